@@ -10,7 +10,7 @@
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/tracer_module.h"
-#include "session/monitor.h"
+#include "session/monitor_words.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/thread.h"
@@ -52,7 +52,7 @@ static void let_go_of_queue(struct tw_session *session)
 	tw_store_relaxed(&session->is_tracer_gone, true);
 	session->tracer_pid = session->last_tracer_pid = 0;
 	if (session->slot != TW_SESSION_NO_SLOT)
-		tw_monitors_forget_locked(session->slot);
+		tw_monitors_forget_locked(tw_tracees(), session->slot);
 }
 
 /* The callbacks were given for the parent's processes, and may use its files and locks. */

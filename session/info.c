@@ -20,14 +20,6 @@
 
 #include <string.h>
 
-bool tw_info_is(struct tw_term term, const char *name)
-{
-	size_t bytes;
-	const char *text = tw_term_atom_name(term, &bytes);
-
-	return text && strlen(name) == bytes && memcmp(text, name, bytes) == 0;
-}
-
 static struct tw_term pair(struct tw_arena *arena, struct tw_term item, struct tw_term value)
 {
 	return tw_term_tuple(arena, (struct tw_term[]){item, value}, 2);

@@ -9,7 +9,5 @@ struct tw_session;
 
 /* The list of info(system, all); none if the arena is full. Takes the registry's lock. */
 struct tw_term tw_monitors_of(const struct tw_session *session, struct tw_arena *arena);
-/* Ends all monitors of the session in that slot.  Under the registry's lock; the caller waits for thread progress. */
-void tw_monitors_forget_locked(unsigned slot);
 
 #endif

@@ -49,6 +49,30 @@ uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit
 	return part.actions | set->paused;
 }
 
+/* As message.c names it: a name that is no atom is '?'. */
+static uint64_t atom_of(const char *name)
+{
+	size_t bytes = strlen(name);
+	struct tw_term atom;
+
+	if (bytes > 255) {
+		bytes = 255;
+		while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+			bytes--;
+	}
+	atom = tw_term_atom(name, bytes);
+	return (tw_term_is_none(atom) ? tw_term_atom_z("?") : atom).word;
+}
+
+/* Interns a function's names for callbacks, before a session with a module sets a place of it. Under the permit. */
+static void intern_names(struct tw_function *function)
+{
+	if (function->name_atom)
+		return;
+	function->module_atom = atom_of(function->module ? function->module->name : "?");
+	function->name_atom = atom_of(function->name);
+}
+
 int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_bp_part *part)
 {
@@ -59,7 +83,7 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 	if (error)
 		return error;
 	if (session->module)
-		tw_tracer_module_name(place->function);
+		intern_names(place->function);
 	set = tw_session_remember(session, place);
 	if (!set)
 		return TW_ENOMEM;

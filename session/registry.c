@@ -67,6 +67,15 @@ void tw_registry_assign_slot(struct tw_session *session, unsigned slot)
 	by_slot[slot] = session;
 }
 
+/* Keeps the module's counts of a session that gives up its slot. */
+static void keep_counts(struct tw_session *session)
+{
+	for (unsigned i = 0; session->module && i < TW_MODULE_COUNTS; i++) {
+		/* RELAXED hit.module_counts: numbers for people; no hit adds to them any more. */
+		session->module->counts[i] = tw_load_relaxed(&tw_hit_sessions[session->slot].module_counts[i]);
+	}
+}
+
 void tw_registry_remove(struct tw_session *session)
 {
 	tw_registry_lock();
@@ -83,7 +92,7 @@ void tw_registry_remove(struct tw_session *session)
 		}
 	}
 	if (session->slot != TW_SESSION_NO_SLOT) {
-		tw_tracer_module_keep_counts(session);
+		keep_counts(session);
 		by_slot[session->slot] = NULL;
 		/* No hit reads it any more, but a forked child visits all slots. */
 		tw_hit_sessions[session->slot].rs = NULL;

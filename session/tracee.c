@@ -10,7 +10,7 @@
 #include "session/port_table.h"
 #include "session/session.h"
 #include "session/tracee.h"
-#include "session/monitor.h"
+#include "session/monitor_words.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -216,7 +216,7 @@ void tw_tracees_forget(unsigned slot)
 	if (tw_session_at(slot))
 		tw_session_at(slot)->new_flags = tw_session_at(slot)->new_port_flags = 0;
 	tw_flags_new_changed();
-	tw_monitors_forget_locked(slot);
+	tw_monitors_forget_locked(tracees, slot);
 	tw_tracees_clear_flags(slot);
 	tw_flags_stamp_cpu_time(tracees, slot, false);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {

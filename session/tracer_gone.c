@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_gone.c - the end of a session's events when its tracer exits or its reader is gone. */
 #include "session/tracer_gone.h"
-#include "session/monitor.h"
+#include "session/monitor_words.h"
 #include "session/tracee.h"
 
 static _Atomic bool are_processes;
@@ -24,7 +24,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 		/* PROGRESS hit.alive: no wait is needed: events made meanwhile are dropped and counted. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);
-		tw_monitors_forget_locked(session->slot);
+		tw_monitors_forget_locked(tw_tracees(), session->slot);
 	}
 	/* Threads that wait for space give up at their next poll; the memory stays until no thread uses it. */
 	if (session->rs)

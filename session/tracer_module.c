@@ -133,29 +133,6 @@ void tw_tracer_module_destroy(struct tw_session_module *module)
 	free(module);
 }
 
-/* As message.c names it: a name that is no atom is '?'. */
-static uint64_t atom_of(const char *name)
-{
-	size_t bytes = strlen(name);
-	struct tw_term atom;
-
-	if (bytes > 255) {
-		bytes = 255;
-		while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
-			bytes--;
-	}
-	atom = tw_term_atom(name, bytes);
-	return (tw_term_is_none(atom) ? tw_term_atom_z("?") : atom).word;
-}
-
-void tw_tracer_module_name(struct tw_function *function)
-{
-	if (function->name_atom)
-		return;
-	function->module_atom = atom_of(function->module ? function->module->name : "?");
-	function->name_atom = atom_of(function->name);
-}
-
 /* ---- the status ---- */
 
 bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t number, bool is_port)
@@ -210,14 +187,6 @@ void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee)
 }
 
 /* ---- counts ---- */
-
-void tw_tracer_module_keep_counts(struct tw_session *session)
-{
-	for (unsigned i = 0; session->module && i < TW_MODULE_COUNTS; i++) {
-		/* RELAXED hit.module_counts: numbers for people; no hit adds to them any more. */
-		session->module->counts[i] = tw_load_relaxed(&tw_hit_sessions[session->slot].module_counts[i]);
-	}
-}
 
 TW_API int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_stats *out)
 {

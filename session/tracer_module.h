@@ -22,8 +22,6 @@ int tw_tracer_module_start(const struct tw_tracer *tracer, struct tw_session *se
 int tw_session_use_module(struct tw_session *session, const struct tw_tracer *tracer);
 /* NULL is allowed. Called when no hit can use it any more. */
 void tw_tracer_module_destroy(struct tw_session_module *module);
-/* Interns a function's names before a session with a module sets a place of it. Under the permit. */
-void tw_tracer_module_name(struct tw_function *function);
 
 /*
  * Asks for the status of a process or port by its number (0: of new ones), without holding a lock of this folder;
@@ -36,7 +34,5 @@ bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t numbe
 void tw_tracer_module_remove(unsigned slot, uint64_t number);
 /* Asks all modules that have flags of the process that this thread runs from now on. */
 void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee);
-/* Keeps the counts of a session that gives up its slot.  Under the registry's lock. */
-void tw_tracer_module_keep_counts(struct tw_session *session);
 
 #endif

@@ -13,8 +13,6 @@
 #define INFO_BYTES 1024
 #define INFO_MAX   7
 
-struct tw_monitors tw_monitors = {.least_enable = UINT64_MAX};
-
 static const enum tw_atom_index names[TW_MONITOR_KINDS] = {
 	[TW_MONITOR_LONG_GC] = TW_ATOM_LONG_GC,	      [TW_MONITOR_LONG_SCHEDULE] = TW_ATOM_LONG_SCHEDULE,
 	[TW_MONITOR_LARGE_HEAP] = TW_ATOM_LARGE_HEAP, [TW_MONITOR_LONG_MESSAGE_QUEUE] = TW_ATOM_LONG_MESSAGE_QUEUE,
@@ -28,36 +26,6 @@ static bool is_set(enum tw_monitor monitor)
 }
 
 /* ---- limits ---- */
-
-static bool is_due(const struct tw_tracee *tracee, const struct tw_runtime_event *event, unsigned session)
-{
-	bool is_queue = event->monitor == TW_MONITOR_LONG_MESSAGE_QUEUE;
-
-	/* RELAXED monitor.limits: constant while the session has its bit. */
-	if (is_queue && event->is_short)
-		return event->value <= tw_load_relaxed(&tw_monitors.disable[session]);
-	/* RELAXED monitor.limits: as above. */
-	return event->value >= tw_load_relaxed(&tw_monitors.limits[event->monitor][session]);
-}
-
-uint64_t tw_monitor_sessions(struct tw_tracee *tracee, const struct tw_runtime_event *event)
-{
-	/* PAIR monitor.wants: acquire; release in session/monitor.c.  The limits and rings of a session with a bit are seen. */
-	uint64_t wants = tw_load_acquire(&tw_monitors.wants[event->monitor]), due = 0;
-
-	for (uint64_t todo = wants; todo; todo &= todo - 1) {
-		unsigned session = (unsigned)__builtin_ctzll(todo);
-
-		due |= (uint64_t)is_due(tracee, event, session) << session;
-	}
-	if (event->monitor != TW_MONITOR_LONG_MESSAGE_QUEUE || !due)
-		return due;
-	/* RELAXED monitor.long_queue: one of several reports at once changes the state and makes the event. */
-	if (event->is_short)
-		return due & tw_fetch_and_relaxed(&tracee->long_queue, ~due);
-	/* RELAXED monitor.long_queue: as above. */
-	return due & ~tw_fetch_or_relaxed(&tracee->long_queue, due);
-}
 
 /* ---- events ---- */
 
@@ -247,7 +215,7 @@ static bool may_change(const struct tw_tracee *tracee, const struct tw_runtime_e
 	uint64_t is_long = tw_load_relaxed(&tracee->long_queue);
 
 	for (uint64_t todo = wants & (event->is_short ? is_long : ~is_long); todo; todo &= todo - 1)
-		if (is_due(tracee, event, (unsigned)__builtin_ctzll(todo)))
+		if (tw_monitor_is_due(tracee, event, (unsigned)__builtin_ctzll(todo)))
 			return true;
 	return false;
 }

@@ -2,7 +2,7 @@
 /*
  * monitor.h - system events: {monitor,Pid,Event,Info} of any process that exceeds a session's limit.
  *
- * A monitor belongs to a session and concerns all processes, whatever their flags. session/monitor.c sets the limits;
+ * A monitor belongs to a session and concerns all processes, whatever their flags. session/monitor_words.c sets the limits;
  * the functions below are called by the run-time's reports and make the events (runtime_event.h).
  *
  * Threads	any, outside of read sections, several at once also for one process.  No locks, no system calls except to wait for
@@ -26,7 +26,7 @@ enum tw_monitor {
 };
 
 /*
- * Written by session/monitor.c under the permit; a session's limits only while its bit is in no word, and no read section
+ * Written by session/monitor_words.c under the permit; a session's limits only while its bit is in no word, and no read section
  * has seen it there.
  */
 struct tw_monitors {
@@ -41,6 +41,8 @@ extern struct tw_monitors tw_monitors __attribute__((visibility("hidden")));
 
 /* The sessions for which this event of a monitor is due. In a read section; changes the state of a queue for them. */
 uint64_t tw_monitor_sessions(struct tw_tracee *tracee, const struct tw_runtime_event *event);
+/* Does it exceed the limit of this session, whose bit is set? */
+bool tw_monitor_is_due(const struct tw_tracee *tracee, const struct tw_runtime_event *event, unsigned session);
 
 /* The process is scheduled in or out, by the thread that runs it. @function: its current function; NULL: not known. */
 void tw_monitor_in(struct tw_tracee *tracee, const struct tw_declared_function *function);
