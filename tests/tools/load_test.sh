@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Code is loaded and unloaded while threads are traced, and none of them ever waits for it; each load is traced from its
 #         first call on.
-# Method  Two threads call all the time while a third one opens and closes an object with entry sleds; the kernel counts how
+# Method  Two threads call all the time while a third one opens and closes an object with entry sleds, or declares and unloads a
+#         module; the kernel counts how
 #         often a thread gives up its processor by itself. A page fault beside the loader's own mmap() may wait in the kernel,
 #         so one of three runs must have no wait at all.
 build=$1
@@ -21,3 +22,15 @@ for _ in 1 2 3; do
 	[ "$least" -gt 0 ] || break
 done
 is "$least" 0 "threads waited while code was loaded"
+
+# Declared modules: each version's first call is counted (the program checks it), and nobody waits.
+${CC:-cc} -O2 -pthread -I"$sources/../../include" "$sources/reload_work.c" -L"$build/lib" -ltracewheel -Wl,-rpath,"$(realpath "$build/lib")" \
+	-o reload_work || fail "no program"
+least=
+for _ in 1 2 3; do
+	expect 0 ./reload_work on 100
+	waits=$(cut -d' ' -f2 out)
+	[ -n "$least" ] && [ "$least" -le "$waits" ] || least=$waits
+	[ "$least" -gt 0 ] || break
+done
+is "$least" 0 "threads waited while modules were declared and unloaded"
