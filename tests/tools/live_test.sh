@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A second terminal reads a capture while it is recorded, and shows whether it still is; it cannot be replaced
 #         or recovered then.
-# Method  A program that waits for a file is recorded, and read in the meantime; then the recorder is killed.
+# Method  A program that waits for a file is recorded, and read in the meantime; then the recorder is killed. The program ends
+#         with the folder of the test.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -16,7 +17,7 @@ __attribute__((noinline)) void tick(void)
 }
 int main(void)
 {
-	while (access("end", F_OK))
+	while (access("end", F_OK) && !access("wait.c", F_OK))
 		tick();
 	return 0;
 }
@@ -50,7 +51,7 @@ shows 'still open'
 expect 0 "$tw" flame --folded a.tw
 shows 'wait:main'
 expect 125 "$tw" record -o a.tw -- true
-says 'there already'
+says "'a.tw' exists"
 expect 125 "$tw" record --force -o a.tw -- true
 says 'being recorded at this moment'
 expect 1 "$tw" recover a.tw
