@@ -53,7 +53,7 @@ shows 'wait:main'
 expect 125 "$tw" record -o a.tw -- true
 says "'a.tw' exists"
 expect 125 "$tw" record --force -o a.tw -- true
-says 'being recorded at this moment'
+says 'being recorded now'
 expect 1 "$tw" recover a.tw
 says 'being recorded at this moment'
 kill -KILL "$recorder"
