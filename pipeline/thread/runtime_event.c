@@ -313,13 +313,12 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 	return false;
 }
 
-void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+/* Apart from the test before it, which most events do not pass: this one saves registers and takes a frame. */
+static __attribute__((noinline)) void event_wanted(struct tw_tracee *tracee,
+						   const struct tw_runtime_event *runtime_event)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
-	if (!tw_load_relaxed(wants_of(tracee, runtime_event)))
-		return;
 	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
 		if (!make_ready(t, tracee, runtime_event, __builtin_frame_address(0)))
 			return;
@@ -330,4 +329,12 @@ void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *r
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
 	tw_hit_go_back(t);
+}
+
+void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+{
+	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
+	if (!tw_load_relaxed(wants_of(tracee, runtime_event)))
+		return;
+	event_wanted(tracee, runtime_event);
 }
