@@ -227,6 +227,9 @@ static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t n
 	return push(stacks, stack, step->function, ns);
 }
 
+/* Another call counts as likely from an expectation of one in ten on. */
+#define LIKELY 10.0
+
 /*
  * Does this return belong to the given call, which was open before a loss? Not if another call of the function is
  * likely among the events lost since the call was known to be open: at least one return and one call.
@@ -238,7 +241,7 @@ static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack 
 	uint64_t calls = frame->function < stacks->places->calls_count ? stacks->places->calls[frame->function] : 0;
 	if (frame->sure_losses == stack->losses || lost < 2 || calls < 2 || !stacks->events)
 		return true;
-	return (double)lost * (double)(calls - 1) < (double)stacks->events;
+	return LIKELY * (double)lost * (double)(calls - 1) < (double)stacks->events;
 }
 
 /* The call at this index returns now, so it and all calls outside it were open all the time. */
