@@ -122,6 +122,9 @@ bool tw_returns_map(const uint64_t *slot)
 	/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
 	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
 
+	/* Another thread has mapped it since the caller's check. */
+	if (tw_returns_has_shadow(slot))
+		return true;
 	/* If refused, or another chunk's, the owner does not change any more. */
 	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) &&
 	    tw_thread_may_call_system())
