@@ -243,13 +243,14 @@ static inline void return_one(const struct tw_frame_wants *wants, const uint64_t
 	static const enum tw_frame_value_kind kinds[] = {TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS};
 	struct tw_frame_value given = {.kind = TW_FRAME_WORD, .word = value};
 
-	if (tw_unlikely(wants->place->gives == TW_BP_GIVES_DESCRIPTION)) {
-		return_described(wants, slot, value, back);
-		return;
-	}
-	if (tw_unlikely(wants->place->gives))
+	if (tw_unlikely(wants->place->gives)) {
+		if (wants->place->gives == TW_BP_GIVES_DESCRIPTION) {
+			return_described(wants, slot, value, back);
+			return;
+		}
 		given.kind =
 			kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
+	}
 	tw_frame_return(wants, &given, back);
 }
 
