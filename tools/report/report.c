@@ -251,12 +251,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
 {
 	const struct tw_totals *totals = &sums->totals;
-	struct tw_screen screen = {.out = &out,
-				   .columns = tw_terminal_columns(STDOUT_FILENO),
-				   .is_utf8 = tw_screen_is_utf8(),
-				   .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
-				   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
-				   .seconds = sums->seconds};
+	struct tw_screen screen = tw_screen_make(&out, sums->seconds);
 	char title[64];
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	bool is_empty = !totals->events && empty && !sums->tree.stacks.before;
@@ -506,11 +501,7 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 		tw_json_close(&json, '}');
 		code = tw_out_finish(&out);
 	} else {
-		struct tw_screen screen = {.out = &out,
-					   .columns = tw_terminal_columns(STDOUT_FILENO),
-					   .is_utf8 = tw_screen_is_utf8(),
-					   .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
-					   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+		struct tw_screen screen = tw_screen_make(&out, 0);
 		put_head(&screen, capture, &info);
 		tw_report_locks(&screen, &locks, request->top);
 		code = tw_out_finish(&out);

@@ -20,10 +20,11 @@ struct tw_screen {
 	double seconds;
 };
 
+/* A screen on standard output; @seconds: of the report, 0 where no table needs them. */
+struct tw_screen tw_screen_make(struct tw_out *out, double seconds);
 const char *tw_screen_bold(const struct tw_screen *screen);
 const char *tw_screen_red(const struct tw_screen *screen);
 const char *tw_screen_plain(const struct tw_screen *screen);
-bool tw_screen_is_utf8(void);
 /* A bar of that many columns: with eighths if the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
 /* Prints text made elsewhere: if names are cut, lines wider than the screen are wrapped at blanks. */

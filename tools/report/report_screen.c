@@ -4,6 +4,29 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_utf8(void)
+{
+	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+struct tw_screen tw_screen_make(struct tw_out *out, double seconds)
+{
+	return (struct tw_screen){.out = out,
+				  .columns = tw_terminal_columns(STDOUT_FILENO),
+				  .is_utf8 = is_utf8(),
+				  .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
+				  .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
+				  .seconds = seconds};
+}
 
 const char *tw_screen_bold(const struct tw_screen *screen)
 {
@@ -18,17 +41,6 @@ const char *tw_screen_red(const struct tw_screen *screen)
 const char *tw_screen_plain(const struct tw_screen *screen)
 {
 	return screen->is_coloured ? "\033[0m" : "";
-}
-
-bool tw_screen_is_utf8(void)
-{
-	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	for (size_t i = 0; i < 3; i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
 }
 
 /* With eighths of a column if the terminal can show them. */
