@@ -207,6 +207,59 @@ TW_BENCH(message_both, .values = {1, 2})
 	close_sessions();
 }
 
+/* ---- long message queues ---- */
+
+/*
+ * The length of a queue changes by one, without a message.  @enables: a length for each session, whose monitor says {10,Length}.
+ */
+static void run_mailbox(struct tw_bench *bench, const uint64_t *enables, unsigned sessions, uint64_t length)
+{
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE};
+	struct side *side = open_side(0);
+
+	for (unsigned s = 0; s < sessions; s++) {
+		struct tw_term limits[2] = {tw_term_integer(&side->arena, 10),
+					    tw_term_integer(&side->arena, (int64_t)enables[s])};
+
+		if (tw_session_create("bench", &tracer, &session[s]) ||
+		    tw_trace_system(session[s], tw_term_atom_z("long_message_queue"),
+				    tw_term_tuple(&side->arena, limits, 2)))
+			abort();
+	}
+	tw_process_mailbox(side->receiver, length);
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		tw_process_mailbox(side->receiver, length + (i & 1));
+	tw_bench_stop(bench);
+	for (unsigned s = 0; s < sessions; s++) {
+		tw_session_destroy(session[s]);
+		tw_session_put(session[s]);
+	}
+	close_side(side);
+}
+
+TW_BENCH(mailbox_unwatched)
+{
+	run_mailbox(bench, NULL, 0, 100);
+}
+
+/* The queue is long for no session, */
+TW_BENCH(mailbox_short, .values = {1, 2})
+{
+	run_mailbox(bench, (uint64_t[]){1000, 2000}, (unsigned)bench->value, 100);
+}
+
+/* for all, */
+TW_BENCH(mailbox_long, .values = {1, 2})
+{
+	run_mailbox(bench, (uint64_t[]){1000, 2000}, (unsigned)bench->value, 3000);
+}
+
+/* and for one of two. */
+TW_BENCH(mailbox_between)
+{
+	run_mailbox(bench, (uint64_t[]){1000, 2000}, 2, 1500);
+}
+
 /*
  * A call of a process: 1 with its calls traced only; 2 with its messages traced too, so that other threads make events
  * for it.

@@ -27,7 +27,7 @@ bool tw_monitor_has(enum tw_monitor kind, unsigned slot)
 /* Recomputes what depends on all settings: the shortest long queue, and the reports wanted of run-times. */
 void tw_monitors_changed(void)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t least = UINT64_MAX, most = 0;
 	uint32_t wanted = 0;
 
 	for (unsigned kind = 0; kind < TW_MONITOR_KINDS; kind++) {
@@ -39,11 +39,18 @@ void tw_monitors_changed(void)
 		/* RELAXED monitor.limits: written under the registry's lock only. */
 		uint64_t enable = tw_load_relaxed(&tw_monitors.limits[TW_MONITOR_LONG_MESSAGE_QUEUE][slot]);
 
-		if (tw_monitor_has(TW_MONITOR_LONG_MESSAGE_QUEUE, slot) && enable < least)
-			least = enable;
+		/* RELAXED monitor.limits: as above. */
+		uint64_t disable = tw_load_relaxed(&tw_monitors.disable[slot]);
+
+		if (!tw_monitor_has(TW_MONITOR_LONG_MESSAGE_QUEUE, slot))
+			continue;
+		least = enable < least ? enable : least;
+		most = disable > most ? disable : most;
 	}
 	/* RELAXED monitor.limits: a report sees the change, or counts as made before it. */
 	tw_store_relaxed(&tw_monitors.least_enable, least);
+	/* RELAXED monitor.limits: as above. */
+	tw_store_relaxed(&tw_monitors.most_disable, most);
 	tw_flags_monitored(wanted);
 }
 

@@ -25,8 +25,6 @@ static bool is_set(enum tw_monitor monitor)
 	return tw_load_relaxed(&tw_monitors.wants[monitor]) != 0;
 }
 
-/* ---- limits ---- */
-
 /* ---- events ---- */
 
 static void tell(struct tw_tracee *tracee, enum tw_monitor monitor, uint64_t value, bool is_short, struct tw_term info)
@@ -206,28 +204,9 @@ void tw_monitor_busy(struct tw_tracee *tracee, enum tw_monitor monitor, struct t
 
 /* ---- queues ---- */
 
-/* Does this length change the state for any session? An early test, outside of the read section, without the change. */
-static bool may_change(const struct tw_tracee *tracee, const struct tw_runtime_event *event)
-{
-	/* RELAXED monitor.wants, monitor.long_queue: tests that tw_monitor_sessions() repeats. */
-	uint64_t wants = tw_load_relaxed(&tw_monitors.wants[TW_MONITOR_LONG_MESSAGE_QUEUE]);
-	/* RELAXED monitor.long_queue: as above. */
-	uint64_t is_long = tw_load_relaxed(&tracee->long_queue);
-
-	for (uint64_t todo = wants & (event->is_short ? is_long : ~is_long); todo; todo &= todo - 1)
-		if (tw_monitor_is_due(tracee, event, (unsigned)__builtin_ctzll(todo)))
-			return true;
-	return false;
-}
-
 void tw_monitor_queue(struct tw_tracee *tracee, uint64_t length)
 {
-	for (unsigned is_short = 0; is_short < 2; is_short++) {
-		struct tw_runtime_event event = {.monitor = TW_MONITOR_LONG_MESSAGE_QUEUE,
-						 .is_short = is_short,
-						 .value = length};
-
-		if (may_change(tracee, &event))
+	for (unsigned is_short = 0; is_short < 2; is_short++)
+		if (tw_monitor_crosses(tracee, length, is_short))
 			tell(tracee, TW_MONITOR_LONG_MESSAGE_QUEUE, length, is_short, tw_term_bool(!is_short));
-	}
 }

@@ -31,6 +31,7 @@ enum tw_monitor {
  */
 struct tw_monitors {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t least_enable; /* shortest queue that any session calls long */
+	_Atomic uint64_t most_disable;			    /* longest queue that any session calls no longer long */
 	_Atomic uint64_t wants[TW_MONITOR_KINDS];	    /* sessions that have set it */
 	_Atomic uint64_t since[TW_MONITOR_KINDS]; /* ticks when the first of them set it: activities that began before
 					  * are not measured */
@@ -53,14 +54,44 @@ void tw_monitor_port_out(struct tw_tracee *port, struct tw_term op);
 void tw_monitor_gc(struct tw_tracee *tracee, enum tw_gc_event event, const struct tw_gc_sizes *sizes);
 /* The process waits because @port is busy. */
 void tw_monitor_busy(struct tw_tracee *tracee, enum tw_monitor monitor, struct tw_term port);
-/* The length of the process' message queue may have crossed a limit. */
+/* The length of the process' message queue has crossed a limit. */
 void tw_monitor_queue(struct tw_tracee *tracee, uint64_t length);
 
-/* Does this length need tw_monitor_queue()?  Two loads. */
+/* Does this length make the queue long (@is_short: short again) for any session? */
+static inline bool tw_monitor_crosses(const struct tw_tracee *tracee, uint64_t length, bool is_short)
+{
+	const _Atomic uint64_t *limits =
+		is_short ? tw_monitors.disable : tw_monitors.limits[TW_MONITOR_LONG_MESSAGE_QUEUE];
+	/* RELAXED monitor.wants, monitor.long_queue: an early test; tw_monitor_sessions() decides, with this length. */
+	uint64_t todo = tw_load_relaxed(&tw_monitors.wants[TW_MONITOR_LONG_MESSAGE_QUEUE]);
+	/* RELAXED monitor.long_queue: as above. */
+	uint64_t is_long = tw_load_relaxed(&tracee->long_queue);
+
+	for (todo &= is_short ? is_long : ~is_long; todo; todo &= todo - 1) {
+		/* RELAXED monitor.limits: as above. */
+		uint64_t limit = tw_load_relaxed(&limits[__builtin_ctzll(todo)]);
+
+		if (is_short ? length <= limit : length >= limit)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does this length need tw_monitor_queue()?  Two loads; three while the queue is long; the limits of each session only
+ * between the least and the most of them.
+ */
 static inline bool tw_monitor_may_change_queue(const struct tw_tracee *tracee, uint64_t length)
 {
-	/* RELAXED monitor.limits: an early test; tw_monitor_sessions() decides, with this length. */
-	return length >= tw_load_relaxed(&tw_monitors.least_enable) || tw_load_relaxed(&tracee->long_queue);
+	/* RELAXED monitor.limits: as above. */
+	bool may_be_long = length >= tw_load_relaxed(&tw_monitors.least_enable);
+
+	/* RELAXED monitor.long_queue: as above. */
+	if (!tw_load_relaxed(&tracee->long_queue))
+		return may_be_long;
+	/* RELAXED monitor.limits: as above. */
+	return (length <= tw_load_relaxed(&tw_monitors.most_disable) && tw_monitor_crosses(tracee, length, true)) ||
+	       (may_be_long && tw_monitor_crosses(tracee, length, false));
 }
 
 /* {M,F,A} of a declared function; none: NULL, or its names are no atoms (yet). */
