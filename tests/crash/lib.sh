@@ -19,13 +19,9 @@ accounts() {
 		fail "$all events and losses, but $(said made) calls made and $(said begun) begun"
 }
 
-# find_program: waits for the pid of the process that $recorder runs and sets $program; fails after some minutes.
+# find_program: waits for the process that $recorder runs, and sets $program to its pid.
 find_program() {
-	program=
-	for _ in {1..6000}; do
-		program=$(pgrep -P "$recorder" -x crash_threads) && break
-		sleep 0.05
-	done
+	wait_until eval 'program=$(pgrep -P "$recorder" -x crash_threads)'
 }
 
 # worked PID: its processor time in hundredths of a second, without waits.
@@ -33,11 +29,7 @@ worked() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
 }
 
-# works PID TICKS: waits until it has used that much processor time; fails after some minutes.
+# works PID TICKS: waits until it has used that much processor time.
 works() {
-	for _ in {1..6000}; do
-		[ "$(worked "$1")" -lt "$2" ] || return 0
-		sleep 0.05
-	done
-	return 1
+	wait_until eval "[ \"\$(worked $1)\" -ge $2 ]"
 }

@@ -62,10 +62,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	"$tw" record -q -t 'crash:_' --on-full block --durable 20 -o disk/a.tw -- \
 		"$build/tests/crash/crash_program" "$PWD/witness" >out 2>err </dev/null &
 	recorder=$!
-	for _ in {1..6000}; do
-		before=$(numbers witness)
-		case " $before " in *" 0 "*) sleep 0.05 ;; *) break ;; esac
-	done
+	wait_until eval 'before=$(numbers witness) && [[ " $before " != *" 0 "* ]]'
 	sleep "0.$((RANDOM % 5))"
 	before=$(numbers witness)
 	program=$(pgrep -P "$recorder")

@@ -76,7 +76,7 @@ mkfifo here go
 is $? 7 "the first process's exit code"
 head -c 1 here >/dev/null
 echo x >go
-until [ -e done ]; do sleep 0.02; done
+wait_until test -e done
 rm done
 
 "$tw" record --force --follow-fork --on-full block -t daemon:work -o f.tw -- ./daemon wait 2>err >out &
@@ -93,7 +93,7 @@ is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 1
 is "$(json 'd["account"]["complete"]')" True
 is "$(calls)" 1001
 echo x >go
-until [ -e done ]; do sleep 0.02; done
+wait_until test -e done
 
 # A program that does not end: one signal to the recorder ends both.
 "$tw" record -q --force --follow-fork -t daemon:work -o f.tw -- ./daemon hang &

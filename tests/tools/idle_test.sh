@@ -24,18 +24,14 @@ int main(int argc, char **argv)
 }
 C
 gcc -w -O2 -fpatchable-function-entry=9 -o idle idle.c || fail "gcc"
-"$tw" record -q -o slow.tw -t idle:tick -- ./idle 333333 1 1000 & recorder=$!
+"$tw" record -q -o slow.tw -t idle:tick -- ./idle 333333 1 3000 & recorder=$!
 # events on disk while it runs
 events() {
 	"$tw" info --json slow.tw 2>/dev/null | python3 -c 'import json, sys
 try: print(json.load(sys.stdin)["events"])
 except Exception: print(0)'
 }
-for _ in $(seq 600); do
-	[ "$(events)" -lt 2 ] || break
-	sleep 0.1
-done
-[ "$(events)" -ge 2 ] || fail "no event is on disk while the program runs"
+wait_until eval '[ "$(events)" -ge 2 ]'
 switches() {
 	awk '/^(non)?voluntary_ctxt_switches/ { sum += $2 } END { print sum }' "/proc/$recorder/status"
 }

@@ -135,10 +135,7 @@ is "$(grep -c 'plug_take/_ (0x' out)" 6
 expect 0 "$tw" info p.tw
 shows 'arguments are words in libplug: it was opened later, and its debug information was not read in time'
 setsid "$tw" record --force -o k.tw "${options[@]}" -- ./slow 9 >/dev/null 2>&1
-for _ in $(seq 6000); do
-	[ -s answer ] && break
-	sleep 0.1
-done
+wait_until test -s answer
 is "$(cat answer)" '7 0' "a recorder that was killed"
 
 exit 0

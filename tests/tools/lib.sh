@@ -44,6 +44,15 @@ is() {
 	[ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"
 }
 
+# wait_until COMMAND...: until the command succeeds, some minutes at most. Tests wait for progress with it, never for a time.
+wait_until() {
+	for _ in {1..6000}; do
+		! "$@" || return 0
+		sleep 0.05
+	done
+	fail "in vain: $*"
+}
+
 # privately COMMAND...: runs it where private file systems may be mounted; 99 if that is not allowed.
 privately() {
 	if unshare -rm true 2>/dev/null; then

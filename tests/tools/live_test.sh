@@ -31,11 +31,7 @@ events() {
 
 "$tw" record --returns -q -t 'wait:_' -o a.tw -- ./wait 2>record.err &
 recorder=$!
-for _ in $(seq 500); do
-	[ "$(events)" -ge 6 ] && break
-	sleep 0.02
-done
-[ "$(events)" -ge 6 ] || fail "nothing is on disk"
+wait_until eval '[ "$(events)" -ge 6 ]'
 expect 0 "$tw" info a.tw
 shows '^complete      no: it is being recorded$'
 shows '^lost          nothing so far$'

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    After a loss, calls nest in those still open, sums with losses in them are marked, and time that a thread
 #         waited for the recorder is in no call.
-# Method  A program measures its parts by its own clock. It is recorded with rings that are too small, and with a
-#         recorder that stands still for a while.
+# Method  A program measures its parts by its own clock, from before each part's first event until after its last: no time
+#         in a capture is longer. It is recorded with rings that are too small, and with a recorder that stands still for a
+#         while.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -22,14 +23,19 @@ OUT int leaf(int i) { __asm__ volatile("" : "+r"(i)); return i; }
 OUT int parse(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
 OUT void slow(void) { const struct timespec t = {0, 30000000}; nanosleep(&t, NULL); __asm__ volatile(""); }
 OUT void rest(void) { for (int i = 0; i < 5; i++) slow(); __asm__ volatile(""); }
+static double start, parsed;
+__attribute__((constructor, patchable_function_entry(0, 0))) static void begin(void) { start = now(); }
+__attribute__((destructor, patchable_function_entry(0, 0))) static void tell(void)
+{
+	double end = now();
+	printf("%f %f\n", parsed, end - start);
+}
 int main(int argc, char **argv)
 {
-	double start = now(), parsed, end;
-	parse(atoi(argv[1]));
 	parsed = now();
+	parse(atoi(argv[1]));
+	parsed = now() - parsed;
 	rest();
-	end = now();
-	printf("%f %f %f\n", parsed - start, end - parsed, end - start);
 	return 0;
 }
 EOT
@@ -38,20 +44,20 @@ ${CC:-cc} -O2 -g -fpatchable-function-entry=9 phases.c -o phases || fail "no pro
 lossy=0
 for round in 1 2 3; do
 	expect 0 "$tw" record -q --force --returns -t phases:_ --ring 64K -o lossy.tw -- ./phases 300000
-	read -r parse rest whole <out
+	read -r parse whole <out
 	expect 0 "$tw" report --json lossy.tw
-	python3 - "$parse" "$rest" "$whole" <<'EOT' || fail "round $round"
+	python3 - "$parse" "$whole" <<'EOT' || fail "round $round"
 import json, sys
-parse, rest, whole = map(float, sys.argv[1:])
+parse, whole = map(float, sys.argv[1:])
 d = json.load(open("out"))
 f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
 lost = sum(d["lost"].values())
 print("lost", lost, {n: (r["calls"], r["total"], r["in_losses"], r["lossy"]) for n, r in f.items()})
 assert d["events"] + lost == 2 * (300000 + 5 + 3), d["events"]
-# Events that were not lost are at their position; no time is longer than measured, except where a loss is shown.
-assert f["leaf"]["total"] - f["leaf"]["in_losses"] <= parse * 1.05 + 0.001
+# No time is longer than measured, except where a loss is shown; the clocks agree within a hundredth.
+assert f["leaf"]["total"] - f["leaf"]["in_losses"] <= parse * 1.01 + 0.001
 for name in f:
-    assert f[name]["total"] <= whole * 1.05 + 0.001, name
+    assert f[name]["total"] <= whole * 1.01 + 0.001, name
 if f["slow"]["calls"] == 5 and not f["slow"]["lossy"]:
     assert [c["name"].split(":")[1].split("/")[0] for c in f["slow"]["callers"]] in (["rest"], ["main"]), f["slow"]
     assert f["slow"]["total"] >= 0.15
@@ -74,30 +80,42 @@ EOT
 done
 [ "$lossy" = 1 ] || echo "nothing was lost here: only half is tested"
 
-# A recorder that stands still: the program waits, and no call of it includes that time.
-"$tw" record -q --force --returns -t phases:_ --on-full block --ring 64K -o waits.tw -- ./phases 1000000 >said &
-recorder=$!
-until [ -e waits.tw/segment-000001.tws.part ] || ! kill -0 $recorder; do sleep 0.02; done
-kill -STOP $recorder
-sleep 0.5
-kill -CONT $recorder
-wait $recorder || fail "the program failed"
-read -r parse rest whole <said
-expect 0 "$tw" report --json waits.tw
-python3 - "$parse" "$rest" "$whole" <<'EOT' || fail "waits"
-import json, sys
-parse, rest, whole = map(float, sys.argv[1:])
-d = json.load(open("out"))
-f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
-waits = d["account"]["waits"]
-own = waits["seconds"] + d["account"]["setups"]["seconds"]
-print("waits", waits, "parse", f["parse"]["total"], "of", parse)
-assert sum(d["lost"].values()) == 0
-assert waits["count"] > 0
-assert abs(f["parse"]["total"] + waits["seconds"] - parse) < 0.1 * parse + 0.02
-assert f["main"]["total"] + own < whole * 1.1 + 0.02
-assert f["leaf"]["max"] < parse
-EOT
+# A recorder that stands still: the program waits, and no call of it includes that time. The recorder stands still for as
+# long as this machine lets it: if that was too short to be seen, or more than the second after which the program waits no
+# longer, or if the machine paused the program between its clock and its calls, the same is tried again.
+has_waited() {
+	local recorder parse whole code=0
+	"$tw" record -q --force --returns -t phases:_ --on-full block --ring 64K -o waits.tw -- ./phases 1000000 >said &
+	recorder=$!
+	wait_until eval "[ -e waits.tw/segment-000001.tws.part ] || ! kill -0 $recorder"
+	kill -STOP $recorder
+	sleep 0.4
+	kill -CONT $recorder
+	wait $recorder || fail "the program failed"
+	read -r parse whole <said
+	expect 0 "$tw" report --json waits.tw
+	python3 - "$parse" "$whole" <<-'EOT' || code=$?
+		import json, sys
+		parse, whole = map(float, sys.argv[1:])
+		d = json.load(open("out"))
+		f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
+		waits, setups = d["account"]["waits"], d["account"]["setups"]["seconds"]
+		print("waits", waits, "parse", f["parse"]["total"], "of", parse, "lost", sum(d["lost"].values()))
+		if sum(d["lost"].values()):
+		    sys.exit(2)
+		assert waits["count"] > 0
+		assert f["parse"]["total"] + waits["seconds"] <= parse * 1.01 + 0.001
+		assert f["main"]["total"] + waits["seconds"] + setups <= whole * 1.01 + 0.001
+		assert f["leaf"]["max"] < parse and f["leaf"]["total"] <= f["parse"]["total"]
+		sys.exit(0 if waits["seconds"] > 0.1 and parse - f["parse"]["total"] - waits["seconds"] < 0.1 * parse + 0.02 else 2)
+	EOT
+	[ $code != 1 ] || fail "waits"
+	return $code
+}
+for try in {1..20}; do
+	! has_waited || break
+	[ "$try" -lt 20 ] || fail "no recording has a wait that can be judged"
+done
 expect 0 "$tw" info waits.tw
 shows '^waits  *waited [0-9,]* times*, .* in all, for space in the rings'
 expect 0 "$tw" report waits.tw

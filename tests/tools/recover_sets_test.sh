@@ -8,11 +8,11 @@ build=$1
 
 mkdir "$work/shm"
 export TRACEWHEEL_SHM=$work/shm
-"$tw" record -q -o dead.tw -- sleep 60 &
+"$tw" record -q -o dead.tw -- sleep 600 &
 dead=$!
-"$tw" record -q -o alive.tw -- sleep 60 &
+"$tw" record -q -o alive.tw -- sleep 600 &
 alive=$!
-while [ "$(find shm -name 'image-*' | wc -l)" -lt 2 ]; do sleep 0.05; done
+wait_until eval '[ "$(find shm -name "image-*" | wc -l)" -ge 2 ]'
 program=$(pgrep -P "$dead")
 kill -9 "$dead"
 wait "$dead" 2>/dev/null
@@ -44,9 +44,9 @@ expect 0 "$tw" record -q -o again.tw -- true
 # Other users have taken all predictable names that they can; sets in the other directories are found all the same.
 rm -rf "shm/tracewheel-$(id -u)-1"
 for number in 1 2 3 4 5 6 7 8 9; do ln -s /nowhere "shm/tracewheel-$(id -u)-$number"; done
-"$tw" record -q -o guessed.tw -- sleep 60 &
+"$tw" record -q -o guessed.tw -- sleep 600 &
 dead=$!
-until [ -n "$(find shm -name 'image-*')" ]; do sleep 0.05; done
+wait_until eval '[ -n "$(find shm -name "image-*")" ]'
 program=$(pgrep -P "$dead")
 kill -9 "$dead"
 wait "$dead" 2>/dev/null

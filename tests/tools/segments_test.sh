@@ -35,8 +35,7 @@ ${CC:-cc} -O2 -g -fpatchable-function-entry=9 steps.c -o steps -lpthread || fail
 # By time, also while nothing happens: the first segment is closed long before the program's next event.
 "$tw" record -q --returns -t steps:step --segment-time 200ms -o time.tw -- ./steps 10 0 1 &
 recorder=$!
-for i in $(seq 3000); do [ -e time.tw/segment-000001.tws ] && break; sleep 0.02; done
-[ -e time.tw/segment-000001.tws ] || fail "no segment is closed while the program is quiet"
+wait_until test -e time.tw/segment-000001.tws
 kill -0 $recorder || fail "the recording is over"
 touch go
 wait $recorder

@@ -17,28 +17,19 @@ while True:
     os.stat("/")
 EOT
 
-# until_it COMMAND...: waits until the command succeeds, some minutes at most.
-until_it() {
-	for _ in {1..6000}; do
-		! "$@" || return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # start NAME ARGUMENT...: records the loop in the background, and waits until it has made some thousand calls. The
 # caller of this test may ignore SIGINT, as nohup and shells do for background jobs.
 start() {
 	rm -f pid
 	env --default-signal=INT,TERM "$tw" record -t 'libc:_' -o "$@" >out 2>err </dev/null &
 	recorder=$!
-	until_it test -s pid || fail "the program did not start"
+	wait_until test -s pid
 }
 
 # ends CODE: expects that the recorder ends with it.
 ends() {
 	local code=0
-	timeout 60 tail --pid="$recorder" -f /dev/null || fail "the recorder goes on"
+	timeout 300 tail --pid="$recorder" -f /dev/null || fail "the recorder goes on"
 	wait "$recorder" || code=$?
 	is "$code" "$1" "exit code"
 }
@@ -62,7 +53,7 @@ is_whole alone.tw
 start twice.tw -- python3 loop.py stubborn
 program=$(cat pid)
 kill -INT "$recorder"
-until_it grep -q told out || fail "the program was not told"
+wait_until grep -q told out
 sleep 0.5
 kill -0 "$recorder" || fail "the recorder did not wait for the program"
 kill -INT "$recorder"

@@ -42,11 +42,11 @@ shows '^nothing  *no '
 shows '^torn-slot  *in run [0-9]* .*the run died: '
 shows '^PASS$'
 # One of them alone makes the run fail, with its name.
-expect 1 "$tw" stress --break one-by-one --seconds 20
+expect 1 "$tw" stress --break one-by-one --seconds 300
 shows '^broken  *one-by-one: a transaction is several changes$'
 shows '^noticed  *[^ ]'
 shows '^FAIL$'
-expect 1 "$tw" stress --break no-wait --seconds 20 --json
+expect 1 "$tw" stress --break no-wait --seconds 300 --json
 is "$(json "d['broken'], d['noticed'], d['runs'] >= 1, d['by'] != ''")" "no-wait True True True"
 expect 2 "$tw" stress --break everything
 says 'one of no-wait'
