@@ -5,8 +5,8 @@
 A row is `| lines | OTP | here | tests |`: lines are numbers (`119, 120` or `185-194`); *here* begins with same, different, not
 applicable, or later; tests are names of ctests or of scenarios (tests/semantics), with `:case` for one case of a file, or
 `none: why`. Rows with same or different need one. The other way round, each scenario, and each case that is named after lines
-(line_94_what, s_line_110_what), stands in the rows of its lines. A scenario o_94_what of oracle/plays.term is of line 94, whose
-row names semantics_play.
+(line_94_what, s_line_110_what), stands in the rows of its lines. A scenario is C (*_scenarios.c, with its answer in oracle/tro.term or
+more.term) or data (the other oracle/*.term). A scenario o_94_what is data of line 94, whose row names semantics_play.
 """
 import pathlib
 import re
@@ -36,14 +36,20 @@ def tests_of(root):
     return tests
 
 
+ANSWERS_OF_C = ("tro.term", "more.term")
+
+
 def scenarios_of(root):
+    """Returns the names of scenarios that are played, with o_* and with repetitions, and of those with an answer."""
     folder = root / "tests" / "semantics"
-    recorded = set()
+    recorded, played = set(), []
     for path in (folder / "oracle").glob("*.term"):
-        recorded |= set(re.findall(r"^\{(s_[a-z_0-9]+),", path.read_text(), re.M))
-    played = set()
+        text = path.read_text()
+        recorded |= set(re.findall(r"^\{(s_[a-z_0-9]+),", text, re.M))
+        if path.name not in ANSWERS_OF_C:
+            played += re.findall(r"^\{(\w+),", text, re.M)
     for path in folder.glob("*_scenarios.c"):
-        played |= set(re.findall(r"\b(?:SCENARIO|DIFFERS)\((s_[a-z_0-9]+)", path.read_text(), re.M))
+        played += re.findall(r"\b(?:SCENARIO|DIFFERS)\((s_[a-z_0-9]+)", path.read_text(), re.M)
     return played, recorded
 
 
@@ -60,7 +66,8 @@ class Check:
         self.root = root
         self.document = (root / "docs" / "semantics.md").read_text()
         self.tests = tests_of(root)
-        self.played, self.recorded = scenarios_of(root)
+        self.all_played, self.recorded = scenarios_of(root)
+        self.played = {name for name in self.all_played if name.startswith("s_")}
         self.named = {}  # line: the tests of its row
         self.problems = []
 
@@ -117,11 +124,10 @@ class Check:
 
     def plays(self):
         """The row of a play's line names the test that plays it."""
-        text = (self.root / "tests" / "semantics" / "oracle" / "plays.term").read_text()
-        names = re.findall(r"^\{(\w+),", text, re.M)
-        played = {int(number) for number in re.findall(r"^\{o_(\d+)_[a-z_0-9]+,", text, re.M)}
-        if len(names) != len(set(names)):
-            self.problem("plays.term: a name is there twice")
+        names = self.all_played
+        played = {int(match.group(1)) for name in names if (match := re.match(r"o_(\d+)_", name))}
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.problem(f"{name}: is played twice")
         for line in sorted(played):
             if "semantics_play" not in self.named.get(line, []):
                 self.problem(f"line {line}: its row does not name semantics_play")

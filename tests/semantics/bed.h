@@ -69,9 +69,9 @@ struct scenario {
 	}
 
 /* Each ends with an entry without name. */
-extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], return_scenarios[],
-	message_scenarios[], match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[],
-	line_more_scenarios[], port_scenarios[], system_scenarios[];
+extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], message_scenarios[],
+	match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[], line_more_scenarios[],
+	port_scenarios[], system_scenarios[];
 
 /* The tracers of a bed, gone with its sessions. */
 void close_sessions(struct bed *b);

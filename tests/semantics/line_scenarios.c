@@ -9,10 +9,8 @@
 		return call(self, &(function), (argument)); \
 	}
 
-CALLS(calls_loc_1, tro_calls_loc, integer(1))
 CALLS(mid_x, tro_mid, atom("x"))
 CALLS(rt_x, tro_rt, atom("x"))
-CALLS(rtt_x, tro_rtt, atom("x"))
 CALLS(down_0, tro_down, integer(0))
 
 static struct tw_term flags_sorted(struct bed *b, struct sess *s, struct value pid)
@@ -96,37 +94,6 @@ static struct tw_term s_line_79_first_events_of_a_linked_child(struct bed *b)
 }
 
 /* ---- J: silent ---- */
-
-static struct tw_term heard(struct bed *b, struct st *x)
-{
-	run(b, x->p, calls_loc_1);
-	return tw_term_integer(&b->arena, (int64_t)lit_count(ev(b, x->s)));
-}
-
-static struct tw_term s_line_110_silent_and_no_boolean(struct bed *b)
-{
-	struct st x = st(b, "call");
-	struct tw_term loud, silent;
-
-	function(b, x.s, "tro:loc/1", "[{'_',[],[{silent,neither}]}]", "local");
-	loud = heard(b, &x);
-	process(b, x.s, x.p, true, "silent");
-	silent = heard(b, &x);
-	return LIST(b, loud, silent, flags_sorted(b, x.s, x.p));
-}
-
-/* A silent call's specification takes effect; and after unsilencing, calls are recorded at once. */
-static struct tw_term s_line_108_115_silent_and_not(struct bed *b)
-{
-	struct st x = st(b, "call,silent");
-	struct tw_term silent, flags;
-
-	function(b, x.s, "tro:loc/1", "[{'_',[],[{enable_trace,arity}]}]", "local");
-	silent = heard(b, &x);
-	flags = flags_sorted(b, x.s, x.p);
-	process(b, x.s, x.p, false, "silent");
-	return LIST(b, silent, flags, heard(b, &x));
-}
 
 /* ---- K: two sessions, callers ---- */
 
@@ -224,16 +191,6 @@ static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 		destroy(b, second);
 	}
 	return lit(b, "{%t,%d}", alone[2], different);
-}
-
-/* ttop calls t1, t1 goes to t2, and t2 to t3: t3 returns to ttop. */
-static struct tw_term s_line_133_caller_is_who_is_returned_to(struct bed *b)
-{
-	struct st x = st(b, "call");
-
-	function(b, x.s, "tro:t3/1", "[{'_',[],[{message,{caller}}]}]", "local");
-	run(b, x.p, rtt_x);
-	return ev(b, x.s);
 }
 
 /* ---- L, M, N ---- */
@@ -416,11 +373,8 @@ const struct scenario line_scenarios[] = {
 	SCENARIO(s_line_76_flags_stay_with_each),
 	SCENARIO(s_line_78_no_flags_of_a_dead_tracer),
 	SCENARIO(s_line_79_first_events_of_a_linked_child),
-	SCENARIO(s_line_108_115_silent_and_not),
-	SCENARIO(s_line_110_silent_and_no_boolean),
 	SCENARIO(s_line_132_beside_a_loop),
 	SCENARIO(s_line_132_each_as_if_alone),
-	SCENARIO(s_line_133_caller_is_who_is_returned_to),
 	SCENARIO(s_line_146_meta_and_the_tracer),
 	SCENARIO(s_line_156_rows_end_with_the_tracer),
 	SCENARIO(s_line_195_first_clause),

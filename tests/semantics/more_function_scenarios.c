@@ -4,9 +4,6 @@
  */
 #include "bed.h"
 
-#define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"
-#define EXCEPTION_TRACE "[{'_',[],[{exception_trace}]}]"
-
 #define CALLS(name, function, argument)                     \
 	CODE(name)                                          \
 	{                                                   \
@@ -19,9 +16,6 @@ CALLS(calls_ext_1, tro_calls_ext, integer(1))
 CALLS(down_0, tro_down, integer(0))
 CALLS(down_9, tro_down, integer(9))
 CALLS(mid_x, tro_mid, atom("x"))
-CALLS(rt_x, tro_rt, atom("x"))
-CALLS(rtt_x, tro_rtt, atom("x"))
-CALLS(top_die, tro_top, atom("die"))
 
 /* ---- I: kinds ---- */
 
@@ -250,179 +244,6 @@ static struct tw_term s_meta_ignores_flags(struct bed *b)
 
 /* ---- J, K: silent, returns, exceptions ---- */
 
-static struct tw_term s_two_sessions_silent_separate(struct bed *b)
-{
-	struct sess *s1 = s(b, tracer_as(b, "t1")), *s2 = s(b, tracer_as(b, "t2"));
-	struct value p = tracee(b, "p");
-	struct tw_term first;
-
-	process(b, s1, p, true, "call,silent");
-	process(b, s2, p, true, "call");
-	function(b, s1, "tro:loc/1", "true", "local");
-	function(b, s2, "tro:loc/1", "true", "local");
-	run(b, p, calls_loc_1);
-	first = ev(b, s1);
-	return lit(b, "{%t,%t}", first, ev(b, s2));
-}
-
-static void set_all(struct bed *b, struct sess *s, const char *const *names, const char *spec)
-{
-	for (; *names; names++)
-		function(b, s, *names, spec, "local");
-}
-
-static const char *const tail_calls[] = {"tro:ttop/1", "tro:t1/1", "tro:t2/1", "tro:t3/1", NULL};
-static const char *const calls[] = {"tro:top/1", "tro:mid/1", "tro:bot/1", NULL};
-
-static struct tw_term s_return_trace_tail(struct bed *b)
-{
-	struct st x = st(b, "call");
-
-	set_all(b, x.s, tail_calls, RETURN_TRACE);
-	run(b, x.p, rtt_x);
-	return ev(b, x.s);
-}
-
-static struct tw_term s_return_and_return_to(struct bed *b)
-{
-	struct st x = st(b, "call,return_to");
-
-	set_all(b, x.s, calls, RETURN_TRACE);
-	run(b, x.p, rt_x);
-	return ev(b, x.s);
-}
-
-static struct tw_term s_return_to_only_mid(struct bed *b)
-{
-	struct st x = st(b, "call,return_to");
-
-	function(b, x.s, "tro:mid/1", "true", "local");
-	run(b, x.p, rt_x);
-	return ev(b, x.s);
-}
-
-CODE(catch_top)
-{
-	(void)env;
-	catch_call(self, top_die, NONE);
-	return ATOM(OK);
-}
-
-static struct tw_term s_exception_trace(struct bed *b)
-{
-	struct st x = st(b, "call");
-
-	set_all(b, x.s, calls, EXCEPTION_TRACE);
-	run(b, x.p, catch_top);
-	return ev(b, x.s);
-}
-
-static struct value raises(struct actor *self, const struct value *a)
-{
-	raise_exception(self, (enum exception_class)number_of(a[0]), atom("r"));
-}
-static struct function raises_function = FUNCTION("tro", "raises", 1, raises);
-
-CODE(raise_it)
-{
-	return call(self, &raises_function, env);
-}
-
-CODE(raises_all)
-{
-	(void)env;
-	catch_call(self, raise_it, integer(CLASS_ERROR));
-	catch_call(self, raise_it, integer(CLASS_EXIT));
-	catch_call(self, raise_it, integer(CLASS_THROW));
-	return ATOM(OK);
-}
-
-static struct tw_term s_exception_classes(struct bed *b)
-{
-	static struct function *const functions[] = {&raises_function};
-	struct st x = st(b, "call");
-
-	module_load(functions, 1);
-	function(b, x.s, "tro:raises/1", "[{'_',[],[{exception_trace},{message,false}]}]", "local");
-	run(b, x.p, raises_all);
-	return ev(b, x.s);
-}
-
-/* wrap(X) -> f1(go), X. */
-static struct value wrap(struct actor *self, const struct value *a)
-{
-	call(self, &tro_f1, atom("go"));
-	return a[0];
-}
-static struct function wrap_function = FUNCTION("tro", "wrap", 1, wrap);
-
-CODE(calls_wrap)
-{
-	(void)env;
-	return call(self, &wrap_function, atom("x"));
-}
-
-static struct tw_term s_silent_return_trace_pending(struct bed *b)
-{
-	static struct function *const functions[] = {&wrap_function};
-	struct st x = st(b, "call,silent");
-
-	module_load(functions, 1);
-	function(b, x.s, "tro:wrap/1", RETURN_TRACE, "local");
-	function(b, x.s, "tro:f1/1", "[{[go],[],[{silent,false}]}]", "local");
-	run(b, x.p, calls_wrap);
-	return ev(b, x.s);
-}
-
-static struct tw_term s_message_false_return(struct bed *b)
-{
-	struct st x = st(b, "call,return_to");
-
-	function(b, x.s, "tro:mid/1", "[{'_',[],[{message,false},{return_trace}]}]", "local");
-	run(b, x.p, mid_x);
-	return ev(b, x.s);
-}
-
-static struct value run_slow(struct actor *self, const struct value *a)
-{
-	struct value result = call(self, &tro_slow, self_pid(self));
-
-	send_to(self, a[0], result);
-	receive_value(self, ATOM(STOP), FOREVER);
-	return ATOM(OK);
-}
-static struct function run_slow_function = FUNCTION("tro", "run_slow2", 1, run_slow);
-
-static struct tw_term s_untrace_process_pending_return(struct bed *b)
-{
-	struct value t = tracer_as(b, "t"), p, message = NONE;
-	struct sess *s = s(b, t);
-
-	function(b, s, "tro:slow/1", RETURN_TRACE, "local");
-	trace_process(s, TW_PID_NEW, true, "call");
-	p = spawn(b->me, &run_slow_function, self_pid(b->me));
-	name_it(b, p, "p");
-	pause_ms(30);
-	process(b, s, p, false, "call");
-	send_to(b->me, p, atom("go"));
-	outside_receive(b->me, 60000, &message);
-	pause_ms(10);
-	return lit(b, "{%t,%t}", is_none(message) ? lit(b, "no_answer") : shown(b, message), ev(b, s));
-}
-
-/* {trace,[call],[]}: that call is still reported, no later one. */
-static struct tw_term s_trace_call_off_itself(struct bed *b)
-{
-	struct st x = st(b, "call");
-	struct tw_term events;
-
-	function(b, x.s, "tro:loc/1", "[{'_',[],[{trace,[call],[]}]}]", "local");
-	run(b, x.p, calls_loc_1);
-	run(b, x.p, calls_loc_1);
-	events = ev(b, x.s);
-	return lit(b, "{%t,%t}", events, info_pid(b, x.s, x.p, "flags"));
-}
-
 const struct scenario more_function_scenarios[] = {
 	SCENARIO(s_call_global_only_external),
 	SCENARIO(s_call_local_both),
@@ -436,15 +257,5 @@ const struct scenario more_function_scenarios[] = {
 	SCENARIO(s_meta),
 	SCENARIO(s_meta_message_and_local),
 	SCENARIO(s_meta_ignores_flags),
-	SCENARIO(s_two_sessions_silent_separate),
-	SCENARIO(s_return_trace_tail),
-	SCENARIO(s_return_and_return_to),
-	SCENARIO(s_return_to_only_mid),
-	SCENARIO(s_exception_trace),
-	SCENARIO(s_exception_classes),
-	SCENARIO(s_silent_return_trace_pending),
-	SCENARIO(s_message_false_return),
-	SCENARIO(s_untrace_process_pending_return),
-	SCENARIO(s_trace_call_off_itself),
 	{0},
 };

@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct scenario *const parts[] = {session_scenarios,   process_scenarios,	     function_scenarios,
-					       return_scenarios,    message_scenarios,	     match_scenarios,
-					       more_scenarios,	    more_function_scenarios, line_scenarios,
-					       line_more_scenarios, port_scenarios,	     system_scenarios};
+static const struct scenario *const parts[] = {session_scenarios,	process_scenarios, function_scenarios,
+					       message_scenarios,	match_scenarios,   more_scenarios,
+					       more_function_scenarios, line_scenarios,	   line_more_scenarios,
+					       port_scenarios,		system_scenarios};
 
 /* Their answers are about queues: they receive from the queue itself, or from a monitor of the system. */
 static const char *const of_queues[] = {"s_delivered",

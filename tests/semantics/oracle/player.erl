@@ -1,64 +1,115 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% player.erl - plays scenarios on a real Erlang system: what oracle/plays.term holds was recorded by it on OTP 25.
+%% player.erl - plays scenarios on a real Erlang system: the answers in *.term were recorded by it on OTP 25.
 %%
-%%      erlc pl.erl player.erl
-%%      erl -noshell -run player record plays.term     prints each line with the answer of this system
-%%      erl -noshell -run player check plays.term      are the answers in it those of this system?
+%%      erlc *.erl
+%%      erl -noshell -run player record plays.term [NAME...]   prints each line with the answer of this system
+%%      erl -noshell -run player check *.term                  are the answers in them those of this system?
 %%
-%% OTP 25 has one session for all: erlang:trace/3, trace_pattern/3, trace_info/2.  Scenarios say what they do in the words
-%% of ../play.c.  In answers processes have names, times are kinds, and this module is `outside`.
+%% OTP 25 has one session for all: erlang:trace/3, trace_pattern/3, trace_info/2.  A scenario of several sessions is played once for
+%% each of them, with the settings and queries of that session alone: each must see what it would see if it were alone.  A line
+%% {Name,Steps,Answer,Why} is about something that this system does not have, or does otherwise.  Scenarios say what they do in the
+%% words of ../play.c.  In answers processes have names, times are kinds, and this module is `outside`.
 -module(player).
 -compile(export_all).
 -compile(nowarn_export_all).
 
-record([File]) ->
-    [io:format("~0p.~n", [{N, Steps, play(Steps)}]) || {N, Steps, _} <- begin_with(File)],
+record(Arguments) ->
+    {Lines, Names} = begin_with(Arguments),
+    [io:format("~0p.~n", [setelement(3, L, play(element(2, L)))]) || L <- Lines, Names =:= [] orelse lists:member(element(1, L), Names)],
     halt(0).
 
-check([File]) ->
+check(Files) ->
     erlang:system_info(otp_release) =:= "25" orelse halt(77),
-    Lines = begin_with(File),
+    {Lines, []} = begin_with(Files),
     Others = [{N, Answer, Now} || {N, Steps, Answer} <- Lines, Now <- [play(Steps)], Now =/= Answer],
     [io:format("~p:~n  ~0p~nrecorded:~n  ~0p~n", [N, Now, Answer]) || {N, Answer, Now} <- Others],
-    io:format("~p plays, ~p answered otherwise~n", [length(Lines), length(Others)]),
+    io:format("~p plays, ~p answered otherwise~n", [length([L || L <- Lines, tuple_size(L) =:= 3]), length(Others)]),
     halt(min(1, length(Others))).
 
-begin_with(File) ->
+begin_with(Arguments) ->
     {module, _} = code:ensure_loaded(pl),
     [ets:new(T, [named_table, public]) || T <- [names, pids]],
-    {ok, Lines} = file:consult(File),
-    Lines.
+    {Files, Names} = lists:partition(fun(A) -> filename:extension(A) =:= ".term" end, Arguments),
+    {lists:flatmap(fun(F) -> {ok, L} = file:consult(F), L end, Files), [list_to_atom(N) || N <- Names]}.
 
+%% Each answer has the number of its step: the same for each session.
 play(Steps) ->
+    Answers = lists:usort(lists:append([play_alone(Steps, S) || S <- [s | sessions(Steps)]])),
+    [A || {_, A} <- Answers].
+
+sessions({session, S, _}) -> [S];
+sessions(T) when is_tuple(T) -> sessions(tuple_to_list(T));
+sessions([H | T]) -> sessions(H) ++ sessions(T);
+sessions(_) -> [].
+
+play_alone(Steps, Session) ->
     Me = self(),
-    {P, M} = spawn_monitor(fun() -> Me ! {played, self(), scenario(Steps)} end),
-    Answer = receive
-                 {played, P, R} -> erlang:demonitor(M, [flush]), R;
-                 {'DOWN', M, _, _, Why} -> {died, Why}
-             after 8000 -> exit(P, kill), timeout end,
+    {P, M} = spawn_monitor(fun() -> Me ! {played, self(), scenario(Steps, Session)} end),
+    Answers = receive
+                  {played, P, R} -> erlang:demonitor(M, [flush]), R;
+                  {'DOWN', M, _, _, Why} -> [{0, {died, Why}}]
+              after 8000 -> exit(P, kill), [{0, timeout}] end,
     clean(),
-    Answer.
+    Answers.
 
 clean() ->
-    [erlang:trace(Who, false, [all]) || Who <- [all, new]],
-    erlang:trace(all, false, [cpu_timestamp]),
-    [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
-    [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']],
+    forget(),
     erlang:system_flag(trace_control_word, 0),
     [exit(P, kill) || {_, P} <- ets:tab2list(names)],
     [catch unregister(N) || N <- [n1, n2, n3]],
     [ets:delete_all_objects(T) || T <- [names, pids]].
 
+%% All that a session has set.
+forget() ->
+    [erlang:trace(Who, false, [all]) || Who <- [all, new]],
+    erlang:trace(all, false, [cpu_timestamp]),
+    [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
+    [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']].
+
 name(N, P) -> ets:insert(names, {N, P}), ets:insert(pids, {P, N}), P.
 pid(N) -> ets:lookup_element(names, N, 2).
 
-scenario(Steps) ->
+%% In the process dictionary: which session is played, which one steps are about, its tracer, the number of the step.
+scenario(Steps, Session) ->
     process_flag(trap_exit, true),
+    [put(K, V) || {K, V} <- [{played, Session}, {session, s}, {number, 0}, {busy, []}, {tracers, []}]],
     name(me, self()),
-    name(t, spawn(fun() -> collect([]) end)),
-    lists:flatmap(fun step/1, Steps).
+    session(s, t),
+    steps(Steps).
 
-collect(L) -> receive {get, P} -> P ! {events, self(), lists:reverse(L)}, collect([]); M -> collect([M | L]) end.
+session(S, T) ->
+    ets:member(names, T) orelse name(T, spawn(fun() -> collect([]) end)),
+    put(tracers, [T | get(tracers)]),
+    S =:= get(played) andalso put(tracer, T).
+
+tracer() -> pid(get(tracer)).
+
+steps(Steps) -> lists:append([numbered(S) || S <- Steps]).
+
+numbered({in, S, Steps}) -> Outer = put(session, S), R = steps(Steps), put(session, Outer), R;
+numbered({each, X, Values, Steps}) -> lists:append([steps(with(X, V, Steps)) || V <- Values]);
+numbered({times, N, Steps}) -> lists:append([steps(Steps) || _ <- lists:seq(1, N)]);
+numbered({destroy, S}) -> one({destroy}, S);
+numbered(Step) -> one(Step, get(session)).
+
+one(Step, S) ->
+    N = put(number, get(number) + 1),
+    case is_of_session(Step) andalso S =/= get(played) of true -> []; false -> [{N, A} || A <- step(Step)] end.
+
+is_of_session(Step) ->
+    lists:member(if is_tuple(Step) -> element(1, Step); true -> Step end,
+                 [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, destroy]).
+
+with(X, V, X) -> V;
+with(X, V, [H | T]) -> [with(X, V, H) | with(X, V, T)];
+with(X, V, T) when is_tuple(T) -> list_to_tuple(with(X, V, tuple_to_list(T)));
+with(_, _, O) -> O.
+
+collect(L) ->
+    receive
+        {get, P} -> P ! {events, self(), lists:reverse(L)}, collect([]);
+        M -> collect([M | L])
+    end.
 
 %% ---- processes ----
 
@@ -68,6 +119,7 @@ ops([], R) -> R;
 ops([O | T], _) -> ops(T, op(O)).
 
 %% Not the last thing that it does: then the call would return to somewhere else.
+op({times, N, O}) -> [op(O) || _ <- lists:seq(1, N)], ok;
 op({t, {x, a, T, O}}) -> try pl:a(T, O) catch _:_ -> caught end;
 op({t, {x, b, T, O}}) -> try pl:b(T, O) catch _:_ -> caught end;
 op({t, {x, c, T, O}}) -> try pl:c(T, O) catch _:_ -> caught end;
@@ -78,6 +130,7 @@ op({x, c, T, O}) -> R = pl:c(T, O), do(none), R;
 op(O) -> do(O).
 
 do(none) -> ok;
+do({times, N, O}) -> [op(O) || _ <- lists:seq(1, N)], ok;
 do({send, To, M}) -> (catch To ! M), ok;
 do({recv, M}) -> receive M -> ok end;
 do({recv, M, Ms}) -> receive M -> ok after Ms -> timeout end;
@@ -97,7 +150,8 @@ do({monitor, P}) -> erlang:monitor(process, P), ok;
 do(gc) -> erlang:garbage_collect();
 do({sleep, Ms}) -> receive after Ms -> ok end.
 
-run(P, Ops) -> P ! {run, self(), Ops}, receive {ran, P, R} -> R after 3000 -> no_answer end.
+run(P, Ops) -> P ! {run, self(), Ops}, await(P).
+await(P) -> receive {ran, P, R} -> R after 3000 -> no_answer end.
 
 %% '@p' is the pid of p.
 with_pids(A) when is_atom(A) -> case atom_to_list(A) of [$@ | N] -> pid(list_to_atom(N)); _ -> A end;
@@ -107,19 +161,23 @@ with_pids(X) -> X.
 
 %% ---- what the tester does; module_info/0,1 are not counted ----
 
+step({session, S, T}) -> session(S, T), [];
+step({destroy}) -> First = put(destroyed, true) =:= undefined, forget(), [First];
 step({tracee, N}) -> name(N, spawn(?MODULE, loop, [])), [];
 step({process, Who, How, Flags}) ->
     W = case Who of existing -> existing_processes; new -> new_processes; all -> everybody(Flags); _ -> with_pids(Who) end,
-    R = answer(fun() -> erlang:trace(W, How, [{tracer, pid(t)} || How] ++ Flags) end),
+    R = answer(fun() -> erlang:trace(W, How, [{tracer, tracer()} || How] ++ Flags) end),
     [R || R =/= 1, not (lists:member(Who, [existing, all]) andalso is_integer(R) andalso R > 0)];
 step({function, MFA, Spec, Options}) ->
-    O = [case X of meta when Spec =/= false -> {meta, pid(t)}; _ -> X end || X <- Options],
+    O = [case X of meta when Spec =/= false -> {meta, tracer()}; _ -> X end || X <- Options],
     R = answer(fun() -> erlang:trace_pattern(MFA, with_pids(Spec), O) end),
     [case MFA of {pl, '_', '_'} when is_integer(R) -> R - 2; _ -> R end || R =/= 1];
 step({send_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern(send, with_pids(Spec), []) end)], R =/= 1];
 step({recv_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern('receive', with_pids(Spec), []) end)], R =/= 1];
 step({run, P, Ops}) -> run(pid(P), with_pids(Ops)), [];
 step({value, P, Ops}) -> [{value, plain(run(pid(P), with_pids(Ops)))}];
+step({start, P, Ops}) -> put(busy, [P | get(busy)]), pid(P) ! {run, self(), with_pids(Ops)}, [];
+step({await, P}) -> put(busy, get(busy) -- [P]), [{value, plain(await(pid(P)))}];
 step({tell, P, M}) -> pid(P) ! with_pids(M), [];
 step({do, Op}) -> do(with_pids(Op)), [];
 step({kill, P}) -> exit(pid(P), kill), gone(pid(P));
@@ -129,9 +187,11 @@ step({info, What, Item}) -> [info(with_pids(What), Item)];
 step({tcw, N}) -> erlang:system_flag(trace_control_word, N), [];
 step(get_tcw) -> [{tcw, erlang:system_info(trace_control_word)}];
 step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta_match_spec, call_count]] || F <- [a, b, c]]];
-step(ev) -> [run(P, []) || {N, P} <- ets:tab2list(names), N =/= me, N =/= t, is_process_alive(P)], [events()];
+step(ev) -> sync(), [events()];
 step(ev_now) -> [events()];
 step(tags) -> [[element(3, E) || E <- events()]].
+
+sync() -> [run(P, []) || {N, P} <- ets:tab2list(names), not lists:member(N, [me | get(tracers) ++ get(busy)]), is_process_alive(P)].
 
 %% Ports as well where it cannot be otherwise.
 everybody(Flags) -> case lists:member(cpu_timestamp, Flags) of true -> all; false -> processes end.
@@ -143,9 +203,12 @@ gone(P) -> case is_process_alive(P) of true -> timer:sleep(1), gone(P); false ->
 events() ->
     Ref = erlang:trace_delivered(all),
     receive {trace_delivered, all, Ref} -> ok end,
-    T = pid(t),
-    T ! {get, self()},
-    receive {events, T, L} -> lists:keysort(2, [plain(E) || E <- L, not is_run(E)]) end.
+    T = tracer(),
+    %% A tracer that is dead has nothing.
+    case is_process_alive(T) of
+        true -> T ! {get, self()}, receive {events, T, L} -> lists:keysort(2, [plain(E) || E <- L, not is_run(E)]) end;
+        false -> []
+    end.
 
 is_run(E) when tuple_size(E) >= 4, element(3, E) =:= 'receive'; tuple_size(E) >= 4, element(3, E) =:= send ->
     is_tuple(element(4, E)) andalso lists:member(element(1, element(4, E)), [run, ran, get]);

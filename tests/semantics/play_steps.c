@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* play_steps.c - the steps of the tester: play.c lists them. */
+#include "play.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void step_fn(struct play *p, struct tw_term step);
+
+static void play_all(struct play *p, struct tw_term steps);
+
+static struct tw_term part(struct tw_term step, size_t index)
+{
+	return tw_term_element(step, index);
+}
+
+static const char *name_in(struct tw_term step, size_t index)
+{
+	return name_of(part(step, index));
+}
+
+static void tell(struct play *p, struct tw_term answer)
+{
+	if (p->count == ANSWERS_MAX)
+		wrong("too many answers", answer);
+	p->told[p->count++] = answer;
+}
+
+/* 1 is what is expected: only other results are told. */
+static void tell_result(struct play *p, int64_t result)
+{
+	if (result != 1)
+		tell(p, answer(p->b, result));
+}
+
+/* ---- sessions ---- */
+
+static struct sess *session_named(const struct play *p, const char *name)
+{
+	for (size_t i = p->session_count; i-- > 0;)
+		if (!strcmp(p->sessions[i].name, name))
+			return p->sessions[i].s;
+	wrong("no such session", tw_term_atom_z(name));
+}
+
+/* {session,S,T}: T is made unless it is there. */
+static struct sess *make_session(struct play *p, const char *name, const char *tracer)
+{
+	struct bed *b = p->b;
+	size_t at = p->session_count++;
+	struct value pid = is_known(tracer) ? pid_named(tracer) : known(tracer, tracer_as(b, tracer));
+
+	p->sessions[at].name = name;
+	p->sessions[at].s = s_as(b, pid, at ? name : "sess");
+	return p->sessions[at].s;
+}
+
+static void step_session(struct play *p, struct tw_term step)
+{
+	make_session(p, name_in(step, 1), name_in(step, 2));
+}
+
+static void step_in(struct play *p, struct tw_term step)
+{
+	struct sess *outer = p->s;
+
+	p->s = session_named(p, name_in(step, 1));
+	play_all(p, part(step, 2));
+	p->s = outer;
+}
+
+static void step_destroy(struct play *p, struct tw_term step)
+{
+	tell(p, destroy(p->b, session_named(p, name_in(step, 1))));
+}
+
+/* ---- settings ---- */
+
+/* ["a", "b"] as "a,b"; NULL: no list, or a list with other elements. */
+static const char *names_in(struct tw_term list, char *text, size_t bytes)
+{
+	*text = '\0';
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		if (!*name_of(tw_term_head(list)))
+			return NULL;
+		snprintf(text + strlen(text), bytes - strlen(text), "%s%s", *text ? "," : "",
+			 name_of(tw_term_head(list)));
+	}
+	return tw_term_type(list) == TW_TYPE_NIL ? text : NULL;
+}
+
+static int64_t set_process(struct play *p, struct tw_term step)
+{
+	const char *who = name_in(step, 1);
+	tw_pid pid = !strcmp(who, "existing") ? TW_PID_EXISTING
+		     : !strcmp(who, "new")    ? TW_PID_NEW
+		     : !strcmp(who, "all")    ? TW_PID_ALL
+					      : trace_pid(pid_named(who + 1));
+	char flags[512];
+
+	return trace_process(p->s, pid, lit_is(part(step, 2), "true"), names_in(part(step, 3), flags, sizeof flags));
+}
+
+static void step_process(struct play *p, struct tw_term step)
+{
+	int64_t count = set_process(p, step);
+	bool is_of_many = lit_is(part(step, 1), "existing") || lit_is(part(step, 1), "all");
+
+	tell_result(p, is_of_many && count > 0 ? 1 : count);
+}
+
+static const char *simple_spec(struct tw_term spec)
+{
+	return tw_term_type(spec) == TW_TYPE_NIL ? "[]" : name_of(spec);
+}
+
+static void step_function(struct play *p, struct tw_term step)
+{
+	struct tw_term mfa = part(step, 1), spec = part(step, 2);
+	struct bed *b = p->b;
+	char text[300], options[200];
+	int64_t result;
+
+	if (tw_term_type(mfa) == TW_TYPE_ATOM)
+		snprintf(text, sizeof text, "%s", name_of(mfa));
+	else
+		snprintf(text, sizeof text, "%s:%s/%s", name_in(mfa, 0), name_in(mfa, 1),
+			 *name_in(mfa, 2) ? "_" : lit_text(part(mfa, 2)));
+	if (!names_in(part(step, 3), options, sizeof options))
+		result = TW_EBADARG;
+	else if (tw_term_type(spec) == TW_TYPE_CONS)
+		result = function_term(b, p->s, text, with_pids(b, spec), options);
+	else
+		result = function(b, p->s, text, simple_spec(spec), options);
+	tell_result(p, result);
+}
+
+static void step_send_pattern(struct play *p, struct tw_term step)
+{
+	struct tw_term spec = part(step, 1);
+
+	tell_result(p, tw_term_type(spec) == TW_TYPE_CONS ? send_pattern_term(p->s, with_pids(p->b, spec))
+							  : send_pattern(p->b, p->s, simple_spec(spec)));
+}
+
+static void step_recv_pattern(struct play *p, struct tw_term step)
+{
+	struct tw_term spec = part(step, 1);
+
+	tell_result(p, tw_term_type(spec) == TW_TYPE_CONS ? recv_pattern_term(p->s, with_pids(p->b, spec))
+							  : recv_pattern(p->b, p->s, simple_spec(spec)));
+}
+
+static void step_tcw(struct play *p, struct tw_term step)
+{
+	(void)p;
+	tw_trace_control_word_set((uint32_t)number_in(part(step, 1)));
+}
+
+/* ---- processes ---- */
+
+static void step_tracee(struct play *p, struct tw_term step)
+{
+	known(name_in(step, 1), tracee(p->b, name_in(step, 1)));
+}
+
+static void step_run(struct play *p, struct tw_term step)
+{
+	(void)p;
+	ops_run(name_in(step, 1), part(step, 2));
+}
+
+static void step_value(struct play *p, struct tw_term step)
+{
+	tell(p, lit(p->b, "{value,%t}", ops_run(name_in(step, 1), part(step, 2))));
+}
+
+static void step_start(struct play *p, struct tw_term step)
+{
+	(void)p;
+	ops_start(name_in(step, 1), part(step, 2));
+}
+
+static void step_await(struct play *p, struct tw_term step)
+{
+	tell(p, lit(p->b, "{value,%t}", ops_await(name_in(step, 1))));
+}
+
+static void step_do(struct play *p, struct tw_term step)
+{
+	(void)p;
+	ops_do(part(step, 1));
+}
+
+static void step_tell(struct play *p, struct tw_term step)
+{
+	send_to(p->b->me, pid_named(name_in(step, 1)), value_in(part(step, 2)));
+}
+
+static void step_wait(struct play *p, struct tw_term step)
+{
+	(void)p;
+	pause_ms((unsigned)number_in(part(step, 1)));
+}
+
+/* Waits until the library has forgotten it: its last event is made. */
+static void step_gone(struct play *p, struct tw_term step)
+{
+	struct tw_term pid = pid_term(p->b, pid_named(name_in(step, 1))), list;
+
+	for (unsigned i = 0; i < 60000; i++) {
+		tw_session_info(pid, &p->b->arena, &list);
+		if (lit_is(list, "undefined"))
+			return;
+		pause_ms(1);
+	}
+	wrong("it lives", pid);
+}
+
+static void step_kill(struct play *p, struct tw_term step)
+{
+	struct value pid = pid_named(name_in(step, 1));
+
+	exit_signal(p->b->me, pid, ATOM(KILL));
+	step_gone(p, step);
+	listener_tracer_died(trace_pid(pid));
+}
+
+/* ---- answers ---- */
+
+static void step_ev_now(struct play *p, struct tw_term step)
+{
+	(void)step;
+	tell(p, events_of(p->b, p->s));
+}
+
+static void step_ev(struct play *p, struct tw_term step)
+{
+	ops_sync();
+	step_ev_now(p, step);
+}
+
+static void step_tags(struct play *p, struct tw_term step)
+{
+	(void)step;
+	tell(p, elements(p->b, 3, events_of(p->b, p->s)));
+}
+
+static void step_info(struct play *p, struct tw_term step)
+{
+	tell(p, info_of(p->b, p->s, with_pids(p->b, part(step, 1)), name_in(step, 2)));
+}
+
+static void step_all_info(struct play *p, struct tw_term step)
+{
+	(void)step;
+	tell(p, all_info(p->b, p->s));
+}
+
+static void step_get_tcw(struct play *p, struct tw_term step)
+{
+	(void)step;
+	tell(p, lit(p->b, "{tcw,%d}", (int)tw_trace_control_word_get()));
+}
+
+/* ---- steps of steps ---- */
+
+struct variable {
+	const char *name;
+	struct tw_term value;
+};
+
+static struct tw_term value_for(struct tw_arena *arena, struct tw_term term, void *context)
+{
+	const struct variable *variable = context;
+
+	(void)arena;
+	return lit_is(term, variable->name) ? variable->value : (struct tw_term){0};
+}
+
+static void step_each(struct play *p, struct tw_term step)
+{
+	struct variable variable = {.name = name_in(step, 1)};
+
+	for (struct tw_term rest = part(step, 2); tw_term_type(rest) == TW_TYPE_CONS; rest = tw_term_tail(rest)) {
+		variable.value = tw_term_head(rest);
+		play_all(p, lit_map(&p->b->arena, part(step, 3), value_for, &variable));
+	}
+}
+
+static void step_times(struct play *p, struct tw_term step)
+{
+	for (int64_t i = 0; i < number_in(part(step, 1)); i++)
+		play_all(p, part(step, 2));
+}
+
+static const struct {
+	const char *verb;
+	step_fn *play;
+} verbs[] = {
+	{"session", step_session},
+	{"in", step_in},
+	{"destroy", step_destroy},
+	{"process", step_process},
+	{"function", step_function},
+	{"send_pattern", step_send_pattern},
+	{"recv_pattern", step_recv_pattern},
+	{"tcw", step_tcw},
+	{"tracee", step_tracee},
+	{"run", step_run},
+	{"value", step_value},
+	{"start", step_start},
+	{"await", step_await},
+	{"do", step_do},
+	{"tell", step_tell},
+	{"wait", step_wait},
+	{"gone", step_gone},
+	{"kill", step_kill},
+	{"ev", step_ev},
+	{"ev_now", step_ev_now},
+	{"tags", step_tags},
+	{"info", step_info},
+	{"all_info", step_all_info},
+	{"get_tcw", step_get_tcw},
+	{"each", step_each},
+	{"times", step_times},
+};
+
+static void play_one(struct play *p, struct tw_term step)
+{
+	const char *verb = name_of(tw_term_type(step) == TW_TYPE_ATOM ? step : part(step, 0));
+
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		if (!strcmp(verbs[i].verb, verb)) {
+			verbs[i].play(p, step);
+			return;
+		}
+	wrong("no step", step);
+}
+
+static void play_all(struct play *p, struct tw_term steps)
+{
+	for (; tw_term_type(steps) == TW_TYPE_CONS; steps = tw_term_tail(steps))
+		play_one(p, tw_term_head(steps));
+}
+
+struct tw_term play_steps(struct bed *b, struct tw_term steps)
+{
+	struct play *p = calloc(1, sizeof *p);
+	struct tw_term list;
+
+	p->b = b;
+	ops_begin(b);
+	known("me", self_pid(b->me));
+	p->s = make_session(p, "s", "t");
+	play_all(p, steps);
+	list = list_of(b, p->told, p->count);
+	free(p);
+	return list;
+}
