@@ -215,6 +215,7 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	set_bit(&tracee->special_alone, bit, is_special);
 	set_bit(&tracee->has_modules, bit, has_module && flags);
 	set_bit(&tracee->special, bit, is_special || others_make);
+	set_bit(&tracee->module_calls, bit, has_module && (heard & TW_FLAG_CALL) && !(flags & TW_FLAG_SILENT));
 	set_bit(&tracee->wants_call, bit, heard & TW_FLAG_CALL);
 	set_bit(&tracee->counts_call, bit, !tracee->is_sensitive && (flags & TW_FLAG_CALL));
 	set_bit(&tracee->tracer_of, bit, tracee->is_sensitive || is_tracer);

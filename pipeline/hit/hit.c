@@ -123,18 +123,44 @@ static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_
 	return !(special & others || generation->counting);
 }
 
-/* One session whose tracer is a module, and nothing but the call: its end, a match program, vector registers. */
-static INLINE bool is_plain_of_module(const struct tw_hit_tls *t, const struct tw_place *place,
-				      const struct tw_bp_generation *generation, uint64_t todo,
-				      const struct tw_frame_wants *out)
+/*
+ * One session whose tracer is a module, and nothing but the call: its end, a match program, a counter, vector registers
+ * that a trampoline keeps.
+ */
+static INLINE bool is_plain_of_module(const struct tw_hit_tls *t, const struct tw_bp_generation *generation,
+				      uint64_t todo, const struct tw_words *w, const struct tw_frame_wants *out)
 {
-	/* RELAXED hit.silent, hit.return_to: a change is seen by this call or by the next. */
-	uint64_t more = generation->special | tw_load_relaxed(&t->tracee->silent);
-	uint64_t ends = generation->returns | generation->exceptions | tw_load_relaxed(&t->tracee->wants_return_to);
+	/* RELAXED hit.special: set while the session's callbacks are there. */
+	uint64_t plain = todo & tw_load_relaxed(&t->tracee->module_calls) & ~generation->special;
 
-	/* RELAXED hit.modules: set before any tracee has the session's bit. */
-	return (todo & tw_load_relaxed(&tw_hit_modules)) && !(todo & (todo - 1)) && place->kind == TW_BP_DECLARED &&
-	       !generation->counting && !(todo & (out ? more | ends : more));
+	if (tw_likely(!plain) || (todo & (todo - 1)) || generation->counting || w->frame)
+		return false;
+	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+	return !out ||
+	       !(todo & (generation->returns | generation->exceptions | tw_load_relaxed(&t->tracee->wants_return_to)));
+}
+
+/*
+ * Inlined for what tracers discard: in a function of its own, saving registers would take as long as asking. errno is
+ * kept for the program; any answer but REMOVE to the status means TRACE.
+ */
+static INLINE void module_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
+			       const struct tw_words *w)
+{
+	const struct tw_hit_module *module = tw_module_of(session);
+	struct tw_module_pid pid;
+	struct tw_term tracee = tw_module_pid_in(&pid, t->tracee->pid_number, false);
+	int *error = t->thread->errno_at, saved_errno = *error;
+	enum tw_tracer_answer answer = tw_module_status(module, tracee);
+
+	if (tw_likely(answer != TW_TRACER_REMOVE))
+		answer = module->pairs[TW_MODULE_CALL].enabled(TW_TRACER_TAG_CALL, module->state, tracee);
+	if (answer == TW_TRACER_TRACE)
+		tw_module_plain_call(t, place, session, tracee, w->more ? w->more : (uint64_t[2]){w->a, w->b},
+				     w->count);
+	else if (tw_unlikely(answer != TW_TRACER_DISCARD))
+		tw_module_answered(t, session, answer, false);
+	*error = saved_errno;
 }
 
 /*
@@ -256,11 +282,8 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 		if (tw_unlikely(special)) {
 			struct tw_words changed;
 
-			/* Special by the tracee: a tracer module, or a stamp. */
-			if (tw_unlikely((special & ~generation->special) &&
-					is_plain_of_module(t, place, generation, todo, out))) {
-				tw_module_plain_call(t, place, (unsigned)__builtin_ctzll(todo),
-						     w.more ? w.more : (uint64_t[2]){w.a, w.b}, w.count);
+			if (is_plain_of_module(t, generation, todo, &w, out)) {
+				module_call(t, place, (unsigned)__builtin_ctzll(todo), &w);
 				return active;
 			}
 			changed = words_copy(w);

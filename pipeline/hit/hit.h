@@ -63,7 +63,8 @@ struct tw_tracee {
 	_Atomic uint64_t wants_return_to;		  /* of these, sessions that want return_to as well */
 	_Atomic uint64_t tracer_of;			  /* sessions that this tracee is the tracer of; all while it is
 				       * sensitive: no meta events */
-	_Atomic uint64_t counts_call; /* sessions that count its time and words, where they count any */
+	_Atomic uint64_t module_calls; /* of wants_call, those that are special only because their tracer is a module */
+	_Atomic uint64_t counts_call;  /* sessions that count its time and words, where they count any */
 	/* Raised each time it is scheduled in, and for each event that another thread makes of it. */
 	_Atomic uint64_t run_seq;
 	uint32_t tracee_id; /* not reused before 2^32 processes of the image */

@@ -20,13 +20,6 @@ _Static_assert(WORDS_MAX >= TW_ARGS_MAX, "the words of a call fit");
 
 /* ---- terms on the stack ---- */
 
-struct pid_block {
-	_Alignas(16) uint64_t header;
-	struct tw_term node;
-	uint32_t creation, channel;
-	uint32_t words[2];
-};
-
 struct tuple_block {
 	_Alignas(16) uint64_t header;
 	struct tw_term elements[3];
@@ -42,19 +35,9 @@ struct memory {
 	struct tw_cell *cells; /* WORDS_MAX, or the number of arguments */
 	struct big_block bigs[WORDS_MAX];
 	struct tuple_block tuple, pairs[WORDS_MAX];
-	struct pid_block pid;
+	struct tw_module_pid pid;
 	unsigned big_count;
 };
-
-static INLINE struct tw_term pid_in(struct pid_block *block, uint32_t number, bool is_port)
-{
-	block->header = tw_header(is_port ? TW_BLOCK_PORT : TW_BLOCK_PID, 0, 2);
-	block->node = (struct tw_term){0};
-	block->creation = block->channel = 0;
-	block->words[0] = number;
-	block->words[1] = 0;
-	return tw_term_of_block(block);
-}
 
 static INLINE struct tw_term word_in(struct memory *memory, uint64_t word)
 {
@@ -180,7 +163,6 @@ struct question {
 	enum tw_event_kind kind;
 	uint32_t number;
 	bool is_port;
-	struct tw_hit_session *counted;
 	enum tw_tracer_answer answer;
 };
 
@@ -190,44 +172,31 @@ static void count(struct tw_hit_session *session, enum tw_module_count what)
 	tw_fetch_add_relaxed(&session->module_counts[what], 1);
 }
 
-/* Any answer but REMOVE means TRACE. */
-static INLINE bool is_removed(const struct tw_hit_module *module, struct tw_term tracee)
-{
-	return module->pairs[TW_MODULE_GENERAL].enabled(TW_TRACER_TAG_STATUS, module->state, tracee) ==
-	       TW_TRACER_REMOVE;
-}
-
-/* An invalid answer means DISCARD. */
+/* To the status any answer but REMOVE means TRACE. */
 static INLINE enum tw_tracer_answer ask(const struct tw_hit_module *module, enum tw_event_kind kind, bool is_port,
-					struct tw_term tracee, struct tw_hit_session *counted)
+					struct tw_term tracee)
 {
-	enum tw_tracer_answer answer;
-
-	if (kind == TW_EVENT_CALL && tw_unlikely(is_removed(module, tracee)))
+	if (kind == TW_EVENT_CALL && tw_unlikely(tw_module_status(module, tracee) == TW_TRACER_REMOVE))
 		return TW_TRACER_REMOVE;
-	answer = module->pairs[pair_of(kind, is_port)].enabled((enum tw_tracer_tag)kind, module->state, tracee);
-	if (tw_likely(answer - 1u <= TW_TRACER_REMOVE - 1u))
-		return answer;
-	count(counted, TW_MODULE_WRONG_ANSWER);
-	return TW_TRACER_DISCARD;
+	return module->pairs[pair_of(kind, is_port)].enabled((enum tw_tracer_tag)kind, module->state, tracee);
 }
 
 static void ask_there(void *arg)
 {
 	struct question *q = arg;
-	struct pid_block block;
+	struct tw_module_pid block;
 	int *error = &errno, saved_errno = *error;
 
-	q->answer = ask(q->module, q->kind, q->is_port, pid_in(&block, q->number, q->is_port), q->counted);
+	q->answer = ask(q->module, q->kind, q->is_port, tw_module_pid_in(&block, q->number, q->is_port));
 	*error = saved_errno;
 }
 
 bool tw_module_is_active(const struct tw_hit_module *module, uint32_t number, bool is_port)
 {
-	struct pid_block block;
-	struct tw_term tracee = number ? pid_in(&block, number, is_port) : tw_atom(TW_ATOM_UNDEFINED);
+	struct tw_module_pid block;
+	struct tw_term tracee = number ? tw_module_pid_in(&block, number, is_port) : tw_atom(TW_ATOM_UNDEFINED);
 	int saved_errno = errno;
-	bool is_active = !is_removed(module, tracee);
+	bool is_active = tw_module_status(module, tracee) != TW_TRACER_REMOVE;
 
 	errno = saved_errno;
 	return is_active;
@@ -258,22 +227,30 @@ static __attribute__((noinline, cold)) void remove_tracer(struct tw_hit_tls *t, 
 		remove_there(&removal);
 }
 
+void tw_module_answered(struct tw_hit_tls *t, unsigned session, enum tw_tracer_answer answer, bool keeps_vectors)
+{
+	if (answer == TW_TRACER_REMOVE)
+		remove_tracer(t, session, keeps_vectors);
+	else
+		count(&tw_hit_sessions[session], TW_MODULE_WRONG_ANSWER);
+}
+
+/* An invalid answer means DISCARD. */
 enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum tw_event_kind kind, bool keeps_vectors)
 {
-	struct tw_hit_session *s = &tw_hit_sessions[session];
-	struct question q = {.module = s->module,
+	struct question q = {.module = tw_module_of(session),
 			     .kind = kind,
 			     .number = t->tracee->pid_number,
-			     .is_port = t->tracee->port_slot != 0,
-			     .counted = s};
+			     .is_port = t->tracee->port_slot != 0};
 
 	if (keeps_vectors)
 		tw_patch_call_keeping_vectors(ask_there, &q);
 	else
 		ask_there(&q);
-	if (tw_unlikely(q.answer == TW_TRACER_REMOVE))
-		remove_tracer(t, session, keeps_vectors);
-	return q.answer;
+	if (tw_likely(q.answer == TW_TRACER_TRACE || q.answer == TW_TRACER_DISCARD))
+		return q.answer;
+	tw_module_answered(t, session, q.answer, keeps_vectors);
+	return q.answer == TW_TRACER_REMOVE ? TW_TRACER_REMOVE : TW_TRACER_DISCARD;
 }
 
 /* ---- trace ---- */
@@ -315,7 +292,7 @@ static inline void deliver(const struct delivery *delivery, struct tw_cell *cell
 	memory.big_count = 0;
 	if (delivery->flags & TW_EVENT_FLAG_SCHEDULER_ID)
 		options.scheduler_id = delivery->t->thread->scheduler_id;
-	tracee = pid_in(&memory.pid, delivery->t->tracee->pid_number, is_port);
+	tracee = tw_module_pid_in(&memory.pid, delivery->t->tracee->pid_number, is_port);
 	if (event->place) {
 		term = mfa_in(&memory, event, delivery->flags);
 	} else if (event->term_count) {
@@ -365,8 +342,8 @@ void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_modu
 
 /* ---- the common case ---- */
 
-static INLINE void deliver_plain(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
-				 struct tw_term tracee, const uint64_t *words, unsigned count)
+void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, struct tw_term tracee,
+			  const uint64_t *words, unsigned count)
 {
 	const struct tw_hit_module *module = tw_hit_sessions[session].module;
 	const struct tw_function *function = place->function;
@@ -390,20 +367,4 @@ static INLINE void deliver_plain(struct tw_hit_tls *t, const struct tw_place *pl
 					    tuple_in(&memory.tuple, 3, tw_word(function->module_atom),
 						     tw_word(function->name_atom), last),
 					    &options);
-}
-
-void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, const uint64_t *words,
-			  unsigned count)
-{
-	struct tw_hit_session *s = &tw_hit_sessions[session];
-	struct pid_block block;
-	struct tw_term tracee = pid_in(&block, t->tracee->pid_number, false);
-	int *error = t->thread->errno_at, saved_errno = *error;
-	enum tw_tracer_answer answer = ask(s->module, TW_EVENT_CALL, false, tracee, s);
-
-	if (answer == TW_TRACER_TRACE)
-		deliver_plain(t, place, session, tracee, words, count);
-	else if (tw_unlikely(answer == TW_TRACER_REMOVE))
-		remove_tracer(t, session, false);
-	*error = saved_errno;
 }

@@ -14,6 +14,7 @@
 #define TW_PIPELINE_MODULE_H
 
 #include "pipeline/hit/hit.h"
+#include "term/term.h"
 #include "tracewheel/tracer.h"
 
 /* A pair of callbacks. */
@@ -38,6 +39,29 @@ struct tw_hit_module {
 	} pairs[TW_MODULE_PAIRS];
 	struct tw_term state;
 };
+
+static inline enum tw_tracer_answer tw_module_status(const struct tw_hit_module *module, struct tw_term tracee)
+{
+	return module->pairs[TW_MODULE_GENERAL].enabled(TW_TRACER_TAG_STATUS, module->state, tracee);
+}
+
+/* Memory for the pid or port that callbacks are passed. */
+struct tw_module_pid {
+	_Alignas(16) uint64_t header;
+	struct tw_term node;
+	uint64_t creation_and_channel;
+	uint64_t number; /* two words, the lower one first */
+};
+
+static inline __attribute__((always_inline)) struct tw_term tw_module_pid_in(struct tw_module_pid *block,
+									     uint32_t number, bool is_port)
+{
+	block->header = tw_header(is_port ? TW_BLOCK_PORT : TW_BLOCK_PID, 0, 2);
+	block->node = (struct tw_term){0};
+	block->creation_and_channel = 0;
+	block->number = number;
+	return tw_term_of_block(block);
+}
 
 /* An event for a callback. Terms and words borrow; zeroed fields mean none. */
 struct tw_module_event {
@@ -71,11 +95,13 @@ static inline bool tw_module_wants(struct tw_hit_tls *t, unsigned session, enum 
 void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_module_event *event, bool keeps_vectors);
 
 /*
- * tw_module_plain_call - both, for a call with words that involves no match program, no other session and no
- * trampoline, and whose end is not wanted.
+ * tw_module_plain_call - `trace`, for a call with words that involves no match program, no other session and no
+ * trampoline, and whose end is not wanted.  The caller has asked, and keeps errno.
  */
-void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, const uint64_t *words,
-			  unsigned count);
+void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, struct tw_term tracee,
+			  const uint64_t *words, unsigned count);
+/* Handles an answer that is neither TRACE nor DISCARD: clears the tracee's flags, or counts a wrong answer. */
+void tw_module_answered(struct tw_hit_tls *t, unsigned session, enum tw_tracer_answer answer, bool keeps_vectors);
 
 /*
  * Asks for the status of any tracee, or of new ones (0), in a read section: false is TW_TRACER_REMOVE. Removes

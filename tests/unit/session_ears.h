@@ -14,6 +14,7 @@
 #include "tracewheel/tracewheel.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,6 +73,7 @@ static inline enum tw_tracer_answer answer(const char *callback, enum tw_tracer_
 
 	if (tag != TW_TRACER_TAG_STATUS || !ear->is_quiet)
 		hear(ear, callback, tag, "");
+	errno = EBADF;
 	return ear->answers[tag] ? (enum tw_tracer_answer)ear->answers[tag] : TW_TRACER_TRACE;
 }
 
@@ -87,6 +89,7 @@ static inline void tell(const char *callback, enum tw_tracer_tag tag, struct tw_
 	ear->options = *options;
 	if (ear->inside)
 		ear->inside(ear);
+	errno = EBADF;
 }
 
 #define ENABLED(name)                                                                                          \
@@ -200,11 +203,13 @@ static inline uint32_t flags_of(unsigned i, tw_pid pid)
 	return flags;
 }
 
-/* p calls step(7) on this thread. */
+/* p calls step(7) on this thread. Callbacks set errno; the program does not see it. */
 static inline void call_step(void)
 {
 	tw_process_in(p);
+	errno = ENOENT;
 	tw_call1(&step, 7);
+	assert_int_equal(errno, ENOENT);
 	tw_process_out();
 }
 

@@ -469,6 +469,33 @@ static void line_229_the_tracers_own_activity(void **state)
 	close_sessions();
 }
 
+static void line_223_a_silent_process(void **state)
+{
+	hear_calls(&general);
+	set_flags(tw_process_pid(p), TW_FLAG_SILENT);
+	forget();
+	call_step();
+	expect("enabled call;");
+	close_sessions();
+}
+
+static void line_223_calls_that_another_session_counts(void **state)
+{
+	struct tw_session *counter;
+	uint64_t count;
+
+	assert_int_equal(tw_session_create("counter", NULL, &counter), 0);
+	assert_int_equal(tw_trace_function(counter, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
+	hear_calls(&general);
+	call_step();
+	expect("enabled call;trace call {vm,step,[7]};");
+	assert_int_equal(tw_trace_call_count(counter, "vm", "step", 1, &count), 1);
+	assert_int_equal(count, 1);
+	close_sessions();
+	tw_session_destroy(counter);
+	tw_session_put(counter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +512,8 @@ int main(void)
 		BOTH(line_221_the_state_is_what_it_was),
 		BOTH(line_50_222_options_only_where_they_apply),
 		BOTH(line_223_enabled_comes_before_the_match_specification),
+		BOTH(line_223_a_silent_process),
+		BOTH(line_223_calls_that_another_session_counts),
 		BOTH(line_226_on_the_thread_that_makes_the_event),
 		BOTH(line_227_meta_of_a_module_with_trace_call),
 		BOTH(line_228_the_tag_of_sequential_tracing),
