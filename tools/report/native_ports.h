@@ -7,8 +7,8 @@
  * counts for the port that its descriptor had when it began. Closed ports are summed by what they are, so that memory
  * grows with the number of different ports, not with that of connections.
  *
- * What is not seen is said, never guessed: calls that libc makes inside itself, io_uring, bare system calls, and sizes that a
- * call does not return (fputs, fgets, recvmmsg, sendmmsg, fscanf).
+ * The table names what it does not see, and guesses nothing: calls that libc makes inside itself, io_uring, bare system calls,
+ * and sizes that a call does not return (fputs, fgets, recvmmsg, sendmmsg, fscanf).
  *
  * Threads  one.
  */
@@ -39,7 +39,8 @@ struct tw_native_ports {
 	size_t count;
 	uint64_t in_bytes, out_bytes, calls, call_ns; /* of all */
 	uint64_t unknown;			      /* calls with a descriptor that was not seen to be opened */
-	bool is_recorded;			      /* the capture holds such calls at all */
+	uint64_t unfollowed; /* calls whose return is missing, and returns whose call is; not what still runs */
+	bool is_recorded;    /* the capture holds such calls at all */
 	bool is_each;
 };
 

@@ -4,6 +4,7 @@
  *
  *	native_calls.c	what a function does		native_rows.c	instances, and their sums by port
  *	native_tables.c	the descriptors of processes	native_ports.c	calls and returns, in order
+ *	native_children.c	children of vfork() and those that are waited for
  *
  * Without memory a function sets `error` of the replay, which ends it.
  */
@@ -15,8 +16,10 @@
 
 /* Calls under way on one thread: a handler may interrupt one with another. */
 #define DEPTH_MAX 16
-/* Descriptors above this are not followed: RLIMIT_NOFILE is less than that. */
+/* Descriptors from this on are not followed: the default of fs.nr_open. Their calls count as unseen. */
 #define FD_MAX (1 << 20)
+/* As the descriptor of a stream: it has none, its bytes stay in memory. */
+#define FD_OF_MEMORY (-2)
 /* Children that have begun nothing yet. */
 #define SNAPSHOTS_MAX 64
 
@@ -24,7 +27,10 @@
 struct tw_native_instance {
 	struct tw_native_port sums;
 	uint32_t references;
-	bool is_accepted, is_closed;
+	uint32_t open_count; /* descriptors of the process that opened it; 0: closed */
+	bool is_accepted;
+	bool is_read_end; /* of a pipe */
+	bool is_unseen;	  /* it was not seen to be opened, and is not a standard descriptor */
 };
 
 struct tw_native_entry {
@@ -34,10 +40,15 @@ struct tw_native_entry {
 	bool is_inherited;
 };
 
-/* What a process had when it called fork(): by the time of the child's first event it may have other descriptors. */
-struct tw_native_snapshot {
+/* Descriptors by number. */
+struct tw_native_table {
 	struct tw_native_entry *entries;
 	size_t entry_count;
+};
+
+/* What a process had when it called fork(): by the time of the child's first event it may have other descriptors. */
+struct tw_native_snapshot {
+	struct tw_native_table table;
 	int32_t process_id; /* of the child; 0: not known */
 };
 
@@ -53,8 +64,8 @@ struct tw_native_child {
 };
 
 struct tw_native_process {
-	struct tw_native_entry *entries;
-	size_t entry_count;
+	struct tw_native_table table;
+	struct tw_native_instance *unseen_streams; /* of all streams that were not seen to be opened; held */
 	struct tw_native_stream *streams;
 	size_t stream_count;
 	struct tw_native_function **functions; /* by place; NULL: not asked for yet */
@@ -73,13 +84,21 @@ struct tw_native_call {
 	int fd, in_fd, out_fd;
 	struct tw_native_instance *in, *out; /* held */
 	uint64_t stream, size, first, last;
-	int command;
+	uint64_t flags;
 	unsigned snapshot; /* 1 + its number; 0: none */
+	bool is_untracked; /* its descriptor is FD_MAX or more */
 };
 
 struct tw_native_thread {
 	struct tw_native_call calls[DEPTH_MAX];
 	unsigned depth;
+	/*
+	 * After vfork() the events of the thread are those of the child, until that executes a program or ends: it
+	 * closes and duplicates descriptors of its own.
+	 */
+	bool is_in_child;
+	unsigned child_snapshot; /* 1 + its number; 0: none */
+	struct tw_native_table child_table;
 };
 
 struct tw_native_replay {
@@ -106,29 +125,42 @@ struct tw_native_instance *tw_native_hold(struct tw_native_instance *instance);
 /* ---- native_tables.c ---- */
 
 /* NULL: no such descriptor, or no memory. */
-struct tw_native_entry *tw_native_entry_at(struct tw_native_replay *r, struct tw_native_process *process, int fd);
+struct tw_native_entry *tw_native_entry_at(struct tw_native_replay *r, struct tw_native_table *table, int fd);
 /* Copies the text.  The caller has the first reference as soon as it takes one.  NULL: no memory. */
 struct tw_native_instance *tw_native_instance_create(struct tw_native_replay *r, const char *kind, const char *what);
-void tw_native_set_entry(struct tw_native_replay *r, struct tw_native_entry *entry,
-			 struct tw_native_instance *instance);
-/* The port that a descriptor leads to; one that was not seen to be opened gets a name, and is unseen. */
-struct tw_native_instance *tw_native_instance_of(struct tw_native_replay *r, struct tw_native_process *process, int fd,
-						 bool *is_unseen);
-void tw_native_close_fd(struct tw_native_process *process, int fd);
+/* A descriptor that was open is closed by it. */
+void tw_native_set_entry(struct tw_native_replay *r, struct tw_native_entry *entry, struct tw_native_instance *instance,
+			 bool is_inherited);
+/* The port that a descriptor leads to; one that was not seen to be opened gets a name.  NULL: beyond FD_MAX, no memory. */
+struct tw_native_instance *tw_native_instance_of(struct tw_native_replay *r, struct tw_native_table *table, int fd);
+void tw_native_close_fd(struct tw_native_table *table, int fd);
+void tw_native_copy_table(struct tw_native_replay *r, struct tw_native_table *to, const struct tw_native_table *from);
+void tw_native_free_table(struct tw_native_replay *r, struct tw_native_table *table);
 /* Gives a new process what it inherits. */
 void tw_native_begin_process(struct tw_native_replay *r, uint32_t number);
-/* -1: the stream was not seen to be opened. */
+/* FD_OF_MEMORY, or -1: the stream was not seen to be opened. */
 int tw_native_stream_fd(const struct tw_native_process *process, const struct tw_native_function *function,
 			uint64_t stream);
 void tw_native_set_stream(struct tw_native_replay *r, struct tw_native_process *process, uint64_t address, int fd);
 void tw_native_forget_stream(struct tw_native_process *process, uint64_t address);
+/* What a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
+unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process,
+				 const struct tw_native_table *table);
+/* NULL: its place was taken by newer ones. */
+struct tw_native_snapshot *tw_native_snapshot_at(struct tw_native_process *process, unsigned number);
+
+/* ---- native_children.c ---- */
+
 /* A child was made: a port until it is waited for.  @process_id: 0 is unknown. */
 void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *process,
 			 const struct tw_native_function *function, int32_t process_id, bool is_counted);
 /* The child that was waited for, no longer among the children; the caller has its reference.  NULL: none. */
 struct tw_native_instance *tw_native_take_child(struct tw_native_process *process, int32_t process_id);
-/* What a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
-unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process);
-void tw_native_free_snapshot(struct tw_native_replay *r, struct tw_native_snapshot *snapshot);
+/* The thread runs a child of vfork() from here on. */
+void tw_native_enter_child(struct tw_native_replay *r, struct tw_native_process *process,
+			   struct tw_native_thread *thread);
+/* @has_executed: the child is another program now, which inherits the child's descriptors; else it has ended. */
+void tw_native_leave_child(struct tw_native_replay *r, struct tw_native_process *process,
+			   struct tw_native_thread *thread, bool has_executed);
 
 #endif

@@ -96,7 +96,7 @@ void tw_native_release(struct tw_native_replay *r, struct tw_native_instance *in
 	struct tw_native_port *sums = &instance->sums, *row = is_empty(sums) ? NULL : row_of(r, sums);
 	if (row) {
 		row->opened += sums->opened;
-		row->open += sums->opened && !instance->is_closed;
+		row->open += sums->opened && instance->open_count;
 		row->calls += sums->calls;
 		row->in_bytes += sums->in_bytes;
 		row->out_bytes += sums->out_bytes;

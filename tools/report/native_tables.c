@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tw_native_entry *tw_native_entry_at(struct tw_native_replay *r, struct tw_native_process *process, int fd)
+struct tw_native_entry *tw_native_entry_at(struct tw_native_replay *r, struct tw_native_table *table, int fd)
 {
 	if (fd < 0 || fd >= FD_MAX)
 		return NULL;
-	void *grown = tw_native_grow(process->entries, &process->entry_count, (size_t)fd + 1, sizeof *process->entries);
+	void *grown = tw_native_grow(table->entries, &table->entry_count, (size_t)fd + 1, sizeof *table->entries);
 	if (!grown) {
 		r->error = TW_ENOMEM;
 		return NULL;
 	}
-	process->entries = grown;
-	return &process->entries[fd];
+	table->entries = grown;
+	return &table->entries[fd];
 }
 
 struct tw_native_instance *tw_native_instance_create(struct tw_native_replay *r, const char *kind, const char *what)
@@ -35,70 +35,91 @@ struct tw_native_instance *tw_native_instance_create(struct tw_native_replay *r,
 	return instance;
 }
 
-void tw_native_set_entry(struct tw_native_replay *r, struct tw_native_entry *entry, struct tw_native_instance *instance)
+/* The descriptor does not lead there any more; the instance stays. */
+static void close_entry(struct tw_native_entry *entry)
 {
-	tw_native_hold(instance);
-	tw_native_release(r, entry->instance);
-	*entry = (struct tw_native_entry){.instance = instance, .is_open = true};
+	if (entry->instance && entry->is_open && !entry->is_inherited)
+		entry->instance->open_count--;
+	entry->is_open = entry->is_inherited = false;
 }
 
-/* The port that a descriptor leads to; one that nobody was seen to open gets a name all the same. */
-struct tw_native_instance *tw_native_instance_of(struct tw_native_replay *r, struct tw_native_process *process, int fd,
-						 bool *is_unseen)
+void tw_native_set_entry(struct tw_native_replay *r, struct tw_native_entry *entry, struct tw_native_instance *instance,
+			 bool is_inherited)
+{
+	struct tw_native_instance *old = entry->instance;
+	tw_native_hold(instance);
+	close_entry(entry);
+	*entry = (struct tw_native_entry){.instance = instance, .is_open = true, .is_inherited = is_inherited};
+	instance->open_count += !is_inherited;
+	tw_native_release(r, old);
+}
+
+struct tw_native_instance *tw_native_instance_of(struct tw_native_replay *r, struct tw_native_table *table, int fd)
 {
 	static const char *const standard[] = {"standard input", "standard output", "standard error"};
-	struct tw_native_entry *entry = tw_native_entry_at(r, process, fd);
+	struct tw_native_entry *entry = tw_native_entry_at(r, table, fd);
 	char text[64];
-	*is_unseen = false;
 	if (!entry)
 		return NULL;
-	if (entry->instance && (entry->is_open || entry->is_inherited))
+	if (entry->instance && entry->is_open)
 		return entry->instance;
-	*is_unseen = fd > 2;
 	if (fd > 2)
 		snprintf(text, sizeof text, "descriptor %d, opened unseen", fd);
 	else
 		snprintf(text, sizeof text, "%s, inherited", standard[fd]);
 	struct tw_native_instance *instance = tw_native_instance_create(r, "inherited", text);
-	if (instance)
-		tw_native_set_entry(r, entry, instance);
+	if (!instance)
+		return NULL;
+	instance->is_unseen = fd > 2;
+	tw_native_set_entry(r, entry, instance, false);
 	return instance;
 }
 
-void tw_native_close_fd(struct tw_native_process *process, int fd)
+void tw_native_close_fd(struct tw_native_table *table, int fd)
 {
-	if (fd < 0 || (size_t)fd >= process->entry_count)
+	if (fd >= 0 && (size_t)fd < table->entry_count)
+		close_entry(&table->entries[fd]);
+}
+
+void tw_native_free_table(struct tw_native_replay *r, struct tw_native_table *table)
+{
+	for (size_t fd = 0; fd < table->entry_count; fd++)
+		tw_native_release(r, table->entries[fd].instance);
+	free(table->entries);
+	*table = (struct tw_native_table){0};
+}
+
+/* The copy inherits: its descriptors are closed by another process than the one that opened them. */
+void tw_native_copy_table(struct tw_native_replay *r, struct tw_native_table *to, const struct tw_native_table *from)
+{
+	*to = (struct tw_native_table){.entries = calloc(from->entry_count + 1, sizeof *to->entries)};
+	if (!to->entries) {
+		r->error = TW_ENOMEM;
 		return;
-	struct tw_native_entry *entry = &process->entries[fd];
-	if (entry->instance && entry->is_open && !entry->is_inherited)
-		entry->instance->is_closed = true;
-	entry->is_open = entry->is_inherited = false;
+	}
+	to->entry_count = from->entry_count;
+	for (size_t fd = 0; fd < from->entry_count; fd++)
+		if (from->entries[fd].instance && from->entries[fd].is_open)
+			to->entries[fd] =
+				(struct tw_native_entry){.instance = tw_native_hold(from->entries[fd].instance),
+							 .is_open = true,
+							 .is_inherited = true};
 }
 
-void tw_native_free_snapshot(struct tw_native_replay *r, struct tw_native_snapshot *snapshot)
-{
-	for (size_t fd = 0; fd < snapshot->entry_count; fd++)
-		tw_native_release(r, snapshot->entries[fd].instance);
-	free(snapshot->entries);
-	*snapshot = (struct tw_native_snapshot){0};
-}
-
-/* Returns 1 + its number. */
-unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process)
+unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process,
+				 const struct tw_native_table *table)
 {
 	struct tw_native_snapshot *snapshot = &process->snapshots[process->snapshot_count % SNAPSHOTS_MAX];
-	tw_native_free_snapshot(r, snapshot);
-	snapshot->entries = malloc((process->entry_count + 1) * sizeof *snapshot->entries);
-	if (!snapshot->entries) {
-		r->error = TW_ENOMEM;
-		return 0;
-	}
-	snapshot->entry_count = process->entry_count;
-	for (size_t fd = 0; fd < process->entry_count; fd++) {
-		snapshot->entries[fd] = process->entries[fd];
-		tw_native_hold(snapshot->entries[fd].instance);
-	}
-	return ++process->snapshot_count;
+	tw_native_free_table(r, &snapshot->table);
+	snapshot->process_id = 0;
+	tw_native_copy_table(r, &snapshot->table, table);
+	return r->error ? 0 : ++process->snapshot_count;
+}
+
+struct tw_native_snapshot *tw_native_snapshot_at(struct tw_native_process *process, unsigned number)
+{
+	bool is_there = number && process->snapshot_count - number < SNAPSHOTS_MAX;
+	return is_there ? &process->snapshots[(number - 1) % SNAPSHOTS_MAX] : NULL;
 }
 
 /* That of this child; of one whose number is not known, like a vfork()'s, the newest. NULL: none. */
@@ -115,7 +136,6 @@ static const struct tw_native_snapshot *find_snapshot(const struct tw_native_pro
 	return newest;
 }
 
-/* A child has what its parent has, also what that has closed since: it may have been forked before. */
 void tw_native_begin_process(struct tw_native_replay *r, uint32_t number)
 {
 	const struct tw_capture_image *image = tw_capture_image(r->capture, number), *from = NULL;
@@ -133,20 +153,26 @@ void tw_native_begin_process(struct tw_native_replay *r, uint32_t number)
 	}
 	if (!from)
 		return;
-	const struct tw_native_process *parent = &r->processes[from->image];
-	const struct tw_native_snapshot *snapshot =
-		from->process_id == image->process_id ? NULL : find_snapshot(parent, image->process_id);
-	const struct tw_native_entry *entries = snapshot ? snapshot->entries : parent->entries;
-	size_t entry_count = snapshot ? snapshot->entry_count : parent->entry_count;
-	for (size_t fd = 0; fd < entry_count && !r->error; fd++) {
-		struct tw_native_entry *entry = entries[fd].instance ? tw_native_entry_at(r, process, (int)fd) : NULL;
-		if (!entry)
-			continue;
-		tw_native_set_entry(r, entry, entries[fd].instance);
-		entry->is_inherited = true;
+	struct tw_native_process *parent = &r->processes[from->image];
+	bool is_same = from->process_id == image->process_id;
+	const struct tw_native_snapshot *snapshot = is_same ? NULL : find_snapshot(parent, image->process_id);
+	if (is_same) {
+		/* It takes them along: nothing runs in the old program any more. */
+		process->table = parent->table;
+		parent->table = (struct tw_native_table){0};
+	} else {
+		tw_native_copy_table(r, &process->table, snapshot ? &snapshot->table : &parent->table);
+	}
+	/* How it was forked was not seen, so perhaps before the parent closed some of them. */
+	for (size_t fd = 0; !is_same && !snapshot && fd < process->table.entry_count; fd++) {
+		struct tw_native_instance *instance = parent->table.entries[fd].instance;
+		if (instance && !process->table.entries[fd].instance)
+			process->table.entries[fd] = (struct tw_native_entry){.instance = tw_native_hold(instance),
+									      .is_open = true,
+									      .is_inherited = true};
 	}
 	/* Streams live on in a child, not in a new program. */
-	if (from->process_id != image->process_id && parent->stream_count) {
+	if (!is_same && parent->stream_count) {
 		process->streams = malloc(parent->stream_count * sizeof *process->streams);
 		if (process->streams) {
 			memcpy(process->streams, parent->streams, parent->stream_count * sizeof *process->streams);
@@ -193,45 +219,4 @@ void tw_native_forget_stream(struct tw_native_process *process, uint64_t address
 	for (size_t i = 0; i < process->stream_count; i++)
 		if (process->streams[i].address == address)
 			process->streams[i] = process->streams[--process->stream_count];
-}
-
-void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *process,
-			 const struct tw_native_function *function, int32_t process_id, bool is_counted)
-{
-	char text[32];
-	snprintf(text, sizeof text, r->ports->is_each && process_id ? "process %d" : "process", process_id);
-	struct tw_native_child *grown =
-		tw_native_grow(process->children, &process->child_space, process->child_count + 1, sizeof *grown);
-	struct tw_native_instance *instance = tw_native_instance_create(r, "process", text);
-	if (grown)
-		process->children = grown;
-	else
-		r->error = TW_ENOMEM;
-	if (!instance)
-		return;
-	instance->sums.opener = function->name;
-	instance->sums.caller = function->caller;
-	instance->sums.opened = is_counted;
-	tw_native_hold(instance);
-	if (grown)
-		grown[process->child_count++] = (struct tw_native_child){process_id, instance};
-	else
-		tw_native_release(r, instance);
-}
-
-struct tw_native_instance *tw_native_take_child(struct tw_native_process *process, int32_t process_id)
-{
-	size_t at = process->child_count;
-	for (size_t i = 0; i < process->child_count; i++) {
-		bool is_this = process->children[i].process_id == process_id;
-		if (is_this || (at == process->child_count && !process->children[i].process_id))
-			at = i;
-		if (is_this)
-			break;
-	}
-	if (at == process->child_count)
-		return NULL;
-	struct tw_native_instance *instance = process->children[at].instance;
-	process->children[at] = process->children[--process->child_count];
-	return instance;
 }

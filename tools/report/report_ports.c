@@ -49,10 +49,15 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 	if (is_partial)
 		tw_out_text(
 			screen->out,
-			"+ and ?: at least, and unknown; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes.\n");
+			"+ and ?: at least, and unknown; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes,\n"
+			"and calls that were left by longjmp do not return.\n");
 	if (ports->unknown)
 		tw_out_format(screen->out, "%llu calls used descriptors that were not seen to be opened.\n",
 			      (unsigned long long)ports->unknown);
+	if (ports->unfollowed)
+		tw_out_format(screen->out,
+			      "%llu calls could not be followed to their returns: left by longjmp, or partly lost.\n",
+			      (unsigned long long)ports->unfollowed);
 }
 
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top)
@@ -60,6 +65,7 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 	size_t shown = top && top < ports->count ? top : ports->count;
 	tw_json_u64(json, "port_count", ports->count);
 	tw_json_u64(json, "calls_of_unseen_descriptors", ports->unknown);
+	tw_json_u64(json, "unfollowed_calls", ports->unfollowed);
 	tw_json_open(json, "ports", '[');
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_native_port *row = &ports->rows[i];
