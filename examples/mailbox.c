@@ -19,6 +19,8 @@
 
 TW_DEFINE_FUNCTION(work_function, "office", "work", 1);
 TW_DEFINE_FUNCTION(clerk_function, "office", "clerk", 0);
+TW_DEFINE_FUNCTION(mailbox_take, "mailbox", "take", 1);
+TW_DEFINE_FUNCTION(mailbox_wait, "mailbox", "wait", 0);
 
 /* {Tag, Number} from another process. */
 struct message {
@@ -129,7 +131,10 @@ static void end(struct process *process)
 static void run_process(struct process *process)
 {
 	struct message *m = process->first;
+	const uint64_t skipped = 0;
 	tw_process_in_at(process->told, process->where);
+	/* The process takes a message; `skipped` older ones are left in its mailbox. */
+	tw_call1(&mailbox_take, skipped);
 	process->first = m->next;
 	if (!process->first)
 		process->last = &process->first;
@@ -141,6 +146,9 @@ static void run_process(struct process *process)
 		tw_process_exit(process->told);
 		return;
 	}
+	/* The process wants none of its messages and is about to wait. */
+	if (!process->first)
+		tw_call0(&mailbox_wait);
 	tw_process_out_at(process->where);
 	process->is_scheduled = false;
 	if (process->first)
