@@ -2,15 +2,17 @@
 # Tests that are not C programs: checks of the tree, Spin models, shell tests of the commands. By glob.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT TW_SANITIZE)
-  foreach(check tree memory_order semantics public docs format)
+  foreach(check tree memory_order semantics public docs format ringset)
     add_test(NAME check_${check} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_${check}.py
                                          ${CMAKE_SOURCE_DIR})
     set_tests_properties(check_${check} PROPERTIES LABELS check TIMEOUT 1800 SKIP_RETURN_CODE 77)
   endforeach()
-  # Each labelled atomic weakened in turn: the check must report it.
-  add_test(NAME check_memory_order_self_test
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_memory_order.py --self-test ${CMAKE_SOURCE_DIR})
-  set_tests_properties(check_memory_order_self_test PROPERTIES LABELS check TIMEOUT 600)
+  # Each labelled atomic weakened, and the memory of ring sets changed, in turn: the check must report it.
+  foreach(check memory_order ringset)
+    add_test(NAME check_${check}_self_test
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_${check}.py --self-test ${CMAKE_SOURCE_DIR})
+    set_tests_properties(check_${check}_self_test PROPERTIES LABELS check TIMEOUT 600)
+  endforeach()
 endif()
 
 find_program(TW_SPIN spin)

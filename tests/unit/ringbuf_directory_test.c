@@ -79,6 +79,27 @@ static void a_set_being_created_is_not_dead(void **state)
 	assert_int_equal(dead_count(), 0);
 }
 
+/* A library of another version does not touch the memory. */
+static void a_set_of_another_version_is_not_attached(void **state)
+{
+	struct tw_rs_options options = {.ring_bytes = 1 << 16};
+	struct tw_rs_config config;
+	struct tw_rs set, member;
+	char path[300];
+
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	snprintf(path, sizeof path, "%s/config", set.path);
+	for (int more = -1; more <= 1; more++) {
+		config = set.config;
+		config.version += (uint32_t)more;
+		write_file(path, &config, sizeof config);
+		assert_int_equal(tw_rs_attach(&member, set.path), more ? TW_EVERSION : 0);
+		if (!more)
+			tw_rs_detach(&member);
+	}
+	tw_rs_destroy(&set);
+}
+
 /* ---- owners ---- */
 
 static void files_that_others_can_write_are_refused(void **state)
@@ -310,6 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_set_being_created_is_not_dead),
+		cmocka_unit_test(a_set_of_another_version_is_not_attached),
 		cmocka_unit_test(files_that_others_can_write_are_refused),
 		cmocka_unit_test(roots_and_ones_own_are_taken),
 		cmocka_unit_test(a_taken_name_is_skipped),

@@ -126,12 +126,18 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		       tw_figure_count(figure, stats->definitions_refused));
 }
 
+static void say_empty(const char *path)
+{
+	tw_say("%s is empty: the program did not load the tracing library, or one of another version; install the command and it together.",
+	       path);
+}
+
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept)
 {
 	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
 	double seconds = (double)stats->events_ns / 1e9;
 	if (!stats->images) {
-		tw_say("%s is empty: the program did not load the tracing library.", path);
+		say_empty(path);
 		return;
 	}
 	if (!stats->events) {
@@ -157,7 +163,7 @@ void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += stats->lost[cause];
 	if (!stats->images)
-		tw_say("%s is empty: the program did not load the tracing library.", path);
+		say_empty(path);
 	else if (stats->images > stats->images_refused)
 		tw_say("the events went to the tracer module %s; `tracewheel info %s` shows notes.", module, path);
 	if (lost)
