@@ -94,3 +94,45 @@ is "$(cat out)" "4.5 42 1"
 says '1 process was not traced'
 expect 0 "$tw" info main.tw
 shows 'lacks one of its mandatory callbacks'
+
+# A module that crashes takes the program with it; a capture of another session keeps the calls made before.
+cat >beside.c <<'EOT2'
+#include <tracewheel/tracewheel.h>
+#include <stdlib.h>
+TW_DEFINE_FUNCTION(step, "beside", "step", 1);
+static int left = 1000;
+static enum tw_tracer_answer enabled(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee)
+{
+	return TW_TRACER_TRACE;
+}
+static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,
+		  const struct tw_tracer_options *options)
+{
+	if (--left == 0)
+		abort();
+}
+static const struct tw_tracer_module module = {.bytes = sizeof module, .name = "m", .enabled = enabled, .trace = trace};
+static int begin(struct tw_tracer *tracer)
+{
+	struct tw_session *session;
+	return tw_session_create("beside", tracer, &session) ||
+	       tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) < 1 ||
+	       tw_trace_function(session, "beside", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL) != 1;
+}
+int main(void)
+{
+	struct tw_tracer capture = {.kind = TW_TRACER_CAPTURE, .capture_path = "beside.tw"};
+	struct tw_tracer calls = {.kind = TW_TRACER_MODULE, .module = &module};
+	if (begin(&capture) || begin(&calls))
+		return 1;
+	for (unsigned i = 0;; i++)
+		tw_call1(&step, i);
+}
+EOT2
+gcc -O1 -w -I"$include" beside.c -o beside -L"$build/lib" -Wl,-rpath,"$build/lib" -ltracewheel -Wl,--no-as-needed -ltracewheel-capture ||
+	fail "the program beside a crash does not compile"
+expect 134 ./beside
+expect 0 "$tw" recover beside.tw
+expect 0 "$tw" report --json beside.tw
+# The fatal call itself may be missing: the module was told of it first.
+is "$(python3 -c 'import json; print(json.load(open("out"))["calls"] in (999, 1000))')" True
