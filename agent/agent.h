@@ -106,6 +106,12 @@ void tw_agent_ports_init(void);
 /* Does the configuration ask for a function of libc with this name, or for libc, because they use descriptors? */
 bool tw_agent_is_port_function(const struct tw_agent_config *config, const char *name);
 bool tw_agent_is_port_module(const struct tw_agent_config *config, const char *soname);
+/* Does such a function transfer bytes?  @is_stream: of a stream, not of a descriptor. */
+bool tw_agent_is_port_transfer(const char *name, bool *is_stream);
+/* Defines the descriptors that the program was started with. */
+void tw_agent_ports_inherited(void);
+/* Defines a pointer to such a function. */
+void tw_agent_ports_pointer(const char *module, const char *function, bool is_stream);
 /* The layout of such a function of such a module; NULL: it is none.  Lends from @text, or a constant. */
 const char *tw_agent_port_layout(const struct tw_agent_config *config, const char *soname, const char *name,
 				 char text[TW_PORT_LAYOUT_BYTES]);
@@ -171,6 +177,12 @@ struct tw_plan_sled {
 	struct tw_sym_sled sled;
 };
 
+struct tw_plan_pointer {
+	size_t object;	      /* that holds it */
+	const char *function; /* borrowed by the object */
+	bool is_stream;
+};
+
 struct tw_plan {
 	struct tw_sym_set *set;
 	struct tw_sym_sleds *sleds_of; /* by object */
@@ -185,6 +197,9 @@ struct tw_plan {
 	/* Sentences about functions that a pattern names but that cannot be traced. */
 	char **notes;
 	size_t note_count;
+	/* With has_ports: pointers that objects hold, to functions that transfer bytes. */
+	struct tw_plan_pointer *pointers;
+	size_t pointer_count, pointer_capacity;
 };
 
 /*

@@ -318,6 +318,9 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
 		tw_agent_tell(plan->notes[i]);
+	for (size_t i = 0; i < plan->pointer_count; i++)
+		tw_agent_ports_pointer(plan->set->objects[plan->pointers[i].object].name, plan->pointers[i].function,
+				       plan->pointers[i].is_stream);
 	tell_refusals(&refusals);
 }
 

@@ -230,6 +230,29 @@ static bool suits(const struct tw_sym_slot *slot, void *arg)
 	return tw_plan_wants(config, definer, slot->function, TW_PATTERN_ARITY_ANY);
 }
 
+/* Calls through the pointer are not seen: readers must not take what they do see for all. */
+static void add_pointer(const char *function, struct caller *caller, struct tw_plan *plan)
+{
+	bool is_stream;
+
+	if (caller->config->has_ports && tw_agent_is_port_transfer(function, &is_stream) &&
+	    tw_grow(plan->pointers, plan->pointer_count, plan->pointer_capacity))
+		plan->pointers[plan->pointer_count++] =
+			(struct tw_plan_pointer){(size_t)(caller->object - plan->set->objects), function, is_stream};
+}
+
+struct pointers {
+	struct caller *caller;
+	struct tw_plan *plan;
+};
+
+static void see_pointer(const char *function, void *arg)
+{
+	const struct pointers *pointers = arg;
+
+	add_pointer(function, pointers->caller, pointers->plan);
+}
+
 static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
 {
 	struct caller caller = {config, plan, &plan->set->objects[index]};
@@ -246,6 +269,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 
 		if (!real && slots[i].refusal) {
 			/* Code that uses the function's address is detected only here. */
+			if (slots[i].refusal == TW_SYM_ADDRESS_TAKEN)
+				add_pointer(slots[i].function, &caller, plan);
 			if (is_named(config, slots[i].function))
 				add_note(plan, slots[i].function, "called by", caller.object, slots[i].refusal);
 			continue;
@@ -255,6 +280,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 							      real && is_watched(slots[i].function)});
 	}
 	free(slots);
+	if (config->has_ports)
+		tw_sym_pointers(caller.object, see_pointer, &(struct pointers){&caller, plan});
 	return error;
 }
 
@@ -329,6 +356,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 	for (size_t i = 0; plan->pins && i < plan->set->count; i++)
 		if (plan->pins[i])
 			tw_sym_unpin(plan->pins[i]);
+	free(plan->pointers);
 	for (size_t i = 0; i < plan->note_count; i++)
 		free(plan->notes[i]);
 	for (size_t i = 0; plan->sleds_of && i < plan->set->count; i++)

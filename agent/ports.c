@@ -26,13 +26,20 @@
 #include "agent/agent.h"
 
 #include "base/assert.h"
+#include "base/filter.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/hit/described.h"
+#include "session/definitions.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NAMES_MAX      512
 #define COPY_BYTES_MAX 4096
+/* Described at the start; a program that inherits more is asked about these only. */
+#define INHERITED_MAX 1024
 
 /* In layouts of the table: the enumerators of a stream. */
 #define STREAM(argument)    " stream:e8/FILE%@" #argument "-"
@@ -190,6 +197,64 @@ static const char *with_streams(const char *layout, char *text, size_t room)
 bool tw_agent_is_port_function(const struct tw_agent_config *config, const char *name)
 {
 	return config->has_ports && layout_of(name);
+}
+
+bool tw_agent_is_port_transfer(const char *name, bool *is_stream)
+{
+	const char *layout = layout_of(name);
+
+	if (!layout)
+		return false;
+	*is_stream = strstr(layout, "stream:") != NULL;
+	return strstr(layout, "/in") || strstr(layout, "/out") || strstr(layout, "/both");
+}
+
+static void define_descriptor(int fd)
+{
+	struct {
+		struct tw_def_descriptor fixed;
+		uint64_t words[TW_LAYOUT_DESCRIPTOR_WORDS_MAX];
+	} record;
+	unsigned bytes = 8 * tw_described_one(fd, record.words);
+
+	if (!bytes)
+		return;
+	record.fixed = (struct tw_def_descriptor){.fd = (uint32_t)fd, .word_bytes = bytes};
+	tw_define(tw_agent_session, TW_DEF_DESCRIPTOR, &record, sizeof record.fixed + bytes);
+}
+
+void tw_agent_ports_inherited(void)
+{
+	DIR *open = tw_thread_may_call_system() ? opendir("/proc/self/fd") : NULL;
+	unsigned count = 0;
+
+	for (const struct dirent *entry; open && count < INHERITED_MAX && (entry = readdir(open));) {
+		char *end;
+		long fd = strtol(entry->d_name, &end, 10);
+
+		if (end == entry->d_name || *end || fd == dirfd(open))
+			continue;
+		define_descriptor((int)fd);
+		count++;
+	}
+	if (open)
+		closedir(open);
+}
+
+void tw_agent_ports_pointer(const char *module, const char *function, bool is_stream)
+{
+	struct {
+		struct tw_def_pointer fixed;
+		char text[512];
+	} record;
+	int bytes = snprintf(record.text, sizeof record.text, "%s%s", module, function);
+
+	if (bytes >= (int)sizeof record.text)
+		return;
+	record.fixed = (struct tw_def_pointer){.module_bytes = (uint16_t)strlen(module),
+					       .function_bytes = (uint16_t)strlen(function),
+					       .is_stream = is_stream};
+	tw_define(tw_agent_session, TW_DEF_POINTER, &record, sizeof record.fixed + (size_t)bytes);
 }
 
 bool tw_agent_is_port_module(const struct tw_agent_config *config, const char *soname)

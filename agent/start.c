@@ -199,6 +199,8 @@ static int begin(struct tw_agent_config *config)
 	tw_hit_host.pinned_session = tw_agent_session->slot;
 	tw_native_init();
 	tw_agent_arm_init(config);
+	if (config->has_ports)
+		tw_agent_ports_inherited();
 	kept = *config;
 	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, &wish);
 	/* Registered after session's handlers: runs last in the child, first before fork. */

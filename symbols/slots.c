@@ -293,3 +293,20 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 	*count = scan.count;
 	return 0;
 }
+
+void tw_sym_pointers(const struct tw_sym_object *object, void (*found)(const char *function, void *arg), void *arg)
+{
+	const struct tw_elf *elf = &object->elf;
+
+	if (object->role == TW_SYM_ROLE_VDSO)
+		return;
+	for (size_t i = 0; i < elf->relocation_count; i++) {
+		const ElfW(Rela) *relocation = &elf->relocations[i];
+		const ElfW(Sym) *symbol = ELF64_R_TYPE(relocation->r_info) == R_X86_64_64
+						  ? tw_elf_symbol(elf, ELF64_R_SYM(relocation->r_info))
+						  : NULL;
+
+		if (symbol && symbol->st_name && symbol->st_shndx == SHN_UNDEF)
+			found(tw_elf_string(elf, symbol->st_name), arg);
+	}
+}

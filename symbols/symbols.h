@@ -130,6 +130,13 @@ struct tw_sym_wish {
 int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, const struct tw_sym_wish *wish,
 		 struct tw_sym_slot **out, size_t *count);
 
+/*
+ * tw_sym_pointers - the pointers in an object's data that ld.so has set to functions of other objects.
+ *
+ * @found	called with the name of each function.  Calls through pointers pass no slot.
+ */
+void tw_sym_pointers(const struct tw_sym_object *object, void (*found)(const char *function, void *arg), void *arg);
+
 /* ---- entry sleds ---- */
 
 /* Length of the jump that a sled must hold. */

@@ -363,6 +363,20 @@ const struct tw_capture_place *tw_capture_place_next(const struct tw_capture *ca
 const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture, uint32_t image,
 							 uint32_t *at);
+/*
+ * The descriptors that the program had when it started, of `record --ports`: words as tw_layout_next_description() reads
+ * them, from position 0.  None of an image that began with fork().
+ */
+const uint64_t *tw_capture_descriptor_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,
+					   uint32_t *word_count);
+/* A pointer to a function of libc that transfers bytes: calls through it are not recorded. */
+struct tw_capture_pointer {
+	const char *module;   /* the object that holds it */
+	const char *function; /* of libc */
+	bool is_stream;	      /* it uses streams, not descriptors */
+};
+const struct tw_capture_pointer *tw_capture_pointer_next(const struct tw_capture *capture, uint32_t image,
+							 uint32_t *at);
 /* Notes to the reader about the recording of this image. */
 const char *tw_capture_note_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 

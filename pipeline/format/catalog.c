@@ -320,6 +320,55 @@ static int add_layout(struct tw_catalog *catalog, struct input *input)
 	return error < 0 ? error : 0;
 }
 
+static int add_descriptor(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_descriptor def;
+
+	if (!take(input, &def, sizeof def) || input->left < def.word_bytes || def.word_bytes % 8)
+		return TW_EFORMAT;
+	return add_text(&catalog->descriptors, def.fd, def.word_bytes, input);
+}
+
+static void free_pointer(void *item)
+{
+	struct tw_capture_pointer *pointer = item;
+
+	free((void *)(uintptr_t)pointer->module);
+	free((void *)(uintptr_t)pointer->function);
+	free(pointer);
+}
+
+/* Pointers have no ids; the same one may be defined in several segments. */
+static int add_pointer(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_capture_pointer *pointer;
+	struct tw_def_pointer def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	pointer = calloc(1, sizeof *pointer);
+	if (!pointer)
+		return TW_ENOMEM;
+	pointer->is_stream = def.is_stream;
+	error = take_text(input, def.module_bytes, (char **)&pointer->module);
+	if (!error)
+		error = take_text(input, def.function_bytes, (char **)&pointer->function);
+	for (uint32_t i = 0; !error && i < catalog->pointers.count; i++) {
+		const struct tw_capture_pointer *known = catalog->pointers.items[i];
+
+		if (!strcmp(known->module, pointer->module) && !strcmp(known->function, pointer->function)) {
+			free_pointer(pointer);
+			return 0;
+		}
+	}
+	if (!error)
+		error = add(&catalog->pointers, catalog->pointers.count, pointer);
+	if (error <= 0)
+		free_pointer(pointer);
+	return error < 0 ? error : 0;
+}
+
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
 {
 	switch (type) {
@@ -332,6 +381,8 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_SESSION: return add_session(catalog, input);
 	case TW_DEF_NOTE: return add_note(catalog, input);
 	case TW_DEF_LAYOUT: return add_layout(catalog, input);
+	case TW_DEF_DESCRIPTOR: return add_descriptor(catalog, input);
+	case TW_DEF_POINTER: return add_pointer(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -339,7 +390,8 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 static uint32_t count_items(const struct tw_catalog *catalog)
 {
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
-	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count;
+	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
+	       catalog->descriptors.count + catalog->pointers.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
@@ -365,7 +417,7 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 		if (error)
 			return error;
 		/* Each segment repeats the definitions that it uses: known ids do not count against the limit. */
-		if (head.type > TW_DEF_LAYOUT || count_items(catalog) != items)
+		if (head.type > TW_DEF_POINTER || count_items(catalog) != items)
 			catalog->record_bytes += whole + sizeof head;
 		all.at += whole;
 		all.left -= whole;
@@ -419,6 +471,8 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->atoms, free_text);
 	fini_table(&catalog->notes, free_text);
 	fini_table(&catalog->layouts, free_layout);
+	fini_table(&catalog->descriptors, free_text);
+	fini_table(&catalog->pointers, free_pointer);
 	free(catalog->program);
 	free(catalog->command);
 	free(catalog->host);

@@ -33,9 +33,11 @@ struct tw_catalog {
 	struct tw_catalog_table places;
 	struct tw_catalog_table tracees;
 	struct tw_catalog_table sessions;
-	struct tw_catalog_table atoms;	 /* of struct tw_catalog_text */
-	struct tw_catalog_table notes;	 /* of struct tw_catalog_text */
-	struct tw_catalog_table layouts; /* of struct tw_layout, by function */
+	struct tw_catalog_table atoms;	     /* of struct tw_catalog_text */
+	struct tw_catalog_table notes;	     /* of struct tw_catalog_text */
+	struct tw_catalog_table layouts;     /* of struct tw_layout, by function */
+	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
+	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
 	char *program;
 	char *command;
 	size_t command_bytes;

@@ -23,7 +23,9 @@ enum tw_def_type {
 	TW_DEF_SESSION = 7,
 	/* 8 was the clock of the image, in older captures: the segment's header has it. */
 	TW_DEF_NOTE = 9,
-	TW_DEF_LAYOUT = 10
+	TW_DEF_LAYOUT = 10,
+	TW_DEF_DESCRIPTOR = 11,
+	TW_DEF_POINTER = 12
 };
 
 /* The process image itself; the first record of a log. */
@@ -109,6 +111,19 @@ struct tw_def_session {
 struct tw_def_layout {
 	uint32_t function_id;
 	uint32_t text_bytes; /* at most TW_LAYOUT_TEXT_BYTES_MAX */
+};
+
+/* A descriptor that the program had when it started: of `record --ports`, not in forked children. */
+struct tw_def_descriptor {
+	uint32_t fd;
+	uint32_t word_bytes; /* a description as behind a result (tracewheel/layout.h) */
+};
+
+/* A pointer to a function of libc that transfers bytes, which an object holds: calls through it are not recorded. */
+struct tw_def_pointer {
+	uint16_t module_bytes;	 /* the name of the object, as patterns and events show it */
+	uint16_t function_bytes; /* the name of the function */
+	uint32_t is_stream;	 /* it uses streams, not descriptors */
 };
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */

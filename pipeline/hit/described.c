@@ -63,6 +63,11 @@ static unsigned describe(int fd, const struct tw_described_call *given, uint64_t
 	return count;
 }
 
+unsigned tw_described_one(int fd, uint64_t *out)
+{
+	return describe(fd, NULL, out);
+}
+
 static unsigned describe_pair(const struct tw_described_call *call, uint64_t *out)
 {
 	int fds[2];

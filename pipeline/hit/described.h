@@ -40,6 +40,15 @@ static inline void tw_described_keep(struct tw_described_call *call, unsigned ho
 }
 
 /*
+ * tw_described_one - the description of a descriptor.
+ *
+ * @out		room for TW_LAYOUT_DESCRIPTOR_WORDS_MAX words.
+ *
+ * Returns its words; 0: there is no such descriptor.
+ */
+unsigned tw_described_one(int fd, uint64_t *out);
+
+/*
  * tw_described_return - the payload of a return: the result, and descriptions behind it.
  *
  * @how		enum tw_layout_descriptor.

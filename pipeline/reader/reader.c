@@ -507,6 +507,23 @@ TW_API const char *tw_capture_note_next(const struct tw_capture *capture, uint32
 	return text ? text->text : NULL;
 }
 
+TW_API const uint64_t *tw_capture_descriptor_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,
+						  uint32_t *word_count)
+{
+	const struct tw_catalog_text *words = tw_catalog_next(&catalog_of(capture, image)->descriptors, at);
+
+	if (!words)
+		return NULL;
+	*word_count = (uint32_t)(words->bytes / 8);
+	return (const uint64_t *)(const void *)words->text;
+}
+
+TW_API const struct tw_capture_pointer *tw_capture_pointer_next(const struct tw_capture *capture, uint32_t image,
+								uint32_t *at)
+{
+	return tw_catalog_next(&catalog_of(capture, image)->pointers, at);
+}
+
 TW_API uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks)
 {
 	size_t hint = 0;

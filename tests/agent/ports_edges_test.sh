@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    `report --ports` stays exact behind calls that never return, with children of vfork(), and where descriptors are replaced,
-#         duplicated or only marked to be closed; and it counts every call that it cannot assign.
+# Goal    `report --ports` stays exact behind calls that never return, with children of vfork(), and where descriptors are replaced, duplicated, moved
+#         by posix_spawn() or only marked to be closed; and it counts every call that it cannot assign.
 # Method  programs/ports_edges.c leaves read() by siglongjmp more often than calls are remembered, and does the rest in known
 #         amounts; the JSON report is compared with them, of the whole time and of none of it.
 . "$(dirname "$0")/lib.sh"
@@ -46,8 +46,13 @@ expect("old", opened=1, open=0, out_bytes=3)
 expect("new", opened=1, open=0, out_bytes=5)
 expect("wide", opened=1, open=0, partial=True)
 expect("spliced", opened=1, open=0, out_bytes=40)
+expect("spawned", opened=1, open=0, out_bytes=7)
+expect("opened", opened=0, out_bytes=2)
+expect("sent", opened=1, open=1, out_bytes=0)
+if os.path.getsize(f"{folder}/files/spawned") != 7:
+    say("another number of bytes was written")
 # The pipe of the calls that were left holds its mark.
-pipes = [p for p in report["ports"] if p["what"] == "pipe" and p["opener"] == "pipe"]
+pipes = [p for p in report["ports"] if p["what"] == "pipe" and p.get("opener") == "pipe"]
 if not any(p["partial"] for p in pipes):
     say("bytes of a call that was left are taken as known")
 if sum(p["in_bytes"] for p in pipes) != 80 or sum(p["out_bytes"] for p in pipes) != 80:
@@ -60,6 +65,11 @@ if report["calls_of_unseen_descriptors"] != 5:
 for port in report["ports"]:
     if "unseen" in port["what"] and port["calls"] != 5:
         say(f"unseen: {port}")
+if sum(p["in_bytes"] for p in report["ports"] if p.get("opener") == "popen") != 3:
+    say("popen")
+given = [p for p in report["ports"] if p["what"] == f"file {folder}/given"]
+if [(p["opened"], p["in_bytes"], p.get("opener")) for p in given] != [(0, 50, None)]:
+    say(f"given: {given}")
 size = os.path.getsize(f"{folder}/files/child")
 written = sum(p["out_bytes"] for p in report["ports"] if p["what"] == f"file {folder}/files/child")
 if size != 10 or written != size:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    What `report --ports` says of files and connections of real programs is what strace sees: every opening, and every byte, or
 #         the row says that it is not all.
-# Method  git (many processes, streams), python3's http.server with a client, and sort with a pipe, once under strace and once
+# Method  git (many processes, streams), python3's http.server with a client, sort with a pipe, and sqlite3, which calls through pointers, once under strace and once
 #         recorded, on files in a folder of this test; openings and bytes of each file there, and bytes of accepted connections,
 #         are compared.
 . "$(dirname "$0")/lib.sh"
@@ -115,6 +115,8 @@ both() {
 mkdir "$folder/fresh"
 seq 1 60000 | head -c 300000 >"$folder/fresh/large"
 seq 1 5000 | head -c 1000 >"$folder/fresh/page"
+# sqlite3 reads and writes through a table of pointers to functions: a lower bound, and marked.
+both sqlite sqlite3 "$folder/work/db" "create table t(a); insert into t values(zeroblob(50000)); select count(*) from t"
 both sort sh -c "sort -rn '$folder/work/large' | tail -n 3 >'$folder/work/tail'; cp '$folder/work/page' '$folder/work/copy'; cat '$folder/work/copy'"
 both serve /usr/bin/python3 "$folder/serve.py" "$folder/work"
 export GIT_CONFIG_NOSYSTEM=1 HOME="$folder" GIT_AUTHOR_DATE="2020-01-01T00:00:00Z" GIT_COMMITTER_DATE="2020-01-01T00:00:00Z"

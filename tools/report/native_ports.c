@@ -243,42 +243,29 @@ static void count_call(struct tw_native_replay *r, const struct tw_native_call *
 	r->ports->unknown += (is_unseen || call->is_untracked) && is_counted(r, time_ns);
 }
 
-static void rename_instance(struct tw_native_instance *instance, const char *kind, const char *text)
-{
-	char *copy = strdup(text);
-	if (!copy)
-		return;
-	free(instance->sums.what);
-	instance->sums.what = copy;
-	instance->sums.kind = kind;
-}
-
 /* A descriptor that the call has made, or whose address it has set.  @order: 0 is the first of a pair. */
 static void describe(struct tw_native_replay *r, struct tw_native_table *table, const struct tw_native_call *call,
 		     uint64_t time_ns, const struct tw_layout_description *what, unsigned order)
 {
 	struct tw_native_entry *entry = tw_native_entry_at(r, table, what->fd);
-	bool is_new = call->fd != what->fd || call->function->op != TW_NATIVE_OP_OPEN;
-	/* A closed port that had the number says nothing of this one. */
-	bool is_accepted = call->function->op == TW_NATIVE_OP_ACCEPT ||
-			   (!is_new && entry && entry->instance && entry->is_open && entry->instance->is_accepted);
-	char text[TW_DESCRIPTOR_TEXT_BYTES];
+	unsigned how = call->function->layout->result.bytes;
 	if (!entry)
 		return;
-	tw_descriptor_text(what, r->ports->is_each ? TW_DESCRIPTOR_WHOLE : TW_DESCRIPTOR_SORT, is_accepted, text);
 	/* connect(), bind(), fdopen(): the port is there, and is known better now. */
-	if (!is_new && entry->instance && entry->is_open) {
-		rename_instance(entry->instance, tw_descriptor_kind(what), text);
+	if (call->fd == what->fd && call->function->op == TW_NATIVE_OP_OPEN && entry->instance && entry->is_open) {
+		tw_native_instance_rename(r, entry->instance, what);
 		return;
 	}
-	struct tw_native_instance *instance = tw_native_instance_create(r, tw_descriptor_kind(what), text);
+	struct tw_native_instance *instance =
+		tw_native_instance_describe(r, what, call->function->op == TW_NATIVE_OP_ACCEPT);
 	if (!instance)
 		return;
-	instance->is_accepted = is_accepted;
-	instance->is_read_end = call->function->layout->result.bytes == TW_LAYOUT_DESCRIPTOR_PAIR_FIRST && order == 0;
+	instance->is_read_end = how == TW_LAYOUT_DESCRIPTOR_PAIR_FIRST && order == 0;
 	instance->sums.opener = call->function->name;
 	instance->sums.caller = call->function->caller;
 	instance->sums.opened = is_counted(r, time_ns);
+	instance->sums.is_partial =
+		tw_native_has_pointers(r, call->function->caller, how == TW_LAYOUT_DESCRIPTOR_STREAM);
 	tw_native_set_entry(r, entry, instance, false);
 }
 
@@ -287,13 +274,10 @@ static void duplicate(struct tw_native_replay *r, struct tw_native_table *table,
 		      const struct tw_layout_description *what)
 {
 	struct tw_native_instance *shared = tw_native_instance_of(r, table, call->fd);
-	char text[TW_DESCRIPTOR_TEXT_BYTES];
 	if (!shared || what->fd == call->fd)
 		return;
-	if (!shared->sums.opener) {
-		tw_descriptor_text(what, r->ports->is_each ? TW_DESCRIPTOR_WHOLE : TW_DESCRIPTOR_SORT, false, text);
-		rename_instance(shared, tw_descriptor_kind(what), text);
-	}
+	if (!shared->sums.opener)
+		tw_native_instance_rename(r, shared, what);
 	bool is_inherited = table->entries[call->fd].is_inherited;
 	struct tw_native_entry *entry = tw_native_entry_at(r, table, what->fd);
 	if (entry)

@@ -34,13 +34,18 @@ struct tw_native_port {
 	bool is_partial;  /* sizes of some of the calls are not known */
 };
 
+/* Modules that call functions of libc through pointers; more are not named. */
+#define TW_NATIVE_INDIRECT_MAX 8
+
 struct tw_native_ports {
 	struct tw_native_port *rows;
 	size_t count;
 	uint64_t in_bytes, out_bytes, calls, call_ns; /* of all */
 	uint64_t unknown;			      /* calls with a descriptor that was not seen to be opened */
 	uint64_t unfollowed; /* calls whose return is missing, and returns whose call is; not what still runs */
-	bool is_recorded;    /* the capture holds such calls at all */
+	const char *indirect[TW_NATIVE_INDIRECT_MAX]; /* borrowed from the capture; their ports are lower bounds */
+	unsigned indirect_count;
+	bool is_recorded; /* the capture holds such calls at all */
 	bool is_each;
 };
 

@@ -4,6 +4,7 @@
  *
  *	native_calls.c	what a function does		native_rows.c	instances, and their sums by port
  *	native_tables.c	the descriptors of processes	native_ports.c	calls and returns, in order
+ *	native_begin.c	what a process begins with
  *	native_children.c	children of vfork() and those that are waited for
  *
  * Without memory a function sets `error` of the replay, which ends it.
@@ -26,6 +27,8 @@
 /* One port, from its opening until no table has it. */
 struct tw_native_instance {
 	struct tw_native_port sums;
+	uint64_t inode;
+	uint32_t mode; /* S_IFREG, ...; with the inode it is the same for all descriptors of the port */
 	uint32_t references;
 	uint32_t open_count; /* descriptors of the process that opened it; 0: closed */
 	bool is_accepted;
@@ -131,13 +134,17 @@ struct tw_native_instance *tw_native_instance_create(struct tw_native_replay *r,
 /* A descriptor that was open is closed by it. */
 void tw_native_set_entry(struct tw_native_replay *r, struct tw_native_entry *entry, struct tw_native_instance *instance,
 			 bool is_inherited);
+/* The same, of a description; @is_accepted as tw_descriptor_text(). */
+struct tw_native_instance *tw_native_instance_describe(struct tw_native_replay *r,
+						       const struct tw_layout_description *what, bool is_accepted);
+/* The port is known better now. */
+void tw_native_instance_rename(struct tw_native_replay *r, struct tw_native_instance *instance,
+			       const struct tw_layout_description *what);
 /* The port that a descriptor leads to; one that was not seen to be opened gets a name.  NULL: beyond FD_MAX, no memory. */
 struct tw_native_instance *tw_native_instance_of(struct tw_native_replay *r, struct tw_native_table *table, int fd);
 void tw_native_close_fd(struct tw_native_table *table, int fd);
 void tw_native_copy_table(struct tw_native_replay *r, struct tw_native_table *to, const struct tw_native_table *from);
 void tw_native_free_table(struct tw_native_replay *r, struct tw_native_table *table);
-/* Gives a new process what it inherits. */
-void tw_native_begin_process(struct tw_native_replay *r, uint32_t number);
 /* FD_OF_MEMORY, or -1: the stream was not seen to be opened. */
 int tw_native_stream_fd(const struct tw_native_process *process, const struct tw_native_function *function,
 			uint64_t stream);
@@ -148,6 +155,13 @@ unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_pr
 				 const struct tw_native_table *table);
 /* NULL: its place was taken by newer ones. */
 struct tw_native_snapshot *tw_native_snapshot_at(struct tw_native_process *process, unsigned number);
+
+/* ---- native_begin.c ---- */
+
+/* Gives a new process what it inherits. */
+void tw_native_begin_process(struct tw_native_replay *r, uint32_t number);
+/* Does the module hold pointers to functions that transfer bytes?  @is_stream: of streams.  Keeps its name if so. */
+bool tw_native_has_pointers(struct tw_native_replay *r, const char *module, bool is_stream);
 
 /* ---- native_children.c ---- */
 

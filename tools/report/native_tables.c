@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native_tables.c - which descriptor of which process leads to which port. */
+#include "tools/common/descriptors.h"
 #include "tools/report/native_replay.h"
 
 #include "tracewheel/error.h"
@@ -33,6 +34,43 @@ struct tw_native_instance *tw_native_instance_create(struct tw_native_replay *r,
 	}
 	instance->sums.kind = kind;
 	return instance;
+}
+
+static void name_instance(const struct tw_native_replay *r, const struct tw_layout_description *what, bool is_accepted,
+			  char text[TW_DESCRIPTOR_TEXT_BYTES])
+{
+	tw_descriptor_text(what, r->ports->is_each ? TW_DESCRIPTOR_WHOLE : TW_DESCRIPTOR_SORT, is_accepted, text);
+}
+
+struct tw_native_instance *tw_native_instance_describe(struct tw_native_replay *r,
+						       const struct tw_layout_description *what, bool is_accepted)
+{
+	char text[TW_DESCRIPTOR_TEXT_BYTES];
+	name_instance(r, what, is_accepted, text);
+	struct tw_native_instance *instance = tw_native_instance_create(r, tw_descriptor_kind(what), text);
+	if (!instance)
+		return NULL;
+	instance->is_accepted = is_accepted;
+	instance->inode = what->inode;
+	instance->mode = what->mode;
+	return instance;
+}
+
+void tw_native_instance_rename(struct tw_native_replay *r, struct tw_native_instance *instance,
+			       const struct tw_layout_description *what)
+{
+	char text[TW_DESCRIPTOR_TEXT_BYTES];
+	name_instance(r, what, instance->is_accepted, text);
+	char *copy = strdup(text);
+	if (!copy) {
+		r->error = TW_ENOMEM;
+		return;
+	}
+	free(instance->sums.what);
+	instance->sums.what = copy;
+	instance->sums.kind = tw_descriptor_kind(what);
+	instance->inode = what->inode;
+	instance->mode = what->mode;
 }
 
 /* The descriptor does not lead there any more; the instance stays. */
@@ -122,66 +160,6 @@ struct tw_native_snapshot *tw_native_snapshot_at(struct tw_native_process *proce
 	return is_there ? &process->snapshots[(number - 1) % SNAPSHOTS_MAX] : NULL;
 }
 
-/* That of this child; of one whose number is not known, like a vfork()'s, the newest. NULL: none. */
-static const struct tw_native_snapshot *find_snapshot(const struct tw_native_process *process, int32_t process_id)
-{
-	const struct tw_native_snapshot *newest = NULL;
-	for (unsigned i = process->snapshot_count; i && process->snapshot_count - i < SNAPSHOTS_MAX; i--) {
-		const struct tw_native_snapshot *snapshot = &process->snapshots[(i - 1) % SNAPSHOTS_MAX];
-		if (snapshot->process_id == process_id)
-			return snapshot;
-		if (!snapshot->process_id && !newest)
-			newest = snapshot;
-	}
-	return newest;
-}
-
-void tw_native_begin_process(struct tw_native_replay *r, uint32_t number)
-{
-	const struct tw_capture_image *image = tw_capture_image(r->capture, number), *from = NULL;
-	struct tw_native_process *process = &r->processes[number];
-	process->has_begun = true;
-	for (uint32_t i = 0; image && i < r->process_count; i++) {
-		const struct tw_capture_image *other = tw_capture_image(r->capture, i);
-		bool is_before =
-			other && i != number && other->start_ns <= image->start_ns && r->processes[i].has_begun;
-		/* Its own program before exec, or its parent's last one. */
-		if (is_before &&
-		    (other->process_id == image->process_id || other->process_id == image->parent_process_id) &&
-		    (!from || other->start_ns >= from->start_ns))
-			from = other;
-	}
-	if (!from)
-		return;
-	struct tw_native_process *parent = &r->processes[from->image];
-	bool is_same = from->process_id == image->process_id;
-	const struct tw_native_snapshot *snapshot = is_same ? NULL : find_snapshot(parent, image->process_id);
-	if (is_same) {
-		/* It takes them along: nothing runs in the old program any more. */
-		process->table = parent->table;
-		parent->table = (struct tw_native_table){0};
-	} else {
-		tw_native_copy_table(r, &process->table, snapshot ? &snapshot->table : &parent->table);
-	}
-	/* How it was forked was not seen, so perhaps before the parent closed some of them. */
-	for (size_t fd = 0; !is_same && !snapshot && fd < process->table.entry_count; fd++) {
-		struct tw_native_instance *instance = parent->table.entries[fd].instance;
-		if (instance && !process->table.entries[fd].instance)
-			process->table.entries[fd] = (struct tw_native_entry){.instance = tw_native_hold(instance),
-									      .is_open = true,
-									      .is_inherited = true};
-	}
-	/* Streams live on in a child, not in a new program. */
-	if (!is_same && parent->stream_count) {
-		process->streams = malloc(parent->stream_count * sizeof *process->streams);
-		if (process->streams) {
-			memcpy(process->streams, parent->streams, parent->stream_count * sizeof *process->streams);
-			process->stream_count = parent->stream_count;
-		}
-	}
-}
-
-/* -1: nobody was seen to open it. */
 int tw_native_stream_fd(const struct tw_native_process *process, const struct tw_native_function *function,
 			uint64_t stream)
 {

@@ -12,9 +12,10 @@ static void put_row(const struct tw_screen *screen, const struct tw_native_port 
 	const char *more = row->is_partial ? "+" : " ", *none = row->is_partial ? "?" : "-";
 	char name[TW_DESCRIPTOR_TEXT_BYTES + 400];
 	snprintf(name, sizeof name,
-		 row->opener && row->caller ? "%s (%s by %s)"
-		 : row->opener		    ? "%s (%s)"
-					    : "%s",
+		 row->opener && row->caller	  ? "%s (%s by %s)"
+		 : row->opener			  ? "%s (%s)"
+		 : strcmp(row->kind, "inherited") ? "%s (inherited)"
+						  : "%s",
 		 row->what, row->opener, row->caller);
 	tw_out_format(screen->out, "%7llu %5llu %9s %10s%s %10s%s %8s  ", (unsigned long long)row->opened,
 		      (unsigned long long)row->open, tw_figure_count(calls, row->calls),
@@ -51,6 +52,13 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 			screen->out,
 			"+ and ?: at least, and unknown; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes,\n"
 			"and calls that were left by longjmp do not return.\n");
+	for (unsigned i = 0; i < ports->indirect_count; i++) {
+		tw_out_text(screen->out,
+			    i ? ", "
+			      : "Calls through pointers are not seen; the ports of these modules are at least: ");
+		tw_out_clean(screen->out, ports->indirect[i], strlen(ports->indirect[i]));
+		tw_out_text(screen->out, i + 1 == ports->indirect_count ? ".\n" : "");
+	}
 	if (ports->unknown)
 		tw_out_format(screen->out, "%llu calls used descriptors that were not seen to be opened.\n",
 			      (unsigned long long)ports->unknown);
@@ -66,6 +74,10 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 	tw_json_u64(json, "port_count", ports->count);
 	tw_json_u64(json, "calls_of_unseen_descriptors", ports->unknown);
 	tw_json_u64(json, "unfollowed_calls", ports->unfollowed);
+	tw_json_open(json, "modules_with_pointers", '[');
+	for (unsigned i = 0; i < ports->indirect_count; i++)
+		tw_json_text(json, NULL, ports->indirect[i], strlen(ports->indirect[i]));
+	tw_json_close(json, ']');
 	tw_json_open(json, "ports", '[');
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_native_port *row = &ports->rows[i];

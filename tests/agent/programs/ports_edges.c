@@ -8,11 +8,12 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,6 +175,50 @@ static void children(void)
 	close(other);
 }
 
+/* Between fork and exec libc itself moves descriptors. */
+static void spawned(void)
+{
+	extern char **environ;
+	char path[256],
+		*arguments[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"printf 1234567; printf 89 >&2"}, NULL};
+	int fd = make("spawned");
+	posix_spawn_file_actions_t actions;
+	FILE *stream;
+	pid_t child;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fd, 1);
+	posix_spawn_file_actions_addopen(&actions, 2, in_folder(path, "opened"), O_WRONLY | O_CREAT, 0600);
+	check(!posix_spawn(&child, "/bin/sh", &actions, NULL, arguments, environ), "posix_spawn");
+	check(waitpid(child, NULL, 0) == child, "posix_spawn");
+	posix_spawn_file_actions_destroy(&actions);
+	close(fd);
+	stream = popen("printf 123", "r");
+	check(stream && fread(zeros, 1, 10, stream) == 3 && !pclose(stream), "popen");
+}
+
+/* Received over a socket, by a call that does not say so. */
+static void received(void)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec vector = {zeros, 1};
+	struct msghdr message = {.msg_iov = &vector,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof control};
+	int pair[2], fd = make("sent");
+
+	check(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+	check(sendmsg(pair[0], &message, 0) == 1 && recvmsg(pair[1], &message, 0) == 1, "a descriptor over a socket");
+	memcpy(&fd, CMSG_DATA(&control.head), sizeof fd);
+	for (int i = 0; i < 5; i++)
+		put(fd, 10);
+}
+
 /* ---- streams ---- */
 
 static void streams(void)
@@ -225,8 +270,10 @@ int main(int argc, char **argv)
 	ranges();
 	duplicates();
 	children();
+	spawned();
 	streams();
 	pipes();
+	received();
 	/* Numbers that are not open are none of its ports. */
 	for (int fd = 60; fd < 90; fd++)
 		close(fd);
