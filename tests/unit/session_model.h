@@ -8,6 +8,7 @@
 #define TW_TESTS_SESSION_MODEL_H
 
 #include "tests/unit/session_events.h"
+#include "tracewheel/tracer.h"
 
 #define SESSIONS  4
 #define PROCESSES 6
@@ -28,9 +29,18 @@ struct setting {
 	uint64_t count;
 };
 
+/* An event that a tracer module heard. */
+struct heard {
+	enum tw_tracer_tag tag;
+	uint32_t number; /* the tracee's */
+	struct tw_term term, extra;
+};
+
 struct session {
-	bool is_there;
-	struct bed bed;
+	bool is_there, has_module;
+	struct bed bed; /* with a module: the session only */
+	unsigned heard_count;
+	struct heard heard[LINES];
 	uint32_t new_flags, new_port_flags;
 	bool sends, receives; /* patterns of messages: all, or none */
 	struct setting functions[FUNCTIONS];
@@ -85,6 +95,88 @@ static void check(int64_t is, int64_t should_be, const char *what)
 		complain("%s: %lld, not %lld", what, (long long)is, (long long)should_be);
 }
 #define CHECK(call, should_be) check((call), (should_be), #call)
+
+/* ---- what a tracer module hears ---- */
+
+/* Until the end of the step, when what it has made has a name. */
+static char heard_room[64 << 10];
+static struct tw_arena heard_terms;
+
+static void forget_heard(void)
+{
+	for (unsigned s = 0; s < SESSIONS; s++)
+		sessions[s].heard_count = 0;
+	tw_arena_init_fixed(&heard_terms, heard_room, sizeof heard_room);
+}
+
+static enum tw_tracer_answer always(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee)
+{
+	return TW_TRACER_TRACE;
+}
+
+static void hear(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,
+		 const struct tw_tracer_options *options)
+{
+	struct tw_identifier parts = {0};
+	struct session *session;
+	struct heard *heard;
+	int64_t number = 0;
+
+	tw_term_get_int64(state, &number);
+	session = &sessions[number];
+	if (session->heard_count == LINES)
+		return;
+	heard = &session->heard[session->heard_count++];
+	*heard = (struct heard){.tag = tag};
+	tw_term_get_identifier(tracee, &parts);
+	heard->number = parts.words[0];
+	tw_term_copy(&heard_terms, term, SIZE_MAX, &heard->term);
+	if (!tw_term_is_none(options->extra))
+		tw_term_copy(&heard_terms, options->extra, SIZE_MAX, &heard->extra);
+}
+
+static void open_module(struct session *session)
+{
+	static const struct tw_tracer_module module = {.bytes = sizeof module,
+						       .name = "model",
+						       .enabled = always,
+						       .trace = hear};
+	struct tw_tracer tracer = {.kind = TW_TRACER_MODULE,
+				   .module = &module,
+				   .state = tw_term_integer(NULL, session - sessions)};
+
+	assert_int_equal(tw_session_create("model", &tracer, &session->bed.session), 0);
+}
+
+/* As read_lines() writes what is in a ring. */
+static struct lines *heard_lines(const struct session *session)
+{
+	static struct lines lines;
+	char pid[24];
+
+	lines.count = session->heard_count;
+	for (unsigned i = 0; i < lines.count; i++) {
+		const struct heard *heard = &session->heard[i];
+		char *out = lines.text[i];
+		size_t room = sizeof lines.text[i], used;
+
+		if (heard->tag < TW_TRACER_TAG_SEND) {
+			snprintf(out, room, "%s kind %u", name_of(heard->number, pid), (unsigned)heard->tag);
+			continue;
+		}
+		used = (size_t)snprintf(out, room, "%s %s", name_of(heard->number, pid),
+					tw_tracer_tag_name(heard->tag));
+		if (heard->tag >= TW_TRACER_TAG_GC_MINOR_START && heard->tag <= TW_TRACER_TAG_GC_MAX_HEAP_SIZE)
+			continue;
+		out[used++] = ' ';
+		used += put_term(heard->term, out + used, room - used);
+		if (tw_term_is_none(heard->extra))
+			continue;
+		used += (size_t)snprintf(out + used, room - used, ", ");
+		put_term(heard->extra, out + used, room - used);
+	}
+	return &lines;
+}
 
 /* ---- what is expected ---- */
 
