@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * effects.c - effects of match specifications on processes: {silent,B}, {enable_trace,..}, {trace,..}.
+ * effects.c - effects of match specifications on processes: {silent,B}, {enable_trace,..}, {trace,..},
+ * {set_seq_token,..}.
  *
  * Called in the middle of hits, with vector registers kept.  The registry's lock is quiet and never held
  * over a wait, so a hit may take it; flags are as in trace:process/4, of the same session.
  */
 #include "session/effects.h"
+#include "base/filter.h"
 #include "session/session.h"
+#include "session/seq.h"
 #include "session/tracee.h"
 #include "term/term.h"
 
@@ -59,6 +62,21 @@ int tw_effect_trace(unsigned session, struct tw_term who, struct tw_term off, st
 	if (!tw_term_is_none(who) && !read_process(who, &pid))
 		return -1;
 	return tw_tracee_change(pid, session, removed, added);
+}
+
+struct tw_term tw_effect_get_seq_token(struct tw_arena *arena)
+{
+	return tw_seq_term_of(arena, tw_hit_tls.tracee);
+}
+
+int tw_effect_set_seq_token(struct tw_term component, struct tw_term value)
+{
+	if (tw_hit_tls.tracee == &tw_hit_nobody)
+		return TW_EBADARG;
+	/* The first token of all, and labels of more than a word, take a lock: a system call if it is taken. */
+	if (!tw_thread_may_call_system())
+		return TW_EPERM;
+	return tw_seq_set_of(NULL, tw_hit_tls.tracee, component, value, NULL);
 }
 
 void tw_effect_silence(unsigned session, bool is_silent)

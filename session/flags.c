@@ -141,9 +141,12 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 /* Bits for monitors, which concern all processes. */
 static uint32_t monitored;
 
+/* TW_WANTS_SEQ, or 0: the gate of sequential tracing. */
+static uint32_t seq_wanted;
+
 static void publish_wanted(void)
 {
-	uint32_t all = monitored;
+	uint32_t all = monitored | seq_wanted;
 
 	for (unsigned i = 0; i < TW_COUNT_OF(wanted_counts); i++)
 		all |= (uint32_t)(wanted_counts[i] != 0) << i;
@@ -154,6 +157,12 @@ static void publish_wanted(void)
 void tw_flags_monitored(uint32_t wanted)
 {
 	monitored = wanted;
+	publish_wanted();
+}
+
+void tw_flags_seq(bool is_open)
+{
+	seq_wanted = is_open ? TW_WANTS_SEQ : 0;
 	publish_wanted();
 }
 

@@ -11,8 +11,10 @@
 #include "session/tracee.h"
 #include "session/tracer_module.h"
 #include "session/monitor_words.h"
+#include "session/seq.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/special.h"
+#include "pipeline/thread/seq_label.h"
 #include "pipeline/thread/thread.h"
 #include "progress/progress.h"
 
@@ -24,6 +26,7 @@ static void before_fork(void)
 	tw_registry_lock();
 	tw_process_memory_before_fork();
 	tw_threads_before_fork();
+	tw_seq_labels_before_fork();
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
 		tw_quiet_lock(&session->definitions);
 }
@@ -38,6 +41,7 @@ static void unlock_definitions(void)
 static void after_fork_in_parent(void)
 {
 	unlock_definitions();
+	tw_seq_labels_after_fork();
 	tw_threads_after_fork_in_parent();
 	tw_process_memory_after_fork();
 	tw_registry_unlock();
@@ -70,6 +74,7 @@ static void let_go_of_module(struct tw_session *session)
 static void after_fork_in_child(void)
 {
 	unlock_definitions();
+	tw_seq_labels_after_fork();
 	tw_threads_after_fork_in_child();
 	tw_process_memory_after_fork();
 	/* Writers are threads of the parent, so their ring sets belong to it alone. */
@@ -85,6 +90,7 @@ static void after_fork_in_child(void)
 		if (session->slot != TW_SESSION_NO_SLOT)
 			tw_hit_sessions[session->slot].rs = NULL;
 	}
+	tw_seq_after_fork_in_child();
 	tw_registry_unlock();
 	tw_progress_after_fork_in_child();
 	tw_permit_after_fork_in_child();
@@ -106,7 +112,10 @@ static void init(void)
 	tw_hit_host.silence = tw_effect_silence;
 	tw_hit_host.remove_tracer = tw_tracer_module_remove;
 	tw_native_init();
+	tw_hit_host.get_seq_token = tw_effect_get_seq_token;
+	tw_hit_host.set_seq_token = tw_effect_set_seq_token;
 	tw_node_init();
+	tw_seq_init();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

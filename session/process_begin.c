@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process_begin.c - the run-time's interface: declared schedulers and processes; each may be the first call of a program. */
 #include "pipeline/thread/thread.h"
+#include "session/seq.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "tracewheel/runtime.h"
@@ -63,6 +64,19 @@ static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const 
 	tw_arena_fini(&arena);
 }
 
+static void spawn_with_token(struct tw_tracee *parent, struct tw_tracee *child, const struct tw_spawn *options)
+{
+	char capacity[TW_PID_BYTES];
+	struct tw_arena arena;
+	struct tw_term entry = options->entry;
+
+	tw_arena_init_buffer(&arena, capacity, sizeof capacity, SIZE_MAX);
+	if (tw_term_is_none(entry) && options->function)
+		entry = entry_of(&arena, options);
+	tw_seq_spawn(parent, child, entry, options->is_linked);
+	tw_arena_fini(&arena);
+}
+
 TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **out)
 {
 	struct tw_tracee *parent, *child;
@@ -82,6 +96,8 @@ TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **
 		return TW_ENOMEM;
 	if (parent)
 		tell_spawn(parent, child, options);
+	if (parent && tw_seq_is_active())
+		spawn_with_token(parent, child, options);
 	*out = (struct tw_process *)child;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/monitor_words.h"
+#include "session/seq.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -217,6 +218,7 @@ void tw_tracees_forget(unsigned slot)
 		tw_session_at(slot)->new_flags = tw_session_at(slot)->new_port_flags = 0;
 	tw_flags_new_changed();
 	tw_monitors_forget_locked(tracees, slot);
+	tw_seq_forget_locked(slot);
 	tw_tracees_clear_flags(slot);
 	tw_flags_stamp_cpu_time(tracees, slot, false);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {

@@ -94,6 +94,8 @@ void tw_flags_forget(struct tw_tracee *tracee);
 	((uint32_t)(TW_WANTS_MAILBOX | TW_WANTS_PORT_SCHEDULES | TW_WANTS_COLLECTIONS | TW_WANTS_BUSY))
 /* The TW_WANTS_* that monitors of the system need from run-times, whatever the flags of processes. */
 void tw_flags_monitored(uint32_t wanted);
+/* Opens or closes the gate of sequential tracing in tw_runtime_wanted. */
+void tw_flags_seq(bool is_open);
 /* While a process is sensitive its flags have no effect. */
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
 

@@ -2,6 +2,7 @@
 /* tracer_gone.c - the end of a session's events when its tracer exits or its reader is gone. */
 #include "session/tracer_gone.h"
 #include "session/monitor_words.h"
+#include "session/seq.h"
 #include "session/tracee.h"
 
 static _Atomic bool are_processes;
@@ -25,6 +26,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);
 		tw_monitors_forget_locked(tw_tracees(), session->slot);
+		tw_seq_forget_locked(session->slot);
 	}
 	/* Threads that wait for space give up at their next poll; the memory stays until no thread uses it. */
 	if (session->rs)

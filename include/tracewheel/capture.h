@@ -80,6 +80,10 @@ enum tw_capture_kind {
 	TW_CAPTURE_GC_MAX_HEAP_SIZE = 37,
 	TW_CAPTURE_OPEN = 38,
 	TW_CAPTURE_CLOSED = 39,
+	/* Sequential tracing: Label, {Previous,Current}, From, To, Message; To of a print is []. */
+	TW_CAPTURE_SEQ_SEND = 40,
+	TW_CAPTURE_SEQ_RECEIVE = 41,
+	TW_CAPTURE_SEQ_PRINT = 42,
 	TW_CAPTURE_MONITOR = 48 /* a system event: its name and what it says */
 };
 

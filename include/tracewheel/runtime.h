@@ -53,7 +53,8 @@ enum {
 	/* For system monitors, about all processes: */
 	TW_WANTS_PORT_SCHEDULES = 1 << 13,
 	TW_WANTS_COLLECTIONS = 1 << 14, /* collections and their sizes */
-	TW_WANTS_BUSY = 1 << 15		/* processes that wait for a busy port */
+	TW_WANTS_BUSY = 1 << 15,	/* processes that wait for a busy port */
+	TW_WANTS_SEQ = 1 << 16		/* no session's: a process has a token of sequential tracing: seq.h */
 };
 
 /* The OR of the kinds wanted of all processes.  Written by the library only. */

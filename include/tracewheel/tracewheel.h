@@ -16,6 +16,7 @@
 #include "tracewheel/progress.h"
 #include "tracewheel/queue.h"
 #include "tracewheel/runtime.h"
+#include "tracewheel/seq.h"
 #include "tracewheel/session.h"
 #include "tracewheel/tracer.h"
 

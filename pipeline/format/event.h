@@ -73,6 +73,13 @@ enum tw_event_kind {
 	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
 	TW_EVENT_OPEN = 38,
 	TW_EVENT_CLOSED = 39,
+	/*
+	 * Sequential tracing, of the process that sends, receives or prints.  Five terms: Label, {Previous,Current}, From, To,
+	 * Message; To of a print is [].  The stamp is the token's.  OTP: {seq_trace,Label,{send,Serial,From,To,Message}}.
+	 */
+	TW_EVENT_SEQ_SEND = 40,
+	TW_EVENT_SEQ_RECEIVE = 41,
+	TW_EVENT_SEQ_PRINT = 42,
 	/* Two terms: the system event and its Info.  Never stamped.  OTP: {monitor,Pid,Event,Info}. */
 	TW_EVENT_MONITOR = 48
 	/* Kinds are less than TW_EVENT_CPU_TIME. */

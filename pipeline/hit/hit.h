@@ -21,6 +21,7 @@
 #include "pipeline/format/event.h"
 #include "pipeline/hit/frame.h"
 #include "pipeline/hit/process_memory.h"
+#include "pipeline/hit/seq.h"
 #include "pipeline/hit/walk.h"
 #include "progress/progress.h"
 #include "ringbuf/ringset.h"
@@ -38,7 +39,9 @@ enum tw_want {
 	TW_WANT_PORTS = TW_WANT_PROCS,
 	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING,
 	/* Not of a tracee: a monitor of the system, see monitor.h. */
-	TW_WANT_MONITOR = TW_WANT_KINDS
+	TW_WANT_MONITOR = TW_WANT_KINDS,
+	/* Nor this: of the system tracer, see seq.h. */
+	TW_WANT_SEQ
 };
 
 /* Where a process' time, or words, are counted for one session: see count.h. */
@@ -105,6 +108,7 @@ struct tw_tracee {
 	struct tw_account accounts[TW_ACCOUNTS];
 	struct tw_block *further_accounts; /* see account.h */
 	struct tw_process_memory memory;
+	struct tw_seq_state seq; /* its token and clocks: by the thread that runs it, or makes it */
 };
 
 /* Events of a tracer module that were not made, and processes that it has removed itself from. */
@@ -284,6 +288,9 @@ struct tw_hit_host {
 	/* The effects of match programs on processes: session/effects.c. Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
 	void (*silence)(unsigned session, bool is_silent);
+	/* The token of the process that the thread runs, built in @arena, and {set_seq_token,Component,Value}: 0, or an error. */
+	struct tw_term (*get_seq_token)(struct tw_arena *arena);
+	int (*set_seq_token)(struct tw_term component, struct tw_term value);
 	/* A tracer module is gone: the process loses its flags in this session. Called in a hit. */
 	void (*remove_tracer)(unsigned session, uint64_t pid);
 	/* A ring set that is never unmapped, and its session's bit: threads that have left count their losses there. */

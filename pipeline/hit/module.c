@@ -132,6 +132,11 @@ static struct tw_term sizes_in(struct memory *memory, const uint64_t *words)
 
 /* ---- selecting callbacks ---- */
 
+static INLINE bool is_seq(enum tw_event_kind kind)
+{
+	return kind >= TW_EVENT_SEQ_SEND && kind <= TW_EVENT_SEQ_PRINT;
+}
+
 static INLINE enum tw_module_pair pair_of(enum tw_event_kind kind, bool is_port)
 {
 	if (kind <= TW_EVENT_RETURN_TO)
@@ -142,9 +147,16 @@ static INLINE enum tw_module_pair pair_of(enum tw_event_kind kind, bool is_port)
 		return TW_MODULE_RECEIVE;
 	if (kind <= TW_EVENT_GETTING_UNLINKED)
 		return is_port ? TW_MODULE_PORTS : TW_MODULE_PROCS;
+	if (is_seq(kind))
+		return TW_MODULE_GENERAL;
 	if (kind <= TW_EVENT_OUT_EXITED)
 		return is_port ? TW_MODULE_RUNNING_PORTS : TW_MODULE_RUNNING_PROCS;
 	return kind <= TW_EVENT_GC_MAX_HEAP_SIZE ? TW_MODULE_GARBAGE_COLLECTION : TW_MODULE_PORTS;
+}
+
+static INLINE enum tw_tracer_tag tag_of(enum tw_event_kind kind)
+{
+	return is_seq(kind) ? TW_TRACER_TAG_SEQ_TRACE : (enum tw_tracer_tag)kind;
 }
 _Static_assert((int)TW_TRACER_TAG_CALL == (int)TW_EVENT_CALL &&
 		       (int)TW_TRACER_TAG_RETURN_TO == (int)TW_EVENT_RETURN_TO &&
@@ -178,7 +190,7 @@ static INLINE enum tw_tracer_answer ask(const struct tw_hit_module *module, enum
 {
 	if (kind == TW_EVENT_CALL && tw_unlikely(tw_module_status(module, tracee) == TW_TRACER_REMOVE))
 		return TW_TRACER_REMOVE;
-	return module->pairs[pair_of(kind, is_port)].enabled((enum tw_tracer_tag)kind, module->state, tracee);
+	return module->pairs[pair_of(kind, is_port)].enabled(tag_of(kind), module->state, tracee);
 }
 
 static void ask_there(void *arg)
@@ -249,6 +261,14 @@ enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum
 		ask_there(&q);
 	if (tw_likely(q.answer == TW_TRACER_TRACE || q.answer == TW_TRACER_DISCARD))
 		return q.answer;
+	if (is_seq(kind) && q.answer == TW_TRACER_REMOVE) {
+		/*
+		 * PROGRESS seq.tracer: no process has lost its tracer, but the system has. Events under way ask, and are not
+		 * told.
+		 */
+		tw_fetch_and_seq_cst(&tw_seq_tracer, ~(UINT64_C(1) << session));
+		return q.answer;
+	}
 	tw_module_answered(t, session, q.answer, keeps_vectors);
 	return q.answer == TW_TRACER_REMOVE ? TW_TRACER_REMOVE : TW_TRACER_DISCARD;
 }
@@ -338,6 +358,35 @@ void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_modu
 		tw_patch_call_keeping_vectors(deliver_there, &delivery);
 	else
 		deliver_there(&delivery);
+}
+
+struct seq_delivery {
+	const struct tw_hit_module *module;
+	struct tw_term label, info;
+	struct tw_tracer_options options;
+};
+
+static void deliver_seq_there(void *arg)
+{
+	const struct seq_delivery *delivery = arg;
+	int *error = &errno, saved_errno = *error;
+
+	delivery->module->pairs[TW_MODULE_GENERAL].trace(TW_TRACER_TAG_SEQ_TRACE, delivery->module->state,
+							 delivery->label, delivery->info, &delivery->options);
+	*error = saved_errno;
+}
+
+void tw_module_tell_seq(unsigned session, struct tw_term label, struct tw_term info, unsigned flags, bool keeps_vectors)
+{
+	struct seq_delivery delivery = {.module = tw_module_of(session),
+					.label = label,
+					.info = info,
+					.options.timestamp = stamp_of(flags, session)};
+
+	if (keeps_vectors)
+		tw_patch_call_keeping_vectors(deliver_seq_there, &delivery);
+	else
+		deliver_seq_there(&delivery);
 }
 
 /* ---- the common case ---- */

@@ -94,6 +94,10 @@ static inline bool tw_module_wants(struct tw_hit_tls *t, unsigned session, enum 
 /* Calls `trace`.  Keeps errno. */
 void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_module_event *event, bool keeps_vectors);
 
+/* The same of an event of sequential tracing: {send,Serial,From,To,Message}, stamped as in @flags (TW_EVENT_FLAG_STAMP_MASK). */
+void tw_module_tell_seq(unsigned session, struct tw_term label, struct tw_term info, unsigned flags,
+			bool keeps_vectors);
+
 /*
  * tw_module_plain_call - `trace`, for a call with words that involves no match program, no other session and no
  * trampoline, and whose end is not wanted.  The caller has asked, and keeps errno.

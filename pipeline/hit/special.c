@@ -51,6 +51,21 @@ static void silence_of(struct tw_match_run *run, bool is_silent)
 		tw_hit_host.silence(thread->run_session, is_silent);
 }
 
+static bool has_seq_token(struct tw_match_run *run)
+{
+	return tw_seq_is_current(&tw_hit_tls.tracee->seq.token);
+}
+
+static struct tw_term get_seq_token(struct tw_match_run *run)
+{
+	return tw_hit_host.get_seq_token(tw_match_arena(run));
+}
+
+static struct tw_term set_seq_token(struct tw_match_run *run, struct tw_term component, struct tw_term value)
+{
+	return tw_hit_host.set_seq_token(component, value) == 0 ? tw_atom(TW_ATOM_TRUE) : tw_word(0);
+}
+
 /* Longer strings are cut: guards do not compare with such long ones. */
 static struct tw_term string_at(struct tw_match_run *run, uint64_t address)
 {
@@ -83,6 +98,9 @@ static const struct tw_match_host host = {.self = self_of,
 					  .node = node_of,
 					  .trace = trace_of,
 					  .silence = silence_of,
+					  .has_seq_token = has_seq_token,
+					  .get_seq_token = get_seq_token,
+					  .set_seq_token = set_seq_token,
 					  .caller = tw_stack_caller,
 					  .caller_line = tw_stack_caller_line,
 					  .stacktrace = tw_stack_trace,

@@ -316,6 +316,9 @@ static const enum tw_atom_index tags[] = {
 	[TW_EVENT_GC_MAJOR_END] = TW_ATOM_GC_MAJOR_END,
 	[TW_EVENT_OPEN] = TW_ATOM_OPEN,
 	[TW_EVENT_CLOSED] = TW_ATOM_CLOSED,
+	[TW_EVENT_SEQ_SEND] = TW_ATOM_SEND,
+	[TW_EVENT_SEQ_RECEIVE] = TW_ATOM_RECEIVE,
+	[TW_EVENT_SEQ_PRINT] = TW_ATOM_PRINT,
 	[TW_EVENT_MONITOR] = TW_ATOM_MONITOR,
 };
 
@@ -391,6 +394,23 @@ static int build_loss(struct building *b, struct tw_term *out)
 	return finish(b, out);
 }
 
+/* {seq_trace,Label,{send,Serial,From,To,Message}}: no tracee, and the label comes first. */
+static void put_seq(struct building *b, struct tw_term tag)
+{
+	struct tw_term parts[5] = {tag};
+
+	put(b, tw_atom(TW_ATOM_SEQ_TRACE));
+	put(b, next_term(b));
+	for (unsigned i = 1; i < 5; i++)
+		parts[i] = next_term(b);
+	put(b, tw_term_tuple(b->arena, parts, 5));
+}
+
+static bool is_seq(unsigned kind)
+{
+	return kind >= TW_EVENT_SEQ_SEND && kind <= TW_EVENT_SEQ_PRINT;
+}
+
 TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out)
 {
 	struct building b = {.from = from, .event = from->event, .arena = arena};
@@ -404,6 +424,11 @@ TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena
 	b.error = take_payload(from->event, &b.payload);
 	if (b.error)
 		return b.error;
+	if (is_seq(from->event->kind)) {
+		put_seq(&b, tag);
+		put_stamp(&b, stamp);
+		return finish(&b, out);
+	}
 	if (from->event->kind == TW_EVENT_MONITOR) {
 		put(&b, tag);
 		put(&b, tracee_of(&b));

@@ -16,6 +16,7 @@
 #include "pipeline/hit/module.h"
 #include "pipeline/hit/record.h"
 #include "pipeline/thread/monitor.h"
+#include "pipeline/thread/seq_event.h"
 #include "progress/read_side.h"
 #include "term/etf.h"
 
@@ -33,6 +34,7 @@ struct event_writer {
 	struct tw_recheck recheck;
 	uint64_t ticks;
 	unsigned flags_mask; /* the record's flags that come from the tracee */
+	unsigned flags;	     /* its other flags */
 	size_t bytes;	     /* of the encoded terms; 0: not encoded yet */
 	uint64_t todo;	     /* sessions that are still to come */
 };
@@ -44,6 +46,11 @@ static void encode_terms(struct event_writer *event_writer)
 	struct tw_thread *thread = event_writer->t->thread;
 	unsigned count = event_writer->runtime_event->term_count;
 
+	if (event_writer->runtime_event->seq) {
+		event_writer->bytes = tw_seq_event_encode(event_writer->runtime_event, thread->terms,
+							  sizeof thread->terms - LATER_TERM_BYTES);
+		return;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		size_t capacity = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
 
@@ -152,8 +159,9 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
 	struct tw_thread *thread = event_writer->t->thread;
 	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
-	unsigned flags = tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
-			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID) & event_writer->flags_mask;
+	unsigned flags = (tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
+			  (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID) & event_writer->flags_mask) |
+			 event_writer->flags;
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_terms = runtime_event->term_count, has_extra = !tw_term_is_none(extra);
 	size_t term_bytes = event_writer->bytes, words;
@@ -228,7 +236,11 @@ static void tell(struct event_writer *event_writer)
 		    (program && !is_wanted_message(event_writer, session, program, &extra)))
 			continue;
 		if (tw_unlikely(has_module)) {
-			tell_module(event_writer, session, extra);
+			if (event_writer->runtime_event->seq)
+				tw_seq_event_tell(event_writer->t, session, event_writer->runtime_event,
+						  event_writer->flags);
+			else
+				tell_module(event_writer, session, extra);
 			continue;
 		}
 		if (!event_writer->bytes)
@@ -256,8 +268,9 @@ static bool is_monitor(const struct tw_runtime_event *runtime_event)
 /* The word of the sessions that want the event. */
 static const _Atomic uint64_t *wants_of(const struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
 {
-	return is_monitor(runtime_event) ? &tw_monitors.wants[runtime_event->monitor]
-					 : &tracee->wants[runtime_event->want];
+	if (runtime_event->want < TW_WANT_KINDS)
+		return &tracee->wants[runtime_event->want];
+	return is_monitor(runtime_event) ? &tw_monitors.wants[runtime_event->monitor] : &tw_seq_tracer;
 }
 
 /* The sessions that want the event and have it made now.  In a read section. */
@@ -265,6 +278,11 @@ static uint64_t sessions_of(struct tw_tracee *tracee, const struct tw_runtime_ev
 {
 	if (tw_unlikely(is_monitor(runtime_event)))
 		return tw_monitor_sessions(tracee, runtime_event);
+	if (runtime_event->seq) {
+		/* PAIR seq.tracer: acquire; release where the system tracer is set: its session has rings. */
+		/* RELAXED tracee.tracer_of: a sensitive process, or the tracer; a change is seen by this event or by the next. */
+		return tw_load_acquire(&tw_seq_tracer) & ~tw_load_relaxed(&tracee->tracer_of);
+	}
 	/*
 	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c. A session whose bit is seen has rings.
 	 * A thread that clears a bit waits for this read section to end.
@@ -277,7 +295,8 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 	struct event_writer event_writer = {.t = t,
 					    .runtime_event = runtime_event,
 					    .recheck = {.wants = wants_of(tracee, runtime_event)},
-					    .flags_mask = is_monitor(runtime_event) ? 0 : ~0u,
+					    .flags_mask = runtime_event->want < TW_WANT_KINDS ? ~0u : 0,
+					    .flags = runtime_event->seq ? tw_seq_event_stamp(runtime_event->seq) : 0,
 					    .todo = sessions_of(tracee, runtime_event)};
 	bool is_foreign = t->tracee != tracee;
 

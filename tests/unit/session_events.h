@@ -61,7 +61,10 @@ static const char *const event_tags[] = {[TW_EVENT_SEND] = "send",
 					 [TW_EVENT_GC_MAJOR_END] = "gc_major_end",
 					 [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size",
 					 [TW_EVENT_OPEN] = "open",
-					 [TW_EVENT_CLOSED] = "closed"};
+					 [TW_EVENT_CLOSED] = "closed",
+					 [TW_EVENT_SEQ_SEND] = "seq_send",
+					 [TW_EVENT_SEQ_RECEIVE] = "seq_receive",
+					 [TW_EVENT_SEQ_PRINT] = "seq_print"};
 
 /* Events of one session, oldest first over all rings of the test's only thread, or of several. */
 struct lines {

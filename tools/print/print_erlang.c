@@ -245,6 +245,25 @@ static void put_elements(struct tw_printer *printer, const struct tw_capture_eve
 	}
 }
 
+/* {seq_trace,Label,{send,Serial,From,To,Message}}: the label comes first, and there is no tracee. */
+static void put_seq(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_print_payload *payload,
+		    const struct tw_print_kind *kind)
+{
+	struct tw_out *out = printer->out;
+	tw_put(out, "{seq_trace,", 11);
+	put_next_term(printer, payload);
+	tw_put(out, ",{", 2);
+	tw_put(out, kind->atom, strlen(kind->atom));
+	for (unsigned i = 1; i < 5; i++) {
+		tw_put_char(out, ',');
+		put_next_term(printer, payload);
+	}
+	tw_put_char(out, '}');
+	put_stamp(printer, event);
+	tw_out_reserve(out);
+	tw_put(out, "}.\n", 3);
+}
+
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
@@ -252,6 +271,10 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	struct tw_print_payload payload;
 	tw_print_payload(event, &payload);
 	tw_out_reserve(out);
+	if (event->kind >= TW_CAPTURE_SEQ_SEND && event->kind <= TW_CAPTURE_SEQ_PRINT) {
+		put_seq(printer, event, &payload, kind);
+		return;
+	}
 	put_open(printer, event);
 	/* {monitor,Pid,Event,Info}: its tag comes first, and its event follows the pid. */
 	if (event->kind == TW_CAPTURE_MONITOR)

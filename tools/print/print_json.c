@@ -86,6 +86,7 @@ static void put_words(struct tw_out *out, const char *name, const uint64_t *word
 /* The names of the terms of a message, in their order; further terms have none. */
 static const char *term_name(unsigned kind, uint32_t number)
 {
+	static const char *const seq_names[5] = {"label", "serial", "from", "to", "message"};
 	static const char *const names[][2] = {
 		[TW_CAPTURE_CALL] = {"args", NULL},
 		[TW_CAPTURE_RETURN_FROM] = {"value", NULL},
@@ -112,6 +113,8 @@ static const char *term_name(unsigned kind, uint32_t number)
 		[TW_CAPTURE_CLOSED] = {"reason", NULL},
 		[TW_CAPTURE_MONITOR] = {"event", "info"},
 	};
+	if (kind >= TW_CAPTURE_SEQ_SEND && kind <= TW_CAPTURE_SEQ_PRINT && number < 5)
+		return seq_names[number];
 	return kind < sizeof names / sizeof *names && number < 2 ? names[kind][number] : NULL;
 }
 

@@ -39,6 +39,9 @@ static const struct tw_print_kind kinds[] = {
 	[TW_CAPTURE_GC_MAX_HEAP_SIZE] = {"gc_max_heap_size", "gc_max_heap_size", 0},
 	[TW_CAPTURE_OPEN] = {"open", "open", 2},
 	[TW_CAPTURE_CLOSED] = {"closed", "closed", 1},
+	[TW_CAPTURE_SEQ_SEND] = {"seq_send", "send", 5},
+	[TW_CAPTURE_SEQ_RECEIVE] = {"seq_receive", "'receive'", 5},
+	[TW_CAPTURE_SEQ_PRINT] = {"seq_print", "print", 5},
 	[TW_CAPTURE_MONITOR] = {"monitor", "monitor", 2},
 };
 

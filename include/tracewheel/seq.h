@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seq.h - sequential tracing: follow one request through the messages, spawns and exits of all processes that it reaches.
+ *
+ * A process that sets its trace token starts a trace.  The token passes invisibly with each message that the process
+ * sends, to its receivers and on with theirs.  Each send, receive and print with a token is an event of the system
+ * tracer, a session:
+ *
+ *	tw_seq_set_system_tracer(session, NULL);
+ *	tw_seq_set_label(label);	   a trace begins: each request has its label
+ *	tw_seq_set_flags(TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT, true);
+ *	...
+ *	tw_seq_set_token(NULL, NULL);		   this process takes no part any more
+ *
+ * A run-time system carries the token: tw_seq_send() gives it 64 bytes for each message, tw_seq_receive() takes them when the
+ * receiver takes the message.  In a program without processes of its own each thread is one: the token passes to threads that
+ * it creates, and through a queue of any kind with tw_seq_pass() and tw_seq_accept().  docs/seq-trace.md is the guide.
+ *
+ * Off		Each call of a run-time is one load and a branch, as long as no process of this OS process has had a
+ *		token since it began, or since tw_seq_reset_trace().
+ * Process	A process' token and clocks belong to the thread that runs it.  Functions without a process parameter
+ *		concern the calling process: the one that the thread runs (process.h), or the thread itself.
+ * Threads	any.  Not in signal handlers.  In a hit only the calls of a match specification.  Keeps errno.
+ * Units	Serials are counts of passings, -2^59 .. 2^59 - 1.  OTP's wrap there (and at 27 bits in old documents), and
+ *		then order nothing any more; here a message beyond the last serial carries no token and is counted.
+ * Errors	those of tracewheel/error.h.
+ * Source	OTP: seq_trace(3); the order of events there, by the algorithm in "Serial".
+ */
+#ifndef TRACEWHEEL_SEQ_H
+#define TRACEWHEEL_SEQ_H
+
+#include "tracewheel/process.h"
+#include "tracewheel/runtime.h"
+#include "tracewheel/session.h"
+#include "tracewheel/term.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A trace token, as it lies in a message.  Opaque: means something in this OS process only, and there until tw_seq_reset_trace()
+ * (tw_seq_encode() makes bytes for others).  words[0] is 0 in an empty token; the other words then mean nothing.
+ * A copy is as good as the original.
+ */
+struct tw_seq_token {
+	uint64_t words[8];
+};
+
+/* Flags of a token.  OTP: send, 'receive', print, timestamp, strict_monotonic_timestamp, monotonic_timestamp. */
+enum {
+	TW_SEQ_SEND = 1,    /* an event for each message sent with this token */
+	TW_SEQ_RECEIVE = 2, /* and for each one received */
+	TW_SEQ_PRINT = 4,   /* and for tw_seq_print() */
+	/* Stamps: the first of these three that is set.  All are kept. */
+	TW_SEQ_TIMESTAMP = 8,			/* time of day */
+	TW_SEQ_STRICT_MONOTONIC_TIMESTAMP = 16, /* {monotonic time in ns, unique integer} */
+	TW_SEQ_MONOTONIC_TIMESTAMP = 32,	/* monotonic time in ns */
+	TW_SEQ_FLAGS = 63
+};
+
+/* Has any process of this OS process had a token since the last reset?  One load. */
+static inline bool tw_seq_is_active(void)
+{
+	return tw_runtime_wants(TW_WANTS_SEQ);
+}
+
+static inline bool tw_seq_token_is_empty(const struct tw_seq_token *token)
+{
+	return !token || !token->words[0];
+}
+
+/* ---- the token of the calling process ---- */
+
+/* The token; empty if it has none.  Source: seq_trace:get_token/0. */
+void tw_seq_get_token(struct tw_seq_token *out);
+/*
+ * tw_seq_set_token - replace the token.
+ *
+ * @token	borrows; from tw_seq_get_token() or a message.  Its serial becomes that of the process too, and its sender the process.
+ *		NULL or empty: the process has none from now on; it keeps its clocks.
+ * @old		the token before; NULL: not asked for.
+ *
+ * Errors: TW_EBADARG (damaged, or of another OS process), TW_ENOMEM; TW_EDEADLK in a hit.  Source: seq_trace:set_token/1.
+ */
+int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_token *old);
+/*
+ * The components most programs need.  A process without a token gets one: label 0, no flags, and its own clock.
+ *
+ * @label	any term of at most 2048 bytes in the external format.  One that is neither an integer of 60 bits nor an atom is
+ *		kept in a table: see struct tw_seq_stats.
+ *
+ * Errors: TW_EBADARG (no term; unknown flags), TW_ELIMIT (the label is too long), TW_ENOMEM; TW_EDEADLK in a hit.
+ * Source: seq_trace:set_token/2.
+ */
+int tw_seq_set_label(struct tw_term label);
+/* Sets (@how true) or clears flags, TW_SEQ_*. */
+int tw_seq_set_flags(unsigned flags, bool how);
+
+/*
+ * The same in terms, exactly as OTP's functions of these names.
+ *
+ * tw_seq_token_term	[] or {Flags,Label,Serial,From,Previous}; none where the arena is full.
+ * tw_seq_set_token_term	such a term.  @old: the previous token when @token is [], else `ok`.
+ * tw_seq_component	@component: label, serial, send, 'receive', print, timestamp, strict_monotonic_timestamp or
+ *			monotonic_timestamp.  @out: {Component,Value}, or [] for label and serial of no token.
+ * tw_seq_set_component	@old: the value before; of no token 0, {0,0}, false.
+ *
+ * @old, @out	built in @arena; NULL, both: not asked for.
+ * Errors: as above; TW_EBADARG as OTP's badarg and function_clause.  A serial is a pair of integers, also negative ones.
+ */
+struct tw_term tw_seq_token_term(struct tw_arena *arena);
+int tw_seq_set_token_term(struct tw_arena *arena, struct tw_term token, struct tw_term *old);
+int tw_seq_component(struct tw_arena *arena, struct tw_term component, struct tw_term *out);
+int tw_seq_set_component(struct tw_arena *arena, struct tw_term component, struct tw_term value, struct tw_term *old);
+
+/* The out-of-line halves of the calls below. */
+void tw_runtime_seq_send(struct tw_process *process, struct tw_term to, struct tw_term message,
+			 struct tw_seq_token *out);
+void tw_runtime_seq_receive(struct tw_process *process, const struct tw_seq_token *token, struct tw_term message);
+void tw_runtime_seq_print(struct tw_term label, struct tw_term info);
+bool tw_runtime_seq_wants(const struct tw_process *process, const struct tw_seq_token *token, unsigned flag);
+
+/*
+ * tw_seq_print - an event of this process, if it has a token with the flag print.  The serial advances in any case.
+ *
+ * @label	tw_seq_print_label: an event only if the token's label is exactly this.
+ *
+ * Source: seq_trace:print/1,2.
+ */
+static inline void tw_seq_print(struct tw_term info)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_print((struct tw_term){0}, info);
+}
+static inline void tw_seq_print_label(struct tw_term label, struct tw_term info)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_print(label, info);
+}
+
+/*
+ * tw_seq_reset_trace - empty all tokens of this OS process, also those in messages, and set all clocks to 0.
+ *
+ * At one moment, in O(1): tokens of before mean nothing any more.  Errors: TW_EDEADLK in a hit.
+ * Source: seq_trace:reset_trace/0.
+ */
+int tw_seq_reset_trace(void);
+
+/* ---- run-time systems: messages ---- */
+
+/*
+ * tw_seq_send - the process passes something on to another one: a message, an exit signal.
+ *
+ * @process	the sender; NULL: none, and the token is empty.
+ * @to		as reported: a pid (also for a registered name), {Name,Node}, an alias.  The receiver exists: a message that
+ *		goes nowhere is not reported.
+ * @message	of an exit signal through a link {'EXIT',Pid,Reason}.  Is none where tw_seq_wants_send() is false: build it
+ *		only where that is true.
+ * @out		gives: to be kept with the message until tw_seq_receive().
+ *
+ * Called by the thread that runs the sender, before the message can be received.  Signals without a token in OTP: exit/2,
+ * monitors' 'DOWN', messages of ports: not reported.
+ */
+static inline void tw_seq_send(struct tw_process *process, struct tw_term to, struct tw_term message,
+			       struct tw_seq_token *out)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_send(process, to, message, out);
+	else
+		out->words[0] = 0;
+}
+
+/*
+ * tw_seq_receive - the process takes a message (matches it): its token becomes that of the message, empty or not.
+ *
+ * @token	borrows; NULL: empty.  Tokens of before the last reset are empty; damaged ones, and those of another OS process,
+ *		are so too and are counted.
+ * @message	none where tw_seq_wants_receive() is false.
+ *
+ * Not called for messages of ports and 'DOWN' messages, which leave the token as it is, nor for time-outs, nor for exit signals
+ * that are no messages.
+ */
+static inline void tw_seq_receive(struct tw_process *process, const struct tw_seq_token *token, struct tw_term message)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_receive(process, token, message);
+}
+
+/* Will these make an event, for which the terms are needed? */
+static inline bool tw_seq_wants_send(const struct tw_process *process)
+{
+	return tw_seq_is_active() && tw_runtime_seq_wants(process, NULL, TW_SEQ_SEND);
+}
+static inline bool tw_seq_wants_receive(const struct tw_process *process, const struct tw_seq_token *token)
+{
+	return tw_seq_is_active() && tw_runtime_seq_wants(process, token, TW_SEQ_RECEIVE);
+}
+
+/* tw_process_spawn() passes the parent's token on, with the events of a spawn request and its reply. */
+
+/* ---- threads ---- */
+
+/*
+ * The same for programs without a run-time of their own, around a queue of any kind: the sending thread calls tw_seq_pass() and puts
+ * the token into the queue beside its work; the thread that takes the work calls tw_seq_accept().
+ *
+ * @to		the receiver, if it is known; none: undefined.
+ */
+static inline void tw_seq_pass(struct tw_seq_token *out, struct tw_term to, struct tw_term message)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_send(tw_process_current(), to, message, out);
+	else
+		out->words[0] = 0;
+}
+static inline void tw_seq_accept(const struct tw_seq_token *token, struct tw_term message)
+{
+	if (tw_seq_is_active())
+		tw_runtime_seq_receive(tw_process_current(), token, message);
+}
+
+/* ---- the system tracer ---- */
+
+/*
+ * tw_seq_set_system_tracer - the session that gets the events of sequential tracing, and no other does.
+ *
+ * @session	borrows: with a queue, a capture, a stream or a module.  NULL: none.  It does not keep the session alive: when that
+ *		is destroyed, or its tracer is gone, there is no system tracer any more.
+ * @previous	gives a handle (tw_session_put()), or NULL for none; NULL: not asked for.
+ *
+ * Independent of all else the session traces.  A process that is sensitive, or is the session's tracer, makes no events.
+ * Errors: TW_EBADARG (a session without tracer, or whose tracer is gone), TW_EDEAD, TW_ELIMIT, TW_EDEADLK in a hit.
+ * Source: seq_trace:set_system_tracer/1.
+ */
+int tw_seq_set_system_tracer(struct tw_session *session, struct tw_session **previous);
+/* Gives a handle; NULL: none.  Source: seq_trace:get_system_tracer/0. */
+struct tw_session *tw_seq_get_system_tracer(void);
+
+/* What could not be followed, since the program began. */
+struct tw_seq_stats {
+	uint64_t overflowed; /* sends and prints beyond the last serial: their tokens were dropped */
+	uint64_t damaged;    /* tokens that were none, or of another version */
+	uint64_t foreign;    /* tokens of another OS process that came without tw_seq_decode() */
+	uint64_t forgotten;  /* tokens whose label had to make room */
+	uint64_t
+		labels_forgotten; /* labels that had to: the table holds the 131,072 that were used last, fewer long ones */
+};
+void tw_seq_stats(struct tw_seq_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

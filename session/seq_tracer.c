@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seq_tracer.c - sequential tracing: the system tracer, the epoch, the counts.
+ *
+ * The gate is the bit TW_WANTS_SEQ of tw_runtime_wanted. It opens with the first token and closes at a reset, which also begins
+ * another epoch:
+ *
+ *	a process that makes a token	1 the epoch		2 the gate: open, or under the lock: open it, the epoch again
+ *	reset, under the lock		1 close the gate	2 the next epoch
+ *
+ * So a token of the present epoch implies an open gate: a process that reads the new epoch sees the gate closed.
+ */
+#include "base/clock.h"
+#include "pipeline/thread/seq_label.h"
+#include "pipeline/thread/thread.h"
+#include "session/change.h"
+#include "session/seq.h"
+#include "session/session.h"
+
+#include <unistd.h>
+
+_Atomic uint32_t tw_seq_epoch = 1;
+uint32_t tw_seq_process_key = 1;
+_Atomic uint64_t tw_seq_tracer;
+static _Atomic uint64_t counts[TW_SEQ_COUNTS];
+
+void tw_seq_count(enum tw_seq_count what)
+{
+	/* RELAXED seq.counts: numbers for people; nothing depends on them. */
+	tw_fetch_add_relaxed(&counts[what], 1);
+}
+
+static uint64_t count_of(enum tw_seq_count what)
+{
+	/* RELAXED seq.counts: as above. */
+	return tw_load_relaxed(&counts[what]);
+}
+
+TW_API void tw_seq_stats(struct tw_seq_stats *out)
+{
+	*out = (struct tw_seq_stats){.overflowed = count_of(TW_SEQ_OVERFLOWED),
+				     .damaged = count_of(TW_SEQ_DAMAGED),
+				     .foreign = count_of(TW_SEQ_FOREIGN),
+				     .forgotten = count_of(TW_SEQ_FORGOTTEN),
+				     .labels_forgotten = tw_seq_labels_forgotten()};
+}
+
+/* ---- this OS process ---- */
+
+static void make_key(void)
+{
+	uint64_t mixed = (tw_clock_monotonic_ns() ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15);
+
+	tw_seq_process_key = (uint32_t)(mixed >> 32) | 1;
+}
+
+void tw_seq_init(void)
+{
+	make_key();
+}
+
+void tw_seq_after_fork_in_child(void)
+{
+	make_key();
+	/* RELAXED seq.tracer: the child has one thread; the rings are the parent's. */
+	tw_store_relaxed(&tw_seq_tracer, 0);
+}
+
+/* ---- the gate ---- */
+
+uint32_t tw_seq_open(void)
+{
+	/* PAIR seq.epoch: acquire; release in tw_seq_reset_trace(), which has closed the gate before. */
+	uint32_t epoch = tw_load_acquire(&tw_seq_epoch);
+
+	if (tw_seq_is_active())
+		return epoch;
+	tw_registry_lock();
+	tw_flags_seq(true);
+	/* RELAXED seq.epoch: changed under the lock. */
+	epoch = tw_load_relaxed(&tw_seq_epoch);
+	tw_registry_unlock();
+	return epoch;
+}
+
+TW_API int tw_seq_reset_trace(void)
+{
+	tw_session_init();
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	tw_registry_lock();
+	tw_flags_seq(false);
+	/* RELAXED seq.epoch: changed under the lock. */
+	uint32_t next = tw_load_relaxed(&tw_seq_epoch) + 1;
+
+	/*
+	 * PAIR seq.epoch: release; acquire in tw_seq_is_current() and tw_seq_open(). A thread that sees the new epoch sees the gate
+	 * closed; without it, it could make a token of this epoch that no receiver looks at.
+	 */
+	tw_store_release(&tw_seq_epoch, next ? next : 1);
+	tw_registry_unlock();
+	return 0;
+}
+
+/* ---- the system tracer ---- */
+
+static struct tw_session *tracer_locked(void)
+{
+	/* RELAXED seq.tracer: under the registry's lock, or removed by its module: then this call came before. */
+	uint64_t bit = tw_load_relaxed(&tw_seq_tracer);
+
+	return bit ? tw_session_at((unsigned)__builtin_ctzll(bit)) : NULL;
+}
+
+void tw_seq_forget_locked(unsigned slot)
+{
+	/* PROGRESS seq.tracer: the thread that clears a session waits for thread progress before its rings are freed. */
+	tw_fetch_and_seq_cst(&tw_seq_tracer, ~(UINT64_C(1) << slot));
+}
+
+/* Under the registry's lock; 0: none. */
+static tw_session_weak weak_locked(void)
+{
+	struct tw_session *session = tracer_locked();
+
+	return session ? tw_session_weak_of(session) : 0;
+}
+
+static struct tw_session *handle_of(tw_session_weak weak)
+{
+	struct tw_session *session;
+
+	return weak && tw_session_lock(weak, &session) == 0 ? session : NULL;
+}
+
+static int check(const struct tw_session *session)
+{
+	if (!tw_session_is_alive(session))
+		return TW_EDEAD;
+	return (session->rs || session->module) && tw_session_takes_flags(session) ? 0 : TW_EBADARG;
+}
+
+TW_API int tw_seq_set_system_tracer(struct tw_session *session, struct tw_session **previous)
+{
+	tw_session_weak before = 0;
+	int error = 0;
+
+	tw_session_init();
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	tw_registry_lock();
+	if (session)
+		error = check(session);
+	if (session && !error)
+		error = tw_session_assign_slot_locked(session);
+	if (!error) {
+		before = weak_locked();
+		/*
+		 * PAIR seq.tracer: release, as part of the exchange; acquire in sessions_of() of runtime_event.c: the session has
+		 * its rings, or its callbacks.
+		 */
+		tw_exchange_seq_cst(&tw_seq_tracer, session ? UINT64_C(1) << session->slot : 0);
+	}
+	tw_registry_unlock();
+	if (previous && !error)
+		*previous = handle_of(before);
+	return error;
+}
+
+TW_API struct tw_session *tw_seq_get_system_tracer(void)
+{
+	tw_session_weak weak;
+
+	tw_registry_lock();
+	weak = weak_locked();
+	tw_registry_unlock();
+	return handle_of(weak);
+}
