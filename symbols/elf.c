@@ -84,6 +84,10 @@ static void read_headers(struct tw_elf *elf, const ElfW(Phdr) *headers, size_t c
 			elf->relro.low = at & PAGE_MASK;
 			elf->relro.high = (at + headers[i].p_memsz) & PAGE_MASK;
 			break;
+		case PT_GNU_EH_FRAME:
+			if (tw_elf_holds(elf, at, headers[i].p_memsz))
+				elf->frame_table = at;
+			break;
 		case PT_NOTE:
 			if (!elf->build_id_bytes)
 				find_build_id(elf, &headers[i]);

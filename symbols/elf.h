@@ -29,6 +29,7 @@ struct tw_elf {
 	struct tw_elf_range code[TW_ELF_RANGES_MAX];
 	unsigned code_count;
 	struct tw_elf_range relro; /* whole pages; empty: none */
+	uintptr_t frame_table;	   /* PT_GNU_EH_FRAME: the sorted table of call frame information; 0: none */
 	const ElfW(Dyn) *dynamic;  /* NULL: static */
 	size_t dynamic_count;
 	const ElfW(Sym) *symbols;

@@ -2,9 +2,10 @@
 /*
  * Goal:   whatever a file holds, its tables are read inside of its image or refused.
  * Method: the bytes become a file in memory; then everything that tw_symbols_open() and its walk ask of one
- *         file is asked: strings, symbols, versions, look-ups by both hash tables, slots, sleds, needed
- * names.
+ *         file is asked: strings, symbols, versions, look-ups by both hash tables, slots, sleds, entries of
+ *         functions, landing pads, needed names.
  */
+#include "symbols/entries.h"
 #include "symbols/file.h"
 #include "symbols/symbols.h"
 
@@ -54,6 +55,28 @@ static void ask_slots(const struct tw_elf *elf)
 	tw_sym_taken(elf, wheres, count, taken);
 }
 
+static bool take_pad(uint64_t value, void *arg)
+{
+	sum += value & 1;
+	return --*(size_t *)arg > 0;
+}
+
+static void ask_entries(const struct tw_elf_file *file, int fd)
+{
+	struct tw_sym_entries entries;
+
+	if (tw_sym_entries_read(&file->elf, &file->header, fd, &entries) == 0)
+		for (size_t i = 0; i < entries.count && i < 2000; i++) {
+			const struct tw_sym_entry *entry = &entries.entries[i];
+			size_t pads = 1000;
+
+			tw_elf_frame_landing_pads(&file->elf, entry->frame, take_pad, &pads);
+			for (size_t k = 0; k < entry->name_count; k++)
+				sum += strlen(entries.names[entry->first_name + k]);
+		}
+	tw_sym_entries_fini(&entries);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -75,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			sum += strlen(file->sleds.entries[i].function) + file->sleds.entries[i].bytes;
 		ask_symbols(&file->elf);
 		ask_slots(&file->elf);
+		ask_entries(file, fd);
 		tw_elf_file_close(file);
 	}
 	close(fd);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frames.h - the call frame information of an object: the functions that its .eh_frame describes.
+ *
+ * The sorted table of PT_GNU_EH_FRAME leads to one description (FDE) a stretch of code.  Sections and symbols are not
+ * needed, so stripped objects have it as well.  Nothing in the image is trusted: a description that is damaged is left out
+ * and counted.
+ *
+ * Threads  any; the result belongs to one thread.
+ * Units    values are those of the file (address - base).
+ * Source   LSB 5.0 Core, 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, 6.4.
+ */
+#ifndef TW_SYMBOLS_FRAMES_H
+#define TW_SYMBOLS_FRAMES_H
+
+#include "symbols/elf.h"
+
+/* One description.  Pointers are into the image. */
+struct tw_elf_frame {
+	uint64_t value;
+	uint64_t bytes;
+	uint64_t exceptions;		    /* the value of its table of landing pads (LSDA); 0: none */
+	const uint8_t *common, *common_end; /* the instructions of its CIE */
+	const uint8_t *own, *own_end;	    /* its own instructions */
+	uint64_t code_factor;
+	int64_t data_factor;
+	bool is_signal; /* the frame of a signal handler's caller: augmentation S */
+};
+
+struct tw_elf_frames {
+	struct tw_elf_frame *entries; /* by value */
+	size_t count;
+	size_t damaged_count;
+};
+
+/*
+ * tw_elf_frames_read - the descriptions of an object.
+ *
+ * @out		gives; tw_elf_frames_fini() takes, in any case.
+ *
+ * Errors: TW_ENOENT (the object has no sorted table), TW_EFORMAT (the table is damaged), TW_ENOMEM.
+ */
+int tw_elf_frames_read(const struct tw_elf *elf, struct tw_elf_frames *out);
+void tw_elf_frames_fini(struct tw_elf_frames *frames);
+
+/* The description of the code at a value; NULL: none. */
+const struct tw_elf_frame *tw_elf_frame_at(const struct tw_elf_frames *frames, uint64_t value);
+
+/* The state at the first byte of a description's code, as far as it tells functions from other code. */
+struct tw_elf_frame_start {
+	bool is_known;	    /* all instructions before the first byte were understood */
+	bool is_called;	    /* the frame is %rsp + 8, as after a call, and no register was saved */
+	bool has_no_caller; /* the return address is undefined: _start, clone */
+};
+
+struct tw_elf_frame_start tw_elf_frame_start(const struct tw_elf_frame *frame);
+
+/* The landing pads of a description's table: called for the value of each; false ends the walk. */
+typedef bool (*tw_elf_landing_pad_fn)(uint64_t value, void *arg);
+
+/* Returns TW_EFORMAT if the table is damaged: what was visited before is right. */
+int tw_elf_frame_landing_pads(const struct tw_elf *elf, const struct tw_elf_frame *frame, tw_elf_landing_pad_fn visit,
+			      void *arg);
+
+#endif
