@@ -2,13 +2,11 @@
 /* definitions.c - definitions of a session's ids, appended to its log before any event uses the id. */
 #include "session/definitions.h"
 #include "session/session.h"
+#include "pipeline/thread/image.h"
 #include "tracewheel/layout.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- sets of ids ---- */
 
@@ -238,38 +236,6 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 
 /* ---- the first records of a log ---- */
 
-static size_t read_file(const char *path, char *out, size_t capacity)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t bytes = 0;
-
-	if (fd >= 0) {
-		bytes = read(fd, out, capacity);
-		close(fd);
-	}
-	return bytes > 0 ? (size_t)bytes : 0;
-}
-
-static int define_process(struct tw_session *session)
-{
-	const struct tw_rs_image_head *image = session->rs->own.head;
-	struct record record;
-	struct tw_def_image fixed = {.process_id = image->process_id,
-				     .parent_process_id = image->parent_process_id,
-				     .start_ticks = image->start_ticks};
-	char text[TW_PATH_BYTES_MAX], host[256] = "";
-	ssize_t bytes = readlink("/proc/self/exe", text, sizeof text);
-
-	begin(&record, sizeof fixed);
-	fixed.program_bytes = put_text(&record, text, bytes > 0 ? (size_t)bytes : 0, TW_PATH_BYTES_MAX);
-	fixed.command_bytes =
-		put_text(&record, text, read_file("/proc/self/cmdline", text, sizeof text), TW_PATH_BYTES_MAX);
-	gethostname(host, sizeof host - 1);
-	fixed.host_bytes = put_string(&record, host, sizeof host);
-	memcpy(record.bytes, &fixed, sizeof fixed);
-	return append(session, TW_DEF_IMAGE, &record);
-}
-
 static int define_session(struct tw_session *session)
 {
 	struct record record;
@@ -302,7 +268,7 @@ int tw_define_image(struct tw_session *session)
 	int error;
 
 	tw_quiet_lock(&session->definitions);
-	error = define_process(session);
+	error = tw_image_define(session->rs);
 	if (!error)
 		error = define_session(session);
 	if (!error)

@@ -8,6 +8,7 @@
  */
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
+#include "pipeline/thread/space.h"
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
 #include "base/filter.h"
@@ -90,7 +91,8 @@ static void tell_own_time(struct tw_thread_ring *ring, enum tw_space capacity, u
 	if (capacity == TW_SPACE_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
 		return;
 	if (capacity != TW_SPACE_NONE)
-		tw_wait_tell(ring, capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
+		tw_space_tell(&ring->producer, capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT,
+			      ticks);
 }
 
 static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,

@@ -24,19 +24,10 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck
 
 /*
  * Space in the thread's ring, or in a larger one that replaces it: for the record, and for one that reports the wait
- * (tw_wait_tell()). NONE: there is no space, which is counted; or the record is unwanted, which is not.
+ * (tw_space_tell()). NONE: there is no space, which is counted; or the record is unwanted, which is not.
  */
 enum tw_space { TW_SPACE_NONE, TW_SPACE_GROWN, TW_SPACE_WAITED };
 enum tw_space tw_wait_for_space(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 				uint32_t bytes, uint64_t ticks, uint64_t *todo);
-
-/*
- * tw_wait_tell - write a record of the tracer's own time on this thread, in one session.
- *
- * @start_ticks	when it began: not before the previous record.  A delayed event follows, with the same ticks.
- *
- * The time ends now. Called inside the read section. Nothing is written, or counted, if there is no ring or no space.
- */
-void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t start_ticks);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "capture_help.h"
 #include "pipeline/hit/hit.h"
-#include "pipeline/thread/wait.h"
+#include "pipeline/thread/space.h"
 
 static void own_time_is_no_event(void **state)
 {
@@ -70,7 +70,7 @@ static void own_time_is_not_lost_in_overwritten_rings(void **state)
 		*record = (struct tw_rb_record){number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1)};
 		tw_rb_commit(&ring.producer, 16);
 		if (number % 50 == 0)
-			tw_wait_tell(&ring, TW_OWN_TIME_SETUP, number);
+			tw_space_tell(&ring.producer, TW_OWN_TIME_SETUP, number);
 	}
 	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
 	assert_true(bytes > 0);
