@@ -15,7 +15,7 @@ ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints
 STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
 # The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
-    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "live": {"format"}, "block": {"format"},
+    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},
     "symbols": {"debug": set()},
     "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "stress": set()},

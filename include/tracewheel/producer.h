@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * producer.h - write events into the rings of a recorder in another process.
+ *
+ * For run-time systems that trace by their own means, with sessions, flags and match specifications of their own, and
+ * want rings and captures for the events: the tracer in the Erlang VM is one (erlang/).  A run-time without tracing of its
+ * own declares functions and processes instead: function.h, process.h, runtime.h.
+ *
+ * A recorder (consumer.h, or `tracewheel record --erlang`) creates a ring set.  This process joins it as one more image.  Each
+ * thread that makes events has a ring of its own; nothing is shared between threads but what each event's process counts.
+ *
+ * Events	of a process have the order of their writes, as far as the caller orders those (by its own locks, or because
+ *		they come from one thread): exactly, independent of the processors' clocks.
+ * Losses	are counted by cause in the ring set, and the capture shows them where they happened.
+ * Threads	tw_producer_write() and its thread argument: the thread that joined; all else any, except tw_producer_close().
+ *		Not in signal handlers, not in a forked child.
+ * Cost		a call event without words: about 20 ns.
+ */
+#ifndef TRACEWHEEL_PRODUCER_H
+#define TRACEWHEEL_PRODUCER_H
+
+#include "tracewheel/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_producer;
+struct tw_producer_thread;
+
+/*
+ * tw_producer_open - join a ring set.
+ *
+ * @ring_set_path	as tw_recorder_ring_set_path() gives it; borrows.
+ * @session_name	shown by views; borrows.
+ * @out			gives: tw_producer_close() takes.
+ *
+ * Errors: TW_ENOENT, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_ENOMEM, TW_ENOSPC, TW_EIO, TW_ELIMIT; TW_ENOTSUP in another pid
+ * namespace.
+ */
+int tw_producer_open(const char *ring_set_path, const char *session_name, struct tw_producer **out);
+
+/* Ends all rings and leaves the set; the recorder drains what is left.  No other call may run or follow; NULL is allowed. */
+void tw_producer_close(struct tw_producer *producer);
+
+/* True once the recorder wants no more events, or is gone.  Cost: two loads. */
+bool tw_producer_is_closed(const struct tw_producer *producer);
+
+/*
+ * tw_producer_define_function - give a function an id for its events.
+ *
+ * @module, @function	borrow: UTF-8 of the given length, cut at 1020 bytes.
+ * @id			gives the id; defining the same function twice gives two.
+ * Errors: TW_ENOSPC: the log of definitions is full.
+ */
+struct tw_producer_name {
+	const char *text;
+	size_t bytes;
+};
+int tw_producer_define_function(struct tw_producer *producer, struct tw_producer_name module,
+				struct tw_producer_name function, unsigned arity, uint32_t *id);
+
+/* A process or port; lies in the caller's memory until tw_producer_close(). */
+struct tw_producer_process {
+	uint32_t id;	  /* 0: not defined */
+	uint64_t run_seq; /* written by the library only */
+};
+
+/*
+ * tw_producer_define_process - give a process an id.
+ *
+ * @number, @serial	as in the pid <0.Number.Serial>, or port #Port<0.Number>.
+ * @name		shown beside the pid; may be empty.
+ * @out			init.
+ * Errors: TW_ENOSPC.
+ */
+int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint64_t number, uint32_t serial,
+			       struct tw_producer_name name, struct tw_producer_process *out);
+
+/* A later name of the process: views show the last. */
+int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
+			     uint64_t number, uint32_t serial, struct tw_producer_name name);
+
+/* A note for people, shown by `tracewheel info`; borrows. */
+int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text);
+
+/*
+ * tw_producer_join - make the calling thread one that writes events.
+ *
+ * @scheduler_id	of the thread's events.
+ * Returns NULL: no memory.  Lends until tw_producer_leave() or tw_producer_close().
+ */
+struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32_t scheduler_id);
+/* The thread writes no more events. */
+void tw_producer_leave(struct tw_producer_thread *thread);
+
+/* The flags of an event, as TW_CAPTURE_FLAG_* of capture.h. */
+enum {
+	TW_PRODUCER_STAMP_MONOTONIC = 1,
+	TW_PRODUCER_STAMP_STRICT = 2, /* words[0] is the unique integer */
+	TW_PRODUCER_STAMP_WALL = 3,
+	TW_PRODUCER_SCHEDULER_ID = 8,
+	TW_PRODUCER_ARITY = 16,
+	TW_PRODUCER_EXTRA = 32,
+	TW_PRODUCER_TERMS = 64
+};
+
+/* The largest number of words of an event. */
+#define TW_PRODUCER_WORDS_MAX 1000
+
+struct tw_producer_event {
+	uint8_t kind;	 /* TW_CAPTURE_* of capture.h: a kind that is an event of a process */
+	uint8_t flags;	 /* TW_PRODUCER_* */
+	uint16_t count;	 /* of words; at most TW_PRODUCER_WORDS_MAX */
+	uint32_t id;	 /* of the function; 0: none */
+	uint64_t *words; /* borrows; docs/format.md says how a payload lies.  NULL: no words */
+};
+
+enum tw_producer_outcome { TW_PRODUCER_WRITTEN, TW_PRODUCER_LOST };
+
+/*
+ * tw_producer_write - write an event of the process, at this moment.
+ *
+ * @process	shares: also other threads may write events of it.
+ *
+ * A lost event is counted.  Waits only where the recorder's policy is to block, and never longer than the recorder makes
+ * progress.
+ */
+enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, struct tw_producer_process *process,
+					   const struct tw_producer_event *event);
+
+/* Counts an event that could not be written for want of a definition, a process or a thread.  Threads: any. */
+void tw_producer_count_lost(struct tw_producer *producer);
+
+/* What the calling process has counted, of all threads. */
+struct tw_producer_counts {
+	uint64_t written;
+	uint64_t lost;
+	uint64_t rings;
+	uint64_t definitions_refused;
+};
+void tw_producer_count(struct tw_producer *producer, struct tw_producer_counts *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * producer.c - events of a run-time's own tracer, from a call to a record in the thread's ring.
+ *
+ *	ring		claimed at the thread's first event; grows and waits as those of hits do
+ *	run		a switch record where another process' event, or another thread's event of this process, came between
+ *	record		one release store
+ */
+#include "tracewheel/producer.h"
+#include "base/clock.h"
+#include "base/quiet_lock.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
+#include "pipeline/thread/image.h"
+#include "pipeline/thread/space.h"
+#include "ringbuf/ringset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct tw_rb_record) + 2 * TW_RB_ALIGN_BYTES + 8 * TW_PRODUCER_WORDS_MAX + 32 <=
+		       TW_RB_RECORD_BYTES_MAX,
+	       "the largest event and a switch record fit a record's limit");
+
+/* As in thread_ring.c: the time for which a thread without a ring counts its events before it tries again. */
+#define RETRY_US 1000
+
+struct tw_producer_thread {
+	TW_CACHELINE_ALIGNED struct tw_rb_producer ring;
+	struct tw_producer *producer;
+	struct tw_producer_process *process; /* of the last record */
+	uint64_t run_seq;		     /* of that process, when the last record was written */
+	uint32_t scheduler_id;
+	uint64_t start_ticks, retry_ticks;
+	bool has_left;
+	struct tw_producer_thread *next;
+};
+
+struct tw_producer {
+	struct tw_rs rs;
+	uint32_t image;
+	struct tw_quiet_lock definitions;
+	uint32_t modules, functions, processes;
+	_Atomic uint32_t last_id; /* of processes */
+	struct tw_lock threads_lock;
+	struct tw_producer_thread *threads;
+};
+
+/* ---- definitions ---- */
+
+static int append(struct tw_producer *producer, uint32_t type, const void *payload, size_t bytes)
+{
+	int error;
+
+	tw_quiet_lock(&producer->definitions);
+	error = tw_rs_defs_append(&producer->rs, type, payload, bytes);
+	tw_quiet_unlock(&producer->definitions);
+	return error;
+}
+
+static uint16_t put_name(char *to, struct tw_producer_name name, size_t max)
+{
+	size_t bytes = name.bytes < max ? name.bytes : max;
+
+	if (bytes)
+		memcpy(to, name.text, bytes);
+	return (uint16_t)bytes;
+}
+
+static int define_session(struct tw_producer *producer, const char *name)
+{
+	struct {
+		struct tw_def_session fixed;
+		char text[256];
+	} record = {.fixed = {.session_index = 1, .session_id = 1}};
+
+	record.fixed.name_bytes = put_name(record.text, (struct tw_producer_name){name, strlen(name)}, 255);
+	return append(producer, TW_DEF_SESSION, &record, sizeof record.fixed + record.fixed.name_bytes);
+}
+
+/* Under the lock.  Each function brings its module: the log stays small, since blocks of definitions are packed. */
+static int define_function(struct tw_producer *producer, struct tw_producer_name module,
+			   struct tw_producer_name function, unsigned arity)
+{
+	struct {
+		struct tw_def_module fixed;
+		char text[TW_NAME_BYTES_MAX];
+	} m = {.fixed = {.module_id = producer->functions + 1, .is_declared = 1}};
+	struct {
+		struct tw_def_function fixed;
+		char text[TW_NAME_BYTES_MAX];
+	} f = {.fixed = {.function_id = producer->functions + 1, .module_id = producer->functions + 1, .arity = arity}};
+	struct tw_def_place place = {producer->functions + 1, producer->functions + 1, TW_PLACE_DECLARED, 0, 0};
+	int error;
+
+	m.fixed.name_bytes = put_name(m.text, module, TW_NAME_BYTES_MAX);
+	f.fixed.name_bytes = put_name(f.text, function, TW_NAME_BYTES_MAX);
+	error = tw_rs_defs_append(&producer->rs, TW_DEF_MODULE, &m, sizeof m.fixed + m.fixed.name_bytes);
+	if (!error)
+		error = tw_rs_defs_append(&producer->rs, TW_DEF_FUNCTION, &f, sizeof f.fixed + f.fixed.name_bytes);
+	if (!error)
+		error = tw_rs_defs_append(&producer->rs, TW_DEF_PLACE, &place, sizeof place);
+	return error;
+}
+
+int tw_producer_define_function(struct tw_producer *producer, struct tw_producer_name module,
+				struct tw_producer_name function, unsigned arity, uint32_t *id)
+{
+	int error;
+
+	tw_quiet_lock(&producer->definitions);
+	error = define_function(producer, module, function, arity);
+	if (!error)
+		*id = ++producer->functions;
+	tw_quiet_unlock(&producer->definitions);
+	return error;
+}
+
+static int define_process(struct tw_producer *producer, uint32_t id, bool is_port, uint64_t number, uint32_t serial,
+			  struct tw_producer_name name)
+{
+	struct {
+		struct tw_def_tracee fixed;
+		char text[256];
+	} record = {.fixed = {.tracee_id = id,
+			      .pid_number = (uint32_t)number,
+			      .pid_serial = serial,
+			      .kind = is_port ? TW_TRACEE_PORT : TW_TRACEE_PROCESS}};
+
+	record.fixed.name_bytes = put_name(record.text, name, 255);
+	return append(producer, TW_DEF_TRACEE, &record, sizeof record.fixed + record.fixed.name_bytes);
+}
+
+int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint64_t number, uint32_t serial,
+			       struct tw_producer_name name, struct tw_producer_process *out)
+{
+	/* RELAXED producer.id: a number of its own is all that is wanted. */
+	uint32_t id = tw_fetch_add_relaxed(&producer->last_id, 1) + 1;
+	int error = define_process(producer, id, is_port, number, serial, name);
+
+	if (error)
+		return error;
+	out->id = id;
+	out->run_seq = 0;
+	return 0;
+}
+
+int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
+			     uint64_t number, uint32_t serial, struct tw_producer_name name)
+{
+	return define_process(producer, process->id, is_port, number, serial, name);
+}
+
+int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text)
+{
+	struct {
+		struct tw_def_note fixed;
+		char text[1024];
+	} record = {.fixed = {0}};
+
+	record.fixed.text_bytes = put_name(record.text, text, sizeof record.text);
+	return append(producer, TW_DEF_NOTE, &record, sizeof record.fixed + record.fixed.text_bytes);
+}
+
+/* ---- life ---- */
+
+static int begin(struct tw_producer *producer, const char *session_name)
+{
+	int error = tw_rs_image_claim(&producer->rs, &producer->image);
+
+	if (error)
+		return error;
+	tw_quiet_lock(&producer->definitions);
+	error = tw_image_define(&producer->rs);
+	tw_quiet_unlock(&producer->definitions);
+	if (!error)
+		error = define_session(producer, session_name);
+	if (error)
+		tw_rs_image_end(&producer->rs, producer->image);
+	return error;
+}
+
+int tw_producer_open(const char *ring_set_path, const char *session_name, struct tw_producer **out)
+{
+	struct tw_producer *producer = calloc(1, sizeof *producer);
+	int error;
+
+	if (!producer)
+		return TW_ENOMEM;
+	error = tw_rs_attach(&producer->rs, ring_set_path);
+	if (error)
+		goto free_producer;
+	tw_clock_init_as(producer->rs.config.clock_source);
+	error = begin(producer, session_name);
+	if (error)
+		goto detach;
+	*out = producer;
+	return 0;
+detach:
+	tw_rs_detach(&producer->rs);
+free_producer:
+	free(producer);
+	return error;
+}
+
+void tw_producer_close(struct tw_producer *producer)
+{
+	struct tw_producer_thread *thread, *next;
+
+	if (!producer)
+		return;
+	for (thread = producer->threads; thread; thread = next) {
+		next = thread->next;
+		if (thread->ring.shared)
+			tw_rs_ring_end(&producer->rs, &thread->ring);
+		free(thread);
+	}
+	tw_rs_image_end(&producer->rs, producer->image);
+	tw_rs_detach(&producer->rs);
+	free(producer);
+}
+
+bool tw_producer_is_closed(const struct tw_producer *producer)
+{
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	return tw_load_acquire(&producer->rs.control->is_closed);
+}
+
+/* ---- threads ---- */
+
+struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32_t scheduler_id)
+{
+	struct tw_producer_thread *thread = aligned_alloc(_Alignof(struct tw_producer_thread), sizeof *thread);
+
+	if (!thread)
+		return NULL;
+	memset(thread, 0, sizeof *thread);
+	thread->producer = producer;
+	thread->scheduler_id = scheduler_id;
+	thread->start_ticks = tw_clock_ticks();
+	tw_lock_seize(&producer->threads_lock);
+	thread->next = producer->threads;
+	producer->threads = thread;
+	tw_lock_drop(&producer->threads_lock);
+	return thread;
+}
+
+void tw_producer_leave(struct tw_producer_thread *thread)
+{
+	struct tw_producer *producer = thread->producer;
+	struct tw_producer_thread **at;
+
+	if (thread->ring.shared)
+		tw_rs_ring_end(&producer->rs, &thread->ring);
+	tw_lock_seize(&producer->threads_lock);
+	for (at = &producer->threads; *at != thread; at = &(*at)->next)
+		;
+	*at = thread->next;
+	tw_lock_drop(&producer->threads_lock);
+	free(thread);
+}
+
+/* Takes the thread's ring; false: there is none, which is counted. */
+static __attribute__((noinline)) bool claim_ring(struct tw_producer_thread *thread, uint64_t ticks)
+{
+	struct tw_rs *rs = &thread->producer->rs;
+	const struct tw_rs_claim who = {.session_index = 1,
+					.scheduler_id = thread->scheduler_id,
+					.thread_start_ticks = thread->start_ticks};
+	struct tw_quiet quiet;
+	bool has_ring = false;
+
+	if (ticks >= thread->retry_ticks) {
+		tw_quiet_begin(&quiet);
+		has_ring = tw_rs_ring_claim(rs, &who, &thread->ring);
+		tw_quiet_end(&quiet);
+		thread->retry_ticks = has_ring ? 0 : ticks + tw_clock_ticks_of_us(RETRY_US);
+	}
+	if (!has_ring)
+		tw_rs_count_no_ring(rs, ticks);
+	return has_ring;
+}
+
+/* Gets memory, a larger ring, or, where `block` was asked for, waits.  False: none, which is counted. */
+static __attribute__((noinline)) bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks)
+{
+	struct tw_rb_producer *ring = &thread->ring;
+	struct tw_rs *rs = &thread->producer->rs;
+
+	if (tw_rb_lacks_memory(ring, bytes))
+		return tw_space_populate(ring, rs, ticks);
+	if (tw_space_grow(ring, rs, ticks))
+		return true;
+	if (ring->policy == TW_RB_BLOCK && tw_space_wait(ring, rs, bytes + TW_OWN_TIME_BYTES)) {
+		tw_space_tell(ring, TW_OWN_TIME_WAIT, ticks);
+		return true;
+	}
+	tw_rb_refuse(ring, TW_RB_LOST_FULL, ticks);
+	return false;
+}
+
+/* ---- events ---- */
+
+/* Space for one record; NULL: it is lost, and counted. */
+static inline struct tw_rb_record *reserve(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks)
+{
+	struct tw_rb_record *record;
+	enum tw_rb_outcome outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record);
+
+	while (tw_unlikely(outcome == TW_RB_WAIT)) {
+		if (!make_space(thread, bytes, ticks))
+			return NULL;
+		outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record);
+	}
+	return outcome == TW_RB_OK ? record : NULL;
+}
+
+static uint64_t begin_run(struct tw_producer_process *process)
+{
+	/*
+	 * PAIR tracee.run_seq: release; acquire in the same line, of any thread.  The process' earlier events, by whichever
+	 * thread, have smaller numbers.
+	 */
+	return tw_fetch_add_acq_rel((_Atomic uint64_t *)&process->run_seq, 1) + 1;
+}
+
+/* Writes the switch record. */
+static void put_switch(const struct tw_producer_thread *thread, struct tw_rb_record *record, uint64_t ticks)
+{
+	record->ticks = ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, sizeof *record + 16, thread->process->id);
+	*(uint64_t *)(record + 1) = thread->run_seq;
+}
+
+#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
+
+enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, struct tw_producer_process *process,
+					   const struct tw_producer_event *event)
+{
+	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (event->count + 1u) / 2 * 16, committed = bytes;
+	uint64_t ticks = tw_clock_ticks(), *payload;
+	struct tw_rb_record *record;
+	bool is_run_new;
+
+	if (tw_unlikely(!thread->ring.shared) && !claim_ring(thread, ticks))
+		return TW_PRODUCER_LOST;
+	/* RELAXED tracee.follow: as in tw_thread_follow_runs(): if this thread can know of another's event, it sees its number. */
+	is_run_new =
+		thread->process != process || tw_load_relaxed((_Atomic uint64_t *)&process->run_seq) != thread->run_seq;
+	if (is_run_new)
+		committed += SWITCH_BYTES;
+	record = reserve(thread, committed, ticks);
+	if (!record)
+		return TW_PRODUCER_LOST;
+	if (is_run_new) {
+		thread->process = process;
+		thread->run_seq = begin_run(process);
+		put_switch(thread, record, ticks);
+		record = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+	}
+	record->ticks = ticks;
+	record->head =
+		TW_RB_HEAD(event->kind, event->flags | (event->count % 2 ? TW_EVENT_FLAG_HALF : 0), bytes, event->id);
+	payload = (uint64_t *)(record + 1);
+	for (unsigned i = 0; i < event->count; i++)
+		payload[i] = event->words[i];
+	tw_rb_commit(&thread->ring, committed);
+	return TW_PRODUCER_WRITTEN;
+}
+
+void tw_producer_count_lost(struct tw_producer *producer)
+{
+	tw_rs_count_no_ring(&producer->rs, tw_clock_ticks());
+}
+
+/* The producers' own counts are read while they change: each is a little old. */
+void tw_producer_count(struct tw_producer *producer, struct tw_producer_counts *out)
+{
+	const struct tw_rs_image_head *head = producer->rs.own.head;
+	struct tw_producer_counts counts = {0};
+
+	tw_lock_seize(&producer->threads_lock);
+	for (const struct tw_producer_thread *thread = producer->threads; thread; thread = thread->next) {
+		const struct tw_rb_shared *shared = thread->ring.shared;
+
+		if (!shared)
+			continue;
+		counts.rings++;
+		/* RELAXED producer.counts: a number for people, a little old. */
+		counts.written += tw_load_relaxed((const _Atomic uint64_t *)&thread->ring.records);
+		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
+			/* RELAXED producer.counts: as above. */
+			counts.lost += tw_load_relaxed(&shared->lost[cause]);
+		}
+	}
+	tw_lock_drop(&producer->threads_lock);
+	/* RELAXED producer.counts: as above. */
+	counts.lost += tw_load_relaxed(&head->no_ring_lost);
+	/* RELAXED producer.counts: as above. */
+	counts.definitions_refused = tw_load_relaxed(&head->defs_refused);
+	*out = counts;
+}
