@@ -50,19 +50,21 @@ void tw_producer_close(struct tw_producer *producer);
 /* True once the recorder wants no more events, or is gone.  Cost: two loads. */
 bool tw_producer_is_closed(const struct tw_producer *producer);
 
-/*
- * tw_producer_define_function - give a function an id for its events.
- *
- * @module, @function	borrow: UTF-8 of the given length, cut at 1020 bytes.
- * @id			gives the id; defining the same function twice gives two.
- * Errors: TW_ENOSPC: the log of definitions is full.
- */
+/* Names borrow: UTF-8 of the given length, cut at 1020 bytes. */
 struct tw_producer_name {
 	const char *text;
 	size_t bytes;
 };
-int tw_producer_define_function(struct tw_producer *producer, struct tw_producer_name module,
-				struct tw_producer_name function, unsigned arity, uint32_t *id);
+
+/*
+ * tw_producer_define_module, tw_producer_define_function - give a module an id, and a function of it one for its events.
+ *
+ * @id		gives the id; defining the same name twice gives two.
+ * Errors: TW_ENOSPC: the log of definitions is full.
+ */
+int tw_producer_define_module(struct tw_producer *producer, struct tw_producer_name name, uint32_t *id);
+int tw_producer_define_function(struct tw_producer *producer, uint32_t module, struct tw_producer_name name,
+				unsigned arity, uint32_t *id);
 
 /* A process or port; lies in the caller's memory until tw_producer_close(). */
 struct tw_producer_process {

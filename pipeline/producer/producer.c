@@ -8,6 +8,7 @@
  */
 #include "tracewheel/producer.h"
 #include "base/clock.h"
+#include "base/export.h"
 #include "base/quiet_lock.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
@@ -40,8 +41,8 @@ struct tw_producer {
 	struct tw_rs rs;
 	uint32_t image;
 	struct tw_quiet_lock definitions;
-	uint32_t modules, functions, processes;
-	_Atomic uint32_t last_id; /* of processes */
+	uint32_t modules, functions; /* under `definitions` */
+	_Atomic uint32_t last_id;    /* of processes */
 	struct tw_lock threads_lock;
 	struct tw_producer_thread *threads;
 };
@@ -78,38 +79,42 @@ static int define_session(struct tw_producer *producer, const char *name)
 	return append(producer, TW_DEF_SESSION, &record, sizeof record.fixed + record.fixed.name_bytes);
 }
 
-/* Under the lock.  Each function brings its module: the log stays small, since blocks of definitions are packed. */
-static int define_function(struct tw_producer *producer, struct tw_producer_name module,
-			   struct tw_producer_name function, unsigned arity)
+TW_API int tw_producer_define_module(struct tw_producer *producer, struct tw_producer_name name, uint32_t *id)
 {
 	struct {
 		struct tw_def_module fixed;
 		char text[TW_NAME_BYTES_MAX];
-	} m = {.fixed = {.module_id = producer->functions + 1, .is_declared = 1}};
-	struct {
-		struct tw_def_function fixed;
-		char text[TW_NAME_BYTES_MAX];
-	} f = {.fixed = {.function_id = producer->functions + 1, .module_id = producer->functions + 1, .arity = arity}};
-	struct tw_def_place place = {producer->functions + 1, producer->functions + 1, TW_PLACE_DECLARED, 0, 0};
+	} record = {.fixed = {.is_declared = 1}};
 	int error;
 
-	m.fixed.name_bytes = put_name(m.text, module, TW_NAME_BYTES_MAX);
-	f.fixed.name_bytes = put_name(f.text, function, TW_NAME_BYTES_MAX);
-	error = tw_rs_defs_append(&producer->rs, TW_DEF_MODULE, &m, sizeof m.fixed + m.fixed.name_bytes);
+	record.fixed.name_bytes = put_name(record.text, name, TW_NAME_BYTES_MAX);
+	tw_quiet_lock(&producer->definitions);
+	record.fixed.module_id = producer->modules + 1;
+	error = tw_rs_defs_append(&producer->rs, TW_DEF_MODULE, &record, sizeof record.fixed + record.fixed.name_bytes);
 	if (!error)
-		error = tw_rs_defs_append(&producer->rs, TW_DEF_FUNCTION, &f, sizeof f.fixed + f.fixed.name_bytes);
-	if (!error)
-		error = tw_rs_defs_append(&producer->rs, TW_DEF_PLACE, &place, sizeof place);
+		*id = ++producer->modules;
+	tw_quiet_unlock(&producer->definitions);
 	return error;
 }
 
-int tw_producer_define_function(struct tw_producer *producer, struct tw_producer_name module,
-				struct tw_producer_name function, unsigned arity, uint32_t *id)
+TW_API int tw_producer_define_function(struct tw_producer *producer, uint32_t module, struct tw_producer_name name,
+				       unsigned arity, uint32_t *id)
 {
+	struct {
+		struct tw_def_function fixed;
+		char text[TW_NAME_BYTES_MAX];
+	} record = {.fixed = {.module_id = module, .arity = arity}};
+	struct tw_def_place place = {.kind = TW_PLACE_DECLARED};
 	int error;
 
+	record.fixed.name_bytes = put_name(record.text, name, TW_NAME_BYTES_MAX);
 	tw_quiet_lock(&producer->definitions);
-	error = define_function(producer, module, function, arity);
+	/* A function has one place, of the same number. */
+	record.fixed.function_id = place.function_id = place.place_id = producer->functions + 1;
+	error = tw_rs_defs_append(&producer->rs, TW_DEF_FUNCTION, &record,
+				  sizeof record.fixed + record.fixed.name_bytes);
+	if (!error)
+		error = tw_rs_defs_append(&producer->rs, TW_DEF_PLACE, &place, sizeof place);
 	if (!error)
 		*id = ++producer->functions;
 	tw_quiet_unlock(&producer->definitions);
@@ -131,8 +136,8 @@ static int define_process(struct tw_producer *producer, uint32_t id, bool is_por
 	return append(producer, TW_DEF_TRACEE, &record, sizeof record.fixed + record.fixed.name_bytes);
 }
 
-int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint64_t number, uint32_t serial,
-			       struct tw_producer_name name, struct tw_producer_process *out)
+TW_API int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint64_t number, uint32_t serial,
+				      struct tw_producer_name name, struct tw_producer_process *out)
 {
 	/* RELAXED producer.id: a number of its own is all that is wanted. */
 	uint32_t id = tw_fetch_add_relaxed(&producer->last_id, 1) + 1;
@@ -145,13 +150,13 @@ int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint6
 	return 0;
 }
 
-int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
-			     uint64_t number, uint32_t serial, struct tw_producer_name name)
+TW_API int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process,
+				    bool is_port, uint64_t number, uint32_t serial, struct tw_producer_name name)
 {
 	return define_process(producer, process->id, is_port, number, serial, name);
 }
 
-int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text)
+TW_API int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text)
 {
 	struct {
 		struct tw_def_note fixed;
@@ -180,7 +185,7 @@ static int begin(struct tw_producer *producer, const char *session_name)
 	return error;
 }
 
-int tw_producer_open(const char *ring_set_path, const char *session_name, struct tw_producer **out)
+TW_API int tw_producer_open(const char *ring_set_path, const char *session_name, struct tw_producer **out)
 {
 	struct tw_producer *producer = calloc(1, sizeof *producer);
 	int error;
@@ -203,7 +208,7 @@ free_producer:
 	return error;
 }
 
-void tw_producer_close(struct tw_producer *producer)
+TW_API void tw_producer_close(struct tw_producer *producer)
 {
 	struct tw_producer_thread *thread, *next;
 
@@ -220,7 +225,7 @@ void tw_producer_close(struct tw_producer *producer)
 	free(producer);
 }
 
-bool tw_producer_is_closed(const struct tw_producer *producer)
+TW_API bool tw_producer_is_closed(const struct tw_producer *producer)
 {
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
 	return tw_load_acquire(&producer->rs.control->is_closed);
@@ -228,7 +233,7 @@ bool tw_producer_is_closed(const struct tw_producer *producer)
 
 /* ---- threads ---- */
 
-struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32_t scheduler_id)
+TW_API struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32_t scheduler_id)
 {
 	struct tw_producer_thread *thread = aligned_alloc(_Alignof(struct tw_producer_thread), sizeof *thread);
 
@@ -245,7 +250,7 @@ struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32
 	return thread;
 }
 
-void tw_producer_leave(struct tw_producer_thread *thread)
+TW_API void tw_producer_leave(struct tw_producer_thread *thread)
 {
 	struct tw_producer *producer = thread->producer;
 	struct tw_producer_thread **at;
@@ -334,8 +339,9 @@ static void put_switch(const struct tw_producer_thread *thread, struct tw_rb_rec
 
 #define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
-enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, struct tw_producer_process *process,
-					   const struct tw_producer_event *event)
+TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread,
+						  struct tw_producer_process *process,
+						  const struct tw_producer_event *event)
 {
 	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (event->count + 1u) / 2 * 16, committed = bytes;
 	uint64_t ticks = tw_clock_ticks(), *payload;
@@ -368,13 +374,13 @@ enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, st
 	return TW_PRODUCER_WRITTEN;
 }
 
-void tw_producer_count_lost(struct tw_producer *producer)
+TW_API void tw_producer_count_lost(struct tw_producer *producer)
 {
 	tw_rs_count_no_ring(&producer->rs, tw_clock_ticks());
 }
 
 /* The producers' own counts are read while they change: each is a little old. */
-void tw_producer_count(struct tw_producer *producer, struct tw_producer_counts *out)
+TW_API void tw_producer_count(struct tw_producer *producer, struct tw_producer_counts *out)
 {
 	const struct tw_rs_image_head *head = producer->rs.own.head;
 	struct tw_producer_counts counts = {0};

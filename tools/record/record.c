@@ -12,6 +12,7 @@
 #include "tools/record/account.h"
 #include "tools/record/arguments.h"
 #include "tools/record/check.h"
+#include "tools/record/erlang.h"
 #include "tools/record/late.h"
 #include "tools/record/launch.h"
 #include "tools/record/tracer.h"
@@ -62,7 +63,8 @@ enum {
 	KEY_UNTIL_FIRST,
 	KEY_LOCKS,
 	KEY_TRACER,
-	KEY_PORTS
+	KEY_PORTS,
+	KEY_ERLANG
 };
 
 static const struct tw_option options_table[] = {
@@ -150,6 +152,8 @@ static const struct tw_option options_table[] = {
 	{KEY_FORCE, "force", NULL,
 	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},
+	{KEY_ERLANG, "erlang", NULL,
+	 "record an Erlang VM, which starts this command by tracewheel:start/2 (docs/erlang.md)"},
 	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
 
@@ -188,7 +192,7 @@ struct request {
 	bool is_local;
 	bool is_global;
 	bool is_quiet;
-	bool is_until_first;
+	bool is_until_first, is_erlang;
 	const char *callers;
 };
 
@@ -321,6 +325,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_LOCAL: request->is_local = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
+	case KEY_ERLANG: request->is_erlang = true; return true;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
 	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &command, value);
@@ -559,6 +564,10 @@ int tw_tool_record(int argc, char **argv)
 		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");
+		goto free_config;
+	}
+	if (request.is_erlang) {
+		code = tw_record_erlang(&request.recorder, request.path);
 		goto free_config;
 	}
 	if (options.index >= argc) {

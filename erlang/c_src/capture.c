@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture.c - the life of a capture, its limits, and the ids of functions and processes. */
+#define _GNU_SOURCE
+#include "capture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest lot of events that a thread is allowed at a time. */
+#define LOT_MAX 256
+
+/* What a capture remembers of its node at most; events of further ones are counted as lost. */
+#define ATOMS_MAX     1048576
+#define FUNCTIONS_MAX 262144
+#define PROCESSES_MAX 1048576
+
+static void capture_destroy(void *object);
+
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, event_enabled, event_trace, capture_destroy};
+
+int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
+		 ERL_NIF_TERM node)
+{
+	capture->callbacks = &capture_callbacks;
+	capture->start_ns = enif_monotonic_time(ERL_NIF_NSEC);
+	if (!table_init(&capture->atoms, sizeof(struct atom_entry) + ATOM_BYTES_MAX, ATOMS_MAX, "tracewheel_atoms") ||
+	    !table_init(&capture->functions, sizeof(struct function_entry), FUNCTIONS_MAX, "tracewheel_functions") ||
+	    !table_init(&capture->processes, sizeof(struct process_entry), PROCESSES_MAX, "tracewheel_processes"))
+		return TW_ENOMEM;
+	capture->node = encode_find_atom(env, &capture->atoms, node);
+	return tw_producer_open(ring_set_path, name, &capture->producer);
+}
+
+static void capture_destroy(void *object)
+{
+	capture_fini(object);
+}
+
+void capture_fini(struct capture *capture)
+{
+	tw_producer_close(capture->producer);
+	for (unsigned i = 0; i < THREADS_MAX; i++)
+		enif_free(atomic_load_explicit(&capture->threads[i], memory_order_relaxed));
+	table_fini(&capture->atoms);
+	table_fini(&capture->functions);
+	table_fini(&capture->processes);
+}
+
+void capture_end(struct capture *capture, enum over why)
+{
+	int found = NOT_OVER;
+
+	atomic_compare_exchange_strong(&capture->over, &found, why);
+}
+
+/* ---- limits ---- */
+
+static uint64_t lot(uint64_t left, uint64_t threads)
+{
+	uint64_t share = left / (8 * threads);
+
+	return share > LOT_MAX ? LOT_MAX : share ? share : 1;
+}
+
+/* Takes up to @wanted from a counter that must not pass @limit; 0: nothing is left. */
+static uint64_t take(_Atomic uint64_t *counter, uint64_t limit)
+{
+	uint64_t used = atomic_load(counter), wanted;
+
+	do {
+		if (used >= limit)
+			return 0;
+		wanted = lot(limit - used, 64);
+	} while (!atomic_compare_exchange_weak(counter, &used, used + wanted));
+	return wanted;
+}
+
+/* A second that has passed begins a new count. */
+static int is_too_fast(struct capture *capture, ErlNifTime now_ns, uint64_t events)
+{
+	int64_t second = (now_ns - capture->start_ns) / 1000000000, counted = atomic_load(&capture->second);
+
+	if (!capture->limits.per_second)
+		return 0;
+	if (counted != second && atomic_compare_exchange_strong(&capture->second, &counted, second))
+		atomic_store(&capture->granted_in_second, 0);
+	return atomic_fetch_add(&capture->granted_in_second, events) + events > capture->limits.per_second;
+}
+
+int capture_allow(struct capture *capture, struct thread *thread)
+{
+	ErlNifTime now_ns = enif_monotonic_time(ERL_NIF_NSEC);
+	uint64_t events = take(&capture->granted, capture->limits.events ? capture->limits.events : UINT64_MAX / 2);
+
+	if (!events)
+		capture_end(capture, OVER_EVENTS);
+	else if (capture->limits.time_ns && (uint64_t)(now_ns - capture->start_ns) >= capture->limits.time_ns)
+		capture_end(capture, OVER_TIME);
+	else if (is_too_fast(capture, now_ns, events))
+		capture_end(capture, OVER_RATE);
+	else if (tw_producer_is_closed(capture->producer))
+		capture_end(capture, OVER_RECORDER);
+	if (atomic_load_explicit(&capture->over, memory_order_relaxed))
+		return 0;
+	thread->allowed = events;
+	return 1;
+}
+
+/* ---- threads ---- */
+
+/* Threads of the VM are numbered as they make their first event. */
+static _Atomic uint32_t last_thread;
+static __thread uint32_t own_thread;
+
+/* "1_scheduler", "erts_sched_1": 1; other threads: 0. */
+static uint32_t scheduler_id(void)
+{
+	char name[32] = "";
+	unsigned id = 0;
+
+	if (enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER || pthread_getname_np(pthread_self(), name, sizeof name))
+		return 0;
+	if (sscanf(name, "erts_sched_%u", &id) != 1)
+		sscanf(name, "%u_scheduler", &id);
+	return id;
+}
+
+static struct thread *join(struct capture *capture, uint32_t number)
+{
+	struct thread *thread = enif_alloc(sizeof *thread);
+
+	if (!thread)
+		return NULL;
+	memset(thread, 0, sizeof *thread);
+	thread->producer = tw_producer_join(capture->producer, scheduler_id());
+	if (!thread->producer) {
+		enif_free(thread);
+		return NULL;
+	}
+	atomic_store_explicit(&capture->threads[number], thread, memory_order_release);
+	return thread;
+}
+
+struct thread *capture_thread(struct capture *capture)
+{
+	struct thread *thread;
+
+	if (!own_thread)
+		own_thread = atomic_fetch_add(&last_thread, 1) + 1;
+	if (own_thread >= THREADS_MAX)
+		return NULL;
+	thread = atomic_load_explicit(&capture->threads[own_thread], memory_order_relaxed);
+	return thread ? thread : join(capture, own_thread);
+}
+
+/* ---- functions ---- */
+
+struct request {
+	ErlNifEnv *env;
+	struct capture *capture;
+	uint32_t module;
+	unsigned arity;
+};
+
+static int name_of(const struct request *request, ERL_NIF_TERM atom, struct tw_producer_name *out)
+{
+	const struct atom_entry *entry = encode_find_atom(request->env, &request->capture->atoms, atom);
+
+	if (entry)
+		out->text = atom_text(entry, &out->bytes);
+	return entry != NULL;
+}
+
+static int define_module(struct entry *entry, void *arg)
+{
+	struct function_entry *module = (struct function_entry *)entry;
+	struct request *request = arg;
+	struct tw_producer_name name;
+
+	return name_of(request, entry->key[0], &name) &&
+	       tw_producer_define_module(request->capture->producer, name, &module->id) == 0;
+}
+
+static int define_function(struct entry *entry, void *arg)
+{
+	struct function_entry *function = (struct function_entry *)entry;
+	struct request *request = arg;
+	struct tw_producer_name name;
+
+	return name_of(request, entry->key[1], &name) &&
+	       tw_producer_define_function(request->capture->producer, request->module, name, request->arity,
+					   &function->id) == 0;
+}
+
+/* Once for each function.  Modules are in the same table, with a name and an arity that no function has. */
+static struct entry *add_function(struct request *request, const ERL_NIF_TERM key[3])
+{
+	const ERL_NIF_TERM module_key[3] = {key[0], 0, ~(ERL_NIF_TERM)0};
+	struct entry *module = table_add(&request->capture->functions, module_key, define_module, request);
+
+	if (!module)
+		return NULL;
+	request->module = ((struct function_entry *)module)->id;
+	return table_add(&request->capture->functions, key, define_function, request);
+}
+
+uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
+			  unsigned arity)
+{
+	const ERL_NIF_TERM key[3] = {module, function, arity};
+	struct request request = {env, capture, 0, arity};
+	struct entry *entry = table_find(&capture->functions, module, function, arity);
+
+	if (!entry)
+		entry = add_function(&request, key);
+	return entry ? ((struct function_entry *)entry)->id : 0;
+}
+
+/* ---- processes ---- */
+
+static int define_process(struct entry *entry, void *arg)
+{
+	struct process_entry *process = (struct process_entry *)entry;
+	struct request *request = arg;
+
+	process->is_port = enif_is_port(request->env, entry->key[0]);
+	if (!encode_identify(request->env, entry->key[0], &process->identity))
+		return 0;
+	return tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
+					  process->identity.serial, (struct tw_producer_name){"", 0},
+					  &process->process) == 0;
+}
+
+struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee)
+{
+	const ERL_NIF_TERM key[3] = {tracee, 0, 0};
+	struct request request = {env, capture, 0, 0};
+	struct entry *entry = table_find(&capture->processes, tracee, 0, 0);
+
+	if (!entry)
+		entry = table_add(&capture->processes, key, define_process, &request);
+	return (struct process_entry *)entry;
+}
+
+int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name)
+{
+	struct process_entry *entry = capture_process(env, capture, process);
+	const struct atom_entry *atom = entry ? encode_find_atom(env, &capture->atoms, name) : NULL;
+	struct tw_producer_name text;
+
+	if (!atom)
+		return 0;
+	text.text = atom_text(atom, &text.bytes);
+	return tw_producer_name_process(capture->producer, &entry->process, entry->is_port, entry->identity.number,
+					entry->identity.serial, text) == 0;
+}

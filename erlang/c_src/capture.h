@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture.h - one recording, as the VM's threads see it: the state of the tracer.
+ *
+ * A capture is a resource of the VM, and the tracer's state is the term that names it.  So it lives as long as any tracee has the
+ * tracer, any callback runs with it or any process keeps the term; the destructor needs to wait for no one.
+ *
+ *	open	a recorder's ring set is joined; events are written until
+ *	over	a limit is reached, or stop was asked for: then enabled/3 answers `remove`, and trace/5 writes nothing
+ *
+ * Threads  any thread of the VM makes events: schedulers, dirty schedulers, async and port threads.  Each gets a struct thread at
+ *	    its first event, which only it writes.
+ */
+#ifndef TRACEWHEEL_ERLANG_CAPTURE_H
+#define TRACEWHEEL_ERLANG_CAPTURE_H
+
+#include "encode.h"
+
+#include <tracewheel/producer.h>
+
+#define THREADS_MAX 4096
+#define WORDS_MAX   TW_PRODUCER_WORDS_MAX
+
+/* Why a capture is over.  The first reason stays. */
+enum over { NOT_OVER, OVER_STOPPED, OVER_EVENTS, OVER_RATE, OVER_TIME, OVER_RECORDER };
+
+/* The tracer module and later versions of this library call through this; the library is never unloaded. */
+#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663031) /* "tw-nif01" */
+struct callbacks {
+	uint64_t version;
+	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	ERL_NIF_TERM (*trace)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	void (*destroy)(void *capture);
+};
+
+struct function_entry {
+	struct entry entry; /* M, F, arity */
+	uint32_t id;
+};
+
+struct process_entry {
+	struct entry entry; /* the pid or port */
+	struct tw_producer_process process;
+	struct identity identity;
+	int is_port;
+};
+
+struct thread {
+	struct tw_producer_thread *producer;
+	/* What it may still write before it asks for more. */
+	uint64_t allowed;
+	_Atomic uint64_t written;
+	struct process_entry *last; /* the process of its last event */
+	struct identity_cache identities;
+	uint64_t words[WORDS_MAX];
+};
+
+/* 0: no limit. */
+struct limits {
+	uint64_t events;
+	uint64_t per_second;
+	uint64_t time_ns;
+	uint64_t term_bytes; /* of one term */
+};
+
+struct capture {
+	const struct callbacks *callbacks;
+	struct tw_producer *producer;
+	_Atomic int over; /* enum over */
+	struct limits limits;
+	ERL_NIF_TERM own_pid; /* the process that serves the capture is not traced */
+	const struct atom_entry *node;
+	ErlNifTime start_ns;
+	_Atomic uint64_t granted; /* events that threads have been allowed */
+	_Atomic int64_t second;	  /* the second that is counted, since the start */
+	_Atomic uint64_t granted_in_second;
+	_Atomic uint64_t unique; /* the last integer of a strict time stamp */
+	struct table atoms, functions, processes;
+	_Atomic(struct thread *) threads[THREADS_MAX];
+};
+
+extern const struct callbacks capture_callbacks;
+
+/* Sets *capture, zeroed before; an error of tracewheel/error.h, and then capture_fini() still ends it. */
+int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
+		 ERL_NIF_TERM node);
+void capture_fini(struct capture *capture);
+void capture_end(struct capture *capture, enum over why);
+
+/* The calling thread's; NULL: it cannot have one. */
+struct thread *capture_thread(struct capture *capture);
+
+/*
+ * capture_allow - may this thread write one more event?  Slow path of a test of thread->allowed.
+ *
+ * Limits are kept by handing out events in lots, smaller ones as a limit comes near: so the total is never more than the limit, and
+ * at most a few less.
+ */
+int capture_allow(struct capture *capture, struct thread *thread);
+
+/* NULL: it could not be defined. */
+struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee);
+/* The id of M:F/Arity; 0: it could not be defined. */
+uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
+			  unsigned arity);
+int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name);
+
+/* event.c */
+void event_init(ErlNifEnv *env);
+ERL_NIF_TERM event_enabled(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM event_trace(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+
+#endif

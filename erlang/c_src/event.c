@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event.c - enabled/3 and trace/5: from the VM's callback to a record in the thread's ring.
+ *
+ * TraceTerm and Opts become the words of an event as docs/format.md has them:
+ *
+ *	call		id; words: the arguments if all are small and not negative; else the list as a term; with arity: nothing
+ *	return_from	id; a word if the value is a small integer and not negative; else a term
+ *	exception_from	id; {Class,Value} as a term
+ *	return_to	id; `undefined` as a term
+ *	gc_*		twelve words
+ *	all others	the elements of the message after the tag, as terms
+ */
+#include "capture.h"
+
+#include <tracewheel/capture.h>
+
+#include <string.h>
+
+/* What the encoded terms of an event may take. */
+#define TERMS_BYTES_MAX ((WORDS_MAX - 4) * 8)
+/* The space kept for each term after the first. */
+#define LATER_TERM_BYTES   512
+#define ARGUMENT_WORDS_MAX 16
+
+static struct {
+	ERL_NIF_TERM trace, discard, remove, ok, trace_status, undefined, true_, seq_trace;
+	ERL_NIF_TERM extra, match_spec_result, scheduler_id, timestamp, monotonic, strict_monotonic, cpu_timestamp;
+} atoms;
+
+/* ---- tags ---- */
+
+static const struct tag {
+	const char *name;
+	uint8_t kind;
+} tag_names[] = {
+	{"call", TW_CAPTURE_CALL},
+	{"return_from", TW_CAPTURE_RETURN_FROM},
+	{"exception_from", TW_CAPTURE_EXCEPTION_FROM},
+	{"return_to", TW_CAPTURE_RETURN_TO},
+	{"send", TW_CAPTURE_SEND},
+	{"send_to_non_existing_process", TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS},
+	{"receive", TW_CAPTURE_RECEIVE},
+	{"spawn", TW_CAPTURE_SPAWN},
+	{"spawned", TW_CAPTURE_SPAWNED},
+	{"exit", TW_CAPTURE_EXIT},
+	{"register", TW_CAPTURE_REGISTER},
+	{"unregister", TW_CAPTURE_UNREGISTER},
+	{"link", TW_CAPTURE_LINK},
+	{"unlink", TW_CAPTURE_UNLINK},
+	{"getting_linked", TW_CAPTURE_GETTING_LINKED},
+	{"getting_unlinked", TW_CAPTURE_GETTING_UNLINKED},
+	{"in", TW_CAPTURE_IN},
+	{"out", TW_CAPTURE_OUT},
+	{"in_exiting", TW_CAPTURE_IN_EXITING},
+	{"out_exiting", TW_CAPTURE_OUT_EXITING},
+	{"out_exited", TW_CAPTURE_OUT_EXITED},
+	{"gc_minor_start", TW_CAPTURE_GC_MINOR_START},
+	{"gc_minor_end", TW_CAPTURE_GC_MINOR_END},
+	{"gc_major_start", TW_CAPTURE_GC_MAJOR_START},
+	{"gc_major_end", TW_CAPTURE_GC_MAJOR_END},
+	{"gc_max_heap_size", TW_CAPTURE_GC_MAX_HEAP_SIZE},
+	{"open", TW_CAPTURE_OPEN},
+	{"closed", TW_CAPTURE_CLOSED},
+};
+#define TAGS (sizeof tag_names / sizeof *tag_names)
+
+/* By the atoms' words; open addressing. */
+#define TAG_SLOTS 128
+static struct {
+	ERL_NIF_TERM atom;
+	uint8_t kind;
+} tags[TAG_SLOTS];
+
+static unsigned tag_slot(ERL_NIF_TERM atom)
+{
+	return (unsigned)(atom >> 6) % TAG_SLOTS;
+}
+
+/* 0: no kind of event. */
+static unsigned kind_of(ERL_NIF_TERM atom)
+{
+	for (unsigned at = tag_slot(atom); tags[at].atom; at = (at + 1) % TAG_SLOTS)
+		if (tags[at].atom == atom)
+			return tags[at].kind;
+	return 0;
+}
+
+static const char *const gc_keys[] = {"heap_size",
+				      "heap_block_size",
+				      "old_heap_size",
+				      "old_heap_block_size",
+				      "stack_size",
+				      "recent_size",
+				      "mbuf_size",
+				      "bin_vheap_size",
+				      "bin_vheap_block_size",
+				      "bin_old_vheap_size",
+				      "bin_old_vheap_block_size",
+				      "wordsize"};
+#define GC_KEYS (sizeof gc_keys / sizeof *gc_keys)
+static ERL_NIF_TERM gc_atoms[GC_KEYS];
+
+void event_init(ErlNifEnv *env)
+{
+	if (atoms.trace)
+		return;
+	for (unsigned i = 0; i < TAGS; i++) {
+		ERL_NIF_TERM atom = enif_make_atom(env, tag_names[i].name);
+		unsigned at = tag_slot(atom);
+
+		while (tags[at].atom)
+			at = (at + 1) % TAG_SLOTS;
+		tags[at].kind = tag_names[i].kind;
+		tags[at].atom = atom;
+	}
+	for (unsigned i = 0; i < GC_KEYS; i++)
+		gc_atoms[i] = enif_make_atom(env, gc_keys[i]);
+	atoms.discard = enif_make_atom(env, "discard");
+	atoms.remove = enif_make_atom(env, "remove");
+	atoms.ok = enif_make_atom(env, "ok");
+	atoms.trace_status = enif_make_atom(env, "trace_status");
+	atoms.undefined = enif_make_atom(env, "undefined");
+	atoms.true_ = enif_make_atom(env, "true");
+	atoms.seq_trace = enif_make_atom(env, "seq_trace");
+	atoms.extra = enif_make_atom(env, "extra");
+	atoms.match_spec_result = enif_make_atom(env, "match_spec_result");
+	atoms.scheduler_id = enif_make_atom(env, "scheduler_id");
+	atoms.timestamp = enif_make_atom(env, "timestamp");
+	atoms.monotonic = enif_make_atom(env, "monotonic");
+	atoms.strict_monotonic = enif_make_atom(env, "strict_monotonic");
+	atoms.cpu_timestamp = enif_make_atom(env, "cpu_timestamp");
+	atoms.trace = enif_make_atom(env, "trace");
+}
+
+ERL_NIF_TERM event_enabled(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	struct capture *capture = object;
+
+	(void)env;
+	if (atomic_load_explicit(&capture->over, memory_order_relaxed))
+		return argv[0] == atoms.trace_status ? atoms.remove : atoms.discard;
+	return argv[2] == capture->own_pid ? atoms.discard : atoms.trace;
+}
+
+/* ---- an event that is being written ---- */
+
+struct writer {
+	struct encoder encoder;
+	struct capture *capture;
+	struct thread *thread;
+	struct tw_producer_event event;
+	ERL_NIF_TERM extra, result; /* 0: none */
+};
+
+/* The options of the event: most have none. */
+static void read_options(struct writer *w, ERL_NIF_TERM options)
+{
+	ErlNifEnv *env = w->encoder.env;
+	ERL_NIF_TERM value;
+	size_t count;
+
+	if (!enif_get_map_size(env, options, &count) || !count)
+		return;
+	enif_get_map_value(env, options, atoms.extra, &w->extra);
+	enif_get_map_value(env, options, atoms.match_spec_result, &w->result);
+	if (w->result == atoms.true_)
+		w->result = 0;
+	if (enif_get_map_value(env, options, atoms.scheduler_id, &value))
+		w->event.flags |= TW_PRODUCER_SCHEDULER_ID;
+	if (!enif_get_map_value(env, options, atoms.timestamp, &value))
+		return;
+	if (value == atoms.monotonic) {
+		w->event.flags |= TW_PRODUCER_STAMP_MONOTONIC;
+	} else if (value == atoms.strict_monotonic) {
+		w->event.flags |= TW_PRODUCER_STAMP_STRICT;
+		w->thread->words[w->event.count++] = atomic_fetch_add(&w->capture->unique, 1) + 1;
+	} else {
+		w->event.flags |= TW_PRODUCER_STAMP_WALL;
+	}
+}
+
+/* One word with the number of terms and the bytes of the rest, the terms, zeros up to a whole word. */
+static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
+{
+	ERL_NIF_TERM terms[3];
+	uint64_t *words = w->thread->words + w->event.count;
+	uint8_t *start = (uint8_t *)(words + 1);
+	unsigned count = 0;
+	size_t used = 0;
+
+	if (first)
+		terms[count++] = first;
+	if (second)
+		terms[count++] = second;
+	if (w->result) {
+		terms[count++] = w->result;
+		w->event.flags |= TW_PRODUCER_EXTRA;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		size_t max = TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i);
+
+		if (w->capture->limits.term_bytes && w->capture->limits.term_bytes < max)
+			max = w->capture->limits.term_bytes;
+		used += encode_term(&w->encoder, terms[i], start + used, max);
+	}
+	memset(start + used, 0, 8);
+	words[0] = count | (uint64_t)used << 32;
+	w->event.count = (uint16_t)(w->event.count + 1 + (used + 7) / 8);
+	w->event.flags |= TW_PRODUCER_TERMS;
+}
+
+/* X of {message,X} behind no words. */
+static void put_result_alone(struct writer *w)
+{
+	uint64_t *words = w->thread->words + w->event.count;
+	size_t max = TERMS_BYTES_MAX, used;
+
+	if (w->capture->limits.term_bytes && w->capture->limits.term_bytes < max)
+		max = w->capture->limits.term_bytes;
+	used = encode_term(&w->encoder, w->result, (uint8_t *)(words + 1), max);
+	memset((uint8_t *)(words + 1) + used, 0, 8);
+	words[0] = (uint64_t)used << 32;
+	w->event.count = (uint16_t)(w->event.count + 1 + (used + 7) / 8);
+	w->event.flags |= TW_PRODUCER_EXTRA;
+}
+
+/* {M,F,Arity} or {M,F,Args}.  Args are copied as words as far as all are small and not negative: *arguments is then 0. */
+static int put_function(struct writer *w, ERL_NIF_TERM term, ERL_NIF_TERM *arguments)
+{
+	ErlNifEnv *env = w->encoder.env;
+	uint64_t *words = w->thread->words + w->event.count;
+	const ERL_NIF_TERM *mfa;
+	ERL_NIF_TERM head, tail;
+	unsigned arity, small = 0;
+	int count;
+
+	if (!enif_get_tuple(env, term, &count, &mfa) || count != 3)
+		return 0;
+	*arguments = 0;
+	if (!enif_get_uint(env, mfa[2], &arity)) {
+		arity = 0;
+		*arguments = mfa[2];
+		for (tail = mfa[2]; enif_get_list_cell(env, tail, &head, &tail); arity++) {
+			ErlNifUInt64 value;
+
+			if (arity == small && small < ARGUMENT_WORDS_MAX && enif_get_uint64(env, head, &value))
+				words[small++] = value;
+		}
+	}
+	w->event.id = capture_function(env, w->capture, mfa[0], mfa[1], arity);
+	if (*arguments && small && small == arity && !w->result) {
+		w->event.count = (uint16_t)(w->event.count + small);
+		*arguments = 0;
+	}
+	return w->event.id != 0;
+}
+
+static int put_call(struct writer *w, ERL_NIF_TERM term)
+{
+	unsigned stamped = w->event.count;
+	ERL_NIF_TERM arguments;
+
+	if (!put_function(w, term, &arguments))
+		return 0;
+	if (arguments) {
+		put_terms(w, arguments, 0);
+	} else if (w->event.count == stamped) {
+		w->event.flags |= TW_PRODUCER_ARITY;
+		if (w->result)
+			put_result_alone(w);
+	}
+	return 1;
+}
+
+static int put_return(struct writer *w, ERL_NIF_TERM term)
+{
+	ERL_NIF_TERM arguments;
+	ErlNifUInt64 value;
+
+	if (!put_function(w, term, &arguments))
+		return 0;
+	if (w->event.kind == TW_CAPTURE_RETURN_FROM && !w->result && enif_get_uint64(w->encoder.env, w->extra, &value))
+		w->thread->words[w->event.count++] = value;
+	else
+		put_terms(w, w->extra, 0);
+	return 1;
+}
+
+static int put_return_to(struct writer *w, ERL_NIF_TERM term)
+{
+	ERL_NIF_TERM arguments;
+
+	if (!enif_is_tuple(w->encoder.env, term))
+		put_terms(w, term, 0);
+	else if (!put_function(w, term, &arguments))
+		return 0;
+	return 1;
+}
+
+/* [{heap_size,Words},...], in any order. */
+static void put_collection(struct writer *w, ERL_NIF_TERM list)
+{
+	uint64_t *words = w->thread->words + w->event.count;
+	const ERL_NIF_TERM *pair;
+	ERL_NIF_TERM head;
+	int count;
+
+	memset(words, 0, GC_KEYS * sizeof *words);
+	while (enif_get_list_cell(w->encoder.env, list, &head, &list)) {
+		ErlNifUInt64 value;
+
+		if (!enif_get_tuple(w->encoder.env, head, &count, &pair) || count != 2 ||
+		    !enif_get_uint64(w->encoder.env, pair[1], &value))
+			continue;
+		for (unsigned i = 0; i < GC_KEYS; i++)
+			if (gc_atoms[i] == pair[0])
+				words[i] = value;
+	}
+	w->event.count = (uint16_t)(w->event.count + GC_KEYS);
+}
+
+/* Fills the event; false: it cannot be defined. */
+static int fill(struct writer *w, ERL_NIF_TERM term)
+{
+	switch (w->event.kind) {
+	case TW_CAPTURE_CALL: return put_call(w, term);
+	case TW_CAPTURE_RETURN_FROM:
+	case TW_CAPTURE_EXCEPTION_FROM: return put_return(w, term);
+	case TW_CAPTURE_RETURN_TO: return put_return_to(w, term);
+	case TW_CAPTURE_GC_MINOR_START:
+	case TW_CAPTURE_GC_MINOR_END:
+	case TW_CAPTURE_GC_MAJOR_START:
+	case TW_CAPTURE_GC_MAJOR_END:
+	case TW_CAPTURE_GC_MAX_HEAP_SIZE: put_collection(w, term); return 1;
+	default: put_terms(w, term, w->extra); return 1;
+	}
+}
+
+static struct process_entry *process_of(struct writer *w, ERL_NIF_TERM tracee)
+{
+	struct process_entry *last = w->thread->last;
+
+	if (!last || last->entry.key[0] != tracee)
+		w->thread->last = last = capture_process(w->encoder.env, w->capture, tracee);
+	return last;
+}
+
+static void write(struct writer *w, const ERL_NIF_TERM argv[])
+{
+	struct thread *thread = w->thread;
+	struct process_entry *process = process_of(w, argv[2]);
+
+	read_options(w, argv[4]);
+	if (!process || !fill(w, argv[3])) {
+		tw_producer_count_lost(w->capture->producer);
+		return;
+	}
+	w->event.words = thread->words;
+	tw_producer_write(thread->producer, &process->process, &w->event);
+	if (w->event.kind == TW_CAPTURE_REGISTER)
+		capture_name(w->encoder.env, w->capture, argv[2], argv[3]);
+}
+
+ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	struct capture *capture = object;
+	struct thread *thread;
+	struct writer w;
+	unsigned kind;
+
+	if (atomic_load_explicit(&capture->over, memory_order_relaxed))
+		return atoms.ok;
+	kind = kind_of(argv[0]);
+	thread = capture_thread(capture);
+	if (!thread || !kind) {
+		tw_producer_count_lost(capture->producer);
+		return atoms.ok;
+	}
+	if (!thread->allowed && !capture_allow(capture, thread))
+		return atoms.ok;
+	thread->allowed--;
+	w.encoder = (struct encoder){env, &capture->atoms, &thread->identities, capture->node};
+	w.capture = capture;
+	w.thread = thread;
+	w.event = (struct tw_producer_event){.kind = (uint8_t)kind};
+	w.extra = w.result = 0;
+	write(&w, argv);
+	return atoms.ok;
+}

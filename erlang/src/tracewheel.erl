@@ -1,0 +1,53 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Traces into a capture.  docs/erlang.md is the guide.
+%%
+%%	1> tracewheel:start("/tmp/seq.tw", #{patterns => ["lists:seq/2 -> return"]}).
+%%	2> lists:seq(1, 3).
+%%	3> tracewheel:stop().
+%%
+%% Options of start/2, a map or a list of pairs:
+%%
+%%	patterns	functions whose calls are traced: tracewheel_pattern; default none
+%%	processes	all (default), new, existing, a pid, a port, a registered name, or a list of such
+%%	flags		flags of erlang:trace/3: call if there are patterns (default), send, 'receive', procs, running, arity, ...
+%%	scope		local (default): all calls; global: calls that name the module
+%%	events		the most events, default 1000000; infinity
+%%	rate		the most events in one second, default 200000; infinity
+%%	time		the longest time in ms, default 60000; infinity
+%%	on_full		drop (default): events without space are lost, and counted; block: the process waits
+%%	ring_bytes	of one thread, default 4 MiB
+%%	memory		of all rings, in bytes, default 256 MiB
+%%	term_bytes	of one term, default 1000: larger ones are cut
+%%	force		true: an existing capture is replaced
+%%	name		of the capture among several that are traced at once, default tracewheel
+%%	owner		the process at whose end the trace ends: default the caller; none
+%%	recorder	the path of the command `tracewheel`; default: where it is installed
+-module(tracewheel).
+-export([start/1, start/2, stop/0, stop/1, info/0, info/1, tracer/0, tracer/1]).
+
+start(Path) ->
+    start(Path, #{}).
+
+%% -> {ok, Info} | {error, Reason}
+start(Path, Options) ->
+    case tracewheel_options:check(Path, Options) of
+        {ok, Checked} -> tracewheel_server:start(Checked);
+        Error -> Error
+    end.
+
+%% Ends the trace; from any process.  -> {ok, Info} | {error, not_started}
+stop() -> stop(tracewheel).
+stop(Name) -> tracewheel_server:call(Name, stop).
+
+%% -> {ok, Info} | {error, not_started}
+info() -> info(tracewheel).
+info(Name) -> tracewheel_server:call(Name, info).
+
+%% For erlang:trace/3: erlang:trace(Pid, true, [call, tracewheel:tracer()]).  With OTP 27: trace:session_create(s, {M, State}, []).
+%% -> {tracer, tracewheel_tracer, Capture}
+tracer() -> tracer(tracewheel).
+tracer(Name) ->
+    case tracewheel_server:call(Name, tracer) of
+        {ok, Capture} -> {tracer, tracewheel_tracer, Capture};
+        Error -> Error
+    end.

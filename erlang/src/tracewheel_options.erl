@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The options of tracewheel:start/2, checked; and where the libraries are.
+-module(tracewheel_options).
+-export([check/2, library/1]).
+
+%% -> {ok, Map} | {error, Reason}
+check(Path, Options) when is_list(Options) ->
+    case lists:all(fun({Key, _}) -> is_atom(Key); (_) -> false end, Options) of
+        true -> check(Path, maps:from_list(Options));
+        false -> {error, {bad_options, Options}}
+    end;
+check(Path, Options) when is_map(Options) ->
+    try
+        Unknown = maps:keys(maps:without(keys(), Options)),
+        Unknown =:= [] orelse throw({unknown_option, hd(Unknown)}),
+        Checked = maps:map(fun value/2, maps:merge(defaults(), Options)),
+        {ok, patterns(Checked#{path => path(Path), owner => owner(Options)})}
+    catch
+        throw:Reason -> {error, Reason}
+    end;
+check(_, Options) -> {error, {bad_options, Options}}.
+
+keys() -> [owner, recorder | maps:keys(defaults())].
+
+defaults() ->
+    #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
+      on_full => drop, ring_bytes => 4194304, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel}.
+
+path(Path) ->
+    try unicode:characters_to_list(Path) of
+        [_ | _] = Text -> filename:absname(Text);
+        _ -> throw({bad_path, Path})
+    catch
+        error:_ -> throw({bad_path, Path})
+    end.
+
+owner(#{owner := none}) -> none;
+owner(#{owner := Pid}) when is_pid(Pid) -> Pid;
+owner(#{owner := Other}) -> throw({bad_option, owner, Other});
+owner(_) -> self().
+
+value(Key, infinity) when Key =:= events; Key =:= rate; Key =:= time -> infinity;
+value(Key, N) when is_integer(N), N > 0, (Key =:= events orelse Key =:= rate orelse Key =:= time) -> N;
+value(ring_bytes, N) when is_integer(N), N >= 65536, N =< 1073741824, N band (N - 1) =:= 0 -> N;
+value(memory, N) when is_integer(N), N >= 65536 -> N;
+value(term_bytes, N) when is_integer(N), N >= 16 -> N;
+value(on_full, P) when P =:= drop; P =:= block -> P;
+value(scope, S) when S =:= local; S =:= global -> S;
+value(force, B) when is_boolean(B) -> B;
+value(name, N) when is_atom(N), N =/= undefined -> N;
+value(recorder, P) when is_list(P) -> P;
+value(owner, O) -> O;
+value(patterns, [C | _] = Text) when is_integer(C) -> [Text];
+value(patterns, L) when is_list(L) -> L;
+value(patterns, P) -> [P];
+value(processes, L) when is_list(L) -> [process(P) || P <- L];
+value(processes, P) -> [process(P)];
+value(flags, default) -> default;
+value(flags, L) when is_list(L) ->
+    [throw({bad_flag, F}) || F <- L, not lists:member(F, flags())],
+    L;
+value(Key, Value) -> throw({bad_option, Key, Value}).
+
+process(P) when is_pid(P), node(P) =:= node() -> P;
+process(P) when is_port(P), node(P) =:= node() -> P;
+process(P) when P =:= all; P =:= new; P =:= existing; P =:= processes; P =:= ports; P =:= new_processes; P =:= new_ports;
+                P =:= existing_processes; P =:= existing_ports -> P;
+process(P) when is_atom(P) ->
+    case whereis(P) of
+        undefined -> throw({no_process, P});
+        Pid -> Pid
+    end;
+process(P) -> throw({bad_process, P}).
+
+flags() ->
+    [all, send, 'receive', procs, ports, call, arity, return_to, silent, running, exiting, running_procs, running_ports,
+     garbage_collection, timestamp, cpu_timestamp, monotonic_timestamp, strict_monotonic_timestamp, set_on_spawn,
+     set_on_first_spawn, set_on_link, set_on_first_link, scheduler_id].
+
+patterns(#{patterns := Patterns, flags := Flags} = Options) ->
+    Parsed = [case tracewheel_pattern:parse(P) of
+                  {ok, MFA, Spec} -> {MFA, Spec};
+                  {error, Reason} -> throw(Reason)
+              end || P <- Patterns],
+    Options#{patterns := Parsed,
+             flags := case Flags of
+                          default when Parsed =:= [] -> [];
+                          default -> [call];
+                          _ -> Flags
+                      end}.
+
+%% The libraries lie in priv/ beside ebin/.
+library(Module) ->
+    Beam = case code:which(Module) of
+               File when is_list(File), File =/= "" -> File;
+               _ -> filename:join([code:lib_dir(tracewheel), "ebin", "x"])
+           end,
+    filename:join([filename:dirname(filename:dirname(filename:absname(Beam))), "priv", atom_to_list(Module)]).

@@ -1,0 +1,257 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% One process for each capture: it starts the recorder, sets what is traced, watches owner and limits, and ends all that.
+%%
+%% It runs with priority max, so that limits hold in a node that is drowning.
+-module(tracewheel_server).
+-export([start/1, call/2]).
+
+%% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
+-define(LOOK_MS, 100).
+-define(RECORDER_MS, 30000).
+
+start(#{name := Name} = Options) ->
+    Starter = self(),
+    {Pid, Monitor} = spawn_opt(fun() -> init(Options#{starter => Starter}) end, [monitor, {priority, max}]),
+    receive
+        {Pid, Answer} ->
+            demonitor(Monitor, [flush]),
+            Answer;
+        {'DOWN', Monitor, _, _, Reason} -> {error, {Name, Reason}}
+    end.
+
+call(Name, Request) when is_atom(Name) ->
+    case whereis(Name) of
+        undefined -> {error, not_started};
+        Pid ->
+            Monitor = monitor(process, Pid),
+            Pid ! {?MODULE, self(), Monitor, Request},
+            receive
+                {Monitor, Answer} ->
+                    demonitor(Monitor, [flush]),
+                    Answer;
+                {'DOWN', Monitor, _, _, _} -> {error, not_started}
+            end
+    end;
+call(Name, _) -> {error, {bad_name, Name}}.
+
+%% ---- start ----
+
+init(#{name := Name, starter := Starter} = Options) ->
+    process_flag(trap_exit, true),
+    Answer = try register(Name, self()) of
+                 true -> begin_capture(Options)
+             catch
+                 error:badarg -> {error, {already_started, Name}}
+             end,
+    case Answer of
+        {ok, State} ->
+            Starter ! {self(), {ok, info(State)}},
+            loop(State);
+        Error -> Starter ! {self(), Error}
+    end.
+
+begin_capture(Options) ->
+    case libraries() of
+        ok ->
+            case recorder(Options) of
+                {ok, Port, RingSet} -> open(Options, Port, RingSet);
+                Error -> Error
+            end;
+        Error -> Error
+    end.
+
+libraries() ->
+    case [{M, R} || M <- [tracewheel_nif, tracewheel_tracer], {error, R} <- [code:ensure_loaded(M)]] of
+        [] -> ok;
+        [{Module, Reason} | _] -> {error, {nif_not_loaded, tracewheel_options:library(Module) ++ ".so", Reason}}
+    end.
+
+recorder(#{path := Path} = Options) ->
+    case command(Options) of
+        false -> {error, {no_recorder, "the command tracewheel is not in PATH; option recorder names it"}};
+        Command ->
+            try open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary]) of
+                Port -> await_ready(Port, Path)
+            catch
+                error:Reason -> {error, {no_recorder, {Command, Reason}}}
+            end
+    end.
+
+command(#{recorder := Path}) -> Path;
+command(_) ->
+    case os:getenv("TRACEWHEEL") of
+        false -> os:find_executable("tracewheel");
+        Path -> Path
+    end.
+
+arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force}) ->
+    ["record", "--erlang", "-o", Path, "--on-full", atom_to_list(OnFull), "--ring", integer_to_list(Ring), "--ring-cap",
+     integer_to_list(Memory)] ++ ["--force" || Force].
+
+await_ready(Port, Path) ->
+    receive
+        {Port, {data, {eol, <<"ready ", RingSet/binary>>}}} -> {ok, Port, binary_to_list(RingSet)};
+        {Port, {data, {eol, <<"error ", Rest/binary>>}}} ->
+            [Code | Text] = binary:split(Rest, <<" ">>),
+            close(Port),
+            {error, {binary_to_atom(Code), Path, iolist_to_binary(Text)}};
+        {Port, {exit_status, Status}} -> {error, {no_recorder, {exit_status, Status}}};
+        {'EXIT', Port, Reason} -> {error, {no_recorder, Reason}}
+    after ?RECORDER_MS ->
+            close(Port),
+            {error, {no_recorder, timeout}}
+    end.
+
+open(#{name := Name, events := Events, rate := Rate, time := Time, term_bytes := TermBytes} = Options, Port, RingSet) ->
+    case tracewheel_nif:open(RingSet, atom_to_list(Name),
+                             #{node => node(), pid => self(), events => number(Events), per_second => number(Rate),
+                               time_ns => number(Time) * 1000000, term_bytes => TermBytes}) of
+        {ok, Capture} ->
+            State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
+                             monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
+            [tracewheel_nif:name(Capture, whereis(N), N) || N <- registered(), whereis(N) =/= undefined],
+            trace(State);
+        {error, Reason} ->
+            abort(Port),
+            {error, {rings, Reason}}
+    end.
+
+number(infinity) -> 0;
+number(N) -> N.
+
+timer(infinity) -> none;
+timer(Ms) -> erlang:send_after(Ms, self(), {?MODULE, time}).
+
+watch(none) -> none;
+watch(Pid) -> monitor(process, Pid).
+
+%% ---- what is traced ----
+
+trace(#{capture := Capture} = State) ->
+    try
+        {ok, set(State)}
+    catch
+        Class:Reason ->
+            tracewheel_nif:finish(Capture),
+            abort(maps:get(port, State)),
+            {error, case Reason of
+                        {cannot_trace, _} -> Reason;
+                        _ -> {cannot_trace, {Class, Reason}}
+                    end}
+    end.
+
+has_sessions() -> code:ensure_loaded(trace) =:= {module, trace}.
+
+set(#{flags := [], patterns := []} = State) -> State;
+set(#{name := Name, capture := Capture} = State) ->
+    case has_sessions() of
+        true ->
+            Session = trace:session_create(Name, {tracewheel_tracer, Capture}, []),
+            set(State#{session := Session}, fun(MFA, Spec, Flags) -> trace:function(Session, MFA, Spec, Flags) end,
+                fun(Process, Flags) -> trace:process(Session, Process, true, Flags) end);
+        false ->
+            set(State, fun erlang:trace_pattern/3,
+                fun(Process, Flags) -> erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]) end)
+    end.
+
+set(#{patterns := Patterns, processes := Processes, flags := Flags, scope := Scope} = State, Function, Process) ->
+    [load(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
+    Counts = [check_function(MFA, catch Function(MFA, Spec, [Scope])) || {MFA, Spec} <- Patterns],
+    [check_process(P, catch Process(P, Flags)) || P <- Processes],
+    State#{functions => lists:sum(Counts)}.
+
+load(Module) -> code:ensure_loaded(Module).
+
+check_function(_, Count) when is_integer(Count), Count > 0 -> Count;
+check_function(MFA, 0) -> error({cannot_trace, {no_such_function, MFA}});
+check_function(MFA, {'EXIT', {Reason, _}}) -> error({cannot_trace, {MFA, Reason}}).
+
+check_process(_, Count) when is_integer(Count) -> Count;
+check_process(P, {'EXIT', {Reason, _}}) -> error({cannot_trace, {P, process_reason(P, Reason)}}).
+
+process_reason(P, badarg) when is_pid(P) ->
+    case is_process_alive(P) of
+        true -> already_traced;
+        false -> noproc
+    end;
+process_reason(_, Reason) -> Reason.
+
+%% Removes what this capture has set, and nothing that others have.
+unset(#{flags := [], patterns := []}) -> ok;
+unset(#{session := undefined, capture := Capture, patterns := Patterns, scope := Scope}) ->
+    Mine = {tracer, {tracewheel_tracer, Capture}},
+    [erlang:trace(P, false, [all]) || P <- [new_processes, new_ports], erlang:trace_info(P, tracer) =:= Mine],
+    [catch erlang:trace(P, false, [all]) || P <- processes() ++ erlang:ports(), catch erlang:trace_info(P, tracer) =:= Mine],
+    [erlang:trace_pattern(MFA, false, [Scope]) || {MFA, _} <- Patterns],
+    Delivered = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end;
+unset(#{session := Session}) ->
+    Delivered = trace:delivered(Session, all),
+    receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end,
+    trace:session_destroy(Session).
+
+%% ---- while it runs ----
+
+loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
+    receive
+        {?MODULE, From, Tag, stop} ->
+            Info = finish(State, stopped),
+            From ! {Tag, {ok, Info}};
+        {?MODULE, From, Tag, info} ->
+            From ! {Tag, {ok, info(State)}},
+            loop(State);
+        {?MODULE, From, Tag, tracer} ->
+            From ! {Tag, {ok, Capture}},
+            loop(State);
+        {?MODULE, time} -> finish(State, time);
+        {'DOWN', Monitor, _, _, _} -> finish(State, owner);
+        {Port, {exit_status, _}} -> finish(State, recorder);
+        _ -> loop(State)
+    after ?LOOK_MS ->
+            case tracewheel_nif:info(Capture) of
+                #{state := tracing} -> loop(State);
+                #{state := Over} -> finish(State, Over)
+            end
+    end.
+
+info(#{capture := Capture, path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
+    (tracewheel_nif:info(Capture))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
+                                    seconds => (erlang:monotonic_time(millisecond) - Started) / 1000,
+                                    limits => #{events => Events, rate => Rate, time => Time}}.
+
+%% Nothing is traced any more, then the rings are closed, then the recorder drains them.
+finish(#{capture := Capture, port := Port} = State, Why) ->
+    unset(State),
+    Info = info(State),
+    tracewheel_nif:finish(Capture),
+    Recorded = end_recorder(Port),
+    Result = maps:merge(Info#{state := Why}, Recorded),
+    Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
+                                                                                maps:get(events, Recorded, unknown)]),
+    Result.
+
+end_recorder(Port) ->
+    catch port_command(Port, <<"stop\n">>),
+    await_done(Port, #{}).
+
+await_done(Port, Result) ->
+    receive
+        {Port, {data, {eol, <<"done ", Rest/binary>>}}} ->
+            await_done(Port, maps:from_list([pair(P) || P <- binary:split(Rest, <<" ">>, [global])]));
+        {Port, {exit_status, _}} -> Result;
+        {'EXIT', Port, _} -> Result
+    after ?RECORDER_MS ->
+            close(Port),
+            Result
+    end.
+
+pair(Text) ->
+    [Key, Value] = binary:split(Text, <<"=">>),
+    {binary_to_atom(Key), binary_to_integer(Value)}.
+
+abort(Port) ->
+    catch port_command(Port, <<"abort\n">>),
+    await_done(Port, #{}).
+
+close(Port) ->
+    catch port_close(Port).

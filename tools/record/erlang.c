@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* erlang.c - `tracewheel record --erlang`: drains the rings that a tracer inside an Erlang VM writes, outside of the VM. */
+#include "tools/record/erlang.h"
+#include "tools/record/launch.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The longest sleep in one round; commands and events cut it short. */
+#define POLL_NS UINT64_C(1000000000)
+
+enum order { ORDER_NONE, ORDER_STOP, ORDER_ABORT };
+
+static _Atomic int order;
+
+static const char *name_of(int error)
+{
+	switch (error) {
+	case TW_EEXIST: return "eexist";
+	case TW_ENOENT: return "enoent";
+	case TW_EPERM: return "eacces";
+	case TW_ENOSPC: return "enospc";
+	case TW_ENOMEM: return "enomem";
+	case TW_EBADARG: return "badarg";
+	default: return "eio";
+	}
+}
+
+/* A thread of its own: the recorder sleeps on its rings, not on a pipe. */
+static void *listen_to_port(void *recorder)
+{
+	char line[64];
+	int wanted = ORDER_STOP;
+	while (fgets(line, sizeof line, stdin)) {
+		if (strcmp(line, "abort\n") == 0)
+			wanted = ORDER_ABORT;
+		if (strcmp(line, "abort\n") == 0 || strcmp(line, "stop\n") == 0)
+			break;
+	}
+	atomic_store_explicit(&order, wanted, memory_order_release);
+	tw_recorder_wake(recorder);
+	return NULL;
+}
+
+/* The VM's end of the pipe decides: a Ctrl-C is the VM's, and a VM that dies takes its port programs along. */
+static void ignore_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		signal(numbers[i], SIG_IGN);
+	tw_launch_ignore_signals();
+}
+
+static void tell(const struct tw_recorder_stats *stats, int error)
+{
+	static const char *const causes[TW_LOST_CAUSES] = {"lost_full", "lost_too_big", "lost_nested", "lost_no_ring"};
+	printf("done events=%llu", (unsigned long long)stats->events);
+	for (int i = 0; i < TW_LOST_CAUSES; i++)
+		printf(" %s=%llu", causes[i], (unsigned long long)stats->lost[i]);
+	printf(" unstored=%llu bytes=%llu write_errors=%llu complete=%d\n", (unsigned long long)stats->unstored,
+	       (unsigned long long)stats->file_bytes, (unsigned long long)stats->write_errors, error == 0);
+	fflush(stdout);
+}
+
+int tw_record_erlang(struct tw_recorder_options *options, const char *path)
+{
+	struct tw_recorder_stats stats = {0};
+	struct tw_recorder *recorder;
+	pthread_t listener;
+	ignore_signals();
+	options->path = path;
+	options->leaves_memory = true;
+	options->guards_rings = true;
+	int error = tw_recorder_create(options, &recorder);
+	if (error || pthread_create(&listener, NULL, listen_to_port, recorder)) {
+		if (!error)
+			tw_recorder_abort(recorder);
+		printf("error %s %s\n", error ? name_of(error) : "enomem", tw_strerror(error ? error : TW_ENOMEM));
+		return TW_EXIT_NOT_STARTED;
+	}
+	printf("ready %s\n", tw_recorder_ring_set_path(recorder));
+	fflush(stdout);
+	while (atomic_load_explicit(&order, memory_order_acquire) == ORDER_NONE)
+		tw_recorder_poll(recorder, POLL_NS);
+	pthread_join(listener, NULL);
+	if (order == ORDER_ABORT) {
+		tw_recorder_abort(recorder);
+		return 0;
+	}
+	tw_recorder_close(recorder);
+	error = tw_recorder_finish(recorder, &stats);
+	tell(&stats, error);
+	return error ? TW_EXIT_FAILURE : 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* erlang.h - the recorder of an Erlang VM, which the VM has started as a port program. */
+#ifndef TW_RECORD_ERLANG_H
+#define TW_RECORD_ERLANG_H
+
+#include "tracewheel/consumer.h"
+
+/*
+ * tw_record_erlang - record what a tracer in another process writes, until it says stop or its end of the pipe is closed.
+ *
+ * On standard output, one line each: `ready RING-SET`, or `error NAME TEXT`; at the end `done KEY=NUMBER...`.  On standard
+ * input: `stop`, or `abort` for no capture; the end of the input is a stop.  Returns the exit code.
+ */
+int tw_record_erlang(struct tw_recorder_options *options, const char *path);
+
+#endif
