@@ -124,18 +124,22 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 	return error;
 }
 
-/* The condition on a function's calls; *program NULL: none.  Returns false if the function is not requested. */
+/*
+ * The condition on a function's calls; *program NULL: none.  Returns false if the function is not requested.  Calls that use
+ * descriptors have none: the table of ports needs all of them.
+ */
 static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address,
 			 const struct tw_match_program **program)
 {
 	uint64_t value = address - object->elf.base;
+	bool is_port = tw_agent_is_port_module(&config, object->elf.soname) && tw_agent_is_port_function(&config, name);
 
-	*program = config.program;
+	*program = is_port ? NULL : config.program;
 	/* The plan was made without arities: those of a library are known only after the command has examined it. */
 	if (config.has_arities &&
 	    !tw_plan_wants(&config, object, name, arity_of(tw_agent_layouts_find(config.layouts, object, value))))
 		return false;
-	if (!config.has_guards)
+	if (!config.has_guards || is_port)
 		return true;
 	*program = tw_agent_layouts_guard(config.layouts, object, value);
 	return *program != NULL;

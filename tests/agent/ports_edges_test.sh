@@ -82,4 +82,10 @@ if [ -s "$folder/none.json" ]; then
 	grep -q '"calls_of_unseen_descriptors": *0' "$folder/none.json" || fail "calls outside the window are counted"
 	grep -q '"unfollowed_calls": *0' "$folder/none.json" || fail "unfollowed calls outside the window are counted"
 fi
+
+# A condition is for the other functions.
+# shellcheck disable=SC2016
+"$tracewheel" record -q --force --ports -t libc:setlocale --when '$1 == 99' -o "$folder/b.tw" -- cat "$folder/given" >"$folder/out" ||
+	fail "with a condition: status $?"
+"$tracewheel" report --ports "$folder/b.tw" | grep -q ' 292 B .*/given (open' || fail "a condition hides calls of descriptors"
 finish
