@@ -6,6 +6,8 @@
  */
 #include "session_ears.h"
 
+#include <limits.h>
+
 static void call_again(struct ear *ear)
 {
 	tw_call1(&step, 8);
@@ -174,6 +176,40 @@ static void destroying_waits_for_a_callback_that_sleeps(void **state)
 	close_sessions();
 }
 
+static pthread_key_t late_key;
+
+static void call_late(void *round)
+{
+	if ((uintptr_t)round < PTHREAD_DESTRUCTOR_ITERATIONS)
+		pthread_setspecific(late_key, (char *)round + 1);
+	tw_call1(&step, 9);
+}
+
+static void *call_until_the_end(void *arg)
+{
+	tw_call1(&step, 8);
+	pthread_setspecific(late_key, (void *)1);
+	return arg;
+}
+
+/* The last destructors of a thread run when it has left the library. */
+static void calls_of_a_thread_that_has_ended_are_counted(void **state)
+{
+	pthread_t thread;
+
+	hear_calls(&general);
+	assert_int_equal(pthread_key_create(&late_key, call_late), 0);
+	pthread_create(&thread, NULL, call_until_the_end, NULL);
+	pthread_join(thread, NULL);
+	pthread_key_delete(late_key);
+	expect("");
+	for (unsigned i = 0; i < session_count; i++) {
+		assert_in_range(stats_of(i).no_thread, 1, PTHREAD_DESTRUCTOR_ITERATIONS);
+		assert_int_equal(stats_of(i).nested, 0);
+	}
+	close_sessions();
+}
+
 static void delivered_means_that_callbacks_are_over(void **state)
 {
 	uint64_t reference;
@@ -214,6 +250,7 @@ int main(void)
 		BOTH(messages_to_the_tracee_make_no_events),
 		BOTH(control_calls_are_refused_and_errno_is_kept),
 		BOTH(destroying_waits_for_a_callback_that_sleeps),
+		BOTH(calls_of_a_thread_that_has_ended_are_counted),
 		BOTH(delivered_means_that_callbacks_are_over),
 		BOTH(a_forked_child_is_silent),
 	};

@@ -154,6 +154,32 @@ static void line_215_each_callback_falls_back_by_itself(void **state)
 	}
 }
 
+static void line_215_each_callback_alone(void **state)
+{
+	for (unsigned pair = TW_MODULE_CALL; pair < TW_MODULE_PAIRS; pair++) {
+		for (unsigned is_trace = 0; is_trace < 2; is_trace++) {
+			struct tw_tracer_module alone = {MANDATORY};
+			tw_tracer_enabled_fn **asks = &alone.enabled_call + 2 * (pair - TW_MODULE_CALL);
+			const struct tw_hit_module *module;
+
+			if (is_trace)
+				*(tw_tracer_trace_fn **)(asks + 1) = trace_call;
+			else
+				*asks = enabled_call;
+			open_sessions(&alone);
+			module = &sessions[session_count - 1]->module->hit;
+			for (unsigned i = 0; i < TW_MODULE_PAIRS; i++) {
+				bool is_alone = i == pair;
+
+				assert_ptr_equal(module->pairs[i].enabled,
+						 is_alone && !is_trace ? enabled_call : enabled);
+				assert_ptr_equal(module->pairs[i].trace, is_alone && is_trace ? trace_call : trace);
+			}
+			close_sessions();
+		}
+	}
+}
+
 /* Ports have their own callbacks for life, links and schedules; the tracee is the port. */
 static void line_215_226_ports(void **state)
 {
@@ -209,6 +235,26 @@ static void line_216_a_status_is_remove_or_anything_else(void **state)
 		assert_int_equal(flags_of(i, tw_process_pid(p)), 0);
 		assert_int_equal(stats_of(i).removed, 1);
 	}
+	close_sessions();
+}
+
+/* The tracer goes while the process runs: its next call finds out. */
+static void line_214_216_a_status_before_each_call(void **state)
+{
+	hear_calls(&general);
+	tw_process_in(p);
+	tw_call1(&step, 7);
+	set_answer(TW_TRACER_TAG_STATUS, TW_TRACER_REMOVE);
+	forget();
+	tw_call1(&step, 7);
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(stats_of(i).removed, 1);
+	set_answer(TW_TRACER_TAG_STATUS, TW_TRACER_TRACE);
+	tw_call1(&step, 7);
+	expect("");
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(flags_of(i, tw_process_pid(p)), 0);
+	tw_process_out();
 	close_sessions();
 }
 
@@ -503,8 +549,10 @@ int main(void)
 		BOTH(line_6_225_is_loaded_and_stays),
 		BOTH(line_214_a_call_is_asked_for_twice),
 		BOTH(line_215_each_callback_falls_back_by_itself),
+		BOTH(line_215_each_callback_alone),
 		BOTH(line_215_226_ports),
 		BOTH(line_216_a_status_is_remove_or_anything_else),
+		BOTH(line_214_216_a_status_before_each_call),
 		BOTH(line_217_discard_and_what_is_no_answer),
 		BOTH(line_218_only_the_process_itself_removes),
 		BOTH(line_219_the_status_is_asked_when_flags_are_seen),
