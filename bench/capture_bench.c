@@ -197,19 +197,28 @@ static void emit(struct tw_rb_producer *producer, uint64_t a, uint64_t b)
 	tw_rb_commit(producer, 32);
 }
 
+/* Claims a ring as large as that of a busy thread. */
+static void claim_ring(struct tw_rs *rs, struct tw_rb_producer *producer)
+{
+	struct tw_rs_claim who = {0};
+	uint32_t image;
+
+	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, producer))
+		abort();
+	while (tw_rs_may_grow(producer) && tw_rs_ring_grow(rs, producer))
+		;
+	while (tw_rs_ring_populate(rs, producer, true))
+		;
+}
+
 static void produce(struct tw_bench *bench)
 {
 	struct tw_rs *rs = tw_recorder_ring_set(recorder);
-	struct tw_rs_claim who = {0};
-	uint32_t image;
 	struct tw_rb_producer producer;
 	uint64_t seed = 88172645463325252u, n;
 
 	tw_bench_pin(1);
-	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
-		abort();
-	while (tw_rs_ring_populate(rs, &producer, true))
-		;
+	claim_ring(rs, &producer);
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++)
 		emit(&producer, i, (uint32_t)next_random(&seed));
@@ -274,18 +283,11 @@ TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iteration
 
 static void record_events(uint64_t count)
 {
-	struct tw_rs_claim who = {0};
-	uint32_t image;
 	struct tw_rb_producer producer;
-	struct tw_rs *rs;
 	uint64_t seed = 88172645463325252u;
 
 	make_recorder();
-	rs = tw_recorder_ring_set(recorder);
-	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
-		abort();
-	while (tw_rs_ring_populate(rs, &producer, true))
-		;
+	claim_ring(tw_recorder_ring_set(recorder), &producer);
 	for (uint64_t i = 0; i < count; i++) {
 		emit(&producer, i, (uint32_t)next_random(&seed));
 		if (i % 50000 == 0)

@@ -104,8 +104,10 @@ static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy polic
 			tw_trace_process(bed->session[s], tw_process_self(), true, flags);
 		tw_trace_function(bed->session[s], "bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 	}
-	/* The first call takes a ring. */
+	/* The first call takes a ring, which the owner finds then. */
 	tw_call2(&functions[0], 0, 0);
+	for (unsigned s = 0; s < sessions; s++)
+		tw_rs_scan(&bed->rs[s]);
 	bed->has_consumer = has_consumer;
 	if (has_consumer)
 		pthread_create(&bed->consumer, NULL, consume, bed);
