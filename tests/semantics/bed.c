@@ -87,7 +87,7 @@ struct value tracee(struct bed *b, const char *name)
 	return pid;
 }
 
-/* Collects messages sent to it, in order; {get,From} asks for them. */
+/* Collects messages sent to it, in order, and runs what is sent to be run; {get,From} asks for the messages. */
 static struct value collect_messages(struct actor *self, const struct value *arguments)
 {
 	struct value list = NIL, message, reversed;
@@ -96,6 +96,13 @@ static struct value collect_messages(struct actor *self, const struct value *arg
 	KEEP(self, list);
 	for (;;) {
 		message = receive(self);
+		if (is_tagged(message, ATOM(RUN), 3)) {
+			KEEP(self, message);
+			struct value result = fun_call(self, element(message, 2));
+
+			send_to(self, element(message, 1), TUPLE(heap_of(self), ATOM(RAN), self_pid(self), result));
+			continue;
+		}
 		if (!is_tagged(message, atom("get"), 2)) {
 			list = cons(heap_of(self), message, list);
 			continue;
@@ -273,7 +280,22 @@ static struct sess *make(struct bed *b, struct value tracer, const char *name)
 	return s;
 }
 
-void close_sessions(struct bed *b)
+struct bed *bed_create(bool has_twins, bool has_modules)
+{
+	struct bed *b = calloc(1, sizeof *b);
+
+	want(b != NULL, "no memory", 0);
+	tw_arena_init(&b->arena, SIZE_MAX);
+	b->has_twins = has_twins;
+	b->has_modules = has_modules;
+	b->makes_twins = true;
+	b->runtime = runtime_start(&(struct runtime_options){.schedulers = 2});
+	b->me = outside_create(b->runtime);
+	name_it(b, self_pid(b->me), "me");
+	return b;
+}
+
+void bed_destroy(struct bed *b)
 {
 	for (size_t i = 0; i < b->session_count; i++) {
 		tw_session_destroy(b->sessions[i].session);
@@ -281,6 +303,12 @@ void close_sessions(struct bed *b)
 		if (b->sessions[i].listener)
 			listener_close(b->sessions[i].listener);
 	}
+	for (size_t i = 0; i < b->program_count; i++)
+		tw_match_destroy(b->programs[i]);
+	outside_destroy(b->me);
+	runtime_stop(b->runtime);
+	tw_arena_fini(&b->arena);
+	free(b);
 }
 
 struct sess *s_as(struct bed *b, struct value tracer, const char *name)
@@ -533,23 +561,6 @@ struct tw_term info(struct bed *b, struct sess *s, struct tw_term what, const ch
 	return error ? tw_term_atom_z("badarg") : named(b, out);
 }
 
-struct tw_term info_pid(struct bed *b, struct sess *s, struct value pid, const char *item)
-{
-	return info(b, s, pid_term(b, pid), item);
-}
-
-static struct tw_term mfa_term(struct bed *b, const char *text)
-{
-	struct mfa mfa = mfa_of(text);
-
-	return lit(b, "{%a,%a,%d}", mfa.module, mfa.function, mfa.arity);
-}
-
-struct tw_term info_mfa(struct bed *b, struct sess *s, const char *mfa, const char *item)
-{
-	return info(b, s, mfa_term(b, mfa), item);
-}
-
 struct tw_term session_info(struct bed *b, struct sess *s, struct tw_term what)
 {
 	struct tw_term list;
@@ -654,24 +665,4 @@ struct tw_term ev_now(struct bed *b, struct sess *s)
 	free(events);
 	free(twins);
 	return list;
-}
-
-static bool is_run(struct tw_term event)
-{
-	struct tw_term tag = tw_term_element(event, 2), message = tw_term_element(event, 3),
-		       first = tw_term_element(message, 0);
-
-	return tw_term_tuple_count(message) == 3 &&
-	       ((lit_is(tag, "receive") && lit_is(first, "run")) || (lit_is(tag, "send") && lit_is(first, "ran")));
-}
-
-struct tw_term ev_own(struct bed *b, struct sess *s)
-{
-	struct tw_term all = ev(b, s), own[256];
-	size_t count = 0;
-
-	for (struct tw_term rest = all; tw_term_type(rest) == TW_TYPE_CONS; rest = tw_term_tail(rest))
-		if (!is_run(tw_term_head(rest)) && count < 256)
-			own[count++] = tw_term_head(rest);
-	return list_of(b, own, count);
 }

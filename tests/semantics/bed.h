@@ -23,7 +23,7 @@
 #include <tracewheel/match.h>
 #include <tracewheel/tracewheel.h>
 
-#define NAMES_MAX    16
+#define NAMES_MAX    64
 #define SESSIONS_MAX 128
 #define PROGRAMS_MAX 256
 
@@ -57,24 +57,18 @@ typedef struct tw_term scenario_fn(struct bed *b);
 struct scenario {
 	const char *name;
 	scenario_fn *play;
-	const char *differs; /* why the answer differs from Erlang's; NULL: it is the same */
 };
-#define SCENARIO(name)            \
-	{                         \
-#name, name, NULL \
-	}
-#define DIFFERS(name, because)         \
-	{                              \
-#name, name, (because) \
+#define SCENARIO(name)      \
+	{                   \
+#name, name \
 	}
 
 /* Each ends with an entry without name. */
-extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], message_scenarios[],
-	match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[], line_more_scenarios[],
-	port_scenarios[], system_scenarios[];
+extern const struct scenario session_scenarios[], race_scenarios[], port_scenarios[];
 
-/* The tracers of a bed, gone with its sessions. */
-void close_sessions(struct bed *b);
+/* A run-time of two schedulers, the process `me`, and no session; its end. */
+struct bed *bed_create(bool has_twins, bool has_modules);
+void bed_destroy(struct bed *b);
 
 /* ---- processes ---- */
 
@@ -133,8 +127,6 @@ int64_t send_pattern_term(struct sess *s, struct tw_term spec);
 int64_t recv_pattern_term(struct sess *s, struct tw_term spec);
 int64_t function_term(struct bed *b, struct sess *s, const char *mfa, struct tw_term spec, const char *options);
 struct tw_term info(struct bed *b, struct sess *s, struct tw_term what, const char *item);
-struct tw_term info_pid(struct bed *b, struct sess *s, struct value pid, const char *item);
-struct tw_term info_mfa(struct bed *b, struct sess *s, const char *mfa, const char *item);
 /* Is the session among those that affect it? undefined and {error,badarg} unchanged. */
 struct tw_term session_info(struct bed *b, struct sess *s, struct tw_term what);
 struct tw_term destroy(struct bed *b, struct sess *s);
@@ -143,8 +135,6 @@ struct tw_term destroy(struct bed *b, struct sess *s);
 struct tw_term ev(struct bed *b, struct sess *s);
 /* The same, without a pause for messages under way. */
 struct tw_term ev_now(struct bed *b, struct sess *s);
-/* Without the events that run() itself makes. */
-struct tw_term ev_own(struct bed *b, struct sess *s);
 
 /* A tracer t, a session, and a tracee p with these flags. */
 struct st {
@@ -155,14 +145,7 @@ struct st st(struct bed *b, const char *flags);
 
 /* ---- the module tro ---- */
 
-extern struct function tro_f0, tro_f1, tro_loc, tro_calls_loc, tro_calls_ext, tro_top, tro_mid, tro_bot, tro_ttop,
-	tro_t1, tro_t2, tro_t3, tro_caught, tro_down, tro_nontail, tro_rt, tro_rtt, tro_rc, tro_slow, tro_lmq;
+extern struct function tro_f1, tro_top, tro_mid, tro_bot, tro_ttop, tro_t1, tro_t2, tro_t3, tro_down, tro_rt;
 void tro_load(void);
-/* {'EXIT',{Reason,Stack}} without the stack. */
-struct value nrm(struct actor *self, struct value value);
-/* tro_dummy:hello/1, loaded anew each time. */
-void tro_dummy_load(void);
-void tro_dummy_unload(void);
-extern struct function tro_dummy_hello;
 
 #endif

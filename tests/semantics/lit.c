@@ -114,3 +114,20 @@ const char *lit_text(struct tw_term term)
 	tw_term_format(term, TW_PRINT_PRETTY, text, TEXT_BYTES);
 	return text;
 }
+
+char *lit_read(const char *path, size_t *bytes)
+{
+	FILE *file = fopen(path, "r");
+	char *text;
+	long end = 0;
+
+	if (!file || fseek(file, 0, SEEK_END) || (end = ftell(file)) <= 0) {
+		perror(path);
+		exit(2);
+	}
+	rewind(file);
+	text = malloc((size_t)end);
+	*bytes = text ? fread(text, 1, (size_t)end, file) : 0;
+	fclose(file);
+	return text;
+}

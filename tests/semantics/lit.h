@@ -33,4 +33,7 @@ bool lit_is(struct tw_term term, const char *name);
 /* As text, in a buffer that the next four calls do not change. */
 const char *lit_text(struct tw_term term);
 
+/* Gives the text of a file; one that cannot be read ends the program. */
+char *lit_read(const char *path, size_t *bytes);
+
 #endif

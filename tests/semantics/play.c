@@ -10,21 +10,26 @@
  *	   {Name,Steps,Answer,Why} says why OTP 25 cannot be asked, and where its answer is from.
  * Method  The first thing of each scenario is a session s with a tracer t, which is what steps are about.  Steps of the tester:
  *
- *	{session,S,T}  {in,S,Steps}  {destroy,S}			more sessions; steps about one of them
- *	{process,Who,How,Flags}  {function,MFA,Spec,Options}  {send_pattern,Spec}  {recv_pattern,Spec}  {tcw,N}
+ *	{session,S,T}  {in,S,Steps}  {destroy,S}  {destroy_weak,S}	more sessions; steps about one of them
+ *	{process,Who,How,Flags}  {port,Who,How,Flags}  {function,MFA,Spec,Options}  {send_pattern,Spec}  {recv_pattern,Spec}
+ *	{system_monitor,Event,Value}  {tcw,N}
  *	{tracee,P}  {run,P,[Op]}  {value,P,[Op]}  {start,P,[Op]}  {await,P}  {do,Op}  {tell,P,Message}  {kill,P}  {gone,P}
- *	{info,What,Item}  all_info  get_tcw  ev  ev_now  tags
- *	{each,X,Values,Steps}  {times,N,Steps}  {wait,Ms}		each: with every value in place of the atom X
+ *	{info,What,Item}  all_info  get_tcw  {session_info,What}  listed	listed: the session's name in the list of all
+ *	ev  ev_now  tags  count  {only,Tag}  {monitored,P}  {alternating,N}  {delivered,Who}	events
+ *	{everybody,Who,How,Flags}		does it count all processes?
+ *	{each,X,Values,Steps}  {times,N,Steps}	each: with every value in place of the atom X
+ *	{results,Steps}  {last,Step}  {wait,Ms}  alone	alone: without a twin
  *
- * '@p' is the pid of p.  The answer is a list: what info, ev, value, await and destroy say, and of the other calls all that is not
- * 1.  run and value wait until P has run the operations, start does not: await does.  ev: the events, those of each process in
- * their order.  Operations of processes (Op), alone or inside calls:
+ * '@p' is the pid of p.  The answer is a list: what the steps say that ask something, and of the other calls all results that are not
+ * 1, or all inside results.  run and value wait until P has run the operations, start does not: await does.  ev: the events,
+ * those of each process in their order.  Operations of processes (Op), alone or inside calls:
  *
- *	{send,To,M} {recv,M} {recv,M,Ms} {spawn,P} {spawn_link,P} {link,P} {unlink,P} {register,N,P} {unregister,N}
- *	{exit,P,R} {die,Class,R} {trap,B} {sensitive,B} {monitor,P} gc {sleep,Ms} {times,N,Op}
+ *	{send,To,M} {recv,M} {recv,M,Ms} {spawn,P} {spawn_link,P} {spawn_undef,P} {link,P} {unlink,P} {register,N,P}
+ *	{unregister,N} {exit,P,R} {die,Class,R} {trap,B} {sensitive,B} {max_heap,Words} {monitor,P} gc {grow,N} {sleep,Ms}
+ *	reload (the module pm) {times,N,Op}
  *	{l,F,Tag,Body} a local call, {x,F,Tag,Body} one that names the module, {t,Op} with what it raises caught
  *
- * The functions are pl:a/2, b/2, c/2, and d/2, which is not exported.  A Body is a list of Ops; its last is the tail: a
+ * The functions are pl:a/2, b/2, c/2, and d/2, which is not exported; e is pm:e/2.  A Body is a list of Ops; its last is the tail: a
  * call, {ret,V}, {error,R}, {exit,R} or {throw,R}.  In answers a body is left out: {pl,a,[Tag]}.
  */
 #include "play.h"
@@ -33,33 +38,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void begin(struct bed *b, bool has_twins, bool has_modules)
+/* The run-time decides what {process_dump} shows. */
+static size_t dump_process(void *context, struct tw_term pid, char *buffer, size_t bytes)
 {
-	tw_arena_init(&b->arena, SIZE_MAX);
-	b->has_twins = has_twins;
-	b->has_modules = has_modules;
-	b->makes_twins = true;
-	b->runtime = runtime_start(&(struct runtime_options){.schedulers = 2});
-	b->me = outside_create(b->runtime);
-	name_it(b, self_pid(b->me), "me");
-	ops_load();
-	tw_trace_control_word_set(0);
+	static const char text[] = "=proc:\nState: Running\nSpawned as: runner:loop/0\nHeap: 233 words\n";
+	size_t count = sizeof text - 1 < bytes ? sizeof text - 1 : bytes;
+
+	(void)context, (void)pid;
+	memcpy(buffer, text, count);
+	return count;
 }
 
-static void end(struct bed *b)
-{
-	close_sessions(b);
-	for (size_t i = 0; i < b->program_count; i++)
-		tw_match_destroy(b->programs[i]);
-	outside_destroy(b->me);
-	runtime_stop(b->runtime);
-	tw_arena_fini(&b->arena);
-}
-
-/* The control word belongs to the program: a twin would see the other's. */
-static const char *const of_program[] = {"set_tcw", NULL};
+/* The control word belongs to the program: a twin would see the other's.  A scenario of many sessions says alone. */
+static const char *const of_program[] = {"set_tcw", "alone", NULL};
 /* They ask the queue itself, or a monitor of the system. */
-static const char *const of_queues[] = {"delivered", "system", NULL};
+static const char *const of_queues[] = {"delivered", "system_monitor", NULL};
 
 static bool mentions(struct tw_term term, const char *const *names)
 {
@@ -97,11 +90,14 @@ static void show_difference(struct tw_term a, struct tw_term b)
 
 static bool play(struct tw_term line, bool has_twins, bool is_shown, bool has_modules)
 {
-	struct bed *b = calloc(1, sizeof *b);
+	static const struct tw_process_dumper dumper = {.dump = dump_process};
+	struct bed *b = bed_create(has_twins, has_modules);
 	struct tw_term result, expected = tw_term_element(line, 2);
 	bool is_same;
 
-	begin(b, has_twins, has_modules);
+	ops_load();
+	tw_process_dump_set(&dumper);
+	tw_trace_control_word_set(0);
 	result = play_steps(b, tw_term_element(line, 1));
 	is_same = !tw_term_is_none(expected) && tw_term_is_equal(result, expected);
 	if (is_shown || !is_same)
@@ -111,26 +107,8 @@ static bool play(struct tw_term line, bool has_twins, bool is_shown, bool has_mo
 		printf("recorded:\n  %s\nof:\n  %s\n", lit_text(expected), lit_text(tw_term_element(line, 1)));
 		show_difference(result, expected);
 	}
-	end(b);
-	free(b);
+	bed_destroy(b);
 	return is_same;
-}
-
-static char *read_all(const char *path, size_t *bytes)
-{
-	FILE *file = fopen(path, "r");
-	char *text;
-	long end = 0;
-
-	if (!file || fseek(file, 0, SEEK_END) || (end = ftell(file)) <= 0) {
-		perror(path);
-		exit(2);
-	}
-	rewind(file);
-	text = malloc((size_t)end);
-	*bytes = fread(text, 1, (size_t)end, file);
-	fclose(file);
-	return text;
 }
 
 struct options {
@@ -159,7 +137,7 @@ static void play_file(const char *path, const struct options *options, struct re
 	int error;
 
 	tw_arena_init(&arena, SIZE_MAX);
-	parser.text = read_all(path, &parser.bytes);
+	parser.text = lit_read(path, &parser.bytes);
 	while (!(error = tw_parse_next(&parser, &arena, &line)))
 		for (unsigned twins = 0; twins < 2 && is_asked(options, tw_term_element(line, 0)); twins++) {
 			if (twins && mentions(line, of_program))

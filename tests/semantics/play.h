@@ -22,6 +22,7 @@ struct play {
 		struct sess *s;
 	} sessions[SESSIONS_MAX];
 	size_t session_count;
+	bool tells_all; /* results that are 1 as well */
 	struct tw_term told[ANSWERS_MAX];
 	size_t count;
 };

@@ -25,8 +25,8 @@ static struct tw_term plain(struct tw_arena *arena, struct tw_term term, void *c
 	if (count == 4 && lit_is(first, "trace") && is_gc(third))
 		return lit(b, "{trace,%t,%t,%t}", tw_term_element(term, 1), third,
 			   sorted(b, elements(b, 1, tw_term_element(term, 3))));
-	if (count == 3 && lit_is(first, "pl") && tw_term_type(third) == TW_TYPE_CONS)
-		return lit(b, "{pl,%t,[%t]}", tw_term_element(term, 1), tw_term_head(third));
+	if (count == 3 && (lit_is(first, "pl") || lit_is(first, "pm")) && tw_term_type(third) == TW_TYPE_CONS)
+		return lit(b, "{%t,%t,[%t]}", first, tw_term_element(term, 1), tw_term_head(third));
 	if (count == 4 && lit_is(first, "pl") && tw_term_type(third) == TW_TYPE_INTEGER)
 		return lit(b, "{pl,%t,%t}", tw_term_element(term, 1), third);
 	(void)arena;
@@ -71,9 +71,14 @@ static struct tw_term rows_by_process(struct bed *b, struct tw_term rows)
 	struct tw_term out[64];
 	size_t count = 0;
 
-	for (; tw_term_type(rows) == TW_TYPE_CONS && count < 64; rows = tw_term_tail(rows))
-		out[count++] = lit(b, "{%t,%t}", tw_term_element(tw_term_head(rows), 0),
-				   tw_term_element(tw_term_head(rows), 1));
+	for (; tw_term_type(rows) == TW_TYPE_CONS && count < 64; rows = tw_term_tail(rows)) {
+		struct tw_term row = tw_term_head(rows);
+
+		if (tw_term_tuple_count(row) != 4 || tw_term_type(tw_term_element(row, 2)) != TW_TYPE_INTEGER ||
+		    tw_term_type(tw_term_element(row, 3)) != TW_TYPE_INTEGER)
+			wrong("no row of times", row);
+		out[count++] = lit(b, "{%t,%t}", tw_term_element(row, 0), tw_term_element(row, 1));
+	}
 	return sorted(b, list_of(b, out, count));
 }
 

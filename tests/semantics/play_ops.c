@@ -116,7 +116,10 @@ static struct value guarded(struct actor *self, struct value op);
 static struct value body(struct actor *self, const struct value *arguments);
 
 static struct function functions[] = {FUNCTION("pl", "a", 2, body), FUNCTION("pl", "b", 2, body),
-				      FUNCTION("pl", "c", 2, body), LOCAL_FUNCTION("pl", "d", 2, body)};
+				      FUNCTION("pl", "c", 2, body), LOCAL_FUNCTION("pl", "d", 2, body),
+				      FUNCTION("pm", "e", 2, body)};
+/* Two functions of one name. */
+static struct function more[] = {FUNCTION("lists", "seq", 2, body), FUNCTION("lists", "seq", 3, body)};
 
 static const char *verb_of(struct value op)
 {
@@ -128,7 +131,7 @@ static const char *verb_of(struct value op)
 
 static struct function *function_of(struct value op)
 {
-	return &functions[(unsigned)(*atom_name(element(op, 1)) - 'a') % 4];
+	return &functions[(unsigned)(*atom_name(element(op, 1)) - 'a') % 5];
 }
 
 CODE(send_it)
@@ -271,6 +274,56 @@ static struct value do_remote(struct actor *self, struct value op)
 	return call_remote(self, function_of(op), element(op, 2), element(op, 3));
 }
 
+static void load_pm(void)
+{
+	static struct function *const pm[] = {&functions[4]};
+
+	module_load(pm, 1);
+}
+
+/* The module pm anew: its functions are new ones. */
+static struct value do_reload(struct actor *self, struct value op)
+{
+	(void)self, (void)op;
+	module_unload("pm");
+	load_pm();
+	return ATOM(OK);
+}
+
+/* An undefined function: the process ends at once. */
+static struct value undefined(struct actor *self, const struct value *a)
+{
+	(void)a;
+	raise_error(self, atom("undef"));
+}
+
+static struct value do_spawn_undef(struct actor *self, struct value op)
+{
+	static struct function function = FUNCTION("nomod", "nofun", 0, undefined);
+
+	return name_spawned(op, spawn(self, &function));
+}
+
+static struct value do_grow(struct actor *self, struct value op)
+{
+	struct value list = NIL;
+
+	KEEP(self, list);
+	for (int64_t i = number_of(element(op, 1)); i > 0; i--) {
+		if (i % 512 == 0)
+			receive_match(self, NULL, NIL, 0);
+		list = cons(heap_of(self), integer(i), list);
+	}
+	garbage_collect(self);
+	return ATOM(OK);
+}
+
+static struct value do_max_heap(struct actor *self, struct value op)
+{
+	process_flag(self, FLAG_MAX_HEAP_WORDS, (size_t)number_of(element(op, 1)));
+	return ATOM(OK);
+}
+
 static struct value do_times(struct actor *self, struct value op)
 {
 	KEEP(self, op);
@@ -305,6 +358,10 @@ static const struct {
 	{"x", do_remote},
 	{"t", do_try},
 	{"times", do_times},
+	{"reload", do_reload},
+	{"spawn_undef", do_spawn_undef},
+	{"grow", do_grow},
+	{"max_heap", do_max_heap},
 };
 
 static struct value guarded(struct actor *self, struct value op)
@@ -363,9 +420,12 @@ CODE(operations)
 
 void ops_load(void)
 {
-	static struct function *const all[] = {&functions[0], &functions[1], &functions[2], &functions[3]};
+	static struct function *const pl[] = {&functions[0], &functions[1], &functions[2], &functions[3]};
+	static struct function *const lists[] = {&more[0], &more[1]};
 
-	module_load(all, 4);
+	module_load(pl, 4);
+	module_load(lists, 2);
+	load_pm();
 }
 
 void ops_begin(struct bed *b)

@@ -27,10 +27,10 @@ static void tell(struct play *p, struct tw_term answer)
 	p->told[p->count++] = answer;
 }
 
-/* 1 is what is expected: only other results are told. */
+/* 1 is what is expected: it is told only inside {results,Steps}. */
 static void tell_result(struct play *p, int64_t result)
 {
-	if (result != 1)
+	if (result != 1 || p->tells_all)
 		tell(p, answer(p->b, result));
 }
 
@@ -75,6 +75,37 @@ static void step_destroy(struct play *p, struct tw_term step)
 	tell(p, destroy(p->b, session_named(p, name_in(step, 1))));
 }
 
+/* {destroy_weak,S}: by its number, which stays true when it is gone. */
+static void step_destroy_weak(struct play *p, struct tw_term step)
+{
+	struct sess *s = session_named(p, name_in(step, 1));
+
+	if (s->twin)
+		tw_session_destroy_weak(tw_session_weak_of(s->twin->session));
+	tell(p, answer(p->b, tw_session_destroy_weak(tw_session_weak_of(s->session))));
+}
+
+static void step_session_info(struct play *p, struct tw_term step)
+{
+	tell(p, session_info(p->b, p->s, with_pids(p->b, part(step, 1))));
+}
+
+/* The name of the session, as the list of all shows it; none: it is not there. */
+static void step_listed(struct play *p, struct tw_term step)
+{
+	struct tw_term list, found = tw_term_atom_z("none");
+
+	(void)step;
+	tw_session_info(tw_term_atom_z("all"), &p->b->arena, &list);
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		uint64_t id = 0;
+
+		if (!tw_term_get_uint64(part(tw_term_head(list), 1), &id) && id == tw_session_weak_of(p->s->session))
+			found = part(tw_term_head(list), 0);
+	}
+	tell(p, lit(p->b, "{listed,%t}", found));
+}
+
 /* ---- settings ---- */
 
 /* ["a", "b"] as "a,b"; NULL: no list, or a list with other elements. */
@@ -90,15 +121,24 @@ static const char *names_in(struct tw_term list, char *text, size_t bytes)
 	return tw_term_type(list) == TW_TYPE_NIL ? text : NULL;
 }
 
+/* 0 is nobody. */
+static tw_pid pid_in(const char *who)
+{
+	return !strcmp(who, "existing") ? TW_PID_EXISTING
+	       : !strcmp(who, "new")	? TW_PID_NEW
+	       : !strcmp(who, "all")	? TW_PID_ALL
+	       : *who == '@'		? trace_pid(pid_named(who + 1))
+					: 0;
+}
+
+/* What is no boolean and no list the compiler refuses in C. */
 static int64_t set_process(struct play *p, struct tw_term step)
 {
-	const char *who = name_in(step, 1);
-	tw_pid pid = !strcmp(who, "existing") ? TW_PID_EXISTING
-		     : !strcmp(who, "new")    ? TW_PID_NEW
-		     : !strcmp(who, "all")    ? TW_PID_ALL
-					      : trace_pid(pid_named(who + 1));
+	tw_pid pid = pid_in(name_in(step, 1));
 	char flags[512];
 
+	if (tw_term_type(part(step, 2)) != TW_TYPE_ATOM)
+		return TW_EBADARG;
 	return trace_process(p->s, pid, lit_is(part(step, 2), "true"), names_in(part(step, 3), flags, sizeof flags));
 }
 
@@ -110,29 +150,46 @@ static void step_process(struct play *p, struct tw_term step)
 	tell_result(p, is_of_many && count > 0 ? 1 : count);
 }
 
+/* Is the count that of all processes?  The number is asked of the session before: flags that it has not are taken off. */
+static void step_everybody(struct play *p, struct tw_term step)
+{
+	int64_t there = trace_process(p->s, TW_PID_EXISTING, false, "silent"), count = set_process(p, step);
+
+	tell(p, lit(p->b, "{everybody,%t}", boolean(there > 0 && count == there)));
+}
+
 static const char *simple_spec(struct tw_term spec)
 {
 	return tw_term_type(spec) == TW_TYPE_NIL ? "[]" : name_of(spec);
 }
 
+/* "m:f/1"; false: neither that nor on_load, which the compiler refuses in C. */
+static bool text_of(struct tw_term mfa, char *text, size_t bytes)
+{
+	struct tw_term arity = part(mfa, 2);
+	bool is_any = lit_is(arity, "_");
+
+	if (lit_is(mfa, "on_load"))
+		snprintf(text, bytes, "on_load");
+	else if (tw_term_tuple_count(mfa) == 3 && (is_any || tw_term_type(arity) == TW_TYPE_INTEGER))
+		snprintf(text, bytes, "%s:%s/%s", name_in(mfa, 0), name_in(mfa, 1), is_any ? "_" : lit_text(arity));
+	else
+		return false;
+	return true;
+}
+
 static void step_function(struct play *p, struct tw_term step)
 {
-	struct tw_term mfa = part(step, 1), spec = part(step, 2);
-	struct bed *b = p->b;
+	struct tw_term spec = part(step, 2);
 	char text[300], options[200];
-	int64_t result;
+	int64_t result = TW_EBADARG;
 
-	if (tw_term_type(mfa) == TW_TYPE_ATOM)
-		snprintf(text, sizeof text, "%s", name_of(mfa));
-	else
-		snprintf(text, sizeof text, "%s:%s/%s", name_in(mfa, 0), name_in(mfa, 1),
-			 *name_in(mfa, 2) ? "_" : lit_text(part(mfa, 2)));
-	if (!names_in(part(step, 3), options, sizeof options))
-		result = TW_EBADARG;
-	else if (tw_term_type(spec) == TW_TYPE_CONS)
-		result = function_term(b, p->s, text, with_pids(b, spec), options);
-	else
-		result = function(b, p->s, text, simple_spec(spec), options);
+	if (text_of(part(step, 1), text, sizeof text) && names_in(part(step, 3), options, sizeof options)) {
+		if (tw_term_type(spec) == TW_TYPE_CONS)
+			result = function_term(p->b, p->s, text, with_pids(p->b, spec), options);
+		else
+			result = function(p->b, p->s, text, simple_spec(spec), options);
+	}
 	tell_result(p, result);
 }
 
@@ -150,6 +207,27 @@ static void step_recv_pattern(struct play *p, struct tw_term step)
 
 	tell_result(p, tw_term_type(spec) == TW_TYPE_CONS ? recv_pattern_term(p->s, with_pids(p->b, spec))
 							  : recv_pattern(p->b, p->s, simple_spec(spec)));
+}
+
+/* {port,Who,How,Flags} */
+static void step_port(struct play *p, struct tw_term step)
+{
+	char flags[512];
+	uint64_t port = lit_is(part(step, 1), "new") ? TW_PORT_NEW : TW_PORT_EXISTING;
+	bool how = lit_is(part(step, 2), "true");
+
+	tell_result(p, trace_port(p->s, port, how, names_in(part(step, 3), flags, sizeof flags)));
+}
+
+/* {system_monitor,Event,Value}: trace:system/3. */
+static void step_system_monitor(struct play *p, struct tw_term step)
+{
+	struct tw_term event = part(step, 1), value = part(step, 2);
+	int result = tw_trace_system(p->s->session, event, value);
+
+	if (p->s->twin && tw_trace_system(p->s->twin->session, event, value) != result)
+		wrong("the twin answers otherwise", step);
+	tell_result(p, result ? result : 1);
 }
 
 static void step_tcw(struct play *p, struct tw_term step)
@@ -247,6 +325,95 @@ static void step_tags(struct play *p, struct tw_term step)
 	tell(p, elements(p->b, 3, events_of(p->b, p->s)));
 }
 
+static void step_count(struct play *p, struct tw_term step)
+{
+	struct tw_term events = events_of(p->b, p->s);
+
+	(void)step;
+	tell(p, lit(p->b, "{count,%d}", (int)lit_count(events)));
+}
+
+static void step_only(struct play *p, struct tw_term step)
+{
+	struct tw_term all[64], rest;
+	size_t count = 0;
+
+	for (rest = events_of(p->b, p->s); tw_term_type(rest) == TW_TYPE_CONS && count < 64; rest = tw_term_tail(rest))
+		if (lit_is(part(tw_term_head(rest), 2), name_in(step, 1)))
+			all[count++] = tw_term_head(rest);
+	tell(p, list_of(p->b, all, count));
+}
+
+/* {monitored,P}: what monitors say of P: {Event,Value}, and of sizes their keys. */
+static void step_monitored(struct play *p, struct tw_term step)
+{
+	struct tw_term all[64], rest;
+	size_t count = 0;
+
+	for (rest = events_of(p->b, p->s); tw_term_type(rest) == TW_TYPE_CONS && count < 64;
+	     rest = tw_term_tail(rest)) {
+		struct tw_term event = tw_term_head(rest), value = part(event, 3);
+
+		if (!lit_is(part(event, 0), "monitor") || !lit_is(part(event, 1), name_in(step, 1)))
+			continue;
+		if (tw_term_type(value) == TW_TYPE_CONS)
+			value = sorted(p->b, elements(p->b, 1, value));
+		all[count++] = lit(p->b, "{%t,%t}", part(event, 2), value);
+	}
+	tell(p, list_of(p->b, all, count));
+}
+
+/* {last,Step}: of the list that it tells. */
+static void step_last(struct play *p, struct tw_term step)
+{
+	struct tw_term list;
+
+	play_all(p, LIST(p->b, part(step, 1)));
+	list = p->told[p->count - 1];
+	p->told[p->count - 1] = lit_count(list) ? lit_nth(list, lit_count(list) - 1) : list;
+}
+
+static void step_alone(struct play *p, struct tw_term step)
+{
+	(void)p, (void)step;
+}
+
+/* in, out, in, out ... in any case: it may be running already when it gets the flag. */
+static void step_alternating(struct play *p, struct tw_term step)
+{
+	struct tw_term rest = events_of(p->b, p->s), last = {0};
+	bool is_right = lit_count(rest) >= (size_t)number_in(part(step, 1));
+
+	for (; tw_term_type(rest) == TW_TYPE_CONS; rest = tw_term_tail(rest)) {
+		struct tw_term tag = part(tw_term_head(rest), 2);
+
+		is_right = is_right && !tw_term_is_same(tag, last) && (lit_is(tag, "in") || lit_is(tag, "out"));
+		last = tag;
+	}
+	tell(p, lit(p->b, "{alternating,%t}", boolean(is_right)));
+}
+
+/* {delivered,Who}: the process that the mark names, and how many events came before it. */
+static void step_delivered(struct play *p, struct tw_term step)
+{
+	tw_pid pid = pid_in(name_in(step, 1));
+	struct tw_term message, mark;
+	uint64_t reference;
+	int count = 0, error = tw_delivered(p->s->session, pid, &reference);
+
+	if (error) {
+		tell(p, answer(p->b, error));
+		return;
+	}
+	mark = tw_delivered_term(&p->b->arena, reference);
+	while (!tw_queue_receive(p->s->session, UINT64_C(60000000000), &p->b->arena, &message))
+		if (!lit_is(part(message, 0), "trace_delivered"))
+			count++;
+		else if (tw_term_is_equal(part(message, 2), mark))
+			break;
+	tell(p, lit(p->b, "{delivered,%t,%d}", named(p->b, part(message, 1)), count));
+}
+
 static void step_info(struct play *p, struct tw_term step)
 {
 	tell(p, info_of(p->b, p->s, with_pids(p->b, part(step, 1)), name_in(step, 2)));
@@ -289,6 +456,13 @@ static void step_each(struct play *p, struct tw_term step)
 	}
 }
 
+static void step_results(struct play *p, struct tw_term step)
+{
+	p->tells_all = true;
+	play_all(p, part(step, 1));
+	p->tells_all = false;
+}
+
 static void step_times(struct play *p, struct tw_term step)
 {
 	for (int64_t i = 0; i < number_in(part(step, 1)); i++)
@@ -302,10 +476,16 @@ static const struct {
 	{"session", step_session},
 	{"in", step_in},
 	{"destroy", step_destroy},
+	{"destroy_weak", step_destroy_weak},
+	{"session_info", step_session_info},
+	{"listed", step_listed},
 	{"process", step_process},
 	{"function", step_function},
 	{"send_pattern", step_send_pattern},
 	{"recv_pattern", step_recv_pattern},
+	{"everybody", step_everybody},
+	{"port", step_port},
+	{"system_monitor", step_system_monitor},
 	{"tcw", step_tcw},
 	{"tracee", step_tracee},
 	{"run", step_run},
@@ -320,10 +500,18 @@ static const struct {
 	{"ev", step_ev},
 	{"ev_now", step_ev_now},
 	{"tags", step_tags},
+	{"count", step_count},
+	{"only", step_only},
+	{"monitored", step_monitored},
+	{"last", step_last},
+	{"alone", step_alone},
+	{"alternating", step_alternating},
+	{"delivered", step_delivered},
 	{"info", step_info},
 	{"all_info", step_all_info},
 	{"get_tcw", step_get_tcw},
 	{"each", step_each},
+	{"results", step_results},
 	{"times", step_times},
 };
 

@@ -27,7 +27,7 @@ check(Files) ->
     halt(min(1, length(Others))).
 
 begin_with(Arguments) ->
-    {module, _} = code:ensure_loaded(pl),
+    [{module, M} = code:ensure_loaded(M) || M <- [pl, pm]],
     [ets:new(T, [named_table, public]) || T <- [names, pids]],
     {Files, Names} = lists:partition(fun(A) -> filename:extension(A) =:= ".term" end, Arguments),
     {lists:flatmap(fun(F) -> {ok, L} = file:consult(F), L end, Files), [list_to_atom(N) || N <- Names]}.
@@ -63,7 +63,7 @@ clean() ->
 forget() ->
     [erlang:trace(Who, false, [all]) || Who <- [all, new]],
     erlang:trace(all, false, [cpu_timestamp]),
-    [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
+    [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, {pm, '_', '_'}, {lists, seq, '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
     [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']].
 
 name(N, P) -> ets:insert(names, {N, P}), ets:insert(pids, {P, N}), P.
@@ -89,6 +89,7 @@ steps(Steps) -> lists:append([numbered(S) || S <- Steps]).
 numbered({in, S, Steps}) -> Outer = put(session, S), R = steps(Steps), put(session, Outer), R;
 numbered({each, X, Values, Steps}) -> lists:append([steps(with(X, V, Steps)) || V <- Values]);
 numbered({times, N, Steps}) -> lists:append([steps(Steps) || _ <- lists:seq(1, N)]);
+numbered({results, Steps}) -> put(results, all), R = steps(Steps), erase(results), R;
 numbered({destroy, S}) -> one({destroy}, S);
 numbered(Step) -> one(Step, get(session)).
 
@@ -98,7 +99,8 @@ one(Step, S) ->
 
 is_of_session(Step) ->
     lists:member(if is_tuple(Step) -> element(1, Step); true -> Step end,
-                 [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, destroy]).
+                 [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, count,
+                  only, alternating, delivered, everybody, destroy]).
 
 with(X, V, X) -> V;
 with(X, V, [H | T]) -> [with(X, V, H) | with(X, V, T)];
@@ -108,6 +110,7 @@ with(_, _, O) -> O.
 collect(L) ->
     receive
         {get, P} -> P ! {events, self(), lists:reverse(L)}, collect([]);
+        {run, P, Ops} -> R = (catch ops(Ops, ok)), P ! {ran, self(), R}, collect(L);
         M -> collect([M | L])
     end.
 
@@ -119,6 +122,7 @@ ops([], R) -> R;
 ops([O | T], _) -> ops(T, op(O)).
 
 %% Not the last thing that it does: then the call would return to somewhere else.
+op({x, e, T, O}) -> R = pm:e(T, O), do(none), R;
 op({times, N, O}) -> [op(O) || _ <- lists:seq(1, N)], ok;
 op({t, {x, a, T, O}}) -> try pl:a(T, O) catch _:_ -> caught end;
 op({t, {x, b, T, O}}) -> try pl:b(T, O) catch _:_ -> caught end;
@@ -148,7 +152,14 @@ do({trap, B}) -> process_flag(trap_exit, B);
 do({sensitive, B}) -> process_flag(sensitive, B);
 do({monitor, P}) -> erlang:monitor(process, P), ok;
 do(gc) -> erlang:garbage_collect();
+do(reload) -> code:purge(pm), code:delete(pm), code:purge(pm), {module, pm} = code:load_file(pm), ok;
+do({spawn_undef, N}) -> name(N, spawn(nomod, nofun, []));
+do({grow, N}) -> _ = length(grow(N, [])), erlang:garbage_collect(), ok;
+do({max_heap, Words}) -> process_flag(max_heap_size, #{size => Words, kill => true, error_logger => false}), ok;
 do({sleep, Ms}) -> receive after Ms -> ok end.
+
+grow(0, L) -> L;
+grow(N, L) -> grow(N - 1, [N | L]).
 
 run(P, Ops) -> P ! {run, self(), Ops}, await(P).
 await(P) -> receive {ran, P, R} -> R after 3000 -> no_answer end.
@@ -161,19 +172,18 @@ with_pids(X) -> X.
 
 %% ---- what the tester does; module_info/0,1 are not counted ----
 
+step(alone) -> [];
 step({session, S, T}) -> session(S, T), [];
 step({destroy}) -> First = put(destroyed, true) =:= undefined, forget(), [First];
 step({tracee, N}) -> name(N, spawn(?MODULE, loop, [])), [];
 step({process, Who, How, Flags}) ->
-    W = case Who of existing -> existing_processes; new -> new_processes; all -> everybody(Flags); _ -> with_pids(Who) end,
-    R = answer(fun() -> erlang:trace(W, How, [{tracer, tracer()} || How] ++ Flags) end),
-    [R || R =/= 1, not (lists:member(Who, [existing, all]) andalso is_integer(R) andalso R > 0)];
+    R = set_flags(Who, How, Flags),
+    result(case lists:member(Who, [existing, all]) andalso is_integer(R) andalso R > 0 of true -> 1; false -> R end);
 step({function, MFA, Spec, Options}) ->
-    O = [case X of meta when Spec =/= false -> {meta, tracer()}; _ -> X end || X <- Options],
-    R = answer(fun() -> erlang:trace_pattern(MFA, with_pids(Spec), O) end),
-    [case MFA of {pl, '_', '_'} when is_integer(R) -> R - 2; _ -> R end || R =/= 1];
-step({send_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern(send, with_pids(Spec), []) end)], R =/= 1];
-step({recv_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern('receive', with_pids(Spec), []) end)], R =/= 1];
+    R = answer(fun() -> erlang:trace_pattern(MFA, with_pids(Spec), options(Spec, Options)) end),
+    result(case MFA of {pl, '_', '_'} when is_integer(R) -> R - 2; _ -> R end);
+step({send_pattern, Spec}) -> result(answer(fun() -> erlang:trace_pattern(send, with_pids(Spec), []) end));
+step({recv_pattern, Spec}) -> result(answer(fun() -> erlang:trace_pattern('receive', with_pids(Spec), []) end));
 step({run, P, Ops}) -> run(pid(P), with_pids(Ops)), [];
 step({value, P, Ops}) -> [{value, plain(run(pid(P), with_pids(Ops)))}];
 step({start, P, Ops}) -> put(busy, [P | get(busy)]), pid(P) ! {run, self(), with_pids(Ops)}, [];
@@ -189,9 +199,44 @@ step(get_tcw) -> [{tcw, erlang:system_info(trace_control_word)}];
 step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta_match_spec, call_count]] || F <- [a, b, c]]];
 step(ev) -> sync(), [events()];
 step(ev_now) -> [events()];
+step({only, Tag}) -> [[E || E <- events(), element(3, E) =:= Tag]];
+step({alternating, N}) -> [{alternating, alternating([element(3, E) || E <- events()], N)}];
+step(count) -> [{count, length(events())}];
+step({delivered, Who}) -> [answer(fun() -> delivered(with_pids(Who)) end)];
+step({everybody, Who, How, Flags}) -> [{everybody, everybody(Who, How, Flags)}];
 step(tags) -> [[element(3, E) || E <- events()]].
 
 sync() -> [run(P, []) || {N, P} <- ets:tab2list(names), not lists:member(N, [me | get(tracers) ++ get(busy)]), is_process_alive(P)].
+
+%% 1 is what is expected: told only inside {results,Steps}.
+result(1) -> [1 || get(results) =:= all];
+result(R) -> [R].
+
+options(Spec, [meta | T]) when Spec =/= false -> [{meta, tracer()} | options(Spec, T)];
+options(Spec, [H | T]) -> [H | options(Spec, T)];
+options(_, O) -> O.
+
+set_flags(Who, How, Flags) ->
+    W = case Who of existing -> existing_processes; new -> new_processes; all -> everybody(Flags); _ -> with_pids(Who) end,
+    answer(fun() -> erlang:trace(W, How, [{tracer, tracer()} || How] ++ Flags) end).
+
+%% Others come and go meanwhile: the count of a moment in which they did not.
+everybody(Who, How, Flags) ->
+    Before = length(processes()),
+    R = set_flags(Who, How, Flags),
+    case length(processes()) of Before -> R =:= Before; _ -> everybody(Who, How, Flags) end.
+
+alternating([in, out | T], N) -> alternating([out | T], N - 1);
+alternating([out, in | T], N) -> alternating([in | T], N - 1);
+alternating([Last], N) -> N =< 1 andalso lists:member(Last, [in, out]);
+alternating(_, _) -> false.
+
+delivered(Who) ->
+    T = tracer(),
+    Ref = erlang:trace_delivered(Who),
+    receive {trace_delivered, W, Ref} -> ok end,
+    T ! {get, self()},
+    receive {events, T, L} -> {delivered, plain(W), length(L)} end.
 
 %% Ports as well where it cannot be otherwise.
 everybody(Flags) -> case lists:member(cpu_timestamp, Flags) of true -> all; false -> processes end.
@@ -218,7 +263,7 @@ info(What, Item) ->
     case answer(fun() -> erlang:trace_info(What, Item) end) of
         {flags, L} when is_list(L) -> {flags, lists:sort(L)};
         {call_time, L} when is_list(L) -> {call_time, lists:sort([{plain(P), N} || {P, N, _, _} <- L])};
-        {meta, []} -> {meta, false}; % as OTP says since 29
+        {meta, []} -> case erlang:trace_info(What, meta_match_spec) of {_, false} -> {meta, false}; _ -> {meta, []} end; % not set, as of OTP 29
         {error, R} -> R;
         X -> plain(X)
     end.
@@ -227,13 +272,16 @@ plain(P) when is_pid(P) -> case ets:lookup(pids, P) of [{_, N}] -> N; [] -> a_pi
 plain(T) when element(1, T) =:= trace_ts ->
     [Time | Rest] = lists:reverse(tuple_to_list(T)),
     list_to_tuple([plain(X) || X <- lists:reverse(Rest)] ++ [kind(Time)]);
-plain({trace, P, Tag, Sizes}) when Tag =:= gc_major_start; Tag =:= gc_major_end; Tag =:= gc_minor_start; Tag =:= gc_minor_end ->
+plain({trace, P, Tag, Sizes}) when Tag =:= gc_major_start; Tag =:= gc_major_end; Tag =:= gc_minor_start; Tag =:= gc_minor_end;
+                                 Tag =:= gc_max_heap_size ->
     {trace, plain(P), Tag, lists:sort([K || {K, _} <- Sizes])};
 plain({player, _, _}) -> outside;
-plain({pl, F, [Tag, _]}) -> {pl, F, [plain(Tag)]};
+plain({M, F, [Tag, _]}) when M =:= pl; M =:= pm -> {M, F, [plain(Tag)]};
+plain({pl, F, A, _}) when is_integer(A) -> {pl, F, A}; % without the line
 plain(T) when is_tuple(T) -> list_to_tuple([plain(X) || X <- tuple_to_list(T)]);
 plain([H | T]) -> [plain(H) | plain(T)];
 plain(R) when is_reference(R) -> ref;
+plain(B) when byte_size(B) > 40 -> long_binary;
 plain(X) -> X.
 
 kind({Mega, _, _}) when Mega < 1000 -> cpu_ts; % by day it is more since 2001
