@@ -106,7 +106,8 @@ static struct tw_term mfa_in(struct memory *memory, const struct tw_module_event
 			last);
 }
 
-static struct tw_term sizes_in(struct memory *memory, const uint64_t *words)
+/* @count: all, or of gc_max_heap_size all but wordsize, as OTP. */
+static struct tw_term sizes_in(struct memory *memory, const uint64_t *words, unsigned count)
 {
 	static const enum tw_atom_index keys[WORDS_MAX] = {TW_ATOM_HEAP_SIZE,
 							   TW_ATOM_HEAP_BLOCK_SIZE,
@@ -122,7 +123,7 @@ static struct tw_term sizes_in(struct memory *memory, const uint64_t *words)
 							   TW_ATOM_WORDSIZE};
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
-	for (unsigned i = WORDS_MAX; i-- > 0;)
+	for (unsigned i = count; i-- > 0;)
 		list = cell_in(&memory->cells[i],
 			       tuple_in(&memory->pairs[i], 2, tw_atom(keys[i]), word_in(memory, words[i]),
 					(struct tw_term){0}),
@@ -320,7 +321,8 @@ static inline void deliver(const struct delivery *delivery, struct tw_cell *cell
 		if (event->term_count > 1)
 			options.extra = event->terms[1];
 	} else if (event->word_count == WORDS_MAX) {
-		term = sizes_in(&memory, event->words);
+		term = sizes_in(&memory, event->words,
+				event->kind == TW_EVENT_GC_MAX_HEAP_SIZE ? WORDS_MAX - 1 : WORDS_MAX);
 	} else {
 		term = event->word_count ? word_in(&memory, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
 	}

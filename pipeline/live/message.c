@@ -242,10 +242,12 @@ static void put_gc(struct building *b)
 					   "bin_old_vheap_size",
 					   "bin_old_vheap_block_size",
 					   "wordsize"};
-	const size_t count = sizeof keys / sizeof *keys;
+	const size_t words = sizeof keys / sizeof *keys;
+	/* In gc_max_heap_size, which is neither start nor end, OTP leaves out wordsize. */
+	const size_t count = b->event->kind == TW_EVENT_GC_MAX_HEAP_SIZE ? words - 1 : words;
 	struct tw_term list = tw_term_nil();
 
-	if (b->payload.word_count < count) {
+	if (b->payload.word_count < words) {
 		b->error = TW_EFORMAT;
 		return;
 	}

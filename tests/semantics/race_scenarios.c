@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* race_scenarios.c - what happens beside something else, and sessions compared with each other: docs/semantics.md B, F, I, K. */
+/* race_scenarios.c - what happens beside something else, and sessions compared with each other: docs/semantics.md B, I, K. */
 #include "bed.h"
 
 #include <stdatomic.h>
@@ -100,38 +100,6 @@ static struct tw_term s_line_104_all_threads_see_it(struct bed *b)
 	for (unsigned i = 0; i < 60000 && is_alive(b->me, p); i++)
 		pause_ms(1);
 	return lit(b, "{%d,%d,%d}", without, unseen, late);
-}
-
-/* ---- the limit of a heap ---- */
-
-CODE(grows)
-{
-	struct value list = NIL;
-
-	(void)env;
-	KEEP(self, list);
-	process_flag(self, FLAG_MAX_HEAP_WORDS, 100000);
-	for (;;) {
-		list = cons(heap_of(self), integer(1), list);
-		receive_match(self, NULL, NIL, 0);
-	}
-	return NIL;
-}
-
-static struct tw_term s_line_65_heap_limit(struct bed *b)
-{
-	struct st x = st(b, "garbage_collection");
-	struct tw_term events;
-	struct heap *heap = heap_of(b->me);
-	int limits = 0;
-
-	send_to(b->me, x.p, TUPLE(heap, ATOM(RUN), self_pid(b->me), fun(heap, grows, NIL)));
-	for (unsigned i = 0; i < 60000 && is_alive(b->me, x.p); i++)
-		pause_ms(1);
-	for (events = ev(b, x.s); tw_term_type(events) == TW_TYPE_CONS; events = tw_term_tail(events))
-		if (lit_is(tw_term_element(tw_term_head(events), 2), "gc_max_heap_size"))
-			limits += (int)lit_count(tw_term_element(tw_term_head(events), 3));
-	return lit(b, "{%t,%d}", boolean(!is_alive(b->me, x.p)), limits);
 }
 
 /* ---- returns of one session beside another ---- */
@@ -239,6 +207,9 @@ static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 }
 
 const struct scenario race_scenarios[] = {
-	SCENARIO(s_destroy_in_flight),	    SCENARIO(s_line_104_all_threads_see_it), SCENARIO(s_line_65_heap_limit),
-	SCENARIO(s_line_132_beside_a_loop), SCENARIO(s_line_132_each_as_if_alone),   {0},
+	SCENARIO(s_destroy_in_flight),
+	SCENARIO(s_line_104_all_threads_see_it),
+	SCENARIO(s_line_132_beside_a_loop),
+	SCENARIO(s_line_132_each_as_if_alone),
+	{0},
 };

@@ -206,10 +206,13 @@ static void put_return_to(struct tw_printer *printer, const struct tw_capture_ev
 		put_mfa(printer, event, payload);
 }
 
-static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
+/* As OTP, which leaves wordsize out of gc_max_heap_size. */
+static void put_gc(struct tw_out *out, unsigned kind, const struct tw_print_payload *payload)
 {
+	uint32_t count = kind == TW_CAPTURE_GC_MAX_HEAP_SIZE ? TW_PRINT_GC_KEYS - 1 : TW_PRINT_GC_KEYS;
+
 	tw_put(out, ",[", 2);
-	for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload->count; i++)
+	for (uint32_t i = 0; i < count && i < payload->count; i++)
 		tw_out_format(out, "%s{%s,%llu}", i ? "," : "", tw_print_gc_keys[i],
 			      (unsigned long long)payload->words[i]);
 	tw_put_char(out, ']');
@@ -228,7 +231,7 @@ static void put_elements(struct tw_printer *printer, const struct tw_capture_eve
 	if (payload->term_count > count)
 		count = payload->term_count;
 	if (!payload->has_terms && tw_print_is_gc(event->kind)) {
-		put_gc(out, payload);
+		put_gc(out, event->kind, payload);
 	} else if (!payload->has_terms && event->kind == TW_CAPTURE_SWITCH) {
 		tw_put(out, ",0", 2);
 	} else if (!payload->has_terms && (payload->count || !kind)) {
