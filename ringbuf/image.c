@@ -106,14 +106,23 @@ static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 	return false;
 }
 
-static void fill_head(struct tw_rs_image_head *head, uint64_t lease, uint64_t start_time, int32_t process_id)
+/* The process that forked this one, even if it has ended since, as that of daemon() does; 0: in another pid namespace. */
+static int32_t parent_of(const struct tw_rs *rs)
+{
+	int32_t parent = tw_sys_parent_process_id();
+
+	return parent && rs->forked_from ? rs->forked_from : parent;
+}
+
+static void fill_head(const struct tw_rs *rs, struct tw_rs_image_head *head, uint64_t lease, uint64_t start_time,
+		      int32_t process_id)
 {
 	head->magic = TW_RS_IMAGE_MAGIC;
 	head->lease = lease;
 	head->process_start_time = start_time;
 	head->start_ticks = tw_clock_ticks();
 	head->process_id = process_id;
-	head->parent_process_id = tw_sys_parent_process_id();
+	head->parent_process_id = parent_of(rs);
 }
 
 /* Allocates the image's first page.  The table of rings continues after it and gets its pages when they are used. */
@@ -244,7 +253,7 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	rs->own.slot = index;
 	rs->own.lease = lease;
 	rs->own.process_id = process_id;
-	fill_head(rs->own.head, lease, start_time, process_id);
+	fill_head(rs, rs->own.head, lease, start_time, process_id);
 	end_slot(rs, index, TW_RS_IMAGE_LIVE, process_id);
 	end_predecessor(rs, index, process_id, start_time);
 	*out = index;
@@ -282,6 +291,7 @@ void tw_rs_after_fork_in_child(struct tw_rs *rs)
 	 */
 	if (!own->process_id || tw_sys_parent_process_id() != own->process_id)
 		rs->own_pid_namespace = 0;
+	rs->forked_from = own->process_id;
 	tw_rs_own_init(rs);
 }
 

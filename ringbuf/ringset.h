@@ -230,11 +230,11 @@ struct tw_rs {
 	uint8_t *anonymous; /* is_anonymous: control, followed by the image */
 	uint64_t anonymous_bytes;
 	bool is_owner;
-	bool leaves_memory; /* destroying the set leaves images mapped; process exit frees them */
-	bool is_dead;	    /* opened for recovery: a private copy */
-	/* How long this process has waited for the owner without progress. */
-	struct tw_stall_timer stall_timer;
-	uint64_t own_pid_namespace; /* of this process; 0: not read yet */
+	bool leaves_memory;		   /* destroying the set leaves images mapped; process exit frees them */
+	bool is_dead;			   /* opened for recovery: a private copy */
+	struct tw_stall_timer stall_timer; /* how long this process has waited for the owner without progress */
+	uint64_t own_pid_namespace;	   /* of this process; 0: not read yet */
+	int32_t forked_from;		   /* the process that forked this one; 0: not known */
 	/* The owner's fields. */
 	struct tw_rs_seen_image *images;
 	struct tw_rs_seen_ring *rings;

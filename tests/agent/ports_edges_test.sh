@@ -48,6 +48,7 @@ expect("wide", opened=1, open=0, partial=True)
 expect("spliced", opened=1, open=0, out_bytes=40)
 expect("spawned", opened=1, open=0, out_bytes=7)
 expect("opened", opened=0, out_bytes=2)
+expect("daemon", opened=1, open=0, out_bytes=10)
 expect("sent", opened=1, open=1, out_bytes=0)
 if os.path.getsize(f"{folder}/files/spawned") != 7:
     say("another number of bytes was written")

@@ -6,41 +6,57 @@
 #include <string.h>
 #include <unistd.h>
 
-/* That of this child; of one whose number is not known, like a vfork()'s, the newest. NULL: none. */
-static const struct tw_native_snapshot *find_snapshot(const struct tw_native_process *process, int32_t process_id)
+/* The agent describes what is open when a program starts; a forked child goes on with its parent's. */
+static bool is_program_start(const struct tw_native_replay *r, uint32_t image)
 {
-	const struct tw_native_snapshot *newest = NULL;
+	uint32_t at = 0, count;
+	return tw_capture_descriptor_next(r->capture, image, &at, &count) != NULL;
+}
+
+/*
+ * That of this child; else the newest whose child is not known yet: of a fork() that has not returned in the parent, or of
+ * a program that vfork() or posix_spawn() started.  NULL: none.
+ */
+static const struct tw_native_snapshot *find_snapshot(struct tw_native_process *process, int32_t process_id,
+						      bool is_program)
+{
+	struct tw_native_snapshot *newest = NULL;
 	for (unsigned i = process->snapshot_count; i && process->snapshot_count - i < SNAPSHOTS_MAX; i--) {
-		const struct tw_native_snapshot *snapshot = &process->snapshots[(i - 1) % SNAPSHOTS_MAX];
+		struct tw_native_snapshot *snapshot = &process->snapshots[(i - 1) % SNAPSHOTS_MAX];
 		if (snapshot->process_id == process_id)
 			return snapshot;
-		if (!snapshot->process_id && !newest)
+		if (!snapshot->process_id && !newest && snapshot->is_for_program <= is_program)
 			newest = snapshot;
 	}
+	if (newest)
+		newest->process_id = process_id;
 	return newest;
 }
 
 /* Its own program before exec, or its parent's last one.  NULL: neither is in the capture. */
 static const struct tw_capture_image *find_predecessor(const struct tw_native_replay *r, uint32_t number)
 {
-	const struct tw_capture_image *image = tw_capture_image(r->capture, number), *from = NULL;
+	const struct tw_capture_image *image = tw_capture_image(r->capture, number), *own = NULL, *parent = NULL;
+	bool is_program = is_program_start(r, number);
 	for (uint32_t i = 0; image && i < r->process_count; i++) {
 		const struct tw_capture_image *other = tw_capture_image(r->capture, i);
-		bool is_before =
-			other && i != number && other->start_ns <= image->start_ns && r->processes[i].has_begun;
-		if (is_before &&
-		    (other->process_id == image->process_id || other->process_id == image->parent_process_id) &&
-		    (!from || other->start_ns >= from->start_ns))
-			from = other;
+		if (!other || i == number || other->start_ns >= image->start_ns)
+			continue;
+		/* A forked child has the number of an earlier process only by chance. */
+		if (is_program && other->process_id == image->process_id && (!own || other->start_ns >= own->start_ns))
+			own = other;
+		if (other->process_id == image->parent_process_id && (!parent || other->start_ns >= parent->start_ns))
+			parent = other;
 	}
-	return from;
+	return own ? own : parent;
 }
 
 static void inherit(struct tw_native_replay *r, struct tw_native_process *process, const struct tw_capture_image *image,
 		    const struct tw_capture_image *from, bool is_same)
 {
 	struct tw_native_process *parent = &r->processes[from->image];
-	const struct tw_native_snapshot *snapshot = is_same ? NULL : find_snapshot(parent, image->process_id);
+	const struct tw_native_snapshot *snapshot =
+		is_same ? NULL : find_snapshot(parent, image->process_id, is_program_start(r, image->image));
 	if (is_same) {
 		/* It takes them along: nothing runs in the old program any more. */
 		process->table = parent->table;
@@ -132,6 +148,9 @@ void tw_native_begin_process(struct tw_native_replay *r, uint32_t number)
 	struct tw_native_process *process = &r->processes[number];
 	bool is_same = from && from->process_id == image->process_id;
 	process->has_begun = true;
+	/* One that had no event begins now: what it inherited is inherited from it. */
+	if (from && !r->processes[from->image].has_begun)
+		tw_native_begin_process(r, from->image);
 	if (from)
 		inherit(r, process, image, from, is_same);
 	take_started(r, &process->table, number, is_same);

@@ -54,7 +54,7 @@ void tw_native_enter_child(struct tw_native_replay *r, struct tw_native_process 
 {
 	/* The end of an earlier one was not seen: it was killed, or made bare system calls. */
 	tw_native_leave_child(r, process, thread, false);
-	thread->child_snapshot = tw_native_take_snapshot(r, process, &process->table);
+	thread->child_snapshot = tw_native_take_snapshot(r, process, &process->table, true);
 	tw_native_copy_table(r, &thread->child_table, &process->table);
 	thread->is_in_child = true;
 }
@@ -65,6 +65,8 @@ void tw_native_leave_child(struct tw_native_replay *r, struct tw_native_process 
 	struct tw_native_snapshot *snapshot = tw_native_snapshot_at(process, thread->child_snapshot);
 	if (!thread->is_in_child)
 		return;
+	if (snapshot && !has_executed)
+		snapshot->process_id = -1;
 	if (has_executed && snapshot) {
 		tw_native_free_table(r, &snapshot->table);
 		snapshot->table = thread->child_table;

@@ -170,7 +170,7 @@ static void begin_call(struct tw_native_replay *r, const struct tw_capture_event
 	else if (function->standard)
 		call->fd = function->standard - 1;
 	if (function->op == TW_NATIVE_OP_FORK || function->op == TW_NATIVE_OP_SPAWN)
-		call->snapshot = tw_native_take_snapshot(r, process, table);
+		call->snapshot = tw_native_take_snapshot(r, process, table, function->op == TW_NATIVE_OP_SPAWN);
 	if (function->op == TW_NATIVE_OP_BOTH) {
 		call->in = hold_fd(r, table, call->in_fd, call);
 		call->out = hold_fd(r, table, call->out_fd, call);
@@ -293,8 +293,8 @@ static void end_of_child(struct tw_native_replay *r, struct tw_native_process *p
 	int32_t made = is_spawned || result < 0 ? 0 : (int32_t)result;
 	if (call->function->op != TW_NATIVE_OP_WAIT) {
 		struct tw_native_snapshot *snapshot = tw_native_snapshot_at(process, call->snapshot);
-		if (snapshot && made)
-			snapshot->process_id = made;
+		if (snapshot && (made || result < 0))
+			snapshot->process_id = made ? made : -1;
 		if (is_spawned ? result == 0 : result > 0)
 			tw_native_add_child(r, process, call->function, made, is_counted(r, time_ns));
 		return;

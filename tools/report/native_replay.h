@@ -52,7 +52,8 @@ struct tw_native_table {
 /* What a process had when it called fork(): by the time of the child's first event it may have other descriptors. */
 struct tw_native_snapshot {
 	struct tw_native_table table;
-	int32_t process_id; /* of the child; 0: not known */
+	int32_t process_id;  /* of the child; 0: not known, -1: there is none */
+	bool is_for_program; /* of vfork() or posix_spawn(): the child executes a program before its first event */
 };
 
 struct tw_native_stream {
@@ -152,7 +153,7 @@ void tw_native_set_stream(struct tw_native_replay *r, struct tw_native_process *
 void tw_native_forget_stream(struct tw_native_process *process, uint64_t address);
 /* What a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
 unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process,
-				 const struct tw_native_table *table);
+				 const struct tw_native_table *table, bool is_for_program);
 /* NULL: its place was taken by newer ones. */
 struct tw_native_snapshot *tw_native_snapshot_at(struct tw_native_process *process, unsigned number);
 

@@ -145,11 +145,12 @@ void tw_native_copy_table(struct tw_native_replay *r, struct tw_native_table *to
 }
 
 unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process,
-				 const struct tw_native_table *table)
+				 const struct tw_native_table *table, bool is_for_program)
 {
 	struct tw_native_snapshot *snapshot = &process->snapshots[process->snapshot_count % SNAPSHOTS_MAX];
 	tw_native_free_table(r, &snapshot->table);
 	snapshot->process_id = 0;
+	snapshot->is_for_program = is_for_program;
 	tw_native_copy_table(r, &snapshot->table, table);
 	return r->error ? 0 : ++process->snapshot_count;
 }

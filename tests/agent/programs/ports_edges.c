@@ -197,6 +197,28 @@ static void spawned(void)
 	check(stream && fread(zeros, 1, 10, stream) == 3 && !pclose(stream), "popen");
 }
 
+/* The fork is libc's own, and the parent ends at once: its number is not that of the child's parent any more. */
+static void daemons(void)
+{
+	int fd = make("daemon"), ends[2];
+	char byte;
+	pid_t child;
+
+	check(!pipe(ends), "pipe");
+	child = fork();
+	if (!child) {
+		if (daemon(1, 1))
+			_exit(1);
+		put(fd, 10);
+		_exit(0);
+	}
+	close(ends[1]);
+	/* Until the daemon, which holds the other end, has ended. */
+	check(waitpid(child, NULL, 0) == child && read(ends[0], &byte, 1) == 0, "daemon");
+	close(ends[0]);
+	close(fd);
+}
+
 /* Received over a socket, by a call that does not say so. */
 static void received(void)
 {
@@ -271,6 +293,7 @@ int main(int argc, char **argv)
 	duplicates();
 	children();
 	spawned();
+	daemons();
 	streams();
 	pipes();
 	received();
