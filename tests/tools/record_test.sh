@@ -57,6 +57,12 @@ shows 'libsqlite3:sqlite3_step'
 expect 0 "$tw" report --sort name --top 3 sqlite3.tw
 shows 'more$'
 
+# A session of the command's own: those of the program go on beside it, and both have every call.
+expect 0 "$tw" record -q -o own.tw -t 'numbers:_' -- "$build/examples/example-count_calls"
+shows 'collatz/1 was called 111 times'
+expect 0 "$tw" info --json own.tw
+is "$(json 'd["events"]')" 111
+
 # An existing capture: one that was named is left alone; COMMAND.tw becomes COMMAND.tw.old, and --force replaces it.
 before=$(cat sqlite3.tw/* | cksum)
 expect 125 "$tw" record -o sqlite3.tw -- sqlite3 -version
