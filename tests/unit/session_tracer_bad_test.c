@@ -4,6 +4,7 @@
  *		end in the first call, prevented events are counted, and changes wait for a callback that sleeps.
  * Method	Callbacks that do these things, on processes that this thread runs; with one session and with two.
  */
+#include "sanitized_help.h"
 #include "session_ears.h"
 
 #include <limits.h>
@@ -197,6 +198,9 @@ static void calls_of_a_thread_that_has_ended_are_counted(void **state)
 {
 	pthread_t thread;
 
+	/* Thread sanitizers forget a thread before its last destructors, and so the join. */
+	if (IS_SANITIZED)
+		skip();
 	hear_calls(&general);
 	assert_int_equal(pthread_key_create(&late_key, call_late), 0);
 	pthread_create(&thread, NULL, call_until_the_end, NULL);
