@@ -80,6 +80,8 @@ int tw_sys_membarrier(bool code);
  * identity.  -ENOENT when there is no such process, or only a zombie of it.
  */
 int tw_sys_process_start_time(int pid, uint64_t *out);
+/* The kernel's random id of this boot, as its 32 hexadecimal digits say; all zeros if the kernel does not provide it. */
+void tw_sys_boot_id(uint8_t out[16]);
 /* The pid namespace of the calling process; 0 if the kernel does not provide it. */
 uint64_t tw_sys_pid_namespace(void);
 /* Is the process that had this pid and start time certainly gone?  False if that cannot be determined. */

@@ -271,19 +271,45 @@ static int parse_stat(const char *text, uint64_t *out)
 	return 0;
 }
 
-static int read_start_time(const char *path, uint64_t *out)
+/* A short file as text; a negative errno. */
+static int read_text(const char *path, char *text, size_t bytes)
 {
-	char text[1024];
 	long fd = call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
 
 	if (fd < 0)
 		return (int)fd;
-	got = call6(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
+	got = call6(SYS_read, fd, (long)text, (long)bytes - 1, 0, 0, 0);
 	call6(SYS_close, fd, 0, 0, 0, 0, 0);
 	if (got <= 0)
 		return -ENOENT;
 	text[got] = '\0';
-	return parse_stat(text, out);
+	return 0;
+}
+
+static int read_start_time(const char *path, uint64_t *out)
+{
+	char text[1024];
+	int error = read_text(path, text, sizeof text);
+
+	return error ? error : parse_stat(text, out);
+}
+
+void tw_sys_boot_id(uint8_t out[16])
+{
+	char text[40];
+	unsigned digits = 0;
+
+	memset(out, 0, 16);
+	if (read_text("/proc/sys/kernel/random/boot_id", text, sizeof text))
+		return;
+	for (const char *p = text; *p && digits < 32; p++) {
+		int value = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
+
+		if (value < 0)
+			continue;
+		out[digits / 2] |= (uint8_t)(value << (digits % 2 ? 0 : 4));
+		digits++;
+	}
 }
 
 static void append_number(char *path, int number)

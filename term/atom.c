@@ -290,6 +290,16 @@ uint32_t tw_atom_count(void)
 	return tw_load_relaxed(&atom_count);
 }
 
+bool tw_atom_table_is_half_full(void)
+{
+	bool is_half = tw_atom_count() > TW_ATOMS_MAX / 2;
+
+	tw_lock_seize(&lock);
+	is_half |= texts.held_bytes > TW_ATOM_TEXT_BYTES_MAX / 2;
+	tw_lock_drop(&lock);
+	return is_half;
+}
+
 static bool is_name(const char *name, size_t bytes)
 {
 	uint32_t character;

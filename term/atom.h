@@ -11,6 +11,7 @@
 #ifndef TW_TERM_ATOM_H
 #define TW_TERM_ATOM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -113,6 +114,9 @@ const struct tw_atom_entry *tw_atom_entry(uint32_t index);
 
 /* The number of atoms in the table. */
 uint32_t tw_atom_count(void);
+
+/* Is half of the table used, in atoms or in bytes? Names from outside of the process then find it full: the rest is its own. */
+bool tw_atom_table_is_half_full(void);
 
 /*
  * Removes all but the predefined names and frees the memory; for tests and fuzzers.  No other thread

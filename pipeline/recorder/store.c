@@ -4,6 +4,7 @@
 #include "pipeline/recorder/folder.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/sys.h"
 #include "ringbuf/ringset.h"
 
 #include <errno.h>
@@ -26,35 +27,12 @@ void tw_store_clock(struct tw_format_clock *out)
 					snapshot.boottime_ns};
 }
 
-/* Parses 36 hexadecimal digits and dashes; all zeros if the kernel does not provide them. */
-static void read_boot_id(uint8_t out[16])
-{
-	char text[40] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	unsigned digits = 0;
-
-	memset(out, 0, 16);
-	if (fd < 0)
-		return;
-	if (read(fd, text, sizeof text - 1) < 36)
-		text[0] = '\0';
-	close(fd);
-	for (const char *p = text; *p && digits < 32; p++) {
-		int value = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
-
-		if (value < 0)
-			continue;
-		out[digits / 2] |= (uint8_t)(value << (digits % 2 ? 0 : 4));
-		digits++;
-	}
-}
-
 static int fill_header(struct tw_store *store, const struct tw_recorder_options *options)
 {
 	struct tw_segment_header *header = &store->header;
 
 	tw_clock_init();
-	read_boot_id(header->boot_id);
+	tw_sys_boot_id(header->boot_id);
 	if (getrandom(&header->capture_id, sizeof header->capture_id, GRND_NONBLOCK) != sizeof header->capture_id)
 		return TW_EIO;
 	header->clock_source = (uint32_t)tw_clock_source();
