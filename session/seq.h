@@ -21,7 +21,16 @@ static inline struct tw_seq_words *tw_seq_words_of(struct tw_seq_token *token)
 }
 
 /* Counts of what could not be followed: the fields of struct tw_seq_stats. */
-enum tw_seq_count { TW_SEQ_OVERFLOWED, TW_SEQ_DAMAGED, TW_SEQ_FOREIGN, TW_SEQ_FORGOTTEN, TW_SEQ_COUNTS };
+enum tw_seq_count {
+	TW_SEQ_OVERFLOWED,
+	TW_SEQ_DAMAGED,
+	TW_SEQ_FOREIGN,
+	TW_SEQ_FORGOTTEN,
+	TW_SEQ_REFUSED_DAMAGED,
+	TW_SEQ_REFUSED_VERSION,
+	TW_SEQ_REFUSED_LIMIT,
+	TW_SEQ_COUNTS
+};
 void tw_seq_count(enum tw_seq_count what);
 
 /* ---- seq.c: by the thread that runs the process ---- */

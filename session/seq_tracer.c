@@ -42,6 +42,9 @@ TW_API void tw_seq_stats(struct tw_seq_stats *out)
 				     .damaged = count_of(TW_SEQ_DAMAGED),
 				     .foreign = count_of(TW_SEQ_FOREIGN),
 				     .forgotten = count_of(TW_SEQ_FORGOTTEN),
+				     .refused_damaged = count_of(TW_SEQ_REFUSED_DAMAGED),
+				     .refused_version = count_of(TW_SEQ_REFUSED_VERSION),
+				     .refused_limit = count_of(TW_SEQ_REFUSED_LIMIT),
 				     .labels_forgotten = tw_seq_labels_forgotten()};
 }
 

@@ -240,14 +240,94 @@ int tw_seq_set_system_tracer(struct tw_session *session, struct tw_session **pre
 /* Gives a handle; NULL: none.  Source: seq_trace:get_system_tracer/0. */
 struct tw_session *tw_seq_get_system_tracer(void);
 
+/* ---- to other OS processes and machines ---- */
+
+/*
+ * A token outside of its OS process has the label's term and a sender that names its node: an Erlang node by its name, any other
+ * OS process as 'tw-PID-START@BOOT' (START: field 22 of /proc/PID/stat; BOOT: the first 8 digits of the kernel's boot id).
+ *
+ * Sending	the token of tw_seq_send() or tw_seq_pass() is written.  Empty ones, and those that mean nothing any more, are
+ *		written as the empty token.
+ * Receiving	the token is read, and given to tw_seq_receive() or tw_seq_accept().  No byte is trusted.  A token that is refused
+ *		is counted in struct tw_seq_stats, and the message comes without one.
+ * Errors	of receiving: TW_EFORMAT (cut, damaged, none), TW_EVERSION (of a later version of the format), TW_ELIMIT (a label
+ *		that cannot be held: too long, nested deeper than 64 levels, or with new atoms while half of the table of atoms is
+ *		used), TW_ENOMEM.  Of both: TW_EDEADLK in a hit.
+ * Threads	any.
+ */
+
+/* Enough for every token; most take less than 100. */
+#define TW_SEQ_ENCODED_BYTES_MAX 3200
+
+/*
+ * tw_seq_encode, tw_seq_decode - a token as bytes; docs/seq-trace.md has the format.
+ *
+ * @used_bytes	set to the bytes of the token.  Decoding, NULL: bytes after it are an error.
+ *
+ * Errors: TW_ENOSPC (encoding), and those above.
+ */
+int tw_seq_encode(const struct tw_seq_token *token, void *buffer, size_t bytes, size_t *used_bytes);
+int tw_seq_decode(const void *data, size_t bytes, size_t *used_bytes, struct tw_seq_token *out);
+
+/* With our member of up to 259 characters, 512 and more are left to others. */
+#define TW_SEQ_TRACESTATE_BYTES 1024
+
+/* Values of two HTTP headers, each ending in NUL. */
+struct tw_seq_headers {
+	char traceparent[56];
+	char tracestate[TW_SEQ_TRACESTATE_BYTES];
+};
+
+/*
+ * tw_seq_to_traceparent - a token as W3C trace context.
+ *
+ * The token is the first member of tracestate, `tw=`.  trace-id is the label if that is a binary of 16 bytes, not all 0; of
+ * any other label it is a hash.  parent-id is a hash of the sender and the serial.  The flag sampled is set if the token
+ * makes events.
+ *
+ * @received_*	the headers that the request came with, or NULL: if they have the same trace-id, the members of others are handed
+ *		on, and the flag random.
+ *
+ * Errors: TW_EBADARG (the empty token: send no headers), TW_ELIMIT (the label does not fit a member of 256 characters: about 100
+ * bytes), TW_ENOMEM, TW_EDEADLK.  Source: W3C Trace Context, level 2.
+ */
+int tw_seq_to_traceparent(const struct tw_seq_token *token, const char *received_traceparent,
+			  const char *received_tracestate, struct tw_seq_headers *out);
+/*
+ * tw_seq_from_traceparent - the token of W3C trace context.
+ *
+ * Ours, if tracestate has it and its label fits trace-id.  Otherwise a trace that began elsewhere: the label is trace-id, a binary
+ * of 16 bytes; the serial {0,0}; the sender parent-id in two halves, as a pid of the node 'traceparent@w3c'; the flags send,
+ * 'receive' and print if sampled is set, else none.
+ *
+ * @tracestate	several headers joined with commas; NULL: none.  An invalid one is ignored, a `tw` that cannot be read is an error.
+ *
+ * Errors: TW_EFORMAT (traceparent is invalid), and those above.
+ */
+int tw_seq_from_traceparent(const char *traceparent, const char *tracestate, struct tw_seq_token *out);
+
+/*
+ * tw_seq_to_erlang, tw_seq_from_erlang - a token as Erlang's nodes exchange it: {Flags,Label,Serial,From,Previous}, [] for the
+ * empty one, in the external term format.
+ *
+ * Encoded it begins with the version byte, 131, which has to be left out inside a control message of the distribution
+ * protocol (SEND_TT, REG_SEND_TT, EXIT_TT, EXIT2_TT).  Decoding accepts both.
+ */
+int tw_seq_to_erlang(const struct tw_seq_token *token, void *buffer, size_t bytes, size_t *used_bytes);
+int tw_seq_from_erlang(const void *data, size_t bytes, struct tw_seq_token *out);
+
 /* What could not be followed, since the program began. */
 struct tw_seq_stats {
 	uint64_t overflowed; /* sends and prints beyond the last serial: their tokens were dropped */
 	uint64_t damaged;    /* tokens that were none, or of another version */
 	uint64_t foreign;    /* tokens of another OS process that came without tw_seq_decode() */
 	uint64_t forgotten;  /* tokens whose label had to make room */
-	uint64_t
-		labels_forgotten; /* labels that had to: the table holds the 131,072 that were used last, fewer long ones */
+	/* Labels that had to: the table holds the 131,072 that were used last, fewer long ones. */
+	uint64_t labels_forgotten;
+	/* Refused by tw_seq_decode(), tw_seq_from_traceparent() and tw_seq_from_erlang(): */
+	uint64_t refused_damaged; /* cut, damaged, or no token */
+	uint64_t refused_version; /* of another version of the format */
+	uint64_t refused_limit;	  /* with a label that this process cannot hold */
 };
 void tw_seq_stats(struct tw_seq_stats *out);
 

@@ -62,8 +62,8 @@ static void there_and_back(const struct tw_seq_parts *parts)
 
 static void every_label_and_serial_survives(void **state)
 {
-	static const int64_t serials[] = {0,	     1,	       63, 64, -1, -64, -65, INT32_MAX, (int64_t)1 << 27,
-					  TW_SMALL_MAX, TW_SMALL_MIN};
+	static const int64_t serials[] =
+		{0, 1, 63, 64, -1, -64, -65, INT32_MAX, (int64_t)1 << 27, TW_SMALL_MAX, TW_SMALL_MIN};
 
 	for (size_t i = 0; i < TW_COUNT_OF(seq_labels); i++) {
 		struct tw_seq_parts parts = seq_parts(&arena, seq_labels[i], 1, 2);
