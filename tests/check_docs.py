@@ -6,7 +6,9 @@
 2 Each path in `backquotes` of a document, and each document that a comment names, is there: paths from the root of the tree or
   from the document's own folder or include/tracewheel, file names alone anywhere in that folder or below.
 3 Each document of docs/ stands in docs/README.md, and the index names no other.
-4 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
+4 Each tw_ and TW_ name of a document is one of the code; in tw_callN the N is any number, in tw_tool_NAME
+  the NAME any name.
+5 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
 """
 import pathlib
 import re
@@ -66,6 +68,23 @@ def check_links(name, text, problems):
             problems.append(f"{name}:{line}: {path.name} has no heading #{anchor}")
 
 
+CODE_NAME = re.compile(r"\b(?:tw|TW)_\w*\w\b(?<!_)")
+
+
+def check_code_names(names, documents, problems):
+    code = set()
+    for name in names:
+        if name.endswith((".c", ".h", ".S", ".cc", ".py", ".cmake", "CMakeLists.txt", ".map")) and name != "tests/check_docs.py":
+            text = (root / name).read_text(errors="replace")
+            code |= set(CODE_NAME.findall(re.sub(r"/\*.*?\*/", " ", text, flags=re.S)))
+    families = {re.sub(r"\d+$", "N", name) for name in code}
+    for name in documents:
+        text = (root / name).read_text()
+        for found in CODE_NAME.finditer(text):
+            if found[0] not in code and found[0] not in families and not re.search(r"^tw_.*[A-Z]{2}", found[0]):
+                problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: the code has no {found[0]}")
+
+
 def main():
     names, problems = files(), []
     with_folders = set(names)
@@ -92,6 +111,7 @@ def main():
             count += 1
             if not NOT_OURS.search(found[1]) and not is_there(found[1], folders_of[name], with_folders):
                 problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: there is no {found[1]}")
+    check_code_names(names, documents, problems)
     index = set(re.findall(r"\]\(([\w/-]+\.md)\)", (root / "docs/README.md").read_text()))
     there = {name[5:] for name in documents if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
     problems += [f"docs/README.md: {name} is not in the index" for name in sorted(there - index)]
