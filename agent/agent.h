@@ -380,8 +380,8 @@ struct tw_loader_calls {
  * tw_loader_open - open the file that the caller's dlopen(name) means.
  *
  * ld.so resolves a plain name by the run path of the calling object, which it finds by the return address; behind our
- * wrapper that would be this library.  So everything that depends on the caller is resolved here: $ORIGIN in the name,
- * and the directories of its RPATH and RUNPATH (with LD_LIBRARY_PATH between them, in ld.so's order).
+ * wrapper that would be this library.  Thus everything that depends on the caller is resolved here: $ORIGIN in the
+ * name, and the directories of its RPATH and RUNPATH (with LD_LIBRARY_PATH between them, in ld.so's order).
  *
  * @caller	an address inside the calling object.
  *

@@ -11,7 +11,7 @@
  *			is needed.
  *
  * An object unloaded and loaded again between two scans has the known address and path, but nothing of what was written
- * into it.  So if something was unloaded since the last scan, each known object must still contain what we wrote;
+ * into it.  Thus if something was unloaded since the last scan, each known object must still contain what we wrote;
  * otherwise it is forgotten and examined as new.
  */
 #include "agent/agent.h"

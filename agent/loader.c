@@ -12,7 +12,7 @@
  *				cache, default directories		left to ld.so
  *	the namespace		always the first, which contains every caller of our wrapper
  *
- * One difference remains: this library is the loader of an object opened so.  That matters only for the old RPATH (not
+ * One difference remains: this library is the loader of an object opened so.  It matters only for the old RPATH (not
  * RUNPATH) of a library that opens another one whose dependencies are found by the first one's RPATH.
  */
 #include "agent/agent.h"

@@ -2,7 +2,7 @@
 /*
  * clock.h - the clock of events, and snapshots that relate it to all the others.
  *
- * Events carry ticks.  Where the processor's time-stamp counter is invariant, a tick is one of its
+ * Events carry ticks.  If the processor's time-stamp counter is invariant, a tick is one of its
  * cycles (read by rdtsc: 9.5 ns on the machines measured, and nothing is cheaper); elsewhere a tick
  * is a nanosecond of CLOCK_MONOTONIC, and tw_clock_source() says so.  Only the reader converts ticks to time,
  * piecewise between snapshots, so drift, suspend and clock steps are handled correctly.

@@ -4,7 +4,8 @@
  *
  * The thread has all signals blocked and cancellation disabled from the begin to the end of a section.  Sections nest; the
  * thread can be cancelled only at the end of the outermost one: pthread_setcancelstate() acts at once for a thread with
- * asynchronous cancellation, even while SIGCANCEL is blocked.  So code that blocks signals around a quiet lock uses this.
+ * asynchronous cancellation, even while SIGCANCEL is blocked.  Thus code that blocks signals around a quiet lock uses
+ * this.
  */
 #ifndef TW_BASE_QUIET_H
 #define TW_BASE_QUIET_H

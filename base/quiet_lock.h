@@ -2,7 +2,7 @@
 /*
  * quiet_lock.h - a lock that signal handlers of the same thread may take as well.
  *
- * A handler can hit a place for the first time and join, which takes locks.  So the holder of such a lock has all
+ * A handler can hit a place for the first time and join, which takes locks.  Thus the holder of such a lock has all
  * signals blocked, and handlers run after it.  The holder cannot be cancelled either: code under the lock may open and
  * write files.  Hold it for a few microseconds only, and release locks in reverse order.
  */

@@ -4,7 +4,7 @@
  *
  * A thread that waits for another one polls, and gives up when it has waited long enough.  Measured by the clock,
  * that verdict is wrong if no thread could run: on a machine that stopped for a second (a virtual one whose
- * processors were given to others), the other thread had no chance.  So a check adds the time since the previous
+ * processors were given to others), the other thread had no chance.  Thus a check adds the time since the previous
  * check, but never more than a slice, about the time slept between the two: a stop of one second costs one slice.
  *
  *	wall time         |----|----|---------- no thread runs ---------|----|----|

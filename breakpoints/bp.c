@@ -3,7 +3,7 @@
  * bp.c - parts: building a session's settings of a place in the staging generation.
  *
  * A plain call event needs no part: the session's bit suffices.  Only special settings (a match program, a range
- * test, counters, returns) have a part, found by its rank among the special bits.  So setting ten thousand functions
+ * test, counters, returns) have a part, found by its rank among the special bits.  Thus setting ten thousand functions
  * allocates nothing.
  */
 #include "breakpoints/permit.h"

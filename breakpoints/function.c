@@ -2,9 +2,10 @@
 /*
  * function.c - the names: modules, functions and their places, found again or added, never removed.
  *
- * An id keeps its meaning for the life of the process, because undelivered events may carry it.  So unloaded modules and
- * places are kept in lists that no commit walks: gone_modules, and gone_places of each function.  An object loaded again at
- * the same addresses with the same build-id gets its old ids: so a program may open and close a library any number of times.
+ * An id keeps its meaning for the life of the process, because undelivered events may carry it.  Thus unloaded modules
+ * and places are kept in lists that no commit walks: gone_modules, and gone_places of each function.  An object loaded again
+ * at the same addresses with the same build-id gets its old ids: so a program may open and close a library any number of
+ * times.
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"

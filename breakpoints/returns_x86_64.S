@@ -3,7 +3,7 @@
  * returns_x86_64.S - the stubs to which watched calls return.
  *
  * A watched call enters its function by a call from here, made with %rsp above the slot: it pushes the address of the
- * stub where the return address was.  So the processor's return stack predicts the function's return, and that of the
+ * stub where the return address was.  Thus the processor's return stack predicts the function's return, and that of the
  * stub too: the next address on it is the caller's.  (When the stub was stored into the slot and the function entered
  * by a jump, each return was mispredicted.)
  *

@@ -2,9 +2,10 @@
 /*
  * run.c - a run of writes opens memory once per page or mapping, and excludes the unloading of objects.
  *
- * The slots and sleds of an unloaded object disappear with it, and the notification comes only afterwards.  So nothing
- * is written around unloading (tw_patch_suspend): a run of writes and an unloading exclude each other by two words; each
- * side writes its own and then reads the other's (PAIR patch.suspend).  A lock would be held while destructors run.
+ * The slots and sleds of an unloaded object disappear with it, and the notification comes only afterwards.  Thus
+ * nothing is written around unloading (tw_patch_suspend): a run of writes and an unloading exclude each other by two words;
+ * each side writes its own and then reads the other's (PAIR patch.suspend).  A lock would be held while destructors
+ * run.
  */
 #include "breakpoints/run.h"
 

@@ -8,7 +8,7 @@
  *	24(%rsp)  the return address of the traced function
  *
  * Returns to the stub, which pops both words and jumps to the address that the place's word then holds: after the
- * sled, or, for a watched call, to the code that calls with a stub of returns_x86_64.S as return address.  So each
+ * sled, or, for a watched call, to the code that calls with a stub of returns_x86_64.S as return address.  Thus each
  * call on the processor's return stack has its return, and each sled has its own jump back, which is mostly
  * predicted.  (With a call in the sled, the watched call would follow one on the return stack that never returns.)
  *

@@ -4,7 +4,7 @@
  *
  * The function is reached by a jump, with the stack and every register (but %r11, which every PLT may use)
  * as the caller left them; or, where its return is watched, by the call of returns_x86_64.S, which changes the
- * return address and nothing else.  So stack arguments, structures returned in memory, setjmp, vfork, variable
+ * return address and nothing else.  Thus stack arguments, structures returned in memory, setjmp, vfork, variable
  * arguments (%al), nested functions (%r10) and int128 work.  Vector registers are not touched here: the code called
  * from here is compiled without them, or uses tw_patch_call_keeping_vectors().
  */

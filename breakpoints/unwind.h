@@ -4,7 +4,7 @@
  *
  * The stub's frame has a personality routine, like any function with destructors to run: libgcc calls it once for
  * each such frame that an exception passes on its way to the handler, innermost first, after a handler has been
- * found.  So no part of the C++ library is replaced, and rethrown and nested exceptions, cleanups and
+ * found.  Thus no part of the C++ library is replaced, and rethrown and nested exceptions, cleanups and
  * std::terminate() work unchanged.
  *
  * Threads  any.  No function here throws or allocates.

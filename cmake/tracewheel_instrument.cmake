@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tracewheel_instrument(TARGET...): every function of these targets gets an entry sled, so that Tracewheel can show every
-# call of it: nine bytes of NOPs a function; docs/instrumenting.md says what happens to them. Where the command is at
-# hand, what was linked is compacted: one long NOP costs less than nine short ones while no session traces.
+# call of it: nine bytes of NOPs a function; docs/instrumenting.md says what happens to them. If the command is
+# found, linked files are compacted: one long NOP costs less than nine short ones while no session traces.
 # find_package(tracewheel) brings it; a project may also keep a copy of this file and include() that.
 if(NOT TRACEWHEEL_COMMAND)
   find_program(TRACEWHEEL_COMMAND tracewheel)

@@ -10,7 +10,7 @@
  *	...		the body; accept, halt or result
  *
  * A failing test continues at the next clause: after that clause's test of the number of arguments if it is the same.
- * So clauses that differ in one comparison cost one instruction each.  After the last clause comes reject.
+ * Thus clauses that differ in one comparison cost one instruction each.  After the last clause comes reject.
  */
 #include "match/builder.h"
 #include "base/grow.h"

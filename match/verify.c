@@ -4,8 +4,8 @@
  *
  * One pass from the first instruction to the last suffices, because all jumps go forward: when an instruction is
  * checked, all paths to it are known.  The state at an instruction is the depth of the stack, the number of bound
- * variables (in the order of their numbers) and the minimum number of arguments.  Where paths meet, the stack depths
- * must be equal; of the other values the smaller is used.
+ * variables (in the order of their numbers) and the minimum number of arguments.  At an instruction where paths meet, the stack
+ * depths must be equal; of the other values the smaller is used.
  *
  * The verifier knows nothing of clauses, guards and bodies, and does not trust the compiler.
  */

@@ -370,7 +370,7 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	/* A loss record for older losses includes those of its own hit's handlers. */
 	if (loss->record.ticks > ticks)
 		loss->record.ticks = ticks;
-	/* RELAXED rb.lost: as above; a handler that counts right now is told by the next record. */
+	/* RELAXED rb.lost: as above; the next record reports a handler that counts right now. */
 	tw_store_relaxed(&shared->lost_first_ticks, 0);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
 		/* RELAXED rb.lost: as above. */

@@ -208,7 +208,7 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT) || has_module;
 	/* RELAXED monitor.wants: under the registry's lock; set anew when a monitor of queues comes or goes. */
 	bool has_queue_monitor = tw_load_relaxed(&tw_monitors.wants[TW_MONITOR_LONG_MESSAGE_QUEUE]) & bit;
-	/* A module hears of each event when it is made: there is no order to be restored. */
+	/* A module receives each event when it is made: there is no order to be restored. */
 	bool others_make = !has_module && heard && ((heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS)) || has_queue_monitor);
 
 	/* RELAXED hit.record_flags: one byte; calls in progress use the old or the new stamp. */

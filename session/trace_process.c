@@ -168,7 +168,7 @@ TW_API int tw_trace_port(struct tw_session *session, tw_port port, bool how, uin
 	return trace(session, true, port, how, flags);
 }
 
-/* Flags that are inspected: is the module that hears of them still there? */
+/* Flags that are inspected: is the module that receives events of them still there? */
 static void ask_for_status(struct tw_session *session, bool is_of_ports, uint64_t target)
 {
 	uint32_t *new_flags = is_of_ports ? &session->new_port_flags : &session->new_flags;

@@ -262,7 +262,7 @@ static int read_separate(const struct tw_elf *elf, struct tw_elf_sections *secti
 		snprintf(path, sizeof path, "%s/%.2s/%s.debug", *folder, id, id + 2);
 		error = read_debug_file(sections, path);
 	}
-	/* What debuginfod's client has fetched before. */
+	/* A file that debuginfod's client has fetched before. */
 	if (error == TW_ENOENT && home) {
 		snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo", home, id);
 		error = read_debug_file(sections, path);

@@ -185,7 +185,7 @@ static struct cursor open_entry(const struct tw_elf *elf, uintptr_t address)
 	return cursor_at(elf, address + sizeof bytes, bytes);
 }
 
-/* What a CIE says of its FDEs. */
+/* The properties that a CIE gives its FDEs. */
 struct common {
 	uintptr_t address; /* 0: none was read */
 	struct tw_elf_frame frame;
@@ -208,7 +208,7 @@ static void read_augmentation(struct common *common, struct cursor *from, const 
 		case 'P': (void)take_form(&data, take8(&data)); break;
 		case 'S': common->frame.is_signal = true; break;
 		case 'B': break;
-		/* What follows an unknown letter is unknown. */
+		/* The meaning of anything after an unknown letter is unknown. */
 		default: common->is_damaged = true; return;
 		}
 	common->is_damaged |= data.is_damaged;

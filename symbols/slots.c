@@ -8,7 +8,7 @@
  *  - A name may have several versions (memcpy@GLIBC_2.2.5 and @@GLIBC_2.14): resolved by the version
  *    that the linker recorded in the caller.
  *  - Another preloaded library's malloc has no version.  ld.so accepts it for any requested version, if it comes
- *    first; dlvsym does not.  So both are used, and the order of loading decides.
+ *    first; dlvsym does not.  Thus both are used, and the order of loading decides.
  *  - In a program that is not position-independent dlsym may answer with the program's own PLT: the
  *    address that stands for the function everywhere.  A slot must not lead there, or calls would loop: ld.so skips
  *    such symbols when it binds slots, and so does this code.

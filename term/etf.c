@@ -2,7 +2,7 @@
 /*
  * etf.c - encodes terms as erlang:term_to_binary/1 does.
  *
- * The format is a prefix notation: the head of a block, then its parts.  So one forward walk writes it. etf_decode.c
+ * The format is a prefix notation: the head of a block, then its parts.  Thus one forward walk writes it. etf_decode.c
  * decodes.
  */
 #include "term/etf.h"

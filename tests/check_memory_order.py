@@ -8,8 +8,8 @@ A *side* is the comment `PAIR room.label: ORDER` and the first atomic of base/at
 
 1 The atomic has the order that the comment needs, or a stronger one.
 2 Each label has a side that releases and one that acquires; one atomic that does both may be both.
-3 Each label has one row `| room.label | releases | acquires | ... |` in the document, and each row a label. Where a column of the row
-  says `seq_cst`, the sides of that column are seq_cst; where a comment says it, the row does.
+3 Each label has one row `| room.label | releases | acquires | ... |` in the document, and each row a label. If a column of the row
+  says `seq_cst`, the sides of that column are seq_cst; if a comment says it, the row does.
 4 A function that a comment names (`acquire in NAME()`, `as in NAME()`) has that label in its body.
 5 So has a function that a row names in its columns of sides, and a file there has the label.
 

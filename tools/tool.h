@@ -167,7 +167,7 @@ struct tw_out {
 void tw_out_init(struct tw_out *out, int fd);
 /* Returns 0 or the errno of the first failure. */
 int tw_out_flush(struct tw_out *out);
-/* Of any length. */
+/* Any length is possible. */
 void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes);
 void tw_out_text(struct tw_out *out, const char *text);
 void tw_out_format(struct tw_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

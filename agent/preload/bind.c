@@ -4,8 +4,8 @@
  *
  * Programs define functions of libc's names: lock profilers wrap pthread_mutex_lock(), others malloc(),
  * clock_gettime(), mmap(), and sanitizers all of them. ld.so binds our calls to those, as it does the program's.  They
- * would run inside our code, under our locks, pass traced slots, and re-enter this library.  So before anything else in
- * this library runs, each slot of our own table that leads to a libc function is set to the one that libc itself
+ * would run inside our code, under our locks, pass traced slots, and re-enter this library.  Thus before anything else
+ * in this library runs, each slot of our own table that leads to a libc function is set to the one that libc itself
  * defines.
  *
  * Memory  is then libc's too.  Functions of libc that allocate for their caller use the program's malloc (libc's calls

@@ -5,7 +5,7 @@
  * After strict seccomp or prctl(PR_SET_TSC, PR_TSC_SIGSEGV), rdtsc faults in the calling thread, and every hit reads
  * that clock.  Such a thread is no longer traced, and its calls are counted as lost.
  *
- * A seccomp filter may end the program at any system call.  So it must be known before it is set (base/filter.h),
+ * A seccomp filter may end the program at any system call.  Thus it must be known before it is set (base/filter.h),
  * whether a library uses prctl() or, like libseccomp, syscall().
  */
 #include "agent/agent.h"

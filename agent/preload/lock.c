@@ -2,10 +2,10 @@
 /*
  * lock.c - mlockall() of the program locks the program's memory but not ours.
  *
- * mlockall() counts, and makes present, everything that is mapped.  That includes our large, mostly unused areas, and
- * it would fail where the limit (RLIMIT_MEMLOCK) sufficed for the program alone.  So present mappings are locked piece
- * by piece, except ours: our library, our large areas (base/own_area.h), the files of rings.  The kernel locks later
- * mappings as requested; rings are copies of an unlocked mapping and stay unlocked.
+ * mlockall() counts, and makes present, everything that is mapped, including our large, mostly unused areas, and
+ * it would fail where the limit (RLIMIT_MEMLOCK) sufficed for the program alone.  Thus present mappings are locked
+ * piece by piece, except ours: our library, our large areas (base/own_area.h), the files of rings.  The kernel locks
+ * later mappings as requested; rings are copies of an unlocked mapping and stay unlocked.
  *
  * Locking piece by piece has the same limit and the same errors; as with mlockall(), a page that cannot be made present
  * is no error.

@@ -3,7 +3,7 @@
  * signal_stack.c - the stack on which a thread's signal handlers run.
  *
  * A hit that finds another hit under way must know whether that one is below it on the same stack, and may not ask the
- * system (a filter may forbid it).  So the thread records its signal stack when it sets one.
+ * system (a filter may forbid it).  Thus the thread records its signal stack when it sets one.
  */
 #include "agent/preload/real.h"
 #include "base/export.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs that a program is recorded at all, before its first call and after its last.
+"""The cost of recording a program at all, before its first call and after its last.
 
     ./run bench native start [ROUNDS]
 

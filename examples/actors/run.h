@@ -7,7 +7,7 @@
  *	mailbox's lock
  *
  * Everything that reaches an actor from elsewhere is a signal in its mailbox: messages, links, exits, monitors,
- * timeouts.  So signals from one sender arrive in the order in which they were sent.
+ * timeouts.  Thus signals from one sender arrive in the order in which they were sent.
  *
  * An actor is in one of three states: in one run queue, on one scheduler, or waiting (mailbox.is_waiting).  A sender
  * that pushes a signal and finds it waiting clears that flag, under the lock, and queues it.

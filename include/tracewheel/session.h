@@ -95,7 +95,7 @@ struct tw_tracer {
  *
  * Errors: TW_EBADARG, TW_ENOMEM, and those of making a capture
  * (TW_EEXIST, TW_ENOENT, TW_EPERM, TW_ENOSPC, TW_EIO); TW_ENOTSUP when libtracewheel-capture is not found.
- * Of a tracer module: TW_EBADARG where a mandatory callback or the exported structure is missing, TW_ENOENT where the
+ * With a tracer module: TW_EBADARG where a mandatory callback or the exported structure is missing, TW_ENOENT where the
  * shared object cannot be loaded.
  * Source: trace:session_create/3.
  */
@@ -332,7 +332,7 @@ int tw_trace_recv_spec(struct tw_session *session, struct tw_term spec, struct t
  * The session's queue receives {monitor,PidOrPort,Event,Info}, never with a time, whatever flags the process has; none about
  * the tracer itself.  A run-time reports what is monitored (tracewheel/runtime.h); of threads that are processes nothing is
  * known here (`tracewheel record --long-schedule` samples those).  A later value replaces an earlier one, and each queue is
- * then taken for short until a report.  What began before the first session set a monitor is not measured.
+ * then taken for short until a report.  A stretch that began before the first session set a monitor is not measured.
  *
  * Returns 0, also when the tracer is gone (then nothing is set).  TW_EBADARG: the session's tracer is no queue; an unknown event;
  * another value, also a limit that exceeds 2^64-1; TW_EDEAD, TW_EDEADLK, TW_ELIMIT.

@@ -364,7 +364,7 @@ size_t tw_term_format(struct tw_term term, enum tw_print_form form, char *buffer
 
 /* ---- parsing ---- */
 
-/* Where and why a text is not a term. */
+/* The position at which a text is not a term, and the reason. */
 struct tw_parse_error {
 	uint32_t line;	     /* from 1 */
 	uint32_t column;     /* from 1, in characters */

@@ -7,7 +7,7 @@
  *	tw_thread_counts.rows[]	{key, count, value}	of one thread; key: id and process
  *
  * An account's row (the upper half of `on`) is a hint: each user compares the key, which is in the cache line that is
- * written next. So it may belong to another thread or key by now, and a frame may keep it.
+ * written next. Thus it may belong to another thread or key by now, and a frame may keep it.
  *
  * Threads  in a hit.  Compiled without vector registers.
  */

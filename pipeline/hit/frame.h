@@ -112,7 +112,7 @@ void tw_frame_count_lost(uint64_t sessions, uint64_t count);
 bool tw_frame_begin(const void *frame, uint64_t sessions);
 void tw_frame_end(void);
 
-/* Where control returned to. */
+/* The function to which control returned. */
 struct tw_frame_where {
 	const char *module, *function; /* borrow; NULL: see address */
 	uint32_t arity;

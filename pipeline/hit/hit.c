@@ -90,7 +90,7 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 }
 
 /*
- * Returns the sessions for which this tracee's flags make a call special. Where other threads make events of the
+ * Returns the sessions for which this tracee's flags make a call special. If other threads make events of the
  * tracee, a new run is begun here if one is due; if that was all, the call is plain.
  */
 static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)

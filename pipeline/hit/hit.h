@@ -44,7 +44,7 @@ enum tw_want {
 	TW_WANT_SEQ
 };
 
-/* Where a process' time, or words, are counted for one session: see count.h. */
+/* The counts of a process' time, or words, for one session: see count.h. */
 struct tw_thread_counts;
 struct tw_account {
 	uint64_t since; /* ticks, or allocated_words */

@@ -3,7 +3,7 @@
  * runs.h - the runs of each tracee that a capture holds, and how far each has been handed out.
  *
  * A tracee's runs are numbered; each is a stretch of some stream, from a switch record to the next. Existing runs are
- * kept as intervals: without losses one for each tracee. So the merge knows whether a run that it misses is still to
+ * kept as intervals: without losses one for each tracee. Thus the merge knows whether a run that it misses is still to
  * come, or is lost and not to be waited for.
  *
  * Threads  one.

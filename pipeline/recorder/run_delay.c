@@ -18,7 +18,7 @@
 /* All samples together take at most this part of one processor. */
 #define SHARE 100
 
-/* What a record holds: the event's name, its list, and the words around them. */
+/* A record holds the event's name, its list, and the words around them. */
 #define TERMS_BYTES 256
 #define INFO_BYTES  1024
 

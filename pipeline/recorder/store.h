@@ -122,7 +122,7 @@ int tw_store_queue_up(struct tw_store *store, struct tw_store_image *image, cons
 
 /*
  * A block has come back: it is stored, or, if it has an error, neither it nor any later block in the same queue is.
- * Of several errors of one image the first is reported.
+ * If an image has several errors, the first is reported.
  */
 void tw_store_note_written(struct tw_store *store, struct tw_store_image *image, const struct tw_write *write);
 

@@ -443,7 +443,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 		error = tw_writer_definitions(writer, index);
 	if (!error)
 		error = tw_writer_tell_no_ring(writer, index);
-	/* That may have ended a segment by age: only an open segment can be marked as the last. */
+	/* This may have ended a segment by age: only an open segment can be marked as the last. */
 	if (error >= 0)
 		error = tw_writer_definitions(writer, index);
 	if (error < 0)

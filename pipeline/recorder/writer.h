@@ -24,7 +24,7 @@ struct tw_writer_progress {
 	uint32_t tracee_id;
 };
 
-/* What the kernel counted of a thread at the last sample: run_delay.c. */
+/* The kernel's counts of a thread at the last sample: run_delay.c. */
 struct tw_writer_run_delay {
 	uint64_t delay_ns, turns;
 	uint64_t sampled_ns; /* 0: no sample yet */

@@ -25,7 +25,7 @@ NO_VECTORS static enum stack stack_of(const struct tw_thread *thread, uintptr_t 
 
 /*
  * Is a frame certainly gone, now that the thread runs at `now`? It is if both lie on one stack and the frame is
- * deeper. Of two stacks either may continue later (coroutines, also those that a handler switches between), except
+ * deeper. If they lie on two, either may continue later (coroutines, also those that a handler switches between), except
  * that a handler's stack is only left by a jump, unless its flags allow handlers to switch away from it.
  */
 NO_VECTORS static bool is_left(const struct tw_thread *thread, uintptr_t frame, uintptr_t now)

@@ -8,7 +8,7 @@
  *
  * The tracee of a runtime event may run on another thread, or on none. Then the event is a run of that tracee: a
  * switch to it before, a switch back after; and the tracee's own thread begins a new run before its next record
- * (tw_thread_follow_runs()). So each tracee's events keep the order in which they were made.
+ * (tw_thread_follow_runs()). Thus each tracee's events keep the order in which they were made.
  */
 #ifndef TW_PIPELINE_RUNTIME_EVENT_H
 #define TW_PIPELINE_RUNTIME_EVENT_H

@@ -11,7 +11,7 @@ struct tw_term tw_stack_caller(struct tw_match_run *run);
 struct tw_term tw_stack_caller_line(struct tw_match_run *run);
 struct tw_term tw_stack_trace(struct tw_match_run *run, uint32_t depth);
 
-/* Where the process continues when the current function returns. */
+/* The function in which the process continues when the current function returns. */
 struct tw_frame_where tw_stack_where(void);
 
 #endif

@@ -117,7 +117,7 @@ void tw_threads_after_fork_in_parent(void);
 
 /*
  * The stack for the calling thread's signal handlers, as far as it is known: the thread has set it (SS_ONSTACK) or
- * had it when it joined. Zeros: none. Set before the kernel is told, so that no handler runs on an unknown stack.
+ * had it when it joined. Zeros: none. Set before the kernel knows, so that no handler runs on an unknown stack.
  */
 extern __thread struct tw_sys_signal_stack tw_thread_signal_stack;
 /*

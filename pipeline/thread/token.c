@@ -47,8 +47,8 @@ static void end_one(const struct tw_frame_wants *wants, const struct ending *end
 }
 
 /*
- * Writes return_to for the sessions that still want it. Where control goes after an exception is known to its catcher
- * only.
+ * Writes return_to for the sessions that still want it. After an exception only its catcher knows where control
+ * continues.
  */
 static void go_back(const struct ending *ending, struct tw_frame_back *back)
 {

@@ -3,7 +3,7 @@
  * wait.c - threads that wait, where `block` was asked for: outside of the read section, with a stall timer that ends
  * the wait.
  *
- * During a wait anything may change: the session may be destroyed, the place may no longer be traced. So a thread
+ * During a wait anything may change: the session may be destroyed, the place may no longer be traced. Thus a thread
  * checks after each wait which sessions still want its hit.
  */
 #include "pipeline/thread/space.h"

@@ -23,7 +23,7 @@ for _ in 1 2 3; do
 done
 is "$least" 0 "threads waited while code was loaded"
 
-# Declared modules: each version's first call is counted (the program checks it), and nobody waits.
+# Declared modules: each version's first call is counted (the program checks it), and no thread waits.
 ${CC:-cc} -O2 -pthread -I"$sources/../../include" "$sources/reload_work.c" -L"$build/lib" -ltracewheel -Wl,-rpath,"$(realpath "$build/lib")" \
 	-o reload_work || fail "no program"
 least=

@@ -49,7 +49,7 @@ expect 0 "$tw" info main.tw
 shows '^events *0'
 shows '^complete *yes'
 
-# Without words the arity; a match specification selects what the module hears.
+# Without words the arity; a match specification selects what the module receives.
 expect 0 "$tw" record --tracer "$log" -t 'libfew:_' --when '$1 == 20' -- ./main
 is "$(grep '^log: ' err)" "log: call [] {libfew,plus,'_'} "
 

@@ -3,7 +3,7 @@
 """runtime.py BUILD [--seconds N] [--self-test] [SEED...] - is what is shown of declared functions what the run-time did?
 
 Goal: calls, tail calls, returns and exceptions of processes that move between threads are shown as the run-time itself noted
-them, each process' in its order, in every way of asking; what is not shown is told as lost.
+them, each process' in its order, in every way of asking; events that are not shown are reported as lost.
 Method: runtime.c plays random ones and writes its account; print's JSON, its Erlang terms, info and report are compared with it.
 --self-test is the negative control: what JSON says is changed in six ways, and each must be noticed.
 """

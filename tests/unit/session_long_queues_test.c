@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Each session is told when a queue becomes long and when it is short again, by its own limits and once each, whatever
+ * Goal	Each session gets an event when a queue becomes long and when it is short again, by its own limits and once each, whatever
  *	other sessions have set, while sessions and processes come and go.
  * Method	Random programs of limits, lengths, sessions and processes, beside a model: one bit for each session and process.
  *	Limits and lengths are small, so that lengths are often equal to a limit or just beside it. Negative control: a
@@ -72,7 +72,7 @@ static const char *expected(unsigned s, unsigned process, uint64_t length, uint6
 	return *is_long ? "{monitor,P,long_message_queue,true}\n" : "{monitor,P,long_message_queue,false}\n";
 }
 
-/* Returns whether every session was told what the model says. */
+/* Returns whether every session got the events that the model says. */
 static bool report(unsigned process, uint64_t length, uint64_t shift)
 {
 	bool is_same = true;

@@ -375,7 +375,7 @@ static bool has_name(int name)
 	return false;
 }
 
-/* Of a process, or of a port: the other one is NULL. */
+/* The name is that of a process or of a port: the other one is NULL. */
 static void change_name(const struct step *step, struct process *process, struct port *port)
 {
 	int *registered = process ? &process->registered : &port->registered;
@@ -510,7 +510,7 @@ static void port_register(const struct step *step)
 		change_name(step, NULL, a_port(step->a));
 }
 
-/* While nobody wants schedules the library is not told of them. */
+/* While no session wants schedules they are not reported to the library. */
 static bool are_schedules_wanted(void)
 {
 	for (unsigned s = 0; s < SESSIONS; s++) {

@@ -543,7 +543,7 @@ static const struct tw_tracer_module module = {.bytes = sizeof module,
 					       .enabled = enabled,
 					       .trace = trace};
 
-/* 82, 83, 85: a module hears of ports what a queue receives. */
+/* 82, 83, 85: a module receives the same events of ports as a queue. */
 static void what_a_tracer_module_hears(void **state)
 {
 	struct tw_tracer tracers[2] = {{.kind = TW_TRACER_MODULE, .module = &module}, {.kind = TW_TRACER_QUEUE}};

@@ -2,7 +2,7 @@
 /*
  * Goal	tw_trace_process() sets and clears flags as trace:process/4 does: its return value, its refusals, and the
  *	processes it leaves alone.
- * Method	Processes that the test declares, beside its own thread; flags as they are told afterwards.  Each case is
+ * Method	Processes that the test declares, beside its own thread; flags as they are reported afterwards.  Each case is
  *	named by its lines in docs/semantics.md.
  */
 #include "tests/unit/session_bed.h"
@@ -172,7 +172,7 @@ static void line_44_the_effect_is_there_when_the_call_returns(void **state)
 }
 
 /* After 2^32 processes ids start again, beside living ones, and their runs continue. */
-/* A scheduler's child runs no process until it is told to, and not the parent's. */
+/* A scheduler's child runs no process until it reports one; it does not run the parent's. */
 static void *fork_inside_of_a_process(void *arg)
 {
 	struct tw_process *process = arg;

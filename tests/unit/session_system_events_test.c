@@ -291,7 +291,7 @@ static void line_193_never_a_time(void **state)
 	tw_process_sensitive(p, false);
 }
 
-/* The events of a process keep their order, whoever reports them: a length by another thread stands between two calls. */
+/* The events of a process keep their order, whichever thread reports them: a length by another thread stands between two calls. */
 static _Atomic unsigned turn;
 
 static void *call_in_turns(void *arg)

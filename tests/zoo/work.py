@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What python3 does in the zoo: threads, subprocesses by vfork, a pool of processes, signals, extension modules."""
+"""The work of python3 in the zoo: threads, subprocesses by vfork, a pool of processes, signals, extension modules."""
 import ctypes
 import hashlib
 import json

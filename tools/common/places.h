@@ -13,7 +13,7 @@
 
 #define TW_PLACES_NONE UINT32_MAX
 
-/* Of one image, indexed by place id. */
+/* The places of one image, indexed by place id. */
 struct tw_places_image {
 	uint32_t *function;
 	bool *is_moment;

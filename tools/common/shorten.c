@@ -251,7 +251,7 @@ static void keep_word(const char *name, size_t differs_at, size_t width, char *o
 	}
 	if ((size_t)(name + end - from) > width - 4)
 		from = name + at;
-	/* Of a long word only the part that differs. */
+	/* Only the part of a long word that differs. */
 	if (from == name + at && differs_at - at + 8 > width)
 		from = name + differs_at - width / 2;
 	while (from > name && ((unsigned char)*from & 0xc0) == 0x80)

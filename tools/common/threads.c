@@ -17,7 +17,7 @@ struct part {
 	uint64_t end_ns;
 };
 
-/* Of the current capture, sorted by thread; the last entry of a thread has its name. */
+/* The parts of the current capture, sorted by thread; the last entry of a thread has its name. */
 static struct part *parts;
 static uint32_t part_count, known_streams;
 static bool has_declared;

@@ -25,7 +25,7 @@ struct tw_late_step {
 	uint64_t ns[TW_DOINGS];
 	uint64_t times[TW_DOINGS];
 	uint64_t takes;
-	/* Of the blocked stretches: the process that caused most of them by time, and the longest of those. */
+	/* The process that caused most of the blocked time, and the longest stretch that it caused. */
 	uint32_t by;
 	uint64_t by_ns, by_times;
 	struct tw_stretch longest;

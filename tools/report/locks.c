@@ -121,7 +121,7 @@ static bool grow(struct tw_locks *locks)
 	locks->slots = slots;
 	locks->mask = capacity * 2 - 1;
 	locks->capacity = capacity;
-	/* Of several locks at one address the last is found. */
+	/* If several locks had one address, the last is found. */
 	for (uint32_t i = 0; i < locks->count; i++)
 		slots[slot_of(locks, grown[i].image, grown[i].address, grown[i].kind)] = i + 1;
 	return true;

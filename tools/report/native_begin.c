@@ -14,7 +14,7 @@ static bool is_program_start(const struct tw_native_replay *r, uint32_t image)
 }
 
 /*
- * That of this child; else the newest whose child is not known yet: of a fork() that has not returned in the parent, or of
+ * The snapshot of this child; else the newest whose child is not known yet: of a fork() that has not returned in the parent, or of
  * a program that vfork() or posix_spawn() started.  NULL: none.
  */
 static const struct tw_native_snapshot *find_snapshot(struct tw_native_process *process, int32_t process_id,

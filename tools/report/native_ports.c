@@ -371,7 +371,7 @@ static void take_return(struct tw_native_replay *r, const struct tw_capture_even
 	unsigned depth = thread->depth;
 	while (depth && thread->calls[depth - 1].function->name != function->name)
 		depth--;
-	/* Of a call before the capture, or of one that was lost. */
+	/* The call was made before the capture began, or was lost. */
 	if (!depth) {
 		bool is_in_child =
 			function->op == TW_NATIVE_OP_FORK && event->payload_words && !(int32_t)event->payload[0];

@@ -49,7 +49,7 @@ struct tw_native_table {
 	size_t entry_count;
 };
 
-/* What a process had when it called fork(): by the time of the child's first event it may have other descriptors. */
+/* The descriptors of a process when it called fork(): by the time of the child's first event it may have other descriptors. */
 struct tw_native_snapshot {
 	struct tw_native_table table;
 	int32_t process_id;  /* of the child; 0: not known, -1: there is none */
@@ -151,7 +151,7 @@ int tw_native_stream_fd(const struct tw_native_process *process, const struct tw
 			uint64_t stream);
 void tw_native_set_stream(struct tw_native_replay *r, struct tw_native_process *process, uint64_t address, int fd);
 void tw_native_forget_stream(struct tw_native_process *process, uint64_t address);
-/* What a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
+/* Saves what a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
 unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process,
 				 const struct tw_native_table *table, bool is_for_program);
 /* NULL: its place was taken by newer ones. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of one image: calls indexed by place id. */
+/* The calls of one image, indexed by place id. */
 struct image_counts {
 	uint64_t *calls;
 	bool *is_wanted;

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the self-test: the most runs for each mistake, and the length of each. */
+/* The self-test: the most runs for each mistake, and the length of each. */
 #define RUNS	    12u
 #define RUN_SECONDS 0.5
 /* A run that takes this much longer than it should hangs. */
