@@ -78,11 +78,18 @@ if size != 10 or written != size:
 sys.exit(bad)
 PYTHON
 "$tracewheel" report --ports --top 0 "$folder/a.tw" >"$folder/text"
-grep -q '^19 calls could not be followed' "$folder/text" || fail "the text does not say what was not followed"
+grep -q '^Calls not followed to their returns: 19;' "$folder/text" || fail "the text does not say what was not followed"
 if [ -s "$folder/none.json" ]; then
 	grep -q '"calls_of_unseen_descriptors": *0' "$folder/none.json" || fail "calls outside the window are counted"
 	grep -q '"unfollowed_calls": *0' "$folder/none.json" || fail "unfollowed calls outside the window are counted"
 fi
+
+# With lost events no number is taken for all.
+"$tracewheel" record -q --force --ports --ring 64K --on-full overwrite -o "$folder/c.tw" -- \
+	dd if=/dev/zero of=/dev/null bs=1 count=100000 status=none 2>/dev/null || fail "overwrite: status $?"
+"$tracewheel" report --ports "$folder/c.tw" >"$folder/text"
+grep -q '^Gaps of lost events: 1\.' "$folder/text" || fail "lost events are not mentioned: $(cat "$folder/text")"
+grep -q '[0-9] .*B+ .*device' "$folder/text" || fail "rows behind lost events are taken for whole: $(cat "$folder/text")"
 
 # A condition is for the other functions.
 # shellcheck disable=SC2016

@@ -315,6 +315,7 @@ static void end_of_opening(struct tw_native_replay *r, const struct tw_capture_e
 	bool is_stream = call->function->layout->result.bytes == TW_LAYOUT_DESCRIPTOR_STREAM;
 	struct tw_layout_description what;
 	uint32_t at = 1;
+	process->is_marked = false;
 	for (unsigned order = 0; tw_layout_next_description(event->payload, event->payload_words, &at, &what);
 	     order++) {
 		if (call->function->op == TW_NATIVE_OP_DUP)
@@ -390,12 +391,23 @@ static void take_return(struct tw_native_replay *r, const struct tw_capture_even
 	tw_native_release(r, call->out);
 }
 
-/* A return behind the gap may be that of a call inside it.  Unmatched, it is counted; the lost events are already. */
+/*
+ * A return behind the gap may be that of a call inside it: unmatched, it is counted.  What was open may have been used, or
+ * closed and made again.
+ */
 static void take_loss(struct tw_native_replay *r, const struct tw_capture_event *event)
 {
+	struct tw_native_process *process = &r->processes[event->image];
 	struct tw_native_thread *thread = &r->threads[event->stream];
+	r->ports->gaps++;
 	while (thread->depth)
 		abandon_call(r, &thread->calls[--thread->depth]);
+	if (!process->has_begun)
+		tw_native_begin_process(r, event->image);
+	for (size_t fd = 0; !process->is_marked && fd < process->table.entry_count; fd++)
+		if (process->table.entries[fd].instance && process->table.entries[fd].is_open)
+			process->table.entries[fd].instance->sums.is_partial = true;
+	process->is_marked = true;
 }
 
 static void take_event(struct tw_native_replay *r, const struct tw_capture_event *event)

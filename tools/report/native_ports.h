@@ -43,6 +43,7 @@ struct tw_native_ports {
 	uint64_t in_bytes, out_bytes, calls, call_ns; /* of all */
 	uint64_t unknown;			      /* calls with a descriptor that was not seen to be opened */
 	uint64_t unfollowed; /* calls whose return is missing, and returns whose call is; not what still runs */
+	uint64_t gaps;	     /* of lost events: in each a descriptor may have been closed and made again */
 	const char *indirect[TW_NATIVE_INDIRECT_MAX]; /* borrowed from the capture; their ports are lower bounds */
 	unsigned indirect_count;
 	bool is_recorded; /* the capture holds such calls at all */

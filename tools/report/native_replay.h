@@ -79,6 +79,7 @@ struct tw_native_process {
 	struct tw_native_child *children;
 	size_t child_count, child_space;
 	bool has_begun;
+	bool is_marked; /* all its open ports are lower bounds, since events were lost */
 };
 
 /* A call under way. */

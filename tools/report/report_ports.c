@@ -60,12 +60,18 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 		tw_out_text(screen->out, i + 1 == ports->indirect_count ? ".\n" : "");
 	}
 	if (ports->unknown)
-		tw_out_format(screen->out, "%llu calls used descriptors that were not seen to be opened.\n",
+		tw_out_format(screen->out, "Calls of descriptors that were not seen to be opened: %llu.\n",
 			      (unsigned long long)ports->unknown);
 	if (ports->unfollowed)
 		tw_out_format(screen->out,
-			      "%llu calls could not be followed to their returns: left by longjmp, or partly lost.\n",
+			      "Calls not followed to their returns: %llu; longjmp left them, or half was lost.\n",
 			      (unsigned long long)ports->unfollowed);
+	if (ports->gaps)
+		tw_out_format(
+			screen->out,
+			"Gaps of lost events: %llu. Ports that were open in one are lower bounds, and calls behind it\n"
+			"may stand at a port that had the number before.\n",
+			(unsigned long long)ports->gaps);
 }
 
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top)
@@ -74,6 +80,7 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 	tw_json_u64(json, "port_count", ports->count);
 	tw_json_u64(json, "calls_of_unseen_descriptors", ports->unknown);
 	tw_json_u64(json, "unfollowed_calls", ports->unfollowed);
+	tw_json_u64(json, "gaps", ports->gaps);
 	tw_json_open(json, "modules_with_pointers", '[');
 	for (unsigned i = 0; i < ports->indirect_count; i++)
 		tw_json_text(json, NULL, ports->indirect[i], strlen(ports->indirect[i]));
