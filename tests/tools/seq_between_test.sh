@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    One request is followed from thread to thread through a queue and a pipe, and from program to program over TCP: each
+#         receive has the label and serial of its send, also in two captures.
+# Method  examples/seq_threads.c, and both sides of examples/seq_tcp.c, each with a capture of its own.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+# events CAPTURE: kind, label, serial, sender of each event, in order.
+events() {
+	"$tw" print --format json "$1" | python3 -c '
+import json, sys
+for line in sys.stdin:
+    e = json.loads(line)
+    if e.get("kind", "").startswith("seq_"):
+        print(e["kind"][4:], e["label"], e["serial"], "own" if e["kind"] != "seq_receive" and e["from"] == e["pid"] else e["from"])'
+}
+
+expect 0 "$build/examples/example-seq_threads" threads.tw
+shows "the square of 5 is 25"
+events threads.tw >found || fail "the events of threads.tw"
+cat >expected <<'EOT'
+send 17 {0,1} own
+receive 17 {0,1} <0.1.0>
+print 17 {1,2} own
+send 17 {1,3} own
+receive 17 {1,3} <0.2.0>
+EOT
+diff expected found || fail "seq_threads"
+
+"$build/examples/example-seq_tcp" serve server.tw >port 2>server.err &
+server=$!
+trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
+until [ -s port ]; do
+	kill -0 $server || fail "the server does not start"
+	sleep 0.05
+done
+expect 0 "$build/examples/example-seq_tcp" call "$(cat port)" client.tw
+wait $server || fail "the server: $(cat server.err)"
+[ ! -s server.err ] || fail "$(cat server.err)"
+events client.tw >client
+events server.tw >server
+# The clocks of both go on from request to request.
+python3 - <<'EOT' || fail "the events of client and server"
+client = [line.rsplit(" ", 1) for line in open("client").read().splitlines()]
+server = [line.rsplit(" ", 1) for line in open("server").read().splitlines()]
+expected_client, expected_server, clock = [], [], 0
+for number in 1, 2, 3:
+    label = "{request,%d}" % number
+    sent, done = "{%d,%d}" % (clock, clock + 1), "{%d,%d}" % (clock + 1, clock + 3)
+    expected_client += ["send %s %s" % (label, sent), "receive %s %s" % (label, done)]
+    expected_server += ["receive %s %s" % (label, sent), "print %s {%d,%d}" % (label, clock + 1, clock + 2), "send %s %s" % (label, done)]
+    clock += 3
+assert [e[0] for e in client] == expected_client, client
+assert [e[0] for e in server] == expected_server, server
+for events in client, server:
+    assert all(sender == "own" for e, sender in events if not e.startswith("receive"))
+    # A pid of the other program is no pid of this one.
+    assert all(not sender.startswith("<0.") and sender != "own" for e, sender in events if e.startswith("receive")), events
+EOT
+echo "requests are followed through threads, a pipe and two programs"
