@@ -146,9 +146,14 @@ static int make_entries(struct reading *reading)
 	for (size_t i = 0; i < out->frames.count; i++) {
 		const struct tw_elf_frame *frame = &out->frames.entries[i];
 
+		struct tw_sym_entry *before = out->count ? &out->entries[out->count - 1] : NULL;
+
 		/* Two descriptions of one place: the file is damaged, or its unwinder uses either. */
-		if (out->count && out->entries[out->count - 1].value == frame->value)
+		if (before && before->value == frame->value)
 			continue;
+		/* So that entries never overlap, whatever the file says. */
+		if (before && before->bytes > frame->value - before->value)
+			before->bytes = frame->value - before->value;
 		out->entries[out->count++] = (struct tw_sym_entry){.value = frame->value,
 								   .bytes = frame->bytes,
 								   .frame = frame,

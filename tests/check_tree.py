@@ -11,8 +11,10 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session", "agent"]
+ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session", "agent", "plan"]
 STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
+# plan/ is in the command only, and knows files.
+STRANGERS += [{"plan", other} for other in ROOMS if other not in ("plan", "symbols", "base")]
 # The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "block": {"format"},
@@ -23,7 +25,7 @@ SEAMS = {
 OUTSIDE = ["tools", "examples", "erlang"]
 # Breaks steps of the rooms on purpose; linked into the command only (stress --break).
 LOOKS_INSIDE = {"tools/stress/stress_break.c"}
-LIBRARIES = {"urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
+LIBRARIES = {"Zydis": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
              "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
 QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')
 ANGLED = re.compile(r"^\s*#\s*include\s*<([\w./-]+)>")

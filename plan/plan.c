@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - one plan: a row for each function of the object. */
+#include "plan/plan.h"
+
+#include "base/grow.h"
+#include "plan/window.h"
+#include "symbols/symbols.h"
+#include "tracewheel/error.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The sections of the plan while they grow. */
+struct draft {
+	const struct tw_elf_file *file;
+	struct tw_sym_entries entries;
+	struct tw_scan scan;
+	struct tw_entry_plan_row *rows;
+	size_t row_count, row_capacity;
+	uint32_t *names;
+	size_t name_count, name_capacity;
+	struct tw_entry_plan_fix *fixes;
+	size_t fix_count, fix_capacity;
+	uint8_t *code;
+	size_t code_bytes, code_capacity;
+	char *strings;
+	size_t string_bytes, string_capacity;
+	uint32_t part_count;
+	uint64_t covered; /* the value behind the last window */
+};
+
+static bool add_bytes(uint8_t **array, size_t *count, size_t *capacity, const void *bytes, size_t more)
+{
+	while (*capacity - *count < more) {
+		uint8_t *moved = tw_grown(*array, capacity, 1);
+
+		if (!moved)
+			return false;
+		*array = moved;
+	}
+	if (more)
+		memcpy(*array + *count, bytes, more);
+	*count += more;
+	return true;
+}
+
+static bool add_code(struct draft *draft, const void *bytes, size_t more)
+{
+	return add_bytes(&draft->code, &draft->code_bytes, &draft->code_capacity, bytes, more);
+}
+
+static bool add_name(struct draft *draft, const char *name)
+{
+	if (!tw_grow(draft->names, draft->name_count, draft->name_capacity))
+		return false;
+	draft->names[draft->name_count++] = (uint32_t)draft->string_bytes;
+	return add_bytes((uint8_t **)(void *)&draft->strings, &draft->string_bytes, &draft->string_capacity, name,
+			 strlen(name) + 1);
+}
+
+static bool add_names(struct draft *draft, const struct tw_sym_entry *entry, struct tw_entry_plan_row *row)
+{
+	row->first_name = (uint32_t)draft->name_count;
+	row->name_count = (uint16_t)entry->name_count;
+	for (size_t i = 0; i < entry->name_count; i++)
+		if (!add_name(draft, draft->entries.names[entry->first_name + i]))
+			return false;
+	return true;
+}
+
+static bool is_never(const struct draft *draft, const struct tw_sym_entry *entry)
+{
+	for (size_t i = 0; i < entry->name_count; i++)
+		if (tw_sym_is_never(draft->entries.names[entry->first_name + i]))
+			return true;
+	return false;
+}
+
+/*
+ * Parts of functions that have frames of their own from the start look like functions.  They have no name, and the
+ * only way to them is a conditional jump of another function.
+ */
+static bool is_part(const struct draft *draft, size_t index)
+{
+	const struct tw_sym_entry *entry = &draft->entries.entries[index];
+
+	if (entry->kind == TW_SYM_ENTRY_PART || entry->kind == TW_SYM_ENTRY_PLT)
+		return true;
+	return entry->kind == TW_SYM_ENTRY_FUNCTION && !entry->name_count &&
+	       draft->scan.entry_facts[index] & TW_SCAN_ENTRY_FAR_CONDITION &&
+	       !(tw_scan_facts(&draft->scan, entry->value) & (TW_SCAN_CALLED | TW_SCAN_TAKEN));
+}
+
+static enum tw_entry_refusal refusal_of(const struct draft *draft, const struct tw_sym_entry *entry)
+{
+	switch (entry->kind) {
+	case TW_SYM_ENTRY_SIGNAL: return TW_ENTRY_SIGNAL;
+	case TW_SYM_ENTRY_NO_CALLER: return TW_ENTRY_NO_CALLER;
+	case TW_SYM_ENTRY_RESOLVER: return TW_ENTRY_RESOLVER;
+	default: return is_never(draft, entry) ? TW_ENTRY_NEVER : TW_ENTRY_OK;
+	}
+}
+
+static bool add_window(struct draft *draft, const struct tw_sym_entry *entry, const struct tw_window *window,
+		       struct tw_entry_plan_row *row)
+{
+	uint64_t left;
+
+	row->flags = window->flags;
+	row->window_offset = window->offset;
+	row->window_bytes = window->bytes;
+	row->copy_bytes = window->copy_bytes;
+	row->fix_count = window->fix_count;
+	row->map_count = window->map_count;
+	row->frame_bytes = window->frame_bytes;
+	draft->covered = entry->value + window->offset + window->bytes;
+	for (unsigned i = 0; i < window->fix_count; i++) {
+		if (!tw_grow(draft->fixes, draft->fix_count, draft->fix_capacity))
+			return false;
+		draft->fixes[draft->fix_count++] = window->fixes[i];
+	}
+	return add_code(draft, tw_scan_bytes(&draft->scan, entry->value + window->offset, &left), window->bytes) &&
+	       add_code(draft, window->copy, window->copy_bytes) &&
+	       add_code(draft, window->map, 2u * window->map_count) &&
+	       add_code(draft, window->frame, window->frame_bytes);
+}
+
+static bool add_row(struct draft *draft, size_t index)
+{
+	const struct tw_sym_entry *entry = &draft->entries.entries[index];
+	struct tw_entry_plan_row *row;
+	struct tw_window window = {.refusal = refusal_of(draft, entry)};
+
+	if (!tw_grow(draft->rows, draft->row_count, draft->row_capacity))
+		return false;
+	if (!window.refusal)
+		tw_window_examine(&draft->scan, index, &window);
+	/* The padding behind a short function was taken for the one before. */
+	if (!window.refusal && entry->value < draft->covered)
+		window = (struct tw_window){.refusal = TW_ENTRY_TARGET_INSIDE};
+	row = &draft->rows[draft->row_count++];
+	*row = (struct tw_entry_plan_row){
+		.value = (uint32_t)entry->value,
+		.function_bytes = entry->bytes <= UINT32_MAX ? (uint32_t)entry->bytes : 0,
+		.first_fix = (uint32_t)draft->fix_count,
+		.code = (uint32_t)draft->code_bytes,
+		.refusal = (uint8_t)window.refusal,
+	};
+	if (!window.refusal && !add_window(draft, entry, &window, row))
+		return false;
+	return add_names(draft, entry, row);
+}
+
+static int add_rows(struct draft *draft)
+{
+	for (size_t i = 0; i < draft->entries.count; i++) {
+		if (draft->entries.entries[i].value + draft->entries.entries[i].bytes > UINT32_MAX)
+			return TW_ENOTSUP;
+		if (is_part(draft, i))
+			draft->part_count++;
+		else if (!add_row(draft, i))
+			return TW_ENOMEM;
+	}
+	/* Strings are never empty, and end. */
+	return add_name(draft, "") ? 0 : TW_ENOMEM;
+}
+
+/* ---- the whole ---- */
+
+/* Appends a section to the plan and returns its offset. */
+static uint32_t put(uint8_t *plan, size_t *at, const void *bytes, size_t count)
+{
+	size_t offset = (*at + 7) & ~(size_t)7;
+
+	if (count)
+		memcpy(plan + offset, bytes, count);
+	*at = offset + count;
+	return (uint32_t)offset;
+}
+
+static int write_plan(const struct draft *draft, void **bytes, size_t *count)
+{
+	const struct tw_elf *elf = &draft->file->elf;
+	size_t row_bytes = draft->row_count * sizeof *draft->rows,
+	       name_bytes = draft->name_count * sizeof *draft->names;
+	size_t fix_bytes = draft->fix_count * sizeof *draft->fixes, at = sizeof(struct tw_entry_plan_header);
+	size_t most = at + row_bytes + name_bytes + fix_bytes + draft->code_bytes + draft->string_bytes + 5 * 8;
+	struct tw_entry_plan_header *header;
+	uint8_t *plan;
+
+	if (most > UINT32_MAX)
+		return TW_ENOTSUP;
+	plan = calloc(1, most);
+	if (!plan)
+		return TW_ENOMEM;
+	header = (struct tw_entry_plan_header *)(void *)plan;
+	*header = (struct tw_entry_plan_header){
+		.version = TW_ENTRY_PLAN_VERSION,
+		.type = draft->file->header.e_type,
+		.build_id_bytes = elf->build_id_bytes,
+		.row_count = (uint32_t)draft->row_count,
+		.name_count = (uint32_t)draft->name_count,
+		.fix_count = (uint32_t)draft->fix_count,
+		.code_bytes = (uint32_t)draft->code_bytes,
+		.string_bytes = (uint32_t)draft->string_bytes,
+		.part_count = draft->part_count,
+		.unframed_count = (uint32_t)draft->entries.unframed_count,
+	};
+	memcpy(header->magic, TW_ENTRY_PLAN_MAGIC, sizeof header->magic);
+	memcpy(header->build_id, elf->build_id, elf->build_id_bytes);
+	header->rows = put(plan, &at, draft->rows, row_bytes);
+	header->names = put(plan, &at, draft->names, name_bytes);
+	header->fixes = put(plan, &at, draft->fixes, fix_bytes);
+	header->code = put(plan, &at, draft->code, draft->code_bytes);
+	header->strings = put(plan, &at, draft->strings, draft->string_bytes);
+	header->bytes = at;
+	header->checksum = tw_entry_plan_checksum(header);
+	*bytes = plan;
+	*count = at;
+	return 0;
+}
+
+/* Opens the file again; TW_EIO if another file has the name now. */
+static int open_same(const struct tw_elf_file *file, int *fd)
+{
+	struct stat status;
+
+	*fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		return TW_EIO;
+	if (fstat(*fd, &status) || status.st_dev != file->device || status.st_ino != file->inode) {
+		close(*fd);
+		return TW_EIO;
+	}
+	return 0;
+}
+
+int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *count)
+{
+	struct draft draft = {.file = file};
+	int fd, error;
+
+	if (!file->elf.build_id_bytes)
+		return TW_ENOENT;
+	error = open_same(file, &fd);
+	if (error)
+		return error;
+	error = tw_sym_entries_read(&file->elf, &file->header, fd, &draft.entries);
+	close(fd);
+	if (!error)
+		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);
+	if (!error)
+		error = add_rows(&draft);
+	if (!error)
+		error = write_plan(&draft, bytes, count);
+	tw_scan_fini(&draft.scan);
+	tw_sym_entries_fini(&draft.entries);
+	free(draft.rows);
+	free(draft.names);
+	free(draft.fixes);
+	free(draft.code);
+	free(draft.strings);
+	return error;
+}

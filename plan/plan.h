@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - makes the plan of an object's function entries from its file, and keeps plans of files seen before.
+ *
+ * The form of a plan is that of symbols/entry_plan.h.  Only the command makes plans: this room links the decoder.
+ *
+ * Threads  any; calls are independent.
+ */
+#ifndef TW_PLAN_PLAN_H
+#define TW_PLAN_PLAN_H
+
+#include "symbols/entry_plan.h"
+#include "symbols/file.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * tw_entry_plan_make - analyse a file.
+ *
+ * @file	borrows; it is read again by its path, and must be the same file.
+ * @bytes	gives: free().  A whole plan, which tw_entry_plan_open() accepts.
+ *
+ * Errors: TW_ENOENT (no call frame information, or no build-id), TW_EFORMAT, TW_EIO, TW_ENOTSUP (more than 4 GiB),
+ * TW_ENOMEM.
+ */
+int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *count);
+
+/*
+ * tw_entry_plan_get - the plan of a file, from the cache or made now.
+ *
+ * @was_cached	may be NULL.
+ *
+ * The cache is $XDG_CACHE_HOME/tracewheel/plans, or ~/.cache/tracewheel/plans, one file a build-id.  A damaged file in it, or one
+ * of another version, is made anew.  A cache that cannot be written is no error.  As tw_entry_plan_make() otherwise.
+ */
+int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *count, bool *was_cached);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal    A function continues to do what it does when its first instructions run as the copy of a plan, elsewhere; and a
+ *         function whose first bytes cannot be moved is refused with the right reason.
+ * Method  Functions in assembly, one a kind of window, are planned from this executable's file.  Each copy is laid out
+ *         in memory near the program and called: the answer must be the function's.  Each planned function is entered
+ *         nowhere but at its first byte, so nothing is written over it.
+ */
+#include "plan/plan.h"
+
+#include "tracewheel/error.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FUNCTION(name, body)                                                                                         \
+	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name               \
+		":\n.cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", .-" #name "\n.p2align 4\n.popsection"); \
+	extern uint64_t name(uint64_t x)
+
+static volatile uint64_t word = 1000;
+uint64_t *word_of_test = (uint64_t *)&word;
+uint64_t twice(uint64_t x);
+
+__attribute__((noinline)) uint64_t twice(uint64_t x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return 2 * x;
+}
+
+FUNCTION(plain_window, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\nmov %rdi, %rbx\n"
+		       "lea 7(%rbx), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
+FUNCTION(one_instruction, "movabs $0x1122334455667788, %rax\nadd %rdi, %rax\nret");
+FUNCTION(relative_memory, "mov word_of_test(%rip), %rax\nmov (%rax), %rax\nadd %rdi, %rax\nret");
+FUNCTION(relative_memory_and_immediate, "cmpl $5, word_of_test(%rip)\nlea 1(%rdi), %rax\nret");
+FUNCTION(short_condition, "test %rdi, %rdi\njz 1f\nmov $11, %eax\nret\n1: mov $22, %eax\nret");
+FUNCTION(near_condition, "cmp $3, %rdi\nja 1f\nmov $33, %eax\nret\n.skip 200, 0x90\n1: mov $44, %eax\nret");
+FUNCTION(tail_jump, "jmp twice");
+FUNCTION(tail_jump_through_slot, "lea 1(%rdi), %rdi\njmp *twice_pointer(%rip)");
+FUNCTION(calls_first, "call twice\nadd $1, %rax\nret");
+FUNCTION(calls_through_slot_first, "call *twice_pointer(%rip)\nadd $2, %rax\nret");
+FUNCTION(calls_after_push, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\ncall twice\n"
+			   "lea 3(%rax), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
+FUNCTION(returns_at_once, "mov %edi, %eax\nret");
+FUNCTION(with_endbr, "endbr64\nmov %rdi, %rax\nadd $9, %rax\nret");
+FUNCTION(with_frame, "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nmov %rsp, %rbp\n"
+		     ".cfi_def_cfa_register 6\nmov %rdi, %rax\nadd $13, %rax\npop %rbp\n.cfi_def_cfa 7, 8\nret");
+/* Refused. */
+FUNCTION(target_inside, "xor %eax, %eax\n1: dec %rdi\njns 1b\nret");
+FUNCTION(loop_head, "lea 1(%rdi), %rdi\ncmp $100, %rdi\njb loop_head\nmov %rdi, %rax\nret");
+FUNCTION(calls_a_register, "mov %rdi, %rax\ncall *%rdi\nret");
+FUNCTION(short_loop, "mov %edi, %ecx\njrcxz 1f\nnop\n1: mov $5, %eax\nret");
+FUNCTION(unknown_instruction, ".byte 0x06, 0x06, 0x06, 0x06, 0x06\nret");
+
+__asm__(".pushsection .data.rel\n.globl twice_pointer\n.p2align 3\ntwice_pointer: .quad twice\n.popsection");
+
+/* Shorter than a jump, with other functions directly around it. */
+__asm__(".pushsection .text\n.p2align 4\n.globl too_short\n.type too_short, @function\ntoo_short:\n.cfi_startproc\n"
+	"mov %edi, %eax\nret\n.cfi_endproc\n.size too_short, .-too_short\n"
+	".globl behind_too_short\n.type behind_too_short, @function\nbehind_too_short:\n.cfi_startproc\n"
+	"lea 4(%rdi), %rax\nret\n.cfi_endproc\n.size behind_too_short, .-behind_too_short\n.popsection");
+extern uint64_t too_short(uint64_t x), behind_too_short(uint64_t x);
+
+struct planned {
+	struct tw_elf_file *file;
+	void *bytes;
+	size_t count;
+	struct tw_entry_plan plan;
+	uintptr_t base;
+	uint8_t *memory; /* for copies, within reach */
+	size_t used;
+};
+
+#define MEMORY_BYTES 65536
+
+static uint8_t *map_near(uintptr_t base)
+{
+	for (uintptr_t step = 1 << 20; step < (UINT64_C(1) << 30); step += 1 << 20) {
+		void *at = mmap((void *)((base - step) & ~(uintptr_t)4095), MEMORY_BYTES,
+				PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				-1, 0);
+
+		if (at != MAP_FAILED)
+			return at;
+	}
+	return NULL;
+}
+
+static int set_up(void **state)
+{
+	static struct planned planned;
+	Dl_info info;
+
+	assert_int_not_equal(dladdr((void *)(uintptr_t)twice, &info), 0);
+	planned.base = (uintptr_t)info.dli_fbase;
+	assert_int_equal(tw_elf_file_open("/proc/self/exe", &planned.file), 0);
+	if (planned.file->header.e_type == ET_EXEC)
+		planned.base = 0;
+	assert_int_equal(tw_entry_plan_make(planned.file, &planned.bytes, &planned.count), 0);
+	assert_int_equal(tw_entry_plan_open(planned.bytes, planned.count, &planned.plan), 0);
+	planned.memory = map_near((uintptr_t)info.dli_fbase);
+	assert_non_null(planned.memory);
+	*state = &planned;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct planned *planned = *state;
+
+	munmap(planned->memory, MEMORY_BYTES);
+	free(planned->bytes);
+	tw_elf_file_close(planned->file);
+	return 0;
+}
+
+static const struct tw_entry_plan_row *row_of(const struct planned *planned, uint64_t (*function)(uint64_t))
+{
+	return tw_entry_plan_find(&planned->plan, (uintptr_t)function - planned->base);
+}
+
+typedef uint64_t (*function_fn)(uint64_t);
+
+static function_fn lay_out(struct planned *planned, uint64_t (*function)(uint64_t))
+{
+	const struct tw_entry_plan_row *row = row_of(planned, function);
+	uint8_t *at = planned->memory + planned->used;
+	union {
+		uint8_t *bytes;
+		function_fn function;
+	} copy = {at};
+	unsigned bytes;
+
+	assert_non_null(row);
+	if (row->refusal)
+		fail_msg("refused: %s", tw_entry_refusal_text(row->refusal));
+	assert_memory_equal(tw_entry_plan_window(&planned->plan, row),
+			    (uint8_t *)(uintptr_t)function + row->window_offset, row->window_bytes);
+	bytes = tw_entry_plan_lay_out(&planned->plan, row, planned->base, (uintptr_t)at, at);
+	assert_in_range(bytes, 1, TW_ENTRY_ROOM_BYTES);
+	planned->used += (bytes + 15) & ~15u;
+	assert_true(planned->used < MEMORY_BYTES);
+	return copy.function;
+}
+
+static void copies_do_what_functions_do(void **state)
+{
+	static const struct {
+		const char *name;
+		function_fn function;
+		unsigned window_bytes; /* 0: not asserted */
+	} rows[] = {
+		{"plain_window", plain_window, 8},
+		{"one_instruction", one_instruction, 10},
+		{"relative_memory", relative_memory, 7},
+		{"relative_memory_and_immediate", relative_memory_and_immediate, 7},
+		{"short_condition", short_condition, 5},
+		{"near_condition", near_condition, 10},
+		{"tail_jump", tail_jump, 5},
+		{"tail_jump_through_slot", tail_jump_through_slot, 10},
+		{"calls_first", calls_first, 5},
+		{"calls_through_slot_first", calls_through_slot_first, 6},
+		{"calls_after_push", calls_after_push, 6},
+		{"returns_at_once", returns_at_once, 5},
+		{"with_endbr", with_endbr, 7},
+		{"with_frame", with_frame, 7},
+	};
+	struct planned *planned = *state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		function_fn copy = lay_out(planned, rows[i].function);
+
+		if (rows[i].window_bytes)
+			assert_int_equal(row_of(planned, rows[i].function)->window_bytes, rows[i].window_bytes);
+		for (uint64_t x = 0; x < 10; x++)
+			if (copy(x) != rows[i].function(x))
+				fail_msg("%s(%llu) answers %llu, its copy %llu", rows[i].name, (unsigned long long)x,
+					 (unsigned long long)rows[i].function(x), (unsigned long long)copy(x));
+	}
+	assert_true(row_of(planned, with_endbr)->window_offset == 4);
+	assert_true(row_of(planned, calls_first)->flags & TW_ENTRY_CALL);
+	assert_true(row_of(planned, relative_memory)->flags & TW_ENTRY_ACCESSES);
+	assert_false(row_of(planned, plain_window)->flags & TW_ENTRY_ACCESSES);
+	assert_true(row_of(planned, tail_jump)->flags & TW_ENTRY_ENDS);
+}
+
+static void what_cannot_be_moved_is_refused(void **state)
+{
+	static const struct {
+		function_fn function;
+		enum tw_entry_refusal refusal;
+	} rows[] = {
+		{target_inside, TW_ENTRY_TARGET_INSIDE},
+		{loop_head, TW_ENTRY_LOOP_HEAD},
+		{calls_a_register, TW_ENTRY_INDIRECT_CALL},
+		{short_loop, TW_ENTRY_LOOP_INSN},
+		{unknown_instruction, TW_ENTRY_UNDECODED},
+		{too_short, TW_ENTRY_TARGET_INSIDE},
+		{behind_too_short, TW_ENTRY_OK},
+	};
+	const struct planned *planned = *state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct tw_entry_plan_row *row = row_of(planned, rows[i].function);
+
+		assert_non_null(row);
+		assert_string_equal(tw_entry_refusal_text(row->refusal), tw_entry_refusal_text(rows[i].refusal));
+	}
+}
+
+static void rows_have_names(void **state)
+{
+	const struct planned *planned = *state;
+	const struct tw_entry_plan_row *row = row_of(planned, plain_window);
+
+	assert_int_equal(row->name_count, 1);
+	assert_string_equal(tw_entry_plan_name(&planned->plan, row, 0), "plain_window");
+	assert_null(tw_entry_plan_name(&planned->plan, row, 1));
+}
+
+/* Whatever is changed in a plan, it is refused, or what it says stays within its limits. */
+static void a_damaged_plan_is_refused(void **state)
+{
+	const struct planned *planned = *state;
+	uint64_t *copy = malloc(planned->count + 8);
+	struct tw_entry_plan_header *header = (struct tw_entry_plan_header *)copy;
+	struct tw_entry_plan plan;
+	uint32_t seed = 7;
+
+	assert_non_null(copy);
+	memcpy(copy, planned->bytes, planned->count);
+	for (size_t count = 0; count < planned->count; count += count < 256 ? 1 : planned->count / 50)
+		assert_int_not_equal(tw_entry_plan_open(copy, count, &plan), 0);
+	((uint8_t *)copy)[planned->count - 1] ^= 1;
+	assert_int_equal(tw_entry_plan_open(copy, planned->count, &plan), TW_EFORMAT);
+	((uint8_t *)copy)[planned->count - 1] ^= 1;
+	header->version++;
+	assert_int_equal(tw_entry_plan_open(copy, planned->count, &plan), TW_ENOTSUP);
+	header->version--;
+	/* With a right checksum, so that every other check is reached. */
+	for (unsigned i = 0; i < 3000; i++) {
+		uint8_t out[TW_ENTRY_ROOM_BYTES], *at, old;
+
+		seed = seed * 1664525u + 1013904223u;
+		at = (uint8_t *)copy + (seed >> 8) % (i % 2 ? planned->count : sizeof *header + 4096);
+		old = *at;
+		*at = (uint8_t)(i % 3 ? *at ^ (1u << (seed >> 5) % 8) : 0xff);
+		if (header->bytes == planned->count)
+			header->checksum = tw_entry_plan_checksum(header);
+		if (tw_entry_plan_open(copy, planned->count, &plan) == 0)
+			for (uint32_t k = 0; k < plan.header->row_count; k++) {
+				const struct tw_entry_plan_row *row = &plan.rows[k];
+
+				for (unsigned n = 0; tw_entry_plan_name(&plan, row, n); n++)
+					assert_true(strlen(tw_entry_plan_name(&plan, row, n)) < planned->count);
+				if (!row->refusal)
+					assert_true(tw_entry_plan_lay_out(&plan, row, 0x500000, 0x400000, out) <=
+						    sizeof out);
+			}
+		*at = old;
+	}
+	free(copy);
+}
+
+static void a_target_out_of_reach_is_refused(void **state)
+{
+	struct planned *planned = *state;
+	uint8_t out[TW_ENTRY_ROOM_BYTES];
+	const struct tw_entry_plan_row *row = row_of(planned, relative_memory);
+
+	assert_int_equal(tw_entry_plan_lay_out(&planned->plan, row, planned->base, planned->base + (UINT64_C(3) << 30),
+					       out),
+			 0);
+}
+
+static void a_plan_is_kept_by_build_id(void **state)
+{
+	const struct planned *planned = *state;
+	char folder[] = "/tmp/tw-plan-XXXXXX", command[128], path[256];
+	void *bytes;
+	size_t count;
+	bool was_cached;
+	int length = 0, fd;
+
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+	for (int turn = 0; turn < 2; turn++) {
+		assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
+		assert_int_equal(was_cached, turn);
+		assert_int_equal(count, planned->count);
+		assert_memory_equal(bytes, planned->bytes, count);
+		free(bytes);
+	}
+	/* A damaged one is made anew. */
+	length = snprintf(path, sizeof path, "%s/tracewheel/plans/", folder);
+	for (uint32_t i = 0; i < planned->file->elf.build_id_bytes; i++)
+		length += snprintf(path + length, sizeof path - (size_t)length, "%02x", planned->file->elf.build_id[i]);
+	snprintf(path + length, sizeof path - (size_t)length, ".plan");
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "x", 1, 300), 1);
+	close(fd);
+	assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
+	assert_false(was_cached);
+	free(bytes);
+	assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
+	assert_true(was_cached);
+	free(bytes);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_do_what_functions_do),
+		cmocka_unit_test(what_cannot_be_moved_is_refused),
+		cmocka_unit_test(rows_have_names),
+		cmocka_unit_test(a_damaged_plan_is_refused),
+		cmocka_unit_test(a_target_out_of_reach_is_refused),
+		cmocka_unit_test(a_plan_is_kept_by_build_id),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
