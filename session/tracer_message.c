@@ -81,12 +81,17 @@ TW_API struct tw_term tw_tracer_message(struct tw_arena *arena, enum tw_tracer_t
 					struct tw_term term, const struct tw_tracer_options *options)
 {
 	const char *name = tw_tracer_tag_name(tag);
+	bool is_seq = tag == TW_TRACER_TAG_SEQ_TRACE;
 	struct tw_term elements[ELEMENTS_MAX];
 	size_t count = 0;
 
-	elements[count++] = tw_atom(options->timestamp ? TW_ATOM_TRACE_TS : TW_ATOM_TRACE);
+	if (!is_seq)
+		elements[count++] = tw_atom(options->timestamp ? TW_ATOM_TRACE_TS : TW_ATOM_TRACE);
+	else
+		elements[count++] = tw_atom(TW_ATOM_SEQ_TRACE);
 	elements[count++] = tracee;
-	elements[count++] = name ? tw_term_atom_z(name) : (struct tw_term){0};
+	if (!is_seq)
+		elements[count++] = name ? tw_term_atom_z(name) : (struct tw_term){0};
 	elements[count++] = term;
 	if (!tw_term_is_none(options->extra))
 		elements[count++] = options->extra;

@@ -73,6 +73,7 @@ struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, s
 	signal->kind = kind;
 	signal->from = from;
 	signal->number = 0;
+	trace_signal_made(signal);
 	signal->words.block = signal;
 	signal->words.used = words;
 	uint64_t *at = signal->words.data;

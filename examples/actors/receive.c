@@ -25,8 +25,9 @@ void send_to(struct actor *self, struct value to, struct value message)
 	trace_send(self, to, pid, message);
 	if (!is_pid(pid))
 		raise_error(self, ATOM(BADARG));
-	signal_push(self->runtime, self->scheduler, pid,
-		    signal_make(self->scheduler, SIGNAL_MESSAGE, pid_of(self), message));
+	struct signal *signal = signal_make(self->scheduler, SIGNAL_MESSAGE, pid_of(self), message);
+	trace_token_sent(self, pid, signal);
+	signal_push(self->runtime, self->scheduler, pid, signal);
 }
 
 /* ---- receiving ---- */
@@ -56,6 +57,7 @@ static struct value take_message(struct actor *self, struct signal **at)
 	if (!*at)
 		inner->last = at;
 	trace_mailbox(self, --self->mailbox.inner_count);
+	trace_token_received(self, signal);
 	return open_signal(self, signal);
 }
 

@@ -51,6 +51,7 @@ struct signal {
 	struct value from;
 	struct value value; /* the message or reason; a value that is no immediate lies in words */
 	uint64_t number;    /* of a monitor or timeout */
+	struct traced_signal traced;
 	struct fragment words;
 };
 

@@ -100,7 +100,9 @@ void demonitor(struct actor *self, struct value reference)
 
 void exit_signal(struct actor *self, struct value pid, struct value reason)
 {
-	signal_to(self, pid, SIGNAL_EXIT, reason, 0);
+	struct signal *signal = signal_make(self->scheduler, SIGNAL_EXIT, pid_of(self), reason);
+	trace_token_none(signal);
+	signal_push(self->runtime, self->scheduler, pid, signal);
 	if (is_same(pid, pid_of(self)))
 		take_signals(self);
 }
@@ -114,10 +116,12 @@ static void fetch_message(struct actor *self, struct signal *signal)
 	trace_mailbox(self, ++self->mailbox.inner_count);
 }
 
-/* A message from the run-time itself. */
-static void message_to_self(struct actor *self, struct value message, struct value from)
+/* A message from the run-time itself.  cause: the signal whose token it carries; NULL: none. */
+static void message_to_self(struct actor *self, struct value message, struct value from, const struct signal *cause)
 {
 	struct signal *signal = signal_make(self->scheduler, SIGNAL_MESSAGE, from, message);
+	if (cause)
+		signal->traced = cause->traced;
 	trace_signal(self, signal);
 	fetch_message(self, signal);
 }
@@ -155,7 +159,7 @@ static struct value take_exit(struct actor *self, struct signal *signal)
 	if (was_linked)
 		trace_getting_unlinked(self, from);
 	if (self->is_trapping)
-		message_to_self(self, TUPLE(&self->heap, ATOM(EXIT), from, reason), from);
+		message_to_self(self, TUPLE(&self->heap, ATOM(EXIT), from, reason), from, signal);
 	return NONE;
 }
 
@@ -165,7 +169,7 @@ static void take_down(struct actor *self, struct signal *signal)
 	if (!remove_relation(self, pid, signal->number, false))
 		return;
 	struct value reference = immediate(signal->number, TAG_REFERENCE);
-	message_to_self(self, TUPLE(&self->heap, ATOM(DOWN), reference, ATOM(PROCESS), pid, reason), pid);
+	message_to_self(self, TUPLE(&self->heap, ATOM(DOWN), reference, ATOM(PROCESS), pid, reason), pid, NULL);
 }
 
 /* Handles everything but messages.  Returns the reason to end, or NONE. */
@@ -222,7 +226,9 @@ void take_signals(struct actor *self)
 static void tell_end(struct actor *self, const struct relation *relation, struct value reason)
 {
 	if (relation->is_link) {
-		signal_to(self, relation->pid, SIGNAL_LINK_EXIT, reason, 0);
+		struct signal *signal = signal_make(self->scheduler, SIGNAL_LINK_EXIT, pid_of(self), reason);
+		trace_token_exits(self, relation->pid, signal);
+		signal_push(self->runtime, self->scheduler, relation->pid, signal);
 	} else if (relation->number >> 63) {
 		struct value ended = TUPLE(&self->heap, pid_of(self), reason);
 		signal_to(self, relation->pid, SIGNAL_DOWN, ended, relation->number & ~(1ull << 63));

@@ -29,7 +29,7 @@ uint64_t trace_spawn(struct actor *parent, struct actor *child, struct function 
 				 .parent = parent ? parent->process : NULL,
 				 .is_linked = is_linked};
 	terms_init(&terms);
-	if (function && tw_runtime_wants(TW_WANTS_PROCS))
+	if (function && tw_runtime_wants(TW_WANTS_PROCS | TW_WANTS_SEQ))
 		spawn.entry = entry_term(&terms.arena, function, arguments);
 	int error = tw_process_spawn(&spawn, &child->process);
 	terms_fini(&terms);
@@ -79,6 +79,44 @@ void trace_signal_slow(struct actor *actor, struct signal *signal)
 				   term_of(&terms.arena, signal->from));
 		terms_fini(&terms);
 	}
+}
+
+/* ---- sequential tracing ---- */
+
+static struct tw_term exit_term(struct tw_arena *arena, struct actor *self, struct value reason)
+{
+	struct tw_term parts[3] = {tw_term_atom_z("EXIT"), tw_process_term(arena, self->process),
+				   term_of(arena, reason)};
+	return tw_term_tuple(arena, parts, 3);
+}
+
+void trace_token_send_slow(struct actor *self, struct value pid, struct signal *signal, bool is_exit)
+{
+	struct tw_term message = {0}, to = {0};
+	struct terms terms;
+	/* A message to no actor is not passed on, and makes no event. */
+	if (!is_pid(pid) || !is_alive(self, pid))
+		return;
+	terms_init(&terms);
+	if (tw_seq_wants_send(self->process)) {
+		message = is_exit ? exit_term(&terms.arena, self, signal->value) : term_of(&terms.arena, signal->value);
+		to = term_of(&terms.arena, pid);
+	}
+	tw_seq_send(self->process, to, message, &signal->traced.token);
+	terms_fini(&terms);
+}
+
+void trace_token_receive_slow(struct actor *self, const struct signal *signal)
+{
+	struct tw_term message = {0};
+	struct terms terms;
+	if (!signal->traced.is_carrier)
+		return;
+	terms_init(&terms);
+	if (tw_seq_wants_receive(self->process, &signal->traced.token))
+		message = term_of(&terms.arena, signal->value);
+	tw_seq_receive(self->process, &signal->traced.token, message);
+	terms_fini(&terms);
 }
 
 /* ---- ports ---- */

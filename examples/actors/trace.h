@@ -10,6 +10,7 @@
  *	register_name			trace_register, trace_unregister	procs
  *	send_to				trace_send				send
  *	signal_push, under the lock	trace_signal				receive
+ *	send_to, tell_end, take_message	trace_token_sent, _received, ...	sequential tracing
  *	take_signals, take_message	trace_mailbox				monitors: long_message_queue
  *	call_with			trace_enter, trace_tail, trace_leave	call, return_to
  *	raise_exception			trace_raise				exception_from
@@ -41,6 +42,11 @@
 #define trace_getting_unlinked(self, pid)			   ((void)0)
 #define trace_send(self, to, pid, message)			   ((void)0)
 #define trace_signal(actor, signal)				   ((void)0)
+#define trace_signal_made(signal)				   ((void)(signal))
+#define trace_token_sent(self, pid, signal)			   ((void)(signal))
+#define trace_token_exits(self, pid, signal)			   ((void)(signal))
+#define trace_token_none(signal)				   ((void)(signal))
+#define trace_token_received(self, signal)			   ((void)(signal))
 #define trace_mailbox(self, length)				   ((void)(length))
 #define trace_timeout(self)					   ((void)0)
 #define trace_take(skipped)					   ((void)(skipped))
@@ -68,11 +74,14 @@
 
 #include <tracewheel/port.h>
 #include <tracewheel/runtime.h>
+#include <tracewheel/seq.h>
 
 /* ---- the slow paths: a session may want the event ---- */
 
 void trace_send_slow(struct actor *self, struct value to, struct value pid, struct value message);
 void trace_signal_slow(struct actor *actor, struct signal *signal);
+void trace_token_send_slow(struct actor *self, struct value pid, struct signal *signal, bool is_exit);
+void trace_token_receive_slow(struct actor *self, const struct signal *signal);
 void trace_call_slow(struct call_frame *frame, enum call_kind kind, bool is_tail);
 void trace_leave_slow(struct call_frame *frame, struct value result);
 void trace_gc_slow(struct actor *self, enum tw_gc_event event, size_t words);
@@ -141,6 +150,43 @@ static inline void trace_signal(struct actor *actor, struct signal *signal)
 {
 	if (tw_runtime_wants(TW_WANTS_RECEIVE | TW_WANTS_PROCS | TW_WANTS_LINKS))
 		trace_signal_slow(actor, signal);
+}
+
+/* ---- sequential tracing: the token that passes with messages and exit signals ---- */
+
+static inline void trace_signal_made(struct signal *signal)
+{
+	signal->traced.token.words[0] = 0;
+	signal->traced.is_carrier = false;
+}
+
+/* Before the signal can be received: a message, */
+static inline void trace_token_sent(struct actor *self, struct value pid, struct signal *signal)
+{
+	signal->traced.is_carrier = true;
+	if (tw_seq_is_active())
+		trace_token_send_slow(self, pid, signal, false);
+}
+
+/* or an exit signal through a link. */
+static inline void trace_token_exits(struct actor *self, struct value pid, struct signal *signal)
+{
+	signal->traced.is_carrier = true;
+	if (tw_seq_is_active())
+		trace_token_send_slow(self, pid, signal, true);
+}
+
+/* Passes without token; its receiver has none afterwards. */
+static inline void trace_token_none(struct signal *signal)
+{
+	signal->traced.is_carrier = true;
+}
+
+/* The actor takes the message. */
+static inline void trace_token_received(struct actor *self, const struct signal *signal)
+{
+	if (tw_seq_is_active())
+		trace_token_receive_slow(self, signal);
 }
 
 /* The messages that the actor has fetched and not taken: reported by itself only, as in Erlang. */

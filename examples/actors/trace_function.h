@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_function.h - a function's data for tracing; with ACTORS_NO_TRACE only its name. */
+/* trace_function.h - data for tracing of functions, calls and signals; with ACTORS_NO_TRACE only the function's name. */
 #ifndef ACTORS_TRACE_FUNCTION_H
 #define ACTORS_TRACE_FUNCTION_H
 
@@ -11,6 +11,9 @@ struct traced_function {
 };
 /* The data of an open call. */
 struct traced_frame {
+	char nothing[1];
+};
+struct traced_signal {
 	char nothing[1];
 };
 #define TRACED_FUNCTION(module, name, arity) \
@@ -25,6 +28,15 @@ struct traced_frame {
 #else
 
 #include <tracewheel/function.h>
+#include <tracewheel/seq.h>
+
+#include <stdbool.h>
+
+/* The token of sequential tracing that passes with a message or exit signal. */
+struct traced_signal {
+	struct tw_seq_token token; /* empty: none */
+	bool is_carrier; /* false: a message of a port, a monitor or a timer, which leaves the receiver's as it is */
+};
 
 #define traced_function			     tw_declared_function
 #define traced_frame			     tw_frame

@@ -49,7 +49,11 @@ enum tw_tracer_tag {
 	 * scheduled in.
 	 */
 	TW_TRACER_TAG_STATUS = 1,
-	/* Sequential tracing, always by `enabled` and `trace`; not made yet. */
+	/*
+	 * Sequential tracing (seq.h), for the system tracer: always by `enabled` and `trace`.  The tracee of `trace` is the
+	 * label, and the term {send,Serial,From,To,Message}, or with 'receive' or print; that of `enabled` is the process.
+	 * TW_TRACER_REMOVE: there is no system tracer any more.
+	 */
 	TW_TRACER_TAG_SEQ_TRACE = 2,
 	/* enabled_call, trace_call */
 	TW_TRACER_TAG_CALL = 3,
@@ -118,7 +122,7 @@ struct tw_tracer_options {
 
 /*
  * @state	tracer.state: a copy that never changes.
- * @tracee	a pid, or a port; undefined if the status of new processes is asked for.
+ * @tracee	a pid, or a port; a label of TW_TRACER_TAG_SEQ_TRACE; undefined if the status of new processes is asked for.
  */
 typedef enum tw_tracer_answer tw_tracer_enabled_fn(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee);
 /*
@@ -176,7 +180,7 @@ int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_stats *o
 const char *tw_tracer_tag_name(enum tw_tracer_tag tag);
 
 /*
- * tw_tracer_message - the message that a queue would have received: {trace,Pid,call,{M,F,Args}} and so on.
+ * tw_tracer_message - the message that a queue would have received: {trace,Pid,call,{M,F,Args}}, {seq_trace,Label,Info} and so on.
  *
  * For tests and for tracers that write messages.  Takes the time stamp that options ask for now.
  * Returns none when the arena is full.  Threads: the arena's; in callbacks with an arena that does not allocate.

@@ -221,7 +221,8 @@ static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, v
 		/* {listener,{Tracer,Number}} stands for the tracer. */
 		if (count == 2 && lit_is(tw_term_element(term, 0), "listener"))
 			return lit_map(arena, tw_term_element(tw_term_element(term, 1), 0), name_change, context);
-		if (count < 5 || count > 7 || !lit_is(tw_term_element(term, 0), "trace_ts"))
+		if (!(count >= 5 && count <= 7 && lit_is(tw_term_element(term, 0), "trace_ts")) &&
+		    !(count == 4 && lit_is(tw_term_element(term, 0), "seq_trace")))
 			return (struct tw_term){0};
 		for (size_t i = 0; i < count; i++)
 			inner[i] = i + 1 < count ? lit_map(arena, tw_term_element(term, i), name_change, context)

@@ -18,6 +18,7 @@
  *	ev  ev_now  tags  count  {only,Tag}  {monitored,P}  {alternating,N}  {delivered,Who}	events
  *	{everybody,Who,How,Flags}		does it count all processes?
  *	{each,X,Values,Steps}  {times,N,Steps}	each: with every value in place of the atom X
+ *	{system_tracer,B}  seq_ev		sequential tracing: its events, sorted
  *	{results,Steps}  {last,Step}  {wait,Ms}  alone	alone: without a twin
  *
  * '@p' is the pid of p.  The answer is a list: what the steps say that ask something, and of the other calls all results that are not
@@ -26,7 +27,8 @@
  *
  *	{send,To,M} {recv,M} {recv,M,Ms} {spawn,P} {spawn_link,P} {spawn_undef,P} {link,P} {unlink,P} {register,N,P}
  *	{unregister,N} {exit,P,R} {die,Class,R} {trap,B} {sensitive,B} {max_heap,Words} {monitor,P} gc {grow,N} {sleep,Ms}
- *	reload (the module pm) {times,N,Op}
+ *	reload (the module pm) {times,N,Op} {all,[Op]} the results of all
+ *	{set_token,C,V} {set_token,T} {set_tokens,[Flag]} {get_token} {get_token,C} {seq_print,L,I} {seq_print,I} {reset_trace}
  *	{l,F,Tag,Body} a local call, {x,F,Tag,Body} one that names the module, {t,Op} with what it raises caught
  *
  * The functions are pl:a/2, b/2, c/2, and d/2, which is not exported; e is pm:e/2.  A Body is a list of Ops; its last is the tail: a
@@ -49,8 +51,8 @@ static size_t dump_process(void *context, struct tw_term pid, char *buffer, size
 	return count;
 }
 
-/* The control word belongs to the program: a twin would see the other's.  A scenario of many sessions says alone. */
-static const char *const of_program[] = {"set_tcw", "alone", NULL};
+/* The control word, the system tracer and tokens belong to the program: a twin would see the other's.  A scenario of many sessions says alone. */
+static const char *const of_program[] = {"set_tcw", "alone", "system_tracer", "set_seq_token", NULL};
 /* They ask the queue itself, or a monitor of the system. */
 static const char *const of_queues[] = {"delivered", "system_monitor", NULL};
 

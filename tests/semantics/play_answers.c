@@ -20,6 +20,8 @@ static struct tw_term plain(struct tw_arena *arena, struct tw_term term, void *c
 	size_t count = tw_term_tuple_count(term);
 	struct tw_term first = tw_term_element(term, 0), third = tw_term_element(term, 2);
 
+	if (count == 4 && lit_is(first, "spawn_request"))
+		return first;
 	if (is_runner(term))
 		return tw_term_atom_z("outside");
 	if (count == 4 && lit_is(first, "trace") && is_gc(third))

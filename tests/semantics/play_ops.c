@@ -11,7 +11,8 @@ static struct bed *now;
 static struct {
 	struct value pid;
 	const char *name;
-	bool is_busy; /* started, and not yet awaited */
+	bool is_busy;	       /* started, and not yet awaited */
+	struct tw_term answer; /* of what was started, if it came while another was awaited */
 } pids[NAMES_MAX];
 static size_t pid_count;
 
@@ -27,6 +28,7 @@ struct value known(const char *name, struct value pid)
 		wrong("too many names", tw_term_atom_z(name));
 	pids[pid_count].pid = pid;
 	pids[pid_count].is_busy = false;
+	pids[pid_count].answer = (struct tw_term){0};
 	pids[pid_count++].name = name;
 	return pid;
 }
@@ -258,6 +260,97 @@ static struct value do_sleep(struct actor *self, struct value op)
 	return ATOM(OK);
 }
 
+/* ---- sequential tracing ---- */
+
+/* A term as a value: pids get their names. */
+static struct value plain_value(struct actor *self, struct tw_term term)
+{
+	return tw_term_is_none(term) ? NIL : value_on(heap_of(self), named(now, term));
+}
+
+static struct value set_token(struct actor *self, struct value component, struct value value)
+{
+	struct terms terms;
+	struct tw_term old = {0};
+	int error;
+
+	terms_init(&terms);
+	error = tw_seq_set_component(&terms.arena, term_of(&terms.arena, component), term_of(&terms.arena, value),
+				     &old);
+	struct value result = error ? atom("badarg") : plain_value(self, old);
+	terms_fini(&terms);
+	return result;
+}
+
+static struct value do_set_token(struct actor *self, struct value op)
+{
+	struct terms terms;
+	struct tw_term old = {0};
+
+	if (tuple_count(op) == 3)
+		return set_token(self, element(op, 1), element(op, 2));
+	terms_init(&terms);
+	int error = tw_seq_set_token_term(&terms.arena, term_of(&terms.arena, element(op, 1)), &old);
+	struct value result = error ? atom("badarg") : plain_value(self, old);
+	terms_fini(&terms);
+	return result;
+}
+
+static struct value do_set_tokens(struct actor *self, struct value op)
+{
+	for (struct value rest = element(op, 1); is_box(rest, BOX_CONS); rest = tail(rest))
+		set_token(self, head(rest), ATOM(TRUE));
+	return ATOM(OK);
+}
+
+static struct value do_get_token(struct actor *self, struct value op)
+{
+	struct terms terms;
+	struct tw_term got = {0};
+	int error = 0;
+
+	terms_init(&terms);
+	if (tuple_count(op) == 2)
+		error = tw_seq_component(&terms.arena, term_of(&terms.arena, element(op, 1)), &got);
+	else
+		got = tw_seq_token_term(&terms.arena);
+	struct value result = error ? atom("badarg") : plain_value(self, got);
+	terms_fini(&terms);
+	return result;
+}
+
+static struct value do_seq_print(struct actor *self, struct value op)
+{
+	struct terms terms;
+
+	(void)self;
+	terms_init(&terms);
+	if (tuple_count(op) == 3)
+		tw_seq_print_label(term_of(&terms.arena, element(op, 1)), term_of(&terms.arena, element(op, 2)));
+	else
+		tw_seq_print(term_of(&terms.arena, element(op, 1)));
+	terms_fini(&terms);
+	return ATOM(OK);
+}
+
+static struct value do_reset_trace(struct actor *self, struct value op)
+{
+	(void)self, (void)op;
+	tw_seq_reset_trace();
+	return ATOM(TRUE);
+}
+
+/* The results of several operations. */
+static struct value do_all(struct actor *self, struct value op)
+{
+	struct value results[16];
+	size_t count = 0;
+
+	for (struct value rest = element(op, 1); is_box(rest, BOX_CONS) && count < 16; rest = tail(rest))
+		results[count++] = guarded(self, head(rest));
+	return tuple(heap_of(self), results, count);
+}
+
 static struct value do_none(struct actor *self, struct value op)
 {
 	(void)self, (void)op;
@@ -354,6 +447,12 @@ static const struct {
 	{"gc", do_gc},
 	{"sleep", do_sleep},
 	{"none", do_none},
+	{"set_token", do_set_token},
+	{"set_tokens", do_set_tokens},
+	{"get_token", do_get_token},
+	{"seq_print", do_seq_print},
+	{"reset_trace", do_reset_trace},
+	{"all", do_all},
 	{"l", do_local},
 	{"x", do_remote},
 	{"t", do_try},
@@ -415,6 +514,8 @@ CODE(operations)
 	KEEP(self, rest);
 	for (; is_box(rest, BOX_CONS); rest = tail(rest))
 		result = guarded(self, head(rest));
+	/* The answer is no part of a trace. */
+	tw_seq_set_token(NULL, NULL);
 	return result;
 }
 
@@ -458,12 +559,16 @@ struct tw_term ops_await(const char *name)
 	size_t at = index_named(name);
 	struct value message;
 
-	while (outside_receive(now->me, 60000, &message))
-		if (is_tagged(message, ATOM(RAN), 3) && is_same(element(message, 1), pids[at].pid)) {
-			pids[at].is_busy = false;
-			return made_plain(now, shown(now, element(message, 2)));
-		}
-	wrong("no answer", tw_term_atom_z(name));
+	while (tw_term_is_none(pids[at].answer) && outside_receive(now->me, 60000, &message))
+		for (size_t i = 0; i < pid_count && is_tagged(message, ATOM(RAN), 3); i++)
+			if (is_same(element(message, 1), pids[i].pid))
+				pids[i].answer = made_plain(now, shown(now, element(message, 2)));
+	struct tw_term answer = pids[at].answer;
+	if (tw_term_is_none(answer))
+		wrong("no answer", tw_term_atom_z(name));
+	pids[at].answer = (struct tw_term){0};
+	pids[at].is_busy = false;
+	return answer;
 }
 
 static bool is_tracer(struct value pid)

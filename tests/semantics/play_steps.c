@@ -319,6 +319,26 @@ static void step_ev(struct play *p, struct tw_term step)
 	step_ev_now(p, step);
 }
 
+/* The system tracer is that of the session, or none. */
+static void step_system_tracer(struct play *p, struct tw_term step)
+{
+	tw_seq_set_system_tracer(lit_is(part(step, 1), "true") ? p->s->session : NULL, NULL);
+}
+
+/* The events of sequential tracing, sorted: those of branches that run side by side have no order. */
+static void step_seq_ev(struct play *p, struct tw_term step)
+{
+	struct tw_term own[256];
+	size_t count = 0;
+
+	(void)step;
+	ops_sync();
+	for (struct tw_term rest = ev_now(p->b, p->s); tw_term_type(rest) == TW_TYPE_CONS; rest = tw_term_tail(rest))
+		if (lit_is(tw_term_element(tw_term_head(rest), 0), "seq_trace") && count < 256)
+			own[count++] = made_plain(p->b, tw_term_head(rest));
+	tell(p, sorted(p->b, list_of(p->b, own, count)));
+}
+
 static void step_tags(struct play *p, struct tw_term step)
 {
 	(void)step;
@@ -500,6 +520,8 @@ static const struct {
 	{"ev", step_ev},
 	{"ev_now", step_ev_now},
 	{"tags", step_tags},
+	{"system_tracer", step_system_tracer},
+	{"seq_ev", step_seq_ev},
 	{"count", step_count},
 	{"only", step_only},
 	{"monitored", step_monitored},

@@ -55,6 +55,8 @@ play_alone(Steps, Session) ->
 clean() ->
     forget(),
     erlang:system_flag(trace_control_word, 0),
+    seq_trace:reset_trace(),
+    seq_trace:set_system_tracer(false),
     [exit(P, kill) || {_, P} <- ets:tab2list(names)],
     [catch unregister(N) || N <- [n1, n2, n3]],
     [ets:delete_all_objects(T) || T <- [names, pids]].
@@ -99,7 +101,7 @@ one(Step, S) ->
 
 is_of_session(Step) ->
     lists:member(if is_tuple(Step) -> element(1, Step); true -> Step end,
-                 [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, count,
+                 [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, count, seq_ev, system_tracer,
                   only, alternating, delivered, everybody, destroy]).
 
 with(X, V, X) -> V;
@@ -116,7 +118,7 @@ collect(L) ->
 
 %% ---- processes ----
 
-loop() -> receive {run, P, Ops} -> R = (catch ops(Ops, ok)), P ! {ran, self(), R}, loop(); stop -> ok end.
+loop() -> receive {run, P, Ops} -> R = (catch ops(Ops, ok)), seq_trace:set_token([]), P ! {ran, self(), R}, loop(); stop -> ok end.
 
 ops([], R) -> R;
 ops([O | T], _) -> ops(T, op(O)).
@@ -156,7 +158,16 @@ do(reload) -> code:purge(pm), code:delete(pm), code:purge(pm), {module, pm} = co
 do({spawn_undef, N}) -> name(N, spawn(nomod, nofun, []));
 do({grow, N}) -> _ = length(grow(N, [])), erlang:garbage_collect(), ok;
 do({max_heap, Words}) -> process_flag(max_heap_size, #{size => Words, kill => true, error_logger => false}), ok;
-do({sleep, Ms}) -> receive after Ms -> ok end.
+do({sleep, Ms}) -> receive after Ms -> ok end;
+do({set_token, C, V}) -> try seq_trace:set_token(C, V) catch error:_ -> badarg end;
+do({set_token, T}) -> try seq_trace:set_token(T) catch error:_ -> badarg end;
+do({set_tokens, L}) -> [seq_trace:set_token(F, true) || F <- L], ok;
+do({get_token}) -> seq_trace:get_token();
+do({get_token, C}) -> try case seq_trace:get_token(C) of {_, {badarg, _}} -> badarg; V -> V end catch error:_ -> badarg end;
+do({seq_print, L, I}) -> seq_trace:print(L, I);
+do({seq_print, I}) -> seq_trace:print(I);
+do({reset_trace}) -> seq_trace:reset_trace();
+do({all, Ops}) -> list_to_tuple([op(O) || O <- Ops]).
 
 grow(0, L) -> L;
 grow(N, L) -> grow(N - 1, [N | L]).
@@ -197,6 +208,8 @@ step({info, What, Item}) -> [info(with_pids(What), Item)];
 step({tcw, N}) -> erlang:system_flag(trace_control_word, N), [];
 step(get_tcw) -> [{tcw, erlang:system_info(trace_control_word)}];
 step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta_match_spec, call_count]] || F <- [a, b, c]]];
+step({system_tracer, B}) -> seq_trace:set_system_tracer(B andalso tracer()), [];
+step(seq_ev) -> sync(), [lists:sort([plain(E) || E <- taken(tracer()), element(1, E) =:= seq_trace])];
 step(ev) -> sync(), [events()];
 step(ev_now) -> [events()];
 step({only, Tag}) -> [[E || E <- events(), element(3, E) =:= Tag]];
@@ -251,9 +264,11 @@ events() ->
     T = tracer(),
     %% A tracer that is dead has nothing.
     case is_process_alive(T) of
-        true -> T ! {get, self()}, receive {events, T, L} -> lists:keysort(2, [plain(E) || E <- L, not is_run(E)]) end;
+        true -> lists:keysort(2, [plain(E) || E <- taken(T), not is_run(E)]);
         false -> []
     end.
+
+taken(T) -> T ! {get, self()}, receive {events, T, L} -> L end.
 
 is_run(E) when tuple_size(E) >= 4, element(3, E) =:= 'receive'; tuple_size(E) >= 4, element(3, E) =:= send ->
     is_tuple(element(4, E)) andalso lists:member(element(1, element(4, E)), [run, ran, get]);
@@ -275,7 +290,11 @@ plain(T) when element(1, T) =:= trace_ts ->
 plain({trace, P, Tag, Sizes}) when Tag =:= gc_major_start; Tag =:= gc_major_end; Tag =:= gc_minor_start; Tag =:= gc_minor_end;
                                  Tag =:= gc_max_heap_size ->
     {trace, plain(P), Tag, lists:sort([K || {K, _} <- Sizes])};
+plain({seq_trace, L, I, Time}) -> {seq_trace, plain(L), plain(I), kind(Time)};
 plain({player, _, _}) -> outside;
+%% What else these hold differs between systems.
+plain(T) when element(1, T) =:= spawn_request -> spawn_request;
+plain({spawn_reply, _, ok, P}) -> {spawn_reply, ok, plain(P)};
 plain({M, F, [Tag, _]}) when M =:= pl; M =:= pm -> {M, F, [plain(Tag)]};
 plain({pl, F, A, _}) when is_integer(A) -> {pl, F, A}; % without the line
 plain(T) when is_tuple(T) -> list_to_tuple([plain(X) || X <- tuple_to_list(T)]);
