@@ -112,7 +112,7 @@ int capture_allow(struct capture *capture, struct thread *thread)
 
 /* Threads of the VM are numbered as they make their first event. */
 static _Atomic uint32_t last_thread;
-static __thread uint32_t own_thread;
+static __thread uint32_t own_thread __attribute__((tls_model("initial-exec")));
 
 /* "1_scheduler", "erts_sched_1": 1; other threads: 0. */
 static uint32_t scheduler_id(void)

@@ -369,7 +369,7 @@ ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[]
 	struct writer w;
 	unsigned kind;
 
-	if (atomic_load_explicit(&capture->over, memory_order_relaxed))
+	if (atomic_load_explicit(&capture->over, memory_order_relaxed) || argv[2] == capture->own_pid)
 		return atoms.ok;
 	kind = kind_of(argv[0]);
 	thread = capture_thread(capture);

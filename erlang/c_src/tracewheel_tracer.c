@@ -11,13 +11,16 @@
 #include "capture.h"
 
 static ErlNifResourceType *captures;
-static ERL_NIF_TERM atom_remove, atom_discard, atom_trace_status, atom_ok;
+static ERL_NIF_TERM atom_remove, atom_discard, atom_trace, atom_trace_status, atom_call, atom_ok;
 
 static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
 	void *object;
 
 	(void)argc;
+	/* The VM has asked for trace_status before each call: the capture is not over, or trace() ignores the event. */
+	if (argv[0] == atom_call)
+		return atom_trace;
 	if (!enif_get_resource(env, argv[1], captures, &object))
 		return argv[0] == atom_trace_status ? atom_remove : atom_discard;
 	return ((struct capture *)object)->callbacks->enabled(env, object, argv);
@@ -48,6 +51,8 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info)
 	atom_remove = enif_make_atom(env, "remove");
 	atom_discard = enif_make_atom(env, "discard");
 	atom_trace_status = enif_make_atom(env, "trace_status");
+	atom_trace = enif_make_atom(env, "trace");
+	atom_call = enif_make_atom(env, "call");
 	atom_ok = enif_make_atom(env, "ok");
 	return 0;
 }

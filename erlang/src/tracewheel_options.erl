@@ -14,6 +14,7 @@ check(Path, Options) when is_map(Options) ->
         Unknown = maps:keys(maps:without(keys(), Options)),
         Unknown =:= [] orelse throw({unknown_option, hd(Unknown)}),
         Checked = maps:map(fun value/2, maps:merge(defaults(), Options)),
+        maps:get(ring_bytes, Checked) =< maps:get(memory, Checked) orelse throw({bad_option, memory, maps:get(memory, Checked)}),
         {ok, patterns(Checked#{path => path(Path), owner => owner(Options)})}
     catch
         throw:Reason -> {error, Reason}

@@ -46,6 +46,7 @@ init(#{name := Name, starter := Starter} = Options) ->
     case Answer of
         {ok, State} ->
             Starter ! {self(), {ok, info(State)}},
+            look_later(),
             loop(State);
         Error -> Starter ! {self(), Error}
     end.
@@ -127,11 +128,13 @@ watch(Pid) -> monitor(process, Pid).
 
 %% ---- what is traced ----
 
-trace(#{capture := Capture} = State) ->
+trace(Options) ->
+    State = #{capture := Capture} = with_session(Options),
     try
         {ok, set(State)}
     catch
         Class:Reason ->
+            unset(State),
             tracewheel_nif:finish(Capture),
             abort(maps:get(port, State)),
             {error, case Reason of
@@ -142,17 +145,20 @@ trace(#{capture := Capture} = State) ->
 
 has_sessions() -> code:ensure_loaded(trace) =:= {module, trace}.
 
-set(#{flags := [], patterns := []} = State) -> State;
-set(#{name := Name, capture := Capture} = State) ->
+with_session(#{flags := [], patterns := []} = State) -> State;
+with_session(#{name := Name, capture := Capture} = State) ->
     case has_sessions() of
-        true ->
-            Session = trace:session_create(Name, {tracewheel_tracer, Capture}, []),
-            set(State#{session := Session}, fun(MFA, Spec, Flags) -> trace:function(Session, MFA, Spec, Flags) end,
-                fun(Process, Flags) -> trace:process(Session, Process, true, Flags) end);
-        false ->
-            set(State, fun erlang:trace_pattern/3,
-                fun(Process, Flags) -> erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]) end)
+        true -> State#{session := trace:session_create(Name, {tracewheel_tracer, Capture}, [])};
+        false -> State
     end.
+
+set(#{flags := [], patterns := []} = State) -> State;
+set(#{session := undefined, capture := Capture} = State) ->
+    set(State, fun erlang:trace_pattern/3,
+        fun(Process, Flags) -> erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]) end);
+set(#{session := Session} = State) ->
+    set(State, fun(MFA, Spec, Flags) -> trace:function(Session, MFA, Spec, Flags) end,
+        fun(Process, Flags) -> trace:process(Session, Process, true, Flags) end).
 
 set(#{patterns := Patterns, processes := Processes, flags := Flags, scope := Scope} = State, Function, Process) ->
     [load(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
@@ -206,13 +212,17 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {?MODULE, time} -> finish(State, time);
         {'DOWN', Monitor, _, _, _} -> finish(State, owner);
         {Port, {exit_status, _}} -> finish(State, recorder);
-        _ -> loop(State)
-    after ?LOOK_MS ->
+        {?MODULE, look} ->
             case tracewheel_nif:info(Capture) of
-                #{state := tracing} -> loop(State);
+                #{state := tracing} ->
+                    look_later(),
+                    loop(State);
                 #{state := Over} -> finish(State, Over)
-            end
+            end;
+        _ -> loop(State)
     end.
+
+look_later() -> erlang:send_after(?LOOK_MS, self(), {?MODULE, look}).
 
 info(#{capture := Capture, path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
     (tracewheel_nif:info(Capture))#{path => Path, name => Name, functions => maps:get(functions, State, 0),

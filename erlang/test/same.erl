@@ -33,7 +33,7 @@ check(How, {Name, Flags, Patterns}) ->
     Printed = printed(Path),
     compare(Name, group(Messages), group(Printed), length(Messages), Events).
 
-begin_trace(module, _, _, Flags, Patterns, _) ->
+begin_trace(module, _, _, _, Patterns, _) ->
     [erlang:trace_pattern(MFA, Spec, [local]) || {MFA, Spec} <- Patterns],
     
     ok;
