@@ -4,6 +4,7 @@
 %% It runs with priority max, so that limits hold in a node that is drowning.
 -module(tracewheel_server).
 -export([start/1, call/2]).
+-export([init/1, loop/1]).
 
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
 -define(LOOK_MS, 100).
@@ -11,7 +12,7 @@
 
 start(#{name := Name} = Options) ->
     Starter = self(),
-    {Pid, Monitor} = spawn_opt(fun() -> init(Options#{starter => Starter}) end, [monitor, {priority, max}]),
+    {Pid, Monitor} = spawn_opt(?MODULE, init, [Options#{starter => Starter}], [monitor, {priority, max}]),
     receive
         {Pid, Answer} ->
             demonitor(Monitor, [flush]),
@@ -196,7 +197,7 @@ unset(#{session := Session}) ->
     receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end,
     trace:session_destroy(Session).
 
-%% ---- while it runs ----
+%% ---- while it runs; each message goes to the newest version of this module ----
 
 loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
     receive
@@ -205,10 +206,10 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
             From ! {Tag, {ok, Info}};
         {?MODULE, From, Tag, info} ->
             From ! {Tag, {ok, info(State)}},
-            loop(State);
+            ?MODULE:loop(State);
         {?MODULE, From, Tag, tracer} ->
             From ! {Tag, {ok, Capture}},
-            loop(State);
+            ?MODULE:loop(State);
         {?MODULE, time} -> finish(State, time);
         {'DOWN', Monitor, _, _, _} -> finish(State, owner);
         {Port, {exit_status, _}} -> finish(State, recorder);
@@ -216,10 +217,10 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
             case tracewheel_nif:info(Capture) of
                 #{state := tracing} ->
                     look_later(),
-                    loop(State);
+                    ?MODULE:loop(State);
                 #{state := Over} -> finish(State, Over)
             end;
-        _ -> loop(State)
+        _ -> ?MODULE:loop(State)
     end.
 
 look_later() -> erlang:send_after(?LOOK_MS, self(), {?MODULE, look}).

@@ -1,0 +1,193 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% life:main() - captures, libraries and tracees that begin and end in each other's midst.
+-module(life).
+-export([main/0, victim/0, until_full/0, loop/1, step/1, forever/1]).
+
+main() ->
+    process_flag(trap_exit, true),
+    [begin Fun(), {error, not_started} = tracewheel:info(), io:format("~p~n", [Name]) end
+     || {Name, Fun} <- [{two_at_once, fun two_at_once/0},
+                        {upgraded, fun upgraded/0},
+                        {unloaded, fun unloaded/0},
+                        {removed, fun removed/0},
+                        {killed_tracees, fun killed_tracees/0},
+                        {killed_server, fun killed_server/0},
+                        {distribution_lost, fun distribution_lost/0},
+                        {blocked, fun blocked/0},
+                        {kept_state, fun kept_state/0}]],
+    io:format("ok~n"),
+    halt().
+
+step(N) -> N.
+loop(0) -> ok;
+loop(N) -> step(N), loop(N - 1).
+forever(N) -> step(N), forever(N + 1).
+
+start(Path, Options) ->
+    {ok, _} = tracewheel:start(Path, maps:merge(#{force => true, patterns => [{?MODULE, step, 1}], events => infinity, rate => infinity},
+                                                Options)).
+
+do(N) when is_integer(N) -> loop(N);
+do(Fun) -> Fun().
+
+%% A process that runs what it is told.
+worker() -> spawn_link(fun Loop() -> receive {From, N} -> do(N), From ! {done, self()}, Loop() end end).
+work(Pid, N) -> Pid ! {self(), N}, receive {done, Pid} -> ok end.
+
+two_at_once() ->
+    A = worker(), B = worker(),
+    start("a.tw", #{name => a, processes => A}),
+    start("b.tw", #{name => b, processes => B}),
+    work(A, 100), work(B, 200),
+    {ok, #{events := 100, lost := 0}} = tracewheel:stop(a),
+    work(A, 100),
+    {error, not_started} = tracewheel:stop(a),
+    case code:ensure_loaded(trace) of
+        {module, trace} ->
+            work(B, 200),
+            {ok, #{events := 400, lost := 0}} = tracewheel:stop(b);
+        _ -> {ok, #{events := 200, lost := 0}} = tracewheel:stop(b) % patterns are the node's: a's end was theirs
+    end.
+
+%% The libraries are loaded again while processes make events.
+upgraded() ->
+    A = worker(),
+    start("up.tw", #{processes => A}),
+    work(A, 10),
+    Runner = spawn_link(fun() -> forever(0) end),
+    1 = erlang:trace(Runner, true, [call, tracewheel:tracer()]),
+    [begin
+         purge(M, 100),
+         {module, M} = code:load_file(M),
+         timer:sleep(20)
+     end || _ <- lists:seq(1, 3), M <- [tracewheel_nif, tracewheel_tracer, tracewheel_server, tracewheel]],
+    {ok, #{written := W1}} = tracewheel:info(),
+    timer:sleep(20),
+    {ok, #{written := W2}} = tracewheel:info(),
+    true = W2 > W1,
+    unlink(Runner), exit(Runner, kill),
+    {ok, _} = tracewheel:stop().
+
+purge(M, 0) -> error({used, M});
+purge(M, N) -> code:soft_purge(M) orelse begin timer:sleep(20), purge(M, N - 1) end.
+
+%% The tracer module is gone: the VM drops the tracer.
+unloaded() ->
+    A = worker(),
+    start("gone.tw", #{processes => A}),
+    work(A, 10),
+    purge(tracewheel_tracer, 100),
+    true = code:delete(tracewheel_tracer),
+    code:purge(tracewheel_tracer),
+    work(A, 10),
+    {ok, #{events := E, lost := 0}} = tracewheel:stop(),
+    true = E >= 10,
+    {module, _} = code:ensure_loaded(tracewheel_tracer),
+    start("gone.tw", #{processes => A}),
+    work(A, 10),
+    {ok, #{events := 10}} = tracewheel:stop().
+
+removed() ->
+    A = worker(),
+    start("removed.tw", #{processes => []}),
+    {tracer, M, S} = tracewheel:tracer(),
+    erlang:trace_pattern({?MODULE, step, 1}, true, [local]),
+    1 = erlang:trace(A, true, [call, {tracer, M, S}]),
+    work(A, 10),
+    1 = erlang:trace(A, false, [all]),
+    work(A, 10),
+    1 = erlang:trace(A, true, [call, {tracer, M, S}]),
+    work(A, 5),
+    {tracer, {M, S}} = erlang:trace_info(A, tracer),
+    {ok, #{events := 15, lost := 0}} = tracewheel:stop(),
+    work(A, 5),
+    {tracer, []} = erlang:trace_info(A, tracer),
+    erlang:trace_pattern({?MODULE, step, 1}, false, [local]).
+
+killed_tracees() ->
+    start("killed.tw", #{processes => new, flags => [call, procs, send, running, garbage_collection]}),
+    [begin
+         Pids = [spawn(fun() -> forever(0) end) || _ <- lists:seq(1, 10)],
+         timer:sleep(2),
+         [exit(P, kill) || P <- Pids]
+     end || _ <- lists:seq(1, 20)],
+    {ok, #{written := W}} = tracewheel:stop(),
+    true = W > 200.
+
+killed_server() ->
+    A = worker(),
+    start("server.tw", #{processes => A}),
+    work(A, 100),
+    Server = whereis(tracewheel),
+    Monitor = monitor(process, Server),
+    exit(Server, kill),
+    receive {'DOWN', Monitor, _, _, _} -> ok end,
+    [work(A, 1000) || _ <- lists:seq(1, 20)],
+    erlang:trace_pattern({?MODULE, step, 1}, false, [local]),
+    %% The recorder has seen its end of the pipe close, and has completed the capture.
+    await_complete("server.tw", 100),
+    start("again.tw", #{processes => worker()}),
+    {ok, _} = tracewheel:stop().
+
+await_complete(Path, 0) -> error({incomplete, Path});
+await_complete(Path, N) ->
+    case string:find(os:cmd(os:getenv("TRACEWHEEL") ++ " info " ++ Path), "complete      yes") of
+        nomatch -> timer:sleep(50), await_complete(Path, N - 1);
+        _ -> ok
+    end.
+
+distribution_lost() ->
+    A = worker(),
+    case net_kernel:start(['life@localhost', longnames]) of
+        {ok, _} -> ok;
+        {error, _} -> io:format("no distribution here: that part not tested~n")
+    end,
+    start("net.tw", #{processes => A, flags => [call, send, 'receive']}),
+    work(A, 10),
+    work(A, fun() -> catch {nobody, 'nowhere@localhost'} ! hello end),
+    _ = net_kernel:stop(),
+    work(A, 10),
+    {ok, #{lost := 0}} = tracewheel:stop().
+
+blocked() ->
+    A = worker(),
+    start("blocked.tw", #{processes => A, on_full => block, ring_bytes => 65536}),
+    work(A, 300000),
+    {ok, #{events := 300000, lost := 0}} = tracewheel:stop().
+
+%% The tracer's state is kept after the end, and used.
+kept_state() ->
+    A = worker(),
+    start("kept.tw", #{processes => []}),
+    {tracer, M, S} = tracewheel:tracer(),
+    {ok, _} = tracewheel:stop(),
+    erlang:trace_pattern({?MODULE, step, 1}, true, [local]),
+    catch erlang:trace(A, true, [call, {tracer, M, S}]),
+    work(A, 10),
+    {flags, []} = erlang:trace_info(A, flags),
+    catch erlang:trace(A, true, [call, {tracer, M, no_capture}]),
+    work(A, 10),
+    {flags, []} = erlang:trace_info(A, flags),
+    erlang:trace_pattern({?MODULE, step, 1}, false, [local]).
+
+%% For crash_test.sh: says how many events are certainly committed, and goes on until it is killed.
+victim() ->
+    A = worker(),
+    start("victim.tw", #{processes => A}),
+    work(A, 50000),
+    io:format("50000~n"),
+    work(A, 1 bsl 59).
+
+%% Writes to a full disk; the node works on.
+until_full() ->
+    A = worker(),
+    start("full/full.tw", #{processes => A, term_bytes => 1000}),
+    [work(A, 100000) || _ <- lists:seq(1, 40)],
+    {ok, #{written := Written, lost := Lost} = Info} = tracewheel:stop(),
+    #{events := Stored, write_errors := Errors} = Info,
+    io:format("~p ~p ~p ~p~n", [Written + Lost, Stored, Lost, Errors]),
+    start("free.tw", #{processes => A}),
+    work(A, 10),
+    {ok, #{events := 10}} = tracewheel:stop(),
+    io:format("ok~n"),
+    halt().
