@@ -20,7 +20,7 @@ SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},
     "symbols": {"debug": set()},
-    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "stress": set()},
+    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "seq": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # Breaks steps of the rooms on purpose; linked into the command only (stress --break).

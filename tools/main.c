@@ -17,6 +17,7 @@ static const struct row rows[] = {
 	{"record", "run a program and record its calls", tw_tool_record},
 	{"report", "times and calls by function, caller and thread; messages; losses", tw_tool_report},
 	{"why-late", "the slowest messages, and what delayed each of them", tw_tool_why_late},
+	{"seq", "one request through processes, threads and nodes", tw_tool_seq},
 	{"print", "every event in order of time: text, Erlang terms, JSON", tw_tool_print},
 	{"flame", "a flame graph: one page for a browser", tw_tool_flame},
 	{"info", "summarise a capture", tw_tool_info},

@@ -562,8 +562,9 @@ typedef int tw_capture_scan_fn(void *context, const struct tw_capture_batch *bat
  * tw_capture_scan - all records of the streams and the time range that the filter names, block by block.
  *
  * Every record of every stream is delivered exactly once and in the order of its stream; streams come in no
- * particular order.  Blocks are selected as a whole: records at their ends may lie outside the time range.  Places
- * and kinds are not filtered, and events lost for lack of a ring are counted in the image only.
+ * particular order.  Blocks are selected as a whole: records at their ends may lie outside the time range, and a block
+ * with one record of a wanted kind is delivered whole.  Places are not filtered, and events lost for lack of a ring are
+ * counted in the image only.
  *
  * Threads: the callback is called on the calling thread.
  * Returns 0, the callback's result, or an error.

@@ -47,6 +47,7 @@ struct survey {
 	uint32_t switches;
 	uint32_t own;
 	uint32_t calls; /* kinds that come in pairs or nest */
+	uint32_t kinds; /* tw_block_kind_bit() of all */
 	bool has_ends;	/* there are ends of something that lasts */
 };
 
@@ -97,6 +98,11 @@ static bool is_end(uint32_t shape)
 	       (kind >= TW_EVENT_GC_MINOR_START && kind <= TW_EVENT_GC_MAJOR_END);
 }
 
+static uint32_t kind_bit(uint32_t shape)
+{
+	return tw_block_kind_bit(TW_RB_HEAD_KIND(shape) & ~(unsigned)TW_EVENT_CPU_TIME);
+}
+
 /* Are all records of the first one's shape?  The common case, found without a branch in the loop. */
 static bool survey_uniform(struct survey *survey)
 {
@@ -123,6 +129,7 @@ static bool survey_uniform(struct survey *survey)
 	in->shapes[0] = shape;
 	in->words_max = tw_shape_words(shape);
 	survey->has_ends = is_end(shape);
+	survey->kinds = kind_bit(shape);
 	survey->first_ticks = tw_get64(in->raw);
 	survey->last_ticks = before;
 	survey->calls = TW_RB_HEAD_KIND(shape) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(shape) < TW_EVENT_TERM_FIRST
@@ -189,6 +196,7 @@ static int survey_shape(struct survey *survey, uint32_t shape, uint64_t recent[2
 		return TW_EFORMAT;
 	note_shape(&survey->input, shape);
 	survey->has_ends |= is_end(shape);
+	survey->kinds |= kind_bit(shape);
 	recent[1] = recent[0];
 	recent[0] = shape;
 	return 0;
@@ -246,6 +254,7 @@ static int survey_records(struct survey *survey, struct tw_block_header *header,
 	}
 	if (!survey->has_ends)
 		header->flags |= TW_BLOCK_FLAG_MOMENTS;
+	header->kinds = survey->kinds;
 	header->record_count = survey->input.records;
 	header->switch_count = survey->switches;
 	header->own_count = survey->own;

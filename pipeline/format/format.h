@@ -127,13 +127,22 @@ struct tw_block_header {
 	/* From version 2 on; zeros when version 1 is read. */
 	/* When the thread began, in any unit: identifies the thread together with its number; 0: not known. */
 	uint64_t thread_start;
-	uint32_t own_count; /* TW_EVENT_OWN_TIME records: neither events nor switches */
-	uint32_t reserved;
+	uint32_t own_count;				    /* TW_EVENT_OWN_TIME records: neither events nor switches */
+	uint32_t kinds;					    /* tw_block_kind_bit() of every record; 0: not told */
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* so far in this lease */
 };
 _Static_assert(sizeof(struct tw_block_header) == 264, "the block header of docs/format.md");
 #define TW_BLOCK_HEADER_BYTES_V1 216
 _Static_assert(offsetof(struct tw_block_header, thread_start) == TW_BLOCK_HEADER_BYTES_V1, "version 1 ends there");
+
+/*
+ * The bit of a kind of records (without the bit for CPU time) in a block's kinds: several kinds share a bit. A block
+ * without the bit of a kind has no record of it, and need not be read for it.
+ */
+static inline uint32_t tw_block_kind_bit(unsigned kind)
+{
+	return UINT32_C(1) << kind % 32;
+}
 
 /* The bytes of a block header in a segment of this version. */
 static inline uint32_t tw_block_header_bytes(unsigned version)

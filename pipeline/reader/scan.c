@@ -9,6 +9,18 @@
 
 #define DEPTH_MAX 32
 
+/* Kinds of a filter as bits of a block's header. Losses are always wanted. */
+static uint32_t wanted_bits(const struct tw_capture_filter *filter)
+{
+	uint64_t kinds = filter->kinds | UINT64_C(1) << TW_EVENT_LOSS;
+
+	if (filter->kinds >> 63)
+		return UINT32_MAX;
+	if (filter->wants_own_time)
+		kinds |= UINT64_C(1) << TW_EVENT_OWN_TIME;
+	return (uint32_t)(kinds | kinds >> 32);
+}
+
 bool tw_scan_wants_block(const struct tw_capture *capture, const struct tw_capture_filter *filter,
 			 const struct tw_block_header *header)
 {
@@ -16,6 +28,8 @@ bool tw_scan_wants_block(const struct tw_capture *capture, const struct tw_captu
 
 	if (!filter)
 		return true;
+	if (filter->kinds && header->kinds && !(header->kinds & wanted_bits(filter)))
+		return false;
 	if (filter->from_ns && tw_clockmap_ns(&capture->clocks, header->last_ticks, &hint) < filter->from_ns)
 		return false;
 	return !filter->to_ns || tw_clockmap_ns(&capture->clocks, header->first_ticks, &hint) < filter->to_ns;

@@ -6,7 +6,7 @@
 #include "pipeline/format/event.h"
 #include "pipeline/reader/reader.h"
 
-/* May the block hold events of the time that the filter selects? */
+/* May the block hold events of the time and the kinds that the filter selects? */
 bool tw_scan_wants_block(const struct tw_capture *capture, const struct tw_capture_filter *filter,
 			 const struct tw_block_header *header);
 

@@ -183,24 +183,33 @@ static inline void maker_segment(struct maker *maker, uint64_t image)
 	assert_int_equal(tw_store_open_segment(&maker->store, &maker->image), 1);
 }
 
-/* A capture whose ticks are nanoseconds. */
-static inline struct maker *begin_maker(void)
+/* A capture whose ticks are nanoseconds: on a machine, of which it has one reading of the clocks, of one image. */
+static inline struct maker *begin_maker_at(const char *path, uint8_t boot, const struct tw_format_clock *clock,
+					   uint64_t image)
 {
 	struct maker *maker = calloc(1, sizeof *maker);
-	const struct tw_recorder_options options = {.path = capture_path};
+	const struct tw_recorder_options options = {.path = path};
 
-	remove_capture(capture_path);
+	remove_capture(path);
 	assert_int_equal(tw_store_create(&maker->store, &options, false), 0);
 	maker->store.header.ticks_per_second = 1000000000;
-	maker->store.header.capture_id = 1;
-	memset(maker->store.header.boot_id, 7, sizeof(maker->store.header.boot_id));
-	maker->store.header.clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
-	maker_segment(maker, 1);
+	maker->store.header.capture_id = image;
+	memset(maker->store.header.boot_id, boot, sizeof(maker->store.header.boot_id));
+	maker->store.header.clock = *clock;
+	maker_segment(maker, image);
 	return maker;
 }
 
-static inline void maker_header(const struct maker_stream *stream, uint32_t number, struct tw_block_header *header)
+/* The same at the usual path. */
+static inline struct maker *begin_maker(void)
 {
+	return begin_maker_at(capture_path, 7, &(struct tw_format_clock){1000, 1000, 5000, 1000}, 1);
+}
+
+static inline void maker_header(const struct maker *maker, uint32_t number, struct tw_block_header *header)
+{
+	const struct maker_stream *stream = &maker->streams[number];
+
 	memset(header, 0, sizeof *header);
 	header->thread_id = stream->thread_id ? stream->thread_id : (int32_t)(100 + number);
 	header->thread_start = stream->thread_start;
@@ -211,7 +220,7 @@ static inline void maker_header(const struct maker_stream *stream, uint32_t numb
 	header->first_sequence = stream->sequence;
 	header->first_pos = stream->pos;
 	header->end_pos = stream->pos + stream->bytes;
-	header->clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
+	header->clock = maker->store.header.clock;
 	memcpy(header->lost, stream->lost, sizeof header->lost);
 }
 
@@ -224,7 +233,7 @@ static inline struct tw_block_header maker_flush(struct maker *maker, uint32_t n
 
 	if (!stream->bytes)
 		return header;
-	maker_header(stream, number, &header);
+	maker_header(maker, number, &header);
 	assert_int_equal(tw_block_encode_events(maker->store.encoder, &header, stream->raw, stream->bytes, &stored), 0);
 	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
 	stream->tracee = tw_block_encoder_tracee(maker->store.encoder);

@@ -10,6 +10,7 @@
  * Source: "Trace Event Format" of the Chromium project.
  */
 #include "tools/common/missing.h"
+#include "tools/common/seq_events.h"
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
 #include "tools/common/stacks.h"
@@ -55,6 +56,7 @@ struct chrome {
 	size_t taken_count, taken_capacity;
 	struct tw_name *quoted; /* by function: its name as JSON */
 	struct tw_flows *flows;
+	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */
 	bool is_next;
 	bool has_no_memory;
@@ -356,10 +358,26 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 	tw_out_text(chrome->out, "}");
 }
 
+/* A message of sequential tracing: both of its ends tell by themselves that they belong together. */
+static void put_seq_flow(struct chrome *chrome, const struct tw_capture_event *event, const struct track *track)
+{
+	bool is_send = event->kind == TW_CAPTURE_SEQ_SEND;
+	struct tw_seq_event seq;
+	if (tw_seq_take(&chrome->nodes, event, &seq) <= 0)
+		return;
+	open_event(chrome, is_send ? 's' : 'f', event->image, track->number, event->time_ns);
+	tw_out_format(chrome->out, ",\"name\":\"request\",\"cat\":\"seq\",\"id\":\"0x%llx\"%s}",
+		      (unsigned long long)tw_seq_key(&seq), is_send ? "" : ",\"bp\":\"e\"");
+}
+
 /* Writes one end of an arrow, at the moment that was written last. */
 static void put_flow(struct chrome *chrome, const struct tw_capture_event *event, const struct track *track)
 {
 	bool is_send = event->kind == TW_CAPTURE_SEND;
+	if (event->kind == TW_CAPTURE_SEQ_SEND || event->kind == TW_CAPTURE_SEQ_RECEIVE) {
+		put_seq_flow(chrome, event, track);
+		return;
+	}
 	if (!is_send && event->kind != TW_CAPTURE_RECEIVE)
 		return;
 	uint64_t number = (is_send ? tw_flows_send : tw_flows_receive)(chrome->flows, event);
@@ -529,6 +547,7 @@ static void free_chrome(struct chrome *chrome)
 		}
 	}
 	tw_flows_destroy(chrome->flows);
+	tw_seq_nodes_free(&chrome->nodes);
 	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
 		free(chrome->quoted[i].text);
 	free(chrome->quoted);
@@ -549,6 +568,8 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	if (error == 0)
 		error = tw_stacks_init(&chrome->stacks, (struct tw_capture *)printer->capture, &chrome->places);
 	chrome->flows = tw_flows_create(printer->capture);
+	if (error == 0)
+		error = tw_seq_nodes_make(&chrome->nodes, printer->capture);
 	if (error == 0 && (!chrome->flows || !quote_names(chrome)))
 		error = TW_ENOMEM;
 	if (error == 0) {

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seq.c - `tracewheel seq`: the story of one request. */
+#include "tools/seq/story.h"
+#include "tools/common/names.h"
+#include "tools/common/select.h"
+#include "tools/common/threads.h"
+
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { KEY_FORMAT = 256, KEY_HTML };
+
+static const struct tw_option options_table[] = {
+	{'l', "label", "LABEL", "this request: its label as an Erlang term, 17, order or {order,17}"},
+	{KEY_FORMAT, "format", "FORM",
+	 "text (default), json (docs/json.md), mermaid (a sequence diagram), or erlang: the events as seq_trace has them"},
+	{KEY_HTML, "html", "FILE", "writes a sequence diagram to FILE: one page for a browser, without network"},
+	{TW_KEY_FROM, "from", "T",
+	 "events from this time on: 1.5 or 200ms after the start, -2s before the end, or the time of day, 17:03:12.25"},
+	{TW_KEY_TO, "to", "T", "and before this time"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "seq",
+	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
+	.summary =
+		"Tells the story of one request that sequential tracing (seq_trace) followed: which process sent which message to "
+		"which, when it was received, and what it caused, through processes, threads and nodes. Without --label it lists the "
+		"requests of the capture; if there is only one, it shows that.\n"
+		"\nat: time since the request began. waited: from the send to the receive. A line that branches has several effects. "
+		"Sends and receives without their other half are marked, and events that were lost meanwhile are counted. Captures of "
+		"several nodes become one with `tracewheel merge`.\n" TW_STREAM_HELP,
+	.options = options_table,
+	.has_colour = true,
+	.examples = "  tracewheel seq shop.tw\n"
+		    "  tracewheel seq --label 17 shop.tw\n"
+		    "  tracewheel seq --label '{order,17}' --html order.html shop.tw\n"
+		    "  tracewheel seq --label 17 --format mermaid shop.tw\n"
+		    "  tracewheel seq --format json shop.tw | jq '.requests[] | select(.seconds > 0.1) | .label'\n",
+};
+
+enum form { FORM_TEXT, FORM_JSON, FORM_MERMAID, FORM_ERLANG, FORM_COUNT };
+static const char *const forms[] = {"text", "json", "mermaid", "erlang"};
+
+struct request {
+	struct tw_selection selection;
+	const char *label;
+	const char *html;
+	enum form form;
+};
+
+static struct tw_out out;
+
+static bool take_option(void *context, int key, const char *value)
+{
+	struct request *request = context;
+	if (key == 'l') {
+		request->label = value;
+	} else if (key == KEY_HTML) {
+		request->html = value;
+	} else if (key == KEY_FORMAT) {
+		request->form = 0;
+		while (request->form < FORM_COUNT && strcmp(forms[request->form], value) != 0)
+			request->form++;
+		if (request->form == FORM_COUNT) {
+			tw_usage(&command, "--format is text, json, mermaid or erlang, not '%s'.", value);
+			return false;
+		}
+	} else {
+		return tw_selection_take(&request->selection, &command, key, value);
+	}
+	return true;
+}
+
+/* A label as the events' are compared; what is no term is taken as it is. */
+static void take_label(const char *given, char text[TW_LABEL_BYTES])
+{
+	struct tw_arena arena;
+	struct tw_term term;
+	tw_arena_init(&arena, SIZE_MAX);
+	if (tw_term_parse(&arena, given, strlen(given), &term, NULL) == 0)
+		tw_term_format(term, TW_PRINT_WRITE, text, TW_LABEL_BYTES);
+	else
+		text[tw_clean(given, strlen(given), text, TW_LABEL_BYTES - 1)] = 0;
+	tw_arena_fini(&arena);
+}
+
+/* The story goes to standard output, or the page to its file. */
+static int show(const struct request *request, const struct tw_story *story, const char *path)
+{
+	int fd = STDOUT_FILENO, code;
+	if (request->html) {
+		fd = open(request->html, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0)
+			return tw_fail("the page '%s' cannot be written: %s", request->html, strerror(errno));
+	}
+	tw_out_init(&out, fd);
+	if (request->html && !tw_seq_page(&out, story, path)) {
+		close(fd);
+		return tw_fail("the page could not be made.");
+	}
+	if (!request->html) {
+		void (*const show_form[])(struct tw_out *, const struct tw_story *) = {tw_seq_text, tw_seq_json,
+										       tw_seq_mermaid, tw_seq_erlang};
+		show_form[request->form](&out, story);
+	}
+	code = tw_out_finish(&out);
+	if (request->html && close(fd) && code == TW_EXIT_OK)
+		code = tw_fail("the page '%s' could not be written: %s", request->html, strerror(errno));
+	return code;
+}
+
+static int show_one(const struct request *request, struct tw_capture *capture, const char *path, const char *label,
+		    const struct tw_capture_filter *filter)
+{
+	struct tw_story story;
+	int error = tw_story_make(&story, capture, label, filter->from_ns, filter->to_ns), code;
+	if (error)
+		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	else if (!story.event_count)
+		code = tw_fail("'%s' has no events of a request with the label %s; `tracewheel seq %s` lists them.",
+			       path, label, path);
+	else
+		code = show(request, &story, path);
+	tw_story_free(&story);
+	return code;
+}
+
+static int show_list(const struct request *request, const struct tw_requests *requests, struct tw_capture *capture,
+		     const char *path)
+{
+	if (request->html || request->form == FORM_MERMAID || request->form == FORM_ERLANG) {
+		tw_usage(&command, "%s shows one request, and '%s' has %u: --label, for example --label '%s'.",
+			 request->html ? "--html" : "this --format", path, requests->count, requests->rows[0].shown);
+		return TW_EXIT_USAGE;
+	}
+	tw_out_init(&out, STDOUT_FILENO);
+	if (request->form == FORM_JSON)
+		tw_seq_list_json(&out, requests);
+	else
+		tw_seq_list(&out, requests, capture);
+	return tw_out_finish(&out);
+}
+
+static int seq(struct request *request, struct tw_capture *capture, const char *path)
+{
+	struct tw_capture_filter filter;
+	char label[TW_LABEL_BYTES];
+	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
+		return TW_EXIT_USAGE;
+	if (request->label) {
+		take_label(request->label, label);
+		return show_one(request, capture, path, label, &filter);
+	}
+	struct tw_requests requests;
+	int error = tw_requests_make(&requests, capture, filter.from_ns, filter.to_ns), code;
+	if (error) {
+		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	} else if (!requests.count && request->form == FORM_JSON && !request->html) {
+		code = show_list(request, &requests, capture, path);
+	} else if (!requests.count) {
+		code = tw_fail("no request was followed in '%s': there are no events of seq_trace in it%s.", path,
+			       filter.from_ns || filter.to_ns ? " in this time" : "");
+	} else if (requests.count == 1 && !(request->form == FORM_JSON && !request->html)) {
+		code = show_one(request, capture, path, requests.rows[0].label, &filter);
+	} else {
+		code = show_list(request, &requests, capture, path);
+	}
+	tw_requests_free(&requests);
+	return code;
+}
+
+int tw_tool_seq(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {.form = FORM_TEXT};
+	int code;
+	const char *path = tw_options_take(&options, take_option, &request, &code);
+	if (!path)
+		goto free_selection;
+	code = TW_EXIT_USAGE;
+	if (request.html && request.form != FORM_TEXT) {
+		tw_usage(&command, "--html and --format are two answers: one of them.");
+		goto free_selection;
+	}
+	code = TW_EXIT_FAILURE;
+	struct tw_capture *capture = tw_names_open(path);
+	if (capture) {
+		code = tw_names_end(capture, path, seq(&request, capture, path));
+		tw_threads_forget();
+		tw_capture_close(capture);
+	}
+free_selection:
+	tw_selection_free(&request.selection);
+	return code;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seq_page.c - a request as one page: seq.html, which is built into the program, with the data as JSON, escaped so that
+ * it cannot end its element.
+ */
+#include "tools/seq/story.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A browser draws no more in a moment. */
+#define HOPS_MAX      5000
+#define MESSAGE_BYTES 400
+
+/* The page, split where the data is inserted. */
+__asm__(".pushsection .rodata, \"a\", @progbits\n"
+	".globl tw_seq_page_text\n"
+	"tw_seq_page_text:\n"
+	".incbin \"" TW_SEQ_PAGE "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char tw_seq_page_text[] __attribute__((visibility("hidden")));
+
+/* Writes a string that no browser takes for markup, whatever its contents. */
+static void put_text(struct tw_out *out, const char *text)
+{
+	static struct tw_out scratch;
+	tw_out_init(&scratch, -1);
+	tw_json_quote(&scratch, text, strlen(text));
+	for (size_t i = 0; i < scratch.used; i++) {
+		char c = scratch.data[i];
+		if (c == '<' || c == '>' || c == '&')
+			tw_out_format(out, "\\u%04x", c);
+		else
+			tw_out_bytes(out, &c, 1);
+	}
+}
+
+static void put_hop(struct tw_out *out, const struct tw_story *story, const struct tw_hop *hop, const uint32_t *lanes)
+{
+	char message[MESSAGE_BYTES];
+	tw_out_format(out, "{\"from\":%u", lanes[hop->from]);
+	if (hop->is_print)
+		tw_out_text(out, ",\"print\":true");
+	else
+		tw_out_format(out, ",\"to\":%u", lanes[hop->to]);
+	if (hop->send != TW_STORY_NONE)
+		tw_out_format(out, ",\"sent\":%llu",
+			      (unsigned long long)(story->events[hop->send].time_ns - story->start_ns));
+	if (hop->receive != TW_STORY_NONE)
+		tw_out_format(out, ",\"received\":%llu",
+			      (unsigned long long)(story->events[hop->receive].time_ns - story->start_ns));
+	if (hop->parent != TW_STORY_NONE)
+		tw_out_format(out, ",\"cause\":%u", hop->parent);
+	if (*tw_story_gap(story, hop)) {
+		tw_out_text(out, ",\"gap\":");
+		put_text(out, tw_story_gap(story, hop));
+	}
+	tw_story_message(story, hop, message, sizeof message);
+	tw_out_text(out, ",\"text\":");
+	put_text(out, message);
+	tw_out_text(out, "}");
+}
+
+/* Numbers the processes of the hops that are drawn, in the order in which they take part. */
+static uint32_t number_lanes(const struct tw_story *story, uint32_t hops, uint32_t *lanes, uint32_t *processes)
+{
+	uint32_t count = 0;
+	memset(lanes, 0xff, story->process_count * sizeof *lanes);
+	for (uint32_t i = 0; i < hops; i++) {
+		const struct tw_hop *hop = &story->hops[i];
+		for (unsigned end = 0; end < (hop->is_print ? 1 : 2); end++) {
+			uint32_t process = end ? hop->to : hop->from;
+			if (lanes[process] != UINT32_MAX)
+				continue;
+			processes[count] = process;
+			lanes[process] = count++;
+		}
+	}
+	return count;
+}
+
+static void put_data(struct tw_out *out, const struct tw_story *story, const char *path, uint32_t *lanes,
+		     uint32_t *processes)
+{
+	uint32_t hops = story->hop_count < HOPS_MAX ? story->hop_count : HOPS_MAX;
+	uint32_t lane_count = number_lanes(story, hops, lanes, processes);
+	char text[TW_STORY_TEXT_BYTES], note[TW_STORY_NOTE];
+	bool is_next = false;
+	tw_out_text(out, "{\"title\":");
+	put_text(out, path);
+	tw_out_text(out, ",\"label\":");
+	put_text(out, story->shown ? story->shown : story->label);
+	tw_out_format(out, ",\"messages\":%llu,\"prints\":%llu,\"ns\":%llu,\"notes\":[",
+		      (unsigned long long)story->messages, (unsigned long long)story->prints,
+		      (unsigned long long)(story->end_ns - story->start_ns));
+	for (unsigned i = 0; tw_story_note(story, i, note); i++) {
+		if (!*note)
+			continue;
+		tw_out_text(out, is_next ? "," : "");
+		put_text(out, note);
+		is_next = true;
+	}
+	if (hops < story->hop_count) {
+		snprintf(note, sizeof note,
+			 "Only the first %u of %u messages and prints are drawn; --from and --to select.", hops,
+			 story->hop_count);
+		tw_out_text(out, is_next ? "," : "");
+		put_text(out, note);
+	}
+	tw_out_text(out, "],\"lanes\":[");
+	for (uint32_t i = 0; i < lane_count; i++) {
+		tw_out_text(out, i ? "," : "");
+		put_text(out, tw_story_process(story, processes[i], text));
+	}
+	tw_out_text(out, "],\"hops\":[");
+	for (uint32_t i = 0; i < hops; i++) {
+		tw_out_text(out, i ? ",\n" : "\n");
+		put_hop(out, story, &story->hops[i], lanes);
+	}
+	tw_out_text(out, "]}");
+}
+
+bool tw_seq_page(struct tw_out *out, const struct tw_story *story, const char *path)
+{
+	static const char mark[] = "@DATA@";
+	const char *data = strstr(tw_seq_page_text, mark);
+	uint32_t *lanes = malloc((story->process_count + (size_t)1) * sizeof *lanes);
+	uint32_t *processes = malloc((story->process_count + (size_t)1) * sizeof *processes);
+	bool is_made = data && lanes && processes;
+	if (is_made) {
+		tw_out_bytes(out, tw_seq_page_text, (size_t)(data - tw_seq_page_text));
+		put_data(out, story, path, lanes, processes);
+		tw_out_text(out, data + strlen(mark));
+	}
+	free(lanes);
+	free(processes);
+	return is_made;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * story.h - the events of one request: which receive belongs to which send, and what caused what.
+ *
+ * A hop is a message, from its send to its receive, or a print. A message's receive is known by the sender, the serial
+ * and the label. Serials also tell causes: a process that has received {P,C} sends {C,D} afterwards, so the cause of a
+ * hop is the last message that its process had received with the hop's Previous as its Current. Of equal serials
+ * (after reset_trace/0, or in branches) time decides.
+ *
+ * Threads  one.
+ */
+#ifndef TW_TOOLS_STORY_H
+#define TW_TOOLS_STORY_H
+
+#include "tools/common/seq_events.h"
+
+#define TW_STORY_NONE UINT32_MAX
+/* The most events kept, and bytes of their messages; further ones are counted. */
+#define TW_STORY_EVENTS_MAX (UINT32_C(1) << 22)
+#define TW_STORY_BYTES_MAX  (UINT64_C(256) << 20)
+/* Times of different threads agree at least so well. */
+#define TW_STORY_SLACK_NS 200
+
+struct tw_story_process {
+	struct tw_seq_process is; /* without its term */
+	char *term;		  /* of a target that is no pid; NULL: a pid */
+	uint32_t image;		  /* TW_CAPTURE_NONE: not in this capture */
+	uint32_t tracee_id;	  /* 0: not known */
+	uint32_t next;		  /* in its slot of the table */
+};
+
+struct tw_story_event {
+	uint64_t time_ns;
+	uint64_t unique;
+	int64_t previous, current;
+	uint64_t message; /* the offset of its bytes */
+	uint32_t message_bytes;
+	uint32_t from, to; /* processes */
+	uint32_t image, stream;
+	uint32_t hop;
+	uint8_t kind;
+	uint8_t flags;
+};
+
+/* Why one end of a message is missing. */
+enum tw_story_gap {
+	TW_STORY_WHOLE = 0,
+	TW_STORY_UNSEEN, /* such events were not recorded at all: the token's flags */
+	TW_STORY_ABSENT, /* its node is not in this capture */
+	TW_STORY_LOST,	 /* events of its node were lost when it could have been */
+	TW_STORY_OPEN	 /* a message that nobody had received; a receive whose send is nowhere */
+};
+
+struct tw_hop {
+	uint32_t send, receive;			/* events; TW_STORY_NONE. A print is a send. */
+	uint32_t from, to;			/* processes */
+	uint32_t parent;			/* TW_STORY_NONE: a beginning */
+	uint32_t first_child, last_child, next; /* in order of time */
+	uint32_t depth;
+	bool is_print;
+	uint8_t gap; /* of the missing end */
+};
+
+struct tw_story {
+	struct tw_capture *capture;
+	struct tw_seq_nodes nodes;
+	const char *label;	       /* as TW_PRINT_WRITE; borrows */
+	char *shown;		       /* the same for people */
+	struct tw_story_event *events; /* in order of time */
+	uint32_t event_count, event_capacity;
+	struct tw_story_process *processes;
+	uint32_t process_count, process_capacity;
+	uint32_t *slots;
+	struct tw_hop *hops; /* in order of their first event: causes before effects */
+	uint32_t hop_count;
+	uint32_t first_root;
+	uint32_t root_count;
+	char *bytes;
+	uint64_t byte_count, byte_capacity;
+	uint64_t start_ns, end_ns;
+	uint64_t messages, prints, sends_alone, receives_alone;
+	uint64_t depth;
+	/* Limits of what is known. */
+	uint64_t left_out, damaged, went_back;
+	struct tw_seq_loss *losses;
+	uint32_t loss_count, loss_capacity;
+	uint64_t lost; /* events, while the request went on */
+	bool has_sends, has_receives;
+};
+
+/*
+ * tw_story_make - read the events of one label.
+ *
+ * @label	borrows: as TW_PRINT_WRITE prints it.
+ * @to_ns	0: no end.
+ *
+ * Returns 0 or an error; tw_story_free() in both cases.
+ */
+int tw_story_make(struct tw_story *story, struct tw_capture *capture, const char *label, uint64_t from_ns,
+		  uint64_t to_ns);
+void tw_story_free(struct tw_story *story);
+
+static inline uint64_t tw_hop_start(const struct tw_story *story, const struct tw_hop *hop)
+{
+	return story->events[hop->send != TW_STORY_NONE ? hop->send : hop->receive].time_ns;
+}
+
+/* "<0.45.0> clerk", and with several nodes "@NODE"; for people. */
+#define TW_STORY_TEXT_BYTES 320
+const char *tw_story_process(const struct tw_story *story, uint32_t process, char text[TW_STORY_TEXT_BYTES]);
+/* The kernel's number of the thread on which an event happened; 0: not known. */
+uint32_t tw_story_thread(const struct tw_story *story, uint32_t event);
+/* The message of a hop as text, cut after `capacity` bytes. */
+size_t tw_story_message(const struct tw_story *story, const struct tw_hop *hop, char *text, size_t capacity);
+/* "", or why an end is missing, as a clause. */
+const char *tw_story_gap(const struct tw_story *story, const struct tw_hop *hop);
+/* Sentences about the limits of what is known, one by one; false after the last. */
+#define TW_STORY_NOTE 400
+bool tw_story_note(const struct tw_story *story, unsigned number, char text[TW_STORY_NOTE]);
+
+/* ---- requests.c: the labels of a capture ---- */
+
+struct tw_request {
+	char *label, *shown;
+	uint64_t events, sends, receives, prints;
+	uint64_t first_ns, last_ns;
+	uint32_t processes, nodes;
+	uint32_t next;
+};
+
+struct tw_requests {
+	struct tw_request *rows; /* in order of their first event */
+	uint32_t count, capacity;
+	uint32_t *slots;
+	uint64_t *seen; /* label and process, label and node: a hash table */
+	size_t seen_count, seen_capacity;
+	uint64_t left_out; /* events of labels beyond the limit */
+	uint64_t damaged;
+	bool is_unsure; /* there were too many processes to count */
+};
+
+int tw_requests_make(struct tw_requests *requests, struct tw_capture *capture, uint64_t from_ns, uint64_t to_ns);
+void tw_requests_free(struct tw_requests *requests);
+/* The messages of a request: each send, or each receive if those were not recorded. */
+static inline uint64_t tw_request_messages(const struct tw_request *request)
+{
+	return request->sends > request->receives ? request->sends : request->receives;
+}
+
+/* The most bytes of a label that are compared. */
+#define TW_LABEL_BYTES 1024
+
+/* ---- output ---- */
+
+void tw_seq_text(struct tw_out *out, const struct tw_story *story);
+void tw_seq_list(struct tw_out *out, const struct tw_requests *requests, const struct tw_capture *capture);
+void tw_seq_json(struct tw_out *out, const struct tw_story *story);
+void tw_seq_list_json(struct tw_out *out, const struct tw_requests *requests);
+void tw_seq_mermaid(struct tw_out *out, const struct tw_story *story);
+void tw_seq_erlang(struct tw_out *out, const struct tw_story *story);
+/* Returns false if the page is broken. */
+bool tw_seq_page(struct tw_out *out, const struct tw_story *story, const char *path);
+
+#endif
