@@ -78,6 +78,7 @@ if size != 10 or written != size:
 sys.exit(bad)
 PYTHON
 "$tracewheel" report --ports --top 0 "$folder/a.tw" >"$folder/text"
+grep -q ' -  *?  .*/wide ' "$folder/text" || fail "one direction is marked for the other: $(grep wide "$folder/text")"
 grep -q '^Calls not followed to their returns: 19;' "$folder/text" || fail "the text does not say what was not followed"
 if [ -s "$folder/none.json" ]; then
 	grep -q '"calls_of_unseen_descriptors": *0' "$folder/none.json" || fail "calls outside the window are counted"

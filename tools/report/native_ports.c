@@ -104,9 +104,9 @@ static void abandon_call(struct tw_native_replay *r, struct tw_native_call *call
 {
 	if (is_transfer(call->function) && is_counted(r, call->time_ns)) {
 		if (call->in)
-			call->in->sums.is_partial = true;
+			call->in->sums.is_in_partial = true;
 		if (call->out)
-			call->out->sums.is_partial = true;
+			call->out->sums.is_out_partial = true;
 	}
 	tw_native_release(r, call->in);
 	tw_native_release(r, call->out);
@@ -211,7 +211,7 @@ static void count_side(struct tw_native_replay *r, struct tw_native_instance *in
 	sums->failed += result < 0;
 	if (!is_transfer(call->function))
 		return;
-	sums->is_partial |= call->function->size == TW_NATIVE_SIZE_UNKNOWN;
+	*(is_in ? &sums->is_in_partial : &sums->is_out_partial) |= call->function->size == TW_NATIVE_SIZE_UNKNOWN;
 	if (!is_in)
 		sums->out_bytes += bytes;
 	else if (!call->function->keeps_input)
@@ -264,7 +264,7 @@ static void describe(struct tw_native_replay *r, struct tw_native_table *table, 
 	instance->sums.opener = call->function->name;
 	instance->sums.caller = call->function->caller;
 	instance->sums.opened = is_counted(r, time_ns);
-	instance->sums.is_partial =
+	instance->sums.is_in_partial = instance->sums.is_out_partial =
 		tw_native_has_pointers(r, call->function->caller, how == TW_LAYOUT_DESCRIPTOR_STREAM);
 	tw_native_set_entry(r, entry, instance, false);
 }
@@ -404,9 +404,11 @@ static void take_loss(struct tw_native_replay *r, const struct tw_capture_event 
 		abandon_call(r, &thread->calls[--thread->depth]);
 	if (!process->has_begun)
 		tw_native_begin_process(r, event->image);
-	for (size_t fd = 0; !process->is_marked && fd < process->table.entry_count; fd++)
-		if (process->table.entries[fd].instance && process->table.entries[fd].is_open)
-			process->table.entries[fd].instance->sums.is_partial = true;
+	for (size_t fd = 0; !process->is_marked && fd < process->table.entry_count; fd++) {
+		struct tw_native_entry *entry = &process->table.entries[fd];
+		if (entry->instance && entry->is_open)
+			entry->instance->sums.is_in_partial = entry->instance->sums.is_out_partial = true;
+	}
 	process->is_marked = true;
 }
 

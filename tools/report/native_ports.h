@@ -29,9 +29,9 @@ struct tw_native_port {
 	uint64_t open;	    /* of them, at the end */
 	uint64_t calls;
 	uint64_t in_bytes, out_bytes;
-	uint64_t call_ns; /* time in these calls */
-	uint64_t failed;  /* calls that returned an error */
-	bool is_partial;  /* sizes of some of the calls are not known */
+	uint64_t call_ns;		    /* time in these calls */
+	uint64_t failed;		    /* calls that returned an error */
+	bool is_in_partial, is_out_partial; /* the size of some transfers is not known */
 };
 
 /* Modules that call functions of libc through pointers; more are not named. */

@@ -102,7 +102,8 @@ void tw_native_release(struct tw_native_replay *r, struct tw_native_instance *in
 		row->out_bytes += sums->out_bytes;
 		row->call_ns += sums->call_ns;
 		row->failed += sums->failed;
-		row->is_partial |= sums->is_partial;
+		row->is_in_partial |= sums->is_in_partial;
+		row->is_out_partial |= sums->is_out_partial;
 	} else if (!is_empty(sums)) {
 		r->error = TW_ENOMEM;
 	}

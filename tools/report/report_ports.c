@@ -6,10 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *figure(char text[TW_FIGURE_BYTES], uint64_t bytes, bool is_partial)
+{
+	return bytes ? tw_figure_bytes(text, bytes) : is_partial ? "?" : "-";
+}
+
+static const char *mark(uint64_t bytes, bool is_partial)
+{
+	return bytes && is_partial ? "+" : " ";
+}
+
 static void put_row(const struct tw_screen *screen, const struct tw_native_port *row)
 {
 	char in[TW_FIGURE_BYTES], out[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], calls[TW_FIGURE_BYTES];
-	const char *more = row->is_partial ? "+" : " ", *none = row->is_partial ? "?" : "-";
 	char name[TW_DESCRIPTOR_TEXT_BYTES + 400];
 	snprintf(name, sizeof name,
 		 row->opener && row->caller	  ? "%s (%s by %s)"
@@ -19,8 +28,8 @@ static void put_row(const struct tw_screen *screen, const struct tw_native_port 
 		 row->what, row->opener, row->caller);
 	tw_out_format(screen->out, "%7llu %5llu %9s %10s%s %10s%s %8s  ", (unsigned long long)row->opened,
 		      (unsigned long long)row->open, tw_figure_count(calls, row->calls),
-		      row->in_bytes ? tw_figure_bytes(in, row->in_bytes) : none, row->in_bytes ? more : " ",
-		      row->out_bytes ? tw_figure_bytes(out, row->out_bytes) : none, row->out_bytes ? more : " ",
+		      figure(in, row->in_bytes, row->is_in_partial), mark(row->in_bytes, row->is_in_partial),
+		      figure(out, row->out_bytes, row->is_out_partial), mark(row->out_bytes, row->is_out_partial),
 		      tw_figure_duration(time, row->call_ns));
 	tw_out_clean(screen->out, name, strlen(name));
 	tw_out_text(screen->out, "\n");
@@ -40,7 +49,7 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 		      "what (opened how)");
 	for (size_t i = 0; i < shown; i++) {
 		put_row(screen, &ports->rows[i]);
-		is_partial |= ports->rows[i].is_partial;
+		is_partial |= ports->rows[i].is_in_partial || ports->rows[i].is_out_partial;
 	}
 	if (shown < ports->count)
 		tw_out_format(screen->out, "        and %zu more (--top 0 shows all)\n", ports->count - shown);
@@ -102,7 +111,7 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 		tw_json_u64(json, "in_bytes", row->in_bytes);
 		tw_json_u64(json, "out_bytes", row->out_bytes);
 		tw_json_double(json, "call_seconds", (double)row->call_ns / 1e9);
-		tw_json_bool(json, "partial", row->is_partial);
+		tw_json_bool(json, "partial", row->is_in_partial || row->is_out_partial);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
