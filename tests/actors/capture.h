@@ -134,7 +134,7 @@ static inline void add_event(struct tw_capture *capture, const struct tw_capture
 		line->word = event->payload[0];
 }
 
-static inline void remove_capture(const char *path)
+static inline void remove_folder(const char *path)
 {
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", path);
@@ -153,7 +153,7 @@ static inline void try_again(const char *path, const uint64_t lost[TW_LOST_CAUSE
 		(unsigned)lost[TW_LOST_TOO_BIG], (unsigned)lost[TW_LOST_NESTED], (unsigned)lost[TW_LOST_NO_RING]);
 	snprintf(tries, sizeof tries, "%d", before ? atoi(before) + 1 : 1);
 	assert_true(atoi(tries) < 10);
-	remove_capture(path);
+	remove_folder(path);
 	setenv("ACTORS_TEST_TRIES", tries, 1);
 	fflush(NULL);
 	execl("/proc/self/exe", "actors", (char *)NULL);
@@ -207,7 +207,7 @@ static inline void stop_recording(void)
 	assert_int_equal(tw_session_destroy(session), 1);
 	tw_session_put(session);
 	read_capture(capture_path);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* Checks that the lines of one process (NONE: of all) are these, in this order. */

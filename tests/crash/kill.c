@@ -12,10 +12,10 @@
  */
 #include "tests/crash/harness.h"
 
+#include "tests/common/folder.h"
 #include "tracewheel/capture.h"
 #include "tracewheel/error.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -315,19 +315,6 @@ static const char *recover(const struct round *round)
 	}
 	error = tw_recover(round->capture, &stats);
 	return error || stats.events ? "a second recovery found something" : NULL;
-}
-
-static void remove_folder(const char *path)
-{
-	DIR *opened = opendir(path);
-	const struct dirent *entry;
-
-	if (!opened)
-		return;
-	while ((entry = readdir(opened)) != NULL)
-		unlinkat(dirfd(opened), entry->d_name, 0);
-	closedir(opened);
-	rmdir(path);
 }
 
 static const char *run_round(struct round *round)

@@ -41,21 +41,7 @@ grep -q '"hasTimes":false' out || fail "times without returns"
 mv out plain.html
 
 # A browser draws it.
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
-# A busy machine or a small /dev/shm ends a browser at times: three tries, each with a profile of its own.
-look() {
-	for try in 1 2 3; do
-		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
-			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
-		rm -rf "$work/profile$try"
-	done
-	return 1
-}
-echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
-if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
-	echo "Chromium does not run here: the page was not tested." >&2
-	exit 77
-fi
+needs_browser
 # Names that do not fit: without types and scopes, or both ends.
 sed 's/"app:step\/1"/"app:space::deep::step_of_it(std::map<int, char>)\/1"/' calls.html >long.html
 look "file://$work/long.html" || fail "the browser"

@@ -85,3 +85,24 @@ make_work() {
 		SELECT count(*) FROM t WHERE b LIKE '%7%';
 	SQL
 }
+
+# look URL: the page as a browser draws it, in the file dom. A busy machine or a small /dev/shm ends a browser at times: three tries, each
+# with a profile of its own.
+look() {
+	for try in 1 2 3; do
+		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
+			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
+		rm -rf "$work/profile$try"
+	done
+	return 1
+}
+
+# needs_browser: skips the test where no Chromium runs.
+needs_browser() {
+	browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
+	echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
+	if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
+		echo "Chromium does not run here: the page was not tested." >&2
+		exit 77
+	fi
+}

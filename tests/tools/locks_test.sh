@@ -51,6 +51,16 @@ static void see_it_sleep(int step)
 	}
 }
 
+static void unlock(int i)
+{
+	if (i % 3 == 0)
+		pthread_mutex_unlock(&account_lock);
+	else if (i % 3 == 1)
+		pthread_rwlock_unlock(&table_lock);
+	else
+		pthread_mutex_unlock(made);
+}
+
 static void *wait_for_all(void *unused)
 {
 	char c;
@@ -67,12 +77,7 @@ static void *wait_for_all(void *unused)
 		else
 			pthread_mutex_lock(made);
 		outer[i % 3] += now() - begin;
-		if (i % 3 == 0)
-			pthread_mutex_unlock(&account_lock);
-		else if (i % 3 == 1)
-			pthread_rwlock_unlock(&table_lock);
-		else
-			pthread_mutex_unlock(made);
+		unlock(i);
 		if (write(done[1], &c, 1) != 1)
 			exit(1);
 	}
@@ -105,12 +110,7 @@ int main(void)
 		double seen = now();
 		usleep(2000);
 		inner[i % 3] += now() - seen;
-		if (i % 3 == 0)
-			pthread_mutex_unlock(&account_lock);
-		else if (i % 3 == 1)
-			pthread_rwlock_unlock(&table_lock);
-		else
-			pthread_mutex_unlock(made);
+		unlock(i);
 		if (read(done[0], &c, 1) != 1)
 			return 1;
 	}

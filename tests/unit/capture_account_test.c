@@ -290,7 +290,7 @@ static void events_removed_by_keep_are_exact(void **state)
 	struct tw_capture_account account;
 	uint64_t made = 0, lost = 0, run = 1;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
 	begin_program(&program, tw_recorder_ring_set(recorder), 4);
 	while (!begin_thread(&program, &producer, 1))
@@ -328,7 +328,7 @@ static void a_damaged_ring_is_reported_in_the_capture(void **state)
 	struct program program;
 	struct tw_capture_account account;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
 	begin_program(&program, tw_recorder_ring_set(recorder), 4);
 	while (!begin_thread(&program, &producer, 1))

@@ -105,11 +105,7 @@ static void a_filter_is_soon_seen(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_filter_is_soon_seen)};
-	int failed;
 
 	tw_clock_init();
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

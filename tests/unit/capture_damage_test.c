@@ -186,7 +186,7 @@ static void every_changed_byte_is_survived_and_told(void **state)
 		/* One byte never costs more than one block. */
 		assert_true(error || seen.events >= EVENTS - 41);
 	}
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void every_cut_is_survived(void **state)
@@ -208,7 +208,7 @@ static void every_cut_is_survived(void **state)
 		before = seen.events;
 	}
 	assert_int_equal(before, EVENTS);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* The positions of the blocks in `whole`. */
@@ -259,7 +259,7 @@ static void garbage_between_blocks_is_passed_over(void **state)
 	assert_int_equal(seen.events, EVENTS);
 	assert_int_equal(seen.info.damages, count);
 	assert_int_equal(seen.info.damaged_records, 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_missing_block_is_counted(void **state)
@@ -279,7 +279,7 @@ static void a_missing_block_is_counted(void **state)
 	assert_int_equal(examine(&seen), 0);
 	assert_int_equal(seen.events, EVENTS - 40);
 	assert_int_equal(seen.lost, 10 * STREAMS);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void doubled_blocks_come_once(void **state)
@@ -301,7 +301,7 @@ static void doubled_blocks_come_once(void **state)
 	assert_int_equal(examine(&seen), 0);
 	assert_int_equal(seen.events, EVENTS);
 	assert_true(seen.info.duplicate_blocks >= count / 2);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* After a crash a stretch may be stored again from an earlier position, and be longer. */
@@ -323,7 +323,7 @@ static void overlapping_blocks_come_once(void **state)
 	assert_int_equal(seen.events, 50);
 	assert_int_equal(seen.info.damages, 0);
 	assert_int_equal(seen.info.damaged_records, 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void other_files_are_no_captures(void **state)
@@ -332,7 +332,7 @@ static void other_files_are_no_captures(void **state)
 	struct seen seen;
 	char path[400], second[400];
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	assert_int_equal(examine(&seen), TW_ENOENT);
 	assert_int_equal(mkdir(capture_path, 0700), 0);
 	assert_int_equal(examine(&seen), TW_EFORMAT);
@@ -360,7 +360,7 @@ static void other_files_are_no_captures(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("/dev/zero", path), 0);
 	assert_int_equal(examine(&seen), TW_EFORMAT);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	write_file(capture_path, (const uint8_t *)"x", 1);
 	assert_int_equal(examine(&seen), TW_EFORMAT);
 	unlink(capture_path);
@@ -386,7 +386,7 @@ static void another_segment_helps_out(void **state)
 	assert_in_range(seen.events, 1, EVENTS);
 	assert_int_equal(seen.info.functions, 1);
 	assert_true(seen.info.damages > 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static int fini_group(void **state)

@@ -93,7 +93,7 @@ static void a_full_disk_loses_nothing_uncounted(void **state)
 	assert_int_equal(account.calls, emitted);
 	assert_int_equal(account.lost, 100000 - emitted);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_disk_that_stays_full_is_reported(void **state)
@@ -122,7 +122,7 @@ static void a_disk_that_stays_full_is_reported(void **state)
 	tw_capture_scan(capture, NULL, check_batch, &account);
 	assert_int_equal(account.calls, stats.events);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
@@ -148,7 +148,7 @@ static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
 	tw_capture_scan(capture, NULL, check_batch, &account);
 	assert_int_equal(account.calls, 200000);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static const struct tw_rs *watched;
@@ -189,7 +189,7 @@ static void each_block_is_progress(void **state)
 	assert_true(beats >= 3);
 	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
 	assert_int_equal(stats.events, emitted);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 int main(void)
@@ -200,10 +200,6 @@ int main(void)
 		cmocka_unit_test(a_disk_that_stays_full_is_reported),
 		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -94,7 +94,7 @@ static void a_file_is_synced_as_often_as_asked(void **state)
 	taken_ns = tw_clock_monotonic_ns() - begun_ns;
 	assert_int_equal(stats.events, emitted);
 	assert_in_range(count_syncs(), 1, taken_ns / options.durable_ns + 1);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* Records calls as they come; returns how many were stored in the ring. */
@@ -141,7 +141,7 @@ static void a_slow_sync_delays_nothing(void **state)
 	tw_capture_scan(capture, NULL, check_batch, &account);
 	assert_int_equal(account.calls, 60000);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void old_segments_go_when_they_have_their_name(void **state)
@@ -158,7 +158,7 @@ static void old_segments_go_when_they_have_their_name(void **state)
 	assert_true(stats.segments_removed > 2);
 	assert_int_equal(files_that_end_in(".tws"), stats.segments - stats.segments_removed);
 	assert_int_equal(files_that_end_in(".part"), 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* The kernel reports a failed write once: the file it was reported for does not become complete later. */
@@ -173,7 +173,7 @@ static void unsynced_data_is_reported(void **state)
 	assert_int_equal(stats.events, 20000);
 	assert_int_equal(stats.last_error, TW_EIO);
 	assert_true(files_that_end_in(".part") > 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 int main(void)
@@ -184,10 +184,6 @@ int main(void)
 		cmocka_unit_test(old_segments_go_when_they_have_their_name),
 		cmocka_unit_test(unsynced_data_is_reported),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

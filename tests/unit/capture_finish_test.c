@@ -74,11 +74,7 @@ static void rings_that_grew_in_any_order(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rings_that_grew_in_any_order)};
-	int failed;
 
 	tw_clock_init();
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

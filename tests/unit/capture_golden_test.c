@@ -468,7 +468,7 @@ static void write_golden(const struct golden *golden, const char *to, bool is_se
 		print_capture(capture_path, out, true);
 		fclose(out);
 	}
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "pipeline/recorder/writer.h"
+#include "tests/common/folder.h"
 #include "tracewheel/consumer.h"
 
 #include <dirent.h>
@@ -35,24 +36,20 @@ static inline void begin_directory(void)
 	snprintf(capture_path, sizeof capture_path, "%s/a.tw", directory);
 }
 
-static inline void remove_capture(const char *path)
-{
-	DIR *opened = opendir(path);
-	const struct dirent *entry;
-
-	if (!opened)
-		return;
-	while ((entry = readdir(opened)) != NULL)
-		unlinkat(dirfd(opened), entry->d_name, 0);
-	closedir(opened);
-	rmdir(path);
-}
-
 static inline void end_directory(void)
 {
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	rmdir(directory);
 }
+
+static inline int end_directory_with(int failed)
+{
+	end_directory();
+	return failed;
+}
+
+/* The tests of main(), in a directory of their own; the number of failed ones. */
+#define RUN_IN_DIRECTORY(tests) (begin_directory(), end_directory_with(cmocka_run_group_tests((tests), NULL, NULL)))
 
 /* ---- a traced program ---- */
 
@@ -190,7 +187,7 @@ static inline struct maker *begin_maker_at(const char *path, uint8_t boot, const
 	struct maker *maker = calloc(1, sizeof *maker);
 	const struct tw_recorder_options options = {.path = path};
 
-	remove_capture(path);
+	remove_folder(path);
 	assert_int_equal(tw_store_create(&maker->store, &options, false), 0);
 	maker->store.header.ticks_per_second = 1000000000;
 	maker->store.header.capture_id = image;

@@ -141,7 +141,7 @@ static void live(struct world *world)
 	if (world->ticks_per_second) {
 		/* The image's first segment contains it. */
 		tw_segment_abandon(&world->maker->image.segment);
-		remove_capture(capture_path);
+		remove_folder(capture_path);
 		assert_int_equal(mkdir(capture_path, 0700), 0);
 		tw_store_destroy(&world->maker->store);
 		assert_int_equal(tw_store_create(&world->maker->store,

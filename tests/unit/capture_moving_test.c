@@ -28,7 +28,7 @@ static void make_capture(void)
 	struct program program;
 	struct tw_recorder *recorder;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
 	begin_program(&program, tw_recorder_ring_set(recorder), 10);
 	assert_true(begin_thread(&program, &producer, 1));
@@ -129,7 +129,7 @@ static void files_that_move_are_read_to_an_end(void **state)
 	/* RELAXED test.over: as above. */
 	tw_store_relaxed(&is_over, true);
 	pthread_join(thread, NULL);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void other_things_in_place_of_segments(void **state)
@@ -162,7 +162,7 @@ static void other_things_in_place_of_segments(void **state)
 	assert_int_equal(read_all(&count), 0);
 	assert_int_equal(count, EVENTS);
 	unlink(path);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_folder_that_cannot_be_written_is_readable(void **state)
@@ -174,7 +174,7 @@ static void a_folder_that_cannot_be_written_is_readable(void **state)
 	assert_int_equal(read_all(&count), 0);
 	assert_int_equal(count, EVENTS);
 	assert_int_equal(chmod(capture_path, 0700), 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 int main(void)
@@ -184,10 +184,6 @@ int main(void)
 		cmocka_unit_test(other_things_in_place_of_segments),
 		cmocka_unit_test(a_folder_that_cannot_be_written_is_readable),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -150,7 +150,7 @@ static void a_segment_has_the_names_that_it_uses(void **state)
 	tw_capture_info(capture, &info);
 	assert_int_equal(info.places, FUNCTIONS + 1);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* A removed segment takes its definitions along; those of the remaining ones are complete. */
@@ -170,7 +170,7 @@ static void removed_segments_take_no_names_along(void **state)
 	calls = check_each(&segments);
 	assert_int_equal(calls, stats.events - stats.events_removed);
 	assert_int_equal(check_alone(capture_path, false), calls);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static unsigned writes;
@@ -214,7 +214,7 @@ static void names_that_were_refused_come_again(void **state)
 	assert_int_equal(stats.events, emitted);
 	assert_int_equal(check_each(&segments), emitted);
 	assert_true(segments > 2);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* Dies with events in the rings whose functions the current segment does not define. */
@@ -248,7 +248,7 @@ static void recovery_names_what_it_finds(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(tw_recover(capture_path, &stats), 0);
 	assert_int_equal(check_each(&segments), PART * 3);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 int main(void)
@@ -259,10 +259,6 @@ int main(void)
 		cmocka_unit_test(names_that_were_refused_come_again),
 		cmocka_unit_test(recovery_names_what_it_finds),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -93,10 +93,6 @@ int main(void)
 		cmocka_unit_test(own_time_is_no_event),
 		cmocka_unit_test(own_time_is_not_lost_in_overwritten_rings),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -120,7 +120,7 @@ static void little_is_left_in_a_large_ring(void **state)
 	struct tw_rb_producer producer;
 
 	(void)state;
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	options.path = capture_path;
 	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
 	begin_program(&program, tw_recorder_ring_set(recorder), 4);
@@ -140,10 +140,6 @@ int main(void)
 		cmocka_unit_test(pauses_follow_the_rate),
 		cmocka_unit_test(little_is_left_in_a_large_ring),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -57,7 +57,7 @@ static inline struct tw_recorder *begin_recording(struct tw_recorder_options *op
 {
 	struct tw_recorder *recorder = NULL;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	options->path = capture_path;
 	assert_int_equal(tw_recorder_create(options, &recorder), 0);
 	return recorder;

@@ -71,7 +71,7 @@ static void threads_come_back_exactly_once(void **state)
 	check_events(capture, &merged);
 	assert_int_equal(merged.calls, 400000);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void losses_are_exact(void **state)
@@ -109,7 +109,7 @@ static void losses_are_exact(void **state)
 	tw_capture_scan(capture, NULL, check_batch, &account);
 	assert_int_equal(account.lost, 50000 - emitted);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* A loss reported at the very end may close a segment whose time is over: the capture is complete all the same. */
@@ -134,7 +134,7 @@ static void the_last_segment_is_marked(void **state)
 	tw_capture_account(capture, &account);
 	assert_true(account.is_complete);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void every_rotated_segment_decodes_alone(void **state)
@@ -176,7 +176,7 @@ static void every_rotated_segment_decodes_alone(void **state)
 	check_events(capture, &account);
 	assert_int_equal(account.calls, info.events);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void old_segments_go(void **state)
@@ -202,7 +202,7 @@ static void old_segments_go(void **state)
 	assert_int_equal(info.segments + stats.segments_removed, stats.segments);
 	assert_int_equal(info.damaged_records, 0);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* ---- the dead ---- */
@@ -244,7 +244,7 @@ static void a_killed_process_is_drained_to_the_end(void **state)
 	assert_int_equal(account.calls, 1000);
 	assert_true(tw_capture_image(capture, 0)->is_final);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_flight_recorder_keeps_the_newest(void **state)
@@ -307,7 +307,7 @@ static void a_flight_recorder_keeps_the_newest(void **state)
 	}
 	assert_int_equal(account.calls, stats.events);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* More threads than rings: rings of ended threads are reused, the oldest first, and their events are counted. */
@@ -344,7 +344,7 @@ static void a_flight_recorder_gives_up_the_oldest_threads(void **state)
 	assert_int_equal(info.lost[TW_LOST_FULL], stats.lost[TW_LOST_FULL]);
 	assert_int_equal(info.streams, 20);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* ---- the directory ---- */
@@ -370,7 +370,7 @@ static void nothing_is_overwritten_by_mistake(void **state)
 	close(fd);
 	assert_int_equal(tw_recorder_create(&options, &other), TW_EEXIST);
 	assert_int_equal(access(file, F_OK), 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_living_recording_can_be_read(void **state)
@@ -403,7 +403,7 @@ static void a_living_recording_can_be_read(void **state)
 	assert_int_equal(info.events, 25000);
 	tw_capture_close(early);
 	tw_capture_close(late);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void an_empty_recording_is_a_capture(void **state)
@@ -423,7 +423,7 @@ static void an_empty_recording_is_a_capture(void **state)
 	assert_true(info.is_complete);
 	check_events(capture, &account);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	recorder = begin_recording(&options);
 	tw_recorder_abort(recorder);
 	assert_int_equal(access(capture_path, F_OK), -1);
@@ -445,10 +445,6 @@ int main(void)
 		cmocka_unit_test(a_living_recording_can_be_read),
 		cmocka_unit_test(an_empty_recording_is_a_capture),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

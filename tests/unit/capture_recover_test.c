@@ -161,7 +161,7 @@ static void a_killed_recorder_loses_nothing(void **state)
 		pid_t recorder;
 		uint64_t attempted, committed;
 
-		remove_capture(capture_path);
+		remove_folder(capture_path);
 		recorder = start_recorder(round % 2);
 		attach(&rs);
 		run_program(&rs, 3000 + number() % 20000, false);
@@ -186,7 +186,7 @@ static void a_killed_recorder_loses_nothing(void **state)
 	}
 	/* The negative control: there were events to recover. */
 	assert_true(only_in_rings > 1000);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void both_may_die(void **state)
@@ -196,7 +196,7 @@ static void both_may_die(void **state)
 		pid_t recorder, program;
 		uint64_t attempted, committed;
 
-		remove_capture(capture_path);
+		remove_folder(capture_path);
 		/* RELAXED test.counts: this round's program has not started. */
 		tw_store_relaxed(&shared->committed, 0);
 		recorder = start_recorder(round % 2);
@@ -226,7 +226,7 @@ static void both_may_die(void **state)
 		assert_in_range(account.calls, committed, committed + 1);
 		assert_in_range(account.calls + account.lost, attempted - 1, attempted);
 	}
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* Events without a ring: the recorder had reported some of them when it died. */
@@ -239,7 +239,7 @@ static void reported_losses_are_not_repeated(void **state)
 	pid_t recorder;
 	struct tw_rs rs;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);
 	begin_program(&program, &rs, 1);
@@ -263,7 +263,7 @@ static void reported_losses_are_not_repeated(void **state)
 	tw_capture_close(capture);
 	assert_int_equal(info.lost[TW_LOST_NO_RING], 12);
 	tw_rs_detach(&rs);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_recovery_that_fails_may_be_repeated(void **state)
@@ -274,7 +274,7 @@ static void a_recovery_that_fails_may_be_repeated(void **state)
 	char path[400];
 	int fd;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);
 	run_program(&rs, 5000, false);
@@ -296,18 +296,18 @@ static void a_recovery_that_fails_may_be_repeated(void **state)
 	assert_int_equal(account.calls, tw_load_relaxed(&shared->committed));
 	tw_rs_detach(&rs);
 	/* No process was traced before it died. */
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);
 	tw_rs_detach(&rs);
 	kill_and_wait(recorder);
 	assert_int_equal(tw_recover(capture_path, NULL), 0);
 	assert_int_equal(read_back(true).calls, 0);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	assert_int_equal(tw_recover(capture_path, NULL), TW_ENOENT);
 	assert_int_equal(mkdir(capture_path, 0700), 0);
 	assert_int_equal(tw_recover(capture_path, NULL), TW_EFORMAT);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static int fini_group(void **state)

@@ -99,7 +99,7 @@ static void check_capture(uint64_t calls, uint64_t lost)
 	assert_int_equal(account.calls, calls);
 	assert_int_equal(account.lost, lost);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 /* Tries `count` events; gives how many were stored in the ring. */
@@ -251,10 +251,6 @@ int main(void)
 		cmocka_unit_test(an_ended_ring_is_kept_until_it_is_written),
 		cmocka_unit_test(many_threads_and_segments),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -175,10 +175,6 @@ int main(void)
 		cmocka_unit_test(a_continued_run_waits_for_late_records),
 		cmocka_unit_test(times_are_right_however_long_it_goes_on),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

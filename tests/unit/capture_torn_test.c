@@ -106,7 +106,7 @@ static void die_and_recover(enum death how, uint64_t expected)
 	int status;
 	pid_t child;
 
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 	death = how;
 	child = fork();
 	if (child == 0)
@@ -127,7 +127,7 @@ static void die_and_recover(enum death how, uint64_t expected)
 	assert_true(info.is_complete);
 	assert_false(info.is_live);
 	tw_capture_close(capture);
-	remove_capture(capture_path);
+	remove_folder(capture_path);
 }
 
 static void a_segment_without_a_byte(void **state)
@@ -158,10 +158,6 @@ int main(void)
 		cmocka_unit_test(a_block_over_the_remains_of_another),
 		cmocka_unit_test(nothing_at_all),
 	};
-	int failed;
 
-	begin_directory();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

@@ -52,11 +52,11 @@ static inline void trace_in(struct bed *bed, const struct tw_process *process, u
 	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
 }
 
-/* Copies the next records of all rings, one after another, to out; returns how many. */
-static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned max)
-{
-	unsigned count = 0;
+typedef void record_fn(struct tw_rb_record *record, void *context);
 
+/* The next records of all rings, one ring after another. */
+static inline void for_each_record(struct bed *bed, record_fn *visit, void *context)
+{
 	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
@@ -64,16 +64,38 @@ static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned
 
 		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
 		       0) {
-			for (int64_t b = 0; b < bytes && count < max;) {
-				out[count] = (struct tw_rb_record *)(at + b);
-				b += TW_RB_HEAD_BYTES(out[count]->head);
-				/* With or without the record of the thread's set-up time. */
-				count += TW_RB_HEAD_KIND(out[count]->head) != TW_EVENT_OWN_TIME;
+			for (int64_t b = 0; b < bytes;) {
+				struct tw_rb_record *record = (struct tw_rb_record *)(at + b);
+
+				b += TW_RB_HEAD_BYTES(record->head);
+				visit(record, context);
 			}
 			bed->pos[i] = end;
 		}
 	}
-	return count;
+}
+
+struct taken {
+	struct tw_rb_record **out;
+	unsigned count, max;
+};
+
+/* With or without the record of the thread's set-up time. */
+static inline void take_one(struct tw_rb_record *record, void *context)
+{
+	struct taken *taken = context;
+
+	if (taken->count < taken->max && TW_RB_HEAD_KIND(record->head) != TW_EVENT_OWN_TIME)
+		taken->out[taken->count++] = record;
+}
+
+/* Copies pointers to the next records to out; returns how many. */
+static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned max)
+{
+	struct taken taken = {out, 0, max};
+
+	for_each_record(bed, take_one, &taken);
+	return taken.count;
 }
 
 /* Drains all rings; returns the number of events, without loss records. */

@@ -66,33 +66,32 @@ static void make_chain(struct tw_frame *frame, long calls, bool do_alternate)
 		tail(frame, do_alternate && i % 2 ? G : F);
 }
 
+struct ends {
+	enum tw_event_kind kind;
+	const int *expected;
+	int turns;
+	long count;
+};
+
+static void read_end(struct tw_rb_record *record, void *context)
+{
+	struct ends *ends = context;
+
+	if (TW_RB_HEAD_KIND(record->head) != ends->kind)
+		return;
+	if (ends->kind != TW_EVENT_RETURN_TO)
+		assert_int_equal(TW_RB_HEAD_ID(record->head),
+				 functions[ends->expected[ends->count % ends->turns]].place->place_id);
+	ends->count++;
+}
+
 /* The events of a kind in the rings since the last call; each must be of the next of these functions, in turn. */
 static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expected, int turns)
 {
-	long count = 0;
+	struct ends ends = {kind, expected, turns, 0};
 
-	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
-		const uint8_t *at;
-		uint64_t end;
-		int64_t bytes;
-
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
-		       0) {
-			for (int64_t b = 0; b < bytes;) {
-				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
-
-				b += TW_RB_HEAD_BYTES(head);
-				if (TW_RB_HEAD_KIND(head) != kind)
-					continue;
-				if (kind != TW_EVENT_RETURN_TO)
-					assert_int_equal(TW_RB_HEAD_ID(head),
-							 functions[expected[count % turns]].place->place_id);
-				count++;
-			}
-			bed->pos[i] = end;
-		}
-	}
-	return count;
+	for_each_record(bed, read_end, &ends);
+	return ends.count;
 }
 #define ENDS(bed, kind, ...) \
 	read_ends((bed), (kind), (const int[]){__VA_ARGS__}, (int)TW_COUNT_OF(((const int[]){__VA_ARGS__})))

@@ -8,21 +8,13 @@
  *	test and are unmapped right after destroy: a late event is a crash.  TW_RACE_SECONDS is the time (0.6 by
  *	default); the seed is printed, and taken from TW_RACE_SEED.
  */
+#include "check_help.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Threads may not leave a test by longjmp. */
-#define CHECK(x)                                                                \
-	do {                                                                    \
-		if (!(x)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-			abort();                                                \
-		}                                                               \
-	} while (0)
 
 #define MAKERS	  4
 #define CALLERS	  2

@@ -176,28 +176,19 @@ static inline struct lines *read_lines(struct bed *bed)
 	return &lines;
 }
 
+static inline void count_record(struct tw_rb_record *record, void *context)
+{
+	uint64_t *count = context;
+
+	*count += TW_RB_HEAD_KIND(record->head) > TW_EVENT_SWITCH && TW_RB_HEAD_KIND(record->head) != TW_EVENT_OWN_TIME;
+}
+
 /* The number of events. */
 static inline uint64_t count_records(struct bed *bed)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
-		const uint8_t *at;
-		uint64_t end;
-		int64_t bytes;
-
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
-		       0) {
-			for (int64_t b = 0; b < bytes;) {
-				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
-
-				count += TW_RB_HEAD_KIND(head) > TW_EVENT_SWITCH &&
-					 TW_RB_HEAD_KIND(head) != TW_EVENT_OWN_TIME;
-				b += TW_RB_HEAD_BYTES(head);
-			}
-			bed->pos[i] = end;
-		}
-	}
+	for_each_record(bed, count_record, &count);
 	return count;
 }
 

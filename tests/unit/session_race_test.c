@@ -7,6 +7,7 @@
  *	the rings of a destroyed session at once, so that a late access is a crash.  TW_RACE_SECONDS is the time for
  *	each test (0.6 by default); the seed is printed, and taken from TW_RACE_SEED.
  */
+#include "check_help.h"
 #include "session_bed.h"
 
 #include <limits.h>
@@ -48,15 +49,6 @@ static struct tw_declared_function f[FUNCTIONS] = {
 	do {                      \
 		if (is_sanitized) \
 			skip();   \
-	} while (0)
-
-/* Threads may not leave a test by longjmp. */
-#define CHECK(x)                                                                \
-	do {                                                                    \
-		if (!(x)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-			abort();                                                \
-		}                                                               \
 	} while (0)
 
 static uint64_t seed;

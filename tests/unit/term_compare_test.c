@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "term_help.h"
+
 /* In strict order; all different with == too. */
 /* clang-format off */
 static const char *const sorted[] = {
@@ -27,18 +29,6 @@ static const char *const sorted[] = {
 	"<<>>", "<<0:1>>", "<<0>>", "<<0,0:1>>", "<<0,1:1>>", "<<1:1>>", "<<1:1,0:7,0>>", "<<255>>",
 };
 /* clang-format on */
-
-static struct tw_arena arena;
-
-static struct tw_term read_term(const char *text)
-{
-	struct tw_parse_error error = {0};
-	struct tw_term term = {0};
-
-	if (tw_term_parse(&arena, text, strlen(text), &term, &error) != 0)
-		fail_msg("%s: %u: %s", text, error.column, error.message);
-	return term;
-}
 
 static int sign(int order)
 {

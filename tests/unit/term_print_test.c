@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "term_help.h"
+
 static const struct {
 	const char *text;
 	const char *written;
@@ -38,18 +40,6 @@ static const struct {
 	 "{<1.2.3>,#Port<4.5>,#Ref<6.7.8.9.10.11>,fun 'M':f/0,-1.5,123456789012345678901234567890}",
 	 "{<1.2.3>,#Port<4.5>,#Ref<6.7.8.9.10.11>,fun 'M':f/0,-1.5,123456789012345678901234567890}"},
 };
-
-static struct tw_arena arena;
-
-static struct tw_term read_term(const char *text)
-{
-	struct tw_parse_error error = {0};
-	struct tw_term term = {0};
-
-	if (tw_term_parse(&arena, text, strlen(text), &term, &error) != 0)
-		fail_msg("%s: %u: %s", text, error.column, error.message);
-	return term;
-}
 
 /* Text drained so far. */
 static char gathered[1000];

@@ -355,8 +355,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_gap)};
 
-	begin_directory();
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

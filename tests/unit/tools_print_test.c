@@ -252,8 +252,5 @@ int main(int argc, char **argv)
 
 	if (argc == 3)
 		view_golden_directory = argv[2];
-	begin_directory();
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	end_directory();
-	return failed;
+	return RUN_IN_DIRECTORY(tests);
 }

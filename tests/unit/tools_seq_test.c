@@ -279,7 +279,7 @@ static void test_absent_node(void **state)
 	assert_true(
 		has_note("1 message came from and 1 went to nodes that are not in this capture: tw-1002-7@08080808"));
 	drop_story();
-	remove_capture(other);
+	remove_folder(other);
 }
 
 /* Tokens whose flags leave out sends, or receives: causes are still known, and nothing is called missing. */

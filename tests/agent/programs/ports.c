@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports.c FOLDER - uses descriptors of every kind, in known amounts; tests/agent/ports_test.sh has the amounts. */
+#include "ports_help.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,22 +21,7 @@
 #define THREADS 4
 #define TURNS	200
 
-static const char *folder;
 static char zeros[8192];
-
-static void check(int is_right, const char *what)
-{
-	if (is_right)
-		return;
-	perror(what);
-	exit(1);
-}
-
-static char *in_folder(char path[256], const char *name)
-{
-	snprintf(path, 256, "%s/%s", folder, name);
-	return path;
-}
 
 static void make(const char *name, size_t bytes)
 {

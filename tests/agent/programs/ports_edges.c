@@ -3,6 +3,8 @@
  * ports_edges.c FOLDER FD - descriptors in ways that tables get wrong, in known amounts; tests/agent/ports_edges_test.sh has
  * the amounts.  FD is open, and this program did not open it.
  */
+#include "ports_help.h"
+
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <pthread.h>
@@ -21,22 +23,7 @@
 
 #define LEAVES 20
 
-static const char *folder;
 static char zeros[4096];
-
-static void check(int is_right, const char *what)
-{
-	if (is_right)
-		return;
-	perror(what);
-	exit(1);
-}
-
-static char *in_folder(char path[256], const char *name)
-{
-	snprintf(path, 256, "%s/%s", folder, name);
-	return path;
-}
 
 static int make(const char *name)
 {
