@@ -22,6 +22,7 @@
 #include "session/tracer_module.h"
 #include "tracewheel/error.h"
 #include "tracewheel/port.h"
+#include "tracewheel/seq.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -86,6 +87,7 @@ static void follow(void)
 	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
 	tw_arg_init();
 	tw_session_continue_in_child(tw_agent_session);
+	tw_seq_set_system_tracer(tw_agent_session, NULL);
 	tw_agent_arm_after_fork();
 }
 
@@ -240,6 +242,8 @@ static void start(const char *path)
 		goto detach;
 	}
 	tw_agent_update();
+	/* The recording hears of sequential tracing, unless the program sets another system tracer. */
+	tw_seq_set_system_tracer(tw_agent_session, NULL);
 	tw_trace_process(tw_agent_session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
 	if (flags & (TW_FLAG_SEND | TW_FLAG_RECEIVE | TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS))
 		tw_trace_port(tw_agent_session, TW_PORT_ALL, true, flags & TW_FLAG_ALL);

@@ -108,6 +108,7 @@ static void init(void)
 	tw_hit_host.thread_began = tw_process_thread_began;
 	tw_hit_host.thread_ends = tw_process_thread_ends;
 	tw_hit_host.makes_thread = tw_tracee_makes_thread;
+	tw_hit_host.passes_token = tw_tracee_passes_token;
 	tw_hit_host.trace = tw_effect_trace;
 	tw_hit_host.silence = tw_effect_silence;
 	tw_hit_host.remove_tracer = tw_tracer_module_remove;

@@ -5,6 +5,7 @@
 #include "pipeline/thread/thread.h"
 #include "session/seq.h"
 #include "session/session.h"
+#include "session/watched.h"
 
 #include <string.h>
 
@@ -51,6 +52,8 @@ struct tw_seq_state *tw_seq_begin(struct tw_tracee *tracee)
 					     .previous = state->previous,
 					     .from = tracee->pid_number,
 					     .process = tw_seq_process_key};
+	if (tracee->thread_id)
+		tw_seq_thread_has_token();
 	return state;
 }
 
@@ -174,6 +177,8 @@ TW_API void tw_runtime_seq_receive(struct tw_process *process, const struct tw_s
 	state = tw_seq_state_of(tracee);
 	state->token = *words;
 	follow(state, words->current);
+	if (tracee->thread_id)
+		tw_seq_thread_has_token();
 	if (is_told(words->flags, TW_SEQ_RECEIVE))
 		tell(tracee, TW_EVENT_SEQ_RECEIVE, &state->token, (struct tw_term){0}, message);
 }
@@ -320,6 +325,7 @@ TW_API int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_toke
 	state->token.flags = words->flags;
 	state->token.previous = state->previous = words->previous;
 	state->token.current = state->current = words->current;
+	tw_watched_follow();
 	return 0;
 }
 
@@ -342,5 +348,6 @@ TW_API int tw_seq_set_flags(unsigned flags, bool how)
 		return TW_ENOMEM;
 	state = tw_seq_begin(tracee);
 	state->token.flags = (uint8_t)(how ? state->token.flags | flags : state->token.flags & ~flags);
+	tw_watched_follow();
 	return 0;
 }

@@ -60,6 +60,10 @@ int tw_seq_set_of(struct tw_arena *arena, struct tw_tracee *tracee, struct tw_te
 void tw_seq_init(void);
 /* The epoch in which tokens are made from now on, with the gate of runtime.h open.  Takes the registry's lock if it is not; also in a hit. */
 uint32_t tw_seq_open(void);
+/* A thread that is a process gets a token: those that it makes are to inherit it, from the next tw_watched_follow() on. */
+void tw_seq_thread_has_token(void);
+/* May any have one?  Under the registry's lock. */
+bool tw_seq_threads_have_tokens(void);
 /* The session is no system tracer any more.  Under the registry's lock. */
 void tw_seq_forget_locked(unsigned slot);
 void tw_seq_after_fork_in_child(void);

@@ -3,6 +3,7 @@
 #include "pipeline/thread/seq_label.h"
 #include "session/seq.h"
 #include "session/session.h"
+#include "session/watched.h"
 
 /* The flag that a component is; 0: it is none. */
 static unsigned flag_of(struct tw_term component)
@@ -181,6 +182,7 @@ TW_API int tw_seq_set_token_term(struct tw_arena *arena, struct tw_term token, s
 	tracee->seq.token.current = tracee->seq.current = numbers[1];
 	if (old)
 		*old = tw_atom(TW_ATOM_OK);
+	tw_watched_follow();
 	return 0;
 }
 
@@ -202,9 +204,14 @@ TW_API int tw_seq_set_component(struct tw_arena *arena, struct tw_term component
 				struct tw_term *old)
 {
 	struct tw_tracee *tracee;
+	int error;
 
 	if (tw_hit_is_under_way())
 		return TW_EDEADLK;
 	tracee = tw_seq_self();
-	return tracee ? tw_seq_set_of(arena, tracee, component, value, old) : TW_ENOMEM;
+	if (!tracee)
+		return TW_ENOMEM;
+	error = tw_seq_set_of(arena, tracee, component, value, old);
+	tw_watched_follow();
+	return error;
 }

@@ -16,6 +16,7 @@
 #include "session/change.h"
 #include "session/seq.h"
 #include "session/session.h"
+#include "session/watched.h"
 
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ _Atomic uint32_t tw_seq_epoch = 1;
 uint32_t tw_seq_process_key = 1;
 _Atomic uint64_t tw_seq_tracer;
 static _Atomic uint64_t counts[TW_SEQ_COUNTS];
+/* In this epoch a thread that is a process had a token: pthread_create is watched. */
+static _Atomic bool threads_have_tokens;
 
 void tw_seq_count(enum tw_seq_count what)
 {
@@ -86,6 +89,22 @@ uint32_t tw_seq_open(void)
 	return epoch;
 }
 
+void tw_seq_thread_has_token(void)
+{
+	/* RELAXED seq.threads: a change follows in tw_watched_follow(), by this thread or another. */
+	if (tw_load_relaxed(&threads_have_tokens))
+		return;
+	/* RELAXED seq.threads: as above. */
+	tw_store_relaxed(&threads_have_tokens, true);
+	tw_watched_mark_due();
+}
+
+bool tw_seq_threads_have_tokens(void)
+{
+	/* RELAXED seq.threads: as above. */
+	return tw_load_relaxed(&threads_have_tokens);
+}
+
 TW_API int tw_seq_reset_trace(void)
 {
 	tw_session_init();
@@ -101,7 +120,14 @@ TW_API int tw_seq_reset_trace(void)
 	 * closed; without it, it could make a token of this epoch that no receiver looks at.
 	 */
 	tw_store_release(&tw_seq_epoch, next ? next : 1);
+	/* RELAXED seq.threads: under the registry's lock. A thread that gets a token meanwhile sets it again. */
+	if (tw_load_relaxed(&threads_have_tokens)) {
+		/* RELAXED seq.threads: as above. */
+		tw_store_relaxed(&threads_have_tokens, false);
+		tw_watched_mark_due();
+	}
 	tw_registry_unlock();
+	tw_watched_follow();
 	return 0;
 }
 

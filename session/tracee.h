@@ -70,6 +70,8 @@ void tw_tracee_exit(struct tw_tracee *tracee);
  * inherited flags.  @words: the arguments of pthread_create; the last two are replaced.
  */
 void tw_tracee_makes_thread(uint64_t *words);
+/* Called after that, outside of the hit: the new thread gets the token of this one, with the events of a spawn. */
+void tw_tracee_passes_token(const uint64_t *words);
 /* In a forked child: keeps the one remaining thread, with a tracee of its own. */
 void tw_tracees_after_fork_in_child(void);
 

@@ -3,6 +3,7 @@
  * tracee_thread.c - threads that are processes: from pthread_create, where flags may be inherited, to their exit.
  */
 #include "pipeline/thread/thread.h"
+#include "session/seq.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/tracer_gone.h"
@@ -68,6 +69,13 @@ void tw_tracee_makes_thread(uint64_t *words)
 	block->words[1] = words[3];
 	words[2] = (uint64_t)(uintptr_t)begin_thread;
 	words[3] = (uint64_t)(uintptr_t)child;
+}
+
+void tw_tracee_passes_token(const uint64_t *words)
+{
+	/* No memory for the thread's process: it will be one without token. */
+	if (words[2] == (uint64_t)(uintptr_t)begin_thread)
+		tw_seq_spawn(tw_hit_tls.tracee, (struct tw_tracee *)(uintptr_t)words[3], (struct tw_term){0}, false);
 }
 
 struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)

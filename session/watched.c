@@ -3,7 +3,8 @@
  * watched.c - slots of loaded objects that are armed for calls that the library itself needs to see:
  *
  *	the allocators			while a session counts memory of a native function (call_memory)
- *	pthread_create			while a thread passes flags on to threads that it creates (set_on_spawn)
+ *	pthread_create			while a thread passes flags on to threads that it creates (set_on_spawn), or while
+ *					a thread may have a token of sequential tracing
  *
  *  1  find the kinds that are needed				under the permit
  *  2  look up the slots of all objects		loader's locks
@@ -13,6 +14,7 @@
  */
 #include "session/change.h"
 #include "session/native.h"
+#include "session/seq.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/watched.h"
@@ -57,7 +59,7 @@ static unsigned wanted_kinds(struct tw_permit *permit)
 	tw_registry_lock();
 	for (struct tw_session *session = tw_sessions(); session && !kinds; session = session->next)
 		kinds = counts_memory(session, permit) ? ALLOCATORS : 0;
-	if (tw_tracees_pass_on())
+	if (tw_tracees_pass_on() || tw_seq_threads_have_tokens())
 		kinds |= SPAWNERS;
 	tw_registry_unlock();
 	return kinds;

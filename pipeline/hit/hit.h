@@ -285,6 +285,8 @@ struct tw_hit_host {
 	tw_hit_forked_fn forked;
 	/* A thread that passes on its flags calls pthread_create with these arguments, which may be changed. */
 	void (*makes_thread)(uint64_t *words);
+	/* After that, outside of the hit: the new thread gets the token of this one. */
+	void (*passes_token)(const uint64_t *words);
 	/* The effects of match programs on processes: session/effects.c. Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
 	void (*silence)(unsigned session, bool is_silent);

@@ -51,20 +51,33 @@ static void make_there(void *words)
 	tw_hit_host.makes_thread(words);
 }
 
-/* A thread that is a process passes on its flags. The trampoline loads the registers from these words again. */
+static void pass_token_there(void *words)
+{
+	tw_hit_host.passes_token(words);
+}
+
+/*
+ * A thread that is a process passes on its flags, and its token of sequential tracing. The trampoline loads the registers from
+ * these words again.
+ */
 static __attribute__((noinline)) void make_thread(const uint64_t *words)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
+	bool has_token = t->state == TW_THREAD_READY && tw_seq_is_current(&t->tracee->seq.token);
 
 	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee || !tw_thread_may_call_system() ||
 	    /* RELAXED tracee.flags: its own, or a change seen by this call or by the next; the lock decides. */
-	    !(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)))
+	    (!(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)) &&
+	     !has_token))
 		return;
 	t->state = (uintptr_t)__builtin_frame_address(0);
 	tw_compiler_barrier();
 	tw_patch_call_keeping_vectors(make_there, (void *)(uintptr_t)words);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
+	/* Makes events, which are hits of their own. */
+	if (has_token)
+		tw_patch_call_keeping_vectors(pass_token_there, (void *)(uintptr_t)words);
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	69 to 71, 75, 76 for plain threads: a thread made by pthread_create inherits its creator's flags, in each
+ * Goal	69 to 71, 75, 76, 242 for plain threads: a thread made by pthread_create inherits its creator's flags, in each
  *	session separately, before its first function begins; it runs its function; no thread is left.
  * Method	A library makes the threads, which report their own identity; two sessions.
  */
@@ -138,12 +138,67 @@ static void many_at_once_are_all_somebody(void **state)
 	}
 }
 
+struct heir {
+	struct tw_term token;
+	struct tw_arena arena;
+	char room[512];
+	struct heir *child;
+};
+
+static void *tell_token(void *arg)
+{
+	struct heir *heir = arg;
+	pthread_t thread;
+
+	tw_arena_init_fixed(&heir->arena, heir->room, sizeof heir->room);
+	heir->token = tw_seq_token_term(&heir->arena);
+	if (heir->child) {
+		assert_int_equal(make_thread(&thread, tell_token, heir->child), 0);
+		pthread_join(thread, NULL);
+	}
+	return NULL;
+}
+
+static int64_t number_at(const struct heir *heir, unsigned index)
+{
+	int64_t number = -1;
+
+	tw_term_get_int64(tw_term_element(heir->token, index), &number);
+	return number;
+}
+
+static void line_242_a_thread_inherits_the_token(void **state)
+{
+	struct heir first = {0}, second = {0}, third = {.child = &second};
+	pthread_t thread;
+
+	/* Without a token, and before any: nothing. */
+	assert_int_equal(make_thread(&thread, tell_token, &first), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(tw_term_type(first.token), TW_TYPE_NIL);
+	assert_int_equal(tw_seq_set_label(tw_term_integer(NULL, 42)), 0);
+	assert_int_equal(make_thread(&thread, tell_token, &third), 0);
+	pthread_join(thread, NULL);
+	/* Request {0,1} and reply {1,2}; then the next request {1,3} and reply {3,4}. */
+	assert_int_equal(number_at(&third, 1), 42);
+	assert_int_equal(number_at(&third, 2), 2);
+	assert_int_equal(number_at(&third, 4), 1);
+	assert_int_equal(number_at(&second, 1), 42);
+	assert_int_equal(number_at(&second, 2), 4);
+	assert_int_equal(number_at(&second, 4), 3);
+	assert_int_equal(tw_seq_reset_trace(), 0);
+	assert_int_equal(make_thread(&thread, tell_token, &first), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(tw_term_type(first.token), TW_TYPE_NIL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(line_69_75_76_all_children_inherit, begin, end),
 		cmocka_unit_test_setup_teardown(line_70_71_the_first_child_only, begin, end),
 		cmocka_unit_test_setup_teardown(many_at_once_are_all_somebody, begin, end),
+		cmocka_unit_test_setup_teardown(line_242_a_thread_inherits_the_token, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
