@@ -70,6 +70,9 @@ extern const struct scenario session_scenarios[], race_scenarios[], port_scenari
 struct bed *bed_create(bool has_twins, bool has_modules);
 void bed_destroy(struct bed *b);
 
+/* Ends the program with what went wrong, unless it is right. */
+void want(bool is_right, const char *what, int64_t result);
+
 /* ---- processes ---- */
 
 /* A collecting process: the owner of a queue. */

@@ -66,7 +66,8 @@ forget() ->
     [erlang:trace(Who, false, [all]) || Who <- [all, new]],
     erlang:trace(all, false, [cpu_timestamp]),
     [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, {pm, '_', '_'}, {lists, seq, '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
-    [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']].
+    [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']],
+    erlang:system_monitor(undefined).
 
 name(N, P) -> ets:insert(names, {N, P}), ets:insert(pids, {P, N}), P.
 pid(N) -> ets:lookup_element(names, N, 2).
@@ -92,6 +93,7 @@ numbered({in, S, Steps}) -> Outer = put(session, S), R = steps(Steps), put(sessi
 numbered({each, X, Values, Steps}) -> lists:append([steps(with(X, V, Steps)) || V <- Values]);
 numbered({times, N, Steps}) -> lists:append([steps(Steps) || _ <- lists:seq(1, N)]);
 numbered({results, Steps}) -> put(results, all), R = steps(Steps), erase(results), R;
+numbered({last, Step}) -> [{N, lists:last(A)} || {N, A} <- numbered(Step), A =/= []];
 numbered({destroy, S}) -> one({destroy}, S);
 numbered(Step) -> one(Step, get(session)).
 
@@ -102,7 +104,7 @@ one(Step, S) ->
 is_of_session(Step) ->
     lists:member(if is_tuple(Step) -> element(1, Step); true -> Step end,
                  [process, function, send_pattern, recv_pattern, info, all_info, ev, ev_now, tags, count, seq_ev, system_tracer,
-                  only, alternating, delivered, everybody, destroy]).
+                  only, alternating, monitored, system_monitor, delivered, everybody, destroy]).
 
 with(X, V, X) -> V;
 with(X, V, [H | T]) -> [with(X, V, H) | with(X, V, T)];
@@ -212,6 +214,8 @@ step({system_tracer, B}) -> seq_trace:set_system_tracer(B andalso tracer()), [];
 step(seq_ev) -> sync(), [lists:sort([plain(E) || E <- taken(tracer()), element(1, E) =:= seq_trace])];
 step(ev) -> sync(), [events()];
 step(ev_now) -> [events()];
+step({system_monitor, Event, Value}) -> result(set_monitor(Event, Value));
+step({monitored, P}) -> [[{E, keys(V)} || {monitor, Q, E, V} <- events(), Q =:= P]];
 step({only, Tag}) -> [[E || E <- events(), element(3, E) =:= Tag]];
 step({alternating, N}) -> [{alternating, alternating([element(3, E) || E <- events()], N)}];
 step(count) -> [{count, length(events())}];
@@ -238,6 +242,17 @@ everybody(Who, How, Flags) ->
     Before = length(processes()),
     R = set_flags(Who, How, Flags),
     case length(processes()) of Before -> R =:= Before; _ -> everybody(Who, How, Flags) end.
+
+%% Each call sets all that is monitored.
+set_monitor(Event, Value) ->
+    Others = lists:keydelete(Event, 1, case get(monitors) of undefined -> []; L -> L end),
+    All = [{Event, Value} || Value =/= false] ++ Others,
+    R = answer(fun() -> erlang:system_monitor(tracer(), [case V of true -> E; _ -> {E, V} end || {E, V} <- All]), 1 end),
+    R =:= 1 andalso put(monitors, All),
+    R.
+
+keys([{_, _} | _] = L) -> lists:sort([K || {K, _} <- L]);
+keys(V) -> V.
 
 alternating([in, out | T], N) -> alternating([out | T], N - 1);
 alternating([out, in | T], N) -> alternating([in | T], N - 1);
@@ -274,6 +289,7 @@ is_run(E) when tuple_size(E) >= 4, element(3, E) =:= 'receive'; tuple_size(E) >=
     is_tuple(element(4, E)) andalso lists:member(element(1, element(4, E)), [run, ran, get]);
 is_run(_) -> false.
 
+info(system, all) -> {all, case erlang:system_monitor() of {_, L} -> L; undefined -> [] end};
 info(What, Item) ->
     case answer(fun() -> erlang:trace_info(What, Item) end) of
         {flags, L} when is_list(L) -> {flags, lists:sort(L)};
