@@ -112,10 +112,12 @@ static void take_descriptor(struct tw_native_replay *r, struct tw_native_table *
 			    const struct tw_layout_description *what, bool is_same)
 {
 	struct tw_native_entry *entry = tw_native_entry_at(r, started, what->fd), *known = find_port(old, what);
+	if (!entry)
+		return;
 	if (!known)
 		known = find_port(started, what);
 	struct tw_native_instance *instance = known ? known->instance : tw_native_instance_describe(r, what, false);
-	if (entry && instance)
+	if (instance)
 		tw_native_set_entry(r, entry, instance, !known || !is_same || known->is_inherited);
 }
 
