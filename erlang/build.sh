@@ -1,12 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# build.sh [OUT] - builds the application with erlc and cc alone into OUT (default: this folder): ebin/ and priv/.
+# build.sh OUT - builds the application with erlc and cc alone into OUT: ebin/ and priv/.
+# build.sh --nif - builds the two libraries only, into priv/ here: rebar3 and mix do the rest.
 #
-# rebar3 and mix call it for the two libraries in priv/ (NIF_ONLY=1). libtracewheel comes from pkg-config, or from the build tree
+# libtracewheel comes from pkg-config, or from the build tree
 # in TRACEWHEEL_BUILD, whose sources are TRACEWHEEL_SOURCE.
 set -eu
 cd "$(dirname "$0")"
-out=${1:-$PWD}
+case ${1:-} in
+--nif) out=$PWD ;;
+"" | -*) echo "usage: build.sh OUT | --nif" >&2 && exit 2 ;;
+*) out=$1 ;;
+esac
 include=$(erl -noshell -eval 'io:format("~ts/usr/include", [code:root_dir()]), halt().')
 if [ -n "${TRACEWHEEL_BUILD:-}" ]; then
 	source=${TRACEWHEEL_SOURCE:-..}
@@ -20,7 +25,7 @@ else
 		flags="$flags -Wl,-rpath,${folder#-L}"
 	done
 fi
-mkdir -p "$out/priv" "$out/ebin"
+mkdir -p "$out/priv"
 cflags="-std=gnu11 -O2 -g -fPIC -Wall -Wextra -fvisibility=hidden ${CFLAGS:-}"
 # Never unloaded: captures that an older version made are served by it.
 # shellcheck disable=SC2086
@@ -28,7 +33,8 @@ ${CC:-cc} $cflags -shared -Wl,-z,nodelete -I"$include" -o "$out/priv/tracewheel_
 	c_src/tracewheel_nif.c c_src/capture.c c_src/event.c c_src/encode.c c_src/table.c $flags
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src/tracewheel_tracer.c $flags
-[ -z "${NIF_ONLY:-}" ] || exit 0
+[ "$1" != --nif ] || exit 0
+mkdir -p "$out/ebin"
 erlc +debug_info -o "$out/ebin" src/*.erl
 sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_nif, tracewheel_options, tracewheel_pattern, tracewheel_server, tracewheel_tracer]}/' \
 	src/tracewheel.app.src >"$out/ebin/tracewheel.app"

@@ -9,6 +9,7 @@
  *	exception_from	id; {Class,Value} as a term
  *	return_to	id; `undefined` as a term
  *	gc_*		twelve words
+ *	seq_trace	label, serial, from, to and message, as terms
  *	all others	the elements of the message after the tag, as terms
  */
 #include "capture.h"
@@ -181,22 +182,12 @@ static void read_options(struct writer *w, ERL_NIF_TERM options)
 }
 
 /* One word with the number of terms and the bytes of the rest, the terms, zeros up to a whole word. */
-static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
+static void put_all(struct writer *w, const ERL_NIF_TERM *terms, unsigned count)
 {
-	ERL_NIF_TERM terms[3];
 	uint64_t *words = w->thread->words + w->event.count;
 	uint8_t *start = (uint8_t *)(words + 1);
-	unsigned count = 0;
 	size_t used = 0;
 
-	if (first)
-		terms[count++] = first;
-	if (second)
-		terms[count++] = second;
-	if (w->result) {
-		terms[count++] = w->result;
-		w->event.flags |= TW_PRODUCER_EXTRA;
-	}
 	for (unsigned i = 0; i < count; i++) {
 		size_t max = TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i);
 
@@ -208,6 +199,23 @@ static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
 	words[0] = count | (uint64_t)used << 32;
 	w->event.count = (uint16_t)(w->event.count + 1 + (used + 7) / 8);
 	w->event.flags |= TW_PRODUCER_TERMS;
+}
+
+/* One or two terms (0: none), and X of {message,X}. */
+static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
+{
+	ERL_NIF_TERM terms[3];
+	unsigned count = 0;
+
+	if (first)
+		terms[count++] = first;
+	if (second)
+		terms[count++] = second;
+	if (w->result) {
+		terms[count++] = w->result;
+		w->event.flags |= TW_PRODUCER_EXTRA;
+	}
+	put_all(w, terms, count);
 }
 
 /* X of {message,X} behind no words. */
@@ -346,6 +354,35 @@ static struct process_entry *process_of(struct writer *w, ERL_NIF_TERM tracee)
 	return last;
 }
 
+/*
+ * trace(seq_trace, State, Label, {send|'receive'|print, Serial, From, To, Message}, Opts): an event of the process that sends, receives
+ * or prints.
+ */
+static void write_seq(struct writer *w, const ERL_NIF_TERM argv[])
+{
+	struct process_entry *process = NULL;
+	const ERL_NIF_TERM *info;
+	int count;
+
+	read_options(w, argv[4]);
+	w->result = 0;
+	if (enif_get_tuple(w->encoder.env, argv[3], &count, &info) && count == 5) {
+		ERL_NIF_TERM terms[5] = {argv[2], info[1], info[2], info[3], info[4]};
+		unsigned kind = kind_of(info[0]);
+
+		w->event.kind = kind == TW_CAPTURE_SEND	     ? TW_CAPTURE_SEQ_SEND
+				: kind == TW_CAPTURE_RECEIVE ? TW_CAPTURE_SEQ_RECEIVE
+							     : TW_CAPTURE_SEQ_PRINT;
+		process = process_of(w, kind == TW_CAPTURE_RECEIVE ? info[3] : info[2]);
+		put_all(w, terms, 5);
+	}
+	w->event.words = w->thread->words;
+	if (process)
+		tw_producer_write(w->thread->producer, &process->process, &w->event);
+	else
+		tw_producer_count_lost(w->capture->producer);
+}
+
 static void write(struct writer *w, const ERL_NIF_TERM argv[])
 {
 	struct thread *thread = w->thread;
@@ -373,7 +410,7 @@ ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[]
 		return atoms.ok;
 	kind = kind_of(argv[0]);
 	thread = capture_thread(capture);
-	if (!thread || !kind) {
+	if (!thread || (!kind && argv[0] != atoms.seq_trace)) {
 		tw_producer_count_lost(capture->producer);
 		return atoms.ok;
 	}
@@ -385,6 +422,9 @@ ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[]
 	w.thread = thread;
 	w.event = (struct tw_producer_event){.kind = (uint8_t)kind};
 	w.extra = w.result = 0;
-	write(&w, argv);
+	if (kind)
+		write(&w, argv);
+	else
+		write_seq(&w, argv);
 	return atoms.ok;
 }

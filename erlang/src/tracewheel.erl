@@ -18,6 +18,7 @@
 %%	ring_bytes	of one thread, default 4 MiB
 %%	memory		of all rings, in bytes, default 256 MiB
 %%	term_bytes	of one term, default 1000: larger ones are cut
+%%	seq_trace	true: this capture is the system tracer of seq_trace; default false
 %%	force		true: an existing capture is replaced
 %%	name		of the capture among several that are traced at once, default tracewheel
 %%	owner		the process at whose end the trace ends: default the caller; none

@@ -25,7 +25,7 @@ keys() -> [owner, recorder | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 4194304, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel}.
+      on_full => drop, ring_bytes => 4194304, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel, seq_trace => false}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
@@ -48,6 +48,7 @@ value(term_bytes, N) when is_integer(N), N >= 16 -> N;
 value(on_full, P) when P =:= drop; P =:= block -> P;
 value(scope, S) when S =:= local; S =:= global -> S;
 value(force, B) when is_boolean(B) -> B;
+value(seq_trace, B) when is_boolean(B) -> B;
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
 value(owner, O) -> O;

@@ -132,6 +132,7 @@ watch(Pid) -> monitor(process, Pid).
 trace(Options) ->
     State = #{capture := Capture} = with_session(Options),
     try
+        set_seq_trace(State),
         {ok, set(State)}
     catch
         Class:Reason ->
@@ -183,16 +184,27 @@ process_reason(P, badarg) when is_pid(P) ->
     end;
 process_reason(_, Reason) -> Reason.
 
+set_seq_trace(#{seq_trace := false}) -> ok;
+set_seq_trace(#{capture := Capture}) ->
+    case seq_trace:get_system_tracer() of
+        false -> seq_trace:set_system_tracer({tracewheel_tracer, Capture});
+        Other -> error({cannot_trace, {seq_trace, {already_traced, Other}}})
+    end.
+
 %% Removes what this capture has set, and nothing that others have.
-unset(#{flags := [], patterns := []}) -> ok;
-unset(#{session := undefined, capture := Capture, patterns := Patterns, scope := Scope}) ->
+unset(#{capture := Capture} = State) ->
+    seq_trace:get_system_tracer() =:= {tracewheel_tracer, Capture} andalso seq_trace:set_system_tracer(false),
+    unset_trace(State).
+
+unset_trace(#{flags := [], patterns := []}) -> ok;
+unset_trace(#{session := undefined, capture := Capture, patterns := Patterns, scope := Scope}) ->
     Mine = {tracer, {tracewheel_tracer, Capture}},
     [erlang:trace(P, false, [all]) || P <- [new_processes, new_ports], erlang:trace_info(P, tracer) =:= Mine],
     [catch erlang:trace(P, false, [all]) || P <- processes() ++ erlang:ports(), catch erlang:trace_info(P, tracer) =:= Mine],
     [erlang:trace_pattern(MFA, false, [Scope]) || {MFA, _} <- Patterns],
     Delivered = erlang:trace_delivered(all),
     receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end;
-unset(#{session := Session}) ->
+unset_trace(#{session := Session}) ->
     Delivered = trace:delivered(Session, all),
     receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end,
     trace:session_destroy(Session).

@@ -55,6 +55,7 @@ upgraded() ->
     start("up.tw", #{processes => A}),
     work(A, 10),
     Runner = spawn_link(fun() -> forever(0) end),
+    erlang:trace_pattern({?MODULE, step, 1}, true, [local]),
     1 = erlang:trace(Runner, true, [call, tracewheel:tracer()]),
     [begin
          purge(M, 100),
@@ -66,6 +67,7 @@ upgraded() ->
     {ok, #{written := W2}} = tracewheel:info(),
     true = W2 > W1,
     unlink(Runner), exit(Runner, kill),
+    erlang:trace_pattern({?MODULE, step, 1}, false, [local]),
     {ok, _} = tracewheel:stop().
 
 purge(M, 0) -> error({used, M});

@@ -1,0 +1,175 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What an event costs in the Erlang VM, by tracer; what is sustained without loss; memory and losses at full speed; bytes on disk.
+-module(erlang_bench).
+-export([main/0, loop/1, tail/1]).
+
+-define(CALLS, 300000).
+
+main() ->
+    process_flag(trap_exit, true),
+    process_flag(priority, high),
+    costs(list_to_integer(os:getenv("ROUNDS", "9"))),
+    sustained(),
+    dropping(list_to_integer(os:getenv("SECONDS_DROP", "60"))),
+    real_work(),
+    halt().
+
+loop(0) -> ok;
+loop(N) -> loop(N - 1).
+
+%% ---- one event ----
+
+tracers() ->
+    [{none, "not traced"},
+     {empty, "a tracer module that does nothing"},
+     {arity, "into a capture, with arity"},
+     {ours, "into a capture, with the argument"},
+     {process, "a process that discards (priority max)"}]
+        ++ [{file, "the file port of dbg"} || code:ensure_loaded(dbg) =:= {module, dbg}].
+
+costs(Rounds) ->
+    io:format("a call of a one-argument function, ns: median of ~p rounds (range)~n", [Rounds]),
+    All = [[{T, measure(T)} || {T, _} <- tracers()] || _ <- lists:seq(1, Rounds)],
+    Empty = median([proplists:get_value(empty, R) || R <- All]),
+    [begin
+         Times = lists:sort([proplists:get_value(T, R) || R <- All]),
+         io:format("  ~-42s ~7.1f  (~.1f to ~.1f)  ~s~n", [Text, median(Times), hd(Times), lists:last(Times), above(median(Times) - Empty)])
+     end || {T, Text} <- tracers()].
+
+above(Ns) when Ns > 0 -> io_lib:format("~.1f above the empty one", [Ns]);
+above(_) -> "".
+
+median(L) -> lists:nth((length(L) + 1) div 2, lists:sort(L)).
+
+measure(Tracer) ->
+    Self = self(),
+    {State, Options} = open(Tracer),
+    Pid = spawn(fun() ->
+                        receive go -> ok end,
+                        T0 = erlang:monotonic_time(nanosecond),
+                        loop(?CALLS),
+                        Self ! {ns, (erlang:monotonic_time(nanosecond) - T0) / ?CALLS},
+                        receive stop -> ok end
+                end),
+    Options =:= [] orelse begin
+                              erlang:trace_pattern({?MODULE, loop, 1}, true, [local]),
+                              1 = erlang:trace(Pid, true, [call | Options])
+                          end,
+    Pid ! go,
+    Ns = receive {ns, N} -> N end,
+    erlang:trace(Pid, false, [all]),
+    erlang:trace_pattern({?MODULE, loop, 1}, false, [local]),
+    Pid ! stop,
+    close(Tracer, State),
+    Ns.
+
+open(none) -> {ok, []};
+open(empty) -> {ok, [{tracer, empty_tracer, []}]};
+open(ours) -> ours([]);
+open(arity) -> ours([arity]);
+open(process) ->
+    Pid = spawn_opt(fun Discard() -> receive stop -> ok; _ -> Discard() end end, [{priority, max}, {message_queue_data, off_heap}]),
+    {Pid, [{tracer, Pid}]};
+open(file) ->
+    Port = (dbg:trace_port(file, "bench.dbg"))(),
+    {Port, [{tracer, Port}]}.
+
+start(Options) ->
+    {ok, _} = tracewheel:start("bench.tw", maps:merge(#{force => true, events => infinity, rate => infinity, time => infinity}, Options)).
+
+ours(Flags) ->
+    start(#{}),
+    {ok, [tracewheel:tracer() | Flags]}.
+
+close(Tracer, _) when Tracer =:= ours; Tracer =:= arity ->
+    {ok, #{events := E, lost_full := L}} = tracewheel:stop(),
+    E + L >= ?CALLS orelse error({events, E, L});
+close(process, Pid) -> Pid ! stop;
+close(file, Port) -> port_close(Port);
+close(_, _) -> ok.
+
+%% ---- two schedulers ----
+
+tail(0) -> ok;
+tail(N) -> tail(N - 1).
+
+workers(Count, Run) ->
+    Self = self(),
+    [spawn(fun() -> receive go -> ok end, Self ! {done, self(), Run()} end) || _ <- lists:seq(1, Count)].
+
+run(Pids) ->
+    [P ! go || P <- Pids],
+    [receive {done, P, Result} -> Result end || P <- Pids].
+
+sustained() ->
+    N = 4000000,
+    Pids = workers(2, fun() -> tail(N) end),
+    start(#{on_full => block, patterns => ["erlang_bench:tail/1"], processes => Pids, flags => [call, arity]}),
+    T0 = erlang:monotonic_time(millisecond),
+    run(Pids),
+    {ok, #{events := Events, lost_full := 0, lost_no_ring := 0}} = tracewheel:stop(),
+    Ms = erlang:monotonic_time(millisecond) - T0,
+    io:format("two processes, nothing lost (block), until the capture is complete: ~.2f million events a second~n", [Events / Ms / 1000]),
+    io:format("  on disk, with arity: ~.2f bytes an event~n", [bytes("bench.tw") / Events]).
+
+%% Full speed with drop: memory, exact losses, and how late a process of high priority runs.
+dropping(Seconds) ->
+    Stop = counters:new(1, []),
+    Pids = workers(2, fun() -> until(Stop, 0) end),
+    start(#{patterns => ["erlang_bench:tail/1"], processes => Pids}),
+    Before = resident(),
+    [P ! go || P <- Pids],
+    Late = watch(erlang:monotonic_time(millisecond) + Seconds * 1000, 0),
+    Memory = resident() - Before,
+    counters:put(Stop, 1, 1),
+    Made = lists:sum([receive {done, P, Calls} -> Calls end || P <- Pids]),
+    {ok, #{written := Written, lost := Lost, events := Events, lost_full := Missing}} = tracewheel:stop(),
+    {Made, Made} = {Events + Missing, Written + Lost},
+    io:format("two processes at full speed for ~p s (drop): ~.2f million calls a second, ~.1f % lost, counted exactly;~n"
+              "  the VM grew by ~.1f MiB (rings included); a process of high priority was ~p us late at most~n",
+              [Seconds, (Events + Missing) / Seconds / 1.0e6, 100 * Missing / (Events + Missing), Memory / 1048576, Late]).
+
+until(Stop, Calls) ->
+    tail(99),
+    case counters:get(Stop, 1) of
+        0 -> until(Stop, Calls + 100);
+        _ -> Calls + 100
+    end.
+
+watch(End, Late) ->
+    T0 = erlang:monotonic_time(microsecond),
+    receive after 10 -> ok end,
+    T1 = erlang:monotonic_time(microsecond),
+    case T1 div 1000 < End of
+        true -> watch(End, max(Late, T1 - T0 - 11000));
+        false -> Late
+    end.
+
+resident() ->
+    {ok, Text} = file:read_file("/proc/self/statm"),
+    [_, Pages | _] = string:lexemes(Text, " "),
+    binary_to_integer(Pages) * 4096.
+
+%% ---- bytes on disk ----
+
+real_work() ->
+    Source = filename:join(filename:dirname(code:which(?MODULE)), "erlang_bench.erl"),
+    [begin
+         {Pid, Monitor} = spawn_monitor(fun() -> receive go -> ok end, Run() end),
+         start(#{on_full => block, patterns => Patterns, processes => Pid, flags => [call, set_on_spawn | Flags]}),
+         Pid ! go,
+         receive {'DOWN', Monitor, _, _, normal} -> ok end,
+         {ok, #{events := Events}} = tracewheel:stop(),
+         io:format("~s: ~p events, ~.2f bytes each on disk~n", [Text, Events, bytes("bench.tw") / Events])
+     end || {Text, Patterns, Flags, Run} <-
+                [{"the compiler at work, calls of five modules with arity", [lists, maps, beam_ssa, v3_core, cerl], [arity],
+                  fun() -> {ok, _, _} = compile:file(Source, [binary]) end},
+                 {"a recursive function, calls with their argument", ["erlang_bench:fib/1"], [], fun() -> fib(24) end},
+                 {"the same with returns", ["erlang_bench:fib/1 -> return"], [], fun() -> fib(24) end}]].
+
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+
+bytes(Path) ->
+    {ok, Files} = file:list_dir(Path),
+    lists:sum([filelib:file_size(filename:join(Path, F)) || F <- Files]).
