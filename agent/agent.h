@@ -121,14 +121,6 @@ const char *tw_agent_port_layout(const struct tw_agent_config *config, const cha
 struct tw_agent_layouts;
 struct tw_plan;
 
-/*
- * tw_agent_layouts_make - parse the text of the layouts file.
- *
- * @text	takes, also on error; null-terminated.
- * @out		gives.
- * TW_ENOMEM.
- */
-int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out);
 void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts);
 
 /*

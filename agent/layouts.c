@@ -74,7 +74,8 @@ static void take_line(struct tw_agent_layouts *layouts, char *line)
 									  strtoull(line + 2, NULL, 16), second};
 }
 
-int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out)
+/* Parses the text of the layouts file, which it takes, also on error. */
+static int make_layouts(char *text, size_t bytes, struct tw_agent_layouts **out)
 {
 	struct tw_agent_layouts *layouts = calloc(1, sizeof *layouts);
 	size_t lines = 1;
@@ -226,7 +227,7 @@ void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs 
 		free(text);
 		return;
 	}
-	if (tw_agent_layouts_make(text, bytes, &piece))
+	if (make_layouts(text, bytes, &piece))
 		return;
 	while (*end)
 		end = &(*end)->next;

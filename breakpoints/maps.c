@@ -3,6 +3,7 @@
 #include "breakpoints/maps.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "base/sys.h"
 
 #include <stdbool.h>
@@ -63,16 +64,8 @@ static void read_mappings(struct tw_mappings *mappings)
 
 static const struct tw_mapping *find(const struct tw_mappings *mappings, uintptr_t address)
 {
-	size_t low = 0, high = mappings->count;
+	size_t low = tw_search(i, mappings->count, mappings->list[i].high <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (mappings->list[middle].high <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < mappings->count && mappings->list[low].low <= address ? &mappings->list[low] : NULL;
 }
 

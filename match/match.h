@@ -277,9 +277,4 @@ static inline bool tw_match_quick_fits(const struct tw_match_quick *quick, unsig
 	return quick->op != TW_MATCH_QUICK_NONE && (quick->is_prefix ? count >= quick->arity : count == quick->arity);
 }
 
-/* ---- texts ---- */
-
-/* The byte code as text; see tw_match_show(). */
-int tw_match_code_print(const struct tw_match_code *code, struct tw_sink *sink);
-
 #endif

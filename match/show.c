@@ -150,8 +150,9 @@ static void add_insn(struct line *line, const struct tw_match_code *code, uint32
 	add(line, "\n");
 }
 
-int tw_match_code_print(const struct tw_match_code *code, struct tw_sink *sink)
+TW_API int tw_match_show(const struct tw_match_program *program, struct tw_sink *sink)
 {
+	const struct tw_match_code *code = program->code;
 	uint32_t i;
 	int error = 0;
 
@@ -162,9 +163,4 @@ int tw_match_code_print(const struct tw_match_code *code, struct tw_sink *sink)
 		error = put(sink, line.text, line.used);
 	}
 	return error;
-}
-
-TW_API int tw_match_show(const struct tw_match_program *program, struct tw_sink *sink)
-{
-	return tw_match_code_print(program->code, sink);
 }

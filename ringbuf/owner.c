@@ -266,17 +266,6 @@ bool tw_rs_is_anybody_there(const struct tw_rs *rs)
 	return false;
 }
 
-uint64_t tw_rs_images_refused(const struct tw_rs *rs)
-{
-	uint64_t all = 0;
-
-	for (int why = 0; why < TW_RS_REFUSALS; why++) {
-		/* RELAXED rs.images_refused: counts for the summary. */
-		all += tw_load_relaxed(&rs->control->images_refused[why]);
-	}
-	return all;
-}
-
 /* ---- recycling ---- */
 
 void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
@@ -424,20 +413,4 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
 	for (; at < to && at + ring_bytes <= tw_rs_image_bytes(&rs->config); at += ring_bytes)
 		tw_sys_populate_write(image->memory + at, TW_PAGE_BYTES + TW_RS_PRESENT_BYTES);
 	image->populated_end = at;
-}
-
-void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot)
-{
-	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[slot].memory;
-
-	for (uint32_t i = rs->images[slot].first_ring; head && i != TW_RS_NONE; i = rs->rings[i].next) {
-		const struct tw_rs_seen_ring *ring = &rs->rings[i];
-		struct tw_rs_ring *entry = &head->rings[ring->index];
-
-		/* PAIR rs.present: acquire; as in present_bytes(). */
-		if (tw_rs_ring_state(rs, i) == TW_RB_LIVE &&
-		    tw_load_acquire(&entry->present_pages) < ring->data_bytes / TW_PAGE_BYTES &&
-		    tw_sys_populate_write(ring->shared, TW_PAGE_BYTES + ring->data_bytes) != -EFAULT)
-			tw_rs_raise_present(entry, ring->data_bytes);
-	}
 }

@@ -136,7 +136,7 @@ struct tw_rs_ring {
 	/* Written by the member before ring_count passes the entry; constant. */
 	_Atomic uint32_t offset_pages; /* the header page's offset in the file; data_bytes follow it */
 	_Atomic uint32_t data_pages;
-	/* The first pages that have memory.  It only grows: by the member, or by the owner for a confined member. */
+	/* The first pages that have memory.  The member increases the number. */
 	_Atomic uint32_t present_pages; /* PAIR rs.present */
 };
 
@@ -564,16 +564,12 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot);
 
 /* Gets memory after the last ring of an image with several threads, for the first rings of further threads. */
 void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
-/* Gets memory for the whole of each ring in use, for an image whose threads may not make system calls. */
-void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot);
 
 /* True if a living image may not wake the owner. */
 bool tw_rs_is_unwakeable(const struct tw_rs *rs);
 /* True if an image lives, as far as the owner knows, or is being created. */
 bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 
-/* Images that could not be traced, all causes together. */
-uint64_t tw_rs_images_refused(const struct tw_rs *rs);
 /* A member counts itself as not traced, for a reason outside the set. */
 void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 

@@ -2,6 +2,7 @@
 /* frames.c - reads .eh_frame by the sorted table of PT_GNU_EH_FRAME. */
 #include "symbols/frames.h"
 
+#include "base/search.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -325,16 +326,8 @@ void tw_elf_frames_fini(struct tw_elf_frames *frames)
 
 const struct tw_elf_frame *tw_elf_frame_at(const struct tw_elf_frames *frames, uint64_t value)
 {
-	size_t low = 0, high = frames->count;
+	size_t low = tw_search(i, frames->count, frames->entries[i].value <= value);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (frames->entries[middle].value <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || value - frames->entries[low - 1].value >= frames->entries[low - 1].bytes)
 		return NULL;
 	return &frames->entries[low - 1];

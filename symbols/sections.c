@@ -2,6 +2,7 @@
 /* sections.c - section headers and function symbols, read from a file. */
 #include "symbols/sections.h"
 
+#include "base/search.h"
 #include "symbols/file.h"
 #include "tracewheel/error.h"
 
@@ -124,15 +125,5 @@ void tw_elf_sections_fini(struct tw_elf_sections *sections)
 
 size_t tw_elf_sections_function_from(const struct tw_elf_sections *sections, uint64_t value)
 {
-	size_t low = 0, high = sections->function_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (sections->functions[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return tw_search(i, sections->function_count, sections->functions[i].value < value);
 }

@@ -98,9 +98,6 @@ bool tw_read_uint(struct tw_reader *r, uint64_t max, uint64_t *value, const char
 
 /* ---- parse_text.c: at points to the opening character ---- */
 
-/* Decodes one character, or an escape that begins with a backslash. */
-bool tw_read_character(struct tw_reader *r, uint32_t *character);
-
 /* $c */
 struct tw_term tw_read_dollar(struct tw_reader *r);
 

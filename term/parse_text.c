@@ -98,7 +98,8 @@ static bool read_escape(struct tw_reader *r, const char *start, uint32_t *charac
 	}
 }
 
-bool tw_read_character(struct tw_reader *r, uint32_t *character)
+/* Decodes one character, or an escape that begins with a backslash. */
+static bool read_character(struct tw_reader *r, uint32_t *character)
 {
 	const char *start = r->at;
 
@@ -113,7 +114,7 @@ struct tw_term tw_read_dollar(struct tw_reader *r)
 	uint32_t character = 0;
 
 	r->at++;
-	return tw_read_character(r, &character) ? tw_small(character) : tw_word(0);
+	return read_character(r, &character) ? tw_small(character) : tw_word(0);
 }
 
 /* ---- strings ---- */
@@ -129,7 +130,7 @@ static bool read_one_string(struct tw_reader *r)
 			tw_reader_fail(r, start, "the string that begins here has no end");
 			return false;
 		}
-		if (!tw_read_character(r, &character) || !tw_reader_push(r, tw_small(character)))
+		if (!read_character(r, &character) || !tw_reader_push(r, tw_small(character)))
 			return false;
 	}
 	r->at++;
@@ -252,7 +253,7 @@ struct tw_term tw_read_quoted_atom(struct tw_reader *r)
 			return tw_reader_fail(r, start, "the quoted atom that begins here has no end");
 		if (bytes > TW_ATOM_CHARACTERS_MAX * 4)
 			return tw_reader_fail(r, start, "the atom has more than 255 characters");
-		if (!tw_read_character(r, &character))
+		if (!read_character(r, &character))
 			return tw_word(0);
 		bytes += tw_utf8_put(name + bytes, character);
 	}

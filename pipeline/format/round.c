@@ -3,6 +3,7 @@
 #include "pipeline/format/round.h"
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -42,17 +43,7 @@ void tw_round_sort(struct tw_round *round)
 /* The index of the first run that is not before this one. */
 static size_t index_of(const struct tw_round *round, const struct tw_round_run *wanted)
 {
-	size_t low = 0, high = round->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare(&round->runs[middle], wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return tw_search(i, round->count, compare(&round->runs[i], wanted) < 0);
 }
 
 bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)

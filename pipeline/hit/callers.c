@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* callers.c - a sorted table of functions by address. Read in hits: compiled without vector registers. */
 #include "pipeline/hit/callers.h"
+#include "base/search.h"
 #include "progress/progress.h"
 #include "tracewheel/term.h"
 
@@ -95,16 +96,8 @@ void tw_callers_update(struct tw_permit *permit)
 
 static const struct range *find(const struct range *ranges, size_t count, uintptr_t address)
 {
-	size_t low = 0, high = count;
+	size_t low = tw_search(i, count, ranges[i].low <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && address < ranges[low - 1].high ? &ranges[low - 1] : NULL;
 }
 

@@ -29,7 +29,8 @@ void tw_live_fini(struct tw_live *live)
 
 /* ---- time ---- */
 
-uint64_t tw_live_ns(const struct tw_live *live, uint64_t ticks)
+/* CLOCK_MONOTONIC of ticks of this round, in nanoseconds. */
+static uint64_t ns_of(const struct tw_live *live, uint64_t ticks)
 {
 	double per_ns = (double)tw_clock_ticks_per_second() / 1e9;
 	int64_t distance = (int64_t)(ticks - live->clock.ticks);
@@ -433,7 +434,7 @@ static void fill_loss(struct tw_live *live, struct tw_live_event *out, uint32_t 
 	uint64_t ticks = live->loss.record.ticks;
 
 	out->event = (struct tw_capture_event){.ticks = ticks,
-					       .time_ns = tw_live_ns(live, ticks),
+					       .time_ns = ns_of(live, ticks),
 					       .kind = TW_EVENT_LOSS,
 					       .tracee_id = tracee_id,
 					       .payload = &live->loss.first_ticks,
@@ -448,7 +449,7 @@ static void fill(struct tw_live *live, struct tw_live_cursor *cursor, struct tw_
 
 	out->scheduler_id = ring_of(live, cursor)->scheduler_id;
 	out->event = (struct tw_capture_event){.ticks = record->ticks,
-					       .time_ns = tw_live_ns(live, record->ticks),
+					       .time_ns = ns_of(live, record->ticks),
 					       .kind = (uint8_t)TW_RB_HEAD_KIND(record->head),
 					       .flags = (uint8_t)TW_RB_HEAD_FLAGS(record->head),
 					       .id = TW_RB_HEAD_ID(record->head),

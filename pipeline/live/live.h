@@ -90,8 +90,7 @@ struct tw_live_event {
 int tw_live_next(struct tw_live *live, struct tw_live_event *out);
 void tw_live_step(struct tw_live *live);
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds, of ticks of this round. */
-uint64_t tw_live_ns(const struct tw_live *live, uint64_t ticks);
+/* CLOCK_REALTIME of a CLOCK_MONOTONIC time of this round, in nanoseconds. */
 uint64_t tw_live_wall_ns(const struct tw_live *live, uint64_t ns);
 
 /* Drops all records in the rings; returns the number of events. */

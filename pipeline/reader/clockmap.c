@@ -2,6 +2,7 @@
 /* clockmap.c - thins clock snapshots and connects them by straight lines. */
 #include "pipeline/reader/clockmap.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -98,17 +99,9 @@ uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks)
 /* The last point at or before these ticks; the first if there is none. */
 static size_t find_ticks(const struct tw_clockmap *map, uint64_t ticks)
 {
-	size_t low = 0, high = map->count;
+	size_t after = tw_search(i, map->count, map->points[i].clock.ticks <= ticks);
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->points[middle].clock.ticks <= ticks)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return after ? after - 1 : 0;
 }
 
 uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *hint)
@@ -135,17 +128,9 @@ uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *h
 
 static const struct tw_format_clock *find_ns(const struct tw_clockmap *map, uint64_t ns)
 {
-	size_t low = 0, high = map->count;
+	size_t after = tw_search(i, map->count, map->points[i].clock.monotonic_ns <= ns);
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->points[middle].clock.monotonic_ns <= ns)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &map->points[low].clock;
+	return &map->points[after ? after - 1 : 0].clock;
 }
 
 uint64_t tw_clockmap_wall_ns(const struct tw_clockmap *map, uint64_t ns)

@@ -152,7 +152,8 @@ int tw_source_name_stream(struct tw_capture *capture)
 	return add_file(capture, "stream", 0);
 }
 
-int tw_source_list_files(struct tw_capture *capture)
+/* Lists the files of a capture directory. */
+static int list_files(struct tw_capture *capture)
 {
 	int fd = openat(capture->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -278,7 +279,7 @@ TW_API int tw_capture_open(const char *path, const struct tw_capture_options *op
 	if (capture->directory_fd < 0)
 		error = errno == ENOTDIR ? TW_EFORMAT : tw_error_from_errno(errno);
 	else
-		error = tw_source_list_files(capture);
+		error = list_files(capture);
 	if (!error)
 		error = tw_source_list_segments(capture);
 	if (!error)

@@ -152,8 +152,7 @@ void tw_source_account(struct tw_capture *capture);
 /* Sorts the blocks, leaves out duplicates, and sums up. Called after all segments were listed. */
 int tw_source_arrange(struct tw_capture *capture);
 
-/* The first lists the files of a capture directory; the second their catalogs, streams and blocks. */
-int tw_source_list_files(struct tw_capture *capture);
+/* Lists the catalogs, streams and blocks of the capture's files. */
 int tw_source_list_segments(struct tw_capture *capture);
 /* The same for a stream that is the capture's only file. */
 int tw_source_list_stream(struct tw_capture *capture);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runs.c - sets of numbers as intervals. */
 #include "pipeline/reader/runs.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,17 +46,7 @@ static struct tw_runs_tracee *add_tracee(struct tw_runs *runs, uint32_t image, u
 /* The number of intervals that begin at or before this run. */
 static uint32_t count_up_to(const struct tw_runs_tracee *tracee, uint64_t run)
 {
-	uint32_t low = 0, high = tracee->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (tracee->intervals[middle].first <= run)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)tw_search(i, tracee->count, tracee->intervals[i].first <= run);
 }
 
 static bool insert(struct tw_runs *runs, struct tw_runs_tracee *tracee, uint32_t at, uint64_t run)

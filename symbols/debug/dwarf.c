@@ -4,6 +4,7 @@
 
 #include "base/export.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "symbols/clone.h"
 #include "tracewheel/error.h"
 
@@ -123,17 +124,7 @@ static void sort_symbols(struct tw_debug *debug)
 /* The first symbol that begins after a value. */
 static size_t symbol_behind(const struct tw_debug *debug, uint64_t value)
 {
-	size_t low = 0, high = debug->symbol_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (debug->symbols[middle].value <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return tw_search(i, debug->symbol_count, debug->symbols[i].value <= value);
 }
 
 /* Is the code there known to be a whole function, as it was written? */
@@ -334,16 +325,8 @@ TW_API int tw_debug_each_symbol(struct tw_debug *debug, tw_debug_symbol_fn visit
 /* The first entry of a value, and how many there are. */
 static struct tw_dwarf_entry *entries_at(struct tw_debug *debug, uint64_t value, size_t *count)
 {
-	size_t low = 0, high = debug->entry_count, end;
+	size_t low = tw_search(i, debug->entry_count, debug->entries[i].value < value), end;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (debug->entries[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (end = low; end < debug->entry_count && debug->entries[end].value == value; end++)
 		;
 	*count = end - low;
@@ -398,16 +381,8 @@ TW_API int tw_debug_function(struct tw_debug *debug, uint64_t value, const char 
 
 static Dwarf_Die *unit_at(struct tw_debug *debug, uint64_t value)
 {
-	size_t low = 0, high = debug->range_count;
+	size_t low = tw_search(i, debug->range_count, debug->ranges[i].low <= value);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (debug->ranges[middle].low <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 && value < debug->ranges[low - 1].high ? &debug->ranges[low - 1].unit : NULL;
 }
 
@@ -460,16 +435,8 @@ static void find_symbol(struct tw_debug *debug, uint64_t value, struct tw_debug_
 /* If there is no symbol: finds the function in DWARF that contains the value. */
 static void find_entry(struct tw_debug *debug, uint64_t value, struct tw_debug_location *out)
 {
-	size_t low = 0, high = debug->entry_count;
+	size_t low = tw_search(i, debug->entry_count, debug->entries[i].value <= value);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (debug->entries[middle].value <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low > 0 && dwarf_haspc(&debug->entries[low - 1].die, value) == 1) {
 		out->function = tw_dwarf_name(&debug->entries[low - 1].die);
 		out->function_value = debug->entries[low - 1].value;
