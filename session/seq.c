@@ -68,7 +68,7 @@ bool tw_seq_is_good(const struct tw_seq_words *token)
 	if (token->version == TW_SEQ_VERSION && !tw_seq_is_current(token))
 		return false;
 	if (token->version != TW_SEQ_VERSION || token->flags & ~TW_SEQ_FLAGS || !tw_small_fits(token->previous) ||
-	    !tw_small_fits(token->current) || (token->node && !tw_is_atom(tw_word(token->node)))) {
+	    !tw_small_fits(token->current) || (token->node && !tw_atom_is_known(tw_word(token->node)))) {
 		tw_seq_count(TW_SEQ_DAMAGED);
 		return false;
 	}

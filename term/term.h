@@ -133,6 +133,12 @@ static inline struct tw_term tw_atom(uint32_t index)
 	return tw_word((uint64_t)index << 4 | TW_TAG_ATOM);
 }
 
+/* Is it an atom of the table? For a word that may not be a term. */
+static inline bool tw_atom_is_known(struct tw_term t)
+{
+	return tw_is_atom(t) && t.word >> 4 < tw_atom_count();
+}
+
 static inline uint32_t tw_atom_index(struct tw_term t)
 {
 	return (uint32_t)(t.word >> 4);

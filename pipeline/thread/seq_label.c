@@ -64,11 +64,12 @@ static uint64_t word_of(uint32_t number, uint32_t generation)
 	return (uint64_t)generation << 32 | (uint64_t)number << 4 | TAG;
 }
 
+/* Not every word with such a tag is a term: the word may come from a damaged token. */
 static bool is_own_word(uint64_t word)
 {
-	unsigned tag = word & 15;
+	struct tw_term term = tw_word(word);
 
-	return tag == TW_TAG_NIL || tag == TW_TAG_SMALL || (tag == TW_TAG_ATOM && word >> 4 < TW_ATOMS_MAX);
+	return tw_is_small(term) || tw_is_nil(term) || tw_atom_is_known(term);
 }
 
 /* ---- reading ---- */
@@ -86,9 +87,26 @@ static struct block *first_of(uint64_t word)
 	return tw_load_acquire(&blocks[number].generation) == word >> 32 ? &blocks[number] : NULL;
 }
 
+static void mark_used(struct block *first)
+{
+	/* RELAXED seq.used: a hint. */
+	if (!tw_load_relaxed(&first->is_used)) {
+		/* RELAXED seq.used: as above. */
+		tw_store_relaxed(&first->is_used, 1);
+	}
+}
+
+/* Every token that passes comes here: its label is in use, also if it makes no event. */
 int tw_seq_label_is_known(uint64_t word)
 {
-	return is_own_word(word) || first_of(word);
+	struct block *first;
+
+	if (is_own_word(word))
+		return true;
+	first = first_of(word);
+	if (first)
+		mark_used(first);
+	return first != NULL;
 }
 
 size_t tw_seq_label_encode(uint64_t word, uint8_t *at, size_t capacity)
@@ -125,11 +143,7 @@ size_t tw_seq_label_encode(uint64_t word, uint8_t *at, size_t capacity)
 	/* RELAXED seq.label: after the loads above, which acquire. */
 	if (tw_load_relaxed(&first->generation) != word >> 32)
 		return 0;
-	/* RELAXED seq.used: a hint. */
-	if (!tw_load_relaxed(&first->is_used)) {
-		/* RELAXED seq.used: as above. */
-		tw_store_relaxed(&first->is_used, 1);
-	}
+	mark_used(first);
 	return bytes;
 }
 
@@ -298,6 +312,7 @@ static uint64_t find(struct block *blocks, const uint8_t *data, uint32_t bytes, 
 {
 	for (uint32_t link = buckets[hash % BUCKETS]; link; link = blocks[link - 1].next_of_bucket)
 		if (blocks[link - 1].hash == hash && is_label(blocks, link - 1, data, bytes)) {
+			mark_used(&blocks[link - 1]);
 			/* RELAXED seq.label: written under the lock. */
 			return word_of(link - 1, tw_load_relaxed(&blocks[link - 1].generation));
 		}

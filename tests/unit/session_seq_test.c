@@ -482,6 +482,56 @@ static void damaged_tokens(void **state)
 }
 
 /* More labels than the table holds: those used last are known, tokens of others are dropped and counted. */
+/* Labels and nodes that are no terms, though they look like words of some. */
+static void words_that_are_no_terms(void **state)
+{
+	static const uint64_t words[] =
+		{0x17, 0x1b | UINT64_C(0xffffff) << 4, UINT64_MAX & ~UINT64_C(4), 1, 2, 0x100000003, 0xe3, 5};
+	struct tw_seq_stats before, after;
+	struct message message;
+
+	start("1", BOTH);
+	message = send_to(a, b, "x");
+	EXPECT(&one, "a seq_send 1, {0,1}, a, b, x");
+	tw_seq_stats(&before);
+	for (size_t i = 0; i < TW_COUNT_OF(words); i++) {
+		struct message wrong = message;
+
+		wrong.token.words[1] = words[i];
+		receive(b, &wrong);
+		assert_string_equal(token_of(b), "[]");
+		wrong = message;
+		wrong.token.words[5] = words[i];
+		receive(b, &wrong);
+		assert_string_equal(token_of(b), "[]");
+	}
+	tw_seq_stats(&after);
+	assert_int_equal(after.damaged - before.damaged + after.forgotten - before.forgotten, 2 * TW_COUNT_OF(words));
+	EXPECT_NOTHING(&one);
+}
+
+/* A label makes no room for others while its tokens pass, also if they make no events. */
+static void labels_in_use_stay(void **state)
+{
+	struct tw_seq_token token;
+	struct tw_arena arena;
+	char room[256], text[64];
+
+	start("{in,use}", 0);
+	tw_seq_send(a, pid_of(b), parse("x"), &token);
+	for (int i = 0; i < 400000; i++) {
+		int bytes = snprintf(text, sizeof text, "request %d", i);
+
+		tw_arena_init_fixed(&arena, room, sizeof room);
+		assert_int_equal(tw_seq_set_label(tw_term_binary(&arena, text, (size_t)bytes)), 0);
+		if (i % 1000 == 0)
+			tw_seq_receive(b, &token, parse("x"));
+	}
+	tw_seq_receive(b, &token, parse("x"));
+	tw_process_in(b);
+	assert_string_equal(get("label"), "{label,{in,use}}");
+}
+
 static void millions_of_labels(void **state)
 {
 	enum { LABELS = 300000 };
@@ -536,7 +586,9 @@ int main(void)
 		CASE(line_253_sensitive_processes_and_dead_tracers),
 		CASE(line_254_to_itself),
 		CASE(damaged_tokens),
+		CASE(words_that_are_no_terms),
 		CASE(millions_of_labels),
+		CASE(labels_in_use_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
