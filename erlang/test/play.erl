@@ -25,6 +25,7 @@ scenarios() ->
      {collections, [garbage_collection], []},
      {running, [running, exiting, procs], []},
      {scheduler, [call, running, scheduler_id], [{Local, true}]},
+     {dirty, [running, garbage_collection], []},
      {ports, [ports, running_ports, send, 'receive'], []},
      {silent, [call, silent], [{{?MODULE, one, 1}, [{[2], [], [{silent, false}]}, {'_', [], []}]}]}].
 
@@ -80,6 +81,12 @@ run(running) ->
     P = spawn(fun() -> [begin Self ! N, receive N -> ok end end || N <- lists:seq(1, 30)] end),
     [receive N -> P ! N end || N <- lists:seq(1, 30)],
     erlang:yield();
+%% Files are read, and large heaps collected, by dirty schedulers.
+run(dirty) ->
+    [{ok, _} = file:read_file(code:which(lists)) || _ <- lists:seq(1, 20)],
+    Heap = [{N, integer_to_list(N)} || N <- lists:seq(1, 200000)],
+    erlang:garbage_collect(),
+    200000 = length(Heap);
 run(ports) ->
     Port = open_port({spawn, "cat"}, [binary]),
     port_command(Port, <<"hello\n">>),
