@@ -3,7 +3,7 @@
  * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read
  * correctly.  Method: tables of values at the limits; output is compared as text.
  */
-#include "tools/record/late.h"
+#include "tools/record/late_code.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
 

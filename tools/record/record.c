@@ -13,7 +13,7 @@
 #include "tools/record/arguments.h"
 #include "tools/record/check.h"
 #include "tools/record/erlang.h"
-#include "tools/record/late.h"
+#include "tools/record/late_code.h"
 #include "tools/record/launch.h"
 #include "tools/record/tracer.h"
 #include "tools/record/leave.h"
@@ -501,7 +501,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return code;
 	}
 	int status = 0;
-	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
+	struct tw_late_code *late = tw_late_code_begin(&request->arguments, request->config.text, recorder);
 	tw_recorder_child(recorder, child);
 	bool has_ended =
 		tw_watch(&(struct tw_watch){.recorder = recorder,
@@ -513,7 +513,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 			 &status);
 	tw_recorder_child_ended(recorder, has_ended ? status : -1);
 	tw_recorder_close(recorder);
-	tw_late_end(late, request->is_quiet);
+	tw_late_code_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
 	tw_watch_recorder(NULL);
 	error = tw_recorder_finish(recorder, &stats);

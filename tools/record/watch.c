@@ -3,7 +3,7 @@
 #include "tools/record/watch.h"
 
 #include "tools/record/children.h"
-#include "tools/record/late.h"
+#include "tools/record/late_code.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static void drain_the_others(const struct tw_watch *watch)
 			       "the recording.");
 		has_said = true;
 		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
-		tw_late_poll(watch->late);
+		tw_late_code_poll(watch->late);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 	}
@@ -103,7 +103,7 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 		signal_to_pass_on = stop_signal;
 	for (;;) {
 		tw_recorder_poll(watch->recorder, POLL_NS);
-		tw_late_poll(watch->late);
+		tw_late_code_poll(watch->late);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);

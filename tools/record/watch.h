@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct tw_late;
+struct tw_late_code;
 
 struct tw_watch {
 	struct tw_recorder *recorder;
-	struct tw_late *late; /* may be NULL */
+	struct tw_late_code *late; /* may be NULL */
 	pid_t child;
 	bool is_stream;
 	bool waits_for_all; /* waits for all processes, not only for the child */

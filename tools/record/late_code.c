@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late.c - answers questions of agents.
+ * late_code.c - answers questions of agents.
  *
  *	agent: opened something -> question -> the thread: maps, debug information -> answer -> agent: arms it
  *
  * Each file is read once, by path and inode: a library that is rebuilt and opened again is another file.
  */
-#include "tools/record/late.h"
+#include "tools/record/late_code.h"
 #include "tools/tool.h"
 #include "tools/record/when.h"
 
@@ -20,7 +20,7 @@
 /* The most files of one process, and of all; no program opens so many that patterns name. */
 #define FILES_MAX 4096
 
-struct tw_late {
+struct tw_late_code {
 	const struct tw_arguments *arguments;
 	const char *config;
 	struct tw_recorder *recorder;
@@ -60,7 +60,7 @@ const char *tw_late_code_file(char *line)
 
 /* ---- on the thread ---- */
 
-static bool is_seen(struct tw_late *late, const char *key)
+static bool is_seen(struct tw_late_code *late, const char *key)
 {
 	for (size_t i = 0; i < late->seen_count; i++)
 		if (strcmp(late->seen[i], key) == 0)
@@ -68,7 +68,7 @@ static bool is_seen(struct tw_late *late, const char *key)
 	return false;
 }
 
-static bool remember(struct tw_late *late, char *key)
+static bool remember(struct tw_late_code *late, char *key)
 {
 	char **grown =
 		late->seen_count < FILES_MAX ? realloc(late->seen, (late->seen_count + 1) * sizeof *grown) : NULL;
@@ -79,7 +79,7 @@ static bool remember(struct tw_late *late, char *key)
 	return grown != NULL;
 }
 
-static void read_file_of(struct tw_late *late, const char *path)
+static void read_file_of(struct tw_late_code *late, const char *path)
 {
 	const struct tw_arguments *arguments = late->arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
@@ -95,7 +95,7 @@ static void read_file_of(struct tw_late *late, const char *path)
 	tw_layouts_free(&found);
 }
 
-static void read_process(struct tw_late *late, int process_id)
+static void read_process(struct tw_late_code *late, int process_id)
 {
 	char name[64], *line = NULL;
 	size_t capacity = 0;
@@ -122,7 +122,7 @@ static void read_process(struct tw_late *late, int process_id)
 
 static void *answer(void *arg)
 {
-	struct tw_late *late = arg;
+	struct tw_late_code *late = arg;
 	for (uint32_t i = 0; i < late->question.process_count; i++)
 		read_process(late, late->question.process_ids[i]);
 	__atomic_store_n(&late->is_done, 1, __ATOMIC_RELEASE);
@@ -132,9 +132,10 @@ static void *answer(void *arg)
 
 /* ---- on the recorder's thread ---- */
 
-struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *config, struct tw_recorder *recorder)
+struct tw_late_code *tw_late_code_begin(const struct tw_arguments *arguments, const char *config,
+					struct tw_recorder *recorder)
 {
-	struct tw_late *late =
+	struct tw_late_code *late =
 		arguments->string_bytes || arguments->guard || arguments->has_arities ? calloc(1, sizeof *late) : NULL;
 	if (late) {
 		late->arguments = arguments;
@@ -145,7 +146,7 @@ struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *
 }
 
 /* Signals are handled by the other thread. */
-static bool start(struct tw_late *late)
+static bool start(struct tw_late_code *late)
 {
 	sigset_t all, before;
 	sigfillset(&all);
@@ -158,7 +159,7 @@ static bool start(struct tw_late *late)
 	return late->is_running;
 }
 
-void tw_late_poll(struct tw_late *late)
+void tw_late_code_poll(struct tw_late_code *late)
 {
 	if (!late)
 		return;
@@ -172,7 +173,7 @@ void tw_late_poll(struct tw_late *late)
 		tw_recorder_answer(late->recorder, late->question.number, NULL);
 }
 
-void tw_late_end(struct tw_late *late, bool is_quiet)
+void tw_late_code_end(struct tw_late_code *late, bool is_quiet)
 {
 	if (!late)
 		return;
