@@ -6,7 +6,8 @@ A row is `| lines | OTP | here | tests |`: lines are numbers (`119, 120` or `185
 applicable, or later; tests are names of ctests or of scenarios (tests/semantics), with `:case` for one case of a file, or
 `none: why`. Rows with same or different need one. The other way round, each scenario, and each case that is named after lines
 (line_94_what, s_line_110_what), stands in the rows of its lines. A scenario is C (*_scenarios.c, with its answer in oracle/c.term)
-or data (the other oracle/*.term). A scenario o_94_what is data of line 94, whose row names semantics_play.
+or data (the other oracle/*.term); tests/semantics/README.md says why it is C. A scenario o_94_what is data of line 94, whose row names
+semantics_play.
 """
 import pathlib
 import re
@@ -132,6 +133,16 @@ class Check:
             if "semantics_play" not in self.named.get(line, []):
                 self.problem(f"line {line}: its row does not name semantics_play")
 
+    def reasons(self):
+        """Each scenario that is C stands in the README, with the reason why it is no data."""
+        folder = self.root / "tests" / "semantics"
+        names = set(re.findall(r"\bs_[a-z_0-9]+", (folder / "README.md").read_text()))
+        in_c = {name for path in folder.glob("*_scenarios.c") for name in re.findall(r"SCENARIO\((\w+)", path.read_text())}
+        for name in sorted(in_c - names):
+            self.problem(f"{name}: is C, and tests/semantics/README.md does not say why")
+        for name in sorted(names - in_c - {"s_line_N_what"} - {"s_line_"}):
+            self.problem(f"{name}: tests/semantics/README.md has it among the scenarios that are C")
+
     def scenarios(self):
         everywhere = set(re.findall(r"\bs_[a-z_0-9]+", self.document))
         for name in sorted(self.played - everywhere):
@@ -147,6 +158,7 @@ def main():
     check.rows()
     check.cases()
     check.plays()
+    check.reasons()
     check.scenarios()
     for problem in check.problems:
         print(problem)

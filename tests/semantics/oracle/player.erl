@@ -27,6 +27,7 @@ check(Files) ->
     halt(min(1, length(Others))).
 
 begin_with(Arguments) ->
+    logger:set_primary_config(level, none), % processes die of undefined functions
     [{module, M} = code:ensure_loaded(M) || M <- [pl, pm]],
     [ets:new(T, [named_table, public]) || T <- [names, pids]],
     {Files, Names} = lists:partition(fun(A) -> filename:extension(A) =:= ".term" end, Arguments),
