@@ -14,6 +14,7 @@
 -compile(nowarn_export_all).
 
 record(Arguments) ->
+    erlang:system_info(otp_release) =:= "25" orelse halt(77),
     {Lines, Names} = begin_with(Arguments),
     [io:format("~0p.~n", [setelement(3, L, play(element(2, L)))]) || L <- Lines, Names =:= [] orelse lists:member(element(1, L), Names)],
     halt(0).
@@ -28,7 +29,7 @@ check(Files) ->
 
 begin_with(Arguments) ->
     logger:set_primary_config(level, none), % processes die of undefined functions
-    [{module, M} = code:ensure_loaded(M) || M <- [pl, pm]],
+    [{module, M} = code:ensure_loaded(M) || M <- [pl, pm, seq_trace]],
     [ets:new(T, [named_table, public]) || T <- [names, pids]],
     {Files, Names} = lists:partition(fun(A) -> filename:extension(A) =:= ".term" end, Arguments),
     {lists:flatmap(fun(F) -> {ok, L} = file:consult(F), L end, Files), [list_to_atom(N) || N <- Names]}.
