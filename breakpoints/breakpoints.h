@@ -2,7 +2,7 @@
 /*
  * breakpoints.h - places where events can arise, in two generations, changed under the one permit.
  *
- *	struct tw_function (a name) ---> struct tw_place (a declared check, a GOT slot, a sled)
+ *	struct tw_function (a name) ---> struct tw_place (a declared check, a GOT slot, a sled, an entry)
  *	                                     gen[0]  {sessions, special, parts} \  the active index, one
  *	                                     gen[1]  {sessions, special, parts} /  word, picks one of them
  *
@@ -31,6 +31,8 @@
 struct tw_match_program;
 struct tw_arg_plan;
 struct tw_function;
+struct tw_entry_plan;
+struct tw_entry_plan_row;
 
 /* Actions of a session when a call passes. */
 enum {
@@ -116,7 +118,14 @@ static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64
 	return (words[quick->argument] - quick->low) << quick->shift <= quick->span;
 }
 
-enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
+enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3, TW_BP_ENTRY = 4 };
+
+/* A function of an unmodified object, by its row of a plan (symbols/entry_plan.h). */
+struct tw_bp_entry {
+	const struct tw_entry_plan *plan;
+	const struct tw_entry_plan_row *row; /* not refused */
+	uintptr_t base;			     /* of the object: address = base + value */
+};
 
 /* The registers of a result, in order. */
 enum tw_bp_gives {
@@ -182,8 +191,10 @@ struct tw_place {
 	struct tw_function *function;
 	struct tw_place *next_of_function;
 	struct tw_place *next_staged;
-	void *where; /* declared: the armed word; slot: the slot; sled: its first byte */
-	void *stub;  /* slot: what the slot points to when armed; sled: target of its jump */
+	void *where; /* declared: the armed word; slot: the slot; sled: its first byte; entry: its window */
+	void *stub;  /* slot: what the slot points to when armed; sled: target of its jump; entry: see entry.c */
+	void *thunk; /* entry: target of its jump */
+	const struct tw_bp_entry *entry;
 };
 
 /* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */
@@ -271,9 +282,11 @@ struct tw_place_options {
 	void *target;		   /* slots */
 	uint32_t caller_module_id; /* slots */
 	uint8_t sled_bytes;	   /* sleds: number of bytes of NOPs */
-	bool is_watched;	   /* slots: returns may be watched, independent of the function's name */
+	/* Entries: borrowed until the process ends, with the plan; `where` is base + value + window_offset. */
+	const struct tw_bp_entry *entry;
+	bool is_watched; /* slots: returns may be watched, independent of the function's name */
 };
-/* Adds a place to a function, not installed.  A known slot or sled (same `where`) is found again. */
+/* Adds a place to a function, not installed.  A known slot, sled or entry (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
 

@@ -267,6 +267,7 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 		*link = place->next_of_function;
 		place->is_gone = place->is_due = false;
 		place->is_back = true;
+		place->entry = options->entry;
 		/* RELAXED bp.target: as in tw_bp_place_add(); it is not installed. */
 		tw_store_relaxed(&place->target, options->target);
 		for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
@@ -290,6 +291,7 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->arity = function->arity;
 	place->where = options->where;
 	place->sled_bytes = options->sled_bytes;
+	place->entry = options->entry;
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
@@ -341,7 +343,7 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
-	if (place->kind == TW_BP_SLED && place->stub)
+	if ((place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) && place->stub)
 		tw_sled_give_stub(place);
 }
 

@@ -13,8 +13,9 @@
 
 /*
  * Makes everything needed before the place can be installed (a stub); resolves its target.
- * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced, or, for a sled of one-byte NOPs, not while
- * other threads may run it), TW_EPERM (the system refuses to make the memory writable).
+ * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced, or, for an entry and for a sled of one-byte
+ * NOPs, not while other threads may run it), TW_EPERM (the system refuses to make the memory writable), TW_EFORMAT (an
+ * entry: memory does not hold the bytes that its plan expects).
  */
 int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place);
 
@@ -38,6 +39,8 @@ bool tw_patch_is_code(const struct tw_place *place);
  */
 void tw_patch_begin(struct tw_permit *permit);
 void tw_patch_end(struct tw_permit *permit);
+/* The number of prepared entries whose jumps could not be written at the end of a run, since it was asked last. */
+uint32_t tw_patch_take_unplanted(struct tw_permit *permit);
 
 /*
  * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.

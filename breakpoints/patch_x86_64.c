@@ -2,6 +2,7 @@
 /* patch_x86_64.c - installs each kind of place. */
 #include "breakpoints/patch.h"
 
+#include "breakpoints/entry.h"
 #include "breakpoints/got.h"
 #include "breakpoints/permit.h"
 #include "breakpoints/sled.h"
@@ -14,6 +15,7 @@ int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place)
 	case TW_BP_DECLARED: return 0;
 	case TW_BP_SLOT: return tw_got_prepare(&permit->run, place);
 	case TW_BP_SLED: return tw_sled_prepare(&permit->run, place);
+	case TW_BP_ENTRY: return tw_entry_prepare(&permit->run, place);
 	default: return TW_ENOTSUP;
 	}
 }
@@ -35,6 +37,8 @@ void tw_patch_install(struct tw_permit *permit, struct tw_place *place)
 		tw_got_install(&permit->run, place);
 	else if (place->kind == TW_BP_SLED)
 		tw_sled_install(&permit->run, place);
+	else if (place->kind == TW_BP_ENTRY)
+		tw_entry_install(place);
 }
 
 void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place)
@@ -45,13 +49,20 @@ void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place)
 		tw_got_uninstall(&permit->run, place);
 	else if (place->kind == TW_BP_SLED)
 		tw_sled_uninstall(&permit->run, place);
+	else if (place->kind == TW_BP_ENTRY)
+		tw_entry_uninstall(place);
 }
 
 size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
 {
 	if (!place->is_installed || place->is_gone || !place->stub)
 		return 0;
-	return place->kind == TW_BP_SLOT ? tw_got_written(place, out, at) : tw_sled_written(place, out, at);
+	switch ((enum tw_bp_kind)place->kind) {
+	case TW_BP_SLOT: return tw_got_written(place, out, at);
+	case TW_BP_SLED: return tw_sled_written(place, out, at);
+	case TW_BP_ENTRY: return tw_entry_written(place, out, at);
+	default: return 0;
+	}
 }
 
 bool tw_patch_is_due(struct tw_permit *permit)
@@ -60,7 +71,7 @@ bool tw_patch_is_due(struct tw_permit *permit)
 	return permit->run.is_slot_due || permit->run.is_sled_due;
 }
 
-/* Slots are data, and their stubs are text that never changes. */
+/* Slots are data, and their stubs are text that never changes.  So are the words of entries, once these are planted. */
 bool tw_patch_is_code(const struct tw_place *place)
 {
 	return place->kind == TW_BP_SLED;
@@ -75,7 +86,17 @@ void tw_patch_begin(struct tw_permit *permit)
 void tw_patch_end(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));
+	tw_entry_plant(&permit->run);
 	tw_run_end(&permit->run);
+}
+
+uint32_t tw_patch_take_unplanted(struct tw_permit *permit)
+{
+	uint32_t count = permit->run.unplanted_count;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	permit->run.unplanted_count = 0;
+	return count;
 }
 
 void tw_patch_resume(struct tw_permit *permit)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct tw_open_text;
+struct tw_place;
 
 struct tw_patch_run {
 	bool is_begun;
@@ -26,6 +27,10 @@ struct tw_patch_run {
 	/* Slots: one page.  Neighbouring slots come one after another; 0: none is open. */
 	uintptr_t open_page;
 	int open_protection;
+	/* Entries whose jumps are written at its end, and those that could not be written, ever. */
+	struct tw_place **entries;
+	size_t entry_count, entry_capacity;
+	uint32_t unplanted_count;
 	/* Kept beyond the run: writes are due once writing is no longer suspended. */
 	bool is_slot_due, is_sled_due;
 };

@@ -16,10 +16,9 @@
  *
  * The code depends only on its position in the area: it is written once, before it is made executable, and never
  * again.  No page is ever writable and executable.
- *
- * Location: below the object first.  Above a program is its heap, above the libraries the stack, and both grow; only
- * if there is no space below, an area is placed as far above as a jump can reach.
  */
+#include "breakpoints/entry.h"
+#include "breakpoints/near.h"
 #include "breakpoints/sled.h"
 #include "breakpoints/unwind.h"
 
@@ -35,9 +34,6 @@
 #define CODE_BYTES  (STUBS * STUB_BYTES + TAIL_BYTES)
 #define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
-#define LOWEST	    0x10000u
-/* Range of a jump, minus the size of the area and the sled themselves. */
-#define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
 _Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "both fit");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
@@ -61,13 +57,6 @@ static struct area *_Atomic areas; /* newest first; never removed */
 static struct row *table_of(const struct area *area)
 {
 	return (struct row *)(void *)(area->code + CODE_BYTES);
-}
-
-static bool is_in_reach(uintptr_t area, uintptr_t from)
-{
-	int64_t distance = (int64_t)(area - from);
-
-	return distance > -REACH_BYTES && distance < REACH_BYTES;
 }
 
 static void put_displacement(uint8_t *at, const void *target)
@@ -113,41 +102,7 @@ bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
 					       area->code + STUBS * STUB_BYTES + sizeof(char *)};
 		return true;
 	}
-	return false;
-}
-
-/* Maps memory at exactly this address, or none. */
-static void *map_at(uintptr_t address)
-{
-	void *at = mmap((void *)address, AREA_BYTES, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	/* Kernels before 4.17 treat the address as a hint. */
-	if (at != (void *)address) {
-		munmap(at, AREA_BYTES);
-		return NULL;
-	}
-	return at;
-}
-
-static uintptr_t step(uintptr_t distance)
-{
-	return (distance / 16 + AREA_BYTES) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
-}
-
-/* Tries addresses in growing steps: some hundred tries at most; mostly the first succeeds. */
-static void *find_space(uintptr_t from)
-{
-	uintptr_t page = from & ~(uintptr_t)(TW_PAGE_BYTES - 1);
-	void *at = NULL;
-
-	for (uintptr_t d = AREA_BYTES; !at && d < (uintptr_t)REACH_BYTES && page > LOWEST + d; d += step(d))
-		at = map_at(page - d);
-	for (uintptr_t d = REACH_BYTES; !at && d > (uintptr_t)REACH_BYTES / 4; d -= 0x400000)
-		at = map_at((page + d) & ~(uintptr_t)(TW_PAGE_BYTES - 1));
-	return at;
+	return tw_entry_find_code(pc, out);
 }
 
 static int make_area(uintptr_t from, struct area **out)
@@ -156,7 +111,7 @@ static int make_area(uintptr_t from, struct area **out)
 
 	if (!area)
 		return TW_ENOMEM;
-	area->code = find_space(from);
+	area->code = tw_near_map(from, AREA_BYTES);
 	if (!area->code)
 		goto free_area;
 	write_code(area);
@@ -186,7 +141,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 	int error = 0;
 
 	for (area = first_area(); area; area = area->next)
-		if ((area->used < STUBS || area->free_count) && is_in_reach((uintptr_t)area->code, resume))
+		if ((area->used < STUBS || area->free_count) && tw_near_reaches((uintptr_t)area->code, resume))
 			break;
 	if (!area)
 		error = make_area(resume, &area);

@@ -127,13 +127,14 @@ int tw_wanted_read(const char *module, const char *function, int arity, struct t
 	return 0;
 }
 
-/* Declared functions see every call and its kind, sleds every call without its kind, slots only calls that name the module. */
+/* Declared functions see every call and its kind, sleds and entries every call without its kind, slots only calls that name the module. */
 static bool has_place(const struct tw_wanted *wanted, const struct tw_function *function)
 {
 	if (function->module->is_declared)
 		return true;
 	for (const struct tw_place *place = function->places; place; place = place->next_of_function)
-		if (!place->is_gone && !(wanted->is_global && place->kind == TW_BP_SLED) &&
+		if (!place->is_gone &&
+		    !(wanted->is_global && (place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY)) &&
 		    !(wanted->is_local && place->kind == TW_BP_SLOT))
 			return true;
 	return false;

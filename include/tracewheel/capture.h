@@ -323,7 +323,12 @@ struct tw_capture_function {
 	const struct tw_capture_module *module; /* NULL where it was never defined */
 };
 
-enum tw_capture_place_kind { TW_CAPTURE_DECLARED = 1, TW_CAPTURE_SLED = 2, TW_CAPTURE_SLOT = 3 };
+enum tw_capture_place_kind {
+	TW_CAPTURE_DECLARED = 1,
+	TW_CAPTURE_SLED = 2,
+	TW_CAPTURE_SLOT = 3,
+	TW_CAPTURE_ENTRY = 4 /* a jump over the first instructions of an unmodified function */
+};
 
 struct tw_capture_place {
 	uint32_t place_id;

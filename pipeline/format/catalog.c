@@ -11,7 +11,9 @@
 #include <string.h>
 
 _Static_assert(TW_CAPTURE_ARITY_UNKNOWN == TW_DEF_ARITY_UNKNOWN, "the public name");
-_Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED, "the kinds too");
+_Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED &&
+		       (int)TW_CAPTURE_ENTRY == TW_PLACE_ENTRY,
+	       "the kinds too");
 
 /* The rest of a record's payload. */
 struct input {

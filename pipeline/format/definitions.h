@@ -62,7 +62,7 @@ struct tw_def_function {
 	uint64_t address; /* 0 when declared */
 };
 
-enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3 };
+enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3, TW_PLACE_ENTRY = 4 };
 
 /* The places where events of a function arise. The id of a call event is a place id. */
 /*
@@ -77,7 +77,7 @@ struct tw_def_place {
 	uint32_t function_id;
 	uint32_t kind;		   /* enum tw_place_kind; TW_PLACE_HAS_NO_END */
 	uint32_t caller_module_id; /* TW_PLACE_SLOT: the object whose slot it is; 0 otherwise */
-	uint64_t address;	   /* of the slot or the sled */
+	uint64_t address;	   /* of the slot, the sled, or the instructions that a jump replaces */
 };
 
 struct tw_def_atom {

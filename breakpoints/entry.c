@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry.c - functions of unmodified objects: a jump over the first instructions, which run as a copy elsewhere.
+ *
+ *	function  | jmp thunk | rest of the window, never executed | rest of the function
+ *	thunk	  jmp *word
+ *	word	  not installed: the copy		installed: the stub
+ *	stub	  the stub of a sled (sled_area.c), which resumes in the copy
+ *	copy	  the window's instructions; jmp rest of the function
+ *
+ * The jump is written once, while the process has one thread: the window is several instructions, and with more threads
+ * one may be stopped between them, and would resume inside the jump.  It stays until the process ends.  Restoring the
+ * window's bytes would be safe at any time where one store can do it, but writing the jump again would not.  So a
+ * change, with any number of threads, is one store into a word of ours; what is not traced costs two jumps.
+ *
+ * The bytes that the plan expects are compared with memory first: another file, another patcher, a debugger's
+ * breakpoint or a relocation leave the function as it is.
+ *
+ * A handler that interrupts the thread while it writes may call the function: so the jump is written by one instruction.
+ * For the same reason jumps are written at the end of a run, when all copies are executable.
+ */
+#include "breakpoints/entry.h"
+
+#include "base/grow.h"
+#include "base/cacheline.h"
+#include "breakpoints/sled.h"
+#include "symbols/entry_plan.h"
+#include "tracewheel/error.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define JUMP	   0xe9
+#define JUMP_BYTES 5u
+#define INT3	   0xcc
+
+bool tw_entry_fills_windows;
+
+/* arch_prctl: the features of the thread's user shadow stack (Linux 6.6). */
+#define SHADOW_STACK_STATUS  0x5005
+#define SHADOW_STACK_ENABLED 1u
+
+/* A displaced call pushes its return address by hand, so the return would be refused. */
+static bool has_shadow_stack(void)
+{
+	unsigned long features = 0;
+
+	return syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &features) == 0 && features & SHADOW_STACK_ENABLED;
+}
+
+static void put_jump(const struct tw_place *place, uint8_t out[JUMP_BYTES])
+{
+	int32_t displacement = (int32_t)((intptr_t)place->thunk - ((intptr_t)place->where + JUMP_BYTES));
+
+	out[0] = JUMP;
+	memcpy(out + 1, &displacement, sizeof displacement);
+}
+
+/*
+ * One instruction stores the eight bytes that begin with the window, or that end with it where these would lie in the
+ * next page.  There is one thread, so it needs no alignment.
+ */
+TW_WRITES_CODE static void write_jump(const struct tw_place *place)
+{
+	uint8_t *window = place->where;
+	unsigned offset = (uintptr_t)window % TW_PAGE_BYTES <= TW_PAGE_BYTES - 8 ? 0 : 8 - JUMP_BYTES;
+	uint64_t bytes;
+
+	memcpy(&bytes, window - offset, sizeof bytes);
+	put_jump(place, (uint8_t *)&bytes + offset);
+	__asm__ volatile("movq %1, %0" : "=m"(*(uint64_t *)(void *)(window - offset)) : "r"(bytes) : "memory");
+	for (unsigned i = JUMP_BYTES; tw_entry_fills_windows && i < place->entry->row->window_bytes; i++)
+		((volatile uint8_t *)window)[i] = INT3;
+}
+
+/* Does everything that can fail, in an order that needs no undo. */
+static int prepare(struct tw_patch_run *run, struct tw_place *place)
+{
+	const struct tw_bp_entry *entry = place->entry;
+	const struct tw_entry_plan_row *row = entry->row;
+	uint8_t *thunk;
+	int error;
+
+	if (row->refusal || !run->may_write || !tw_run_has_one_thread(run) ||
+	    (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
+		return TW_ENOTSUP;
+	error = tw_run_open_text(run, (uintptr_t)place->where);
+	if (!error)
+		error = tw_run_open_text(run, (uintptr_t)place->where + row->window_bytes - 1);
+	if (error)
+		return error;
+	if (memcmp(place->where, tw_entry_plan_window(entry->plan, row), row->window_bytes) != 0)
+		return TW_EFORMAT;
+	if (!tw_grow(run->entries, run->entry_count, run->entry_capacity))
+		return TW_ENOMEM;
+	error = tw_entry_make_copy(entry, (uintptr_t)place->where, &thunk);
+	if (!error)
+		error = tw_sled_take_stub(place, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES, &place->stub);
+	if (error)
+		return error;
+	place->thunk = thunk;
+	run->entries[run->entry_count++] = place;
+	return 0;
+}
+
+int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place)
+{
+	bool is_alone = !run->is_begun;
+	int error;
+
+	if (place->is_gone || !place->entry)
+		return TW_ENOTSUP;
+	if (place->stub)
+		return 0;
+	if (is_alone)
+		tw_run_begin(run);
+	error = prepare(run, place);
+	if (is_alone) {
+		tw_entry_plant(run);
+		tw_run_end(run);
+	}
+	return error;
+}
+
+void tw_entry_plant(struct tw_patch_run *run)
+{
+	bool is_sealed = !run->entry_count || tw_entry_seal_copies();
+
+	for (size_t i = 0; i < run->entry_count; i++) {
+		if (is_sealed)
+			write_jump(run->entries[i]);
+		else
+			run->unplanted_count++;
+	}
+	run->entry_count = 0;
+}
+
+static void lead_to(struct tw_place *place, const void *target)
+{
+	/*
+	 * PROGRESS bp.active: a hint, like a slot: stub and copy are there forever, and a thread that sees it early or
+	 * late finds the same generation.
+	 */
+	tw_store_release(tw_entry_word(place->thunk), (void *)(uintptr_t)target);
+}
+
+void tw_entry_install(struct tw_place *place)
+{
+	if (!place->is_gone && place->stub)
+		lead_to(place, place->stub);
+}
+
+void tw_entry_uninstall(struct tw_place *place)
+{
+	if (!place->is_gone && place->stub)
+		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
+}
+
+size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
+{
+	put_jump(place, out);
+	*at = (uintptr_t)place->where;
+	return JUMP_BYTES;
+}

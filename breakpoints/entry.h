@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry.h - declarations shared by the files about entries of unmodified functions.  Under the permit.
+ *
+ *	entry.c		plants a jump over a function's first instructions, and switches where it leads
+ *	entry_copies.c	copies of the displaced instructions, within reach, with call frame information
+ */
+#ifndef TW_BREAKPOINTS_ENTRY_H
+#define TW_BREAKPOINTS_ENTRY_H
+
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/run.h"
+#include "breakpoints/unwind.h"
+
+/* patch.h's contracts for TW_BP_ENTRY. */
+int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place);
+void tw_entry_install(struct tw_place *place);
+void tw_entry_uninstall(struct tw_place *place);
+size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
+
+/* Before a run ends: writes the jumps of the entries that it has prepared. */
+void tw_entry_plant(struct tw_patch_run *run);
+
+/* For tests: the rest of each window that is planted from now on becomes int3, so that a jump into it is noticed. */
+extern bool tw_entry_fills_windows;
+
+/* The length of a thunk: `jmp *word`, padded; the copy follows it. */
+#define TW_ENTRY_THUNK_BYTES 8u
+
+/*
+ * tw_entry_make_copy - make a thunk and a copy of the displaced instructions; the thunk leads to the copy.
+ *
+ * @window	of the function, from which a jump must reach the thunk.
+ * @thunk	lends: forever.  It can be executed after tw_entry_seal_copies().
+ *
+ * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory), TW_ENOTSUP (a
+ * target of the copy is out of reach).
+ */
+int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **thunk);
+
+/* Makes all copies executable; false: the system refuses, and those made since the last call are not. */
+bool tw_entry_seal_copies(void);
+
+/* The word through which a thunk jumps. */
+void *_Atomic *tw_entry_word(const uint8_t *thunk);
+
+/* As tw_unwind_find_code(), for copies and their thunks. */
+bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry_copies.c - the instructions that jumps displace, re-based, within reach of their functions.
+ *
+ * An area is a run of pages near an object:
+ *
+ *	code	copy n:	jmp *word n; padding; instructions; jmp rest of the function; perhaps a literal
+ *	words	word n: where the thunk leads
+ *	index	where copy n begins, and its frames
+ *	frames	of copy n: an .eh_frame_hdr with one row, and its description; one common description first
+ *
+ * Code is written while its pages are writable, and they become executable at the end of the run of changes
+ * (tw_entry_seal_copies); the next run begins with a new page.  No page is ever writable and executable, and none that
+ * was executable becomes writable again.
+ */
+#include "breakpoints/entry.h"
+
+#include "base/cacheline.h"
+#include "breakpoints/near.h"
+#include "symbols/entry_plan.h"
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define COPIES	     16384u
+#define CODE_BYTES   (512u << 10)
+#define WORDS_BYTES  (COPIES * 8u)
+#define INDEX_BYTES  (COPIES * 8u)
+#define FRAMES_BYTES (1u << 20)
+#define AREA_BYTES   (CODE_BYTES + WORDS_BYTES + INDEX_BYTES + FRAMES_BYTES)
+#define COPY_BYTES   (TW_ENTRY_THUNK_BYTES + TW_ENTRY_ROOM_BYTES)
+#define COPY_ALIGN   16u
+#define INT3	     0xcc
+
+_Static_assert(CODE_BYTES + WORDS_BYTES < (1u << 20), "a jump that reaches an area's start reaches its code and words");
+_Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && WORDS_BYTES % TW_PAGE_BYTES == 0, "whole pages");
+
+enum {
+	CFA_ADVANCE = 0x40,
+	CFA_DEF = 0x0c,
+	CFA_OFFSET = 0x80,
+	RETURN_ADDRESS = 16,
+	STACK_POINTER = 7,
+	PCREL_SDATA4 = 0x1b,
+	UDATA4 = 0x03,
+	DATAREL_SDATA4 = 0x3b
+};
+
+#define COMMON_BYTES 24u
+#define HEADER_BYTES 20u
+/* A header, and a description: six words at most before its instructions, an advance, padding. */
+#define FRAME_BYTES_MAX (HEADER_BYTES + 17u + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
+
+/* Offsets from the starts of code and frames. */
+struct item {
+	uint32_t code, frames;
+};
+
+struct area {
+	struct area *next;
+	uint8_t *code;
+	uint32_t code_used, code_sealed, frames_used;
+	_Atomic uint32_t count;
+};
+
+static struct area *_Atomic areas; /* newest first; never removed */
+
+static struct area *first_area(void)
+{
+	/* RELAXED entry.areas: under the permit, which all writers hold. */
+	return tw_load_relaxed(&areas);
+}
+
+static void *_Atomic *words_of(const struct area *area)
+{
+	return (void *_Atomic *)(void *)(area->code + CODE_BYTES);
+}
+
+static struct item *index_of(const struct area *area)
+{
+	return (struct item *)(void *)(area->code + CODE_BYTES + WORDS_BYTES);
+}
+
+static uint8_t *frames_of(const struct area *area)
+{
+	return area->code + CODE_BYTES + WORDS_BYTES + INDEX_BYTES;
+}
+
+/* ---- call frame information ---- */
+
+static uint8_t *put32(uint8_t *at, uint64_t value)
+{
+	uint32_t word = (uint32_t)value;
+
+	memcpy(at, &word, sizeof word);
+	return at + sizeof word;
+}
+
+/* Pads to a multiple of 4 with zeros, which are no-ops, and fills the length at `start`. */
+static uint8_t *end_entry(uint8_t *start, uint8_t *at)
+{
+	while ((at - start) % 4)
+		*at++ = 0;
+	put32(start, (uint64_t)(at - start - 4));
+	return at;
+}
+
+/* Version 1, augmentation "zR", factors 1 and -8; the frame at a function's entry. */
+static void write_common(uint8_t *start)
+{
+	static const uint8_t text[] = {1,
+				       'z',
+				       'R',
+				       0,
+				       1,
+				       0x78,
+				       RETURN_ADDRESS,
+				       1,
+				       PCREL_SDATA4,
+				       CFA_DEF,
+				       STACK_POINTER,
+				       8,
+				       CFA_OFFSET | RETURN_ADDRESS,
+				       1};
+
+	_Static_assert(8 + sizeof text <= COMMON_BYTES && COMMON_BYTES % 4 == 0, "it fits");
+	memset(start, 0, COMMON_BYTES);
+	put32(start, COMMON_BYTES - 4);
+	memcpy(start + 8, text, sizeof text);
+}
+
+/* Returns the end.  The thunk has the frame of the function's entry, from which the plan's instructions go on. */
+static uint8_t *write_frames(const struct area *area, uint8_t *header, const uint8_t *code, unsigned code_bytes,
+			     const struct tw_bp_entry *entry)
+{
+	static const uint8_t forms[] = {1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4};
+	uint8_t *common = frames_of(area), *own = header + HEADER_BYTES, *at;
+
+	memcpy(header, forms, sizeof forms);
+	at = put32(header + 4, (uint64_t)(common - (header + 4)));
+	at = put32(at, 1);
+	at = put32(at, (uint64_t)(code - header));
+	put32(at, (uint64_t)(own - header));
+	at = put32(own + 4, (uint64_t)(own + 4 - common));
+	at = put32(at, (uint64_t)(code - at));
+	at = put32(at, code_bytes);
+	*at++ = 0;
+	if (entry->row->frame_bytes)
+		*at++ = CFA_ADVANCE | TW_ENTRY_THUNK_BYTES;
+	memcpy(at, tw_entry_plan_frame(entry->plan, entry->row), entry->row->frame_bytes);
+	return end_entry(own, at + entry->row->frame_bytes);
+}
+
+static bool find_in(const struct area *area, uintptr_t pc, struct tw_unwind_code *out)
+{
+	/* PAIR entry.count: acquire; release in tw_entry_make_copy(). */
+	uint32_t low = 0, count = tw_load_acquire(&area->count), high = count,
+		 offset = (uint32_t)(pc - (uintptr_t)area->code);
+	const struct item *items = index_of(area);
+	uint32_t range;
+
+	/* The last copy that begins at the offset or before. */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (items[middle].code <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return false;
+	/* Fields of a description: length, common, start, range. */
+	memcpy(&range, frames_of(area) + items[low - 1].frames + HEADER_BYTES + 12, sizeof range);
+	if (offset - items[low - 1].code >= range)
+		return false;
+	*out = (struct tw_unwind_code){area->code + items[low - 1].code, area->code + items[low - 1].code + range,
+				       frames_of(area) + items[low - 1].frames};
+	return true;
+}
+
+bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out)
+{
+	/* PAIR entry.areas: acquire; release in make_area(). */
+	for (const struct area *area = tw_load_acquire(&areas); area; area = area->next)
+		if (pc - (uintptr_t)area->code < CODE_BYTES)
+			return find_in(area, pc, out);
+	return false;
+}
+
+/* ---- areas ---- */
+
+static int make_area(uintptr_t from, struct area **out)
+{
+	struct area *area = calloc(1, sizeof *area);
+
+	if (!area)
+		return TW_ENOMEM;
+	area->code = tw_near_map(from, AREA_BYTES);
+	if (!area->code)
+		goto free_area;
+	/* Is executable memory allowed?  Asked now, because the end of a run has no way to refuse. */
+	if (mprotect(area->code, CODE_BYTES, PROT_READ | PROT_EXEC) ||
+	    mprotect(area->code, CODE_BYTES, PROT_READ | PROT_WRITE))
+		goto unmap;
+	write_common(frames_of(area));
+	area->frames_used = COMMON_BYTES;
+	area->next = first_area();
+	/*
+	 * PAIR entry.areas: release; acquire in tw_entry_find_code().  An unwinder on any thread, or in a handler, sees the
+	 * whole area.  Without it, it could follow a list that is not written yet.
+	 */
+	tw_store_release(&areas, area);
+	*out = area;
+	return 0;
+unmap:
+	munmap(area->code, AREA_BYTES);
+	free(area);
+	return TW_EPERM;
+free_area:
+	free(area);
+	return TW_ENOMEM;
+}
+
+static uint32_t count_of(struct area *area)
+{
+	/* RELAXED entry.count: under the permit, which all writers hold. */
+	return tw_load_relaxed(&area->count);
+}
+
+static bool has_space(struct area *area)
+{
+	return area->code_used + COPY_BYTES + COPY_ALIGN <= CODE_BYTES && count_of(area) < COPIES &&
+	       area->frames_used + FRAME_BYTES_MAX <= FRAMES_BYTES;
+}
+
+static void write_thunk(const struct area *area, uint8_t *thunk, uint32_t number)
+{
+	thunk[0] = 0xff;
+	thunk[1] = 0x25;
+	put32(thunk + 2, (uint64_t)((uintptr_t)&words_of(area)[number] - (uintptr_t)(thunk + 6)));
+	memset(thunk + 6, INT3, TW_ENTRY_THUNK_BYTES - 6);
+}
+
+void *_Atomic *tw_entry_word(const uint8_t *thunk)
+{
+	int32_t displacement;
+
+	memcpy(&displacement, thunk + 2, sizeof displacement);
+	return (void *_Atomic *)(void *)((uintptr_t)thunk + 6 + (uintptr_t)(intptr_t)displacement);
+}
+
+int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **out)
+{
+	uint8_t bytes[TW_ENTRY_ROOM_BYTES], *thunk, *end;
+	unsigned count;
+	struct area *area;
+	uint32_t number;
+	int error = 0;
+
+	for (area = first_area(); area; area = area->next)
+		if (has_space(area) && tw_near_reaches((uintptr_t)area->code, window))
+			break;
+	if (!area)
+		error = make_area(window, &area);
+	if (error)
+		return error;
+	thunk = area->code + area->code_used;
+	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES,
+				      bytes);
+	if (!count)
+		return TW_ENOTSUP;
+	number = count_of(area);
+	write_thunk(area, thunk, number);
+	memcpy(thunk + TW_ENTRY_THUNK_BYTES, bytes, count);
+	count += TW_ENTRY_THUNK_BYTES;
+	/* RELAXED entry.word: no jump leads to the thunk yet. */
+	tw_store_relaxed(&words_of(area)[number], (void *)(thunk + TW_ENTRY_THUNK_BYTES));
+	index_of(area)[number] = (struct item){area->code_used, area->frames_used};
+	end = write_frames(area, frames_of(area) + area->frames_used, thunk, count, entry);
+	area->frames_used = (uint32_t)(end - frames_of(area));
+	for (area->code_used += count; area->code_used % COPY_ALIGN; area->code_used++)
+		area->code[area->code_used] = INT3;
+	/* PAIR entry.count: release; acquire in find_in(): its index and frames are written. */
+	tw_store_release(&area->count, number + 1);
+	*out = thunk;
+	return 0;
+}
+
+bool tw_entry_seal_copies(void)
+{
+	bool is_right = true;
+
+	for (struct area *area = first_area(); area; area = area->next) {
+		uint32_t end = (area->code_used + TW_PAGE_BYTES - 1) & ~(uint32_t)(TW_PAGE_BYTES - 1);
+
+		if (end == area->code_sealed)
+			continue;
+		memset(area->code + area->code_used, INT3, end - area->code_used);
+		is_right &= !mprotect(area->code + area->code_sealed, end - area->code_sealed, PROT_READ | PROT_EXEC);
+		area->code_used = area->code_sealed = end;
+	}
+	return is_right;
+}

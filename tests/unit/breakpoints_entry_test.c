@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal    A planted function reports the hit and changes nothing else: answers, stack, bytes outside its window, page
+ *         protections, unwinding at each instruction; also while threads call it during changes.  If the bytes in memory
+ *         are not the plan's, or other threads run, nothing is written.
+ * Method  Functions in assembly, one a kind of window, are planned from this executable's file and planted, with the rest
+ *         of each window filled with int3, so that a jump into one is noticed.  A debugger's step goes through thunk, stub
+ *         and copy.  The control jumps into a window.
+ */
+#include "base/export.h"
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/entry.h"
+#include "breakpoints/patch.h"
+#include "breakpoints/sled.h"
+#include "plan/plan.h"
+#include "tracewheel/error.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define SESSION 3
+
+#define FUNCTION(name, body)                                                                                         \
+	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name               \
+		":\n.cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", .-" #name "\n.p2align 4\n.popsection"); \
+	extern uint64_t name(uint64_t x)
+
+static volatile uint64_t word = 1000;
+uint64_t *word_of_entries = (uint64_t *)&word;
+uint64_t doubled(uint64_t x);
+
+__attribute__((noinline)) uint64_t doubled(uint64_t x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return 2 * x;
+}
+
+FUNCTION(plain_window, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\nmov %rdi, %rbx\n"
+		       "lea 7(%rbx), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
+FUNCTION(one_instruction, "movabs $0x1122334455667788, %rax\nadd %rdi, %rax\nret");
+FUNCTION(relative_memory, "mov word_of_entries(%rip), %rax\nmov (%rax), %rax\nadd %rdi, %rax\nret");
+FUNCTION(relative_memory_and_immediate, "cmpl $5, word_of_entries(%rip)\nlea 1(%rdi), %rax\nret");
+FUNCTION(short_condition, "test %rdi, %rdi\njz 1f\nmov $11, %eax\nret\n1: mov $22, %eax\nret");
+FUNCTION(near_condition, "cmp $3, %rdi\nja 1f\nmov $33, %eax\nret\n.skip 200, 0x90\n1: mov $44, %eax\nret");
+FUNCTION(tail_jump, "jmp doubled");
+FUNCTION(tail_jump_through_slot, "lea 1(%rdi), %rdi\njmp *doubled_pointer(%rip)");
+FUNCTION(calls_first, "call doubled\nadd $1, %rax\nret");
+FUNCTION(calls_through_slot_first, "call *doubled_pointer(%rip)\nadd $2, %rax\nret");
+FUNCTION(calls_after_push, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\ncall doubled\n"
+			   "lea 3(%rax), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
+FUNCTION(returns_at_once, "mov %edi, %eax\nret");
+FUNCTION(with_endbr, "endbr64\nmov %rdi, %rax\nadd $9, %rax\nret");
+FUNCTION(with_frame, "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nmov %rsp, %rbp\n"
+		     ".cfi_def_cfa_register 6\nmov %rdi, %rax\nadd $13, %rax\npop %rbp\n.cfi_def_cfa 7, 8\nret");
+/* The window crosses a boundary of words, and its first bytes one of pages. */
+FUNCTION(across_words, ".skip 6, 0x90\nmov %rdi, %rax\nadd $17, %rax\nret");
+__asm__(".pushsection .text\n.p2align 12\n.skip 4093, 0xcc\n.globl across_pages\n.type across_pages, @function\nacross_pages:\n"
+	".cfi_startproc\nmov %rdi, %rax\nadd $19, %rax\nret\n.cfi_endproc\n.size across_pages, .-across_pages\n.p2align 4\n"
+	".popsection");
+extern uint64_t across_pages(uint64_t x);
+/* These are planted by no other test. */
+FUNCTION(changed_in_memory, "mov %rdi, %rax\nadd $21, %rax\nret");
+FUNCTION(wanted_late, "mov %rdi, %rax\nadd $23, %rax\nret");
+FUNCTION(entered_inside, "mov %rdi, %rax\nadd $25, %rax\nret");
+
+__asm__(".pushsection .data.rel\n.globl doubled_pointer\n.p2align 3\ndoubled_pointer: .quad doubled\n.popsection");
+
+typedef uint64_t (*function_fn)(uint64_t);
+
+static const struct {
+	const char *name;
+	function_fn function;
+} kinds[] = {
+	{"plain_window", plain_window},
+	{"one_instruction", one_instruction},
+	{"relative_memory", relative_memory},
+	{"relative_memory_and_immediate", relative_memory_and_immediate},
+	{"short_condition", short_condition},
+	{"near_condition", near_condition},
+	{"tail_jump", tail_jump},
+	{"tail_jump_through_slot", tail_jump_through_slot},
+	{"calls_first", calls_first},
+	{"calls_through_slot_first", calls_through_slot_first},
+	{"calls_after_push", calls_after_push},
+	{"returns_at_once", returns_at_once},
+	{"with_endbr", with_endbr},
+	{"with_frame", with_frame},
+	{"across_words", across_words},
+	{"across_pages", across_pages},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+#define TRIES 8
+
+static struct tw_entry_plan plan;
+static uintptr_t base;
+static uint64_t answers[KINDS][TRIES];
+static struct tw_place *places[KINDS];
+static _Atomic unsigned hits;
+static struct tw_place *last_place;
+static uint64_t last_word;
+
+__attribute__((target("general-regs-only"))) static const char *counting_hit(struct tw_place *place,
+									     const uint64_t *words, uint64_t *slot)
+{
+	/* RELAXED test.hits: read after the calls. */
+	tw_fetch_add_relaxed(&hits, 1);
+	last_place = place;
+	last_word = words[0];
+	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
+			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	return NULL;
+}
+
+static unsigned take_hits(void)
+{
+	/* RELAXED test.hits: as above. */
+	return tw_fetch_and_relaxed(&hits, 0);
+}
+
+static int set_up(void **state)
+{
+	struct tw_elf_file *file;
+	void *bytes;
+	size_t count;
+	Dl_info info;
+
+	assert_int_not_equal(dladdr((void *)(uintptr_t)doubled, &info), 0);
+	assert_int_equal(tw_elf_file_open("/proc/self/exe", &file), 0);
+	base = file->header.e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
+	assert_int_equal(tw_entry_plan_make(file, &bytes, &count), 0);
+	assert_int_equal(tw_entry_plan_open(bytes, count, &plan), 0);
+	tw_elf_file_close(file);
+	for (size_t i = 0; i < KINDS; i++)
+		for (uint64_t x = 0; x < TRIES; x++)
+			answers[i][x] = kinds[i].function(x);
+	tw_bp_trampoline_hit = counting_hit;
+	tw_entry_fills_windows = true;
+	return 0;
+}
+
+static char protection_of(const void *address)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	char line[512], flags[8], found = '?';
+	unsigned long low, high;
+
+	while (fgets(line, sizeof line, file))
+		if (sscanf(line, "%lx-%lx %7s", &low, &high, flags) == 3 && (uintptr_t)address >= low &&
+		    (uintptr_t)address < high)
+			found = flags[1] == 'w' ? 'w' : flags[2] == 'x' ? 'x' : 'r';
+	fclose(file);
+	return found;
+}
+
+/* ---- planting ---- */
+
+static struct tw_place *add_entry(struct tw_permit *permit, function_fn function, const char *name)
+{
+	const struct tw_module_options options = {.name = "entries", .is_declared = true};
+	const struct tw_entry_plan_row *row = tw_entry_plan_find(&plan, (uintptr_t)function - base);
+	struct tw_place_options place_options = {.kind = TW_BP_ENTRY};
+	struct tw_bp_entry *entry = malloc(sizeof *entry); /* kept */
+	struct tw_module *module;
+	struct tw_function *added;
+	struct tw_place *place;
+
+	assert_non_null(row);
+	assert_int_equal(row->refusal, 0);
+	*entry = (struct tw_bp_entry){&plan, row, base};
+	place_options.entry = entry;
+	place_options.where = (uint8_t *)(uintptr_t)function + row->window_offset;
+	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
+	assert_int_equal(tw_bp_function_add(permit, module, name, UINT32_MAX, 0, &added), 0);
+	assert_int_equal(tw_bp_place_add(permit, added, &place_options, &place), 0);
+	assert_ptr_equal(place->where, place_options.where);
+	return place;
+}
+
+static int try_arm(function_fn function, const char *name, struct tw_place **out)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	struct tw_permit *permit;
+	int error;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	*out = add_entry(permit, function, name);
+	error = tw_bp_stage_set(permit, *out, &part);
+	if (error)
+		tw_bp_abort(permit);
+	else
+		tw_bp_commit(permit);
+	tw_permit_drop(permit);
+	return error;
+}
+
+/* Arms or disarms all kinds in one run. */
+static void change_all(bool is_armed)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	struct tw_permit *permit;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_patch_begin(permit);
+	for (size_t i = 0; i < KINDS; i++) {
+		if (!places[i])
+			places[i] = add_entry(permit, kinds[i].function, kinds[i].name);
+		if (is_armed)
+			assert_int_equal(tw_bp_stage_set(permit, places[i], &part), 0);
+		else
+			assert_int_equal(tw_bp_stage_clear(permit, places[i], SESSION), 0);
+	}
+	tw_patch_end(permit);
+	assert_int_equal(tw_patch_take_unplanted(permit), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+}
+
+static void calls_pass(bool is_armed)
+{
+	for (size_t i = 0; i < KINDS; i++) {
+		for (uint64_t x = 0; x < TRIES; x++) {
+			uint64_t answer;
+
+			take_hits();
+			answer = kinds[i].function(x);
+			if (answer != answers[i][x])
+				fail_msg("%s(%llu) answers %llu, not %llu", kinds[i].name, (unsigned long long)x,
+					 (unsigned long long)answer, (unsigned long long)answers[i][x]);
+			assert_int_equal(take_hits(), is_armed);
+			if (is_armed) {
+				assert_ptr_equal(last_place, places[i]);
+				assert_int_equal(last_word, x);
+			}
+		}
+	}
+}
+
+static void every_kind_is_armed_and_disarmed(void **state)
+{
+	uint8_t before[KINDS][64];
+
+	for (size_t i = 0; i < KINDS; i++)
+		memcpy(before[i], (uint8_t *)(uintptr_t)kinds[i].function, sizeof before[i]);
+	for (int round = 0; round < 3; round++) {
+		change_all(true);
+		calls_pass(true);
+		change_all(false);
+		calls_pass(false);
+	}
+	for (size_t i = 0; i < KINDS; i++) {
+		const struct tw_entry_plan_row *row = places[i]->entry->row;
+		const uint8_t *function = (uint8_t *)(uintptr_t)kinds[i].function;
+		unsigned end = (unsigned)row->window_offset + row->window_bytes;
+		uint8_t written[8];
+		uintptr_t at;
+
+		assert_memory_equal(function, before[i], row->window_offset);
+		/* Other windows begin 16 bytes behind at the earliest. */
+		if (end < 16)
+			assert_memory_equal(function + end, before[i] + end, 16 - end);
+		assert_int_equal(function[row->window_offset], 0xe9);
+		for (unsigned n = row->window_offset + 5u; n < end; n++)
+			assert_int_equal(function[n], 0xcc);
+		assert_int_equal(tw_patch_written(places[i], written, &at), 0);
+		assert_int_equal(protection_of(function), 'x');
+		assert_int_equal(protection_of(places[i]->thunk), 'x');
+	}
+}
+
+static void an_installed_entry_is_recognised(void **state)
+{
+	uint8_t written[8];
+	uintptr_t at;
+
+	change_all(true);
+	for (size_t i = 0; i < KINDS; i++) {
+		assert_int_equal(tw_patch_written(places[i], written, &at), 5);
+		assert_memory_equal((void *)at, written, 5);
+	}
+	change_all(false);
+}
+
+/* ---- refusals ---- */
+
+static void other_bytes_are_left_alone(void **state)
+{
+	uint8_t *at = (uint8_t *)(uintptr_t)changed_in_memory, *page = (uint8_t *)((uintptr_t)at & ~(uintptr_t)4095),
+		before[16];
+	struct tw_place *place;
+
+	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	/* A breakpoint behind the jump's five bytes, in the window. */
+	at[6] ^= 1;
+	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
+	memcpy(before, at, sizeof before);
+	assert_int_equal(try_arm(changed_in_memory, "changed_in_memory", &place), TW_EFORMAT);
+	assert_null(place->stub);
+	assert_memory_equal(at, before, sizeof before);
+	assert_int_equal(protection_of(at), 'x');
+}
+
+/* Runs in a child: may crash.  Returns the signal, or 0. */
+static int signal_of_child(uint64_t (*run)(uint64_t))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGTRAP, SIG_DFL);
+		run(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* Control: the int3 behind the jump is noticed. */
+static void a_jump_into_a_window_is_noticed(void **state)
+{
+	union {
+		uint8_t *bytes;
+		function_fn function;
+	} inside = {(uint8_t *)(uintptr_t)entered_inside + 5};
+	struct tw_place *place;
+
+	assert_int_equal(try_arm(entered_inside, "entered_inside", &place), 0);
+	assert_int_equal(signal_of_child(entered_inside), 0);
+	assert_int_equal(signal_of_child(inside.function), SIGTRAP);
+}
+
+/* ---- threads ---- */
+
+static _Atomic bool must_end;
+static _Atomic unsigned wrong_answers;
+static _Atomic uint64_t calls;
+
+static void *call_all(void *arg)
+{
+	/* RELAXED test.end: a flag that ends the loop. */
+	while (!tw_load_relaxed(&must_end)) {
+		for (size_t i = 0; i < KINDS; i++)
+			for (uint64_t x = 0; x < TRIES; x++)
+				if (kinds[i].function(x) != answers[i][x])
+					/* RELAXED test.wrong: read after the threads. */
+					tw_fetch_add_relaxed(&wrong_answers, 1);
+		/* RELAXED test.calls: only progress. */
+		tw_fetch_add_relaxed(&calls, KINDS * TRIES);
+	}
+	return NULL;
+}
+
+/* Planted entries are changed while they are called; what is not planted yet is refused, and nothing is written. */
+static void threads_call_during_changes(void **state)
+{
+	uint8_t before[16];
+	pthread_t threads[3];
+	struct tw_place *place;
+	uint64_t seen = 0;
+
+	memcpy(before, (void *)(uintptr_t)wanted_late, sizeof before);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, call_all, NULL), 0);
+	for (unsigned round = 0; round < 200; round++) {
+		change_all(round % 2 == 0);
+		/* RELAXED test.calls: as above. */
+		while (round % 20 == 0 && tw_load_relaxed(&calls) == seen)
+			usleep(100);
+		/* RELAXED test.calls: as above. */
+		seen = tw_load_relaxed(&calls);
+	}
+	assert_true(take_hits() > 0);
+	assert_int_equal(try_arm(wanted_late, "wanted_late", &place), TW_ENOTSUP);
+	assert_memory_equal((void *)(uintptr_t)wanted_late, before, sizeof before);
+	/* RELAXED test.end: as above. */
+	tw_store_relaxed(&must_end, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	/* RELAXED test.wrong: as above. */
+	assert_int_equal(tw_load_relaxed(&wrong_answers), 0);
+	calls_pass(false);
+	assert_int_equal(try_arm(wanted_late, "wanted_late", &place), 0);
+	assert_int_equal(wanted_late(1), 24);
+	assert_int_equal(take_hits(), 1);
+}
+
+/* ---- unwinding ---- */
+
+/* As the agent does: libgcc asks here for the call frame information of an address. */
+TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
+{
+	static int (*real)(void *, struct dl_find_object *);
+	struct tw_unwind_code code;
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "_dl_find_object");
+	result = real(tw_unwind_find_code((uintptr_t)pc, &code) ? (void *)(uintptr_t)call_all : pc, out);
+	if (!result && tw_unwind_find_code((uintptr_t)pc, &code)) {
+		out->dlfo_map_start = (void *)(uintptr_t)code.start;
+		out->dlfo_map_end = (void *)(uintptr_t)code.end;
+		out->dlfo_eh_frame = (void *)(uintptr_t)code.header;
+	}
+	return result;
+}
+
+static unsigned steps_seen, steps_in_the_dark;
+static const struct tw_place *stepped;
+
+__attribute__((noinline)) static uint64_t call_stepping(function_fn function, uint64_t x)
+{
+	uint64_t answer;
+
+	__asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" ::: "memory", "cc");
+	answer = function(x);
+	__asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+	return answer;
+}
+
+static void step(int number, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	void *frames[32];
+	bool is_found = false;
+	int count;
+
+	if (at - (uintptr_t)stepped->stub >= TW_SLED_STUB_BYTES && at - (uintptr_t)stepped->thunk >= 96)
+		return;
+	steps_seen++;
+	count = backtrace(frames, 32);
+	for (int i = 0; i < count; i++)
+		is_found |= (uintptr_t)frames[i] - (uintptr_t)call_stepping < 128;
+	steps_in_the_dark += !is_found;
+}
+
+static void every_instruction_can_be_unwound(void **state)
+{
+	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO}, before;
+	void *frames[2];
+
+	change_all(true);
+	backtrace(frames, 2); /* loads libgcc */
+	sigaction(SIGTRAP, &action, &before);
+	for (size_t i = 0; i < KINDS; i++) {
+		stepped = places[i];
+		steps_seen = steps_in_the_dark = 0;
+		assert_int_equal(call_stepping(kinds[i].function, 1), answers[i][1]);
+		/* The thunk, five instructions of the stub, the copy. */
+		assert_true(steps_seen >= 7);
+		if (steps_in_the_dark)
+			fail_msg("%s: %u of %u steps cannot be unwound", kinds[i].name, steps_in_the_dark, steps_seen);
+	}
+	sigaction(SIGTRAP, &before, NULL);
+	change_all(false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_is_armed_and_disarmed), cmocka_unit_test(an_installed_entry_is_recognised),
+		cmocka_unit_test(other_bytes_are_left_alone),	    cmocka_unit_test(a_jump_into_a_window_is_noticed),
+		cmocka_unit_test(every_instruction_can_be_unwound), cmocka_unit_test(threads_call_during_changes),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
