@@ -207,6 +207,90 @@ TW_BENCH(message_both, .values = {1, 2})
 	close_sessions();
 }
 
+/* ---- sequential tracing ---- */
+
+/* How far a pair goes. */
+enum seq_state { SEQ_OFF, SEQ_ANOTHERS, SEQ_TOKEN, SEQ_EVENTS };
+
+/* A message with room for a token is sent and taken, by the thread that runs the sender. */
+static void run_seq(struct tw_bench *bench, enum seq_state state, bool is_pair_traced, bool is_to_itself)
+{
+	struct side *side = open_side(0);
+	struct tw_process *receiver = is_to_itself ? side->sender : side->receiver;
+	struct tw_seq_token token;
+	struct tw_process *other = NULL;
+
+	open_sessions(1);
+	tw_seq_reset_trace();
+	if (is_pair_traced) {
+		trace(side->sender, TW_FLAG_SEND);
+		trace(receiver, TW_FLAG_RECEIVE);
+	}
+	if (state == SEQ_ANOTHERS) {
+		if (tw_process_create("other", &other))
+			abort();
+		tw_process_in(other);
+		tw_seq_set_label(tw_term_integer(NULL, 1));
+		tw_process_in(side->sender);
+	} else if (state != SEQ_OFF) {
+		tw_seq_set_label(tw_term_integer(NULL, 17));
+		tw_seq_set_flags(TW_SEQ_SEND | TW_SEQ_RECEIVE, true);
+	}
+	if (state == SEQ_EVENTS && tw_seq_set_system_tracer(session[0], NULL))
+		abort();
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		if (is_pair_traced)
+			tw_process_send(side->sender, side->message, side->to);
+		tw_seq_send(side->sender, side->to, side->message, &token);
+		pass(side, i);
+		if (is_pair_traced)
+			tw_process_receive(receiver, side->message, side->from);
+		tw_seq_receive(receiver, &token, side->message);
+	}
+	tw_bench_stop(bench);
+	tw_seq_reset_trace();
+	if (other)
+		tw_process_exit(other);
+	close_side(side);
+	close_sessions();
+}
+
+/* No process has a token: the difference to message_path is the cost of the two calls. */
+TW_BENCH(seq_off)
+{
+	run_seq(bench, SEQ_OFF, false, false);
+}
+
+/* Another process has one. */
+TW_BENCH(seq_not_traced)
+{
+	run_seq(bench, SEQ_ANOTHERS, false, false);
+}
+
+/* The token passes, and there is no system tracer. */
+TW_BENCH(seq_token)
+{
+	run_seq(bench, SEQ_TOKEN, false, false);
+}
+
+/* Two events, of a process that sends to itself: without a switch between processes. */
+TW_BENCH(seq_pair)
+{
+	run_seq(bench, SEQ_EVENTS, false, true);
+}
+
+/* Two events, of two processes: with two switches in the ring, as in message_both. */
+TW_BENCH(seq_both)
+{
+	run_seq(bench, SEQ_EVENTS, false, false);
+}
+
+/* With those of send and receive, as message_both: four events. */
+TW_BENCH(seq_and_message_both)
+{
+	run_seq(bench, SEQ_EVENTS, true, false);
+}
+
 /* ---- long message queues ---- */
 
 /*

@@ -81,17 +81,6 @@ bool tw_seq_is_good(const struct tw_seq_words *token)
 
 /* ---- events ---- */
 
-static struct tw_term sender_of(struct tw_arena *arena, const struct tw_seq_words *token)
-{
-	struct tw_identifier parts = {.node = tw_word(token->node),
-				      .creation = token->creation,
-				      .word_count = 2,
-				      .words = {token->from, token->from_serial}};
-
-	return token->node ? tw_term_identifier(arena, TW_TYPE_PID, &parts)
-			   : tw_term_pid(arena, token->from, token->from_serial);
-}
-
 static bool is_told(unsigned flags, unsigned flag)
 {
 	/* RELAXED seq.tracer: an early test; the decisive one is inside the read section. */
@@ -102,15 +91,12 @@ static void tell(struct tw_tracee *tracee, enum tw_event_kind kind, const struct
 		 struct tw_term message)
 {
 	struct tw_runtime_event event = {.kind = (uint8_t)kind, .want = TW_WANT_SEQ, .term_count = 5, .seq = token};
-	char capacity[2 * TW_PID_BYTES];
-	struct tw_arena arena;
 
-	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
-	if (kind == TW_EVENT_SEQ_RECEIVE)
-		to = tw_term_pid(&arena, tracee->pid_number, 0);
 	event.terms[0] = tw_term_is_none(message) ? tw_atom(TW_ATOM_CUT) : message;
-	event.terms[1] = sender_of(&arena, token);
-	event.terms[2] = tw_term_is_none(to) ? tw_atom(TW_ATOM_UNDEFINED) : to;
+	if (kind == TW_EVENT_SEQ_RECEIVE)
+		event.to = tracee->pid_number;
+	else
+		event.terms[1] = tw_term_is_none(to) ? tw_atom(TW_ATOM_UNDEFINED) : to;
 	tw_runtime_event(tracee, &event);
 }
 

@@ -198,6 +198,41 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 	tw_rb_commit(&thread->rings[session].producer, committed);
 }
 
+/*
+ * An event of sequential tracing, for its one session, encoded in the ring itself: while there is space for the largest record, and no
+ * switch is due. Copying terms that were written just before costs 8 ns. False: nothing was done.
+ */
+static bool record_in_place(struct event_writer *event_writer, unsigned session)
+{
+	struct tw_rb_producer *producer = &event_writer->t->thread->rings[session].producer;
+	enum tw_record_stamp stamp = tw_record_stamp_of(event_writer->flags, session);
+	struct tw_rb_record *r;
+	size_t bytes, words;
+	uint64_t *payload;
+	uint32_t whole;
+
+	if (event_writer->t->thread->rings[session].run_stamp != event_writer->t->run_stamp ||
+	    producer->pos + TW_RB_RECORD_BYTES_MAX > producer->limit_pos)
+		return false;
+	r = (struct tw_rb_record *)(producer->data + (producer->pos & producer->mask));
+	payload = (uint64_t *)(r + 1);
+	if (stamp)
+		*payload++ = tw_record_stamp_word(stamp);
+	bytes = tw_seq_event_encode(event_writer->runtime_event, (uint8_t *)(payload + 1),
+				    sizeof event_writer->t->thread->terms - LATER_TERM_BYTES);
+	/* Whole words: the bytes after the last term are zeros. */
+	memset((uint8_t *)(payload + 1) + bytes, 0, 8);
+	*payload = event_writer->runtime_event->term_count | (uint64_t)bytes << 32;
+	words = (stamp != TW_RECORD_NO_STAMP) + 1 + (bytes + 7) / 8;
+	whole = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
+	r->ticks = event_writer->ticks;
+	r->head =
+		TW_RB_HEAD(tw_record_kind(event_writer->runtime_event->kind, stamp),
+			   event_writer->flags | TW_EVENT_FLAG_TERMS | (words % 2 ? TW_EVENT_FLAG_HALF : 0), whole, 0);
+	tw_rb_commit(producer, whole);
+	return true;
+}
+
 /* The same event, by the callbacks of a tracer module. */
 static void tell_module(struct event_writer *event_writer, unsigned session, struct tw_term extra)
 {
@@ -243,6 +278,8 @@ static void tell(struct event_writer *event_writer)
 				tell_module(event_writer, session, extra);
 			continue;
 		}
+		if (event_writer->runtime_event->seq && record_in_place(event_writer, session))
+			continue;
 		if (!event_writer->bytes)
 			encode_terms(event_writer);
 		record(event_writer, session, extra);

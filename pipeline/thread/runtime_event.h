@@ -31,8 +31,9 @@ struct tw_runtime_event {
 	struct tw_term peer;	 /* messages: the receiver as the program named it, or the sender; none: not
 				  * known */
 	const uint64_t *words;
-	/* TW_WANT_SEQ: the token of the event; the terms are Message, From, To. */
+	/* TW_WANT_SEQ: the token of the event; the terms are Message and To; To none: this process of here. */
 	const struct tw_seq_words *seq;
+	uint32_t to;
 };
 
 /*

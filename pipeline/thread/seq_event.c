@@ -7,8 +7,7 @@
 #include "term/etf.h"
 #include "tracewheel/seq.h"
 
-/* The space kept for a serial, and for each of From and To: a name and a node at most. */
-#define SERIAL_BYTES  24
+/* The space for each of From and To: a name and a node at most. */
 #define PROCESS_BYTES 560
 
 unsigned tw_seq_event_stamp(const struct tw_seq_words *token)
@@ -44,21 +43,92 @@ static uint8_t *put_integer(uint8_t *at, int64_t value)
 	return at + 3 + at[1];
 }
 
+static inline uint8_t *put32(uint8_t *at, uint32_t value)
+{
+	value = __builtin_bswap32(value);
+	memcpy(at, &value, 4);
+	return at + 4;
+}
+
+/* A process of here: most are. */
+static inline uint8_t *put_local(uint8_t *at, uint32_t number, uint32_t serial)
+{
+	static const uint8_t head[17] = {TW_ETF_VERSION,
+					 TW_ETF_NEW_PID,
+					 TW_ETF_SMALL_ATOM_UTF8,
+					 13,
+					 'n',
+					 'o',
+					 'n',
+					 'o',
+					 'd',
+					 'e',
+					 '@',
+					 'n',
+					 'o',
+					 'h',
+					 'o',
+					 's',
+					 't'};
+
+	memcpy(at, head, sizeof head);
+	return put32(put32(put32(at + sizeof head, number), serial), 0);
+}
+
+static struct tw_term remote_of(struct tw_arena *arena, const struct tw_seq_words *token)
+{
+	struct tw_identifier parts = {.node = tw_word(token->node),
+				      .creation = token->creation,
+				      .word_count = 2,
+				      .words = {token->from, token->from_serial}};
+
+	return tw_term_identifier(arena, TW_TYPE_PID, &parts);
+}
+
+static uint8_t *put_process(uint8_t *at, struct tw_term term)
+{
+	const struct tw_block_identifier *pid = (const struct tw_block_identifier *)tw_block(term);
+
+	if (tw_is_kind(term, TW_BLOCK_PID) && tw_term_is_none(pid->node))
+		return put_local(at, pid->words[0], pid->words[1]);
+	return at + tw_record_encode(term, at, PROCESS_BYTES);
+}
+
+static __attribute__((noinline)) uint8_t *put_remote(uint8_t *at, const struct tw_seq_words *token)
+{
+	char room[128];
+	struct tw_arena arena;
+
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	return at + tw_record_encode(remote_of(&arena, token), at, PROCESS_BYTES);
+}
+
+static uint8_t *put_label(uint8_t *at, uint64_t label)
+{
+	size_t bytes;
+
+	if ((label & 15) == TW_TAG_SMALL && tw_small_value(tw_word(label)) == (int32_t)tw_small_value(tw_word(label))) {
+		*at = TW_ETF_VERSION;
+		return put_integer(at + 1, tw_small_value(tw_word(label)));
+	}
+	bytes = tw_seq_label_encode(label, at, TW_SEQ_LABEL_BYTES_MAX);
+	/* None: forgotten since the token was looked at. */
+	return at + (bytes ? bytes : tw_record_encode(tw_atom(TW_ATOM_CUT), at, PROCESS_BYTES));
+}
+
 size_t tw_seq_event_encode(const struct tw_runtime_event *event, uint8_t *at, size_t capacity)
 {
 	const struct tw_seq_words *token = event->seq;
 	uint8_t *start = at, *end = at + capacity;
-	size_t bytes = tw_seq_label_encode(token->label, at, TW_SEQ_LABEL_BYTES_MAX);
 
-	/* Forgotten since the token was looked at. */
-	at += bytes ? bytes : tw_record_encode(tw_atom(TW_ATOM_CUT), at, capacity);
+	at = put_label(at, token->label);
 	*at++ = TW_ETF_VERSION;
 	*at++ = TW_ETF_SMALL_TUPLE;
 	*at++ = 2;
 	at = put_integer(at, token->previous);
 	at = put_integer(at, token->current);
-	at += tw_record_encode(event->terms[1], at, PROCESS_BYTES);
-	at += tw_record_encode(event->terms[2], at, PROCESS_BYTES);
+	at = tw_likely(!token->node) ? put_local(at, token->from, token->from_serial) : put_remote(at, token);
+	at = tw_term_is_none(event->terms[1]) ? put_local(at, event->to, 0) : put_process(at, event->terms[1]);
 	at += tw_record_encode(event->terms[0], at, (size_t)(end - at));
 	return (size_t)(at - start);
 }
@@ -84,8 +154,8 @@ void tw_seq_event_tell(struct tw_hit_tls *t, unsigned session, const struct tw_r
 	parts[1] = tw_small(token->current);
 	parts[1] = tw_term_tuple(&arena, parts, 2);
 	parts[0] = tw_atom(tag_of(event->kind));
-	parts[2] = event->terms[1];
-	parts[3] = event->terms[2];
+	parts[2] = token->node ? remote_of(&arena, token) : tw_term_pid(&arena, token->from, token->from_serial);
+	parts[3] = tw_term_is_none(event->terms[1]) ? tw_term_pid(&arena, event->to, 0) : event->terms[1];
 	parts[4] = event->terms[0];
 	if (tw_term_is_none(label))
 		label = tw_atom(TW_ATOM_CUT);
