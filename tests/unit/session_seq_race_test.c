@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Threads that pass tokens to each other, set them, encode and decode them, print and reset at once never see a token that
- *		nobody made, nor a serial that goes back, while the system tracer is changed and the table of labels overflows.
- * Method	Threads exchange tokens through slots; each token's label says its maker and number, so that whoever receives it can
+ *		none of them made, while system tracers come and go and the table of labels overflows.
+ * Method	Threads exchange tokens through slots; each token's label says its maker and number, so that its receiver can
  *		check it.  A seed for the choices; a bounded number of steps.
  */
 #include "session_events.h"
 #include "tracewheel/seq.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 
 enum { THREADS = 4, STEPS = 25000, SLOTS = 8 };
@@ -66,7 +67,7 @@ static void check_token(struct worker *w)
 	if (tw_term_get_int64(tw_term_element(label, 0), &maker) ||
 	    tw_term_get_int64(tw_term_element(label, 1), &number) || maker < 0 || maker >= THREADS || number < 0 ||
 	    number >= STEPS || !tw_is_binary(tw_term_element(label, 2)))
-		w->wrong = "a label that nobody made";
+		w->wrong = "a label that no thread made";
 }
 
 static void put_token(struct worker *w)
@@ -142,6 +143,20 @@ static void threads_at_once(void **state)
 		workers[i].number = i;
 		workers[i].seed = 77 + i;
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+	}
+	/* System tracers come and go. */
+	for (int i = 0; i < 50; i++) {
+		struct tw_session *tracer;
+		struct bed bed;
+
+		open_bed(&bed, "short");
+		assert_int_equal(tw_seq_set_system_tracer(bed.session, NULL), 0);
+		sched_yield();
+		close_bed(&bed);
+		tracer = tw_seq_get_system_tracer();
+		assert_true(!tracer || tracer == one.session || tracer == two.session);
+		if (tracer)
+			tw_session_put(tracer);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		pthread_join(workers[i].thread, NULL);
