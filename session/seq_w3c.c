@@ -17,7 +17,6 @@
 #include "base/checksum.h"
 #include "term/term.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define SAMPLED	       1
@@ -67,6 +66,19 @@ static bool take_hex(const char **at, unsigned char *out, size_t bytes)
 		out[i] = (unsigned char)(high << 4 | low);
 	}
 	return true;
+}
+
+/* A field and what follows it. */
+static char *put_field(char *at, const void *data, size_t bytes, char end)
+{
+	const unsigned char *from = data;
+
+	for (size_t i = 0; i < bytes; i++) {
+		*at++ = "0123456789abcdef"[from[i] >> 4];
+		*at++ = "0123456789abcdef"[from[i] & 15];
+	}
+	*at++ = end;
+	return at;
 }
 
 static bool is_zero(const unsigned char *bytes, size_t count)
@@ -332,7 +344,8 @@ int tw_seq_parts_to_w3c(const struct tw_seq_parts *parts, struct tw_term own, co
 	struct traceparent received = {0};
 	struct members others = {.count = 0};
 	unsigned char trace_id[TRACE_ID_BYTES];
-	unsigned flags = parts->flags & MAKES_EVENTS ? SAMPLED : 0;
+	unsigned char flags = parts->flags & MAKES_EVENTS ? SAMPLED : 0;
+	uint64_t parent_id;
 	char member[sizeof KEY + VALUE_MAX], *at = out->traceparent;
 	size_t bytes;
 	int error;
@@ -349,10 +362,11 @@ int tw_seq_parts_to_w3c(const struct tw_seq_parts *parts, struct tw_term own, co
 		flags |= received.flags & RANDOM;
 		parse_tracestate(received_tracestate, &others);
 	}
-	at += sprintf(at, "00-");
-	for (int i = 0; i < TRACE_ID_BYTES; i++)
-		at += sprintf(at, "%02x", trace_id[i]);
-	sprintf(at, "-%016llx-%02x", (unsigned long long)parent_id_of(parts), flags);
+	at = put_field(at, &(unsigned char){0}, 1, '-');
+	at = put_field(at, trace_id, sizeof trace_id, '-');
+	parent_id = __builtin_bswap64(parent_id_of(parts));
+	at = put_field(at, &parent_id, sizeof parent_id, '-');
+	put_field(at, &flags, 1, 0);
 	put_tracestate(member, bytes, &others, out->tracestate);
 	return 0;
 }
