@@ -69,21 +69,7 @@ expect 0 "$tw" seq --label '{order,17}' --html order.html shop.tw
 is "$(cat out)" ''
 is "$(grep -c '</script>' order.html)" 2 "ends of scripts"
 ! grep -qE 'src=["'\'']|@import|<link' order.html || fail "the page needs the network"
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
-# A busy machine or a small /dev/shm ends a browser at times: three tries, each with a profile of its own.
-look() {
-	for try in 1 2 3; do
-		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
-			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
-		rm -rf "$work/profile$try"
-	done
-	return 1
-}
-echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
-if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
-	echo "Chromium does not run here: the page was not tested." >&2
-	exit 77
-fi
+needs_browser
 look "file://$work/order.html" || fail "the browser"
 is "$(grep -o '<g class="hop"' dom | wc -l)" 8 "messages and prints"
 is "$(grep -o 'class="life"' dom | wc -l)" 4 "lifelines"

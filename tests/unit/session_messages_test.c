@@ -5,30 +5,7 @@
  *		The numbers are lines of docs/semantics.md.
  */
 #include "session/send_receive.h"
-#include "session_events.h"
-
-static struct bed one, two;
-static struct tw_process *p, *q;
-
-static int begin(void **state)
-{
-	open_bed(&one, "one");
-	open_bed(&two, "two");
-	tw_scheduler_declare();
-	p = new_process("p");
-	q = new_process("q");
-	return 0;
-}
-
-static int end(void **state)
-{
-	tw_process_exit(p);
-	tw_process_exit(q);
-	close_bed(&two);
-	close_bed(&one);
-	forget_names();
-	return 0;
-}
+#include "session_two.h"
 
 /* 52, 53, 56 */
 static void f52_send_names_the_receiver_as_it_was_written(void **state)

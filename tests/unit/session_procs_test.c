@@ -3,34 +3,11 @@
  * Goal	Life, links, names, scheduling and collections of processes are reported as in OTP, in its order.
  * Method	Processes that the test itself plays, with one session and with two; the rings hold what is expected.
  */
-#include "session_events.h"
+#include "session_two.h"
 
 #include <pthread.h>
 
-static struct bed one, two;
-static struct tw_process *p, *q;
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 2);
-
-static int begin(void **state)
-{
-	open_bed(&one, "one");
-	open_bed(&two, "two");
-	tw_scheduler_declare();
-	p = new_process("p");
-	q = new_process("q");
-	return 0;
-}
-
-static int end(void **state)
-{
-	if (p)
-		tw_process_exit(p);
-	tw_process_exit(q);
-	close_bed(&two);
-	close_bed(&one);
-	forget_names();
-	return 0;
-}
 
 /* 59, 63, 69, 79 */
 static void f59_spawn_link_gives_the_child_its_first_events(void **state)

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "built_help.h"
+
 static const char source[] =
 	"struct plain { double x, y; };\n"
 	"struct empty { };\n"
@@ -119,22 +121,6 @@ static const char *const by_address[] = {
 	"_Z13take_virtuals8virtualsi", "_Z11take_holder6holderi",	"_Z9take_heir4heiri",
 	"_Z8take_box3boxIiEi",
 };
-
-static char folder[64];
-
-static bool run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bool run(const char *format, ...)
-{
-	char command[1024];
-	int used = snprintf(command, sizeof command, "cd %s && ", folder);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(command + used, sizeof command - (size_t)used, format, list);
-	va_end(list);
-	return system(command) == 0;
-}
 
 struct wanted {
 	const char *name;
@@ -292,11 +278,6 @@ static int set_up(void **state)
 		return -1;
 	fputs(source, file);
 	return fclose(file);
-}
-
-static int tear_down(void **state)
-{
-	return run("rm -rf %s", folder) ? 0 : -1;
 }
 
 int main(void)

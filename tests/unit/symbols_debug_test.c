@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "built_help.h"
+
 static const char c_source[] =
 	"#include <stdio.h>\n"
 	"enum mode { READ = 1, WRITE = 2, NEGATIVE = -5 };\n"
@@ -54,8 +56,6 @@ static const char cpp_source[] =
 	"std::string Counter::text(std::string s, Trivial t) { n += t.a; return s + \"!\"; }\n"
 	"int main(int argc, char **) { Counter c; return c.add(argc, \"x\") + (int)c.text(\"y\", Trivial{1}).size(); }\n";
 
-static char folder[64];
-
 static void write_file(const char *name, const char *text)
 {
 	char path[128];
@@ -66,20 +66,6 @@ static void write_file(const char *name, const char *text)
 	assert_non_null(file);
 	fputs(text, file);
 	fclose(file);
-}
-
-static bool run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bool run(const char *format, ...)
-{
-	char command[1024];
-	int used = snprintf(command, sizeof command, "cd %s && ", folder);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(command + used, sizeof command - (size_t)used, format, list);
-	va_end(list);
-	return system(command) == 0;
 }
 
 static struct tw_debug *open_it(const char *name)
@@ -329,11 +315,6 @@ static int set_up(void **state)
 	write_file("program.c", c_source);
 	write_file("methods.cc", cpp_source);
 	return 0;
-}
-
-static int tear_down(void **state)
-{
-	return run("rm -rf %s", folder) ? 0 : -1;
 }
 
 int main(void)
