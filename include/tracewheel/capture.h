@@ -275,6 +275,7 @@ struct tw_capture_stream {
 	uint64_t end_ns;
 	char thread_name[17]; /* the last name recorded */
 };
+/* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
 
 /* One process image: a process between two exec calls. */
@@ -295,6 +296,7 @@ struct tw_capture_image {
 	uint64_t capture_id;	/* random, the same in all segments of a recording */
 	uint8_t boot_id[16];	/* of the kernel */
 };
+/* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);
 /* The part of no_ring_lost that falls into this time; a loss that only overlaps it counts.  @to_ns: 0 is no end. */
 uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns, uint64_t to_ns);
@@ -362,6 +364,7 @@ const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *captu
 const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image, uint32_t index);
 /* How the arguments and the result of a function were recorded; NULL: as plain words. */
 const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id);
+/* The name of an atom: *bytes bytes of UTF-8, which may contain zero bytes; NULL if the capture does not define it. */
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 
 /* Iteration in the order of definition: *at is 0 at first; NULL past the last. */
@@ -405,7 +408,7 @@ uint64_t tw_capture_of_wall(const struct tw_capture *capture, uint64_t wall_ns);
 struct tw_capture_filter {
 	uint64_t from_ns; /* events at or after; compared with event.time_ns */
 	uint64_t to_ns;	  /* events before; 0: no end */
-	/* Select streams, images and places; NULL: all.  Called once for each, when the object is made. */
+	/* Select streams and places; NULL: all.  Called once for each when the object is made; live streams: while reading. */
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
@@ -489,8 +492,10 @@ struct tw_capture_events;
  * Events of one stream keep the order of the stream, events of a tracee the order of its runs over all threads; all
  * others are ordered by time, then by scheduler and stream.
  *
- * @filter	borrows; NULL: all.
- * @out		gives: tw_capture_events_destroy().
+ * @filter	borrows until return, its context until the object is destroyed; NULL: all.
+ * @out		gives: tw_capture_events_destroy() ends it.
+ *
+ * Errors: TW_ENOMEM.
  */
 int tw_capture_events_create(struct tw_capture *capture, const struct tw_capture_filter *filter,
 			     struct tw_capture_events **out);

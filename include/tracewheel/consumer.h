@@ -49,10 +49,10 @@ struct tw_recorder_options {
 	uint64_t ring_bytes; /* of one thread's ring; 0: 4 MiB */
 	uint64_t cap_bytes;  /* of all rings; 0: 256 MiB */
 	enum tw_recorder_policy policy;
-	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
-				      progress */
-	bool follow_fork;	   /* children of traced processes are traced */
-	/* Tw_recorder_finish() leaves the rings mapped, for a process about to exit: unmapping is slow. */
+	/* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes progress. */
+	uint64_t block_timeout_ns;
+	bool follow_fork; /* children of traced processes are traced */
+	/* The rings stay mapped after tw_recorder_finish(), for a process that exits soon: unmapping is slow. */
 	bool leaves_memory;
 	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */

@@ -139,7 +139,11 @@ int tw_debug_function(struct tw_debug *debug, uint64_t value, const char *name, 
 /* Called for each name of each function; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_debug_symbol_fn)(const char *name, uint64_t value, void *arg);
 
-/* tw_debug_each_symbol - all function symbols that the file and its debug information have. */
+/*
+ * tw_debug_each_symbol - all function symbols that the file and its debug information have.
+ *
+ * Returns 0, the result of @visit, or TW_ENOMEM.
+ */
 int tw_debug_each_symbol(struct tw_debug *debug, tw_debug_symbol_fn visit, void *arg);
 
 #ifdef __cplusplus

@@ -67,6 +67,7 @@ struct tw_queue_stats {
 	uint64_t of_tracer; /* events of the tracer itself, which are discarded */
 	uint64_t malformed; /* events that could not be made messages */
 };
+/* May wait for a receive under way.  TW_EBADARG: not a queue; TW_EPIPE: in a forked child, the queue is the parent's. */
 int tw_queue_stats(struct tw_session *session, struct tw_queue_stats *out);
 
 /* ---- delivery ---- */
