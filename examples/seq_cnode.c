@@ -6,11 +6,12 @@
  *	                                       {server, 'native@HOST'} ! {self(), Message}
  *	cc seq_cnode.c -ltracewheel -lei -lpthread -o seq_cnode && ./seq_cnode one@HOST native@HOST abc cnode.tw
  *
- * The node connects, records its own side in cnode.tw, and obeys messages to `server`:
+ * The node connects, records its own side in cnode.tw, and obeys messages to `server` and to its pid:
  *
  *	{From,Message}		From ! {reply,Message}
  *	reset			tw_seq_reset_trace()
- *	{begin,Name,Label}	a trace of its own: it sends {hello,Label} to the process registered there
+ *	{begin,Name,Label}	a trace of its own: it sends {hello,Label,Pid} to the process registered there
+ *	an exit signal		Name ! {exited,Reason}
  *	stop			ends
  *
  * ei connects and encodes.  It does not carry the tokens: its one token belongs to the whole program, and its labels are C's
@@ -29,7 +30,7 @@
 #include <unistd.h>
 
 /* Kinds of control messages: ERTS User's Guide, "Distribution Protocol". */
-enum { REG_SEND = 6, SEND_TT = 12, REG_SEND_TT = 16 };
+enum { SEND = 2, REG_SEND = 6, SEND_TT = 12, EXIT_TT = 13, REG_SEND_TT = 16 };
 
 #define PASS_THROUGH 112
 
@@ -144,30 +145,70 @@ static int send_message(int fd, struct tw_term to, struct tw_term message)
 	return failed ? -1 : 0;
 }
 
-/*
- * Reads {REG_SEND,From,'',Name} or {REG_SEND_TT,From,'',Name,Token} with its message.
- *
- * Returns 0; 1 for another kind; -1 when the connection is closed or speaks otherwise.
- */
+/* A message to a pid or a name, or {EXIT_TT,From,To,Token,Reason} of a process that is linked to this node. */
+struct control {
+	long kind;
+	int before_token; /* elements between the kind and the token */
+	int has_token;
+};
+
+static const struct control *control_of(long kind)
+{
+	static const struct control controls[] = {{SEND, 2, 0},
+						  {SEND_TT, 2, 1},
+						  {REG_SEND, 3, 0},
+						  {REG_SEND_TT, 3, 1},
+						  {EXIT_TT, 2, 1}};
+
+	for (size_t i = 0; i < sizeof controls / sizeof controls[0]; i++)
+		if (controls[i].kind == kind)
+			return &controls[i];
+	return NULL;
+}
+
+/* A term inside of a tuple, which has no version byte; none if it cannot be read. */
+static struct tw_term decode_inner(struct tw_arena *arena, const char *etf, size_t bytes)
+{
+	char *whole = tw_arena_alloc(arena, bytes + 1);
+
+	if (!whole)
+		return (struct tw_term){0};
+	whole[0] = (char)131;
+	memcpy(whole + 1, etf, bytes);
+	return decode(arena, whole, bytes + 1);
+}
+
+/* {'EXIT',From,Reason}, as OTP shows an exit signal in sequential traces. */
+static struct tw_term exit_message(struct tw_arena *arena, const char *from, size_t from_bytes, const char *reason,
+				   size_t reason_bytes)
+{
+	struct tw_term parts[3] = {tw_term_atom_z("EXIT"), decode_inner(arena, from, from_bytes),
+				   decode_inner(arena, reason, reason_bytes)};
+
+	return tw_term_tuple(arena, parts, 3);
+}
+
+/* Returns 0; 1 for another kind; -1 if it is no control message. */
 static int take_message(struct tw_arena *arena, char *frame, int bytes, struct tw_seq_token *token,
 			struct tw_term *message)
 {
-	int index = 1, version, arity, start;
+	int index = 1, version, arity, first, from_end, start, error;
+	const struct control *control;
 	long kind;
 
 	*token = (struct tw_seq_token){{0}};
 	if (bytes < 2 || frame[0] != PASS_THROUGH || ei_decode_version(frame, &index, &version) ||
 	    ei_decode_tuple_header(frame, &index, &arity) || ei_decode_long(frame, &index, &kind))
 		return -1;
-	if (kind != REG_SEND && kind != REG_SEND_TT)
+	control = control_of(kind);
+	if (!control)
 		return 1;
-	for (int i = 0; i < 3; i++)
+	first = index;
+	for (int i = 0; i < control->before_token; i++)
 		if (ei_skip_term(frame, &index))
 			return -1;
 	start = index;
-	if (kind == REG_SEND_TT) {
-		int error;
-
+	if (control->has_token) {
 		if (ei_skip_term(frame, &index) || index > bytes)
 			return -1;
 		/* A token that cannot be held is dropped and counted: the message comes without. */
@@ -175,7 +216,15 @@ static int take_message(struct tw_arena *arena, char *frame, int bytes, struct t
 		if (error < 0)
 			fprintf(stderr, "seq_cnode: %s\n", tw_strerror(error));
 	}
-	*message = decode(arena, frame + index, (size_t)(bytes - index));
+	if (kind != EXIT_TT) {
+		*message = decode(arena, frame + index, (size_t)(bytes - index));
+		return 0;
+	}
+	from_end = first;
+	if (ei_skip_term(frame, &from_end))
+		return -1;
+	*message =
+		exit_message(arena, frame + first, (size_t)(from_end - first), frame + index, (size_t)(bytes - index));
 	return 0;
 }
 
@@ -209,19 +258,25 @@ static int receive_message(int fd, struct tw_arena *arena, struct tw_seq_token *
 static int begin_trace(int fd, struct tw_arena *arena, struct tw_term name, struct tw_term label)
 {
 	struct tw_seq_token none = {{0}};
-	struct tw_term hello[] = {tw_term_atom_z("hello"), label};
+	const erlang_pid *self = ei_self(&node);
+	struct tw_identifier pid = {.node = tw_term_atom_z(self->node),
+				    .creation = self->creation,
+				    .word_count = 2,
+				    .words = {self->num, self->serial}};
+	struct tw_term hello[] = {tw_term_atom_z("hello"), label, tw_term_identifier(arena, TW_TYPE_PID, &pid)};
 	int result = tw_seq_set_label(label);
 
 	if (result >= 0)
 		result = tw_seq_set_flags(TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT, true);
 	if (result >= 0)
-		result = send_message(fd, name, tw_term_tuple(arena, hello, 2));
+		result = send_message(fd, name, tw_term_tuple(arena, hello, 3));
 	tw_seq_set_token(&none, NULL);
 	return result;
 }
 
 static int serve(int fd)
 {
+	struct tw_term name = {0}, exited = tw_term_atom_z("exited"), exiting = tw_term_atom_z("EXIT");
 	struct tw_term stop = tw_term_atom_z("stop"), reset = tw_term_atom_z("reset"), begin = tw_term_atom_z("begin"),
 		       reply = tw_term_atom_z("reply");
 	struct tw_arena arena;
@@ -237,14 +292,19 @@ static int serve(int fd)
 		if (result < 0)
 			break;
 		tw_seq_accept(&token, message);
-		if (tw_term_is_same(message, stop))
+		if (tw_term_is_none(message) || tw_term_is_same(message, stop))
 			break;
 		first = tw_term_element(message, 0);
 		parts[1] = tw_term_element(message, 1);
 		if (tw_term_is_same(message, reset)) {
 			result = tw_seq_reset_trace();
 		} else if (tw_term_is_same(first, begin)) {
-			result = begin_trace(fd, &arena, parts[1], tw_term_element(message, 2));
+			name = parts[1];
+			result = begin_trace(fd, &arena, name, tw_term_element(message, 2));
+		} else if (tw_term_is_same(first, exiting) && !tw_term_is_none(name)) {
+			parts[0] = exited;
+			parts[1] = tw_term_element(message, 2);
+			result = send_message(fd, name, tw_term_tuple(&arena, parts, 2));
 		} else if (tw_term_type(first) == TW_TYPE_PID && !tw_seq_token_is_empty(&token)) {
 			tw_seq_print(tw_term_atom_z("serving"));
 			result = send_message(fd, first, tw_term_tuple(&arena, parts, 2));

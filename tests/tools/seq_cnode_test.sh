@@ -25,6 +25,7 @@ main() ->
     Requests = [17, {any, "term", #{a => 1}}, <<0:128>>, -123456789012345678901234567890],
     [request(Label, Server, Tracer) || Label <- Requests],
     [answer(Label, Server, Tracer) || Label <- [5, {order, <<1, 2, 3>>, [1.5, self()]}]],
+    exits(6, Server, Tracer),
     Server ! stop,
     io:format("done~n"),
     init:stop().
@@ -41,18 +42,37 @@ request(Label, Server, Tracer) ->
     seq_trace:set_token([]),
     check([{7, Label, 3, c, 1}, {7, Label, 6, c, 4}], [named(T) || T <- [Token1, Token2]]),
     check([{Label, send, {0, 1}, erlang}, {Label, 'receive', {1, 3}, c}, {Label, send, {3, 4}, erlang},
-           {Label, 'receive', {4, 6}, c}], events(Tracer)).
+           {Label, 'receive', {4, 6}, c}], events(Tracer, 4)).
 
 %% The trace begins in the C node.
 answer(Label, Server, Tracer) ->
     reset(Server),
     Server ! {'begin', traced, Label},
-    Token1 = receive {hello, Label} -> seq_trace:get_token() end,
-    Server ! {self(), three},
+    Token1 = receive {hello, Label, Pid} -> seq_trace:get_token() end,
+    Pid ! {self(), three},
     Token2 = receive {reply, three} -> seq_trace:get_token() end,
     seq_trace:set_token([]),
     check([{7, Label, 1, c, 0}, {7, Label, 4, c, 2}], [named(T) || T <- [Token1, Token2]]),
-    check([{Label, 'receive', {0, 1}, c}, {Label, send, {1, 2}, erlang}, {Label, 'receive', {2, 4}, c}], events(Tracer)).
+    check([{Label, 'receive', {0, 1}, c}, {Label, send, {1, 2}, erlang}, {Label, 'receive', {2, 4}, c}], events(Tracer, 3)).
+
+%% An exit signal carries the token of a process that is linked to the C node.
+exits(Label, Server, Tracer) ->
+    reset(Server),
+    Server ! {'begin', traced, none},
+    CPid = receive {hello, none, P} -> P end,
+    seq_trace:set_token([]),
+    reset(Server),
+    check([{none, 'receive', {0, 1}, c}], events(Tracer, 1)),
+    spawn(fun() ->
+        link(CPid),
+        seq_trace:set_token(label, Label),
+        [seq_trace:set_token(F, true) || F <- [send, 'receive', print]],
+        exit(bye)
+    end),
+    Token = receive {exited, bye} -> seq_trace:get_token() end,
+    seq_trace:set_token([]),
+    check({7, Label, 2, c, 1}, named(Token)),
+    check([{Label, send, {0, 1}, erlang}, {Label, 'receive', {1, 2}, c}], events(Tracer, 2)).
 
 reset(Server) ->
     seq_trace:reset_trace(),
@@ -67,14 +87,15 @@ connected() ->
         [] -> timer:sleep(10), connected()
     end.
 
+%% Events take a way of their own to the system tracer: it answers when it has as many as are expected.
 collect(Events) ->
     receive
-        {get, Pid} -> Pid ! {events, lists:reverse(Events)}, collect([]);
+        {get, Pid, Count} when length(Events) >= Count -> Pid ! {events, lists:reverse(Events)}, collect([]);
         {seq_trace, Label, {What, Serial, From, _, _}} -> collect([{Label, What, Serial, side(From)} | Events])
     end.
 
-events(Tracer) ->
-    Tracer ! {get, self()},
+events(Tracer, Count) ->
+    Tracer ! {get, self(), Count},
     receive {events, Events} -> Events end.
 
 named({Flags, Label, Serial, From, Last}) -> {Flags, Label, Serial, side(From), Last}.
@@ -84,11 +105,19 @@ side(Pid) when node(Pid) =:= node() -> erlang;
 side(Pid) -> case atom_to_list(node(Pid)) of "tw-" ++ _ -> c; Other -> Other end.
 ERL
 export HOME=$work ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
-ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 pids=
 trap 'kill $pids 2>/dev/null; rm -rf "$work"' EXIT
-epmd >epmd.log 2>&1 &
-pids=$!
+# The port is free when it is chosen; another program may take it before epmd does.
+for _ in 1 2 3 4 5; do
+	ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	epmd >epmd.log 2>&1 &
+	epmd=$!
+	until epmd -names >/dev/null 2>&1 || ! kill -0 $epmd 2>/dev/null; do
+		sleep 0.05
+	done
+	kill -0 $epmd 2>/dev/null && break
+done
+pids=$epmd
 erlc traced.erl || fail "traced.erl does not compile"
 erl -noinput -start_epmd false -sname one@localhost -setcookie secret -s traced main >events 2>erl.err &
 erl=$!
@@ -106,9 +135,10 @@ kinds() {
 }
 request='receive {0,1};print {1,2};send {1,3};receive {3,4};print {4,5};send {4,6};'
 answer='send {0,1};receive {1,2};print {2,3};send {2,4};'
-is "$(kinds <out)" "$request$request$request$request$answer$answer" "events of the C node"
+is "$(kinds <out)" "$request$request$request$request$answer${answer}send {0,1};receive {0,1};send {1,2};" "events of the C node"
 for label in 17 '{any,\[116,101,114,109\],#{a => 1}}' '<<0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0>>' -123456789012345678901234567890; do
 	is "$(grep -c "^{seq_trace,$label," out)" 6 "events with label $label"
 done
 is "$(grep -c "^{seq_trace,{order,<<1,2,3>>,\[1.5,'<[0-9]*.[0-9]*.[0-9]*>'\]}," out)" 4 "events of the trace that the C node began"
+shows "^{seq_trace,6,{'receive',{0,1},.*,{'EXIT','<[0-9.]*>',bye}}}"
 echo "an Erlang node and a C node continued each other's traces"
