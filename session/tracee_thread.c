@@ -55,7 +55,8 @@ void tw_tracee_makes_thread(uint64_t *words)
 	struct tw_block *block;
 
 	tw_registry_lock();
-	child = tw_tracee_make(0, NULL);
+	/* As the kernel does: until it gets a name of its own. */
+	child = tw_tracee_make(0, tw_hit_tls.tracee->name);
 	if (child)
 		tw_inherit_by_spawn(tw_hit_tls.tracee, child, false);
 	tw_registry_unlock();
