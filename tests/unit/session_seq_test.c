@@ -447,6 +447,114 @@ static void line_249_the_system_tracer(void **state)
 	tw_session_put(counts);
 }
 
+/* ---- a tracer module ---- */
+
+static struct {
+	enum tw_tracer_answer answer;
+	unsigned asked, told;
+	char text[256];
+} ear;
+
+static enum tw_tracer_answer ear_enabled(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee)
+{
+	if (tag != TW_TRACER_TAG_SEQ_TRACE)
+		return TW_TRACER_DISCARD;
+	ear.asked++;
+	return ear.answer;
+}
+
+static void ear_trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,
+		      const struct tw_tracer_options *options)
+{
+	struct tw_arena arena;
+	char room[1024];
+
+	ear.told++;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	if (options->timestamp == TW_TRACER_STAMP_NONE)
+		tw_term_format(tw_tracer_message(&arena, tag, tracee, term, options), TW_PRINT_WRITE, ear.text,
+			       sizeof ear.text);
+	else
+		snprintf(ear.text, sizeof ear.text, "stamp %d", (int)options->timestamp);
+}
+
+static void line_228_a_tracer_module(void **state)
+{
+	static const struct tw_tracer_module module = {.bytes = sizeof module,
+						       .name = "ear",
+						       .enabled = ear_enabled,
+						       .trace = ear_trace};
+	struct tw_tracer tracer = {.kind = TW_TRACER_MODULE, .module = &module};
+	struct tw_session *session;
+	char expected[256];
+
+	assert_int_equal(tw_session_create("ear", &tracer, &session), 0);
+	assert_int_equal(tw_seq_set_system_tracer(session, NULL), 0);
+	memset(&ear, 0, sizeof ear);
+	ear.answer = TW_TRACER_TRACE;
+	start("{l,1}", BOTH | TW_SEQ_PRINT);
+	pass(a, b, "x");
+	assert_int_equal(ear.asked, 2);
+	assert_int_equal(ear.told, 2);
+	snprintf(expected, sizeof expected, "{seq_trace,{l,1},{'receive',{0,1},<0.%u.0>,<0.%u.0>,x}}",
+		 (unsigned)tw_process_pid(a), (unsigned)tw_process_pid(b));
+	assert_string_equal(ear.text, expected);
+	tw_seq_set_flags(TW_SEQ_STRICT_MONOTONIC_TIMESTAMP, true);
+	tw_seq_print(parse("y"));
+	assert_string_equal(ear.text, "stamp 2");
+	ear.answer = TW_TRACER_DISCARD;
+	tw_seq_print(parse("y"));
+	assert_int_equal(ear.asked, 4);
+	assert_int_equal(ear.told, 3);
+	/* The module goes away: there is no system tracer any more. */
+	ear.answer = TW_TRACER_REMOVE;
+	tw_seq_print(parse("z"));
+	tw_seq_print(parse("z"));
+	assert_int_equal(ear.asked, 5);
+	assert_int_equal(ear.told, 3);
+	assert_null(tw_seq_get_system_tracer());
+	EXPECT_NOTHING(&one);
+	tw_session_destroy(session);
+	tw_session_put(session);
+}
+
+/* ---- a queue ---- */
+
+static void line_249_a_queue_and_its_tracer(void **state)
+{
+	struct tw_process *tracer = new_process("tracer");
+	struct tw_tracer options = {.kind = TW_TRACER_QUEUE, .tracer_pid = tw_process_pid(tracer)};
+	struct tw_session *session, *now;
+	struct tw_term message;
+	char text[256], expected[256];
+
+	assert_int_equal(tw_session_create("queue", &options, &session), 0);
+	assert_int_equal(tw_seq_set_system_tracer(session, NULL), 0);
+	start("1", TW_SEQ_SEND);
+	pass(a, tracer, "x");
+	/* The tracer itself makes no events, and its token goes on. */
+	pass(tracer, b, "y");
+	assert_string_equal(token_of(b), "{1,1,2,tracer,1}");
+	tw_process_in(tracer);
+	assert_int_equal(tw_queue_receive(session, 0, &terms, &message), 0);
+	tw_term_format(message, TW_PRINT_WRITE, text, sizeof text);
+	snprintf(expected, sizeof expected, "{seq_trace,1,{send,{0,1},<0.%u.0>,<0.%u.0>,x}}",
+		 (unsigned)tw_process_pid(a), (unsigned)tw_process_pid(tracer));
+	assert_string_equal(text, expected);
+	assert_int_not_equal(tw_queue_receive(session, 0, &terms, &message), 0);
+	now = tw_seq_get_system_tracer();
+	assert_ptr_equal(now, session);
+	tw_session_put(now);
+	/* 253: it exits. */
+	tw_process_out();
+	tw_process_exit(tracer);
+	assert_null(tw_seq_get_system_tracer());
+	assert_int_equal(tw_seq_set_system_tracer(session, NULL), TW_EBADARG);
+	tw_process_in(a);
+	tw_session_destroy(session);
+	tw_session_put(session);
+}
+
 /* Tokens that are none are dropped and counted; their messages are as untraced ones. */
 static void damaged_tokens(void **state)
 {
@@ -580,7 +688,9 @@ int main(void)
 		CASE(line_244_reset_empties_all_and_an_empty_token_keeps_the_clock),
 		CASE(line_245_serials_are_set_and_advance_without_a_tracer),
 		CASE(line_247_another_trace_replaces_the_token),
+		CASE(line_228_a_tracer_module),
 		CASE(line_249_the_system_tracer),
+		CASE(line_249_a_queue_and_its_tracer),
 		CASE(line_250_three_stamps),
 		CASE(line_252_beyond_the_last_serial),
 		CASE(line_253_sensitive_processes_and_dead_tracers),
