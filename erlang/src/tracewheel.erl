@@ -15,7 +15,7 @@
 %%	rate		the most events in one second, default 200000; infinity
 %%	time		the longest time in ms, default 60000; infinity
 %%	on_full		drop (default): events without space are lost, and counted; block: the process waits
-%%	ring_bytes	of one thread, default 4 MiB
+%%	ring_bytes	of one thread, default 1 MiB: it grows up to that, in steps of 0.6 ms at most
 %%	memory		of all rings, in bytes, default 256 MiB
 %%	term_bytes	of one term, default 1000: larger ones are cut
 %%	seq_trace	true: this capture is the system tracer of seq_trace; default false

@@ -25,7 +25,7 @@ keys() -> [owner, recorder | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 4194304, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel, seq_trace => false}.
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel, seq_trace => false}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
