@@ -72,12 +72,13 @@ limit_of_rate() ->
     true = Events =< 3000 andalso Events > 0.
 
 limit_of_time() ->
+    T0 = erlang:monotonic_time(millisecond),
     {ok, _} = start(#{processes => self(), time => 300}),
     loop(10),
-    timer:sleep(100),
-    {ok, #{state := tracing}} = tracewheel:info(),
-    await_end(50),
-    10 = events("safe.tw").
+    await_end(300),
+    true = erlang:monotonic_time(millisecond) - T0 >= 300,
+    loop(10),
+    true = events("safe.tw") =< 10.
 
 await_end(0) -> error(not_ended);
 await_end(N) ->
@@ -87,7 +88,7 @@ await_end(N) ->
 owner_dies() ->
     {Pid, Monitor} = spawn_monitor(fun() -> {ok, _} = start(#{}), loop(7) end),
     receive {'DOWN', Monitor, _, Pid, normal} -> ok end,
-    await_end(50),
+    await_end(300),
     7 = events("safe.tw").
 
 stop_from_anywhere() ->
