@@ -25,6 +25,8 @@ _Static_assert(sizeof(struct tw_rb_record) + 2 * TW_RB_ALIGN_BYTES + 8 * TW_PROD
 
 /* As in thread_ring.c: the time for which a thread without a ring counts its events before it tries again. */
 #define RETRY_US 1000
+/* The least own time that is recorded. */
+#define SETUP_US 20
 
 struct tw_producer_thread {
 	TW_CACHELINE_ALIGNED struct tw_rb_producer ring;
@@ -287,7 +289,7 @@ static __attribute__((noinline)) bool claim_ring(struct tw_producer_thread *thre
 }
 
 /* Gets memory, a larger ring, or, where `block` was asked for, waits.  False: none, which is counted. */
-static __attribute__((noinline)) bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks)
+static bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks, bool *has_waited)
 {
 	struct tw_rb_producer *ring = &thread->ring;
 	struct tw_rs *rs = &thread->producer->rs;
@@ -297,7 +299,7 @@ static __attribute__((noinline)) bool make_space(struct tw_producer_thread *thre
 	if (tw_space_grow(ring, rs, ticks))
 		return true;
 	if (ring->policy == TW_RB_BLOCK && tw_space_wait(ring, rs, bytes + TW_OWN_TIME_BYTES)) {
-		tw_space_tell(ring, TW_OWN_TIME_WAIT, ticks);
+		*has_waited = true;
 		return true;
 	}
 	tw_rb_refuse(ring, TW_RB_LOST_FULL, ticks);
@@ -306,38 +308,63 @@ static __attribute__((noinline)) bool make_space(struct tw_producer_thread *thre
 
 /* ---- events ---- */
 
-/* Space for one record; NULL: it is lost, and counted. */
-static inline struct tw_rb_record *reserve(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks)
-{
-	struct tw_rb_record *record;
-	enum tw_rb_outcome outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record);
+#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
-	while (tw_unlikely(outcome == TW_RB_WAIT)) {
-		if (!make_space(thread, bytes, ticks))
-			return NULL;
-		outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record);
-	}
-	return outcome == TW_RB_OK ? record : NULL;
-}
-
-static uint64_t begin_run(struct tw_producer_process *process)
+/* Begins a run of the process, and writes its switch record, for which there is space. */
+static inline void put_switch(struct tw_producer_thread *thread, struct tw_producer_process *process,
+			      struct tw_rb_record *record, uint64_t ticks)
 {
+	thread->process = process;
 	/*
 	 * PAIR tracee.run_seq: release; acquire in the same line, of any thread.  The process' earlier events, by whichever
 	 * thread, have smaller numbers.
 	 */
-	return tw_fetch_add_acq_rel((_Atomic uint64_t *)&process->run_seq, 1) + 1;
-}
-
-/* Writes the switch record. */
-static void put_switch(const struct tw_producer_thread *thread, struct tw_rb_record *record, uint64_t ticks)
-{
+	thread->run_seq = tw_fetch_add_acq_rel((_Atomic uint64_t *)&process->run_seq, 1) + 1;
 	record->ticks = ticks;
-	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, sizeof *record + 16, thread->process->id);
+	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, process->id);
 	*(uint64_t *)(record + 1) = thread->run_seq;
 }
 
-#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
+/* Space for one record, made where there is none; NULL: the event is lost, and counted. */
+static struct tw_rb_record *reserve_making(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks,
+					   bool *has_waited)
+{
+	struct tw_rb_record *record;
+	enum tw_rb_outcome outcome;
+
+	while ((outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record)) == TW_RB_WAIT)
+		if (!make_space(thread, bytes, ticks, has_waited))
+			return NULL;
+	return outcome == TW_RB_OK ? record : NULL;
+}
+
+/*
+ * The slow path: takes a ring, makes space, and writes the switch record and the time that this took, apart from the event that
+ * follows.
+ */
+static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_producer_thread *thread,
+								   struct tw_producer_process *run_of, uint32_t bytes,
+								   uint64_t ticks)
+{
+	struct tw_rb_record *record;
+	bool has_waited = false;
+
+	if (!thread->ring.shared && !claim_ring(thread, ticks))
+		return NULL;
+	if (run_of) {
+		record = reserve_making(thread, SWITCH_BYTES, ticks, &has_waited);
+		if (!record)
+			return NULL;
+		put_switch(thread, run_of, record, ticks);
+		tw_rb_commit_uncounted(&thread->ring, SWITCH_BYTES);
+	}
+	/* What is not committed costs nothing: the record of the time comes first. */
+	if (!reserve_making(thread, bytes, ticks, &has_waited))
+		return NULL;
+	if (has_waited || tw_clock_ticks() - ticks >= tw_clock_ticks_of_us(SETUP_US))
+		tw_space_tell(&thread->ring, has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks);
+	return reserve_making(thread, bytes, ticks, &has_waited);
+}
 
 TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread,
 						  struct tw_producer_process *process,
@@ -345,24 +372,26 @@ TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thr
 {
 	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (event->count + 1u) / 2 * 16, committed = bytes;
 	uint64_t ticks = tw_clock_ticks(), *payload;
+	struct tw_rb_producer *ring = &thread->ring;
 	struct tw_rb_record *record;
-	bool is_run_new;
-
-	if (tw_unlikely(!thread->ring.shared) && !claim_ring(thread, ticks))
-		return TW_PRODUCER_LOST;
 	/* RELAXED tracee.follow: as in tw_thread_follow_runs(): if this thread can know of another's event, it sees its number. */
-	is_run_new =
+	bool is_run_new =
 		thread->process != process || tw_load_relaxed((_Atomic uint64_t *)&process->run_seq) != thread->run_seq;
+
 	if (is_run_new)
 		committed += SWITCH_BYTES;
-	record = reserve(thread, committed, ticks);
-	if (!record)
-		return TW_PRODUCER_LOST;
-	if (is_run_new) {
-		thread->process = process;
-		thread->run_seq = begin_run(process);
-		put_switch(thread, record, ticks);
-		record = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+	/* A thread without a ring has no space either. */
+	if (tw_unlikely(ring->pos + committed > ring->limit_pos)) {
+		record = reserve_slow(thread, is_run_new ? process : NULL, bytes, ticks);
+		committed = bytes;
+		if (!record)
+			return TW_PRODUCER_LOST;
+	} else {
+		tw_rb_reserve(ring, committed, ticks, (void **)&record);
+		if (is_run_new) {
+			put_switch(thread, process, record, ticks);
+			record = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+		}
 	}
 	record->ticks = ticks;
 	record->head =
@@ -370,7 +399,7 @@ TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thr
 	payload = (uint64_t *)(record + 1);
 	for (unsigned i = 0; i < event->count; i++)
 		payload[i] = event->words[i];
-	tw_rb_commit(&thread->ring, committed);
+	tw_rb_commit(ring, committed);
 	return TW_PRODUCER_WRITTEN;
 }
 
