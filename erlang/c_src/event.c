@@ -16,6 +16,7 @@
 
 #include <tracewheel/capture.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What the encoded terms of an event may take. */
@@ -181,6 +182,34 @@ static void read_options(struct writer *w, ERL_NIF_TERM options)
 	}
 }
 
+/* The user's limit is for values.  What names a process or a function is whole. */
+#define NAME_BYTES 512
+
+static size_t limit_of(const struct writer *w, unsigned term)
+{
+	size_t limit = w->capture->limits.term_bytes;
+	bool is_value;
+
+	switch (w->event.kind) {
+	case TW_CAPTURE_CALL:
+	case TW_CAPTURE_RETURN_FROM:
+	case TW_CAPTURE_EXCEPTION_FROM:
+	case TW_CAPTURE_RECEIVE:
+	case TW_CAPTURE_EXIT: is_value = true; break;
+	case TW_CAPTURE_SEQ_SEND:
+	case TW_CAPTURE_SEQ_RECEIVE:
+	case TW_CAPTURE_SEQ_PRINT: is_value = term == 0 || term == 4; break;
+	case TW_CAPTURE_SEND:
+	case TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS: is_value = term != 1; break;
+	case TW_CAPTURE_SPAWN:
+	case TW_CAPTURE_SPAWNED: is_value = term == 1; break;
+	default: is_value = false; break;
+	}
+	if (!limit || limit > TERMS_BYTES_MAX)
+		return TERMS_BYTES_MAX;
+	return is_value || limit > NAME_BYTES ? limit : NAME_BYTES;
+}
+
 /* One word with the number of terms and the bytes of the rest, the terms, zeros up to a whole word. */
 static void put_all(struct writer *w, const ERL_NIF_TERM *terms, unsigned count)
 {
@@ -189,11 +218,9 @@ static void put_all(struct writer *w, const ERL_NIF_TERM *terms, unsigned count)
 	size_t used = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		size_t max = TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i);
+		size_t max = TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i), limit = limit_of(w, i);
 
-		if (w->capture->limits.term_bytes && w->capture->limits.term_bytes < max)
-			max = w->capture->limits.term_bytes;
-		used += encode_term(&w->encoder, terms[i], start + used, max);
+		used += encode_term(&w->encoder, terms[i], start + used, limit < max ? limit : max);
 	}
 	memset(start + used, 0, 8);
 	words[0] = count | (uint64_t)used << 32;
@@ -222,11 +249,8 @@ static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
 static void put_result_alone(struct writer *w)
 {
 	uint64_t *words = w->thread->words + w->event.count;
-	size_t max = TERMS_BYTES_MAX, used;
+	size_t used = encode_term(&w->encoder, w->result, (uint8_t *)(words + 1), limit_of(w, 0));
 
-	if (w->capture->limits.term_bytes && w->capture->limits.term_bytes < max)
-		max = w->capture->limits.term_bytes;
-	used = encode_term(&w->encoder, w->result, (uint8_t *)(words + 1), max);
 	memset((uint8_t *)(words + 1) + used, 0, 8);
 	words[0] = (uint64_t)used << 32;
 	w->event.count = (uint16_t)(w->event.count + 1 + (used + 7) / 8);

@@ -22,5 +22,5 @@ compile_both() {
 erl_run() {
 	local module=$1 function=$2
 	shift 2
-	timeout "${ERL_SECONDS:-100}" erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . "$@" -s "$module" "$function" </dev/null
+	timeout "${ERL_SECONDS:-100}" erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -s "$module" "$function" "$@" </dev/null
 }

@@ -12,6 +12,7 @@ main() ->
                         {removed, fun removed/0},
                         {killed_tracees, fun killed_tracees/0},
                         {killed_server, fun killed_server/0},
+                        {killed_recorder, fun killed_recorder/0},
                         {distribution_lost, fun distribution_lost/0},
                         {blocked, fun blocked/0},
                         {kept_state, fun kept_state/0}]],
@@ -134,6 +135,23 @@ killed_server() ->
     start("again.tw", #{processes => worker()}),
     {ok, _} = tracewheel:stop().
 
+killed_recorder() ->
+    A = worker(),
+    start("recorder.tw", #{processes => A}),
+    work(A, 100),
+    {links, Links} = process_info(whereis(tracewheel), links),
+    [Port] = [L || L <- Links, is_port(L)],
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    os:cmd("kill -9 " ++ integer_to_list(Pid)),
+    await_end(600),
+    [work(A, 1000) || _ <- lists:seq(1, 20)],
+    {flags, []} = erlang:trace_info(A, flags),
+    os:cmd(os:getenv("TRACEWHEEL") ++ " recover recorder.tw"),
+    await_complete("recorder.tw", 1).
+
+await_end(0) -> error(not_ended);
+await_end(N) -> tracewheel:info() =:= {error, not_started} orelse begin timer:sleep(20), await_end(N - 1) end.
+
 await_complete(Path, 0) -> error({incomplete, Path});
 await_complete(Path, N) ->
     case string:find(os:cmd(os:getenv("TRACEWHEEL") ++ " info " ++ Path), "complete      yes") of
@@ -178,7 +196,7 @@ kept_state() ->
 %% For crash_test.sh: says how many events are certainly committed, and goes on until it is killed.
 victim() ->
     A = worker(),
-    start("victim.tw", #{processes => A}),
+    start("victim.tw", #{processes => A, on_full => block}),
     work(A, 50000),
     io:format("50000~n"),
     work(A, 1 bsl 59).
