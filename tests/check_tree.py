@@ -18,9 +18,10 @@ STRANGERS += [{"plan", other} for other in ROOMS if other not in ("plan", "symbo
 # The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "block": {"format"},
-                 "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},
+                 "reader": {"format", "block"}, "recorder": {"format", "block", "reader"},
+                 "combine": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},
-    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "seq": {"common"}, "stress": set()},
+    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # Breaks steps of the rooms on purpose; linked into the command only (stress --break).

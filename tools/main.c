@@ -20,6 +20,7 @@ static const struct row rows[] = {
 	{"seq", "one request through processes, threads and nodes", tw_tool_seq},
 	{"print", "every event in order of time: text, Erlang terms, JSON", tw_tool_print},
 	{"flame", "a flame graph: one page for a browser", tw_tool_flame},
+	{"merge", "captures of several nodes become one, in one time", tw_tool_merge},
 	{"info", "summarise a capture", tw_tool_info},
 	{"functions", "list what can be traced in a program, and how", tw_tool_functions},
 	{"compact", "make entry sleds cost less while not traced", tw_tool_compact},

@@ -71,6 +71,8 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_fail("'%s' is not a capture; it was not touched.", path);
 	if (error == TW_EEXIST)
 		return tw_fail("'%s' is being recorded at this moment; there is nothing to recover.", path);
+	if (error == TW_ENOTSUP)
+		return tw_fail("'%s' is half of a merge that was cut off: it cannot be completed. Merge again.", path);
 	if (error)
 		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
 	char figure[TW_FIGURE_BYTES];

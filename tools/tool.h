@@ -32,6 +32,7 @@ int tw_tool_report(int argc, char **argv);
 int tw_tool_flame(int argc, char **argv);
 int tw_tool_why_late(int argc, char **argv);
 int tw_tool_seq(int argc, char **argv);
+int tw_tool_merge(int argc, char **argv);
 int tw_tool_info(int argc, char **argv);
 int tw_tool_functions(int argc, char **argv);
 int tw_tool_match(int argc, char **argv);
@@ -252,6 +253,7 @@ struct tw_json {
 void tw_json_open(struct tw_json *json, const char *name, char bracket);
 void tw_json_close(struct tw_json *json, char bracket);
 void tw_json_u64(struct tw_json *json, const char *name, uint64_t value);
+void tw_json_i64(struct tw_json *json, const char *name, int64_t value);
 void tw_json_double(struct tw_json *json, const char *name, double value);
 void tw_json_bool(struct tw_json *json, const char *name, bool value);
 void tw_json_text(struct tw_json *json, const char *name, const char *value, size_t bytes);

@@ -289,6 +289,8 @@ struct tw_capture_image {
 	const char *command;   /* arguments separated by zero bytes */
 	size_t command_bytes;
 	const char *host;
+	const char *node;      /* how views call its node, in captures of several nodes (merge.h); "" otherwise */
+	const char *node_name; /* of an Erlang node; "" where unknown */
 	bool is_final; /* known to have ended */
 	/* Its identity: (boot_id, process_id, process_start, lease). */
 	uint64_t lease;

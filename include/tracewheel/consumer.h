@@ -212,8 +212,8 @@ void tw_recorder_abort(struct tw_recorder *recorder);
  * be repeated; a complete capture is left as it is.
  *
  * @stats	counts of the records added; may be NULL.
- * Errors: TW_EEXIST while the recording is alive, TW_ENOENT, TW_EFORMAT (not a capture), TW_EPERM, TW_EIO,
- * TW_ENOSPC, TW_ENOMEM.
+ * Errors: TW_EEXIST while the recording is alive, TW_ENOENT, TW_EFORMAT (not a capture), TW_ENOTSUP (half of a merge),
+ * TW_EPERM, TW_EIO, TW_ENOSPC, TW_ENOMEM.
  */
 int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
 

@@ -19,6 +19,8 @@
 #define TW_SEGMENT_SUFFIX     ".tws"
 #define TW_SEGMENT_OPEN	      ".part" /* after the suffix, while it is written */
 #define TW_CAPTURE_LIVE_FILE  "live"
+/* In that file: half of a merge, which cannot be completed. */
+#define TW_CAPTURE_LIVE_MERGE "merge=1\n"
 
 /* The system calls that write segments; tests replace them to simulate a failing disk. */
 struct tw_segment_io {

@@ -91,6 +91,31 @@ static int add_image(struct tw_catalog *catalog, struct input *input)
 	return error;
 }
 
+static int add_node(struct tw_catalog *catalog, struct input *input)
+{
+	char *name = NULL, *shown = NULL;
+	struct tw_def_node def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	error = take_text(input, def.name_bytes, &name);
+	if (!error)
+		error = take_text(input, def.shown_bytes, &shown);
+	/* Merging adds a second one, which has no name. */
+	if (!error && *name && !catalog->node_name) {
+		catalog->node_name = name;
+		name = NULL;
+	}
+	if (!error && *shown && !catalog->node_shown) {
+		catalog->node_shown = shown;
+		shown = NULL;
+	}
+	free(name);
+	free(shown);
+	return error;
+}
+
 static void free_module(void *item)
 {
 	struct tw_capture_module *module = item;
@@ -385,6 +410,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_LAYOUT: return add_layout(catalog, input);
 	case TW_DEF_DESCRIPTOR: return add_descriptor(catalog, input);
 	case TW_DEF_POINTER: return add_pointer(catalog, input);
+	case TW_DEF_NODE: return add_node(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -419,7 +445,7 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 		if (error)
 			return error;
 		/* Each segment repeats the definitions that it uses: known ids do not count against the limit. */
-		if (head.type > TW_DEF_POINTER || count_items(catalog) != items)
+		if (head.type > TW_DEF_NODE || count_items(catalog) != items)
 			catalog->record_bytes += whole + sizeof head;
 		all.at += whole;
 		all.left -= whole;
@@ -478,4 +504,6 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	free(catalog->program);
 	free(catalog->command);
 	free(catalog->host);
+	free(catalog->node_name);
+	free(catalog->node_shown);
 }

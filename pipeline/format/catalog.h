@@ -42,6 +42,8 @@ struct tw_catalog {
 	char *command;
 	size_t command_bytes;
 	char *host;
+	char *node_name; /* of an Erlang node */
+	char *node_shown;
 	uint64_t record_bytes; /* of the records that were added; more than an image can log is refused */
 	uint64_t log_end;      /* of the image's log: everything before it was added */
 };

@@ -25,7 +25,8 @@ enum tw_def_type {
 	TW_DEF_NOTE = 9,
 	TW_DEF_LAYOUT = 10,
 	TW_DEF_DESCRIPTOR = 11,
-	TW_DEF_POINTER = 12
+	TW_DEF_POINTER = 12,
+	TW_DEF_NODE = 13
 };
 
 /* The process image itself; the first record of a log. */
@@ -124,6 +125,13 @@ struct tw_def_pointer {
 	uint16_t module_bytes;	 /* the name of the object, as patterns and events show it */
 	uint16_t function_bytes; /* the name of the function */
 	uint32_t is_stream;	 /* it uses streams, not descriptors */
+};
+
+/* The node of an image, where its process id does not say enough. */
+struct tw_def_node {
+	uint16_t name_bytes;  /* of an Erlang node: the atom; 0: it is none, or not known */
+	uint16_t shown_bytes; /* as views call it beside other nodes; 0: no name is needed */
+	uint32_t creation;
 };
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */

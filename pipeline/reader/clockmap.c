@@ -47,6 +47,16 @@ bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *cloc
 	return true;
 }
 
+bool tw_clockmap_add_all(struct tw_clockmap *map, const struct tw_clockmap *from)
+{
+	for (size_t i = 0; i < from->count; i++) {
+		if (!tw_grow(map->points, map->count, map->capacity))
+			return false;
+		map->points[map->count++].clock = from->points[i].clock;
+	}
+	return true;
+}
+
 static int compare_points(const void *a, const void *b)
 {
 	const struct tw_format_clock *left = &((const struct tw_clockmap_point *)a)->clock;

@@ -32,6 +32,8 @@ struct tw_clockmap {
 void tw_clockmap_fini(struct tw_clockmap *map);
 /* In any order, but fastest in order of time; false: no memory. */
 bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *clock);
+/* Adds all points of another map. */
+bool tw_clockmap_add_all(struct tw_clockmap *map, const struct tw_clockmap *from);
 void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second);
 
 /*

@@ -159,6 +159,8 @@ static void sum_up_images(struct tw_capture *capture)
 		image->info.command = catalog->command ? catalog->command : "";
 		image->info.command_bytes = catalog->command ? catalog->command_bytes : 0;
 		image->info.host = catalog->host ? catalog->host : "";
+		image->info.node = catalog->node_shown ? catalog->node_shown : "";
+		image->info.node_name = catalog->node_name ? catalog->node_name : "";
 		image->info.is_final = image->is_final;
 		image->info.no_ring_lost = image->no_ring_told - image->no_ring_before;
 		image->info.start_ns = tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);

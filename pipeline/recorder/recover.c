@@ -372,6 +372,8 @@ static int find_rings(struct recovery *recovery)
 	struct tw_store *store = &recovery->writer.store;
 	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set);
 
+	if (error == TW_EFORMAT && tw_store_is_merge(store->directory_fd))
+		return TW_ENOTSUP;
 	recovery->has_mark = error == 0;
 	if (error == TW_ENOENT || error == TW_EFORMAT)
 		return 0;

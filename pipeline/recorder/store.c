@@ -149,6 +149,19 @@ void tw_store_unmark_live(struct tw_store *store)
 	unlinkat(store->directory_fd, TW_CAPTURE_LIVE_FILE, 0);
 }
 
+bool tw_store_is_merge(int directory_fd)
+{
+	const size_t bytes = strlen(TW_CAPTURE_LIVE_MERGE);
+	char text[sizeof TW_CAPTURE_LIVE_MERGE];
+	int fd = openat(directory_fd, TW_CAPTURE_LIVE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	bool is_merge =
+		fd >= 0 && read(fd, text, bytes) == (ssize_t)bytes && memcmp(text, TW_CAPTURE_LIVE_MERGE, bytes) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return is_merge;
+}
+
 int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
 {
 	char text[1024];

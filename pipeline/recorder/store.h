@@ -88,6 +88,8 @@ int tw_store_mark_live(struct tw_store *store, const char *ring_set_path);
 void tw_store_unmark_live(struct tw_store *store);
 /* Reads the mark; TW_ENOENT without one, TW_EFORMAT if it has no path. */
 int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes);
+/* Is it half of a merge (merge.h)? */
+bool tw_store_is_merge(int directory_fd);
 
 /* Removes every file of a capture, and the directory. If there are other files: TW_EEXIST, and nothing is removed. */
 int tw_store_remove(const char *path);

@@ -69,6 +69,16 @@ void tw_json_u64(struct tw_json *json, const char *name, uint64_t value)
 	tw_out_format(json->out, "%llu", (unsigned long long)value);
 }
 
+void tw_json_i64(struct tw_json *json, const char *name, int64_t value)
+{
+	if (value >= 0) {
+		tw_json_u64(json, name, (uint64_t)value);
+		return;
+	}
+	member(json, name);
+	tw_out_format(json->out, "%lld", (long long)value);
+}
+
 void tw_json_double(struct tw_json *json, const char *name, double value)
 {
 	member(json, name);

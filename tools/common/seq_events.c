@@ -46,6 +46,10 @@ static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t 
 
 static void name_image(const struct tw_capture_image *image, char name[NAME_BYTES])
 {
+	if (*image->node_name) {
+		snprintf(name, NAME_BYTES, "%s", image->node_name);
+		return;
+	}
 	snprintf(name, NAME_BYTES, "tw-%d-%llu@%02x%02x%02x%02x", image->process_id,
 		 (unsigned long long)image->process_start, image->boot_id[0], image->boot_id[1], image->boot_id[2],
 		 image->boot_id[3]);
@@ -90,7 +94,9 @@ const char *tw_seq_node_text(const struct tw_seq_nodes *nodes, uint32_t number, 
 	char name[TW_SEQ_NODE_BYTES * 4];
 	if (!node)
 		snprintf(name, sizeof name, "?");
-	else if (!image || node->is_learnt)
+	else if (image && *image->node)
+		snprintf(name, sizeof name, "%s", image->node);
+	else if (!image || node->is_learnt || *image->node_name)
 		snprintf(name, sizeof name, "%s", node->name);
 	else {
 		const char *slash = strrchr(image->program, '/');
