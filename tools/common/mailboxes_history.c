@@ -92,8 +92,9 @@ size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t number, 
 	const struct tw_mailbox_process *process = mailboxes->processes[number];
 	char name[TW_THREAD_NAME_BYTES];
 	tw_process_name(mailboxes->capture, process->image, process->tracee_id, name);
-	char numbers[TW_NAME_NUMBERS_BYTES];
-	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%s%s%s",
+	char numbers[TW_NAME_NUMBERS_BYTES], node[TW_NODE_TEXT_BYTES];
+	tw_node_text(mailboxes->capture, process->image, node);
+	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%s%s%s%s", node,
 				tw_name_numbers(process->pid_number, process->pid_serial, numbers), *name ? " " : "",
 				name);
 }

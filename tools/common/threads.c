@@ -114,15 +114,29 @@ const char *tw_thread_name(const struct tw_capture *capture, const struct tw_cap
 	return clean_name(last ? last->thread_name : stream->thread_name, text);
 }
 
+size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text)
+{
+	const struct tw_capture_image *is = tw_capture_image(capture, image);
+	size_t bytes = 0;
+	if (is && *is->node) {
+		bytes = tw_clean(is->node, strlen(is->node), text, TW_NODE_TEXT_BYTES - 2);
+		text[bytes++] = ':';
+	}
+	text[bytes] = 0;
+	return bytes;
+}
+
 static size_t number_and_name(uint32_t number, const char *name, char *text)
 {
-	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%u%s%s", number, *name ? " " : "", name);
+	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES - TW_NODE_TEXT_BYTES, "%u%s%s", number, *name ? " " : "",
+				name);
 }
 
 size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_stream *stream, char *text)
 {
 	char name[TW_THREAD_NAME_BYTES];
-	return number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text);
+	size_t bytes = tw_node_text(capture, stream->image, text);
+	return bytes + number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text + bytes);
 }
 
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id)
@@ -144,15 +158,22 @@ const char *tw_process_name(const struct tw_capture *capture, uint32_t image, ui
 
 size_t tw_process_text(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text)
 {
+	size_t bytes = tw_node_text(capture, image, text);
+	return bytes + tw_process_text_alone(capture, image, tracee_id, text + bytes);
+}
+
+size_t tw_process_text_alone(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text)
+{
+	const size_t capacity = TW_THREAD_TEXT_BYTES - TW_NODE_TEXT_BYTES;
 	char name[TW_THREAD_NAME_BYTES];
 	uint32_t number = tw_process_thread(capture, image, tracee_id);
 	tw_process_name(capture, image, tracee_id, name);
 	if (number && !tw_processes_are_declared(capture))
 		return number_and_name(number, name, text);
-	size_t bytes = tw_name_pid(capture, image, tracee_id, text, TW_THREAD_TEXT_BYTES - 1);
-	bytes += (size_t)snprintf(text + bytes, TW_THREAD_TEXT_BYTES - bytes, "%s%s", *name ? " " : "", name);
+	size_t bytes = tw_name_pid(capture, image, tracee_id, text, capacity - 1);
+	bytes += (size_t)snprintf(text + bytes, capacity - bytes, "%s%s", *name ? " " : "", name);
 	if (number)
-		bytes += (size_t)snprintf(text + bytes, TW_THREAD_TEXT_BYTES - bytes, " %u", number);
+		bytes += (size_t)snprintf(text + bytes, capacity - bytes, " %u", number);
 	return bytes;
 }
 

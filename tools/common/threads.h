@@ -6,6 +6,8 @@
  *	<0.45.0> clerk		a process that the program's run-time declares,
  *	<0.1.0> main 17511	and beside such a process a thread, which messages name by its pid
  *
+ * In captures of several nodes (merge) both begin with that of the thread or process: "shop:<0.45.0> clerk".
+ *
  * A thread may have several streams; it has the name of the one that ended last. Names are clean (clean.c).
  *
  * Threads  one.  Uses a table of the current capture, built at the first query.
@@ -20,7 +22,9 @@
 
 /* The most bytes shown of a name. */
 #define TW_THREAD_NAME_BYTES 64
-#define TW_THREAD_TEXT_BYTES 128
+#define TW_THREAD_TEXT_BYTES 208
+/* The most bytes shown of the name of a node, and its colon. */
+#define TW_NODE_TEXT_BYTES 72
 
 /*
  * The last name of a stream's thread: cleaned, "" if it has none; at most TW_THREAD_NAME_BYTES with the terminating
@@ -34,6 +38,11 @@ size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_
 const char *tw_process_name(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text);
 /* Writes "<0.45.0> clerk", or a thread's text, into TW_THREAD_TEXT_BYTES; returns the bytes. */
 size_t tw_process_text(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text);
+
+/* The same without its node. */
+size_t tw_process_text_alone(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text);
+/* Writes "shop:" into TW_NODE_TEXT_BYTES, "" in captures of one node; returns the bytes. */
+size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text);
 
 /* The thread number in the system of a tracee that is a thread; 0 for others. */
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -400,6 +401,8 @@ int tw_tool_merge(int argc, char **argv)
 	}
 	if (key != TW_OPTIONS_END)
 		return tw_options_exit(key);
+	/* A limit on the size of files is a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
 	struct tw_merging merging = {.paths = argv + options.index, .count = (uint32_t)(argc - options.index)};
 	if (!request.output || !*request.output)
 		return tw_usage(&command, "where to? -o ALL.tw names the new capture.");

@@ -147,20 +147,31 @@ static bool init_streams(struct tw_printer *printer, const struct tw_capture_inf
 	static struct tw_out json;
 	char name[TW_THREAD_NAME_BYTES];
 	bool has_names = tw_threads_have_names(printer->capture);
-	int columns = 0;
+	char node[TW_NODE_TEXT_BYTES];
+	int columns = 0, node_columns = 0;
 	for (uint32_t i = 0; i < info->streams && has_names; i++) {
 		int bytes = (int)strlen(tw_thread_name(printer->capture, tw_capture_stream(printer->capture, i), name));
 		columns = bytes > columns ? bytes : columns;
 	}
+	for (uint32_t i = 0; i < info->images; i++) {
+		int bytes = (int)tw_node_text(printer->capture, i, node);
+		node_columns = bytes > node_columns ? bytes : node_columns;
+	}
 	for (uint32_t i = 0; i < info->streams; i++) {
 		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, i);
 		tw_thread_name(printer->capture, stream, name);
-		int bytes = asprintf(&printer->streams[i].text, "  %7d %-*s%s", stream->thread_id, columns,
+		int bytes = asprintf(&printer->streams[i].text, "  %*s%7d %-*s%s", node_columns,
+				     tw_node_text(printer->capture, stream->image, node) ? node : "", stream->thread_id, columns,
 				     has_names ? name : "", has_names ? " " : "");
 		if (bytes < 0)
 			return false;
 		printer->streams[i].bytes = (uint32_t)bytes;
 		tw_out_init(&json, -1);
+		if (*tw_capture_image(printer->capture, stream->image)->node) {
+			const char *is = tw_capture_image(printer->capture, stream->image)->node;
+			tw_out_text(&json, ",\"node\":");
+			tw_json_quote(&json, is, strlen(is));
+		}
 		if (*name) {
 			tw_out_text(&json, ",\"thread_name\":");
 			tw_json_quote(&json, name, strlen(name));

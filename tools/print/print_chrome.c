@@ -70,7 +70,8 @@ static struct tw_out scratch;
 static uint32_t process_id(const struct chrome *chrome, uint32_t image)
 {
 	const struct tw_capture_image *at = tw_capture_image(chrome->printer->capture, image);
-	return at ? (uint32_t)at->process_id : 0;
+	/* Process ids of several nodes may be equal. */
+	return !at ? 0 : *at->node ? image + 1 : (uint32_t)at->process_id;
 }
 
 /* Writes the beginning of an object: its kind, track and time. */
@@ -515,7 +516,11 @@ static void put_process_names(struct chrome *chrome)
 	for (uint32_t i = 0; (image = tw_capture_image(chrome->printer->capture, i)); i++) {
 		open_event(chrome, 'M', i, 0, 0);
 		tw_out_text(chrome->out, ",\"name\":\"process_name\",\"args\":{\"name\":");
-		tw_json_quote(chrome->out, image->program, strlen(image->program));
+		char node[TW_NODE_TEXT_BYTES];
+		scratch.used = tw_node_text(chrome->printer->capture, i, node);
+		memcpy(scratch.data, node, scratch.used);
+		tw_out_text(&scratch, image->program);
+		tw_json_quote(chrome->out, scratch.data, scratch.used);
 		tw_out_text(chrome->out, "}}");
 	}
 }

@@ -20,6 +20,8 @@
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
 
+#include <stdio.h>
+
 /* {module,function,Arity}: the arity of a call is cut off again if it has arguments. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
@@ -61,9 +63,23 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 	}
 }
 
+/* '<0.1.0>@shop': in captures of several nodes. */
+static void put_pid_at_node(struct tw_printer *printer, const struct tw_capture_event *event, const char *node)
+{
+	char text[sizeof printer->pid + TW_NODE_TEXT_BYTES], atom[2 * TW_NAME_ATOM_BYTES];
+	size_t pid = tw_name_pid(printer->capture, event->image, event->tracee_id, text, sizeof printer->pid);
+	snprintf(text + pid, sizeof text - pid, "@%s", node);
+	tw_out_bytes(printer->out, atom, tw_name_atom(text, atom, sizeof atom));
+}
+
 /* '<0.1.0>': an atom, which Erlang can read; a bare pid is only printed by its shell. */
 static void put_pid(struct tw_printer *printer, const struct tw_capture_event *event)
 {
+	const struct tw_capture_image *image = tw_capture_image(printer->capture, event->image);
+	if (image && *image->node) {
+		put_pid_at_node(printer, event, image->node);
+		return;
+	}
 	if (!printer->is_bare)
 		tw_put_char(printer->out, '\'');
 	tw_print_pid(printer, event);

@@ -15,7 +15,7 @@ const char *tw_story_process(const struct tw_story *story, uint32_t number, char
 		return text;
 	}
 	if (process->tracee_id)
-		tw_process_text(story->capture, process->image, process->tracee_id, name);
+		tw_process_text_alone(story->capture, process->image, process->tracee_id, name);
 	else
 		tw_name_numbers(process->is.number, process->is.serial, name);
 	if (tw_seq_nodes_are_shown(&story->nodes))
