@@ -38,9 +38,9 @@ struct tw_merge_knot {
 };
 
 struct tw_merge_input {
-	struct tw_capture *capture; /* opened from a folder, complete: no segment without an end */
-	const char *node;	    /* how views name its processes' node; at most 64 bytes */
-	const char *note;	    /* a sentence for the notes of its processes; NULL: none */
+	struct tw_capture *capture;	   /* opened from a folder, complete: no segment without an end */
+	const char *node;		   /* how views name its processes' node; at most 64 bytes */
+	const char *note;		   /* a sentence for the notes of its processes; NULL: none */
 	const struct tw_merge_knot *knots; /* at least two; NULL: times stay as they are */
 	uint32_t knot_count;
 };

@@ -33,8 +33,8 @@ TW_API int tw_captures_share_clock(struct tw_capture *const *captures, uint32_t 
 	int error = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (!captures[i]->image_count || captures[i]->images[0]->header.clock_source !=
-							 captures[0]->images[0]->header.clock_source)
+		if (!captures[i]->image_count ||
+		    captures[i]->images[0]->header.clock_source != captures[0]->images[0]->header.clock_source)
 			return TW_ENOTSUP;
 	}
 	for (uint32_t i = 0; i < count && !error; i++)
@@ -197,7 +197,7 @@ static void take_numbers(struct tw_copy *copy, const struct tw_capture *capture)
 		image = capture->images[i]->header.image_lease > image ? capture->images[i]->header.image_lease : image;
 	for (uint32_t i = 0; i < capture->file_count; i++)
 		number = capture->files[i].is_listed && capture->files[i].number > number ? capture->files[i].number
-											   : number;
+											  : number;
 	copy->ring_lease_base += ring;
 	copy->image_lease_base += image;
 	copy->segment_base += number;

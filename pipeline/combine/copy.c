@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Positions of definitions that stand in no log. */
-#define OUTSIDE_LOG (UINT64_C(1) << 62)
+#define OUTSIDE_LOG    (UINT64_C(1) << 62)
 #define NODE_BYTES_MAX 64
 #define NOTE_BYTES_MAX 1000
 

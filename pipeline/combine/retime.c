@@ -30,8 +30,8 @@ int tw_retime_init(struct tw_retime *retime, const struct tw_merge_input *input,
 			return TW_EBADARG;
 		/* Rounded down: a line does not reach beyond the next knot. */
 		more = more * ((__int128)1 << DRIFT_BITS);
-		retime->lines[i] = (struct tw_retime_line){
-			knot->from_ns, knot->to_ns, (int64_t)(more / length - (more < 0 && more % length != 0))};
+		retime->lines[i] = (struct tw_retime_line){knot->from_ns, knot->to_ns,
+							   (int64_t)(more / length - (more < 0 && more % length != 0))};
 		if (retime->lines[i].drift > DRIFT_MAX || retime->lines[i].drift < -DRIFT_MAX)
 			return TW_EBADARG;
 	}
@@ -106,7 +106,7 @@ void tw_retime_records(struct tw_retime *retime, struct tw_block_header *header,
 	/* The header has the totals after the block; the encoder wants those before it. */
 	for (unsigned why = 0; why < TW_FORMAT_OWN_KINDS; why++) {
 		header->own[why].count = less(header->own[why].count, own[why].count);
-		header->own[why].ticks = less(
-			tw_clockmap_length_ns(&retime->capture->clocks, header->own[why].ticks), own[why].ticks);
+		header->own[why].ticks =
+			less(tw_clockmap_length_ns(&retime->capture->clocks, header->own[why].ticks), own[why].ticks);
 	}
 }

@@ -29,7 +29,8 @@ struct tw_retime {
 };
 
 /* Returns 0, TW_EBADARG (the knots) or TW_ENOMEM. tw_retime_fini() in any case. */
-int tw_retime_init(struct tw_retime *retime, const struct tw_merge_input *input, const struct tw_merge_input *reference);
+int tw_retime_init(struct tw_retime *retime, const struct tw_merge_input *input,
+		   const struct tw_merge_input *reference);
 void tw_retime_fini(struct tw_retime *retime);
 
 /* The common time of ticks of the capture, and of a time of its CLOCK_MONOTONIC. Never decreases. */

@@ -84,6 +84,22 @@ shows " to bank:<0\."
 expect 0 "$tw" flame both.tw
 shows '</html>'
 
+# Two programs that pass a request on to each other, as they name themselves.
+"$build/examples/example-seq_tcp" serve server.tw >port &
+server=$!
+until [ -s port ] || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
+"$build/examples/example-seq_tcp" call "$(cat port)" client.tw || fail "the client"
+wait $server || fail "the server"
+expect 0 "$tw" merge server.tw client.tw -o programs.tw
+shows ': 15 events of 2 captures, 6 messages between them'
+! grep -q 'one end only' out || fail "messages were not paired"
+for label in 1 2 3; do
+	expect 0 "$tw" seq --label "{request,$label}" --format json programs.tw
+	is "$(json 'd["messages"], d["prints"], d["processes"], d["depth"], d["no_send"] + d["no_receive"]')" '2 1 2 2 0'
+	is "$(json '[(h["from"].split("@")[1], h.get("to", "@").split("@")[1], h.get("cause")) for h in d["hops"]]')" \
+		"[('client', 'server', None), ('server', '', 0), ('server', 'client', 0)]"
+done
+
 # What cannot be merged.
 expect 1 "$tw" merge -o all.tw a.tw b.tw
 says "'all.tw' exists"

@@ -37,7 +37,7 @@ struct world {
 	struct message {
 		uint32_t from, to;
 		double sent, received; /* true */
-	} *messages;
+	} * messages;
 	uint32_t message_count;
 };
 
@@ -299,8 +299,9 @@ static void test_few_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two),    cmocka_unit_test(test_chain_and_ring), cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_slewed), cmocka_unit_test(test_stepped),	      cmocka_unit_test(test_few_messages),
+		cmocka_unit_test(test_two),	cmocka_unit_test(test_chain_and_ring),
+		cmocka_unit_test(test_circle),	cmocka_unit_test(test_slewed),
+		cmocka_unit_test(test_stepped), cmocka_unit_test(test_few_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,9 +235,10 @@ static void test_control(void **state)
 
 		assert_int_equal(tw_capture_open(paths[i], NULL, &captures[i]), 0);
 		tw_capture_info(captures[i], &info);
-		knots[i][0] = (struct tw_merge_knot){
-			info.start_ns,
-			tw_capture_of_wall(captures[0], tw_capture_wall_ns(captures[i], info.start_ns))};
+		knots[i][0] =
+			(struct tw_merge_knot){info.start_ns,
+					       tw_capture_of_wall(captures[0],
+								  tw_capture_wall_ns(captures[i], info.start_ns))};
 		knots[i][1] = (struct tw_merge_knot){info.end_ns, knots[i][0].to_ns + info.end_ns - info.start_ns};
 		inputs[i] = (struct tw_merge_input){captures[i], "x", NULL, knots[i], 2};
 	}
@@ -411,8 +412,8 @@ static void test_stepped(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_truth), cmocka_unit_test(test_one_machine), cmocka_unit_test(test_control),
-		cmocka_unit_test(test_records), cmocka_unit_test(test_parts), cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_truth),	cmocka_unit_test(test_one_machine), cmocka_unit_test(test_control),
+		cmocka_unit_test(test_records), cmocka_unit_test(test_parts),	    cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_stepped),
 	};
 	struct play *play;
@@ -443,7 +444,9 @@ int main(int argc, char **argv)
 			for (uint64_t call = 0; call < calls; call++) {
 				const uint64_t words[2] = {call, ticks ^ call << 7};
 
-				view_put(node->maker, &(struct view_event){call & 1, ticks += 13 + call % 11, TW_EVENT_CALL, 0, call % 5},
+				view_put(node->maker,
+					 &(struct view_event){call & 1, ticks += 13 + call % 11, TW_EVENT_CALL, 0,
+							      call % 5},
 					 words, 2);
 			}
 		}

@@ -136,7 +136,8 @@ size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_
 {
 	char name[TW_THREAD_NAME_BYTES];
 	size_t bytes = tw_node_text(capture, stream->image, text);
-	return bytes + number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text + bytes);
+	return bytes +
+	       number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text + bytes);
 }
 
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id)

@@ -243,8 +243,8 @@ static bool take_way(struct tw_align *align, uint32_t from, uint32_t to, uint32_
 	struct way *way = align->ways[(size_t)from * align->count + to];
 	for (size_t window = 0; way && window < TW_ALIGN_WINDOWS; window++) {
 		for (const struct cell *cell = way->cells[window]; cell; cell = cell->next) {
-			if (!(machine == to ? take_lower : take_upper)(&align->machines[machine == to ? from : to], cell,
-								      machine == to ? from : to, bounds))
+			if (!(machine == to ? take_lower : take_upper)(&align->machines[machine == to ? from : to],
+								       cell, machine == to ? from : to, bounds))
 				return false;
 		}
 	}
@@ -264,7 +264,8 @@ static bool take_bounds(struct tw_align *align, uint32_t machine, uint32_t only,
 	for (uint32_t other = 0; other < align->count; other++) {
 		if (other == machine || !align->is_known[other] || (only != UINT32_MAX && other != only))
 			continue;
-		if (!take_way(align, other, machine, machine, bounds) || !take_way(align, machine, other, machine, bounds))
+		if (!take_way(align, other, machine, machine, bounds) ||
+		    !take_way(align, machine, other, machine, bounds))
 			return false;
 	}
 	if (bounds->lower_count)
@@ -480,8 +481,9 @@ static int step_back(const struct piece *piece, double end, double *beginning)
 	struct bounds bounds;
 	double least = 0, most = 0;
 	bool has_memory = reverse(piece, &bounds), is_possible;
-	struct piece back = {bounds.lower, bounds.upper, bounds.lower_count, bounds.upper_count, -piece->to, -piece->from,
-			     -end,	   -end};
+	struct piece back =
+		{bounds.lower, bounds.upper, bounds.lower_count, bounds.upper_count, -piece->to, -piece->from,
+		 -end,	       -end};
 	is_possible = has_memory && reach(&back, &least, &most);
 	free_bounds(&bounds);
 	*beginning = -(least + most) / 2;

@@ -30,7 +30,7 @@
 /* The largest drift of two clocks that is believed. NTP slews a clock by up to 500 ppm. */
 #define TW_ALIGN_DRIFT_MAX 600e-6
 /* A time is divided into so many windows, at the most the number of joined lines. */
-#define TW_ALIGN_WINDOWS 512
+#define TW_ALIGN_WINDOWS      512
 #define TW_ALIGN_MACHINES_MAX 1024
 
 /* How a machine's clock was found. */
@@ -47,14 +47,14 @@ struct tw_align_machine {
 	uint64_t start_wall_ns;	   /* CLOCK_REALTIME at start_ns */
 	/* Results. */
 	enum tw_align_by by;
-	uint32_t through; /* the machine that it was compared with first */
+	uint32_t through;	 /* the machine that it was compared with first */
 	uint64_t received, sent; /* messages from others, and to them */
 	/* The common time, relative to the reference's start_ns, at the beginning of each piece and at the end of all. */
 	double common[TW_ALIGN_WINDOWS + 1];
 	uint32_t pieces;
-	double drift;		  /* of the whole: the common time runs faster by this */
-	double drift_uncertainty; /* not known: 0, and by is neither REFERENCE nor MESSAGES */
-	double uncertainty_ns;	  /* in the middle; not known: 0 */
+	double drift;		   /* of the whole: the common time runs faster by this */
+	double drift_uncertainty;  /* not known: 0, and by is neither REFERENCE nor MESSAGES */
+	double uncertainty_ns;	   /* in the middle; not known: 0 */
 	double uncertainty_max_ns; /* anywhere between start and end */
 };
 

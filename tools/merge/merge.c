@@ -22,12 +22,11 @@
 
 enum { KEY_JSON = 256 };
 
-static const struct tw_option options_table[] = {
-	{'o', "output", "ALL.tw", "the new capture"},
-	{'f', "force", NULL, "replace a capture of that name"},
-	{KEY_JSON, "json", NULL, "what was found, as JSON (docs/json.md)"},
-	{'q', "quiet", NULL, "say nothing when all went well"},
-	{0}};
+static const struct tw_option options_table[] = {{'o', "output", "ALL.tw", "the new capture"},
+						 {'f', "force", NULL, "replace a capture of that name"},
+						 {KEY_JSON, "json", NULL, "what was found, as JSON (docs/json.md)"},
+						 {'q', "quiet", NULL, "say nothing when all went well"},
+						 {0}};
 
 static const struct tw_command command = {
 	.name = "merge",
@@ -40,9 +39,10 @@ static const struct tw_command command = {
 		"first capture; the offset and the drift of each other clock are printed with their uncertainty. Without messages both ways the "
 		"machines' wall clocks count. Clocks that were stepped meanwhile are refused.",
 	.options = options_table,
-	.examples = "  tracewheel merge -o all.tw shop.tw stock.tw\n"
-		    "  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
-		    "  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[] | {capture, offset_ns, uncertainty}'\n",
+	.examples =
+		"  tracewheel merge -o all.tw shop.tw stock.tw\n"
+		"  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
+		"  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[] | {capture, offset_ns, uncertainty}'\n",
 };
 
 struct request {
@@ -94,12 +94,14 @@ static bool check_capture(const struct tw_merging *merging, uint32_t number)
 	for (uint32_t i = 0; (segment = tw_capture_segment(capture, i)); i++)
 		info.is_live |= !segment->is_closed;
 	if (info.is_live) {
-		tw_say("%s has no end yet: let its recording end, or complete it with `tracewheel recover %s`.", path, path);
+		tw_say("%s has no end yet: let its recording end, or complete it with `tracewheel recover %s`.", path,
+		       path);
 		return false;
 	}
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
 		if (*image->node) {
-			tw_say("%s is merged already: merge the captures that it was made of, and the others, at once.", path);
+			tw_say("%s is merged already: merge the captures that it was made of, and the others, at once.",
+			       path);
 			return false;
 		}
 	}
@@ -235,8 +237,8 @@ static bool find_time(struct tw_merging *merging)
 	merging->messages = (struct tw_messages){.captures = merging->captures,
 						 .machines = merging->machine_of,
 						 .count = merging->count,
-						 .align = merging->align = tw_align_create(merging->machines,
-											    merging->machine_count)};
+						 .align = merging->align =
+							 tw_align_create(merging->machines, merging->machine_count)};
 	if (!merging->align)
 		return !tw_fail("no memory.");
 	error = tw_messages_find_nodes(&merging->messages);
@@ -277,9 +279,9 @@ static uint32_t make_knots(const struct tw_merging *merging, uint32_t number, ui
 	uint32_t count = 0;
 	*out = knots;
 	for (uint32_t i = 0; knots && i <= machine->pieces; i++) {
-		struct tw_merge_knot knot = {
-			machine->start_ns + (uint64_t)llround(step * i),
-			(uint64_t)((int64_t)(reference->start_ns + shift_ns) + llround(machine->common[i]))};
+		struct tw_merge_knot knot = {machine->start_ns + (uint64_t)llround(step * i),
+					     (uint64_t)((int64_t)(reference->start_ns + shift_ns) +
+							llround(machine->common[i]))};
 		if (!count || knot.from_ns > knots[count - 1].from_ns)
 			knots[count++] = knot;
 	}
@@ -298,7 +300,8 @@ static bool say_error(const struct request *request, int error)
 	if (error == TW_EEXIST)
 		tw_say("'%s' exists; --force replaces a capture.", request->output);
 	else if (error == TW_EPERM)
-		tw_say("'%s' cannot be written: you may not, or another merge writes it at this moment.", request->output);
+		tw_say("'%s' cannot be written: you may not, or another merge writes it at this moment.",
+		       request->output);
 	else if (error == TW_ENOSPC)
 		tw_say("the disk is full: '%s' was not made, and what had been written is removed.", request->output);
 	else
@@ -321,8 +324,9 @@ static bool write_capture(struct tw_merging *merging, const struct request *requ
 		struct tw_capture_info info;
 		tw_capture_info(merging->captures[i], &info);
 		events += info.events;
-		inputs[i] = (struct tw_merge_input){
-			.capture = merging->captures[i], .node = merging->nodes[i], .note = notes[i]};
+		inputs[i] = (struct tw_merge_input){.capture = merging->captures[i],
+						    .node = merging->nodes[i],
+						    .note = notes[i]};
 		size_t used = (size_t)snprintf(notes[i], sizeof notes[i], "merged from %s: ", merging->nodes[i]);
 		tw_merging_line(merging, i, notes[i] + used, sizeof notes[i] - used);
 		if (merging->machine_count == 1)

@@ -48,19 +48,22 @@ void tw_merging_line(const struct tw_merging *merging, uint32_t capture, char *t
 	switch (machine->by) {
 	case TW_ALIGN_REFERENCE: snprintf(text, capacity, "its clock is that of the merged capture"); break;
 	case TW_ALIGN_MESSAGES:
-		snprintf(text, capacity,
-			 "clock %s, within %s (%s at the ends), drift %+.3f ppm within %.3f ppm%s; %s messages sent, %s received",
-			 offset, tw_figure_duration(error, (uint64_t)ceil(machine->uncertainty_ns)),
-			 tw_figure_duration(worst, (uint64_t)ceil(machine->uncertainty_max_ns)), machine->drift * 1e6,
-			 machine->drift_uncertainty * 1e6, machine->pieces > 1 ? ", which changed" : "", sent, got);
+		snprintf(
+			text, capacity,
+			"clock %s, within %s (%s at the ends), drift %+.3f ppm within %.3f ppm%s; %s messages sent, %s received",
+			offset, tw_figure_duration(error, (uint64_t)ceil(machine->uncertainty_ns)),
+			tw_figure_duration(worst, (uint64_t)ceil(machine->uncertainty_max_ns)), machine->drift * 1e6,
+			machine->drift_uncertainty * 1e6, machine->pieces > 1 ? ", which changed" : "", sent, got);
 		break;
 	case TW_ALIGN_ONE_WAY:
-		snprintf(text, capacity,
-			 "clock %s by wall clocks, as far as messages one way allow (%s sent, %s received): how wrong that is is not known",
-			 offset, sent, got);
+		snprintf(
+			text, capacity,
+			"clock %s by wall clocks, as far as messages one way allow (%s sent, %s received): how wrong that is is not known",
+			offset, sent, got);
 		break;
 	default:
-		snprintf(text, capacity, "clock %s by wall clocks alone, without messages: as wrong as those are", offset);
+		snprintf(text, capacity, "clock %s by wall clocks alone, without messages: as wrong as those are",
+			 offset);
 		break;
 	}
 }
@@ -80,11 +83,13 @@ static void put_absent(struct tw_out *out, const struct tw_merging *merging)
 		tw_out_format(out, "%s messages from and %s to the node ", tw_figure_count(a, node->no_sends),
 			      tw_figure_count(b, node->no_receives));
 		tw_out_name(out, node->capture == UINT32_MAX ? node->name : merging->nodes[node->capture]);
-		tw_out_text(out, node->capture == UINT32_MAX ? ", which is in none of the captures, have one end only.\n"
-							     : " have one end only: the other was not recorded, or lost.\n");
+		tw_out_text(out, node->capture == UINT32_MAX
+					 ? ", which is in none of the captures, have one end only.\n"
+					 : " have one end only: the other was not recorded, or lost.\n");
 	}
 	if (shown > NODES_SHOWN)
-		tw_out_format(out, "... and of %u more nodes, %u of all in none of the captures.\n", shown - NODES_SHOWN, absent);
+		tw_out_format(out, "... and of %u more nodes, %u of all in none of the captures.\n",
+			      shown - NODES_SHOWN, absent);
 }
 
 void tw_merging_text(struct tw_out *out, const struct tw_merging *merging, const char *path)
@@ -108,9 +113,11 @@ void tw_merging_text(struct tw_out *out, const struct tw_merging *merging, const
 		tw_out_format(out, "%s messages were not used: their serials occur more than once.\n",
 			      tw_figure_count(a, messages->ambiguous));
 	if (merging->result.damaged_blocks)
-		tw_out_format(out, "%s blocks with %s events cannot be read and are left out; the merged capture counts them as damaged.\n",
-			      tw_figure_count(a, merging->result.damaged_blocks),
-			      tw_figure_count(b, merging->result.damaged_events));
+		tw_out_format(
+			out,
+			"%s blocks with %s events cannot be read and are left out; the merged capture counts them as damaged.\n",
+			tw_figure_count(a, merging->result.damaged_blocks),
+			tw_figure_count(b, merging->result.damaged_events));
 }
 
 /* ---- JSON ---- */

@@ -141,8 +141,7 @@ static bool on_event(void *context, const struct tw_seq_event *event)
 	if (key % reading->parts != reading->part)
 		return true;
 	if (reading->count < reading->capacity)
-		reading->ends[reading->count] =
-			(struct end){key, event->time_ns, reading->capture, node, is_receive};
+		reading->ends[reading->count] = (struct end){key, event->time_ns, reading->capture, node, is_receive};
 	reading->count++;
 	return true;
 }
@@ -168,8 +167,7 @@ static bool take_pair(struct tw_messages *messages, const struct end *send, cons
 /* An end whose other one is nowhere. A send to a name may have gone to the own node. */
 static void take_lonely(struct tw_messages *messages, const struct end *end)
 {
-	struct tw_messages_node *node =
-		end->other_node == UINT32_MAX ? NULL : &messages->nodes[end->other_node];
+	struct tw_messages_node *node = end->other_node == UINT32_MAX ? NULL : &messages->nodes[end->other_node];
 	if (!end->is_receive && !node)
 		return;
 	if (end->is_receive) {
@@ -202,8 +200,11 @@ static bool match_ends(struct tw_messages *messages, struct end *ends, uint64_t 
 static int read_part(struct tw_messages *messages, struct end *ends, uint32_t capacity, uint32_t part, uint32_t parts,
 		     uint64_t *found)
 {
-	struct reading reading = {
-		.messages = messages, .ends = ends, .capacity = capacity, .part = part, .parts = parts};
+	struct reading reading = {.messages = messages,
+				  .ends = ends,
+				  .capacity = capacity,
+				  .part = part,
+				  .parts = parts};
 	int error = 0;
 	for (uint32_t i = 0; i < messages->count && error == 0; i++) {
 		struct tw_seq_reader reader = {.nodes = &reading.nodes, .event = on_event, .context = &reading};

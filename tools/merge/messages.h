@@ -12,7 +12,7 @@
 #include "tools/merge/align.h"
 
 /* The most ends that are kept at once, 32 bytes each. */
-#define TW_MESSAGES_ENDS_MAX (UINT32_C(1) << 22)
+#define TW_MESSAGES_ENDS_MAX   (UINT32_C(1) << 22)
 #define TW_MESSAGES_ABSENT_MAX 64
 
 struct tw_messages_node {

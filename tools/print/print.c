@@ -161,8 +161,8 @@ static bool init_streams(struct tw_printer *printer, const struct tw_capture_inf
 		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, i);
 		tw_thread_name(printer->capture, stream, name);
 		int bytes = asprintf(&printer->streams[i].text, "  %*s%7d %-*s%s", node_columns,
-				     tw_node_text(printer->capture, stream->image, node) ? node : "", stream->thread_id, columns,
-				     has_names ? name : "", has_names ? " " : "");
+				     tw_node_text(printer->capture, stream->image, node) ? node : "", stream->thread_id,
+				     columns, has_names ? name : "", has_names ? " " : "");
 		if (bytes < 0)
 			return false;
 		printer->streams[i].bytes = (uint32_t)bytes;

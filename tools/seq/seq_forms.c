@@ -71,7 +71,7 @@ void tw_seq_json(struct tw_out *out, const struct tw_story *story)
 	tw_json_u64(&json, "events", story->event_count);
 	tw_json_u64(&json, "messages", story->messages);
 	tw_json_u64(&json, "prints", story->prints);
-	tw_json_u64(&json, "processes", story->process_count);
+	tw_json_u64(&json, "processes", story->taking_part);
 	tw_json_u64(&json, "depth", story->hop_count ? story->depth + 1 : 0);
 	tw_json_u64(&json, "start_ns", story->start_ns);
 	tw_json_double(&json, "seconds", (double)(story->end_ns - story->start_ns) / 1e9);
@@ -137,6 +137,8 @@ void tw_seq_mermaid(struct tw_out *out, const struct tw_story *story)
 	char text[TW_STORY_TEXT_BYTES], message[200], figure[TW_FIGURE_BYTES], note[TW_STORY_NOTE];
 	tw_out_text(out, "sequenceDiagram\n");
 	for (uint32_t i = 0; i < story->process_count; i++) {
+		if (!story->processes[i].takes_part)
+			continue;
 		tw_out_format(out, "    participant p%u as ", i);
 		put_mermaid(out, tw_story_process(story, i, text));
 		tw_out_text(out, "\n");

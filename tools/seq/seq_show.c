@@ -159,7 +159,7 @@ static uint32_t count_nodes(const struct tw_story *story)
 	uint32_t count = 0;
 	for (uint32_t node = 0; node < story->nodes.count; node++) {
 		for (uint32_t i = 0; i < story->process_count; i++) {
-			if (story->processes[i].is.node == node) {
+			if (story->processes[i].takes_part && story->processes[i].is.node == node) {
 				count++;
 				break;
 			}
@@ -174,13 +174,13 @@ void tw_seq_text(struct tw_out *out, const struct tw_story *story)
 	struct screen screen = {.story = story};
 	uint32_t nodes = count_nodes(story);
 	begin_screen(&screen, out);
-	screen.has_threads = tw_processes_are_declared(story->capture) || nodes > 1;
+	screen.has_threads = tw_processes_are_declared(story->capture);
 	tw_out_format(out, "%srequest ", screen.bold);
 	tw_out_name(out, story->shown);
 	tw_out_format(out, "%s: %s message%s, %s print%s, %u process%s", screen.plain,
 		      tw_figure_count(a, story->messages), story->messages == 1 ? "" : "s",
-		      tw_figure_count(b, story->prints), story->prints == 1 ? "" : "s", story->process_count,
-		      story->process_count == 1 ? "" : "es");
+		      tw_figure_count(b, story->prints), story->prints == 1 ? "" : "s", story->taking_part,
+		      story->taking_part == 1 ? "" : "es");
 	if (nodes > 1)
 		tw_out_format(out, " on %u nodes", nodes);
 	tw_out_format(out, ", %s\n", tw_figure_duration(c, story->end_ns - story->start_ns));

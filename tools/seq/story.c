@@ -311,11 +311,20 @@ static void make_hops(struct tw_story *story, uint32_t *sends)
 			story->events[hop->send].hop = i;
 		if (hop->receive != TW_STORY_NONE)
 			story->events[hop->receive].hop = i;
+		story->processes[hop->from].takes_part = true;
+		if (!hop->is_print)
+			story->processes[hop->to].takes_part = true;
 		story->prints += hop->is_print;
 		story->messages += !hop->is_print;
 		story->sends_alone += !hop->is_print && hop->receive == TW_STORY_NONE;
 		story->receives_alone += hop->send == TW_STORY_NONE;
 	}
+}
+
+static void count_processes(struct tw_story *story)
+{
+	for (uint32_t i = 0; i < story->process_count; i++)
+		story->taking_part += story->processes[i].takes_part;
 }
 
 /* ---- 3: causes ---- */
@@ -512,6 +521,7 @@ static int finish(struct tw_story *story)
 		if (!note_losses_without_ring(story))
 			error = TW_ENOMEM;
 		make_hops(story, sends);
+		count_processes(story);
 		find_causes(story, arrivals);
 		check_serials(story, sends);
 		find_gaps(story);

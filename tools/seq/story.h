@@ -27,6 +27,7 @@ struct tw_story_process {
 	uint32_t image;		  /* TW_CAPTURE_NONE: not in this capture */
 	uint32_t tracee_id;	  /* 0: not known */
 	uint32_t next;		  /* in its slot of the table */
+	bool takes_part;	  /* in a hop: a name to which a message was sent gives way to its receiver */
 };
 
 struct tw_story_event {
@@ -78,6 +79,7 @@ struct tw_story {
 	char *bytes;
 	uint64_t byte_count, byte_capacity;
 	uint64_t start_ns, end_ns;
+	uint32_t taking_part; /* processes */
 	uint64_t messages, prints, sends_alone, receives_alone;
 	uint64_t depth;
 	/* Limits of what is known. */
