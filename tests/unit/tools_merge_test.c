@@ -401,7 +401,7 @@ static void test_stepped(void **state)
 	}
 	end_world(world);
 	strcpy(capture_path, paths[1]);
-	remove_capture(merged_path);
+	remove_folder(merged_path);
 	snprintf(words, sizeof words, "-o %s %s", merged_path, paths[0]);
 	text = view_answer(tw_tool_merge, words, 1);
 	assert_string_equal(text, "");
@@ -460,8 +460,8 @@ int main(int argc, char **argv)
 	snprintf(merged_path, sizeof merged_path, "%s/all.tw", directory);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	for (uint32_t i = 0; i < NODES; i++)
-		remove_capture(paths[i]);
-	remove_capture(merged_path);
+		remove_folder(paths[i]);
+	remove_folder(merged_path);
 	end_directory();
 	return failed;
 }

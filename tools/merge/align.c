@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* align.c - hulls of the messages between two machines, and the lines between them. */
-#include "tools/merge/align.h"
+/* align.c - hulls of the messages between machines, and all machines in one time. */
+#include "tools/merge/align_line.h"
 
 #include "tracewheel/error.h"
 
@@ -12,8 +12,7 @@
 #define LEAST_NS 5.0
 /* Points that are collected before a hull is made of them. */
 #define FRESH_MAX 4096
-/* Steps of a search for the best slope, and rounds in which machines adapt to each other. */
-#define STEPS	   80
+/* Rounds in which machines adapt to each other. */
 #define ROUNDS_MAX 60
 
 /* A message: the clocks of both machines, relative to their starts. */
@@ -83,11 +82,6 @@ void tw_align_destroy(struct tw_align *align)
 	free(align);
 }
 
-static double length_of(const struct tw_align_machine *machine)
-{
-	return machine->end_ns > machine->start_ns ? (double)(machine->end_ns - machine->start_ns) : 1;
-}
-
 static double relative(const struct tw_align_machine *machine, uint64_t ns)
 {
 	return ns >= machine->start_ns ? (double)(ns - machine->start_ns) : -(double)(machine->start_ns - ns);
@@ -95,7 +89,7 @@ static double relative(const struct tw_align_machine *machine, uint64_t ns)
 
 static unsigned window_of(const struct tw_align_machine *machine, double at)
 {
-	double window = at / length_of(machine) * TW_ALIGN_WINDOWS;
+	double window = at / tw_align_length(machine) * TW_ALIGN_WINDOWS;
 	return window < 0 ? 0 : window >= TW_ALIGN_WINDOWS ? TW_ALIGN_WINDOWS - 1 : (unsigned)window;
 }
 
@@ -174,52 +168,22 @@ bool tw_align_add(struct tw_align *align, uint32_t from, uint64_t sent_ns, uint3
 
 /* ---- time ---- */
 
-static double common_at(const struct tw_align_machine *machine, double at)
-{
-	double step = length_of(machine) / machine->pieces;
-	unsigned piece = at <= 0 ? 0 : (unsigned)fmin(at / step, machine->pieces - 1);
-	double rate = (machine->common[piece + 1] - machine->common[piece]) / step;
-	return machine->common[piece] + (at - step * piece) * rate;
-}
-
 double tw_align_common(const struct tw_align_machine *machine, uint64_t ns)
 {
-	return common_at(machine, relative(machine, ns));
+	return tw_align_common_at(machine, relative(machine, ns));
 }
 
 /* ---- the bounds of one machine, the others being known ---- */
 
-/* At this time of its own clock the common time is at least, or at most, that. */
-struct bound {
-	double at, common;
-	uint32_t other;
-};
-
-struct bounds {
-	struct bound *lower, *upper;
-	uint32_t lower_count, upper_count;
-};
-
-static bool put_bound(struct bound **bounds, uint32_t *count, struct bound bound)
-{
-	if (!(*count & (*count - 1))) {
-		struct bound *grown = realloc(*bounds, (*count ? (size_t)*count * 2 : 1) * sizeof *grown);
-		if (!grown)
-			return false;
-		*bounds = grown;
-	}
-	(*bounds)[(*count)++] = bound;
-	return true;
-}
-
 /* A receive is later than its send by the other machine. */
 static bool take_lower(const struct tw_align_machine *other, const struct cell *cell, uint32_t number,
-		       struct bounds *bounds)
+		       struct tw_align_bounds *bounds)
 {
 	for (uint32_t i = 0; i < cell->hull; i++) {
 		const struct point *point = &cell->points[i];
-		struct bound bound = {point->received, common_at(other, point->sent) + LEAST_NS, number};
-		if (!put_bound(&bounds->lower, &bounds->lower_count, bound))
+		struct tw_align_bound bound = {point->received, tw_align_common_at(other, point->sent) + LEAST_NS,
+					       number};
+		if (!tw_align_put_bound(&bounds->lower, &bounds->lower_count, bound))
 			return false;
 	}
 	return true;
@@ -227,18 +191,20 @@ static bool take_lower(const struct tw_align_machine *other, const struct cell *
 
 /* A send is earlier than its receive by the other machine. */
 static bool take_upper(const struct tw_align_machine *other, const struct cell *cell, uint32_t number,
-		       struct bounds *bounds)
+		       struct tw_align_bounds *bounds)
 {
 	for (uint32_t i = 0; i < cell->hull; i++) {
 		const struct point *point = &cell->points[i];
-		struct bound bound = {point->sent, common_at(other, point->received) - LEAST_NS, number};
-		if (!put_bound(&bounds->upper, &bounds->upper_count, bound))
+		struct tw_align_bound bound = {point->sent, tw_align_common_at(other, point->received) - LEAST_NS,
+					       number};
+		if (!tw_align_put_bound(&bounds->upper, &bounds->upper_count, bound))
 			return false;
 	}
 	return true;
 }
 
-static bool take_way(struct tw_align *align, uint32_t from, uint32_t to, uint32_t machine, struct bounds *bounds)
+static bool take_way(struct tw_align *align, uint32_t from, uint32_t to, uint32_t machine,
+		     struct tw_align_bounds *bounds)
 {
 	struct way *way = align->ways[(size_t)from * align->count + to];
 	for (size_t window = 0; way && window < TW_ALIGN_WINDOWS; window++) {
@@ -251,16 +217,10 @@ static bool take_way(struct tw_align *align, uint32_t from, uint32_t to, uint32_
 	return true;
 }
 
-static int by_at(const void *a, const void *b)
-{
-	const struct bound *left = a, *right = b;
-	return left->at < right->at ? -1 : left->at > right->at;
-}
-
 /* Collects the bounds, in order of time, by all machines that are known, or by one of them. */
-static bool take_bounds(struct tw_align *align, uint32_t machine, uint32_t only, struct bounds *bounds)
+static bool take_bounds(struct tw_align *align, uint32_t machine, uint32_t only, struct tw_align_bounds *bounds)
 {
-	*bounds = (struct bounds){0};
+	*bounds = (struct tw_align_bounds){0};
 	for (uint32_t other = 0; other < align->count; other++) {
 		if (other == machine || !align->is_known[other] || (only != UINT32_MAX && other != only))
 			continue;
@@ -268,268 +228,11 @@ static bool take_bounds(struct tw_align *align, uint32_t machine, uint32_t only,
 		    !take_way(align, machine, other, machine, bounds))
 			return false;
 	}
-	if (bounds->lower_count)
-		qsort(bounds->lower, bounds->lower_count, sizeof *bounds->lower, by_at);
-	if (bounds->upper_count)
-		qsort(bounds->upper, bounds->upper_count, sizeof *bounds->upper, by_at);
+	tw_align_sort_bounds(bounds);
 	return true;
-}
-
-static void free_bounds(struct bounds *bounds)
-{
-	free(bounds->lower);
-	free(bounds->upper);
-}
-
-/* The bounds that lie in one piece of a machine's time. */
-struct piece {
-	const struct bound *lower, *upper;
-	uint32_t lower_count, upper_count;
-	double from, to;
-	/* The common time at `from` must lie between these. */
-	double least, most;
-};
-
-/* Bounds of a time, sorted. */
-static const struct bound *part_of(const struct bound *bounds, uint32_t count, double from, double to, uint32_t *out)
-{
-	uint32_t ends[2] = {0, 0};
-	for (unsigned end = 0; end < 2; end++) {
-		uint32_t low = 0, high = count;
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-			if (bounds[middle].at < (end ? to : from))
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		ends[end] = low;
-	}
-	*out = ends[1] - ends[0];
-	return bounds + ends[0];
-}
-
-/* Piece number i of a machine's time: the first and the last reach beyond it. */
-static struct piece make_piece(const struct tw_align_machine *machine, const struct bounds *bounds, uint32_t pieces,
-			       uint32_t i)
-{
-	double step = length_of(machine) / pieces;
-	double from = i ? step * i : -INFINITY, to = i + 1 < pieces ? step * (i + 1) : INFINITY;
-	struct piece piece = {.from = step * i, .to = step * (i + 1), .least = -INFINITY, .most = INFINITY};
-	piece.lower = part_of(bounds->lower, bounds->lower_count, from, to, &piece.lower_count);
-	piece.upper = part_of(bounds->upper, bounds->upper_count, from, to, &piece.upper_count);
-	return piece;
-}
-
-/* With this drift, the common time at the piece's beginning is at least .. */
-static double lowest(const struct piece *piece, double drift)
-{
-	double least = piece->least;
-	for (uint32_t i = 0; i < piece->lower_count; i++) {
-		const struct bound *bound = &piece->lower[i];
-		least = fmax(least, bound->common - (bound->at - piece->from) * (1 + drift));
-	}
-	return least;
-}
-
-/* .. and at most. */
-static double highest(const struct piece *piece, double drift)
-{
-	double most = piece->most;
-	for (uint32_t i = 0; i < piece->upper_count; i++) {
-		const struct bound *bound = &piece->upper[i];
-		most = fmin(most, bound->common - (bound->at - piece->from) * (1 + drift));
-	}
-	return most;
-}
-
-/* The space between both; below 0 no such line is possible. Concave in the drift. */
-static double space_at(const struct piece *piece, double drift)
-{
-	return highest(piece, drift) - lowest(piece, drift);
-}
-
-/* The common time at `at`, as high as possible; concave in the drift. The same downwards, with its sign changed. */
-static double top_at(const struct piece *piece, double drift, double at)
-{
-	return highest(piece, drift) + (at - piece->from) * (1 + drift);
-}
-
-static double bottom_at(const struct piece *piece, double drift, double at)
-{
-	return -(lowest(piece, drift) + (at - piece->from) * (1 + drift));
-}
-
-static double space_of(const struct piece *piece, double drift, double at)
-{
-	return space_at(piece, drift);
-}
-
-typedef double concave_fn(const struct piece *piece, double drift, double at);
-
-/* A drift between two where a concave function is greatest: of those that were tried, since it may be flat there. */
-static double greatest(const struct piece *piece, concave_fn *function, double at, double low, double high)
-{
-	const double golden = 0.61803398874989485;
-	double a = high - (high - low) * golden, b = low + (high - low) * golden;
-	double at_a = function(piece, a, at), at_b = function(piece, b, at), best = a, at_best = at_a;
-	for (unsigned step = 0; step < STEPS; step++) {
-		if (at_b > at_best) {
-			best = b;
-			at_best = at_b;
-		}
-		if (at_a > at_best) {
-			best = a;
-			at_best = at_a;
-		}
-		if (at_a >= at_b) {
-			high = b;
-			b = a;
-			at_b = at_a;
-			a = high - (high - low) * golden;
-			at_a = function(piece, a, at);
-		} else {
-			low = a;
-			a = b;
-			at_a = at_b;
-			b = low + (high - low) * golden;
-			at_b = function(piece, b, at);
-		}
-	}
-	return best;
-}
-
-/* The drifts with which a line is possible; false: there are none, and *low is the nearest to one. */
-static bool possible_drifts(const struct piece *piece, double *low, double *high)
-{
-	double best = greatest(piece, space_of, 0, -TW_ALIGN_DRIFT_MAX, TW_ALIGN_DRIFT_MAX);
-	*low = *high = best;
-	if (space_at(piece, best) < 0)
-		return false;
-	for (unsigned side = 0; side < 2; side++) {
-		double inside = best, outside = side ? TW_ALIGN_DRIFT_MAX : -TW_ALIGN_DRIFT_MAX;
-		if (space_at(piece, outside) >= 0)
-			inside = outside;
-		for (unsigned step = 0; step < STEPS && inside != outside; step++) {
-			double middle = (inside + outside) / 2;
-			if (space_at(piece, middle) >= 0)
-				inside = middle;
-			else
-				outside = middle;
-		}
-		*(side ? high : low) = inside;
-	}
-	return true;
-}
-
-/* ---- one line ---- */
-
-static void set_line(struct tw_align_machine *machine, double start, double drift)
-{
-	machine->pieces = 1;
-	machine->common[0] = start;
-	machine->common[1] = start + length_of(machine) * (1 + drift);
-	machine->drift = drift;
-}
-
-/* Sets the line in the middle of all that are possible; false: there is none, and the one that fails by least is set. */
-static bool set_middle(struct tw_align_machine *machine, const struct bounds *bounds)
-{
-	struct piece piece = make_piece(machine, bounds, 1, 0);
-	double low, high;
-	bool is_possible = possible_drifts(&piece, &low, &high);
-	double drift = (low + high) / 2;
-	set_line(machine, (lowest(&piece, drift) + highest(&piece, drift)) / 2, drift);
-	return is_possible;
-}
-
-/* ---- joined lines ---- */
-
-/* The common times that are possible at the end of a piece; false: none. */
-static bool reach(const struct piece *piece, double *least, double *most)
-{
-	double low, high;
-	if (!possible_drifts(piece, &low, &high))
-		return false;
-	*most = top_at(piece, greatest(piece, top_at, piece->to, low, high), piece->to);
-	*least = -bottom_at(piece, greatest(piece, bottom_at, piece->to, low, high), piece->to);
-	return *least <= *most;
-}
-
-/* The same points with time reversed: the signs of time and common time change, and with them lower and upper. */
-static bool reverse(const struct piece *piece, struct bounds *out)
-{
-	*out = (struct bounds){0};
-	for (uint32_t i = 0; i < piece->lower_count; i++) {
-		struct bound bound = {-piece->lower[i].at, -piece->lower[i].common, 0};
-		if (!put_bound(&out->upper, &out->upper_count, bound))
-			return false;
-	}
-	for (uint32_t i = 0; i < piece->upper_count; i++) {
-		struct bound bound = {-piece->upper[i].at, -piece->upper[i].common, 0};
-		if (!put_bound(&out->lower, &out->lower_count, bound))
-			return false;
-	}
-	/* What is possible at the beginning is a bound too. */
-	return put_bound(&out->lower, &out->lower_count, (struct bound){-piece->from, -piece->most, 0}) &&
-	       put_bound(&out->upper, &out->upper_count, (struct bound){-piece->from, -piece->least, 0});
-}
-
-/* From the common time at the end of a piece, the middle of those possible at its beginning. 1, 0 or TW_ENOMEM. */
-static int step_back(const struct piece *piece, double end, double *beginning)
-{
-	struct bounds bounds;
-	double least = 0, most = 0;
-	bool has_memory = reverse(piece, &bounds), is_possible;
-	struct piece back =
-		{bounds.lower, bounds.upper, bounds.lower_count, bounds.upper_count, -piece->to, -piece->from,
-		 -end,	       -end};
-	is_possible = has_memory && reach(&back, &least, &most);
-	free_bounds(&bounds);
-	*beginning = -(least + most) / 2;
-	return has_memory ? is_possible : TW_ENOMEM;
-}
-
-/*
- * Finds joined lines: forwards, which common times are possible at each joint; then backwards, one of them at each.
- * Returns 1, 0: impossible, or TW_ENOMEM.
- */
-static int set_joined(struct tw_align_machine *machine, const struct bounds *bounds, uint32_t pieces)
-{
-	double least = -INFINITY, most = INFINITY, common[TW_ALIGN_WINDOWS + 1];
-	struct piece all[TW_ALIGN_WINDOWS];
-	for (uint32_t i = 0; i < pieces; i++) {
-		all[i] = make_piece(machine, bounds, pieces, i);
-		all[i].least = least;
-		all[i].most = most;
-		if (!reach(&all[i], &least, &most))
-			return 0;
-	}
-	if (isinf(least) || isinf(most))
-		return 0;
-	common[pieces] = (least + most) / 2;
-	for (uint32_t i = pieces; i-- > 0;) {
-		int result = step_back(&all[i], common[i + 1], &common[i]);
-		if (result <= 0 || !isfinite(common[i]))
-			return result < 0 ? result : 0;
-	}
-	memcpy(machine->common, common, sizeof common);
-	machine->pieces = pieces;
-	machine->drift = (common[pieces] - common[0]) / length_of(machine) - 1;
-	return 1;
 }
 
 /* ---- uncertainty ---- */
-
-/* How far the true time may be from the estimate at `at`, by bounds of one other machine. */
-static double distance_at(const struct tw_align_machine *machine, const struct piece *piece, double low, double high,
-			  double at)
-{
-	double top = top_at(piece, greatest(piece, top_at, at, low, high), at);
-	double bottom = -bottom_at(piece, greatest(piece, bottom_at, at, low, high), at);
-	double common = common_at(machine, at);
-	return fmax(fmax(top - common, common - bottom), 0);
-}
 
 /*
  * The bounds of one machine are exact but for the error of its own time, so that both add up; those of others only
@@ -539,37 +242,16 @@ static int find_uncertainty(struct tw_align *align, uint32_t number)
 {
 	struct tw_align_machine *machine = &align->machines[number];
 	const struct tw_align_machine *through = &align->machines[machine->through];
-	struct bounds bounds;
-	double low, high, length = length_of(machine);
-	if (!take_bounds(align, number, machine->through, &bounds)) {
-		free_bounds(&bounds);
-		return TW_ENOMEM;
+	struct tw_align_bounds bounds;
+	bool has_memory = take_bounds(align, number, machine->through, &bounds);
+	if (has_memory) {
+		tw_align_set_uncertainty(machine, &bounds);
+		machine->uncertainty_ns += through->uncertainty_max_ns;
+		machine->uncertainty_max_ns += through->uncertainty_max_ns;
+		machine->drift_uncertainty += through->drift_uncertainty;
 	}
-	struct piece piece = make_piece(machine, &bounds, 1, 0);
-	if (machine->pieces == 1 && possible_drifts(&piece, &low, &high)) {
-		machine->uncertainty_ns =
-			distance_at(machine, &piece, low, high, length / 2) + through->uncertainty_max_ns;
-		machine->uncertainty_max_ns = fmax(distance_at(machine, &piece, low, high, 0),
-						   distance_at(machine, &piece, low, high, length)) +
-					      through->uncertainty_max_ns;
-		machine->drift_uncertainty =
-			fmax(high - machine->drift, machine->drift - low) + through->drift_uncertainty;
-	} else {
-		/* Joined lines: the widest of all pieces, each by itself. */
-		double worst = 0;
-		for (uint32_t i = 0; i < machine->pieces; i++) {
-			struct piece part = make_piece(machine, &bounds, machine->pieces, i);
-			double at_ends = INFINITY;
-			if (possible_drifts(&part, &low, &high))
-				at_ends = fmax(distance_at(machine, &part, low, high, part.from),
-					       distance_at(machine, &part, low, high, part.to));
-			worst = isfinite(at_ends) ? fmax(worst, at_ends) : worst;
-		}
-		machine->uncertainty_ns = machine->uncertainty_max_ns = worst + through->uncertainty_max_ns;
-		machine->drift_uncertainty = 2 * worst / length + through->drift_uncertainty;
-	}
-	free_bounds(&bounds);
-	return 0;
+	tw_align_free_bounds(&bounds);
+	return has_memory ? 0 : TW_ENOMEM;
 }
 
 /* ---- all machines ---- */
@@ -610,40 +292,30 @@ static uint32_t next_machine(const struct tw_align *align, bool both_ways, uint3
 
 static int place_both_ways(struct tw_align *align, uint32_t number, uint32_t through, bool *has_conflict)
 {
-	struct bounds bounds;
+	struct tw_align_bounds bounds;
 	bool has_memory = take_bounds(align, number, UINT32_MAX, &bounds);
 	align->machines[number].by = TW_ALIGN_MESSAGES;
 	align->machines[number].through = through;
-	if (has_memory && !set_middle(&align->machines[number], &bounds))
+	if (has_memory && !tw_align_set_middle(&align->machines[number], &bounds))
 		*has_conflict = true;
-	free_bounds(&bounds);
+	tw_align_free_bounds(&bounds);
 	align->is_known[number] = true;
 	return has_memory ? 0 : TW_ENOMEM;
-}
-
-/* Sets the line that is nearest to one that is known, if there are bounds on one side only; else that in the middle. */
-static void set_any(struct tw_align_machine *machine, const struct bounds *bounds)
-{
-	struct piece piece = make_piece(machine, bounds, 1, 0);
-	if (bounds->lower_count && bounds->upper_count)
-		set_middle(machine, bounds);
-	else
-		set_line(machine, fmin(fmax(machine->common[0], lowest(&piece, 0)), highest(&piece, 0)), 0);
 }
 
 /* Wall clocks, moved as far as the messages demand. */
 static int place_one_way(struct tw_align *align, uint32_t number, uint32_t through)
 {
 	struct tw_align_machine *machine = &align->machines[number];
-	struct bounds bounds;
+	struct tw_align_bounds bounds;
 	bool has_memory = take_bounds(align, number, UINT32_MAX, &bounds);
-	set_line(machine, wall_start(align, machine), 0);
+	tw_align_set_line(machine, wall_start(align, machine), 0);
 	if (has_memory)
-		set_any(machine, &bounds);
+		tw_align_set_any(machine, &bounds);
 	machine->by = TW_ALIGN_ONE_WAY;
 	machine->through = through;
 	align->is_known[number] = true;
-	free_bounds(&bounds);
+	tw_align_free_bounds(&bounds);
 	return has_memory ? 0 : TW_ENOMEM;
 }
 
@@ -665,7 +337,7 @@ static int place_all(struct tw_align *align, bool *has_conflict)
 			align->is_known[number] = true;
 			align->machines[number].by = TW_ALIGN_WALL;
 			align->machines[number].through = align->reference;
-			set_line(&align->machines[number], wall_start(align, &align->machines[number]), 0);
+			tw_align_set_line(&align->machines[number], wall_start(align, &align->machines[number]), 0);
 		}
 	}
 	return error;
@@ -676,19 +348,19 @@ static double worst_of(struct tw_align *align, struct tw_align_conflict *conflic
 {
 	double worst = 0;
 	for (uint32_t number = 0; number < align->count; number++) {
-		struct bounds bounds;
+		struct tw_align_bounds bounds;
 		if (number == align->reference)
 			continue;
 		if (!take_bounds(align, number, UINT32_MAX, &bounds)) {
-			free_bounds(&bounds);
+			tw_align_free_bounds(&bounds);
 			*has_memory = false;
 			return 0;
 		}
 		for (unsigned side = 0; side < 2; side++) {
-			const struct bound *from = side ? bounds.upper : bounds.lower;
+			const struct tw_align_bound *from = side ? bounds.upper : bounds.lower;
 			uint32_t count = side ? bounds.upper_count : bounds.lower_count;
 			for (uint32_t i = 0; i < count; i++) {
-				double common = common_at(&align->machines[number], from[i].at);
+				double common = tw_align_common_at(&align->machines[number], from[i].at);
 				double by = side ? common - from[i].common : from[i].common - common;
 				/* Within what doubles can tell of times of days. */
 				if (by <= worst || by < LEAST_NS / 2)
@@ -700,7 +372,7 @@ static double worst_of(struct tw_align *align, struct tw_align_conflict *conflic
 				conflict->by_ns = by;
 			}
 		}
-		free_bounds(&bounds);
+		tw_align_free_bounds(&bounds);
 	}
 	return worst;
 }
@@ -716,17 +388,17 @@ static int adapt(struct tw_align *align, uint32_t pieces, struct tw_align_confli
 			return has_memory ? 1 : TW_ENOMEM;
 		for (uint32_t number = 0; number < align->count; number++) {
 			struct tw_align_machine *machine = &align->machines[number];
-			struct bounds bounds;
+			struct tw_align_bounds bounds;
 			int result = 1;
 			if (number == align->reference || machine->by == TW_ALIGN_WALL)
 				continue;
 			double before = machine->common[0], end = machine->common[machine->pieces];
 			has_memory = take_bounds(align, number, UINT32_MAX, &bounds);
 			if (has_memory && pieces == 1)
-				set_any(machine, &bounds);
+				tw_align_set_any(machine, &bounds);
 			else if (has_memory)
-				result = set_joined(machine, &bounds, pieces);
-			free_bounds(&bounds);
+				result = tw_align_set_joined(machine, &bounds, pieces);
+			tw_align_free_bounds(&bounds);
 			if (!has_memory || result < 0)
 				return TW_ENOMEM;
 			is_changed |= machine->common[0] != before || machine->common[machine->pieces] != end;
@@ -754,7 +426,7 @@ int tw_align_solve(struct tw_align *align, uint32_t reference, struct tw_align_c
 	make_hulls(align);
 	align->reference = reference;
 	align->machines[reference].by = TW_ALIGN_REFERENCE;
-	set_line(&align->machines[reference], 0, 0);
+	tw_align_set_line(&align->machines[reference], 0, 0);
 	align->is_known[reference] = true;
 	int error = place_all(align, &has_conflict);
 	if (error)
