@@ -291,7 +291,7 @@ struct tw_capture_image {
 	const char *host;
 	const char *node;      /* how views call its node, in captures of several nodes (merge.h); "" otherwise */
 	const char *node_name; /* of an Erlang node; "" where unknown */
-	bool is_final; /* known to have ended */
+	bool is_final;	       /* known to have ended */
 	/* Its identity: (boot_id, process_id, process_start, lease). */
 	uint64_t lease;
 	uint64_t process_start; /* ticks of /proc/PID/stat */
