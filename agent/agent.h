@@ -8,7 +8,9 @@
  *	config.c	what the command asks for, as text in the ring set's control page
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
- *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
+ *	entries.c	plans of function entries, which the command has made (symbols/entry_plan.h)
+ *	places.c	the plan becomes places, under the permit
+ *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
  *	returns.c	can the ends of calls be seen, and which were not
  *	loader.c	which file a program's dlopen means
@@ -120,6 +122,9 @@ const char *tw_agent_port_layout(const struct tw_agent_config *config, const cha
 
 struct tw_agent_layouts;
 struct tw_plan;
+struct tw_permit;
+struct tw_entry_plan;
+struct tw_entry_plan_row;
 
 void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts);
 
@@ -169,6 +174,14 @@ struct tw_plan_sled {
 	struct tw_sym_sled sled;
 };
 
+/* A function's entry to plant. */
+struct tw_plan_entry {
+	size_t object;
+	const struct tw_entry_plan *plan; /* of the object, until the process ends */
+	const struct tw_entry_plan_row *row;
+	const char *name; /* the one requested; NULL: nameless */
+};
+
 struct tw_plan_pointer {
 	size_t object;	      /* that holds it */
 	const char *function; /* borrowed by the object */
@@ -180,6 +193,8 @@ struct tw_plan {
 	struct tw_sym_sleds *sleds_of; /* by object */
 	struct tw_plan_sled *sleds;
 	size_t sled_count, sled_capacity;
+	struct tw_plan_entry *entries; /* those of one object are adjacent */
+	size_t entry_count, entry_capacity;
 	struct tw_plan_slot *slots;
 	size_t count, capacity;
 	void **pins;	  /* by object; NULL: not pinned */
@@ -218,9 +233,26 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 /* May run destructors of objects that the program has closed meanwhile: never under the permit. */
 void tw_plan_destroy(struct tw_plan *plan);
 
-/* ---- known.c ---- */
+/* ---- entries.c ---- */
 
-struct tw_permit;
+/*
+ * tw_agent_entry_plan - the plan of an object's entries, if the command has left one in the ring set.
+ *
+ * Lends until the process ends; NULL: there is none, or it is not this object's.  Threads: any.
+ */
+const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *object);
+/* Call around fork(). */
+void tw_agent_entries_before_fork(void);
+void tw_agent_entries_after_fork(void);
+
+/* ---- places.c ---- */
+
+/* @config	borrows until the process ends. */
+void tw_agent_places_init(const struct tw_agent_config *config);
+/* Stages the plan's places.  Under the permit. */
+void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan);
+
+/* ---- known.c ---- */
 
 /* Has ld.so loaded or unloaded anything since the last complete scan? */
 bool tw_known_is_change(void);

@@ -9,6 +9,8 @@
 
 #include "base/assert.h"
 #include "base/grow.h"
+#include "symbols/entries.h"
+#include "symbols/entry_plan.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -122,12 +124,12 @@ static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 }
 
 static void add_note(struct tw_plan *plan, const char *function, const char *relation,
-		     const struct tw_sym_object *object, enum tw_sym_refusal refusal)
+		     const struct tw_sym_object *object, const char *refusal)
 {
 	char *note, **notes;
 
-	if (plan->note_count == NOTES_MAX || asprintf(&note, "%s %s %s is not traced: %s", function, relation,
-						      object->name, tw_sym_refusal_text(refusal)) < 0)
+	if (plan->note_count == NOTES_MAX ||
+	    asprintf(&note, "%s %s %s is not traced: %s", function, relation, object->name, refusal) < 0)
 		return;
 	notes = realloc(plan->notes, (plan->note_count + 1) * sizeof *notes);
 	if (!notes) {
@@ -164,8 +166,83 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 			error = add_sled(plan, index, sled);
 		/* An unexpected refusal is reported even if the pattern matches many functions. */
 		else if (is_named(config, sled->function) || sled->refusal == TW_SYM_SLED_OTHER)
-			add_note(plan, sled->function, "of", object, sled->refusal);
+			add_note(plan, sled->function, "of", object, tw_sym_refusal_text(sled->refusal));
 	}
+	return error;
+}
+
+/* ---- entries ---- */
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The functions that have sleds, ascending; to be freed.  NULL: no memory. */
+static uintptr_t *list_sleds(const struct tw_sym_sleds *sleds)
+{
+	uintptr_t *list = malloc((sleds->count + 1) * sizeof *list);
+
+	for (size_t i = 0; list && i < sleds->count; i++)
+		list[i] = sleds->entries[i].entry;
+	if (list && sleds->count)
+		qsort(list, sleds->count, sizeof *list, by_address);
+	return list;
+}
+
+/* The first name of a function that is requested; false: none is.  *name NULL: it has none. */
+static bool choose_name(const struct tw_agent_config *config, const struct tw_sym_object *object,
+			const struct tw_plan_entry *entry, const char **name, char nameless[TW_SYM_NAMELESS_BYTES])
+{
+	tw_sym_nameless(entry->row->value, nameless);
+	*name = NULL;
+	if (!entry->row->name_count)
+		return tw_plan_wants(config, object, nameless, TW_PATTERN_ARITY_ANY);
+	for (unsigned n = 0; (*name = tw_entry_plan_name(entry->plan, entry->row, n)); n++)
+		if (tw_plan_wants(config, object, *name, TW_PATTERN_ARITY_ANY))
+			return true;
+	return false;
+}
+
+static int add_entry(struct tw_plan *plan, const struct tw_plan_entry *entry)
+{
+	if (!tw_grow(plan->entries, plan->entry_count, plan->entry_capacity))
+		return TW_ENOMEM;
+	plan->entries[plan->entry_count++] = *entry;
+	return 0;
+}
+
+/* Functions without sleds, if the command has made a plan of the object. */
+static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
+{
+	const struct tw_sym_object *object = &plan->set->objects[index];
+	struct tw_plan_entry entry = {.object = index, .plan = tw_agent_entry_plan(object)};
+	uintptr_t *sleds;
+	int error = 0;
+
+	if (!entry.plan)
+		return 0;
+	sleds = list_sleds(&plan->sleds_of[index]);
+	if (!sleds)
+		return TW_ENOMEM;
+	for (uint32_t i = 0; i < entry.plan->header->row_count && !error; i++) {
+		char nameless[TW_SYM_NAMELESS_BYTES];
+		uintptr_t address;
+
+		entry.row = &entry.plan->rows[i];
+		address = object->elf.base + entry.row->value;
+		if (bsearch(&address, sleds, plan->sleds_of[index].count, sizeof address, by_address) ||
+		    !choose_name(config, object, &entry, &entry.name, nameless))
+			continue;
+		if (!entry.row->refusal)
+			error = add_entry(plan, &entry);
+		else if (is_named(config, entry.name ? entry.name : nameless))
+			add_note(plan, entry.name ? entry.name : nameless, "of", object,
+				 tw_entry_refusal_text(entry.row->refusal));
+	}
+	free(sleds);
 	return error;
 }
 
@@ -272,7 +349,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 			if (slots[i].refusal == TW_SYM_ADDRESS_TAKEN)
 				add_pointer(slots[i].function, &caller, plan);
 			if (is_named(config, slots[i].function))
-				add_note(plan, slots[i].function, "called by", caller.object, slots[i].refusal);
+				add_note(plan, slots[i].function, "called by", caller.object,
+					 tw_sym_refusal_text(slots[i].refusal));
 			continue;
 		}
 		error = add_slot(plan, &(struct tw_plan_slot){index, (size_t)(definer - plan->set->objects),
@@ -315,6 +393,8 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 	plan->is_new[index] = true;
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
+	if (!error && config->is_local && is_caller(config, object) && is_module_wanted(config, object))
+		error = add_entries_of(plan, config, index);
 	if (!error && plan->has_definer && !config->is_local && is_caller(config, object))
 		error = add_slots_of(plan, config, index);
 	return error;
@@ -363,6 +443,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 		tw_sym_sleds_fini(&plan->sleds_of[i]);
 	free(plan->sleds_of);
 	free(plan->sleds);
+	free(plan->entries);
 	free(plan->notes);
 	free(plan->pins);
 	free(plan->is_new);

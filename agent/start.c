@@ -64,10 +64,12 @@ static void before_fork(void)
 	if (fork_is_unfollowed)
 		fork_permit = NULL;
 	tw_known_before_fork();
+	tw_agent_entries_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+	tw_agent_entries_after_fork();
 	tw_known_after_fork();
 	if (fork_permit)
 		tw_permit_drop(fork_permit);
@@ -96,6 +98,7 @@ static void after_fork_in_child(void)
 	bool was_whole = fork_permit != NULL;
 
 	fork_permit = NULL;
+	tw_agent_entries_after_fork();
 	tw_known_after_fork();
 	if (was_whole)
 		follow();

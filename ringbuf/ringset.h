@@ -8,6 +8,7 @@
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
  *	    answers	text from the rooms above, possibly large: the owner answers what members ask
+ *	    plan-ID	files of the rooms above, which members read; removed with the set
  *	    image-LEASE	one process image: struct tw_rs_image_head, its definitions, its rings; sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).

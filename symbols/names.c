@@ -150,6 +150,18 @@ static bool is_listed(const char *const *list, size_t count, const char *name)
 	return false;
 }
 
+bool tw_sym_is_used_by_us(const char *soname)
+{
+	/* What the agent is linked with, and the unwinder that it finds. */
+	static const char *const names[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libgmp.so.10",
+					    "libgcc_s.so.1"};
+
+	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
+		if (!strcmp(soname, names[i]))
+			return true;
+	return false;
+}
+
 bool tw_sym_copies_stacks(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

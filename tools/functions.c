@@ -8,6 +8,7 @@
 #include "tools/record/check.h"
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
+#include "tools/common/entries.h"
 #include "tools/common/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -23,11 +24,12 @@
 
 #define NAME_COLUMNS 48
 
-enum { KEY_JSON = 256, KEY_REFUSED };
+enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL };
 
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be given often"},
 	TW_EXCLUDE_OPTION,
+	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
 	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
@@ -39,10 +41,12 @@ static const struct tw_command command = {
 	.summary = "Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
 		   "  slot  calls from another object, through the global offset table (any program)\n"
 		   "  sled  every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
+		   "  entry every call, by a jump over the function's first instructions (any program; with --local)\n"
 		   "Functions that a run-time system declares appear only when it runs.",
 	.options = options_table,
 	.examples = "  tracewheel functions sqlite3\n"
 		    "  tracewheel functions -t 'libc:mem*' /usr/bin/git\n"
+		    "  tracewheel functions --local --refused -t 'libsqlite3:_' sqlite3\n"
 		    "  tracewheel functions --json ./app | jq -r '.functions[].function'\n",
 };
 
@@ -58,12 +62,14 @@ struct request {
 	const char *alias;
 	bool is_json;
 	bool wants_refused;
+	bool is_local;
 };
 
 struct list {
 	const struct request *request;
 	const struct tw_symbols *symbols;
-	struct tw_debug *debug; /* of the module that was looked up last */
+	struct tw_entries *entries; /* NULL: not --local */
+	struct tw_debug *debug;	    /* of the module that was looked up last */
 	const struct tw_symbols_object *debug_module;
 	struct row *rows;
 	size_t count;
@@ -119,7 +125,36 @@ static int add_row(struct list *list, const struct tw_symbols_place *place)
 
 static int take_place(const struct tw_symbols_place *place, void *arg)
 {
-	return add_row(arg, place);
+	const struct list *list = arg;
+	return list->request->is_local && place->how == TW_SYMBOLS_SLOT ? 0 : add_row(arg, place);
+}
+
+static bool is_module_wanted(const struct list *list, size_t index)
+{
+	const struct tw_symbols_object *object = tw_symbols_object(list->symbols, index);
+	const struct tw_patterns *patterns = &list->request->patterns;
+	const struct tw_patterns_subject subject = {.module = object->name,
+						    .path = object->path,
+						    .soname = object->soname,
+						    .alias = index ? NULL : list->request->alias};
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		if (tw_pattern_is_module(patterns->wanted[i], &subject))
+			return true;
+	return !patterns->wanted_count;
+}
+
+static int take_entries(struct list *list)
+{
+	int error = 0;
+	if (!list->request->is_local)
+		return 0;
+	list->entries = tw_entries_open(list->symbols);
+	if (!list->entries)
+		return TW_ENOMEM;
+	for (size_t i = 0; i < tw_symbols_object_count(list->symbols) && !error; i++)
+		if (is_module_wanted(list, i))
+			error = tw_entries_each(list->entries, i, take_place, list);
+	return error;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -194,7 +229,7 @@ static bool is_same_function(const struct row *a, const struct row *b)
 
 static const char *how_name(const struct row *row)
 {
-	return row->place.how == TW_SYMBOLS_SLED ? "sled" : "slot";
+	return row->place.how == TW_SYMBOLS_SLED ? "sled" : row->place.how == TW_SYMBOLS_ENTRY ? "entry" : "slot";
 }
 
 /* The number of rows from here on that belong to one function. */
@@ -223,7 +258,9 @@ static void put_rows(const struct list *list, bool refused)
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
 		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused;
-		tw_out_format(&out, "%s  %-*s", how_name(row), is_alone ? 0 : NAME_COLUMNS, clean);
+		tw_out_format(&out, "%s%s  %-*s", how_name(row),
+			      row->place.how == TW_SYMBOLS_ENTRY || !list->entries ? "" : " ",
+			      is_alone ? 0 : NAME_COLUMNS, clean);
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++) {
 			tw_out_text(&out, k ? ", " : "  from ");
 			tw_out_name(&out, row[k].place.caller->name);
@@ -236,20 +273,55 @@ static void put_rows(const struct list *list, bool refused)
 	}
 }
 
+/* The entries of each object by themselves, counted by name. */
+static void put_entries(const struct list *list)
+{
+	for (size_t i = 0; i < tw_symbols_object_count(list->symbols); i++) {
+		const struct tw_symbols_object *object = tw_symbols_object(list->symbols, i);
+		size_t good = 0, refused = 0;
+		if (!is_module_wanted(list, i))
+			continue;
+		for (size_t k = 0; k < list->count; k++) {
+			const struct tw_symbols_place *place = &list->rows[k].place;
+			if (place->how == TW_SYMBOLS_ENTRY && place->module == object) {
+				good += !place->refusal;
+				refused += place->refusal != NULL;
+			}
+		}
+		tw_out_name(&out, object->name);
+		if (tw_entries_problem(list->entries, object))
+			tw_out_format(&out, ": its entries are left alone: %s.\n",
+				      tw_entries_problem(list->entries, object));
+		else
+			tw_out_format(&out, ": %zu of %zu functions can be traced at their entries (%.1f %%).\n", good,
+				      good + refused, good ? 100.0 * (double)good / (double)(good + refused) : 0.0);
+	}
+}
+
 static void put_summary(const struct list *list, const struct tw_symbols *symbols)
 {
-	size_t slots = 0, sleds = 0, loose = 0, refused = 0, objects = tw_symbols_object_count(symbols);
+	size_t slots = 0, sleds = 0, entries = 0, loose = 0, refused = 0, objects = tw_symbols_object_count(symbols);
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = run_of(list, i);
 		if (list->rows[i].place.refusal)
 			refused += n;
 		else if (list->rows[i].place.how == TW_SYMBOLS_SLED)
 			sleds++, loose += list->rows[i].place.is_loose;
+		else if (list->rows[i].place.how == TW_SYMBOLS_ENTRY)
+			entries++;
 		else
 			slots++;
 	}
-	tw_out_format(&out, "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n",
-		      slots, slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
+	if (list->entries) {
+		put_entries(list);
+		tw_out_format(&out, "%zu function%s can be traced at %s and %zu through sleds, in %zu object%s.\n",
+			      entries, entries == 1 ? "" : "s", entries == 1 ? "its entry" : "their entries", sleds,
+			      objects, objects == 1 ? "" : "s");
+	} else {
+		tw_out_format(&out,
+			      "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n",
+			      slots, slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
+	}
 	if (loose)
 		tw_out_format(
 			&out,
@@ -324,7 +396,7 @@ static void put_json(const struct list *list, const struct tw_symbols *symbols)
 		tw_json_text(&json, "function", name, strlen(name));
 		if (name != row->place.function)
 			tw_json_text(&json, "linkage", row->place.function, strlen(row->place.function));
-		tw_json_text(&json, "way", how_name(row), 4);
+		tw_json_text(&json, "way", how_name(row), strlen(how_name(row)));
 		tw_json_open(&json, "callers", '[');
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)
 			tw_json_text(&json, NULL, row[k].place.caller->name, strlen(row[k].place.caller->name));
@@ -356,7 +428,8 @@ static int find_file(struct tw_launch *launch, const char *name, const char **pa
 /* Says of each pattern that matches nothing traceable why. */
 static void say_reasons(const struct request *request, const char *path)
 {
-	struct tw_check *check = tw_check_open(&(struct tw_check_options){.program = path, .alias = request->alias});
+	struct tw_check *check = tw_check_open(
+		&(struct tw_check_options){.program = path, .alias = request->alias, .is_local = request->is_local});
 	const char *pattern, *reason;
 	tw_check_patterns(check, request->config.text);
 	for (size_t i = 0; (reason = tw_check_reason(check, i, &pattern)); i++)
@@ -376,7 +449,9 @@ static int show(const struct request *request, const char *path)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	struct list list = {.request = request, .symbols = symbols};
 	error = tw_symbols_each_place(symbols, take_place, &list);
-	if (!error && request->wants_refused)
+	if (!error)
+		error = take_entries(&list);
+	if (!error && request->wants_refused && !request->is_local)
 		error = take_all_unplaced(&list);
 	tw_debug_close(list.debug);
 	int code;
@@ -393,6 +468,7 @@ static int show(const struct request *request, const char *path)
 		code = tw_out_finish(&out);
 	}
 	free(list.rows);
+	tw_entries_close(list.entries);
 	tw_symbols_close(symbols);
 	if (request->patterns.wanted_count)
 		say_reasons(request, path);
@@ -403,6 +479,8 @@ static bool take_option(struct request *request, int key, const char *value)
 {
 	if (key == KEY_JSON) {
 		request->is_json = true;
+	} else if (key == KEY_LOCAL) {
+		request->is_local = true;
 	} else if (key == KEY_REFUSED) {
 		request->wants_refused = true;
 	} else {

@@ -38,7 +38,12 @@ struct tw_symbols_object {
 /* How a call can be traced. */
 enum tw_symbols_how {
 	TW_SYMBOLS_SLOT = 1, /* calls from `caller` through its GOT slot; OTP: global */
-	TW_SYMBOLS_SLED = 2  /* every call, through the function's entry sled; OTP: local */
+	TW_SYMBOLS_SLED = 2, /* every call, through the function's entry sled; OTP: local */
+	/*
+	 * Every call, through a jump over the function's first instructions; OTP: local.  Not among the places of this
+	 * library, which has no decoder: the command makes them.
+	 */
+	TW_SYMBOLS_ENTRY = 3
 };
 
 /* A place where calls of a function can be traced, or the reason why not. */

@@ -7,6 +7,7 @@
  */
 #include "tools/record/check.h"
 #include "tools/record/layouts.h"
+#include "tools/common/entries.h"
 #include "tools/common/names.h"
 #include "tools/common/near.h"
 #include "tools/common/patterns.h"
@@ -15,6 +16,7 @@
 #include "tracewheel/capture.h"
 #include "tracewheel/symbols.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,6 +53,7 @@ struct linkage {
 struct tw_check {
 	struct tw_check_options options;
 	struct tw_symbols *symbols;
+	struct tw_entries *entries;  /* NULL: not --local */
 	struct tw_patterns patterns; /* as given on the command line */
 	struct asked *asked;
 	size_t count;
@@ -107,6 +110,7 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
+	check->entries = options->is_local ? tw_entries_open(check->symbols) : NULL;
 	check->may_declare = may_declare(check->symbols);
 	FILE *file = fopen("/etc/ld.so.preload", "re");
 	check->has_preloads = (preload && *preload) || (file && getc(file) != EOF);
@@ -128,6 +132,7 @@ void tw_check_close(struct tw_check *check)
 		free(check->linkage[i].pattern);
 	free(check->asked);
 	tw_patterns_free(&check->patterns);
+	tw_entries_close(check->entries);
 	tw_symbols_close(check->symbols);
 	free(check);
 }
@@ -189,7 +194,7 @@ static bool is_of_this_recording(const struct tw_check *check, const struct tw_s
 	const struct tw_check_options *options = &check->options;
 	if (options->is_main_only && place->caller != tw_symbols_object(check->symbols, 0))
 		return false;
-	if (place->how == TW_SYMBOLS_SLED)
+	if (place->how != TW_SYMBOLS_SLOT)
 		return !options->is_global;
 	return !options->is_local && !((options->is_main_only || options->is_global) && place->module == place->caller);
 }
@@ -247,8 +252,10 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 			continue;
 		if (demangled && !check->can_demangle && !tw_pattern_is(asked->pattern, &subject, NULL))
 			add_linkage(check, asked->is_excluding, place);
-		if (place->refusal)
+		if (place->refusal && !(check->options.is_local && place->how == TW_SYMBOLS_SLOT))
 			add_refused(asked, place);
+		else if (place->refusal)
+			continue;
 		else if (is_of_this_recording(check, place) &&
 			 (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
 			asked->place_count++;
@@ -257,6 +264,34 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 	}
 	free(demangled);
 	return 0;
+}
+
+static bool is_entry_module(const struct tw_check *check, size_t index)
+{
+	struct tw_patterns_subject subject = subject_of(check, tw_symbols_object(check->symbols, index), NULL);
+	if (!check->entries || (index && check->options.is_main_only))
+		return false;
+	for (size_t i = 0; i < check->count; i++)
+		if (!check->asked[i].is_excluding && tw_pattern_is_module(check->asked[i].pattern, &subject))
+			return true;
+	return !check->count;
+}
+
+static int see_places(struct tw_check *check)
+{
+	int error = tw_symbols_each_place(check->symbols, see_place, check);
+	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !error; i++)
+		if (is_entry_module(check, i))
+			error = tw_entries_each(check->entries, i, see_place, check);
+	return error;
+}
+
+void tw_check_write_plans(const struct tw_check *check, const char *folder)
+{
+	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
+		if (is_entry_module(check, i) && !tw_entries_write(check->entries, i, folder))
+			tw_say("functions without sleds are not traced: a plan of them cannot be written: %s.",
+			       strerror(errno));
 }
 
 /* ---- patterns without a place ---- */
@@ -343,12 +378,15 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 	if (asked->excluded_count && !asked->is_excluding)
 		snprintf(asked->reason, sizeof asked->reason,
 			 "its functions are excluded, by -N or by --local, --global or --callers");
-	else if (refused && refused->caller == object->name && !is_exported)
+	else if (refused && refused->caller == object->name && (!is_exported || check->options.is_local))
 		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s",
 			 refused->function, object->name, refused->reason);
 	else if (refused)
 		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s",
 			 refused->function, refused->caller, refused->reason);
+	else if (tw_entries_problem(check->entries, object))
+		snprintf(asked->reason, sizeof asked->reason, "%.200s has no sleds, and its entries are left alone: %s",
+			 object->name, tw_entries_problem(check->entries, object));
 	else
 		snprintf(
 			asked->reason, sizeof asked->reason,
@@ -460,7 +498,7 @@ void tw_check_patterns(struct tw_check *check, const char *config)
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
 		check->can_demangle |= is_named(tw_symbols_object(check->symbols, i)->name, demanglers,
 						sizeof demanglers / sizeof *demanglers);
-	if (!check || !read_asked(check, config) || tw_symbols_each_place(check->symbols, see_place, check))
+	if (!check || !read_asked(check, config) || see_places(check))
 		return;
 	for (size_t i = 0; i < check->count; i++) {
 		if (!check->asked[i].place_count)

@@ -9,7 +9,7 @@
  * at the start may come by dlopen or exec: if a loaded object calls those, if a library of that name is installed or
  * others are preloaded, if children are followed, for scripts, and if functions are declared (libtracewheel is among
  * the libraries). A module that is there does not change: a function that it does not have, or that has neither a
- * sled nor an exported name, will not appear.
+ * sled nor an entry that can be traced nor an exported name, will not appear.
  */
 #ifndef TW_TOOLS_CHECK_H
 #define TW_TOOLS_CHECK_H
@@ -23,7 +23,7 @@ struct tw_check;
 struct tw_check_options {
 	const char *program;	  /* path of its file; borrows */
 	const char *alias;	  /* the name that it was started by; NULL: its file's; borrows */
-	bool is_local, is_global; /* only sleds, only slots */
+	bool is_local, is_global; /* only sleds and entries, only slots */
 	bool is_main_only;	  /* only the program's own calls */
 	bool may_become_another;  /* a script's interpreter, or children are followed */
 	bool is_quiet;		  /* reports refusals only */
@@ -39,6 +39,9 @@ bool tw_check_may_declare(const struct tw_check *check);
 
 /* Looks up the patterns of a configuration: its lines `pattern` and `exclude`. NULL is allowed here and below. */
 void tw_check_patterns(struct tw_check *check, const char *config);
+
+/* With is_local: writes the plans of the objects that patterns name for the agents, into the folder of a ring set. */
+void tw_check_write_plans(const struct tw_check *check, const char *folder);
 
 /*
  * tw_check_linkage - a pattern by linkage name that replaces one by source name.

@@ -121,8 +121,8 @@ static const struct tw_option options_table[] = {
 	 "record only calls made by the program itself, or also those of its\n"
 	 "libraries (with -t: all)"},
 	{KEY_LOCAL, "local", NULL,
-	 "only through entry sleds (-fpatchable-function-entry): every\n"
-	 "call, within an object as well"},
+	 "every call, within an object as well: through entry sleds, or a\n"
+	 "jump over a function's first instructions (docs/unmodified.md)"},
 	{KEY_GLOBAL, "global", NULL,
 	 "only calls from one object into another, not entry sleds.\n"
 	 "Without either: a function's sled if it has one, else slots"},
@@ -424,7 +424,7 @@ static bool config_alias(struct request *request, const struct tw_launch *launch
 /* Checks the patterns against the files. False: one can match nothing, which has been reported. */
 static bool check_patterns(struct request *request, const struct tw_launch *launch)
 {
-	if (!request->has_patterns && !request->has_excluded && !request->guard)
+	if (!request->has_patterns && !request->has_excluded && !request->guard && !request->is_local)
 		return true;
 	request->check = tw_check_open(
 		&(struct tw_check_options){.program = launch->program,
@@ -453,7 +453,7 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 	if (!stats->images || request->tracer.path[0])
 		return;
 	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
-	if (stats->events || (request->check && path))
+	if (stats->events || (request->check && request->has_patterns && path))
 		return;
 	if (request->flags && !request->has_patterns)
 		tw_say("nothing in the program reports its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
@@ -467,6 +467,7 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 /* Runs a whole recording; returns the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
+	struct tw_recorder *recorder;
 	char agent[PATH_MAX];
 	if (!tw_launch_agent(agent, launch->reason)) {
 		tw_say("%s", launch->reason);
@@ -474,11 +475,9 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	if (!request->is_quiet)
 		tw_account_dead_sets();
-	struct tw_recorder *recorder;
 	request->recorder.config = request->config.text;
 	request->recorder.layouts = request->arguments.layouts.text;
-	request->recorder.leaves_memory = true;
-	request->recorder.guards_rings = true;
+	request->recorder.leaves_memory = request->recorder.guards_rings = true;
 	tw_launch_ignore_signals();
 	/* Before anything else: an interrupt from here on leaves a whole capture, or none. */
 	tw_watch_signals();
@@ -490,6 +489,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	if (makes_old && !request->is_quiet)
 		tw_say("the previous capture %s is now %s.old.", request->path, request->path);
+	tw_check_write_plans(request->check, tw_recorder_ring_set_path(recorder));
 	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;

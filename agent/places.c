@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - turns a plan into places, which it stages for the session.  Under the permit. */
+#include "agent/agent.h"
+
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/entry.h"
+#include "breakpoints/patch.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/hit/callers.h"
+#include "pipeline/hit/hit.h"
+#include "session/definitions.h"
+#include "session/native.h"
+#include "session/places.h"
+#include "session/session.h"
+#include "session/setting.h"
+#include "symbols/entries.h"
+#include "symbols/entry_plan.h"
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tw_agent_config *config;
+
+void tw_agent_places_init(const struct tw_agent_config *new_config)
+{
+	config = new_config;
+	/* For tests: a jump into the bytes behind a planted jump ends the program. */
+	tw_entry_fills_windows = secure_getenv("TRACEWHEEL_ENTRY_TRAPS") != NULL;
+}
+
+static int add_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **module)
+{
+	return *module ? 0 : tw_native_module(permit, object, module);
+}
+
+/* The most of a path, without typed arguments. */
+#define PORT_PATH_BYTES 256
+
+/* Sets the types of its arguments once, for hits and readers.  If memory is short they remain words. */
+static void set_layout(struct tw_function *function, const char *text)
+{
+	struct tw_arg_plan *arguments;
+	struct tw_layout *layout;
+
+	/* Events recorded without the layout may be in flight. */
+	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
+		return;
+	arguments = malloc(sizeof *arguments);
+	if (arguments) {
+		tw_arg_plan_make(arguments, layout, config->string_bytes ? config->string_bytes : PORT_PATH_BYTES);
+		function->layout = strdup(text);
+	}
+	if (arguments && function->layout)
+		function->arguments = arguments;
+	else
+		free(arguments);
+	tw_layout_destroy(layout);
+}
+
+/* The number of arguments, if known. */
+static uint32_t arity_of(const char *text)
+{
+	struct tw_layout *layout = NULL;
+	uint32_t arity = TW_PATTERN_ARITY_UNKNOWN;
+
+	if (text && !tw_layout_parse(text, strlen(text), &layout) && !layout->is_variadic)
+		arity = layout->count;
+	tw_layout_destroy(layout);
+	return arity;
+}
+
+static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
+			const char *name, uint64_t address, struct tw_function **out)
+{
+	const char *text = tw_agent_layouts_find(config->layouts, object, address - object->elf.base), *port = NULL;
+	char layout[TW_PORT_LAYOUT_BYTES];
+	int error = tw_bp_function_add(permit, module, name, arity_of(text), address, out);
+
+	if (config->has_ports)
+		port = tw_agent_port_layout(config, object->elf.soname, name, layout);
+	if (!error && port)
+		set_layout(*out, port);
+	else if (!error && config->string_bytes)
+		set_layout(*out, text);
+	return error;
+}
+
+/*
+ * The condition on a function's calls; *program NULL: none.  Returns false if the function is not requested.  Calls that use
+ * descriptors have none: the table of ports needs all of them.
+ */
+static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address,
+			 const struct tw_match_program **program)
+{
+	uint64_t value = address - object->elf.base;
+	bool is_port = tw_agent_is_port_module(config, object->elf.soname) && tw_agent_is_port_function(config, name);
+
+	*program = is_port ? NULL : config->program;
+	/* The plan was made without arities: those of a library are known only after the command has examined it. */
+	if (config->has_arities &&
+	    !tw_plan_wants(config, object, name, arity_of(tw_agent_layouts_find(config->layouts, object, value))))
+		return false;
+	if (!config->has_guards || is_port)
+		return true;
+	*program = tw_agent_layouts_guard(config->layouts, object, value);
+	return *program != NULL;
+}
+
+/* Adds the place and stages it. */
+static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct tw_match_program *program,
+		     const struct tw_place_options *options)
+{
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | tw_agent_end_actions(config),
+				  .slot_words = (uint8_t)config->argument_words,
+				  .stack_depth = (uint8_t)config->stack_depth};
+	struct tw_place *place;
+	int error = tw_bp_place_add(permit, function, options, &place);
+
+	if (tw_agent_is_port_module(config, function->module->soname) &&
+	    tw_agent_is_port_function(config, function->name))
+		part.actions |= TW_ACTION_RETURN;
+	if (function->arguments) {
+		part.slot_words = TW_SLOT_WORDS_TYPED;
+		if (!error)
+			place->gives = function->arguments->gives;
+	}
+	if (!error && program)
+		tw_session_use_program(&part, place, program);
+	return error ? error : tw_session_stage(tw_agent_session, permit, place, &part);
+}
+
+static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_sled *planned,
+		    struct tw_module **modules)
+{
+	const struct tw_sym_sled *sled = &planned->sled;
+	const struct tw_place_options options = {.kind = TW_BP_SLED,
+						 .where = (void *)sled->where,
+						 .sled_bytes = (uint8_t)sled->bytes};
+	const struct tw_sym_object *object = &plan->set->objects[planned->object];
+	const struct tw_match_program *program;
+	struct tw_function *function;
+	int error;
+
+	if (!is_asked_for(object, sled->function, sled->entry, &program))
+		return 0;
+	error = add_module(permit, object, &modules[planned->object]);
+	if (!error)
+		error = add_function(permit, object, modules[planned->object], sled->function, sled->entry, &function);
+	if (error)
+		return error;
+	function->bytes = sled->function_bytes;
+	return arm_place(permit, function, program, &options);
+}
+
+/*
+ * True if the callee's sled or entry is armed, whose event suffices.  It begins with the function, or after the endbr64
+ * there.
+ */
+static bool has_armed_sled(struct tw_permit *permit, const void *target)
+{
+	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
+		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)target + distance));
+		struct tw_bp_part part;
+
+		if (place && (place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) &&
+		    place->function->address == (uint64_t)(uintptr_t)target &&
+		    tw_bp_staged_part(permit, place, tw_agent_session->slot, &part))
+			return true;
+	}
+	return false;
+}
+
+static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
+		    struct tw_module **modules)
+{
+	struct tw_place_options options = {.kind = TW_BP_SLOT, .where = slot->where, .target = slot->target};
+	const struct tw_match_program *program;
+	struct tw_function *function;
+	int error;
+
+	if (has_armed_sled(permit, slot->target) || !is_asked_for(&plan->set->objects[slot->definer], slot->function,
+								  (uint64_t)(uintptr_t)slot->target, &program))
+		return 0;
+	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
+	if (!error)
+		error = add_module(permit, &plan->set->objects[slot->caller], &modules[slot->caller]);
+	if (!error)
+		error = add_function(permit, &plan->set->objects[slot->definer], modules[slot->definer], slot->function,
+				     (uint64_t)(uintptr_t)slot->target, &function);
+	if (error)
+		return error;
+	options.caller_module_id = modules[slot->caller]->module_id;
+	options.is_watched = slot->is_watched;
+	return arm_place(permit, function, program, &options);
+}
+
+static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_entry *planned,
+		     struct tw_module **modules)
+{
+	const struct tw_sym_object *object = &plan->set->objects[planned->object];
+	uintptr_t address = object->elf.base + planned->row->value;
+	struct tw_place_options options = {.kind = TW_BP_ENTRY,
+					   .where = (void *)(address + planned->row->window_offset)};
+	const struct tw_match_program *program;
+	char nameless[TW_SYM_NAMELESS_BYTES];
+	const char *name = planned->name ? planned->name : nameless;
+	struct tw_bp_entry *entry;
+	struct tw_function *function;
+	struct tw_place *place;
+	int error;
+
+	tw_sym_nameless(planned->row->value, nameless);
+	if (!is_asked_for(object, name, address, &program))
+		return 0;
+	error = add_module(permit, object, &modules[planned->object]);
+	if (!error)
+		error = add_function(permit, object, modules[planned->object], name, address, &function);
+	if (error)
+		return error;
+	function->bytes = planned->row->function_bytes;
+	/* A place keeps it until the process ends. */
+	entry = malloc(sizeof *entry);
+	if (!entry)
+		return TW_ENOMEM;
+	*entry = (struct tw_bp_entry){planned->plan, planned->row, object->elf.base};
+	options.entry = entry;
+	error = arm_place(permit, function, program, &options);
+	place = tw_bp_place_at(permit, options.where);
+	if (!place || place->entry != entry)
+		free(entry);
+	return error;
+}
+
+/* Counts of failures to arm, by cause. */
+struct refusals {
+	unsigned slots, sleds, late_sleds;
+	unsigned late_entries, other_entries;
+	const struct tw_sym_object *late; /* the object of the last of late_sleds */
+	bool lacks_memory;
+};
+
+static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind kind)
+{
+	if (error == TW_ENOMEM || error == TW_ENOSPC)
+		refusals->lacks_memory = true;
+	else if (error == TW_ENOTSUP && kind == TW_BP_SLED)
+		refusals->late_sleds++;
+	else if (error == TW_ENOTSUP && kind == TW_BP_ENTRY)
+		refusals->late_entries++;
+	else if (error == TW_EFORMAT && kind == TW_BP_ENTRY)
+		refusals->other_entries++;
+	else if (error && kind != TW_BP_SLOT)
+		refusals->sleds++;
+	else if (error)
+		refusals->slots++;
+}
+
+/* For gcc's sleds, one-byte NOPs, in a library opened while other threads were running. */
+static void tell_late(const struct refusals *refusals)
+{
+	char text[512];
+
+	snprintf(
+		text, sizeof text,
+		"%u functions of %s are not traced: other threads were running when it was opened, and no single store "
+		"arms their entry sleds; run `tracewheel compact` on it (%s)",
+		refusals->late_sleds, refusals->late->name, refusals->late->path);
+	tw_agent_tell(text);
+}
+
+/* For one object. */
+static void tell_entries(const struct refusals *refusals, const struct tw_sym_object *object)
+{
+	char text[512];
+
+	if (refusals->late_entries) {
+		snprintf(
+			text, sizeof text,
+			"%u functions of %s are not traced: several threads were running, or a shadow stack is in use, when a "
+			"jump was to be written over their first instructions",
+			refusals->late_entries, object->name);
+		tw_agent_tell(text);
+	}
+	if (refusals->other_entries) {
+		snprintf(
+			text, sizeof text,
+			"%u functions of %s are not traced: their first instructions in memory are not those of the file (%s); "
+			"a debugger or another tracer may have changed them",
+			refusals->other_entries, object->name, object->path);
+		tw_agent_tell(text);
+	}
+}
+
+static void tell_refusals(const struct refusals *refusals)
+{
+	if (refusals->lacks_memory)
+		tw_agent_tell("not all functions that were asked for are traced: there was no memory for more");
+	if (refusals->slots)
+		tw_agent_tell("some functions are not traced: the system refuses to make their GOT writable");
+	if (refusals->sleds)
+		tw_agent_tell("some functions are not traced: the system refuses to make their code writable");
+	if (refusals->late_sleds)
+		tell_late(refusals);
+}
+
+static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
+		      struct refusals *refusals)
+{
+	tw_patch_begin(permit);
+	for (size_t i = 0; i < plan->sled_count && !refusals->lacks_memory; i++) {
+		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
+
+		/* One note per object. */
+		if (refusals->late_sleds && refusals->late != object) {
+			tell_late(refusals);
+			refusals->late_sleds = 0;
+		}
+		refusals->late = object;
+		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), TW_BP_SLED);
+	}
+	tw_patch_end(permit);
+}
+
+static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
+			struct refusals *refusals)
+{
+	uint32_t unplanted;
+
+	tw_patch_begin(permit);
+	for (size_t i = 0; i < plan->entry_count && !refusals->lacks_memory; i++) {
+		const struct tw_plan_entry *entry = &plan->entries[i];
+
+		count_refusal(refusals, arm_entry(permit, plan, entry, modules), TW_BP_ENTRY);
+		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
+			continue;
+		tell_entries(refusals, &plan->set->objects[entry->object]);
+		refusals->late_entries = refusals->other_entries = 0;
+	}
+	tw_patch_end(permit);
+	unplanted = tw_patch_take_unplanted(permit);
+	if (unplanted)
+		refusals->sleds += unplanted;
+}
+
+/* Callers may lie in any object, so a reader of their addresses needs all modules. */
+static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules)
+{
+	if (!config->program && !config->stack_depth && !config->has_return_to)
+		return;
+	for (size_t i = 0; i < plan->set->count; i++)
+		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i]))
+			tw_define_module(tw_agent_session, modules[i]);
+	if (config->program)
+		tw_callers_update(permit);
+}
+
+/* Sleds and entries first: a function with one needs no slot. */
+void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
+	struct refusals refusals = {0};
+
+	if (!modules)
+		return;
+	arm_sleds(permit, plan, modules, &refusals);
+	arm_entries(permit, plan, modules, &refusals);
+	tw_patch_begin(permit);
+	for (size_t i = 0; i < plan->count && !refusals.lacks_memory; i++)
+		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
+	tw_patch_end(permit);
+	add_all_modules(permit, plan, modules);
+	free(modules);
+	for (size_t i = 0; i < plan->note_count; i++)
+		tw_agent_tell(plan->notes[i]);
+	for (size_t i = 0; i < plan->pointer_count; i++)
+		tw_agent_ports_pointer(plan->set->objects[plan->pointers[i].object].name, plan->pointers[i].function,
+				       plan->pointers[i].is_stream);
+	tell_refusals(&refusals);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entries.c - plans of function entries, as places. */
+#include "tools/common/entries.h"
+
+#include "plan/plan.h"
+#include "symbols/entries.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct object {
+	bool is_examined;
+	const char *problem;
+	void *bytes;
+	size_t count;
+	struct tw_entry_plan plan;
+	char (*nameless)[TW_SYM_NAMELESS_BYTES]; /* by row */
+};
+
+struct sled {
+	const struct tw_symbols_object *module;
+	uint64_t value;
+};
+
+struct tw_entries {
+	const struct tw_symbols *symbols;
+	struct object *objects;
+	struct sled *sleds; /* sorted */
+	size_t sled_count, sled_capacity;
+};
+
+static int compare_sleds(const void *a, const void *b)
+{
+	const struct sled *x = a, *y = b;
+	if (x->module != y->module)
+		return (x->module > y->module) - (x->module < y->module);
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+static int take_sled(const struct tw_symbols_place *place, void *arg)
+{
+	struct tw_entries *entries = arg;
+	if (place->how != TW_SYMBOLS_SLED)
+		return 0;
+	if (entries->sled_count == entries->sled_capacity) {
+		size_t capacity = entries->sled_capacity ? 2 * entries->sled_capacity : 256;
+		struct sled *grown = realloc(entries->sleds, capacity * sizeof *grown);
+		if (!grown)
+			return TW_ENOMEM;
+		entries->sleds = grown;
+		entries->sled_capacity = capacity;
+	}
+	entries->sleds[entries->sled_count++] = (struct sled){place->module, place->value};
+	return 0;
+}
+
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols)
+{
+	struct tw_entries *entries = calloc(1, sizeof *entries);
+	if (!entries)
+		return NULL;
+	entries->symbols = symbols;
+	entries->objects = calloc(tw_symbols_object_count(symbols) + 1, sizeof *entries->objects);
+	if (!entries->objects || tw_symbols_each_place(symbols, take_sled, entries)) {
+		tw_entries_close(entries);
+		return NULL;
+	}
+	if (entries->sled_count)
+		qsort(entries->sleds, entries->sled_count, sizeof *entries->sleds, compare_sleds);
+	return entries;
+}
+
+void tw_entries_close(struct tw_entries *entries)
+{
+	if (!entries)
+		return;
+	for (size_t i = 0; entries->objects && i < tw_symbols_object_count(entries->symbols); i++) {
+		free(entries->objects[i].bytes);
+		free(entries->objects[i].nameless);
+	}
+	free(entries->objects);
+	free(entries->sleds);
+	free(entries);
+}
+
+static const char *make_plan(const char *path, struct object *object)
+{
+	struct tw_elf_file *file;
+	int error = tw_elf_file_open(path, &file);
+	if (error)
+		return tw_strerror(error);
+	if (!file->elf.build_id_bytes)
+		error = TW_ENOTSUP;
+	else
+		error = tw_entry_plan_get(file, &object->bytes, &object->count, NULL);
+	bool has_build_id = file->elf.build_id_bytes != 0;
+	tw_elf_file_close(file);
+	if (!has_build_id)
+		return "its file has no build-id, by which it would be known in memory";
+	if (error == TW_ENOENT)
+		return "it has no call frame information, which says where functions begin";
+	if (!error)
+		error = tw_entry_plan_open(object->bytes, object->count, &object->plan);
+	return error ? tw_strerror(error) : NULL;
+}
+
+static void name_rows(struct object *object)
+{
+	object->nameless = malloc((object->plan.header->row_count + 1) * sizeof *object->nameless);
+	for (uint32_t i = 0; object->nameless && i < object->plan.header->row_count; i++)
+		tw_sym_nameless(object->plan.rows[i].value, object->nameless[i]);
+	if (!object->nameless)
+		object->problem = tw_strerror(TW_ENOMEM);
+}
+
+static struct object *examine(struct tw_entries *entries, size_t index)
+{
+	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
+	struct object *object = &entries->objects[index];
+	enum tw_sym_role role = index ? tw_sym_role_of(shown->path, shown->soname) : TW_SYM_PROGRAM;
+	if (object->is_examined)
+		return object;
+	object->is_examined = true;
+	if (role == TW_SYM_ROLE_OWN || role == TW_SYM_ROLE_LOADER)
+		object->problem = "it is the dynamic loader, or a part of Tracewheel";
+	else if (tw_sym_is_used_by_us(shown->soname))
+		object->problem = "Tracewheel's own code calls it while it records";
+	else
+		object->problem = make_plan(shown->path, object);
+	if (!object->problem)
+		name_rows(object);
+	return object;
+}
+
+const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbols_object *shown)
+{
+	for (size_t i = 0; entries && i < tw_symbols_object_count(entries->symbols); i++)
+		if (tw_symbols_object(entries->symbols, i) == shown)
+			return examine(entries, i)->problem;
+	return NULL;
+}
+
+static int visit_row(const struct object *object, const struct tw_symbols_object *shown, uint32_t number,
+		     tw_symbols_place_fn visit, void *arg)
+{
+	const struct tw_entry_plan_row *row = &object->plan.rows[number];
+	struct tw_symbols_place place = {
+		.how = TW_SYMBOLS_ENTRY,
+		.module = shown,
+		.caller = shown,
+		.refusal = row->refusal ? tw_entry_refusal_text(row->refusal) : NULL,
+		.value = row->value,
+	};
+	unsigned n = 0;
+	int result;
+	place.function = row->name_count ? tw_entry_plan_name(&object->plan, row, n) : object->nameless[number];
+	do
+		result = visit(&place, arg);
+	while (!result && (place.function = tw_entry_plan_name(&object->plan, row, ++n)));
+	return result;
+}
+
+int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg)
+{
+	const struct object *object = examine(entries, index);
+	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
+	int result = 0;
+	for (uint32_t i = 0; !object->problem && i < object->plan.header->row_count && !result; i++) {
+		const struct sled sled = {shown, object->plan.rows[i].value};
+		if (entries->sled_count &&
+		    bsearch(&sled, entries->sleds, entries->sled_count, sizeof sled, compare_sleds))
+			continue;
+		result = visit_row(object, shown, i, visit, arg);
+	}
+	return result;
+}
+
+static bool write_all(int fd, const char *bytes, size_t count)
+{
+	while (count) {
+		ssize_t done = write(fd, bytes, count);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		bytes += done;
+		count -= (size_t)done;
+	}
+	return true;
+}
+
+bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder)
+{
+	const struct object *object = examine(entries, index);
+	char path[600], id[65];
+	if (object->problem)
+		return true;
+	for (uint32_t i = 0; i < object->plan.header->build_id_bytes; i++)
+		snprintf(id + 2 * i, 3, "%02x", object->plan.header->build_id[i]);
+	snprintf(path, sizeof path, "%.500s/plan-%s", folder, id);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return errno == EEXIST; /* two objects of one file */
+	bool is_whole = write_all(fd, object->bytes, object->count);
+	return !close(fd) && is_whole;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entries.h - the functions of a program's objects that can be traced at their entries, without sleds; their plans.
+ *
+ * entries.c is the one file of the tools that sees the room plan/, which is in no library.
+ */
+#ifndef TW_TOOLS_ENTRIES_H
+#define TW_TOOLS_ENTRIES_H
+
+#include "tracewheel/symbols.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tw_entries;
+
+/* @symbols	borrows until tw_entries_close(). NULL: no memory. */
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols);
+void tw_entries_close(struct tw_entries *entries);
+
+/*
+ * tw_entries_each - visit the functions of one object that have no sleds, under each of their names.
+ *
+ * @index	as of tw_symbols_object().
+ *
+ * Makes the object's plan, or takes it from the cache. Strings are borrowed until tw_entries_close(). Objects that are
+ * left alone as a whole have none: tw_entries_problem() says why. Returns 0, or the result of @visit.
+ */
+int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg);
+
+/* Why the object has no plan, without a full stop; NULL: it has one, or @entries is NULL. */
+const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbols_object *shown);
+
+/* Writes the object's plan for agents into the folder of a ring set. False: it cannot be written; errno says why. */
+bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder);
+
+#endif
