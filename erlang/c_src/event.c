@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 /* What the encoded terms of an event may take. */
 #define TERMS_BYTES_MAX ((WORDS_MAX - 4) * 8)
@@ -153,7 +154,17 @@ struct writer {
 	struct thread *thread;
 	struct tw_producer_event event;
 	ERL_NIF_TERM extra, result; /* 0: none */
+	bool has_cpu_time;
 };
+
+/* CPU time of the VM: OTP's flag cpu_timestamp. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec now = {0, 0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 /* The options of the event: most have none. */
 static void read_options(struct writer *w, ERL_NIF_TERM options)
@@ -179,6 +190,10 @@ static void read_options(struct writer *w, ERL_NIF_TERM options)
 		w->thread->words[w->event.count++] = atomic_fetch_add(&w->capture->unique, 1) + 1;
 	} else {
 		w->event.flags |= TW_PRODUCER_STAMP_WALL;
+		if (value == atoms.cpu_timestamp) {
+			w->thread->words[w->event.count++] = cpu_ns();
+			w->has_cpu_time = true;
+		}
 	}
 }
 
@@ -418,9 +433,11 @@ static void write(struct writer *w, const ERL_NIF_TERM argv[])
 		return;
 	}
 	w->event.words = thread->words;
-	tw_producer_write(thread->producer, &process->process, &w->event);
 	if (w->event.kind == TW_CAPTURE_REGISTER)
 		capture_name(w->encoder.env, w->capture, argv[2], argv[3]);
+	if (w->has_cpu_time)
+		w->event.kind |= TW_PRODUCER_CPU_TIME;
+	tw_producer_write(thread->producer, &process->process, &w->event);
 }
 
 ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
@@ -446,6 +463,7 @@ ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[]
 	w.thread = thread;
 	w.event = (struct tw_producer_event){.kind = (uint8_t)kind};
 	w.extra = w.result = 0;
+	w.has_cpu_time = false;
 	if (kind)
 		write(&w, argv);
 	else

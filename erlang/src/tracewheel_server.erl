@@ -183,9 +183,10 @@ check_process(_, Count) when is_integer(Count) -> Count;
 check_process(P, {'EXIT', {Reason, _}}) -> error({cannot_trace, {P, process_reason(P, Reason)}}).
 
 process_reason(P, badarg) when is_pid(P) ->
-    case is_process_alive(P) of
-        true -> already_traced;
-        false -> noproc
+    case catch erlang:trace_info(P, tracer) of
+        undefined -> noproc;
+        {tracer, []} -> badarg;
+        _ -> already_traced
     end;
 process_reason(_, Reason) -> Reason.
 
@@ -199,6 +200,8 @@ set_seq_trace(#{capture := Capture}) ->
 %% Removes what this capture has set, and nothing that others have.
 unset(#{capture := Capture} = State) ->
     seq_trace:get_system_tracer() =:= {tracewheel_tracer, Capture} andalso seq_trace:set_system_tracer(false),
+    %% A flag of the node.
+    lists:member(cpu_timestamp, maps:get(flags, State)) andalso erlang:trace(all, false, [cpu_timestamp]),
     unset_trace(State).
 
 unset_trace(#{flags := [], patterns := []}) -> ok;

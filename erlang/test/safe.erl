@@ -41,6 +41,7 @@ cases() ->
      {already_traced, fun already_traced/0},
      {no_recorder, fun no_recorder/0},
      {good_patterns, fun good_patterns/0},
+     {stamps, fun stamps/0},
      {works_after_all, fun works/0}].
 
 step(N) -> N.
@@ -149,6 +150,7 @@ bad_processes() ->
     run_until(fun() -> not is_process_alive(Dead) end),
     {error, {cannot_trace, {Dead, noproc}}} = start(#{processes => Dead}),
     {error, {no_process, nobody}} = start(#{processes => nobody}),
+    {error, {cannot_trace, {_, badarg}}} = start(#{processes => self(), flags => [call, cpu_timestamp]}),
     {error, {bad_process, "x"}} = start(#{processes => ["x"]}).
 
 already_traced() ->
@@ -178,6 +180,26 @@ good_patterns() ->
                             {"safe:step(_)", 8}, {{?MODULE, step, 1}, 8}, {{?MODULE, step, '_'}, 8},
                             {[{?MODULE, step, 1, [{[3], [], [{return_trace}]}]}], 2}, {[{?MODULE, step, element(2, Fun)}], 2},
                             {["lists:seq/2", "safe:step/1 -> caller"], 8}]].
+
+%% Kinds of time stamps, and their values within the time of the trace.
+stamps() ->
+    [begin
+         T0 = {erlang:monotonic_time(nanosecond) + erlang:time_offset(nanosecond), element(1, erlang:statistics(runtime))},
+         %% cpu_timestamp is a flag of all processes.
+         {ok, _} = start(#{processes => all, flags => [call | Flags]}),
+         loop(3),
+         {ok, #{events := 3}} = tracewheel:stop(),
+         "" = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang safe.tw >stamps.term"),
+         {ok, [A, B, C]} = file:consult("stamps.term"),
+         Is(A, B, C, T0) orelse error({Flags, A, B, C})
+     end || {Flags, Is} <-
+                [{[], fun({trace, _, call, {safe, step, [3]}}, {trace, _, call, _}, {trace, _, call, _}, _) -> true end},
+                 {[monotonic_timestamp], fun(A, B, C, _) -> 5 =:= tuple_size(A) andalso element(5, A) =< element(5, B)
+                                                             andalso element(5, B) =< element(5, C) end},
+                 {[strict_monotonic_timestamp], fun(A, B, C, _) -> {_, 1} = element(5, A), {_, 2} = element(5, B), {_, 3} = element(5, C), true end},
+                 {[timestamp], fun(A, _, _, {Ns, _}) -> {M, S, U} = element(5, A), abs((M * 1000000 + S) * 1000000 + U - Ns div 1000) < 600000000 end},
+                 {[timestamp, cpu_timestamp], fun(A, _, _, {_, Ms}) -> {0, S, U} = element(5, A), S * 1000000 + U >= Ms * 1000 end}],
+                not (lists:member(cpu_timestamp, Flags) andalso code:ensure_loaded(trace) =:= {module, trace})]. % sessions have no such flag
 
 works() ->
     {ok, _} = start(#{}),

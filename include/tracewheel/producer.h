@@ -104,12 +104,15 @@ void tw_producer_leave(struct tw_producer_thread *thread);
 enum {
 	TW_PRODUCER_STAMP_MONOTONIC = 1,
 	TW_PRODUCER_STAMP_STRICT = 2, /* words[0] is the unique integer */
-	TW_PRODUCER_STAMP_WALL = 3,
+	TW_PRODUCER_STAMP_WALL = 3,   /* with TW_PRODUCER_CPU_TIME in the kind: words[0] is CPU time in ns */
 	TW_PRODUCER_SCHEDULER_ID = 8,
 	TW_PRODUCER_ARITY = 16,
 	TW_PRODUCER_EXTRA = 32,
 	TW_PRODUCER_TERMS = 64
 };
+
+/* A bit added to the kind. */
+#define TW_PRODUCER_CPU_TIME 128
 
 /* The largest number of words of an event. */
 #define TW_PRODUCER_WORDS_MAX 1000
