@@ -292,8 +292,9 @@ TW_API int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_toke
 		return TW_EDEADLK;
 	if (!tw_seq_token_is_empty(token)) {
 		copy = *token;
-		if (!tw_seq_is_good(words) &&
-		    !(words->version == TW_SEQ_VERSION && words->process == tw_seq_process_key))
+		/* One of before the last reset is empty. */
+		if (!tw_seq_is_good(words) && !(words->version == TW_SEQ_VERSION &&
+						words->process == tw_seq_process_key && !tw_seq_is_current(words)))
 			return TW_EBADARG;
 	}
 	tracee = tw_seq_self();
@@ -301,7 +302,6 @@ TW_API int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_toke
 		return TW_ENOMEM;
 	if (old)
 		tw_seq_get_token(old);
-	/* A token of before the last reset is empty. */
 	if (!words->version || !tw_seq_is_current(words)) {
 		tracee->seq.token.version = 0;
 		return 0;

@@ -101,6 +101,8 @@ struct tw_spawn {
  * set_on_first_spawn and, when linked, set_on_link and set_on_first_link.
  *
  * @options	borrows.
+ * A parent with a token of sequential tracing (seq.h) passes it on: then called by the thread that runs the parent.
+ *
  * @out		gives; tw_process_exit() takes.
  * Errors: TW_EBADARG (an entry that is no tuple of three), TW_ENOMEM, TW_EDEADLK in a hit.
  * Source: flags procs, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link.

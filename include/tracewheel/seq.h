@@ -84,7 +84,7 @@ void tw_seq_get_token(struct tw_seq_token *out);
  *		NULL or empty: the process has none from now on; it keeps its clocks.
  * @old		the token before; NULL: not asked for.
  *
- * Errors: TW_EBADARG (damaged, or of another OS process), TW_ENOMEM; TW_EDEADLK in a hit.  Source: seq_trace:set_token/1.
+ * Errors: TW_EBADARG (damaged, of another OS process, or its label is forgotten), TW_ENOMEM; TW_EDEADLK in a hit.  Source: seq_trace:set_token/1.
  */
 int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_token *old);
 /*

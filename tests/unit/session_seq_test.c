@@ -8,6 +8,9 @@
 #include "session_events.h"
 #include "tracewheel/seq.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static struct bed one, two;
 static struct tw_process *a, *b, *c;
 
@@ -589,6 +592,35 @@ static void damaged_tokens(void **state)
 	EXPECT_NOTHING(&one);
 }
 
+/* A forked child begins anew: what its parent has means nothing there. */
+static void a_forked_child(void **state)
+{
+	struct tw_seq_token kept;
+	int status = 0;
+	pid_t child;
+
+	start("{a,label}", BOTH);
+	tw_seq_get_token(&kept);
+	child = fork();
+	if (!child) {
+		struct tw_seq_stats stats;
+		struct tw_process *process = NULL;
+		bool is_right = !tw_seq_get_system_tracer() && tw_process_create("child", &process) == 0;
+
+		is_right = is_right && strcmp(token_of(process), "[]") == 0;
+		is_right = is_right && tw_seq_set_token(&kept, NULL) == TW_EBADARG;
+		tw_seq_stats(&stats);
+		is_right = is_right && stats.foreign;
+		is_right = is_right && tw_seq_set_label(parse("{a,label}")) == 0 &&
+			   strcmp(get("label"), "{label,{a,label}}") == 0;
+		_exit(is_right ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	pass(a, b, "x");
+	EXPECT(&one, "a seq_send {a,label}, {0,1}, a, b, x", "b seq_receive {a,label}, {0,1}, a, b, x");
+}
+
 /* More labels than the table holds: those used last are known, tokens of others are dropped and counted. */
 /* Labels and nodes that are no terms, though they look like words of some. */
 static void words_that_are_no_terms(void **state)
@@ -696,6 +728,7 @@ int main(void)
 		CASE(line_253_sensitive_processes_and_dead_tracers),
 		CASE(line_254_to_itself),
 		CASE(damaged_tokens),
+		CASE(a_forked_child),
 		CASE(words_that_are_no_terms),
 		CASE(millions_of_labels),
 		CASE(labels_in_use_stay),
