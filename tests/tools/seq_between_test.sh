@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    One request is followed from thread to thread through a queue and a pipe, and from program to program over TCP: each
-#         receive has the label and serial of its send, also in two captures.
-# Method  examples/seq_threads.c, and both sides of examples/seq_tcp.c, each with a capture of its own.
+#         receive has the label and serial of its send, in two captures, and is joined with it when these are merged.
+# Method  examples/seq_threads.c, and both sides of examples/seq_tcp.c, each with a capture of its own; merge and seq.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -58,4 +58,11 @@ for events in client, server:
     # A pid of the other program is no pid of this one.
     assert all(not sender.startswith("<0.") and sender != "own" for e, sender in events if e.startswith("receive")), events
 EOT
+expect 0 "$tw" merge client.tw server.tw -o all.tw
+cat out err | grep -q "15 events of 2 captures, 6 messages between them" || fail "merge does not join all messages"
+for number in 1 2 3; do
+	expect 0 "$tw" seq --label "{request,$number}" --format json all.tw
+	is "$(json '(d["messages"], d["prints"], d["processes"], d["depth"], d["no_send"], d["no_receive"], d["notes"])')" "(2, 1, 2, 2, 0, 0, [])"
+	is "$(json '[h["kind"] for h in d["hops"]]')" "['message', 'print', 'message']"
+done
 echo "requests are followed through threads, a pipe and two programs"
