@@ -31,7 +31,15 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 	    !table_init(&capture->processes, sizeof(struct process_entry), PROCESSES_MAX, "tracewheel_processes"))
 		return TW_ENOMEM;
 	capture->node = encode_find_atom(env, &capture->atoms, node);
-	return tw_producer_open(ring_set_path, name, &capture->producer);
+	int error = tw_producer_open(ring_set_path, name, &capture->producer);
+	if (error)
+		return error;
+	/* A node without a name is known by its process. */
+	struct tw_producer_name text = {0};
+	text.text = capture->node ? atom_text(capture->node, &text.bytes) : "";
+	if (text.bytes && !(text.bytes == 13 && memcmp(text.text, "nonode@nohost", 13) == 0))
+		tw_producer_name_node(capture->producer, text);
+	return 0;
 }
 
 void capture_fini(struct capture *capture)

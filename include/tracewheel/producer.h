@@ -87,6 +87,9 @@ int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint6
 int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
 			     uint64_t number, uint32_t serial, struct tw_producer_name name);
 
+/* This process is an Erlang node of that name: captures of several nodes find the messages between them by it. */
+int tw_producer_name_node(struct tw_producer *producer, struct tw_producer_name name);
+
 /* A note for people, shown by `tracewheel info`; borrows. */
 int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text);
 

@@ -158,6 +158,17 @@ TW_API int tw_producer_name_process(struct tw_producer *producer, const struct t
 	return define_process(producer, process->id, is_port, number, serial, name);
 }
 
+TW_API int tw_producer_name_node(struct tw_producer *producer, struct tw_producer_name name)
+{
+	struct {
+		struct tw_def_node fixed;
+		char text[TW_NAME_BYTES_MAX];
+	} record = {.fixed = {0}};
+
+	record.fixed.name_bytes = put_name(record.text, name, sizeof record.text);
+	return append(producer, TW_DEF_NODE, &record, sizeof record.fixed + record.fixed.name_bytes);
+}
+
 TW_API int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text)
 {
 	struct {

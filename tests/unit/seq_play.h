@@ -25,6 +25,7 @@ struct seq_node {
 	double offset_ns, drift; /* local time = offset + true * (1 + drift) */
 	uint64_t last_ticks[MAKER_STREAMS];
 	uint32_t streams;
+	const char *erlang; /* the name of an Erlang node; NULL: it is none */
 };
 
 struct seq_world {
@@ -92,6 +93,18 @@ static inline uint32_t seq_add_node(struct seq_world *world, const char *path, u
 	return number;
 }
 
+/* The node is an Erlang node from now on. */
+static inline void seq_name_node(struct seq_world *world, uint32_t number, const char *name)
+{
+	const struct tw_def_node def = {.name_bytes = (uint16_t)strlen(name)};
+	uint8_t bytes[256] = {0};
+	uint32_t at = 0;
+
+	world->nodes[number].erlang = name;
+	view_definition(bytes, &at, TW_DEF_NODE, &def, sizeof def, name);
+	maker_definitions(world->nodes[number].maker, bytes, at, 1 << 20);
+}
+
 static inline void end_world(struct seq_world *world)
 {
 	for (uint32_t i = 0; i < world->node_count; i++)
@@ -110,6 +123,8 @@ static inline struct tw_term seq_pid(struct seq_world *world, uint32_t process, 
 
 	if (is->node != node) {
 		snprintf(name, sizeof name, "tw-%u-7@%02x%02x%02x%02x", 1001 + is->node, boot, boot, boot, boot);
+		if (world->nodes[is->node].erlang)
+			snprintf(name, sizeof name, "%s", world->nodes[is->node].erlang);
 		parts.node = tw_term_atom_z(name);
 	}
 	return tw_term_identifier(&world->arena, TW_TYPE_PID, &parts);

@@ -383,6 +383,34 @@ static void test_absent(void **state)
 	free(play);
 }
 
+/* A native program and Erlang nodes: their captures say their names. Two captures of one name are refused. */
+static void test_erlang_nodes(void **state)
+{
+	for (unsigned same = 0; same < 2; same++) {
+		struct seq_world *world = begin_world();
+		struct seq_message message;
+		char words[1000], *json;
+
+		for (uint32_t i = 0; i < 3; i++)
+			seq_add_node(world, paths[i], 7, HOUR, 0, 1700000000000000000, 1);
+		seq_name_node(world, 1, "one@host");
+		seq_name_node(world, 2, same ? "one@host" : "two@host");
+		for (uint32_t i = 0; i < 3; i++) {
+			message = seq_send(world, i, (i + 1) % 3, 1000 + 1000 * i, "1", "m", true);
+			seq_receive(world, &message, 1500 + 1000 * i, "1", true);
+		}
+		end_world(world);
+		strcpy(capture_path, paths[2]);
+		snprintf(words, sizeof words, "--json --force -o %s %s %s", merged_path, paths[0], paths[1]);
+		json = view_answer(tw_tool_merge, words, (int)same);
+		if (!same) {
+			assert_int_equal(number_of(json, "messages", 0), 3);
+			assert_int_equal(number_of(json, "no_send", 0) + number_of(json, "no_receive", 0), 0);
+		}
+		free(json);
+	}
+}
+
 static void test_stepped(void **state)
 {
 	struct seq_world *world = begin_world();
@@ -412,9 +440,9 @@ static void test_stepped(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_truth),	cmocka_unit_test(test_one_machine), cmocka_unit_test(test_control),
-		cmocka_unit_test(test_records), cmocka_unit_test(test_parts),	    cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_stepped),
+		cmocka_unit_test(test_truth),	cmocka_unit_test(test_one_machine),  cmocka_unit_test(test_control),
+		cmocka_unit_test(test_records), cmocka_unit_test(test_parts),	     cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_stepped), cmocka_unit_test(test_erlang_nodes),
 	};
 	struct play *play;
 	int failed;
