@@ -53,7 +53,7 @@ static struct tw_term number_term(int number)
 	return tw_term_integer(NULL, number); /* small integers need no memory */
 }
 
-/* What is written into the pipe: small enough to arrive whole. */
+/* The content of the pipe: small enough to arrive whole. */
 struct answer {
 	int number;
 	size_t token_bytes;

@@ -152,7 +152,7 @@ static bool is_listed(const char *const *list, size_t count, const char *name)
 
 bool tw_sym_is_used_by_us(const char *soname)
 {
-	/* What the agent is linked with, and the unwinder that it finds. */
+	/* The objects that the agent is linked with, and the unwinder that it finds. */
 	static const char *const names[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libgmp.so.10",
 					    "libgcc_s.so.1"};
 

@@ -12,7 +12,7 @@
 /* The largest lot of events that a thread is allowed at a time. */
 #define LOT_MAX 256
 
-/* What a capture remembers of its node at most; events of further ones are counted as lost. */
+/* The most atoms and functions that a capture remembers; events of further ones are counted as lost. */
 #define ATOMS_MAX     1048576
 #define FUNCTIONS_MAX 262144
 #define PROCESSES_MAX 1048576

@@ -48,7 +48,7 @@ struct process_entry {
 
 struct thread {
 	struct tw_producer_thread *producer;
-	/* What it may still write before it asks for more. */
+	/* The amount that it may still write before it asks for more. */
 	uint64_t allowed;
 	struct process_entry *last; /* the process of its last event */
 	struct identity_cache identities;

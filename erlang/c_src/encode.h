@@ -3,7 +3,7 @@
  * encode.h - terms of the VM in the external term format, into a buffer, cut where they do not fit.
  *
  * Local pids, ports and references are written as those of nonode@nohost: a capture knows its own node, and its events name
- * processes without one.  What does not fit is cut as tw_term_copy() does, and the atom '...' marks the cuts.
+ * processes without one.  Terms that do not fit are cut as tw_term_copy() does, and the atom '...' marks the cuts.
  */
 #ifndef TRACEWHEEL_ERLANG_ENCODE_H
 #define TRACEWHEEL_ERLANG_ENCODE_H

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What the encoded terms of an event may take. */
+/* The most bytes that the encoded terms of an event may take. */
 #define TERMS_BYTES_MAX ((WORDS_MAX - 4) * 8)
 /* The space kept for each term after the first. */
 #define LATER_TERM_BYTES   512

@@ -144,7 +144,7 @@ enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, st
 /* Counts an event that could not be written for want of a definition, a process or a thread.  Threads: any. */
 void tw_producer_count_lost(struct tw_producer *producer);
 
-/* What the calling process has counted, of all threads. */
+/* The counts of the calling process, over all threads. */
 struct tw_producer_counts {
 	uint64_t written;
 	uint64_t lost;

@@ -316,7 +316,7 @@ int tw_seq_from_traceparent(const char *traceparent, const char *tracestate, str
 int tw_seq_to_erlang(const struct tw_seq_token *token, void *buffer, size_t bytes, size_t *used_bytes);
 int tw_seq_from_erlang(const void *data, size_t bytes, struct tw_seq_token *out);
 
-/* What could not be followed, since the program began. */
+/* Messages that could not be followed, since the program began. */
 struct tw_seq_stats {
 	uint64_t overflowed; /* sends and prints beyond the last serial: their tokens were dropped */
 	uint64_t damaged;    /* tokens that were none, or of another version */

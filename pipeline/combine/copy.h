@@ -20,7 +20,7 @@ struct tw_copy {
 	/* Added to the numbers of the present input, so that they differ from those before it. */
 	uint64_t ring_lease_base, image_lease_base;
 	uint32_t segment_base;
-	/* Of the present input; NULL: times stay as they are. */
+	/* The conversion of the present input's times; NULL: they stay as they are. */
 	struct tw_retime *retime;
 	const struct tw_merge_input *input;
 	/* Missing data of all inputs, for the first segment. */

@@ -40,7 +40,7 @@ enum tw_want {
 	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING,
 	/* Not of a tracee: a monitor of the system, see monitor.h. */
 	TW_WANT_MONITOR = TW_WANT_KINDS,
-	/* Nor this: of the system tracer, see seq.h. */
+	/* Nor this, which belongs to the system tracer: seq.h. */
 	TW_WANT_SEQ
 };
 

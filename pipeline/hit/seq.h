@@ -35,7 +35,7 @@ struct tw_seq_words {
 };
 _Static_assert(sizeof(struct tw_seq_words) == 64, "struct tw_seq_token");
 
-/* Of one process. */
+/* The state of one process. */
 struct tw_seq_state {
 	struct tw_seq_words token;
 	int64_t previous, current; /* OTP: prev_cnt, curr_cnt */
@@ -50,7 +50,7 @@ extern uint32_t tw_seq_process_key;
 extern _Atomic uint64_t tw_seq_tracer;
 #pragma GCC visibility pop
 
-/* Is it a token of now? Of a token that is not NULL. Damaged ones are told apart by the caller. */
+/* Is the token, which is not NULL, a current one? The caller distinguishes damaged ones. */
 static inline int tw_seq_is_current(const struct tw_seq_words *token)
 {
 	/* PAIR seq.epoch: acquire; release in tw_seq_reset_trace(). */

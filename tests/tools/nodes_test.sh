@@ -100,7 +100,7 @@ for label in 1 2 3; do
 		"[('client', 'server', None), ('server', '', 0), ('server', 'client', 0)]"
 done
 
-# What cannot be merged.
+# Inputs that cannot be merged.
 expect 1 "$tw" merge -o all.tw a.tw b.tw
 says "'all.tw' exists"
 expect 1 "$tw" merge -o again.tw a.tw a.tw

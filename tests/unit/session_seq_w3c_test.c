@@ -167,7 +167,7 @@ static void invalid_traceparents_are_refused(void **state)
 	}
 }
 
-/* What remains of a tracestate behind our member. */
+/* The rest of a tracestate after our member. */
 static const char *others_of(const char *tracestate)
 {
 	static struct tw_seq_headers headers;

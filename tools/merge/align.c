@@ -431,7 +431,7 @@ int tw_align_solve(struct tw_align *align, uint32_t reference, struct tw_align_c
 	int error = place_all(align, &has_conflict);
 	if (error)
 		return error;
-	/* Where clocks were slewed no single line is possible. */
+	/* If clocks were slewed, no single line is possible. */
 	for (unsigned i = 0; i < sizeof pieces / sizeof *pieces && result == 0; i++)
 		result = adapt(align, pieces[i], conflict);
 	if (result <= 0)

@@ -373,7 +373,7 @@ static int merge(struct tw_merging *merging, const struct request *request)
 	else if (open_captures(merging) && find_machines(merging) && find_time(merging) &&
 		 write_capture(merging, request))
 		code = show(merging, request);
-	/* What an input lacks is missing in the new capture too. */
+	/* Anything that an input lacks is missing in the new capture too. */
 	for (uint32_t i = 0; i < count && code == TW_EXIT_OK; i++) {
 		int end = tw_names_end(merging->captures[i], merging->paths[i], TW_EXIT_OK);
 		merging->is_lacking |= end != TW_EXIT_OK;

@@ -7,7 +7,7 @@
 
 #define NODES_SHOWN 5
 
-/* What is added to the clock of a machine at its start, in ns. */
+/* The time that is added to the clock of a machine at its start, in ns. */
 static double offset_of(const struct tw_merging *merging, const struct tw_align_machine *machine)
 {
 	const struct tw_align_machine *reference = &merging->machines[merging->machine_of[0]];
