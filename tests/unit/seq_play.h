@@ -122,6 +122,7 @@ static inline struct tw_term seq_pid(struct seq_world *world, uint32_t process, 
 	char name[64];
 
 	if (is->node != node) {
+		parts.creation = 17;
 		snprintf(name, sizeof name, "tw-%u-7@%02x%02x%02x%02x", 1001 + is->node, boot, boot, boot, boot);
 		if (world->nodes[is->node].erlang)
 			snprintf(name, sizeof name, "%s", world->nodes[is->node].erlang);

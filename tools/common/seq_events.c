@@ -159,9 +159,13 @@ static bool take_process(struct tw_seq_nodes *nodes, uint32_t image, struct tw_t
 		out->node = nodes->of_image[image];
 		return true;
 	}
-	out->creation = parts.creation;
 	out->node = node_of_atom(nodes, parts.node);
-	return out->node != TW_SEQ_NO_NODE;
+	if (out->node == TW_SEQ_NO_NODE)
+		return false;
+	/* A node does not say its own creation in its events. */
+	if (nodes->nodes[out->node].image == TW_CAPTURE_NONE)
+		out->creation = parts.creation;
+	return true;
 }
 
 static bool take_serial(struct tw_term pair, struct tw_seq_event *event)

@@ -52,7 +52,8 @@ bool tw_seq_nodes_are_shown(const struct tw_seq_nodes *nodes);
 /* A process of a node, or another target of a message. */
 struct tw_seq_process {
 	uint32_t node; /* TW_SEQ_NO_NODE: only the term tells */
-	uint32_t number, serial, creation;
+	uint32_t number, serial;
+	uint32_t creation; /* 0 for nodes whose events are in the capture */
 	struct tw_term term;
 };
 

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Captures of two Erlang nodes become one, in which each request is followed from one to the other and back.
+# Method  A client and a server with names, an epmd of their own on a free port (nodes.erl); merge and seq.
+build=$1
+. "$(dirname "$0")/lib.sh"
+command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
+ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+export ERL_EPMD_PORT ERL_EPMD_ADDRESS=127.0.0.1
+epmd -port "$ERL_EPMD_PORT" -relaxed_command_check &
+epmd=$!
+trap 'kill $server $epmd 2>/dev/null; rm -rf "$work"' EXIT
+erl_run nodes server -sname "server$$" -setcookie "$$" >server.out 2>&1 &
+server=$!
+until [ -s ready ] || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
+[ -s ready ] || { cat server.out && echo "nodes cannot have names here: not tested" && exit 77; }
+timeout 100 erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -sname "client$$" -setcookie "$$" -run nodes client "$(cat ready)" </dev/null >client.out 2>&1 ||
+	fail "the client: $(cat client.out)"
+wait $server || fail "the server: $(cat server.out)"
+expect 0 "$tw" merge -o both.tw client.tw server.tw
+shows ', 6 messages between them'
+! grep -q 'one end only' out || fail "messages were not paired"
+for n in 1 2 3; do
+	expect 0 "$tw" seq --label "{order,$n}" --format json both.tw
+	is "$(json 'd["messages"], d["prints"], d["depth"], d["no_send"] + d["no_receive"]')" '2 1 2 0'
+	is "$(json '[(h["from"].split("@")[1], h.get("cause")) for h in d["hops"]]')" "[('client', None), ('server', 0), ('server', 0)]"
+done
+exit 0
