@@ -255,8 +255,25 @@ static void run_seq(struct tw_bench *bench, enum seq_state state, bool is_pair_t
 	close_sessions();
 }
 
-/* No process has a token: the difference to message_path is the cost of the two calls. */
+/* No process has a token: the difference to message_off is the cost of the two calls in a run-time that has the others too. */
 TW_BENCH(seq_off)
+{
+	struct side *side = open_side(0);
+	struct tw_seq_token token;
+
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		tw_process_send(side->sender, side->message, side->to);
+		tw_seq_send(side->sender, side->to, side->message, &token);
+		pass(side, i);
+		tw_process_receive(side->receiver, side->message, side->from);
+		tw_seq_receive(side->receiver, &token, side->message);
+	}
+	tw_bench_stop(bench);
+	close_side(side);
+}
+
+/* The difference to message_path is the cost of the two calls alone. */
+TW_BENCH(seq_off_alone)
 {
 	run_seq(bench, SEQ_OFF, false, false);
 }
