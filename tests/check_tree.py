@@ -21,7 +21,7 @@ SEAMS = {
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"},
                  "combine": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},
-    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
+    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # Breaks steps of the rooms on purpose; linked into the command only (stress --break).

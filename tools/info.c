@@ -114,7 +114,9 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_text(&out, info->is_complete ? "yes\n" : *between == 'n' && !info->is_live ? "no: cut off\n" : "\n");
 	size_t count = tw_names_images(capture, images, IMAGES_MAX);
 	for (size_t i = 0; i < count; i++) {
-		tw_out_format(&out, "process       %d: ", images[i]->process_id);
+		tw_out_text(&out, "process       ");
+		if (images[i]->process_id)
+			tw_out_format(&out, "%d: ", images[i]->process_id);
 		tw_out_command(&out, images[i]->command, images[i]->command_bytes, SIZE_MAX);
 		tw_out_text(&out, "\n");
 		const char *note;

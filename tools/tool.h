@@ -37,6 +37,7 @@ int tw_tool_info(int argc, char **argv);
 int tw_tool_functions(int argc, char **argv);
 int tw_tool_match(int argc, char **argv);
 int tw_tool_recover(int argc, char **argv);
+int tw_tool_convert(int argc, char **argv);
 int tw_tool_compact(int argc, char **argv);
 int tw_tool_stress(int argc, char **argv);
 

@@ -221,6 +221,24 @@ static void free_tracee(void *item)
 	free(tracee);
 }
 
+/* A later name of a process: the earlier one stays in memory, because readers may hold it. */
+static int rename_tracee(struct tw_catalog *catalog, struct tw_capture_tracee *later)
+{
+	struct tw_capture_tracee *known =
+		catalog->tracees.items[tw_idmap_get(&catalog->tracees.by_id, later->tracee_id)];
+	struct tw_catalog_table *names = &catalog->old_names;
+	const char *name = known->name;
+
+	if (!*later->name || strcmp(known->name, later->name) == 0)
+		return 0;
+	if (!tw_grow(names->items, names->count, names->capacity))
+		return TW_ENOMEM;
+	names->items[names->count++] = (void *)(uintptr_t)name;
+	known->name = later->name;
+	later->name = NULL;
+	return 0;
+}
+
 static int add_tracee(struct tw_catalog *catalog, struct input *input)
 {
 	struct tw_capture_tracee *tracee;
@@ -240,6 +258,8 @@ static int add_tracee(struct tw_catalog *catalog, struct input *input)
 	error = take_text(input, def.name_bytes, (char **)&tracee->name);
 	if (!error)
 		error = add(&catalog->tracees, def.tracee_id, tracee);
+	if (error == 0 && tracee->name)
+		error = rename_tracee(catalog, tracee);
 	if (error <= 0)
 		free_tracee(tracee);
 	return error < 0 ? error : 0;
@@ -501,6 +521,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->layouts, free_layout);
 	fini_table(&catalog->descriptors, free_text);
 	fini_table(&catalog->pointers, free_pointer);
+	fini_table(&catalog->old_names, free);
 	free(catalog->program);
 	free(catalog->command);
 	free(catalog->host);

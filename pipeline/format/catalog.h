@@ -3,7 +3,7 @@
  * catalog.h - the definitions of one process image, as a reader looks them up.
  *
  * Input: definitions blocks, of any number of segments, in any order and more than once. Output: the meaning of an
- * id. The first definition of an id counts; references are resolved when all are added.
+ * id. The first definition of an id counts, but a process has its last name; references are resolved when all are added.
  *
  * Threads  one while records are added; any number of readers after tw_catalog_finish().
  * Limits   TW_RS_DEFS_BYTES of records: the most that one image can log.
@@ -38,6 +38,7 @@ struct tw_catalog {
 	struct tw_catalog_table layouts;     /* of struct tw_layout, by function */
 	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
 	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
+	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
 	char *program;
 	char *command;
 	size_t command_bytes;

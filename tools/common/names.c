@@ -258,7 +258,8 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	const struct tw_capture_image *image;
 	size_t count = 0;
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) && count < capacity; i++) {
-		if (!image->process_id)
+		/* A capture of nothing has an image of no process; converted captures do not know its number. */
+		if (!image->process_id && !*image->program)
 			continue;
 		size_t at = count++;
 		for (; at > 0 && images[at - 1]->start_ns > image->start_ns; at--)

@@ -52,4 +52,25 @@ bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
 /* The numbers of the pid or port (TW_SERIAL_OF_PORT) that a message was sent to. False: it was a name, or cannot be decoded. */
 bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial);
 
+/* ---- kinds of events: kinds.c ---- */
+
+/* The name of a kind of event, and the least number of terms in its message. */
+struct tw_print_kind {
+	const char *word;
+	const char *atom; /* as Erlang writes it: quoted if it is a reserved word */
+	uint32_t term_count;
+};
+
+/* NULL for a kind that this version does not know. */
+const struct tw_print_kind *tw_print_kind(unsigned kind);
+
+static inline bool tw_print_is_gc(unsigned kind)
+{
+	return kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAX_HEAP_SIZE;
+}
+
+/* The twelve words of the events of garbage collections. */
+#define TW_PRINT_GC_KEYS 12
+extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];
+
 #endif

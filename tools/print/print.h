@@ -51,24 +51,9 @@ struct tw_print_format {
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
 
-/* The name of a kind of event, and the least number of terms in its message. */
-struct tw_print_kind {
-	const char *word;
-	const char *atom; /* as Erlang writes it: quoted if it is a reserved word */
-	uint32_t term_count;
-};
-
-/* NULL for a kind that this version does not know. */
-const struct tw_print_kind *tw_print_kind(unsigned kind);
-
 static inline bool tw_print_has_place(unsigned kind)
 {
 	return kind >= TW_CAPTURE_CALL && kind <= TW_CAPTURE_STACK;
-}
-
-static inline bool tw_print_is_gc(unsigned kind)
-{
-	return kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAX_HEAP_SIZE;
 }
 
 static inline const struct tw_name *tw_print_place(const struct tw_printer *printer,
@@ -152,9 +137,5 @@ struct tw_print_life {
 };
 int tw_print_life(struct tw_printer *printer, const struct tw_print_format *format,
 		  const struct tw_capture_filter *selected, const struct tw_print_life *request, uint64_t limit);
-
-/* The twelve words of the events of garbage collections. */
-#define TW_PRINT_GC_KEYS 12
-extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];
 
 #endif

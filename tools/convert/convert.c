@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert.c - `tracewheel convert`: captures from and to the trace files of Erlang's own tools. */
+#include "tools/common/lines.h"
+#include "tools/common/names.h"
+#include "tools/convert/convert.h"
+
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
+
+static const struct tw_option options_table[] = {
+	{KEY_TO, "to", "ttb",
+	 "write the events of a capture as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_FROM, "from", "ttb",
+	 "make a capture of such files, of `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, in the order given"},
+	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
+	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
+	 "--to: times in the messages: none, nanoseconds, or\n"
+	 "{MegaSecs,Secs,MicroSecs}; by default as the session requested"},
+	{KEY_FORCE, "force", NULL, "replace what has the name already: a file, or a capture"},
+	{'q', "quiet", NULL, "say nothing when all went well"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "convert",
+	.arguments = "--to ttb NAME -o FILE | --from ttb FILE... -o NAME",
+	.summary =
+		"Converts a capture to a trace file that Erlang's own tools read, or such files to a capture, for all commands here.\n"
+		"\nEach event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. Times of Erlang's "
+		"monotonic clock count from the start of the VM in a capture. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
+		"\nA file that ends inside a message is read up to there, with exit code 1; its capture holds the rest.",
+	.options = options_table,
+	.examples = "  tracewheel convert --to ttb node.tw -o node.trace\n"
+		    "  erl> dbg:trace_client(file, \"node.trace\").\n"
+		    "  tracewheel convert --from ttb node.trace -o node.tw\n"
+		    "  tracewheel convert --from ttb $(ls -tr wrap*.log) -o wrap.tw\n",
+};
+
+struct request {
+	bool is_to, is_from, force, quiet;
+	const char *output;
+	int stamp;
+	const char **paths;
+	uint32_t path_count;
+};
+
+/* ---- options ---- */
+
+static bool take_form(bool *is_set, const char *option, const char *value)
+{
+	*is_set = strcmp(value, "ttb") == 0;
+	if (!*is_set)
+		tw_usage(&command, "%s is ttb, the trace files of Erlang's tools, not '%s'.", option, value);
+	return *is_set;
+}
+
+static bool take_option(struct request *request, int key, const char *value)
+{
+	switch (key) {
+	case KEY_TO: return take_form(&request->is_to, "--to", value);
+	case KEY_FROM: return take_form(&request->is_from, "--from", value);
+	case KEY_FORCE: request->force = true; return true;
+	case 'q': request->quiet = true; return true;
+	case 'o': request->output = value; return true;
+	default: break;
+	}
+	request->stamp = strcmp(value, "none") == 0	   ? TW_PRINT_STAMP_NONE
+			 : strcmp(value, "monotonic") == 0 ? TW_PRINT_STAMP_MONOTONIC
+			 : strcmp(value, "wall") == 0	   ? TW_PRINT_STAMP_WALL
+							   : -2;
+	if (request->stamp == -2)
+		tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
+	return request->stamp != -2;
+}
+
+/* Options may precede or follow names. Returns an exit code, or -1 to go on. */
+static int read_options(struct request *request, int argc, char **argv)
+{
+	while (true) {
+		struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+		int key;
+		while ((key = tw_options_next(&options)) > 0) {
+			if (!take_option(request, key, options.value)) {
+				free(options.table);
+				return TW_EXIT_USAGE;
+			}
+		}
+		if (key < 0)
+			return tw_options_exit(key);
+		if (options.index >= argc)
+			return -1;
+		request->paths[request->path_count++] = argv[options.index];
+		argc -= options.index;
+		argv += options.index;
+	}
+}
+
+static int check_request(const struct request *request)
+{
+	if (request->is_to == request->is_from)
+		return tw_usage(&command, "exactly one of --to ttb and --from ttb is wanted.");
+	if (!request->path_count)
+		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
+	if (request->is_to && request->path_count > 1)
+		return tw_usage(&command, "one capture at a time.");
+	if (request->is_from && request->stamp != -1)
+		return tw_usage(&command, "--timestamps goes with --to: a capture has the times of the messages.");
+	if (!request->output || !*request->output)
+		return tw_usage(&command, "-o says where to write.");
+	return -1;
+}
+
+/* ---- to ---- */
+
+static int export_events(struct tw_ttb_export *export, struct tw_capture *capture)
+{
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_capture_info info;
+	struct tw_meter meter;
+	int64_t count;
+	uint64_t done = 0;
+	int error = tw_capture_events_create(capture, NULL, &events);
+	if (error)
+		return error;
+	tw_capture_info(capture, &info);
+	tw_meter_start(&meter, "converting");
+	while (!error && !export->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < count && !error; i++)
+			error = tw_ttb_export_event(export, &batch[i]);
+		done += (uint64_t)count;
+		tw_meter_at(&meter, done, info.events);
+	}
+	tw_meter_stop(&meter);
+	tw_capture_events_destroy(events);
+	return error ? error : count < 0 ? (int)count : 0;
+}
+
+static int open_output(const struct request *request)
+{
+	if (strcmp(request->output, "-") == 0)
+		return STDOUT_FILENO;
+	return open(request->output, O_WRONLY | O_CREAT | O_CLOEXEC | (request->force ? O_TRUNC : O_EXCL), 0666);
+}
+
+static void say_exported(const struct request *request, const struct tw_ttb_export *export)
+{
+	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
+	tw_figure_count(events, export->events);
+	if (!request->quiet && export->dropped)
+		tw_say("%s: %s messages, and %s dropped.", request->output, events,
+		       tw_figure_count(dropped, export->dropped));
+	else if (!request->quiet)
+		tw_say("%s: %s messages.", request->output, events);
+}
+
+static int convert_to(const struct request *request)
+{
+	static struct tw_out out;
+	struct tw_ttb_export export = {.out = &out, .stamp = request->stamp};
+	struct tw_capture *capture = tw_names_open(request->paths[0]);
+	if (!capture)
+		return TW_EXIT_FAILURE;
+	export.capture = capture;
+	int code = TW_EXIT_FAILURE, fd = open_output(request);
+	if (fd < 0) {
+		tw_say(errno == EEXIST ? "'%s' exists; --force replaces it." : "'%s' cannot be written: %s.",
+		       request->output, strerror(errno));
+	} else {
+		tw_out_init(&out, fd);
+		int error = export_events(&export, capture);
+		code = tw_out_finish(&out);
+		if (error)
+			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
+		if (!code)
+			say_exported(request, &export);
+		if (fd != STDOUT_FILENO)
+			close(fd);
+	}
+	code = tw_names_end(capture, request->paths[0], code);
+	tw_ttb_export_fini();
+	tw_lines_forget();
+	tw_capture_close(capture);
+	return code;
+}
+
+/* ---- from ---- */
+
+/* Messages looked at for a kind of stamp, and the node's name. */
+#define LOOKED_AT 1000
+
+/*
+ * Reads all files once: the first messages say which stamps there are, and, without a time of day in them, the last
+ * message was written when the file was changed last.
+ */
+static int look(const struct request *request, struct tw_ttb_clues *clues, struct tw_ttb_clues *last)
+{
+	struct tw_ttb_reader reader;
+	enum tw_ttb_answer answer;
+	tw_ttb_open(&reader, request->paths, request->path_count);
+	while ((answer = tw_ttb_next(&reader)) == TW_TTB_RECORD || answer == TW_TTB_CUT) {
+		if (answer == TW_TTB_RECORD && reader.op == TW_TTB_TERM && reader.records <= LOOKED_AT)
+			tw_ttb_see(clues, reader.term, reader.size);
+		if (answer == TW_TTB_RECORD && reader.op == TW_TTB_TERM && !reader.left &&
+		    reader.path + 1 == reader.path_count)
+			tw_ttb_see(last, reader.term, reader.size);
+	}
+	int code = -1;
+	if (answer == TW_TTB_UNREADABLE)
+		code = tw_fail("'%s' cannot be read: %s.", tw_ttb_path(&reader), strerror(errno));
+	else if (answer == TW_TTB_STRANGE && reader.records == 0)
+		code = tw_fail("'%s' is no trace file of Erlang: it does not begin with a trace message.",
+			       tw_ttb_path(&reader));
+	tw_ttb_close(&reader);
+	return code;
+}
+
+/* The time of day at 0 of the file's times, and the time of messages before the first stamp. */
+static uint64_t find_offset(const struct request *request, const struct tw_ttb_clues *clues,
+			    const struct tw_ttb_clues *last, uint64_t *start_ns)
+{
+	struct stat st = {0};
+	stat(request->paths[request->path_count - 1], &st);
+	uint64_t changed_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+	*start_ns = clues->has_monotonic ? clues->monotonic_ns : clues->has_wall ? clues->wall_ns : changed_ns;
+	if (clues->has_wall && clues->has_monotonic)
+		return clues->wall_ns - clues->monotonic_ns;
+	if (!clues->has_monotonic)
+		return 0;
+	return changed_ns - (last->has_monotonic ? last->monotonic_ns : clues->monotonic_ns);
+}
+
+struct result {
+	uint64_t events, dropped, strange; /* strange: terms that are no trace messages */
+	bool is_cut;
+	char trouble[300]; /* a sentence; "": none */
+};
+
+/* Returns 0 or an error of the writer. */
+static int import_all(const struct request *request, struct tw_ttb_import *import, struct result *result)
+{
+	struct tw_ttb_reader reader;
+	enum tw_ttb_answer answer;
+	struct tw_meter meter;
+	int error = 0;
+	tw_ttb_open(&reader, request->paths, request->path_count);
+	tw_meter_start(&meter, "converting");
+	while (!error && ((answer = tw_ttb_next(&reader)) == TW_TTB_RECORD || answer == TW_TTB_CUT)) {
+		if (answer == TW_TTB_CUT) {
+			snprintf(result->trouble, sizeof result->trouble, "'%s' ends inside a message: it was cut off",
+				 tw_ttb_path(&reader));
+		} else if (reader.op == TW_TTB_DROPPED) {
+			error = tw_ttb_import_dropped(import, reader.size);
+			result->dropped += reader.size;
+		} else {
+			error = tw_ttb_import_term(import, reader.term, reader.size);
+			result->strange += error == TW_EFORMAT;
+			result->events += !error;
+			error = error == TW_EFORMAT ? 0 : error;
+		}
+		tw_meter_at(&meter, reader.records, 0);
+	}
+	tw_meter_stop(&meter);
+	if (!error && answer == TW_TTB_STRANGE)
+		snprintf(result->trouble, sizeof result->trouble,
+			 "'%s' is no trace file from its message %llu on: the rest was left out", tw_ttb_path(&reader),
+			 (unsigned long long)reader.records + 1);
+	else if (!error && answer == TW_TTB_UNREADABLE)
+		snprintf(result->trouble, sizeof result->trouble, "'%s' cannot be read: %s", tw_ttb_path(&reader),
+			 strerror(errno));
+	tw_ttb_close(&reader);
+	return error;
+}
+
+static int note_trouble(struct tw_capture_writer *writer, const struct result *result)
+{
+	char text[400];
+	int bytes = 0, error = 0;
+	if (result->strange)
+		bytes = snprintf(text, sizeof text,
+				 "%llu terms of the trace file are no trace messages, and were left out",
+				 (unsigned long long)result->strange);
+	if (bytes)
+		error = tw_capture_writer_note(writer, (struct tw_producer_name){text, (size_t)bytes});
+	if (!error && *result->trouble)
+		error = tw_capture_writer_note(writer,
+					       (struct tw_producer_name){result->trouble, strlen(result->trouble)});
+	return error;
+}
+
+static int say_imported(const struct request *request, const struct result *result)
+{
+	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES], strange[TW_FIGURE_BYTES];
+	if (!request->quiet)
+		tw_say("%s: %s events%s%s%s.", request->output, tw_figure_count(events, result->events),
+		       result->dropped ? ", and " : "",
+		       result->dropped ? tw_figure_count(dropped, result->dropped) : "",
+		       result->dropped ? " dropped before they were written" : "");
+	if (result->strange)
+		tw_say("%s terms are no trace messages, and were left out.", tw_figure_count(strange, result->strange));
+	if (*result->trouble)
+		return tw_fail("%s.", result->trouble);
+	return TW_EXIT_OK;
+}
+
+static int fail_capture(const struct request *request, int error)
+{
+	if (error == TW_EEXIST)
+		return tw_fail("'%s' exists; --force replaces a capture, and nothing else.", request->output);
+	return tw_fail("'%s' cannot be written: %s", request->output, tw_strerror(error));
+}
+
+static int convert_from(const struct request *request)
+{
+	struct tw_ttb_clues clues = {0}, last = {0};
+	struct tw_capture_writer *writer;
+	struct result result = {0};
+	uint64_t start_ns;
+	if (strcmp(request->output, "-") == 0)
+		return tw_usage(&command, "a capture is a folder: it cannot be written to standard output.");
+	int code = look(request, &clues, &last);
+	if (code >= 0)
+		return code;
+	const struct tw_capture_writer_options options = {
+		.path = request->output,
+		.force = request->force,
+		.program = request->paths[0],
+		.session = "ttb",
+		.wall_offset_ns = find_offset(request, &clues, &last, &start_ns),
+	};
+	int error = tw_capture_writer_create(&options, &writer);
+	if (error)
+		return fail_capture(request, error);
+	struct tw_ttb_import *import = tw_ttb_import_create(writer, &clues, start_ns, options.wall_offset_ns);
+	error = import ? import_all(request, import, &result) : TW_ENOMEM;
+	if (!error)
+		error = note_trouble(writer, &result);
+	if (error)
+		tw_capture_writer_abort(writer);
+	else
+		error = tw_capture_writer_finish(writer);
+	tw_ttb_import_destroy(import);
+	return error ? fail_capture(request, error) : say_imported(request, &result);
+}
+
+int tw_tool_convert(int argc, char **argv)
+{
+	struct request request = {.stamp = -1, .paths = calloc((size_t)argc + 1, sizeof *request.paths)};
+	if (!request.paths)
+		return tw_fail("no memory.");
+	int code = read_options(&request, argc, argv);
+	if (code < 0)
+		code = check_request(&request);
+	if (code < 0)
+		code = request.is_to ? convert_to(&request) : convert_from(&request);
+	free(request.paths);
+	return code;
+}
