@@ -42,7 +42,7 @@ static const struct tw_command command = {
 	.examples =
 		"  tracewheel merge -o all.tw shop.tw stock.tw\n"
 		"  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
-		"  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[] | {capture, offset_ns, uncertainty}'\n",
+		"  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[].offset_ns'\n",
 };
 
 struct request {
