@@ -40,7 +40,7 @@ static const struct tw_command command = {
 		    "  tracewheel seq --label 17 shop.tw\n"
 		    "  tracewheel seq --label '{order,17}' --html order.html shop.tw\n"
 		    "  tracewheel seq --label 17 --format mermaid shop.tw\n"
-		    "  tracewheel seq --format json shop.tw | jq '.requests[] | select(.seconds > 0.1) | .label'\n",
+		    "  tracewheel seq --format json shop.tw | jq '.requests[].label'\n",
 };
 
 enum form { FORM_TEXT, FORM_JSON, FORM_MERMAID, FORM_ERLANG, FORM_COUNT };
