@@ -92,7 +92,7 @@ const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *obje
 {
 	const struct tw_entry_plan *plan = NULL;
 
-	if (!object->elf.build_id_bytes || !tw_agent_ring_set.path[0] || tw_sym_is_used_by_us(object->elf.soname))
+	if (!object->elf.build_id_bytes || !tw_agent_ring_set.path[0] || tw_sym_left_alone(object->elf.soname))
 		return NULL;
 	tw_lock_seize(&lock);
 	for (const struct read_plan *known = plans; known && !plan; known = known->next)

@@ -222,8 +222,15 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 	uintptr_t *sleds;
 	int error = 0;
 
-	if (!entry.plan)
+	if (!entry.plan) {
+		/* A program of sleds was compiled for this. */
+		if (!plan->sleds_of[index].count && !tw_sym_left_alone(object->elf.soname))
+			add_note(
+				plan, "every function without a sled", "of", object,
+				"the command made no plan of the file, because the program does not need it at its start, "
+				"or because it has no build-id");
 		return 0;
+	}
 	sleds = list_sleds(&plan->sleds_of[index]);
 	if (!sleds)
 		return TW_ENOMEM;

@@ -110,6 +110,23 @@ is "$(head -1 out)" "$answer"
 is "$(calls d.tw lib_leaf)" 12000
 ! compgen -G "/dev/shm/tracewheel-*/*$pid*" >/dev/null || fail "the ring set is still there"
 
+# ---- a library that is opened later is named ----
+cat >open.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	int (*leaf)(int) = dlsym(dlopen(argv[1], RTLD_NOW), "lib_leaf");
+	printf("%d\n", leaf(3));
+	return 0;
+}
+C
+gcc -O2 -s -o open open.c || fail "the program does not compile"
+expect 0 "$tw" record --local -t 'libplain:_' -o o.tw -- ./open ./libplain.so
+is "$(cat out)" 1
+expect 0 "$tw" info o.tw
+shows 'every function without a sled of libplain is not traced: .*does not need it at its start'
+
 # ---- exceptions, and stacks taken in the middle of everything ----
 cat >throw.cc <<'C'
 #include <csignal>

@@ -128,9 +128,9 @@ static struct object *examine(struct tw_entries *entries, size_t index)
 	object->is_examined = true;
 	if (role == TW_SYM_ROLE_OWN || role == TW_SYM_ROLE_LOADER)
 		object->problem = "it is the dynamic loader, or a part of Tracewheel";
-	else if (tw_sym_is_used_by_us(shown->soname))
-		object->problem = "Tracewheel's own code calls it while it records";
 	else
+		object->problem = tw_sym_left_alone(shown->soname);
+	if (!object->problem)
 		object->problem = make_plan(shown->path, object);
 	if (!object->problem)
 		name_rows(object);
@@ -198,7 +198,8 @@ bool tw_entries_write(struct tw_entries *entries, size_t index, const char *fold
 {
 	const struct object *object = examine(entries, index);
 	char path[600], id[65];
-	if (object->problem)
+	/* No folder: the rings are private memory, and there is no agent. */
+	if (object->problem || !*folder)
 		return true;
 	for (uint32_t i = 0; i < object->plan.header->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", object->plan.header->build_id[i]);
