@@ -16,19 +16,26 @@
 
 /* ---- nodes ---- */
 
+uint32_t tw_seq_slot(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+	return (uint32_t)(hash ^ hash >> 32) % TW_SEQ_SLOTS;
+}
+
 static uint32_t find_name(const struct tw_seq_nodes *nodes, const char *name)
 {
-	for (uint32_t i = 0; i < nodes->count; i++) {
-		if (strcmp(nodes->nodes[i].name, name) == 0)
-			return i;
-	}
-	return TW_SEQ_NO_NODE;
+	uint32_t at = nodes->slots[tw_seq_slot(name)];
+	while (at != TW_SEQ_NO_NODE && strcmp(nodes->nodes[at].name, name) != 0)
+		at = nodes->nodes[at].next;
+	return at;
 }
 
 static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t image)
 {
 	if (nodes->count >= TW_SEQ_NODES_MAX)
-		return nodes->count - 1;
+		return TW_SEQ_NO_NODE;
 	if (nodes->count == nodes->capacity) {
 		uint32_t capacity = nodes->capacity ? nodes->capacity * 2 : 16;
 		struct tw_seq_node *grown = realloc(nodes->nodes, capacity * sizeof *grown);
@@ -40,8 +47,9 @@ static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t 
 	char *copy = strdup(name);
 	if (!copy)
 		return TW_SEQ_NO_NODE;
-	nodes->nodes[nodes->count] = (struct tw_seq_node){.name = copy, .image = image};
-	return nodes->count++;
+	uint32_t *slot = &nodes->slots[tw_seq_slot(name)];
+	nodes->nodes[nodes->count] = (struct tw_seq_node){.name = copy, .image = image, .next = *slot};
+	return *slot = nodes->count++;
 }
 
 static void name_image(const struct tw_capture_image *image, char name[NAME_BYTES])
@@ -62,8 +70,10 @@ int tw_seq_nodes_make(struct tw_seq_nodes *nodes, const struct tw_capture *captu
 	while (tw_capture_image(capture, nodes->image_count))
 		nodes->image_count++;
 	nodes->of_image = calloc(nodes->image_count + (size_t)1, sizeof *nodes->of_image);
-	if (!nodes->of_image)
+	nodes->slots = malloc(TW_SEQ_SLOTS * sizeof *nodes->slots);
+	if (!nodes->of_image || !nodes->slots)
 		return TW_ENOMEM;
+	memset(nodes->slots, 0xff, TW_SEQ_SLOTS * sizeof *nodes->slots);
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
 		char name[NAME_BYTES];
 		name_image(image, name);
@@ -84,6 +94,7 @@ void tw_seq_nodes_free(struct tw_seq_nodes *nodes)
 		free(nodes->nodes[i].name);
 	free(nodes->nodes);
 	free(nodes->of_image);
+	free(nodes->slots);
 	*nodes = (struct tw_seq_nodes){0};
 }
 

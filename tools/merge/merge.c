@@ -113,25 +113,12 @@ static bool is_same_boot(const struct tw_capture_image *a, const struct tw_captu
 	return memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) == 0;
 }
 
-/* Is a process in two captures? Its events would be there twice. */
-static bool check_twice(const struct tw_merging *merging, uint32_t a, uint32_t b)
+static bool check_same(const struct tw_merging *merging, uint32_t a, uint32_t b)
 {
-	const struct tw_capture_image *x, *y;
 	if (tw_capture_image(merging->captures[a], 0)->capture_id ==
 	    tw_capture_image(merging->captures[b], 0)->capture_id) {
 		tw_say("%s and %s are the same capture.", merging->paths[a], merging->paths[b]);
 		return false;
-	}
-	for (uint32_t i = 0; (x = tw_capture_image(merging->captures[a], i)); i++) {
-		for (uint32_t j = 0; x->process_id && (y = tw_capture_image(merging->captures[b], j)); j++) {
-			if (x->process_id != y->process_id || x->process_start != y->process_start ||
-			    !is_same_boot(x, y))
-				continue;
-			tw_say("%s and %s are both of process %d (the same node): its events would be there twice. Leave one "
-			       "of them out.",
-			       merging->paths[a], merging->paths[b], x->process_id);
-			return false;
-		}
 	}
 	return true;
 }
@@ -145,7 +132,7 @@ static bool open_captures(struct tw_merging *merging)
 		if (!name_node(merging, i))
 			return !tw_fail("no memory.");
 		for (uint32_t before = 0; before < i; before++) {
-			if (!check_twice(merging, before, i))
+			if (!check_same(merging, before, i))
 				return false;
 		}
 	}
@@ -199,8 +186,8 @@ static bool check_nodes(const struct tw_merging *merging)
 		const struct tw_messages_node *node = &merging->messages.nodes[i];
 		if (!node->is_twice)
 			continue;
-		tw_say("%s and %s have both events of a node '%s': which messages are whose cannot be told. Leave one of them "
-		       "out.",
+		tw_say("%s and %s are both of the node '%s': its events would be there twice, or which messages are whose "
+		       "cannot be told. Leave one of them out.",
 		       merging->paths[node->capture], merging->paths[node->other], node->name);
 		return false;
 	}

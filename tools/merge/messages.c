@@ -19,6 +19,7 @@ struct reading {
 	struct tw_messages *messages;
 	struct tw_seq_nodes nodes;
 	uint32_t *global; /* by node of the capture: its number in messages->nodes + 1; 0: not looked up yet */
+	uint32_t global_count;
 	uint32_t capture;
 	struct end *ends;
 	uint64_t count, capacity; /* the count goes on beyond the capacity */
@@ -29,7 +30,14 @@ struct reading {
 
 static uint32_t find_node(struct tw_messages *messages, const char *name)
 {
-	for (uint32_t i = 0; i < messages->node_count; i++) {
+	uint32_t slot = tw_seq_slot(name);
+	if (!messages->slots) {
+		messages->slots = malloc(TW_SEQ_SLOTS * sizeof *messages->slots);
+		if (!messages->slots)
+			return UINT32_MAX;
+		memset(messages->slots, 0xff, TW_SEQ_SLOTS * sizeof *messages->slots);
+	}
+	for (uint32_t i = messages->slots[slot]; i != UINT32_MAX; i = messages->nodes[i].next) {
 		if (strcmp(messages->nodes[i].name, name) == 0)
 			return i;
 	}
@@ -44,14 +52,24 @@ static uint32_t find_node(struct tw_messages *messages, const char *name)
 	char *copy = strdup(name);
 	if (!copy)
 		return UINT32_MAX;
-	messages->nodes[messages->node_count] = (struct tw_messages_node){.name = copy, .capture = UINT32_MAX};
-	return messages->node_count++;
+	messages->nodes[messages->node_count] =
+		(struct tw_messages_node){.name = copy, .capture = UINT32_MAX, .next = messages->slots[slot]};
+	return messages->slots[slot] = messages->node_count++;
 }
 
 static uint32_t global_node(struct reading *reading, uint32_t node)
 {
 	if (node == TW_SEQ_NO_NODE)
 		return UINT32_MAX;
+	if (node >= reading->global_count) {
+		uint32_t count = node + node / 2 + 64;
+		uint32_t *grown = realloc(reading->global, count * sizeof *grown);
+		if (!grown)
+			return UINT32_MAX;
+		memset(grown + reading->global_count, 0, (count - reading->global_count) * sizeof *grown);
+		reading->global = grown;
+		reading->global_count = count;
+	}
 	if (!reading->global[node])
 		reading->global[node] = find_node(reading->messages, reading->nodes.nodes[node].name) + 1;
 	return reading->global[node] - 1;
@@ -60,8 +78,9 @@ static uint32_t global_node(struct reading *reading, uint32_t node)
 static bool begin_capture(struct reading *reading, uint32_t capture)
 {
 	reading->capture = capture;
-	reading->global = calloc(TW_SEQ_NODES_MAX, sizeof *reading->global);
-	return reading->global && tw_seq_nodes_make(&reading->nodes, reading->messages->captures[capture]) == 0;
+	reading->global = NULL;
+	reading->global_count = 0;
+	return tw_seq_nodes_make(&reading->nodes, reading->messages->captures[capture]) == 0;
 }
 
 static void end_capture(struct reading *reading)
@@ -241,4 +260,5 @@ void tw_messages_free(struct tw_messages *messages)
 	for (uint32_t i = 0; i < messages->node_count; i++)
 		free(messages->nodes[i].name);
 	free(messages->nodes);
+	free(messages->slots);
 }

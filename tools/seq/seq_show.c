@@ -156,15 +156,16 @@ static void put_notes(struct screen *screen)
 
 static uint32_t count_nodes(const struct tw_story *story)
 {
+	bool *is_seen = calloc(story->nodes.count + (size_t)1, sizeof *is_seen);
 	uint32_t count = 0;
-	for (uint32_t node = 0; node < story->nodes.count; node++) {
-		for (uint32_t i = 0; i < story->process_count; i++) {
-			if (story->processes[i].takes_part && story->processes[i].is.node == node) {
-				count++;
-				break;
-			}
-		}
+	for (uint32_t i = 0; i < story->process_count && is_seen; i++) {
+		const struct tw_story_process *process = &story->processes[i];
+		if (!process->takes_part || process->is.node == TW_SEQ_NO_NODE || is_seen[process->is.node])
+			continue;
+		is_seen[process->is.node] = true;
+		count++;
 	}
+	free(is_seen);
 	return count;
 }
 
