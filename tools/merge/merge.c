@@ -39,10 +39,9 @@ static const struct tw_command command = {
 		"first capture; the offset and the drift of each other clock are printed with their uncertainty. Without messages both ways the "
 		"machines' wall clocks count. Clocks that were stepped meanwhile are refused.",
 	.options = options_table,
-	.examples =
-		"  tracewheel merge -o all.tw shop.tw stock.tw\n"
-		"  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
-		"  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[].offset_ns'\n",
+	.examples = "  tracewheel merge -o all.tw shop.tw stock.tw\n"
+		    "  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
+		    "  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[].offset_ns'\n",
 };
 
 struct request {
