@@ -91,7 +91,7 @@ plain(T) when is_map(T) -> maps:from_list(plain(maps:to_list(T)));
 plain(T) -> T.
 
 printed(Path) ->
-    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang " ++ Path ++ " >printed.term"),
+    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang " ++ Path ++ " | grep -v own_time >printed.term"),
     Text =:= "" orelse error({print, Text}),
     {ok, Terms} = file:consult("printed.term"),
     [plain(T) || T <- Terms].
