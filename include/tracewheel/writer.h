@@ -31,6 +31,7 @@ struct tw_capture_writer_options {
 	const char *path;	 /* of the capture; its parent must exist */
 	bool force;		 /* replace an existing capture; never anything that is not a capture */
 	const char *program;	 /* shown as the program that was traced */
+	const char *command;	 /* shown as its command line */
 	const char *session;	 /* the session's name */
 	uint64_t wall_offset_ns; /* CLOCK_REALTIME is the time of an event plus this, modulo 2^64 */
 };

@@ -99,20 +99,19 @@ static int define(struct tw_capture_writer *writer, uint32_t type, const void *f
 	return 0;
 }
 
-/* The program is its own command line: there is no other. */
-static int define_image(struct tw_capture_writer *writer, const char *program)
+static int define_image(struct tw_capture_writer *writer, const struct tw_capture_writer_options *options)
 {
-	const size_t bytes = program ? strnlen(program, TW_NAME_BYTES_MAX) : 0;
+	const char *program = options->program ? options->program : "",
+		   *command = options->command ? options->command : "";
+	const size_t bytes = strnlen(program, TW_NAME_BYTES_MAX), command_bytes = strnlen(command, TW_NAME_BYTES_MAX);
 	const struct tw_def_image image = {.start_ticks = writer->image.start_ticks,
 					   .program_bytes = (uint16_t)bytes,
-					   .command_bytes = (uint16_t)bytes};
+					   .command_bytes = (uint16_t)command_bytes};
 	char text[2 * TW_NAME_BYTES_MAX];
 
-	if (bytes) {
-		memcpy(text, program, bytes);
-		memcpy(text + bytes, program, bytes);
-	}
-	return define(writer, TW_DEF_IMAGE, &image, sizeof image, (struct text){text, 2 * bytes});
+	memcpy(text, program, bytes);
+	memcpy(text + bytes, command, command_bytes);
+	return define(writer, TW_DEF_IMAGE, &image, sizeof image, (struct text){text, bytes + command_bytes});
 }
 
 static int define_session(struct tw_capture_writer *writer, const char *name)
@@ -331,7 +330,7 @@ static int begin(struct tw_capture_writer *writer, const struct tw_capture_write
 	error = tw_store_open_segment(&writer->store, &writer->image);
 	if (error < 0)
 		goto remove;
-	error = define_image(writer, options->program);
+	error = define_image(writer, options);
 	if (!error)
 		error = define_session(writer, options->session);
 	if (error)

@@ -116,7 +116,7 @@ cat >play.erl <<'ERL'
 %% A file of dbg:trace_port with these kinds of messages.
 write([File, Stamp]) ->
     Port = (dbg:trace_port(file, atom_to_list(File)))(),
-    Flags = [call, send, 'receive', procs, running, garbage_collection, return_to] ++ [Stamp || Stamp =/= none],
+    Flags = [call, send, 'receive', procs, running, garbage_collection, return_to, set_on_spawn] ++ [Stamp || Stamp =/= none],
     Said = [{'_', [], [{return_trace}, {message, {{x, 7}}}]}],
     1 = erlang:trace_pattern({lists, seq, 2}, Said, [local]),
     1 = erlang:trace_pattern({lists, reverse, 1}, [{'_', [], [{exception_trace}]}], [local]),
@@ -187,3 +187,8 @@ done
 expect 0 "$tw" report timestamp.tw
 shows 'worker_bee'
 shows 'lists:seq/2'
+# A message waits from its send on until its receiver looks for messages, although the VM reports it only then.
+expect 0 "$tw" report --json timestamp.tw
+grep -q '"waits": *[1-9]' out || fail "no message that waited"
+expect 0 "$tw" why-late timestamp.tw
+shows "each counts as taken then"

@@ -3,6 +3,7 @@
 #include "tools/common/mailboxes.h"
 #include "tools/common/mailboxes_sends.h"
 #include "tools/common/names.h"
+#include "tools/common/payload.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -46,6 +47,8 @@ static bool find_places(struct tw_mailboxes *mailboxes, uint32_t number)
 		image->has_takes |= says == PLACE_TAKE;
 		image->has_waits |= says == PLACE_WAIT;
 	}
+	image->is_erlang_vm = !image->has_takes && tw_names_is_erlang_vm(mailboxes->capture, number);
+	mailboxes->are_erlang_vms &= image->is_erlang_vm;
 	mailboxes->has_takes |= image->has_takes;
 	mailboxes->has_waits |= image->has_waits;
 	return true;
@@ -356,6 +359,21 @@ static void on_end(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *pr
 
 /* ---- events ---- */
 
+/* In an Erlang VM a message wakes its receiver when it is sent. */
+static bool wake_receiver(struct tw_mailboxes *mailboxes, const struct tw_mailbox_process *sender,
+			  const struct tw_capture_event *event)
+{
+	uint32_t number, serial;
+	if (!tw_print_receiver(event, &number, &serial) || serial == TW_SERIAL_OF_PORT)
+		return true;
+	struct tw_mailbox_process *process = process_of_pid(mailboxes, event->image, TW_CAPTURE_NONE, number, serial);
+	if (process && process->is_out && !process->woken_ns) {
+		process->woken_ns = process->woken_sent_ns = event->time_ns;
+		process->woken_by = sender->number;
+	}
+	return process != NULL;
+}
+
 static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process,
 		       const struct tw_capture_event *event)
 {
@@ -379,6 +397,9 @@ static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process
 		process->woken_by = message.sender;
 		process->woken_sent_ns = message.sent_ns;
 	}
+	bool is_erlang_vm = mailboxes->images[process->image].is_erlang_vm;
+	if (is_erlang_vm && message.sent_ns && message.sent_ns < event->time_ns)
+		message.arrived_ns = message.sent_ns;
 	process->received++;
 	message.number = ++mailboxes->messages;
 	message.length = process->count + 1;
@@ -389,7 +410,7 @@ static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process
 		return false;
 	if (mailboxes->calls.length)
 		mailboxes->calls.length(mailboxes->calls.context, process, event->time_ns);
-	if (!mailboxes->images[process->image].has_takes && process->doing == TW_DOING_RUN)
+	if (is_erlang_vm || (!mailboxes->images[process->image].has_takes && process->doing == TW_DOING_RUN))
 		take(mailboxes, process, 0, event->time_ns);
 	return true;
 }
@@ -455,7 +476,7 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 	case TW_CAPTURE_SEND:
 		process->sent++;
 		tw_mailbox_sends_add(mailboxes->sends, event, process);
-		break;
+		return !mailboxes->images[event->image].is_erlang_vm || wake_receiver(mailboxes, process, event);
 	case TW_CAPTURE_RECEIVE: return on_receive(mailboxes, process, event);
 	case TW_CAPTURE_SPAWNED:
 		/* It will be scheduled in later. */
@@ -500,7 +521,9 @@ int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *c
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*mailboxes = (struct tw_mailboxes){.capture = capture, .image_count = info.images};
+	*mailboxes = (struct tw_mailboxes){.capture = capture,
+					   .image_count = info.images,
+					   .are_erlang_vms = info.images != 0};
 	mailboxes->images = calloc(info.images + (size_t)1, sizeof *mailboxes->images);
 	mailboxes->sends = tw_mailbox_sends_create();
 	bool is_done = mailboxes->images && mailboxes->sends && grow_processes(mailboxes) && grow_tracees(mailboxes);

@@ -14,6 +14,9 @@
  * at once if it is running. A process that is scheduled out counts as waiting if it has called mailbox:wait/0 before;
  * in an image without that, if a message arrives before it is scheduled in again.
  *
+ * A process of an Erlang VM receives its messages when it looks for messages: a message counts as arrived when it was sent,
+ * if that is known, and as taken when it was received.
+ *
  * After a gap in the events of an image the contents of its queues are not known: they begin empty, and the state of
  * a process is unsure until it waits.
  *
@@ -106,6 +109,7 @@ struct tw_mailbox_image {
 	uint32_t place_count;
 	uint32_t losses;
 	bool has_takes, has_waits;
+	bool is_erlang_vm;
 };
 
 struct tw_mailboxes {
@@ -134,6 +138,7 @@ struct tw_mailboxes {
 	uint64_t left_out;   /* that did not fit */
 	uint64_t runs;
 	bool has_takes, has_waits; /* in some image */
+	bool are_erlang_vms;	   /* all images */
 };
 
 /*

@@ -269,6 +269,13 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	return count;
 }
 
+bool tw_names_is_erlang_vm(const struct tw_capture *capture, uint32_t number)
+{
+	const struct tw_capture_image *image = tw_capture_image(capture, number);
+	const char *slash = image ? strrchr(image->program, '/') : NULL;
+	return image && strncmp(slash ? slash + 1 : image->program, "beam.", 5) == 0;
+}
+
 bool tw_names_newest(char *name, size_t capacity)
 {
 	DIR *folder = opendir(".");

@@ -123,4 +123,10 @@ int tw_names_exit(const struct tw_capture *capture, const char *path, int code);
 /* The same, after reporting on standard error what could not be read. */
 int tw_names_end(const struct tw_capture *capture, const char *path, int code);
 
+/*
+ * Is the image an Erlang VM? There a process receives a message when it looks for messages, and not when one is sent to
+ * it: until then the message has waited.
+ */
+bool tw_names_is_erlang_vm(const struct tw_capture *capture, uint32_t image);
+
 #endif

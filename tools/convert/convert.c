@@ -330,7 +330,9 @@ static int convert_from(const struct request *request)
 	const struct tw_capture_writer_options options = {
 		.path = request->output,
 		.force = request->force,
-		.program = request->paths[0],
+		/* By this name views know an Erlang VM. */
+		.program = "beam.smp",
+		.command = request->paths[0],
 		.session = "ttb",
 		.wall_offset_ns = find_offset(request, &clues, &last, &start_ns),
 	};

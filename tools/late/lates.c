@@ -302,7 +302,12 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 				"No messages were recorded: tracewheel record -p send,receive,procs,running -t 'mailbox:_' -- COMMAND.");
 		return true;
 	case 1:
-		if (mailboxes->messages && !mailboxes->has_takes)
+		if (mailboxes->messages && mailboxes->are_erlang_vms)
+			snprintf(
+				text, TW_LATE_NOTE,
+				"An Erlang VM reports a message when its receiver looks for messages: each counts as taken then; it may have "
+				"waited longer.");
+		else if (mailboxes->messages && !mailboxes->has_takes)
 			snprintf(
 				text, TW_LATE_NOTE,
 				"When messages were taken is not in this capture (-t 'mailbox:_', docs/embedding.md): each counts as taken "

@@ -152,6 +152,9 @@ static bool on_send(struct tw_activity *activity, const struct tw_capture_event 
 	if (!receiver)
 		return false;
 	receiver->last_sender = sender->number;
+	/* It is received when the process looks for messages: then it has run already. */
+	if (!receiver->is_running && !receiver->waiting_ns && tw_names_is_erlang_vm(activity->capture, event->image))
+		receiver->waiting_ns = event->time_ns;
 	struct tw_activity_pair *pair = find_pair(activity, sender->number, receiver->number);
 	if (pair)
 		pair->messages++;
