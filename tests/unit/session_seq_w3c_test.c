@@ -97,7 +97,7 @@ static void a_foreign_traceparent_becomes_the_label(void **state)
 	parts.current = 1;
 	headers = to(&parts, VALID, NULL);
 	assert_memory_equal(headers.traceparent, VALID, 36);
-	assert_memory_not_equal(headers.traceparent + 36, VALID + 36, 16);
+	assert_memory_not_equal(&headers.traceparent[36], &VALID[36], 16);
 	/* Not sampled: the token is carried on, but makes no events. */
 	assert_int_equal(from("00-" ID "-" PARENT "-00", "", &parts), 0);
 	assert_int_equal(parts.flags, 0);

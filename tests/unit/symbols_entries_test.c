@@ -34,7 +34,7 @@ __attribute__((noinline)) int global_function(int x)
 	return x * 3 + 1;
 }
 
-static __attribute__((noinline, noclone)) int local_function(int x)
+static __attribute__((noinline)) int local_function(int x)
 {
 	__asm__ volatile("" : "+r"(x));
 	return x * 5 + 2;
