@@ -68,6 +68,8 @@ expect 0 "$tw" print --format json a.tw
 is "$(grep -c '"kind":"seq_print".*"label":"'"'lab el'"'","serial":"{3,4}","from":"<0.2.0>","to":"\[\]","message":"done"' out)" 1
 expect 0 "$tw" print a.tw
 is "$(grep -c "<0.2.0> app *seq_print 'lab el' {3,4} <0.2.0> \[\] done" out)" 1 "$(grep seq_ out)"
+# A tuple that is no function and its arguments is shown as it is.
+shows "{spawn_reply,ok,<0.2.0>}"
 for how in --tree '--format chrome'; do
 	# shellcheck disable=SC2086
 	expect 0 "$tw" print $how a.tw

@@ -110,9 +110,16 @@ void tw_print_put_json(struct tw_out *out, struct tw_term term)
 	tw_out_bytes(out, "\"", 1);
 }
 
+static bool is_arity_or_list(struct tw_term term)
+{
+	enum tw_term_type type = tw_term_type(term);
+	return type == TW_TYPE_INTEGER || type == TW_TYPE_CONS || type == TW_TYPE_NIL || type == TW_TYPE_ATOM;
+}
+
 static bool is_mfa(struct tw_term term)
 {
-	return tw_term_tuple_count(term) == 3 && tw_term_type(tw_term_element(term, 0)) == TW_TYPE_ATOM &&
+	return tw_term_tuple_count(term) == 3 && is_arity_or_list(tw_term_element(term, 2)) &&
+	       tw_term_type(tw_term_element(term, 0)) == TW_TYPE_ATOM &&
 	       tw_term_type(tw_term_element(term, 1)) == TW_TYPE_ATOM;
 }
 
