@@ -108,7 +108,7 @@ pid=$!
 wait $pid
 is "$(head -1 out)" "$answer"
 is "$(calls d.tw lib_leaf)" 12000
-! compgen -G "/dev/shm/tracewheel-*/*$pid*" >/dev/null || fail "the ring set is still there"
+! compgen -G "/dev/shm/tracewheel-*/$pid-*/plan-*" >/dev/null || fail "the ring set is still there"
 
 # ---- a library that is opened later is named ----
 cat >open.c <<'C'
@@ -209,3 +209,42 @@ expect 0 "$tw" record --local --returns --on-full block -t 'libsqlite3:_' -t 'sq
 is "$(cat out)" "$answer"
 expect 0 "$tw" report --json -n 1 f.tw
 is "$(json "d['calls'] > 20000 and d['events'] - 2 * d['calls'] < 200 and sum(d['lost'].values()) == 0")" True
+
+# ---- callgrind's count of each function, by its address in the file ----
+command -v valgrind >/dev/null || exit 0
+library=$(ldd "$(command -v sqlite3)" | sed -n 's/.*libsqlite3.* => \(.*\) (.*/\1/p')
+[ -n "$library" ] || exit 0
+sed 's/i<500/i<50/' work.sql >few.sql
+expect 0 valgrind -q --tool=callgrind --callgrind-out-file=calls --dump-instr=yes --skip-plt=no sqlite3 :memory: ".read few.sql"
+expect 0 "$tw" record --local --on-full block -t 'libsqlite3:_' -o g.tw -- sqlite3 :memory: ".read few.sql"
+expect 0 "$tw" report --json -n 0 g.tw
+cp out report.json
+nm -D --defined-only "$library" >names
+cat >compare.py <<'P'
+import json, re
+# Lines of the file: `ob=(N) NAME` begins an object; ADDRESS LINE COUNT is an instruction, +N and -N are relative; the line behind
+# `calls=` is the cost of a call, not of an instruction.
+objects, executed, at, is_ours, is_call = {}, {}, 0, False, False
+for line in open("calls"):
+    named = re.match(r"c?ob=\((\d+)\)(?: (.*))?", line)
+    if named:
+        objects.setdefault(named[1], named[2])
+        if line.startswith("ob="):
+            is_ours = "libsqlite3" in (objects[named[1]] or "")
+    elif line.startswith("calls="):
+        is_call = True
+    elif re.match(r"[0-9+*-]", line):
+        word, count = line.split()[0], int(line.split()[-1])
+        at = at if word == "*" else at + int(word, 0) if word[0] in "+-" else int(word, 0)
+        if is_ours and not is_call:
+            executed[at] = executed.get(at, 0) + count
+        is_call = False
+values = {line.split()[2].split("@")[0]: int(line.split()[0], 16) for line in open("names")}
+rows = json.load(open("report.json"))["by_function"]
+for row in rows:
+    name = row["function"]
+    value = int(name[4:], 16) if name.startswith("sub_") else values[name]
+    assert executed.get(value, 0) == row["calls"], (name, row["calls"], executed.get(value))
+assert len(rows) > 300, len(rows)
+P
+expect 0 python3 compare.py
