@@ -183,11 +183,14 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture, const s
 	if (!places->calls)
 		error = TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
+		/* Returns are asked for function by function there: a single call without one need not last to the end. */
+		bool is_erlang_vm = tw_names_is_erlang_vm(capture, i);
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
 			const struct seen *seen = &scan.seen[i][id];
 			if (places->calls)
 				places->calls[places->images[i].function[id]] += seen->made;
-			places->images[i].is_moment[id] |= !returns || (!seen->returns && seen->is_repeated);
+			places->images[i].is_moment[id] |=
+				!returns || (!seen->returns && (seen->is_repeated || is_erlang_vm));
 		}
 	}
 free_seen:

@@ -323,8 +323,8 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 		if (mailboxes->messages && mailboxes->runs && !mailboxes->has_waits)
 			snprintf(
 				text, TW_LATE_NOTE,
-				"When processes waited is not in this capture (-t 'mailbox:_'): one that is out counts as blocked until a "
-				"message comes.");
+				"When processes waited is not in this capture%s: one that is out counts as blocked until a message comes.",
+				mailboxes->are_erlang_vms ? "" : " (-t 'mailbox:_')");
 		return true;
 	case 4:
 		*warns = true;
