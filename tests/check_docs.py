@@ -8,7 +8,8 @@
 3 Each document of docs/ stands in docs/README.md, and the index names no other.
 4 Each tw_ and TW_ name of a document is one of the code; in tw_callN the N is any number, in tw_tool_NAME
   the NAME any name.
-5 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
+5 Each decision has a number of its own, which its title begins with.
+6 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
 """
 import pathlib
 import re
@@ -85,6 +86,19 @@ def check_code_names(names, documents, problems):
                 problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: the code has no {found[0]}")
 
 
+def check_decisions(names, problems):
+    numbers = {}
+    for name in names:
+        found = re.fullmatch(r"docs/decisions/(\d{4})-.*\.md", name)
+        if not found:
+            continue
+        if found[1] in numbers:
+            problems.append(f"{name}: {numbers[found[1]]} has this number too")
+        numbers[found[1]] = name
+        if not (root / name).read_text().startswith(f"# {found[1]}: "):
+            problems.append(f"{name}:1: the title does not begin with its number")
+
+
 def main():
     names, problems = files(), []
     with_folders = set(names)
@@ -112,6 +126,7 @@ def main():
             if not NOT_OURS.search(found[1]) and not is_there(found[1], folders_of[name], with_folders):
                 problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: there is no {found[1]}")
     check_code_names(names, documents, problems)
+    check_decisions(names, problems)
     index = set(re.findall(r"\]\(([\w/-]+\.md)\)", (root / "docs/README.md").read_text()))
     there = {name[5:] for name in documents if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
     problems += [f"docs/README.md: {name} is not in the index" for name in sorted(there - index)]
