@@ -2,6 +2,7 @@
 #include "bed.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,18 +62,34 @@ void pause_ms(unsigned ms)
 
 /* ---- processes ---- */
 
+/* Processes that spawn name their children while the tester shows what came before; a name in the table stays as it is. */
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_name(struct bed *b, uint64_t number, const char *name)
+{
+	pthread_mutex_lock(&names_lock);
+	want(b->name_count < NAMES_MAX, "too many names", (int64_t)b->name_count);
+	b->names[b->name_count].pid = number;
+	b->names[b->name_count++].name = name;
+	pthread_mutex_unlock(&names_lock);
+}
+
+static size_t count_names(const struct bed *b)
+{
+	pthread_mutex_lock(&names_lock);
+	size_t count = b->name_count;
+	pthread_mutex_unlock(&names_lock);
+	return count;
+}
+
 void name_it(struct bed *b, struct value pid, const char *name)
 {
-	want(b->name_count < NAMES_MAX, "too many names", (int64_t)b->name_count);
-	b->names[b->name_count].pid = trace_pid(pid);
-	b->names[b->name_count++].name = name;
+	add_name(b, trace_pid(pid), name);
 }
 
 void name_port(struct bed *b, uint64_t port, const char *name)
 {
-	want(b->name_count < NAMES_MAX, "too many names", (int64_t)b->name_count);
-	b->names[b->name_count].pid = tw_port_number(port);
-	b->names[b->name_count++].name = name;
+	add_name(b, tw_port_number(port), name);
 }
 
 struct value tracee(struct bed *b, const char *name)
@@ -209,7 +226,7 @@ static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, v
 	case TW_TYPE_PID:
 	case TW_TYPE_PORT:
 		tw_term_get_identifier(term, &parts);
-		for (size_t i = 0; i < b->name_count; i++)
+		for (size_t i = 0, count = count_names(b); i < count; i++)
 			if (b->names[i].pid == parts.words[0])
 				return tw_term_atom_z(b->names[i].name);
 		return tw_term_atom_z(tw_term_type(term) == TW_TYPE_PORT ? "a_port" : "a_pid");

@@ -2,6 +2,7 @@
 /* play_ops.c - operations of processes (play.c lists them), and the functions of the module pl. */
 #include "play.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ static struct {
 	struct tw_term answer; /* of what was started, if it came while another was awaited */
 } pids[NAMES_MAX];
 static size_t pid_count;
+/* A process that spawns adds its child's name while the tester looks for another; a name in the table stays as it is. */
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn void wrong(const char *what, struct tw_term term)
 {
@@ -24,18 +27,28 @@ _Noreturn void wrong(const char *what, struct tw_term term)
 
 struct value known(const char *name, struct value pid)
 {
+	pthread_mutex_lock(&names_lock);
 	if (pid_count == NAMES_MAX)
 		wrong("too many names", tw_term_atom_z(name));
 	pids[pid_count].pid = pid;
 	pids[pid_count].is_busy = false;
 	pids[pid_count].answer = (struct tw_term){0};
 	pids[pid_count++].name = name;
+	pthread_mutex_unlock(&names_lock);
 	return pid;
+}
+
+static size_t count_known(void)
+{
+	pthread_mutex_lock(&names_lock);
+	size_t count = pid_count;
+	pthread_mutex_unlock(&names_lock);
+	return count;
 }
 
 static size_t index_named(const char *name)
 {
-	for (size_t i = pid_count; i-- > 0;)
+	for (size_t i = count_known(); i-- > 0;)
 		if (!strcmp(pids[i].name, name))
 			return i;
 	wrong("no such process", tw_term_atom_z(name));
@@ -43,7 +56,7 @@ static size_t index_named(const char *name)
 
 bool is_known(const char *name)
 {
-	for (size_t i = 0; i < pid_count; i++)
+	for (size_t i = 0, count = count_known(); i < count; i++)
 		if (!strcmp(pids[i].name, name))
 			return true;
 	return false;
@@ -560,7 +573,7 @@ struct tw_term ops_await(const char *name)
 	struct value message;
 
 	while (tw_term_is_none(pids[at].answer) && outside_receive(now->me, 60000, &message))
-		for (size_t i = 0; i < pid_count && is_tagged(message, ATOM(RAN), 3); i++)
+		for (size_t i = 0, count = count_known(); i < count && is_tagged(message, ATOM(RAN), 3); i++)
 			if (is_same(element(message, 1), pids[i].pid))
 				pids[i].answer = made_plain(now, shown(now, element(message, 2)));
 	struct tw_term answer = pids[at].answer;
@@ -581,7 +594,7 @@ static bool is_tracer(struct value pid)
 
 void ops_sync(void)
 {
-	for (size_t i = 0; i < pid_count; i++)
+	for (size_t i = 0, count = count_known(); i < count; i++)
 		if (!pids[i].is_busy && !is_tracer(pids[i].pid) && is_alive(now->me, pids[i].pid))
 			outside_run(now->me, pids[i].pid, operations, NIL, 60000);
 }
