@@ -46,6 +46,8 @@ uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segmen
 		return TW_CAPTURE_NONE;
 	}
 	image->header = *header;
+	/* Until its definitions have been read, which streams bring between events. */
+	image->info.program = image->info.command = image->info.host = image->info.node = image->info.node_name = "";
 	image->info.lease = header->image_lease;
 	image->info.process_start = header->process_start_time;
 	image->info.capture_id = header->capture_id;
