@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* returns.c - shadow memory for stacks, chains of tail calls, and calls that cannot have a shadow. */
 #include "breakpoints/returns.h"
+#include "base/clock.h"
 #include "base/filter.h"
 #include "base/limits.h"
 #include "base/own_area.h"
+#include "base/stall_timer.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 #include "tracewheel/error.h"
@@ -68,6 +70,12 @@ int tw_returns_init(const char **reason)
 	return 0;
 }
 
+/* A mapping takes microseconds, and longer where its thread is not scheduled. */
+#define OWNER_SPINS    1000u
+#define OWNER_POLL_NS  UINT64_C(50000)
+#define OWNER_SLICE_NS UINT64_C(1000000)
+#define OWNER_WAIT_NS  UINT64_C(1000000000)
+
 /* ---- shadow ---- */
 
 /* Maps memory for the shadow of a chunk at its fixed address. */
@@ -87,9 +95,34 @@ struct mapping {
 };
 
 /*
- * One thread maps with its signals blocked, the others wait briefly.  In a forked child that thread may not exist;
- * then the wait ends without a shadow.
+ * Waits until another thread has mapped the chunk; returns the owner.  In a forked child that thread may not exist: a
+ * wait that no progress ends makes the chunk refused, once for all.
  */
+static uint8_t wait_for_owner(_Atomic uint8_t *owner)
+{
+	struct tw_stall_timer stall_timer = {0};
+	uint8_t found = BEING_MAPPED;
+
+	for (unsigned i = 0; found == BEING_MAPPED && i < OWNER_SPINS; i++) {
+		tw_cpu_relax();
+		/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
+		found = tw_load_acquire(owner);
+	}
+	while (found == BEING_MAPPED) {
+		if (tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), OWNER_SLICE_NS) >= OWNER_WAIT_NS) {
+			/* PAIR shadow.owner: acq_rel; as in map_there(). */
+			if (tw_cas_acq_rel(owner, &found, REFUSED))
+				return REFUSED;
+			break;
+		}
+		tw_sys_sleep(OWNER_POLL_NS);
+		/* PAIR shadow.owner: acquire; as above. */
+		found = tw_load_acquire(owner);
+	}
+	return found;
+}
+
+/* One thread maps, with its signals blocked, and the others wait for it. */
 static void map_there(void *arg)
 {
 	struct mapping *mapping = arg;
@@ -106,11 +139,8 @@ static void map_there(void *arg)
 		/* PAIR shadow.owner: release; acquire in tw_returns_has_shadow(). */
 		tw_store_release(owner, found);
 	}
-	for (unsigned i = 0; found == BEING_MAPPED && i < 1000000; i++) {
-		tw_cpu_relax();
-		/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
-		found = tw_load_acquire(owner);
-	}
+	if (found == BEING_MAPPED)
+		found = wait_for_owner(owner);
 	mapping->is_mapped = found == mine;
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;
