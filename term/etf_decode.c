@@ -510,7 +510,8 @@ static struct tw_term decode(struct decoder *d)
 TW_API int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes, const struct tw_etf_options *options,
 			 size_t *used_bytes, struct tw_term *out)
 {
-	struct decoder d = {.at = data, .end = (const unsigned char *)data + bytes, .arena = arena};
+	/* No bytes may come without an address. */
+	struct decoder d = {.at = data, .end = bytes ? (const unsigned char *)data + bytes : data, .arena = arena};
 	struct tw_term term;
 
 	d.node = options && !tw_term_is_none(options->node) ? options->node : tw_atom(TW_ATOM_NONODE);

@@ -82,7 +82,7 @@ static const struct tw_align_bound *part_of(const struct tw_align_bound *bounds,
 		ends[end] = low;
 	}
 	*out = ends[1] - ends[0];
-	return bounds + ends[0];
+	return bounds ? bounds + ends[0] : NULL;
 }
 
 /* Piece number i of a machine's time: the first and the last reach beyond it. */
