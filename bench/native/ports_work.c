@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ports_work.c REQUESTS LOOPS - a server that reads a small request, works for so many turns of a loop, and writes an answer.
+ * ports_work.c REQUESTS LOOPS [each | batch] - a server that reads a small request, works for so many turns of a loop, and writes an
+ *						answer.
+ * ports_work.c sleep			      - sleeps 1 ms at a time until it is ended.
  *
- * A forked client keeps WINDOW requests under way.  Prints nanoseconds a read or write: of processor time (user and system) of
- * the server, and of wall time.
+ * A forked client keeps up to WINDOW requests under way.  `each`: it waits for every answer, so that the server's write wakes it.
+ * `batch`: it sleeps, takes all answers that are there, and sends as many requests.  Prints nanoseconds a read or write: of processor
+ * time (user and system) of the server, and of wall time.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW 64
-#define BYTES  64
+#define WINDOW	 200
+#define BYTES	 64
+#define PAUSE_NS 200000 /* shorter than the server needs for WINDOW requests of 20 us */
 
 static double cpu_ns(void)
 {
@@ -33,17 +38,29 @@ static double wall_ns(void)
 	return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-static void ask(int fd, long requests)
+static void pause_for(long ns)
 {
+	const struct timespec pause = {0, ns};
+
+	nanosleep(&pause, NULL);
+}
+
+static void ask(int fd, long requests, int wait_each)
+{
+	const int flags = wait_each ? 0 : MSG_DONTWAIT;
 	char text[BYTES] = "request";
 	long sent = 0, answered = 0;
 
 	while (answered < requests) {
-		while (sent < requests && sent - answered < WINDOW && write(fd, text, sizeof text) > 0)
+		while (sent < requests && sent - answered < WINDOW && send(fd, text, sizeof text, MSG_DONTWAIT) > 0)
 			sent++;
-		if (read(fd, text, sizeof text) <= 0)
-			_exit(1);
-		answered++;
+		while (answered < sent && recv(fd, text, sizeof text, flags) > 0) {
+			answered++;
+			if (wait_each)
+				break;
+		}
+		if (!wait_each && answered < requests)
+			pause_for(PAUSE_NS);
 	}
 	_exit(0);
 }
@@ -55,10 +72,13 @@ int main(int argc, char **argv)
 	char text[BYTES];
 	int pair[2], status;
 
+	if (argc > 1 && !strcmp(argv[1], "sleep"))
+		for (;;)
+			pause_for(1000000);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
 		return 1;
 	if (!fork())
-		ask(pair[1], requests);
+		ask(pair[1], requests, argc < 4 || !strcmp(argv[3], "each"));
 	close(pair[1]);
 	cpu = cpu_ns();
 	wall = wall_ns();
