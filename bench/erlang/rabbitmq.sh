@@ -24,11 +24,17 @@ echo '[].' >"$work/plugins"
 tr -dc a-z </dev/urandom | head -c 20 >"$work/.erlang.cookie"
 chmod 400 "$work/.erlang.cookie"
 
+# An epmd of this run: one that the broker starts would stay.
+export ERL_EPMD_PORT=$((port + 1)) ERL_EPMD_ADDRESS=127.0.0.1
+epmd &
+epmd=$!
+until epmd -names >/dev/null 2>&1 || ! kill -0 $epmd 2>/dev/null; do sleep 0.05; done
 /usr/lib/rabbitmq/bin/rabbitmq-server >"$work/out" 2>&1 &
 server=$!
 stop() {
 	ask 'init:stop()' >/dev/null 2>&1
 	wait $server 2>/dev/null
+	kill $epmd 2>/dev/null
 	rm -rf "$work"
 }
 trap stop EXIT

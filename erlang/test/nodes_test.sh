@@ -5,16 +5,13 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
-ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-export ERL_EPMD_PORT ERL_EPMD_ADDRESS=127.0.0.1
-epmd -port "$ERL_EPMD_PORT" -relaxed_command_check &
-epmd=$!
-trap 'kill $server $epmd 2>/dev/null; rm -rf "$work"' EXIT
-erl_run nodes server -sname "server$$" -setcookie "$$" >server.out 2>&1 &
+own_epmd
+erl_run nodes server -start_epmd false -sname "server$$" -setcookie "$$" >server.out 2>&1 &
 server=$!
+pids="$pids $server"
 until [ -s ready ] || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
 [ -s ready ] || { cat server.out && echo "nodes cannot have names here: not tested" && exit 77; }
-timeout 100 erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -sname "client$$" -setcookie "$$" -run nodes client "$(cat ready)" </dev/null >client.out 2>&1 ||
+timeout 100 erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -start_epmd false -sname "client$$" -setcookie "$$" -run nodes client "$(cat ready)" </dev/null >client.out 2>&1 ||
 	fail "the client: $(cat client.out)"
 wait $server || fail "the server: $(cat server.out)"
 expect 0 "$tw" merge -o both.tw client.tw server.tw

@@ -53,6 +53,25 @@ wait_until() {
 	fail "in vain: $*"
 }
 
+# own_epmd: an epmd of this test alone, on a free port; for nodes started with `-start_epmd false`, or they may start one that stays.
+# It ends with the test, and with it all processes in $pids.
+own_epmd() {
+	export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
+	pids=
+	trap 'kill $pids 2>/dev/null; rm -rf "$work"' EXIT
+	# The port is free when it is chosen; another program may take it before epmd does.
+	for _ in 1 2 3 4 5; do
+		ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+		epmd >epmd.log 2>&1 &
+		pids=$!
+		until epmd -names >/dev/null 2>&1 || ! kill -0 $pids 2>/dev/null; do
+			sleep 0.05
+		done
+		! kill -0 $pids 2>/dev/null || return 0
+	done
+	fail "epmd does not start: $(cat epmd.log)"
+}
+
 # privately COMMAND...: runs it where private file systems may be mounted; 99 if that is not allowed.
 privately() {
 	if unshare -rm true 2>/dev/null; then

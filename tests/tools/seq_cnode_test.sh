@@ -104,20 +104,8 @@ named({Flags, Label, Serial, From, Last}) -> {Flags, Label, Serial, side(From), 
 side(Pid) when node(Pid) =:= node() -> erlang;
 side(Pid) -> case atom_to_list(node(Pid)) of "tw-" ++ _ -> c; Other -> Other end.
 ERL
-export HOME=$work ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
-pids=
-trap 'kill $pids 2>/dev/null; rm -rf "$work"' EXIT
-# The port is free when it is chosen; another program may take it before epmd does.
-for _ in 1 2 3 4 5; do
-	ERL_EPMD_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	epmd >epmd.log 2>&1 &
-	epmd=$!
-	until epmd -names >/dev/null 2>&1 || ! kill -0 $epmd 2>/dev/null; do
-		sleep 0.05
-	done
-	kill -0 $epmd 2>/dev/null && break
-done
-pids=$epmd
+export HOME=$work
+own_epmd
 erlc traced.erl || fail "traced.erl does not compile"
 erl -noinput -start_epmd false -sname one@localhost -setcookie secret -s traced main >events 2>erl.err &
 erl=$!
