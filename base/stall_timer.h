@@ -46,13 +46,13 @@ static inline uint64_t tw_stall_timer_check(struct tw_stall_timer *stall_timer, 
 	/* RELAXED stall_timer.checked: a single time; a thread that reads another thread's check adds less. */
 	uint64_t checked_ns = tw_load_relaxed(&stall_timer->checked_ns), since_ns;
 
-	/* PAIR stall_timer.sign: acquire; release below.  Time spent on the previous sign is not added to this one. */
+	/* PAIR stall_timer.sign: acquire; release in tw_stall_timer_check() of another thread.  Time before the sign is not added. */
 	if (!checked_ns || tw_load_acquire(&stall_timer->sign) != sign) {
 		/* RELAXED stall_timer.checked: as above. */
 		tw_store_relaxed(&stall_timer->checked_ns, now_ns);
 		/* RELAXED stall_timer.spent: a concurrent check may still add its slice. */
 		tw_store_relaxed(&stall_timer->spent_ns, 0);
-		/* PAIR stall_timer.sign: release; acquire above. */
+		/* PAIR stall_timer.sign: release; acquire in tw_stall_timer_check() of another thread. */
 		tw_store_release(&stall_timer->sign, sign);
 		return 0;
 	}

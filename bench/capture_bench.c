@@ -269,12 +269,12 @@ TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iteration
 	/* The first thread creates the recorder while the other waits; at the end the roles are reversed. */
 	if (bench->thread_index == 0) {
 		make_recorder();
-		/* PAIR bench.arrived: release; the recorder exists. */
+		/* PAIR bench.arrived: release; acquire in capture_record_to_disk() by the other thread. The recorder exists. */
 		tw_store_release(&arrived, 1);
 		consume(bench);
 		remove_capture();
 	} else {
-		/* PAIR bench.arrived: acquire and release; the recorder exists, for one run. */
+		/* PAIR bench.arrived: acquire; release in capture_record_to_disk() by the first thread. Reset for the next run. */
 		while (!tw_exchange_acq_rel(&arrived, 0))
 			tw_cpu_relax();
 		produce(bench);

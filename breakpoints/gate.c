@@ -27,7 +27,7 @@ void tw_bp_init(void)
 
 void tw_bp_gate_open(void)
 {
-	/* PAIR bp.active: release; acquire in hits.  The first generation is empty. */
+	/* PAIR bp.active: release; acquire in hit_inside().  The first generation is empty. */
 	tw_store_release(&tw_bp_gate.active, active_index + 1);
 }
 
@@ -40,7 +40,7 @@ void tw_bp_switch(void)
 {
 	active_index = 1 - active_index;
 	/*
-	 * PAIR bp.active: release; acquire in hits.
+	 * PAIR bp.active: release; acquire in hit_inside() and the other hits.
 	 * Publishes every staged generation at once.  Without it a hit could read parts that are not
 	 * written yet.
 	 */

@@ -183,7 +183,7 @@ static void install(struct tw_patch_run *run, struct tw_place *place)
 		maybe_bound++;
 	}
 	/*
-	 * PAIR got.slot: release; the caller's load of the slot, in the program's own code.
+	 * PAIR got.slot: release; acquire by the program's own load of the slot, in its PLT.
 	 * Publishes the table's entry and the target.  Without it a call could find an empty entry.
 	 */
 	tw_store_release(slot, place->stub);

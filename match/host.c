@@ -55,7 +55,7 @@ TW_API uint32_t tw_backtrace_depth_set(uint32_t depth)
 TW_API void tw_process_dump_set(const struct tw_process_dumper *dumper)
 {
 	/*
-	 * PAIR match.dumper: release; acquire in PROCESS_DUMP.  Publishes the two fields.  Without it a run could call
+	 * PAIR match.dumper: release; acquire in dump().  Publishes the two fields.  Without it a run could call
 	 * a function that is not set yet.
 	 */
 	tw_store_release(&process_dumper, dumper);

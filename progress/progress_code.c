@@ -19,7 +19,7 @@ static _Atomic int has_sync_core;
 
 void tw_progress_init(void)
 {
-	/* PAIR progress.init: acquire; release below.  The results are seen with it. */
+	/* PAIR progress.init: acquire; release in tw_progress_init() of the first thread.  The results are seen with it. */
 	if (tw_load_acquire(&is_initialised))
 		return;
 	if (tw_sys_membarrier_register(true) == 0) {
@@ -34,7 +34,7 @@ void tw_progress_init(void)
 		tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_NO_HELP);
 		tw_fetch_and_relaxed(&tw_progress_global.epoch, ~TW_PROGRESS_FENCED);
 	}
-	/* PAIR progress.init: release; as above. */
+	/* PAIR progress.init: release; acquire in tw_progress_init() of a later thread. */
 	tw_store_release(&is_initialised, 1);
 }
 

@@ -120,7 +120,7 @@ int tw_rs_answers_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
 
 uint32_t tw_rs_answers_want(struct tw_rs *rs)
 {
-	/* PAIR rs.answers_wanted: release as part of an addition; the requester's image is in the table. */
+	/* PAIR rs.answers_wanted: release; acquire in tw_rs_answers_poll().  The requester's image is in the table. */
 	uint32_t number = tw_fetch_add_acq_rel(&rs->control->answers_wanted, 1) + 1;
 
 	tw_rs_wake(rs);
@@ -164,7 +164,7 @@ bool tw_rs_answers_are_awaited(const struct tw_rs *rs)
 
 bool tw_rs_answers_poll(const struct tw_rs *rs, uint32_t *number)
 {
-	/* PAIR rs.answers_wanted: acquire; the requester is among the images. */
+	/* PAIR rs.answers_wanted: acquire; release in tw_rs_answers_want().  The requester is among the images. */
 	*number = tw_load_acquire(&rs->control->answers_wanted);
 	return !tw_rs_is_answered(rs->answers_given, *number);
 }

@@ -101,7 +101,7 @@ int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint6
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 {
 	/*
-	 * PAIR rb.consume: release (as part of seq_cst); acquire in the producer's slow path.
+	 * PAIR rb.consume: release (as part of seq_cst); acquire in find_space().
 	 * Everything before pos has been read.  Without it the producer could overwrite records that are still being
 	 * read.
 	 * PAIR rb.waiting: seq_cst; has_space() reads the tail after it has set `waiting`.

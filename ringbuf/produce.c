@@ -52,7 +52,7 @@ static void wake_owner(struct tw_rb_producer *producer, uint32_t bytes)
 		tw_store_relaxed(producer->owner_unwakeable, 1);
 		return;
 	}
-	/* PAIR rs.wake: release as part of an addition; the owner's next scan sees everything committed before. */
+	/* PAIR rs.wake: release; acquire in tw_rs_wait().  The owner's next scan sees everything committed before. */
 	if (tw_fetch_add_acq_rel(producer->owner_wake, 1) == 0)
 		tw_sys_futex_wake(producer->owner_wake, 1);
 }

@@ -284,7 +284,7 @@ bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t 
 /* The end of the committed records. */
 static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)
 {
-	/* PAIR rb.commit: acquire; the bytes before the position are whole. */
+	/* PAIR rb.commit: acquire; release in tw_rb_commit_uncounted().  The bytes before the position are whole. */
 	return tw_load_acquire(&shared->committed_pos);
 }
 

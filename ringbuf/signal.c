@@ -6,7 +6,7 @@
 
 void tw_rs_wake(struct tw_rs *rs)
 {
-	/* PAIR rs.wake: release as part of an addition; the owner loads it before it scans. */
+	/* PAIR rs.wake: release; acquire in tw_rs_wait(): the owner loads it before it scans. */
 	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
 		tw_sys_futex_wake(&rs->control->wake, 1);
 }
@@ -32,7 +32,7 @@ bool tw_rs_is_stalled(struct tw_rs *rs)
 
 void tw_rs_close(struct tw_rs *rs)
 {
-	/* PAIR rs.closed: release; acquire in the members' checks before they claim or wait. */
+	/* PAIR rs.closed: release; acquire in tw_space_is_given_up() and may_answer(), before a member claims or waits. */
 	tw_store_release(&rs->control->is_closed, 1);
 }
 
@@ -59,7 +59,7 @@ void tw_rs_end_waits(struct tw_rs *rs)
 
 void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
 {
-	/* PAIR rs.wake: acquire; the scan that follows sees requests made before the wake. */
+	/* PAIR rs.wake: acquire; release in tw_rs_wake().  The scan that follows sees requests made before the wake. */
 	if (tw_load_acquire(&rs->control->wake) == 0)
 		tw_sys_futex_wait(&rs->control->wake, 0, timeout_ns);
 	/* PAIR rs.wake: acquire and release; a request from here on ends the next wait. */
@@ -71,8 +71,8 @@ void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
 uint32_t tw_rs_delivery_want(struct tw_rs *rs)
 {
 	/*
-	 * PAIR rs.delivery: release as part of an addition; everything this thread has committed is visible with the
-	 * request.
+	 * PAIR rs.delivery: release; acquire in tw_rs_delivery_poll().  Everything that this thread has committed is
+	 * visible with the request.
 	 */
 	uint32_t number = tw_fetch_add_acq_rel(&rs->control->delivery_wanted, 1) + 1;
 
@@ -94,7 +94,7 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number)
 {
-	/* PAIR rs.delivery: acquire; the scan that follows sees everything committed before the request. */
+	/* PAIR rs.delivery: acquire; release in tw_rs_delivery_want().  The scan that follows sees all commits before the request. */
 	*number = tw_load_acquire(&rs->control->delivery_wanted);
 	return !tw_rs_is_answered(rs->delivered, *number);
 }

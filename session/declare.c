@@ -44,7 +44,7 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 	/* A function that was declared before keeps its settings. */
 	if (!error && function->place != place) {
 		named->is_exported = !(function->flags & TW_DECLARED_LOCAL);
-		/* PAIR bp.place: release; acquire in hits, which load it by PLACE_OF. */
+		/* PAIR bp.place: release; acquire in PLACE_OF(), by every hit of a declared function. */
 		tw_store_plain_release(&function->place, place);
 		error = tw_sessions_offer(permit, place);
 	}

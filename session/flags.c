@@ -99,7 +99,7 @@ static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
 	if (!!(tw_load_relaxed(word) & bit) == is_on)
 		return;
 	/* PROGRESS hit.wants: the thread that clears a bit waits for thread progress before it returns. */
-	/* PAIR runtime_event.wants: release; acquire in runtime events, which do not see the session through a generation. */
+	/* PAIR runtime_event.wants: release; acquire in sessions_of(): runtime events do not see the session by a generation. */
 	if (is_on)
 		tw_fetch_or_seq_cst(word, bit);
 	else

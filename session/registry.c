@@ -37,7 +37,7 @@ struct tw_session *tw_session_at(unsigned slot)
 
 bool tw_session_is_alive(const struct tw_session *session)
 {
-	/* PAIR session.state: acquire; the compare-and-swap of the thread that clears it. */
+	/* PAIR session.state: acquire; release in win(), by the thread that clears it. */
 	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
 }
 

@@ -23,7 +23,7 @@ static int set(struct tw_session *session, enum tw_want want, const struct tw_ma
 	tw_registry_lock();
 	result = tw_session_assign_slot_locked(session);
 	if (!result) {
-		/* PAIR hit.pattern: release; acquire in runtime events.  The program is seen whole. */
+		/* PAIR hit.pattern: release; acquire in tell().  The program is seen whole. */
 		program = tw_exchange_acq_rel(&tw_hit_sessions[session->slot].patterns[want], program);
 		result = 1;
 	}

@@ -200,8 +200,9 @@ free_session:
 static void drop_reference(struct tw_session *session)
 {
 	/*
-	 * PAIR session.references: release, by each thread that drops one: its uses of the session come before.
-	 * PAIR session.references: acquire, by the last, in this same line on another thread: it frees after all those uses.
+	 * PAIR session.references: release; acquire in drop_reference() of the last thread. This thread's uses of the session are
+	 * over.
+	 * PAIR session.references: acquire; release in drop_reference() of every other thread. The last one frees after all uses.
 	 */
 	if (tw_fetch_sub_acq_rel(&session->references, 1) == 1)
 		free_session(session);
@@ -235,7 +236,7 @@ static bool win(struct tw_session *session)
 {
 	uint32_t alive = TW_SESSION_ALIVE;
 
-	/* PAIR session.state: acquire and release; the one that succeeds clears. */
+	/* PAIR session.state: acquire and release; acquire in tw_session_is_alive(). The thread that succeeds clears. */
 	return tw_cas_acq_rel(&session->state, &alive, TW_SESSION_CLEARING);
 }
 
@@ -284,7 +285,7 @@ void tw_session_clear(struct tw_session *session)
 	if (has_bit)
 		tw_session_forget_patterns(session);
 	tw_registry_remove(session);
-	/* PAIR session.state: release; all its state is cleared. */
+	/* PAIR session.state: release; acquire in wait_until_dead() and wait_for_one(). All its state is cleared. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
 	tw_sys_futex_wake(&session->state, INT32_MAX);
 	/* In a forked child the rings are the parent's. */
@@ -297,7 +298,7 @@ void tw_session_clear(struct tw_session *session)
 /* Waits for another thread that destroys the session, so that it is cleared for all callers on return. */
 static void wait_until_dead(struct tw_session *session)
 {
-	/* PAIR session.state: acquire; as above. */
+	/* PAIR session.state: acquire; release in tw_session_clear(). */
 	while (tw_load_acquire(&session->state) == TW_SESSION_CLEARING)
 		tw_sys_futex_wait(&session->state, TW_SESSION_CLEARING, UINT64_MAX);
 }

@@ -14,7 +14,7 @@ static void begin_epoch(struct tw_session *session)
 	/* RELAXED hit.epoch: written here only. */
 	uint64_t epoch = tw_load_relaxed(&tw_hit_epoch) + 1;
 
-	/* PAIR hit.epoch: release; acquire in hits and where frames end, by threads that see a bit of this session. */
+	/* PAIR hit.epoch: release; acquire in begin_frame() and where frames end, by threads that see a bit of this session. */
 	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
 	/* PAIR hit.epoch: release; as above. */
 	tw_store_release(&tw_hit_epoch, epoch);

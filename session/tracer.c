@@ -242,7 +242,7 @@ void tw_session_writer_stop(struct tw_session_writer *writer)
 	if (calls.hurry)
 		calls.hurry(writer->recorder);
 	if (is_own) {
-		/* PAIR writer.orphan: release; this thread reads it itself. */
+		/* PAIR writer.orphan: release; acquire in run_writer(), by this thread. */
 		tw_store_release(&writer->is_orphan, true);
 	}
 	/* PAIR writer.stopping: release; acquire in run_writer(). */

@@ -15,7 +15,7 @@ void tw_tracers_are_processes(void)
 
 void tw_tracer_lost_locked(struct tw_session *session)
 {
-	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where a thread receives or sets flags. */
+	/* PAIR session.tracer_gone: release; acquire in is_gone() and is_consumer_gone(). */
 	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
 		return;
 	session->new_flags = session->new_port_flags = 0;

@@ -7,29 +7,39 @@ A *side* is the comment `PAIR room.label: ORDER` and the first atomic of base/at
 `seq_cst`, `release fence` or `acquire fence`: what the side needs. Held are:
 
 1 The atomic has the order that the comment needs, or a stronger one.
-2 Each label has a side that releases and one that acquires; one atomic that does both may be both.
+2 Each label has a comment that says release and one that says acquire; what the atomic gives beyond that does not count. For each
+  of the two, a comment names the function of the other side (`acquire in NAME()`), its own where two threads meet in one line.
+  Where the program's machine code is the other side, the row begins the column with "the program's own".
 3 Each label has one row `| room.label | releases | acquires | ... |` in the document, and each row a label. If a column of the row
   says `seq_cst`, the sides of that column are seq_cst; if a comment says it, the row does.
 4 A function that a comment names (`acquire in NAME()`, `as in NAME()`) has that label in its body.
 5 So has a function that a row names in its columns of sides, and a file there has the label.
 
+6 Every atomic, also one that orders nothing, has a comment with PAIR, RELAXED or PROGRESS within 5 lines before it.
+
 --self-test weakens each side in turn, in a copy in memory, and expects to be told: to relaxed, from seq_cst to acq_rel, a
-fence or the whole comment left out, and the name of the other side's function changed; and each name in a row changed.
+fence left out, and the name of the other side's function changed; the comments of one side of a label left out, or their names;
+each name in a row changed; and each comment of an atomic left out that has no other near it.
 """
 import pathlib
 import re
 import sys
 from collections import defaultdict
 
-FOLDERS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session",
-           "agent", "tools", "erlang", "bench", "include", "examples"]
+FOLDERS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "plan",
+           "session", "agent", "tools", "erlang", "bench", "include", "examples"]
 LABEL = r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*"
-ATOMIC = re.compile(r"\b(tw_\w+?|load|store|exchange)_(relaxed|acquire|release|acq_rel|seq_cst)\(")
+ATOMIC = re.compile(r"(?<!#define )\b(tw_(?:load|store|exchange|cas|fetch_add|fetch_sub|fetch_or|fetch_and|fence)(?:_plain)?"
+                    r"|load|store|exchange)_(relaxed|acquire|release|acq_rel|seq_cst)\(")
+TAG = re.compile(r"\b(PAIR|RELAXED|PROGRESS)\b")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 SIDE = re.compile(rf"\bPAIR ({LABEL}(?:, {LABEL})*): (.*?)(?=\bPAIR |$)")
 NEEDED = re.compile(r"(acquire and release|acq_rel|acquire|release|seq_cst)\b( fence\b)?")
 MENTION = re.compile(rf"\bPAIR ({LABEL})")
 FUNCTION = re.compile(r"^[A-Za-z_][^\n;{}]*?(?:\n[^\n;{}]*?)*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
+# FUNCTION(name, ...) { } and TW_BENCH(name, ...) { }, and a comment above #define NAME(...).
+MACRO_FUNCTION = re.compile(r"^[A-Z_]+\((\w+)[^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
+MACRO = re.compile(r"(/\*(?:(?!\*/).)*\*/)\n#define (\w+)\(", re.S)
 ATTRIBUTE = re.compile(r"__attribute__\(\((?:[^()]|\([^()]*\))*\)\)\s*")
 PARTNER = re.compile(r"\b(\w+)\(\)")
 PLACE = re.compile(r"`([\w/]+\.[chS])`")
@@ -41,10 +51,17 @@ NEEDS = {"acquire": {"acquire"}, "release": {"release"}, "acquire and release": 
          "acq_rel": {"acquire", "release"}, "seq_cst": {"acquire", "release", "seq_cst"}}
 
 
+def sides_in(comment):
+    """Yields (labels, words) of each side in a comment."""
+    if "PAIR " in comment:
+        for found in SIDE.finditer(re.sub(r"\s*\n\s*\*?\s*", " ", comment[2:-2])):
+            yield found[1].split(", "), found[2]
+
+
 class Side:
-    def __init__(self, where, label, needed, order, text, span):
+    def __init__(self, where, label, needed, order, text, comment_at, span):
         self.where, self.label, self.needed, self.order = where, label, needed, order
-        self.text, self.span = text, span  # of the comment's words; of the atomic in its file
+        self.text, self.comment_at, self.span = text, comment_at, span  # the words; offsets of the comment and of the atomic
 
 
 class File:
@@ -55,13 +72,24 @@ class File:
         self.bodies = defaultdict(list)
         for found in MENTION.finditer(text):
             self.mentions.setdefault(found[1], f"{name}:{text.count(chr(10), 0, found.start()) + 1}")
-        for found in FUNCTION.finditer(ATTRIBUTE.sub("", text)):
-            self.bodies[found[1]].append(found[2])
+        for pattern in FUNCTION, MACRO_FUNCTION:
+            for found in pattern.finditer(ATTRIBUTE.sub("", text)):
+                self.bodies[found[1]].append(found[2])
+        for found in MACRO.finditer(text):
+            self.bodies[found[2]].append(found[1])
         for comment in COMMENT.finditer(text):
-            if "PAIR " in comment[0]:
-                words = re.sub(r"\s*\n\s*\*?\s*", " ", comment[0][2:-2])
-                for found in SIDE.finditer(words):
-                    self.add(name, text, comment, found[1].split(", "), found[2])
+            for labels, words in sides_in(comment[0]):
+                self.add(name, text, comment, labels, words)
+        if not name.endswith(".S"):
+            self.add_untagged(name, text)
+
+    def add_untagged(self, name, text):
+        tags = [text.count("\n", 0, comment.end()) for comment in COMMENT.finditer(text) if TAG.search(comment[0])]
+        for atomic in ATOMIC.finditer(text):
+            line = text.count("\n", 0, atomic.start())
+            if not any(0 <= line - tag <= NEAR_LINES for tag in tags):
+                self.problems.append(f"{name}:{line + 1}: {atomic[0]}) has no comment with PAIR, RELAXED or PROGRESS within "
+                                     f"{NEAR_LINES} lines before it")
 
     def add(self, name, text, comment, labels, words):
         where = f"{name}:{text.count(chr(10), 0, comment.start()) + 1}"
@@ -82,7 +110,7 @@ class File:
                 self.problems.append(f"{where}: PAIR {labels[0]}: needs {needed[0]}, and {atomic[0]}) is "
                                      f"{order + ' fence' if is_fence else order}")
         for label in labels:
-            self.sides.append(Side(where, label, needed[1], order, words, span))
+            self.sides.append(Side(where, label, needed[1], order, words, comment.start(), span))
 
 
 def rows_of(text):
@@ -92,6 +120,34 @@ def rows_of(text):
 
 def has_label(bodies, label):
     return any(re.search(rf"PAIR [^:]*\b{re.escape(label)}\b", body) for body in bodies)
+
+
+def has_side(bodies, label, kind):
+    """Whether a function has a side of the label that says `kind`."""
+    for body in bodies:
+        for comment in COMMENT.finditer(body):
+            for labels, words in sides_in(comment[0]):
+                needed = NEEDED.match(words)
+                if label in labels and needed and kind in NEEDS[needed[1]]:
+                    return True
+    return False
+
+
+def problems_of_sides(sides, bodies, label, where, row):
+    """Each label has both sides, in words, and each side names the other."""
+    for kind, other, column in ("release", "acquire", 1), ("acquire", "release", 2):
+        own = [side for side in sides if kind in NEEDS[side.needed]]
+        there = ", ".join(side.where for side in sides) or "none"
+        if row and "the program's own" in row[column]:
+            continue
+        if not own:
+            yield (f"{where}: PAIR {label} has no side that {kind}s (sides: {there}); put "
+                   f"`PAIR {label}: {kind}; {other} in NAME()` above the atomic of the other side as well")
+        elif row and "the program's own" in row[3 - column]:
+            continue
+        elif not any(has_side(bodies[name], label, other) for side in own for name in PARTNER.findall(side.text)):
+            yield (f"{own[0].where}: PAIR {label}: no comment that says {kind} names a function of the other side; write "
+                   f"`PAIR {label}: {kind}; {other} in NAME()`")
 
 
 def problems_of_row(files, bodies, label, row):
@@ -116,11 +172,7 @@ def problems_of(files, rows):
         for function, body in file.bodies.items():
             bodies[function] += body
     for label in sorted(mentions):
-        for kind in ("release", "acquire"):
-            if not any(kind in GIVES[side.order] for side in sides[label]):
-                there = ", ".join(side.where for side in sides[label]) or "none"
-                problems.append(f"{mentions[label]}: PAIR {label} has no side that {kind}s (sides: {there}); put "
-                                f"`PAIR {label}: {kind}; ...` above the atomic of the other side as well")
+        problems += problems_of_sides(sides[label], bodies, label, mentions[label], rows.get(label))
         if label not in rows:
             problems.append(f"{mentions[label]}: PAIR {label} has no row in docs/memory-order.md; add\n"
                             f"    | `{label}` | WHO RELEASES | WHO ACQUIRES | WHAT BREAKS WITHOUT IT |")
@@ -159,8 +211,46 @@ def mutants_of(text, file):
             yield f"{side.where}: no fence", text[:start] + "(" + text[end:]
         partner = PARTNER.search(side.text)
         if partner:
-            name_at = text.find(partner[0], text.rfind("PAIR ", 0, start))
+            name_at = text.find(partner[0], side.comment_at)
             yield f"{side.where}: another partner", text[:name_at] + "another_" + text[name_at:]
+
+
+def without_comments(texts, files):
+    """Yields (what, name, text): a comment with a tag made a comment without one, where no other tag is near its atomic."""
+    for name, text in texts.items():
+        if name.endswith(".S"):
+            continue
+        comments = [comment for comment in COMMENT.finditer(text) if TAG.search(comment[0])]
+        ends = [text.count("\n", 0, comment.end()) for comment in comments]
+        for comment, end in zip(comments, ends):
+            atomic = ATOMIC.search(text, comment.end())
+            line = text.count("\n", 0, atomic.start()) if atomic else 0
+            others = [other for other in ends if other != end and 0 <= line - other <= NEAR_LINES]
+            if atomic and line - end <= NEAR_LINES and not others:
+                untagged = TAG.sub("NOTHING", comment[0])
+                yield f"{name}:{end + 1}: no tag", name, text[:comment.start()] + untagged + text[comment.end():]
+
+
+def one_sided(texts, files):
+    """Yields (what, {name: text}): for each label the comments of one side left out, or without the other side's name."""
+    labels = sorted({side.label for file in files.values() for side in file.sides})
+    for label in labels:
+        for kind in "release", "acquire":
+            pair = re.compile(rf"PAIR (?=[^:]*\b{re.escape(label)}\b)")
+            for what, change in (("left out", lambda comment, pair=pair: pair.sub("RELAXED ", comment)),
+                                 ("without names", lambda comment: comment.replace("()", ""))):
+                changed = {}
+                for name, file in files.items():
+                    if not any(side.label == label and kind in NEEDS[side.needed] for side in file.sides):
+                        continue
+
+                    def one(found):
+                        own = [words for names, words in sides_in(found[0]) if label in names]
+                        is_of_kind = any(NEEDED.match(words) and kind in NEEDS[NEEDED.match(words)[1]] for words in own)
+                        return change(found[0]) if is_of_kind else found[0]
+                    changed[name] = COMMENT.sub(one, texts[name])
+                if any(changed[name] != texts[name] for name in changed):
+                    yield f"{label}: every comment that says {kind} {what}", changed
 
 
 def self_test(texts, rows):
@@ -179,6 +269,15 @@ def self_test(texts, rows):
             changed = {**rows, label: (number, *(column.replace(name, f"another_{name}") for column in columns))}
             if not problems_of(list(files.values()), changed):
                 unseen.append(f"docs/memory-order.md:{number}: {label}: another {name}")
+    for what, name, text in without_comments(texts, files):
+        tried += 1
+        if not File(name, text).problems:
+            unseen.append(what)
+    for what, changed in one_sided(texts, files):
+        tried += 1
+        mutants = [File(name, changed[name]) if name in changed else file for name, file in files.items()]
+        if not problems_of(mutants, rows):
+            unseen.append(what)
     print("\n".join(unseen) or f"{tried} sides made weaker and names changed, all noticed")
     return 1 if unseen or tried < 100 else 0
 

@@ -327,7 +327,7 @@ static inline void put_switch(struct tw_producer_thread *thread, struct tw_produ
 {
 	thread->process = process;
 	/*
-	 * PAIR tracee.run_seq: release; acquire in the same line, of any thread.  The process' earlier events, by whichever
+	 * PAIR tracee.run_seq: release; acquire in put_switch() of any thread.  The process' earlier events, by whichever
 	 * thread, have smaller numbers.
 	 */
 	thread->run_seq = tw_fetch_add_acq_rel((_Atomic uint64_t *)&process->run_seq, 1) + 1;

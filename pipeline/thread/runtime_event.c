@@ -316,7 +316,7 @@ static uint64_t sessions_of(struct tw_tracee *tracee, const struct tw_runtime_ev
 	if (tw_unlikely(is_monitor(runtime_event)))
 		return tw_monitor_sessions(tracee, runtime_event);
 	if (runtime_event->seq) {
-		/* PAIR seq.tracer: acquire; release where the system tracer is set: its session has rings. */
+		/* PAIR seq.tracer: acquire; release in tw_seq_set_system_tracer(): its session has rings. */
 		/* RELAXED tracee.tracer_of: a sensitive process, or the tracer; a change is seen by this event or by the next. */
 		return tw_load_acquire(&tw_seq_tracer) & ~tw_load_relaxed(&tracee->tracer_of);
 	}

@@ -76,11 +76,10 @@ static inline void tw_thread_number_run(struct tw_hit_tls *t)
 {
 	if (t->run_seq == TW_RUN_DUE) {
 		/*
-		 * PAIR tracee.run_seq: release: what this thread made of the tracee comes before its next run, on any
-		 * thread.
-		 *
-		 * PAIR tracee.run_seq: acquire: what others made of it, and ended by this same line, comes before
-		 * this run.
+		 * PAIR tracee.run_seq: release; acquire in tw_thread_number_run() of another thread. The events that this
+		 * thread made of the tracee come before its next run.
+		 * PAIR tracee.run_seq: acquire; release in tw_thread_number_run() of another thread. Events of earlier runs come
+		 * before this one.
 		 */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}

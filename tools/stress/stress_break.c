@@ -101,7 +101,7 @@ void __wrap_tw_patch_begin(struct tw_permit *permit)
 {
 	if (is_before_install) {
 		is_before_install = false;
-		/* PAIR bp.active: release; acquire in hits. Too early: the places of this change are not armed yet. */
+		/* PAIR bp.active: release; acquire in hit_inside(). Too early: the places of this change are not armed yet. */
 		tw_store_release(&tw_bp_gate.active, 1 - tw_bp_active_index() + 1);
 		usleep(200);
 	}
