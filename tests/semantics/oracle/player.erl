@@ -4,6 +4,7 @@
 %%      erlc *.erl
 %%      erl -noshell -run player record plays.term [NAME...]   prints each line with the answer of this system
 %%      erl -noshell -run player check *.term                  are the answers in them those of this system?
+%%      erl -noshell -run player captured MODULE *.term        are they those of a capture? captured.erl
 %%
 %% OTP 25 has one session for all: erlang:trace/3, trace_pattern/3, trace_info/2.  A scenario of several sessions is played once for
 %% each of them, with the settings and queries of that session alone: each must see what it would see if it were alone.  A line
@@ -22,9 +23,21 @@ record(Arguments) ->
 check(Files) ->
     erlang:system_info(otp_release) =:= "25" orelse halt(77),
     {Lines, []} = begin_with(Files),
-    Others = [{N, Answer, Now} || {N, Steps, Answer} <- Lines, Now <- [play(Steps)], Now =/= Answer],
+    compare([{N, Answer, play(Steps)} || {N, Steps, Answer} <- Lines]).
+
+captured([Module | Files]) ->
+    erlang:system_info(otp_release) =:= "25" orelse halt(77),
+    {Lines, []} = begin_with(Files),
+    {Played, Left} = lists:partition(fun(L) -> captured:why_not(L) =:= none end, [L || L <- Lines, tuple_size(L) =:= 3]),
+    [io:format("not played: ~p: ~ts~n", [element(1, L), captured:why_not(L)]) || L <- Left],
+    captured:start(list_to_atom(Module)),
+    Answers = [{N, Answer, play(Steps)} || {N, Steps, Answer} <- Played],
+    compare([{N, Answer, Now} || {{N, Answer, _}, Now} <- lists:zip(Answers, captured:answers([A || {_, _, A} <- Answers]))]).
+
+compare(Answers) ->
+    Others = [A || {_, Answer, Now} = A <- Answers, Now =/= Answer],
     [io:format("~p:~n  ~0p~nrecorded:~n  ~0p~n", [N, Now, Answer]) || {N, Answer, Now} <- Others],
-    io:format("~p plays, ~p answered otherwise~n", [length([L || L <- Lines, tuple_size(L) =:= 3]), length(Others)]),
+    io:format("~p plays, ~p answered otherwise~n", [length(Answers), length(Others)]),
     halt(min(1, length(Others))).
 
 begin_with(Arguments) ->
@@ -61,7 +74,8 @@ clean() ->
     seq_trace:set_system_tracer(false),
     [exit(P, kill) || {_, P} <- ets:tab2list(names)],
     [catch unregister(N) || N <- [n1, n2, n3]],
-    [ets:delete_all_objects(T) || T <- [names, pids]].
+    [ets:delete_all_objects(T) || T <- [names | [pids || not captured:is_on()]]],
+    captured:mark().
 
 %% All that a session has set.
 forget() ->
@@ -87,7 +101,9 @@ session(S, T) ->
     put(tracers, [T | get(tracers)]),
     S =:= get(played) andalso put(tracer, T).
 
+%% The process; and what is given to the system as the tracer.
 tracer() -> pid(get(tracer)).
+tracer_option(Key) -> list_to_tuple([Key | captured:tracer(tracer())]).
 
 steps(Steps) -> lists:append([numbered(S) || S <- Steps]).
 
@@ -212,18 +228,19 @@ step({info, What, Item}) -> [info(with_pids(What), Item)];
 step({tcw, N}) -> erlang:system_flag(trace_control_word, N), [];
 step(get_tcw) -> [{tcw, erlang:system_info(trace_control_word)}];
 step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta_match_spec, call_count]] || F <- [a, b, c]]];
-step({system_tracer, B}) -> seq_trace:set_system_tracer(B andalso tracer()), [];
-step(seq_ev) -> sync(), [lists:sort([plain(E) || E <- taken(tracer()), element(1, E) =:= seq_trace])];
-step(ev) -> sync(), [events()];
-step(ev_now) -> [events()];
+step({system_tracer, B}) ->
+    seq_trace:set_system_tracer(B andalso case captured:tracer(tracer()) of [T] -> T; [Module, State] -> {Module, State} end), [];
+step(seq_ev) -> sync(), [taken(fun(L) -> lists:sort([plain(E) || E <- L, element(1, E) =:= seq_trace]) end)];
+step(ev) -> sync(), [events(fun(L) -> L end)];
+step(ev_now) -> [events(fun(L) -> L end)];
 step({system_monitor, Event, Value}) -> result(set_monitor(Event, Value));
-step({monitored, P}) -> [[{E, keys(V)} || {monitor, Q, E, V} <- events(), Q =:= P]];
-step({only, Tag}) -> [[E || E <- events(), element(3, E) =:= Tag]];
-step({alternating, N}) -> [{alternating, alternating([element(3, E) || E <- events()], N)}];
-step(count) -> [{count, length(events())}];
+step({monitored, P}) -> all_delivered(), [[{E, keys(V)} || {monitor, Q, E, V} <- plain_events(messages(tracer())), Q =:= P]];
+step({only, Tag}) -> [events(fun(L) -> [E || E <- L, element(3, E) =:= Tag] end)];
+step({alternating, N}) -> [events(fun(L) -> {alternating, alternating([element(3, E) || E <- L], N)} end)];
+step(count) -> [events(fun(L) -> {count, length(L)} end)];
 step({delivered, Who}) -> [answer(fun() -> delivered(with_pids(Who)) end)];
 step({everybody, Who, How, Flags}) -> [{everybody, everybody(Who, How, Flags)}];
-step(tags) -> [[element(3, E) || E <- events()]].
+step(tags) -> [events(fun(L) -> [element(3, E) || E <- L] end)].
 
 sync() -> [run(P, []) || {N, P} <- ets:tab2list(names), not lists:member(N, [me | get(tracers) ++ get(busy)]), is_process_alive(P)].
 
@@ -231,13 +248,13 @@ sync() -> [run(P, []) || {N, P} <- ets:tab2list(names), not lists:member(N, [me 
 result(1) -> [1 || get(results) =:= all];
 result(R) -> [R].
 
-options(Spec, [meta | T]) when Spec =/= false -> [{meta, tracer()} | options(Spec, T)];
+options(Spec, [meta | T]) when Spec =/= false -> [tracer_option(meta) | options(Spec, T)];
 options(Spec, [H | T]) -> [H | options(Spec, T)];
 options(_, O) -> O.
 
 set_flags(Who, How, Flags) ->
     W = case Who of existing -> existing_processes; new -> new_processes; all -> everybody(Flags); _ -> with_pids(Who) end,
-    answer(fun() -> erlang:trace(W, How, [{tracer, tracer()} || How] ++ Flags) end).
+    answer(fun() -> erlang:trace(W, How, [tracer_option(tracer) || How] ++ Flags) end).
 
 %% Others come and go meanwhile: the count of a moment in which they did not.
 everybody(Who, How, Flags) ->
@@ -262,11 +279,9 @@ alternating([Last], N) -> N =< 1 andalso lists:member(Last, [in, out]);
 alternating(_, _) -> false.
 
 delivered(Who) ->
-    T = tracer(),
     Ref = erlang:trace_delivered(Who),
     receive {trace_delivered, W, Ref} -> ok end,
-    T ! {get, self()},
-    receive {events, T, L} -> {delivered, plain(W), length(L)} end.
+    taken(fun(L) -> {delivered, plain(W), length(L)} end).
 
 %% Ports as well where it cannot be otherwise.
 everybody(Flags) -> case lists:member(cpu_timestamp, Flags) of true -> all; false -> processes end.
@@ -275,17 +290,30 @@ answer(F) -> try F() catch error:badarg -> {error, badarg} end.
 
 gone(P) -> case is_process_alive(P) of true -> timer:sleep(1), gone(P); false -> timer:sleep(5), [] end.
 
-events() ->
-    Ref = erlang:trace_delivered(all),
-    receive {trace_delivered, all, Ref} -> ok end,
-    T = tracer(),
+%% What Fun makes of the events since the last time.
+events(Fun) ->
+    all_delivered(),
     %% A tracer that is dead has nothing.
-    case is_process_alive(T) of
-        true -> lists:keysort(2, [plain(E) || E <- taken(T), not is_run(E)]);
-        false -> []
+    case is_process_alive(tracer()) of
+        true -> taken(fun(L) -> Fun(plain_events(L)) end);
+        false -> Fun([])
     end.
 
-taken(T) -> T ! {get, self()}, receive {events, T, L} -> L end.
+all_delivered() ->
+    Ref = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Ref} -> ok end.
+
+plain_events(L) -> lists:keysort(2, [plain(E) || E <- L, not is_run(E)]).
+
+%% A capture is read at its end: until then the answer is a fun.
+taken(Fun) ->
+    L = messages(tracer()),
+    case captured:is_on() of
+        true -> {later, captured:mark(L), Fun};
+        false -> Fun(L)
+    end.
+
+messages(T) -> T ! {get, self()}, receive {events, T, L} -> L end.
 
 is_run(E) when tuple_size(E) >= 4, element(3, E) =:= 'receive'; tuple_size(E) >= 4, element(3, E) =:= send ->
     is_tuple(element(4, E)) andalso lists:member(element(1, element(4, E)), [run, ran, get]);
@@ -301,6 +329,8 @@ info(What, Item) ->
         X -> plain(X)
     end.
 
+plain({Module, {State, T}}) when Module =:= both, is_reference(State) -> plain(T);
+plain({tracewheel_tracer, State}) when is_reference(State) -> get(tracer);
 plain(P) when is_pid(P) -> case ets:lookup(pids, P) of [{_, N}] -> N; [] -> a_pid end;
 plain(T) when element(1, T) =:= trace_ts ->
     [Time | Rest] = lists:reverse(tuple_to_list(T)),
