@@ -289,7 +289,7 @@ struct tw_capture_image {
 	const char *command;   /* arguments separated by zero bytes */
 	size_t command_bytes;
 	const char *host;
-	const char *node;      /* how views call its node, in captures of several nodes (merge.h); "" otherwise */
+	const char *node;      /* the node's name in views, in captures of several nodes (merge.h); "" otherwise */
 	const char *node_name; /* of an Erlang node; "" where unknown */
 	bool is_final;	       /* known to have ended */
 	/* Its identity: (boot_id, process_id, process_start, lease). */
@@ -440,7 +440,7 @@ struct tw_capture_filter {
  * TW_CAPTURE_FLAG_EXTRA the last of them is X.  A call has one: the list of its arguments.
  */
 #define TW_CAPTURE_FLAG_TERMS 64u
-/* Words and strings, laid out by the argument plan of the place. */
+/* Words and strings by the layout of the function's arguments: tw_capture_layout(). */
 #define TW_CAPTURE_FLAG_ARGS 128u
 
 struct tw_capture_event {

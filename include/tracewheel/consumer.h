@@ -66,11 +66,11 @@ struct tw_recorder_options {
 	/* Longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel. */
 	uint64_t durable_ns;
 	/*
-	 * Samples how long each thread that makes events, and is no scheduler, was ready to run without a processor
-	 * (/proc/PID/task/TID/schedstat).  Between two samples so much or more of it is one event TW_CAPTURE_MONITOR of the
-	 * thread, at the time of the sample: long_schedule, [{timeout,Ms},{run_delay,Ns},{waits,N},{sampled,Ns}].  A wait
-	 * counts when it is over.  Samples are half of this apart, between 5 and 100 ms, and more with very many threads.  0:
-	 * none; not with TW_RECORDER_OVERWRITE (TW_EBADARG).
+	 * Samples how long each thread that makes events, and is not a scheduler, was ready to run without a processor
+	 * (/proc/PID/task/TID/schedstat).  If that is this long or longer between two samples, the thread gets one event
+	 * TW_CAPTURE_MONITOR at the time of the sample: long_schedule, [{timeout,Ms},{run_delay,Ns},{waits,N},{sampled,Ns}].
+	 * A wait counts when it is over.  The time between samples is half of this, from 5 to 100 ms, and longer with very
+	 * many threads.  0: no samples.  Not with TW_RECORDER_OVERWRITE (TW_EBADARG).
 	 */
 	uint64_t run_delay_ns;
 	/*
@@ -137,7 +137,7 @@ int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns);
 /* Ends the sleep of the present tw_recorder_poll(), or of the next one. */
 void tw_recorder_wake(struct tw_recorder *recorder);
 
-/* From this call on, a stream is ended when its reader takes nothing for a second.  Signal handlers: yes. */
+/* From this call on, a stream ends when its reader has read nothing for a second.  Signal handlers: yes. */
 void tw_recorder_hurry(struct tw_recorder *recorder);
 
 /*

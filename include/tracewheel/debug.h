@@ -2,7 +2,7 @@
 /*
  * debug.h - arguments and line numbers of the functions of one ELF file, from its debug information (DWARF).
  *
- * Debug information is searched in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
+ * Debug information is looked for in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
  * beside it, in .debug beside it and in /usr/lib/debug.  A file found there must match by build-id, or by the
  * checksum of the link where there is no build-id.  No server is asked.
  *

@@ -197,10 +197,10 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  *		return result;
  *	}
  *
- * They give return_from, exception_from and return_to events to sessions that trace them, and the end of calls to
+ * These calls give return_from, exception_from and return_to events to sessions that trace them, and the end of calls to
  * call_time and call_memory.  A run-time that keeps its own stacks holds the frame in the function's activation record,
- * which may move in memory and continue on another thread.  While the function is not traced, enter is one load, a
- * branch and one store, leave one load and a branch.
+ * which may move in memory and continue on another thread.  While the function is not traced, enter costs one load, one
+ * branch and one store; leave costs one load and one branch.
  *
  * A tail call passes the frame on: tw_tailN() with the frame of the caller, in place of tw_enterN().  When the frame is
  * left, every traced function of the chain has returned, the last called first.  The chain's memory belongs to the
@@ -216,7 +216,7 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  *	tw_unwind(&outer, &raise);
  *	tw_caught(&raise, &catcher);		once, by the function that goes on; NULL: undefined
  *
- * A frame left without a call (longjmp) may be abandoned: its chain is freed when the process exits.
+ * A frame that is left without a call (longjmp) may be abandoned: its chain is freed when the process exits.
  *
  * Threads  the thread that runs the process; a frame by one thread at a time.  Signal handlers: yes.
  * Source   OTP: {return_trace}, {exception_trace}, flag return_to.
@@ -244,7 +244,7 @@ void tw_hit_leave(struct tw_frame *frame, uint64_t value);
 void tw_hit_leave_void(struct tw_frame *frame);
 void tw_hit_leave_term(struct tw_frame *frame, struct tw_term value);
 
-/* tw_enter2, tw_enter_words - a call of two words, of up to six. */
+/* tw_enter2, tw_enter_words - report a call with two words, or with up to six, and open its frame. */
 static inline void tw_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
 {
 	frame->is_open = 0;
@@ -273,7 +273,7 @@ static inline void tw_enter1(struct tw_declared_function *function, struct tw_fr
 }
 
 /*
- * tw_enter_terms, tw_call_terms - a call whose arguments are terms; match specifications see them as they are.
+ * tw_enter_terms, tw_call_terms - report a call whose arguments are terms; match specifications see them unchanged.
  *
  * @terms	borrow until the call returns; build them only if tw_is_armed().  Terms that do not fit a record
  *		(8 KiB with its head) are cut, and '...' marks the cut: see tw_term_copy().

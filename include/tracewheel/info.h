@@ -3,8 +3,8 @@
  * info.h - the settings of sessions, as Erlang terms.
  *
  * The answers are those of Erlang's trace:info/3 and trace:session_info/1, so existing code can show and compare
- * them.  Processes are pids, ports ports, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is the session's weak
- * id.
+ * them.  Processes are pids, ports are ports, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is the
+ * session's weak id.
  *
  * Threads  any, outside of hits.  Inside a transaction of the calling thread the answers are those after its commit.
  * Arena    the caller's: answers live in it.
@@ -23,9 +23,9 @@ extern "C" {
 /*
  * tw_trace_info - the settings of one session.
  *
- * @what	a pid, new, new_processes, a port, new_ports (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
- *		meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send, 'receive'
- *		(match_spec); system (all).
+ * @what	a pid, new, new_processes, a port, new_ports (items flags, tracer); {M,F,A} without wildcards (traced,
+ *		match_spec, meta, meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send,
+ *		'receive' (match_spec); system (all).
  * @item	an atom.
  * @out		{Item,Value}; undefined for a process or port that does not exist.
  *
@@ -45,13 +45,13 @@ int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_ter
 		  struct tw_term *out);
 
 /*
- * tw_session_info - which sessions affect something.
+ * tw_session_info - the sessions that affect a process, a port, a function or a kind of event.
  *
  * @what	all; a pid; a port; {M,F,A} without wildcards; new, new_processes; new_ports; on_load; send, 'receive'.
  * @out		[{Name,Id}], newest first; undefined for a process, port or function that does not
  *		exist.
  *
- * all, send and 'receive' give every session: each has a pattern of messages, which lets all pass at first.
+ * all, send and 'receive' give every session: each has a pattern for messages, which accepts all of them at first.
  * Errors: TW_EBADARG, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).
  */
 int tw_session_info(struct tw_term what, struct tw_arena *arena, struct tw_term *out);

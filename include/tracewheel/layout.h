@@ -36,7 +36,7 @@ extern "C" {
 /* Words passed in registers: six integer and eight vector registers. */
 #define TW_LAYOUT_WORDS_MAX 14
 
-/* How the return of a call leads to descriptors: the bytes of a result of type 'd'. */
+/* Where a call that returns yields descriptors: the `bytes` of a result of type 'd'. */
 enum tw_layout_descriptor {
 	TW_LAYOUT_DESCRIPTOR_RESULT = 1,  /* the result is one: open, socket, dup */
 	TW_LAYOUT_DESCRIPTOR_STREAM,	  /* the result is a FILE of libc: fopen */
@@ -124,18 +124,18 @@ struct tw_layout_reader {
 };
 
 /*
- * A description, behind the result in the payload of a return: one word with the descriptor, its S_IFMT above 32 bits and
- * its socket type above 48; its inode; the bytes of the local address, of the peer's above 16 bits, of the path above
- * 32; then these three, each padded with zeros to a word.
+ * A description, behind the result in the payload of a return: one word with the descriptor (bits 0 to 31), its S_IFMT
+ * (from bit 32) and its socket type (from bit 48); its inode; one word with the lengths in bytes of the local address (from
+ * bit 0), of the peer's (from bit 16) and of the path (from bit 32); then these three, each padded with zeros to a word.
  */
 struct tw_layout_description {
 	int32_t fd;
-	uint32_t mode; /* S_IFSOCK, S_IFIFO, S_IFREG, ...; 0 for kinds of the kernel without one: eventfd, epoll */
+	uint32_t mode;	      /* S_IFSOCK, S_IFIFO, S_IFREG, ...; 0: the descriptor has none (eventfd, epoll) */
 	uint32_t socket_type; /* SOCK_STREAM, ...; 0: none */
 	uint64_t inode;
 	const void *local, *peer;	  /* struct sockaddr, perhaps cut; lend from the payload, aligned to a word */
 	uint32_t local_bytes, peer_bytes; /* 0: none */
-	const char *path;		  /* what /proc/PID/fd says; lends, not terminated */
+	const char *path;		  /* as in /proc/PID/fd; lends, not terminated */
 	uint32_t path_bytes;		  /* 0: none */
 };
 

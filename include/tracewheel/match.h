@@ -27,7 +27,7 @@ extern "C" {
 
 struct tw_match_program;
 
-/* The object of a match.  Each target refuses the functions that have no meaning there. */
+/* The kind of term that a program is matched against.  Each target refuses functions that have no meaning there. */
 enum tw_match_target {
 	TW_MATCH_CALL = 0, /* the list of the arguments of a call */
 	TW_MATCH_SEND,	   /* [Receiver, Message]; refuses caller, caller_line and current_stacktrace */
@@ -42,8 +42,8 @@ enum tw_match_target {
  */
 enum tw_match_sense {
 	TW_MATCH_SENSE_ANY = 0, /* nothing */
-	TW_MATCH_SENSE_TERMS,	/* the check, where arguments may be any terms */
-	TW_MATCH_SENSE_WORDS,	/* the check, where arguments are the six integer registers of a native call; also $7 */
+	TW_MATCH_SENSE_TERMS,	/* for arguments that may be any terms */
+	TW_MATCH_SENSE_WORDS,	/* for the six integer registers of a native call; refuses $7 and above, too */
 };
 
 /* How to compile; all 0 is the default. */

@@ -14,12 +14,12 @@
  *
  * A program without a run-time of its own declares a descriptor: tw_port_declare_fd().  docs/embedding.md is the guide.
  *
- * Port A number that is never reused in a program.  A call with one that is closed, or never was open, returns
- *	 TW_EBADARG and does nothing else.  A forked child has none of its parent's ports.
- * Events  Each call that makes one is a load and a branch as long as no session wants that kind of event of any port or
- *	 process; it then returns 0 for any number.  Build terms only if tw_port_wants() returns true.
+ * Port A number that is never reused in a program.  A call with the number of a closed port, or of none, returns TW_EBADARG
+ *	 and has no other effect.  A forked child has none of its parent's ports.
+ * Events  While no session wants a kind of event of any port or process, a call that reports such an event costs one load
+ *	 and one branch, and returns 0 for any number.  Build terms only if tw_port_wants() returns true.
  * Threads any, also several at once for one port.  The events of a port have the order of the calls, as far as the program
- *	 orders those.  A call beside tw_port_close() makes its event or returns TW_EBADARG.  Keeps errno.  In a signal
+ *	 orders those.  A call concurrent with tw_port_close() makes its event or returns TW_EBADARG.  Keeps errno.  In a signal
  *	 handler inside of a hit the event is counted as lost.  open, close, register, unregister and declare_fd take a short
  *	 lock.
  * Terms  borrow until the call returns, and are cut as in runtime.h.
@@ -52,7 +52,7 @@ typedef uint64_t tw_port;
  * @how		true: add the flags; false: remove them.
  * @flags	TW_FLAG_*.  Ports make events for TW_FLAG_SEND, TW_FLAG_RECEIVE, TW_FLAG_PORTS and TW_FLAG_RUNNING_PORTS,
  *		with the stamps; TW_FLAG_SCHEDULER_ID and TW_FLAG_SILENT act as for processes.  Flags of processes are
- *		accepted, kept and without effect.  TW_FLAG_CPU_TIMESTAMP as in tw_trace_process(), with TW_PORT_ALL.
+ *		accepted and kept, but have no effect.  TW_FLAG_CPU_TIMESTAMP as in tw_trace_process(), with TW_PORT_ALL.
  *
  * Patterns of tw_trace_send() and tw_trace_recv() select messages of ports as well.
  * Returns the number of ports: 1 for a port, 0 for TW_PORT_NEW and where @flags has no flag of ports; TW_EBADARG for a port
@@ -82,7 +82,8 @@ struct tw_port_options {
  *
  * @options	borrows.
  * @out		the port.
- * Errors: TW_EBADARG (no driver, or one that is no atom), TW_ENOMEM, TW_ELIMIT (1,048,576 ports are open), TW_EDEADLK in a hit.
+ * Errors: TW_EBADARG (no driver, or a text that cannot be an atom), TW_ENOMEM, TW_ELIMIT (1,048,576 ports are open),
+ * TW_EDEADLK in a hit.
  */
 int tw_port_open(const struct tw_port_options *options, tw_port *out);
 
@@ -103,7 +104,7 @@ int tw_port_unregister(tw_port port);
 
 /* The port as a term, #Port<0.N>; none for a number that was never a port, or if the arena is full. */
 struct tw_term tw_port_term(struct tw_arena *arena, tw_port port);
-/* The N of that; 0: none.  Not reused before the program has made 2^32 processes and ports. */
+/* The N of #Port<0.N>; 0: none.  Not reused before the program has made 2^32 processes and ports. */
 uint32_t tw_port_number(tw_port port);
 
 /* ---- descriptors ---- */
@@ -144,15 +145,15 @@ int tw_runtime_port_reply(tw_port port, tw_pid to, unsigned command, struct tw_t
 int tw_runtime_port_schedule(tw_port port, unsigned command, bool is_in);
 int tw_runtime_process_port_linked(struct tw_process *process, tw_port port, unsigned what);
 
-/* A process links to the port: TW_GETTING_LINKED, or the link is removed: TW_GETTING_UNLINKED.  Others: TW_EBADARG. */
+/* A process links to the port (TW_GETTING_LINKED), or removes the link (TW_GETTING_UNLINKED).  Others: TW_EBADARG. */
 static inline int tw_port_linked(tw_port port, tw_pid other, unsigned what)
 {
 	return tw_runtime_wants(TW_WANTS_PORTS) ? tw_runtime_port_linked(port, other, what) : 0;
 }
 
 /*
- * The other end: the process links to the port (TW_LINK), unlinks it (TW_UNLINK), or is unlinked because the port has closed
- * (TW_GETTING_UNLINKED); @port may be closed already.  Flags are not inherited by ports.
+ * The process' end of the link: it links to the port (TW_LINK), removes the link (TW_UNLINK), or is unlinked because the port
+ * has closed (TW_GETTING_UNLINKED); @port may be closed already.  Ports inherit no flags.
  */
 static inline int tw_process_port_linked(struct tw_process *process, tw_port port, unsigned what)
 {
@@ -177,7 +178,7 @@ static inline int tw_port_receive(tw_port port, struct tw_term message, struct t
 	return tw_runtime_wants(TW_WANTS_RECEIVE) ? tw_runtime_port_receive(port, message, sender) : 0;
 }
 
-/* The commands that a port is asked to run.  OTP's words in small letters; 0: unknown. */
+/* Commands of a port.  Terms show OTP's words, in lower case; 0: unknown. */
 enum tw_port_command {
 	TW_PORT_NOT_KNOWN = 0,
 	TW_PORT_CALL,
@@ -229,8 +230,8 @@ static inline int tw_port_reply(tw_port port, tw_pid to, enum tw_port_command co
  * A port runs on one thread at a time; an out without an in before makes no event.  The process that the thread runs, if any,
  * is not scheduled out, but makes out and in for sessions with TW_FLAG_RUNNING_PROCS.
  *
- * @command	in: the first that it will execute; out: the last that it has executed, which is the port_op of a
- *		monitor of long schedules (tw_trace_system()).
+ * @command	in: the first command that it will execute; out: the last that it has executed, which a long_schedule
+ *		monitor shows as port_op (tw_trace_system()).
  */
 static inline int tw_port_in(tw_port port, enum tw_port_command command)
 {

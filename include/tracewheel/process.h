@@ -41,7 +41,9 @@ typedef uint64_t tw_pid;
 #define TW_PID_NEW	(UINT64_MAX - 2)
 
 /*
- * The calling thread runs processes and is none itself: between processes its calls reach only counters.
+ * tw_scheduler_declare - the calling thread runs processes and is not one itself.
+ *
+ * Between processes, its calls reach counters only.
  * Errors: TW_ENOMEM, TW_EDEADLK in a hit.
  */
 int tw_scheduler_declare(void);

@@ -7,7 +7,7 @@
  * own declares functions and processes instead: function.h, process.h, runtime.h.
  *
  * A recorder (consumer.h, or `tracewheel record --erlang`) creates a ring set.  This process joins it as one more image.  Each
- * thread that makes events has a ring of its own; nothing is shared between threads but what each event's process counts.
+ * thread that makes events has a ring of its own; threads share only the run counter of each process.
  *
  * Events	of a process have the order of their writes, as far as the caller orders those (by its own locks, or because
  *		they come from one thread): exactly, independent of the processors' clocks.
@@ -66,7 +66,7 @@ int tw_producer_define_module(struct tw_producer *producer, struct tw_producer_n
 int tw_producer_define_function(struct tw_producer *producer, uint32_t module, struct tw_producer_name name,
 				unsigned arity, uint32_t *id);
 
-/* A process or port; lies in the caller's memory until tw_producer_close(). */
+/* A process or port, in the caller's memory; must stay in place until tw_producer_close(). */
 struct tw_producer_process {
 	uint32_t id;	  /* 0: not defined */
 	uint64_t run_seq; /* written by the library only */
@@ -77,27 +77,28 @@ struct tw_producer_process {
  *
  * @number, @serial	as in the pid <0.Number.Serial>, or port #Port<0.Number>.
  * @name		shown beside the pid; may be empty.
- * @out			init.
+ * @out			initialised.
  * Errors: TW_ENOSPC.
  */
 int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint64_t number, uint32_t serial,
 			       struct tw_producer_name name, struct tw_producer_process *out);
 
-/* A later name of the process: views show the last. */
+/* Gives the process a later name; views show the last one. */
 int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
 			     uint64_t number, uint32_t serial, struct tw_producer_name name);
 
-/* This process is an Erlang node of that name: captures of several nodes find the messages between them by it. */
+/* Names the Erlang node that this process is.  Views of several nodes match the messages between them by these names. */
 int tw_producer_name_node(struct tw_producer *producer, struct tw_producer_name name);
 
 /* A note for people, shown by `tracewheel info`; borrows. */
 int tw_producer_note(struct tw_producer *producer, struct tw_producer_name text);
 
 /*
- * tw_producer_join - make the calling thread one that writes events.
+ * tw_producer_join - let the calling thread write events.
  *
  * @scheduler_id	of the thread's events.
- * Returns NULL: no memory.  Lends until tw_producer_leave() or tw_producer_close().
+ *
+ * Returns NULL without memory.  Lends until tw_producer_leave() or tw_producer_close().
  */
 struct tw_producer_thread *tw_producer_join(struct tw_producer *producer, uint32_t scheduler_id);
 /* The thread writes no more events. */
@@ -125,15 +126,15 @@ struct tw_producer_event {
 	uint8_t flags;	 /* TW_PRODUCER_* */
 	uint16_t count;	 /* of words; at most TW_PRODUCER_WORDS_MAX */
 	uint32_t id;	 /* of the function; 0: none */
-	uint64_t *words; /* borrows; docs/format.md says how a payload lies.  NULL: no words */
+	uint64_t *words; /* borrows; docs/format.md describes payloads.  NULL: no words */
 };
 
 enum tw_producer_outcome { TW_PRODUCER_WRITTEN, TW_PRODUCER_LOST };
 
 /*
- * tw_producer_write - write an event of the process, at this moment.
+ * tw_producer_write - write an event of the process, stamped now.
  *
- * @process	shares: also other threads may write events of it.
+ * @process	shares: other threads may write its events, too.
  *
  * A lost event is counted.  Waits only where the recorder's policy is to block, and never longer than the recorder makes
  * progress.
@@ -141,7 +142,7 @@ enum tw_producer_outcome { TW_PRODUCER_WRITTEN, TW_PRODUCER_LOST };
 enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread, struct tw_producer_process *process,
 					   const struct tw_producer_event *event);
 
-/* Counts an event that could not be written for want of a definition, a process or a thread.  Threads: any. */
+/* Counts an event that could not be written for lack of a definition, a process or a thread.  Threads: any. */
 void tw_producer_count_lost(struct tw_producer *producer);
 
 /* The counts of the calling process, over all threads. */

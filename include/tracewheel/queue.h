@@ -63,7 +63,7 @@ int tw_queue_close(struct tw_session *session);
 struct tw_queue_stats {
 	uint64_t received;  /* messages received, without `lost` and `trace_delivered` */
 	uint64_t lost[4];   /* reported so far: full, too_big, nested, no_ring (enum tw_lost_cause) */
-	uint64_t dropped;   /* events undelivered when the tracer went */
+	uint64_t dropped;   /* events undelivered when the tracer exited or was removed */
 	uint64_t of_tracer; /* events of the tracer itself, which are discarded */
 	uint64_t malformed; /* events that could not be made messages */
 };

@@ -82,7 +82,7 @@ struct tw_term tw_process_term(struct tw_arena *arena, const struct tw_process *
 
 /* ---- life ---- */
 
-/* Zeroed fields mean: nothing. */
+/* Zeroed fields mean none. */
 struct tw_spawn {
 	const char *name;	   /* borrows: shown beside the pid, cut at 31 bytes */
 	struct tw_process *parent; /* the spawning process; NULL: none, and then no events of a parent */
@@ -100,11 +100,12 @@ struct tw_spawn {
  * the child has the flags of new processes, and those that it inherits from its parent by set_on_spawn,
  * set_on_first_spawn and, when linked, set_on_link and set_on_first_link.
  *
- * @options	borrows.
- * A parent with a token of sequential tracing (seq.h) passes it on: then called by the thread that runs the parent.
+ * If the parent has a token of sequential tracing (seq.h), the child gets it; the thread that runs the parent must then make
+ * this call.
  *
+ * @options	borrows.
  * @out		gives; tw_process_exit() takes.
- * Errors: TW_EBADARG (an entry that is no tuple of three), TW_ENOMEM, TW_EDEADLK in a hit.
+ * Errors: TW_EBADARG (an entry that is not a tuple of three), TW_ENOMEM, TW_EDEADLK in a hit.
  * Source: flags procs, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link.
  */
 int tw_process_spawn(const struct tw_spawn *options, struct tw_process **out);
@@ -168,14 +169,14 @@ static inline void tw_process_unlink(struct tw_process *process, tw_pid other)
 		tw_runtime_linked(process, other, TW_UNLINK);
 }
 
-/* The other end of a link: `from` has made it, */
+/* The other end of a link: `from` has linked to this process. */
 static inline void tw_process_getting_linked(struct tw_process *process, tw_pid from)
 {
 	if (tw_runtime_wants(TW_WANTS_PROCS))
 		tw_runtime_linked(process, from, TW_GETTING_LINKED);
 }
 
-/* or has removed it, or has exited. */
+/* The other end of a link: `from` has removed the link, or has exited. */
 static inline void tw_process_getting_unlinked(struct tw_process *process, tw_pid from)
 {
 	if (tw_runtime_wants(TW_WANTS_PROCS))
@@ -231,12 +232,12 @@ static inline void tw_process_receive_timeout(struct tw_process *receiver)
 /*
  * tw_process_mailbox - the number of waiting messages, called when it has changed.
  *
- * @length	includes messages that the process has not looked at yet.
+ * @length	includes messages that the process has not examined yet.
  *
  * Event: long_message_queue true when the length reaches the Enable of a session's monitor, false when it falls to its
  * Disable; not wanted while no monitor is set.  Either the process itself calls this, when it fetches messages and when it
- * takes one out (Erlang's way); or every thread does that changes the mailbox, under its lock: then the events have the
- * order of the lengths.  Not after tw_process_exiting().  Source: trace:system/3, long_message_queue.
+ * takes one out (Erlang's way); or every thread that changes the mailbox calls it, under the mailbox's lock: then the events
+ * have the order of the lengths.  Not after tw_process_exiting().  Source: trace:system/3, long_message_queue.
  */
 void tw_runtime_mailbox(struct tw_process *process, uint64_t length);
 static inline void tw_process_mailbox(struct tw_process *process, uint64_t length)
@@ -313,9 +314,9 @@ void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const str
  *
  * @sizes	borrows.
  *
- * System monitors measure the time from the start to the end, and look at the blocks at the end: long_gc, large_heap.  A
- * collection between whose start and end TW_GC_MAX_HEAP_SIZE is reported makes neither.  A run-time that takes time to find out
- * the sizes asks first: tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS).
+ * System monitors measure the time from the start to the end (long_gc), and the blocks at the end (large_heap).  A collection
+ * in which TW_GC_MAX_HEAP_SIZE is reported makes neither event.  A run-time that needs time to determine the sizes checks
+ * first: tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS).
  */
 static inline void tw_process_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {

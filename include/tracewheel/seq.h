@@ -3,26 +3,26 @@
  * seq.h - sequential tracing: follow one request through the messages, spawns and exits of all processes that it reaches.
  *
  * A process that sets its trace token starts a trace.  The token passes invisibly with each message that the process
- * sends, to its receivers and on with theirs.  Each send, receive and print with a token is an event of the system
- * tracer, a session:
+ * sends to the receiver, and on with the messages that the receiver sends.  Each send, receive and print with a token is an
+ * event for the system tracer, a session:
  *
  *	tw_seq_set_system_tracer(session, NULL);
  *	tw_seq_set_label(label);	   a trace begins: each request has its label
  *	tw_seq_set_flags(TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT, true);
  *	...
- *	tw_seq_set_token(NULL, NULL);		   this process takes no part any more
+ *	tw_seq_set_token(NULL, NULL);		   this process leaves the trace
  *
  * A run-time system carries the token: tw_seq_send() gives it 64 bytes for each message, tw_seq_receive() takes them when the
  * receiver takes the message.  In a program without processes of its own each thread is one: the token passes to threads that
  * it creates, and through a queue of any kind with tw_seq_pass() and tw_seq_accept().  docs/seq-trace.md is the guide.
  *
- * Off		Each call of a run-time is one load and a branch, as long as no process of this OS process has had a
- *		token since it began, or since tw_seq_reset_trace().
+ * Off		While no process of this OS process has had a token since the program began, or since
+ *		tw_seq_reset_trace(), each call of a run-time costs one load and one branch.
  * Process	A process' token and clocks belong to the thread that runs it.  Functions without a process parameter
  *		concern the calling process: the one that the thread runs (process.h), or the thread itself.
- * Threads	any.  Not in signal handlers.  In a hit only the calls of a match specification.  Keeps errno.
- * Units	Serials are counts of passings, -2^59 .. 2^59 - 1.  OTP's wrap there (and at 27 bits in old documents), and
- *		then order nothing any more; here a message beyond the last serial carries no token and is counted.
+ * Threads	any.  Not in signal handlers.  Inside a hit only match specifications use tokens.  Keeps errno.
+ * Units	A serial counts how often a token was passed on, -2^59 .. 2^59 - 1.  OTP's serials wrap there (at 27 bits in
+ *		old documents) and then order nothing; here a message beyond the last serial carries no token and is counted.
  * Errors	those of tracewheel/error.h.
  * Source	OTP: seq_trace(3); the order of events there, by the algorithm in "Serial".
  */
@@ -42,8 +42,8 @@ extern "C" {
 #endif
 
 /*
- * A trace token, as it lies in a message.  Opaque: means something in this OS process only, and there until tw_seq_reset_trace()
- * (tw_seq_encode() makes bytes for others).  words[0] is 0 in an empty token; the other words then mean nothing.
+ * A trace token, as a message carries it.  Opaque: valid in this OS process only, until tw_seq_reset_trace()
+ * (tw_seq_encode() makes bytes for other processes).  In an empty token words[0] is 0 and the other words are undefined.
  * A copy is as good as the original.
  */
 struct tw_seq_token {
@@ -55,7 +55,7 @@ enum {
 	TW_SEQ_SEND = 1,    /* an event for each message sent with this token */
 	TW_SEQ_RECEIVE = 2, /* and for each one received */
 	TW_SEQ_PRINT = 4,   /* and for tw_seq_print() */
-	/* Stamps: the first of these three that is set.  All are kept. */
+	/* Time stamps: the first of these three that is set applies; all are kept. */
 	TW_SEQ_TIMESTAMP = 8,			/* time of day */
 	TW_SEQ_STRICT_MONOTONIC_TIMESTAMP = 16, /* {monotonic time in ns, unique integer} */
 	TW_SEQ_MONOTONIC_TIMESTAMP = 32,	/* monotonic time in ns */
@@ -80,15 +80,16 @@ void tw_seq_get_token(struct tw_seq_token *out);
 /*
  * tw_seq_set_token - replace the token.
  *
- * @token	borrows; from tw_seq_get_token() or a message.  Its serial becomes that of the process too, and its sender the process.
- *		NULL or empty: the process has none from now on; it keeps its clocks.
- * @old		the token before; NULL: not asked for.
+ * @token	borrows; from tw_seq_get_token() or a message.  The process takes over its serial and becomes its sender.
+ *		NULL or empty: the process has no token from now on, and keeps its clocks.
+ * @old		set to the previous token; NULL: not wanted.
  *
- * Errors: TW_EBADARG (damaged, of another OS process, or its label is forgotten), TW_ENOMEM; TW_EDEADLK in a hit.  Source: seq_trace:set_token/1.
+ * Errors: TW_EBADARG (damaged, of another OS process, or its label was removed from the table), TW_ENOMEM; TW_EDEADLK in a
+ * hit.  Source: seq_trace:set_token/1.
  */
 int tw_seq_set_token(const struct tw_seq_token *token, struct tw_seq_token *old);
 /*
- * The components most programs need.  A process without a token gets one: label 0, no flags, and its own clock.
+ * The components that most programs set.  A process without a token gets one: label 0, no flags, and its own clock.
  *
  * @label	any term of at most 2048 bytes in the external format.  One that is neither an integer of 60 bits nor an atom is
  *		kept in a table: see struct tw_seq_stats.
@@ -109,7 +110,7 @@ int tw_seq_set_flags(unsigned flags, bool how);
  *			monotonic_timestamp.  @out: {Component,Value}, or [] for label and serial of no token.
  * tw_seq_set_component	@old: the value before; of no token 0, {0,0}, false.
  *
- * @old, @out	built in @arena; NULL, both: not asked for.
+ * @old, @out	built in @arena; both may be NULL.
  * Errors: as above; TW_EBADARG as OTP's badarg and function_clause.  A serial is a pair of integers, also negative ones.
  */
 struct tw_term tw_seq_token_term(struct tw_arena *arena);
@@ -145,7 +146,7 @@ static inline void tw_seq_print_label(struct tw_term label, struct tw_term info)
 /*
  * tw_seq_reset_trace - empty all tokens of this OS process, also those in messages, and set all clocks to 0.
  *
- * At one moment, in O(1): tokens of before mean nothing any more.  Errors: TW_EDEADLK in a hit.
+ * Takes effect at one moment, in O(1): all earlier tokens become invalid.  Errors: TW_EDEADLK in a hit.
  * Source: seq_trace:reset_trace/0.
  */
 int tw_seq_reset_trace(void);
@@ -153,17 +154,17 @@ int tw_seq_reset_trace(void);
 /* ---- run-time systems: messages ---- */
 
 /*
- * tw_seq_send - the process passes something on to another one: a message, an exit signal.
+ * tw_seq_send - the process sends a message or an exit signal to another process.
  *
  * @process	the sender; NULL: none, and the token is empty.
  * @to		as reported: a pid (also for a registered name), {Name,Node}, an alias.  The receiver exists: a message that
  *		goes nowhere is not reported.
- * @message	of an exit signal through a link {'EXIT',Pid,Reason}.  Is none where tw_seq_wants_send() is false: build it
- *		only where that is true.
- * @out		gives: to be kept with the message until tw_seq_receive().
+ * @message	for an exit signal through a link {'EXIT',Pid,Reason}.  Build it only if tw_seq_wants_send() is true; otherwise
+ *		pass none.
+ * @out		the token, to be kept with the message until tw_seq_receive().
  *
- * Called by the thread that runs the sender, before the message can be received.  Signals without a token in OTP: exit/2,
- * monitors' 'DOWN', messages of ports: not reported.
+ * Called by the thread that runs the sender, before the message can be received.  Signals that carry no token in OTP are not
+ * reported: exit/2, 'DOWN' of monitors, messages of ports.
  */
 static inline void tw_seq_send(struct tw_process *process, struct tw_term to, struct tw_term message,
 			       struct tw_seq_token *out)
@@ -177,12 +178,12 @@ static inline void tw_seq_send(struct tw_process *process, struct tw_term to, st
 /*
  * tw_seq_receive - the process takes a message (matches it): its token becomes that of the message, empty or not.
  *
- * @token	borrows; NULL: empty.  Tokens of before the last reset are empty; damaged ones, and those of another OS process,
- *		are so too and are counted.
- * @message	none where tw_seq_wants_receive() is false.
+ * @token	borrows; NULL: empty.  Tokens from before the last reset count as empty; so do damaged ones and those of another
+ *		OS process, which are counted (struct tw_seq_stats).
+ * @message	none if tw_seq_wants_receive() is false.
  *
- * Not called for messages of ports and 'DOWN' messages, which leave the token as it is, nor for time-outs, nor for exit signals
- * that are no messages.
+ * Not called for messages of ports and 'DOWN' messages, which leave the token as it is, nor for time-outs, nor for
+ * exit signals that do not become messages.
  */
 static inline void tw_seq_receive(struct tw_process *process, const struct tw_seq_token *token, struct tw_term message)
 {
@@ -190,7 +191,7 @@ static inline void tw_seq_receive(struct tw_process *process, const struct tw_se
 		tw_runtime_seq_receive(process, token, message);
 }
 
-/* Will these make an event, for which the terms are needed? */
+/* Will a send or receive make an event, which needs the terms? */
 static inline bool tw_seq_wants_send(const struct tw_process *process)
 {
 	return tw_seq_is_active() && tw_runtime_seq_wants(process, NULL, TW_SEQ_SEND);
@@ -205,8 +206,8 @@ static inline bool tw_seq_wants_receive(const struct tw_process *process, const 
 /* ---- threads ---- */
 
 /*
- * The same for programs without a run-time of their own, around a queue of any kind: the sending thread calls tw_seq_pass() and puts
- * the token into the queue beside its work; the thread that takes the work calls tw_seq_accept().
+ * The same for programs without a run-time of their own, around a queue of any kind: the sending thread calls tw_seq_pass()
+ * and puts the token into the queue beside its work; the thread that takes the work calls tw_seq_accept().
  *
  * @to		the receiver, if it is known; none: undefined.
  */
@@ -226,13 +227,13 @@ static inline void tw_seq_accept(const struct tw_seq_token *token, struct tw_ter
 /* ---- the system tracer ---- */
 
 /*
- * tw_seq_set_system_tracer - the session that gets the events of sequential tracing, and no other does.
+ * tw_seq_set_system_tracer - choose the one session that gets the events of sequential tracing.
  *
  * @session	borrows: with a queue, a capture, a stream or a module.  NULL: none.  It does not keep the session alive: when that
  *		is destroyed, or its tracer is gone, there is no system tracer any more.
- * @previous	gives a handle (tw_session_put()), or NULL for none; NULL: not asked for.
+ * @previous	gives a handle (tw_session_put()), or NULL for none; NULL: not wanted.
  *
- * Independent of all else the session traces.  A process that is sensitive, or is the session's tracer, makes no events.
+ * Independent of the session's other settings.  A process that is sensitive, or is the session's tracer, makes no events.
  * Errors: TW_EBADARG (a session without tracer, or whose tracer is gone), TW_EDEAD, TW_ELIMIT, TW_EDEADLK in a hit.
  * Source: seq_trace:set_system_tracer/1.
  */
@@ -243,13 +244,13 @@ struct tw_session *tw_seq_get_system_tracer(void);
 /* ---- to other OS processes and machines ---- */
 
 /*
- * A token outside of its OS process has the label's term and a sender that names its node: an Erlang node by its name, any other
- * OS process as 'tw-PID-START@BOOT' (START: field 22 of /proc/PID/stat; BOOT: the first 8 digits of the kernel's boot id).
+ * A token outside of its OS process has the label's term and a sender that names its node: an Erlang node by its name, any
+ * other OS process as 'tw-PID-START@BOOT' (START: field 22 of /proc/PID/stat; BOOT: the first 8 digits of the kernel's boot id).
  *
- * Sending	the token of tw_seq_send() or tw_seq_pass() is written.  Empty ones, and those that mean nothing any more, are
- *		written as the empty token.
- * Receiving	the token is read, and given to tw_seq_receive() or tw_seq_accept().  No byte is trusted.  A token that is refused
- *		is counted in struct tw_seq_stats, and the message comes without one.
+ * Sending	write the token that tw_seq_send() or tw_seq_pass() returned.  Empty and invalid tokens are written as the empty
+ *		token.
+ * Receiving	read the token and pass it to tw_seq_receive() or tw_seq_accept().  No byte is trusted.  A token that is refused
+ *		is counted in struct tw_seq_stats; the message then has none.
  * Errors	of receiving: TW_EFORMAT (cut, damaged, none), TW_EVERSION (of a later version of the format), TW_ELIMIT (a label
  *		that cannot be held: too long, nested deeper than 64 levels, or with new atoms while half of the table of atoms is
  *		used), TW_ENOMEM.  Of both: TW_EDEADLK in a hit.
@@ -269,7 +270,7 @@ struct tw_session *tw_seq_get_system_tracer(void);
 int tw_seq_encode(const struct tw_seq_token *token, void *buffer, size_t bytes, size_t *used_bytes);
 int tw_seq_decode(const void *data, size_t bytes, size_t *used_bytes, struct tw_seq_token *out);
 
-/* With our member of up to 259 characters, 512 and more are left to others. */
+/* Our member takes up to 259 characters; more than 512 are left for the members of others. */
 #define TW_SEQ_TRACESTATE_BYTES 1024
 
 /* Values of two HTTP headers, each ending in NUL. */
@@ -281,26 +282,27 @@ struct tw_seq_headers {
 /*
  * tw_seq_to_traceparent - a token as W3C trace context.
  *
- * The token is the first member of tracestate, `tw=`.  trace-id is the label if that is a binary of 16 bytes, not all 0; of
- * any other label it is a hash.  parent-id is a hash of the sender and the serial.  The flag sampled is set if the token
- * makes events.
+ * The token is the first member of tracestate, `tw=`.  trace-id is the label if that is a binary of 16 bytes, not all 0;
+ * otherwise it is a hash of the label.  parent-id is a hash of the sender and the serial.  The flag sampled is set if the
+ * token makes events.
  *
- * @received_*	the headers that the request came with, or NULL: if they have the same trace-id, the members of others are handed
- *		on, and the flag random.
+ * @received_*	the headers that the request came with, or NULL: if they have the same trace-id, the members of others and the
+ *		flag random are passed on.
  *
- * Errors: TW_EBADARG (the empty token: send no headers), TW_ELIMIT (the label does not fit a member of 256 characters: about 100
- * bytes), TW_ENOMEM, TW_EDEADLK.  Source: W3C Trace Context, level 2.
+ * Errors: TW_EBADARG (the empty token: send no headers), TW_ELIMIT (the label, beyond about 100 bytes, does not fit a member of
+ * 256 characters), TW_ENOMEM, TW_EDEADLK.  Source: W3C Trace Context, level 2.
  */
 int tw_seq_to_traceparent(const struct tw_seq_token *token, const char *received_traceparent,
 			  const char *received_tracestate, struct tw_seq_headers *out);
 /*
  * tw_seq_from_traceparent - the token of W3C trace context.
  *
- * Ours, if tracestate has it and its label fits trace-id.  Otherwise a trace that began elsewhere: the label is trace-id, a binary
- * of 16 bytes; the serial {0,0}; the sender parent-id in two halves, as a pid of the node 'traceparent@w3c'; the flags send,
- * 'receive' and print if sampled is set, else none.
+ * If tracestate has a token of ours whose label fits trace-id, that one.  Otherwise a token of a trace that began elsewhere:
+ * its label is trace-id, a binary of 16 bytes; its serial {0,0}; its sender parent-id in two halves, as a pid of the node
+ * 'traceparent@w3c'; its flags send, 'receive' and print if sampled is set, else none.
  *
- * @tracestate	several headers joined with commas; NULL: none.  An invalid one is ignored, a `tw` that cannot be read is an error.
+ * @tracestate	several headers joined with commas; NULL: none.  An invalid one is ignored; a member `tw` that
+ *		cannot be read is an error.
  *
  * Errors: TW_EFORMAT (traceparent is invalid), and those above.
  */
@@ -310,8 +312,8 @@ int tw_seq_from_traceparent(const char *traceparent, const char *tracestate, str
  * tw_seq_to_erlang, tw_seq_from_erlang - a token as Erlang's nodes exchange it: {Flags,Label,Serial,From,Previous}, [] for the
  * empty one, in the external term format.
  *
- * Encoded it begins with the version byte, 131, which has to be left out inside a control message of the distribution
- * protocol (SEND_TT, REG_SEND_TT, EXIT_TT, EXIT2_TT).  Decoding accepts both.
+ * The encoding begins with the version byte 131, which must be left out inside a control message of the distribution
+ * protocol (SEND_TT, REG_SEND_TT, EXIT_TT, EXIT2_TT).  Decoding accepts both forms.
  */
 int tw_seq_to_erlang(const struct tw_seq_token *token, void *buffer, size_t bytes, size_t *used_bytes);
 int tw_seq_from_erlang(const void *data, size_t bytes, struct tw_seq_token *out);
@@ -319,10 +321,10 @@ int tw_seq_from_erlang(const void *data, size_t bytes, struct tw_seq_token *out)
 /* Messages that could not be followed, since the program began. */
 struct tw_seq_stats {
 	uint64_t overflowed; /* sends and prints beyond the last serial: their tokens were dropped */
-	uint64_t damaged;    /* tokens that were none, or of another version */
+	uint64_t damaged;    /* tokens with invalid words, or of another version */
 	uint64_t foreign;    /* tokens of another OS process that came without tw_seq_decode() */
-	uint64_t forgotten;  /* tokens whose label had to make room */
-	/* Labels that had to: the table holds the 131,072 that were used last, fewer long ones. */
+	uint64_t forgotten;  /* tokens whose label was removed from the table */
+	/* Labels removed from the table, which holds the 131,072 that were used last, or fewer if they are long. */
 	uint64_t labels_forgotten;
 	/* Refused by tw_seq_decode(), tw_seq_from_traceparent() and tw_seq_from_erlang(): */
 	uint64_t refused_damaged; /* cut, damaged, or no token */

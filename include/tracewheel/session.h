@@ -318,24 +318,26 @@ int tw_trace_recv_spec(struct tw_session *session, struct tw_term spec, struct t
 /* ---- the system ---- */
 
 /*
- * tw_trace_system - monitor a system event of all processes, or no longer.
+ * tw_trace_system - start or stop monitoring a system event of all processes and ports.
  *
- * @event	an atom, and its @value: false ends the monitor; otherwise
+ * @event	an atom.
+ * @value	false ends the monitor; otherwise by event:
  *
- *	long_gc			milliseconds that a collection takes at least; 0 means 1
- *	long_schedule		milliseconds for which a process, or a port, runs without pause; 0 means 1
- *	large_heap		words of all blocks of a heap after a collection; less than 16384 means 16384
- *	long_message_queue	{Disable,Enable}, 0 <= Disable < Enable: messages that wait
+ *	long_gc			N: a collection takes N milliseconds or more; 0 means 1
+ *	long_schedule		N: a process or port runs for N milliseconds or more without a pause; 0 means 1
+ *	large_heap		N: all blocks of a heap have N words or more after a collection; less than 16384 means 16384
+ *	long_message_queue	{Disable,Enable}, 0 <= Disable < Enable: numbers of waiting messages
  *	busy_port		true: a process waits because it sends to a busy port
- *	busy_dist_port		true: the same of a port to another node
+ *	busy_dist_port		true: the same for a port to another node
  *
- * The session's queue receives {monitor,PidOrPort,Event,Info}, never with a time, whatever flags the process has; none about
- * the tracer itself.  A run-time reports what is monitored (tracewheel/runtime.h); of threads that are processes nothing is
- * known here (`tracewheel record --long-schedule` samples those).  A later value replaces an earlier one, and each queue is
- * then taken for short until a report.  A stretch that began before the first session set a monitor is not measured.
+ * The session's queue receives {monitor,PidOrPort,Event,Info}, never with a time stamp, whatever the flags of the process;
+ * events of the tracer itself are not reported.  The run-time reports what monitors measure (tracewheel/runtime.h); threads
+ * that are processes report nothing (`tracewheel record --long-schedule` samples those).  A later value replaces an earlier
+ * one; each message queue then counts as short until its length is reported again.  A run or collection that began before
+ * any session had the monitor is not measured.
  *
- * Returns 0, also when the tracer is gone (then nothing is set).  TW_EBADARG: the session's tracer is no queue; an unknown event;
- * another value, also a limit that exceeds 2^64-1; TW_EDEAD, TW_EDEADLK, TW_ELIMIT.
+ * Returns 0, also when the tracer is gone (then nothing is set).  Errors: TW_EBADARG (the session's tracer is not a queue; an
+ * unknown event; any other value, limits above 2^64 - 1 included), TW_EDEAD, TW_EDEADLK, TW_ELIMIT.
  * Inside a transaction the change takes effect at once.  Source: trace:system/3.
  */
 int tw_trace_system(struct tw_session *session, struct tw_term event, struct tw_term value);

@@ -40,8 +40,8 @@ enum tw_symbols_how {
 	TW_SYMBOLS_SLOT = 1, /* calls from `caller` through its GOT slot; OTP: global */
 	TW_SYMBOLS_SLED = 2, /* every call, through the function's entry sled; OTP: local */
 	/*
-	 * Every call, through a jump over the function's first instructions; OTP: local.  Not among the places of this
-	 * library, which has no decoder: the command makes them.
+	 * Every call, through a jump over the function's first instructions; OTP: local.  tw_symbols_each_place() has none:
+	 * they need a decoder of instructions, which only the command has (docs/unmodified.md).
 	 */
 	TW_SYMBOLS_ENTRY = 3
 };

@@ -14,8 +14,8 @@
  *	if (tw_term_is_none(t))
  *		return TW_ENOMEM;
  *
- * Threads  An arena belongs to one thread at a time.  Terms may be read by any thread that received them with release
- *	    and acquire.  Atoms: any thread, see tw_term_atom().
+ * Threads  An arena belongs to one thread at a time.  Any thread may read terms that were passed to it with
+ *	    release and acquire order.  Atoms: any thread, see tw_term_atom().
  * Units    *_bytes are bytes, *_bits are bits, *_count are elements; indices start at 0.
  * Limits   255 characters an atom; 65,536 bits an integer; TW_TERM_DEPTH_MAX levels of nesting in parsed or decoded
  *	    terms; builders may nest deeper.
@@ -39,7 +39,7 @@ struct tw_term {
 /* Levels of nesting that tw_term_parse() and tw_etf_decode() accept; [[a]] has two. */
 #define TW_TERM_DEPTH_MAX 1000
 
-/* In Erlang's term order; the two kinds of number are one place in it. */
+/* In Erlang's term order; integers and floats are ordered together, by value. */
 enum tw_term_type {
 	TW_TYPE_NONE = 0,
 	TW_TYPE_INTEGER,
@@ -65,7 +65,7 @@ struct tw_arena_chunk;
  * that it can be on a stack.
  */
 struct tw_arena {
-	char *at;		       /* the next free byte, on a boundary of 16 */
+	char *at;		       /* the next free byte, aligned to 16 */
 	char *end;		       /* end of the present chunk */
 	char *fixed;		       /* the caller's buffer, or NULL */
 	struct tw_arena_chunk *chunks; /* allocated chunks, newest first */
@@ -111,7 +111,7 @@ void tw_arena_fini(struct tw_arena *arena);
 /*
  * tw_arena_alloc - plain memory that lives as long as the arena's terms.
  *
- * Returns a borrowed block on a boundary of 16, not cleared; NULL when the arena is full.  Cost: O(1).
+ * Returns a borrowed block aligned to 16 bytes, not cleared; NULL when the arena is full.  Cost: O(1).
  */
 void *tw_arena_alloc(struct tw_arena *arena, size_t bytes);
 
@@ -387,7 +387,7 @@ struct tw_parser {
  * tw_parse_next - the next term of a text.
  *
  * Reads all terms that io:read/1 reads: integers of any base, characters, floats, atoms, strings, binaries with sizes
- * and types, tuples, lists, maps, fun M:F/A, comments; and those that only print writes: pids, ports, references.
+ * and types, tuples, lists, maps, fun M:F/A, comments; and what only tw_term_print() writes: pids, ports, references.
  * Text is UTF-8.  The last full stop may be missing.
  *
  * Returns 0; TW_ENOENT at the end of the text; TW_EBADARG, or TW_ELIMIT above TW_TERM_DEPTH_MAX levels, with

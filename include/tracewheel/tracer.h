@@ -23,9 +23,9 @@
  * Threads	Callbacks are called on the thread that makes the event, in the middle of the traced call: several at
  *		once, in signal handlers if calls of those are traced, and on the sender's thread for `receive`.
  * Callbacks	may use memory, locks and files of their own.  They must return: no longjmp, exception or end of the thread.
- *		A callback that calls traced functions or reports messages makes no events: what there would have been is
- *		counted (struct tw_tracer_stats).  Calls that change sessions return TW_EDEADLK.  The program waits while a
- *		callback runs, and so does every change of a session that removes something.  errno is kept for it.
+ *		Traced functions that a callback calls, and messages that it reports, make no events; those are counted
+ *		(struct tw_tracer_stats).  Calls that change sessions return TW_EDEADLK.  The program waits while a callback
+ *		runs, and so does every change of a session that removes a setting.  The program's errno is preserved.
  * Terms	are lent until the callback returns; the state lives as long as the session.
  * Source	OTP: erl_tracer(3).
  */
@@ -44,15 +44,15 @@ extern "C" {
 /* The reason for the call of a callback.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
 enum tw_tracer_tag {
 	/*
-	 * Not an event: is the tracer still to be active? Passed to `enabled` only, which answers TW_TRACER_REMOVE or
+	 * Not an event: asks whether the tracer is still active.  Passed to `enabled` only, which answers TW_TRACER_REMOVE or
 	 * anything else. Asked when flags are set and inspected, before each call, and when a traced process is
 	 * scheduled in.
 	 */
 	TW_TRACER_TAG_STATUS = 1,
 	/*
-	 * Sequential tracing (seq.h), for the system tracer: always by `enabled` and `trace`.  The tracee of `trace` is the
-	 * label, and the term {send,Serial,From,To,Message}, or with 'receive' or print; that of `enabled` is the process.
-	 * TW_TRACER_REMOVE: there is no system tracer any more.
+	 * Sequential tracing (seq.h), for the system tracer: passed to `enabled` and `trace`, never to more specific ones.
+	 * The tracee is the process for `enabled`, and the label for `trace`, whose term is {send,Serial,From,To,Message},
+	 * with 'receive' or print in place of send.  TW_TRACER_REMOVE unsets the system tracer.
 	 */
 	TW_TRACER_TAG_SEQ_TRACE = 2,
 	/* enabled_call, trace_call */
@@ -98,7 +98,7 @@ enum tw_tracer_answer {
 	TW_TRACER_DISCARD,
 	/*
 	 * The tracer is gone: the tracee loses all its flags in this session, and the event is not made.  If the event
-	 * belongs to another process than the thread runs, it is only not made, and the next one asks again.
+	 * belongs to a process that this thread does not run, only the event is dropped, and the next one asks again.
 	 */
 	TW_TRACER_REMOVE
 };
@@ -122,7 +122,7 @@ struct tw_tracer_options {
 
 /*
  * @state	tracer.state: a copy that never changes.
- * @tracee	a pid, or a port; a label of TW_TRACER_TAG_SEQ_TRACE; undefined if the status of new processes is asked for.
+ * @tracee	a pid or a port; for TW_TRACER_TAG_SEQ_TRACE a label; undefined for the status of new processes.
  */
 typedef enum tw_tracer_answer tw_tracer_enabled_fn(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee);
 /*
@@ -166,9 +166,8 @@ extern __attribute__((visibility("default"))) const struct tw_tracer_module trac
 
 /* Counts of one session, since it was made. */
 struct tw_tracer_stats {
-	uint64_t nested; /* events inside a callback, or inside another hit of the thread: not made */
-	uint64_t
-		no_thread; /* events of threads that were ending, or that may make no system calls to begin: not made */
+	uint64_t nested;       /* events inside a callback, or inside another hit of the thread: not made */
+	uint64_t no_thread;    /* events of threads that were ending, or that a filter kept from joining: not made */
 	uint64_t wrong_answer; /* events discarded because `enabled` answered something else */
 	uint64_t removed;      /* processes that lost their flags because `enabled` answered TW_TRACER_REMOVE */
 };
@@ -180,7 +179,7 @@ int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_stats *o
 const char *tw_tracer_tag_name(enum tw_tracer_tag tag);
 
 /*
- * tw_tracer_message - the message that a queue would have received: {trace,Pid,call,{M,F,Args}}, {seq_trace,Label,Info} and so on.
+ * tw_tracer_message - the message that a queue would have received: {trace,Pid,call,{M,F,Args}}, {seq_trace,Label,Info}.
  *
  * For tests and for tracers that write messages.  Takes the time stamp that options ask for now.
  * Returns none when the arena is full.  Threads: the arena's; in callbacks with an arena that does not allocate.

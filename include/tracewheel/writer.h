@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - write a capture of events that happened before: from another tracer's file, or a test's.
+ * writer.h - write a capture of past events: from another tracer's file, or made up for a test.
  *
  *	tw_capture_writer_create -> definitions, events and losses in any number -> tw_capture_writer_finish
  *
@@ -10,8 +10,8 @@
  * Order	events of one stream, and those of one process, keep the order of their writes, whatever their times; others are
  *		ordered by time.
  * Threads	one at a time for each writer.
- * Units	*_ns are nanoseconds; times may have any zero, if wall_offset_ns says which.
- * Errors	those of tracewheel/error.h.  After an error of a write the caller ends with tw_capture_writer_abort().  Link with
+ * Units	*_ns are nanoseconds; times may count from any moment; wall_offset_ns relates them to CLOCK_REALTIME.
+ * Errors	those of tracewheel/error.h.  After a failed write, call tw_capture_writer_abort().  Link with
  *		libtracewheel-capture.
  */
 #ifndef TRACEWHEEL_WRITER_H
@@ -51,7 +51,7 @@ int tw_capture_writer_create(const struct tw_capture_writer_options *options, st
 int tw_capture_writer_define_module(struct tw_capture_writer *writer, struct tw_producer_name name, uint32_t *id);
 int tw_capture_writer_define_function(struct tw_capture_writer *writer, uint32_t module, struct tw_producer_name name,
 				      unsigned arity, uint32_t *id);
-/* @out: in the caller's memory until the writer ends. */
+/* @out: filled in; must stay in place until the writer ends. */
 int tw_capture_writer_define_process(struct tw_capture_writer *writer, bool is_port, uint64_t number, uint32_t serial,
 				     struct tw_producer_name name, struct tw_producer_process *out);
 int tw_capture_writer_name_process(struct tw_capture_writer *writer, const struct tw_producer_process *process,
@@ -71,13 +71,13 @@ int tw_capture_writer_note(struct tw_capture_writer *writer, struct tw_producer_
 int tw_capture_writer_event(struct tw_capture_writer *writer, uint32_t stream, uint64_t time_ns,
 			    struct tw_producer_process *process, const struct tw_producer_event *event);
 
-/* So many events are missing between the stream's last event and its next one; the time is that of the last of them. */
+/* Records that @count events are missing between the stream's last event and its next one; @time_ns is that of the last. */
 int tw_capture_writer_loss(struct tw_capture_writer *writer, uint32_t stream, uint64_t time_ns,
 			   enum tw_lost_cause cause, uint64_t count);
 
-/* Completes the capture.  After an error there is none. */
+/* Takes the writer and completes the capture; on error, removes it. */
 int tw_capture_writer_finish(struct tw_capture_writer *writer);
-/* Removes what was written; NULL is allowed. */
+/* Takes the writer and removes the incomplete capture; NULL is allowed. */
 void tw_capture_writer_abort(struct tw_capture_writer *writer);
 
 #ifdef __cplusplus
