@@ -384,6 +384,9 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 	else if (refused)
 		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s",
 			 refused->function, refused->caller, refused->reason);
+	else if (check->entries && check->options.is_main_only && object != tw_symbols_object(check->symbols, 0))
+		snprintf(asked->reason, sizeof asked->reason, "--callers main with --local leaves out those of %.200s",
+			 object->name);
 	else if (tw_entries_problem(check->entries, object))
 		snprintf(asked->reason, sizeof asked->reason, "%.200s has no sleds, and its entries are left alone: %s",
 			 object->name, tw_entries_problem(check->entries, object));
@@ -394,7 +397,7 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 			is_exact(asked->function) ? name : object->name,
 			is_exact(asked->function) ? "exists" : "has such functions",
 			is_exact(asked->function) ? "has" : "they have",
-			check->options.is_local	    ? " (--local)"
+			check->options.is_local	    ? " and no call frame information (--local)"
 			: is_exact(asked->function) ? ", and no other object calls it"
 						    : ", and no other object calls them");
 	asked->may_come = check->may_declare || check->options.may_become_another ||
