@@ -29,7 +29,10 @@ defaults() ->
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
-        [_ | _] = Text -> filename:absname(Text);
+        [_ | _] = Text ->
+            Absolute = filename:absname(Text),
+            (lists:member(0, Text) orelse byte_size(unicode:characters_to_binary(Absolute)) >= 4096) andalso throw({bad_path, Path}),
+            Absolute;
         _ -> throw({bad_path, Path})
     catch
         error:_ -> throw({bad_path, Path})

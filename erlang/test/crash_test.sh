@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A VM that is killed leaves every committed event: in a capture that its recorder completes; or, if that was killed too,
-#         in one that `tracewheel recover` completes. A full disk loses events, counted, and the node works on.
+#         in one that `tracewheel recover` completes. A full disk loses events, counted; rings that find no memory are refused;
+#         and the node works on.
 # Method  kill -9 in the middle of an endless loop of traced calls: their argument counts down, so a gap would be seen. A recording
 #         onto a file system of one MiB.
 build=$1
@@ -47,9 +48,9 @@ expect 0 "$tw" recover victim.tw
 check_victim
 
 got=0
-mkdir full
+mkdir full small
 export build tests root
-privately bash -c 'mount -t tmpfs -o size=1m tmpfs full && timeout 100 erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -s life until_full' </dev/null >out 2>&1 || got=$?
+privately bash -c 'mount -t tmpfs -o size=1m tmpfs full && mount -t tmpfs -o size=64k tmpfs small && timeout 100 erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -s life until_full' </dev/null >out 2>&1 || got=$?
 if [ "$got" = 99 ]; then
 	echo "private file systems cannot be mounted here: the full disk is not tested"
 	exit 0

@@ -11,6 +11,7 @@ main() ->
                         {unloaded, fun unloaded/0},
                         {removed, fun removed/0},
                         {killed_tracees, fun killed_tracees/0},
+                        {killed_in_callback, fun killed_in_callback/0},
                         {killed_server, fun killed_server/0},
                         {killed_recorder, fun killed_recorder/0},
                         {distribution_lost, fun distribution_lost/0},
@@ -120,6 +121,33 @@ killed_tracees() ->
     {ok, #{written := W}} = tracewheel:stop(),
     true = W > 200.
 
+%% Tracees are killed while rings are full and their recorder stands still: some of them in the tracer, where they wait for it.
+killed_in_callback() ->
+    [begin
+         start("callback.tw", #{processes => new, on_full => block, ring_bytes => 65536}),
+         Recorder = recorder(),
+         signal("STOP", Recorder),
+         [begin
+              {A, Monitor} = spawn_monitor(fun() -> forever(0) end),
+              timer:sleep(20),
+              exit(A, kill),
+              receive {'DOWN', Monitor, _, _, killed} -> ok end
+          end || _ <- lists:seq(1, 20)],
+         signal(Signal, Recorder),
+         case Signal of
+             "CONT" -> {ok, #{written := W, events := W, complete := 1}} = tracewheel:stop();
+             "KILL" -> await_end(600)
+         end
+     end || Signal <- ["CONT", "KILL"]].
+
+recorder() ->
+    {links, Links} = process_info(whereis(tracewheel), links),
+    [Port] = [L || L <- Links, is_port(L)],
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    Pid.
+
+signal(Name, Pid) -> os:cmd("kill -" ++ Name ++ " " ++ integer_to_list(Pid)).
+
 killed_server() ->
     A = worker(),
     start("server.tw", #{processes => A}),
@@ -139,10 +167,7 @@ killed_recorder() ->
     A = worker(),
     start("recorder.tw", #{processes => A}),
     work(A, 100),
-    {links, Links} = process_info(whereis(tracewheel), links),
-    [Port] = [L || L <- Links, is_port(L)],
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    os:cmd("kill -9 " ++ integer_to_list(Pid)),
+    signal("KILL", recorder()),
     await_end(600),
     [work(A, 1000) || _ <- lists:seq(1, 20)],
     {flags, []} = erlang:trace_info(A, flags),
@@ -201,8 +226,12 @@ victim() ->
     io:format("50000~n"),
     work(A, 1 bsl 59).
 
-%% Writes to a full disk; the node works on.
+%% No memory for rings, then a full disk; the node works on.
 until_full() ->
+    true = os:putenv("TRACEWHEEL_SHM", filename:absname("small")),
+    {error, {enospc, _, _}} = tracewheel:start("none.tw", #{patterns => [{?MODULE, step, 1}]}),
+    false = filelib:is_dir("none.tw"),
+    true = os:unsetenv("TRACEWHEEL_SHM"),
     A = worker(),
     start("full/full.tw", #{processes => A, term_bytes => 1000}),
     [work(A, 100000) || _ <- lists:seq(1, 40)],

@@ -113,11 +113,16 @@ started_twice() ->
 
 bad_paths() ->
     {error, {enoent, "/nowhere/x.tw", _}} = tracewheel:start("/nowhere/x.tw"),
+    {error, {enoent, "/dev/null/x.tw", _}} = tracewheel:start("/dev/null/x.tw"),
+    {error, {eacces, "/sys/x.tw", _}} = tracewheel:start("/sys/x.tw"),
+    Long = "/tmp/" ++ lists:duplicate(5000, $x),
+    {error, {bad_path, Long}} = tracewheel:start(Long),
+    {error, {bad_path, [$x, 0]}} = tracewheel:start([$x, 0]),
     ok = file:make_dir("folder"),
     ok = file:write_file("folder/precious", "x"),
     {error, {eexist, _, _}} = tracewheel:start("folder", #{force => true}),
     {ok, _} = file:read_file("folder/precious"),
-    {error, {eexist, _, _}} = tracewheel:start("safe.tw"),
+    {error, {eexist, _, <<"it exists; force => true replaces it">>}} = tracewheel:start("safe.tw"),
     {error, {bad_path, {x}}} = tracewheel:start({x}),
     {error, {bad_path, ""}} = tracewheel:start("").
 

@@ -33,6 +33,21 @@ static const char *name_of(int error)
 	}
 }
 
+/* For users of tracewheel:start/2. */
+static const char *reason_of(int error, const struct tw_recorder_options *options)
+{
+	switch (error) {
+	case TW_EEXIST:
+		return options->force ? "it is no capture, or is being recorded now: it is not replaced"
+				      : "it exists; force => true replaces it";
+	case TW_ENOENT: return "its folder does not exist, or that of the rings, /dev/shm";
+	case TW_EPERM: return "its folder cannot be written, or that of the rings, /dev/shm";
+	case TW_ENOSPC:
+		return "there is no space on its disk, or in /dev/shm for the rings; ring_bytes => 65536 needs less";
+	default: return tw_strerror(error);
+	}
+}
+
 /* A thread of its own: the recorder sleeps on its rings, not on a pipe. */
 static void *listen_to_port(void *recorder)
 {
@@ -82,7 +97,8 @@ int tw_record_erlang(struct tw_recorder_options *options, const char *path)
 	if (error || pthread_create(&listener, NULL, listen_to_port, recorder)) {
 		if (!error)
 			tw_recorder_abort(recorder);
-		printf("error %s %s\n", error ? name_of(error) : "enomem", tw_strerror(error ? error : TW_ENOMEM));
+		error = error ? error : TW_ENOMEM;
+		printf("error %s %s\n", name_of(error), reason_of(error, options));
 		return TW_EXIT_NOT_STARTED;
 	}
 	printf("ready %s\n", tw_recorder_ring_set_path(recorder));
