@@ -27,7 +27,7 @@
 enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL };
 
 static const struct tw_option options_table[] = {
-	{'t', "trace", "PATTERN", "these functions only; may be given often"},
+	{'t', "trace", "PATTERN", "these functions only; may be repeated"},
 	TW_EXCLUDE_OPTION,
 	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
 	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},

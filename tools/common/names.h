@@ -97,7 +97,7 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
 /* For the summary of a command that opens its capture by tw_names_open(). */
 #define TW_STREAM_HELP                                                                                                                                                                                  \
-	"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program that traces itself, which is " \
+	"\nWithout a name: the newest capture in this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program that traces itself, which is " \
 	"read to its end; FILE is a file with such a stream. A stream that was cut off is shown as far as it goes, with exit code 1."
 
 /* The capture in the current folder with the latest write: NAME.tw. False: there is none. */

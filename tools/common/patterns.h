@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 /* The row of a command's table of options. */
-#define TW_EXCLUDE_OPTION                                                                \
-	{                                                                                \
-		'N', "exclude", "PATTERN", "but not these functions; may be given often" \
+#define TW_EXCLUDE_OPTION                                                             \
+	{                                                                             \
+		'N', "exclude", "PATTERN", "but not these functions; may be repeated" \
 	}
 
 struct tw_patterns {

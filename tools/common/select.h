@@ -23,8 +23,8 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12;\n"                                   \
 	 "times of calls that are open there count from there"},                                              \
 		{TW_KEY_TO, "to", "T", "before this time"},                                                   \
-		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},                             \
-		{'t', "trace", "PATTERN", "these functions only; may be given often"}, TW_EXCLUDE_OPTION,     \
+		{TW_KEY_TAIL, "tail", "N", "only the last N of these events"},                                \
+		{'t', "trace", "PATTERN", "these functions only; may be repeated"}, TW_EXCLUDE_OPTION,        \
 	{                                                                                                     \
 		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}

@@ -18,12 +18,12 @@ static const struct tw_option options_table[] = {
 	{KEY_TO, "to", "ttb",
 	 "write the events of a capture as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
-	 "make a capture of such files, of `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, in the order given"},
+	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "--to: times in the messages: none, nanoseconds, or\n"
 	 "{MegaSecs,Secs,MicroSecs}; by default as the session requested"},
-	{KEY_FORCE, "force", NULL, "replace what has the name already: a file, or a capture"},
+	{KEY_FORCE, "force", NULL, "replace an existing file or capture of that name"},
 	{'q', "quiet", NULL, "say nothing when all went well"},
 	{0}};
 
@@ -31,10 +31,10 @@ static const struct tw_command command = {
 	.name = "convert",
 	.arguments = "--to ttb NAME -o FILE | --from ttb FILE... -o NAME",
 	.summary =
-		"Converts a capture to a trace file that Erlang's own tools read, or such files to a capture, for all commands here.\n"
-		"\nEach event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. Times of Erlang's "
-		"monotonic clock count from the start of the VM in a capture. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
-		"\nA file that ends inside a message is read up to there, with exit code 1; its capture holds the rest.",
+		"Converts a capture to a trace file that Erlang's own tools read, or such files to a capture, which all commands here read.\n"
+		"\nEach event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
+		"Erlang's monotonic clock count from the start of the VM. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
+		"\nA file that ends inside a message is read up to there, with exit code 1; the capture holds the complete messages.",
 	.options = options_table,
 	.examples = "  tracewheel convert --to ttb node.tw -o node.trace\n"
 		    "  erl> dbg:trace_client(file, \"node.trace\").\n"

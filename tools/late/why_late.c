@@ -32,7 +32,7 @@ static const struct tw_command command = {
 		"was ready but not scheduled, or was blocked, and by which process; then what that process did until it sent its message, and "
 		"so on back along the chain.\n"
 		"\nRecord with -p send,receive,procs,running -t 'mailbox:_': with mailbox:take/1 and mailbox:wait/0 a run-time reports when a process "
-		"takes a message, and when it finds none that it wants (docs/embedding.md). Without them the output says what is known only in part.\n" TW_STREAM_HELP,
+		"takes a message, and when it finds none that it wants (docs/embedding.md). Without them a message counts as taken when its receiver next runs, and the output says so.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel record -p send,receive,procs,running -t 'mailbox:_' -- ./actors\n"

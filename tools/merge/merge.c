@@ -24,7 +24,8 @@ enum { KEY_JSON = 256 };
 
 static const struct tw_option options_table[] = {{'o', "output", "ALL.tw", "the new capture"},
 						 {'f', "force", NULL, "replace a capture of that name"},
-						 {KEY_JSON, "json", NULL, "what was found, as JSON (docs/json.md)"},
+						 {KEY_JSON, "json", NULL,
+						  "print what was found as JSON (docs/json.md)"},
 						 {'q', "quiet", NULL, "say nothing when all went well"},
 						 {0}};
 
@@ -32,12 +33,12 @@ static const struct tw_command command = {
 	.name = "merge",
 	.arguments = "[OPTION]... -o ALL.tw A.tw B.tw...",
 	.summary =
-		"Makes one capture of those of several nodes, on one machine or many. All commands read it like any other, and show the "
-		"node beside each process: the name of the capture that it comes from.\n"
+		"Merges captures of several nodes, on one machine or many, into one. All commands read it like any other, and show the "
+		"node of each process: the name of the capture that it comes from.\n"
 		"\nCaptures of one machine since one boot share its clock. Clocks of different machines are aligned by the messages of "
 		"sequential tracing between them (seq_trace, docs/seq-trace.md): none may be received before it was sent. Times are those of the "
-		"first capture; the offset and the drift of each other clock are printed with their uncertainty. Without messages both ways the "
-		"machines' wall clocks count. Clocks that were stepped meanwhile are refused.",
+		"first capture; the offset and the drift of each other clock are printed with their uncertainty. Without messages in both directions "
+		"the machines' wall clocks are used. Captures whose clocks were stepped meanwhile are refused.",
 	.options = options_table,
 	.examples = "  tracewheel merge -o all.tw shop.tw stock.tw\n"
 		    "  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"

@@ -26,8 +26,8 @@ static const struct tw_option options_table[] = {
 	{KEY_BARE_PIDS, "bare-pids", NULL,
 	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
 	{KEY_PROCESS, "process", "PID|NAME",
-	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, an event is followed by what it ends: "
-	 "a run, a time ready or blocked and the cause, a message's time in the queue, a call"},
+	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, an event shows what it ended: a run, "
+	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -37,7 +37,7 @@ static const struct tw_command command = {
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary =
 		"Prints every event of all threads in order of time. Losses appear where they happened.\n"
-		"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program\n"
+		"\nWithout a name: the newest capture in this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program\n"
 		"that traces itself, shown as it arrives; FILE is a file with such a stream. --tree and chrome read it\n"
 		"to its end first. A stream that was cut off is shown as far as it goes, with exit code 1.",
 	.options = options_table,

@@ -74,13 +74,13 @@ static const struct tw_option options_table[] = {
 	 "program's own output then goes to standard error"},
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
-	 "_ is anything; names printed by views are patterns; may be given\n"
-	 "often. By default: every call from the program itself into\n"
+	 "_ is anything; names printed by views are patterns; may be\n"
+	 "repeated. By default: every call from the program itself into\n"
 	 "shared libraries, and of its own functions that have entry\n"
 	 "sleds"},
 	TW_EXCLUDE_OPTION,
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
-	 "record even if a pattern can match nothing; by default such\n"
+	 "record even if a pattern cannot match anything; by default such\n"
 	 "a pattern is refused before the program starts"},
 	{'p', "processes", "FLAG[,FLAG]...",
 	 "record events of the program's processes, as far as its run-time\n"
@@ -88,16 +88,18 @@ static const struct tw_option options_table[] = {
 	 "exiting, garbage_collection; and of its ports: send, receive,\n"
 	 "ports, running_ports; `all`: all but silent.\n"
 	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
-	 "program's CPU time. Threads that are no schedulers are processes.\n"
-	 "With -p, functions are traced only with -t, or with the flag call"},
+	 "program's CPU time. Threads that are not schedulers are\n"
+	 "processes. With -p, functions are traced only if -t or the flag\n"
+	 "call is given"},
 	{KEY_PORTS, "ports", NULL,
 	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
-	 "what they return. Functions then only with -t"},
+	 "what they return. Functions are then traced only with -t"},
 	{KEY_WHEN, "when", "EXPR",
-	 "only calls whose arguments satisfy this: by names from debug\n"
-	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
-	 "the integer registers $1 to $6, or arguments of declared functions"},
-	{KEY_MATCH, "match", "SPEC", "the same as a whole match specification (docs/match.md)"},
+	 "record only calls whose arguments satisfy this condition, by names\n"
+	 "from debug information, 'size > 4096 and name == \"users\"', or by\n"
+	 "number, '$1 > 4096': the integer registers $1 to $6, or arguments of\n"
+	 "declared functions"},
+	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES]",
 	 "record arguments: by name and type if there is debug\n"
 	 "information, strings up to BYTES (64); raw, or without debug\n"
@@ -127,9 +129,9 @@ static const struct tw_option options_table[] = {
 	 "only calls from one object into another, not entry sleds.\n"
 	 "Without either: a function's sled if it has one, else slots"},
 	{KEY_FOLLOW, "follow-fork", NULL,
-	 "children are traced as well; recording ends with the last of\n"
-	 "them, also of daemons (Ctrl-C ends it earlier)"},
-	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: it ends with the first process"},
+	 "trace children as well; recording ends with the last of them,\n"
+	 "daemons included (Ctrl-C ends it earlier)"},
+	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: recording ends with the first process"},
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest\n"
 	 "(counted; the default), make the program wait, or keep the\n"
@@ -144,11 +146,9 @@ static const struct tw_option options_table[] = {
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
 	{KEY_LONG_SCHEDULE, "long-schedule", "MS",
-	 "record also that a thread was ready to run and got no processor, if\n"
-	 "for so many milliseconds between two samples of what the kernel\n"
-	 "counts (half of MS apart, between 5 and 100 ms); of threads that make\n"
-	 "events, and without the waits that still go on. An event monitor\n"
-	 "long_schedule; `report` sums up"},
+	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
+	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "
+	 "threads that make events; a wait counts when it is over"},
 	{KEY_FORCE, "force", NULL,
 	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},

@@ -35,10 +35,10 @@ static const struct tw_option options_table[] = {
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
 	{KEY_LOCKS, "locks", NULL,
-	 "instead: the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
+	 "show instead the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
 	 "them meanwhile; for captures of `record --locks`"},
 	{KEY_PORTS, "ports", "[=each|GLOB]",
-	 "instead: files, sockets, pipes and timers, and their use; with =each one row each, with a glob only those that it describes: '*/var/*'; for captures of `record --ports`"},
+	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};

@@ -28,12 +28,12 @@ static const struct tw_command command = {
 	.name = "seq",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary =
-		"Tells the story of one request that sequential tracing (seq_trace) followed: which process sent which message to "
-		"which, when it was received, and what it caused, through processes, threads and nodes. Without --label it lists the "
-		"requests of the capture; if there is only one, it shows that.\n"
+		"Shows one request that sequential tracing (seq_trace) followed through processes, threads and nodes: which process sent "
+		"which message to which, when it was received, and what it caused. Without --label it lists the "
+		"requests of the capture, or shows the only one.\n"
 		"\nat: time since the request began. waited: from the send to the receive. A line that branches has several effects. "
-		"Sends and receives without their other half are marked, and events that were lost meanwhile are counted. Captures of "
-		"several nodes become one with `tracewheel merge`.\n" TW_STREAM_HELP,
+		"Sends and receives without their counterpart are marked, and events that were lost meanwhile are counted. `tracewheel "
+		"merge` makes one capture of those of several nodes.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel seq shop.tw\n"
