@@ -276,7 +276,7 @@ int tw_rs_open_dead(struct tw_rs *rs, const char *path)
 /* ---- dead sets ---- */
 
 struct dead_sets {
-	void (*fn)(const char *path, uint64_t bytes, void *arg);
+	void (*fn)(const char *path, const char *text, uint64_t bytes, void *arg);
 	void *arg;
 	unsigned count;
 };
@@ -300,12 +300,12 @@ static void visit_set(const char *path, void *arg)
 	    ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
 		sets->count++;
 		if (sets->fn)
-			sets->fn(path, tw_backing_used_bytes(path), sets->arg);
+			sets->fn(path, error ? "" : rs.text, tw_backing_used_bytes(path), sets->arg);
 	}
 	free(rs.text);
 }
 
-unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg), void *arg)
+unsigned tw_rs_list_dead(void (*fn)(const char *path, const char *text, uint64_t bytes, void *arg), void *arg)
 {
 	struct dead_sets sets = {fn, arg, 0};
 

@@ -307,10 +307,11 @@ int tw_rs_remove(const char *path);
 /*
  * tw_rs_list_dead - list the ring sets of this user whose owners are gone.
  *
- * @fn	called with each directory and the disk space of its files.
+ * @fn	called with each directory, the text of its config ("" if it has none) and the disk space of its files; may remove
+ *	the set.
  * Returns the number of sets.
  */
-unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg), void *arg);
+unsigned tw_rs_list_dead(void (*fn)(const char *path, const char *text, uint64_t bytes, void *arg), void *arg);
 
 /* ---- answers: text of any size for the members, append-only ---- */
 

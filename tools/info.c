@@ -89,7 +89,8 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));
 	tw_out_format(&out, "time          %s, from %s\n", tw_figure_seconds(a, seconds_of(info)), when);
 	tw_out_format(&out, "threads       %u\n", info->threads);
-	tw_out_format(&out, "functions     %u in %u modules\n", info->functions, info->modules);
+	tw_out_format(&out, "functions     %u in %u module%s\n", info->functions, info->modules,
+		      info->modules == 1 ? "" : "s");
 	tw_out_format(&out, "segments      %u, %s blocks\n", info->segments, tw_figure_count(a, info->blocks));
 	char ending[TW_ENDING_BYTES];
 	bool is_well;

@@ -5,12 +5,15 @@
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct tw_option options_table[] = {
 	{'q', "quiet", NULL, "say nothing when all went well"},
-	{'l', "list", NULL, "list what interrupted recordings left in /dev/shm: paths and bytes"},
-	{'c', "clean", NULL, "remove all of that; captures that can be completed are completed first"},
+	{'l', "list", NULL,
+	 "list what interrupted recordings left in /dev/shm: bytes, paths, and the captures that they belong to"},
+	{'c', "clean", NULL, "remove all of that; captures that are still there are completed first"},
 	{0},
 };
 
@@ -24,21 +27,28 @@ static const struct tw_command command = {
 		    "  tracewheel recover --list\n",
 };
 
-static void put_set(const char *path, uint64_t bytes, void *arg)
+static void put_set(const struct tw_recover_set *set, void *arg)
 {
-	printf("%12llu  %s\n", (unsigned long long)bytes, path);
+	unsigned *failures = arg;
+	char path[PATH_MAX];
+	path[tw_clean(set->capture_path, strlen(set->capture_path), path, sizeof path - 1)] = 0;
+	printf("%12llu  %s%s%s\n", (unsigned long long)set->bytes, set->path, *set->capture_path ? "  " : "", path);
+	if (set->error && *set->capture_path)
+		tw_say("%s stays: %s could not be completed: %s", set->path, path, tw_strerror(set->error));
+	*failures += set->error != 0;
 }
 
-/* Ring sets of recordings whose capture is gone, or was complete before its rings were removed. */
+/* The ring sets of recordings that were cut off, whether their captures are still there or not. */
 static int list_or_clean_sets(bool is_clean, bool is_quiet)
 {
-	unsigned count = is_clean ? tw_recover_clean(put_set, NULL) : tw_recover_list(put_set, NULL);
+	unsigned failures = 0;
+	unsigned count = is_clean ? tw_recover_clean(put_set, &failures) : tw_recover_list(put_set, &failures);
 	if (!is_quiet)
 		tw_say("%u %s of recordings that were cut off%s.", count, count == 1 ? "ring set" : "ring sets",
 		       is_clean ? " removed"
 		       : count	? "; --clean removes them"
 				: "");
-	return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
+	return tw_flush_stdout() && !failures ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }
 
 int tw_tool_recover(int argc, char **argv)
@@ -77,6 +87,7 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
 	char figure[TW_FIGURE_BYTES];
 	if (!is_quiet)
-		tw_say("%s is whole: %s events were added to it.", path, tw_figure_count(figure, stats.events));
+		tw_say("%s is whole: %s event%s added to it.", path, tw_figure_count(figure, stats.events),
+		       stats.events == 1 ? " was" : "s were");
 	return TW_EXIT_OK;
 }

@@ -224,17 +224,33 @@ int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
  */
 bool tw_recording_is_alive(const char *capture_path);
 
+/* A ring set that an interrupted recording left.  Lent to the function that is called with it. */
+struct tw_recover_set {
+	const char *path;	  /* of the directory in /dev/shm */
+	const char *capture_path; /* the capture that tw_recover() completes from it; "": there is none any more */
+	uint64_t bytes;		  /* of its files */
+	int error;		  /* tw_recover_clean(): 0, or why the set was left: the error of tw_recover() */
+};
+
 /*
  * tw_recover_list - the ring sets of this user whose owners are gone: left by recordings that were cut off.
  *
- * @fn	called with each directory and the size of its files; NULL: only counts them.
+ * @fn	called with each of them; NULL: only counts them.
  *
- * Returns their number.  tw_recover() completes a capture whose mark names one of them.
+ * Returns their number.
  */
-unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
+unsigned tw_recover_list(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg);
 
-/* Removes them all with their events; fn is called for each one removed.  Returns their number. */
-unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
+/*
+ * tw_recover_clean - completes the captures of these ring sets as tw_recover() does, and removes all sets.
+ *
+ * A set whose capture exists but cannot be completed is left with its events.
+ *
+ * @fn	called with each of them; NULL: nothing is called.
+ *
+ * Returns the number of sets that were removed.
+ */
+unsigned tw_recover_clean(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg);
 
 #ifdef __cplusplus
 }

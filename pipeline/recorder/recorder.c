@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define MS	   UINT64_C(1000000)
@@ -40,23 +41,31 @@ __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
 							struct tw_recorder_stats *) = tw_recorder_finish;
 
 /*
- * Passes values that each process would have to find out itself: the size of the vector registers, and the number of
- * filters of the recorder: agents under that many know what is allowed, agents under more do not.
+ * Appends what others need to know: tw_recover_clean() the capture, if there is one, and each process values that it
+ * would have to find out itself: the size of the vector registers, and the number of filters of the recorder: agents
+ * under that many know what is allowed, agents under more do not.
  */
-static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
+static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const char *capture_path)
 {
+	char *config = NULL, *path = capture_path ? realpath(capture_path, NULL) : NULL;
+	bool has_path = path && !strchr(path, '\n');
 	struct tw_vectors vectors;
-	char *config = NULL;
-	int error;
+	char values[64] = "";
+	int error = TW_ENOMEM;
 
-	tw_vectors_measure(&vectors);
-	if (options->config && asprintf(&config, "%sfilters %d\nvectors %u %u\n", options->config,
-					tw_filter_count("self"), (unsigned)vectors.bytes, (unsigned)vectors.mask) < 0)
-		return TW_ENOMEM;
-	options->config = config;
-	error = tw_rs_create(rs, options);
-	options->config = NULL;
-	free(config);
+	if (options->config) {
+		tw_vectors_measure(&vectors);
+		snprintf(values, sizeof values, "filters %d\nvectors %u %u\n", tw_filter_count("self"),
+			 (unsigned)vectors.bytes, (unsigned)vectors.mask);
+	}
+	if (asprintf(&config, "%s%s%s%s%s", options->config ? options->config : "", values,
+		     has_path ? TW_RECORDER_CAPTURE_KEY : "", has_path ? path : "", has_path ? "\n" : "") >= 0) {
+		options->config = config;
+		error = tw_rs_create(rs, options);
+		options->config = NULL;
+		free(config);
+	}
+	free(path);
 	return error;
 }
 
@@ -101,7 +110,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_create(&recorder->writer.store, options, false);
 	if (error)
 		goto fini_writer;
-	error = create_rings(&recorder->writer.rs, &set);
+	error = create_rings(&recorder->writer.rs, &set, options->is_stream ? NULL : options->path);
 	if (error)
 		goto remove_capture;
 	recorder->writer.store.stats.last_error = 0;

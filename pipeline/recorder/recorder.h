@@ -12,6 +12,9 @@
 #include "pipeline/recorder/run_delay.h"
 #include "pipeline/recorder/writer.h"
 
+/* A line in the text of a ring set: the absolute path of the capture that it is drained into. */
+#define TW_RECORDER_CAPTURE_KEY "capture "
+
 struct tw_recorder {
 	struct tw_writer writer;
 	uint64_t started_ns;

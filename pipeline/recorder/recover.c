@@ -14,11 +14,15 @@
 #include "base/sys.h"
 #include "pipeline/reader/reader.h"
 #include "pipeline/reader/scan.h"
+#include "pipeline/recorder/folder.h"
+#include "pipeline/recorder/recorder.h"
 #include "pipeline/recorder/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -462,34 +466,78 @@ fini_writer:
 	return error;
 }
 
-/* ---- ring sets that no capture refers to ---- */
+/* ---- all ring sets of interrupted recordings ---- */
 
-TW_API unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+/* Does the mark of the capture name this ring set? */
+static bool is_capture_of(const char *capture_path, const char *ring_set_path)
 {
-	return tw_rs_list_dead(fn, arg);
+	char named[sizeof((struct recovery *)0)->ring_set];
+	int fd = tw_folder_open(capture_path), error;
+
+	if (fd < 0)
+		return false;
+	error = tw_store_read_mark(fd, named, sizeof named);
+	close(fd);
+	return error == 0 && strcmp(named, ring_set_path) == 0;
 }
 
-struct cleaning {
-	void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg);
+/*
+ * Finds the capture by the line that recorder.c put into the set's text. A later recording may have moved it to
+ * NAME.old; a capture that has moved elsewhere is not found.
+ */
+static void find_capture(const char *ring_set_path, const char *text, char *path, size_t bytes)
+{
+	const char *line = strncmp(text, TW_RECORDER_CAPTURE_KEY, strlen(TW_RECORDER_CAPTURE_KEY)) == 0
+				   ? text
+				   : strstr(text, "\n" TW_RECORDER_CAPTURE_KEY);
+	int length;
+
+	path[0] = '\0';
+	if (!line)
+		return;
+	line += (*line == '\n') + strlen(TW_RECORDER_CAPTURE_KEY);
+	length = (int)strcspn(line, "\n");
+	for (int old = 0; old < 2; old++) {
+		if ((size_t)snprintf(path, bytes, "%.*s%s", length, line, old ? ".old" : "") < bytes &&
+		    is_capture_of(path, ring_set_path))
+			return;
+	}
+	path[0] = '\0';
+}
+
+struct visit {
+	void (*fn)(const struct tw_recover_set *set, void *arg);
 	void *arg;
+	bool is_cleaning;
 	unsigned removed;
 };
 
-static void clean_one(const char *ring_set_path, uint64_t bytes, void *arg)
+static void visit_set(const char *ring_set_path, const char *text, uint64_t bytes, void *arg)
 {
-	struct cleaning *cleaning = arg;
+	struct visit *visit = arg;
+	char capture_path[PATH_MAX];
+	struct tw_recover_set set = {ring_set_path, capture_path, bytes, 0};
 
-	if (tw_rs_remove(ring_set_path))
-		return;
-	cleaning->removed++;
-	if (cleaning->fn)
-		cleaning->fn(ring_set_path, bytes, cleaning->arg);
+	find_capture(ring_set_path, text, capture_path, sizeof capture_path);
+	if (visit->is_cleaning) {
+		set.error = capture_path[0] ? tw_recover(capture_path, NULL) : tw_rs_remove(ring_set_path);
+		visit->removed += set.error == 0;
+	}
+	if (visit->fn)
+		visit->fn(&set, visit->arg);
 }
 
-TW_API unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+TW_API unsigned tw_recover_list(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg)
 {
-	struct cleaning cleaning = {fn, arg, 0};
+	struct visit visit = {.fn = fn, .arg = arg};
 
-	tw_rs_list_dead(clean_one, &cleaning);
-	return cleaning.removed;
+	return tw_rs_list_dead(fn ? visit_set : NULL, &visit);
+}
+
+TW_API unsigned tw_recover_clean(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg)
+{
+	struct visit visit = {.fn = fn, .arg = arg, .is_cleaning = true};
+
+	tw_rs_list_dead(visit_set, &visit);
+	return visit.removed;
 }

@@ -36,6 +36,49 @@ wait "$alive"
 expect 0 "$tw" info alive.tw
 is "$(find shm -type f | wc -l)" 0 "files left"
 
+# The events in the rings of a killed recorder are not removed with them: a capture that is still there is completed first.
+cat >calls.c <<'C'
+#include <unistd.h>
+__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
+int main(void)
+{
+	char byte;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 500; i++)
+			step(i);
+		if (write(1, "x", 1) != 1 || read(0, &byte, 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -o calls calls.c || fail "gcc"
+for name in first second; do
+	mkfifo go said
+	mkdir -p "folder of $name"
+	"$tw" record -q -o "folder of $name/k.tw" -t calls:step -- ./calls <go >said &
+	dead=$!
+	exec 3>go 4<said
+	head -c 1 <&4 >/dev/null
+	kill -STOP "$dead"
+	echo >&3
+	head -c 1 <&4 >/dev/null
+	program=$(pgrep -P "$dead")
+	kill -9 "$dead"
+	wait "$dead" 2>/dev/null
+	exec 3>&- 4<&-
+	wait_until eval '! kill -0 "$program" 2>/dev/null'
+	rm go said
+done
+mv "folder of second" moved
+expect 0 "$tw" recover --list
+shows "folder of first/k.tw\$"
+expect 0 "$tw" recover --clean
+says '2 ring sets of recordings that were cut off removed'
+is "$(find shm -type f | wc -l)" 0 "files left"
+expect 0 "$tw" info --json "folder of first/k.tw"
+is "$(json 'd["events"], d["complete"]')" "1000 True"
+
 # Another user has taken the name: another name is used.
 rmdir shm/tracewheel-*
 ln -s /nowhere "shm/tracewheel-$(id -u)"

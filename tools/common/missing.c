@@ -95,8 +95,8 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 		snprintf(text, TW_MISSING_TEXT_BYTES, "parts are damaged: %s cannot be read", events);
 		break;
 	case TW_MISSING_RINGS:
-		snprintf(text, TW_MISSING_TEXT_BYTES, "the program overwrote %s rings that it was recorded in, with %s",
-			 tw_figure_count(places, missing->places), events);
+		snprintf(text, TW_MISSING_TEXT_BYTES, "the program overwrote %s%s that it was recorded in, with %s",
+			 tw_figure_count(places, missing->places), missing->places == 1 ? " ring" : " rings", events);
 		break;
 	case TW_MISSING_CUT: snprintf(text, TW_MISSING_TEXT_BYTES, "it was cut off, with %s", events); break;
 	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_TEXT_BYTES, "%s did not fit on the disk", events); break;
