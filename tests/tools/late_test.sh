@@ -137,5 +137,6 @@ shows 'arguments are words in libplug: it was opened later, and its debug inform
 setsid "$tw" record --force -o k.tw "${options[@]}" -- ./slow 9 >/dev/null 2>&1
 wait_until test -s answer
 is "$(cat answer)" '7 0' "a recorder that was killed"
+expect 0 "$tw" recover k.tw
 
 exit 0

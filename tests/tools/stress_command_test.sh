@@ -6,8 +6,8 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 
-export TMPDIR=$work/tmp
-mkdir "$TMPDIR"
+export TMPDIR=$work/tmp TRACEWHEEL_SHM=$work/shm
+mkdir "$TMPDIR" "$TRACEWHEEL_SHM"
 for what in declared sleds slots; do
 	expect 0 "$tw" stress --seconds 1 --seed 5 --what $what,returns --json
 	is "$(json "d['passed'], d['seed'], d['what'], d['$what'] == d['calls'] > 0, d['wrong'], d['told']")" \
@@ -61,4 +61,6 @@ expect 2 "$tw" stress --threads 0
 says 'threads are 1 to 256'
 expect 2 "$tw" stress --pause soon
 expect 2 "$tw" stress more
+# Nothing is left on the disk or in memory, also of runs that died.
 is "$(ls "$TMPDIR")" ""
+is "$(find "$TRACEWHEEL_SHM" -type f | wc -l)" 0

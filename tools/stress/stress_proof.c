@@ -8,6 +8,7 @@
 #include "tools/stress/stress_break.h"
 #include "tools/tool.h"
 
+#include <tracewheel/consumer.h>
 #include <tracewheel/error.h>
 
 #include <errno.h>
@@ -64,9 +65,23 @@ struct outcome {
 
 static char folder[PATH_MAX];
 
+/* Completing the capture of a run that crashed removes its rings from /dev/shm. */
+static int recover_one(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	if (type == FTW_D && strcmp(path + at->base, "stress.tw") == 0)
+		tw_recover(path, NULL);
+	return 0;
+}
+
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
 {
 	return remove(path);
+}
+
+static void remove_folder(void)
+{
+	nftw(folder, recover_one, 16, FTW_PHYS);
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Makes a folder for captures of the runs, which are removed even if the run crashed. */
@@ -209,7 +224,7 @@ int tw_stress_run_broken(const struct tw_stress_options *options, enum tw_stress
 	/* Runs of a second: a mistake that shows at the start of a run gets many starts. */
 	own.seconds = options->seconds > 0 && options->seconds < 1 ? options->seconds : 1;
 	outcome = run_until_noticed(&own, kind, options->seconds > 0 ? (unsigned)options->seconds : UINT_MAX);
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_folder();
 	if (outcome.is_impossible)
 		return tw_fail("the test could not be made: %s", outcome.by);
 	if (is_json) {
@@ -259,7 +274,7 @@ int tw_stress_self_test(const struct tw_stress_options *options, bool is_json)
 			       outcome->is_noticed || outcome->is_impossible ? outcome->by
 									     : tw_stress_breaks[kind].what);
 	}
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_folder();
 	if (options->stop && *options->stop)
 		return tw_fail("interrupted");
 	if (is_json) {
