@@ -55,6 +55,8 @@ struct tw_agent_config {
 	struct tw_agent_layouts *layouts; /* layouts of arguments; NULL: none */
 	uint64_t layouts_at;		  /* how much of the layouts text they contain */
 	uint64_t ask_ns;		  /* how long to wait for layouts of objects loaded later; 0: do not ask */
+	uint64_t plan_ns;		  /* how long dlopen waits for plans of entries; 0: do not ask */
+	uint64_t plan_start_ns;		  /* the same at the start of a program */
 	int filters;			  /* seccomp filters on the command, known to be harmless; -1: unknown */
 	struct tw_vectors vectors;	  /* as measured by the command; zeros: not measured */
 	struct tw_match_program *program; /* the condition on calls; NULL: all calls */
@@ -83,6 +85,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			typed arguments, if layouts.c has the types, with BYTES of each string
  *	ask MS				how long to wait for the command to examine objects opened later; 0
+ *	plans MS START_MS		how long dlopen, and a program's start, wait for plans of entries; 0
  *	ports 0|1			calls of libc that use descriptors, with their returns (ports.c); 0
  *	processes FLAG[,FLAG]...	flags of all processes; none
  *	functions 0|1			0: no functions, whatever the patterns; 1
@@ -241,6 +244,23 @@ void tw_plan_destroy(struct tw_plan *plan);
  * Lends until the process ends; NULL: there is none, or it is not this object's.  Threads: any.
  */
 const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *object);
+/*
+ * tw_agent_entries_lack - does an object have no plan, although the command could make one?
+ *
+ * Threads: any.
+ */
+bool tw_agent_entries_lack(const struct tw_sym_object *object);
+/*
+ * tw_agent_entries_ask - ask the command for plans of the objects of this process.
+ *
+ * @count	of objects that lack one.  They are counted in the ring set if no answer comes in time.
+ *
+ * Waits for the answer: config->plan_start_ns while the program starts, else config->plan_ns, and not at all while an earlier
+ * question, for which a thread has waited in vain, is unanswered.  Without permit.
+ */
+void tw_agent_entries_ask(const struct tw_agent_config *config, struct tw_rs *rs, unsigned count);
+/* Why an object has no plan: a clause. */
+const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs);
 /* Call around fork(). */
 void tw_agent_entries_before_fork(void);
 void tw_agent_entries_after_fork(void);

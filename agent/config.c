@@ -79,6 +79,14 @@ static uint32_t read_flags(char *names)
 	return flags;
 }
 
+/* Milliseconds at the start of a text, which is moved behind them. */
+static uint64_t read_ms(char **text)
+{
+	unsigned long ms = strtoul(*text, text, 10);
+
+	return UINT64_C(1000000) * (ms < ASK_MS_MAX ? ms : ASK_MS_MAX);
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
@@ -130,8 +138,10 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "ask")) {
-		words = strtoul(value, NULL, 10);
-		config->ask_ns = UINT64_C(1000000) * (words < ASK_MS_MAX ? words : ASK_MS_MAX);
+		config->ask_ns = read_ms(&value);
+	} else if (!strcmp(line, "plans")) {
+		config->plan_ns = read_ms(&value);
+		config->plan_start_ns = read_ms(&value);
 	} else if (!strcmp(line, "filters")) {
 		config->filters = (int)strtol(value, NULL, 10);
 	} else if (!strcmp(line, "vectors")) {

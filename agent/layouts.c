@@ -12,6 +12,7 @@
  */
 #include "agent/agent.h"
 
+#include "ringbuf/answers.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 
@@ -278,10 +279,11 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
 
 void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object)
 {
-	bool is_awaited = tw_rs_answers_are_awaited(rs);
+	bool is_awaited = tw_rs_answers_are_awaited(rs, TW_RS_ASK_LAYOUTS);
 	char note[256];
 
-	if (tw_rs_answers_wait(rs, tw_rs_answers_want(rs), is_awaited ? 0 : config->ask_ns))
+	if (tw_rs_answers_wait(rs, TW_RS_ASK_LAYOUTS, tw_rs_answers_want(rs, TW_RS_ASK_LAYOUTS),
+			       is_awaited ? 0 : config->ask_ns))
 		return;
 	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",
 		 config->has_guards	? "no call is traced of functions of"

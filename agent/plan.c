@@ -225,10 +225,8 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 	if (!entry.plan) {
 		/* A program of sleds was compiled for this. */
 		if (!plan->sleds_of[index].count && !tw_sym_left_alone(object->elf.soname))
-			add_note(
-				plan, "every function without a sled", "of", object,
-				"the command made no plan of the file, because the program does not need it at its start, "
-				"or because it has no build-id");
+			add_note(plan, "every function without a sled", "of", object,
+				 tw_agent_entries_why_none(object, &tw_agent_ring_set));
 		return 0;
 	}
 	sleds = list_sleds(&plan->sleds_of[index]);
@@ -390,6 +388,23 @@ static bool has_wanted_sleds(const struct tw_agent_config *config, const struct 
 	return !config->is_global && is_caller(config, object);
 }
 
+static bool has_wanted_entries(const struct tw_agent_config *config, const struct tw_sym_object *object)
+{
+	return config->is_local && is_caller(config, object) && is_module_wanted(config, object);
+}
+
+/* One question for all new objects. */
+static void ask_for_entries(const struct tw_plan *plan, const struct tw_agent_config *config)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < plan->set->count; i++)
+		count += !plan->was_known[i] && has_wanted_entries(config, &plan->set->objects[i]) &&
+			 tw_agent_entries_lack(&plan->set->objects[i]);
+	if (count)
+		tw_agent_entries_ask(config, &tw_agent_ring_set, count);
+}
+
 static int plan_object(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
@@ -400,7 +415,7 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 	plan->is_new[index] = true;
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
-	if (!error && config->is_local && is_caller(config, object) && is_module_wanted(config, object))
+	if (!error && has_wanted_entries(config, object))
 		error = add_entries_of(plan, config, index);
 	if (!error && plan->has_definer && !config->is_local && is_caller(config, object))
 		error = add_slots_of(plan, config, index);
@@ -423,8 +438,11 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 	/* If no loaded object can define a requested function, slots need not be examined. */
 	for (size_t i = 0; !error && i < plan->set->count && !plan->has_definer; i++)
 		plan->has_definer = is_module_wanted(config, &plan->set->objects[i]);
-	for (size_t i = 0; !error && i < plan->set->count; i++) {
+	for (size_t i = 0; !error && i < plan->set->count; i++)
 		plan->was_known[i] = is_known && is_known(&plan->set->objects[i], arg);
+	if (!error)
+		ask_for_entries(plan, config);
+	for (size_t i = 0; !error && i < plan->set->count; i++) {
 		if (!plan->was_known[i])
 			error = plan_object(plan, config, i, is_known != NULL);
 	}

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "ringbuf/answers.h"
 #include "ringbuf/inside.h"
 
 #include <errno.h>
@@ -118,11 +119,14 @@ int tw_rs_answers_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
 
 /* ---- requests ---- */
 
-uint32_t tw_rs_answers_want(struct tw_rs *rs)
+uint32_t tw_rs_answers_want(struct tw_rs *rs, enum tw_rs_question what)
 {
-	/* PAIR rs.answers_wanted: release; acquire in tw_rs_answers_poll().  The requester's image is in the table. */
-	uint32_t number = tw_fetch_add_acq_rel(&rs->control->answers_wanted, 1) + 1;
+	uint32_t number;
 
+	/* RELAXED rs.asks: published with the number. */
+	tw_fetch_or_relaxed(&rs->control->slots[rs->own.slot].asks, 1u << what);
+	/* PAIR rs.answers_wanted: release; acquire in tw_rs_answers_poll().  The requester's image is in the table, and asks. */
+	number = tw_fetch_add_acq_rel(&rs->control->answers_wanted[what], 1) + 1;
 	tw_rs_wake(rs);
 	return number;
 }
@@ -133,14 +137,14 @@ static bool may_answer(struct tw_rs *rs)
 	return !tw_load_acquire(&rs->control->is_closed) && !tw_rs_is_stalled(rs);
 }
 
-bool tw_rs_answers_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
+bool tw_rs_answers_wait(struct tw_rs *rs, enum tw_rs_question what, uint32_t number, uint64_t timeout_ns)
 {
 	struct tw_stall_timer stall_timer = {0};
 	uint64_t spent_ns, left_ns;
 
 	for (;;) {
 		/* PAIR rs.answers_given: acquire; release in tw_rs_answers_done().  The answer has been appended. */
-		uint32_t answered = tw_load_acquire(&rs->control->answers_given);
+		uint32_t answered = tw_load_acquire(&rs->control->answers_given[what]);
 
 		if (tw_rs_is_answered(answered, number))
 			return true;
@@ -148,31 +152,43 @@ bool tw_rs_answers_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 		if (spent_ns >= timeout_ns || !may_answer(rs))
 			return false;
 		left_ns = timeout_ns - spent_ns;
-		tw_sys_futex_wait(&rs->control->answers_given, answered,
+		tw_sys_futex_wait(&rs->control->answers_given[what], answered,
 				  left_ns < TW_RS_SLICE_NS ? left_ns : TW_RS_SLICE_NS);
 	}
 }
 
-bool tw_rs_answers_are_awaited(const struct tw_rs *rs)
+bool tw_rs_answers_have(const struct tw_rs *rs, enum tw_rs_question what, uint32_t number)
+{
+	/* PAIR rs.answers_given: acquire; release in tw_rs_answers_done(). */
+	return tw_rs_is_answered(tw_load_acquire(&rs->control->answers_given[what]), number);
+}
+
+bool tw_rs_answers_are_awaited(const struct tw_rs *rs, enum tw_rs_question what)
 {
 	/* RELAXED rs.answers_awaited: a hint, like the other word. */
-	uint32_t answered = tw_load_relaxed(&rs->control->answers_given);
+	uint32_t answered = tw_load_relaxed(&rs->control->answers_given[what]);
 
 	/* RELAXED rs.answers_awaited: as above. */
-	return !tw_rs_is_answered(answered, tw_load_relaxed(&rs->control->answers_wanted));
+	return !tw_rs_is_answered(answered, tw_load_relaxed(&rs->control->answers_wanted[what]));
 }
 
-bool tw_rs_answers_poll(const struct tw_rs *rs, uint32_t *number)
+bool tw_rs_answers_poll(const struct tw_rs *rs, enum tw_rs_question what, uint32_t *number)
 {
-	/* PAIR rs.answers_wanted: acquire; release in tw_rs_answers_want().  The requester is among the images. */
-	*number = tw_load_acquire(&rs->control->answers_wanted);
-	return !tw_rs_is_answered(rs->answers_given, *number);
+	/* PAIR rs.answers_wanted: acquire; release in tw_rs_answers_want().  The requester is among the images, and asks. */
+	*number = tw_load_acquire(&rs->control->answers_wanted[what]);
+	return !tw_rs_is_answered(rs->answers_given[what], *number);
 }
 
-void tw_rs_answers_done(struct tw_rs *rs, uint32_t number)
+bool tw_rs_answers_take(struct tw_rs *rs, enum tw_rs_question what, uint32_t slot)
 {
-	rs->answers_given = number;
+	/* RELAXED rs.asks: published with the number; a later question, taken with an earlier number, is answered twice. */
+	return tw_fetch_and_relaxed(&rs->control->slots[slot].asks, ~(1u << what)) & 1u << what;
+}
+
+void tw_rs_answers_done(struct tw_rs *rs, enum tw_rs_question what, uint32_t number)
+{
+	rs->answers_given[what] = number;
 	/* PAIR rs.answers_given: release; acquire in tw_rs_answers_wait(). */
-	tw_store_release(&rs->control->answers_given, number);
-	tw_sys_futex_wake(&rs->control->answers_given, INT32_MAX);
+	tw_store_release(&rs->control->answers_given[what], number);
+	tw_sys_futex_wake(&rs->control->answers_given[what], INT32_MAX);
 }

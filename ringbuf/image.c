@@ -79,6 +79,12 @@ void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why)
 	refuse(rs, why, 0);
 }
 
+void tw_rs_count_late(struct tw_rs *rs, uint32_t count)
+{
+	/* RELAXED rs.plans_late: a count for the summary. */
+	tw_fetch_add_relaxed(&rs->control->plans_late, count);
+}
+
 /* Takes a free slot. */
 static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 {
@@ -243,6 +249,8 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	tw_store_relaxed(&slot->lease, lease);
 	/* RELAXED filter.seen: as above. */
 	tw_store_relaxed(&slot->filter_seen, 0);
+	/* RELAXED rs.asks: as above. */
+	tw_store_relaxed(&slot->asks, 0);
 	tw_rs_own_fini(rs);
 	error = make_image(rs, lease);
 	if (error) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "ringbuf/answers.h"
 #include "ringbuf/backing.h"
 #include "ringbuf/guard.h"
 #include "ringbuf/inside.h"

@@ -7,8 +7,8 @@
  *	/dev/shm/tracewheel-UID/NAME/		0700, files 0600
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
- *	    answers	text from the rooms above, possibly large: the owner answers what members ask
- *	    plan-ID	files of the rooms above, which members read; removed with the set
+ *	    answers	text from the rooms above, possibly large: the owner answers what members ask (TW_RS_ASK_LAYOUTS)
+ *	    plan-ID	files of the rooms above, which members read (TW_RS_ASK_PLANS); removed with the set
  *	    image-LEASE	one process image: struct tw_rs_image_head, its definitions, its rings; sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).
@@ -53,7 +53,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  3
+#define TW_RS_VERSION	  4
 
 /* ---- in shared memory ---- */
 
@@ -91,7 +91,15 @@ struct tw_rs_slot {
 	_Atomic uint64_t lease;		     /* one ownership of the slot; never reused within a set */
 	/* Written by the owner when it finds a seccomp filter that it does not have itself; zeroed at the claim. */
 	_Atomic uint32_t filter_seen;
-	uint32_t reserved;
+	/* A bit for each enum tw_rs_question: set by the member that asks, cleared by the owner that takes the question. */
+	_Atomic uint32_t asks;
+};
+
+/* What members ask the owner. */
+enum tw_rs_question {
+	TW_RS_ASK_LAYOUTS, /* arguments of functions: the answer is text */
+	TW_RS_ASK_PLANS,   /* function entries: the answer is files in the set's directory */
+	TW_RS_QUESTIONS
 };
 
 /* Why an image that should be traced is not. */
@@ -113,19 +121,20 @@ struct tw_rs_control {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the owner's last progress */
 	_Atomic uint32_t is_closed;			    /* no more events are wanted */
 	_Atomic uint32_t delivered;			    /* the last request that is answered; a futex */
-	_Atomic uint32_t answers_given;			    /* the last request that is answered; a futex */
+	_Atomic uint32_t answers_given[TW_RS_QUESTIONS];    /* the last request that is answered; futexes */
 	_Atomic uint64_t answers_bytes;			    /* how much of the file of answers is complete */
 
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner's last scan */
 	_Atomic uint32_t wake;				    /* a futex: members raise it to make the owner scan now */
 	uint32_t reserved;
-	_Atomic uint32_t delivery_wanted; /* last request to take all records; PAIR rs.delivery */
-	_Atomic uint32_t answers_wanted;  /* last request; PAIR rs.answers_wanted */
-	_Atomic uint32_t slot_count;	  /* upper bound of the slots ever used */
+	_Atomic uint32_t delivery_wanted;		  /* last request to take all records; PAIR rs.delivery */
+	_Atomic uint32_t answers_wanted[TW_RS_QUESTIONS]; /* last request; PAIR rs.answers_wanted */
+	_Atomic uint32_t slot_count;			  /* upper bound of the slots ever used */
 	_Atomic uint32_t next_lease;
 	_Atomic uint64_t used_bytes; /* rings of all images together; compared with the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
+	_Atomic uint64_t plans_late; /* objects whose plans were not there in time */
 
 	struct tw_rs_slot slots[TW_RS_IMAGES_MAX];
 };
@@ -245,7 +254,7 @@ struct tw_rs {
 	uint64_t damaged_images; /* images that could not be opened */
 	uint64_t damaged_tables; /* images whose head or table of rings is invalid; their remaining rings are unknown */
 	uint64_t answers_bytes;
-	uint32_t delivered, answers_given;
+	uint32_t delivered, answers_given[TW_RS_QUESTIONS];
 	char path[256];	      /* the directory; "" if anonymous */
 	struct tw_rs_own own; /* the member's fields; last, because most of it is never touched */
 };
@@ -312,38 +321,6 @@ int tw_rs_remove(const char *path);
  * Returns the number of sets.
  */
 unsigned tw_rs_list_dead(void (*fn)(const char *path, const char *text, uint64_t bytes, void *arg), void *arg);
-
-/* ---- answers: text of any size for the members, append-only ---- */
-
-#define TW_RS_ANSWERS_FILE "answers"
-
-/*
- * tw_rs_answers_append - append text, as the owner; members see it once it is complete.
- *
- * Errors: TW_ELIMIT, TW_ENOSPC, TW_EIO, TW_ENOTSUP (an anonymous set); the text is then unchanged.
- */
-int tw_rs_answers_append(struct tw_rs *rs, const char *text);
-
-/*
- * tw_rs_answers_read - read the text after @at_bytes, as a member of a set that tw_rs_attach() has accepted.
- *
- * @at_bytes	in and out: 0 at first.
- * @text	gives, null-terminated; may be empty.
- * Errors: TW_ENOENT (no text), TW_EPERM (not the owner's file), TW_ELIMIT, TW_ENOMEM, TW_EIO.
- */
-int tw_rs_answers_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes);
-
-/*
- * tw_rs_answers_want - ask the owner to examine the objects that this process has loaded.
- *
- * Returns the request's number. tw_rs_answers_wait() sleeps until the request is answered and then returns true.  It
- * returns false after the timeout (counted as in tw_rs_is_stalled()), or if the owner has closed the set or made no
- * progress for a second.
- */
-uint32_t tw_rs_answers_want(struct tw_rs *rs);
-bool tw_rs_answers_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
-/* True while an earlier request is unanswered; another would not be served sooner. */
-bool tw_rs_answers_are_awaited(const struct tw_rs *rs);
 
 /* ---- member: its image ---- */
 
@@ -575,15 +552,13 @@ bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 /* A member counts itself as not traced, for a reason outside the set. */
 void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 
+/* A member counts objects about which it has asked (TW_RS_ASK_PLANS) and got no answer in time. */
+void tw_rs_count_late(struct tw_rs *rs, uint32_t count);
+
 /* Gives the newest request if it is unanswered, else returns false.  The owner calls this before it scans the rings. */
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);
 /* Answers a request: everything committed before tw_rs_delivery_poll() has been taken. */
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
-
-/* Gives the newest request for answers if it is unanswered, else returns false. */
-bool tw_rs_answers_poll(const struct tw_rs *rs, uint32_t *number);
-/* Answers a request: the text has been appended. */
-void tw_rs_answers_done(struct tw_rs *rs, uint32_t number);
 
 /* Records the owner's progress for members that wait. */
 void tw_rs_heartbeat(struct tw_rs *rs);

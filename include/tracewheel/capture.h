@@ -182,9 +182,10 @@ enum tw_missing_cause {
 	TW_MISSING_PROCESSES,	/* events of processes that were not traced; places is the number of processes */
 	TW_MISSING_NAMES,	/* definitions that found no space: events show ids only; places is their number */
 	TW_MISSING_WENT_ON,	/* events of processes that outlived the recording; places is the number of processes */
+	TW_MISSING_PLANS, /* events of objects whose plans of entries were not ready in time; places is their number */
 	TW_MISSING_CAUSES
 };
-/* "full" ... "went_on"; "unknown" for anything else. */
+/* "full" ... "plans"; "unknown" for anything else. */
 const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {

@@ -153,29 +153,34 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
-/* Processes that wait for the argument layouts of objects that they have opened since the start. */
+/* What agents ask about objects that a process has loaded: each kind has questions and answers of its own. */
+enum tw_recorder_ask {
+	TW_RECORDER_ASK_LAYOUTS, /* how functions take their arguments; the answer is text */
+	TW_RECORDER_ASK_PLANS	 /* plans of function entries; the answer is files `plan-BUILDID` in the ring set */
+};
+
 #define TW_RECORDER_PROCESSES_MAX 8192
 struct tw_recorder_question {
 	uint32_t number;
 	uint32_t process_count;
-	int32_t process_ids[TW_RECORDER_PROCESSES_MAX]; /* all traced processes; one of them has asked */
+	int32_t process_ids[TW_RECORDER_PROCESSES_MAX]; /* that have asked and wait */
 };
 
 /*
  * tw_recorder_question - is there a question that tw_recorder_answer() has not answered?
  *
- * Agents whose configuration has the line `ask MS` ask such questions.  They wait at most MS milliseconds for an
- * answer, and not for a recorder that makes no progress.
+ * Agents whose configuration has the line `ask MS` ask for layouts, those with `plans MS` for plans.  They wait at most MS
+ * milliseconds for an answer, and not for a recorder that makes no progress.
  */
-bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out);
+bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_ask what, struct tw_recorder_question *out);
 
 /*
  * tw_recorder_answer - answer a question completely.
  *
- * @text	borrows: more lines, as `layouts` of the options; NULL: none.
+ * @text	borrows: more lines, as `layouts` of the options; NULL: none, or files.
  * Errors: those of writing the text; the question counts as answered all the same.
  */
-int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text);
+int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_ask what, uint32_t number, const char *text);
 
 /*
  * tw_recorder_child - name the process whose ending the capture records: the recording of its last program stays open

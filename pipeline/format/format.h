@@ -191,6 +191,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_PROCESSES_RIGHTS = 9,  /* set-uid, set-gid, file capabilities */
 	/* Not a loss: how the started program ended, 1 << 32 | its status of wait(2). */
 	TW_ACCOUNT_ENDING = 10,
+	/* Objects that were opened or executed and not traced at their entries, because no plan was ready in time. */
+	TW_ACCOUNT_PLANS = 11,
 	TW_ACCOUNT_CAUSES
 };
 

@@ -26,7 +26,7 @@ TW_API const char *tw_missing_cause_name(unsigned cause)
 	static const char *const names[TW_MISSING_CAUSES] = {"full",	    "too_big", "nested",   "no_ring",
 							     "overwritten", "removed", "segments", "damaged",
 							     "rings",	    "cut",     "unstored", "processes",
-							     "names",	    "went_on"};
+							     "names",	    "went_on", "plans"};
 
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
@@ -289,6 +289,8 @@ void tw_source_account(struct tw_capture *capture)
 	}
 	if (capture->told[TW_ACCOUNT_PROCESSES_WENT_ON])
 		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
+	if (capture->told[TW_ACCOUNT_PLANS])
+		add(capture, TW_MISSING_PLANS, 0, capture->told[TW_ACCOUNT_PLANS], true);
 	/*
 	 * Sequence numbers cover the gap between two blocks of a stream, even if the totals of segments are not
 	 * known.

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/vectors.h"
 #include "pipeline/recorder/recorder.h"
+#include "ringbuf/answers.h"
 #include "ringbuf/guard.h"
 
 #include <stdio.h>
@@ -480,26 +481,33 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 					    (double)store->header.ticks_per_second);
 }
 
-TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out)
+static enum tw_rs_question question_of(enum tw_recorder_ask what)
+{
+	return what == TW_RECORDER_ASK_PLANS ? TW_RS_ASK_PLANS : TW_RS_ASK_LAYOUTS;
+}
+
+TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_ask what,
+				 struct tw_recorder_question *out)
 {
 	struct tw_rs *rs = &recorder->writer.rs;
 
 	out->process_count = 0;
-	if (!tw_rs_answers_poll(rs, &out->number))
+	if (!tw_rs_answers_poll(rs, question_of(what), &out->number))
 		return false;
 	/* The process that asks may have appeared after the last round. */
 	tw_rs_scan(rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
-		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
+		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE && tw_rs_answers_take(rs, question_of(what), i))
 			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;
 	return true;
 }
 
-TW_API int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text)
+TW_API int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_ask what, uint32_t number,
+			      const char *text)
 {
 	int error = text ? tw_rs_answers_append(&recorder->writer.rs, text) : 0;
 
-	tw_rs_answers_done(&recorder->writer.rs, number);
+	tw_rs_answers_done(&recorder->writer.rs, question_of(what), number);
 	return error;
 }
 

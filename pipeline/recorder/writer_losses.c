@@ -151,6 +151,13 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 		else
 			tw_writer_note_forged(writer, &writer->is_control_forged);
 	}
+	/* RELAXED rs.plans_late: as above. */
+	uint64_t late = tw_load_relaxed(&writer->rs.control->plans_late);
+
+	if (late > TW_RS_REFUSED_MAX)
+		tw_writer_note_forged(writer, &writer->is_control_forged);
+	else if (late > writer->store.account[TW_ACCOUNT_PLANS])
+		writer->store.account[TW_ACCOUNT_PLANS] = late;
 	for (; writer->tables_told < writer->rs.damaged_tables; writer->tables_told++)
 		tw_writer_damaged(writer);
 	writer->store.stats.images_refused = 0;

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define PLAN_PATH_BYTES 600
 
 struct object {
 	bool is_examined;
@@ -88,25 +91,27 @@ void tw_entries_close(struct tw_entries *entries)
 	free(entries);
 }
 
-static const char *make_plan(const char *path, struct object *object)
+static const char *make_plan(const struct tw_elf_file *file, struct object *object)
 {
-	struct tw_elf_file *file;
-	int error = tw_elf_file_open(path, &file);
-	if (error)
-		return tw_strerror(error);
 	if (!file->elf.build_id_bytes)
-		error = TW_ENOTSUP;
-	else
-		error = tw_entry_plan_get(file, &object->bytes, &object->count, NULL);
-	bool has_build_id = file->elf.build_id_bytes != 0;
-	tw_elf_file_close(file);
-	if (!has_build_id)
 		return "its file has no build-id, by which it would be known in memory";
+	int error = tw_entry_plan_get(file, &object->bytes, &object->count, NULL);
 	if (error == TW_ENOENT)
 		return "it has no call frame information, which says where functions begin";
 	if (!error)
 		error = tw_entry_plan_open(object->bytes, object->count, &object->plan);
 	return error ? tw_strerror(error) : NULL;
+}
+
+static const char *make_plan_of(const char *path, struct object *object)
+{
+	struct tw_elf_file *file;
+	int error = tw_elf_file_open(path, &file);
+	if (error)
+		return tw_strerror(error);
+	const char *problem = make_plan(file, object);
+	tw_elf_file_close(file);
+	return problem;
 }
 
 static void name_rows(struct object *object)
@@ -118,20 +123,25 @@ static void name_rows(struct object *object)
 		object->problem = tw_strerror(TW_ENOMEM);
 }
 
+/* NULL: it is not. */
+static const char *why_left_alone(const char *path, const char *soname, bool is_program)
+{
+	enum tw_sym_role role = is_program ? TW_SYM_PROGRAM : tw_sym_role_of(path, soname);
+	if (role == TW_SYM_ROLE_OWN || role == TW_SYM_ROLE_LOADER)
+		return "it is the dynamic loader, or a part of Tracewheel";
+	return tw_sym_left_alone(soname);
+}
+
 static struct object *examine(struct tw_entries *entries, size_t index)
 {
 	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
 	struct object *object = &entries->objects[index];
-	enum tw_sym_role role = index ? tw_sym_role_of(shown->path, shown->soname) : TW_SYM_PROGRAM;
 	if (object->is_examined)
 		return object;
 	object->is_examined = true;
-	if (role == TW_SYM_ROLE_OWN || role == TW_SYM_ROLE_LOADER)
-		object->problem = "it is the dynamic loader, or a part of Tracewheel";
-	else
-		object->problem = tw_sym_left_alone(shown->soname);
+	object->problem = why_left_alone(shown->path, shown->soname, !index);
 	if (!object->problem)
-		object->problem = make_plan(shown->path, object);
+		object->problem = make_plan_of(shown->path, object);
 	if (!object->problem)
 		name_rows(object);
 	return object;
@@ -194,19 +204,67 @@ static bool write_all(int fd, const char *bytes, size_t count)
 	return true;
 }
 
+static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const uint8_t *build_id, uint32_t bytes)
+{
+	int used = snprintf(out, PLAN_PATH_BYTES, "%.500s/plan-", folder);
+	for (uint32_t i = 0; i < bytes && i < 32; i++)
+		used += snprintf(out + used, PLAN_PATH_BYTES - (size_t)used, "%02x", build_id[i]);
+}
+
+/* Under a name of its own first: agents that look for the file meanwhile find all of it, or none. */
+static bool write_plan(const struct object *object, const char *folder)
+{
+	char path[PLAN_PATH_BYTES], part[PLAN_PATH_BYTES + 8];
+	name_file(path, folder, object->plan.header->build_id, object->plan.header->build_id_bytes);
+	snprintf(part, sizeof part, "%s.part", path);
+	/* Two objects of one file. */
+	if (access(path, F_OK) == 0)
+		return true;
+	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	bool is_whole = write_all(fd, object->bytes, object->count);
+	is_whole = !close(fd) && is_whole && !rename(part, path);
+	int error = errno;
+	if (!is_whole)
+		unlink(part);
+	errno = error;
+	return is_whole;
+}
+
 bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder)
 {
 	const struct object *object = examine(entries, index);
-	char path[600], id[65];
 	/* No folder: the rings are private memory, and there is no agent. */
-	if (object->problem || !*folder)
-		return true;
-	for (uint32_t i = 0; i < object->plan.header->build_id_bytes; i++)
-		snprintf(id + 2 * i, 3, "%02x", object->plan.header->build_id[i]);
-	snprintf(path, sizeof path, "%.500s/plan-%s", folder, id);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return errno == EEXIST; /* two objects of one file */
-	bool is_whole = write_all(fd, object->bytes, object->count);
-	return !close(fd) && is_whole;
+	return object->problem || !*folder || write_plan(object, folder);
+}
+
+static const char *write_file_plan(const struct tw_elf_file *file, const char *folder)
+{
+	struct object object = {0};
+	char path[PLAN_PATH_BYTES];
+	name_file(path, folder, file->elf.build_id, file->elf.build_id_bytes);
+	if (file->elf.build_id_bytes && access(path, F_OK) == 0)
+		return NULL;
+	const char *problem = make_plan(file, &object);
+	if (!problem && !write_plan(&object, folder))
+		problem = "its plan cannot be written into the ring set";
+	free(object.bytes);
+	return problem;
+}
+
+const char *tw_entries_write_file(const struct tw_entries_file *wish, const char *folder)
+{
+	struct tw_elf_file *file;
+	char name[NAME_MAX + 1];
+	const char *problem = NULL;
+	/* Other mapped files than objects. */
+	if (tw_elf_file_open(wish->path, &file))
+		return NULL;
+	tw_sym_module_name(wish->path, name, sizeof name);
+	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
+	    wish->wants(name, file->elf.soname, wish->arg))
+		problem = write_file_plan(file, folder);
+	tw_elf_file_close(file);
+	return problem;
 }

@@ -34,4 +34,20 @@ const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbo
 /* Writes the object's plan for agents into the folder of a ring set. False: it cannot be written; errno says why. */
 bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder);
 
+/* One file that a traced process has loaded. */
+struct tw_entries_file {
+	const char *path; /* borrows */
+	bool is_program;
+	/* Is the object selected by its names?  @soname	"" if it has none. */
+	bool (*wants)(const char *name, const char *soname, void *arg);
+	void *arg;
+};
+
+/*
+ * tw_entries_write_file - make the plan of one file, or take it from the cache, and write it for agents, unless it is there.
+ *
+ * Returns why there is none, without a full stop; NULL: it is there, or the object is not selected, or left alone.
+ */
+const char *tw_entries_write_file(const struct tw_entries_file *wish, const char *folder);
+
 #endif

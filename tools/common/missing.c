@@ -109,6 +109,12 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 		snprintf(text, TW_MISSING_TEXT_BYTES, "%s when the recording ended",
 			 places_of(missing->places, "process", "still ran", "still ran", places, sizeof places));
 		break;
+	case TW_MISSING_PLANS:
+		snprintf(text, TW_MISSING_TEXT_BYTES,
+			 "%s not traced at %s entries: no plan was ready in time when a program opened or executed %s",
+			 places_of(missing->places, "object", "was", "were", places, sizeof places),
+			 missing->places == 1 ? "its" : "their", missing->places == 1 ? "it" : "them");
+		break;
 	default: break;
 	}
 	return text;

@@ -2,39 +2,61 @@
 /*
  * late_code.c - answers questions of agents.
  *
- *	agent: opened something -> question -> the thread: maps, debug information -> answer -> agent: arms it
+ *	agent: opened something -> question -> a thread: maps, files -> answer -> agent: arms it
  *
- * Each file is read once, by path and inode: a library that is rebuilt and opened again is another file.
+ * Each file is read once, as long as it is the same by path, inode and time of change: a library that is rebuilt and opened
+ * again is another file.
  */
 #include "tools/record/late_code.h"
+#include "tools/common/entries.h"
+#include "tools/common/patterns.h"
 #include "tools/tool.h"
 #include "tools/record/when.h"
 
 #include "tracewheel/consumer.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The most files of one process, and of all; no program opens so many that patterns name. */
 #define FILES_MAX 4096
 
-struct tw_late_code {
-	const struct tw_arguments *arguments;
-	const char *config;
-	struct tw_recorder *recorder;
+/* How long dlopen waits for a plan, and how long the start of a program, where nothing of it waits. */
+#define DLOPEN_MS "50"
+#define START_MS  "2000"
+
+/* The questions of one kind, and the thread that answers them. */
+struct desk {
+	struct tw_late_code *late;
+	enum tw_recorder_ask ask;
+	/* Reads one file of the process that asks. */
+	void (*read_file)(struct desk *desk, int process_id, const char *path);
 	pthread_t thread;
 	bool is_running;
-	/* Shared by the two threads. */
-	int stop, is_done;
+	int is_done; /* shared by the two threads */
 	/* Used by the thread while it runs. */
 	struct tw_recorder_question question;
-	struct tw_layouts text;
-	char **seen; /* "INODE PATH" */
+	char **seen; /* "INODE TIME PATH" */
 	size_t seen_count;
 	char problem[4400];
+};
+
+enum { LAYOUTS, PLANS, DESKS };
+
+struct tw_late_code {
+	struct tw_late_options options;
+	int stop; /* shared by all threads */
+	struct desk desks[DESKS];
+	/* Of the thread of layouts. */
+	struct tw_layouts text;
 	struct tw_when_left left;
+	/* Of the thread of plans. */
+	struct tw_patterns patterns;
 };
 
 /* START-END PERMISSIONS OFFSET DEVICE INODE   PATH */
@@ -58,62 +80,128 @@ const char *tw_late_code_file(char *line)
 	return rest;
 }
 
-/* ---- on the thread ---- */
+/* ---- on the threads ---- */
 
-static bool is_seen(struct tw_late_code *late, const char *key)
+static bool is_seen(struct desk *desk, const char *key)
 {
-	for (size_t i = 0; i < late->seen_count; i++)
-		if (strcmp(late->seen[i], key) == 0)
+	for (size_t i = 0; i < desk->seen_count; i++)
+		if (strcmp(desk->seen[i], key) == 0)
 			return true;
 	return false;
 }
 
-static bool remember(struct tw_late_code *late, char *key)
+static bool remember(struct desk *desk, char *key)
 {
 	char **grown =
-		late->seen_count < FILES_MAX ? realloc(late->seen, (late->seen_count + 1) * sizeof *grown) : NULL;
+		desk->seen_count < FILES_MAX ? realloc(desk->seen, (desk->seen_count + 1) * sizeof *grown) : NULL;
 	if (grown) {
-		late->seen = grown;
-		late->seen[late->seen_count++] = key;
+		desk->seen = grown;
+		desk->seen[desk->seen_count++] = key;
 	}
 	return grown != NULL;
 }
 
-static void read_file_of(struct tw_late_code *late, const char *path)
+static void keep_problem(struct desk *desk, const char *problem)
 {
-	const struct tw_arguments *arguments = late->arguments;
+	if (*problem && !desk->problem[0])
+		snprintf(desk->problem, sizeof desk->problem, "%s", problem);
+}
+
+static void read_layouts(struct desk *desk, int process_id, const char *path)
+{
+	(void)process_id;
+	struct tw_late_code *late = desk->late;
+	const struct tw_arguments *arguments = late->options.arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
 	struct tw_layouts found = {.stop = &late->stop,
 				   .is_for_arities = !arguments->string_bytes && !arguments->guard};
-	bool is_taken = tw_layouts_find_file(path, late->config, &arguments->layouts, &found);
+	bool is_taken = tw_layouts_find_file(path, late->options.config, &arguments->layouts, &found);
 	if (is_taken && has_layouts && found.text)
 		tw_layouts_append(&late->text, found.text, found.bytes);
 	if (is_taken && arguments->guard)
 		tw_when_translate(&found, arguments->guard, &late->text, &late->left);
-	if (is_taken && found.problem[0] && !late->problem[0])
-		memcpy(late->problem, found.problem, sizeof late->problem);
+	if (is_taken)
+		keep_problem(desk, found.problem);
 	tw_layouts_free(&found);
 }
 
-static void read_process(struct tw_late_code *late, int process_id)
+/* A file whose plan is to be made. */
+struct planned {
+	const struct tw_late_code *late;
+	const char *path, *alias;
+};
+
+static bool wants_plan(const char *name, const char *soname, void *arg)
+{
+	const struct planned *planned = arg;
+	const struct tw_patterns *patterns = &planned->late->patterns;
+	const struct tw_patterns_subject subject = {.module = name,
+						    .path = planned->path,
+						    .soname = *soname ? soname : NULL,
+						    .alias = planned->alias};
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		if (tw_pattern_is_module(patterns->wanted[i], &subject))
+			return true;
+	return !patterns->wanted_count;
+}
+
+static bool is_program_of(int process_id, const char *path)
+{
+	char name[64], program[PATH_MAX];
+	snprintf(name, sizeof name, "/proc/%d/exe", process_id);
+	ssize_t bytes = readlink(name, program, sizeof program - 1);
+	if (bytes <= 0)
+		return false;
+	program[bytes] = 0;
+	return strcmp(program, path) == 0;
+}
+
+static void read_plan(struct desk *desk, int process_id, const char *path)
+{
+	const struct tw_late_options *options = &desk->late->options;
+	bool is_program = is_program_of(process_id, path);
+	if (options->is_main_only && !is_program)
+		return;
+	char *alias = is_program ? tw_config_alias(options->config, path) : NULL, text[4400];
+	struct planned planned = {desk->late, path, alias};
+	const struct tw_entries_file file = {.path = path,
+					     .is_program = is_program,
+					     .wants = wants_plan,
+					     .arg = &planned};
+	const char *problem = tw_entries_write_file(&file, tw_recorder_ring_set_path(options->recorder));
+	if (problem) {
+		snprintf(text, sizeof text, "%s: %s", path, problem);
+		keep_problem(desk, text);
+	}
+	free(alias);
+}
+
+/* INODE TIME PATH; NULL: no memory. */
+static char *key_of(const char *path)
+{
+	struct stat status = {0};
+	char *key;
+	/* A file of another mount namespace has none of these, and can not be read either. */
+	stat(path, &status);
+	return asprintf(&key, "%llu %lld.%09ld %s", (unsigned long long)status.st_ino, (long long)status.st_mtim.tv_sec,
+			status.st_mtim.tv_nsec, path) < 0
+		       ? NULL
+		       : key;
+}
+
+static void read_process(struct desk *desk, int process_id)
 {
 	char name[64], *line = NULL;
 	size_t capacity = 0;
 	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
 	FILE *maps = fopen(name, "re");
-	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&late->stop, __ATOMIC_RELAXED)) {
-		char *key = strdup(line);
+	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&desk->late->stop, __ATOMIC_RELAXED)) {
 		const char *path = tw_late_code_file(line);
-		/* From the inode on: the part that all mappings of a file share. */
-		char *inode = key;
-		for (int i = 0; i < 4 && inode; i++)
-			inode = (inode = strchr(inode, ' ')) ? inode + 1 : NULL;
-		char *known = path && inode ? strdup(inode) : NULL;
-		free(key);
-		if (known && !is_seen(late, known) && remember(late, known))
-			read_file_of(late, path);
+		char *key = path ? key_of(path) : NULL;
+		if (key && !is_seen(desk, key) && remember(desk, key))
+			desk->read_file(desk, process_id, path);
 		else
-			free(known);
+			free(key);
 	}
 	free(line);
 	if (maps)
@@ -122,77 +210,117 @@ static void read_process(struct tw_late_code *late, int process_id)
 
 static void *answer(void *arg)
 {
-	struct tw_late_code *late = arg;
-	for (uint32_t i = 0; i < late->question.process_count; i++)
-		read_process(late, late->question.process_ids[i]);
-	__atomic_store_n(&late->is_done, 1, __ATOMIC_RELEASE);
-	tw_recorder_wake(late->recorder);
+	struct desk *desk = arg;
+	for (uint32_t i = 0; i < desk->question.process_count; i++)
+		read_process(desk, desk->question.process_ids[i]);
+	__atomic_store_n(&desk->is_done, 1, __ATOMIC_RELEASE);
+	tw_recorder_wake(desk->late->options.recorder);
 	return NULL;
 }
 
 /* ---- on the recorder's thread ---- */
 
-struct tw_late_code *tw_late_code_begin(const struct tw_arguments *arguments, const char *config,
-					struct tw_recorder *recorder)
+bool tw_late_code_config(struct tw_config *config)
 {
-	struct tw_late_code *late =
-		arguments->string_bytes || arguments->guard || arguments->has_arities ? calloc(1, sizeof *late) : NULL;
-	if (late) {
-		late->arguments = arguments;
-		late->config = config;
-		late->recorder = recorder;
+	const char *asked = getenv("TRACEWHEEL_PLAN_WAIT_MS");
+	char text[64];
+	bool is_asked = asked && *asked;
+	snprintf(text, sizeof text, "%.20s %.20s", is_asked ? asked : DLOPEN_MS, is_asked ? asked : START_MS);
+	return tw_config_add(config, "plans", text);
+}
+
+struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
+{
+	const struct tw_arguments *arguments = options->arguments;
+	bool has_layouts = arguments->string_bytes || arguments->guard || arguments->has_arities;
+	struct tw_late_code *late = has_layouts || options->has_plans ? calloc(1, sizeof *late) : NULL;
+	if (!late)
+		return NULL;
+	late->options = *options;
+	if (options->has_plans && !tw_patterns_read(&late->patterns, options->config)) {
+		tw_late_code_end(late, true);
+		return NULL;
 	}
+	late->desks[LAYOUTS] = (struct desk){.late = has_layouts ? late : NULL,
+					     .ask = TW_RECORDER_ASK_LAYOUTS,
+					     .read_file = read_layouts};
+	late->desks[PLANS] = (struct desk){.late = options->has_plans ? late : NULL,
+					   .ask = TW_RECORDER_ASK_PLANS,
+					   .read_file = read_plan};
 	return late;
 }
 
 /* Signals are handled by the other thread. */
-static bool start(struct tw_late_code *late)
+static bool start(struct desk *desk)
 {
 	sigset_t all, before;
 	sigfillset(&all);
 	/* Raised if the program truncates a mapped file. */
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	__atomic_store_n(&late->is_done, 0, __ATOMIC_RELAXED);
-	late->is_running = pthread_create(&late->thread, NULL, answer, late) == 0;
+	__atomic_store_n(&desk->is_done, 0, __ATOMIC_RELAXED);
+	desk->is_running = pthread_create(&desk->thread, NULL, answer, desk) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return late->is_running;
+	return desk->is_running;
+}
+
+static void poll_desk(struct desk *desk)
+{
+	struct tw_late_code *late = desk->late;
+	if (!late)
+		return;
+	struct tw_recorder *recorder = late->options.recorder;
+	if (desk->is_running && __atomic_load_n(&desk->is_done, __ATOMIC_ACQUIRE)) {
+		bool has_text = desk->ask == TW_RECORDER_ASK_LAYOUTS;
+		pthread_join(desk->thread, NULL);
+		desk->is_running = false;
+		tw_recorder_answer(recorder, desk->ask, desk->question.number, has_text ? late->text.text : NULL);
+		if (has_text)
+			tw_layouts_free(&late->text);
+	}
+	if (!desk->is_running && tw_recorder_question(recorder, desk->ask, &desk->question) && !start(desk))
+		tw_recorder_answer(recorder, desk->ask, desk->question.number, NULL);
 }
 
 void tw_late_code_poll(struct tw_late_code *late)
 {
-	if (!late)
-		return;
-	if (late->is_running && __atomic_load_n(&late->is_done, __ATOMIC_ACQUIRE)) {
-		pthread_join(late->thread, NULL);
-		late->is_running = false;
-		tw_recorder_answer(late->recorder, late->question.number, late->text.text);
-		tw_layouts_free(&late->text);
-	}
-	if (!late->is_running && tw_recorder_question(late->recorder, &late->question) && !start(late))
-		tw_recorder_answer(late->recorder, late->question.number, NULL);
+	for (int i = 0; late && i < DESKS; i++)
+		poll_desk(&late->desks[i]);
+}
+
+static void report(const struct tw_late_code *late)
+{
+	const struct tw_arguments *arguments = late->options.arguments;
+	const char *problem = late->desks[LAYOUTS].problem;
+	if (*problem)
+		tw_say(arguments->guard		 ? "%s; its functions were not traced."
+		       : arguments->string_bytes ? "%s; its arguments are raw words."
+						 : "%s; the numbers of its arguments are not known.",
+		       problem);
+	else if (late->left.count)
+		tw_say("%zu function%s of libraries that were opened later %s not traced: for --when, %s.",
+		       late->left.count, late->left.count == 1 ? "" : "s", late->left.count == 1 ? "was" : "were",
+		       late->left.reason);
+	if (late->desks[PLANS].problem[0])
+		tw_say("%s; its functions without sleds were not traced.", late->desks[PLANS].problem);
 }
 
 void tw_late_code_end(struct tw_late_code *late, bool is_quiet)
 {
 	if (!late)
 		return;
-	if (late->is_running) {
-		__atomic_store_n(&late->stop, 1, __ATOMIC_RELAXED);
-		pthread_join(late->thread, NULL);
+	__atomic_store_n(&late->stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < DESKS; i++)
+		if (late->desks[i].is_running)
+			pthread_join(late->desks[i].thread, NULL);
+	if (!is_quiet)
+		report(late);
+	for (int i = 0; i < DESKS; i++) {
+		for (size_t k = 0; k < late->desks[i].seen_count; k++)
+			free(late->desks[i].seen[k]);
+		free(late->desks[i].seen);
 	}
-	if (late->problem[0] && !is_quiet)
-		tw_say(late->arguments->guard	       ? "%s; its functions were not traced."
-		       : late->arguments->string_bytes ? "%s; its arguments are raw words."
-						       : "%s; the numbers of its arguments are not known.",
-		       late->problem);
-	else if (late->left.count && !is_quiet)
-		tw_say("%zu function%s of libraries that were opened later %s not traced: for --when, %s.",
-		       late->left.count, late->left.count == 1 ? "" : "s", late->left.count == 1 ? "was" : "were",
-		       late->left.reason);
-	for (size_t i = 0; i < late->seen_count; i++)
-		free(late->seen[i]);
-	free(late->seen);
 	tw_layouts_free(&late->text);
+	tw_patterns_free(&late->patterns);
 	free(late);
 }

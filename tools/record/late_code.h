@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_code.h - arguments of functions in objects that the program opens while it runs, by dlopen or by exec.
+ * late_code.h - answers what agents ask about objects that programs load after the start, by dlopen or by exec: how their
+ * functions take arguments, and plans of their entries.
  *
  * The agent reports only that there is a new object; its files are read from /proc/PID/maps, so no path is taken from
- * the program. Debug information is read on a thread of its own: rings are drained meanwhile.
+ * the program. Files are read on threads, one for each kind of question: rings are drained meanwhile, and debug information
+ * does not delay a plan.
  */
 #ifndef TW_TOOLS_LATE_CODE_H
 #define TW_TOOLS_LATE_CODE_H
@@ -14,12 +16,25 @@ struct tw_late_code;
 struct tw_recorder;
 
 /*
- * @arguments, @config borrow, until tw_late_code_end(). NULL: nothing has to be looked up, or no memory.
+ * Adds the times that agents wait for plans; false: no memory.  For tests, the variable TRACEWHEEL_PLAN_WAIT_MS has another time
+ * for both.
  */
-struct tw_late_code *tw_late_code_begin(const struct tw_arguments *arguments, const char *config,
-					struct tw_recorder *recorder);
+bool tw_late_code_config(struct tw_config *config);
 
-/* Accepts a question, or delivers an answer that is ready. Never waits. */
+struct tw_late_options {
+	const struct tw_arguments *arguments;
+	const char *config;
+	struct tw_recorder *recorder;
+	bool has_plans;	   /* --local */
+	bool is_main_only; /* plans of programs, not of libraries */
+};
+
+/*
+ * @options	borrows what it points to, until tw_late_code_end(). NULL: nothing has to be looked up, or no memory.
+ */
+struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options);
+
+/* Accepts questions, and delivers answers that are ready. Never waits. */
 void tw_late_code_poll(struct tw_late_code *late);
 
 /* Reports, unless @is_quiet, what could not be found. Called before the recorder ends. NULL is allowed. */

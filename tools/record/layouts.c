@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layouts.c - writes the layouts of the functions that patterns name, for the agents. */
 #include "tools/record/layouts.h"
+#include "tools/record/config.h"
 #include "tools/common/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -306,28 +307,10 @@ static int walk_objects(struct walk *walk, const char *program, const char *alia
 	return error;
 }
 
-/* The line `alias NAME PATH` of a configuration for that program, to be freed; NULL: none. */
-static char *alias_of(const char *config, const char *program)
-{
-	static const char key[] = "alias ";
-	char *real = realpath(program, NULL), *alias = NULL;
-	for (const char *line = config; line && real && !alias;
-	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		const char *name = line + sizeof key - 1, *space;
-		if (strncmp(line, key, sizeof key - 1) != 0 || !(space = strchr(name, ' ')))
-			continue;
-		size_t bytes = strcspn(space + 1, "\n");
-		if (strlen(real) == bytes && memcmp(real, space + 1, bytes) == 0)
-			alias = strndup(name, (size_t)(space - name));
-	}
-	free(real);
-	return alias;
-}
-
 void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts)
 {
 	struct walk walk = {.layouts = layouts};
-	char *alias = alias_of(config, program);
+	char *alias = tw_config_alias(config, program);
 	int error = tw_patterns_read(&walk.patterns, config) ? 0 : TW_ENOMEM;
 	if (!error)
 		error = walk_objects(&walk, program, alias);

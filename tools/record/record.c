@@ -385,7 +385,8 @@ static bool complete_request(struct request *request, const char *program)
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
 		return false;
-	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
+	if (!add_config(request, "callers", callers) ||
+	    (request->is_local && (!add_config(request, "local", "1") || !tw_late_code_config(&request->config))) ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
 	if (!request->path[0]) {
@@ -406,19 +407,10 @@ static bool complete_request(struct request *request, const char *program)
 	return true;
 }
 
-/* Adds the name that the program was started by, if it is a link to its file. */
-static bool config_alias(struct request *request, const struct tw_launch *launch, const char *typed)
+/* Are only functions of the program itself selected? */
+static bool is_main_only(const struct request *request)
 {
-	char *real = launch->is_script ? NULL : realpath(launch->path, NULL), *line = NULL;
-	const char *alias = real ? tw_patterns_alias(typed, real) : NULL;
-	bool is_right = true;
-	if (alias && strlen(alias) < sizeof request->alias && !strpbrk(alias, " \n") && !strchr(real, '\n')) {
-		strcpy(request->alias, alias);
-		is_right = asprintf(&line, "%s %s", alias, real) > 0 && add_config(request, "alias", line);
-		free(line);
-	}
-	free(real);
-	return is_right;
+	return !request->has_patterns || (request->callers && strcmp(request->callers, "main") == 0);
 }
 
 /* Checks the patterns against the files. False: one can match nothing, which has been reported. */
@@ -431,8 +423,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 					   .alias = request->alias[0] ? request->alias : NULL,
 					   .is_local = request->is_local,
 					   .is_global = request->is_global,
-					   .is_main_only = !request->has_patterns ||
-							   (request->callers && strcmp(request->callers, "main") == 0),
+					   .is_main_only = is_main_only(request),
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
 					   .is_quiet = request->is_quiet,
 					   .allows_nothing = request->allows_nothing});
@@ -501,7 +492,12 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return code;
 	}
 	int status = 0;
-	struct tw_late_code *late = tw_late_code_begin(&request->arguments, request->config.text, recorder);
+	struct tw_late_code *late =
+		tw_late_code_begin(&(struct tw_late_options){.arguments = &request->arguments,
+							     .config = request->config.text,
+							     .recorder = recorder,
+							     .has_plans = request->is_local,
+							     .is_main_only = is_main_only(request)});
 	tw_recorder_child(recorder, child);
 	bool has_ended =
 		tw_watch(&(struct tw_watch){.recorder = recorder,
@@ -578,7 +574,9 @@ int tw_tool_record(int argc, char **argv)
 	code = tw_launch_find(&launch, argv[options.index]);
 	if (code)
 		tw_say("%s", launch.reason);
-	else if (!config_alias(&request, &launch, argv[options.index]) || !complete_request(&request, launch.path))
+	else if (!tw_config_add_alias(&request.config, launch.is_script ? "" : launch.path, argv[options.index],
+				      request.alias) ||
+		 !complete_request(&request, launch.path))
 		code = TW_EXIT_NOT_STARTED;
 	else if (!check_patterns(&request, &launch))
 		code = TW_EXIT_USAGE;
