@@ -152,13 +152,14 @@ static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
 {
 	for (size_t i = 0; i < known_count;) {
 		struct tw_module *module = module_of(permit, &known[i]);
+		bool is_there = is_in_set(set, &known[i]);
 
-		if (is_in_set(set, &known[i]) && !(module && module->is_replaced)) {
+		if (is_there && !(module && module->is_replaced)) {
 			i++;
 			continue;
 		}
 		if (module)
-			tw_bp_module_gone(permit, module);
+			tw_bp_module_gone(permit, module, !is_there);
 		free(known[i].path);
 		known[i] = known[--known_count];
 	}

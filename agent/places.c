@@ -206,9 +206,8 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	const struct tw_match_program *program;
 	char nameless[TW_SYM_NAMELESS_BYTES];
 	const char *name = planned->name ? planned->name : nameless;
-	struct tw_bp_entry *entry;
+	const struct tw_bp_entry entry = {planned->plan, planned->row, object->elf.base};
 	struct tw_function *function;
-	struct tw_place *place;
 	int error;
 
 	tw_sym_nameless(planned->row->value, nameless);
@@ -220,17 +219,8 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	if (error)
 		return error;
 	function->bytes = planned->row->function_bytes;
-	/* A place keeps it until the process ends. */
-	entry = malloc(sizeof *entry);
-	if (!entry)
-		return TW_ENOMEM;
-	*entry = (struct tw_bp_entry){planned->plan, planned->row, object->elf.base};
-	options.entry = entry;
-	error = arm_place(permit, function, program, &options);
-	place = tw_bp_place_at(permit, options.where);
-	if (!place || place->entry != entry)
-		free(entry);
-	return error;
+	options.entry = &entry;
+	return arm_place(permit, function, program, &options);
 }
 
 /* Counts of failures to arm, by cause. */

@@ -194,7 +194,8 @@ struct tw_place {
 	void *where; /* declared: the armed word; slot: the slot; sled: its first byte; entry: its window */
 	void *stub;  /* slot: what the slot points to when armed; sled: target of its jump; entry: see entry.c */
 	void *thunk; /* entry: target of its jump */
-	const struct tw_bp_entry *entry;
+	const struct tw_bp_entry *entry; /* entry: its own copy below; else NULL */
+	struct tw_bp_entry own_entry;
 };
 
 /* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */
@@ -282,7 +283,7 @@ struct tw_place_options {
 	void *target;		   /* slots */
 	uint32_t caller_module_id; /* slots */
 	uint8_t sled_bytes;	   /* sleds: number of bytes of NOPs */
-	/* Entries: borrowed until the process ends, with the plan; `where` is base + value + window_offset. */
+	/* Entries: copied; the plan is borrowed until the process ends; `where` is base + value + window_offset. */
 	const struct tw_bp_entry *entry;
 	bool is_watched; /* slots: returns may be watched, independent of the function's name */
 };
@@ -303,8 +304,11 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit);
  * tw_bp_module_gone - an object was unloaded: its places are never written again, nor matched.
  *
  * Its functions stay known (undelivered events may name them).
+ *
+ * @is_unloaded	its memory is certainly not mapped any more, so no thread is in it: copies of its instructions are freed. Not
+ *		if it only seems to have been replaced (tw_bp_modules_check), since somebody may just have written into it.
  */
-void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
+void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module, bool is_unloaded);
 
 /*
  * tw_bp_modules_check - has another object taken a module's place in memory, perhaps the same file loaded again?

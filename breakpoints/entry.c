@@ -157,6 +157,13 @@ void tw_entry_uninstall(struct tw_place *place)
 		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
 }
 
+void tw_entry_forget(struct tw_place *place)
+{
+	/* If the object is there in fact, its jump still leads to the thunk. */
+	if (place->stub)
+		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
+}
+
 size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
 {
 	put_jump(place, out);

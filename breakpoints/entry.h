@@ -18,6 +18,9 @@ void tw_entry_install(struct tw_place *place);
 void tw_entry_uninstall(struct tw_place *place);
 size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
 
+/* The object of the place seems to be gone: the place's stub is about to be given back. */
+void tw_entry_forget(struct tw_place *place);
+
 /* Before a run ends: writes the jumps of the entries that it has prepared. */
 void tw_entry_plant(struct tw_patch_run *run);
 
@@ -31,7 +34,7 @@ extern bool tw_entry_fills_windows;
  * tw_entry_make_copy - make a thunk and a copy of the displaced instructions; the thunk leads to the copy.
  *
  * @window	of the function, from which a jump must reach the thunk.
- * @thunk	lends: forever.  It can be executed after tw_entry_seal_copies().
+ * @thunk	lends: until tw_entry_forget_copies().  It can be executed after tw_entry_seal_copies().
  *
  * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory), TW_ENOTSUP (a
  * target of the copy is out of reach).
@@ -40,6 +43,12 @@ int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_
 
 /* Makes all copies executable; false: the system refuses, and those made since the last call are not. */
 bool tw_entry_seal_copies(void);
+
+/*
+ * The object at this address was unloaded: frees its copies and their frames.  Nothing leads to them: its jumps are unmapped,
+ * and no thread was in it.
+ */
+void tw_entry_forget_copies(uintptr_t base);
 
 /* The word through which a thunk jumps. */
 void *_Atomic *tw_entry_word(const uint8_t *thunk);

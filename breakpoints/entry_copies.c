@@ -2,7 +2,7 @@
 /*
  * entry_copies.c - the instructions that jumps displace, re-based, within reach of their functions.
  *
- * An area is a run of pages near an object:
+ * An area is a run of pages near an object, for copies of that object's functions alone:
  *
  *	code	copy n:	jmp *word n; padding; instructions; jmp rest of the function; perhaps a literal
  *	words	word n: where the thunk leads
@@ -12,6 +12,11 @@
  * Code is written while its pages are writable, and they become executable at the end of the run of changes
  * (tw_entry_seal_copies); the next run begins with a new page.  No page is ever writable and executable, and none that
  * was executable becomes writable again.
+ *
+ * When the object has been unloaded, new pages take the place of the area's, and the area waits for another object
+ * (tw_entry_forget_copies).  No thread can be in a copy then: it would have to return into the unloaded object.  An
+ * unwinder that looks up an address there meanwhile reads the old index, or zeros, which describe nothing; so areas stay
+ * mapped and in the list.
  */
 #include "breakpoints/entry.h"
 
@@ -24,18 +29,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define COPIES	     16384u
-#define CODE_BYTES   (512u << 10)
-#define WORDS_BYTES  (COPIES * 8u)
-#define INDEX_BYTES  (COPIES * 8u)
-#define FRAMES_BYTES (1u << 20)
-#define AREA_BYTES   (CODE_BYTES + WORDS_BYTES + INDEX_BYTES + FRAMES_BYTES)
-#define COPY_BYTES   (TW_ENTRY_THUNK_BYTES + TW_ENTRY_ROOM_BYTES)
-#define COPY_ALIGN   16u
-#define INT3	     0xcc
+/* Copies of one area. */
+#define COPIES_MIN 64u
+#define COPIES_MAX 12288u
+/* More than a copy and its frames take on average; a further area is made where that is not enough. */
+#define CODE_BYTES_EACH	  56u
+#define FRAMES_BYTES_EACH 72u
+#define COPY_BYTES	  (TW_ENTRY_THUNK_BYTES + TW_ENTRY_ROOM_BYTES)
+#define COPY_ALIGN	  16u
+#define INT3		  0xcc
 
-_Static_assert(CODE_BYTES + WORDS_BYTES < (1u << 20), "a jump that reaches an area's start reaches its code and words");
-_Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && WORDS_BYTES % TW_PAGE_BYTES == 0, "whole pages");
+_Static_assert(COPIES_MAX *(CODE_BYTES_EACH + 8u) + 3 * TW_PAGE_BYTES < (1u << 20),
+	       "a jump that reaches an area's start reaches its code and words");
 
 enum {
 	CFA_ADVANCE = 0x40,
@@ -59,8 +64,13 @@ struct item {
 };
 
 struct area {
+	/* Constant. */
 	struct area *next;
 	uint8_t *code;
+	uint32_t copies, code_bytes, bytes;
+	/* Written under the permit. */
+	uintptr_t base; /* of the object */
+	bool is_free;
 	uint32_t code_used, code_sealed, frames_used;
 	_Atomic uint32_t count;
 };
@@ -75,17 +85,17 @@ static struct area *first_area(void)
 
 static void *_Atomic *words_of(const struct area *area)
 {
-	return (void *_Atomic *)(void *)(area->code + CODE_BYTES);
+	return (void *_Atomic *)(void *)(area->code + area->code_bytes);
 }
 
 static struct item *index_of(const struct area *area)
 {
-	return (struct item *)(void *)(area->code + CODE_BYTES + WORDS_BYTES);
+	return (struct item *)(void *)(words_of(area) + area->copies);
 }
 
 static uint8_t *frames_of(const struct area *area)
 {
-	return area->code + CODE_BYTES + WORDS_BYTES + INDEX_BYTES;
+	return (uint8_t *)(index_of(area) + area->copies);
 }
 
 /* ---- call frame information ---- */
@@ -185,28 +195,55 @@ bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out)
 {
 	/* PAIR entry.areas: acquire; release in make_area(). */
 	for (const struct area *area = tw_load_acquire(&areas); area; area = area->next)
-		if (pc - (uintptr_t)area->code < CODE_BYTES)
+		if (pc - (uintptr_t)area->code < area->code_bytes)
 			return find_in(area, pc, out);
 	return false;
 }
 
 /* ---- areas ---- */
 
-static int make_area(uintptr_t from, struct area **out)
+static uint32_t whole_pages(uint32_t bytes)
+{
+	return (bytes + TW_PAGE_BYTES - 1) & ~(uint32_t)(TW_PAGE_BYTES - 1);
+}
+
+/* Enough for all functions of the plan, mostly. */
+static uint32_t copies_for(const struct tw_bp_entry *entry)
+{
+	uint32_t rows = entry->plan->header->row_count;
+
+	return rows < COPIES_MIN ? COPIES_MIN : rows > COPIES_MAX ? COPIES_MAX : rows;
+}
+
+static void begin_area(struct area *area, uintptr_t base)
+{
+	write_common(frames_of(area));
+	area->frames_used = COMMON_BYTES;
+	area->code_used = area->code_sealed = 0;
+	area->base = base;
+	area->is_free = false;
+}
+
+static int make_area(uintptr_t from, const struct tw_bp_entry *entry, struct area **out)
 {
 	struct area *area = calloc(1, sizeof *area);
 
 	if (!area)
 		return TW_ENOMEM;
-	area->code = tw_near_map(from, AREA_BYTES);
+	area->copies = copies_for(entry);
+	/* Each run of changes begins with a page of its own. */
+	area->code_bytes = whole_pages(area->copies * CODE_BYTES_EACH) + 2 * TW_PAGE_BYTES;
+	area->bytes =
+		area->code_bytes + whole_pages(area->copies * (8u + (uint32_t)sizeof(struct item) + FRAMES_BYTES_EACH) +
+					       COMMON_BYTES + FRAME_BYTES_MAX);
+	area->code = tw_near_map(from, area->bytes);
 	if (!area->code)
 		goto free_area;
 	/* Is executable memory allowed?  Asked now, because the end of a run has no way to refuse. */
-	if (mprotect(area->code, CODE_BYTES, PROT_READ | PROT_EXEC) ||
-	    mprotect(area->code, CODE_BYTES, PROT_READ | PROT_WRITE))
+	if (mprotect(area->code, area->code_bytes, PROT_READ | PROT_EXEC) ||
+	    mprotect(area->code, area->code_bytes, PROT_READ | PROT_WRITE))
 		goto unmap;
-	write_common(frames_of(area));
-	area->frames_used = COMMON_BYTES;
+	begin_area(area, entry->base);
 	area->next = first_area();
 	/*
 	 * PAIR entry.areas: release; acquire in tw_entry_find_code().  An unwinder on any thread, or in a handler, sees the
@@ -216,7 +253,7 @@ static int make_area(uintptr_t from, struct area **out)
 	*out = area;
 	return 0;
 unmap:
-	munmap(area->code, AREA_BYTES);
+	munmap(area->code, area->bytes);
 	free(area);
 	return TW_EPERM;
 free_area:
@@ -232,8 +269,45 @@ static uint32_t count_of(struct area *area)
 
 static bool has_space(struct area *area)
 {
-	return area->code_used + COPY_BYTES + COPY_ALIGN <= CODE_BYTES && count_of(area) < COPIES &&
-	       area->frames_used + FRAME_BYTES_MAX <= FRAMES_BYTES;
+	return area->code_used + COPY_BYTES + COPY_ALIGN <= area->code_bytes && count_of(area) < area->copies &&
+	       (size_t)(frames_of(area) - area->code) + area->frames_used + FRAME_BYTES_MAX <= area->bytes;
+}
+
+/* The object's own area, or a free one that is large enough, or a new one. */
+static int find_area(uintptr_t window, const struct tw_bp_entry *entry, struct area **out)
+{
+	struct area *found = NULL;
+
+	for (struct area *area = first_area(); area; area = area->next) {
+		if (!tw_near_reaches((uintptr_t)area->code, window))
+			continue;
+		if (!area->is_free && area->base == entry->base && has_space(area)) {
+			*out = area;
+			return 0;
+		}
+		if (area->is_free && area->copies >= copies_for(entry) && (!found || area->copies < found->copies))
+			found = area;
+	}
+	if (!found)
+		return make_area(window, entry, out);
+	begin_area(found, entry->base);
+	*out = found;
+	return 0;
+}
+
+void tw_entry_forget_copies(uintptr_t base)
+{
+	for (struct area *area = first_area(); area; area = area->next) {
+		if (area->is_free || area->base != base)
+			continue;
+		/* PAIR entry.count: release; acquire in find_in(). */
+		tw_store_release(&area->count, 0);
+		/* If the system has no memory for that, the pages stay as they are, and are never used again. */
+		area->is_free = mmap(area->code, area->bytes, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+		area->base = UINTPTR_MAX;
+		area->code_used = area->code_sealed = 0;
+	}
 }
 
 static void write_thunk(const struct area *area, uint8_t *thunk, uint32_t number)
@@ -258,13 +332,8 @@ int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_
 	unsigned count;
 	struct area *area;
 	uint32_t number;
-	int error = 0;
+	int error = find_area(window, entry, &area);
 
-	for (area = first_area(); area; area = area->next)
-		if (has_space(area) && tw_near_reaches((uintptr_t)area->code, window))
-			break;
-	if (!area)
-		error = make_area(window, &area);
 	if (error)
 		return error;
 	thunk = area->code + area->code_used;

@@ -10,6 +10,7 @@
 #include "breakpoints/permit.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/sled.h"
 #include "symbols/symbols.h"
@@ -252,6 +253,13 @@ static struct tw_place *take_place(struct tw_permit *permit)
 	return permit->free_places;
 }
 
+static void set_entry(struct tw_place *place, const struct tw_bp_entry *entry)
+{
+	if (entry)
+		place->own_entry = *entry;
+	place->entry = entry ? &place->own_entry : NULL;
+}
+
 /* Restores an old place, except the fields that depend on the memory at `where`; no session has set anything on it. */
 static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_function *function,
 					const struct tw_place_options *options)
@@ -267,7 +275,7 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 		*link = place->next_of_function;
 		place->is_gone = place->is_due = false;
 		place->is_back = true;
-		place->entry = options->entry;
+		set_entry(place, options->entry);
 		/* RELAXED bp.target: as in tw_bp_place_add(); it is not installed. */
 		tw_store_relaxed(&place->target, options->target);
 		for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
@@ -291,7 +299,7 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->arity = function->arity;
 	place->where = options->where;
 	place->sled_bytes = options->sled_bytes;
-	place->entry = options->entry;
+	set_entry(place, options->entry);
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
@@ -343,12 +351,14 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
+	if (place->kind == TW_BP_ENTRY)
+		tw_entry_forget(place);
 	if ((place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) && place->stub)
 		tw_sled_give_stub(place);
 }
 
 /* Removes the object's slots, for any callee, and the places inside its own functions. */
-void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
+void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone, bool is_unloaded)
 {
 	struct tw_module **link = &permit->modules;
 
@@ -364,6 +374,8 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 			}
 		}
 	}
+	if (is_unloaded && !gone->is_declared)
+		tw_entry_forget_copies(gone->base_address);
 	gone->is_replaced = false;
 	while (*link != gone)
 		link = &(*link)->next;

@@ -89,7 +89,7 @@ TW_API int tw_module_unload(const char *name)
 			continue;
 		count += stage_clear_module(permit, module);
 		tw_bp_commit(permit);
-		tw_bp_module_gone(permit, module);
+		tw_bp_module_gone(permit, module, true);
 	}
 	tw_permit_drop(permit);
 	return (int)count;

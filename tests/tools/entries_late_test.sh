@@ -47,6 +47,7 @@ int main(int argc, char **argv)
 	int rounds = atoi(argv[1]);
 	long before = 0, sum = 0;
 	double first = 0, begun;
+	clock_t start = clock(), half = 0;
 	if (number) {
 		kill(getppid(), atoi(number));
 		usleep(100000);
@@ -60,11 +61,14 @@ int main(int argc, char **argv)
 		dlclose(handle);
 		if (i == rounds / 10)
 			before = memory();
+		if (i == rounds / 2)
+			half = clock();
 	}
 	if (number && atoi(number) == SIGSTOP)
 		kill(getppid(), SIGCONT);
 	printf("%ld\n", sum);
-	fprintf(stderr, "memory %ld first %.0f all %.0f\n", memory() - before, first * 1e3, (now() - begun) * 1e3);
+	fprintf(stderr, "memory %ld halves %ld %ld first %.0f all %.0f\n", memory() - before, (long)(half - start), (long)(clock() - half), first * 1e3,
+		(now() - begun) * 1e3);
 	if (answer) {
 		FILE *file = fopen(answer, "w");
 		fprintf(file, "%ld\n", sum);
@@ -101,6 +105,23 @@ done
 is "$(ls cache/tracewheel/plans | wc -l)" 2
 expect 0 "$tw" info a.tw
 ! grep -q "not traced" out || fail "a note that is not true: $(cat out)"
+
+# ---- thousands of times: the same calls, no more memory, and no more time for the last than for the first ----
+again() {
+	local rounds=$1
+	shift
+	answer=$(./open "$rounds" "$@" 2>/dev/null)
+	expect 3 "$tw" record -q --force --local --on-full block -t 'liblate?:_' -o m.tw -- ./open "$rounds" "$@"
+	is "$(cat out)" "$answer"
+	grown=$(sed -n 's/.*memory \([-0-9]*\) .*/\1/p' err)
+	[ "$grown" -lt 200 ] || fail "$*: it has grown by $grown kB"
+	# Processor time of its own, of the two halves.
+	awk '$3 == "halves" && $5 > 3 * $4 + 50000 { exit 1 }' err || fail "later rounds cost more: $(cat err)"
+}
+again 3000 ./liblate0.so
+is "$(calls m.tw liblate0:late_outer) $(calls m.tw liblate0:late_leaf)" "3000 6000"
+again 1000 ./liblate0.so ./liblate1.so
+is "$(calls m.tw liblate0:late_outer) $(calls m.tw liblate1:late_outer)" "500 500"
 
 # ---- a program in place of the first, and children of a shell ----
 cat >app.c <<'C'
@@ -142,8 +163,8 @@ stopped() {
 	shows '40 objects were not traced at their entries'
 }
 stopped 1000
-ANSWER=$PWD/answer SIGNAL=9 TRACEWHEEL_PLAN_WAIT_MS=1000 setsid "$tw" record -q --force --local -t 'liblate?:_' -o k.tw -- \
-	./open 40 ./liblate0.so >/dev/null 2>&1
+(ANSWER=$PWD/answer SIGNAL=9 TRACEWHEEL_PLAN_WAIT_MS=1000 exec setsid "$tw" record -q --force --local -t 'liblate?:_' -o k.tw -- \
+	./open 40 ./liblate0.so) >/dev/null 2>&1
 wait_until test -s answer
 is "$(cat answer)" "$(./open 40 ./liblate0.so 2>/dev/null)"
 # The default: 50 ms, if the machine lets it wake.

@@ -176,18 +176,14 @@ static struct tw_place *add_entry(struct tw_permit *permit, function_fn function
 	const struct tw_module_options options = {.name = "entries", .is_declared = true};
 	const struct tw_entry_plan_row *row = tw_entry_plan_find(&plan, (uintptr_t)function - base);
 	struct tw_place_options place_options = {.kind = TW_BP_ENTRY};
-	static struct tw_bp_entry entries[2048]; /* places refer to them */
-	static size_t entry_count;
-	struct tw_bp_entry *entry = &entries[entry_count++];
+	const struct tw_bp_entry entry = {&plan, row, base};
 	struct tw_module *module;
 	struct tw_function *added;
 	struct tw_place *place;
 
-	assert_true(entry_count < sizeof entries / sizeof *entries);
 	assert_non_null(row);
 	assert_int_equal(row->refusal, 0);
-	*entry = (struct tw_bp_entry){&plan, row, base};
-	place_options.entry = entry;
+	place_options.entry = &entry;
 	place_options.where = (uint8_t *)(uintptr_t)function + row->window_offset;
 	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
 	assert_int_equal(tw_bp_function_add(permit, module, name, UINT32_MAX, 0, &added), 0);
@@ -413,6 +409,94 @@ static void threads_call_during_changes(void **state)
 	assert_int_equal(take_hits(), 1);
 }
 
+/* ---- objects that come and go ---- */
+
+/* The module of a mapping of its own: the object that is opened and closed. */
+static struct tw_place *add_guest(struct tw_permit *permit, uint8_t *image, struct tw_module **module)
+{
+	const struct tw_module_options options = {.name = "guest",
+						  .path = "/guest",
+						  .base_address = (uintptr_t)image,
+						  .end_address = (uintptr_t)image + 4096,
+						  .build_id = (const uint8_t *)"guest",
+						  .build_id_bytes = 5};
+	const struct tw_entry_plan_row *row = tw_entry_plan_find(&plan, (uintptr_t)wanted_late - base);
+	/* As if the file's code began at the image. */
+	const struct tw_bp_entry entry = {&plan, row, (uintptr_t)image - row->value};
+	const struct tw_place_options place_options = {.kind = TW_BP_ENTRY, .where = image, .entry = &entry};
+	struct tw_function *function;
+	struct tw_place *place;
+
+	assert_int_equal(tw_bp_module_add(permit, &options, module), 0);
+	(*module)->base_address = entry.base;
+	assert_int_equal(tw_bp_function_add(permit, *module, "wanted", UINT32_MAX, (uintptr_t)image, &function), 0);
+	assert_int_equal(tw_bp_place_add(permit, function, &place_options, &place), 0);
+	return place;
+}
+
+/* Opens the object at an address, or anywhere, calls it, and closes it. */
+static uint8_t *open_and_close(uint8_t *at, bool is_unloaded, void **thunk)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	uint8_t *image = mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct tw_entry_plan_row *row = tw_entry_plan_find(&plan, (uintptr_t)wanted_late - base);
+	struct tw_unwind_code code;
+	struct tw_permit *permit;
+	struct tw_module *module;
+	struct tw_place *place;
+	union {
+		uint8_t *bytes;
+		function_fn function;
+	} call = {image};
+
+	assert_true(!at || image == at);
+	memcpy(image, tw_entry_plan_window(&plan, row), row->window_bytes);
+	image[row->window_bytes] = 0xc3;
+	assert_int_equal(mprotect(image, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	place = add_guest(permit, image, &module);
+	assert_int_equal(tw_bp_stage_set(permit, place, &part), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+	take_hits();
+	assert_int_equal(call.function(1), 24);
+	assert_int_equal(take_hits(), 1);
+	assert_true(tw_unwind_find_code((uintptr_t)place->thunk, &code));
+	assert_ptr_equal(code.start, place->thunk);
+	*thunk = place->thunk;
+	if (is_unloaded)
+		munmap(image, 4096);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_bp_module_gone(permit, module, is_unloaded);
+	tw_permit_drop(permit);
+	/* Seemed to be gone: the jump still leads to its copy, and no stub is entered. */
+	if (!is_unloaded)
+		assert_int_equal(call.function(1), 24);
+	if (!is_unloaded)
+		munmap(image, 4096);
+	assert_int_equal(take_hits(), 0);
+	assert_int_equal(tw_unwind_find_code((uintptr_t)*thunk, &code), !is_unloaded);
+	return image;
+}
+
+static void copies_of_unloaded_objects_are_freed(void **state)
+{
+	void *first, *thunk, *kept;
+	uint8_t *image;
+
+	/* A sanitizer keeps a thread, and places objects otherwise. */
+	if (IS_SANITIZED)
+		skip();
+	image = open_and_close(NULL, true, &first);
+	for (int round = 0; round < 200; round++) {
+		image = open_and_close(round % 2 ? image : NULL, true, &thunk);
+		assert_ptr_equal(thunk, first);
+		assert_int_equal(protection_of(thunk), 'w');
+	}
+	open_and_close(image, false, &kept);
+	assert_int_equal(protection_of(kept), 'x');
+}
+
 /* ---- unwinding ---- */
 
 /* As the agent does: libgcc asks here for the call frame information of an address. */
@@ -489,9 +573,13 @@ static void every_instruction_can_be_unwound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_is_armed_and_disarmed), cmocka_unit_test(an_installed_entry_is_recognised),
-		cmocka_unit_test(other_bytes_are_left_alone),	    cmocka_unit_test(a_jump_into_a_window_is_noticed),
-		cmocka_unit_test(every_instruction_can_be_unwound), cmocka_unit_test(threads_call_during_changes),
+		cmocka_unit_test(every_kind_is_armed_and_disarmed),
+		cmocka_unit_test(an_installed_entry_is_recognised),
+		cmocka_unit_test(other_bytes_are_left_alone),
+		cmocka_unit_test(a_jump_into_a_window_is_noticed),
+		cmocka_unit_test(every_instruction_can_be_unwound),
+		cmocka_unit_test(threads_call_during_changes),
+		cmocka_unit_test(copies_of_unloaded_objects_are_freed),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -422,7 +422,7 @@ static void stubs_are_used_again(void **state)
 
 	disarm(place);
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_bp_module_gone(permit, place->function->module);
+	tw_bp_module_gone(permit, place->function->module, true);
 	assert_null(tw_bp_place_at(permit, at));
 	tw_permit_drop(permit);
 	assert_true(place->is_gone);

@@ -425,7 +425,7 @@ static void slots_of_an_unloaded_object_are_left_alone(void **state)
 	assert_int_equal(tw_bp_stage_set(permit, place, &part), 0);
 	tw_bp_commit(permit);
 	munmap(page, 4096);
-	tw_bp_module_gone(permit, module);
+	tw_bp_module_gone(permit, module, true);
 	assert_int_equal(tw_bp_stage_clear(permit, place, 3), 0);
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);
@@ -478,7 +478,7 @@ static void a_replaced_object_is_known_by_its_slots(void **state)
 	munmap(page, 4096);
 	assert_true(is_replaced(module));
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_bp_module_gone(permit, module);
+	tw_bp_module_gone(permit, module, true);
 	tw_permit_drop(permit);
 	assert_false(is_replaced(module));
 }
