@@ -30,7 +30,7 @@ cflags="-std=gnu11 -O2 -g -fPIC -Wall -Wextra -fvisibility=hidden ${CFLAGS:-}"
 # Never unloaded: captures that an older version made are served by it.
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -Wl,-z,nodelete -I"$include" -o "$out/priv/tracewheel_nif.so" \
-	c_src/tracewheel_nif.c c_src/capture.c c_src/event.c c_src/encode.c c_src/table.c $flags
+	c_src/tracewheel_nif.c c_src/capture.c c_src/serve.c c_src/event.c c_src/encode.c c_src/leaf.c c_src/bits.c c_src/table.c $flags
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src/tracewheel_tracer.c $flags
 [ "$1" != --nif ] || exit 0

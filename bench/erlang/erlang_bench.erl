@@ -1,17 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% What an event costs in the Erlang VM, by tracer; what is sustained without loss; memory and losses at full speed; bytes on disk.
 -module(erlang_bench).
--export([main/0, loop/1, tail/1]).
+-export([main/0, loop/1, tail/1, pass/2]).
 
 -define(CALLS, 300000).
+-define(BURST, 300).
 
 main() ->
     process_flag(trap_exit, true),
     process_flag(priority, high),
-    costs(list_to_integer(os:getenv("ROUNDS", "9"))),
-    sustained(),
-    dropping(list_to_integer(os:getenv("SECONDS_DROP", "60"))),
-    real_work(),
+    Rounds = list_to_integer(os:getenv("ROUNDS", "9")),
+    Seconds = list_to_integer(os:getenv("SECONDS_DROP", "60")),
+    case os:getenv("PART", "all") of
+        "all" -> costs(Rounds), terms(Rounds), sustained(), dropping(Seconds), real_work();
+        "terms" -> terms(Rounds);
+        "drop" -> dropping(Seconds)
+    end,
     halt().
 
 loop(0) -> ok;
@@ -41,26 +45,32 @@ above(_) -> "".
 
 median(L) -> lists:nth((length(L) + 1) div 2, lists:sort(L)).
 
-measure(Tracer) ->
+measure(Tracer) -> measure(Tracer, {?MODULE, loop, 1}, ?CALLS, fun() -> loop(?CALLS) end).
+
+%% With a term as argument: processor time does not tell of a single process, so the fewest ns of short bursts are taken.
+measure(Tracer, pass, Term) ->
+    lists:min([measure(Tracer, {?MODULE, pass, 2}, ?BURST, fun() -> pass(?BURST, Term) end) || _ <- lists:seq(1, 3)]).
+
+measure(Tracer, Function, Calls, Run) ->
     Self = self(),
     {State, Options} = open(Tracer),
     Pid = spawn(fun() ->
                         receive go -> ok end,
                         T0 = erlang:monotonic_time(nanosecond),
-                        loop(?CALLS),
-                        Self ! {ns, (erlang:monotonic_time(nanosecond) - T0) / ?CALLS},
+                        Run(),
+                        Self ! {ns, (erlang:monotonic_time(nanosecond) - T0) / Calls},
                         receive stop -> ok end
                 end),
     Options =:= [] orelse begin
-                              erlang:trace_pattern({?MODULE, loop, 1}, true, [local]),
+                              erlang:trace_pattern(Function, true, [local]),
                               1 = erlang:trace(Pid, true, [call | Options])
                           end,
     Pid ! go,
     Ns = receive {ns, N} -> N end,
     erlang:trace(Pid, false, [all]),
-    erlang:trace_pattern({?MODULE, loop, 1}, false, [local]),
+    erlang:trace_pattern(Function, false, [local]),
     Pid ! stop,
-    close(Tracer, State),
+    close(Tracer, State, Calls),
     Ns.
 
 open(none) -> {ok, []};
@@ -81,12 +91,48 @@ ours(Flags) ->
     start(#{}),
     {ok, [tracewheel:tracer() | Flags]}.
 
-close(Tracer, _) when Tracer =:= ours; Tracer =:= arity ->
+close(Tracer, _, Calls) when Tracer =:= ours; Tracer =:= arity ->
     {ok, #{events := E, lost := L}} = tracewheel:stop(),
-    E + L >= ?CALLS orelse error({events, E, L});
-close(process, Pid) -> Pid ! stop;
-close(file, Port) -> port_close(Port);
-close(_, _) -> ok.
+    E + L >= Calls orelse error({events, E, L});
+close(process, Pid, _) -> Pid ! stop;
+close(file, Port, _) -> port_close(Port);
+close(_, _, _) -> ok.
+
+%% ---- arguments of all sizes ----
+
+large() ->
+    Numbers = lists:seq(1000, 101000),
+    Deep = fun(Wrap) -> lists:foldl(Wrap, bottom, lists:seq(1, 1000)) end,
+    State = {state, self(), make_ref(), #{queue => q, backing => #{a => 1, b => <<"name">>}}, [{consumer, N, self()} || N <- lists:seq(1, 4)], "text"},
+    <<_:3, Shifted/binary>> = <<0:3, (binary:copy(<<"x">>, 1000000))/binary>>,
+    [{"a small integer", 17},
+     {"a record of a server, whole (about 400 bytes)", State},
+     {"twenty of them in a tuple", list_to_tuple(lists:duplicate(20, State))},
+     {"a list, 1,000 levels deep", Deep(fun(N, T) -> [N, T] end)},
+     {"a tuple, 1,000 levels deep", Deep(fun(N, T) -> {T, N} end)},
+     {"100,000 integers in a list", Numbers},
+     {"a text of 100,000 characters", lists:duplicate(100000, $x)},
+     {"a tuple of 100,000", list_to_tuple(Numbers)},
+     {"a map of 10,000", maps:from_list([{N, N} || N <- lists:seq(1, 10000)])},
+     {"maps in maps, 1,000 levels deep", Deep(fun(N, T) -> #{N => T, a => b} end)},
+     {"a binary of 1 MB", binary:copy(<<"x">>, 1000000)},
+     {"the same, not at a whole byte", Shifted},
+     {"a bit string of 1 MB and 3 bits", <<0:8000003>>},
+     {"an integer of 100,000 bytes", 1 bsl 800000},
+     {"200 integers of 990 bytes in a tuple", list_to_tuple(lists:duplicate(200, 1 bsl 7920))},
+     {"a fun with 100,000 integers inside", fun() -> Numbers end},
+     {"300 references in an improper list", lists:foldl(fun(_, T) -> [make_ref() | T] end, x, lists:seq(1, 300))}].
+
+pass(0, _) -> ok;
+pass(N, Term) -> pass(N - 1, Term).
+
+%% Above the empty tracer in the same round; a return ends the burst that a slow tracer would make too long.
+terms(Rounds) ->
+    io:format("a call with such an argument, ns above a tracer module that does nothing: median of ~p rounds (range)~n", [Rounds]),
+    [begin
+         Times = lists:sort([measure(ours, pass, Term) - measure(empty, pass, Term) || _ <- lists:seq(1, Rounds)]),
+         io:format("  ~-46s ~10.1f  (~.1f to ~.1f)~n", [Text, median(Times), hd(Times), lists:last(Times)])
+     end || {Text, Term} <- large()].
 
 %% ---- two schedulers ----
 

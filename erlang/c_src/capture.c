@@ -19,13 +19,25 @@
 
 static void capture_destroy(void *object);
 
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, event_enabled, event_trace, capture_destroy};
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, event_enabled, event_trace, capture_destroy,
+					    serve_finish,      serve_info,    serve_name};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)
 {
 	capture->callbacks = &capture_callbacks;
+	struct limits *limits = &capture->limits;
+
 	capture->start_ns = enif_monotonic_time(ERL_NIF_NSEC);
+	if (!limits->term_bytes || limits->term_bytes > TERMS_BYTES_MAX)
+		limits->term_bytes = TERMS_BYTES_MAX;
+	if (!limits->term_depth || limits->term_depth > ENCODE_DEPTH_MAX)
+		limits->term_depth = ENCODE_DEPTH_MAX;
+	/* No term that fits has more elements than bytes; names have bytes of their own. */
+	if (!limits->term_elements || limits->term_elements > limits->term_bytes)
+		limits->term_elements = limits->term_bytes > NAME_BYTES ? limits->term_bytes : NAME_BYTES;
+	if (!encode_bounds_init(&capture->bounds, limits->term_bytes))
+		return TW_ENOMEM;
 	if (!table_init(&capture->atoms, sizeof(struct atom_entry) + ATOM_BYTES_MAX, ATOMS_MAX, "tracewheel_atoms") ||
 	    !table_init(&capture->functions, sizeof(struct function_entry), FUNCTIONS_MAX, "tracewheel_functions") ||
 	    !table_init(&capture->processes, sizeof(struct process_entry), PROCESSES_MAX, "tracewheel_processes"))
@@ -44,9 +56,12 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 
 void capture_fini(struct capture *capture)
 {
+	if (capture->producer)
+		capture_tell(capture);
 	tw_producer_close(capture->producer);
 	for (unsigned i = 0; i < THREADS_MAX; i++)
 		enif_free(atomic_load_explicit(&capture->threads[i], memory_order_relaxed));
+	encode_bounds_fini(&capture->bounds);
 	table_fini(&capture->atoms);
 	table_fini(&capture->functions);
 	table_fini(&capture->processes);

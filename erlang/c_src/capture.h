@@ -21,17 +21,36 @@
 
 #define THREADS_MAX 4096
 #define WORDS_MAX   TW_PRODUCER_WORDS_MAX
+/* The most bytes that the encoded terms of an event may take. */
+#define TERMS_BYTES_MAX ((WORDS_MAX - 4) * 8)
+/* The least that is allowed for a term that names a process or a function. */
+#define NAME_BYTES 512
 
 /* Why a capture is over.  The first reason stays. */
-enum over { NOT_OVER, OVER_STOPPED, OVER_EVENTS, OVER_RATE, OVER_TIME, OVER_RECORDER };
+enum over { NOT_OVER, OVER_STOPPED, OVER_EVENTS, OVER_RATE, OVER_TIME, OVER_RECORDER, OVER_OWNER, OVER_REASONS };
 
-/* The tracer module and later versions of this library call through this; the library is never unloaded. */
+/* Why an event was lost before it came to a ring.  The capture counts these among events without a ring. */
+enum unmade {
+	UNMADE_NO_THREAD,     /* no memory for the thread, or more than THREADS_MAX */
+	UNMADE_NO_DEFINITION, /* its process or function cannot be defined */
+	UNMADE_UNKNOWN,	      /* a kind of event that this version does not know */
+	UNMADE_CAUSES
+};
+
+/*
+ * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
+ * made it serves it, and is never unloaded.  Members are only ever added at the end.
+ */
 #define CALLBACKS_VERSION UINT64_C(0x74772d6e69663031) /* "tw-nif01" */
 struct callbacks {
 	uint64_t version;
 	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 	ERL_NIF_TERM (*trace)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 	void (*destroy)(void *capture);
+	/* tracewheel_nif's functions of these names. */
+	ERL_NIF_TERM (*finish)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	ERL_NIF_TERM (*info)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	ERL_NIF_TERM (*name)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 };
 
 struct function_entry {
@@ -51,6 +70,7 @@ struct thread {
 	/* The amount that it may still write before it asks for more. */
 	uint64_t allowed;
 	struct process_entry *last; /* the process of its last event */
+	_Atomic uint64_t cut_terms; /* written by the thread */
 	struct identity_cache identities;
 	uint64_t words[WORDS_MAX];
 };
@@ -60,7 +80,7 @@ struct limits {
 	uint64_t events;
 	uint64_t per_second;
 	uint64_t time_ns;
-	uint64_t term_bytes; /* of one term */
+	uint64_t term_bytes, term_depth, term_elements; /* of one term */
 };
 
 struct capture {
@@ -70,11 +90,14 @@ struct capture {
 	struct limits limits;
 	ERL_NIF_TERM own_pid; /* the process that serves the capture is not traced */
 	const struct atom_entry *node;
+	struct encode_bounds bounds;
 	ErlNifTime start_ns;
 	_Atomic uint64_t granted; /* events that threads have been allowed */
 	_Atomic int64_t second;	  /* the second that is counted, since the start */
 	_Atomic uint64_t granted_in_second;
 	_Atomic uint64_t unique; /* the last integer of a strict time stamp */
+	_Atomic uint64_t unmade[UNMADE_CAUSES];
+	_Atomic int is_told; /* the notes are in the capture */
 	struct table atoms, functions, processes;
 	_Atomic(struct thread *) threads[THREADS_MAX];
 };
@@ -86,6 +109,12 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 		 ERL_NIF_TERM node);
 void capture_fini(struct capture *capture);
 void capture_end(struct capture *capture, enum over why);
+/* Counts a lost event. */
+void capture_count_unmade(struct capture *capture, enum unmade cause);
+/* Terms of which a part was cut, of all threads. */
+uint64_t capture_cut_terms(struct capture *capture);
+/* Puts into the capture what was cut or lost, and the limit that ended it: once, when no more events are made. */
+void capture_tell(struct capture *capture);
 
 /* The calling thread's; NULL: it cannot have one. */
 struct thread *capture_thread(struct capture *capture);
@@ -104,6 +133,11 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
 			  unsigned arity);
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name);
+
+/* serve.c: what tracewheel_nif asks of a capture. */
+ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_info(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_name(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 
 /* event.c */
 void event_init(ErlNifEnv *env);

@@ -3,7 +3,10 @@
  * encode.h - terms of the VM in the external term format, into a buffer, cut where they do not fit.
  *
  * Local pids, ports and references are written as those of nonode@nohost: a capture knows its own node, and its events name
- * processes without one.  Terms that do not fit are cut as tw_term_copy() does, and the atom '...' marks the cuts.
+ * processes without one.  A fun is written as one that holds no values.
+ *
+ * The atom '...' marks cuts: it stands for an element of a tuple or a value of a map, ends a list, [1,2|'...'], and a map, #{a => 1,
+ * '...' => '...'}.  {'...',First,Bytes} stands for a binary or bit string of so many whole bytes.
  */
 #ifndef TRACEWHEEL_ERLANG_ENCODE_H
 #define TRACEWHEEL_ERLANG_ENCODE_H
@@ -12,6 +15,11 @@
 
 /* The least space for a term: a mark with its version. */
 #define ENCODE_BYTES_MIN 8
+/* The most levels. */
+#define ENCODE_DEPTH_MAX 64
+
+/* Once, when the library is loaded. */
+void encode_init(ErlNifEnv *env);
 
 struct atom_entry {
 	struct entry entry;
@@ -34,11 +42,24 @@ struct identity_cache {
 	struct identity value[IDENTITIES];
 };
 
+/* Integers that no term of a capture can hold; in an environment of their own. */
+struct encode_bounds {
+	ErlNifEnv *env;
+	ERL_NIF_TERM above, below;
+};
+
+/* Integers of more than @bytes are out of bounds.  False: no memory; encode_bounds_fini() then too. */
+int encode_bounds_init(struct encode_bounds *bounds, size_t bytes);
+void encode_bounds_fini(struct encode_bounds *bounds);
+
 struct encoder {
 	ErlNifEnv *env;
 	struct table *atoms;
 	struct identity_cache *identities;
 	const struct atom_entry *node; /* of this VM; NULL: not known */
+	const struct encode_bounds *bounds;
+	unsigned depth;	   /* the most levels of a term: 1 .. ENCODE_DEPTH_MAX */
+	unsigned elements; /* the most elements of a term, in all levels */
 };
 
 /* NULL: no memory. */
@@ -58,10 +79,14 @@ int encode_identify(ErlNifEnv *env, ERL_NIF_TERM term, struct identity *out);
 /*
  * encode_term - a term with its version byte.
  *
+ * @arguments	0, or the length of the term, a list, whose elements are then cut one by one.
  * @max		at least ENCODE_BYTES_MIN.
- * Returns the bytes written.  Work is bounded by @max, but for bit strings, funs and integers beyond 64 bits, which the VM
- * encodes whole.
+ * @is_cut	set if a part was cut.
+ *
+ * Returns the bytes written.  A term within @max bytes and the encoder's depth and elements is written whole, in one pass; else a
+ * second pass cuts it.  Both end after that many bytes or elements: work does not depend on the term's size.
  */
-size_t encode_term(const struct encoder *encoder, ERL_NIF_TERM term, uint8_t *to, size_t max);
+size_t encode_term(const struct encoder *encoder, ERL_NIF_TERM term, unsigned arguments, uint8_t *to, size_t max,
+		   int *is_cut);
 
 #endif

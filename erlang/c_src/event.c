@@ -20,8 +20,6 @@
 #include <string.h>
 #include <time.h>
 
-/* The most bytes that the encoded terms of an event may take. */
-#define TERMS_BYTES_MAX ((WORDS_MAX - 4) * 8)
 /* The space kept for each term after the first. */
 #define LATER_TERM_BYTES   512
 #define ARGUMENT_WORDS_MAX 16
@@ -154,6 +152,7 @@ struct writer {
 	struct thread *thread;
 	struct tw_producer_event event;
 	ERL_NIF_TERM extra, result; /* 0: none */
+	unsigned arguments;	    /* of a call */
 	bool has_cpu_time;
 };
 
@@ -198,8 +197,6 @@ static void read_options(struct writer *w, ERL_NIF_TERM options)
 }
 
 /* The user's limit is for values.  What names a process or a function is whole. */
-#define NAME_BYTES 512
-
 static size_t limit_of(const struct writer *w, unsigned term)
 {
 	size_t limit = w->capture->limits.term_bytes;
@@ -220,9 +217,21 @@ static size_t limit_of(const struct writer *w, unsigned term)
 	case TW_CAPTURE_SPAWNED: is_value = term == 1; break;
 	default: is_value = false; break;
 	}
-	if (!limit || limit > TERMS_BYTES_MAX)
-		return TERMS_BYTES_MAX;
 	return is_value || limit > NAME_BYTES ? limit : NAME_BYTES;
+}
+
+static size_t put_term(struct writer *w, ERL_NIF_TERM term, unsigned index, uint8_t *to, size_t max)
+{
+	size_t limit = limit_of(w, index), used;
+	int is_cut = 0;
+
+	used = encode_term(&w->encoder, term, index ? 0 : w->arguments, to, limit < max ? limit : max, &is_cut);
+	if (is_cut) {
+		uint64_t cut = atomic_load_explicit(&w->thread->cut_terms, memory_order_relaxed);
+
+		atomic_store_explicit(&w->thread->cut_terms, cut + 1, memory_order_relaxed);
+	}
+	return used;
 }
 
 /* One word with the number of terms and the bytes of the rest, the terms, zeros up to a whole word. */
@@ -232,11 +241,9 @@ static void put_all(struct writer *w, const ERL_NIF_TERM *terms, unsigned count)
 	uint8_t *start = (uint8_t *)(words + 1);
 	size_t used = 0;
 
-	for (unsigned i = 0; i < count; i++) {
-		size_t max = TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i), limit = limit_of(w, i);
-
-		used += encode_term(&w->encoder, terms[i], start + used, limit < max ? limit : max);
-	}
+	for (unsigned i = 0; i < count; i++)
+		used += put_term(w, terms[i], i, start + used,
+				 TERMS_BYTES_MAX - used - LATER_TERM_BYTES * (count - 1 - i));
 	memset(start + used, 0, 8);
 	words[0] = count | (uint64_t)used << 32;
 	w->event.count = (uint16_t)(w->event.count + 1 + (used + 7) / 8);
@@ -264,7 +271,7 @@ static void put_terms(struct writer *w, ERL_NIF_TERM first, ERL_NIF_TERM second)
 static void put_result_alone(struct writer *w)
 {
 	uint64_t *words = w->thread->words + w->event.count;
-	size_t used = encode_term(&w->encoder, w->result, (uint8_t *)(words + 1), limit_of(w, 0));
+	size_t used = put_term(w, w->result, 0, (uint8_t *)(words + 1), TERMS_BYTES_MAX);
 
 	memset((uint8_t *)(words + 1) + used, 0, 8);
 	words[0] = (uint64_t)used << 32;
@@ -296,6 +303,7 @@ static int put_function(struct writer *w, ERL_NIF_TERM term, ERL_NIF_TERM *argum
 		}
 	}
 	w->event.id = capture_function(env, w->capture, mfa[0], mfa[1], arity);
+	w->arguments = *arguments ? arity : 0;
 	if (*arguments && small && small == arity && !w->result) {
 		w->event.count = (uint16_t)(w->event.count + small);
 		*arguments = 0;
@@ -419,7 +427,7 @@ static void write_seq(struct writer *w, const ERL_NIF_TERM argv[])
 	if (process)
 		tw_producer_write(w->thread->producer, &process->process, &w->event);
 	else
-		tw_producer_count_lost(w->capture->producer);
+		capture_count_unmade(w->capture, UNMADE_NO_DEFINITION);
 }
 
 static void write(struct writer *w, const ERL_NIF_TERM argv[])
@@ -429,7 +437,7 @@ static void write(struct writer *w, const ERL_NIF_TERM argv[])
 
 	read_options(w, argv[4]);
 	if (!process || !fill(w, argv[3])) {
-		tw_producer_count_lost(w->capture->producer);
+		capture_count_unmade(w->capture, UNMADE_NO_DEFINITION);
 		return;
 	}
 	w->event.words = thread->words;
@@ -452,17 +460,24 @@ ERL_NIF_TERM event_trace(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[]
 	kind = kind_of(argv[0]);
 	thread = capture_thread(capture);
 	if (!thread || (!kind && argv[0] != atoms.seq_trace)) {
-		tw_producer_count_lost(capture->producer);
+		capture_count_unmade(capture, thread ? UNMADE_UNKNOWN : UNMADE_NO_THREAD);
 		return atoms.ok;
 	}
 	if (!thread->allowed && !capture_allow(capture, thread))
 		return atoms.ok;
 	thread->allowed--;
-	w.encoder = (struct encoder){env, &capture->atoms, &thread->identities, capture->node};
+	w.encoder = (struct encoder){.env = env,
+				     .atoms = &capture->atoms,
+				     .identities = &thread->identities,
+				     .node = capture->node,
+				     .bounds = &capture->bounds,
+				     .depth = (unsigned)capture->limits.term_depth,
+				     .elements = (unsigned)capture->limits.term_elements};
 	w.capture = capture;
 	w.thread = thread;
 	w.event = (struct tw_producer_event){.kind = (uint8_t)kind};
 	w.extra = w.result = 0;
+	w.arguments = 0;
 	w.has_cpu_time = false;
 	if (kind)
 		write(&w, argv);

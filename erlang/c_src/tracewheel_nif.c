@@ -41,7 +41,7 @@ static uint64_t option(ErlNifEnv *env, ERL_NIF_TERM map, const char *key)
 		       : 0;
 }
 
-/* open(RingSetPath, Name, #{node, pid, events, per_second, time_ns, term_bytes}) -> {ok, Capture} | {error, Reason} */
+/* open(RingSetPath, Name, #{node, pid, events, per_second, time_ns, term_bytes, term_depth, term_elements}) -> {ok, Capture} | {error, Reason} */
 static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
 	char path[512], name[256];
@@ -63,71 +63,55 @@ static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 	capture->limits = (struct limits){.events = option(env, argv[2], "events"),
 					  .per_second = option(env, argv[2], "per_second"),
 					  .time_ns = option(env, argv[2], "time_ns"),
-					  .term_bytes = option(env, argv[2], "term_bytes")};
+					  .term_bytes = option(env, argv[2], "term_bytes"),
+					  .term_depth = option(env, argv[2], "term_depth"),
+					  .term_elements = option(env, argv[2], "term_elements")};
 	error = capture_init(env, capture, path, name, node);
+	if (error) {
+		enif_release_resource(capture);
+		return error_tuple(env, error);
+	}
 	capture_term = enif_make_resource(env, capture);
 	enif_release_resource(capture);
-	return error ? error_tuple(env, error) : enif_make_tuple2(env, enif_make_atom(env, "ok"), capture_term);
+	return enif_make_tuple2(env, enif_make_atom(env, "ok"), capture_term);
 }
 
-static struct capture *get(ErlNifEnv *env, ERL_NIF_TERM term)
+/* By the functions of the library that made the capture; NULL: it has none, or the term is none. */
+static const struct callbacks *callbacks_of(ErlNifEnv *env, ERL_NIF_TERM term, void **object)
 {
-	void *object;
+	const struct capture *capture;
 
-	return enif_get_resource(env, term, captures, &object) ? object : NULL;
+	if (!enif_get_resource(env, term, captures, object))
+		return NULL;
+	capture = *object;
+	return capture->callbacks && capture->callbacks->version == CALLBACKS_VERSION ? capture->callbacks : NULL;
 }
 
-/* finish(Capture) -> ok: no event is written from now on. */
 static ERL_NIF_TERM finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-	struct capture *capture = get(env, argv[0]);
+	void *object;
+	const struct callbacks *callbacks = callbacks_of(env, argv[0], &object);
 
 	(void)argc;
-	if (!capture)
-		return enif_make_badarg(env);
-	capture_end(capture, OVER_STOPPED);
-	return enif_make_atom(env, "ok");
+	return callbacks ? callbacks->finish(env, object, argv) : enif_make_badarg(env);
 }
 
-static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key, ERL_NIF_TERM value)
-{
-	enif_make_map_put(env, *map, enif_make_atom(env, key), value, map);
-}
-
-/* info(Capture) -> #{state, written, lost, rings, ...} */
 static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-	static const char *const states[] =
-		{[NOT_OVER] = "tracing", [OVER_STOPPED] = "stopped", [OVER_EVENTS] = "events",
-		 [OVER_RATE] = "rate",	 [OVER_TIME] = "time",	     [OVER_RECORDER] = "recorder"};
-	struct capture *capture = get(env, argv[0]);
-	struct tw_producer_counts counts;
-	ERL_NIF_TERM map = enif_make_new_map(env);
+	void *object;
+	const struct callbacks *callbacks = callbacks_of(env, argv[0], &object);
 
 	(void)argc;
-	if (!capture || !capture->producer)
-		return enif_make_badarg(env);
-	tw_producer_count(capture->producer, &counts);
-	if (tw_producer_is_closed(capture->producer))
-		capture_end(capture, OVER_RECORDER);
-	put(env, &map, "state", enif_make_atom(env, states[atomic_load(&capture->over)]));
-	put(env, &map, "written", enif_make_uint64(env, counts.written));
-	put(env, &map, "lost", enif_make_uint64(env, counts.lost));
-	put(env, &map, "rings", enif_make_uint64(env, counts.rings));
-	put(env, &map, "definitions_refused", enif_make_uint64(env, counts.definitions_refused));
-	return map;
+	return callbacks ? callbacks->info(env, object, argv) : enif_make_badarg(env);
 }
 
-/* name(Capture, PidOrPort, Atom) -> boolean() */
 static ERL_NIF_TERM name(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-	struct capture *capture = get(env, argv[0]);
+	void *object;
+	const struct callbacks *callbacks = callbacks_of(env, argv[0], &object);
 
 	(void)argc;
-	if (!capture || !capture->producer || !enif_is_atom(env, argv[2]) ||
-	    !(enif_is_pid(env, argv[1]) || enif_is_port(env, argv[1])))
-		return enif_make_badarg(env);
-	return enif_make_atom(env, capture_name(env, capture, argv[1], argv[2]) ? "true" : "false");
+	return callbacks ? callbacks->name(env, object, argv) : enif_make_badarg(env);
 }
 
 /* captures() -> {Version, Type}, for the tracer module's library. */
@@ -145,6 +129,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info_term)
 	(void)info_term;
 	captures = enif_open_resource_type(env, NULL, "tracewheel_capture", destroy,
 					   ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+	encode_init(env);
 	event_init(env);
 	return captures ? 0 : 1;
 }
@@ -156,7 +141,7 @@ static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_N
 }
 
 static ErlNifFunc functions[] = {{"open", 3, open_capture, ERL_NIF_DIRTY_JOB_IO_BOUND},
-				 {"finish", 1, finish, 0},
+				 {"finish", 2, finish, 0},
 				 {"info", 1, info, 0},
 				 {"name", 3, name, 0},
 				 {"captures", 0, captures_of, 0}};

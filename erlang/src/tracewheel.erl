@@ -17,7 +17,9 @@
 %%	on_full		drop (default): events without space are lost, and counted; block: the process waits
 %%	ring_bytes	of one thread, default 1 MiB: it grows up to that, in steps of 0.6 ms at most
 %%	memory		of all rings, in bytes, default 256 MiB
-%%	term_bytes	of one term, default 1000: larger ones are cut
+%%	term_bytes	of one term, default 1000: the rest is cut, and '...' marks the cut
+%%	term_elements	of one term, in all levels; default as many as its bytes
+%%	term_depth	levels of one term, default 64
 %%	seq_trace	true: this capture is the system tracer of seq_trace; default false
 %%	force		true: an existing capture is replaced
 %%	name		of the capture among several that are traced at once, default tracewheel

@@ -25,7 +25,7 @@ keys() -> [owner, recorder | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, force => false, name => tracewheel, seq_trace => false}.
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
@@ -43,11 +43,13 @@ owner(#{owner := Pid}) when is_pid(Pid) -> Pid;
 owner(#{owner := Other}) -> throw({bad_option, owner, Other});
 owner(_) -> self().
 
-value(Key, infinity) when Key =:= events; Key =:= rate; Key =:= time -> infinity;
+value(Key, infinity) when Key =:= events; Key =:= rate; Key =:= time; Key =:= term_elements -> infinity;
 value(Key, N) when is_integer(N), N > 0, (Key =:= events orelse Key =:= rate orelse Key =:= time) -> N;
 value(ring_bytes, N) when is_integer(N), N >= 65536, N =< 1073741824, N band (N - 1) =:= 0 -> N;
 value(memory, N) when is_integer(N), N >= 65536 -> N;
 value(term_bytes, N) when is_integer(N), N >= 16 -> N;
+value(term_elements, N) when is_integer(N), N >= 16 -> N;
+value(term_depth, N) when is_integer(N), N >= 1, N =< 64 -> N;
 value(on_full, P) when P =:= drop; P =:= block -> P;
 value(scope, S) when S =:= local; S =:= global -> S;
 value(force, B) when is_boolean(B) -> B;

@@ -111,10 +111,11 @@ await_ready(Port, Path) ->
             {error, {no_recorder, timeout}}
     end.
 
-open(#{name := Name, events := Events, rate := Rate, time := Time, term_bytes := TermBytes} = Options, Port, RingSet) ->
+open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Port, RingSet) ->
+    Limits = maps:map(fun(_, N) -> number(N) end, maps:with([term_bytes, term_depth, term_elements], Options)),
     case tracewheel_nif:open(RingSet, atom_to_list(Name),
-                             #{node => node(), pid => self(), events => number(Events), per_second => number(Rate),
-                               time_ns => number(Time) * 1000000, term_bytes => TermBytes}) of
+                             Limits#{node => node(), pid => self(), events => number(Events), per_second => number(Rate),
+                                     time_ns => number(Time) * 1000000}) of
         {ok, Capture} ->
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
@@ -144,7 +145,7 @@ trace(Options) ->
     catch
         Class:Reason ->
             unset(State),
-            tracewheel_nif:finish(Capture),
+            tracewheel_nif:finish(Capture, stopped),
             abort(maps:get(port, State)),
             {error, case Reason of
                         {cannot_trace, _} -> Reason;
@@ -254,7 +255,7 @@ info(#{capture := Capture, path := Path, name := Name, started := Started, event
 finish(#{capture := Capture, port := Port} = State, Why) ->
     unset(State),
     Info = info(State),
-    tracewheel_nif:finish(Capture),
+    tracewheel_nif:finish(Capture, Why),
     Recorded = end_recorder(Port),
     Result = account(maps:merge(Info#{state := Why}, Recorded)),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.c - what is asked of a capture while it lasts, and what is told in it at its end. */
+#include "capture.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The words for `enum over`, as tracewheel:info/0 has them. */
+static const char *const states[OVER_REASONS] = {"tracing", "stopped", "events", "rate", "time", "recorder", "owner"};
+
+void capture_count_unmade(struct capture *capture, enum unmade cause)
+{
+	atomic_fetch_add_explicit(&capture->unmade[cause], 1, memory_order_relaxed);
+	tw_producer_count_lost(capture->producer);
+}
+
+uint64_t capture_cut_terms(struct capture *capture)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < THREADS_MAX; i++) {
+		struct thread *thread = atomic_load_explicit(&capture->threads[i], memory_order_acquire);
+
+		if (thread)
+			count += atomic_load_explicit(&thread->cut_terms, memory_order_relaxed);
+	}
+	return count;
+}
+
+static __attribute__((format(printf, 2, 3))) void note(struct capture *capture, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+	int bytes;
+
+	va_start(arguments, format);
+	bytes = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	tw_producer_note(capture->producer, (struct tw_producer_name){text, (size_t)bytes});
+}
+
+void capture_tell(struct capture *capture)
+{
+	static const char *const causes[UNMADE_CAUSES] = {"no thread slot",
+							  "their process or function could not be defined",
+							  "of a kind that is not known"};
+	static const char *const ends[OVER_REASONS] = {[OVER_EVENTS] = "the limit of events was reached",
+						       [OVER_RATE] = "the limit of events in a second was reached",
+						       [OVER_TIME] = "the limit of time was reached",
+						       [OVER_OWNER] = "its owner ended"};
+	const struct limits *limits = &capture->limits;
+	uint64_t cut = capture_cut_terms(capture);
+	const char *end = ends[atomic_load(&capture->over)];
+
+	if (atomic_exchange(&capture->is_told, 1))
+		return;
+	if (end)
+		note(capture, "the trace ended: %s", end);
+	if (cut)
+		note(capture, "%llu terms were cut: term_bytes %llu, term_elements %llu, term_depth %llu",
+		     (unsigned long long)cut, (unsigned long long)limits->term_bytes,
+		     (unsigned long long)limits->term_elements, (unsigned long long)limits->term_depth);
+	for (unsigned i = 0; i < UNMADE_CAUSES; i++) {
+		uint64_t lost = atomic_load(&capture->unmade[i]);
+
+		if (lost)
+			note(capture, "%llu events were lost before they came to a ring: %s", (unsigned long long)lost,
+			     causes[i]);
+	}
+}
+
+/* finish(Capture, Why) -> ok: no event is written from now on. */
+ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	enum over why = OVER_STOPPED;
+
+	for (int i = OVER_STOPPED; i < OVER_REASONS; i++)
+		if (enif_is_identical(argv[1], enif_make_atom(env, states[i])))
+			why = (enum over)i;
+	capture_end(object, why);
+	capture_tell(object);
+	return enif_make_atom(env, "ok");
+}
+
+static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key, uint64_t value)
+{
+	enif_make_map_put(env, *map, enif_make_atom(env, key), enif_make_uint64(env, value), map);
+}
+
+/* info(Capture) -> #{state, written, lost, rings, ...} */
+ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	static const char *const causes[UNMADE_CAUSES] = {"lost_no_thread", "lost_no_definition", "lost_unknown"};
+	struct capture *capture = object;
+	struct tw_producer_counts counts;
+	ERL_NIF_TERM map = enif_make_new_map(env);
+
+	(void)argv;
+	tw_producer_count(capture->producer, &counts);
+	if (tw_producer_is_closed(capture->producer))
+		capture_end(capture, OVER_RECORDER);
+	enif_make_map_put(env, map, enif_make_atom(env, "state"),
+			  enif_make_atom(env, states[atomic_load(&capture->over)]), &map);
+	put(env, &map, "written", counts.written);
+	put(env, &map, "lost", counts.lost);
+	put(env, &map, "rings", counts.rings);
+	put(env, &map, "definitions_refused", counts.definitions_refused);
+	put(env, &map, "cut_terms", capture_cut_terms(capture));
+	for (unsigned i = 0; i < UNMADE_CAUSES; i++)
+		put(env, &map, causes[i], atomic_load(&capture->unmade[i]));
+	return map;
+}
+
+/* name(Capture, PidOrPort, Atom) -> boolean() */
+ERL_NIF_TERM serve_name(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	if (!enif_is_atom(env, argv[2]) || !(enif_is_pid(env, argv[1]) || enif_is_port(env, argv[1])))
+		return enif_make_badarg(env);
+	return enif_make_atom(env, capture_name(env, object, argv[1], argv[2]) ? "true" : "false");
+}
