@@ -397,8 +397,10 @@ void tw_agent_set_active(void);
 bool tw_agent_is_active(void);
 /* The ring set's directory while the agent is active; else NULL. */
 const char *tw_agent_ring_set_path(void);
-/* Writes a note to the capture. */
+/* Writes a note to the capture, unless the same was written before. */
 void tw_agent_tell(const char *text);
+/* In a forked child, whose image has no notes yet. */
+void tw_agent_tell_again(void);
 /* Counts a program that is executed and not traced, by the reason. */
 void tw_agent_count_untraced(enum tw_agent_program program);
 

@@ -272,6 +272,7 @@ void tw_agent_update(void)
  */
 void tw_agent_arm_after_fork(void)
 {
+	tw_agent_tell_again();
 	tw_patch_after_fork_in_child(closings + own_closings + 1);
 	tw_agent_update();
 	resume_slots();

@@ -37,6 +37,36 @@ const char *tw_agent_ring_set_path(void)
 	return tw_agent_is_active() && tw_agent_ring_set.path[0] ? tw_agent_ring_set.path : NULL;
 }
 
+/* The sums of notes that were written.  A program may open the same library any number of times, and the log is limited. */
+#define TOLD_MAX 128
+static _Atomic uint64_t told[TOLD_MAX];
+
+/* Remembers a note; false: it was written before.  When there is no room, notes are repeated. */
+static bool is_news(const char *text)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325), found;
+
+	for (const char *c = text; *c; c++)
+		sum = (sum ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	sum |= 1;
+	for (unsigned i = 0; i < TOLD_MAX; i++) {
+		found = 0;
+		/* RELAXED agent.told: independent sums; two threads may write the same note at once. */
+		if (tw_cas_relaxed(&told[i], &found, sum))
+			return true;
+		if (found == sum)
+			return false;
+	}
+	return true;
+}
+
+void tw_agent_tell_again(void)
+{
+	for (unsigned i = 0; i < TOLD_MAX; i++)
+		/* RELAXED agent.told: the child has one thread. */
+		tw_store_relaxed(&told[i], 0);
+}
+
 void tw_agent_tell(const char *text)
 {
 	struct {
@@ -45,6 +75,8 @@ void tw_agent_tell(const char *text)
 	} record = {.note = {0}};
 	size_t bytes = strlen(text);
 
+	if (!is_news(text))
+		return;
 	if (bytes > sizeof record.text)
 		bytes = sizeof record.text;
 	record.note.text_bytes = (uint16_t)bytes;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PLAN_PATH_BYTES 600
@@ -239,6 +240,15 @@ bool tw_entries_write(struct tw_entries *entries, size_t index, const char *fold
 	return object->problem || !*folder || write_plan(object, folder);
 }
 
+/*
+ * A traced process with fewer rights chooses what it maps.  Plans are kept by the build-id that a file claims, so a file of its
+ * making could spoil those of other programs.
+ */
+static bool is_trusted(const struct tw_elf_file *file)
+{
+	return (file->owner == 0 || file->owner == geteuid()) && !(file->mode & S_IWOTH);
+}
+
 static const char *write_file_plan(const struct tw_elf_file *file, const char *folder)
 {
 	struct object object = {0};
@@ -264,7 +274,8 @@ const char *tw_entries_write_file(const struct tw_entries_file *wish, const char
 	tw_sym_module_name(wish->path, name, sizeof name);
 	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
 	    wish->wants(name, file->elf.soname, wish->arg))
-		problem = write_file_plan(file, folder);
+		problem = is_trusted(file) ? write_file_plan(file, folder)
+					   : "another user than root and you may write its file";
 	tw_elf_file_close(file);
 	return problem;
 }

@@ -46,6 +46,8 @@ struct tw_entries_file {
 /*
  * tw_entries_write_file - make the plan of one file, or take it from the cache, and write it for agents, unless it is there.
  *
+ * The process has chosen the file: one that others than root and this user may write gets none.
+ *
  * Returns why there is none, without a full stop; NULL: it is there, or the object is not selected, or left alone.
  */
 const char *tw_entries_write_file(const struct tw_entries_file *wish, const char *folder);

@@ -198,9 +198,11 @@ static void read_process(struct desk *desk, int process_id)
 	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&desk->late->stop, __ATOMIC_RELAXED)) {
 		const char *path = tw_late_code_file(line);
 		char *key = path ? key_of(path) : NULL;
-		if (key && !is_seen(desk, key) && remember(desk, key))
+		bool is_new = key && !is_seen(desk, key), is_kept = is_new && remember(desk, key);
+		/* A plan that is there is found out soon; layouts would be written again. */
+		if (is_kept || (is_new && desk->ask == TW_RECORDER_ASK_PLANS))
 			desk->read_file(desk, process_id, path);
-		else
+		if (!is_kept)
 			free(key);
 	}
 	free(line);
