@@ -36,8 +36,8 @@ extern bool tw_entry_fills_windows;
  * @window	of the function, from which a jump must reach the thunk.
  * @thunk	lends: until tw_entry_forget_copies().  It can be executed after tw_entry_seal_copies().
  *
- * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory), TW_ENOTSUP (a
- * target of the copy is out of reach).
+ * Errors: TW_ENOMEM (also: no address space in reach of the window and of what the copy refers to), TW_EPERM (the system refuses
+ * executable memory).
  */
 int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **thunk);
 

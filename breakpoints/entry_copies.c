@@ -224,7 +224,27 @@ static void begin_area(struct area *area, uintptr_t base)
 	area->is_free = false;
 }
 
-static int make_area(uintptr_t from, const struct tw_bp_entry *entry, struct area **out)
+/* The addresses between which and a copy there are jumps and other references, both included. */
+struct reach {
+	uintptr_t low, high;
+};
+
+/* The window, and what the copy refers to in code and data, which may be far from it. */
+static struct reach reach_of(const struct tw_bp_entry *entry, uintptr_t window)
+{
+	struct reach reach = {window, window};
+
+	for (unsigned i = 0; i < entry->row->fix_count; i++) {
+		const struct tw_entry_plan_fix *fix = &entry->plan->fixes[entry->row->first_fix + i];
+		uintptr_t target = fix->is_literal ? window : entry->base + fix->target;
+
+		reach.low = target < reach.low ? target : reach.low;
+		reach.high = target > reach.high ? target : reach.high;
+	}
+	return reach;
+}
+
+static int make_area(const struct reach *reach, const struct tw_bp_entry *entry, struct area **out)
 {
 	struct area *area = calloc(1, sizeof *area);
 
@@ -236,7 +256,7 @@ static int make_area(uintptr_t from, const struct tw_bp_entry *entry, struct are
 	area->bytes =
 		area->code_bytes + whole_pages(area->copies * (8u + (uint32_t)sizeof(struct item) + FRAMES_BYTES_EACH) +
 					       COMMON_BYTES + FRAME_BYTES_MAX);
-	area->code = tw_near_map(from, area->bytes);
+	area->code = tw_near_map(reach->low, reach->high, area->bytes);
 	if (!area->code)
 		goto free_area;
 	/* Is executable memory allowed?  Asked now, because the end of a run has no way to refuse. */
@@ -274,12 +294,12 @@ static bool has_space(struct area *area)
 }
 
 /* The object's own area, or a free one that is large enough, or a new one. */
-static int find_area(uintptr_t window, const struct tw_bp_entry *entry, struct area **out)
+static int find_area(const struct reach *reach, const struct tw_bp_entry *entry, struct area **out)
 {
 	struct area *found = NULL;
 
 	for (struct area *area = first_area(); area; area = area->next) {
-		if (!tw_near_reaches((uintptr_t)area->code, window))
+		if (!tw_near_reaches((uintptr_t)area->code, reach->low, reach->high))
 			continue;
 		if (!area->is_free && area->base == entry->base && has_space(area)) {
 			*out = area;
@@ -289,7 +309,7 @@ static int find_area(uintptr_t window, const struct tw_bp_entry *entry, struct a
 			found = area;
 	}
 	if (!found)
-		return make_area(window, entry, out);
+		return make_area(reach, entry, out);
 	begin_area(found, entry->base);
 	*out = found;
 	return 0;
@@ -330,9 +350,10 @@ int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_
 {
 	uint8_t bytes[TW_ENTRY_ROOM_BYTES], *thunk, *end;
 	unsigned count;
+	const struct reach reach = reach_of(entry, window);
 	struct area *area;
 	uint32_t number;
-	int error = find_area(window, entry, &area);
+	int error = find_area(&reach, entry, &area);
 
 	if (error)
 		return error;
@@ -340,7 +361,7 @@ int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_
 	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES,
 				      bytes);
 	if (!count)
-		return TW_ENOTSUP;
+		return TW_ENOMEM;
 	number = count_of(area);
 	write_thunk(area, thunk, number);
 	memcpy(thunk + TW_ENTRY_THUNK_BYTES, bytes, count);

@@ -12,10 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Readable and writable pages that a jump at `from` reaches, up to 1 MiB behind their start; NULL: no space. */
-void *tw_near_map(uintptr_t from, size_t bytes);
+/*
+ * Readable and writable pages between which and each address of `low` to `high` jumps reach, up to 1 MiB behind the pages' start;
+ * NULL: no space.
+ */
+void *tw_near_map(uintptr_t low, uintptr_t high, size_t bytes);
 
-/* Does a jump at `from` reach memory that begins there, as above? */
-bool tw_near_reaches(uintptr_t memory, uintptr_t from);
+/* Do jumps reach, as above, between these addresses and memory that begins there? */
+bool tw_near_reaches(uintptr_t memory, uintptr_t low, uintptr_t high);
 
 #endif

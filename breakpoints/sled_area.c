@@ -111,7 +111,7 @@ static int make_area(uintptr_t from, struct area **out)
 
 	if (!area)
 		return TW_ENOMEM;
-	area->code = tw_near_map(from, AREA_BYTES);
+	area->code = tw_near_map(from, from, AREA_BYTES);
 	if (!area->code)
 		goto free_area;
 	write_code(area);
@@ -141,7 +141,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 	int error = 0;
 
 	for (area = first_area(); area; area = area->next)
-		if ((area->used < STUBS || area->free_count) && tw_near_reaches((uintptr_t)area->code, resume))
+		if ((area->used < STUBS || area->free_count) && tw_near_reaches((uintptr_t)area->code, resume, resume))
 			break;
 	if (!area)
 		error = make_area(resume, &area);
