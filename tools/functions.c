@@ -5,6 +5,7 @@
  *
  * Reads files only; the program is not run.
  */
+#include "base/grow.h"
 #include "tools/record/check.h"
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
@@ -111,14 +112,8 @@ static int add_row(struct list *list, const struct tw_symbols_place *place)
 	subject.arity = arity_of(list, place);
 	if (!tw_patterns_match(&list->request->patterns, &subject))
 		return 0;
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 1024;
-		struct row *grown = realloc(list->rows, capacity * sizeof *grown);
-		if (!grown)
-			return TW_ENOMEM;
-		list->rows = grown;
-		list->capacity = capacity;
-	}
+	if (!tw_grow(list->rows, list->count, list->capacity))
+		return TW_ENOMEM;
 	list->rows[list->count++] = (struct row){*place, place->module ? place->module->name : "?", subject.arity};
 	return 0;
 }

@@ -256,6 +256,8 @@ void tw_json_close(struct tw_json *json, char bracket);
 void tw_json_u64(struct tw_json *json, const char *name, uint64_t value);
 void tw_json_i64(struct tw_json *json, const char *name, int64_t value);
 void tw_json_double(struct tw_json *json, const char *name, double value);
+/* Nanoseconds, written in seconds. */
+void tw_json_seconds(struct tw_json *json, const char *name, uint64_t ns);
 void tw_json_bool(struct tw_json *json, const char *name, bool value);
 void tw_json_text(struct tw_json *json, const char *name, const char *value, size_t bytes);
 /* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */

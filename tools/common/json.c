@@ -85,6 +85,11 @@ void tw_json_double(struct tw_json *json, const char *name, double value)
 	tw_out_format(json->out, "%.9g", isfinite(value) ? value : 0.0);
 }
 
+void tw_json_seconds(struct tw_json *json, const char *name, uint64_t ns)
+{
+	tw_json_double(json, name, (double)ns / 1e9);
+}
+
 void tw_json_bool(struct tw_json *json, const char *name, bool value)
 {
 	member(json, name);

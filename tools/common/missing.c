@@ -153,7 +153,7 @@ static void put_own(struct tw_json *json, const char *name, const struct tw_capt
 {
 	tw_json_open(json, name, '{');
 	tw_json_u64(json, "count", own->count);
-	tw_json_double(json, "seconds", (double)own->ns / 1e9);
+	tw_json_seconds(json, "seconds", own->ns);
 	tw_json_close(json, '}');
 }
 

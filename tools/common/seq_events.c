@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq_events.c - reads events of sequential tracing, and finds the nodes of their pids. */
 #include "tools/common/seq_events.h"
+#include "base/grow.h"
 #include "tools/common/payload.h"
 
 #include "tracewheel/error.h"
@@ -36,14 +37,8 @@ static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t 
 {
 	if (nodes->count >= TW_SEQ_NODES_MAX)
 		return TW_SEQ_NO_NODE;
-	if (nodes->count == nodes->capacity) {
-		uint32_t capacity = nodes->capacity ? nodes->capacity * 2 : 16;
-		struct tw_seq_node *grown = realloc(nodes->nodes, capacity * sizeof *grown);
-		if (!grown)
-			return TW_SEQ_NO_NODE;
-		nodes->nodes = grown;
-		nodes->capacity = capacity;
-	}
+	if (!tw_grow(nodes->nodes, nodes->count, nodes->capacity))
+		return TW_SEQ_NO_NODE;
 	char *copy = strdup(name);
 	if (!copy)
 		return TW_SEQ_NO_NODE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stacks.c - keeps the open calls of each process. */
 #include "tools/common/stacks.h"
+#include "base/grow.h"
 #include "tools/common/stacks_foresee.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
@@ -198,14 +199,8 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 		stacks->too_deep++;
 		return true;
 	}
-	if (stack->depth == stack->capacity) {
-		uint32_t capacity = stack->capacity ? stack->capacity * 2 : 8;
-		struct tw_stack_frame *grown = realloc(stack->frames, capacity * sizeof *grown);
-		if (!grown)
-			return false;
-		stack->frames = grown;
-		stack->capacity = capacity;
-	}
+	if (!tw_grow(stack->frames, stack->depth, stack->capacity))
+		return false;
 	stack->frames[stack->depth++] = (struct tw_stack_frame){.start_ns = ns,
 								.function = function,
 								.own_before_ns = tw_stack_own_until(stack, ns),

@@ -5,39 +5,18 @@
  */
 #include "tools/late/late.h"
 #include "tools/common/names.h"
+#include "tools/common/page.h"
 #include "tools/common/threads.h"
 
 #include <stdlib.h>
 
-/* The page, split where the data is inserted. */
-__asm__(".pushsection .rodata, \"a\", @progbits\n"
-	".globl tw_late_page_text\n"
-	"tw_late_page_text:\n"
-	".incbin \"" TW_LATE_PAGE "\"\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char tw_late_page_text[] __attribute__((visibility("hidden")));
-
-/* Writes a string that no browser takes for markup, whatever its contents. */
-static void put_text(struct tw_out *out, const char *text)
-{
-	static struct tw_out scratch;
-	tw_out_init(&scratch, -1);
-	tw_json_quote(&scratch, text, strlen(text));
-	for (size_t i = 0; i < scratch.used; i++) {
-		char c = scratch.data[i];
-		if (c == '<' || c == '>' || c == '&')
-			tw_out_format(out, "\\u%04x", c);
-		else
-			tw_out_bytes(out, &c, 1);
-	}
-}
+TW_PAGE(tw_late_page_text, TW_PAGE_FILE);
 
 static void put_process(struct tw_out *out, const struct tw_lates *lates, uint32_t process)
 {
 	char text[TW_THREAD_TEXT_BYTES];
 	tw_mailboxes_name(&lates->mailboxes, process, text);
-	put_text(out, text);
+	tw_page_text(out, text, strlen(text));
 }
 
 /* Writes runs of equal columns: kind, first, count. */
@@ -81,7 +60,7 @@ static void put_late(struct tw_out *out, const struct tw_lates *lates, const str
 		      (unsigned long long)tw_late_wait(late),
 		      (unsigned long long)(late->arrived_ns > lates->zero_ns ? late->arrived_ns - lates->zero_ns : 0),
 		      late->length, late->is_sure ? "true" : "false");
-	put_text(out, late->text);
+	tw_page_text(out, late->text, strlen(late->text));
 	tw_out_text(out, ",\"sender\":");
 	put_process(out, lates, late->sender);
 	tw_out_text(out, ",\"receiver\":");
@@ -96,15 +75,13 @@ static void put_late(struct tw_out *out, const struct tw_lates *lates, const str
 
 bool tw_late_page(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture, const char *path)
 {
-	static const char mark[] = "@DATA@";
-	const char *data = strstr(tw_late_page_text, mark);
+	const char *rest = tw_page_begin(out, tw_late_page_text);
 	char note[TW_LATE_NOTE];
 	bool warns, is_next = false;
-	if (!data)
+	if (!rest)
 		return false;
-	tw_out_bytes(out, tw_late_page_text, (size_t)(data - tw_late_page_text));
 	tw_out_text(out, "{\"title\":");
-	put_text(out, path);
+	tw_page_text(out, path, strlen(path));
 	tw_out_format(out, ",\"columns\":%d,\"taken\":%llu,\"median\":%llu,\"p99\":%llu,\"longest\":%llu,\"notes\":[",
 		      TW_LATE_COLUMNS, (unsigned long long)lates->waits.count,
 		      (unsigned long long)tw_histogram_quantile(&lates->waits, 0.5),
@@ -114,7 +91,7 @@ bool tw_late_page(struct tw_out *out, const struct tw_lates *lates, const struct
 		if (!*note)
 			continue;
 		tw_out_text(out, is_next ? ",{\"text\":" : "{\"text\":");
-		put_text(out, note);
+		tw_page_text(out, note, strlen(note));
 		tw_out_format(out, ",\"warns\":%s}", warns ? "true" : "false");
 		is_next = true;
 	}
@@ -124,6 +101,6 @@ bool tw_late_page(struct tw_out *out, const struct tw_lates *lates, const struct
 		put_late(out, lates, &lates->rows[i]);
 	}
 	tw_out_text(out, "]}");
-	tw_out_text(out, data + strlen(mark));
+	tw_out_text(out, rest);
 	return true;
 }

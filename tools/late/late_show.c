@@ -181,11 +181,6 @@ void tw_late_text(struct tw_out *out, const struct tw_lates *lates, const struct
 
 /* ---- JSON ---- */
 
-static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
-{
-	tw_json_double(json, name, (double)ns / 1e9);
-}
-
 static void put_pid(struct tw_json *json, const char *name, const struct tw_lates *lates, uint32_t process)
 {
 	char text[64] = "";
@@ -218,15 +213,15 @@ static void put_step_json(struct tw_json *json, const struct tw_lates *lates, co
 	put_pid(json, "process", lates, step->process);
 	put_name(json, "name", lates, step->process);
 	put_moment(json, "ns", lates, step->from_ns);
-	put_seconds(json, "seconds", step->to_ns - step->from_ns);
+	tw_json_seconds(json, "seconds", step->to_ns - step->from_ns);
 	for (unsigned doing = 0; doing < TW_DOINGS; doing++)
-		put_seconds(json, names[doing], step->ns[doing]);
+		tw_json_seconds(json, names[doing], step->ns[doing]);
 	tw_json_u64(json, "runs", step->times[TW_DOING_RUN]);
 	tw_json_u64(json, "messages", step->takes);
 	if (step->ns[TW_DOING_BLOCKED]) {
 		put_pid(json, "blocked_by", lates, step->by);
 		put_name(json, "blocked_by_name", lates, step->by);
-		put_seconds(json, "blocked_by_seconds", step->by_ns);
+		tw_json_seconds(json, "blocked_by_seconds", step->by_ns);
 		tw_json_u64(json, "blocked_by_times", step->by_times);
 	}
 	tw_json_close(json, '}');
@@ -248,9 +243,9 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 	tw_json_u64(&json, "unsure", lates->unsure);
 	tw_json_bool(&json, "knows_takes", lates->mailboxes.has_takes);
 	tw_json_bool(&json, "knows_waits", lates->mailboxes.has_waits);
-	put_seconds(&json, "median_wait", tw_histogram_quantile(&lates->waits, 0.5));
-	put_seconds(&json, "p99_wait", tw_histogram_quantile(&lates->waits, 0.99));
-	put_seconds(&json, "longest_wait", lates->waits.max);
+	tw_json_seconds(&json, "median_wait", tw_histogram_quantile(&lates->waits, 0.5));
+	tw_json_seconds(&json, "p99_wait", tw_histogram_quantile(&lates->waits, 0.99));
+	tw_json_seconds(&json, "longest_wait", lates->waits.max);
 	tw_json_open(&json, "notes", '[');
 	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
 		if (*note)
@@ -263,7 +258,7 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 	for (size_t i = 0; i < lates->count; i++) {
 		const struct tw_late *late = &lates->rows[i];
 		tw_json_open(&json, NULL, '{');
-		put_seconds(&json, "waited", tw_late_wait(late));
+		tw_json_seconds(&json, "waited", tw_late_wait(late));
 		put_moment(&json, "ns", lates, late->arrived_ns);
 		tw_json_text(&json, "message", late->text, strlen(late->text));
 		put_pid(&json, "sender", lates, late->sender);
@@ -271,7 +266,7 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 		put_pid(&json, "receiver", lates, late->receiver);
 		put_name(&json, "receiver_name", lates, late->receiver);
 		tw_json_u64(&json, "queue", late->length);
-		put_seconds(&json, "tracer", late->own_ns);
+		tw_json_seconds(&json, "tracer", late->own_ns);
 		tw_json_bool(&json, "is_sure", late->is_sure);
 		tw_json_open(&json, "chain", '[');
 		for (uint32_t k = 0; k < late->step_count; k++)

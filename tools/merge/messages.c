@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages.c - ends of messages, sorted by what they have in common. */
 #include "tools/merge/messages.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -41,14 +42,8 @@ static uint32_t find_node(struct tw_messages *messages, const char *name)
 		if (strcmp(messages->nodes[i].name, name) == 0)
 			return i;
 	}
-	if (messages->node_count == messages->node_capacity) {
-		uint32_t capacity = messages->node_capacity ? messages->node_capacity * 2 : 16;
-		struct tw_messages_node *grown = realloc(messages->nodes, capacity * sizeof *grown);
-		if (!grown)
-			return UINT32_MAX;
-		messages->nodes = grown;
-		messages->node_capacity = capacity;
-	}
+	if (!tw_grow(messages->nodes, messages->node_count, messages->node_capacity))
+		return UINT32_MAX;
 	char *copy = strdup(name);
 	if (!copy)
 		return UINT32_MAX;

@@ -6,6 +6,7 @@
  * functions cannot end the element that contains it.
  */
 #include "tools/report/calltree.h"
+#include "tools/common/page.h"
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
 #include "tools/report/report.h"
@@ -57,32 +58,9 @@ struct request {
 
 static struct tw_out out;
 
-/* The page, split where the data is inserted. */
-__asm__(".pushsection .rodata, \"a\", @progbits\n"
-	".globl tw_flame_page\n"
-	"tw_flame_page:\n"
-	".incbin \"" TW_FLAME_PAGE "\"\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char tw_flame_page[] __attribute__((visibility("hidden")));
+TW_PAGE(tw_flame_page, TW_PAGE_FILE);
 
 /* ---- the page ---- */
-
-/* Writes a string that no browser takes for markup, whatever its contents. */
-static void put_text(const char *text, size_t bytes)
-{
-	static struct tw_out scratch;
-	tw_out_init(&scratch, -1);
-	/* Names are short; the rest of a longer one than the buffer would be lost. */
-	tw_json_quote(&scratch, text, bytes < TW_OUT_BYTES / 8 ? bytes : TW_OUT_BYTES / 8);
-	for (size_t i = 0; i < scratch.used; i++) {
-		char c = scratch.data[i];
-		if (c == '<' || c == '>' || c == '&')
-			tw_out_format(&out, "\\u%04x", c);
-		else
-			tw_out_bytes(&out, &c, 1);
-	}
-}
 
 struct page {
 	const struct tw_calltree *tree;
@@ -165,12 +143,12 @@ static void put_names(const struct page *page)
 	tw_out_text(&out, "],\"names\":[");
 	for (uint32_t i = 0; i < page->tree->places.function_count; i++) {
 		tw_out_text(&out, i ? "," : "");
-		put_text(page->tree->places.names[i].text, page->tree->places.names[i].bytes);
+		tw_page_text(&out, page->tree->places.names[i].text, page->tree->places.names[i].bytes);
 	}
 	for (uint32_t i = 0; i < page->process_count; i++) {
 		const char *name = tw_calltree_name(page->tree, page->process_names[i]);
 		tw_out_text(&out, ",");
-		put_text(name, strlen(name));
+		tw_page_text(&out, name, strlen(name));
 	}
 }
 
@@ -197,7 +175,7 @@ static void put_note(bool warns, const char *format, ...)
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	tw_out_text(&out, is_next ? ",{\"text\":" : "{\"text\":");
-	put_text(text, strlen(text));
+	tw_page_text(&out, text, strlen(text));
 	tw_out_format(&out, ",\"warns\":%s}", warns ? "true" : "false");
 	is_next = true;
 }
@@ -290,24 +268,24 @@ static void put_title(const struct tw_calltree *tree, const char *path)
 		bytes = bytes < 200 ? bytes : 200;
 		bytes += (size_t)snprintf(title + bytes, sizeof title - bytes, " (by number of events)");
 	}
-	put_text(title, bytes);
+	tw_page_text(&out, title, bytes);
 }
 
 static int put_page(const struct request *request, const struct tw_calltree *tree,
 		    const struct tw_capture_filter *filter, const char *path)
 {
-	static const char mark[] = "@DATA@";
-	const char *data = strstr(tw_flame_page, mark);
 	struct page page = {.tree = tree, .has_times = tw_places_have_returns(&tree->places)};
 	page.process_names = malloc((tree->stacks.count + (size_t)1) * sizeof *page.process_names);
-	if (!page.process_names || !data)
+	const char *rest = page.process_names ? tw_page_begin(&out, tw_flame_page) : NULL;
+	if (!rest) {
+		free(page.process_names);
 		return TW_ENOMEM;
+	}
 	double share = request->least_percent / 100, calls = 0;
 	for (uint32_t i = 0; i < tree->places.function_count; i++)
 		calls += (double)tree->functions[i].calls;
 	page.least_ns = (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * share);
 	page.least_calls = (uint64_t)(calls * share);
-	tw_out_bytes(&out, tw_flame_page, (size_t)(data - tw_flame_page));
 	tw_out_text(&out, "{\"title\":");
 	put_title(tree, path);
 	tw_out_format(&out, ",\"hasTimes\":%s,\"hasStacks\":%s,\"nodes\":[", page.has_times ? "true" : "false",
@@ -318,7 +296,7 @@ static int put_page(const struct request *request, const struct tw_calltree *tre
 	put_functions(tree, page.has_times);
 	put_notes(request, tree, filter, page.has_times);
 	tw_out_text(&out, "]}");
-	tw_out_text(&out, data + strlen(mark));
+	tw_out_text(&out, rest);
 	free(page.process_names);
 	free(page.lossy);
 	return is_done ? 0 : TW_ENOMEM;

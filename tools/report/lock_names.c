@@ -5,6 +5,7 @@
  * Variables are found in the symbol tables of the module's file, which must be the recorded one by its build-id.
  */
 #include "tools/common/lines.h"
+#include "base/grow.h"
 #include "tools/common/names.h"
 #include "tools/report/locks.h"
 #include "tools/tool.h"
@@ -49,14 +50,8 @@ static void read_table(struct variables *variables, Elf *elf, Elf_Scn *section, 
 		    !symbol.st_size || symbol.st_shndx == SHN_UNDEF ||
 		    !(name = elf_strptr(elf, header->sh_link, symbol.st_name)) || !*name)
 			continue;
-		if (variables->count == variables->capacity) {
-			size_t capacity = variables->capacity ? variables->capacity * 2 : 256;
-			struct variable *grown = realloc(variables->at, capacity * sizeof *grown);
-			if (!grown)
-				return;
-			variables->at = grown;
-			variables->capacity = capacity;
-		}
+		if (!tw_grow(variables->at, variables->count, variables->capacity))
+			return;
 		char *copy = strdup(name);
 		if (copy)
 			variables->at[variables->count++] = (struct variable){symbol.st_value, symbol.st_size, copy};

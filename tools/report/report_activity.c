@@ -232,11 +232,6 @@ void tw_report_activity(const struct tw_screen *screen, const struct tw_activity
 
 /* ---- JSON ---- */
 
-static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
-{
-	tw_json_double(json, name, (double)ns / 1e9);
-}
-
 static void put_process(struct tw_json *json, const char *name, const struct tw_activity *activity, uint32_t process)
 {
 	char text[64] = "";
@@ -258,11 +253,11 @@ static void put_processes_json(struct tw_json *json, const struct tw_activity *a
 		tw_json_u64(json, "sent", row->sent);
 		tw_json_u64(json, "received", row->received);
 		tw_json_u64(json, "waits", row->waits);
-		put_seconds(json, "waited", row->wait_ns);
-		put_seconds(json, "longest_wait", row->wait_max_ns);
+		tw_json_seconds(json, "waited", row->wait_ns);
+		tw_json_seconds(json, "longest_wait", row->wait_max_ns);
 		tw_json_u64(json, "runs", row->runs);
-		put_seconds(json, "ran", row->run_ns);
-		put_seconds(json, "longest_run", row->run_max_ns);
+		tw_json_seconds(json, "ran", row->run_ns);
+		tw_json_seconds(json, "longest_run", row->run_max_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
@@ -279,8 +274,8 @@ static void put_waits_json(struct tw_json *json, const struct tw_activity *activ
 		put_process(json, "receiver", activity, pairs[i].receiver);
 		tw_json_u64(json, "messages", pairs[i].messages);
 		tw_json_u64(json, "waits", pairs[i].waits);
-		put_seconds(json, "waited", pairs[i].wait_ns);
-		put_seconds(json, "longest_wait", pairs[i].wait_max_ns);
+		tw_json_seconds(json, "waited", pairs[i].wait_ns);
+		tw_json_seconds(json, "longest_wait", pairs[i].wait_max_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
@@ -290,7 +285,7 @@ static void put_waits_json(struct tw_json *json, const struct tw_activity *activ
 		tw_json_open(json, NULL, '{');
 		put_process(json, "sender", activity, activity->longest[i].sender);
 		put_process(json, "receiver", activity, activity->longest[i].receiver);
-		put_seconds(json, "waited", activity->longest[i].ns);
+		tw_json_seconds(json, "waited", activity->longest[i].ns);
 		tw_json_u64(json, "ns",
 			    activity->longest[i].at_ns > start_ns ? activity->longest[i].at_ns - start_ns : 0);
 		tw_json_close(json, '}');
@@ -308,8 +303,8 @@ static void put_delays_json(struct tw_json *json, const struct tw_activity *acti
 		tw_json_text(json, "name", rows[i]->name ? rows[i]->name : "",
 			     rows[i]->name ? strlen(rows[i]->name) : 0);
 		tw_json_u64(json, "times", rows[i]->delays);
-		put_seconds(json, "waited", rows[i]->delay_ns);
-		put_seconds(json, "longest", rows[i]->delay_max_ns);
+		tw_json_seconds(json, "waited", rows[i]->delay_ns);
+		tw_json_seconds(json, "longest", rows[i]->delay_max_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
@@ -324,8 +319,8 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 	tw_json_u64(json, "to_nobody", activity->to_nobody);
 	tw_json_u64(json, "spawned", activity->spawned);
 	tw_json_u64(json, "exited", activity->exited);
-	put_seconds(json, "median_wait", tw_histogram_quantile(&activity->waits, 0.5));
-	put_seconds(json, "p99_wait", tw_histogram_quantile(&activity->waits, 0.99));
+	tw_json_seconds(json, "median_wait", tw_histogram_quantile(&activity->waits, 0.5));
+	tw_json_seconds(json, "p99_wait", tw_histogram_quantile(&activity->waits, 0.99));
 	put_waits_json(json, activity, start_ns, top);
 	tw_json_close(json, '}');
 	put_processes_json(json, activity, top);
@@ -338,7 +333,7 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 		tw_json_open(json, NULL, '{');
 		tw_json_u64(json, "scheduler", activity->schedulers[i].scheduler_id);
 		tw_json_u64(json, "runs", activity->schedulers[i].runs);
-		put_seconds(json, "busy", activity->schedulers[i].run_ns);
+		tw_json_seconds(json, "busy", activity->schedulers[i].run_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');

@@ -235,11 +235,6 @@ void tw_report_locks(const struct tw_screen *screen, const struct tw_locks *lock
 
 /* ---- JSON ---- */
 
-static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
-{
-	tw_json_double(json, name, (double)ns / 1e9);
-}
-
 static void put_thread(struct tw_json *json, const char *name, const struct tw_locks *locks, uint32_t thread)
 {
 	const struct tw_capture_stream *stream = thread == TW_LOCK_NONE ? NULL : stream_of(locks, thread);
@@ -266,8 +261,8 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 	const struct tw_capture_image *image = tw_capture_image(locks->capture, lock->image);
 	tw_json_u64(json, "process", image ? (uint64_t)image->process_id : 0);
 	tw_json_u64(json, "waits", lock->waits);
-	put_seconds(json, "waited", lock->wait_ns);
-	put_seconds(json, "longest_wait", lock->wait_max_ns);
+	tw_json_seconds(json, "waited", lock->wait_ns);
+	tw_json_seconds(json, "longest_wait", lock->wait_max_ns);
 	tw_json_u64(json, "longest_ns", lock->wait_max_at_ns > zero_ns ? lock->wait_max_at_ns - zero_ns : 0);
 	if (is_condition) {
 		tw_json_u64(json, "signals", lock->signals);
@@ -276,9 +271,9 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 		tw_json_u64(json, "taken", lock->taken);
 		tw_json_u64(json, "not_taken", lock->busy);
 		tw_json_u64(json, "slow_calls", lock->slow);
-		put_seconds(json, "slow", lock->slow_ns);
-		put_seconds(json, "held", lock->held_ns);
-		put_seconds(json, "longest_hold", lock->held_max_ns);
+		tw_json_seconds(json, "slow", lock->slow_ns);
+		tw_json_seconds(json, "held", lock->held_ns);
+		tw_json_seconds(json, "longest_hold", lock->held_max_ns);
 	}
 	struct tw_lock_pair **pairs = sorted_pairs(locks, lock, &count);
 	tw_json_open(json, "pairs", '[');
@@ -287,8 +282,8 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 		put_thread(json, "waiter", locks, pairs[i]->waiter);
 		put_thread(json, is_condition ? "signaller" : "holder", locks, pairs[i]->holder);
 		tw_json_u64(json, "times", pairs[i]->times);
-		put_seconds(json, "waited", pairs[i]->ns);
-		put_seconds(json, "longest", pairs[i]->max_ns);
+		tw_json_seconds(json, "waited", pairs[i]->ns);
+		tw_json_seconds(json, "longest", pairs[i]->max_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');

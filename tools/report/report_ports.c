@@ -110,7 +110,7 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 		tw_json_u64(json, "failed", row->failed);
 		tw_json_u64(json, "in_bytes", row->in_bytes);
 		tw_json_u64(json, "out_bytes", row->out_bytes);
-		tw_json_double(json, "call_seconds", (double)row->call_ns / 1e9);
+		tw_json_seconds(json, "call_seconds", row->call_ns);
 		tw_json_bool(json, "partial", row->is_in_partial || row->is_out_partial);
 		tw_json_close(json, '}');
 	}

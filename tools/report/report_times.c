@@ -440,11 +440,6 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 
 /* ---- JSON ---- */
 
-static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
-{
-	tw_json_double(json, name, (double)ns / 1e9);
-}
-
 static void put_times_json(struct tw_json *json, const struct tw_report_row *row)
 {
 	const struct tw_call_function *sums = row->sums;
@@ -452,15 +447,15 @@ static void put_times_json(struct tw_json *json, const struct tw_report_row *row
 	tw_json_u64(json, "exceptions", sums->exceptions);
 	tw_json_u64(json, "cut", sums->cut);
 	tw_json_u64(json, "lossy", sums->lossy);
-	put_seconds(json, "in_losses", sums->lossy_ns);
+	tw_json_seconds(json, "in_losses", sums->lossy_ns);
 	tw_json_u64(json, "open", sums->open);
 	tw_json_u64(json, "before", sums->before);
-	put_seconds(json, "total", sums->total_ns);
-	put_seconds(json, "self", sums->self_ns);
-	put_seconds(json, "min", sums->took.min);
-	put_seconds(json, "median", row->median_ns);
-	put_seconds(json, "p99", row->p99_ns);
-	put_seconds(json, "max", sums->took.max);
+	tw_json_seconds(json, "total", sums->total_ns);
+	tw_json_seconds(json, "self", sums->self_ns);
+	tw_json_seconds(json, "min", sums->took.min);
+	tw_json_seconds(json, "median", row->median_ns);
+	tw_json_seconds(json, "p99", row->p99_ns);
+	tw_json_seconds(json, "max", sums->took.max);
 }
 
 void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top)
@@ -490,8 +485,8 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 				     into[j].caller == TW_PLACES_NONE ? 0 : strlen(name));
 			tw_json_u64(json, "calls", into[j].calls);
 			if (!tree->is_by_stack) {
-				put_seconds(json, "total", into[j].total_ns);
-				put_seconds(json, "self", into[j].self_ns);
+				tw_json_seconds(json, "total", into[j].total_ns);
+				tw_json_seconds(json, "self", into[j].self_ns);
 			}
 			tw_json_close(json, '}');
 		}
@@ -503,7 +498,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	free(edges);
 	if (tree->is_by_stack)
 		return;
-	put_seconds(json, "tracer_per_call", cost_of_call(tree));
+	tw_json_seconds(json, "tracer_per_call", cost_of_call(tree));
 	tw_json_open(json, "unmatched", '{');
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* requests.c - the requests of a capture: its labels, each with sums. */
 #include "tools/seq/story.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -65,14 +66,8 @@ static struct tw_request *find_row(struct tw_requests *requests, struct tw_term 
 	}
 	if (requests->count == ROWS_MAX)
 		return NULL;
-	if (requests->count == requests->capacity) {
-		uint32_t capacity = requests->capacity ? requests->capacity * 2 : 64;
-		struct tw_request *grown = realloc(requests->rows, capacity * sizeof *grown);
-		if (!grown)
-			return NULL;
-		requests->rows = grown;
-		requests->capacity = capacity;
-	}
+	if (!tw_grow(requests->rows, requests->count, requests->capacity))
+		return NULL;
 	struct tw_request *row = &requests->rows[requests->count];
 	*row = (struct tw_request){.label = strdup(text), .first_ns = UINT64_MAX, .next = requests->slots[slot]};
 	tw_term_format(label, TW_PRINT_PRETTY, text, sizeof text);

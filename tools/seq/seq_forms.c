@@ -74,7 +74,7 @@ void tw_seq_json(struct tw_out *out, const struct tw_story *story)
 	tw_json_u64(&json, "processes", story->taking_part);
 	tw_json_u64(&json, "depth", story->hop_count ? story->depth + 1 : 0);
 	tw_json_u64(&json, "start_ns", story->start_ns);
-	tw_json_double(&json, "seconds", (double)(story->end_ns - story->start_ns) / 1e9);
+	tw_json_seconds(&json, "seconds", story->end_ns - story->start_ns);
 	tw_json_u64(&json, "no_receive", story->sends_alone);
 	tw_json_u64(&json, "no_send", story->receives_alone);
 	tw_json_u64(&json, "lost", story->lost);
@@ -107,7 +107,7 @@ void tw_seq_list_json(struct tw_out *out, const struct tw_requests *requests)
 		tw_json_u64(&json, "processes", row->processes);
 		tw_json_u64(&json, "nodes", row->nodes);
 		tw_json_u64(&json, "start_ns", row->first_ns);
-		tw_json_double(&json, "seconds", (double)(row->last_ns - row->first_ns) / 1e9);
+		tw_json_seconds(&json, "seconds", row->last_ns - row->first_ns);
 		tw_json_close(&json, '}');
 	}
 	tw_json_close(&json, ']');

@@ -4,6 +4,7 @@
  * it cannot end its element.
  */
 #include "tools/seq/story.h"
+#include "tools/common/page.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,28 +13,11 @@
 #define HOPS_MAX      5000
 #define MESSAGE_BYTES 400
 
-/* The page, split where the data is inserted. */
-__asm__(".pushsection .rodata, \"a\", @progbits\n"
-	".globl tw_seq_page_text\n"
-	"tw_seq_page_text:\n"
-	".incbin \"" TW_SEQ_PAGE "\"\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char tw_seq_page_text[] __attribute__((visibility("hidden")));
+TW_PAGE(tw_seq_page_text, TW_PAGE_FILE);
 
-/* Writes a string that no browser takes for markup, whatever its contents. */
 static void put_text(struct tw_out *out, const char *text)
 {
-	static struct tw_out scratch;
-	tw_out_init(&scratch, -1);
-	tw_json_quote(&scratch, text, strlen(text));
-	for (size_t i = 0; i < scratch.used; i++) {
-		char c = scratch.data[i];
-		if (c == '<' || c == '>' || c == '&')
-			tw_out_format(out, "\\u%04x", c);
-		else
-			tw_out_bytes(out, &c, 1);
-	}
+	tw_page_text(out, text, strlen(text));
 }
 
 static void put_hop(struct tw_out *out, const struct tw_story *story, const struct tw_hop *hop, const uint32_t *lanes)
@@ -123,17 +107,14 @@ static void put_data(struct tw_out *out, const struct tw_story *story, const cha
 
 bool tw_seq_page(struct tw_out *out, const struct tw_story *story, const char *path)
 {
-	static const char mark[] = "@DATA@";
-	const char *data = strstr(tw_seq_page_text, mark);
 	uint32_t *lanes = malloc((story->process_count + (size_t)1) * sizeof *lanes);
 	uint32_t *processes = malloc((story->process_count + (size_t)1) * sizeof *processes);
-	bool is_made = data && lanes && processes;
-	if (is_made) {
-		tw_out_bytes(out, tw_seq_page_text, (size_t)(data - tw_seq_page_text));
+	const char *rest = lanes && processes ? tw_page_begin(out, tw_seq_page_text) : NULL;
+	if (rest) {
 		put_data(out, story, path, lanes, processes);
-		tw_out_text(out, data + strlen(mark));
+		tw_out_text(out, rest);
 	}
 	free(lanes);
 	free(processes);
-	return is_made;
+	return rest != NULL;
 }

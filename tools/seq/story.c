@@ -6,6 +6,7 @@
  *	3 finds the cause of each hop    4 says why an end is missing
  */
 #include "tools/seq/story.h"
+#include "base/grow.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
 
@@ -45,14 +46,8 @@ static uint32_t find_process(struct tw_story *story, const struct tw_seq_process
 		    (!term || strcmp(known->term, term) == 0))
 			return at;
 	}
-	if (story->process_count == story->process_capacity) {
-		uint32_t capacity = story->process_capacity ? story->process_capacity * 2 : 16;
-		struct tw_story_process *grown = realloc(story->processes, capacity * sizeof *grown);
-		if (!grown)
-			return TW_STORY_NONE;
-		story->processes = grown;
-		story->process_capacity = capacity;
-	}
+	if (!tw_grow(story->processes, story->process_count, story->process_capacity))
+		return TW_STORY_NONE;
 	struct tw_story_process *added = &story->processes[story->process_count];
 	*added = (struct tw_story_process){.is = *process,
 					   .image = TW_CAPTURE_NONE,
@@ -129,14 +124,8 @@ static bool on_event(void *context, const struct tw_seq_event *event)
 		story->left_out++;
 		return true;
 	}
-	if (story->event_count == story->event_capacity) {
-		uint32_t capacity = story->event_capacity ? story->event_capacity * 2 : 256;
-		struct tw_story_event *grown = realloc(story->events, capacity * sizeof *grown);
-		if (!grown)
-			return false;
-		story->events = grown;
-		story->event_capacity = capacity;
-	}
+	if (!tw_grow(story->events, story->event_count, story->event_capacity))
+		return false;
 	struct tw_story_event *added = &story->events[story->event_count];
 	*added = (struct tw_story_event){.time_ns = event->time_ns,
 					 .unique = event->unique,
@@ -175,14 +164,8 @@ static bool on_loss(void *context, const struct tw_seq_loss *loss)
 		known->count += loss->count;
 		return true;
 	}
-	if (story->loss_count == story->loss_capacity) {
-		uint32_t capacity = story->loss_capacity ? story->loss_capacity * 2 : 64;
-		struct tw_seq_loss *grown = realloc(story->losses, capacity * sizeof *grown);
-		if (!grown)
-			return false;
-		story->losses = grown;
-		story->loss_capacity = capacity;
-	}
+	if (!tw_grow(story->losses, story->loss_count, story->loss_capacity))
+		return false;
 	story->losses[story->loss_count++] = *loss;
 	return true;
 }

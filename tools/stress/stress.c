@@ -141,7 +141,7 @@ static void put_json_times(struct tw_json *json, const char *what, const uint64_
 
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(name, sizeof name, "%s_%s", what, names[i]);
-		tw_json_double(json, name, (double)ns[i] / 1e9);
+		tw_json_seconds(json, name, ns[i]);
 	}
 }
 
