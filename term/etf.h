@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etf.h - the tags of the external term format, as in the ERTS User's Guide. */
+/* etf.h - the tags of the external term format, as in the ERTS User's Guide, and encoding into buffers. */
 #ifndef TW_TERM_ETF_H
 #define TW_TERM_ETF_H
 
 #include "tracewheel/term.h"
+
+#include <string.h>
 
 #define TW_ETF_VERSION 131
 
@@ -56,5 +58,37 @@ enum tw_etf_tag {
 	TW_ETF_V4_PORT = 'x',
 	TW_ETF_LOCAL = 'y',
 };
+
+/* Big-endian, as all numbers of the format.  Returns the byte after it. */
+static inline uint8_t *tw_etf_put32(uint8_t *at, uint32_t value)
+{
+	value = __builtin_bswap32(value);
+	memcpy(at, &value, 4);
+	return at + 4;
+}
+
+/* A pid of this node, without the version byte.  Returns the byte after it. */
+static inline uint8_t *tw_etf_put_local_pid(uint8_t *at, uint32_t number, uint32_t serial, uint32_t creation)
+{
+	static const char head[] = {TW_ETF_NEW_PID,
+				    TW_ETF_SMALL_ATOM_UTF8,
+				    13,
+				    'n',
+				    'o',
+				    'n',
+				    'o',
+				    'd',
+				    'e',
+				    '@',
+				    'n',
+				    'o',
+				    'h',
+				    'o',
+				    's',
+				    't'};
+
+	memcpy(at, head, sizeof head);
+	return tw_etf_put32(tw_etf_put32(tw_etf_put32(at + sizeof head, number), serial), creation);
+}
 
 #endif

@@ -16,13 +16,6 @@
 /* Largest encoding of a part that is neither an atom nor a binary. */
 #define PART_BYTES 40
 
-static inline uint8_t *put32(uint8_t *at, uint32_t value)
-{
-	value = __builtin_bswap32(value);
-	memcpy(at, &value, 4);
-	return at + 4;
-}
-
 /* Copies a short name in overlapping steps. */
 static inline void copy_name(uint8_t *to, const char *from, size_t bytes)
 {
@@ -70,33 +63,14 @@ static inline uint8_t *put_small(uint8_t *at, int64_t value)
 	if (value < INT32_MIN || value > INT32_MAX)
 		return NULL;
 	at[0] = TW_ETF_INTEGER;
-	return put32(at + 1, (uint32_t)value);
+	return tw_etf_put32(at + 1, (uint32_t)value);
 }
 
-/* Writes a pid of the local node. */
 static inline uint8_t *put_pid(uint8_t *at, const struct tw_block_identifier *pid)
 {
-	static const char head[16] = {TW_ETF_NEW_PID,
-				      TW_ETF_SMALL_ATOM_UTF8,
-				      13,
-				      'n',
-				      'o',
-				      'n',
-				      'o',
-				      'd',
-				      'e',
-				      '@',
-				      'n',
-				      'o',
-				      'h',
-				      'o',
-				      's',
-				      't'};
-
 	if (!tw_term_is_none(pid->node))
 		return NULL;
-	memcpy(at, head, sizeof head);
-	return put32(put32(put32(at + sizeof head, pid->words[0]), pid->words[1]), pid->creation);
+	return tw_etf_put_local_pid(at, pid->words[0], pid->words[1], pid->creation);
 }
 
 static uint8_t *put_term(uint8_t *at, const uint8_t *end, struct tw_term term, unsigned levels);
@@ -117,7 +91,7 @@ static __attribute__((noinline)) uint8_t *put_list(uint8_t *at, const uint8_t *e
 	if (count > LIST_MAX || !levels || (is_string && tw_is_nil(t)))
 		return NULL;
 	*at = TW_ETF_LIST;
-	at = put32(at + 1, count);
+	at = tw_etf_put32(at + 1, count);
 	for (t = list; at && tw_is_cons(t); t = tw_cell(t)->tail)
 		at = put_term(at, end, tw_cell(t)->head, levels - 1);
 	return at ? put_term(at, end, t, levels - 1) : NULL;

@@ -43,36 +43,11 @@ static uint8_t *put_integer(uint8_t *at, int64_t value)
 	return at + 3 + at[1];
 }
 
-static inline uint8_t *put32(uint8_t *at, uint32_t value)
-{
-	value = __builtin_bswap32(value);
-	memcpy(at, &value, 4);
-	return at + 4;
-}
-
 /* A process of here: most are. */
 static inline uint8_t *put_local(uint8_t *at, uint32_t number, uint32_t serial)
 {
-	static const uint8_t head[17] = {TW_ETF_VERSION,
-					 TW_ETF_NEW_PID,
-					 TW_ETF_SMALL_ATOM_UTF8,
-					 13,
-					 'n',
-					 'o',
-					 'n',
-					 'o',
-					 'd',
-					 'e',
-					 '@',
-					 'n',
-					 'o',
-					 'h',
-					 'o',
-					 's',
-					 't'};
-
-	memcpy(at, head, sizeof head);
-	return put32(put32(put32(at + sizeof head, number), serial), 0);
+	*at = TW_ETF_VERSION;
+	return tw_etf_put_local_pid(at + 1, number, serial, 0);
 }
 
 static struct tw_term remote_of(struct tw_arena *arena, const struct tw_seq_words *token)
