@@ -14,6 +14,7 @@
 struct workspace {
 	struct tw_arena arena;
 	struct tw_term own;
+	struct tw_etf_options options; /* of receiving */
 	char buffer[BUFFER_BYTES];
 };
 
@@ -30,9 +31,13 @@ static int begin(struct workspace *work)
  * Atoms are never removed, and labels come from outside: when half of the table is used, only labels and nodes of known
  * atoms are accepted.
  */
-static struct tw_etf_options options_of(const struct workspace *work)
+static int begin_receiving(struct workspace *work)
 {
-	return (struct tw_etf_options){.node = work->own, .is_safe = tw_atom_table_is_half_full()};
+	int error = begin(work);
+
+	if (!error)
+		work->options = (struct tw_etf_options){.node = work->own, .is_safe = tw_atom_table_is_half_full()};
+	return error;
 }
 
 /* A token that is not good any more is the empty token, as for a receiver in this OS process. */
@@ -57,6 +62,15 @@ static struct tw_seq_parts parts_of(struct workspace *work, const struct tw_seq_
 				     .flags = words->flags,
 				     .previous = words->previous,
 				     .current = words->current};
+}
+
+static int begin_sending(struct workspace *work, const struct tw_seq_token *token, struct tw_seq_parts *parts)
+{
+	int error = begin(work);
+
+	if (!error)
+		*parts = parts_of(work, token);
+	return error;
 }
 
 static int token_of(const struct workspace *work, const struct tw_seq_parts *parts, struct tw_seq_token *out)
@@ -105,11 +119,10 @@ TW_API int tw_seq_encode(const struct tw_seq_token *token, void *buffer, size_t 
 {
 	struct workspace work;
 	struct tw_seq_parts parts;
-	int error = begin(&work);
+	int error = begin_sending(&work, token, &parts);
 
 	if (error)
 		return error;
-	parts = parts_of(&work, token);
 	error = tw_seq_parts_encode(&parts, work.own, buffer, bytes, used_bytes);
 	tw_arena_fini(&work.arena);
 	return error;
@@ -119,14 +132,12 @@ TW_API int tw_seq_decode(const void *data, size_t bytes, size_t *used_bytes, str
 {
 	struct workspace work;
 	struct tw_seq_parts parts;
-	struct tw_etf_options options;
 	size_t used;
-	int error = begin(&work);
+	int error = begin_receiving(&work);
 
 	if (error)
 		return error;
-	options = options_of(&work);
-	error = tw_seq_parts_decode(&work.arena, data, bytes, &options, used_bytes ? &used : NULL, &parts);
+	error = tw_seq_parts_decode(&work.arena, data, bytes, &work.options, used_bytes ? &used : NULL, &parts);
 	error = finish(&work, error, &parts, out);
 	if (!error && used_bytes)
 		*used_bytes = used;
@@ -138,11 +149,10 @@ TW_API int tw_seq_to_traceparent(const struct tw_seq_token *token, const char *r
 {
 	struct workspace work;
 	struct tw_seq_parts parts;
-	int error = begin(&work);
+	int error = begin_sending(&work, token, &parts);
 
 	if (error)
 		return error;
-	parts = parts_of(&work, token);
 	error = tw_seq_parts_to_w3c(&parts, work.own, received_traceparent, received_tracestate, out);
 	tw_arena_fini(&work.arena);
 	return error;
@@ -152,13 +162,11 @@ TW_API int tw_seq_from_traceparent(const char *traceparent, const char *tracesta
 {
 	struct workspace work;
 	struct tw_seq_parts parts;
-	struct tw_etf_options options;
-	int error = begin(&work);
+	int error = begin_receiving(&work);
 
 	if (error)
 		return error;
-	options = options_of(&work);
-	error = tw_seq_parts_from_w3c(&work.arena, traceparent, tracestate, &options, &parts);
+	error = tw_seq_parts_from_w3c(&work.arena, traceparent, tracestate, &work.options, &parts);
 	return finish(&work, error, &parts, out);
 }
 
@@ -168,11 +176,10 @@ TW_API int tw_seq_to_erlang(const struct tw_seq_token *token, void *buffer, size
 	struct workspace work;
 	struct tw_seq_parts parts;
 	struct tw_term term;
-	int error = begin(&work);
+	int error = begin_sending(&work, token, &parts);
 
 	if (error)
 		return error;
-	parts = parts_of(&work, token);
 	term = tw_seq_parts_to_erlang(&work.arena, &parts);
 	error = tw_term_is_none(term) ? TW_ENOMEM : tw_etf_encode(term, work.own, &sink);
 	tw_arena_fini(&work.arena);
@@ -184,7 +191,6 @@ TW_API int tw_seq_to_erlang(const struct tw_seq_token *token, void *buffer, size
 /* In a control message of the distribution no version byte precedes the token. */
 static int decode_erlang(struct workspace *work, const void *data, size_t bytes, struct tw_seq_parts *parts)
 {
-	struct tw_etf_options options = options_of(work);
 	unsigned char etf[TW_SEQ_ENCODED_BYTES_MAX];
 	const unsigned char *start = data;
 	struct tw_term term;
@@ -198,7 +204,7 @@ static int decode_erlang(struct workspace *work, const void *data, size_t bytes,
 		return TW_ELIMIT;
 	etf[0] = TW_ETF_VERSION;
 	memcpy(etf + 1, start, bytes);
-	error = tw_etf_decode(&work->arena, etf, bytes + 1, &options, NULL, &term);
+	error = tw_etf_decode(&work->arena, etf, bytes + 1, &work->options, NULL, &term);
 	if (!error)
 		error = tw_seq_parts_from_erlang(term, work->own, parts);
 	return error == TW_EBADARG || error == TW_ENOTSUP ? TW_EFORMAT : error;
@@ -208,7 +214,7 @@ TW_API int tw_seq_from_erlang(const void *data, size_t bytes, struct tw_seq_toke
 {
 	struct workspace work;
 	struct tw_seq_parts parts;
-	int error = begin(&work);
+	int error = begin_receiving(&work);
 
 	if (error)
 		return error;
