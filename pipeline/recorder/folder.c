@@ -16,19 +16,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others)
+/* The directory with an offset of its own; NULL: it cannot be read. */
+static DIR *open_again(int directory_fd)
 {
 	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!directory && fd >= 0)
+		close(fd);
+	return directory;
+}
+
+int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others)
+{
+	DIR *directory = open_again(directory_fd);
 	const struct dirent *entry;
 
 	*next_number = 1;
 	*has_others = false;
-	if (!directory) {
-		if (fd >= 0)
-			close(fd);
+	if (!directory)
 		return TW_EIO;
-	}
 	while ((entry = readdir(directory)) != NULL) {
 		uint32_t number;
 		bool is_open;
@@ -47,15 +54,11 @@ int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others)
 
 static void remove_files(int directory_fd)
 {
-	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	DIR *directory = open_again(directory_fd);
 	const struct dirent *entry;
 
-	if (!directory) {
-		if (fd >= 0)
-			close(fd);
+	if (!directory)
 		return;
-	}
 	while ((entry = readdir(directory)) != NULL) {
 		uint32_t number;
 		bool is_open;
