@@ -34,6 +34,8 @@ int tw_sys_open_to_read(const char *path);
 int tw_sys_open_at(int folder, const char *path);
 long tw_sys_read(int fd, void *out, size_t bytes);
 long tw_sys_read_at(int fd, void *out, size_t bytes, uint64_t offset);
+/* Writes all bytes: 0, or a negative errno after a part of them. */
+int tw_sys_write_all(int fd, const void *from, size_t bytes);
 struct stat;
 int tw_sys_stat(int fd, struct stat *out);
 /* Does executing this file give privileges that the caller may not have?  May the caller execute it? */

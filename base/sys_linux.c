@@ -140,6 +140,23 @@ long tw_sys_read(int fd, void *out, size_t bytes)
 	return call6(SYS_read, fd, (long)out, (long)bytes, 0, 0, 0);
 }
 
+int tw_sys_write_all(int fd, const void *from, size_t bytes)
+{
+	const char *at = from;
+
+	while (bytes) {
+		long n = call6(SYS_write, fd, (long)at, (long)bytes, 0, 0, 0);
+
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (n != -EINTR) {
+			return n ? (int)n : -EIO;
+		}
+	}
+	return 0;
+}
+
 void tw_sys_close(int fd)
 {
 	call6(SYS_close, fd, 0, 0, 0, 0, 0);

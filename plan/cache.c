@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c - plans of files seen before, one file a build-id, replaced as a whole. */
 #include "plan/plan.h"
+#include "base/sys.h"
 
 #include "tracewheel/error.h"
 
@@ -88,21 +89,6 @@ static bool read_plan(const char *path, const struct tw_elf_file *file, void **b
 	return true;
 }
 
-static bool write_all(int fd, const uint8_t *bytes, size_t count)
-{
-	while (count) {
-		ssize_t done = write(fd, bytes, count);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		bytes += done;
-		count -= (size_t)done;
-	}
-	return true;
-}
-
 /* Under a name of its own first, so that no other command sees half a plan. */
 static void write_plan(const char *path, const void *bytes, size_t count)
 {
@@ -113,7 +99,7 @@ static void write_plan(const char *path, const void *bytes, size_t count)
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return;
-	bool is_whole = write_all(fd, bytes, count);
+	bool is_whole = tw_sys_write_all(fd, bytes, count) == 0;
 
 	if (close(fd) || !is_whole || rename(temporary, path))
 		unlink(temporary);

@@ -7,6 +7,7 @@
  */
 #include "ringbuf/backing.h"
 #include "base/error.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -279,19 +280,9 @@ int tw_backing_open(const char *directory, const char *file, bool is_private, vo
 
 static int write_all(int fd, const void *from, size_t bytes)
 {
-	const char *at = from;
+	int result = tw_sys_write_all(fd, from, bytes);
 
-	while (bytes) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n > 0) {
-			at += n;
-			bytes -= (size_t)n;
-		} else if (n == 0 || errno != EINTR) {
-			return n == 0 ? TW_EIO : tw_error_from_errno(errno);
-		}
-	}
-	return 0;
+	return result ? tw_error_from_errno(-result) : 0;
 }
 
 int tw_backing_write(const char *directory, const char *file, const void *head, size_t head_bytes, const char *text,

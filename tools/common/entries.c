@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entries.c - plans of function entries, as places. */
 #include "tools/common/entries.h"
+#include "base/grow.h"
+#include "base/sys.h"
 
 #include "plan/plan.h"
 #include "symbols/entries.h"
@@ -51,14 +53,8 @@ static int take_sled(const struct tw_symbols_place *place, void *arg)
 	struct tw_entries *entries = arg;
 	if (place->how != TW_SYMBOLS_SLED)
 		return 0;
-	if (entries->sled_count == entries->sled_capacity) {
-		size_t capacity = entries->sled_capacity ? 2 * entries->sled_capacity : 256;
-		struct sled *grown = realloc(entries->sleds, capacity * sizeof *grown);
-		if (!grown)
-			return TW_ENOMEM;
-		entries->sleds = grown;
-		entries->sled_capacity = capacity;
-	}
+	if (!tw_grow(entries->sleds, entries->sled_count, entries->sled_capacity))
+		return TW_ENOMEM;
 	entries->sleds[entries->sled_count++] = (struct sled){place->module, place->value};
 	return 0;
 }
@@ -191,20 +187,6 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
 	return result;
 }
 
-static bool write_all(int fd, const char *bytes, size_t count)
-{
-	while (count) {
-		ssize_t done = write(fd, bytes, count);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		bytes += done;
-		count -= (size_t)done;
-	}
-	return true;
-}
-
 static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const uint8_t *build_id, uint32_t bytes)
 {
 	int used = snprintf(out, PLAN_PATH_BYTES, "%.500s/plan-", folder);
@@ -224,7 +206,10 @@ static bool write_plan(const struct object *object, const char *folder)
 	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	bool is_whole = write_all(fd, object->bytes, object->count);
+	int written = tw_sys_write_all(fd, object->bytes, object->count);
+	if (written)
+		errno = -written;
+	bool is_whole = !written;
 	is_whole = !close(fd) && is_whole && !rename(part, path);
 	int error = errno;
 	if (!is_whole)
