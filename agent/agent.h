@@ -55,6 +55,7 @@ struct tw_agent_config {
 	struct tw_agent_layouts *layouts; /* layouts of arguments; NULL: none */
 	uint64_t layouts_at;		  /* how much of the layouts text they contain */
 	uint64_t ask_ns;		  /* how long to wait for layouts of objects loaded later; 0: do not ask */
+	char *plan_folder;		  /* plans of entries of files seen before; NULL: none */
 	uint64_t plan_ns;		  /* how long dlopen waits for plans of entries; 0: do not ask */
 	uint64_t plan_start_ns;		  /* the same at the start of a program */
 	int filters;			  /* seccomp filters on the command, known to be harmless; -1: unknown */
@@ -85,6 +86,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			typed arguments, if layouts.c has the types, with BYTES of each string
  *	ask MS				how long to wait for the command to examine objects opened later; 0
+ *	plan_folder PATH		where plans of entries lie, as BUILDID.plan; none
  *	plans MS START_MS		how long dlopen, and a program's start, wait for plans of entries; 0
  *	ports 0|1			calls of libc that use descriptors, with their returns (ports.c); 0
  *	processes FLAG[,FLAG]...	flags of all processes; none
@@ -239,7 +241,13 @@ void tw_plan_destroy(struct tw_plan *plan);
 /* ---- entries.c ---- */
 
 /*
- * tw_agent_entry_plan - the plan of an object's entries, if the command has left one in the ring set.
+ * tw_agent_entries_init - where the command keeps plans of files seen before.
+ *
+ * @config	borrows until the process ends.
+ */
+void tw_agent_entries_init(const struct tw_agent_config *config);
+/*
+ * tw_agent_entry_plan - the plan of an object's entries, if the command has left one in the ring set, or keeps one.
  *
  * Lends until the process ends; NULL: there is none, or it is not this object's.  Threads: any.
  */
@@ -255,10 +263,10 @@ bool tw_agent_entries_lack(const struct tw_sym_object *object);
  *
  * @count	of objects that lack one.  They are counted in the ring set if no answer comes in time.
  *
- * Waits for the answer: config->plan_start_ns while the program starts, else config->plan_ns, and not at all while an earlier
+ * Waits for the answer: plan_start_ns of the configuration while the program starts, else plan_ns, and not at all while an earlier
  * question, for which a thread has waited in vain, is unanswered.  Without permit.
  */
-void tw_agent_entries_ask(const struct tw_agent_config *config, struct tw_rs *rs, unsigned count);
+void tw_agent_entries_ask(struct tw_rs *rs, unsigned count);
 /* Why an object has no plan: a clause. */
 const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs);
 /* Call around fork(). */

@@ -59,6 +59,7 @@ void tw_agent_arm_init(struct tw_agent_config *new_config)
 	tw_agent_returns_init(new_config);
 	config = *new_config;
 	tw_agent_places_init(&config);
+	tw_agent_entries_init(&config);
 }
 
 bool tw_agent_is_looking(void)

@@ -108,6 +108,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return take_alias(config, value);
 	if (!strcmp(line, "tracer"))
 		return take_text(&config->tracer_path, value);
+	if (!strcmp(line, "plan_folder"))
+		return take_text(&config->plan_folder, value);
 	if (!strcmp(line, "tracer_state"))
 		return take_text(&config->tracer_state, value);
 	if (!strcmp(line, "callers")) {
@@ -189,6 +191,7 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	free(config->excluded);
 	free(config->alias);
 	free(config->alias_path);
+	free(config->plan_folder);
 	free(config->tracer_path);
 	free(config->tracer_state);
 	tw_match_destroy(config->program);

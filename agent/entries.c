@@ -3,8 +3,8 @@
  * entries.c - plans of function entries, which the command leaves in the ring set: one file a build-id.
  *
  * The command makes those of the program that it starts beforehand.  For objects that are opened later, and for programs that
- * are executed by the first, it is asked here.  The time of waiting is limited: a command that is stopped or dead delays one
- * dlopen() of a process, and no program's start.
+ * are executed by the first, a plan may be among those that the command keeps; else it is asked here.  The time of waiting
+ * is limited: a command that is stopped or dead delays one dlopen() of a process, and no program's start.
  *
  * A plan that was read once stays mapped: places refer to it until the process ends.  It is not trusted: it is checked as a
  * whole here, and the bytes of each function before they are changed.
@@ -18,6 +18,7 @@
 #include "ringbuf/answers.h"
 #include "symbols/entry_plan.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,12 @@ struct read_plan {
 
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct read_plan *plans;
+static const struct tw_agent_config *config;
+
+void tw_agent_entries_init(const struct tw_agent_config *new_config)
+{
+	config = new_config;
+}
 
 void tw_agent_entries_before_fork(void)
 {
@@ -62,21 +69,23 @@ static bool is_plan_of(const struct tw_entry_plan *plan, const struct tw_sym_obj
 	       plan->header->type == type_of(&object->elf);
 }
 
-/* Opens the file of that build-id.  Negative: there is none. */
-static int open_plan(const struct tw_sym_object *object)
+/* Opens the file of that build-id: FOLDER/BEFORE...BEHIND.  Negative: there is none. */
+static int open_plan(const struct tw_sym_object *object, const char *folder, const char *before, const char *behind)
 {
-	char path[sizeof tw_agent_ring_set.path + 80], *at = path;
+	char path[TW_PATH_BYTES_MAX + 1], id[2 * 32 + 1] = "";
+	int length;
 
-	at += snprintf(at, sizeof tw_agent_ring_set.path + 8, "%s/plan-", tw_agent_ring_set.path);
 	for (uint32_t i = 0; i < object->elf.build_id_bytes && i < 32; i++)
-		at += sprintf(at, "%02x", object->elf.build_id[i]);
-	return open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		sprintf(id + 2 * i, "%02x", object->elf.build_id[i]);
+	length = snprintf(path, sizeof path, "%s/%s%s%s", folder, before, id, behind);
+	return length > 0 && (size_t)length < sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+							  : -1;
 }
 
-static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object)
+/* The file of the ring set, which lives as long as the recording: shared by all processes.  NULL: none. */
+static void *map_plan(const struct tw_sym_object *object, size_t *count)
 {
-	struct read_plan *made = malloc(sizeof *made);
-	int fd = made ? open_plan(object) : -1;
+	int fd = open_plan(object, tw_agent_ring_set.path, "plan-", "");
 	struct stat status = {0};
 	void *bytes = MAP_FAILED;
 
@@ -84,16 +93,73 @@ static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object)
 		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
-	if (bytes == MAP_FAILED || tw_entry_plan_open(bytes, (size_t)status.st_size, &made->plan) ||
-	    !is_plan_of(&made->plan, object)) {
-		if (bytes != MAP_FAILED)
-			munmap(bytes, (size_t)status.st_size);
+	*count = (size_t)status.st_size;
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+static bool read_all(int fd, uint8_t *bytes, size_t count)
+{
+	while (count) {
+		ssize_t got = read(fd, bytes, count);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		bytes += got;
+		count -= (size_t)got;
+	}
+	return true;
+}
+
+/* A copy of a file that the command keeps, which may lie on any file system.  It must be this user's, and nobody else's to write. */
+static void *copy_plan(const struct tw_sym_object *object, size_t *count)
+{
+	int fd = config && config->plan_folder ? open_plan(object, config->plan_folder, "", ".plan") : -1;
+	struct stat status;
+	void *bytes = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+	    !(status.st_mode & 022) && status.st_size > 0)
+		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (bytes != MAP_FAILED &&
+	    (!read_all(fd, bytes, (size_t)status.st_size) || mprotect(bytes, (size_t)status.st_size, PROT_READ))) {
+		munmap(bytes, (size_t)status.st_size);
+		bytes = MAP_FAILED;
+	}
+	close(fd);
+	*count = (size_t)status.st_size;
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* Checks it, and keeps it; takes the memory. */
+static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object, void *bytes, size_t count)
+{
+	struct read_plan *made = bytes ? malloc(sizeof *made) : NULL;
+
+	if (!made || tw_entry_plan_open(bytes, count, &made->plan) || !is_plan_of(&made->plan, object)) {
+		if (bytes)
+			munmap(bytes, count);
 		free(made);
 		return NULL;
 	}
 	made->next = plans;
 	plans = made;
 	return &made->plan;
+}
+
+static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object)
+{
+	size_t count = 0;
+	void *bytes = map_plan(object, &count);
+	const struct tw_entry_plan *plan = keep_plan(object, bytes, count);
+
+	if (plan)
+		return plan;
+	bytes = copy_plan(object, &count);
+	return keep_plan(object, bytes, count);
 }
 
 /* Could the command make a plan of it? */
@@ -145,13 +211,14 @@ bool tw_agent_entries_lack(const struct tw_sym_object *object)
 	return may_have_plan(object) && !tw_agent_entry_plan(object);
 }
 
-void tw_agent_entries_ask(const struct tw_agent_config *config, struct tw_rs *rs, unsigned count)
+void tw_agent_entries_ask(struct tw_rs *rs, unsigned count)
 {
-	uint64_t limit_ns = tw_agent_is_active() ? config->plan_ns : config->plan_start_ns;
+	uint64_t limit_ns;
 	uint32_t number;
 
-	if (!config->plan_ns)
+	if (!config || !config->plan_ns)
 		return;
+	limit_ns = tw_agent_is_active() ? config->plan_ns : config->plan_start_ns;
 	if (is_silent(rs) || is_given_up(rs))
 		limit_ns = 0;
 	number = tw_rs_answers_want(rs, TW_RS_ASK_PLANS);

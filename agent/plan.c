@@ -402,7 +402,7 @@ static void ask_for_entries(const struct tw_plan *plan, const struct tw_agent_co
 		count += !plan->was_known[i] && has_wanted_entries(config, &plan->set->objects[i]) &&
 			 tw_agent_entries_lack(&plan->set->objects[i]);
 	if (count)
-		tw_agent_entries_ask(config, &tw_agent_ring_set, count);
+		tw_agent_entries_ask(&tw_agent_ring_set, count);
 }
 
 static int plan_object(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)

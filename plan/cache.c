@@ -41,6 +41,16 @@ static bool make_folder(char out[PATH_BYTES])
 	return true;
 }
 
+bool tw_entry_plan_folder(char *out, size_t bytes)
+{
+	char folder[PATH_BYTES];
+
+	if (!make_folder(folder) || strlen(folder) >= bytes)
+		return false;
+	strcpy(out, folder);
+	return true;
+}
+
 static bool name_plan(const struct tw_elf *elf, char out[PATH_BYTES])
 {
 	char folder[PATH_BYTES], id[2 * 32 + 1];

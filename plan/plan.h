@@ -36,4 +36,11 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
  */
 int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *count, bool *was_cached);
 
+/*
+ * tw_entry_plan_folder - the folder of the cache, which is made; a plan is the file BUILDID.plan there, which appears whole.
+ *
+ * False: there is none.
+ */
+bool tw_entry_plan_folder(char *out, size_t bytes);
+
 #endif

@@ -150,7 +150,7 @@ expect 0 "$tw" report --json -n 0 z.tw
 is "$(json "max(f['calls'] for f in d['by_function'] if f['module'] == 'app')")" 20
 
 # ---- a file that any user may write is not planned: its build-id may be another file's ----
-cp liblate0.so libloose.so && chmod 666 libloose.so
+gcc -O2 -shared -fPIC -s -DMORE=7 -Wl,--build-id -o libloose.so lib.c && chmod 666 libloose.so || fail "gcc"
 for run in "" cached; do
 	expect 3 "$tw" record --force --local -t 'libloose:_' -o w.tw -- ./open 100 ./libloose.so
 	says 'libloose.so: another user than root and you may write its file; its functions without sleds were not traced'
@@ -160,6 +160,7 @@ done
 
 # ---- a stopped command: one dlopen waits, all are counted; then a killed one ----
 stopped() {
+	rm -rf cache
 	SIGNAL=19 TRACEWHEEL_PLAN_WAIT_MS=$1 expect 3 "$tw" record -q --force --local -t 'liblate?:_' -o s.tw -- ./open 40 ./liblate0.so
 	first=$(sed -n 's/.*first \([0-9]*\) .*/\1/p' err) all=$(sed -n 's/.* all //p' err)
 	is "$(late s.tw)" 40
@@ -176,11 +177,16 @@ stopped 1000
 	./open 40 ./liblate0.so) >/dev/null 2>&1
 wait_until test -s answer
 is "$(cat answer)" "$(./open 40 ./liblate0.so 2>/dev/null)"
+rm -rf cache
 # The default: 50 ms, if the machine lets it wake.
 unset TRACEWHEEL_PLAN_WAIT_MS
 SIGNAL=19 expect 3 "$tw" record -q --force --local -t 'liblate?:_' -o d.tw -- ./open 2 ./liblate0.so
 [ "$(sed -n 's/.*first \([0-9]*\) .*/\1/p' err)" -ge 45 ] || fail "dlopen did not wait: $(cat err)"
 is "$(late d.tw)" 2
+# A plan that the command keeps needs no answer.
+TRACEWHEEL_PLAN_WAIT_MS=10000 expect 3 "$tw" record -q --force --local -t 'liblate?:_' -o e.tw -- ./open 1 ./liblate0.so
+SIGNAL=19 expect 3 "$tw" record -q --force --local --on-full block -t 'liblate?:_' -o e.tw -- ./open 40 ./liblate0.so
+is "$(calls e.tw liblate0:late_outer) $(late e.tw)" "40 0"
 export TRACEWHEEL_PLAN_WAIT_MS=10000
 
 # ---- an interpreter that opens Debian's library ----

@@ -187,6 +187,11 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
 	return result;
 }
 
+bool tw_entries_folder(char *out, size_t bytes)
+{
+	return tw_entry_plan_folder(out, bytes);
+}
+
 static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const uint8_t *build_id, uint32_t bytes)
 {
 	int used = snprintf(out, PLAN_PATH_BYTES, "%.500s/plan-", folder);

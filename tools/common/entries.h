@@ -34,6 +34,9 @@ const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbo
 /* Writes the object's plan for agents into the folder of a ring set. False: it cannot be written; errno says why. */
 bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder);
 
+/* The folder of plans of files seen before, for agents; false: there is none. */
+bool tw_entries_folder(char *out, size_t bytes);
+
 /* One file that a traced process has loaded. */
 struct tw_entries_file {
 	const char *path; /* borrows */

@@ -228,6 +228,11 @@ bool tw_late_code_config(struct tw_config *config)
 	char text[64];
 	bool is_asked = asked && *asked;
 	snprintf(text, sizeof text, "%.20s %.20s", is_asked ? asked : DLOPEN_MS, is_asked ? asked : START_MS);
+	char folder[1024];
+	/* Agents read plans that are there themselves: no command has to answer in time. */
+	if (tw_entries_folder(folder, sizeof folder) && !strchr(folder, '\n') &&
+	    !tw_config_add(config, "plan_folder", folder))
+		return false;
 	return tw_config_add(config, "plans", text);
 }
 

@@ -16,7 +16,7 @@ struct tw_late_code;
 struct tw_recorder;
 
 /*
- * Adds the times that agents wait for plans; false: no memory.  For tests, the variable TRACEWHEEL_PLAN_WAIT_MS has another time
+ * Adds where agents find plans, and the times that they wait for others; false: no memory.  For tests, the variable TRACEWHEEL_PLAN_WAIT_MS has another time
  * for both.
  */
 bool tw_late_code_config(struct tw_config *config);
