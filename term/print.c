@@ -21,6 +21,11 @@ struct printing {
 	struct tw_walk walk;
 };
 
+static enum tw_print_form form_of(const struct printing *printing)
+{
+	return printing->form & (TW_PRINT_NODES - 1);
+}
+
 /* "#Fun<", a name of 255 characters that are all escaped, and two numbers. */
 #define TW_PRINTED_FUN_BYTES 4096
 
@@ -78,7 +83,7 @@ static int print_atom(struct tw_sink *sink, struct tw_term t)
 /* "#Port<" or "#Ref<", and seven numbers with their separators. */
 #define IDENTIFIER_BYTES_MAX 96
 
-static size_t compose_identifier(char *at, const struct tw_block_identifier *block)
+static size_t compose_identifier(char *at, const struct tw_block_identifier *block, uint32_t channel)
 {
 	size_t count = tw_header_size(block->header), i;
 	char *p = at;
@@ -94,7 +99,7 @@ static size_t compose_identifier(char *at, const struct tw_block_identifier *blo
 		p += 5;
 		break;
 	}
-	p += tw_print_uint64(p, block->channel);
+	p += tw_print_uint64(p, channel);
 	*p++ = '.';
 	switch (tw_header_kind(block->header)) {
 	case TW_BLOCK_PID:
@@ -114,16 +119,31 @@ static size_t compose_identifier(char *at, const struct tw_block_identifier *blo
 	return (size_t)(p - at);
 }
 
-static int print_identifier(struct tw_sink *sink, struct tw_term t)
+/* "<0.5.0>@shop@host": without the quotes of an atom, whose inner characters stay escaped. */
+static int print_with_node(struct tw_sink *sink, const struct tw_block_identifier *block)
+{
+	const struct tw_atom_entry *node = tw_atom_entry(tw_atom_index(block->node));
+	size_t quotes = node->printed[0] == '\'' ? 1 : 0;
+	char text[IDENTIFIER_BYTES_MAX];
+	int error = tw_sink_put(sink, text, compose_identifier(text, block, 0));
+
+	if (!error)
+		error = tw_sink_put_byte(sink, '@');
+	return error ? error : tw_sink_put(sink, node->printed + quotes, node->printed_bytes - 2 * quotes);
+}
+
+static int print_identifier(struct tw_sink *sink, struct tw_term t, enum tw_print_form form)
 {
 	const struct tw_block_identifier *block = (const struct tw_block_identifier *)tw_block(t);
 	char text[IDENTIFIER_BYTES_MAX];
 
+	if ((form & TW_PRINT_NODES) && block->channel && tw_tag(block->node) == TW_TAG_ATOM)
+		return print_with_node(sink, block);
 	if (tw_likely(tw_sink_has(sink, sizeof text))) {
-		sink->at += compose_identifier(sink->at, block);
+		sink->at += compose_identifier(sink->at, block, block->channel);
 		return 0;
 	}
-	return tw_sink_put(sink, text, compose_identifier(text, block));
+	return tw_sink_put(sink, text, compose_identifier(text, block, block->channel));
 }
 
 static int print_fun(struct tw_sink *sink, struct tw_term t)
@@ -231,7 +251,7 @@ static int print_bits(struct printing *printing, struct tw_term t)
 	const unsigned char *data = tw_bits_data(t);
 	size_t bytes = tw_block_size(t), i;
 	unsigned rest = tw_header_aux(*tw_block(t));
-	enum text_kind kind = printing->form == TW_PRINT_PRETTY ? text_kind_of(t) : NO_TEXT;
+	enum text_kind kind = form_of(printing) == TW_PRINT_PRETTY ? text_kind_of(t) : NO_TEXT;
 	int error;
 
 	if (kind != NO_TEXT)
@@ -269,11 +289,11 @@ static int push(struct printing *printing, enum frame_kind kind, const struct tw
  * Prints a term that only its own node could read, as a quoted atom for a reader of terms.  Quotes inside, such as
  * those of a fun's module, are escaped.
  */
-static int print_as_atom(struct tw_sink *sink, struct tw_term t)
+static int print_as_atom(struct tw_sink *sink, struct tw_term t, enum tw_print_form form)
 {
 	char text[TW_PRINTED_FUN_BYTES];
 	struct tw_sink whole = {.start = text, .at = text, .end = text + sizeof text};
-	int error = tw_is_kind(t, TW_BLOCK_FUN) ? print_fun(&whole, t) : print_identifier(&whole, t);
+	int error = tw_is_kind(t, TW_BLOCK_FUN) ? print_fun(&whole, t) : print_identifier(&whole, t, form);
 
 	if (!error)
 		error = tw_sink_put_byte(sink, '\'');
@@ -304,10 +324,11 @@ static int print_block(struct printing *printing, struct tw_term t)
 	case TW_BLOCK_BITS: return print_bits(printing, t);
 	case TW_BLOCK_EXPORT: return print_fun(printing->sink, t);
 	default:
-		if (printing->form == TW_PRINT_CONSULT)
-			return print_as_atom(printing->sink, t);
-		return tw_header_kind(*tw_block(t)) == TW_BLOCK_FUN ? print_fun(printing->sink, t)
-								    : print_identifier(printing->sink, t);
+		if (form_of(printing) == TW_PRINT_CONSULT)
+			return print_as_atom(printing->sink, t, printing->form);
+		return tw_header_kind(*tw_block(t)) == TW_BLOCK_FUN
+			       ? print_fun(printing->sink, t)
+			       : print_identifier(printing->sink, t, printing->form);
 	}
 }
 
@@ -321,7 +342,7 @@ static int print_here(struct printing *printing, struct tw_term t)
 	case TW_TAG_NIL: return put_literal(printing->sink, "[]");
 	case TW_TAG_BLOCK: return print_block(printing, t);
 	case TW_TAG_CONS:
-		if (printing->form == TW_PRINT_PRETTY && is_printable_list(t))
+		if (form_of(printing) == TW_PRINT_PRETTY && is_printable_list(t))
 			return print_string(printing->sink, t);
 		error = tw_sink_put_byte(printing->sink, '[');
 		return error ? error : push(printing, IN_LIST, &tw_cell(t)->head, NULL, 0);

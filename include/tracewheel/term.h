@@ -338,11 +338,14 @@ struct tw_sink {
  * TW_PRINT_PRETTY	as io_lib ~0tp: printable lists are "...", printable binaries <<"...">>.
  * TW_PRINT_CONSULT	as TW_PRINT_WRITE, but terms that file:consult/1 cannot read are atoms of the same text: '<0.5.0>',
  *			'#Port<0.7>', '#Ref<0.1.2.3>', '#Fun<m.1.2>'.
+ * TW_PRINT_NODES	with one of these: pids, ports and references of other nodes name their node, <0.5.0>@shop@host, in place
+ *			of a channel that differs from process to process.  tw_term_parse() does not read that.
  */
 enum tw_print_form {
 	TW_PRINT_WRITE,
 	TW_PRINT_PRETTY,
 	TW_PRINT_CONSULT,
+	TW_PRINT_NODES = 8,
 };
 
 /*
@@ -421,7 +424,8 @@ int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sink *sink
 struct tw_etf_options {
 	/*
 	 * The atom of the node whose pids, ports and references are this node's: they get no node and
-	 * creation 0.  None: 'nonode@nohost'.  Those of other nodes print with their node's atom index as channel.
+	 * creation 0.  None: 'nonode@nohost'.  Those of other nodes print with their node's atom index as channel, or
+	 * with their node (TW_PRINT_NODES).
 	 */
 	struct tw_term node;
 	/* Refuse atoms that do not exist yet, as binary_to_term/2 with safe does. */

@@ -55,11 +55,28 @@ assert [e[0] for e in client] == expected_client, client
 assert [e[0] for e in server] == expected_server, server
 for events in client, server:
     assert all(sender == "own" for e, sender in events if not e.startswith("receive"))
-    # A pid of the other program is no pid of this one.
-    assert all(not sender.startswith("<0.") and sender != "own" for e, sender in events if e.startswith("receive")), events
+    # A pid of the other program is no pid of this one: it names its node, the same in both events.
+    assert all(sender.startswith("<0.1.0>@tw-") for e, sender in events if e.startswith("receive")), events
+    assert len({sender for e, sender in events if e.startswith("receive")}) == 1, events
 EOT
 expect 0 "$tw" merge client.tw server.tw -o all.tw
 cat out err | grep -q "15 events of 2 captures, 6 messages between them" || fail "merge does not join all messages"
+# Pids of other nodes are the same in every form and in every reader, and no atom of this one.
+for options in "" "--format erlang" "--format erlang --bare-pids" "--format json"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" print $options all.tw
+	is "$(grep -cE "(receive.*<0\.1\.0>@tw-[0-9]+-[0-9]+@[0-9a-f]{8})" out)" 6 "foreign pids: print $options"
+	is "$(grep -cE '<[1-9][0-9]*\.[0-9]+\.[0-9]+>' out)" 0 "channels: print $options"
+done
+# A process of one node, as views name it; without a node those of all.
+for process in 'client:<0.1.0>' '<0.1.0>@client' "client:$(sed -n 's/.*client: *\([0-9]*\) seq.*/\1/p' <("$tw" print all.tw) | head -n 1)"; do
+	expect 0 "$tw" print --process "$process" all.tw
+	is "$(grep -c ' client: ' out) $(grep -c ' server: ' out)" "6 0" "--process $process"
+done
+expect 0 "$tw" print --process '<0.1.0>' all.tw
+is "$(grep -c ' client: ' out) $(grep -c ' server: ' out)" "6 9"
+expect 0 "$tw" print --process '<0.1.0>@nowhere' all.tw
+says "no process"
 for number in 1 2 3; do
 	expect 0 "$tw" seq --label "{request,$number}" --format json all.tw
 	is "$(json '(d["messages"], d["prints"], d["processes"], d["depth"], d["no_send"], d["no_receive"], d["notes"])')" "(2, 1, 2, 2, 0, 0, [])"

@@ -108,6 +108,33 @@ static void both_forms_are_those_of_io_lib(void **state)
 	tw_arena_fini(&arena);
 }
 
+/* "[Pid]" of a node, in that form. */
+static void check_node(const char *node, enum tw_print_form form, const char *expected)
+{
+	struct tw_identifier parts = {.node = tw_term_atom_z(node), .channel = 77, .word_count = 2, .words = {5, 1}};
+	struct tw_term pid, list;
+	char text[200];
+
+	tw_arena_init(&arena, SIZE_MAX);
+	pid = tw_term_identifier(&arena, TW_TYPE_PID, &parts);
+	list = tw_term_list(&arena, &pid, 1, tw_term_nil());
+	tw_term_format(list, form, text, sizeof(text));
+	assert_string_equal(text, expected);
+	check_in_pieces(list, form, expected);
+	check_cut(list, form, expected);
+	tw_arena_fini(&arena);
+}
+
+static void identifiers_of_other_nodes_can_name_them(void **state)
+{
+	check_node("shop@host", TW_PRINT_PRETTY, "[<77.5.1>]");
+	check_node("shop@host", TW_PRINT_PRETTY | TW_PRINT_NODES, "[<0.5.1>@shop@host]");
+	check_node("shop@host", TW_PRINT_CONSULT | TW_PRINT_NODES, "['<0.5.1>@shop@host']");
+	check_node("tw-1-2@a", TW_PRINT_WRITE | TW_PRINT_NODES, "[<0.5.1>@tw-1-2@a]");
+	check_node("a'\n@b", TW_PRINT_PRETTY | TW_PRINT_NODES, "[<0.5.1>@a\\'\\n@b]");
+	check_node("a'\n@b", TW_PRINT_CONSULT | TW_PRINT_NODES, "['<0.5.1>@a\\\\\\'\\\\n@b']");
+}
+
 static int refuse(struct tw_sink *sink)
 {
 	return TW_EPIPE;
@@ -208,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_forms_are_those_of_io_lib),
+		cmocka_unit_test(identifiers_of_other_nodes_can_name_them),
 		cmocka_unit_test(a_sink_can_refuse),
 		cmocka_unit_test(floats_are_short_and_exact),
 		cmocka_unit_test(deep_terms_print),

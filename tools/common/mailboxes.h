@@ -172,4 +172,13 @@ bool tw_mailboxes_back(const struct tw_mailboxes *mailboxes, uint32_t process, u
 /* Writes "<0.44.0> worker1" into TW_THREAD_TEXT_BYTES; returns the bytes. */
 size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t process, char *text);
 
+/*
+ * tw_mailboxes_is_called - does this text name the process?
+ *
+ * @text	its pid, its name, or the number of its thread. In captures of several nodes it has these on every node: with the
+ *		node, "shop:<0.45.0>" or "<0.45.0>@shop", as views print it, it is that one alone.
+ */
+bool tw_mailboxes_is_called(const struct tw_mailboxes *mailboxes, const struct tw_mailbox_process *process,
+			    const char *text);
+
 #endif

@@ -5,6 +5,7 @@
 #include "tools/common/threads.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The number of the first of its stretches that ends at or after this time; 0: none. */
 static uint64_t first_from(const struct tw_mailboxes *mailboxes, uint32_t process, uint64_t ns)
@@ -97,4 +98,37 @@ size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t number, 
 	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%s%s%s%s", node,
 				tw_name_numbers(process->pid_number, process->pid_serial, numbers), *name ? " " : "",
 				name);
+}
+
+static bool is_called_at_home(const struct tw_mailboxes *mailboxes, const struct tw_mailbox_process *process,
+			      const char *text, size_t bytes)
+{
+	char pid[TW_NAME_NUMBERS_BYTES], name[TW_THREAD_NAME_BYTES], thread[16] = "";
+	uint32_t number = tw_process_thread(mailboxes->capture, process->image, process->tracee_id);
+	if (number)
+		snprintf(thread, sizeof thread, "%u", number);
+	tw_name_numbers(process->pid_number, process->pid_serial, pid);
+	tw_process_name(mailboxes->capture, process->image, process->tracee_id, name);
+	const char *called[] = {pid, name, thread};
+	for (size_t i = 0; i < sizeof called / sizeof *called; i++)
+		if (bytes && strlen(called[i]) == bytes && memcmp(called[i], text, bytes) == 0)
+			return true;
+	return false;
+}
+
+bool tw_mailboxes_is_called(const struct tw_mailboxes *mailboxes, const struct tw_mailbox_process *process,
+			    const char *text)
+{
+	char node[TW_NODE_TEXT_BYTES];
+	size_t bytes = strlen(text), node_bytes = tw_node_text(mailboxes->capture, process->image, node);
+	if (is_called_at_home(mailboxes, process, text, bytes))
+		return true;
+	if (!node_bytes || bytes <= node_bytes)
+		return false;
+	/* node_bytes includes the colon, which is as long as the @. */
+	const char *behind = text + bytes - node_bytes;
+	return (memcmp(text, node, node_bytes) == 0 &&
+		is_called_at_home(mailboxes, process, text + node_bytes, bytes - node_bytes)) ||
+	       (*behind == '@' && memcmp(behind + 1, node, node_bytes - 1) == 0 &&
+		is_called_at_home(mailboxes, process, text, bytes - node_bytes));
 }

@@ -127,14 +127,7 @@ static void make_steps(struct tw_lates *lates, struct tw_late *late)
 
 static bool is_wanted(const struct tw_lates *lates, const struct tw_mailbox_process *process)
 {
-	char text[TW_THREAD_TEXT_BYTES];
-	if (!lates->process)
-		return true;
-	tw_mailboxes_name(&lates->mailboxes, process->number, text);
-	char *blank = strchr(text, ' ');
-	if (blank)
-		*blank = 0;
-	return strcmp(text, lates->process) == 0 || (blank && strcmp(blank + 1, lates->process) == 0);
+	return !lates->process || tw_mailboxes_is_called(&lates->mailboxes, process, lates->process);
 }
 
 static void on_taken(void *context, struct tw_mailbox_process *process, const struct tw_message *message,
@@ -197,7 +190,7 @@ static void read_text(const struct tw_lates *lates, struct tw_capture *capture, 
 				continue;
 			tw_print_payload_take(&batch[i], &payload);
 			if (payload.has_terms && tw_print_next_term(&payload, &term))
-				tw_term_format(term, TW_PRINT_PRETTY, late->text, sizeof late->text);
+				tw_term_format(term, TW_PRINT_PRETTY | TW_PRINT_NODES, late->text, sizeof late->text);
 		}
 	}
 	tw_capture_events_destroy(events);

@@ -26,7 +26,7 @@ static const struct tw_option options_table[] = {
 	{KEY_BARE_PIDS, "bare-pids", NULL,
 	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
 	{KEY_PROCESS, "process", "PID|NAME",
-	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, an event shows what it ended: a run, "
+	 "one process' life over all threads, from spawn to exit: '<0.45.0>', its name or the number of its thread, of one node shop:NAME; in text, an event shows what it ended: a run, "
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},

@@ -43,14 +43,9 @@ struct life {
 
 static bool is_wanted(const struct life *life, struct tw_mailbox_process *process)
 {
-	char text[TW_THREAD_TEXT_BYTES];
 	if (process->user)
 		return process->user == life;
-	tw_mailboxes_name(&life->mailboxes, process->number, text);
-	char *blank = strchr(text, ' ');
-	if (blank)
-		*blank = 0;
-	bool is = strcmp(text, life->wanted) == 0 || (blank && strcmp(blank + 1, life->wanted) == 0);
+	bool is = tw_mailboxes_is_called(&life->mailboxes, process, life->wanted);
 	process->user = is ? (void *)(uintptr_t)life : (void *)process;
 	return is;
 }
@@ -107,7 +102,7 @@ static void keep_text(struct life *life, const struct tw_capture_event *event)
 	if (!payload.has_terms || !tw_print_next_term(&payload, &term))
 		return;
 	life->texts[number % TEXTS].number = number;
-	tw_term_format(term, TW_PRINT_PRETTY, life->texts[number % TEXTS].text, TEXT_BYTES);
+	tw_term_format(term, TW_PRINT_PRETTY | TW_PRINT_NODES, life->texts[number % TEXTS].text, TEXT_BYTES);
 }
 
 /*

@@ -89,7 +89,7 @@ static int drain(struct tw_sink *sink)
 static void put_term(struct text_sink *text, struct tw_term term, enum tw_print_form form)
 {
 	text->sink = (struct tw_sink){text->buffer, text->buffer, text->buffer + sizeof text->buffer, drain, NULL};
-	tw_term_print(term, form, &text->sink);
+	tw_term_print(term, form | TW_PRINT_NODES, &text->sink);
 	if (!text->is_cut)
 		drain(&text->sink);
 	if (text->is_cut)

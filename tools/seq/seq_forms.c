@@ -204,7 +204,7 @@ static void put_message(struct tw_out *out, const struct tw_story *story, const 
 	    tw_etf_decode(&arena, story->bytes + event->message, event->message_bytes, NULL, &used, &term)) {
 		tw_out_text(out, "'?'");
 	} else {
-		tw_term_print(term, TW_PRINT_CONSULT, &own.sink);
+		tw_term_print(term, TW_PRINT_CONSULT | TW_PRINT_NODES, &own.sink);
 		drain(&own.sink);
 	}
 	tw_arena_fini(&arena);

@@ -35,7 +35,7 @@ static uint32_t find_process(struct tw_story *story, const struct tw_seq_process
 {
 	char text[TW_LABEL_BYTES], *term = NULL;
 	if (process->node == TW_SEQ_NO_NODE) {
-		tw_term_format(process->term, TW_PRINT_PRETTY, text, sizeof text);
+		tw_term_format(process->term, TW_PRINT_PRETTY | TW_PRINT_NODES, text, sizeof text);
 		term = text;
 	}
 	uint32_t slot = hash_process(process, term);

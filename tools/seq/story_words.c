@@ -44,7 +44,7 @@ size_t tw_story_message(const struct tw_story *story, const struct tw_hop *hop, 
 	    tw_etf_decode(&arena, story->bytes + event->message, event->message_bytes, NULL, &used, &term))
 		bytes = (size_t)snprintf(text, capacity, "?");
 	else
-		bytes = tw_term_format(term, TW_PRINT_PRETTY, text, capacity);
+		bytes = tw_term_format(term, TW_PRINT_PRETTY | TW_PRINT_NODES, text, capacity);
 	tw_arena_fini(&arena);
 	return bytes;
 }
