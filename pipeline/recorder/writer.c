@@ -349,7 +349,7 @@ void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
 
 void tw_writer_count_unreached(struct tw_writer *writer, uint32_t index)
 {
-	/* Only a program that corrupts its own rings produces such a state. */
+	/* Only a program that corrupts its own rings leaves such rings; tw_writer_count_unstored() releases those behind a full disk. */
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
 		if (tw_rs_ring(&writer->rs, i) && tw_rs_ring_image(&writer->rs, i) == index && writer->rings[i].is_held)
 			tw_writer_damaged(writer);

@@ -78,6 +78,8 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 	/* A hostile program can link its rings in a circle. */
 	for (unsigned steps = 0; writer->rings[index].successor && steps < 64; steps++) {
 		index = writer->rings[index].successor - 1;
+		/* It was held because the disk was full, not because its memory is damaged. */
+		writer->rings[index].is_held = false;
 		count_unstored_of(writer, index);
 	}
 	/* Losses that its loss records would have reported are included in the counts of the ring. */

@@ -34,3 +34,22 @@ expect 1 "$tw" report kept.tw
 expect 0 "$tw" recover kept.tw
 expect 1 "$tw" info --json kept.tw
 [ "$(json 'd["complete"]')" = False ] || [ "$(json 'sum(d["lost"].values())')" -gt 0 ] || fail "complete after all?"
+
+# Rings that grow while the disk is full hold events that do not fit; their memory is not damaged, and the program is not blamed.
+cat >many.c <<'C'
+__attribute__((noinline)) static int step(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+int main(void)
+{
+	int sum = 0;
+	for (int i = 0; i < 300000; i++)
+		sum += step(i) & 1;
+	return sum != 150000;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -o many many.c || fail "gcc"
+for round in 1 2 3 4 5 6 7 8; do
+	# shellcheck disable=SC2016 # expanded inside
+	expect 1 privately bash -c 'mount -t tmpfs -o size=128k none small && "$0" record -q -t "many:_" -o small/a.tw -- ./many' "$tw"
+	says "did not fit into the file"
+	! grep -q "overwrote" err || fail "round $round: the program is said to have damaged its rings"
+done
