@@ -17,6 +17,12 @@ install(TARGETS ${public} tracewheel-command EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Preloaded by the command; no program links it.
 install(TARGETS tracewheel-agent LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel)
+# The application for Erlang, which `record --erlang` gives to nodes.
+if(TARGET tracewheel-erlang)
+  add_dependencies(product tracewheel-erlang)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/erlang/ebin ${CMAKE_BINARY_DIR}/erlang/priv
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel/erlang USE_SOURCE_PERMISSIONS)
+endif()
 install(DIRECTORY include/tracewheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 install(EXPORT tracewheel-targets NAMESPACE tracewheel:: DESTINATION ${package_folder})

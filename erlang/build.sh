@@ -15,7 +15,8 @@ esac
 include=$(erl -noshell -eval 'io:format("~ts/usr/include", [code:root_dir()]), halt().')
 if [ -n "${TRACEWHEEL_BUILD:-}" ]; then
 	source=${TRACEWHEEL_SOURCE:-..}
-	flags="-I$source/include -L$TRACEWHEEL_BUILD/lib -Wl,-rpath,$TRACEWHEEL_BUILD/lib -ltracewheel"
+	# In the build tree, and in the installed one, which may be moved.
+	flags="-I$source/include -L$TRACEWHEEL_BUILD/lib -Wl,-rpath,\$ORIGIN/../../lib:\$ORIGIN/../../.. -ltracewheel"
 else
 	flags=$(pkg-config --cflags --libs tracewheel) || {
 		echo "tracewheel: libtracewheel is not installed (pkg-config tracewheel): ./run install in Tracewheel's tree" >&2
@@ -35,6 +36,6 @@ ${CC:-cc} $cflags -shared -Wl,-z,nodelete -I"$include" -o "$out/priv/tracewheel_
 ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src/tracewheel_tracer.c $flags
 [ "$1" != --nif ] || exit 0
 mkdir -p "$out/ebin"
-erlc +debug_info -o "$out/ebin" src/*.erl
-sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_nif, tracewheel_options, tracewheel_pattern, tracewheel_server, tracewheel_tracer]}/' \
+erlc +debug_info +deterministic -o "$out/ebin" src/*.erl
+sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_attach, tracewheel_nif, tracewheel_options, tracewheel_pattern, tracewheel_server, tracewheel_tracer]}/' \
 	src/tracewheel.app.src >"$out/ebin/tracewheel.app"

@@ -21,7 +21,7 @@ check(Path, Options) when is_map(Options) ->
     end;
 check(_, Options) -> {error, {bad_options, Options}}.
 
-keys() -> [owner, recorder | maps:keys(defaults())].
+keys() -> [owner, recorder, attached | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
@@ -57,6 +57,7 @@ value(seq_trace, B) when is_boolean(B) -> B;
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
 value(owner, O) -> O;
+value(attached, {Pid, Modules}) when is_pid(Pid), is_list(Modules) -> {Pid, Modules};
 value(patterns, [C | _] = Text) when is_integer(C) -> [Text];
 value(patterns, L) when is_list(L) -> L;
 value(patterns, P) -> [P];
@@ -96,9 +97,9 @@ patterns(#{patterns := Patterns, flags := Flags} = Options) ->
                           _ -> Flags
                       end}.
 
-%% The libraries lie in priv/ beside ebin/.
+%% The libraries lie in priv/ beside ebin/.  Modules that look for theirs are being loaded: nothing is known of them yet.
 library(Module) ->
-    Beam = case code:which(Module) of
+    Beam = case code:which(?MODULE) of
                File when is_list(File), File =/= "" -> File;
                _ -> filename:join([code:lib_dir(tracewheel), "ebin", "x"])
            end,

@@ -11,6 +11,12 @@
 -define(RECORDER_MS, 30000).
 
 start(#{name := Name} = Options) ->
+    case whereis(tracewheel_unload) of
+        undefined -> start(Name, Options);
+        _ -> {error, unloading}
+    end.
+
+start(Name, Options) ->
     Starter = self(),
     {Pid, Monitor} = spawn_opt(?MODULE, init, [Options#{starter => Starter}], [monitor, {priority, max}]),
     receive
@@ -260,7 +266,22 @@ finish(#{capture := Capture, port := Port} = State, Why) ->
     Result = account(maps:merge(Info#{state := Why}, Recorded)),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
+    leave(State),
+    [Pid ! {?MODULE, ended, Result} || {Pid, _} <- [maps:get(attached, State, none)]],
     Result.
+
+%% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
+%% their next use waits for it, runs none of them.
+leave(#{attached := {_, [_ | _] = Modules}}) ->
+    case [P || P <- processes(), P =/= self(), process_info(P, initial_call) =:= {initial_call, {?MODULE, init, 1}}] of
+        [] ->
+            Steps = [{fun timer:sleep/1, 500}] ++ [{fun code:delete/1, M} || M <- Modules] ++
+                    [{fun timer:sleep/1, 100}] ++ [{fun code:purge/1, M} || M <- Modules],
+            {Functions, Arguments} = lists:unzip(Steps),
+            catch register(tracewheel_unload, spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]));
+        _ -> ok
+    end;
+leave(_) -> ok.
 
 %% All that was lost: by threads, and by the recorder, as it has counted.
 account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};

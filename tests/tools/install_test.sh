@@ -32,6 +32,17 @@ mkdir -p alone/bin && cp "$tw" alone/bin
 expect 125 alone/bin/tracewheel record -q -o d.tw -- ls
 says "/libtracewheel-agent.so is missing"
 
+# The application for Erlang, where it was built.
+if command -v erl >/dev/null && [ -e "$build/erlang/priv/tracewheel_nif.so" ]; then
+	expect 0 erl -noshell -pa "$lib/tracewheel/erlang/ebin" -eval "
+		{ok, _} = tracewheel:start(\"lists.tw\", #{patterns => [\"lists:seq/2\"], recorder => \"$tw\"}),
+		lists:seq(1, 3), {ok, #{events := 1}} = tracewheel:stop(), halt()."
+	ldd "$lib/tracewheel/erlang/priv/tracewheel_nif.so" | grep -q "$to/lib.*libtracewheel" || fail "not the installed library"
+	[ -e "$lib/tracewheel/erlang/ebin/tracewheel_attach.beam" ] || fail "nothing to attach with"
+	expect 125 "$tw" record --erlang -t lists -o none.tw 0
+	says 'there is no process 0'
+fi
+
 # Every name that a public library exports has a version; linked programs require it.
 for name in tracewheel tracewheel-capture tracewheel-debug; do
 	objdump -p "$lib/lib$name.so" | grep -q "SONAME *lib$name.so.0$" || fail "SONAME of $name"

@@ -84,7 +84,7 @@ static void tell(const struct tw_recorder_stats *stats, int error)
 	fflush(stdout);
 }
 
-int tw_record_erlang(struct tw_recorder_options *options, const char *path)
+int tw_record_erlang_port(struct tw_recorder_options *options, const char *path)
 {
 	struct tw_recorder_stats stats = {0};
 	struct tw_recorder *recorder;

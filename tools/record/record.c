@@ -153,7 +153,7 @@ static const struct tw_option options_table[] = {
 	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},
 	{KEY_ERLANG, "erlang", NULL,
-	 "record an Erlang VM, which starts this command by tracewheel:start/2 (docs/erlang.md)"},
+	 "the first option: trace a running Erlang node, with options of its own: `tracewheel record --erlang --help`"},
 	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
 
@@ -192,7 +192,7 @@ struct request {
 	bool is_local;
 	bool is_global;
 	bool is_quiet;
-	bool is_until_first, is_erlang;
+	bool is_until_first;
 	const char *callers;
 };
 
@@ -325,7 +325,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_LOCAL: request->is_local = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
-	case KEY_ERLANG: request->is_erlang = true; return true;
+	case KEY_ERLANG: tw_usage(&command, "--erlang comes first, before all other options."); return false;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
 	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &command, value);
@@ -546,6 +546,8 @@ int tw_tool_record(int argc, char **argv)
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {0};
 	int key, code = TW_EXIT_USAGE;
+	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
+		return tw_record_erlang(argc, argv);
 	while ((key = tw_options_next(&options)) > 0) {
 		if (!take_option(&request, key, options.value))
 			goto free_config;
@@ -560,10 +562,6 @@ int tw_tool_record(int argc, char **argv)
 		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");
-		goto free_config;
-	}
-	if (request.is_erlang) {
-		code = tw_record_erlang(&request.recorder, request.path);
 		goto free_config;
 	}
 	if (options.index >= argc) {

@@ -1,0 +1,20 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% attach:main() - a node that works, and knows nothing of the application: attach_test.sh reaches it from outside.
+-module(attach).
+-export([main/0, step/1]).
+
+main() ->
+    ok = file:write_file("ready", ""),
+    loop(0).
+
+step(N) -> N.
+
+%% Does what files ask for, and answers by removing them.
+loop(N) ->
+    ?MODULE:step(N),
+    receive after 1 -> ok end,
+    asked("unloaded", fun() -> [] =:= [M || {M, _} <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))] end),
+    asked("disconnect", fun() -> lists:all(fun erlang:disconnect_node/1, nodes(hidden)) end),
+    loop(N + 1).
+
+asked(File, Fun) -> filelib:is_regular(File) andalso Fun() andalso file:delete(File).

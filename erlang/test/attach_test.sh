@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    `record --erlang NODE|PID` traces a running node that has not loaded the application, until a signal or a limit, and leaves
+#         nothing there; what cannot be reached is one sentence and an exit code; when the connection or the VM is lost in the middle,
+#         the capture is whole.
+# Method  A node with a name and an epmd of its own on loopback; the command, with it and with what is wrong.
+build=$1
+. "$(dirname "$0")/lib.sh"
+command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
+unset TRACEWHEEL
+own_epmd
+mkdir home
+printf wrong >home/.erlang.cookie
+printf secret >cookie
+chmod 600 home/.erlang.cookie cookie
+export HOME=$work/home
+
+# start_node OPTION...: sets $node.
+start_node() {
+	rm -f ready
+	erl -noinput +S 2:2 -start_epmd false "$@" -pa . -s attach main >node.out 2>&1 &
+	node=$!
+	pids="$pids $node"
+	until [ -e ready ] || ! kill -0 $node 2>/dev/null; do sleep 0.05; done
+	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
+}
+
+# ask unloaded: until the node has nothing of the application. ask disconnect: it closes connections.
+ask() {
+	: >"$1"
+	wait_until test ! -e "$1"
+}
+
+# begin OPTION...: the command in the background, until it traces. Sets $recording.
+begin() {
+	"$tw" record --erlang -t attach:step/1 --time infinity "$@" >out 2>err </dev/null &
+	recording=$!
+	wait_until grep -q tracing err
+}
+
+ended_with() {
+	local got=0
+	wait $recording || got=$?
+	is "$got" "$1" "exit code: $(cat err)"
+}
+
+complete() {
+	"$tw" info "$1" 2>/dev/null | grep -q 'complete      yes'
+}
+
+recorded() {
+	"$tw" print "$1" 2>/dev/null | grep -q .
+}
+
+# refused CODE SENTENCE ARGUMENT...
+refused() {
+	local code=$1 sentence=$2
+	shift 2
+	expect "$code" "$tw" record --erlang "$@"
+	says "$sentence"
+	is "$(grep -c '^tracewheel' err)" 1 "one sentence: $(cat err)"
+	[ ! -e none.tw ] || fail "a capture of nothing"
+}
+
+start_node -sname shop@localhost -setcookie secret
+
+# Until a signal; twice at once is refused.
+begin --cookie-file cookie -o a.tw shop@localhost
+wait_until recorded a.tw
+refused 125 "is being traced already" --cookie-file cookie -t attach:step -o none.tw shop@localhost
+kill -TERM $recording
+ended_with 0
+says 'events of'
+complete a.tw || fail "a.tw is not complete"
+"$tw" print --format erlang a.tw | grep -q "call,{attach,step,\[" || fail "no calls"
+ask unloaded
+
+# A process, until a limit; another right after it.
+expect 0 "$tw" record --erlang -t 'attach:step(N) when N > 0 -> return' --events 100 -o b.tw "$node"
+says "its limit of --events"
+expect 0 "$tw" info --json b.tw
+is "$(json 'd["events"], d["complete"]')" "100 True"
+expect 0 "$tw" record --erlang -q -p running,send --time 200ms --force -o b.tw "$node"
+[ ! -s err ] || fail "--quiet"
+"$tw" print b.tw | grep -q ' in ' || fail "no schedules"
+ask unloaded
+
+refused 125 "refuses the connection: its cookie is not the one from $HOME/.erlang.cookie" -t attach -o none.tw shop@localhost
+refused 125 "there is no node 'nobody@localhost'; epmd on localhost knows shop" -t attach -o none.tw nobody@localhost
+refused 125 "the cookie cannot be read from $PWD/missing" --cookie-file missing -t attach -o none.tw shop@localhost
+refused 125 "process $$ is no Erlang VM: it runs" -t attach -o none.tw $$
+refused 125 "there is no process 0" -t attach -o none.tw 0
+refused 125 "'$PWD/b.tw' exists; --force replaces it" -t attach -o b.tw "$node"
+refused 125 "'/nowhere/none.tw' cannot be made by 'shop@localhost'" -t attach -o /nowhere/none.tw "$node"
+refused 2 "has no function attach:none/_" -t attach:none -o none.tw "$node"
+refused 2 "-t 'attach:' is refused: write Module" -t attach: -o none.tw "$node"
+refused 2 "'calls' is not a flag of erlang:trace/3" -p calls -o none.tw "$node"
+refused 2 "what is to be traced" -o none.tw "$node"
+refused 2 "which node" -t attach -o none.tw
+refused 2 "one NODE or PID" -t attach -o none.tw shop shop
+refused 2 "neither the name of a node nor" -t attach -o none.tw @
+refused 2 "--rate is a number" -t attach --rate fast "$node"
+expect 2 "$tw" record -q --erlang shop
+says "--erlang comes first"
+expect 127 env PATH=/nowhere "$tw" record --erlang -t attach -o none.tw "$node"
+says "the command erl is not in PATH"
+ERL_EPMD_PORT=1 refused 125 "no epmd answers on localhost, port 1" -t attach -o none.tw shop@localhost
+ask unloaded
+
+# The connection is lost in the middle.
+begin -o c.tw "$node"
+wait_until recorded c.tw
+ask disconnect
+ended_with 1
+says "the connection to the node is lost"
+wait_until complete c.tw
+# The command itself is killed.
+ask unloaded
+begin -o d.tw "$node"
+wait_until recorded d.tw
+kill -9 $recording
+wait $recording 2>/dev/null
+wait_until complete d.tw
+ask unloaded
+
+# The VM is killed.
+begin -o e.tw "$node"
+wait_until recorded e.tw
+kill -9 $node
+ended_with 1
+wait_until complete e.tw
+for capture in c d e; do
+	expect 0 "$tw" info --json $capture.tw
+	is "$(json 'd["events"] > 0, sum(d["lost"].values())')" "True 0" "$capture.tw"
+done
+
+# VMs without a name, and with another version of the application.
+start_node
+refused 125 "was started without a name" -t attach -o none.tw "$node"
+kill $node
+cat >tracewheel.erl <<'ERL'
+-module(tracewheel).
+-export([start/2]).
+start(_, _) -> other.
+ERL
+erlc tracewheel.erl
+start_node -sname other@localhost -setcookie secret -s tracewheel module_info
+refused 125 "another version of this application loaded" -t attach -o none.tw "$node"
+exit 0

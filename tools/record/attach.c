@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach.c - `tracewheel record --erlang NODE|PID`: traces a running Erlang node.
+ *
+ * A helper VM (erlang/src/tracewheel_attach.erl) connects to the node, gives it the application `tracewheel` and starts the trace; the
+ * node starts the recorder: this command again, without an operand (erlang.c).  The helper reports by lines on its standard output;
+ * the end of its standard input is the order to stop.
+ */
+#include "tools/record/account.h"
+#include "tools/record/erlang.h"
+#include "tools/record/rings.h"
+#include "tools/record/sizes.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 256
+
+enum {
+	KEY_ERLANG = 256,
+	KEY_SCOPE,
+	KEY_ON_FULL,
+	KEY_RING,
+	KEY_CAP,
+	KEY_EVENTS,
+	KEY_RATE,
+	KEY_TIME,
+	KEY_TERM_BYTES,
+	KEY_COOKIE,
+	KEY_FORCE
+};
+
+static const struct tw_option options_table[] = {
+	{KEY_ERLANG, "erlang", NULL, "the first option: the others are these, not those of `tracewheel record`"},
+	{'o', "output", "NAME.tw", "the capture to make (NODE.tw)"},
+	{'t', "trace", "PATTERN",
+	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1' "
+	 "(docs/erlang.md); may be given often"},
+	{'p', "processes", "FLAG[,FLAG]...",
+	 "flags of erlang:trace/3 for all processes: call (if there are patterns, by default), send, receive, procs, running, "
+	 "garbage_collection, ports, arity, ..."},
+	{KEY_SCOPE, "global", NULL, "only calls that name the module"},
+	{KEY_EVENTS, "events", "N", "end after N events (1000000); infinity"},
+	{KEY_RATE, "rate", "N", "end when more than N events are made in a second (200000); infinity"},
+	{KEY_TIME, "time", "TIME", "end after this time: 10s, 5m (60s); infinity"},
+	{KEY_ON_FULL, "on-full", "drop|block",
+	 "when events come faster than they are written: lose the newest, counted, or let processes wait"},
+	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (1M)"},
+	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
+	{KEY_TERM_BYTES, "term-bytes", "BYTES", "record so much of one term (1000)"},
+	{KEY_COOKIE, "cookie-file", "FILE",
+	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
+	{KEY_FORCE, "force", NULL, "replace an existing capture"},
+	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "record --erlang",
+	.arguments = "[OPTION]... NODE|PID",
+	.summary =
+		"Traces a running Erlang node (OTP 25 or later) of this machine, until Ctrl-C or a limit. The node needs a name "
+		"(-sname, -name) and nothing else: it is given the tracer, which is unloaded at the end. The node writes the capture, "
+		"as the user it runs as. PID is the process of a VM, whose name and cookie are found among its arguments.\n"
+		"Without NODE this is the recorder that tracewheel:start/2 starts.",
+	.options = options_table,
+	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
+		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
+		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
+
+struct request {
+	struct tw_recorder_options recorder;
+	char path[PATH_MAX + 4];
+	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
+	unsigned count;
+	bool has_patterns, has_flags, is_quiet;
+};
+
+/* ---- the request ---- */
+
+static bool add(struct request *request, const char *key, const char *value)
+{
+	if (request->count == ARGUMENTS_MAX)
+		return tw_usage(&command, "there are more than %d options.", ARGUMENTS_MAX), false;
+	return asprintf(&request->arguments[request->count++], "%s=%s", key, value) > 0;
+}
+
+static bool add_number(struct request *request, const char *key, uint64_t value)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+	return add(request, key, text);
+}
+
+static bool add_limit(struct request *request, const char *key, const char *value)
+{
+	uint64_t number;
+	if (strcmp(value, "infinity") == 0)
+		return add(request, key, value);
+	if (strcmp(key, "time") == 0 ? tw_parse_duration(value, &number) && (number /= 1000000) > 0
+				     : tw_parse_count(value, &number) && number > 0)
+		return add_number(request, key, number);
+	tw_usage(&command, "--%s is a %s or infinity, not '%s'.", key,
+		 strcmp(key, "time") == 0 ? "time, such as 10s," : "number", value);
+	return false;
+}
+
+/* The helper and the node have other folders than this process. */
+static bool add_file(struct request *request, const char *key, const char *path)
+{
+	char folder[PATH_MAX], whole[2 * PATH_MAX];
+	if (!*path || strlen(path) >= PATH_MAX || !getcwd(folder, sizeof folder))
+		return tw_usage(&command, "-o and --cookie-file want the name of a file."), false;
+	snprintf(whole, sizeof whole, "%s%s%s", *path == '/' ? "" : folder, *path == '/' ? "" : "/", path);
+	return add(request, key, whole);
+}
+
+static bool take_option(struct request *request, int key, const char *value)
+{
+	uint64_t number;
+	switch (key) {
+	case KEY_ERLANG: return true;
+	case 'o': snprintf(request->path, sizeof request->path, "%s", value); return add_file(request, "output", value);
+	case 't': request->has_patterns = true; return add(request, "pattern", value);
+	case 'p': request->has_flags = true; return add(request, "flags", value);
+	case 'q': request->is_quiet = true; return true;
+	case KEY_SCOPE: return add(request, "scope", "global");
+	case KEY_EVENTS: return add_limit(request, "events", value);
+	case KEY_RATE: return add_limit(request, "rate", value);
+	case KEY_TIME: return add_limit(request, "time", value);
+	case KEY_RING:
+		return tw_sizes_set(&request->recorder, &command, "ring", value) &&
+		       add_number(request, "ring_bytes", request->recorder.ring_bytes);
+	case KEY_CAP:
+		return tw_sizes_set(&request->recorder, &command, "ring-cap", value) &&
+		       add_number(request, "memory", request->recorder.cap_bytes);
+	case KEY_ON_FULL:
+		if (!tw_rings_set_policy(&request->recorder, &command, value))
+			return false;
+		if (request->recorder.policy == TW_RECORDER_OVERWRITE)
+			return tw_usage(&command, "--on-full is drop or block for an Erlang node."), false;
+		return add(request, "on_full", value);
+	case KEY_TERM_BYTES:
+		if (tw_parse_bytes(value, &number) && number >= 16)
+			return add_number(request, "term_bytes", number);
+		return tw_usage(&command, "--term-bytes is a number of bytes, 16 at least, not '%s'.", value), false;
+	case KEY_COOKIE: return add_file(request, "cookie_file", value);
+	case KEY_FORCE: request->recorder.force = true; return add(request, "force", "true");
+	default: return false;
+	}
+}
+
+/* ---- the helper ---- */
+
+/* The installed tree; the build tree. */
+static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
+{
+	static const char *const places[] = {"/" TW_AGENT_FOLDER "/erlang", "/../erlang"};
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	if (n <= 0)
+		return tw_say("this command does not know where it is: /proc cannot be read."), false;
+	self[n] = 0;
+	int parent = (int)(strrchr(self, '/') - self);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		char candidate[2 * PATH_MAX], *real;
+		snprintf(candidate, sizeof candidate, "%.*s%s/ebin/tracewheel_attach.beam", parent, self, places[i]);
+		real = realpath(candidate, NULL);
+		if (!real)
+			continue;
+		snprintf(folder, PATH_MAX, "%.*s", (int)(strrchr(real, '/') - real), real);
+		free(real);
+		return true;
+	}
+	tw_say("%.*s%s, the application for Erlang, is missing: it is built and installed with this command if erlc and erl_nif.h "
+	       "are there (Debian: erlang-base, erlang-dev).",
+	       parent, self, places[0]);
+	return false;
+}
+
+static volatile sig_atomic_t stops_asked;
+static volatile int stop_fd;
+static volatile pid_t helper;
+
+/* The helper's input ends: it ends the trace.  A second signal is not as patient: then the node ends it, as its owner is gone. */
+static void on_signal(int number)
+{
+	int saved = errno;
+	(void)number;
+	if (!stops_asked++)
+		close(stop_fd);
+	else
+		kill(helper, SIGKILL);
+	errno = saved;
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, found;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (sigaction(numbers[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+/* A process group of its own: the terminal's Ctrl-C is for this command.  Returns 0 or an errno. */
+static int start_helper(char *const argv[], FILE **lines)
+{
+	extern char **environ;
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int in[2], out[2];
+	pid_t child = 0;
+	if (pipe2(in, O_CLOEXEC) < 0)
+		return errno;
+	if (pipe2(out, O_CLOEXEC) < 0) {
+		int error = errno;
+		close(in[0]);
+		close(in[1]);
+		return error;
+	}
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	setenv("ERL_CRASH_DUMP_SECONDS", "0", 1);
+	int error = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	close(in[0]);
+	close(out[1]);
+	stop_fd = in[1];
+	helper = child;
+	*lines = fdopen(out[0], "r");
+	return error;
+}
+
+/* ---- what it reports ---- */
+
+static bool is_key(const char *word, const char *key, const char **value)
+{
+	size_t bytes = strlen(key);
+	*value = word + bytes + 1;
+	return strncmp(word, key, bytes) == 0 && word[bytes] == '=';
+}
+
+static void read_counts(char *text, struct tw_recorder_stats *stats, char state[32], bool *is_complete)
+{
+	static const char *const causes[TW_LOST_CAUSES] = {"lost_full", "lost_too_big", "lost_nested", "lost_no_ring"};
+	const char *value;
+	stats->images = 1;
+	for (char *word; (word = strsep(&text, " \n"));) {
+		for (int i = 0; i < TW_LOST_CAUSES; i++)
+			if (is_key(word, causes[i], &value))
+				stats->lost[i] = strtoull(value, NULL, 10);
+		if (is_key(word, "state", &value))
+			snprintf(state, 32, "%s", value);
+		else if (is_key(word, "events", &value))
+			stats->events = strtoull(value, NULL, 10);
+		else if (is_key(word, "bytes", &value))
+			stats->file_bytes = strtoull(value, NULL, 10);
+		else if (is_key(word, "rings", &value))
+			stats->streams = (uint32_t)strtoul(value, NULL, 10);
+		else if (is_key(word, "unstored", &value))
+			stats->unstored = strtoull(value, NULL, 10);
+		else if (is_key(word, "write_errors", &value))
+			stats->write_errors = strtoull(value, NULL, 10);
+		else if (is_key(word, "definitions_refused", &value))
+			stats->definitions_refused = strtoull(value, NULL, 10);
+		else if (is_key(word, "seconds", &value))
+			stats->events_ns = (uint64_t)(strtod(value, NULL) * 1e9);
+		else if (is_key(word, "complete", &value))
+			*is_complete = *value == '1';
+	}
+}
+
+static int sum_up(const struct request *request, char *counts, const char *path)
+{
+	struct tw_recorder_stats stats = {0};
+	char state[32] = "";
+	bool is_complete = false;
+	read_counts(counts, &stats, state, &is_complete);
+	if (strcmp(state, "recorder") == 0 || !is_complete) {
+		tw_say("the recorder has ended before the trace, or could not complete '%s': `tracewheel recover` completes it.",
+		       path);
+		return TW_EXIT_FAILURE;
+	}
+	tw_account_troubles(&stats, path, 0);
+	if (!request->is_quiet) {
+		tw_account_events(&stats, path, 0);
+		if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
+			tw_say("the trace has ended at its limit of --%s.", state);
+	}
+	tw_account_losses(&stats, path, request->recorder.policy);
+	return stats.write_errors ? TW_EXIT_FAILURE : TW_EXIT_OK;
+}
+
+/* Follows the helper to its end.  Returns the exit code. */
+static int follow(const struct request *request, FILE *lines)
+{
+	char *line = NULL, *text, path[PATH_MAX + 4] = "";
+	size_t size = 0;
+	int code = -1;
+	while (code < 0 && getline(&line, &size, lines) > 0) {
+		line[strcspn(line, "\n")] = 0;
+		text = strchr(line, ' ');
+		if (!text)
+			continue;
+		*text++ = 0;
+		if (strcmp(line, "tracing") == 0) {
+			char *blank = strchr(text, ' ');
+			*blank = 0;
+			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
+			if (!request->is_quiet)
+				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
+		} else if (strcmp(line, "done") == 0) {
+			code = sum_up(request, text, path);
+		} else if (strcmp(line, "lost") == 0) {
+			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
+			       path);
+			code = TW_EXIT_FAILURE;
+		} else if (strcmp(line, "failed") == 0) {
+			code = (int)strtol(text, &text, 10);
+			tw_say("%s", *text ? text + 1 : text);
+		}
+	}
+	free(line);
+	if (code >= 0)
+		return code;
+	tw_say(*path ? "the helper VM was ended, and the trace with it; the node completes %s."
+		     : "the helper VM has ended before the trace began%s.",
+	       path);
+	return *path ? TW_EXIT_FAILURE : TW_EXIT_NOT_STARTED;
+}
+
+static int attach(struct request *request, const char *target)
+{
+	char folder[PATH_MAX], self[PATH_MAX],
+		*argv[ARGUMENTS_MAX + 32] =
+			{"erl",	       "-noshell", "-boot", "no_dot_erlang", "+Bi", "-start_epmd",	 "false",
+			 "-setcookie", "none",	   "-pa",   folder,	     "-s",  "tracewheel_attach", "main",
+			 "-extra"};
+	FILE *lines = NULL;
+	int status, code, count = 15;
+	if (!request->has_patterns && !request->has_flags)
+		return tw_usage(&command, "what is to be traced? -t PATTERN, -p FLAGS, or both.");
+	if (!find_application(folder, self))
+		return TW_EXIT_NOT_STARTED;
+	if (!add(request, "target", target) || !add(request, "recorder", self))
+		return TW_EXIT_USAGE;
+	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
+	int error = start_helper(argv, &lines);
+	if (error || !lines) {
+		if (lines)
+			fclose(lines);
+		tw_say(error == ENOENT
+			       ? "the command erl is not in PATH, by which nodes are reached (Debian: erlang-base)."
+			       : "the command erl cannot be started: %s.",
+		       strerror(error));
+		return error == ENOENT ? TW_EXIT_NOT_FOUND : TW_EXIT_NOT_STARTED;
+	}
+	catch_signals();
+	code = follow(request, lines);
+	fclose(lines);
+	waitpid(helper, &status, 0);
+	return code;
+}
+
+int tw_record_erlang(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {0};
+	int key, code = TW_EXIT_USAGE;
+	while ((key = tw_options_next(&options)) > 0) {
+		if (!take_option(&request, key, options.value))
+			goto free_arguments;
+	}
+	if (key < 0)
+		code = tw_options_exit(key);
+	else if (options.index + 1 < argc)
+		code = tw_usage(&command, "one NODE or PID, after all options.");
+	else if (tw_rings_are_too_large(&request.recorder, &command))
+		code = TW_EXIT_USAGE;
+	else if (options.index < argc)
+		code = attach(&request, argv[options.index]);
+	else if (!*request.path || request.has_patterns || request.has_flags)
+		code = tw_usage(&command, "which node? Its name, or the number of its process, comes last.");
+	else
+		code = tw_record_erlang_port(&request.recorder, request.path);
+free_arguments:
+	for (unsigned i = 0; i < request.count; i++)
+		free(request.arguments[i]);
+	return code;
+}
