@@ -106,6 +106,36 @@ is "$(ls cache/tracewheel/plans | wc -l)" 2
 expect 0 "$tw" info a.tw
 ! grep -q "not traced" out || fail "a note that is not true: $(cat out)"
 
+# By a name that only its soname has.
+gcc -O2 -shared -fPIC -s -DMORE=0 -Wl,--build-id=sha1 -Wl,-soname,libother.so.7 -o liblast.so lib.c || fail "gcc"
+for pattern in 'libother.so.7:_' 'lib{other,some}*.so.7:_'; do
+	expect 3 "$tw" record -q --force --local --on-full block -t "$pattern" -o o.tw -- ./open 1 ./liblast.so
+	expect 0 "$tw" report --json o.tw
+	is "$(json "d['calls']")" 5 "$pattern"
+	rm -rf cache
+done
+
+# ---- a forked child opens ----
+cat >fork.c <<'C'
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int status;
+	if (fork() == 0) {
+		void *handle = dlopen(argv[1], RTLD_NOW);
+		_exit(((int (*)(int))dlsym(handle, "late_outer"))(3) & 63);
+	}
+	wait(&status);
+	return WEXITSTATUS(status);
+}
+C
+gcc -O2 -s -Wl,--build-id -o fork fork.c || fail "gcc"
+./fork ./liblate0.so
+expect $? "$tw" record -q --force --local --follow-fork --on-full block -t 'liblate0:_' -o f.tw -- ./fork ./liblate0.so
+is "$(calls f.tw liblate0:late_leaf)" 2
+
 # ---- thousands of times: the same calls, no more memory, and no more time for the last than for the first ----
 again() {
 	local rounds=$1

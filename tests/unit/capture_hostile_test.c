@@ -152,6 +152,8 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 			tw_recorder_drain(recorder);
 	}
 	/* Questions of agents, which the command answers. */
+	if (tw_recorder_question(recorder, TW_RECORDER_ASK_PLANS, &question))
+		tw_recorder_answer(recorder, TW_RECORDER_ASK_PLANS, question.number, NULL);
 	if (tw_recorder_question(recorder, TW_RECORDER_ASK_LAYOUTS, &question))
 		tw_recorder_answer(recorder, TW_RECORDER_ASK_LAYOUTS, question.number, number % 2 ? "text" : NULL);
 	tw_recorder_finish(recorder, NULL);

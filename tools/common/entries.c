@@ -258,10 +258,10 @@ const char *tw_entries_write_file(const struct tw_entries_file *wish, const char
 	struct tw_elf_file *file;
 	char name[NAME_MAX + 1];
 	const char *problem = NULL;
-	/* Other mapped files than objects. */
-	if (tw_elf_file_open(wish->path, &file))
-		return NULL;
 	tw_sym_module_name(wish->path, name, sizeof name);
+	/* Or other mapped files than objects. */
+	if ((!wish->needs_soname && !wish->wants(name, "", wish->arg)) || tw_elf_file_open(wish->path, &file))
+		return NULL;
 	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
 	    wish->wants(name, file->elf.soname, wish->arg))
 		problem = is_trusted(file) ? write_file_plan(file, folder)

@@ -41,8 +41,9 @@ bool tw_entries_folder(char *out, size_t bytes);
 struct tw_entries_file {
 	const char *path; /* borrows */
 	bool is_program;
-	/* Is the object selected by its names?  @soname	"" if it has none. */
+	/* Is the object selected by its names?  @soname	"" if it has none, or is not read yet. */
 	bool (*wants)(const char *name, const char *soname, void *arg);
+	bool needs_soname; /* else the name decides, and the file is not read in vain */
 	void *arg;
 };
 

@@ -57,6 +57,7 @@ struct tw_late_code {
 	struct tw_when_left left;
 	/* Of the thread of plans. */
 	struct tw_patterns patterns;
+	bool needs_sonames;
 };
 
 /* START-END PERMISSIONS OFFSET DEVICE INODE   PATH */
@@ -167,6 +168,7 @@ static void read_plan(struct desk *desk, int process_id, const char *path)
 	const struct tw_entries_file file = {.path = path,
 					     .is_program = is_program,
 					     .wants = wants_plan,
+					     .needs_soname = desk->late->needs_sonames,
 					     .arg = &planned};
 	const char *problem = tw_entries_write_file(&file, tw_recorder_ring_set_path(options->recorder));
 	if (problem) {
@@ -174,6 +176,18 @@ static void read_plan(struct desk *desk, int process_id, const char *path)
 		keep_problem(desk, text);
 	}
 	free(alias);
+}
+
+/* Can a pattern match a library by its soname (libfoo.so.1), and not by its name (libfoo)? */
+static bool have_sonames(const char *config)
+{
+	static const char key[] = "pattern ";
+	for (const char *line = config; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *module = line + sizeof key - 1;
+		if (strncmp(line, key, sizeof key - 1) == 0 && strcspn(module, ".*?[{\n") < strcspn(module, ":\n"))
+			return true;
+	}
+	return false;
 }
 
 /* INODE TIME PATH; NULL: no memory. */
@@ -248,6 +262,7 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 		tw_late_code_end(late, true);
 		return NULL;
 	}
+	late->needs_sonames = have_sonames(options->config);
 	late->desks[LAYOUTS] = (struct desk){.late = has_layouts ? late : NULL,
 					     .ask = TW_RECORDER_ASK_LAYOUTS,
 					     .read_file = read_layouts};
