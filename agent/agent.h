@@ -9,6 +9,7 @@
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
  *	entries.c	plans of function entries, which the command has made (symbols/entry_plan.h)
+ *	held.c		entries first wanted while threads run: the recorder stops all threads and writes
  *	places.c	the plan becomes places, under the permit
  *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
@@ -272,6 +273,13 @@ const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const 
 /* Call around fork(). */
 void tw_agent_entries_before_fork(void);
 void tw_agent_entries_after_fork(void);
+
+/* ---- held.c ---- */
+
+/* From now on entries are also planted while several threads run. */
+void tw_agent_held_init(void);
+/* Writes a note about functions of a module that the last such attempt has left out.  Under the permit. */
+void tw_agent_held_tell(unsigned count, const char *module);
 
 /* ---- places.c ---- */
 

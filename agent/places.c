@@ -26,6 +26,7 @@ static const struct tw_agent_config *config;
 void tw_agent_places_init(const struct tw_agent_config *new_config)
 {
 	config = new_config;
+	tw_agent_held_init();
 	/* For tests: a jump into the bytes behind a planted jump ends the program. */
 	tw_entry_fills_windows = secure_getenv("TRACEWHEEL_ENTRY_TRAPS") != NULL;
 }
@@ -268,8 +269,8 @@ static void tell_entries(const struct refusals *refusals, const struct tw_sym_ob
 	if (refusals->late_entries) {
 		snprintf(
 			text, sizeof text,
-			"%u functions of %s are not traced: several threads were running, or a shadow stack is in use, when a "
-			"jump was to be written over their first instructions",
+			"%u functions of %s are not traced: a jump cannot be written over their first instructions while several "
+			"threads run, because these lie on two pages; or a shadow stack is in use",
 			refusals->late_entries, object->name);
 		tw_agent_tell(text);
 	}
@@ -313,6 +314,32 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 	tw_patch_end(permit);
 }
 
+/* Was its jump to be written, and is not there? */
+static bool is_unplanted(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_entry *entry)
+{
+	uintptr_t address = plan->set->objects[entry->object].elf.base + entry->row->value;
+	const struct tw_place *place = tw_bp_place_at(permit, (void *)(address + entry->row->window_offset));
+
+	return place && place->kind == TW_BP_ENTRY && place->thunk && !place->is_planted;
+}
+
+/* Other threads ran, and the recorder was asked to write. */
+static void tell_unplanted(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < plan->entry_count; i++) {
+		const struct tw_plan_entry *entry = &plan->entries[i];
+
+		count += is_unplanted(permit, plan, entry);
+		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
+			continue;
+		if (count)
+			tw_agent_held_tell(count, plan->set->objects[entry->object].name);
+		count = 0;
+	}
+}
+
 static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 			struct refusals *refusals)
 {
@@ -332,6 +359,8 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 	unplanted = tw_patch_take_unplanted(permit);
 	if (unplanted)
 		refusals->sleds += unplanted;
+	else
+		tell_unplanted(permit, plan);
 }
 
 /* Callers may lie in any object, so a reader of their addresses needs all modules. */

@@ -136,6 +136,13 @@ _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a proce
 /* Bytes copied of a string argument: maximum and default. */
 #define TW_ARG_STRING_BYTES_MAX	    256
 #define TW_ARG_STRING_BYTES_DEFAULT 64
+/* Pieces of one request to write into a process whose threads are stopped; further ones are requests of their own. */
+#define TW_RS_HELD_PIECES_MAX 16384
+/* More threads are not stopped for it: each costs some 20 us for all. */
+#define TW_RS_HELD_THREADS_MAX 64u
+/* How long a member waits for the owner to begin, and to end. */
+#define TW_RS_HELD_TAKE_NS UINT64_C(1000000000)
+#define TW_RS_HELD_DONE_NS UINT64_C(10000000000)
 /* The file of layouts that a command hands to the agents. */
 #define TW_RS_ANSWERS_BYTES_MAX (UINT64_C(256) << 20)
 

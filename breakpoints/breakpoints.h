@@ -182,6 +182,7 @@ struct tw_place {
 	bool is_allocating;  /* hits are needed for `allocator`, independent of sessions */
 	bool has_no_end;     /* is_unwatched, but later events do not lie inside its calls */
 	bool is_unwatched;   /* its returns are not watched: it returns twice or never, or reads its return address */
+	bool is_planted;     /* entry: its jump is in memory */
 	uint8_t gives;	     /* native: the registers of its function's result (enum tw_bp_gives) */
 	bool is_due;	     /* sled: to be brought to the state is_installed, when it may be written again */
 	uint8_t sled_bytes;  /* sled: length of the NOPs, from `where` */

@@ -8,10 +8,11 @@
  *	stub	  the stub of a sled (sled_area.c), which resumes in the copy
  *	copy	  the window's instructions; jmp rest of the function
  *
- * The jump is written once, while the process has one thread: the window is several instructions, and with more threads
- * one may be stopped between them, and would resume inside the jump.  It stays until the process ends.  Restoring the
- * window's bytes would be safe at any time where one store can do it, but writing the jump again would not.  So a
- * change, with any number of threads, is one store into a word of ours; what is not traced costs two jumps.
+ * The jump is written once: while the process has one thread, or while all others are stopped and none of them is inside
+ * the window (tw_entry_write_held), because the window is several instructions, and a thread that is stopped between
+ * them would resume inside the jump.  It stays until the process ends.  Restoring the window's bytes would be safe at
+ * any time where one store can do it, but writing the jump again would not.  So a change, with any number of threads, is
+ * one store into a word of ours; what is not traced costs two jumps.
  *
  * The bytes that the plan expects are compared with memory first: another file, another patcher, a debugger's
  * breakpoint or a relocation leave the function as it is.
@@ -36,6 +37,7 @@
 #define INT3	   0xcc
 
 bool tw_entry_fills_windows;
+tw_entry_write_held_fn tw_entry_write_held;
 
 /* arch_prctl: the features of the thread's user shadow stack (Linux 6.6). */
 #define SHADOW_STACK_STATUS  0x5005
@@ -74,28 +76,66 @@ TW_WRITES_CODE static void write_jump(const struct tw_place *place)
 		((volatile uint8_t *)window)[i] = INT3;
 }
 
+/* How many bytes of the window change. */
+static unsigned changed_bytes(const struct tw_entry_plan_row *row)
+{
+	return tw_entry_fills_windows ? row->window_bytes : JUMP_BYTES;
+}
+
+void tw_entry_change_of(const struct tw_place *place, struct tw_entry_change *out)
+{
+	out->at = (uintptr_t)place->where;
+	out->count = changed_bytes(place->entry->row);
+	memcpy(out->before, tw_entry_plan_window(place->entry->plan, place->entry->row), out->count);
+	memset(out->after, INT3, out->count);
+	put_jump(place, out->after);
+}
+
+_Static_assert(TW_ENTRY_WINDOW_BYTES_MAX <= TW_ENTRY_CHANGE_BYTES_MAX, "a change holds a window");
+
+static bool is_jump_written(const struct tw_place *place)
+{
+	uint8_t jump[JUMP_BYTES];
+
+	put_jump(place, jump);
+	return !memcmp(place->where, jump, sizeof jump);
+}
+
+/* Can the window be written?  With other threads: by one piece within a page. */
+static int open_window(struct tw_patch_run *run, const struct tw_place *place)
+{
+	uintptr_t window = (uintptr_t)place->where;
+	const struct tw_entry_plan_row *row = place->entry->row;
+	int error;
+
+	if (!tw_run_has_one_thread(run))
+		return tw_entry_write_held && window % TW_PAGE_BYTES + changed_bytes(row) <= TW_PAGE_BYTES ? 0
+													   : TW_ENOTSUP;
+	error = tw_run_open_text(run, window);
+	return error ? error : tw_run_open_text(run, window + row->window_bytes - 1);
+}
+
 /* Does everything that can fail, in an order that needs no undo. */
 static int prepare(struct tw_patch_run *run, struct tw_place *place)
 {
 	const struct tw_bp_entry *entry = place->entry;
 	const struct tw_entry_plan_row *row = entry->row;
-	uint8_t *thunk;
+	uint8_t *thunk = place->thunk;
 	int error;
 
-	if (row->refusal || !run->may_write || !tw_run_has_one_thread(run) ||
-	    (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
+	if (row->refusal || !run->may_write || (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
 		return TW_ENOTSUP;
-	error = tw_run_open_text(run, (uintptr_t)place->where);
-	if (!error)
-		error = tw_run_open_text(run, (uintptr_t)place->where + row->window_bytes - 1);
+	error = open_window(run, place);
 	if (error)
 		return error;
 	if (memcmp(place->where, tw_entry_plan_window(entry->plan, row), row->window_bytes) != 0)
 		return TW_EFORMAT;
 	if (!tw_grow(run->entries, run->entry_count, run->entry_capacity))
 		return TW_ENOMEM;
-	error = tw_entry_make_copy(entry, (uintptr_t)place->where, &thunk);
-	if (!error)
+	/* An earlier try, whose jump could not be written, has left both. */
+	if (!thunk)
+		error = tw_entry_make_copy(entry, (uintptr_t)place->where, &thunk);
+	if (!error && !place->stub)
 		error = tw_sled_take_stub(place, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES, &place->stub);
 	if (error)
 		return error;
@@ -111,7 +151,7 @@ int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place)
 
 	if (place->is_gone || !place->entry)
 		return TW_ENOTSUP;
-	if (place->stub)
+	if (place->is_planted)
 		return 0;
 	if (is_alone)
 		tw_run_begin(run);
@@ -125,12 +165,22 @@ int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place)
 
 void tw_entry_plant(struct tw_patch_run *run)
 {
-	bool is_sealed = !run->entry_count || tw_entry_seal_copies();
+	bool is_sealed, has_one_thread;
 
+	if (!run->entry_count)
+		return;
+	is_sealed = tw_entry_seal_copies();
+	/* As read when the windows were opened. */
+	has_one_thread = tw_run_has_one_thread(run);
+	if (is_sealed && !has_one_thread)
+		tw_entry_write_held(run->entries, run->entry_count);
 	for (size_t i = 0; i < run->entry_count; i++) {
-		if (is_sealed)
-			write_jump(run->entries[i]);
-		else
+		struct tw_place *place = run->entries[i];
+
+		if (is_sealed && has_one_thread)
+			write_jump(place);
+		place->is_planted = is_sealed && is_jump_written(place);
+		if (!is_sealed)
 			run->unplanted_count++;
 	}
 	run->entry_count = 0;
@@ -166,6 +216,8 @@ void tw_entry_forget(struct tw_place *place)
 
 size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
 {
+	if (!place->is_planted)
+		return 0;
 	put_jump(place, out);
 	*at = (uintptr_t)place->where;
 	return JUMP_BYTES;

@@ -24,6 +24,23 @@ void tw_entry_forget(struct tw_place *place);
 /* Before a run ends: writes the jumps of the entries that it has prepared. */
 void tw_entry_plant(struct tw_patch_run *run);
 
+/*
+ * Writes the jumps of these entries while other threads run.  Set once by the room above, which can have them stopped;
+ * NULL: it cannot, and then entries are planted only while there is one thread.  Each jump is written whole or not at all;
+ * memory shows which.  Called with the permit.
+ */
+typedef void (*tw_entry_write_held_fn)(struct tw_place *const *places, size_t count);
+extern tw_entry_write_held_fn tw_entry_write_held;
+
+#define TW_ENTRY_CHANGE_BYTES_MAX 24u
+/* The bytes that such a write changes; none crosses a page. */
+struct tw_entry_change {
+	uintptr_t at;
+	unsigned count;
+	uint8_t before[TW_ENTRY_CHANGE_BYTES_MAX], after[TW_ENTRY_CHANGE_BYTES_MAX];
+};
+void tw_entry_change_of(const struct tw_place *place, struct tw_entry_change *out);
+
 /* For tests: the rest of each window that is planted from now on becomes int3, so that a jump into it is noticed. */
 extern bool tw_entry_fills_windows;
 

@@ -355,6 +355,8 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 		tw_entry_forget(place);
 	if ((place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) && place->stub)
 		tw_sled_give_stub(place);
+	place->is_planted = false;
+	place->thunk = NULL;
 }
 
 /* Removes the object's slots, for any callee, and the places inside its own functions. */

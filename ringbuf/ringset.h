@@ -49,11 +49,12 @@
 
 #include "base/stall_timer.h"
 #include "base/quiet_lock.h"
+#include "ringbuf/held.h"
 #include "ringbuf/ringbuf.h"
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  4
+#define TW_RS_VERSION	  5
 
 /* ---- in shared memory ---- */
 
@@ -132,7 +133,8 @@ struct tw_rs_control {
 	_Atomic uint32_t answers_wanted[TW_RS_QUESTIONS]; /* last request; PAIR rs.answers_wanted */
 	_Atomic uint32_t slot_count;			  /* upper bound of the slots ever used */
 	_Atomic uint32_t next_lease;
-	_Atomic uint64_t used_bytes; /* rings of all images together; compared with the cap */
+	_Atomic uint32_t held_wanted; /* requests so far (held.h) */
+	_Atomic uint64_t used_bytes;  /* rings of all images together; compared with the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
 	_Atomic uint64_t plans_late; /* objects whose plans were not there in time */
 
@@ -170,6 +172,7 @@ struct tw_rs_image_head {
 	_Atomic uint64_t no_ring_last_ticks;
 	_Atomic uint32_t ring_waiters;
 	_Atomic uint32_t unwakeable; /* a thread may not wake the owner, which therefore polls while the image lives */
+	TW_CACHELINE_ALIGNED struct tw_rs_held held;
 	/* Written by the owner. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t recycled; /* rings given back; a futex */
 	TW_CACHELINE_ALIGNED struct tw_rs_ring rings[TW_RS_IMAGE_RINGS_MAX];
@@ -254,7 +257,7 @@ struct tw_rs {
 	uint64_t damaged_images; /* images that could not be opened */
 	uint64_t damaged_tables; /* images whose head or table of rings is invalid; their remaining rings are unknown */
 	uint64_t answers_bytes;
-	uint32_t delivered, answers_given[TW_RS_QUESTIONS];
+	uint32_t delivered, answers_given[TW_RS_QUESTIONS], held_seen;
 	char path[256];	      /* the directory; "" if anonymous */
 	struct tw_rs_own own; /* the member's fields; last, because most of it is never touched */
 };

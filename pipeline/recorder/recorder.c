@@ -83,6 +83,8 @@ static void wake_from_queue(void *rs)
 static void (*const together[])(void)
 	__attribute__((used)) = {(void (*)(void))tw_recorder_finish, (void (*)(void))tw_recorder_abort};
 
+static void rest_while_held(void *arg, uint64_t ns);
+
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
 	struct tw_recorder *recorder;
@@ -121,6 +123,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
 	recorder->run_delay.limit_ns = options->run_delay_ns;
+	recorder->held.rest = rest_while_held;
+	recorder->held.rest_arg = recorder;
 	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
 		recorder->writer.store.wake = wake_from_queue;
@@ -389,6 +393,17 @@ static void reap_and_check(struct tw_recorder *recorder, uint64_t now_ns)
 	}
 }
 
+/* Between two stops of a program: its rings are drained. */
+static void rest_while_held(void *arg, uint64_t ns)
+{
+	struct tw_recorder *recorder = arg;
+	uint64_t now_ns = tw_clock_monotonic_ns();
+
+	if (now_ns >= recorder->retry_ns && any_round(recorder, now_ns, false) < 0)
+		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
+	tw_sys_sleep(ns);
+}
+
 TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -414,6 +429,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
+	tw_held_poll(&recorder->held, &writer->rs);
 	tw_confined_check(&writer->rs, &recorder->confined, now_ns);
 	if (stored >= 0)
 		tw_run_delay_sample(writer, &recorder->run_delay, now_ns);

@@ -67,8 +67,11 @@ int tw_watch_signal(void)
 /* Has the program ended? If so, sets *status. Passes on signals that it has not received. */
 static bool poll_child(pid_t child, int *status)
 {
-	pid_t ended = waitpid(child, status, WNOHANG);
-	if (ended == child || (ended < 0 && errno == ECHILD))
+	/* While the recorder stops threads of the child (ptrace), their stops are reported here too: these are not ours to take. */
+	siginfo_t info = {0};
+	int error = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) ? errno : 0;
+	bool is_ended = info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
+	if (error == ECHILD || (is_ended && waitpid(child, status, WNOHANG) == child))
 		return true;
 	if (signal_to_pass_on) {
 		kill(child, signal_to_pass_on);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hold.h - stops all threads of another process for a moment, and shows where each of them is.
+ *
+ * By ptrace(), so the caller must be allowed to trace the process, and no other tracer may have it.  PTRACE_SEIZE and
+ * PTRACE_INTERRUPT: no signal is sent, and a thread that a signal has stopped stays stopped afterwards.  If the caller
+ * dies at any time, the kernel lets all threads go on.
+ *
+ * A system call that the stop interrupts is started again by the kernel; so are those (epoll_wait and others) that
+ * would otherwise fail with EINTR although no signal handler has run.  Their time limits begin anew.
+ *
+ * Threads  one hold belongs to one thread, which makes all calls: the kernel knows the tracer by its thread.
+ */
+#ifndef TW_BASE_HOLD_H
+#define TW_BASE_HOLD_H
+
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TW_HOLD_THREADS_MAX TW_RS_HELD_THREADS_MAX
+
+enum tw_hold_outcome {
+	TW_HOLD_OK,
+	TW_HOLD_DENIED,	 /* the system refuses */
+	TW_HOLD_TRACED,	 /* another tracer has a thread */
+	TW_HOLD_CROWDED, /* more than TW_HOLD_THREADS_MAX threads; count says how many */
+	TW_HOLD_STUCK,	 /* a thread did not stop: in vfork(), or waiting for a device */
+	TW_HOLD_GONE	 /* no thread is left */
+};
+
+struct tw_held_thread {
+	int thread_id;
+	int signal;	     /* to be delivered when it goes on; 0: none */
+	uint64_t pc;	     /* the next instruction */
+	uint64_t call;	     /* not 0: in a system call, whose instruction this may be */
+	uint64_t stack;	     /* stack pointer */
+	uint64_t descriptor; /* thread pointer: the top of a thread's own stack, but for the first thread */
+	bool is_seized, is_stopped, is_gone;
+};
+
+struct tw_hold {
+	int process_id;
+	unsigned count;
+	struct tw_held_thread threads[TW_HOLD_THREADS_MAX];
+	/* Threads that did not stop in time: they are let go as soon as they do. */
+	unsigned late_count;
+	struct {
+		int process_id, thread_id;
+	} late[TW_HOLD_THREADS_MAX];
+};
+
+/*
+ * tw_hold_begin - stop all threads.
+ *
+ * @hold	zeroed before the first use.
+ *
+ * TW_HOLD_OK: tw_hold_end() lets them go on, and must follow soon.  Any other outcome: nothing is held.
+ */
+enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id);
+void tw_hold_end(struct tw_hold *hold);
+
+/* Lets late threads go on, to be called until it returns false: none is left. */
+bool tw_hold_end_late(struct tw_hold *hold);
+
+/* Copies memory of the held process; returns the number of bytes that could be read. */
+size_t tw_hold_read(const struct tw_hold *hold, uint64_t address, void *out, size_t bytes);
+
+/* Where the first thread's stack begins, from which it grows downwards; 0: not known. */
+uint64_t tw_hold_first_stack(int process_id);
+
+#endif

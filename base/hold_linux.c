@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hold_linux.c - stops the threads of another process by ptrace().
+ *
+ *	1 list the threads in /proc; seize and interrupt those that are new
+ *	2 wait for each; a thread may end instead
+ *	3 list again: a thread that was not stopped yet may have made another.  None is new: all are stopped.
+ *
+ * Threads end at any time, by SIGKILL even while they are stopped.  A traced thread that has ended must be reaped by
+ * its tracer, or the process would never be seen to end; but not the first thread of our own child: its status is for
+ * whoever waits for the child.
+ */
+#include "base/hold.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread that only lacks a processor stops as soon as it gets one. */
+#define STOP_NS	  UINT64_C(1000000000)
+#define DEVICE_NS UINT64_C(20000000)
+#define NAP_NS	  20000
+/* The kernel's workers for a process (io_uring) never run its code, and cannot be traced: PF_IO_WORKER, PF_USER_WORKER. */
+#define WORKER_FLAGS (0x10u | 0x4000u)
+/* The kernel's answer inside of a system call that it starts again, unless a handler runs first. */
+#define RESTART_UNLESS_HANDLED (-514)
+
+/* ---- one thread ---- */
+
+static bool read_status(int process_id, int thread_id, const char *file, char *out, size_t bytes)
+{
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/%s", process_id, thread_id, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, out, bytes - 1);
+	close(fd);
+	out[got > 0 ? got : 0] = '\0';
+	return got > 0;
+}
+
+/* The state's letter and the flags (fields 3 and 9); false: it is gone. */
+static bool read_state(int process_id, int thread_id, char *state, unsigned *flags)
+{
+	char text[512], *at;
+
+	*flags = 0;
+	if (!read_status(process_id, thread_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
+		return false;
+	return sscanf(at + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+static bool is_ended(char state)
+{
+	return state == 'Z' || state == 'X' || state == 'x';
+}
+
+static long number_in(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtol(at + strlen(key), NULL, 10) : 0;
+}
+
+static long status_number(int process_id, int thread_id, const char *key)
+{
+	char text[4096];
+
+	return read_status(process_id, thread_id, "status", text, sizeof text) ? number_in(text, key) : 0;
+}
+
+/* Whoever waits for our own child gets its status. */
+static bool is_to_be_reaped(int process_id, int thread_id)
+{
+	return thread_id != process_id || status_number(process_id, thread_id, "\nPPid:") != getpid();
+}
+
+enum seen { SEEN_NOTHING, SEEN_STOP, SEEN_END };
+
+/* Has the thread stopped or ended?  Takes the report of it. */
+static enum seen look(int process_id, int thread_id, int *signal)
+{
+	siginfo_t info = {0};
+	int status;
+
+	if (waitid(P_PID, (id_t)thread_id, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL))
+		return errno == ECHILD ? SEEN_END : SEEN_NOTHING;
+	if (!info.si_pid)
+		return SEEN_NOTHING;
+	if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
+		if (waitid(P_PID, (id_t)thread_id, &info, WSTOPPED | WNOHANG | __WALL) || !info.si_pid)
+			return SEEN_NOTHING;
+		/* Above the signal: PTRACE_EVENT_STOP.  Else a signal is about to be delivered. */
+		*signal = info.si_status >> 8 ? 0 : info.si_status;
+		return SEEN_STOP;
+	}
+	if (is_to_be_reaped(process_id, thread_id))
+		waitpid(thread_id, &status, WNOHANG | __WALL);
+	return SEEN_END;
+}
+
+/* See hold.h: restarts a call that only the stop has ended.  If a handler is to run, the kernel makes it EINTR again. */
+static void repair_call(int thread_id, struct user_regs_struct *registers)
+{
+	static const uint16_t calls[] = {SYS_read,	   SYS_write,	    SYS_accept,	      SYS_sendto,
+					 SYS_recvfrom,	   SYS_sendmsg,	    SYS_recvmsg,      SYS_semop,
+					 SYS_accept4,	   SYS_recvmmsg,    SYS_semtimedop,   SYS_rt_sigtimedwait,
+					 SYS_epoll_wait,   SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_getevents,
+					 SYS_io_pgetevents};
+
+	if ((int64_t)registers->rax != -EINTR)
+		return;
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		if (registers->orig_rax != calls[i])
+			continue;
+		registers->rax = (unsigned long long)(int64_t)RESTART_UNLESS_HANDLED;
+		ptrace(PTRACE_SETREGS, thread_id, NULL, registers);
+	}
+}
+
+static bool read_registers(struct tw_held_thread *thread)
+{
+	struct user_regs_struct registers;
+
+	if (ptrace(PTRACE_GETREGS, thread->thread_id, NULL, &registers))
+		return false;
+	repair_call(thread->thread_id, &registers);
+	thread->pc = registers.rip;
+	thread->call = (int64_t)registers.orig_rax >= 0 ? registers.rip - 2 : 0;
+	thread->stack = registers.rsp;
+	thread->descriptor = registers.fs_base;
+	return true;
+}
+
+static enum tw_hold_outcome seize(const struct tw_hold *hold, struct tw_held_thread *thread)
+{
+	unsigned flags;
+	int error;
+	char state;
+
+	if (ptrace(PTRACE_SEIZE, thread->thread_id, NULL, NULL) == 0) {
+		thread->is_seized = true;
+		ptrace(PTRACE_INTERRUPT, thread->thread_id, NULL, NULL);
+		return TW_HOLD_OK;
+	}
+	error = errno;
+	if (error == ESRCH || !read_state(hold->process_id, thread->thread_id, &state, &flags) || is_ended(state)) {
+		thread->is_gone = true;
+		return TW_HOLD_OK;
+	}
+	return status_number(hold->process_id, thread->thread_id, "\nTracerPid:") ? TW_HOLD_TRACED : TW_HOLD_DENIED;
+}
+
+/* ---- all threads ---- */
+
+static bool is_known(const struct tw_hold *hold, int thread_id)
+{
+	for (unsigned i = 0; i < hold->count; i++)
+		if (hold->threads[i].thread_id == thread_id)
+			return true;
+	return false;
+}
+
+/*
+ * Adds those that are not known yet.  *total: how many threads could run.  A thread in an uninterruptible wait would not
+ * stop, so this is asked before any thread is stopped.
+ */
+static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
+{
+	enum tw_hold_outcome outcome = TW_HOLD_OK;
+	struct dirent *entry;
+	char path[32];
+	DIR *tasks;
+
+	*total = 0;
+	snprintf(path, sizeof path, "/proc/%d/task", hold->process_id);
+	tasks = opendir(path);
+	if (!tasks)
+		return TW_HOLD_GONE;
+	while ((entry = readdir(tasks))) {
+		int thread_id = atoi(entry->d_name);
+		unsigned flags;
+		char state;
+
+		if (thread_id <= 0 || !read_state(hold->process_id, thread_id, &state, &flags) || is_ended(state) ||
+		    flags & WORKER_FLAGS)
+			continue;
+		++*total;
+		if (is_known(hold, thread_id))
+			continue;
+		if (state == 'D')
+			outcome = TW_HOLD_STUCK;
+		if (hold->count < TW_HOLD_THREADS_MAX)
+			hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
+	}
+	closedir(tasks);
+	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_CROWDED : outcome;
+}
+
+static void nap(void)
+{
+	const struct timespec time = {0, NAP_NS};
+
+	nanosleep(&time, NULL);
+}
+
+/* Waits the thread for something else than a processor? */
+static bool is_in_vain(const struct tw_hold *hold, const struct tw_held_thread *thread, uint64_t waited_ns)
+{
+	unsigned flags;
+	char state;
+
+	return waited_ns > STOP_NS || (waited_ns > DEVICE_NS &&
+				       read_state(hold->process_id, thread->thread_id, &state, &flags) && state == 'D');
+}
+
+/* Waits for those that are seized. */
+static bool await_stops(struct tw_hold *hold)
+{
+	uint64_t begun = 0;
+
+	for (unsigned i = 0; i < hold->count;) {
+		struct tw_held_thread *thread = &hold->threads[i];
+		enum seen seen;
+
+		if (!thread->is_seized || thread->is_stopped || thread->is_gone) {
+			i++;
+			continue;
+		}
+		seen = look(hold->process_id, thread->thread_id, &thread->signal);
+		thread->is_stopped = seen == SEEN_STOP && read_registers(thread);
+		thread->is_gone = seen == SEEN_END || (seen == SEEN_STOP && !thread->is_stopped);
+		if (seen != SEEN_NOTHING)
+			continue;
+		if (!begun)
+			begun = tw_clock_monotonic_ns();
+		else if (is_in_vain(hold, thread, tw_clock_monotonic_ns() - begun))
+			return false;
+		nap();
+	}
+	return true;
+}
+
+static long detach(int thread_id, int signal)
+{
+	return ptrace(PTRACE_DETACH, thread_id, NULL, (void *)(intptr_t)signal);
+}
+
+static void keep_late(struct tw_hold *hold, int thread_id)
+{
+	if (hold->late_count == TW_HOLD_THREADS_MAX)
+		return;
+	hold->late[hold->late_count].process_id = hold->process_id;
+	hold->late[hold->late_count++].thread_id = thread_id;
+}
+
+void tw_hold_end(struct tw_hold *hold)
+{
+	for (unsigned i = 0; i < hold->count; i++) {
+		struct tw_held_thread *thread = &hold->threads[i];
+
+		if (!thread->is_seized)
+			continue;
+		/* Not stopped, or killed while it was: its stop or its end is still to be seen. */
+		if (!thread->is_stopped || detach(thread->thread_id, thread->signal))
+			keep_late(hold, thread->thread_id);
+	}
+	hold->count = 0;
+	tw_hold_end_late(hold);
+}
+
+bool tw_hold_end_late(struct tw_hold *hold)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < hold->late_count; i++) {
+		int thread_id = hold->late[i].thread_id, signal = 0;
+		enum seen seen = look(hold->late[i].process_id, thread_id, &signal);
+
+		if (seen == SEEN_END || (seen == SEEN_STOP && !detach(thread_id, signal)))
+			continue;
+		hold->late[kept++] = hold->late[i];
+	}
+	hold->late_count = kept;
+	return kept != 0;
+}
+
+enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
+{
+	enum tw_hold_outcome outcome;
+	unsigned total, before, stopped = 0;
+
+	/* Threads of an earlier hold are still ours, and cannot be seized again. */
+	if (tw_hold_end_late(hold))
+		return TW_HOLD_STUCK;
+	hold->process_id = process_id;
+	hold->count = 0;
+	do {
+		before = hold->count;
+		outcome = list(hold, &total);
+		for (unsigned i = before; i < hold->count && outcome == TW_HOLD_OK; i++)
+			outcome = seize(hold, &hold->threads[i]);
+		if (outcome == TW_HOLD_OK && !await_stops(hold))
+			outcome = TW_HOLD_STUCK;
+	} while (outcome == TW_HOLD_OK && hold->count > before);
+	for (unsigned i = 0; i < hold->count; i++)
+		stopped += hold->threads[i].is_stopped;
+	if (outcome == TW_HOLD_OK && !stopped)
+		outcome = TW_HOLD_GONE;
+	if (outcome != TW_HOLD_OK)
+		tw_hold_end(hold);
+	if (outcome == TW_HOLD_CROWDED)
+		hold->count = total;
+	return outcome;
+}
+
+/* The first thread may have ended, and then shows no memory. */
+static int stopped_thread(const struct tw_hold *hold)
+{
+	for (unsigned i = 0; i < hold->count; i++)
+		if (hold->threads[i].is_stopped)
+			return hold->threads[i].thread_id;
+	return hold->process_id;
+}
+
+size_t tw_hold_read(const struct tw_hold *hold, uint64_t address, void *out, size_t bytes)
+{
+	int thread_id = stopped_thread(hold);
+	size_t done = 0;
+
+	/* A piece that cannot be read as a whole is not read at all, so there is one piece a page. */
+	while (done < bytes) {
+		struct iovec local, remote[64];
+		size_t count = 0, asked = 0;
+		ssize_t got;
+
+		while (count < 64 && done + asked < bytes) {
+			uint64_t at = address + done + asked, to_end = 4096 - at % 4096;
+			size_t piece = bytes - done - asked < to_end ? bytes - done - asked : (size_t)to_end;
+
+			remote[count++] = (struct iovec){(void *)(uintptr_t)at, piece};
+			asked += piece;
+		}
+		local = (struct iovec){(uint8_t *)out + done, asked};
+		got = process_vm_readv(thread_id, &local, 1, remote, count, 0);
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+		if ((size_t)got < asked)
+			break;
+	}
+	return done;
+}
+
+uint64_t tw_hold_first_stack(int process_id)
+{
+	char text[1024], *at;
+
+	if (!read_status(process_id, process_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
+		return 0;
+	/* Field 28; field 3 is the first behind the name. */
+	for (unsigned field = 2; at && field < 28; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}

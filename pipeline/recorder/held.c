@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * held.c - writes into members whose threads are all stopped meanwhile (docs/decisions: planting while threads run).
+ *
+ *	1 open the member's memory; read the table of pieces
+ *	2 stop all threads
+ *	3 is it still wanted?  Where are the threads, and the frames that their signal handlers return to?
+ *	4 write all pieces that no thread is inside of and whose bytes are those expected
+ *	5 let all go; pieces that are left: again from 2 on, TRIES times
+ *
+ * The thread that stopped the others writes.  If it dies, the kernel lets the threads go after its last write, and a
+ * write inside one page is whole or not done at all: so each piece is there or not.  The descriptor of the memory
+ * belongs to the program that was there when it was opened: what is written after an exec() goes nowhere.
+ *
+ * Step 3.  A thread is inside if its next instruction is, or if a signal handler interrupted it there and will return:
+ * that address lies in the signal's frame, somewhere on the thread's stacks.  Each aligned word of the used part of
+ * these stacks is taken for such an address; a word that only looks like one costs nothing but a try.  The used part:
+ *
+ *	on the thread's own stack	from the stack pointer to its beginning
+ *	on another one (a handler's)	FOREIGN_BYTES from the stack pointer on, and the thread's own stack from the lowest
+ *					address of it that these bytes contain
+ */
+#include "pipeline/recorder/held.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread that is inside leaves as soon as it has a processor. */
+#define TRIES	     30
+#define SHORT_TRIES  8
+#define SHORT_NAP_NS UINT64_C(1000000)
+#define NAP_NS	     UINT64_C(5000000)
+/* Each waits for a thread that does not stop. */
+#define STUCK_TRIES   4
+#define FOREIGN_BYTES (256u << 10)
+/* The most of a stack that is looked at; a thread that uses more counts as being everywhere. */
+#define STACK_BYTES_MAX (UINT64_C(64) << 20)
+#define CHUNK_WORDS	8192u
+
+struct work {
+	struct tw_held *held;
+	int memory;
+	uint64_t first_stack;
+	struct tw_rs_held_piece *pieces;
+	size_t count;
+	bool *is_done;	 /* written, or never to be */
+	bool *is_inside; /* in this try */
+	uint64_t low, high;
+};
+
+/* ---- where threads are ---- */
+
+static void see_address(struct work *work, uint64_t address)
+{
+	size_t low = 0, high = work->count;
+
+	if (address <= work->low || address >= work->high)
+		return;
+	/* The last piece that begins before the address. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (work->pieces[middle].at < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low && address - work->pieces[low - 1].at < work->pieces[low - 1].count && !work->is_done[low - 1] &&
+	    !work->is_inside[low - 1]) {
+		work->is_inside[low - 1] = true;
+		work->held->inside_count++;
+	}
+}
+
+/* Looks at all words from `from` to `to`; returns the lowest that points between low and high, or high. */
+static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_t low, uint64_t high)
+{
+	uint64_t words[CHUNK_WORDS], lowest = high;
+
+	from &= ~UINT64_C(7);
+	while (from < to) {
+		size_t wanted = to - from < sizeof words ? (size_t)(to - from) : sizeof words;
+		size_t got = tw_hold_read(&work->held->hold, from, words, wanted) / sizeof *words;
+
+		for (size_t i = 0; i < got; i++) {
+			if (words[i] > work->low && words[i] < work->high)
+				see_address(work, words[i]);
+			if (words[i] >= low && words[i] < lowest)
+				lowest = words[i];
+		}
+		if (got * sizeof *words < wanted)
+			break;
+		from += wanted;
+	}
+	return lowest;
+}
+
+/* False: it cannot be known. */
+static bool see_thread(struct work *work, const struct tw_held_thread *thread)
+{
+	bool is_first = thread->thread_id == work->held->hold.process_id;
+	uint64_t top = is_first ? work->first_stack : thread->descriptor;
+	uint64_t bottom = top > STACK_BYTES_MAX ? top - STACK_BYTES_MAX : 0;
+
+	see_address(work, thread->pc);
+	if (thread->call)
+		see_address(work, thread->call);
+	if (!top)
+		return false;
+	if (thread->stack >= bottom && thread->stack < top) {
+		see_stack(work, thread->stack, top, top, top);
+		return true;
+	}
+	/* The own stack's lowest address that is mentioned on the other one. */
+	bottom = see_stack(work, thread->stack, thread->stack + FOREIGN_BYTES, bottom, top);
+	see_stack(work, bottom, top, top, top);
+	return true;
+}
+
+static bool see_threads(struct work *work)
+{
+	const struct tw_hold *hold = &work->held->hold;
+
+	memset(work->is_inside, 0, work->count * sizeof *work->is_inside);
+	for (unsigned i = 0; i < hold->count && !work->held->is_unchecked; i++)
+		if (hold->threads[i].is_stopped && !see_thread(work, &hold->threads[i]))
+			return false;
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* The pieces of one page, by one write.  False: the system refuses. */
+static bool write_page(struct work *work, size_t first, size_t end)
+{
+	uint64_t from = work->pieces[first].at, to = work->pieces[end - 1].at + work->pieces[end - 1].count;
+	uint8_t bytes[4096];
+	bool is_changed = false;
+
+	if (pread(work->memory, bytes, (size_t)(to - from), (off_t)from) != (ssize_t)(to - from))
+		return false;
+	for (size_t i = first; i < end; i++) {
+		const struct tw_rs_held_piece *piece = &work->pieces[i];
+		uint8_t *at = bytes + (piece->at - from);
+
+		if (work->is_done[i] || work->is_inside[i])
+			continue;
+		work->is_done[i] = true;
+		if (memcmp(at, piece->before, piece->count) != 0)
+			continue;
+		memcpy(at, piece->after, piece->count);
+		is_changed = true;
+	}
+	return !is_changed || pwrite(work->memory, bytes, (size_t)(to - from), (off_t)from) == (ssize_t)(to - from);
+}
+
+static bool write_all(struct work *work)
+{
+	for (size_t first = 0, end; first < work->count; first = end) {
+		for (end = first + 1; end < work->count; end++)
+			if (work->pieces[end].at / TW_PAGE_BYTES != work->pieces[first].at / TW_PAGE_BYTES)
+				break;
+		if (!write_page(work, first, end))
+			return false;
+	}
+	return true;
+}
+
+static size_t count_left(const struct work *work)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < work->count; i++)
+		left += !work->is_done[i];
+	return left;
+}
+
+/* ---- a request ---- */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct tw_rs_held_piece *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Sorted, apart from each other, each within a page. */
+static bool are_right(const struct tw_rs_held_piece *pieces, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct tw_rs_held_piece *piece = &pieces[i];
+
+		if (!piece->count || piece->count > TW_RS_HELD_BYTES_MAX || piece->at > UINT64_MAX - TW_PAGE_BYTES ||
+		    piece->at % TW_PAGE_BYTES + piece->count > TW_PAGE_BYTES ||
+		    (i && piece->at < piece[-1].at + piece[-1].count))
+			return false;
+	}
+	return true;
+}
+
+static void rest(const struct tw_held *held, uint64_t ns)
+{
+	const struct timespec time = {0, (long)ns};
+
+	if (held->rest)
+		held->rest(held->rest_arg, ns);
+	else
+		nanosleep(&time, NULL);
+}
+
+static enum tw_rs_held_outcome outcome_of(enum tw_hold_outcome outcome)
+{
+	switch (outcome) {
+	case TW_HOLD_OK: return TW_RS_HELD_WRITTEN;
+	case TW_HOLD_DENIED: return TW_RS_HELD_DENIED;
+	case TW_HOLD_TRACED: return TW_RS_HELD_TRACED;
+	case TW_HOLD_CROWDED: return TW_RS_HELD_CROWDED;
+	case TW_HOLD_STUCK: return TW_RS_HELD_STUCK;
+	default: return TW_RS_HELD_UNANSWERED;
+	}
+}
+
+/* Steps 2 to 5, once. */
+static enum tw_rs_held_outcome try_once(struct work *work, int process_id, tw_held_is_wanted_fn is_wanted, void *arg,
+					uint32_t *number)
+{
+	struct tw_hold *hold = &work->held->hold;
+	enum tw_rs_held_outcome outcome = TW_RS_HELD_WRITTEN;
+
+	if (work->held->is_running)
+		return write_all(work) ? TW_RS_HELD_WRITTEN : TW_RS_HELD_DENIED;
+	outcome = outcome_of(tw_hold_begin(hold, process_id));
+	*number = hold->count;
+	if (outcome != TW_RS_HELD_WRITTEN)
+		return outcome;
+	if (is_wanted && !is_wanted(arg))
+		outcome = TW_RS_HELD_UNANSWERED;
+	else if (!see_threads(work))
+		outcome = TW_RS_HELD_STUCK;
+	else if (!write_all(work))
+		outcome = TW_RS_HELD_DENIED;
+	tw_hold_end(hold);
+	return outcome;
+}
+
+enum tw_rs_held_outcome tw_held_write(struct tw_held *held, int process_id, int memory, struct tw_rs_held_piece *pieces,
+				      size_t count, tw_held_is_wanted_fn is_wanted, void *arg, uint32_t *number)
+{
+	struct work work = {.held = held, .memory = memory, .pieces = pieces, .count = count};
+	enum tw_rs_held_outcome outcome = TW_RS_HELD_WRITTEN;
+
+	*number = 0;
+	if (!count)
+		return TW_RS_HELD_WRITTEN;
+	qsort(pieces, count, sizeof *pieces, by_address);
+	if (!are_right(pieces, count))
+		return TW_RS_HELD_DENIED;
+	work.is_done = calloc(count, 2 * sizeof *work.is_done);
+	if (!work.is_done)
+		return TW_RS_HELD_UNANSWERED;
+	work.is_inside = work.is_done + count;
+	work.low = pieces[0].at;
+	work.high = pieces[count - 1].at + pieces[count - 1].count;
+	work.first_stack = tw_hold_first_stack(process_id);
+	for (unsigned tries = 0, stuck = 0; tries < TRIES && stuck < STUCK_TRIES && count_left(&work); tries++) {
+		if (tries)
+			rest(held, tries <= SHORT_TRIES ? SHORT_NAP_NS : NAP_NS);
+		outcome = try_once(&work, process_id, is_wanted, arg, number);
+		if (outcome != TW_RS_HELD_WRITTEN && outcome != TW_RS_HELD_STUCK)
+			break;
+		stuck += outcome == TW_RS_HELD_STUCK;
+	}
+	free(work.is_done);
+	return outcome;
+}
+
+struct asked {
+	struct tw_rs *rs;
+	const struct tw_rs_held_request *request;
+};
+
+static bool is_wanted_still(void *arg)
+{
+	const struct asked *asked = arg;
+
+	return tw_rs_held_is_wanted(asked->rs, asked->request);
+}
+
+/* The table, to be freed; NULL: it is not there, or not the one of this image. */
+static struct tw_rs_held_table *read_table(int memory, const struct tw_rs_held_request *request)
+{
+	struct tw_rs_held_table head, *table;
+	size_t bytes;
+
+	if (pread(memory, &head, sizeof head, (off_t)request->table) != (ssize_t)sizeof head ||
+	    head.magic != TW_RS_HELD_MAGIC || head.lease != request->lease || head.count > TW_RS_HELD_PIECES_MAX)
+		return NULL;
+	bytes = sizeof head + head.count * sizeof *head.pieces;
+	table = malloc(bytes);
+	if (table && pread(memory, table, bytes, (off_t)request->table) != (ssize_t)bytes) {
+		free(table);
+		return NULL;
+	}
+	if (table)
+		table->count = head.count;
+	return table;
+}
+
+static void answer(struct tw_held *held, struct tw_rs *rs, const struct tw_rs_held_request *request)
+{
+	enum tw_rs_held_outcome outcome = TW_RS_HELD_DENIED;
+	struct asked asked = {rs, request};
+	struct tw_rs_held_table *table = NULL;
+	uint32_t number = 0;
+	char path[64];
+	int memory;
+
+	/* Of the asking thread: the first thread may have ended, and then shows no memory. */
+	snprintf(path, sizeof path, "/proc/%d/task/%d/mem", (int)request->process_id, (int)request->thread_id);
+	memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory >= 0)
+		table = read_table(memory, request);
+	if (table)
+		outcome = tw_held_write(held, request->process_id, memory, table->pieces, table->count, is_wanted_still,
+					&asked, &number);
+	free(table);
+	if (memory >= 0)
+		close(memory);
+	tw_rs_held_done(rs, request, outcome, number);
+}
+
+void tw_held_poll(struct tw_held *held, struct tw_rs *rs)
+{
+	struct tw_rs_held_request request;
+
+	if (held->hold.late_count)
+		tw_hold_end_late(&held->hold);
+	if (!tw_rs_held_poll(rs))
+		return;
+	tw_rs_scan(rs);
+	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
+		if (tw_rs_held_take(rs, i, &request))
+			answer(held, rs, &request);
+}

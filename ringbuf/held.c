@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * held.c - a member asks the owner to write into the member's memory while none of its threads runs.
+ *
+ * The words lie in the image's head.  The member's side has one request at a time:
+ *
+ *	IDLE --member: fills the request--> ASKED --owner--> TAKEN --owner: outcome--> DONE --member--> IDLE
+ *	            member: waited in vain    |                 |
+ *	            IDLE <--------------------'                 '--> DROPPED --member, before the next request--> IDLE
+ *
+ * The owner looks at the state again when it has stopped all threads of the member: the member cannot change it then,
+ * so after DROPPED nothing is written, and while something is written nothing is dropped.
+ */
+#include "base/clock.h"
+#include "base/stall_timer.h"
+#include "base/sys.h"
+#include "ringbuf/inside.h"
+
+/* ---- member ---- */
+
+static bool give_up(struct tw_rs_held *held)
+{
+	uint32_t asked = TW_RS_HELD_ASKED, taken = TW_RS_HELD_TAKEN;
+
+	/* PAIR rs.held: acquire and release; the owner takes the request or finds it withdrawn. */
+	if (tw_cas_acq_rel(&held->state, &asked, TW_RS_HELD_IDLE))
+		return true;
+	/* PAIR rs.held: acquire and release; the owner has not finished, and writes nothing from now on. */
+	return tw_cas_acq_rel(&held->state, &taken, TW_RS_HELD_DROPPED);
+}
+
+static bool may_wait(struct tw_rs *rs, uint32_t state, uint64_t spent_ns)
+{
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	if (tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs))
+		return false;
+	return spent_ns < (state == TW_RS_HELD_ASKED ? TW_RS_HELD_TAKE_NS : TW_RS_HELD_DONE_NS);
+}
+
+enum tw_rs_held_outcome tw_rs_held_write(struct tw_rs *rs, struct tw_rs_held_table *table, uint32_t *number)
+{
+	struct tw_rs_held *held = &rs->own.head->held;
+	struct tw_stall_timer stall_timer = {0};
+	enum tw_rs_held_outcome outcome;
+
+	*number = 0;
+	if (!tw_rs_is_own_process(rs) || rs->config.is_anonymous)
+		return TW_RS_HELD_UNANSWERED;
+	table->magic = TW_RS_HELD_MAGIC;
+	table->lease = rs->own.lease;
+	held->table = (uint64_t)(uintptr_t)table;
+	held->thread_id = tw_sys_thread_id();
+	/* PAIR rs.held: release; acquire in tw_rs_held_take().  The request is filled. */
+	tw_store_release(&held->state, TW_RS_HELD_ASKED);
+	/* RELAXED rs.held_wanted: a hint to look at the states. */
+	tw_fetch_add_relaxed(&rs->control->held_wanted, 1);
+	tw_rs_wake(rs);
+	for (;;) {
+		/* PAIR rs.held: acquire; release in tw_rs_held_done().  The outcome and all that was written. */
+		uint32_t state = tw_load_acquire(&held->state);
+		uint64_t spent_ns;
+
+		if (state == TW_RS_HELD_DONE)
+			break;
+		spent_ns = tw_stall_timer_check(&stall_timer, state, tw_clock_monotonic_ns(), TW_RS_SLICE_NS);
+		if (!may_wait(rs, state, spent_ns) && give_up(held))
+			return TW_RS_HELD_UNANSWERED;
+		tw_sys_futex_wait(&held->state, state, TW_RS_SLICE_NS);
+	}
+	outcome = (enum tw_rs_held_outcome)held->outcome;
+	*number = held->number;
+	/* PAIR rs.held: release; the owner no longer writes here. */
+	tw_store_release(&held->state, TW_RS_HELD_IDLE);
+	return outcome;
+}
+
+/* ---- owner ---- */
+
+static struct tw_rs_held *held_of(struct tw_rs *rs, uint32_t slot)
+{
+	return &((struct tw_rs_image_head *)(void *)rs->images[slot].memory)->held;
+}
+
+bool tw_rs_held_poll(struct tw_rs *rs)
+{
+	/* RELAXED rs.held_wanted: a hint; the states decide. */
+	uint32_t wanted = tw_load_relaxed(&rs->control->held_wanted);
+	bool is_new = wanted != rs->held_seen;
+
+	rs->held_seen = wanted;
+	return is_new;
+}
+
+bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out)
+{
+	const struct tw_rs_seen_image *image = &rs->images[slot];
+	uint32_t asked = TW_RS_HELD_ASKED;
+	struct tw_rs_held *held;
+
+	if (image->state != TW_RS_IMAGE_LIVE || !image->memory || image->process_id == tw_sys_process_id())
+		return false;
+	held = held_of(rs, slot);
+	/* PAIR rs.held: acquire and release; release in tw_rs_held_write(). */
+	if (!tw_cas_acq_rel(&held->state, &asked, TW_RS_HELD_TAKEN))
+		return false;
+	*out = (struct tw_rs_held_request){.slot = slot,
+					   .process_id = image->process_id,
+					   .thread_id = held->thread_id,
+					   .lease = image->lease,
+					   .table = held->table};
+	return true;
+}
+
+bool tw_rs_held_is_wanted(struct tw_rs *rs, const struct tw_rs_held_request *request)
+{
+	/* PAIR rs.held: acquire; of DROPPED.  All threads that may store it are stopped. */
+	return tw_load_acquire(&held_of(rs, request->slot)->state) == TW_RS_HELD_TAKEN;
+}
+
+void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request, enum tw_rs_held_outcome outcome,
+		     uint32_t number)
+{
+	struct tw_rs_held *held = held_of(rs, request->slot);
+	uint32_t taken = TW_RS_HELD_TAKEN;
+
+	held->outcome = (uint32_t)outcome;
+	held->number = number;
+	/* PAIR rs.held: release; acquire in tw_rs_held_write(). */
+	if (tw_cas_acq_rel(&held->state, &taken, TW_RS_HELD_DONE))
+		tw_sys_futex_wake(&held->state, INT32_MAX);
+}

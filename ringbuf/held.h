@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * held.h - a member asks the owner of its ring set to write into its memory while all its threads are stopped.
+ *
+ * Errors  outcomes only: what is not written is no error here.
+ */
+#ifndef TW_RINGBUF_HELD_H
+#define TW_RINGBUF_HELD_H
+
+#include "base/atomic.h"
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tw_rs;
+
+/* ---- in shared memory ---- */
+
+/* A member's request that the owner write into its memory while all its threads are stopped (held.c). */
+enum tw_rs_held_state { TW_RS_HELD_IDLE, TW_RS_HELD_ASKED, TW_RS_HELD_TAKEN, TW_RS_HELD_DONE, TW_RS_HELD_DROPPED };
+
+enum tw_rs_held_outcome {
+	TW_RS_HELD_WRITTEN,    /* all of it, but for pieces that a thread was inside of, or that had changed */
+	TW_RS_HELD_DENIED,     /* the system does not let the owner trace the member */
+	TW_RS_HELD_TRACED,     /* another tracer has it */
+	TW_RS_HELD_CROWDED,    /* it has more threads than are stopped; number: how many */
+	TW_RS_HELD_STUCK,      /* a thread could not be stopped */
+	TW_RS_HELD_UNANSWERED, /* the owner is gone, or has no time */
+	TW_RS_HELD_OUTCOMES
+};
+
+struct tw_rs_held {
+	_Atomic uint32_t state; /* PAIR rs.held; a futex */
+	/* Written by the member before ASKED. */
+	int32_t thread_id;
+	uint64_t table; /* an address in its memory: struct tw_rs_held_table */
+	/* Written by the owner before DONE. */
+	uint32_t outcome;
+	uint32_t number;
+};
+
+#define TW_RS_HELD_MAGIC     UINT64_C(0x31444c4548575754) /* "TWWHELD1" */
+#define TW_RS_HELD_BYTES_MAX 24u
+
+/* Bytes to write, within one page.  No thread may be between the first and the last of them. */
+struct tw_rs_held_piece {
+	uint64_t at;
+	uint64_t count; /* 1 .. TW_RS_HELD_BYTES_MAX */
+	uint8_t before[TW_RS_HELD_BYTES_MAX];
+	uint8_t after[TW_RS_HELD_BYTES_MAX];
+};
+
+/* In the member's own memory. */
+struct tw_rs_held_table {
+	uint64_t magic, lease;
+	uint64_t count; /* at most TW_RS_HELD_PIECES_MAX */
+	struct tw_rs_held_piece pieces[];
+};
+
+/* ---- private to each side ---- */
+
+/*
+ * tw_rs_held_write - ask the owner to write the pieces of a table into this process, and wait.
+ *
+ * @table	its pieces; the other fields are filled here.
+ * @number	see enum tw_rs_held_outcome.
+ *
+ * Afterwards each piece is written or not, whatever the outcome: memory shows which.  Waits TW_RS_HELD_TAKE_NS for an
+ * owner that does not begin, TW_RS_HELD_DONE_NS for one that has begun.  Threads: one at a time per process.
+ */
+enum tw_rs_held_outcome tw_rs_held_write(struct tw_rs *rs, struct tw_rs_held_table *table, uint32_t *number);
+
+struct tw_rs_held_request {
+	uint32_t slot;
+	int32_t process_id, thread_id;
+	uint64_t lease, table;
+};
+
+/* The owner: has any member asked since the last call? */
+bool tw_rs_held_poll(struct tw_rs *rs);
+/* Takes the request of an image; false: there is none. */
+bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out);
+/* True if the member has not withdrawn it: to be asked while its threads are stopped. */
+bool tw_rs_held_is_wanted(struct tw_rs *rs, const struct tw_rs_held_request *request);
+void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request, enum tw_rs_held_outcome outcome,
+		     uint32_t number);
+
+#endif

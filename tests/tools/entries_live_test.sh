@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Functions that are first wanted while a program has several threads, which run them, are traced by --local without
+#         a wrong answer. Where the threads cannot be stopped, the capture says why, with the number of functions; the
+#         program runs on, also if the recorder is killed or stopped at any moment.
+# Method  A library whose constructor starts threads that call its functions and check the answers, before the agent can
+#         begin. Too many threads, another tracer; a recorder that gets SIGKILL or SIGSTOP after growing times.
+build=$1
+. "$(dirname "$0")/lib.sh"
+export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
+mkdir cache
+
+cat >busy.c <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile int is_over, wrong;
+static pthread_t threads[128];
+static int count;
+__attribute__((noinline)) long busy_leaf(long a, long b)
+{
+	long x[4] = {a, b, a ^ b, a + b};
+	__asm__ volatile("" ::: "memory");
+	return x[0] * 3 + x[1] + x[2] * x[3];
+}
+__attribute__((noinline)) long busy_deep(long a) { return a < 2 ? a : busy_deep(a - 1) + busy_leaf(a, 2) % 7; }
+static void *run(void *want)
+{
+	while (!is_over) {
+		if (busy_deep(20) != (long)want)
+			wrong = 1;
+		if (count > 3)
+			usleep(1000);
+	}
+	return NULL;
+}
+__attribute__((constructor)) static void begin(void)
+{
+	count = atoi(getenv("THREADS"));
+	for (int i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, run, (void *)busy_deep(20));
+	usleep(10000);
+}
+int busy_end(void)
+{
+	is_over = 1;
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	return wrong;
+}
+C
+cat >app.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int busy_end(void);
+long busy_deep(long), busy_leaf(long, long);
+int main(int argc, char **argv)
+{
+	long sum = 0;
+	usleep(argc > 1 ? atoi(argv[1]) : 1000);
+	int wrong = busy_end();
+	for (int i = 0; i < 1000; i++)
+		sum += busy_leaf(i, 1);
+	printf("%s %ld\n", wrong ? "wrong" : "right", sum);
+	return wrong;
+}
+C
+gcc -O2 -shared -fPIC -s -o libbusy.so busy.c -Wl,--build-id -lpthread &&
+	gcc -O2 -s -o app app.c -L. -lbusy -Wl,-rpath,"$work" || fail "the programs do not compile"
+export THREADS=3
+./app >plain || fail "the program is wrong by itself"
+
+# ---- planted while three threads run them; main's calls are known ----
+expect 0 "$tw" record --local --returns --on-full block --ring 64K -t 'libbusy:busy_{leaf,deep,end}' -qo live.tw -- ./app
+cmp -s out plain || fail "another answer: $(cat out)"
+expect 0 "$tw" info live.tw
+! grep -q 'are not traced' out || fail "not planted: $(grep 'are not traced' out)"
+expect 0 "$tw" report --json -n 0 live.tw
+is "$(json "[f['calls'] for f in d['by_function'] if f['function'] == 'busy_end']")" '[1]'
+[ "$(json "sum(f['calls'] for f in d['by_function'] if f['function'] == 'busy_leaf')")" -gt 1000 ] || fail "few calls"
+
+# ---- where the threads are not stopped ----
+THREADS=80 expect 0 "$tw" record --local -t 'libbusy:busy_{leaf,deep,end}' -qo many.tw -- ./app
+cmp -s out plain || fail "another answer: $(cat out)"
+expect 0 "$tw" info many.tw
+shows '3 functions of libbusy are not traced: 81 threads were running, and no more than 64 are stopped'
+if command -v strace >/dev/null; then
+	expect 0 strace -f -o trace -e trace=none "$tw" record --local -t 'libbusy:busy_{leaf,deep,end}' -qo traced.tw -- ./app
+	cmp -s out plain || fail "another answer: $(cat out)"
+	expect 0 "$tw" info traced.tw
+	shows '3 functions of libbusy are not traced: several threads were running, and a debugger or another tracer has them'
+fi
+
+# ---- the recorder is killed, or stopped for a while, at any moment ----
+for us in 8000 10000 11000 12000 13000 14000 16000 20000; do
+	for signal in KILL STOP; do
+		rm -rf answer "stopped.tw"
+		"$tw" record --local -t 'libbusy:_' -qo stopped.tw -- sh -c 'exec ./app 30000 >answer' &
+		recorder=$!
+		sleep "0.0$((us / 1000 + 10))"
+		kill -$signal $recorder 2>/dev/null
+		[ $signal = KILL ] || sleep 0.1
+		kill -CONT $recorder 2>/dev/null
+		wait $recorder 2>/dev/null
+		# Killed before it has started the program, there is no answer.
+		for _ in $(seq 500); do
+			[ ! -e answer ] || [ -s answer ] && break
+			sleep 0.01
+		done
+		[ ! -e answer ] || cmp -s answer plain || fail "SIG$signal for the recorder after $us us: $(cat answer)"
+	done
+done
