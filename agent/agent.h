@@ -256,7 +256,7 @@ const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *obje
 /*
  * tw_agent_entries_lack - does an object have no plan, although the command could make one?
  *
- * Threads: any.
+ * @object	pinned: its headers are read.  Threads: any.
  */
 bool tw_agent_entries_lack(const struct tw_sym_object *object);
 /*

@@ -393,14 +393,23 @@ static bool has_wanted_entries(const struct tw_agent_config *config, const struc
 	return config->is_local && is_caller(config, object) && is_module_wanted(config, object);
 }
 
+/* Its memory may be read only when it is pinned.  False: it is unloaded already. */
+static bool pin(struct tw_plan *plan, size_t index, bool is_pinning)
+{
+	const struct tw_sym_object *object = &plan->set->objects[index];
+
+	return !is_pinning || object->role == TW_SYM_PROGRAM || plan->pins[index] ||
+	       tw_sym_pin(object, &plan->pins[index]);
+}
+
 /* One question for all new objects. */
-static void ask_for_entries(const struct tw_plan *plan, const struct tw_agent_config *config)
+static void ask_for_entries(struct tw_plan *plan, const struct tw_agent_config *config, bool is_pinning)
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < plan->set->count; i++)
 		count += !plan->was_known[i] && has_wanted_entries(config, &plan->set->objects[i]) &&
-			 tw_agent_entries_lack(&plan->set->objects[i]);
+			 pin(plan, i, is_pinning) && tw_agent_entries_lack(&plan->set->objects[i]);
 	if (count)
 		tw_agent_entries_ask(&tw_agent_ring_set, count);
 }
@@ -410,8 +419,8 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 	const struct tw_sym_object *object = &plan->set->objects[index];
 	int error = 0;
 
-	if (is_pinning && object->role != TW_SYM_PROGRAM && !tw_sym_pin(object, &plan->pins[index]))
-		return 0; /* unloaded already */
+	if (!pin(plan, index, is_pinning))
+		return 0;
 	plan->is_new[index] = true;
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
@@ -441,7 +450,7 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 	for (size_t i = 0; !error && i < plan->set->count; i++)
 		plan->was_known[i] = is_known && is_known(&plan->set->objects[i], arg);
 	if (!error)
-		ask_for_entries(plan, config);
+		ask_for_entries(plan, config, is_known != NULL);
 	for (size_t i = 0; !error && i < plan->set->count; i++) {
 		if (!plan->was_known[i])
 			error = plan_object(plan, config, i, is_known != NULL);

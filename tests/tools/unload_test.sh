@@ -8,7 +8,7 @@
 #         counts its calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
-rounds=${2:-60}
+rounds=${2:-60} local=
 seed=${3:-1}
 
 cat >lib.cc <<'C'
@@ -254,14 +254,15 @@ changing() {
 	local mode=$1 libraries=$2 got=0
 	shift 2
 	# shellcheck disable=SC2086
-	"$tw" record --force -o host.tw "${@/#/-t}" --returns --exceptions --on-full block -- \
+	"$tw" record --force -o host.tw ${local:+--local} "${@/#/-t}" --returns --exceptions --on-full block -- \
 		./host "$rounds" "$seed" "$PWD"/$libraries >said 2>err || fail "$mode: another answer: $(tail -2 said)"
 	[ "$(sed -n 's/^reused 0 0 //p' said)" -gt 0 ] || fail "no address was used again"
 	expect 0 "$tw" info --json host.tw
 	is "$(json 'sum(d["lost"].values())')" 0 "$mode"
 	"$tw" print --format json host.tw | python3 check.py "$mode" >out || got=$?
 	# If another thread was inside dlclose() for longer than threads wait, the capture says so.
-	if [ $got = 2 ] && "$tw" info host.tw | grep -q 'another thread closed one were not traced'; then
+	# So it does where entries could not be planted.
+	if [ $got = 2 ] && "$tw" info host.tw | grep -qE "another thread closed one were not traced${local:+|are not traced: }"; then
 		echo "a machine without time: $(cat out)"
 	elif [ $got != 0 ]; then
 		fail "$mode: what was recorded is not what was called"
@@ -279,3 +280,10 @@ if (needs_strings); then
 	rounds=$((4 * rounds))
 	changing again lib1.so 'lib[0-9]:_'
 fi
+# Without sleds, at entries, which are planted while threads run. Some may be missed, none may be wrong.
+rounds=20 local=1
+for number in 1 2 3 4 5; do
+	g++ -O2 -w -fPIC -shared -Wl,--build-id -DLIB=$number -DPAD=$((16 * number)) -DORDER=$((number % 3)) -o lib$number.so lib.cc ||
+		fail "g++"
+done
+changing entries 'lib?.so' 'lib[0-9]:_'
