@@ -38,6 +38,7 @@
 
 bool tw_entry_fills_windows;
 tw_entry_write_held_fn tw_entry_write_held;
+void (*tw_entry_before_first)(void);
 
 /* arch_prctl: the features of the thread's user shadow stack (Linux 6.6). */
 #define SHADOW_STACK_STATUS  0x5005
@@ -165,10 +166,14 @@ int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place)
 
 void tw_entry_plant(struct tw_patch_run *run)
 {
+	static bool is_first_done;
 	bool is_sealed, has_one_thread;
 
 	if (!run->entry_count)
 		return;
+	if (!is_first_done && tw_entry_before_first)
+		tw_entry_before_first();
+	is_first_done = true;
 	is_sealed = tw_entry_seal_copies();
 	/* As read when the windows were opened. */
 	has_one_thread = tw_run_has_one_thread(run);

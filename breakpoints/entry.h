@@ -32,6 +32,9 @@ void tw_entry_plant(struct tw_patch_run *run);
 typedef void (*tw_entry_write_held_fn)(struct tw_place *const *places, size_t count);
 extern tw_entry_write_held_fn tw_entry_write_held;
 
+/* Called once, with the permit, before the first jump is written; NULL: nothing is. */
+extern void (*tw_entry_before_first)(void);
+
 #define TW_ENTRY_CHANGE_BYTES_MAX 24u
 /* The bytes that such a write changes; none crosses a page. */
 struct tw_entry_change {
@@ -72,5 +75,15 @@ void *_Atomic *tw_entry_word(const uint8_t *thunk);
 
 /* As tw_unwind_find_code(), for copies and their thunks. */
 bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out);
+
+/*
+ * tw_entry_original - the function's own instruction for which a copy or thunk runs at an address; 0: it is in neither.
+ *
+ * tw_entry_moved: where to continue when a handler, which was shown the original of `there`, has set `pc`: in the same copy, if
+ * that is an instruction behind the function's first that the jump replaces; else at `pc`.
+ * Wait-free; signal handlers: yes.
+ */
+uintptr_t tw_entry_original(uintptr_t pc);
+uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there);
 
 #endif

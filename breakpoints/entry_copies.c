@@ -58,9 +58,9 @@ enum {
 /* A header, and a description: six words at most before its instructions, an advance, padding. */
 #define FRAME_BYTES_MAX (HEADER_BYTES + 17u + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
 
-/* Offsets from the starts of code and frames. */
 struct item {
-	uint32_t code, frames;
+	uint32_t code, frames; /* offsets from their starts */
+	const struct tw_bp_entry *entry;
 };
 
 struct area {
@@ -163,13 +163,12 @@ static uint8_t *write_frames(const struct area *area, uint8_t *header, const uin
 	return end_entry(own, at + entry->row->frame_bytes);
 }
 
-static bool find_in(const struct area *area, uintptr_t pc, struct tw_unwind_code *out)
+static const struct item *find_in(const struct area *area, uintptr_t pc, uint32_t *range)
 {
 	/* PAIR entry.count: acquire; release in tw_entry_make_copy(). */
 	uint32_t low = 0, count = tw_load_acquire(&area->count), high = count,
 		 offset = (uint32_t)(pc - (uintptr_t)area->code);
 	const struct item *items = index_of(area);
-	uint32_t range;
 
 	/* The last copy that begins at the offset or before. */
 	while (low < high) {
@@ -181,23 +180,77 @@ static bool find_in(const struct area *area, uintptr_t pc, struct tw_unwind_code
 			high = middle;
 	}
 	if (!low)
-		return false;
+		return NULL;
 	/* Fields of a description: length, common, start, range. */
-	memcpy(&range, frames_of(area) + items[low - 1].frames + HEADER_BYTES + 12, sizeof range);
-	if (offset - items[low - 1].code >= range)
-		return false;
-	*out = (struct tw_unwind_code){area->code + items[low - 1].code, area->code + items[low - 1].code + range,
-				       frames_of(area) + items[low - 1].frames};
-	return true;
+	memcpy(range, frames_of(area) + items[low - 1].frames + HEADER_BYTES + 12, sizeof *range);
+	return offset - items[low - 1].code < *range ? &items[low - 1] : NULL;
 }
 
-bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out)
+static const struct area *area_of(uintptr_t pc)
 {
 	/* PAIR entry.areas: acquire; release in make_area(). */
 	for (const struct area *area = tw_load_acquire(&areas); area; area = area->next)
 		if (pc - (uintptr_t)area->code < area->code_bytes)
-			return find_in(area, pc, out);
-	return false;
+			return area;
+	return NULL;
+}
+
+bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out)
+{
+	const struct area *area = area_of(pc);
+	uint32_t range;
+	const struct item *item = area ? find_in(area, pc, &range) : NULL;
+
+	if (!item)
+		return false;
+	*out = (struct tw_unwind_code){area->code + item->code, area->code + item->code + range,
+				       frames_of(area) + item->frames};
+	return true;
+}
+
+/* ---- copies and originals ---- */
+
+static uintptr_t window_of(const struct tw_bp_entry *entry)
+{
+	return entry->base + entry->row->value + entry->row->window_offset;
+}
+
+uintptr_t tw_entry_original(uintptr_t pc)
+{
+	const struct area *area = area_of(pc);
+	uint32_t range;
+	const struct item *item = area ? find_in(area, pc, &range) : NULL;
+	const struct tw_entry_plan_row *row;
+	const uint8_t *map;
+	intptr_t offset;
+	unsigned at = 0;
+
+	if (!item)
+		return 0;
+	row = item->entry->row;
+	offset = (intptr_t)(pc - (uintptr_t)area->code - item->code) - (intptr_t)TW_ENTRY_THUNK_BYTES;
+	/* The jump back, after the last instruction. */
+	if (offset >= row->copy_bytes)
+		return window_of(item->entry) + row->window_bytes;
+	/* The last instruction that begins at the offset or before; one may be replaced by several. */
+	map = tw_entry_plan_map(item->entry->plan, row);
+	while (at + 1u < row->map_count && map[2 * at + 3] <= offset)
+		at++;
+	return window_of(item->entry) + map[2 * at];
+}
+
+uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there)
+{
+	const struct area *area = area_of(there);
+	uint32_t range;
+	const struct item *item = area ? find_in(area, there, &range) : NULL;
+	const struct tw_entry_plan_row *row = item ? item->entry->row : NULL;
+	const uint8_t *map = row ? tw_entry_plan_map(item->entry->plan, row) : NULL;
+
+	for (unsigned i = 1; row && i < row->map_count; i++)
+		if (window_of(item->entry) + map[2 * i] == pc)
+			return (uintptr_t)area->code + item->code + TW_ENTRY_THUNK_BYTES + map[2 * i + 1];
+	return pc;
 }
 
 /* ---- areas ---- */
@@ -368,7 +421,7 @@ int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_
 	count += TW_ENTRY_THUNK_BYTES;
 	/* RELAXED entry.word: no jump leads to the thunk yet. */
 	tw_store_relaxed(&words_of(area)[number], (void *)(thunk + TW_ENTRY_THUNK_BYTES));
-	index_of(area)[number] = (struct item){area->code_used, area->frames_used};
+	index_of(area)[number] = (struct item){area->code_used, area->frames_used, entry};
 	end = write_frames(area, frames_of(area) + area->frames_used, thunk, count, entry);
 	area->frames_used = (uint32_t)(end - frames_of(area));
 	for (area->code_used += count; area->code_used % COPY_ALIGN; area->code_used++)
