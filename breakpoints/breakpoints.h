@@ -197,6 +197,8 @@ struct tw_place {
 	void *thunk; /* entry: target of its jump */
 	const struct tw_bp_entry *entry; /* entry: its own copy below; else NULL */
 	struct tw_bp_entry own_entry;
+	/* sled, entry: where the call continues, as unwinders see it: in the function, also if that is in a copy. */
+	uintptr_t shown;
 };
 
 /* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */

@@ -141,6 +141,8 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 	if (error)
 		return error;
 	place->thunk = thunk;
+	/* Unwinders look for the instruction before. */
+	place->shown = entry->base + row->value + 1;
 	run->entries[run->entry_count++] = place;
 	return 0;
 }

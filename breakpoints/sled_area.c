@@ -153,6 +153,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 	tw_store_relaxed(&table_of(area)[number].resume, (void *)resume);
 	/* RELAXED sled.table: as above. */
 	tw_store_relaxed(&table_of(area)[number].place, place);
+	place->shown = resume;
 	*out = area->code + (size_t)number * STUB_BYTES;
 	return 0;
 }

@@ -13,16 +13,20 @@
  *	18	lea   16(%rsp), %rsp			16
  *	23	jmp   *-16(%rsp)			0
  *
- * The address after the sled is on the stack only between o = 6 and o = 18, but always in the stub's row of the table.
+ * The address where the function continues is on the stack only between o = 6 and o = 18.  But the stub's row of the
+ * table always has the place, which says what to show: for a function without a sled, an address in the function and not
+ * in its copy.
  */
 #include "breakpoints/sled.h"
 
 #include "base/assert.h"
+#include "breakpoints/trampoline.h"
 
 #include <string.h>
 
 /* Operations of expressions (DWARF 5, 7.7.1). */
 enum {
+	OP_DEREF = 0x06,
 	OP_CONST8U = 0x0e,
 	OP_DUP = 0x12,
 	OP_SWAP = 0x16,
@@ -30,6 +34,7 @@ enum {
 	OP_MINUS = 0x1c,
 	OP_NOT = 0x20,
 	OP_PLUS = 0x22,
+	OP_PLUS_CONST = 0x23,
 	OP_SHL = 0x24,
 	OP_SHR = 0x25,
 	OP_GE = 0x2a,
@@ -89,14 +94,16 @@ static void put_rules(struct bytes *to, const uint8_t *stubs, const void *table)
 					OP_DUP,	    OP_LIT + 12, OP_GE,	     OP_SWAP,  OP_LIT + 23,
 					OP_GE,	    OP_LIT + 1,	 OP_SHL,     OP_MINUS, OP_PLUS,
 					OP_LIT + 3, OP_SHL,	 OP_PLUS};
-	/* table + ((%rip - stubs) & ~31) / 2 */
+	/* The row: table + ((%rip - stubs) & ~31) / 2; its second word is the place, which has the address. */
+	static const uint8_t shown[] = {OP_PLUS, OP_PLUS_CONST, 8, OP_DEREF, OP_PLUS_CONST,
+					(TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80, TW_PLACE_SHOWN_OFFSET >> 7};
 	static const uint8_t row[] = {OP_MINUS, OP_LIT + TW_SLED_STUB_BYTES - 1, OP_NOT, OP_AND, OP_LIT + 1, OP_SHR};
 
 	put8(to, CFA_DEF_EXPRESSION);
 	put_block(to, frame, sizeof frame);
 	put8(to, CFA_EXPRESSION);
 	put8(to, RETURN_ADDRESS);
-	put8(to, 2 + 9 + sizeof row + 9 + 1);
+	put8(to, 2 + 9 + sizeof row + 9 + sizeof shown);
 	put8(to, OP_RIP);
 	put8(to, 0);
 	put8(to, OP_CONST8U);
@@ -105,7 +112,8 @@ static void put_rules(struct bytes *to, const uint8_t *stubs, const void *table)
 	to->at += sizeof row;
 	put8(to, OP_CONST8U);
 	put_far(to, table);
-	put8(to, OP_PLUS);
+	memcpy(to->at, shown, sizeof shown);
+	to->at += sizeof shown;
 }
 
 /* Pads to a multiple of 8 with zeros, which are no-ops; the length precedes the bytes that it counts. */

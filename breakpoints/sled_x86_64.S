@@ -17,6 +17,8 @@
  * registers are not touched: the code called from here is compiled without them.  The flags are not used at a
  * function's entry.
  */
+#include "breakpoints/trampoline.h"
+
 	.text
 	.p2align 6
 	.globl tw_sled_entry
@@ -24,8 +26,9 @@
 	.type tw_sled_entry, @function
 tw_sled_entry:
 	.cfi_startproc
-	/* The traced function is the caller; its address is where it continues. */
+	/* The traced function is the caller, at the address that the place shows: *(*(CFA - 16) + offset). */
 	.cfi_def_cfa_offset 24
+	.cfi_escape 0x16, 16, 7, 0x40, 0x1c, 0x06, 0x23, (TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80, TW_PLACE_SHOWN_OFFSET >> 7, 0x06
 	endbr64
 	pushq %rbp
 	.cfi_def_cfa_offset 32
@@ -51,6 +54,8 @@ tw_sled_entry:
 	testq %rax, %rax
 	cmovzq 24(%rbp), %rax
 	movq %rax, 16(%rbp)
+	/* The place is not there any more: the address where the call continues. */
+	.cfi_offset 16, -8
 	leaq -72(%rbp), %rsp
 	popq %rdi
 	popq %rsi

@@ -21,6 +21,8 @@
 
 /* offsetof(struct tw_place, target) */
 #define TW_PLACE_TARGET_OFFSET 224
+/* offsetof(struct tw_place, shown): two bytes of LEB128 */
+#define TW_PLACE_SHOWN_OFFSET 368
 
 /*
  * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux never maps unless
@@ -38,6 +40,8 @@
 #include <stddef.h>
 
 _Static_assert(offsetof(struct tw_place, target) == TW_PLACE_TARGET_OFFSET, "the trampoline jumps through it");
+_Static_assert(offsetof(struct tw_place, shown) == TW_PLACE_SHOWN_OFFSET && TW_PLACE_SHOWN_OFFSET >= 128,
+	       "call frame information refers to it");
 
 extern const char tw_got_stubs[];
 /* Written under the permit before the slot is set to the stub; read by stubs. */

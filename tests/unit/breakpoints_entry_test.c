@@ -517,7 +517,7 @@ TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
 	return result;
 }
 
-static unsigned steps_seen, steps_in_the_dark;
+static unsigned steps_seen, steps_in_the_dark, steps_without_name, steps_on_the_way;
 static const struct tw_place *stepped;
 
 __attribute__((noinline)) static uint64_t call_stepping(function_fn function, uint64_t x)
@@ -534,16 +534,22 @@ static void step(int number, siginfo_t *info, void *context)
 {
 	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	void *frames[32];
-	bool is_found = false;
+	bool is_found = false, is_named = false;
 	int count;
 
-	if (at - (uintptr_t)stepped->stub >= TW_SLED_STUB_BYTES && at - (uintptr_t)stepped->thunk >= 96)
+	if (at - (uintptr_t)stepped->stub >= TW_SLED_STUB_BYTES && at - (uintptr_t)stepped->thunk >= 96 &&
+	    at - (uintptr_t)tw_sled_entry >= 128)
 		return;
 	steps_seen++;
 	count = backtrace(frames, 32);
 	for (int i = 0; i < count; i++)
 		is_found |= (uintptr_t)frames[i] - (uintptr_t)call_stepping < 128;
+	/* Below a stub there is the function, also before its endbr64. */
+	for (int i = 0; i < count; i++)
+		is_named |= (uintptr_t)frames[i] - (uintptr_t)stepped->where + 4 < 12;
 	steps_in_the_dark += !is_found;
+	steps_on_the_way += at - (uintptr_t)tw_sled_entry < 128 && is_named;
+	steps_without_name += at - (uintptr_t)stepped->stub < TW_SLED_STUB_BYTES && !is_named;
 }
 
 static void every_instruction_can_be_unwound(void **state)
@@ -559,10 +565,12 @@ static void every_instruction_can_be_unwound(void **state)
 	sigaction(SIGTRAP, &action, &before);
 	for (size_t i = 0; i < KINDS; i++) {
 		stepped = places[i];
-		steps_seen = steps_in_the_dark = 0;
+		steps_seen = steps_in_the_dark = steps_without_name = steps_on_the_way = 0;
 		assert_int_equal(call_stepping(kinds[i].function, 1), answers[i][1]);
 		/* The thunk, five instructions of the stub, the copy. */
 		assert_true(steps_seen >= 7);
+		assert_int_equal(steps_without_name, 0);
+		assert_true(steps_on_the_way > 10);
 		if (steps_in_the_dark)
 			fail_msg("%s: %u of %u steps cannot be unwound", kinds[i].name, steps_in_the_dark, steps_seen);
 	}
