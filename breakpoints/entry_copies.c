@@ -319,7 +319,7 @@ static int make_area(const struct reach *reach, const struct tw_bp_entry *entry,
 	begin_area(area, entry->base);
 	area->next = first_area();
 	/*
-	 * PAIR entry.areas: release; acquire in tw_entry_find_code().  An unwinder on any thread, or in a handler, sees the
+	 * PAIR entry.areas: release; acquire in area_of().  An unwinder on any thread, or in a handler, sees the
 	 * whole area.  Without it, it could follow a list that is not written yet.
 	 */
 	tw_store_release(&areas, area);

@@ -95,8 +95,13 @@ static void put_rules(struct bytes *to, const uint8_t *stubs, const void *table)
 					OP_GE,	    OP_LIT + 1,	 OP_SHL,     OP_MINUS, OP_PLUS,
 					OP_LIT + 3, OP_SHL,	 OP_PLUS};
 	/* The row: table + ((%rip - stubs) & ~31) / 2; its second word is the place, which has the address. */
-	static const uint8_t shown[] = {OP_PLUS, OP_PLUS_CONST, 8, OP_DEREF, OP_PLUS_CONST,
-					(TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80, TW_PLACE_SHOWN_OFFSET >> 7};
+	static const uint8_t shown[] = {OP_PLUS,
+					OP_PLUS_CONST,
+					8,
+					OP_DEREF,
+					OP_PLUS_CONST,
+					(TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80,
+					TW_PLACE_SHOWN_OFFSET >> 7};
 	static const uint8_t row[] = {OP_MINUS, OP_LIT + TW_SLED_STUB_BYTES - 1, OP_NOT, OP_AND, OP_LIT + 1, OP_SHR};
 
 	put8(to, CFA_DEF_EXPRESSION);

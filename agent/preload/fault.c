@@ -44,8 +44,8 @@ TW_REAL(signal_fn, sigset, "sigset")
 static bool is_watched(int number)
 {
 	/* RELAXED agent.faults: set before anything is traced; a stale value leaves a handler as the program sets it. */
-	return tw_load_relaxed(&is_watching) && (number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
-						 number == SIGILL || number == SIGPROF);
+	return tw_load_relaxed(&is_watching) &&
+	       (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGPROF);
 }
 
 static handler_fn handler_of(int number)
