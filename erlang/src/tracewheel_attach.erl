@@ -63,7 +63,7 @@ attach(Request) ->
 
 %% ---- which node ----
 
-%% -> #{node, name, host, epmd}; of a process also cookie or home
+%% -> #{node, name, host} and epmd, or port; of a process also cookie or home
 target(#{target := Text}) ->
     case string:to_integer(Text) of
         {Pid, ""} -> process(Pid);
@@ -85,40 +85,69 @@ named(Text, Target) ->
         _ -> fail(?USAGE, "'~ts' is neither the name of a node nor the number of a process.", [Text])
     end.
 
-%% A VM has its name and its cookie among its arguments; else its user's file has the cookie.
+%% The name of a VM may have been set after its start: the port that epmd has for it is one that the process listens at, and there it tells
+%% its name.  It may have its cookie among its arguments; else its user's file has it.
 process(Pid) ->
     Folder = "/proc/" ++ integer_to_list(Pid),
     Arguments = case file:read_file(Folder ++ "/cmdline") of
                     {ok, Line} -> [unicode:characters_to_list(A) || A <- binary:split(Line, <<0>>, [global])];
                     {error, _} -> fail("there is no process ~p.", [Pid])
                 end,
-    case lists:prefix("beam", filename:basename(hd(Arguments))) of
-        true -> ok;
-        false -> fail("process ~p is no Erlang VM: it runs ~ts.", [Pid, hd(Arguments)])
+    %% Behind a loader, in some packages.
+    case [A || A <- lists:sublist(Arguments, 8), lists:prefix("beam", filename:basename(A))] of
+        [_ | _] -> ok;
+        [] -> fail("process ~p is no Erlang VM: it runs ~ts.", [Pid, hd(Arguments)])
     end,
-    Epmd = case value_of(["-epmd_port"], Arguments) of none -> ?EPMD_PORT; Port -> list_to_integer(Port) end,
-    Cookie = case value_of(["-setcookie"], Arguments) of none -> #{}; C -> #{cookie => C} end,
-    Home = case value_of(["-home"], Arguments) of none -> #{}; H -> #{home => H} end,
-    Options = maps:merge(maps:merge(Cookie, Home), #{epmd => Epmd}),
-    case value_of(["-sname", "-name"], Arguments) of
-        none -> fail("process ~p is an Erlang VM that was started without a name (-sname, -name). If it has one now, give that; else "
-                     "tracewheel:start/2 in its own shell traces it.", [Pid]);
-        Name -> named(full(Name, lists:member("-name", Arguments)), Options)
+    Epmd = case value_of("-epmd_port", Arguments) of none -> ?EPMD_PORT; Port -> list_to_integer(Port) end,
+    Known = case names("localhost", Epmd) of
+                {error, _} -> [];
+                Names -> Names
+            end,
+    case [{Address, Number} || {Address, Number} <- listens_at(Folder), lists:keymember(Number, 2, Known)] of
+        [{Where, Own} | _] ->
+            Cookie = [{cookie, C} || C <- [value_of("-setcookie", Arguments)], C =/= none],
+            Home = [{home, H} || H <- [value_of("-home", Arguments)], H =/= none],
+            named(ask_name(Pid, Where, Own), maps:from_list([{port, Own} | Cookie ++ Home]));
+        [] ->
+            fail("process ~p is an Erlang VM without a name that epmd (port ~p) knows, or its descriptors cannot be read. "
+                 "net_kernel:start/2 in its shell gives it a name, or tracewheel:start/2 there traces it.", [Pid, Epmd])
     end.
 
-full(Name, true) ->
-    case lists:member($@, Name) of
-        true -> Name;
-        false -> Name ++ "@" ++ net_adm:localhost()
-    end;
-full(Name, false) -> Name.
+%% -> [{Address, Port}] of TCP sockets of the process.
+listens_at(Folder) ->
+    {ok, Descriptors} = case file:list_dir(Folder ++ "/fd") of {ok, L} -> {ok, L}; {error, _} -> {ok, []} end,
+    Sockets = [lists:sublist(Link, 9, length(Link) - 9)
+               || D <- Descriptors, {ok, "socket:[" ++ _ = Link} <- [file:read_link(filename:join([Folder, "fd", D]))]],
+    [{address(Address), list_to_integer(Port, 16)}
+     || File <- ["/net/tcp", "/net/tcp6"], {ok, Text} <- [file:read_file(Folder ++ File)], Line <- string:lexemes(binary_to_list(Text), "\n"),
+        [_, Local, _, "0A", _, _, _, _, _, Inode | _] <- [string:lexemes(Line, " ")], lists:member(Inode, Sockets),
+        [Address, Port] <- [string:split(Local, ":")]].
 
-value_of(Keys, [Key, Value | Rest]) ->
-    case lists:member(Key, Keys) of
-        true -> Value;
-        false -> value_of(Keys, [Value | Rest])
-    end;
-value_of(_, _) -> none.
+%% IPv4 as the kernel writes it, bytes from last to first; others are taken for all addresses.
+address(Hex) when length(Hex) =:= 8, Hex =/= "00000000" ->
+    <<A, B, C, D>> = <<(list_to_integer(Hex, 16)):32>>,
+    {D, C, B, A};
+address(_) -> {127, 0, 0, 1}.
+
+%% The first messages of the distribution's handshake: a node answers our name with its own, before any cookie.
+-define(FLAGS, 16#50d07dffc). % all that OTP 26 demands
+ask_name(Pid, Address, Port) ->
+    Ours = "tracewheel" ++ os:getpid() ++ "@localhost",
+    Name = try
+               {ok, Socket} = gen_tcp:connect(Address, Port, [binary, {active, false}, {packet, 2}], 5000),
+               ok = gen_tcp:send(Socket, <<$N, ?FLAGS:64, 1:32, (length(Ours)):16, (list_to_binary(Ours))/binary>>),
+               {ok, <<"sok">>} = gen_tcp:recv(Socket, 0, 5000),
+               {ok, <<$N, _:64, _:32, _:32, Length:16, Text:Length/binary, _/binary>>} = gen_tcp:recv(Socket, 0, 5000),
+               gen_tcp:close(Socket),
+               binary_to_list(Text)
+           catch error:{badmatch, _} -> none
+           end,
+    Name =/= none orelse fail("process ~p does not tell its name, at port ~p: it is older than OTP 23, or its distribution is by TLS.", [Pid, Port]),
+    Name.
+
+value_of(Key, [Key, Value | _]) -> Value;
+value_of(Key, [_ | Rest]) -> value_of(Key, Rest);
+value_of(_, []) -> none.
 
 %% -> {Cookie, where it was found}
 cookie(#{cookie_file := File}, _) -> read_cookie(File);
@@ -136,19 +165,10 @@ read_cookie(File) ->
 
 %% ---- the connection ----
 
-%% A node without a name of its own, which nobody can connect to: the other one gives it a name.  epmd is asked here, as that of a process
-%% may have another port than ours.
-connect(#{node := Node, name := Name, host := Host, epmd := Epmd}, {Cookie, Source}) ->
-    Port = case names(Host, Epmd) of
-               {error, Reason} ->
-                   fail("no epmd answers on ~ts, port ~p (~ts): no node with a name runs there, or ERL_EPMD_PORT is another.",
-                        [Host, Epmd, inet:format_error(Reason)]);
-               Names ->
-                   case lists:keyfind(Name, 1, Names) of
-                       {_, P} -> P;
-                       false -> fail("there is no node '~ts'; epmd on ~ts knows ~ts.", [Node, Host, known(Names)])
-                   end
-           end,
+%% A node without a name of its own, which nobody can connect to: the other one gives it a name.  epmd is asked here: a process may have
+%% another one than ours.
+connect(#{node := Node, host := Host} = Target, {Cookie, Source}) ->
+    Port = port(Target),
     Domain = case lists:member($., Host) of true -> longnames; false -> shortnames end,
     case net_kernel:start(undefined, #{name_domain => Domain, dist_listen => false, hidden => true}) of
         {ok, _} -> ok;
@@ -160,6 +180,19 @@ connect(#{node := Node, name := Name, host := Host, epmd := Epmd}, {Cookie, Sour
         fail("'~ts' refuses the connection: its cookie is not the one from ~ts (--cookie-file names another file), or it is older than OTP 23.",
              [Node, Source]),
     erlang:monitor_node(Node, true).
+
+port(#{port := Port}) -> Port;
+port(#{node := Node, name := Name, host := Host, epmd := Epmd}) ->
+    case names(Host, Epmd) of
+        {error, Reason} ->
+            fail("no epmd answers on ~ts, port ~p (~ts): no node with a name runs there, or ERL_EPMD_PORT is another.",
+                 [Host, Epmd, inet:format_error(Reason)]);
+        Names ->
+            case lists:keyfind(Name, 1, Names) of
+                {_, Port} -> Port;
+                false -> fail("there is no node '~ts'; epmd on ~ts knows ~ts.", [Node, Host, known(Names)])
+            end
+    end.
 
 known([]) -> "none";
 known(Names) -> lists:join(", ", [N || {N, _} <- Names]).

@@ -80,7 +80,7 @@ expect 0 "$tw" record --erlang -t 'attach:step(N) when N > 0 -> return' --events
 says "its limit of --events"
 expect 0 "$tw" info --json b.tw
 is "$(json 'd["events"], d["complete"]')" "100 True"
-expect 0 "$tw" record --erlang -q -p running,send --time 200ms --force -o b.tw "$node"
+expect 0 "$tw" record --erlang -q -p running,send --time infinity --events 20 --force -o b.tw "$node"
 [ ! -s err ] || fail "--quiet"
 "$tw" print b.tw | grep -q ' in ' || fail "no schedules"
 ask unloaded
@@ -91,7 +91,7 @@ refused 125 "the cookie cannot be read from $PWD/missing" --cookie-file missing 
 refused 125 "process $$ is no Erlang VM: it runs" -t attach -o none.tw $$
 refused 125 "there is no process 0" -t attach -o none.tw 0
 refused 125 "'$PWD/b.tw' exists; --force replaces it" -t attach -o b.tw "$node"
-refused 125 "'/nowhere/none.tw' cannot be made by 'shop@localhost'" -t attach -o /nowhere/none.tw "$node"
+refused 125 "'$PWD/missing/none.tw' cannot be made by 'shop@localhost'" -t attach -o $PWD/missing/none.tw "$node"
 refused 2 "has no function attach:none/_" -t attach:none -o none.tw "$node"
 refused 2 "-t 'attach:' is refused: write Module" -t attach: -o none.tw "$node"
 refused 2 "'calls' is not a flag of erlang:trace/3" -p calls -o none.tw "$node"
@@ -134,9 +134,15 @@ for capture in c d e; do
 	is "$(json 'd["events"] > 0, sum(d["lost"].values())')" "True 0" "$capture.tw"
 done
 
+# A name that was set after the start.
+start_node -setcookie secret -eval '{ok, _} = net_kernel:start([late@localhost, shortnames])'
+expect 0 "$tw" record --erlang -q -t attach:step --events 10 "$node"
+[ -d late@localhost.tw ] || fail "another name than late@localhost"
+kill $node
+
 # VMs without a name, and with another version of the application.
 start_node
-refused 125 "was started without a name" -t attach -o none.tw "$node"
+refused 125 "is an Erlang VM without a name that epmd" -t attach -o none.tw "$node"
 kill $node
 cat >tracewheel.erl <<'ERL'
 -module(tracewheel).

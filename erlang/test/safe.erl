@@ -112,7 +112,8 @@ started_twice() ->
     {ok, _} = tracewheel:stop().
 
 bad_paths() ->
-    {error, {enoent, "/nowhere/x.tw", _}} = tracewheel:start("/nowhere/x.tw"),
+    Missing = filename:absname("missing/x.tw"),
+    {error, {enoent, Missing, _}} = tracewheel:start("missing/x.tw"),
     {error, {enoent, "/dev/null/x.tw", _}} = tracewheel:start("/dev/null/x.tw"),
     {error, {eacces, "/sys/x.tw", _}} = tracewheel:start("/sys/x.tw"),
     Long = "/tmp/" ++ lists:duplicate(5000, $x),

@@ -69,7 +69,7 @@ static const struct tw_command command = {
 	.summary =
 		"Traces a running Erlang node (OTP 25 or later) of this machine, until Ctrl-C or a limit. The node needs a name "
 		"(-sname, -name) and nothing else: it is given the tracer, which is unloaded at the end. The node writes the capture, "
-		"as the user it runs as. PID is the process of a VM, whose name and cookie are found among its arguments.\n"
+		"as the user it runs as. PID is the process of a VM, which is asked for its name.\n"
 		"Without NODE this is the recorder that tracewheel:start/2 starts.",
 	.options = options_table,
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
