@@ -11,8 +11,8 @@
  * The jump is written once: while the process has one thread, or while all others are stopped and none of them is inside
  * the window (tw_entry_write_held), because the window is several instructions, and a thread that is stopped between
  * them would resume inside the jump.  It stays until the process ends.  Restoring the window's bytes would be safe at
- * any time where one store can do it, but writing the jump again would not.  So a change, with any number of threads, is
- * one store into a word of ours; what is not traced costs two jumps.
+ * any time where one store can do it, but writing the jump again would not.  A change, with any number of threads, is
+ * therefore one store into a word of ours; an untraced function costs two jumps.
  *
  * The bytes that the plan expects are compared with memory first: another file, another patcher, a debugger's
  * breakpoint or a relocation leave the function as it is.

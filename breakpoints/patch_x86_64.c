@@ -71,7 +71,7 @@ bool tw_patch_is_due(struct tw_permit *permit)
 	return permit->run.is_slot_due || permit->run.is_sled_due;
 }
 
-/* Slots are data, and their stubs are text that never changes.  So are the words of entries, once these are planted. */
+/* Slots, and the words of planted entries, are data; their stubs are text that never changes. */
 bool tw_patch_is_code(const struct tw_place *place)
 {
 	return place->kind == TW_BP_SLED;

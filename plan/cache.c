@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES 1024
-/* No plan is as large; a file that is belongs to somebody else. */
+/* Larger than any plan: a larger file is not one of ours. */
 #define PLAN_BYTES_MAX (UINT64_C(1) << 30)
 
 /* The folder of plans, with all folders above it that are ours; false: there is no home. */

@@ -96,7 +96,7 @@ struct tw_rs_slot {
 	_Atomic uint32_t asks;
 };
 
-/* What members ask the owner. */
+/* Questions of members to the owner. */
 enum tw_rs_question {
 	TW_RS_ASK_LAYOUTS, /* arguments of functions: the answer is text */
 	TW_RS_ASK_PLANS,   /* function entries: the answer is files in the set's directory */

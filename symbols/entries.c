@@ -151,7 +151,7 @@ static int make_entries(struct reading *reading)
 		/* Two descriptions of one place: the file is damaged, or its unwinder uses either. */
 		if (before && before->value == frame->value)
 			continue;
-		/* So that entries never overlap, whatever the file says. */
+		/* Entries never overlap, whatever the file says. */
 		if (before && before->bytes > frame->value - before->value)
 			before->bytes = frame->value - before->value;
 		out->entries[out->count++] = (struct tw_sym_entry){.value = frame->value,

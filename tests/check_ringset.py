@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_ringset.py [--self-test] [ROOT] - has the shared memory of a ring set changed without its version?
 
-Command and traced program share memory; they are installed together, but a program that runs on keeps the library of
-before. So whatever both sides agree on in C, the declarations below, belongs to TW_RS_VERSION: each version and the sum
-of its declarations is a line of tests/ringset_versions. Comments and white space do not count.
+Command and traced program share memory; they are installed together, but a program that continues to run keeps
+the old library. TW_RS_VERSION therefore stands for the declarations below, which both sides share: each version and the
+sum of its declarations is a line of tests/ringset_versions. Comments and white space do not count.
 
 --self-test: an enumerator more, a member more, a limit changed, and so on, must each be noticed.
 """

@@ -3,13 +3,13 @@
  * bits.c - the first bytes of binaries and bit strings, in a time that does not depend on their length.
  *
  * enif_inspect_binary() copies bits that do not begin at a whole byte of memory, all of them, and refuses those that do not end
- * at one.  enif_make_sub_binary() copies nothing, and takes both, but the caller must know the length, which no call tells.  So the
- * length is read where the VM keeps it: when the library is loaded, it makes bit strings of three known lengths and looks for
+ * at one.  enif_make_sub_binary() copies nothing, and takes both, but the caller must know the length, which no call returns.  The
+ * length is therefore read where the VM keeps it: when the library is loaded, it makes bit strings of three known lengths and looks for
  * a word that holds them (up to OTP 26), or two words with that difference (later).  A VM in which neither is found copies.
  */
 #include "leaf.h"
 
-/* Words of a bit string that are looked at. */
+/* Words of a bit string that are examined. */
 #define WORDS 4
 /* Shorter binaries are not worth a look. */
 #define LOOK_BYTES 64

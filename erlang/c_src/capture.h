@@ -2,7 +2,7 @@
 /*
  * capture.h - one recording, as the VM's threads see it: the state of the tracer.
  *
- * A capture is a resource of the VM, and the tracer's state is the term that names it.  So it lives as long as any tracee has the
+ * A capture is a resource of the VM, and the tracer's state is the term that names it.  It lives as long as any tracee has the
  * tracer, any callback runs with it or any process keeps the term; the destructor waits for no one.  It hands the
  * rings to a thread of its own, because giving back their memory takes milliseconds.
  *

@@ -196,7 +196,7 @@ static void read_options(struct writer *w, ERL_NIF_TERM options)
 	}
 }
 
-/* The user's limit is for values.  What names a process or a function is whole. */
+/* The user's limit is for values.  Names of processes and functions are not cut. */
 static size_t limit_of(const struct writer *w, unsigned term)
 {
 	size_t limit = w->capture->limits.term_bytes;

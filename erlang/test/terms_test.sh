@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A term is captured whole if term_to_binary() needs no more than the user's limit for it; otherwise, and only then, it is
 #         cut, marked and counted, and what is left is its beginning. How long that takes does not depend on the term's size.
-# Method  Thousands of random terms, and large, deep and odd ones, are sent as messages with several limits, and compared with what
+# Method  Thousands of random terms, and large, deep and unusual ones, are sent as messages with several limits, and compared with what
 #         `print --format erlang` shows and with the terms that `convert --to ttb` gives back (terms.erl). The seed is printed; `terms_test.sh BUILD SEED` repeats it.
 build=$1
 . "$(dirname "$0")/lib.sh"

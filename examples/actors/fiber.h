@@ -3,7 +3,7 @@
  * fiber.h - a stack of its own for each actor, and the switch between two of them (x86-64).
  *
  * An actor waits in the middle of a C function; meanwhile its scheduler runs another one, and the actor may be
- * continued by another thread.  So code on a fiber must not keep the address of a thread-local variable across a wait.
+ * continued by another thread.  Code on a fiber must therefore not keep the address of a thread-local variable across a wait.
  *
  * Threads  A fiber runs on one thread at a time; switches are ordered by the run queues' locks.
  */

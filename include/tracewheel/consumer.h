@@ -153,7 +153,7 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
-/* What agents ask about objects that a process has loaded: each kind has questions and answers of its own. */
+/* Kinds of questions that agents ask about objects that a process has loaded; each kind is asked and answered apart. */
 enum tw_recorder_ask {
 	TW_RECORDER_ASK_LAYOUTS, /* how functions take their arguments; the answer is text */
 	TW_RECORDER_ASK_PLANS	 /* plans of function entries; the answer is files `plan-BUILDID` in the ring set */

@@ -36,7 +36,7 @@ extern "C" {
 /* Words passed in registers: six integer and eight vector registers. */
 #define TW_LAYOUT_WORDS_MAX 14
 
-/* Where a call that returns yields descriptors: the `bytes` of a result of type 'd'. */
+/* How a call yields descriptors when it returns: the `bytes` of a result of type 'd'. */
 enum tw_layout_descriptor {
 	TW_LAYOUT_DESCRIPTOR_RESULT = 1,  /* the result is one: open, socket, dup */
 	TW_LAYOUT_DESCRIPTOR_STREAM,	  /* the result is a FILE of libc: fopen */

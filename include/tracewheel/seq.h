@@ -253,7 +253,7 @@ struct tw_session *tw_seq_get_system_tracer(void);
  *		is counted in struct tw_seq_stats; the message then has none.
  * Errors	of receiving: TW_EFORMAT (cut, damaged, none), TW_EVERSION (of a later version of the format), TW_ELIMIT (a label
  *		that cannot be held: too long, nested deeper than 64 levels, or with new atoms while half of the table of atoms is
- *		used), TW_ENOMEM.  Of both: TW_EDEADLK in a hit.
+ *		used), TW_ENOMEM.  Sending and receiving: TW_EDEADLK in a hit.
  * Threads	any.
  */
 

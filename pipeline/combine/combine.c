@@ -5,8 +5,8 @@
  *	1 PATH.part, locked, with the mark of an unfinished capture   2 segments, called .part
  *	3 their own names    4 the mark is removed    5 PATH.part becomes PATH
  *
- * Cut off before 5, there is nothing at PATH. What is left lies in a folder that no command takes for a capture by
- * itself; the next merge to the same path removes it.
+ * A merge that is cut off before 5 leaves nothing at PATH. It leaves PATH.part, which no command takes for a capture; the
+ * next merge to the same path removes it.
  */
 #include "base/error.h"
 #include "base/export.h"

@@ -482,7 +482,7 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 {
 	if (!kept->more)
 		return;
-	/* So far `more` says nothing else is valid. */
+	/* Until then `more` is 0: the other words are not valid. */
 	if (!frame->more)
 		frame->meta_returns = frame->meta_exceptions = 0;
 	frame->more |= kept->more;

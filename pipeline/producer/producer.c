@@ -369,7 +369,7 @@ static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_pro
 		put_switch(thread, run_of, record, ticks);
 		tw_rb_commit_uncounted(&thread->ring, SWITCH_BYTES);
 	}
-	/* What is not committed costs nothing: the record of the time comes first. */
+	/* A reservation that is not committed costs nothing; the record of the time comes first. */
 	if (!reserve_making(thread, bytes, ticks, &has_waited))
 		return NULL;
 	if (has_waited || tw_clock_ticks() - ticks >= tw_clock_ticks_of_us(SETUP_US))

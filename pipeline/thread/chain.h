@@ -10,7 +10,7 @@
  *					call that ends right before carries the bit
  *	call_time, call_memory		nowhere: the frame resumes the account that ran before its first call
  *
- * So a chain costs nothing where only return_to or accounts are wanted. Otherwise it costs 8 bytes a call, and
+ * A chain therefore costs nothing where only return_to or accounts are wanted. Otherwise it costs 8 bytes a call, and
  * consecutive calls of one function cost as much as two: a server loop needs one block however long it runs.
  *
  *	head	struct head | 13 words			blocks of the process (process_memory.h)

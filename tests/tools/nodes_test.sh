@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A merged capture is a capture like any other: every view of it agrees with those of its parts and names the node
-#         of each process. A merge that is killed, or finds no room, leaves nothing that looks whole. What cannot be merged is
-#         refused in one sentence.
+#         of each process. A merge that is killed, or finds no space, leaves nothing that looks whole. Captures that cannot be
+#         merged are refused in one sentence.
 # Method  Nodes with clocks hours apart (tools_merge_test); recordings of this machine, which share its clock; kill -9 in the
 #         middle; a limit on the size of files.
 build=$1

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal: a merged capture has every event of its inputs once, and no effect before its cause; the offsets that merge prints
- * are right within the uncertainty that it prints. What is missing is counted; what cannot be merged is refused.
+ * are right within the uncertainty that it prints. Missing events are counted; captures that cannot be merged are refused.
  *
  * Method: nodes on machines whose clocks are hours apart and drift by 100 ppm pass requests on to each other; the player knows
- * every message, and the true time of each event. Their captures are merged by the command, and the story of the merged
+ * every message, and the true time of each event. Their captures are merged by the command, and the trace of the merged
  * capture, and the numbers in its JSON, are compared with the play. Negative control: merged by wall clocks alone, the same
  * captures show effects before causes. Then losses, own times, several images, absent nodes, clocks that were stepped.
  */
 #include "seq_play.h"
 
 #include "tools/merge/messages.h"
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 #include "tracewheel/merge.h"
 
 #include <math.h>
@@ -110,30 +110,30 @@ static double number_of(const char *json, const char *member, unsigned occurrenc
 	return strtod(at, NULL);
 }
 
-/* Messages that are received before they were sent, in the story of the merged capture. */
+/* Messages that are received before they were sent, in the trace of the merged capture. */
 static uint32_t count_inversions(uint32_t *messages)
 {
 	struct tw_capture *capture = NULL;
-	struct tw_story story;
+	struct tw_seq_trace trace;
 	uint32_t inversions = 0;
 
 	assert_int_equal(tw_capture_open(merged_path, NULL, &capture), 0);
 	/* The matching itself does not pair a receive with a later send: pairs that are missing are inversions too. */
-	assert_int_equal(tw_story_make(&story, capture, "1", 0, 0), 0);
-	for (uint32_t i = 0; i < story.hop_count; i++) {
-		const struct tw_hop *hop = &story.hops[i];
+	assert_int_equal(tw_seq_trace_make(&trace, capture, "1", 0, 0), 0);
+	for (uint32_t i = 0; i < trace.hop_count; i++) {
+		const struct tw_hop *hop = &trace.hops[i];
 
-		inversions += hop->send == TW_STORY_NONE ||
-			      (hop->receive != TW_STORY_NONE &&
-			       story.events[hop->receive].time_ns < story.events[hop->send].time_ns);
+		inversions += hop->send == TW_SEQ_TRACE_NONE ||
+			      (hop->receive != TW_SEQ_TRACE_NONE &&
+			       trace.events[hop->receive].time_ns < trace.events[hop->send].time_ns);
 	}
-	*messages = (uint32_t)story.messages;
-	tw_story_free(&story);
+	*messages = (uint32_t)trace.messages;
+	tw_seq_trace_free(&trace);
 	tw_capture_close(capture);
 	return inversions;
 }
 
-/* What must be added to a node's clock, at the first event of its capture, to have the first node's; in seconds. */
+/* The first node's clock minus this node's, at the first event of this node's capture; in seconds. */
 static double true_offset(const struct seq_node *first, const struct seq_node *node, const char *path)
 {
 	struct tw_capture *capture = NULL;

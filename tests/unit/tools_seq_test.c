@@ -9,7 +9,7 @@
  */
 #include "seq_play.h"
 
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 
 /* ---- a request with known causes ---- */
 
@@ -70,7 +70,7 @@ enum { RANDOM_HOPS = 400, RANDOM_LABELS = 3 };
 struct truth {
 	struct seq_message message;
 	uint64_t received;
-	uint32_t cause; /* a hop; TW_STORY_NONE: none */
+	uint32_t cause; /* a hop; TW_SEQ_TRACE_NONE: none */
 	uint32_t label;
 	bool is_print;
 };
@@ -79,7 +79,7 @@ struct play {
 	struct seq_world *world;
 	struct truth hops[RANDOM_HOPS];
 	uint32_t count;
-	uint32_t cause[SEQ_PROCESSES]; /* by process: the hop that it received last; TW_STORY_NONE */
+	uint32_t cause[SEQ_PROCESSES]; /* by process: the hop that it received last; TW_SEQ_TRACE_NONE */
 	uint32_t label[SEQ_PROCESSES]; /* of its token; RANDOM_LABELS: none */
 	uint32_t waiting[RANDOM_HOPS], waiting_count;
 	uint64_t now;
@@ -103,7 +103,7 @@ static void play_step(struct play *play)
 	play->now += 1 + below(play, 300);
 	if (play->label[own] == RANDOM_LABELS && what < 7) {
 		play->label[own] = below(play, RANDOM_LABELS);
-		play->cause[own] = TW_STORY_NONE;
+		play->cause[own] = TW_SEQ_TRACE_NONE;
 	}
 	if (what < 5 && play->count < RANDOM_HOPS) {
 		*hop = (struct truth){.cause = play->cause[own], .label = play->label[own]};
@@ -129,48 +129,49 @@ static void play_step(struct play *play)
 	}
 }
 
-/* Compares the story of a label with the play; the event that begins a hop has its true time. */
-static void check_story(const struct play *play, uint32_t label)
+/* Compares the trace of a label with the play; the event that begins a hop has its true time. */
+static void check_trace(const struct play *play, uint32_t label)
 {
 	struct tw_capture *capture = open_capture();
 	char text[TW_LABEL_BYTES];
 	struct tw_arena arena;
-	struct tw_story story;
+	struct tw_seq_trace trace;
 	struct tw_term term;
 	uint32_t at = 0, numbers[RANDOM_HOPS];
 
 	tw_arena_init(&arena, SIZE_MAX);
 	tw_term_parse(&arena, labels[label], strlen(labels[label]), &term, NULL);
 	tw_term_format(term, TW_PRINT_WRITE, text, sizeof text);
-	assert_int_equal(tw_story_make(&story, capture, text, 0, 0), 0);
+	assert_int_equal(tw_seq_trace_make(&trace, capture, text, 0, 0), 0);
 	for (uint32_t i = 0; i < play->count; i++) {
 		const struct truth *truth = &play->hops[i];
-		const struct tw_hop *hop = &story.hops[at];
-		const struct tw_story_event *event;
+		const struct tw_hop *hop = &trace.hops[at];
+		const struct tw_seq_trace_event *event;
 
 		if (truth->label != label)
 			continue;
-		assert_true(at < story.hop_count);
+		assert_true(at < trace.hop_count);
 		numbers[i] = at++;
-		assert_true(hop->send != TW_STORY_NONE);
-		event = &story.events[hop->send];
+		assert_true(hop->send != TW_SEQ_TRACE_NONE);
+		event = &trace.events[hop->send];
 		assert_int_equal(event->time_ns, 1000 + truth->message.sent);
 		assert_int_equal(event->current, truth->message.current);
 		assert_int_equal(hop->is_print, truth->is_print);
-		assert_int_equal(story.processes[hop->from].is.number, 40 + truth->message.from);
+		assert_int_equal(trace.processes[hop->from].is.number, 40 + truth->message.from);
 		if (truth->received) {
-			assert_true(hop->receive != TW_STORY_NONE);
-			assert_int_equal(story.events[hop->receive].time_ns, 1000 + truth->received);
-			assert_int_equal(story.processes[hop->to].is.number, 40 + truth->message.to);
+			assert_true(hop->receive != TW_SEQ_TRACE_NONE);
+			assert_int_equal(trace.events[hop->receive].time_ns, 1000 + truth->received);
+			assert_int_equal(trace.processes[hop->to].is.number, 40 + truth->message.to);
 		} else {
-			assert_int_equal(hop->receive, TW_STORY_NONE);
-			assert_int_equal(hop->gap, truth->is_print ? TW_STORY_WHOLE : TW_STORY_OPEN);
+			assert_int_equal(hop->receive, TW_SEQ_TRACE_NONE);
+			assert_int_equal(hop->gap, truth->is_print ? TW_SEQ_TRACE_WHOLE : TW_SEQ_TRACE_OPEN);
 		}
-		assert_int_equal(hop->parent, truth->cause == TW_STORY_NONE ? TW_STORY_NONE : numbers[truth->cause]);
+		assert_int_equal(hop->parent,
+				 truth->cause == TW_SEQ_TRACE_NONE ? TW_SEQ_TRACE_NONE : numbers[truth->cause]);
 	}
-	assert_int_equal(at, story.hop_count);
-	assert_int_equal(story.receives_alone, 0);
-	tw_story_free(&story);
+	assert_int_equal(at, trace.hop_count);
+	assert_int_equal(trace.receives_alone, 0);
+	tw_seq_trace_free(&trace);
 	tw_arena_fini(&arena);
 	tw_capture_close(capture);
 }
@@ -184,7 +185,7 @@ static void test_random(void **state)
 		play->now = 100;
 		play->world = begin_world();
 		for (uint32_t i = 0; i < SEQ_PROCESSES; i++) {
-			play->cause[i] = TW_STORY_NONE;
+			play->cause[i] = TW_SEQ_TRACE_NONE;
 			play->label[i] = RANDOM_LABELS;
 		}
 		seq_add_node(play->world, capture_path, 7, 1000, 0, 5000, SEQ_PROCESSES);
@@ -192,34 +193,34 @@ static void test_random(void **state)
 			play_step(play);
 		end_world(play->world);
 		for (uint32_t label = 0; label < RANDOM_LABELS; label++)
-			check_story(play, label);
+			check_trace(play, label);
 		free(play);
 	}
 }
 
 /* ---- what is missing ---- */
 
-static struct tw_story story;
-static struct tw_capture *story_capture;
+static struct tw_seq_trace trace;
+static struct tw_capture *trace_capture;
 
-static void read_story(const char *label)
+static void read_trace(const char *label)
 {
-	story_capture = open_capture();
-	assert_int_equal(tw_story_make(&story, story_capture, label, 0, 0), 0);
+	trace_capture = open_capture();
+	assert_int_equal(tw_seq_trace_make(&trace, trace_capture, label, 0, 0), 0);
 }
 
-static void drop_story(void)
+static void drop_trace(void)
 {
-	tw_story_free(&story);
-	tw_capture_close(story_capture);
+	tw_seq_trace_free(&trace);
+	tw_capture_close(trace_capture);
 }
 
 static bool has_note(const char *part)
 {
-	char note[TW_STORY_NOTE];
+	char note[TW_SEQ_TRACE_NOTE];
 	bool found = false;
 
-	for (unsigned i = 0; tw_story_note(&story, i, note); i++)
+	for (unsigned i = 0; tw_seq_trace_note(&trace, i, note); i++)
 		found |= strstr(note, part) != NULL;
 	return found;
 }
@@ -241,19 +242,19 @@ static void test_lost(void **state)
 	three = seq_send(world, 2, 0, 2600, "1", "three", true);
 	seq_receive(world, &three, 2700, "1", true);
 	end_world(world);
-	read_story("1");
-	assert_int_equal(story.hop_count, 3);
-	assert_int_equal(story.hops[0].gap, TW_STORY_LOST);
-	assert_int_equal(story.hops[0].receive, TW_STORY_NONE);
-	assert_int_equal(story.hops[1].gap, TW_STORY_LOST);
-	assert_int_equal(story.hops[1].send, TW_STORY_NONE);
+	read_trace("1");
+	assert_int_equal(trace.hop_count, 3);
+	assert_int_equal(trace.hops[0].gap, TW_SEQ_TRACE_LOST);
+	assert_int_equal(trace.hops[0].receive, TW_SEQ_TRACE_NONE);
+	assert_int_equal(trace.hops[1].gap, TW_SEQ_TRACE_LOST);
+	assert_int_equal(trace.hops[1].send, TW_SEQ_TRACE_NONE);
 	/* The serial tells that the first caused the second, and that the third. */
-	assert_int_equal(story.hops[1].parent, 0);
-	assert_int_equal(story.hops[2].parent, 1);
-	assert_int_equal(story.hops[2].gap, TW_STORY_WHOLE);
-	assert_int_equal(story.lost, 2);
+	assert_int_equal(trace.hops[1].parent, 0);
+	assert_int_equal(trace.hops[2].parent, 1);
+	assert_int_equal(trace.hops[2].gap, TW_SEQ_TRACE_WHOLE);
+	assert_int_equal(trace.lost, 2);
 	assert_true(has_note("LOST 2 events"));
-	drop_story();
+	drop_trace();
 }
 
 /* Without the capture of b, a's messages to it have no receive, and its answers no send. */
@@ -271,14 +272,14 @@ static void test_absent_node(void **state)
 	answer = seq_send(world, 1, 0, 2100, "1", "answer", true);
 	seq_receive(world, &answer, 3000, "1", true);
 	end_world(world);
-	read_story("1");
-	assert_int_equal(story.hop_count, 2);
-	assert_int_equal(story.hops[0].gap, TW_STORY_ABSENT);
-	assert_int_equal(story.hops[1].gap, TW_STORY_ABSENT);
-	assert_int_equal(story.hops[1].parent, 0);
+	read_trace("1");
+	assert_int_equal(trace.hop_count, 2);
+	assert_int_equal(trace.hops[0].gap, TW_SEQ_TRACE_ABSENT);
+	assert_int_equal(trace.hops[1].gap, TW_SEQ_TRACE_ABSENT);
+	assert_int_equal(trace.hops[1].parent, 0);
 	assert_true(
 		has_note("1 message came from and 1 went to nodes that are not in this capture: tw-1002-7@08080808"));
-	drop_story();
+	drop_trace();
 	remove_folder(other);
 }
 
@@ -295,14 +296,14 @@ static void test_flags(void **state)
 			seq_receive(world, &message, 1500 + i * 1000, "1", without_sends);
 		}
 		end_world(world);
-		read_story("1");
-		assert_int_equal(story.hop_count, 3);
+		read_trace("1");
+		assert_int_equal(trace.hop_count, 3);
 		for (uint32_t i = 0; i < 3; i++) {
-			assert_int_equal(story.hops[i].gap, TW_STORY_UNSEEN);
-			assert_int_equal(story.hops[i].parent, i ? i - 1 : TW_STORY_NONE);
+			assert_int_equal(trace.hops[i].gap, TW_SEQ_TRACE_UNSEEN);
+			assert_int_equal(trace.hops[i].parent, i ? i - 1 : TW_SEQ_TRACE_NONE);
 		}
 		assert_true(has_note(without_sends ? "Sends were not recorded" : "Receives were not recorded"));
-		drop_story();
+		drop_trace();
 	}
 }
 
@@ -322,17 +323,17 @@ static void test_reset(void **state)
 		world->processes[1].clock = world->processes[1].last = 0;
 	}
 	end_world(world);
-	read_story("1");
-	assert_int_equal(story.hop_count, 4);
+	read_trace("1");
+	assert_int_equal(trace.hop_count, 4);
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(story.events[story.hops[i].send].time_ns, 2000 + i * 1000);
-		assert_int_equal(story.hops[i].receive == TW_STORY_NONE, i == 1);
+		assert_int_equal(trace.events[trace.hops[i].send].time_ns, 2000 + i * 1000);
+		assert_int_equal(trace.hops[i].receive == TW_SEQ_TRACE_NONE, i == 1);
 		if (i != 1)
-			assert_int_equal(story.events[story.hops[i].receive].time_ns, 2500 + i * 1000);
+			assert_int_equal(trace.events[trace.hops[i].receive].time_ns, 2500 + i * 1000);
 	}
-	assert_int_equal(story.went_back, 3);
+	assert_int_equal(trace.went_back, 3);
 	assert_true(has_note("Serials went back 3 times"));
-	drop_story();
+	drop_trace();
 }
 
 /* ---- many hops in a large capture ---- */
@@ -382,15 +383,15 @@ static void test_blocks_are_skipped(void **state)
 
 	make_large(capture_path, 200000);
 	for (unsigned i = 0; i < TW_COUNT_OF(filters); i++) {
-		story_capture = open_capture();
+		trace_capture = open_capture();
 		count = 0;
-		assert_int_equal(tw_capture_scan(story_capture, &filters[i], count_records, &count), 0);
+		assert_int_equal(tw_capture_scan(trace_capture, &filters[i], count_records, &count), 0);
 		assert_int_equal(count, records[i]);
-		tw_capture_close(story_capture);
+		tw_capture_close(trace_capture);
 	}
 	/* In order as well. */
-	story_capture = open_capture();
-	assert_int_equal(tw_capture_events_create(story_capture, &filters[0], &events), 0);
+	trace_capture = open_capture();
+	assert_int_equal(tw_capture_events_create(trace_capture, &filters[0], &events), 0);
 	count = 0;
 	for (int64_t got; (got = tw_capture_events_next(events, &batch)) > 0; count += (uint64_t)got) {
 		for (int64_t i = 0; i < got; i++)
@@ -398,11 +399,11 @@ static void test_blocks_are_skipped(void **state)
 	}
 	assert_int_equal(count, 1000);
 	tw_capture_events_destroy(events);
-	tw_capture_close(story_capture);
-	read_story("7");
-	assert_int_equal(story.hop_count, 1000);
-	assert_int_equal(story.depth, 999);
-	drop_story();
+	tw_capture_close(trace_capture);
+	read_trace("7");
+	assert_int_equal(trace.hop_count, 1000);
+	assert_int_equal(trace.depth, 999);
+	drop_trace();
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ void tw_page_text(struct tw_out *out, const char *text, size_t bytes)
 	static struct tw_out scratch;
 
 	tw_out_init(&scratch, -1);
-	/* What does not fit into the buffer would be lost. */
+	/* A text longer than the buffer would lose its end. */
 	tw_json_quote(&scratch, text, bytes < TW_OUT_BYTES / 8 ? bytes : TW_OUT_BYTES / 8);
 	for (size_t i = 0; i < scratch.used; i++) {
 		char c = scratch.data[i];

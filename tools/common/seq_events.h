@@ -4,7 +4,7 @@
  *
  * A pid in such an event is one of the process image that recorded it, or one of another node, which it names. A node is
  * an Erlang node, or an operating-system process: 'tw-PID-START@BOOT' (the process id; when it started, in the clock
- * ticks of /proc; the first eight hex digits of the kernel's boot id). So a receive in one image leads to the send in
+ * ticks of /proc; the first eight hex digits of the kernel's boot id). By it a receive in one image leads to the send in
  * another.
  *
  * Blocks without such events are not read: a large capture with few of them is read in the time that its headers take.

@@ -312,7 +312,7 @@ static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uin
 }
 
 /*
- * So many events of this stack are lost, from `ns` on. Losses of signal handlers that interrupted a hit (nested)
+ * This number of events of the stack is lost, from `ns` on. Losses of signal handlers that interrupted a hit (nested)
  * leave the calls open that the handler found.
  */
 static uint32_t note_loss(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns, uint64_t lost, bool is_nested)

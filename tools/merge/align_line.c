@@ -246,7 +246,7 @@ static bool reverse(const struct piece *piece, struct tw_align_bounds *out)
 		if (!tw_align_put_bound(&out->lower, &out->lower_count, bound))
 			return false;
 	}
-	/* What is possible at the beginning is a bound too. */
+	/* The range at the beginning is a bound, too. */
 	return tw_align_put_bound(&out->lower, &out->lower_count,
 				  (struct tw_align_bound){-piece->from, -piece->most, 0}) &&
 	       tw_align_put_bound(&out->upper, &out->upper_count,

@@ -392,8 +392,8 @@ static void take_return(struct tw_native_replay *r, const struct tw_capture_even
 }
 
 /*
- * A return behind the gap may be that of a call inside it: unmatched, it is counted.  What was open may have been used, or
- * closed and made again.
+ * A return after the gap may be that of a call inside it; it has no match and is counted.  Open descriptors may have been
+ * used, or closed and opened again.
  */
 static void take_loss(struct tw_native_replay *r, const struct tw_capture_event *event)
 {

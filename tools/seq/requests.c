@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* requests.c - the requests of a capture: its labels, each with sums. */
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 #include "base/grow.h"
 
 #include "tracewheel/error.h"

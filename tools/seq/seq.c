@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq.c - `tracewheel seq`: the story of one request. */
-#include "tools/seq/story.h"
+/* seq.c - `tracewheel seq`: the trace of one request. */
+#include "tools/seq/trace.h"
 #include "tools/common/names.h"
 #include "tools/common/select.h"
 #include "tools/common/threads.h"
@@ -89,8 +89,8 @@ static void take_label(const char *given, char text[TW_LABEL_BYTES])
 	tw_arena_fini(&arena);
 }
 
-/* The story goes to standard output, or the page to its file. */
-static int show(const struct request *request, const struct tw_story *story, const char *path)
+/* The trace goes to standard output, or the page to its file. */
+static int show(const struct request *request, const struct tw_seq_trace *trace, const char *path)
 {
 	int fd = STDOUT_FILENO, code;
 	if (request->html) {
@@ -99,14 +99,15 @@ static int show(const struct request *request, const struct tw_story *story, con
 			return tw_fail("the page '%s' cannot be written: %s", request->html, strerror(errno));
 	}
 	tw_out_init(&out, fd);
-	if (request->html && !tw_seq_page(&out, story, path)) {
+	if (request->html && !tw_seq_page(&out, trace, path)) {
 		close(fd);
 		return tw_fail("the page could not be made.");
 	}
 	if (!request->html) {
-		void (*const show_form[])(struct tw_out *, const struct tw_story *) = {tw_seq_text, tw_seq_json,
-										       tw_seq_mermaid, tw_seq_erlang};
-		show_form[request->form](&out, story);
+		void (*const show_form[])(struct tw_out *, const struct tw_seq_trace *) = {tw_seq_text, tw_seq_json,
+											   tw_seq_mermaid,
+											   tw_seq_erlang};
+		show_form[request->form](&out, trace);
 	}
 	code = tw_out_finish(&out);
 	if (request->html && close(fd) && code == TW_EXIT_OK)
@@ -117,16 +118,16 @@ static int show(const struct request *request, const struct tw_story *story, con
 static int show_one(const struct request *request, struct tw_capture *capture, const char *path, const char *label,
 		    const struct tw_capture_filter *filter)
 {
-	struct tw_story story;
-	int error = tw_story_make(&story, capture, label, filter->from_ns, filter->to_ns), code;
+	struct tw_seq_trace trace;
+	int error = tw_seq_trace_make(&trace, capture, label, filter->from_ns, filter->to_ns), code;
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
-	else if (!story.event_count)
+	else if (!trace.event_count)
 		code = tw_fail("'%s' has no events of a request with the label %s; `tracewheel seq %s` lists them.",
 			       path, label, path);
 	else
-		code = show(request, &story, path);
-	tw_story_free(&story);
+		code = show(request, &trace, path);
+	tw_seq_trace_free(&trace);
 	return code;
 }
 

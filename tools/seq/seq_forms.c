@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq_forms.c - a request as JSON, as a sequence diagram of Mermaid, and as the terms of seq_trace. */
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
 #include "tools/common/threads.h"
@@ -16,77 +16,77 @@ static void json_text(struct tw_json *json, const char *name, const char *text)
 	tw_json_text(json, name, text, strlen(text));
 }
 
-static void json_process(struct tw_json *json, const char *name, const struct tw_story *story, uint32_t process)
+static void json_process(struct tw_json *json, const char *name, const struct tw_seq_trace *trace, uint32_t process)
 {
-	char text[TW_STORY_TEXT_BYTES];
-	json_text(json, name, tw_story_process(story, process, text));
+	char text[TW_SEQ_TRACE_TEXT_BYTES];
+	json_text(json, name, tw_seq_trace_process(trace, process, text));
 }
 
-static void json_hop(struct tw_json *json, const struct tw_story *story, uint32_t number)
+static void json_hop(struct tw_json *json, const struct tw_seq_trace *trace, uint32_t number)
 {
-	static const char *const gaps[] = {[TW_STORY_UNSEEN] = "not recorded",
-					   [TW_STORY_ABSENT] = "node absent",
-					   [TW_STORY_LOST] = "lost",
-					   [TW_STORY_OPEN] = "none"};
-	const struct tw_hop *hop = &story->hops[number];
-	bool has_send = hop->send != TW_STORY_NONE, has_receive = hop->receive != TW_STORY_NONE;
-	const struct tw_story_event *event = &story->events[has_send ? hop->send : hop->receive];
+	static const char *const gaps[] = {[TW_SEQ_TRACE_UNSEEN] = "not recorded",
+					   [TW_SEQ_TRACE_ABSENT] = "node absent",
+					   [TW_SEQ_TRACE_LOST] = "lost",
+					   [TW_SEQ_TRACE_OPEN] = "none"};
+	const struct tw_hop *hop = &trace->hops[number];
+	bool has_send = hop->send != TW_SEQ_TRACE_NONE, has_receive = hop->receive != TW_SEQ_TRACE_NONE;
+	const struct tw_seq_trace_event *event = &trace->events[has_send ? hop->send : hop->receive];
 	char message[MESSAGE_BYTES];
 	tw_json_open(json, NULL, '{');
 	tw_json_u64(json, "id", number);
-	if (hop->parent != TW_STORY_NONE)
+	if (hop->parent != TW_SEQ_TRACE_NONE)
 		tw_json_u64(json, "cause", hop->parent);
 	json_text(json, "kind", hop->is_print ? "print" : "message");
-	json_process(json, "from", story, hop->from);
+	json_process(json, "from", trace, hop->from);
 	if (!hop->is_print)
-		json_process(json, "to", story, hop->to);
+		json_process(json, "to", trace, hop->to);
 	tw_json_open(json, "serial", '[');
 	tw_out_format(json->out, "%lld,%lld", (long long)event->previous, (long long)event->current);
 	tw_json_close(json, ']');
 	if (has_send) {
 		tw_json_u64(json, hop->is_print ? "at_ns" : "sent_ns", event->time_ns);
-		tw_json_u64(json, hop->is_print ? "thread" : "sent_thread", tw_story_thread(story, hop->send));
+		tw_json_u64(json, hop->is_print ? "thread" : "sent_thread", tw_seq_trace_thread(trace, hop->send));
 	}
 	if (has_receive) {
-		tw_json_u64(json, "received_ns", story->events[hop->receive].time_ns);
-		tw_json_u64(json, "received_thread", tw_story_thread(story, hop->receive));
+		tw_json_u64(json, "received_ns", trace->events[hop->receive].time_ns);
+		tw_json_u64(json, "received_thread", tw_seq_trace_thread(trace, hop->receive));
 	}
 	if (has_send && has_receive) {
-		uint64_t end_ns = story->events[hop->receive].time_ns;
+		uint64_t end_ns = trace->events[hop->receive].time_ns;
 		tw_json_double(json, "waited", end_ns > event->time_ns ? (double)(end_ns - event->time_ns) / 1e9 : 0);
 	}
 	if (hop->gap)
 		json_text(json, has_send ? "no_receive" : "no_send", gaps[hop->gap]);
-	tw_story_message(story, hop, message, sizeof message);
+	tw_seq_trace_message(trace, hop, message, sizeof message);
 	json_text(json, "message", message);
 	tw_json_close(json, '}');
 }
 
-void tw_seq_json(struct tw_out *out, const struct tw_story *story)
+void tw_seq_json(struct tw_out *out, const struct tw_seq_trace *trace)
 {
 	struct tw_json json = {.out = out, .is_spread = true};
-	char note[TW_STORY_NOTE];
+	char note[TW_SEQ_TRACE_NOTE];
 	tw_json_open(&json, NULL, '{');
-	json_text(&json, "label", story->shown ? story->shown : story->label);
-	tw_json_u64(&json, "events", story->event_count);
-	tw_json_u64(&json, "messages", story->messages);
-	tw_json_u64(&json, "prints", story->prints);
-	tw_json_u64(&json, "processes", story->taking_part);
-	tw_json_u64(&json, "depth", story->hop_count ? story->depth + 1 : 0);
-	tw_json_u64(&json, "start_ns", story->start_ns);
-	tw_json_seconds(&json, "seconds", story->end_ns - story->start_ns);
-	tw_json_u64(&json, "no_receive", story->sends_alone);
-	tw_json_u64(&json, "no_send", story->receives_alone);
-	tw_json_u64(&json, "lost", story->lost);
+	json_text(&json, "label", trace->shown ? trace->shown : trace->label);
+	tw_json_u64(&json, "events", trace->event_count);
+	tw_json_u64(&json, "messages", trace->messages);
+	tw_json_u64(&json, "prints", trace->prints);
+	tw_json_u64(&json, "processes", trace->taking_part);
+	tw_json_u64(&json, "depth", trace->hop_count ? trace->depth + 1 : 0);
+	tw_json_u64(&json, "start_ns", trace->start_ns);
+	tw_json_seconds(&json, "seconds", trace->end_ns - trace->start_ns);
+	tw_json_u64(&json, "no_receive", trace->sends_alone);
+	tw_json_u64(&json, "no_send", trace->receives_alone);
+	tw_json_u64(&json, "lost", trace->lost);
 	tw_json_open(&json, "notes", '[');
-	for (unsigned i = 0; tw_story_note(story, i, note); i++) {
+	for (unsigned i = 0; tw_seq_trace_note(trace, i, note); i++) {
 		if (*note)
 			json_text(&json, NULL, note);
 	}
 	tw_json_close(&json, ']');
 	tw_json_open(&json, "hops", '[');
-	for (uint32_t i = 0; i < story->hop_count; i++)
-		json_hop(&json, story, i);
+	for (uint32_t i = 0; i < trace->hop_count; i++)
+		json_hop(&json, trace, i);
 	tw_json_close(&json, ']');
 	tw_json_close(&json, '}');
 	tw_out_text(out, "\n");
@@ -132,44 +132,44 @@ static void put_mermaid(struct tw_out *out, const char *text)
 	}
 }
 
-void tw_seq_mermaid(struct tw_out *out, const struct tw_story *story)
+void tw_seq_mermaid(struct tw_out *out, const struct tw_seq_trace *trace)
 {
-	char text[TW_STORY_TEXT_BYTES], message[200], figure[TW_FIGURE_BYTES], note[TW_STORY_NOTE];
+	char text[TW_SEQ_TRACE_TEXT_BYTES], message[200], figure[TW_FIGURE_BYTES], note[TW_SEQ_TRACE_NOTE];
 	tw_out_text(out, "sequenceDiagram\n");
-	for (uint32_t i = 0; i < story->process_count; i++) {
-		if (!story->processes[i].takes_part)
+	for (uint32_t i = 0; i < trace->process_count; i++) {
+		if (!trace->processes[i].takes_part)
 			continue;
 		tw_out_format(out, "    participant p%u as ", i);
-		put_mermaid(out, tw_story_process(story, i, text));
+		put_mermaid(out, tw_seq_trace_process(trace, i, text));
 		tw_out_text(out, "\n");
 	}
-	for (unsigned i = 0; tw_story_note(story, i, note); i++) {
+	for (unsigned i = 0; tw_seq_trace_note(trace, i, note); i++) {
 		if (!*note)
 			continue;
 		tw_out_text(out, "    %% ");
 		tw_out_text(out, note);
 		tw_out_text(out, "\n");
 	}
-	for (uint32_t i = 0; i < story->hop_count; i++) {
-		const struct tw_hop *hop = &story->hops[i];
-		bool is_whole = hop->send != TW_STORY_NONE && hop->receive != TW_STORY_NONE;
-		tw_story_message(story, hop, message, sizeof message);
+	for (uint32_t i = 0; i < trace->hop_count; i++) {
+		const struct tw_hop *hop = &trace->hops[i];
+		bool is_whole = hop->send != TW_SEQ_TRACE_NONE && hop->receive != TW_SEQ_TRACE_NONE;
+		tw_seq_trace_message(trace, hop, message, sizeof message);
 		if (hop->is_print)
 			tw_out_format(out, "    Note over p%u: ", hop->from);
 		else
 			tw_out_format(out, "    p%u%sp%u: ", hop->from,
-				      is_whole || hop->gap == TW_STORY_UNSEEN ? "->>"
-				      : hop->receive == TW_STORY_NONE	      ? "-x"
-									      : "-->>",
+				      is_whole || hop->gap == TW_SEQ_TRACE_UNSEEN ? "->>"
+				      : hop->receive == TW_SEQ_TRACE_NONE	  ? "-x"
+										  : "-->>",
 				      hop->to);
 		put_mermaid(out, message);
 		if (is_whole) {
-			uint64_t start_ns = tw_hop_start(story, hop), end_ns = story->events[hop->receive].time_ns;
+			uint64_t start_ns = tw_hop_start(trace, hop), end_ns = trace->events[hop->receive].time_ns;
 			tw_out_format(out, " (%s)",
 				      tw_figure_duration(figure, end_ns > start_ns ? end_ns - start_ns : 0));
-		} else if (*tw_story_gap(story, hop)) {
+		} else if (*tw_seq_trace_gap(trace, hop)) {
 			tw_out_text(out, " (");
-			put_mermaid(out, tw_story_gap(story, hop));
+			put_mermaid(out, tw_seq_trace_gap(trace, hop));
 			tw_out_text(out, ")");
 		}
 		tw_out_text(out, "\n");
@@ -192,16 +192,16 @@ static int drain(struct tw_sink *sink)
 	return 0;
 }
 
-static void put_message(struct tw_out *out, const struct tw_story *story, const struct tw_story_event *event)
+static void put_message(struct tw_out *out, const struct tw_seq_trace *trace, const struct tw_seq_trace_event *event)
 {
 	struct out_sink own = {.out = out};
 	struct tw_arena arena;
 	struct tw_term term;
 	size_t used = 0;
 	own.sink = (struct tw_sink){own.buffer, own.buffer, own.buffer + sizeof own.buffer, drain, NULL};
-	tw_arena_init(&arena, TW_STORY_BYTES_MAX);
+	tw_arena_init(&arena, TW_SEQ_TRACE_BYTES_MAX);
 	if (!event->message_bytes ||
-	    tw_etf_decode(&arena, story->bytes + event->message, event->message_bytes, NULL, &used, &term)) {
+	    tw_etf_decode(&arena, trace->bytes + event->message, event->message_bytes, NULL, &used, &term)) {
 		tw_out_text(out, "'?'");
 	} else {
 		tw_term_print(term, TW_PRINT_CONSULT | TW_PRINT_NODES, &own.sink);
@@ -211,9 +211,9 @@ static void put_message(struct tw_out *out, const struct tw_story *story, const 
 }
 
 /* An atom: file:consult/1 reads it. With several nodes it names the node. */
-static void put_pid(struct tw_out *out, const struct tw_story *story, uint32_t number)
+static void put_pid(struct tw_out *out, const struct tw_seq_trace *trace, uint32_t number)
 {
-	const struct tw_story_process *process = number == TW_STORY_NONE ? NULL : &story->processes[number];
+	const struct tw_seq_trace_process *process = number == TW_SEQ_TRACE_NONE ? NULL : &trace->processes[number];
 	char node[TW_SEQ_NODE_BYTES], pid[TW_SEQ_NODE_BYTES + 40], atom[TW_NAME_ATOM_BYTES];
 	if (!process)
 		tw_out_text(out, "[]");
@@ -222,32 +222,32 @@ static void put_pid(struct tw_out *out, const struct tw_story *story, uint32_t n
 	if (!process || process->term)
 		return;
 	size_t used = (size_t)snprintf(pid, sizeof pid, "<0.%u.%u>", process->is.number, process->is.serial);
-	if (tw_seq_nodes_are_shown(&story->nodes))
-		snprintf(pid + used, sizeof pid - used, "@%s", tw_seq_node_text(&story->nodes, process->is.node, node));
+	if (tw_seq_nodes_are_shown(&trace->nodes))
+		snprintf(pid + used, sizeof pid - used, "@%s", tw_seq_node_text(&trace->nodes, process->is.node, node));
 	tw_out_bytes(out, atom, tw_name_atom(pid, atom, sizeof atom));
 }
 
-static void put_stamp(struct tw_out *out, const struct tw_story *story, const struct tw_story_event *event)
+static void put_stamp(struct tw_out *out, const struct tw_seq_trace *trace, const struct tw_seq_trace_event *event)
 {
 	unsigned long long ns = event->time_ns, us;
 	switch (event->flags & TW_CAPTURE_STAMP_MASK) {
 	case TW_PRINT_STAMP_MONOTONIC: tw_out_format(out, ",%llu", ns); break;
 	case TW_PRINT_STAMP_STRICT: tw_out_format(out, ",{%llu,%llu}", ns, (unsigned long long)event->unique); break;
 	case TW_PRINT_STAMP_WALL:
-		us = tw_capture_wall_ns(story->capture, event->time_ns) / 1000;
+		us = tw_capture_wall_ns(trace->capture, event->time_ns) / 1000;
 		tw_out_format(out, ",{%llu,%llu,%llu}", us / 1000000000000, us / 1000000 % 1000000, us % 1000000);
 		break;
 	default: break;
 	}
 }
 
-static void put_label(struct tw_out *out, const struct tw_story *story)
+static void put_label(struct tw_out *out, const struct tw_seq_trace *trace)
 {
 	struct tw_arena arena;
 	struct tw_term term;
 	char text[TW_LABEL_BYTES * 2];
 	tw_arena_init(&arena, SIZE_MAX);
-	if (tw_term_parse(&arena, story->label, strlen(story->label), &term, NULL) == 0)
+	if (tw_term_parse(&arena, trace->label, strlen(trace->label), &term, NULL) == 0)
 		tw_term_format(term, TW_PRINT_CONSULT, text, sizeof text);
 	else
 		snprintf(text, sizeof text, "'?'");
@@ -255,22 +255,22 @@ static void put_label(struct tw_out *out, const struct tw_story *story)
 	tw_arena_fini(&arena);
 }
 
-void tw_seq_erlang(struct tw_out *out, const struct tw_story *story)
+void tw_seq_erlang(struct tw_out *out, const struct tw_seq_trace *trace)
 {
 	static const char *const kinds[] = {"send", "'receive'", "print"};
-	for (uint32_t i = 0; i < story->event_count && !out->error; i++) {
-		const struct tw_story_event *event = &story->events[i];
+	for (uint32_t i = 0; i < trace->event_count && !out->error; i++) {
+		const struct tw_seq_trace_event *event = &trace->events[i];
 		tw_out_text(out, "{seq_trace,");
-		put_label(out, story);
+		put_label(out, trace);
 		tw_out_format(out, ",{%s,{%lld,%lld},", kinds[event->kind - TW_CAPTURE_SEQ_SEND],
 			      (long long)event->previous, (long long)event->current);
-		put_pid(out, story, event->from);
+		put_pid(out, trace, event->from);
 		tw_out_text(out, ",");
-		put_pid(out, story, event->to);
+		put_pid(out, trace, event->to);
 		tw_out_text(out, ",");
-		put_message(out, story, event);
+		put_message(out, trace, event);
 		tw_out_text(out, "}");
-		put_stamp(out, story, event);
+		put_stamp(out, trace, event);
 		tw_out_text(out, "}.\n");
 	}
 }

@@ -3,7 +3,7 @@
  * seq_page.c - a request as one page: seq.html, which is built into the program, with the data as JSON, escaped so that
  * it cannot end its element.
  */
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 #include "tools/common/page.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@ static void put_text(struct tw_out *out, const char *text)
 	tw_page_text(out, text, strlen(text));
 }
 
-static void put_hop(struct tw_out *out, const struct tw_story *story, const struct tw_hop *hop, const uint32_t *lanes)
+static void put_hop(struct tw_out *out, const struct tw_seq_trace *trace, const struct tw_hop *hop,
+		    const uint32_t *lanes)
 {
 	char message[MESSAGE_BYTES];
 	tw_out_format(out, "{\"from\":%u", lanes[hop->from]);
@@ -28,31 +29,31 @@ static void put_hop(struct tw_out *out, const struct tw_story *story, const stru
 		tw_out_text(out, ",\"print\":true");
 	else
 		tw_out_format(out, ",\"to\":%u", lanes[hop->to]);
-	if (hop->send != TW_STORY_NONE)
+	if (hop->send != TW_SEQ_TRACE_NONE)
 		tw_out_format(out, ",\"sent\":%llu",
-			      (unsigned long long)(story->events[hop->send].time_ns - story->start_ns));
-	if (hop->receive != TW_STORY_NONE)
+			      (unsigned long long)(trace->events[hop->send].time_ns - trace->start_ns));
+	if (hop->receive != TW_SEQ_TRACE_NONE)
 		tw_out_format(out, ",\"received\":%llu",
-			      (unsigned long long)(story->events[hop->receive].time_ns - story->start_ns));
-	if (hop->parent != TW_STORY_NONE)
+			      (unsigned long long)(trace->events[hop->receive].time_ns - trace->start_ns));
+	if (hop->parent != TW_SEQ_TRACE_NONE)
 		tw_out_format(out, ",\"cause\":%u", hop->parent);
-	if (*tw_story_gap(story, hop)) {
+	if (*tw_seq_trace_gap(trace, hop)) {
 		tw_out_text(out, ",\"gap\":");
-		put_text(out, tw_story_gap(story, hop));
+		put_text(out, tw_seq_trace_gap(trace, hop));
 	}
-	tw_story_message(story, hop, message, sizeof message);
+	tw_seq_trace_message(trace, hop, message, sizeof message);
 	tw_out_text(out, ",\"text\":");
 	put_text(out, message);
 	tw_out_text(out, "}");
 }
 
 /* Numbers the processes of the hops that are drawn, in the order in which they take part. */
-static uint32_t number_lanes(const struct tw_story *story, uint32_t hops, uint32_t *lanes, uint32_t *processes)
+static uint32_t number_lanes(const struct tw_seq_trace *trace, uint32_t hops, uint32_t *lanes, uint32_t *processes)
 {
 	uint32_t count = 0;
-	memset(lanes, 0xff, story->process_count * sizeof *lanes);
+	memset(lanes, 0xff, trace->process_count * sizeof *lanes);
 	for (uint32_t i = 0; i < hops; i++) {
-		const struct tw_hop *hop = &story->hops[i];
+		const struct tw_hop *hop = &trace->hops[i];
 		for (unsigned end = 0; end < (hop->is_print ? 1 : 2); end++) {
 			uint32_t process = end ? hop->to : hop->from;
 			if (lanes[process] != UINT32_MAX)
@@ -64,54 +65,54 @@ static uint32_t number_lanes(const struct tw_story *story, uint32_t hops, uint32
 	return count;
 }
 
-static void put_data(struct tw_out *out, const struct tw_story *story, const char *path, uint32_t *lanes,
+static void put_data(struct tw_out *out, const struct tw_seq_trace *trace, const char *path, uint32_t *lanes,
 		     uint32_t *processes)
 {
-	uint32_t hops = story->hop_count < HOPS_MAX ? story->hop_count : HOPS_MAX;
-	uint32_t lane_count = number_lanes(story, hops, lanes, processes);
-	char text[TW_STORY_TEXT_BYTES], note[TW_STORY_NOTE];
+	uint32_t hops = trace->hop_count < HOPS_MAX ? trace->hop_count : HOPS_MAX;
+	uint32_t lane_count = number_lanes(trace, hops, lanes, processes);
+	char text[TW_SEQ_TRACE_TEXT_BYTES], note[TW_SEQ_TRACE_NOTE];
 	bool is_next = false;
 	tw_out_text(out, "{\"title\":");
 	put_text(out, path);
 	tw_out_text(out, ",\"label\":");
-	put_text(out, story->shown ? story->shown : story->label);
+	put_text(out, trace->shown ? trace->shown : trace->label);
 	tw_out_format(out, ",\"messages\":%llu,\"prints\":%llu,\"ns\":%llu,\"notes\":[",
-		      (unsigned long long)story->messages, (unsigned long long)story->prints,
-		      (unsigned long long)(story->end_ns - story->start_ns));
-	for (unsigned i = 0; tw_story_note(story, i, note); i++) {
+		      (unsigned long long)trace->messages, (unsigned long long)trace->prints,
+		      (unsigned long long)(trace->end_ns - trace->start_ns));
+	for (unsigned i = 0; tw_seq_trace_note(trace, i, note); i++) {
 		if (!*note)
 			continue;
 		tw_out_text(out, is_next ? "," : "");
 		put_text(out, note);
 		is_next = true;
 	}
-	if (hops < story->hop_count) {
+	if (hops < trace->hop_count) {
 		snprintf(note, sizeof note,
 			 "Only the first %u of %u messages and prints are drawn; --from and --to select.", hops,
-			 story->hop_count);
+			 trace->hop_count);
 		tw_out_text(out, is_next ? "," : "");
 		put_text(out, note);
 	}
 	tw_out_text(out, "],\"lanes\":[");
 	for (uint32_t i = 0; i < lane_count; i++) {
 		tw_out_text(out, i ? "," : "");
-		put_text(out, tw_story_process(story, processes[i], text));
+		put_text(out, tw_seq_trace_process(trace, processes[i], text));
 	}
 	tw_out_text(out, "],\"hops\":[");
 	for (uint32_t i = 0; i < hops; i++) {
 		tw_out_text(out, i ? ",\n" : "\n");
-		put_hop(out, story, &story->hops[i], lanes);
+		put_hop(out, trace, &trace->hops[i], lanes);
 	}
 	tw_out_text(out, "]}");
 }
 
-bool tw_seq_page(struct tw_out *out, const struct tw_story *story, const char *path)
+bool tw_seq_page(struct tw_out *out, const struct tw_seq_trace *trace, const char *path)
 {
-	uint32_t *lanes = malloc((story->process_count + (size_t)1) * sizeof *lanes);
-	uint32_t *processes = malloc((story->process_count + (size_t)1) * sizeof *processes);
+	uint32_t *lanes = malloc((trace->process_count + (size_t)1) * sizeof *lanes);
+	uint32_t *processes = malloc((trace->process_count + (size_t)1) * sizeof *processes);
 	const char *rest = lanes && processes ? tw_page_begin(out, tw_seq_page_text) : NULL;
 	if (rest) {
-		put_data(out, story, path, lanes, processes);
+		put_data(out, trace, path, lanes, processes);
 		tw_out_text(out, rest);
 	}
 	free(lanes);

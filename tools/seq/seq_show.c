@@ -8,7 +8,7 @@
  *	     5.20 us    900 ns  |  <0.32.0> c -> <0.31.0> b  {data,1}
  *	     2.00 us            `- <0.31.0> b: "asked c"
  */
-#include "tools/seq/story.h"
+#include "tools/seq/trace.h"
 #include "tools/common/threads.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 struct screen {
 	struct tw_out *out;
-	const struct tw_story *story;
+	const struct tw_seq_trace *trace;
 	const char *bold, *red, *soft, *plain;
 	int columns; /* 0: nothing is cut */
 	bool has_threads;
@@ -47,42 +47,42 @@ static void begin_screen(struct screen *screen, struct tw_out *out)
 }
 
 /* "thread 101", "thread 101 > 102". */
-static size_t thread_text(const struct tw_story *story, const struct tw_hop *hop, char *text, size_t capacity)
+static size_t thread_text(const struct tw_seq_trace *trace, const struct tw_hop *hop, char *text, size_t capacity)
 {
-	uint32_t from = tw_story_thread(story, hop->send), to = tw_story_thread(story, hop->receive);
-	if (from && to && (from != to || tw_seq_nodes_are_shown(&story->nodes)))
+	uint32_t from = tw_seq_trace_thread(trace, hop->send), to = tw_seq_trace_thread(trace, hop->receive);
+	if (from && to && (from != to || tw_seq_nodes_are_shown(&trace->nodes)))
 		return (size_t)snprintf(text, capacity, "  [thread %u > %u]", from, to);
 	return (size_t)snprintf(text, capacity, "  [thread %u]", from ? from : to);
 }
 
 static void put_hop(struct screen *screen, const struct tw_hop *hop, const struct entry *entry)
 {
-	const struct tw_story *story = screen->story;
-	char figure[TW_FIGURE_BYTES], text[TW_STORY_TEXT_BYTES], threads[64] = "", message[MESSAGE_BYTES];
-	uint64_t start_ns = tw_hop_start(story, hop);
+	const struct tw_seq_trace *trace = screen->trace;
+	char figure[TW_FIGURE_BYTES], text[TW_SEQ_TRACE_TEXT_BYTES], threads[64] = "", message[MESSAGE_BYTES];
+	uint64_t start_ns = tw_hop_start(trace, hop);
 	struct tw_out *out = screen->out;
-	tw_out_format(out, "%12s", tw_figure_duration(figure, start_ns - story->start_ns));
-	if (hop->send != TW_STORY_NONE && hop->receive != TW_STORY_NONE) {
-		uint64_t end_ns = story->events[hop->receive].time_ns;
+	tw_out_format(out, "%12s", tw_figure_duration(figure, start_ns - trace->start_ns));
+	if (hop->send != TW_SEQ_TRACE_NONE && hop->receive != TW_SEQ_TRACE_NONE) {
+		uint64_t end_ns = trace->events[hop->receive].time_ns;
 		tw_out_format(out, " %9s  ", tw_figure_duration(figure, end_ns > start_ns ? end_ns - start_ns : 0));
 	} else {
-		tw_out_format(out, " %9s  ", hop->is_print || hop->gap == TW_STORY_UNSEEN ? "" : "?");
+		tw_out_format(out, " %9s  ", hop->is_print || hop->gap == TW_SEQ_TRACE_UNSEEN ? "" : "?");
 	}
 	uint64_t mark = out->flushed_bytes + out->used;
 	for (uint32_t i = 0; i < entry->branches && i < BRANCHES_MAX; i++)
 		tw_out_format(out, "%c%c ", screen->bars[i], i + 1 == entry->branches && entry->glyph ? '-' : ' ');
 	if (entry->branches > BRANCHES_MAX)
 		tw_out_format(out, "(%u) ", entry->branches);
-	tw_out_text(out, tw_story_process(story, hop->from, text));
+	tw_out_text(out, tw_seq_trace_process(trace, hop->from, text));
 	if (hop->is_print) {
 		tw_out_text(out, ": ");
 	} else {
-		tw_out_format(out, " -> %s  ", tw_story_process(story, hop->to, text));
+		tw_out_format(out, " -> %s  ", tw_seq_trace_process(trace, hop->to, text));
 	}
-	size_t bytes = tw_story_message(story, hop, message, sizeof message);
+	size_t bytes = tw_seq_trace_message(trace, hop, message, sizeof message);
 	if (screen->has_threads)
-		thread_text(story, hop, threads, sizeof threads);
-	const char *gap = tw_story_gap(story, hop);
+		thread_text(trace, hop, threads, sizeof threads);
+	const char *gap = tw_seq_trace_gap(trace, hop);
 	size_t used =
 		24 + (size_t)(out->flushed_bytes + out->used - mark) + strlen(threads) + (*gap ? strlen(gap) + 4 : 0);
 	size_t capacity = !screen->columns		       ? sizeof message
@@ -98,21 +98,21 @@ static void put_hop(struct screen *screen, const struct tw_hop *hop, const struc
 	tw_out_text(out, "\n");
 }
 
-static uint32_t count_children(const struct tw_story *story, const struct tw_hop *hop)
+static uint32_t count_children(const struct tw_seq_trace *trace, const struct tw_hop *hop)
 {
 	uint32_t count = 0;
-	for (uint32_t child = hop->first_child; child != TW_STORY_NONE; child = story->hops[child].next)
+	for (uint32_t child = hop->first_child; child != TW_SEQ_TRACE_NONE; child = trace->hops[child].next)
 		count++;
 	return count;
 }
 
 /* Puts siblings on the stack, the last at the bottom. */
-static uint32_t push_siblings(const struct tw_story *story, struct entry *stack, uint32_t used, uint32_t first,
+static uint32_t push_siblings(const struct tw_seq_trace *trace, struct entry *stack, uint32_t used, uint32_t first,
 			      uint32_t count, uint32_t branches)
 {
 	uint32_t at = used + count;
-	for (uint32_t hop = first; hop != TW_STORY_NONE; hop = story->hops[hop].next) {
-		bool is_last = story->hops[hop].next == TW_STORY_NONE;
+	for (uint32_t hop = first; hop != TW_SEQ_TRACE_NONE; hop = trace->hops[hop].next) {
+		bool is_last = trace->hops[hop].next == TW_SEQ_TRACE_NONE;
 		stack[--at] = count == 1 ? (struct entry){hop, branches, 0}
 					 : (struct entry){hop, branches + 1, is_last ? '`' : '|'};
 	}
@@ -121,17 +121,17 @@ static uint32_t push_siblings(const struct tw_story *story, struct entry *stack,
 
 static void put_tree(struct screen *screen)
 {
-	const struct tw_story *story = screen->story;
-	struct entry *stack = malloc((story->hop_count + (size_t)1) * sizeof *stack);
+	const struct tw_seq_trace *trace = screen->trace;
+	struct entry *stack = malloc((trace->hop_count + (size_t)1) * sizeof *stack);
 	uint32_t used = 0;
 	if (!stack) {
 		tw_say("no memory.");
 		return;
 	}
-	used = push_siblings(story, stack, 0, story->first_root, story->root_count, 0);
+	used = push_siblings(trace, stack, 0, trace->first_root, trace->root_count, 0);
 	while (used && !screen->out->error) {
 		struct entry entry = stack[--used];
-		const struct tw_hop *hop = &story->hops[entry.hop];
+		const struct tw_hop *hop = &trace->hops[entry.hop];
 		char *bar = entry.glyph && entry.branches <= BRANCHES_MAX ? &screen->bars[entry.branches - 1] : NULL;
 		if (bar)
 			*bar = entry.glyph;
@@ -139,27 +139,27 @@ static void put_tree(struct screen *screen)
 		/* Below the last of several there is no bar. */
 		if (bar && *bar == '`')
 			*bar = ' ';
-		used = push_siblings(story, stack, used, hop->first_child, count_children(story, hop), entry.branches);
+		used = push_siblings(trace, stack, used, hop->first_child, count_children(trace, hop), entry.branches);
 	}
 	free(stack);
 }
 
 static void put_notes(struct screen *screen)
 {
-	char note[TW_STORY_NOTE];
-	for (unsigned i = 0; tw_story_note(screen->story, i, note); i++) {
+	char note[TW_SEQ_TRACE_NOTE];
+	for (unsigned i = 0; tw_seq_trace_note(screen->trace, i, note); i++) {
 		if (*note)
 			tw_out_format(screen->out, "%s%s%s\n", strncmp(note, "LOST", 4) == 0 ? screen->red : "", note,
 				      screen->plain);
 	}
 }
 
-static uint32_t count_nodes(const struct tw_story *story)
+static uint32_t count_nodes(const struct tw_seq_trace *trace)
 {
-	bool *is_seen = calloc(story->nodes.count + (size_t)1, sizeof *is_seen);
+	bool *is_seen = calloc(trace->nodes.count + (size_t)1, sizeof *is_seen);
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < story->process_count && is_seen; i++) {
-		const struct tw_story_process *process = &story->processes[i];
+	for (uint32_t i = 0; i < trace->process_count && is_seen; i++) {
+		const struct tw_seq_trace_process *process = &trace->processes[i];
 		if (!process->takes_part || process->is.node == TW_SEQ_NO_NODE || is_seen[process->is.node])
 			continue;
 		is_seen[process->is.node] = true;
@@ -169,22 +169,22 @@ static uint32_t count_nodes(const struct tw_story *story)
 	return count;
 }
 
-void tw_seq_text(struct tw_out *out, const struct tw_story *story)
+void tw_seq_text(struct tw_out *out, const struct tw_seq_trace *trace)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
-	struct screen screen = {.story = story};
-	uint32_t nodes = count_nodes(story);
+	struct screen screen = {.trace = trace};
+	uint32_t nodes = count_nodes(trace);
 	begin_screen(&screen, out);
-	screen.has_threads = tw_processes_are_declared(story->capture);
+	screen.has_threads = tw_processes_are_declared(trace->capture);
 	tw_out_format(out, "%srequest ", screen.bold);
-	tw_out_name(out, story->shown);
+	tw_out_name(out, trace->shown);
 	tw_out_format(out, "%s: %s message%s, %s print%s, %u process%s", screen.plain,
-		      tw_figure_count(a, story->messages), story->messages == 1 ? "" : "s",
-		      tw_figure_count(b, story->prints), story->prints == 1 ? "" : "s", story->taking_part,
-		      story->taking_part == 1 ? "" : "es");
+		      tw_figure_count(a, trace->messages), trace->messages == 1 ? "" : "s",
+		      tw_figure_count(b, trace->prints), trace->prints == 1 ? "" : "s", trace->taking_part,
+		      trace->taking_part == 1 ? "" : "es");
 	if (nodes > 1)
 		tw_out_format(out, " on %u nodes", nodes);
-	tw_out_format(out, ", %s\n", tw_figure_duration(c, story->end_ns - story->start_ns));
+	tw_out_format(out, ", %s\n", tw_figure_duration(c, trace->end_ns - trace->start_ns));
 	put_notes(&screen);
 	tw_out_format(out, "\n%12s %9s\n", "at", "waited");
 	put_tree(&screen);

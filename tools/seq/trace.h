@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * story.h - the events of one request: which receive belongs to which send, and what caused what.
+ * trace.h - the events of one request: which receive belongs to which send, and what caused what.
  *
  * A hop is a message, from its send to its receive, or a print. A message's receive is known by the sender, the serial
  * and the label. Serials also tell causes: a process that has received {P,C} sends {C,D} afterwards, so the cause of a
- * hop is the last message that its process had received with the hop's Previous as its Current. Of equal serials
- * (after reset_trace/0, or in branches) time decides.
+ * hop is the last message that its process had received with the hop's Previous as its Current. Time decides
+ * between equal serials (after reset_trace/0, or in branches).
  *
  * Threads  one.
  */
-#ifndef TW_TOOLS_STORY_H
-#define TW_TOOLS_STORY_H
+#ifndef TW_TOOLS_SEQ_TRACE_H
+#define TW_TOOLS_SEQ_TRACE_H
 
 #include "tools/common/seq_events.h"
 
-#define TW_STORY_NONE UINT32_MAX
+#define TW_SEQ_TRACE_NONE UINT32_MAX
 /* The most events kept, and bytes of their messages; further ones are counted. */
-#define TW_STORY_EVENTS_MAX (UINT32_C(1) << 22)
-#define TW_STORY_BYTES_MAX  (UINT64_C(256) << 20)
+#define TW_SEQ_TRACE_EVENTS_MAX (UINT32_C(1) << 22)
+#define TW_SEQ_TRACE_BYTES_MAX	(UINT64_C(256) << 20)
 /* Times of different threads agree at least so well. */
-#define TW_STORY_SLACK_NS 200
+#define TW_SEQ_TRACE_SLACK_NS 200
 
-struct tw_story_process {
+struct tw_seq_trace_process {
 	struct tw_seq_process is; /* without its term */
 	char *term;		  /* of a target that is no pid; NULL: a pid */
 	uint32_t image;		  /* TW_CAPTURE_NONE: not in this capture */
@@ -30,7 +30,7 @@ struct tw_story_process {
 	bool takes_part;	  /* in a hop: a name to which a message was sent gives way to its receiver */
 };
 
-struct tw_story_event {
+struct tw_seq_trace_event {
 	uint64_t time_ns;
 	uint64_t unique;
 	int64_t previous, current;
@@ -44,32 +44,32 @@ struct tw_story_event {
 };
 
 /* Why one end of a message is missing. */
-enum tw_story_gap {
-	TW_STORY_WHOLE = 0,
-	TW_STORY_UNSEEN, /* such events were not recorded at all: the token's flags */
-	TW_STORY_ABSENT, /* its node is not in this capture */
-	TW_STORY_LOST,	 /* events of its node were lost when it could have been */
-	TW_STORY_OPEN	 /* a message that nobody had received; a receive whose send is nowhere */
+enum tw_seq_trace_gap {
+	TW_SEQ_TRACE_WHOLE = 0,
+	TW_SEQ_TRACE_UNSEEN, /* such events were not recorded at all: the token's flags */
+	TW_SEQ_TRACE_ABSENT, /* its node is not in this capture */
+	TW_SEQ_TRACE_LOST,   /* events of its node were lost when it could have been */
+	TW_SEQ_TRACE_OPEN    /* a message without a receive; a receive without a send */
 };
 
 struct tw_hop {
-	uint32_t send, receive;			/* events; TW_STORY_NONE. A print is a send. */
+	uint32_t send, receive;			/* events; TW_SEQ_TRACE_NONE. A print is a send. */
 	uint32_t from, to;			/* processes */
-	uint32_t parent;			/* TW_STORY_NONE: a beginning */
+	uint32_t parent;			/* TW_SEQ_TRACE_NONE: a beginning */
 	uint32_t first_child, last_child, next; /* in order of time */
 	uint32_t depth;
 	bool is_print;
 	uint8_t gap; /* of the missing end */
 };
 
-struct tw_story {
+struct tw_seq_trace {
 	struct tw_capture *capture;
 	struct tw_seq_nodes nodes;
-	const char *label;	       /* as TW_PRINT_WRITE; borrows */
-	char *shown;		       /* the same for people */
-	struct tw_story_event *events; /* in order of time */
+	const char *label;		   /* as TW_PRINT_WRITE; borrows */
+	char *shown;			   /* the same for people */
+	struct tw_seq_trace_event *events; /* in order of time */
 	uint32_t event_count, event_capacity;
-	struct tw_story_process *processes;
+	struct tw_seq_trace_process *processes;
 	uint32_t process_count, process_capacity;
 	uint32_t *slots;
 	struct tw_hop *hops; /* in order of their first event: causes before effects */
@@ -91,34 +91,35 @@ struct tw_story {
 };
 
 /*
- * tw_story_make - read the events of one label.
+ * tw_seq_trace_make - read the events of one label.
  *
  * @label	borrows: as TW_PRINT_WRITE prints it.
  * @to_ns	0: no end.
  *
- * Returns 0 or an error; tw_story_free() in both cases.
+ * Returns 0 or an error; tw_seq_trace_free() in both cases.
  */
-int tw_story_make(struct tw_story *story, struct tw_capture *capture, const char *label, uint64_t from_ns,
-		  uint64_t to_ns);
-void tw_story_free(struct tw_story *story);
+int tw_seq_trace_make(struct tw_seq_trace *trace, struct tw_capture *capture, const char *label, uint64_t from_ns,
+		      uint64_t to_ns);
+void tw_seq_trace_free(struct tw_seq_trace *trace);
 
-static inline uint64_t tw_hop_start(const struct tw_story *story, const struct tw_hop *hop)
+static inline uint64_t tw_hop_start(const struct tw_seq_trace *trace, const struct tw_hop *hop)
 {
-	return story->events[hop->send != TW_STORY_NONE ? hop->send : hop->receive].time_ns;
+	return trace->events[hop->send != TW_SEQ_TRACE_NONE ? hop->send : hop->receive].time_ns;
 }
 
 /* "<0.45.0> clerk", and with several nodes "@NODE"; for people. */
-#define TW_STORY_TEXT_BYTES 320
-const char *tw_story_process(const struct tw_story *story, uint32_t process, char text[TW_STORY_TEXT_BYTES]);
+#define TW_SEQ_TRACE_TEXT_BYTES 320
+const char *tw_seq_trace_process(const struct tw_seq_trace *trace, uint32_t process,
+				 char text[TW_SEQ_TRACE_TEXT_BYTES]);
 /* The kernel's number of the thread on which an event happened; 0: not known. */
-uint32_t tw_story_thread(const struct tw_story *story, uint32_t event);
+uint32_t tw_seq_trace_thread(const struct tw_seq_trace *trace, uint32_t event);
 /* The message of a hop as text, cut after `capacity` bytes. */
-size_t tw_story_message(const struct tw_story *story, const struct tw_hop *hop, char *text, size_t capacity);
+size_t tw_seq_trace_message(const struct tw_seq_trace *trace, const struct tw_hop *hop, char *text, size_t capacity);
 /* "", or why an end is missing, as a clause. */
-const char *tw_story_gap(const struct tw_story *story, const struct tw_hop *hop);
+const char *tw_seq_trace_gap(const struct tw_seq_trace *trace, const struct tw_hop *hop);
 /* Sentences about the limits of what is known, one by one; false after the last. */
-#define TW_STORY_NOTE 400
-bool tw_story_note(const struct tw_story *story, unsigned number, char text[TW_STORY_NOTE]);
+#define TW_SEQ_TRACE_NOTE 400
+bool tw_seq_trace_note(const struct tw_seq_trace *trace, unsigned number, char text[TW_SEQ_TRACE_NOTE]);
 
 /* ---- requests.c: the labels of a capture ---- */
 
@@ -154,13 +155,13 @@ static inline uint64_t tw_request_messages(const struct tw_request *request)
 
 /* ---- output ---- */
 
-void tw_seq_text(struct tw_out *out, const struct tw_story *story);
+void tw_seq_text(struct tw_out *out, const struct tw_seq_trace *trace);
 void tw_seq_list(struct tw_out *out, const struct tw_requests *requests, const struct tw_capture *capture);
-void tw_seq_json(struct tw_out *out, const struct tw_story *story);
+void tw_seq_json(struct tw_out *out, const struct tw_seq_trace *trace);
 void tw_seq_list_json(struct tw_out *out, const struct tw_requests *requests);
-void tw_seq_mermaid(struct tw_out *out, const struct tw_story *story);
-void tw_seq_erlang(struct tw_out *out, const struct tw_story *story);
+void tw_seq_mermaid(struct tw_out *out, const struct tw_seq_trace *trace);
+void tw_seq_erlang(struct tw_out *out, const struct tw_seq_trace *trace);
 /* Returns false if the page is broken. */
-bool tw_seq_page(struct tw_out *out, const struct tw_story *story, const char *path);
+bool tw_seq_page(struct tw_out *out, const struct tw_seq_trace *trace, const char *path);
 
 #endif
