@@ -183,13 +183,13 @@ static const char *layout_of(const char *function)
 }
 
 /* The table's text with the addresses of this process's streams. */
-static const char *with_streams(const char *layout, char *text, size_t room)
+static const char *with_streams(const char *layout, char *text, size_t capacity)
 {
 	const char *mark = strchr(layout, '%');
 
 	if (!mark)
 		return layout;
-	snprintf(text, room, "%.*s{stdin=%lld,stdout=%lld,stderr=%lld}%s", (int)(mark - layout), layout,
+	snprintf(text, capacity, "%.*s{stdin=%lld,stdout=%lld,stderr=%lld}%s", (int)(mark - layout), layout,
 		 (long long)(intptr_t)stdin, (long long)(intptr_t)stdout, (long long)(intptr_t)stderr, mark + 1);
 	return text;
 }

@@ -41,7 +41,7 @@ const char *tw_agent_ring_set_path(void)
 #define TOLD_MAX 128
 static _Atomic uint64_t told[TOLD_MAX];
 
-/* Remembers a note; false: it was written before.  When there is no room, notes are repeated. */
+/* Remembers a note; false: it was written before.  Without space, notes are repeated. */
 static bool is_news(const char *text)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325), found;

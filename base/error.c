@@ -14,7 +14,7 @@ TW_API const char *tw_strerror(int error)
 	case TW_EDEADLK:
 		return "a control call inside a hit, a callback or another change; make it from an ordinary thread";
 	case TW_ENOMEM: return "there is no memory left; free some, or ask for smaller rings";
-	case TW_ENOSPC: return "there is no room left on the device; free some, or choose another place";
+	case TW_ENOSPC: return "there is no space left on the device; free some, or choose another place";
 	case TW_ENOENT: return "it does not exist; check the name";
 	case TW_EEXIST: return "it exists already and is not overwritten; choose another name";
 	case TW_EPERM: return "it is not allowed; check the owner and the mode";

@@ -185,11 +185,11 @@ static void emit(struct tw_rb_producer *producer, uint64_t a, uint64_t b)
 {
 	uint64_t ticks = tw_clock_ticks();
 	uint64_t *record;
-	void *room;
+	void *space;
 
-	while (tw_rb_reserve(producer, 32, ticks, &room) != TW_RB_OK)
+	while (tw_rb_reserve(producer, 32, ticks, &space) != TW_RB_OK)
 		tw_rb_wait_space(producer, 32, 1000000000);
-	record = room;
+	record = space;
 	record[0] = ticks;
 	record[1] = TW_RB_HEAD(TW_EVENT_CALL, 1, 32, 7);
 	record[2] = a;

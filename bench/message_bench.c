@@ -28,7 +28,7 @@ struct side {
 	struct tw_process *sender, *receiver;
 	struct tw_term message, to, from;
 	struct tw_arena arena;
-	char room[1024];
+	char buffer[1024];
 	uint64_t mailbox[64];
 };
 static struct side sides[THREADS];
@@ -73,7 +73,7 @@ static struct side *open_side(int index)
 	tw_scheduler_declare();
 	if (tw_process_create("sender", &side->sender) || tw_process_create("receiver", &side->receiver))
 		abort();
-	tw_arena_init_fixed(&side->arena, side->room, sizeof side->room);
+	tw_arena_init_fixed(&side->arena, side->buffer, sizeof side->buffer);
 	side->message = tw_term_tuple(&side->arena,
 				      (struct tw_term[]){tw_term_atom_z("deposit"), tw_term_integer(&side->arena, 42),
 							 tw_term_integer(&side->arena, 123456)},
@@ -212,7 +212,7 @@ TW_BENCH(message_both, .values = {1, 2})
 /* How far a pair goes. */
 enum seq_state { SEQ_OFF, SEQ_ANOTHERS, SEQ_TOKEN, SEQ_EVENTS };
 
-/* A message with room for a token is sent and taken, by the thread that runs the sender. */
+/* A message with space for a token is sent and taken, by the thread that runs the sender. */
 static void run_seq(struct tw_bench *bench, enum seq_state state, bool is_pair_traced, bool is_to_itself)
 {
 	struct side *side = open_side(0);

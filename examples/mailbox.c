@@ -65,13 +65,13 @@ static struct tw_term message_term(struct tw_arena *arena, const struct message 
 
 static void tell_message(struct process *from, struct process *to, const struct message *m)
 {
-	char room[512];
+	char buffer[512];
 	struct tw_arena arena;
 	bool is_sent = tw_process_wants(from->told, TW_WANTS_SEND);
 	bool is_received = tw_process_wants(to->told, TW_WANTS_RECEIVE);
 	if (!is_sent && !is_received)
 		return;
-	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
+	tw_arena_init_buffer(&arena, buffer, sizeof buffer, SIZE_MAX);
 	struct tw_term message = message_term(&arena, m);
 	tw_process_send(from->told, message, tw_process_term(&arena, to->told));
 	tw_process_receive(to->told, message, tw_process_term(&arena, from->told));

@@ -29,10 +29,10 @@ static void channel_write(struct channel *channel, const void *bytes, size_t cou
 {
 	tw_port_in(channel->port, TW_PORT_COMMAND);
 	if (tw_port_wants(channel->port, TW_WANTS_RECEIVE)) {
-		char room[512];
+		char buffer[512];
 		struct tw_arena arena;
 
-		tw_arena_init_buffer(&arena, room, sizeof room, 1 << 16);
+		tw_arena_init_buffer(&arena, buffer, sizeof buffer, 1 << 16);
 		tw_port_request(channel->port, tw_process_self(), TW_PORT_COMMAND,
 				tw_term_binary(&arena, bytes, count));
 		tw_arena_fini(&arena);

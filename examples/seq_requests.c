@@ -48,9 +48,9 @@ static struct tw_term message_of(struct tw_arena *arena, const char *what, uint6
 static void put(struct queue *queue, const char *what, struct job job)
 {
 	struct tw_arena arena;
-	char room[128];
+	char buffer[128];
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	tw_seq_pass(&job.token, (struct tw_term){0},
 		    tw_seq_is_active() ? message_of(&arena, what, job.number) : tw_term_nil());
 	pthread_mutex_lock(&queue->lock);
@@ -65,7 +65,7 @@ static void put(struct queue *queue, const char *what, struct job job)
 static struct job take(struct queue *queue, const char *what)
 {
 	struct tw_arena arena;
-	char room[128];
+	char buffer[128];
 	struct job job;
 
 	pthread_mutex_lock(&queue->lock);
@@ -75,7 +75,7 @@ static struct job take(struct queue *queue, const char *what)
 	queue->is_full = false;
 	pthread_cond_broadcast(&queue->changed);
 	pthread_mutex_unlock(&queue->lock);
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	tw_seq_accept(&job.token, tw_seq_is_active() ? message_of(&arena, what, job.number) : tw_term_nil());
 	return job;
 }

@@ -11,10 +11,10 @@
 
 static void send_hello(struct tw_process *from, struct tw_process *to)
 {
-	char room[256];
+	char buffer[256];
 	struct tw_arena arena;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	tw_process_in(from);
 	tw_process_send(from, tw_term_atom_z("hello"), tw_process_term(&arena, to));
 	tw_process_out();
@@ -26,13 +26,13 @@ int main(int argc, char **argv)
 	struct tw_process *collector, *a, *b;
 	struct tw_session *session;
 	struct tw_arena arena;
-	char room[256];
+	char buffer[256];
 	int error;
 
 	tw_scheduler_declare();
 	if (tw_process_create("collector", &collector) || tw_process_create("a", &a) || tw_process_create("b", &b))
 		return 1;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	tracer.state = tw_process_term(&arena, collector);
 	error = tw_session_create("who", &tracer, &session);
 	if (error) {

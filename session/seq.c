@@ -183,7 +183,7 @@ TW_API bool tw_runtime_seq_wants(const struct tw_process *process, const struct 
 
 static bool is_label(uint64_t word, struct tw_term label)
 {
-	char room[256];
+	char buffer[256];
 	struct tw_arena arena;
 	struct tw_term mine;
 	bool is_equal;
@@ -192,7 +192,7 @@ static bool is_label(uint64_t word, struct tw_term label)
 		return true;
 	if ((label.word & 15) == TW_TAG_SMALL || (label.word & 15) == TW_TAG_ATOM || (label.word & 15) == TW_TAG_NIL)
 		return false;
-	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
+	tw_arena_init_buffer(&arena, buffer, sizeof buffer, SIZE_MAX);
 	mine = tw_seq_label_term(&arena, word);
 	is_equal = !tw_term_is_none(mine) && tw_term_is_equal(mine, label);
 	tw_arena_fini(&arena);
@@ -241,7 +241,7 @@ void tw_seq_spawn(struct tw_tracee *parent, struct tw_tracee *child, struct tw_t
 	struct tw_seq_words token;
 	struct tw_term request, reply;
 	struct tw_arena arena;
-	char room[512];
+	char buffer[512];
 
 	if (!tw_seq_has_token(parent))
 		return;
@@ -251,7 +251,7 @@ void tw_seq_spawn(struct tw_tracee *parent, struct tw_tracee *child, struct tw_t
 	to = tw_seq_state_of(child);
 	token = to->token = from->token;
 	follow(to, token.current);
-	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
+	tw_arena_init_buffer(&arena, buffer, sizeof buffer, SIZE_MAX);
 	request = request_of(&arena, parent, entry, is_linked);
 	if (is_told(token.flags, TW_SEQ_SEND))
 		tell(parent, TW_EVENT_SEQ_SEND, &token, tw_term_pid(&arena, child->pid_number, 0), request);

@@ -311,12 +311,12 @@ static void drop_member(struct members *members, size_t index)
 }
 
 /* Makes room in the order of the specification: long members first, then from the end. */
-static void shorten(struct members *members, size_t room)
+static void shorten(struct members *members, size_t capacity)
 {
-	for (size_t i = members->count; i-- > 0 && bytes_of(members) > room;)
+	for (size_t i = members->count; i-- > 0 && bytes_of(members) > capacity;)
 		if (members->list[i].bytes > LONG_MEMBER)
 			drop_member(members, i);
-	while (members->count == MEMBERS_MAX || bytes_of(members) > room)
+	while (members->count == MEMBERS_MAX || bytes_of(members) > capacity)
 		members->count--;
 }
 

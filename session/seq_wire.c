@@ -83,7 +83,7 @@ static int put_body(const struct tw_seq_parts *parts, struct tw_term own, struct
 	size_t name_bytes;
 	const char *name = tw_term_atom_name(parts->node, &name_bytes);
 	struct tw_sink sink;
-	size_t room;
+	size_t capacity;
 	int error;
 
 	put_number(out, zigzag(parts->previous));
@@ -96,12 +96,12 @@ static int put_body(const struct tw_seq_parts *parts, struct tw_term own, struct
 		return TW_ENOSPC;
 	memcpy(out->at, name, name_bytes);
 	out->at += name_bytes;
-	room = (size_t)(out->end - out->at);
+	capacity = (size_t)(out->end - out->at);
 	sink = (struct tw_sink){.start = (char *)out->at, .at = (char *)out->at};
-	sink.end = sink.at + (room < TW_SEQ_LABEL_BYTES_MAX ? room : TW_SEQ_LABEL_BYTES_MAX);
+	sink.end = sink.at + (capacity < TW_SEQ_LABEL_BYTES_MAX ? capacity : TW_SEQ_LABEL_BYTES_MAX);
 	error = tw_etf_encode(parts->label, own, &sink);
 	out->at = (unsigned char *)sink.at;
-	if (error == TW_ENOSPC && room >= TW_SEQ_LABEL_BYTES_MAX)
+	if (error == TW_ENOSPC && capacity >= TW_SEQ_LABEL_BYTES_MAX)
 		return TW_ELIMIT;
 	return error;
 }

@@ -132,7 +132,7 @@ static const char *const texts[TW_SYM_REFUSALS] = {
 	[TW_SYM_NOT_FUNCTION] = "it is data, not a function",
 	[TW_SYM_NO_OBJECT] = "the call leads to code outside of all loaded objects",
 	[TW_SYM_IFUNC] = "the implementation is chosen at run time and the choice is not known yet",
-	[TW_SYM_SLED_SHORT] = "its entry sled is too short: -fpatchable-function-entry=9 has room for a call",
+	[TW_SYM_SLED_SHORT] = "its entry sled is too short: -fpatchable-function-entry=9 leaves space for a call",
 	[TW_SYM_SLED_OTHER] =
 		"its entry sled does not hold NOPs: something else has written there (a debugger's breakpoint?)",
 };

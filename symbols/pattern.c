@@ -294,7 +294,7 @@ static bool glob(const char *pattern, const char *text)
 	return text && (!strcmp(pattern, text) || fnmatch(pattern, text, 0) == 0);
 }
 
-/* The same, for the first bytes of a text.  @room has TW_NAME_BYTES_MAX + 1. */
+/* The same, for the first bytes of a text.  @buffer has TW_NAME_BYTES_MAX + 1. */
 static bool glob_start(const char *pattern, const char *text, size_t bytes, char *capacity)
 {
 	if (bytes > TW_NAME_BYTES_MAX)

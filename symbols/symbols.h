@@ -169,7 +169,7 @@ struct tw_sym_sleds {
 int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out);
 void tw_sym_sleds_fini(struct tw_sym_sleds *sleds);
 
-/* The length of the NOP there, as compilers and assemblers write them, in at most `room` bytes; 0: not a NOP. */
+/* The length of the NOP there, as compilers and assemblers write them, in at most `capacity` bytes; 0: not a NOP. */
 unsigned tw_sym_nop_bytes(const uint8_t *at, size_t capacity);
 
 /* ---- names that are special ---- */

@@ -32,7 +32,7 @@ FORMS = [
     ("loose", "=9 as gcc leaves it", 0, [1] * 9),
     ("nine", "=9 compact", 0, [9]),
     ("split", "=16,11 compact", 11, [5]),
-    ("two", "=18,16 compact (two bytes: no room for a call)", 16, [2]),
+    ("two", "=18,16 compact (two bytes: no space for a call)", 16, [2]),
 ]
 
 

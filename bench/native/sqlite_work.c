@@ -27,17 +27,17 @@ static int add_row(void *arg, int count, char **values, char **names)
 
 static char *read_all(FILE *file)
 {
-	size_t bytes = 0, room = 1 << 16;
-	char *text = malloc(room);
+	size_t bytes = 0, capacity = 1 << 16;
+	char *text = malloc(capacity);
 
 	while (text) {
-		size_t got = fread(text + bytes, 1, room - bytes - 1, file);
+		size_t got = fread(text + bytes, 1, capacity - bytes - 1, file);
 
 		if (got == 0)
 			break;
 		bytes += got;
-		if (room - bytes < 2)
-			text = realloc(text, room *= 2);
+		if (capacity - bytes < 2)
+			text = realloc(text, capacity *= 2);
 	}
 	if (text)
 		text[bytes] = '\0';

@@ -163,8 +163,8 @@ size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *
 	}
 	/* Space for as much again as is alive; memory reserved beyond was never touched. */
 	size_t live = (size_t)(young.at - young.start);
-	size_t room = live * 2 > HEAP_WORDS_MIN ? live * 2 : HEAP_WORDS_MIN;
-	young.end = young.start + room;
+	size_t capacity = live * 2 > HEAP_WORDS_MIN ? live * 2 : HEAP_WORDS_MIN;
+	young.end = young.start + capacity;
 	heap->young = young;
 	heap->mark = young.at;
 	heap->words_gone = taken - (uint64_t)(young.at - young.start);

@@ -62,13 +62,13 @@ struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, s
 		scheduler->free_signals = signal->next;
 		scheduler->free_count--;
 	} else {
-		size_t room = words > SMALL_WORDS ? words : SMALL_WORDS;
-		signal = malloc(sizeof *signal + room * 8);
+		size_t capacity = words > SMALL_WORDS ? words : SMALL_WORDS;
+		signal = malloc(sizeof *signal + capacity * 8);
 		if (!signal) {
 			fputs("actors: no memory for a message\n", stderr);
 			abort();
 		}
-		signal->words.capacity = room;
+		signal->words.capacity = capacity;
 	}
 	signal->kind = kind;
 	signal->from = from;

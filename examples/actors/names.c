@@ -19,12 +19,12 @@ static struct name *find(struct runtime *runtime, struct value name)
 static bool add(struct runtime *runtime, struct value name, struct value pid)
 {
 	if (runtime->name_count == runtime->name_capacity) {
-		size_t room = runtime->name_capacity ? runtime->name_capacity * 2 : 16;
-		struct name *names = realloc(runtime->names, room * sizeof *names);
+		size_t capacity = runtime->name_capacity ? runtime->name_capacity * 2 : 16;
+		struct name *names = realloc(runtime->names, capacity * sizeof *names);
 		if (!names)
 			return false;
 		runtime->names = names;
-		runtime->name_capacity = room;
+		runtime->name_capacity = capacity;
 	}
 	runtime->names[runtime->name_count++] = (struct name){name, pid};
 	return true;

@@ -13,12 +13,12 @@
 /* Memory on the stack, where most terms fit, and beyond it from malloc: match specifications see whole terms. */
 struct terms {
 	struct tw_arena arena;
-	char room[TERMS_BYTES];
+	char buffer[TERMS_BYTES];
 };
 
 static inline void terms_init(struct terms *terms)
 {
-	tw_arena_init_buffer(&terms->arena, terms->room, TERMS_BYTES, TERMS_BYTES_MAX);
+	tw_arena_init_buffer(&terms->arena, terms->buffer, TERMS_BYTES, TERMS_BYTES_MAX);
 }
 
 static inline void terms_fini(struct terms *terms)

@@ -251,11 +251,11 @@ void trace_raise(struct actor *self, struct call_frame *to, enum exception_class
 _Thread_local struct actor *trace_running;
 
 /* From the caller of the innermost function on. */
-static unsigned walk_stack(struct tw_stack_entry *out, unsigned room, void *unused)
+static unsigned walk_stack(struct tw_stack_entry *out, unsigned capacity, void *unused)
 {
 	const struct call_frame *frame = trace_running ? trace_running->frame : NULL;
 	unsigned count = 0;
-	while (frame && frame->caller && count < room) {
+	while (frame && frame->caller && count < capacity) {
 		frame = frame->caller;
 		out[count++] = stack_entry(frame);
 	}
@@ -275,7 +275,7 @@ static size_t used(const struct space *space)
 	return (size_t)(space->at - space->start);
 }
 
-static size_t room(const struct space *space)
+static size_t words_of(const struct space *space)
 {
 	return (size_t)(space->end - space->start);
 }
@@ -285,9 +285,9 @@ void trace_gc_slow(struct actor *self, enum tw_gc_event event, size_t words)
 	const struct heap *heap = &self->heap;
 	/* Binaries are on the heap like everything else, so there is no virtual heap for them. */
 	struct tw_gc_sizes sizes = {.heap_size = used(&heap->young),
-				    .heap_block_size = room(&heap->young),
+				    .heap_block_size = words_of(&heap->young),
 				    .old_heap_size = used(&heap->old),
-				    .old_heap_block_size = room(&heap->old),
+				    .old_heap_block_size = words_of(&heap->old),
 				    .stack_size = roots_of(self),
 				    .recent_size = (uint64_t)(heap->mark - heap->young.start),
 				    .mbuf_size = heap->fragment_words,

@@ -353,12 +353,12 @@ struct tw_stack_entry {
 /*
  * Gives the return stack of the process that this thread runs.  out[0] is the function to which the function being
  * entered or left returns (after tail calls, not the one that made the call); out[1] is the function to which that one
- * returns, and so on.  Returns the number of entries, at most `room`.
+ * returns, and so on.  Returns the number of entries, at most `capacity`.
  *
  * Called inside tw_enter, tw_call, tw_tail and tw_leave, on their thread, only if a session needs it.  It must not
  * allocate, lock, wait or call this library.
  */
-typedef unsigned (*tw_stack_fn)(struct tw_stack_entry *out, unsigned room, void *arg);
+typedef unsigned (*tw_stack_fn)(struct tw_stack_entry *out, unsigned capacity, void *arg);
 
 /* Sets the function for the whole program; without it callers are `undefined`.  NULL removes it. */
 void tw_runtime_stack(tw_stack_fn stack, void *arg);

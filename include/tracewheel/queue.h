@@ -50,12 +50,12 @@ extern "C" {
 int tw_queue_receive(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena, struct tw_term *message);
 
 /*
- * The same for up to @room messages: the first and those available with it, in order.
+ * The same for up to @capacity messages: the first and those available with it, in order.
  *
  * Returns their number (1 ..), or an error as above.
  */
 int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena,
-			       struct tw_term *messages, size_t room);
+			       struct tw_term *messages, size_t capacity);
 
 /* Removes the tracer.  Returns 0, also when it is gone; TW_EBADARG: not a queue; TW_EDEADLK. */
 int tw_queue_close(struct tw_session *session);

@@ -42,7 +42,7 @@ static inline void tw_described_keep(struct tw_described_call *call, unsigned ho
 /*
  * tw_described_one - the description of a descriptor.
  *
- * @out		room for TW_LAYOUT_DESCRIPTOR_WORDS_MAX words.
+ * @out		space for TW_LAYOUT_DESCRIPTOR_WORDS_MAX words.
  *
  * Returns its words; 0: there is no such descriptor.
  */
@@ -54,7 +54,7 @@ unsigned tw_described_one(int fd, uint64_t *out);
  * @how		enum tw_layout_descriptor.
  * @value	rax.
  * @call	as kept; its frame is another one where it was not, and then nothing is described that needs it.
- * @out		room for TW_DESCRIBED_WORDS_MAX words.
+ * @out		space for TW_DESCRIBED_WORDS_MAX words.
  *
  * Returns the number of words, 1 at least.
  */

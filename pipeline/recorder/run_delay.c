@@ -59,12 +59,12 @@ static uint32_t make_record(uint64_t *words, uint64_t delay_ns, uint64_t waits, 
 	struct tw_rb_record *record = (struct tw_rb_record *)words;
 	uint8_t *at = (uint8_t *)(words + 3), *end = at + TERMS_BYTES;
 	size_t bytes;
-	char room[INFO_BYTES];
+	char buffer[INFO_BYTES];
 	struct tw_arena arena;
 	struct tw_term pairs[4];
 	uint32_t count, whole;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	pairs[0] = pair(&arena, "timeout", delay_ns / MS);
 	pairs[1] = pair(&arena, "run_delay", delay_ns);
 	pairs[2] = pair(&arena, "waits", waits);

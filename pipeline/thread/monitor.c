@@ -106,13 +106,13 @@ static uint64_t ran_for_ms(struct tw_tracee *tracee)
 void tw_monitor_port_out(struct tw_tracee *port, struct tw_term op)
 {
 	uint64_t ms = ran_for_ms(port);
-	char room[INFO_BYTES];
+	char buffer[INFO_BYTES];
 	struct tw_arena arena;
 	struct tw_term pairs[2];
 
 	if (!ms)
 		return;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	pairs[0] = pair(&arena, TW_ATOM_TIMEOUT, tw_term_unsigned(&arena, ms));
 	pairs[1] = pair(&arena, TW_ATOM_PORT_OP, tw_term_is_none(op) ? tw_atom(TW_ATOM_UNDEFINED) : op);
 	tell(port, TW_MONITOR_LONG_SCHEDULE, ms, false, tw_term_list(&arena, pairs, 2, tw_term_nil()));
@@ -121,13 +121,13 @@ void tw_monitor_port_out(struct tw_tracee *port, struct tw_term op)
 void tw_monitor_out(struct tw_tracee *tracee, const struct tw_declared_function *function)
 {
 	uint64_t ms = ran_for_ms(tracee);
-	char room[INFO_BYTES];
+	char buffer[INFO_BYTES];
 	struct tw_arena arena;
 	struct tw_term pairs[3];
 
 	if (!ms)
 		return;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	pairs[0] = pair(&arena, TW_ATOM_TIMEOUT, tw_term_unsigned(&arena, ms));
 	pairs[1] = pair(&arena, TW_ATOM_IN, location(&arena, tracee->in_function));
 	pairs[2] = pair(&arena, TW_ATOM_OUT, location(&arena, function));
@@ -163,12 +163,12 @@ static void collected(struct tw_tracee *tracee, const struct tw_gc_sizes *sizes)
 {
 	/* Saturates on overflow. */
 	uint64_t words, ms = is_set(TW_MONITOR_LONG_GC) ? elapsed_ms(TW_MONITOR_LONG_GC, tracee->gc_since) : 0;
-	char room[INFO_BYTES];
+	char buffer[INFO_BYTES];
 	struct tw_arena arena;
 
 	if (__builtin_add_overflow(sizes->heap_block_size, sizes->old_heap_block_size, &words))
 		words = UINT64_MAX;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	if (ms)
 		tell(tracee, TW_MONITOR_LONG_GC, ms, false, heap_info(&arena, ms, sizes));
 	tw_arena_reset(&arena);

@@ -71,10 +71,10 @@ static uint8_t *put_process(uint8_t *at, struct tw_term term)
 
 static __attribute__((noinline)) uint8_t *put_remote(uint8_t *at, const struct tw_seq_words *token)
 {
-	char room[128];
+	char buffer[128];
 	struct tw_arena arena;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	return at + tw_record_encode(remote_of(&arena, token), at, PROCESS_BYTES);
 }
 

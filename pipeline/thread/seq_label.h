@@ -3,8 +3,8 @@
  * seq_label.h - labels of sequential tracing: terms that tokens name by a word.
  *
  * A small integer, an atom or [] is its own word. Any other term is kept here in the external term format, once for equal
- * encodings. Tokens lie anywhere in the program's memory and cannot be counted; so the table holds the labels used last, and
- * one that has to make room is forgotten: tokens that still carry it are dropped and counted when they are next used.
+ * encodings. Tokens lie anywhere in the program's memory and cannot be counted; the table therefore holds the labels used
+ * last, and others are removed: a token that still carries a removed label is dropped and counted when it is next used.
  *
  * Memory	TW_SEQ_LABEL_BLOCKS blocks of 128 bytes, 16 MiB, of which only those that were ever used take memory. A
  *		label of up to 104 bytes takes one: 131,072 such labels are known at a time, however many there are in all.

@@ -91,7 +91,7 @@ static void give_result(const struct tw_dwarf_type *type, int8_t out[2])
 		else if (type->classes[i] == TW_DWARF_SSE)
 			out[used++] = (int8_t)(TW_DEBUG_XMM0 + vector++);
 	}
-	/* The caller's room, whose address the function gives back. */
+	/* The caller's memory for the result, whose address the function returns. */
 	if (type->classes[0] == TW_DWARF_MEMORY || type->classes[0] == TW_DWARF_REFERENCE)
 		out[0] = TW_DEBUG_NOWHERE;
 }

@@ -141,7 +141,7 @@ static void classify_array(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class 
 		classify(&inner, offset + at, classes, depth + 1);
 }
 
-/* One member or base class.  False: it takes no room in the object. */
+/* One member or base class.  False: it takes no space in the object. */
 static void classify_member(Dwarf_Die *member, uint64_t offset, enum tw_dwarf_class classes[2], int depth)
 {
 	Dwarf_Attribute attr;

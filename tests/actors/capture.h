@@ -72,43 +72,43 @@ static inline void name_pid(struct value pid, const char *name)
 	named[named_count++].name = name;
 }
 
-static inline const char *name_of(uint32_t number, char room[24])
+static inline const char *name_of(uint32_t number, char buffer[24])
 {
 	for (unsigned i = named_count; i-- > 0;) {
 		if (named[i].number == number)
 			return named[i].name;
 	}
-	snprintf(room, 24, "<0.%u.0>", number);
-	return room;
+	snprintf(buffer, 24, "<0.%u.0>", number);
+	return buffer;
 }
 
-static inline size_t put_term(struct tw_term term, char *out, size_t room)
+static inline size_t put_term(struct tw_term term, char *out, size_t capacity)
 {
 	struct tw_identifier parts;
 	char pid[24];
 	if (tw_term_type(term) == TW_TYPE_PID && tw_term_get_identifier(term, &parts) == 0)
-		return (size_t)snprintf(out, room, "%s", name_of(parts.words[0], pid));
-	return tw_term_format(term, TW_PRINT_WRITE, out, room);
+		return (size_t)snprintf(out, capacity, "%s", name_of(parts.words[0], pid));
+	return tw_term_format(term, TW_PRINT_WRITE, out, capacity);
 }
 
 /* ---- reading ---- */
 
-static inline void put_terms(const struct tw_capture_event *event, char *out, size_t room)
+static inline void put_terms(const struct tw_capture_event *event, char *out, size_t capacity)
 {
 	uint32_t count = (uint32_t)event->payload[0], bytes = (uint32_t)(event->payload[0] >> 32);
 	const uint8_t *at = (const uint8_t *)(event->payload + 1);
 	struct tw_arena arena;
 	tw_arena_init(&arena, 1 << 20);
-	for (uint32_t i = 0; i < count && room > 2; i++) {
+	for (uint32_t i = 0; i < count && capacity > 2; i++) {
 		struct tw_term term;
 		size_t used, n;
 		assert_int_equal(tw_etf_decode(&arena, at, bytes, NULL, &used, &term), 0);
 		at += used;
 		bytes -= (uint32_t)used;
 		*out++ = ' ';
-		n = put_term(term, out, room - 1);
+		n = put_term(term, out, capacity - 1);
 		out += n;
-		room -= n + 1;
+		capacity -= n + 1;
 	}
 	tw_arena_fini(&arena);
 }

@@ -21,7 +21,7 @@ if [ "$code" = 99 ]; then
 	echo "no file systems may be mounted here: not tested"
 	exit 77
 fi
-is "$(cat refused.code)" 125 "a recording without room for its rings"
+is "$(cat refused.code)" 125 "a recording without space for its rings"
 grep -q 'dev/shm' refused.err || fail "it does not say what is full: $(cat refused.err)"
 [ ! -e refused.tw ] || fail "a refusal left a capture behind"
 [ ! -s refused.left ] || fail "a refusal left rings behind"

@@ -96,7 +96,7 @@ static inline void fuzz_read(void)
 }
 
 /* Corrects the checksums of a block header and its payload, as far as they lie inside. */
-static inline void fuzz_seal_block(uint8_t *at, size_t room)
+static inline void fuzz_seal_block(uint8_t *at, size_t capacity)
 {
 	struct tw_block_header header;
 
@@ -104,7 +104,7 @@ static inline void fuzz_seal_block(uint8_t *at, size_t room)
 	header.magic = TW_BLOCK_MAGIC;
 	header.version = TW_FORMAT_VERSION;
 	header.header_bytes = sizeof(header);
-	if (header.stored_bytes <= room - sizeof(header))
+	if (header.stored_bytes <= capacity - sizeof(header))
 		header.payload_checksum = tw_checksum64(at + sizeof(header), header.stored_bytes);
 	header.header_checksum = tw_block_header_checksum(&header);
 	memcpy(at, &header, sizeof(header));

@@ -55,8 +55,8 @@ static struct tw_match_code *base_code(uint8_t which, bool is_table)
 /* Space for some more instructions than the compiler made. */
 static void overlay(struct tw_match_code *code, const uint8_t *data, size_t bytes)
 {
-	uint32_t room = code->insn_count + 32;
-	struct tw_match_insn *insns = calloc(room, sizeof(*insns));
+	uint32_t capacity = code->insn_count + 32;
+	struct tw_match_insn *insns = calloc(capacity, sizeof(*insns));
 
 	if (!insns)
 		abort();
@@ -64,10 +64,10 @@ static void overlay(struct tw_match_code *code, const uint8_t *data, size_t byte
 	free(code->insns);
 	code->insns = insns;
 	for (; bytes >= 9; data += 9, bytes -= 9) {
-		uint32_t at = data[0] % room;
+		uint32_t at = data[0] % capacity;
 
 		if (at >= code->insn_count)
-			at = code->insn_count < room ? code->insn_count++ : room - 1;
+			at = code->insn_count < capacity ? code->insn_count++ : capacity - 1;
 		memcpy(&insns[at], data + 1, sizeof(*insns));
 		insns[at].op = (uint8_t)(insns[at].op % (TW_OP_COUNT + 1));
 	}

@@ -60,15 +60,15 @@ static void fill_ring(void)
 {
 	struct tw_rs_claim who = {.scheduler_id = 1, .tracee_id = 1};
 	struct tw_rb_producer producer;
-	void *room;
+	void *space;
 
 	TW_ASSERT(tw_rs_ring_claim(&set, &who, &producer));
 	for (uint64_t i = 0; i < 60; i++) {
 		uint32_t bytes = i % 10 == 9 ? 48 : 16;
 		uint64_t *record;
 
-		TW_ASSERT(tw_rb_reserve(&producer, bytes, 100 + i, &room) == TW_RB_OK);
-		record = room;
+		TW_ASSERT(tw_rb_reserve(&producer, bytes, 100 + i, &space) == TW_RB_OK);
+		record = space;
 		memset(record, 0, bytes);
 		record[0] = 100 + i;
 		record[1] = TW_RB_HEAD(i % 20 == 5 ? TW_EVENT_TERM_FIRST : TW_EVENT_CALL, 0, bytes, i);

@@ -28,8 +28,8 @@ struct tw_term random_case(struct random *r);
  * Gives cases that are smaller than @c in one position: a part replaced by one of its own parts or by an atom, or left
  * out of its list.
  *
- * Returns the number stored, at most @room.
+ * Returns the number stored, at most @capacity.
  */
-uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term *out, uint32_t room);
+uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term *out, uint32_t capacity);
 
 #endif

@@ -82,13 +82,13 @@ static struct tw_term changed(struct tw_arena *arena, struct tw_term c, uint32_t
 	return result;
 }
 
-uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term *out, uint32_t room)
+uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term *out, uint32_t capacity)
 {
 	uint32_t count = 0;
 	uint32_t at;
 
 	/* Part 0 is the case itself. */
-	for (at = 1; count < room; at++) {
+	for (at = 1; count < capacity; at++) {
 		struct tw_term part, ignored, smaller, by;
 		uint32_t which;
 
@@ -99,7 +99,7 @@ uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term 
 			out[count++] = smaller;
 		if (tw_term_type(part) == TW_TYPE_ATOM || tw_term_type(part) == TW_TYPE_NIL)
 			continue;
-		for (which = 0; count < room && !tw_term_is_none(by = substitute(part, which)); which++) {
+		for (which = 0; count < capacity && !tw_term_is_none(by = substitute(part, which)); which++) {
 			smaller = changed(arena, c, at, by, &ignored);
 			if (!tw_term_is_none(smaller))
 				out[count++] = smaller;

@@ -141,7 +141,7 @@ static void many_at_once_are_all_somebody(void **state)
 struct heir {
 	struct tw_term token;
 	struct tw_arena arena;
-	char room[512];
+	char buffer[512];
 	struct heir *child;
 };
 
@@ -150,7 +150,7 @@ static void *tell_token(void *arg)
 	struct heir *heir = arg;
 	pthread_t thread;
 
-	tw_arena_init_fixed(&heir->arena, heir->room, sizeof heir->room);
+	tw_arena_init_fixed(&heir->arena, heir->buffer, sizeof heir->buffer);
 	heir->token = tw_seq_token_term(&heir->arena);
 	if (heir->child) {
 		assert_int_equal(make_thread(&thread, tell_token, heir->child), 0);

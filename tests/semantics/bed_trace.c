@@ -277,8 +277,8 @@ static void drain(struct bed *b, const struct sess *s, struct events *events)
 	int error;
 
 	if (s->listener) {
-		size_t room = sizeof events->terms / sizeof *events->terms - events->count;
-		size_t count = listener_take(s->listener, &b->arena, events->terms + events->count, room);
+		size_t capacity = sizeof events->terms / sizeof *events->terms - events->count;
+		size_t count = listener_take(s->listener, &b->arena, events->terms + events->count, capacity);
 
 		for (; count > 0; count--, events->count++)
 			events->terms[events->count] = named(b, events->terms[events->count]);

@@ -51,9 +51,9 @@ static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term t
 	struct listener *listener = listener_of(state);
 	struct tw_term message, copy;
 	struct tw_arena arena;
-	char room[1024];
+	char buffer[1024];
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	message = tw_tracer_message(&arena, tag, tracee, term, options);
 	pthread_mutex_lock(&listener->lock);
 	/* Scenarios that make more events than this check none, or the first only. */
@@ -74,7 +74,7 @@ int listener_open(const char *name, tw_pid tracer, bool is_dead, struct tw_sessi
 {
 	struct tw_tracer options = {.kind = TW_TRACER_MODULE, .module = &module};
 	struct tw_arena arena;
-	char room[256];
+	char buffer[256];
 	size_t number = 0;
 
 	while (listeners[number].is_open)
@@ -84,7 +84,7 @@ int listener_open(const char *name, tw_pid tracer, bool is_dead, struct tw_sessi
 	**out = (struct listener){.tracer = tracer, .is_open = true, .is_dead = is_dead};
 	pthread_mutex_init(&(*out)->lock, NULL);
 	tw_arena_init(&(*out)->arena, SIZE_MAX);
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	options.state = tw_term_tuple(&arena,
 				      (struct tw_term[]){tw_term_pid(&arena, (uint32_t)tracer, 0),
 							 tw_term_unsigned(&arena, number)},
@@ -99,12 +99,12 @@ void listener_tracer_died(tw_pid tracer)
 			atomic_store(&listeners[i].is_dead, true);
 }
 
-size_t listener_take(struct listener *listener, struct tw_arena *arena, struct tw_term *out, size_t room)
+size_t listener_take(struct listener *listener, struct tw_arena *arena, struct tw_term *out, size_t capacity)
 {
 	size_t count;
 
 	pthread_mutex_lock(&listener->lock);
-	count = listener->count < room ? listener->count : room;
+	count = listener->count < capacity ? listener->count : capacity;
 	for (size_t i = 0; i < count; i++)
 		if (tw_term_copy(arena, listener->messages[i], SIZE_MAX, &out[i]))
 			abort();

@@ -21,7 +21,7 @@ int listener_open(const char *name, tw_pid tracer, bool is_dead, struct tw_sessi
 /* The process is dead: every listener for it answers `remove` from now on. */
 void listener_tracer_died(tw_pid tracer);
 /* The messages since the last call, copied; returns how many. */
-size_t listener_take(struct listener *listener, struct tw_arena *arena, struct tw_term *out, size_t room);
+size_t listener_take(struct listener *listener, struct tw_arena *arena, struct tw_term *out, size_t capacity);
 /* After its session is destroyed. */
 void listener_close(struct listener *listener);
 

@@ -19,7 +19,7 @@ static void die(const char *what)
 typedef bool (*wants_sled_fn)(const struct tw_sym_sled *sled);
 
 static unsigned add_sleds(struct tw_permit *permit, const struct tw_sym_object *object, wants_sled_fn wants,
-			  struct tw_place **places, unsigned count, unsigned room)
+			  struct tw_place **places, unsigned count, unsigned capacity)
 {
 	const struct tw_module_options options = {.name = object->name, .base_address = object->elf.base};
 	struct tw_sym_sleds sleds;
@@ -36,7 +36,7 @@ static unsigned add_sleds(struct tw_permit *permit, const struct tw_sym_object *
 
 		if (!wants(sled))
 			continue;
-		if (count == room)
+		if (count == capacity)
 			die("more sleds than expected");
 		if (tw_bp_function_add(permit, module, sled->function, UINT32_MAX, sled->entry, &function) ||
 		    tw_bp_place_add(permit, function, &place_options, &places[count++]))
@@ -46,8 +46,8 @@ static unsigned add_sleds(struct tw_permit *permit, const struct tw_sym_object *
 	return count;
 }
 
-/* Adds those that @wants accepts; returns their number, @room at most. */
-static unsigned add_all_sleds(wants_sled_fn wants, struct tw_place **places, unsigned room)
+/* Adds those that @wants accepts; returns their number, @capacity at most. */
+static unsigned add_all_sleds(wants_sled_fn wants, struct tw_place **places, unsigned capacity)
 {
 	struct tw_permit *permit;
 	struct tw_sym_set *set;
@@ -56,7 +56,7 @@ static unsigned add_all_sleds(wants_sled_fn wants, struct tw_place **places, uns
 	if (tw_sym_load(&set) || tw_permit_seize(&permit))
 		die("no memory");
 	for (size_t i = 0; i < set->count; i++)
-		count = add_sleds(permit, &set->objects[i], wants, places, count, room);
+		count = add_sleds(permit, &set->objects[i], wants, places, count, capacity);
 	tw_permit_drop(permit);
 	tw_sym_unload(set);
 	return count;

@@ -7,7 +7,7 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 
-[ "$(df -k --output=avail . | tail -n 1)" -gt 2000000 ] || { echo "no room for 600 MB here: not tested"; exit 77; }
+[ "$(df -k --output=avail . | tail -n 1)" -gt 2000000 ] || { echo "no space for 600 MB here: not tested"; exit 77; }
 cat >noise.c <<'C'
 #include <stdint.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@ mkdir cache
 
 cat >lib.c <<'C'
 int lib_leaf(int a) { __asm__ volatile("" : "+r"(a)); return a * 7 % 5; }
-/* Calls, so that its caller aligns the stack: calls without room between their return addresses have no returns. */
+/* Calls, so that its caller aligns the stack: calls without space between their return addresses have no returns. */
 __attribute__((noinline)) static int inner(int a) { return lib_leaf(a) * 3 + 1; }
 int lib_outer(int a) { return inner(a) + inner(a + 1); }
 /* The loop leads back to the first instruction. */

@@ -144,9 +144,9 @@ expect 0 "$tw" merge -q -o whole.tw big/a.tw big/b.tw big/c.tw
 expect 0 "$tw" info --json whole.tw
 is "$(json 'd["events"], d["complete"]')" '9006000 True'
 
-# No room: a clear word, and nothing left.
+# No space: a clear word, and nothing left.
 (ulimit -f 600 && exec "$tw" merge -o full.tw big/a.tw big/b.tw big/c.tw) >out 2>err
-is $? 1 "the exit code without room"
+is $? 1 "the exit code without space"
 says 'the disk is full'
 [ ! -e full.tw ] && [ ! -e full.tw.part ] || fail "something is left on the full disk"
 exit 0

@@ -34,7 +34,7 @@ static struct tw_declared_function functions[FUNCTIONS] = {
 struct activation {
 	struct tw_frame frame;
 	unsigned char *calls; /* functions, in the order of their calls */
-	size_t count, room;
+	size_t count, capacity;
 };
 
 struct process {
@@ -73,12 +73,12 @@ static int function_at(const struct process *p, int depth)
 	return depth < 0 ? -1 : p->stack[depth].calls[p->stack[depth].count - 1];
 }
 
-static unsigned walk(struct tw_stack_entry *out, unsigned room, void *arg)
+static unsigned walk(struct tw_stack_entry *out, unsigned capacity, void *arg)
 {
 	unsigned count = 0;
 
 	(void)arg;
-	for (int depth = running ? running->depth - 2 : -1; depth >= 0 && count < room; depth--) {
+	for (int depth = running ? running->depth - 2 : -1; depth >= 0 && count < capacity; depth--) {
 		const struct tw_declared_function *f = &functions[function_at(running, depth)];
 
 		out[count++] = (struct tw_stack_entry){f->module, f->name, f->arity, 0, NULL};
@@ -88,9 +88,9 @@ static unsigned walk(struct tw_stack_entry *out, unsigned room, void *arg)
 
 static void add(struct process *p, struct activation *a, int function, unsigned number)
 {
-	if (a->count == a->room) {
-		a->room = a->room ? a->room * 2 : 16;
-		a->calls = realloc(a->calls, a->room);
+	if (a->count == a->capacity) {
+		a->capacity = a->capacity ? a->capacity * 2 : 16;
+		a->calls = realloc(a->calls, a->capacity);
 		if (!a->calls)
 			abort();
 	}
@@ -106,7 +106,7 @@ static void call(struct process *p, bool is_tail, int function)
 	struct tw_frame_call how = {.words = &word, .count = 1};
 	struct tw_term term, parts[2];
 	struct tw_arena arena;
-	char room[256];
+	char buffer[256];
 
 	if (!is_tail) {
 		p->depth++;
@@ -114,7 +114,7 @@ static void call(struct process *p, bool is_tail, int function)
 	}
 	add(p, &p->stack[p->depth - 1], function, number);
 	if (function >= TERMS_FROM) {
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		parts[0] = tw_term_atom_z("t");
 		parts[1] = tw_term_integer(&arena, number);
 		term = tw_term_tuple(&arena, parts, 2);

@@ -152,11 +152,11 @@ TRACED static long many(long a, long b, long c, long d, long e, long f, long g, 
 }
 TRACED static long on_stack(size_t bytes)
 {
-	char *room = alloca(bytes);
+	char *buffer = alloca(bytes);
 
-	memset(room, 1, bytes);
-	__asm__ volatile("" ::"r"(room) : "memory");
-	return room[bytes - 1];
+	memset(buffer, 1, bytes);
+	__asm__ volatile("" ::"r"(buffer) : "memory");
+	return buffer[bytes - 1];
 }
 TRACED static long fib(long n)
 {
@@ -536,12 +536,12 @@ TRACED static void handle_overflow(int number)
 
 TRACED static long overflow(long n)
 {
-	volatile char room[512];
+	volatile char buffer[512];
 
-	room[n & 511] = (char)n;
+	buffer[n & 511] = (char)n;
 	if (n < 0)
 		return 0;
-	return overflow(n + 1) + room[n & 511];
+	return overflow(n + 1) + buffer[n & 511];
 }
 
 static void *thread_that_overflows(void *arg)

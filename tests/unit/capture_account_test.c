@@ -32,12 +32,12 @@ static void make_segments(void)
 	end_maker(maker, true);
 }
 
-static void path_of(uint32_t number, char *path, size_t room)
+static void path_of(uint32_t number, char *path, size_t capacity)
 {
 	char name[TW_SEGMENT_NAME_BYTES];
 
 	tw_segment_name(number, false, name);
-	snprintf(path, room, "%s/%s", capture_path, name);
+	snprintf(path, capacity, "%s/%s", capture_path, name);
 }
 
 static void remove_segment(uint32_t number)

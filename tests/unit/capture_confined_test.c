@@ -35,12 +35,12 @@ static void pause_1_ms(void)
 
 static void write_record(struct tw_rb_producer *producer)
 {
-	void *room;
+	void *space;
 
-	if (tw_rb_reserve(producer, 32, 1, &room) != TW_RB_OK)
+	if (tw_rb_reserve(producer, 32, 1, &space) != TW_RB_OK)
 		return;
-	memset(room, 0, 32);
-	((uint64_t *)room)[1] = TW_RB_HEAD(TW_EVENT_CALL, 0, 32, 1);
+	memset(space, 0, 32);
+	((uint64_t *)space)[1] = TW_RB_HEAD(TW_EVENT_CALL, 0, 32, 1);
 	tw_rb_commit(producer, 32);
 }
 

@@ -16,8 +16,8 @@ static uint64_t made;
 static void fill(struct tw_rs *member, struct tw_rb_producer *producer)
 {
 	for (;;) {
-		void *room;
-		enum tw_rb_outcome outcome = tw_rb_reserve(producer, RECORD_BYTES, made + 1, &room);
+		void *space;
+		enum tw_rb_outcome outcome = tw_rb_reserve(producer, RECORD_BYTES, made + 1, &space);
 
 		if (outcome == TW_RB_WAIT && tw_rb_lacks_memory(producer, RECORD_BYTES)) {
 			assert_true(tw_rs_ring_populate(member, producer, true));
@@ -30,9 +30,9 @@ static void fill(struct tw_rs *member, struct tw_rb_producer *producer)
 			continue;
 		}
 		assert_int_equal(outcome, TW_RB_OK);
-		memset(room, 0, RECORD_BYTES);
-		((uint64_t *)room)[0] = made + 1;
-		((uint64_t *)room)[1] = TW_RB_HEAD(TW_EVENT_CALL, 0, RECORD_BYTES, 1);
+		memset(space, 0, RECORD_BYTES);
+		((uint64_t *)space)[0] = made + 1;
+		((uint64_t *)space)[1] = TW_RB_HEAD(TW_EVENT_CALL, 0, RECORD_BYTES, 1);
 		tw_rb_commit(producer, RECORD_BYTES);
 		made++;
 	}

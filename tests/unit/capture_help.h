@@ -111,14 +111,14 @@ static inline bool emit(struct tw_rb_producer *producer, unsigned kind, uint32_t
 	uint32_t bytes = 16 + (count + 1) / 2 * 16;
 	uint64_t ticks = tw_clock_ticks();
 	enum tw_rb_outcome outcome;
-	void *room;
+	void *space;
 	uint64_t *record;
 
-	while ((outcome = tw_rb_reserve(producer, bytes, ticks, &room)) == TW_RB_WAIT)
+	while ((outcome = tw_rb_reserve(producer, bytes, ticks, &space)) == TW_RB_WAIT)
 		tw_rb_wait_space(producer, bytes, 1000000000);
 	if (outcome != TW_RB_OK)
 		return false;
-	record = room;
+	record = space;
 	record[0] = ticks;
 	record[1] = TW_RB_HEAD(kind, count % 2 ? TW_EVENT_FLAG_HALF : 0, bytes, id);
 	memcpy(record + 2, words, count * sizeof *words);

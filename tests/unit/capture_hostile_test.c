@@ -94,15 +94,15 @@ static void *scribble_on(void *arg)
 static void fill(struct tw_rb_producer *producer, unsigned records)
 {
 	for (unsigned i = 0; i < records; i++) {
-		void *room;
-		enum tw_rb_outcome outcome = tw_rb_reserve(producer, 32, i + 1, &room);
+		void *space;
+		enum tw_rb_outcome outcome = tw_rb_reserve(producer, 32, i + 1, &space);
 
 		if (outcome == TW_RB_WAIT && tw_rs_ring_grow(&member, producer))
-			outcome = tw_rb_reserve(producer, 32, i + 1, &room);
+			outcome = tw_rb_reserve(producer, 32, i + 1, &space);
 		if (outcome != TW_RB_OK)
 			return;
-		((uint64_t *)room)[0] = i + 1;
-		((uint64_t *)room)[1] = TW_RB_HEAD(3, 0, 32, i % 7);
+		((uint64_t *)space)[0] = i + 1;
+		((uint64_t *)space)[1] = TW_RB_HEAD(3, 0, 32, i % 7);
 		tw_rb_commit(producer, 32);
 	}
 }

@@ -158,7 +158,7 @@ static void a_full_ring_is_replaced_by_a_larger_one(void **state)
 	uint64_t made = 0, found = 0, lease, first_pos[8];
 	uint32_t image, index = 0;
 	unsigned grown = 0;
-	void *room;
+	void *space;
 
 	create(&rs, 1 << 26, 1 << 20);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
@@ -166,7 +166,7 @@ static void a_full_ring_is_replaced_by_a_larger_one(void **state)
 	lease = producer.shared->lease;
 	first_pos[0] = 0;
 	for (;;) {
-		enum tw_rb_outcome outcome = tw_rb_reserve(&producer, 16, made + 1, &room);
+		enum tw_rb_outcome outcome = tw_rb_reserve(&producer, 16, made + 1, &space);
 
 		if (outcome == TW_RB_WAIT) {
 			if (tw_rb_lacks_memory(&producer, 16)) {
@@ -179,7 +179,7 @@ static void a_full_ring_is_replaced_by_a_larger_one(void **state)
 		}
 		if (outcome != TW_RB_OK)
 			break;
-		*(struct tw_rb_record *)room = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, 16, made)};
+		*(struct tw_rb_record *)space = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, 16, made)};
 		tw_rb_commit(&producer, 16);
 		made++;
 	}
@@ -233,12 +233,12 @@ static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uin
 			  bool may_call)
 {
 	unsigned asked = 0;
-	void *room;
+	void *space;
 
 	for (uint64_t made = 0; made < records;) {
-		if (tw_rb_reserve(producer, bytes, made + 1, &room) == TW_RB_OK) {
-			memset(room, 0, bytes);
-			*(struct tw_rb_record *)room = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, bytes, made)};
+		if (tw_rb_reserve(producer, bytes, made + 1, &space) == TW_RB_OK) {
+			memset(space, 0, bytes);
+			*(struct tw_rb_record *)space = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, bytes, made)};
 			tw_rb_commit(producer, bytes);
 			made++;
 			continue;

@@ -406,11 +406,11 @@ static void a_quarter_wakes_the_owner(void **state)
 
 		/* RELAXED test.wake: of this thread. */
 		while (!tw_load_relaxed(&wake)) {
-			void *room;
+			void *space;
 
-			assert_int_equal(tw_rb_reserve(&producer, 32, 1, &room), TW_RB_OK);
-			memset(room, 0, 32);
-			((uint64_t *)room)[1] = TW_RB_HEAD(KIND, 0, 32, 1);
+			assert_int_equal(tw_rb_reserve(&producer, 32, 1, &space), TW_RB_OK);
+			memset(space, 0, 32);
+			((uint64_t *)space)[1] = TW_RB_HEAD(KIND, 0, 32, 1);
 			tw_rb_commit(&producer, 32);
 			written += 32;
 			assert_true(written - start <= TW_RB_BYTES_MIN / 2 + 64);

@@ -3,7 +3,7 @@
  * Goal	117, 123, 132: a chain of tail calls gives each of its calls its end however long it is, last first, and to each
  *	session what it would have alone.  Its memory belongs to the process: other processes have their own, and it is
  *	freed with the frame and with the process. return_to alone needs none.  Ends that find no memory are counted.
- * Method	Chains of a million calls over rings that have room for all of their ends, read back one by one; blocks
+ * Method	Chains of a million calls over rings that have space for all of their ends, read back one by one; blocks
  *	are counted.  Random calls, tail calls, returns and exceptions under random settings of two sessions, against a
  *	model of what one session sees.
  */

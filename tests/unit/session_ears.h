@@ -123,16 +123,16 @@ static inline void open_sessions(const struct tw_tracer_module *module)
 	for (unsigned i = 0; i < session_count; i++) {
 		struct tw_tracer tracer = {.kind = TW_TRACER_MODULE, .module = module};
 		struct tw_arena arena;
-		char room[128];
+		char buffer[128];
 
 		memset(&ears[i], 0, sizeof ears[i]);
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		tracer.state =
 			tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("state"), tw_term_integer(&arena, i)},
 				      2);
 		assert_int_equal(tw_session_create("heard", &tracer, &sessions[i]), 0);
 		/* The library has its own copy. */
-		memset(room, 0x55, sizeof room);
+		memset(buffer, 0x55, sizeof buffer);
 	}
 }
 

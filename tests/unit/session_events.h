@@ -75,28 +75,28 @@ struct lines {
 	uint32_t tracee[LINES_MAX];
 };
 
-static inline const char *name_of(tw_pid pid, char room[24])
+static inline const char *name_of(tw_pid pid, char buffer[24])
 {
 	for (unsigned i = named_count; i-- > 0;)
 		if (named[i].pid == pid)
 			return named[i].name;
-	snprintf(room, 24, "<0.%u.0>", (unsigned)pid);
-	return room;
+	snprintf(buffer, 24, "<0.%u.0>", (unsigned)pid);
+	return buffer;
 }
 
-static inline size_t put_term(struct tw_term term, char *out, size_t room)
+static inline size_t put_term(struct tw_term term, char *out, size_t capacity)
 {
 	struct tw_identifier parts;
 	char pid[24];
 
 	if ((tw_term_type(term) == TW_TYPE_PID || tw_term_type(term) == TW_TYPE_PORT) &&
 	    tw_term_get_identifier(term, &parts) == 0 && !parts.channel)
-		return (size_t)snprintf(out, room, "%s", name_of(parts.words[0], pid));
-	return tw_term_format(term, TW_PRINT_WRITE, out, room);
+		return (size_t)snprintf(out, capacity, "%s", name_of(parts.words[0], pid));
+	return tw_term_format(term, TW_PRINT_WRITE, out, capacity);
 }
 
 /* The terms of a record behind the integer of a strict stamp, checked to its last byte. */
-static inline void put_terms(const struct tw_rb_record *record, char *out, size_t room)
+static inline void put_terms(const struct tw_rb_record *record, char *out, size_t capacity)
 {
 	unsigned flags = TW_RB_HEAD_FLAGS(record->head);
 	const uint64_t *payload =
@@ -110,13 +110,13 @@ static inline void put_terms(const struct tw_rb_record *record, char *out, size_
 	for (uint32_t i = 0; i < count; i++) {
 		struct tw_term term;
 		size_t one;
-		int n = snprintf(out, room, "%s", i ? ", " : "");
+		int n = snprintf(out, capacity, "%s", i ? ", " : "");
 
-		out += n, room -= (size_t)n;
+		out += n, capacity -= (size_t)n;
 		assert_int_equal(tw_etf_decode(&arena, at + used, bytes - used, NULL, &one, &term), 0);
 		used += (uint32_t)one;
-		one = put_term(term, out, room);
-		out += one, room -= one;
+		one = put_term(term, out, capacity);
+		out += one, capacity -= one;
 	}
 	assert_int_equal(used, bytes);
 	for (; used % 8; used++)

@@ -28,12 +28,12 @@ static struct activation {
 } stack[16];
 static int depth;
 
-static unsigned walk(struct tw_stack_entry *out, unsigned room, void *arg)
+static unsigned walk(struct tw_stack_entry *out, unsigned capacity, void *arg)
 {
 	unsigned count = 0;
 
 	/* A function being entered or left has its activation at that time. */
-	for (int i = depth - 2; i >= 0 && count < room; i--, count++) {
+	for (int i = depth - 2; i >= 0 && count < capacity; i--, count++) {
 		const struct tw_declared_function *f = &functions[stack[i].function];
 
 		out[count] = (struct tw_stack_entry){f->module, f->name, f->arity, 10 + (uint32_t)i, "m.vm"};
@@ -89,16 +89,16 @@ static const char *name_of_place(uint32_t id)
 	return "?";
 }
 
-static void write_event(const struct tw_rb_record *record, char *text, size_t room)
+static void write_event(const struct tw_rb_record *record, char *text, size_t capacity)
 {
 	static const char *const kinds[] = {"", "", "", "call", "return_from", "exception_from", "return_to"};
 	unsigned kind = TW_RB_HEAD_KIND(record->head), flags = TW_RB_HEAD_FLAGS(record->head);
 	const uint64_t *payload = tw_event_payload(record);
 	const char *stamp = (flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_TIMESTAMP ? "ts " : "";
-	size_t at = (size_t)snprintf(text, room, "%s%s", stamp, kinds[kind]);
+	size_t at = (size_t)snprintf(text, capacity, "%s%s", stamp, kinds[kind]);
 
 	if (kind != TW_EVENT_RETURN_TO)
-		at += (size_t)snprintf(text + at, room - at, " %s", name_of_place(TW_RB_HEAD_ID(record->head)));
+		at += (size_t)snprintf(text + at, capacity - at, " %s", name_of_place(TW_RB_HEAD_ID(record->head)));
 	if (flags & (TW_EVENT_FLAG_TERMS | TW_EVENT_FLAG_EXTRA)) {
 		bool has_terms = flags & TW_EVENT_FLAG_TERMS;
 		const char *from = (const char *)(payload + 1 + (has_terms ? 0 : (uint32_t)payload[0]));
@@ -107,18 +107,18 @@ static void write_event(const struct tw_rb_record *record, char *text, size_t ro
 		size_t used;
 
 		for (uint32_t i = 0; !has_terms && i < (uint32_t)payload[0]; i++)
-			at += (size_t)snprintf(text + at, room - at, " %lu", payload[1 + i]);
+			at += (size_t)snprintf(text + at, capacity - at, " %lu", payload[1 + i]);
 		tw_arena_init(&arena, 1 << 20);
 		for (uint32_t i = 0; i < (has_terms ? (uint32_t)payload[0] : 1); i++, from += used) {
 			assert_int_equal(tw_etf_decode(&arena, from, 8000, NULL, &used, &term), 0);
-			at += (size_t)snprintf(text + at, room - at, " ");
-			tw_term_format(term, TW_PRINT_WRITE, text + at, room - at);
+			at += (size_t)snprintf(text + at, capacity - at, " ");
+			tw_term_format(term, TW_PRINT_WRITE, text + at, capacity - at);
 			at += strlen(text + at);
 		}
 		tw_arena_fini(&arena);
 	} else {
 		for (uint32_t i = 0; i < tw_event_payload_words(record->head); i++)
-			at += (size_t)snprintf(text + at, room - at, " %lu", payload[i]);
+			at += (size_t)snprintf(text + at, capacity - at, " %lu", payload[i]);
 	}
 }
 

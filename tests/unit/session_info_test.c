@@ -489,12 +489,12 @@ static void a_full_arena_gives_an_error(void **state)
 
 	assert_int_equal(tw_session_create("full", NULL, &s), 0);
 	tw_trace_function(s, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
-	for (size_t room = 0; room < 512; room += 16) {
+	for (size_t capacity = 0; capacity < 512; capacity += 16) {
 		struct tw_term what = parse("{tro,f1,1}"), out = {12345};
 		struct tw_arena small;
 		int error;
 
-		tw_arena_init_fixed(&small, memory + sizeof memory / 2, room);
+		tw_arena_init_fixed(&small, memory + sizeof memory / 2, capacity);
 		error = tw_trace_info(s, what, tw_term_atom_z("all"), &small, &out);
 		assert_true(error == 0 || error == TW_ENOMEM);
 		assert_true(error == 0 || out.word == 12345);

@@ -132,13 +132,13 @@ static uint64_t number_of(const struct tw_capture_event *event)
 {
 	struct tw_term term;
 	struct tw_arena arena;
-	char room[256];
+	char buffer[256];
 	size_t used;
 	uint64_t n;
 
 	if (event->kind == TW_CAPTURE_CALL)
 		return event->payload[1];
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	assert_int_equal(tw_etf_decode(&arena, event->payload + 1, event->payload[0] >> 32, NULL, &used, &term), 0);
 	assert_int_equal(tw_term_get_uint64(term, &n), 0);
 	return n;

@@ -291,11 +291,11 @@ static void messages_that_find_no_room_are_counted(void **state)
 /* The address of a frame that has ended: below every later frame. */
 static __attribute__((noinline)) uintptr_t deep_frame(void)
 {
-	char room[16384];
+	char buffer[16384];
 	uintptr_t address;
 
 	/* A number, not a pointer that compilers follow. */
-	__asm__ volatile("" : "=r"(address) : "0"(room) : "memory");
+	__asm__ volatile("" : "=r"(address) : "0"(buffer) : "memory");
 	return address;
 }
 

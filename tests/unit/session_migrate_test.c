@@ -72,7 +72,7 @@ struct seen {
 	uint64_t time_ns, order, actor, number;
 };
 
-static unsigned read_all(const char *path, struct seen *seen, unsigned room)
+static unsigned read_all(const char *path, struct seen *seen, unsigned capacity)
 {
 	struct tw_capture *capture;
 	struct tw_capture_events *events;
@@ -86,7 +86,7 @@ static unsigned read_all(const char *path, struct seen *seen, unsigned room)
 		for (int64_t i = 0; i < got; i++) {
 			if (batch[i].kind != TW_CAPTURE_CALL)
 				continue;
-			assert_true(count < room);
+			assert_true(count < capacity);
 			assert_int_equal(batch[i].payload_words, 2);
 			assert_int_equal(batch[i].tracee_id, actors[batch[i].payload[0]].pid);
 			seen[count] = (struct seen){batch[i].ticks, count, batch[i].payload[0], batch[i].payload[1]};

@@ -158,22 +158,22 @@ static struct lines *heard_lines(const struct session *session)
 	for (unsigned i = 0; i < lines.count; i++) {
 		const struct heard *heard = &session->heard[i];
 		char *out = lines.text[i];
-		size_t room = sizeof lines.text[i], used;
+		size_t capacity = sizeof lines.text[i], used;
 
 		if (heard->tag < TW_TRACER_TAG_SEND) {
-			snprintf(out, room, "%s kind %u", name_of(heard->number, pid), (unsigned)heard->tag);
+			snprintf(out, capacity, "%s kind %u", name_of(heard->number, pid), (unsigned)heard->tag);
 			continue;
 		}
-		used = (size_t)snprintf(out, room, "%s %s", name_of(heard->number, pid),
+		used = (size_t)snprintf(out, capacity, "%s %s", name_of(heard->number, pid),
 					tw_tracer_tag_name(heard->tag));
 		if (heard->tag >= TW_TRACER_TAG_GC_MINOR_START && heard->tag <= TW_TRACER_TAG_GC_MAX_HEAP_SIZE)
 			continue;
 		out[used++] = ' ';
-		used += put_term(heard->term, out + used, room - used);
+		used += put_term(heard->term, out + used, capacity - used);
 		if (tw_term_is_none(heard->extra))
 			continue;
-		used += (size_t)snprintf(out + used, room - used, ", ");
-		put_term(heard->extra, out + used, room - used);
+		used += (size_t)snprintf(out + used, capacity - used, ", ");
+		put_term(heard->extra, out + used, capacity - used);
 	}
 	return &lines;
 }

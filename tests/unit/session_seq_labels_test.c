@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Labels that make room for others while threads read them are whole, or known to be forgotten: never another's.
+ * Goal	Labels that are removed from the table while threads read them are whole, or known to be forgotten: never another's.
  * Method	Two threads fill the table twice over with labels of several lengths.  Each keeps tokens and looks again at old ones,
  *		at all ages: the label is its own, or the token is refused and counted.
  */
@@ -37,9 +37,9 @@ static void look_again(struct side *side, const struct tw_seq_token *token, unsi
 {
 	struct tw_term got, wanted;
 	struct tw_arena arena;
-	char room[4096];
+	char buffer[4096];
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	if (tw_seq_set_token(token, NULL)) {
 		side->forgotten++;
 		return;
@@ -60,12 +60,12 @@ static void *make(void *arg)
 	struct tw_seq_token *kept = calloc(KEPT, sizeof *kept);
 	struct side *side = arg;
 	struct tw_arena arena;
-	char room[1024];
+	char buffer[1024];
 
 	for (unsigned i = 0; i < LABELS; i++) {
 		unsigned age = (i * 40503u) % KEPT;
 
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		assert_int_equal(tw_seq_set_label(label_of(&arena, side, i)), 0);
 		tw_seq_get_token(&kept[i % KEPT]);
 		if (age <= i)

@@ -208,10 +208,10 @@ static struct event event_of(const struct tw_rb_record *record, uint32_t tracee)
 	struct tw_identifier from;
 	struct tw_term terms[5];
 	struct tw_arena arena;
-	char room[1024];
+	char buffer[1024];
 	size_t one;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	for (unsigned i = 0; i < 5; i++, at += one)
 		assert_int_equal(tw_etf_decode(&arena, at, (size_t)(payload[0] >> 32), NULL, &one, &terms[i]), 0);
 	event.label = integer_in(terms[0]);

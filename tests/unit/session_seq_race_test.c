@@ -36,11 +36,11 @@ static unsigned next(struct worker *w)
 static void begin_trace(struct worker *w, int number)
 {
 	static const char bytes[1900];
-	char room[4096];
+	char buffer[4096];
 	struct tw_arena arena;
 	struct tw_term parts[3];
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	parts[0] = tw_term_integer(NULL, w->number);
 	parts[1] = tw_term_integer(NULL, number);
 	parts[2] = tw_term_binary(&arena, bytes, next(w) % sizeof bytes);
@@ -51,12 +51,12 @@ static void begin_trace(struct worker *w, int number)
 /* The token of the calling thread is empty or one that a worker made. */
 static void check_token(struct worker *w)
 {
-	char room[4096];
+	char buffer[4096];
 	struct tw_arena arena;
 	struct tw_term token, label;
 	int64_t maker, number;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	token = tw_seq_token_term(&arena);
 	if (tw_is_nil(token))
 		return;

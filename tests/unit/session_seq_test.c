@@ -470,10 +470,10 @@ static void ear_trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_te
 		      const struct tw_tracer_options *options)
 {
 	struct tw_arena arena;
-	char room[1024];
+	char buffer[1024];
 
 	ear.told++;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	if (options->timestamp == TW_TRACER_STAMP_NONE)
 		tw_term_format(tw_tracer_message(&arena, tag, tracee, term, options), TW_PRINT_WRITE, ear.text,
 			       sizeof ear.text);
@@ -650,19 +650,19 @@ static void words_that_are_no_terms(void **state)
 	EXPECT_NOTHING(&one);
 }
 
-/* A label makes no room for others while its tokens pass, also if they make no events. */
+/* A label stays in the table while its tokens pass, also if they make no events. */
 static void labels_in_use_stay(void **state)
 {
 	struct tw_seq_token token;
 	struct tw_arena arena;
-	char room[256], text[64];
+	char buffer[256], text[64];
 
 	start("{in,use}", 0);
 	tw_seq_send(a, pid_of(b), parse("x"), &token);
 	for (int i = 0; i < 400000; i++) {
 		int bytes = snprintf(text, sizeof text, "request %d", i);
 
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		assert_int_equal(tw_seq_set_label(tw_term_binary(&arena, text, (size_t)bytes)), 0);
 		if (i % 1000 == 0)
 			tw_seq_receive(b, &token, parse("x"));
@@ -678,13 +678,13 @@ static void millions_of_labels(void **state)
 	struct tw_seq_stats before, after;
 	struct tw_seq_token first;
 	struct tw_arena arena;
-	char room[256], text[64];
+	char buffer[256], text[64];
 
 	tw_seq_stats(&before);
 	for (int i = 0; i < LABELS; i++) {
 		int bytes = snprintf(text, sizeof text, "request %d", i);
 
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		assert_int_equal(tw_seq_set_label(tw_term_binary(&arena, text, (size_t)bytes)), 0);
 		if (i == 0)
 			tw_seq_send(a, pid_of(b), parse("x"), &first);

@@ -122,8 +122,8 @@ static void what_does_not_fit_is_an_error(void **state)
 	size_t bytes = encode(&parts, data), used = 7;
 	struct tw_etf_options safe = {.is_safe = 1};
 
-	for (size_t room = 0; room < bytes; room++)
-		assert_int_equal(tw_seq_parts_encode(&parts, own, data, room, &used), TW_ENOSPC);
+	for (size_t capacity = 0; capacity < bytes; capacity++)
+		assert_int_equal(tw_seq_parts_encode(&parts, own, data, capacity, &used), TW_ENOSPC);
 	/* A binary has six bytes around it. */
 	parts.label = tw_term_binary(&arena, label, sizeof label - 6);
 	there_and_back(&parts);

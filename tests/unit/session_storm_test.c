@@ -28,11 +28,11 @@ static void live_once(unsigned *seed)
 	struct tw_process *peer = shared[rand_r(seed) % SHARED], *child;
 	struct tw_gc_sizes sizes = {0};
 	struct tw_spawn options = {.name = "child", .parent = peer, .is_linked = rand_r(seed) % 2};
-	char room[256];
+	char buffer[256];
 	struct tw_arena arena;
 	struct tw_term message;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	message = tw_term_tuple(&arena, (struct tw_term[]){tw_term_bool(1), tw_term_integer(&arena, rand_r(seed))}, 2);
 	assert_int_equal(tw_process_spawn(&options, &child), 0);
 	tw_process_in_at(child, &step);

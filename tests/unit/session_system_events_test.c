@@ -231,10 +231,10 @@ static void line_192_collections(void **state)
 
 static void *wait_for_ports(void *arg)
 {
-	char room[256];
+	char buffer[256];
 	struct tw_arena own;
 
-	tw_arena_init_fixed(&own, room, sizeof room);
+	tw_arena_init_fixed(&own, buffer, sizeof buffer);
 	tw_process_busy_port(p, tw_term_port(&own, 7));
 	tw_process_busy_dist_port(p, (struct tw_term){0});
 	return NULL;

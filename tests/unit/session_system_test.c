@@ -231,9 +231,9 @@ static void *change_other(void *arg)
 	for (unsigned i = 0; !atomic_load(&is_over); i++) {
 		struct tw_term pair[2];
 		struct tw_arena own;
-		char room[256];
+		char buffer[256];
 
-		tw_arena_init_fixed(&own, room, sizeof room);
+		tw_arena_init_fixed(&own, buffer, sizeof buffer);
 		pair[0] = tw_term_unsigned(&own, i % 3);
 		pair[1] = tw_term_unsigned(&own, 4 + i % 3);
 		tw_trace_system(two, tw_term_atom_z("long_message_queue"),

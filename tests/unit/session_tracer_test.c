@@ -93,10 +93,10 @@ static void make_each_kind(void)
 	static const struct tw_gc_sizes sizes = {.heap_size = 1};
 	struct tw_process *other;
 	struct tw_arena arena;
-	char room[256];
+	char buffer[256];
 
 	tw_process_create("other", &other);
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	tw_process_in(p);
 	tw_call1(&step, 7);
 	tw_process_gc(p, TW_GC_MINOR_START, &sizes);
@@ -356,12 +356,12 @@ static void line_221_the_state_is_what_it_was(void **state)
 {
 	struct tw_term answer;
 	struct tw_arena arena;
-	char room[1024], text[256];
+	char buffer[1024], text[256];
 
 	open_sessions(&general);
 	set_flags(tw_process_pid(p), TW_FLAG_SEND);
 	for (unsigned i = 0; i < session_count; i++) {
-		tw_arena_init_fixed(&arena, room, sizeof room);
+		tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 		assert_int_equal(tw_trace_info(sessions[i], tw_process_term(&arena, p), tw_term_atom_z("tracer"),
 					       &arena, &answer),
 				 0);
@@ -472,7 +472,7 @@ static void line_227_meta_of_a_module_with_trace_call(void **state)
 	static const struct tw_tracer_module with_pair = {MANDATORY, .trace_call = trace_call};
 	struct tw_term what, answer;
 	struct tw_arena arena;
-	char room[512], text[64];
+	char buffer[512], text[64];
 
 	open_sessions(&with_pair);
 	set_function(NULL, TW_FUNCTION_META);
@@ -482,7 +482,7 @@ static void line_227_meta_of_a_module_with_trace_call(void **state)
 		assert_int_equal(ears[i].options.timestamp, TW_TRACER_STAMP_TIMESTAMP);
 	expect("enabled call;trace_call call {vm,step,[7]};");
 	/* 140, 173: shown until a call has found it dead. */
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	assert_int_equal(tw_term_parse(&arena, "{vm,step,1}", 11, &what, NULL), 0);
 	assert_int_equal(tw_trace_info(sessions[0], what, tw_term_atom_z("meta"), &arena, &answer), 0);
 	tw_term_format(answer, TW_PRINT_WRITE, text, sizeof text);

@@ -264,14 +264,14 @@ static void damage_is_an_error_or_fewer_functions(void **state)
 	(void)state;
 	assert_int_equal(tw_elf_file_open(path, &file), 0);
 	uint8_t *table = (uint8_t *)file->elf.frame_table;
-	size_t room = file->elf.image.high - file->elf.frame_table;
+	size_t capacity = file->elf.image.high - file->elf.frame_table;
 
 	/* The table, the descriptions behind it and the exceptions behind them. */
 	for (unsigned i = 0; i < 1000; i++) {
 		uint8_t *at, old;
 
 		seed = seed * 1664525u + 1013904223u;
-		at = table + (seed >> 8) % (i % 2 ? room : room < 64 ? room : 64);
+		at = table + (seed >> 8) % (i % 2 ? capacity : capacity < 64 ? capacity : 64);
 		old = *at;
 		*at ^= (uint8_t)(1u << (seed >> 4) % 8);
 		if (i % 3 == 0)

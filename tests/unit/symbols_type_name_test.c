@@ -43,11 +43,11 @@ static void test_rooms(void **state)
 {
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		for (size_t length = 0; length <= strlen(pairs[i][0]); length++)
-			for (size_t room = 1; room < 90; room++) {
-				char *name = strndup(pairs[i][0], length), *out = malloc(room);
+			for (size_t capacity = 1; capacity < 90; capacity++) {
+				char *name = strndup(pairs[i][0], length), *out = malloc(capacity);
 
-				tw_sym_type_name(name, out, room);
-				assert_true(strnlen(out, room) < room);
+				tw_sym_type_name(name, out, capacity);
+				assert_true(strnlen(out, capacity) < capacity);
 				free(out);
 				free(name);
 			}

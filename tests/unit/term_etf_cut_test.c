@@ -40,20 +40,20 @@ static void every_limit_is_kept(void **state)
 		bool was_whole = false;
 
 		for (size_t limit = 0; limit < 300; limit++) {
-			uint8_t *room = malloc(limit + 1);
+			uint8_t *buffer = malloc(limit + 1);
 			char text[2000];
 			struct tw_term term = {0}, read;
 			size_t bytes;
 
 			tw_arena_init(&arena, SIZE_MAX);
 			assert_int_equal(tw_term_parse(&arena, texts[i], strlen(texts[i]), &term, NULL), 0);
-			room[limit] = 0x5a;
-			bytes = tw_etf_encode_cut(term, room, limit);
+			buffer[limit] = 0x5a;
+			bytes = tw_etf_encode_cut(term, buffer, limit);
 			assert_in_range(bytes, 0, limit);
-			assert_int_equal(room[limit], 0x5a);
+			assert_int_equal(buffer[limit], 0x5a);
 			assert_int_equal(bytes != 0, limit >= 6);
 			if (bytes) {
-				read = decode(room, bytes);
+				read = decode(buffer, bytes);
 				tw_term_format(read, TW_PRINT_PRETTY, text, sizeof text);
 				assert_int_equal(tw_term_is_equal(read, term), strstr(text, "'...'") == NULL);
 				/* More space never gives a worse result. */
@@ -61,7 +61,7 @@ static void every_limit_is_kept(void **state)
 				was_whole = tw_term_is_equal(read, term);
 			}
 			tw_arena_fini(&arena);
-			free(room);
+			free(buffer);
 		}
 		assert_true(was_whole);
 	}
@@ -69,14 +69,14 @@ static void every_limit_is_kept(void **state)
 
 static size_t elements_kept(int count, int64_t first, size_t limit)
 {
-	static uint8_t room[65536];
+	static uint8_t buffer[65536];
 	struct tw_term list = tw_term_nil();
 	size_t kept = 0;
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (int i = count; i > 0; i--)
 		list = tw_term_cons(&arena, tw_term_integer(&arena, first + i), list);
-	list = decode(room, tw_etf_encode_cut(list, room, limit));
+	list = decode(buffer, tw_etf_encode_cut(list, buffer, limit));
 	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list))
 		kept++;
 	tw_arena_fini(&arena);
@@ -95,7 +95,7 @@ static void lists_fill_their_room(void **state)
 /* Two keys that would be equal if their deep parts were cut. */
 static void keys_stay_different(void **state)
 {
-	static uint8_t room[2000];
+	static uint8_t buffer[2000];
 
 	for (unsigned levels = 1; levels < 100; levels++) {
 		for (size_t limit = 20; limit < 700; limit += 17) {
@@ -110,7 +110,7 @@ static void keys_stay_different(void **state)
 				pairs[key] = (struct tw_term_pair){deep, tw_term_nil()};
 			}
 			struct tw_term map = tw_term_map(&arena, pairs, 2);
-			decode(room, tw_etf_encode_cut(tw_term_tuple(&arena, &map, 1), room, limit));
+			decode(buffer, tw_etf_encode_cut(tw_term_tuple(&arena, &map, 1), buffer, limit));
 			tw_arena_fini(&arena);
 		}
 	}
@@ -118,13 +118,13 @@ static void keys_stay_different(void **state)
 
 static void depth_is_no_danger(void **state)
 {
-	static uint8_t room[6000];
+	static uint8_t buffer[6000];
 	struct tw_term deep = tw_term_nil();
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (int i = 0; i < 100000; i++)
 		deep = tw_term_cons(&arena, deep, tw_term_nil());
-	assert_true(tw_etf_encode_cut(deep, room, sizeof room) > 64 * 6);
+	assert_true(tw_etf_encode_cut(deep, buffer, sizeof buffer) > 64 * 6);
 	tw_arena_fini(&arena);
 }
 

@@ -309,17 +309,17 @@ static void the_short_path_writes_the_same_bytes(void **state)
 		struct tw_sink sink = {.start = (char *)whole,
 				       .at = (char *)whole,
 				       .end = (char *)whole + sizeof whole};
-		size_t bytes, room;
+		size_t bytes, capacity;
 
 		assert_int_equal(tw_etf_encode(term, (struct tw_term){0}, &sink), 0);
 		bytes = (size_t)(sink.at - sink.start);
 		assert_int_equal(tw_etf_try_encode(term, tried, sizeof tried - 8), bytes);
 		assert_memory_equal(tried, whole, bytes);
-		room = random_below(bytes + 50);
-		memset(tried + room, 0x5a, 8);
-		assert_int_equal(tw_etf_try_encode(term, tried, room), room < bytes ? 0 : bytes);
+		capacity = random_below(bytes + 50);
+		memset(tried + capacity, 0x5a, 8);
+		assert_int_equal(tw_etf_try_encode(term, tried, capacity), capacity < bytes ? 0 : bytes);
 		for (size_t b = 0; b < 8; b++)
-			assert_int_equal(tried[room + b], 0x5a);
+			assert_int_equal(tried[capacity + b], 0x5a);
 		tw_arena_reset(&arena);
 	}
 	tw_arena_fini(&arena);

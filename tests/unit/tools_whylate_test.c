@@ -231,10 +231,10 @@ static void random_play(uint64_t seed, unsigned steps)
 
 static struct tw_capture *capture;
 
-static void answer(struct tw_lates *lates, size_t room)
+static void answer(struct tw_lates *lates, size_t capacity)
 {
 	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
-	assert_int_equal(tw_lates_make(lates, capture, room), 0);
+	assert_int_equal(tw_lates_make(lates, capture, capacity), 0);
 }
 
 static void end_answer(struct tw_lates *lates)

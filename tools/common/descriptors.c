@@ -55,7 +55,7 @@ const char *tw_descriptor_kind(const struct tw_layout_description *what)
 }
 
 /* @with_port: else the address alone. Returns false for an address that names nothing. */
-static bool put_address(char *text, size_t room, const void *address, uint32_t bytes, bool with_port)
+static bool put_address(char *text, size_t capacity, const void *address, uint32_t bytes, bool with_port)
 {
 	struct sockaddr_storage any = {0};
 	char number[INET6_ADDRSTRLEN] = "", port[8] = "";
@@ -66,21 +66,21 @@ static bool put_address(char *text, size_t room, const void *address, uint32_t b
 		const struct sockaddr_in *in = (const struct sockaddr_in *)&any;
 		inet_ntop(AF_INET, &in->sin_addr, number, sizeof number);
 		snprintf(port, sizeof port, ":%u", ntohs(in->sin_port));
-		snprintf(text, room, "%s%s", number, with_port ? port : "");
+		snprintf(text, capacity, "%s%s", number, with_port ? port : "");
 		return true;
 	}
 	if (any.ss_family == AF_INET6 && bytes >= sizeof(struct sockaddr_in6)) {
 		const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&any;
 		inet_ntop(AF_INET6, &in->sin6_addr, number, sizeof number);
 		snprintf(port, sizeof port, ":%u", ntohs(in->sin6_port));
-		snprintf(text, room, with_port ? "[%s]%s" : "%s%s", number, with_port ? port : "");
+		snprintf(text, capacity, with_port ? "[%s]%s" : "%s%s", number, with_port ? port : "");
 		return true;
 	}
 	if (any.ss_family == AF_UNIX && bytes > offsetof(struct sockaddr_un, sun_path)) {
 		const char *path = (const char *)&any + offsetof(struct sockaddr_un, sun_path);
 		size_t length = bytes - offsetof(struct sockaddr_un, sun_path);
 		bool is_abstract = !*path;
-		snprintf(text, room, "%s%.*s", is_abstract ? "@" : "",
+		snprintf(text, capacity, "%s%.*s", is_abstract ? "@" : "",
 			 (int)strnlen(path + is_abstract, length - is_abstract), path + is_abstract);
 		return true;
 	}

@@ -56,11 +56,11 @@ static void add(struct life *life, const char *format, ...) __attribute__((forma
 static void add(struct life *life, const char *format, ...)
 {
 	va_list list;
-	size_t room = sizeof life->note - life->note_bytes;
+	size_t capacity = sizeof life->note - life->note_bytes;
 	va_start(list, format);
-	int bytes = vsnprintf(life->note + life->note_bytes, room, format, list);
+	int bytes = vsnprintf(life->note + life->note_bytes, capacity, format, list);
 	va_end(list);
-	life->note_bytes += bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
+	life->note_bytes += bytes < 0 ? 0 : (size_t)bytes < capacity ? (size_t)bytes : capacity - 1;
 }
 
 static void on_stretch(void *context, struct tw_mailbox_process *process, const struct tw_stretch *stretch)

@@ -28,16 +28,16 @@ static void on_length(void *context, struct tw_mailbox_process *process, uint64_
 {
 	struct tw_lengths *lengths = context;
 	if (!process->user) {
-		if (lengths->count == lengths->room) {
-			uint32_t room = lengths->room ? lengths->room * 2 : 64;
+		if (lengths->count == lengths->capacity) {
+			uint32_t capacity = lengths->capacity ? lengths->capacity * 2 : 64;
 			struct tw_length *grown =
-				room <= TW_LENGTHS_MAX ? realloc(lengths->rows, room * sizeof *grown) : NULL;
+				capacity <= TW_LENGTHS_MAX ? realloc(lengths->rows, capacity * sizeof *grown) : NULL;
 			if (!grown) {
 				lengths->left_out++;
 				return;
 			}
 			lengths->rows = grown;
-			lengths->room = room;
+			lengths->capacity = capacity;
 		}
 		lengths->rows[lengths->count] = (struct tw_length){.process = process->number};
 		process->user = (void *)(uintptr_t)++lengths->count;

@@ -25,7 +25,7 @@ struct tw_length {
 struct tw_lengths {
 	struct tw_mailboxes mailboxes;
 	struct tw_length *rows;
-	uint32_t count, room;
+	uint32_t count, capacity;
 	uint64_t from_ns, to_ns;
 	uint64_t left_out; /* processes */
 };

@@ -23,10 +23,10 @@ static int pad;
 /* The same depth with other return addresses in all slots. */
 static int other(int x)
 {
-	volatile char *room = alloca((size_t)pad + 1);
+	volatile char *buffer = alloca((size_t)pad + 1);
 	int sum = (int)edge_add((uint64_t)x, 1);
 
-	room[0] = 1;
+	buffer[0] = 1;
 	if (x)
 		sum += edge_call_back(other, x - 1);
 	return sum + (int)edge_number("3");

@@ -29,9 +29,9 @@ int continuation_take(char *base)
 }
 
 /* With a frame of its own below everything that is about to be overwritten. */
-static __attribute__((noinline, noreturn)) void write_back(volatile char *room)
+static __attribute__((noinline, noreturn)) void write_back(volatile char *buffer)
 {
-	room[0] = 0;
+	buffer[0] = 0;
 	memcpy(low, copy, bytes);
 	longjmp(registers, 1);
 }

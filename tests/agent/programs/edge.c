@@ -32,14 +32,14 @@ static sigjmp_buf signal_jump;
 
 static __attribute__((noinline)) int deep(int n)
 {
-	char room[200];
+	char buffer[200];
 
 	if (n < 0)
 		return n;
 	if (!n)
 		longjmp(jump, 5);
-	memset(room, n, sizeof room);
-	return deep(n - 1) + room[n & 31];
+	memset(buffer, n, sizeof buffer);
+	return deep(n - 1) + buffer[n & 31];
 }
 
 static int jumper(int x)

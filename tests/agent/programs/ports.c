@@ -37,7 +37,7 @@ static void make(const char *name, size_t bytes)
 static void streams(void)
 {
 	char path[256], line[64], *text = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	FILE *file = fopen(in_folder(path, "stream"), "w");
 
 	check(file != NULL, "fopen");
@@ -46,7 +46,7 @@ static void streams(void)
 	fputc('\n', file);
 	fclose(file);
 	file = fopen(path, "r");
-	check(getline(&text, &room, file) == 7, "getline");
+	check(getline(&text, &capacity, file) == 7, "getline");
 	check(fread(line, 1, sizeof line, file) == 16, "fread");
 	fclose(file);
 	free(text);

@@ -201,7 +201,7 @@ static void jump_back(int number)
 
 static __attribute__((noinline)) void call_deeper(int depth, int is_after_jump)
 {
-	volatile char room[256] = {0};
+	volatile char buffer[256] = {0};
 
 	if (depth)
 		call_deeper(depth - 1, is_after_jump);
@@ -209,7 +209,7 @@ static __attribute__((noinline)) void call_deeper(int depth, int is_after_jump)
 		calls += strtoul(seven, NULL, 10) == 7;
 	else if (strtol(seven, NULL, 10) != 7)
 		abort();
-	(void)room[0];
+	(void)buffer[0];
 }
 
 /* Counts the calls after each jump, undisturbed, from deeper than those that were left. */

@@ -53,7 +53,7 @@ int main(void)
 		pthread_join(threads[i], NULL);
 	/* A mapping made now is locked as well, and fits the limit. */
 	more = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	is_right &= check(more != MAP_FAILED, "no room");
+	is_right &= check(more != MAP_FAILED, "no memory");
 	is_right &= check(locked_kib() > 4 << 10 && locked_kib() < 6 << 10, "not what it has itself");
 	munmap(more, 2 << 20);
 	is_right &= check(!munlockall() && locked_kib() == 0, "not unlocked");
