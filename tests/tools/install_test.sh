@@ -116,6 +116,7 @@ for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/
 		[ ! -s err ] || fail "groff warns of $page"
 	fi
 done
+grep -q 'cookie' "$share/man/man1/tracewheel-record-erlang.1" || fail "no page of record --erlang"
 # shellcheck disable=SC2086
 set -- $completions
 for shell in bash zsh fish; do

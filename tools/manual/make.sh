@@ -19,6 +19,16 @@ mkdir -p "$to/man1"
 	done
 } >"$to/help"
 version=$("$command" --version | sed 's/ (.*//')
+
+# `record --erlang` has options of its own: a page, but no command. Made first: the other pages replace tracewheel.1.
+{
+	printf 'Commands:\n  record-erlang trace a running Erlang node\n\n\frecord-erlang\n'
+	"$command" record --erlang --help
+} >"$to/help-erlang"
+awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help-erlang"
+page=$to/man1/tracewheel-record-erlang.1
+sed 's/^\.B tracewheel record-erlang/.B tracewheel record/' "$page" >"$to/page"
+mv "$to/page" "$page"
 awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help"
 awk -f "$here/parse.awk" -f "$here/bash.awk" "$to/help" >"$to/tracewheel.bash"
 awk -f "$here/parse.awk" -f "$here/zsh.awk" "$to/help" >"$to/_tracewheel"
