@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/sys.h"
 
+#include <elf.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@
 #define ROOT	 "TRACEWHEEL_ROOT="
 #define ASAN	 "ASAN_OPTIONS="
 #define ORDER	 "verify_asan_link_order=0:"
+/* Set if the number of variables that strip() removes would be odd otherwise. */
+#define EVEN "TRACEWHEEL_EVEN="
 
 extern char **environ;
 
@@ -135,10 +138,10 @@ static void remember(const char *list)
 static void strip(char **variables)
 {
 	static char asan[PATH_MAX];
-	char **to = variables;
+	char **to = variables, **from;
 
-	for (char **from = variables; *from; from++) {
-		if (starts_with(*from, AGENT) || starts_with(*from, ROOT))
+	for (from = variables; *from; from++) {
+		if (starts_with(*from, AGENT) || starts_with(*from, ROOT) || starts_with(*from, EVEN))
 			continue;
 		if (starts_with(*from, PRELOAD) && !copy_others(*from + strlen(PRELOAD), *from + strlen(PRELOAD)))
 			continue;
@@ -151,7 +154,15 @@ static void strip(char **variables)
 		}
 		*to++ = *from;
 	}
-	*to = NULL;
+	*to++ = NULL;
+	/*
+	 * Programs that do without libc (Go) find the auxiliary vector behind the end of the environment: the words in
+	 * between, of an even number of variables, become pairs of it that have no meaning.
+	 */
+	for (; to < from; to += 2) {
+		to[0] = (char *)(uintptr_t)AT_IGNORE;
+		to[1] = NULL;
+	}
 }
 
 void tw_agent_environment_init(bool follows)
@@ -188,7 +199,7 @@ bool tw_agent_environment_is_followed(void)
 
 size_t tw_agent_environment_bytes(char *const *variables)
 {
-	size_t count = 5, text = sizeof PRELOAD + sizeof own_entry + sizeof ASAN + sizeof ORDER;
+	size_t count = 6, text = sizeof PRELOAD + sizeof own_entry + sizeof ASAN + sizeof ORDER;
 
 	for (; variables && *variables; variables++) {
 		count++;
@@ -212,12 +223,12 @@ char **tw_agent_environment_for(enum tw_agent_program program, char *const *vari
 	char **out = memory, *text, *preload, *asan;
 	const char *options = "";
 	size_t count = 0, used;
-	bool is_ours = has_ours(program);
+	bool is_ours = has_ours(program), is_odd = true;
 
 	for (char *const *variable = variables; variable && *variable; variable++)
 		count++;
 	/* The string is stored after the pointers. */
-	preload = text = (char *)(out + count + 5);
+	preload = text = (char *)(out + count + 6);
 	strcpy(text, PRELOAD);
 	used = strlen(PRELOAD);
 	if (is_ours) {
@@ -236,21 +247,28 @@ char **tw_agent_environment_for(enum tw_agent_program program, char *const *vari
 			used += bytes ? bytes + is_ours : 0;
 		} else if (starts_with(*variable, ASAN)) {
 			options = *variable + strlen(ASAN);
-		} else if (!starts_with(*variable, AGENT) && !starts_with(*variable, ROOT)) {
+		} else if (!starts_with(*variable, AGENT) && !starts_with(*variable, ROOT) &&
+			   !starts_with(*variable, EVEN)) {
 			out[count++] = *variable;
 		}
 	}
 	text[used] = '\0';
 	if (is_ours) {
 		out[count++] = agent_text;
-		if (*root_text)
+		if (*root_text) {
 			out[count++] = root_text;
+			is_odd = !is_odd;
+		}
+		is_odd ^= used == strlen(PRELOAD) + strlen(own_entry);
 	}
 	if (used > strlen(PRELOAD))
 		out[count++] = preload;
 	asan = copy_asan(text + used + 1, options, is_ours);
 	if (asan)
 		out[count++] = asan;
+	is_odd ^= asan && !asan_bytes(options);
+	if (is_ours && is_odd)
+		out[count++] = EVEN;
 	out[count] = NULL;
 	return out;
 }

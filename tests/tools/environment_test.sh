@@ -12,11 +12,23 @@ cat >child.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+/* As programs do that have no libc: behind the arguments and the environment. */
+static const char *vector(char **at)
+{
+	unsigned long *pair;
+	while (*at++)
+		;
+	for (pair = (unsigned long *)at; pair[0]; pair += 2)
+		if (pair[0] == 6 && pair[1] == 4096)
+			return "found";
+	return "not found";
+}
 __attribute__((noinline)) int child(int n) { __asm__ volatile("" : "+r"(n)); return n; }
 int main(int argc, char **argv)
 {
-	printf("%s, %d words, X=%s, ours: %s %s\n", argv[0], argc, getenv("X") ? getenv("X") : "",
-	       getenv("TRACEWHEEL_AGENT") ? "agent" : "-", getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "tracewheel") ? "preload" : "-");
+	printf("%s, %d words, X=%s, ours: %s %s, vector %s\n", argv[0], argc, getenv("X") ? getenv("X") : "",
+	       getenv("TRACEWHEEL_AGENT") ? "agent" : "-", getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "tracewheel") ? "preload" : "-",
+	       vector(argv + argc + 1));
 	return child(4);
 }
 C
@@ -92,7 +104,7 @@ for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
 	case $how in [02689]) ;; *) continue ;; esac
 	# The program itself executes another one.
 	expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec $how exec ./child
-	grep -q "child, 3 words, X=.*, ours: - -" out || fail "exec $how: $(cat out)"
+	grep -q "child, 3 words, X=.*, ours: - -, vector found" out || fail "exec $how: $(cat out)"
 	is "$(calls child:child)" 1 "exec $how"
 done
 expect 0 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 fork ./child
@@ -105,6 +117,8 @@ is "$(calls libc:execv)" 1 "the call that goes through ours"
 printf 'int mark_%s;\n' one | gcc -shared -fPIC -x c -o one.so - && printf 'int mark_two;\n' | gcc -shared -fPIC -x c -o two.so - || fail gcc
 for preload in "" "$PWD/one.so" "$PWD/one.so:$PWD/two.so" "$PWD/two.so $PWD/one.so"; do
 	if [ -n "$preload" ]; then export LD_PRELOAD=$preload; else unset LD_PRELOAD; fi
+	expect 4 "$tw" record -q --force -t child:_ -o e.tw -- ./child
+	shows 'vector found'
 	sh -c env | grep -v '^_=' | tr ' ' : | sort >expected
 	expect 0 "$tw" record -q --force -t _:_ -o e.tw -- sh -c 'env; true'
 	grep -v '^_=' out | tr ' ' : | sort | cmp -s - expected || fail "another environment: $(sort out | diff - expected)"

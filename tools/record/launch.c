@@ -224,17 +224,20 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 
 /*
  * AddressSanitizer ends a program if a library was loaded before its run-time, unless an option allows it. The agent
- * removes the option again; it recognises it by the colon at the end.
+ * removes the option again; it recognises it by the colon at the end. Returns whether it will remove the variable.
  */
-static void allow_order(void)
+static bool allow_order(void)
 {
 	const char *options = getenv("ASAN_OPTIONS");
 	char *more;
 	if (options && strstr(options, "verify_asan_link_order"))
-		return;
-	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") >=
+		return false;
+	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") <
 	    0)
-		setenv("ASAN_OPTIONS", more, 1);
+		return false;
+	setenv("ASAN_OPTIONS", more, 1);
+	free(more);
+	return !options || !*options;
 }
 
 /* Sets the environment of the program, which is also this process' environment from here on. */
@@ -242,12 +245,15 @@ static bool set_environment(const char *agent, const char *ring_set)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *preload;
-	if (asprintf(&preload, "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") < 0)
+	bool has_others = others && *others;
+	if (asprintf(&preload, "%s%s%s", agent, has_others ? ":" : "", has_others ? others : "") < 0)
 		return false;
 	bool is_set = setenv("LD_PRELOAD", preload, 1) == 0 && setenv("TRACEWHEEL_AGENT", ring_set, 1) == 0;
 	free(preload);
-	allow_order();
-	return is_set;
+	/* The agent removes an even number of variables: agent/environment.c. */
+	bool is_even = !has_others;
+	is_even ^= allow_order();
+	return is_set && (is_even || setenv("TRACEWHEEL_EVEN", "", 1) == 0);
 }
 
 void tw_launch_ignore_signals(void)
