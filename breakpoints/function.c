@@ -13,6 +13,7 @@
 #include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/sled.h"
+#include "symbols/entry_plan.h"
 #include "symbols/symbols.h"
 
 #include <errno.h>
@@ -307,6 +308,8 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	tw_store_relaxed(&place->first, place->allocator ? TW_BP_FIRST_ALLOCATION : 0);
 	place->is_unwatched =
 		options->kind != TW_BP_DECLARED && !options->is_watched && tw_sym_is_never_returning(function->name);
+	if (options->entry)
+		place->is_unwatched |= (options->entry->row->flags & TW_ENTRY_UNWATCHED) != 0;
 	place->has_no_end = place->is_unwatched && tw_sym_has_no_end(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);

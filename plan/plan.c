@@ -30,6 +30,7 @@ struct draft {
 	size_t string_bytes, string_capacity;
 	uint32_t part_count;
 	uint64_t covered; /* the value behind the last window */
+	bool has_v8;
 };
 
 static bool add_bytes(uint8_t **array, size_t *count, size_t *capacity, const void *bytes, size_t more)
@@ -75,6 +76,34 @@ static bool is_never(const struct draft *draft, const struct tw_sym_entry *entry
 {
 	for (size_t i = 0; i < entry->name_count; i++)
 		if (tw_sym_is_never(draft->entries.names[entry->first_name + i]))
+			return true;
+	return false;
+}
+
+/* V8 itself, by its public names. */
+static bool has_v8(const struct tw_sym_entries *entries)
+{
+	for (size_t i = 0; i < entries->name_count; i++)
+		if (!strncmp(entries->names[i], "_ZN2v8", 6))
+			return true;
+	return false;
+}
+
+/*
+ * Functions whose return address may not be another: those that use it (unwinders, in stripped files without a name),
+ * and those that are known by name.
+ */
+static bool is_unwatched(const struct draft *draft, size_t index)
+{
+	const struct tw_sym_entry *entry = &draft->entries.entries[index];
+
+	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_READS_RETURN)
+		return true;
+	/* Code that V8 makes calls such functions; its collector then looks up that code by their return addresses. */
+	if (draft->has_v8 && !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED))
+		return true;
+	for (size_t i = 0; i < entry->name_count; i++)
+		if (tw_sym_is_never_returning(draft->entries.names[entry->first_name + i]))
 			return true;
 	return false;
 }
@@ -151,6 +180,8 @@ static bool add_row(struct draft *draft, size_t index)
 	};
 	if (!window.refusal && !add_window(draft, entry, &window, row))
 		return false;
+	if (is_unwatched(draft, index))
+		row->flags |= TW_ENTRY_UNWATCHED;
 	return add_names(draft, entry, row);
 }
 
@@ -252,6 +283,7 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 	close(fd);
 	if (!error)
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);
+	draft.has_v8 = has_v8(&draft.entries);
 	if (!error)
 		error = add_rows(&draft);
 	if (!error)

@@ -178,17 +178,59 @@ static bool is_indirect_jump(const ZydisDecodedInstruction *instruction)
 	       !tw_scan_is_relative_memory(instruction);
 }
 
+/* DWARF's numbers of registers; in instructions, %rsp is 4, and 5 is %rbp. */
+enum { DWARF_RBP = 6, DWARF_RSP = 7, RM_RSP = 4, RM_RBP = 5 };
+
+/* The register and displacement of a plain memory operand; false: it has another one, or none. */
+static bool stack_operand(const ZydisDecodedInstruction *instruction, uint64_t *dwarf_register, int64_t *displacement)
+{
+	if (instruction->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+	    !(instruction->attributes & ZYDIS_ATTRIB_HAS_MODRM) || instruction->raw.modrm.mod == 3 ||
+	    instruction->raw.rex.B)
+		return false;
+	*displacement = instruction->raw.disp.value;
+	if (instruction->raw.modrm.rm == RM_RSP) {
+		*dwarf_register = DWARF_RSP;
+		return instruction->raw.sib.base == RM_RSP && instruction->raw.sib.index == RM_RSP &&
+		       !instruction->raw.rex.X;
+	}
+	*dwarf_register = DWARF_RBP;
+	return instruction->raw.modrm.rm == RM_RBP && instruction->raw.modrm.mod;
+}
+
+/*
+ * __builtin_return_address(), and hand-written code that moves its return address, returns twice, or looks at its
+ * caller's frame.  @row NULL: not known.
+ */
+static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisDecodedInstruction *instruction)
+{
+	uint64_t dwarf_register;
+	int64_t displacement;
+
+	if (!row)
+		return false;
+	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && row->cfa_register == DWARF_RSP && row->cfa_offset == 8)
+		return true;
+	return instruction->mnemonic != ZYDIS_MNEMONIC_LEA && instruction->mnemonic != ZYDIS_MNEMONIC_NOP &&
+	       stack_operand(instruction, &dwarf_register, &displacement) && row->cfa_register == dwarf_register &&
+	       displacement + 8 == (int64_t)row->cfa_offset;
+}
+
 static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 {
 	uint64_t end = entry->value + entry->bytes;
 	ZydisDecodedInstruction instruction;
+	struct tw_elf_frame_walk walk;
 
+	tw_elf_frame_walk_begin(&walk, entry->frame);
 	for (uint64_t at = entry->value; at < end; at += instruction.length) {
 		if (!decode(scan, at, end, &instruction)) {
 			instruction.length = 1;
 			continue;
 		}
 		mark(scan, at, TW_SCAN_INSTRUCTION);
+		if (uses_return_address(tw_elf_frame_walk_to(&walk, at), &instruction))
+			scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_READS_RETURN;
 		if (instruction.raw.imm[0].is_relative)
 			mark_branch(scan, entry, &instruction, relative_target(&instruction, at));
 		else if (scan->is_fixed && instruction.raw.imm[0].size >= 32)

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 1
+#define TW_ENTRY_PLAN_VERSION 2
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -78,7 +78,9 @@ enum {
 	/* The function contains an indirect jump whose targets are not known: one might lead into the window. */
 	TW_ENTRY_UNKNOWN_JUMP = 4,
 	/* The window ends in a call; its return address is pushed by hand, which a shadow stack would notice. */
-	TW_ENTRY_CALL = 8
+	TW_ENTRY_CALL = 8,
+	/* Its returns are not watched: it returns twice or never, or looks at the frame to which it returns. */
+	TW_ENTRY_UNWATCHED = 16
 };
 
 /*

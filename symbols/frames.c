@@ -383,6 +383,99 @@ struct tw_elf_frame_start tw_elf_frame_start(const struct tw_elf_frame *frame)
 	return start;
 }
 
+/* ---- the canonical frame address ---- */
+
+static bool keep_row(struct tw_elf_frame_walk *walk)
+{
+	if (walk->kept_count == TW_ELF_FRAME_KEPT_MAX)
+		return false;
+	walk->kept[walk->kept_count++] = walk->row;
+	return true;
+}
+
+static bool restore_row(struct tw_elf_frame_walk *walk)
+{
+	if (!walk->kept_count)
+		return false;
+	walk->row = walk->kept[--walk->kept_count];
+	return true;
+}
+
+static uint64_t take_number(struct cursor *from, unsigned bytes)
+{
+	uint64_t value = 0;
+
+	take(from, &value, bytes);
+	return value;
+}
+
+/* Changes the row, or moves on by *delta code units.  False: the instruction is not understood. */
+static bool apply(struct tw_elf_frame_walk *walk, struct cursor *from, uint64_t *delta)
+{
+	uint8_t instruction = take8(from);
+
+	*delta = 0;
+	switch (instruction & CFA_HIGH_MASK) {
+	case CFA_ADVANCE_LOC: *delta = instruction & ~CFA_HIGH_MASK; return true;
+	case CFA_OFFSET: (void)take_uleb(from); return true;
+	case CFA_RESTORE: return true;
+	default: break;
+	}
+	switch (instruction) {
+	case CFA_NOP: return true;
+	case CFA_ADVANCE_LOC1: *delta = take_number(from, 1); return true;
+	case CFA_ADVANCE_LOC2: *delta = take_number(from, 2); return true;
+	case CFA_ADVANCE_LOC4: *delta = take_number(from, 4); return true;
+	case CFA_REMEMBER_STATE: return keep_row(walk);
+	case CFA_RESTORE_STATE: return restore_row(walk);
+	case CFA_UNDEFINED:
+	case CFA_GNU_ARGS_SIZE: (void)take_uleb(from); return true;
+	case CFA_DEF_CFA:
+		walk->row.cfa_register = take_uleb(from);
+		walk->row.cfa_offset = take_uleb(from);
+		return true;
+	case CFA_DEF_CFA_REGISTER: walk->row.cfa_register = take_uleb(from); return true;
+	case CFA_DEF_CFA_OFFSET: walk->row.cfa_offset = take_uleb(from); return true;
+	default: return false;
+	}
+}
+
+/* Up to the row of a value. */
+static void follow_rows(struct tw_elf_frame_walk *walk, const uint8_t *end, uint64_t value)
+{
+	struct cursor from = {.at = walk->at, .end = end};
+
+	while (walk->is_known && from.at < from.end) {
+		const uint8_t *start = from.at;
+		uint64_t delta;
+
+		walk->is_known = apply(walk, &from, &delta) && !from.is_damaged;
+		if (delta && walk->value + delta * walk->frame->code_factor > value) {
+			/* The next row begins behind the value: this instruction is read again. */
+			from.at = start;
+			break;
+		}
+		walk->value += delta * walk->frame->code_factor;
+	}
+	walk->at = from.at;
+}
+
+void tw_elf_frame_walk_begin(struct tw_elf_frame_walk *walk, const struct tw_elf_frame *frame)
+{
+	*walk = (struct tw_elf_frame_walk){.frame = frame,
+					   .at = frame->common,
+					   .value = frame->value,
+					   .is_known = true};
+	follow_rows(walk, frame->common_end, frame->value);
+	walk->at = frame->own;
+}
+
+const struct tw_elf_frame_row *tw_elf_frame_walk_to(struct tw_elf_frame_walk *walk, uint64_t value)
+{
+	follow_rows(walk, walk->frame->own_end, value);
+	return walk->is_known ? &walk->row : NULL;
+}
+
 /* ---- landing pads ---- */
 
 int tw_elf_frame_landing_pads(const struct tw_elf *elf, const struct tw_elf_frame *frame, tw_elf_landing_pad_fn visit,

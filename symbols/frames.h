@@ -55,6 +55,27 @@ struct tw_elf_frame_start {
 
 struct tw_elf_frame_start tw_elf_frame_start(const struct tw_elf_frame *frame);
 
+/*
+ * The canonical frame address (CFA) along a description's code: a register of DWARF's numbers and an offset.  The return
+ * address lies 8 bytes below.
+ */
+#define TW_ELF_FRAME_KEPT_MAX 8
+struct tw_elf_frame_row {
+	uint64_t cfa_register, cfa_offset;
+};
+struct tw_elf_frame_walk {
+	const struct tw_elf_frame *frame;
+	const uint8_t *at;
+	uint64_t value; /* up to here `row` holds */
+	struct tw_elf_frame_row row, kept[TW_ELF_FRAME_KEPT_MAX];
+	unsigned kept_count;
+	bool is_known; /* false: an instruction was not understood, or the CFA is an expression */
+};
+
+void tw_elf_frame_walk_begin(struct tw_elf_frame_walk *walk, const struct tw_elf_frame *frame);
+/* The row of a value, which is not below that of the last call; NULL: not known. */
+const struct tw_elf_frame_row *tw_elf_frame_walk_to(struct tw_elf_frame_walk *walk, uint64_t value);
+
 /* The landing pads of a description's table: called for the value of each; false ends the walk. */
 typedef bool (*tw_elf_landing_pad_fn)(uint64_t value, void *arg);
 
