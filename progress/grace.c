@@ -184,12 +184,12 @@ TW_API int tw_progress_waits(struct tw_progress_waits *out)
 void tw_progress_before_fork(void)
 {
 	tw_lock_seize(&wait_lock);
-	tw_quiet_lock(&join_lock);
+	tw_quiet_lock_before_fork(&join_lock);
 }
 
 void tw_progress_after_fork_in_parent(void)
 {
-	tw_quiet_unlock(&join_lock);
+	tw_quiet_unlock_after_fork(&join_lock);
 	tw_lock_drop(&wait_lock);
 }
 

@@ -23,19 +23,19 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void before_fork(void)
 {
 	tw_progress_before_fork();
-	tw_registry_lock();
+	tw_registry_before_fork();
 	tw_process_memory_before_fork();
 	tw_threads_before_fork();
 	tw_seq_labels_before_fork();
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
-		tw_quiet_lock(&session->definitions);
+		tw_quiet_lock_before_fork(&session->definitions);
 }
 
 /* Code that holds this lock takes no other one. */
 static void unlock_definitions(void)
 {
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
-		tw_quiet_unlock(&session->definitions);
+		tw_quiet_unlock_after_fork(&session->definitions);
 }
 
 static void after_fork_in_parent(void)
@@ -44,7 +44,7 @@ static void after_fork_in_parent(void)
 	tw_seq_labels_after_fork();
 	tw_threads_after_fork_in_parent();
 	tw_process_memory_after_fork();
-	tw_registry_unlock();
+	tw_registry_after_fork();
 	tw_progress_after_fork_in_parent();
 }
 
@@ -91,7 +91,7 @@ static void after_fork_in_child(void)
 			tw_hit_sessions[session->slot].rs = NULL;
 	}
 	tw_seq_after_fork_in_child();
-	tw_registry_unlock();
+	tw_registry_after_fork();
 	tw_progress_after_fork_in_child();
 	tw_permit_after_fork_in_child();
 	tw_changes_after_fork_in_child();

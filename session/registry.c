@@ -20,6 +20,16 @@ void tw_registry_unlock(void)
 	tw_quiet_unlock(&registry);
 }
 
+void tw_registry_before_fork(void)
+{
+	tw_quiet_lock_before_fork(&registry);
+}
+
+void tw_registry_after_fork(void)
+{
+	tw_quiet_unlock_after_fork(&registry);
+}
+
 struct tw_session *tw_sessions(void)
 {
 	return with_slot;

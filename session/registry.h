@@ -14,6 +14,8 @@ struct tw_session;
 
 void tw_registry_lock(void);
 void tw_registry_unlock(void);
+void tw_registry_before_fork(void);
+void tw_registry_after_fork(void);
 
 /* The first session with a bit; follow `next`. */
 struct tw_session *tw_sessions(void);

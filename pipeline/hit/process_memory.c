@@ -105,12 +105,12 @@ uint32_t tw_blocks_in_use(void)
 
 void tw_process_memory_before_fork(void)
 {
-	tw_quiet_lock(&lock);
+	tw_quiet_lock_before_fork(&lock);
 }
 
 void tw_process_memory_after_fork(void)
 {
-	tw_quiet_unlock(&lock);
+	tw_quiet_unlock_after_fork(&lock);
 }
 
 /*

@@ -45,12 +45,12 @@ static _Atomic uint64_t forgotten;
 
 void tw_seq_labels_before_fork(void)
 {
-	tw_quiet_lock(&lock);
+	tw_quiet_lock_before_fork(&lock);
 }
 
 void tw_seq_labels_after_fork(void)
 {
-	tw_quiet_unlock(&lock);
+	tw_quiet_unlock_after_fork(&lock);
 }
 
 uint64_t tw_seq_labels_forgotten(void)

@@ -352,12 +352,12 @@ void tw_threads_end_rings(unsigned session)
 
 void tw_threads_before_fork(void)
 {
-	tw_quiet_lock(&threads_lock);
+	tw_quiet_lock_before_fork(&threads_lock);
 }
 
 void tw_threads_after_fork_in_parent(void)
 {
-	tw_quiet_unlock(&threads_lock);
+	tw_quiet_unlock_after_fork(&threads_lock);
 }
 
 void tw_threads_let_go_in_child(void)
@@ -403,5 +403,5 @@ void tw_threads_after_fork_in_child(void)
 		thread->next = free_threads;
 		free_threads = thread;
 	}
-	tw_quiet_unlock(&threads_lock);
+	tw_quiet_unlock_after_fork(&threads_lock);
 }
