@@ -281,6 +281,11 @@ void tw_agent_held_init(void);
 /* Writes a note about functions of a module that the last such attempt has left out.  Under the permit. */
 void tw_agent_held_tell(unsigned count, const char *module);
 
+/* ---- preload/bind.c ---- */
+
+/* After entries were planted: leads our own calls of these functions past them.  Under the permit. */
+void tw_agent_bind_beside(struct tw_permit *permit);
+
 /* ---- places.c ---- */
 
 /* @config	borrows until the process ends. */

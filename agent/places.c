@@ -356,6 +356,8 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 		refusals->late_entries = refusals->other_entries = 0;
 	}
 	tw_patch_end(permit);
+	if (plan->entry_count)
+		tw_agent_bind_beside(permit);
 	unplanted = tw_patch_take_unplanted(permit);
 	if (unplanted)
 		refusals->sleds += unplanted;

@@ -221,6 +221,19 @@ void tw_entry_forget(struct tw_place *place)
 		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
 }
 
+const void *tw_entry_beside(struct tw_permit *permit, const void *function)
+{
+	/* A window begins with the function, or behind its endbr64. */
+	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
+		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)function + distance));
+
+		if (place && place->kind == TW_BP_ENTRY && place->is_planted && !place->is_gone &&
+		    place->function->address == (uintptr_t)function)
+			return (const uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES;
+	}
+	return NULL;
+}
+
 size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
 {
 	if (!place->is_planted)

@@ -47,6 +47,13 @@ void tw_entry_change_of(const struct tw_place *place, struct tw_entry_change *ou
 /* For tests: the rest of each window that is planted from now on becomes int3, so that a jump into it is noticed. */
 extern bool tw_entry_fills_windows;
 
+/*
+ * tw_entry_beside - where a function that was planted is entered without a hit; NULL: it was not planted.
+ *
+ * For our own calls, which are no events: they run the copy, and continue in the function.  Valid forever.
+ */
+const void *tw_entry_beside(struct tw_permit *permit, const void *function);
+
 /* The length of a thunk: `jmp *word`, padded; the copy follows it. */
 #define TW_ENTRY_THUNK_BYTES 8u
 

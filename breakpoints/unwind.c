@@ -8,6 +8,7 @@
 #include "breakpoints/unwind.h"
 
 #include "base/atomic.h"
+#include "breakpoints/entry.h"
 #include "breakpoints/returns.h"
 #include "symbols/symbols.h"
 
@@ -29,14 +30,47 @@ tw_bp_throw_fn tw_bp_trampoline_throw;
 _Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
 					  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
 
-/* libgcc's functions, found before the first call with notification of exceptions is opened, and constant then. */
+typedef _Unwind_Word (*cfa_fn)(struct _Unwind_Context *);
+typedef _Unwind_Ptr (*ip_fn)(struct _Unwind_Context *);
+typedef _Unwind_Reason_Code (*backtrace_fn)(_Unwind_Trace_Fn, void *);
+
+/* libgcc's functions, found before the first call with notification of exceptions is opened. */
 static struct {
-	_Unwind_Word (*get_cfa)(struct _Unwind_Context *);
-	_Unwind_Ptr (*get_ip)(struct _Unwind_Context *);
-	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
+	_Atomic(cfa_fn) get_cfa;
+	_Atomic(ip_fn) get_ip;
+	backtrace_fn backtrace;
 	uintptr_t low, high; /* range of its code */
 } libgcc;
 _Atomic bool tw_unwind_known;
+
+static uintptr_t cfa_of(struct _Unwind_Context *context)
+{
+	/* RELAXED unwind.beside: either address reaches the function. */
+	return tw_load_relaxed(&libgcc.get_cfa)(context);
+}
+
+static uintptr_t ip_of(struct _Unwind_Context *context)
+{
+	/* RELAXED unwind.beside: as above. */
+	return tw_load_relaxed(&libgcc.get_ip)(context);
+}
+
+void tw_unwind_enter_beside(struct tw_permit *permit)
+{
+	/* RELAXED unwind.beside: as above. */
+	const void *cfa = tw_entry_beside(permit, (const void *)(uintptr_t)tw_load_relaxed(&libgcc.get_cfa));
+	/* RELAXED unwind.beside: as above. */
+	const void *ip = tw_entry_beside(permit, (const void *)(uintptr_t)tw_load_relaxed(&libgcc.get_ip));
+
+	if (cfa) {
+		/* RELAXED unwind.beside: as above. */
+		tw_store_relaxed(&libgcc.get_cfa, (cfa_fn)(uintptr_t)cfa);
+	}
+	if (ip) {
+		/* RELAXED unwind.beside: as above. */
+		tw_store_relaxed(&libgcc.get_ip, (ip_fn)(uintptr_t)ip);
+	}
+}
 
 /* ---- the unwinder ---- */
 
@@ -60,15 +94,21 @@ static bool load(void)
 {
 	void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
 	uintptr_t inside;
+	cfa_fn cfa;
+	ip_fn ip;
 
 	if (!library)
 		return false;
 	/* The handle is kept. */
-	*(void **)&libgcc.get_cfa = dlsym(library, "_Unwind_GetCFA");
-	*(void **)&libgcc.get_ip = dlsym(library, "_Unwind_GetIP");
+	*(void **)&cfa = dlsym(library, "_Unwind_GetCFA");
+	*(void **)&ip = dlsym(library, "_Unwind_GetIP");
 	*(void **)&libgcc.backtrace = dlsym(library, "_Unwind_Backtrace");
+	/* RELAXED unwind.beside: published by tw_unwind_known. */
+	tw_store_relaxed(&libgcc.get_cfa, cfa);
+	/* RELAXED unwind.beside: as above. */
+	tw_store_relaxed(&libgcc.get_ip, ip);
 	inside = (uintptr_t)libgcc.backtrace;
-	return libgcc.get_cfa && libgcc.get_ip && libgcc.backtrace && dl_iterate_phdr(find_code, &inside);
+	return cfa && ip && libgcc.backtrace && dl_iterate_phdr(find_code, &inside);
 }
 
 const char *tw_unwind_find(void)
@@ -96,10 +136,10 @@ static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *context, void *ar
 {
 	struct search *search = arg;
 
-	if (libgcc.get_cfa(context) < search->frame_address)
+	if (cfa_of(context) < search->frame_address)
 		return _URC_NO_REASON;
-	if (libgcc.get_cfa(context) == search->frame_address)
-		search->found = libgcc.get_ip(context);
+	if (cfa_of(context) == search->frame_address)
+		search->found = ip_of(context);
 	/* A stub has the frame address of its caller, and precedes it. */
 	return search->found && !tw_returns_is_stub(search->found) ? _URC_NORMAL_STOP : _URC_NO_REASON;
 }
@@ -166,7 +206,7 @@ _Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _
 
 	if (!(actions & _UA_CLEANUP_PHASE) || !tw_bp_trampoline_throw || caller < libgcc.low || caller >= libgcc.high)
 		return _URC_CONTINUE_UNWIND;
-	slot = (uint64_t *)libgcc.get_cfa(context) - 1;
+	slot = (uint64_t *)cfa_of(context) - 1;
 	if (tw_returns_find(slot) && tw_returns_is_stub(*slot)) {
 		describe(actions, class, exception, name, &unwind);
 		tw_bp_trampoline_throw(slot, &unwind);

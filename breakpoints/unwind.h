@@ -46,6 +46,10 @@ static inline bool tw_unwind_is_known(void)
 	return tw_load_acquire(&tw_unwind_known);
 }
 
+/* After libgcc's functions were planted: calls of them from here are no events.  Under the permit. */
+struct tw_permit;
+void tw_unwind_enter_beside(struct tw_permit *permit);
+
 /* Code made at run time, and its call frame information. */
 struct tw_unwind_code {
 	const void *start, *end;

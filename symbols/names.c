@@ -152,15 +152,9 @@ static bool is_listed(const char *const *list, size_t count, const char *name)
 
 const char *tw_sym_left_alone(const char *soname)
 {
-	/* The objects that the agent is linked with, and the unwinder that it finds. */
-	static const char *const ours[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libgmp.so.10",
-					   "libgcc_s.so.1"};
 	static const char *const sanitizers[] = {"libasan.so",	 "libtsan.so",	 "libubsan.so", "liblsan.so",
 						 "libhwasan.so", "libclang_rt.", "libmsan.so"};
 
-	for (size_t i = 0; i < TW_COUNT_OF(ours); i++)
-		if (!strcmp(soname, ours[i]))
-			return "Tracewheel's own code calls it while it records";
 	for (size_t i = 0; i < TW_COUNT_OF(sanitizers); i++)
 		if (!strncmp(soname, sanitizers[i], strlen(sanitizers[i])))
 			return "it is a sanitizer, which replaces functions itself";

@@ -184,7 +184,7 @@ bool tw_sym_has_no_end(const char *function);
 bool tw_sym_copies_stacks(const char *path);
 /* And can it return to one copy several times (call/cc)? */
 bool tw_sym_repeats_stacks(const char *path);
-/* Why no jump may be written into a library's code: it runs inside hits, or is not ordinary code.  NULL: it may. */
+/* Why no jump may be written into a library's code: it is not ordinary code.  NULL: it may. */
 const char *tw_sym_left_alone(const char *soname);
 /* The role of an object by its file name. */
 enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);

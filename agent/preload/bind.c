@@ -11,8 +11,15 @@
  * Memory  is then libc's too.  Functions of libc that allocate for their caller use the program's malloc (libc's calls
  *	   are bound like all others), so we call none of them: see libc.c.
  * Data    (stdout, program_invocation_name) is left alone: it must be the program's copy.
+ * Entries of libc's functions may be traced.  Our own calls of these are led to the copies of their first instructions, and
+ *	   are no events.  What such a function calls in turn is told apart where it may matter: a hit under way
+ *	   (tw_hit_is_own_call()), our own work (tw_thread_begin_own_work()).
  */
+#include "agent/agent.h"
+#include "base/atomic.h"
 #include "base/sys.h"
+#include "breakpoints/entry.h"
+#include "breakpoints/unwind.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -120,20 +127,28 @@ static struct range range_of(const struct link_map *map)
 	return range;
 }
 
+/* The slot of a relocation that leads to another object's function; NULL: it is none. */
+static void **slot_of(const struct tables *tables, const ElfW(Rela) *relocation)
+{
+	const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(relocation->r_info)];
+
+	if ((ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT &&
+	     ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT) ||
+	    symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT)
+		return NULL;
+	return (void **)((uintptr_t)own_header + relocation->r_offset);
+}
+
 static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, void *libc, struct range range)
 {
-	void **slot = (void **)((uintptr_t)own_header + relocation->r_offset), *function;
+	void **slot = slot_of(tables, relocation), *function;
 	size_t number = ELF64_R_SYM(relocation->r_info);
-	const ElfW(Sym) *symbol = &tables->symbols[number];
 	const char *version;
 
-	if (ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT &&
-	    ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT)
+	if (!slot || ((uintptr_t)*slot >= range.low && (uintptr_t)*slot < range.high) ||
+	    !(version = version_of(tables, number)))
 		return;
-	if (symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ||
-	    ((uintptr_t)*slot >= range.low && (uintptr_t)*slot < range.high) || !(version = version_of(tables, number)))
-		return;
-	function = dlvsym(libc, tables->strings + symbol->st_name, version);
+	function = dlvsym(libc, tables->strings + tables->symbols[number].st_name, version);
 	if (function)
 		*slot = function;
 }
@@ -173,4 +188,34 @@ __attribute__((constructor(101))) static void bind_all(void)
 		for (size_t i = 0; i < tables.counts[which]; i++)
 			bind_one(&tables, &tables.relocations[which][i], libc, range);
 	protect(PROT_READ);
+}
+
+/* A function is reached by either address: the slot may change while another thread calls through it. */
+static void bind_beside(struct tw_permit *permit, void **slot)
+{
+	const void *beside = tw_entry_beside(permit, *slot);
+
+	if (beside) {
+		/* RELAXED agent.beside: as above. */
+		tw_store_relaxed((void *_Atomic *)slot, (void *)(uintptr_t)beside);
+	}
+}
+
+void tw_agent_bind_beside(struct tw_permit *permit)
+{
+	struct tables tables = {0};
+
+	read_tables(&tables);
+	if (!tables.symbols)
+		return;
+	protect(PROT_READ | PROT_WRITE);
+	for (unsigned which = 0; which < 2; which++)
+		for (size_t i = 0; i < tables.counts[which]; i++) {
+			void **slot = slot_of(&tables, &tables.relocations[which][i]);
+
+			if (slot)
+				bind_beside(permit, slot);
+		}
+	protect(PROT_READ);
+	tw_unwind_enter_beside(permit);
 }

@@ -382,7 +382,11 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 		is_watched = hit(place, w, out);
 		tw_hit_go_back(&tw_hit_tls);
 		return is_watched;
-	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
+	case TW_THREAD_IN_HIT:
+		/* A hit may use libc, whose functions may be traced. */
+		if (!out || !tw_hit_is_own_call(&tw_hit_tls, frame))
+			count_nested(&tw_hit_tls, place, w.is_local);
+		return false;
 	case TW_THREAD_ENDED:
 	case TW_THREAD_NO_CLOCK: count_late(place, state, out != NULL); return false;
 	default: return false;

@@ -132,6 +132,19 @@ NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(
 }
 
 /*
+ * Both frames must lie on one known stack: between two stacks there may be no memory.  On other stacks (coroutines), a
+ * call of ours cannot be told from one of a handler, which must not be overlooked.
+ */
+NO_VECTORS bool tw_hit_is_own_call(const struct tw_hit_tls *t, const void *frame)
+{
+	uintptr_t before = t->state, now = (uintptr_t)frame;
+	enum stack stack = stack_of(t->thread, before);
+
+	return now < before && before - now <= SCAN_BYTES && stack != STACK_UNKNOWN &&
+	       stack == stack_of(t->thread, now) && !has_signal_frame(now, before);
+}
+
+/*
  * A handler either runs on a stack of its own, or has its signal blocked, or is recognised by the words that the
  * kernel pushed.
  */

@@ -132,6 +132,11 @@ bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
  * work was left by a jump. For a handler's call the thread is ready until tw_hit_go_back().
  */
 enum tw_thread_state tw_thread_classify_call(struct tw_hit_tls *t, const void *frame);
+/*
+ * Is a call that was made while the hit is under way our own, as of libc functions that a hit uses, and not one of a
+ * signal handler?  Makes no system call.
+ */
+bool tw_hit_is_own_call(const struct tw_hit_tls *t, const void *frame);
 /* Ends the abandoned hit: its read section, its wait. Changes only our own state. */
 void tw_hit_leave_abandoned(struct tw_hit_tls *t);
 /* False in a child that shares this process' memory (vfork). */

@@ -83,6 +83,8 @@ def read(name):
             event["args"] = event["args"][:1]
         if event.get("function") == "few_text" and isinstance(event.get("args", [""])[0], int):
             event["args"] = "a pointer"
+        if event.get("module") == "libc":  # --locks: addresses of mutexes
+            event.pop("args", None)
         for frame in event.get("stack", []):
             frame.pop("address")
         events.append(event)

@@ -66,8 +66,8 @@ expect 0 "$tw" functions --local --refused -t 'libplain:lib_loop' ./app
 shows 'lib_loop.*a loop begins at its first instruction'
 expect 0 "$tw" functions --local --json -t 'libplain:lib_leaf' ./app
 is "$(json "d['functions'][0]['way']")" entry
-expect 0 "$tw" functions --local -t 'libc:_' ./app
-shows "libc: its entries are left alone: Tracewheel's own code calls it"
+expect 0 "$tw" functions --local -t 'ld-linux-x86-64:_' ./app
+shows "ld-linux-x86-64: its entries are left alone: it is the dynamic loader"
 expect 0 "$tw" functions -t 'libplain:_' ./app
 ! grep -q '^entry' out || fail "entries without --local"
 expect 2 "$tw" record --local -t 'libplain:lib_loop' -o no.tw -- ./app

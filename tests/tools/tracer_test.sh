@@ -63,6 +63,10 @@ is "$(grep -c '^log: ' err)" 2
 expect 0 "$tw" record --tracer "$log" --allow-nothing -t 'libfew:_' -t libc:write -- ./main
 is "$(grep -c '^log: call \[\] {libfew' err)" 2
 ! grep -q 'NOT reported' err || fail "its own calls were counted"
+# Nor at the entries of libc, which see the calls from everywhere: the program writes once.
+expect 0 "$tw" record --local --tracer "$log" -t 'libfew:_' -t libc:write -- ./main
+is "$(grep -c '^log: call \[\] {libfew' err) $(grep -c '^log: call \[\] {libc,write' err)" "2 1"
+! grep -q 'NOT reported' err || fail "its own calls were counted"
 
 # No answer is no event; a crash is the program's own.
 expect 0 "$tw" record --tracer "$log:no_answer" -t 'libfew:_' -- ./main
