@@ -3,6 +3,7 @@
 # build.sh OUT - builds the application with erlc and cc alone into OUT: ebin/ and priv/.
 # build.sh --nif - builds the two libraries only, into priv/ here: rebar3 and mix do the rest.
 #
+# CFLAGS=-DTRACEWHEEL_MEASURE makes libraries that measure each call of the tracer (tracewheel:info() has the longest).
 # libtracewheel comes from pkg-config, or from the build tree
 # in TRACEWHEEL_BUILD, whose sources are TRACEWHEEL_SOURCE.
 set -eu
@@ -31,7 +32,7 @@ cflags="-std=gnu11 -O2 -g -fPIC -Wall -Wextra -fvisibility=hidden ${CFLAGS:-}"
 # Never unloaded: captures that an older version made are served by it.
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -Wl,-z,nodelete -I"$include" -o "$out/priv/tracewheel_nif.so" \
-	c_src/tracewheel_nif.c c_src/capture.c c_src/serve.c c_src/event.c c_src/encode.c c_src/leaf.c c_src/bits.c c_src/table.c $flags
+	c_src/tracewheel_nif.c c_src/capture.c c_src/serve.c c_src/event.c c_src/encode.c c_src/leaf.c c_src/bits.c c_src/table.c c_src/measure.c $flags
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src/tracewheel_tracer.c $flags
 [ "$1" != --nif ] || exit 0

@@ -14,7 +14,8 @@ main() ->
     case os:getenv("PART", "all") of
         "all" -> costs(Rounds), terms(Rounds), sustained(), dropping(Seconds), real_work();
         "terms" -> terms(Rounds);
-        "drop" -> dropping(Seconds)
+        "drop" -> dropping(Seconds);
+        "hold" -> holding(Seconds)
     end,
     halt().
 
@@ -158,22 +159,27 @@ sustained() ->
     io:format("two processes, nothing lost (block), until the capture is complete: ~.2f million events a second~n", [Events / Ms / 1000]),
     io:format("  on disk, with arity: ~.2f bytes an event~n", [bytes("bench.tw") / Events]).
 
-%% Full speed with drop: memory, exact losses, and how late a process of high priority runs.
+%% Full speed with drop: memory of the VM and of the recorder, and exact losses.
 dropping(Seconds) ->
     Stop = counters:new(1, []),
     Pids = workers(2, fun() -> until(Stop, 0) end),
+    Before = memory(os:getpid()),
     start(#{patterns => ["erlang_bench:tail/1"], processes => Pids}),
-    Before = resident(),
+    Recorder = recorder(),
     [P ! go || P <- Pids],
-    Late = watch(erlang:monotonic_time(millisecond) + Seconds * 1000, 0),
-    Memory = resident() - Before,
+    {Vm, Other} = watch(Recorder, erlang:monotonic_time(millisecond) + Seconds * 1000, {Before, {0, 0}}),
     counters:put(Stop, 1, 1),
     Made = lists:sum([receive {done, P, Calls} -> Calls end || P <- Pids]),
+    {ok, #{rings := Rings}} = tracewheel:info(),
     {ok, #{events := Events, lost := Missing}} = tracewheel:stop(),
     {Made, Made} = {Made, Events + Missing},
-    io:format("two processes at full speed for ~p s (drop): ~.2f million calls a second, ~.1f % lost, counted exactly;~n"
-              "  the VM grew by ~.1f MiB (rings included); a process of high priority was ~p us late at most~n",
-              [Seconds, (Events + Missing) / Seconds / 1.0e6, 100 * Missing / (Events + Missing), Memory / 1048576, Late]).
+    io:format("two processes at full speed for ~p s (drop): ~.2f million calls a second; ~p made = ~p recorded + ~p lost (~.1f %)~n"
+              "  the VM grew by ~.1f MiB, and by ~.1f MiB of shared memory for ~p rings of 1 MiB; the recorder took ~.1f MiB at most, rings included~n",
+              [Seconds, Made / Seconds / 1.0e6, Made, Events, Missing, 100 * Missing / Made, mib(grown(1, Vm, Before)),
+               mib(grown(2, Vm, Before)), Rings, mib(element(1, Other) + element(2, Other))]).
+
+grown(N, After, Before) -> element(N, After) - element(N, Before).
+mib(Kib) -> Kib / 1024.
 
 until(Stop, Calls) ->
     tail(99),
@@ -182,19 +188,69 @@ until(Stop, Calls) ->
         _ -> Calls + 100
     end.
 
-watch(End, Late) ->
-    T0 = erlang:monotonic_time(microsecond),
-    receive after 10 -> ok end,
-    T1 = erlang:monotonic_time(microsecond),
-    case T1 div 1000 < End of
-        true -> watch(End, max(Late, T1 - T0 - 11000));
-        false -> Late
+recorder() ->
+    {links, Links} = process_info(whereis(tracewheel), links),
+    [Port] = [L || L <- Links, is_port(L)],
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    integer_to_list(Pid).
+
+%% The most of a tenth of a second each.
+watch(Recorder, End, Most) ->
+    receive after 100 -> ok end,
+    Now = most(Most, {memory(os:getpid()), memory(Recorder)}),
+    case erlang:monotonic_time(millisecond) < End of
+        true -> watch(Recorder, End, Now);
+        false -> Now
     end.
 
-resident() ->
-    {ok, Text} = file:read_file("/proc/self/statm"),
-    [_, Pages | _] = string:lexemes(Text, " "),
-    binary_to_integer(Pages) * 4096.
+most({{A, B}, {C, D}}, {{E, F}, {G, H}}) -> {{max(A, E), max(B, F)}, {max(C, G), max(D, H)}}.
+
+%% Resident memory in KiB: of its own, and shared, as rings are.
+memory(Pid) ->
+    {ok, Text} = file:read_file("/proc/" ++ Pid ++ "/status"),
+    [Own, Shared] = [begin
+                         {match, [Kib]} = re:run(Text, Key ++ ":\\s+(\\d+)", [{capture, all_but_first, list}]),
+                         list_to_integer(Kib)
+                     end || Key <- ["RssAnon", "RssShmem"]],
+    {Own, Shared}.
+
+%% The longest call of the tracer, by libraries that measure each: with arguments of all sizes, new processes and functions, and
+%% a recorder that is stopped two fifths of the time, so that rings fill and grow.
+holding(Seconds) ->
+    Stop = counters:new(1, []),
+    Terms = [T || {_, T} <- large()],
+    Pids = workers(2, fun() -> all_kinds(Stop, Terms) end),
+    start(#{patterns => ["erlang_bench:tail/1", "erlang_bench:pass/2", lists, maps, string], processes => Pids,
+            flags => [call, send, procs, running, garbage_collection, set_on_spawn]}),
+    Recorder = recorder(),
+    [P ! go || P <- Pids],
+    interrupt(Recorder, erlang:monotonic_time(millisecond) + Seconds * 1000),
+    {ok, #{measured := #{calls := Calls, cpu_ns := Cpu, wall_ns := Wall, unpreempted_ns := Unpreempted, faults := Faults, waits := Waits}}} =
+        tracewheel:info(),
+    counters:put(Stop, 1, 1),
+    [receive {done, P, _} -> ok end || P <- Pids],
+    {ok, #{events := Events, lost := Missing, cut_terms := Cut}} = tracewheel:stop(),
+    io:format("~p calls of the tracer in ~p s, each measured; ~p events recorded, ~p lost, ~p terms cut; the most of one call:~n"
+              "  processor time ~p us; on the wall ~p us, ~p us where it was not preempted; ~p pages made present, ~p waits~n",
+              [Calls, Seconds, Events, Missing, Cut, Cpu div 1000, Wall div 1000, Unpreempted div 1000, Faults, Waits]).
+
+all_kinds(Stop, Terms) ->
+    [begin
+         tail(200),
+         pass(3, T),
+         spawn(fun() -> lists:sort([3, 1, 2]), maps:from_list([{a, 1}]) end) ! T
+     end || T <- Terms],
+    case counters:get(Stop, 1) of
+        0 -> all_kinds(Stop, Terms);
+        _ -> ok
+    end.
+
+interrupt(Recorder, End) ->
+    os:cmd("kill -STOP " ++ Recorder),
+    receive after 400 -> ok end,
+    os:cmd("kill -CONT " ++ Recorder),
+    receive after 600 -> ok end,
+    erlang:monotonic_time(millisecond) < End andalso interrupt(Recorder, End).
 
 %% ---- bytes on disk ----
 

@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh BUILD [SECONDS] - what events cost in the Erlang VM beside the VM's own tracers, what is sustained, what is lost at full speed
-# for SECONDS (60), bytes on disk. Two schedulers.
+#	for SECONDS (60), bytes on disk. Two schedulers.
+# run.sh BUILD drop [SECONDS] - full speed alone; then how long one call of the tracer held up a scheduler, each measured, for a third of
+#	the time.
+# run.sh BUILD terms - arguments of all sizes alone.
 set -eu
 build=$(realpath "$1")
-here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$root/bench/erlang
+parts=(all)
+case ${2:-} in
+drop) parts=(drop hold) && shift ;;
+terms) parts=(terms) && shift ;;
+esac
+seconds=${2:-60}
 [ -e "$build/erlang/priv/tracewheel_nif.so" ] || { echo "the application was not built: erlang-base or erlang-dev is missing" >&2 && exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -13,5 +23,16 @@ include=$(erl -noshell -eval 'io:format("~ts/usr/include", [code:root_dir()]), h
 cc -O2 -shared -fPIC -I"$include" -o empty_tracer.so "$here/empty_tracer.c"
 cp "$here"/*.erl .
 erlc ./*.erl
-export TRACEWHEEL=$build/bin/tracewheel SECONDS_DROP=${2:-60}
-erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -s erlang_bench main
+export TRACEWHEEL=$build/bin/tracewheel
+# part NAME SECONDS APPLICATION
+part() {
+	PART=$1 SECONDS_DROP=$2 erl -noshell +S 2:2 -pa "$3/ebin" -pa . -s erlang_bench main
+}
+for name in "${parts[@]}"; do
+	if [ "$name" = hold ]; then
+		TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root CFLAGS=-DTRACEWHEEL_MEASURE "$root/erlang/build.sh" "$work/measured"
+		part hold $((seconds / 3 + 1)) "$work/measured"
+	else
+		part "$name" "$seconds" "$build/erlang"
+	fi
+done

@@ -19,8 +19,15 @@
 
 static void capture_destroy(void *object);
 
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, event_enabled, event_trace, capture_destroy,
-					    serve_finish,      serve_info,    serve_name};
+#ifdef TRACEWHEEL_MEASURE
+#define ENABLED measure_enabled
+#define TRACE	measure_trace
+#else
+#define ENABLED event_enabled
+#define TRACE	event_trace
+#endif
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,     capture_destroy,
+					    serve_finish,      serve_info, serve_name};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)

@@ -16,6 +16,7 @@
 #define TRACEWHEEL_ERLANG_CAPTURE_H
 
 #include "encode.h"
+#include "measure.h"
 
 #include <tracewheel/producer.h>
 
@@ -98,6 +99,7 @@ struct capture {
 	_Atomic uint64_t unique; /* the last integer of a strict time stamp */
 	_Atomic uint64_t unmade[UNMADE_CAUSES];
 	_Atomic int is_told; /* the notes are in the capture */
+	struct measures measures;
 	struct table atoms, functions, processes;
 	_Atomic(struct thread *) threads[THREADS_MAX];
 };

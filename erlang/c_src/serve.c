@@ -87,6 +87,18 @@ static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key, uint64_t val
 	enif_make_map_put(env, *map, enif_make_atom(env, key), enif_make_uint64(env, value), map);
 }
 
+/* The most of any call of the tracer; in builds that measure. */
+static ERL_NIF_TERM measured(ErlNifEnv *env, struct measures *measures)
+{
+	static const char *const names[MEASURED_FIGURES] = {"cpu_ns", "wall_ns", "unpreempted_ns", "faults", "waits"};
+	ERL_NIF_TERM map = enif_make_new_map(env);
+
+	put(env, &map, "calls", atomic_load(&measures->calls));
+	for (unsigned i = 0; i < MEASURED_FIGURES; i++)
+		put(env, &map, names[i], atomic_load(&measures->most[i]));
+	return map;
+}
+
 /* info(Capture) -> #{state, written, lost, rings, ...} */
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 {
@@ -108,6 +120,8 @@ ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	put(env, &map, "cut_terms", capture_cut_terms(capture));
 	for (unsigned i = 0; i < UNMADE_CAUSES; i++)
 		put(env, &map, causes[i], atomic_load(&capture->unmade[i]));
+	if (atomic_load(&capture->measures.calls))
+		enif_make_map_put(env, map, enif_make_atom(env, "measured"), measured(env, &capture->measures), &map);
 	return map;
 }
 

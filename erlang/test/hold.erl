@@ -1,0 +1,44 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% hold:main() - what a full ring costs the VM: the libraries measure each call of the tracer.
+-module(hold).
+-export([main/0, step/2]).
+
+-define(CALLS, 60000).
+-define(RING, 1048576).
+
+main() ->
+    Before = shared(),
+    {ok, _} = tracewheel:start("hold.tw", #{patterns => "hold:step/2", force => true, events => infinity, rate => infinity,
+                                            ring_bytes => ?RING}),
+    {links, Links} = process_info(whereis(tracewheel), links),
+    [Port] = [L || L <- Links, is_port(L)],
+    {os_pid, Recorder} = erlang:port_info(Port, os_pid),
+    os:cmd("kill -STOP " ++ integer_to_list(Recorder)),
+    Workers = [spawn_monitor(fun() -> loop(?CALLS, lists:seq(1000, 100000)) end) || _ <- [1, 2]],
+    [receive {'DOWN', Monitor, _, Pid, normal} -> ok end || {Pid, Monitor} <- Workers],
+    After = shared(),
+    {ok, #{rings := Rings, measured := #{calls := Calls} = Measured}} = tracewheel:info(),
+    os:cmd("kill -CONT " ++ integer_to_list(Recorder)),
+    {ok, #{events := Events, lost := Lost, lost_full := Full}} = tracewheel:stop(),
+    io:format("~p~n~p events, ~p lost, ~p bytes of rings~n", [Measured, Events, Lost, After - Before]),
+    true = Calls >= 2 * ?CALLS,
+    {Made, Made} = {2 * ?CALLS, Events + Lost},
+    true = Full > ?CALLS div 2,
+    %% Rings, and the image's head and definitions.
+    true = After - Before =< Rings * ?RING + 2 * 1048576,
+    %% A ring of 1 MiB is 256 pages; its last growth makes fewer present, and a thread's first event those of 64 KiB.
+    true = maps:get(faults, Measured) =< 300,
+    io:format("ok~n"),
+    halt().
+
+%% Every hundredth call has a large argument.
+loop(0, _) -> ok;
+loop(N, Large) when N rem 100 =:= 0 -> step(N, Large), loop(N - 1, Large);
+loop(N, Large) -> step(N, 1), loop(N - 1, Large).
+
+step(_, _) -> ok.
+
+shared() ->
+    {ok, Text} = file:read_file("/proc/self/status"),
+    {match, [Kib]} = re:run(Text, "RssShmem:\\s+(\\d+)", [{capture, all_but_first, list}]),
+    1024 * list_to_integer(Kib).
