@@ -30,8 +30,9 @@ part() {
 }
 for name in "${parts[@]}"; do
 	if [ "$name" = hold ]; then
-		TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root CFLAGS=-DTRACEWHEEL_MEASURE "$root/erlang/build.sh" "$work/measured"
-		part hold $((seconds / 3 + 1)) "$work/measured"
+		TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root CFLAGS=-DTRACEWHEEL_MEASURE "$root/erlang/build.sh" "$work/measured/erlang"
+		ln -s "$build/lib" "$work/measured/lib"
+		part hold $((seconds / 3 + 1)) "$work/measured/erlang"
 	else
 		part "$name" "$seconds" "$build/erlang"
 	fi

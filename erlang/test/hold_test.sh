@@ -8,6 +8,7 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 CFLAGS="-DTRACEWHEEL_MEASURE -Werror" TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root "$root/erlang/build.sh" "$work/measured/erlang" ||
 	fail "the build that measures"
+ln -s "$build/lib" measured/lib
 build=$work/measured
 erl_run hold main >out 2>&1 || fail "hold.erl"
 grep -qx ok out || fail "it did not come to its end"
