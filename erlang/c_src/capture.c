@@ -45,9 +45,9 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 		limits->term_elements = limits->term_bytes > NAME_BYTES ? limits->term_bytes : NAME_BYTES;
 	if (!encode_bounds_init(&capture->bounds, limits->term_bytes))
 		return TW_ENOMEM;
-	if (!table_init(&capture->atoms, sizeof(struct atom_entry) + ATOM_BYTES_MAX, ATOMS_MAX, "tracewheel_atoms") ||
-	    !table_init(&capture->functions, sizeof(struct function_entry), FUNCTIONS_MAX, "tracewheel_functions") ||
-	    !table_init(&capture->processes, sizeof(struct process_entry), PROCESSES_MAX, "tracewheel_processes"))
+	if (!table_init(&capture->atoms, ATOMS_MAX, "tracewheel_atoms") ||
+	    !table_init(&capture->functions, FUNCTIONS_MAX, "tracewheel_functions") ||
+	    !table_init(&capture->processes, PROCESSES_MAX, "tracewheel_processes"))
 		return TW_ENOMEM;
 	capture->node = encode_find_atom(env, &capture->atoms, node);
 	int error = tw_producer_open(ring_set_path, name, &capture->producer);
@@ -230,37 +230,43 @@ static int name_of(const struct request *request, ERL_NIF_TERM atom, struct tw_p
 	return entry != NULL;
 }
 
-static int define_module(struct entry *entry, void *arg)
+static struct entry *make_module(const ERL_NIF_TERM key[3], void *arg)
 {
-	struct function_entry *module = (struct function_entry *)entry;
+	struct function_entry *module = enif_alloc(sizeof *module);
 	struct request *request = arg;
 	struct tw_producer_name name;
 
-	return name_of(request, entry->key[0], &name) &&
-	       tw_producer_define_module(request->capture->producer, name, &module->id) == 0;
+	if (module && name_of(request, key[0], &name) &&
+	    tw_producer_define_module(request->capture->producer, name, &module->id) == 0)
+		return &module->entry;
+	enif_free(module);
+	return NULL;
 }
 
-static int define_function(struct entry *entry, void *arg)
+static struct entry *make_function(const ERL_NIF_TERM key[3], void *arg)
 {
-	struct function_entry *function = (struct function_entry *)entry;
+	struct function_entry *function = enif_alloc(sizeof *function);
 	struct request *request = arg;
 	struct tw_producer_name name;
 
-	return name_of(request, entry->key[1], &name) &&
-	       tw_producer_define_function(request->capture->producer, request->module, name, request->arity,
-					   &function->id) == 0;
+	if (function && name_of(request, key[1], &name) &&
+	    tw_producer_define_function(request->capture->producer, request->module, name, request->arity,
+					&function->id) == 0)
+		return &function->entry;
+	enif_free(function);
+	return NULL;
 }
 
 /* Once for each function.  Modules are in the same table, with a name and an arity that no function has. */
 static struct entry *add_function(struct request *request, const ERL_NIF_TERM key[3])
 {
 	const ERL_NIF_TERM module_key[3] = {key[0], 0, ~(ERL_NIF_TERM)0};
-	struct entry *module = table_add(&request->capture->functions, module_key, define_module, request);
+	struct entry *module = table_add(&request->capture->functions, module_key, make_module, request);
 
 	if (!module)
 		return NULL;
 	request->module = ((struct function_entry *)module)->id;
-	return table_add(&request->capture->functions, key, define_function, request);
+	return table_add(&request->capture->functions, key, make_function, request);
 }
 
 uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
@@ -277,17 +283,30 @@ uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM 
 
 /* ---- processes ---- */
 
-static int define_process(struct entry *entry, void *arg)
+/* Of this node only: others are no immediate terms, whose words could be keys. */
+static int is_local(ErlNifEnv *env, ERL_NIF_TERM term)
 {
-	struct process_entry *process = (struct process_entry *)entry;
-	struct request *request = arg;
+	ErlNifPid pid;
+	ErlNifPort port;
 
-	process->is_port = enif_is_port(request->env, entry->key[0]);
-	if (!encode_identify(request->env, entry->key[0], &process->identity))
-		return 0;
-	return tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
-					  process->identity.serial, (struct tw_producer_name){"", 0},
-					  &process->process) == 0;
+	return enif_get_local_pid(env, term, &pid) || enif_get_local_port(env, term, &port);
+}
+
+static struct entry *make_process(const ERL_NIF_TERM key[3], void *arg)
+{
+	struct request *request = arg;
+	struct process_entry *process = is_local(request->env, key[0]) ? enif_alloc(sizeof *process) : NULL;
+
+	if (!process)
+		return NULL;
+	process->is_port = enif_is_port(request->env, key[0]);
+	if (encode_identify(request->env, key[0], &process->identity) &&
+	    tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
+				       process->identity.serial, (struct tw_producer_name){"", 0},
+				       &process->process) == 0)
+		return &process->entry;
+	enif_free(process);
+	return NULL;
 }
 
 struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee)
@@ -297,7 +316,7 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 	struct entry *entry = table_find(&capture->processes, tracee, 0, 0);
 
 	if (!entry)
-		entry = table_add(&capture->processes, key, define_process, &request);
+		entry = table_add(&capture->processes, key, make_process, &request);
 	return (struct process_entry *)entry;
 }
 

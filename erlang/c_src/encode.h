@@ -26,8 +26,8 @@ struct atom_entry {
 	uint32_t bytes;	   /* of its encoding */
 	uint8_t encoded[]; /* tag, length, UTF-8 */
 };
-/* The longest encoding of an atom: 255 characters of 4 bytes. */
-#define ATOM_BYTES_MAX (3 + 1020)
+/* 255 characters of 4 bytes. */
+#define ATOM_TEXT_MAX 1020
 
 /* A pid or port as the external format has it. */
 struct identity {

@@ -46,11 +46,6 @@ static size_t atom_at(const uint8_t *at, size_t bytes, const uint8_t **text, siz
 	return bytes < head + *text_bytes ? 0 : head + *text_bytes;
 }
 
-struct atom_request {
-	ErlNifEnv *env;
-	ERL_NIF_TERM atom;
-};
-
 static size_t to_utf8(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	uint8_t *at = to;
@@ -66,50 +61,50 @@ static size_t to_utf8(uint8_t *to, const uint8_t *from, size_t bytes)
 	return (size_t)(at - to);
 }
 
-static int fill_atom(struct entry *entry, void *arg)
+static struct atom_entry *new_atom(const uint8_t *utf8, size_t bytes)
 {
-	struct atom_entry *atom = (struct atom_entry *)entry;
-	const struct atom_request *request = arg;
-	uint8_t utf8[2 * 255 + 1020];
+	size_t head = bytes < 256 ? 2 : 3;
+	struct atom_entry *atom = enif_alloc(sizeof *atom + head + bytes);
+
+	if (!atom)
+		return NULL;
+	atom->bytes = (uint32_t)(head + bytes);
+	atom->encoded[0] = head == 2 ? SMALL_ATOM : ATOM;
+	if (head == 2)
+		atom->encoded[1] = (uint8_t)bytes;
+	else
+		put16(atom->encoded + 1, (unsigned)bytes);
+	memcpy(atom->encoded + head, utf8, bytes);
+	return atom;
+}
+
+static struct entry *make_atom(const ERL_NIF_TERM key[3], void *env)
+{
+	uint8_t utf8[2 * 255 + ATOM_TEXT_MAX];
 	const uint8_t *text;
 	size_t bytes, whole;
 	ErlNifBinary external;
 
-	if (!enif_term_to_binary(request->env, request->atom, &external))
-		return 0;
+	if (!enif_term_to_binary(env, key[0], &external))
+		return NULL;
 	whole = atom_at(external.data + 1, external.size - 1, &text, &bytes);
-	if (!whole || bytes > 1020) {
-		enif_release_binary(&external);
-		return 0;
-	}
-	if (external.data[1] == ATOM_LATIN1 || external.data[1] == SMALL_ATOM_LATIN1) {
-		bytes = to_utf8(utf8, text, bytes);
-	} else {
-		memcpy(utf8, text, bytes);
+	if (whole && bytes <= ATOM_TEXT_MAX) {
+		if (external.data[1] == ATOM_LATIN1 || external.data[1] == SMALL_ATOM_LATIN1)
+			bytes = to_utf8(utf8, text, bytes);
+		else
+			memcpy(utf8, text, bytes);
 	}
 	enif_release_binary(&external);
-	if (bytes < 256) {
-		atom->encoded[0] = SMALL_ATOM;
-		atom->encoded[1] = (uint8_t)bytes;
-		memcpy(atom->encoded + 2, utf8, bytes);
-		atom->bytes = (uint32_t)bytes + 2;
-	} else {
-		atom->encoded[0] = ATOM;
-		put16(atom->encoded + 1, (unsigned)bytes);
-		memcpy(atom->encoded + 3, utf8, bytes);
-		atom->bytes = (uint32_t)bytes + 3;
-	}
-	return 1;
+	return whole && bytes <= ATOM_TEXT_MAX ? (struct entry *)new_atom(utf8, bytes) : NULL;
 }
 
 const struct atom_entry *encode_find_atom(ErlNifEnv *env, struct table *atoms, ERL_NIF_TERM atom)
 {
 	const ERL_NIF_TERM key[3] = {atom, 0, 0};
-	struct atom_request request = {env, atom};
 	struct entry *entry = table_find(atoms, atom, 0, 0);
 
 	if (!entry)
-		entry = table_add(atoms, key, fill_atom, &request);
+		entry = table_add(atoms, key, make_atom, env);
 	return (const struct atom_entry *)entry;
 }
 

@@ -4,105 +4,112 @@
 
 #include <string.h>
 
-#define SLOTS_FIRST 256
+#define HASH_BITS 64
 
-static struct slots *slots_create(size_t count)
+int table_init(struct table *table, size_t count_max, char *name)
 {
-	size_t bytes = sizeof(struct slots) + count * sizeof(struct entry *);
-	struct slots *slots = enif_alloc(bytes);
-
-	if (slots) {
-		memset(slots, 0, bytes);
-		slots->mask = count - 1;
-	}
-	return slots;
+	table->lock = enif_mutex_create(name);
+	table->count_max = count_max;
+	return table->lock != NULL;
 }
 
-int table_init(struct table *table, size_t entry_bytes, size_t count_max, char *name)
+static void free_slot(uintptr_t word)
 {
-	struct slots *slots = slots_create(SLOTS_FIRST);
+	struct node *node;
 
-	table->lock = slots ? enif_mutex_create(name) : NULL;
-	if (!table->lock) {
-		enif_free(slots);
-		return 0;
+	if (!(word & TABLE_IS_NODE)) {
+		enif_free((void *)word);
+		return;
 	}
-	atomic_init(&table->slots, slots);
-	table->count = 0;
-	table->count_max = count_max;
-	table->entry_bytes = entry_bytes;
-	return 1;
+	node = table_node(word);
+	for (unsigned i = 0; i < sizeof node->slots / sizeof *node->slots; i++)
+		free_slot(atomic_load_explicit(&node->slots[i], memory_order_relaxed));
+	enif_free(node);
 }
 
 void table_fini(struct table *table)
 {
-	struct slots *slots, *older;
-
 	if (!table->lock)
 		return;
-	slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
-	for (size_t i = 0; i <= slots->mask; i++)
-		enif_free(atomic_load_explicit(&slots->entries[i], memory_order_relaxed));
-	for (; slots; slots = older) {
-		older = slots->older;
-		enif_free(slots);
-	}
+	for (unsigned i = 0; i < sizeof table->slots / sizeof *table->slots; i++)
+		free_slot(atomic_load_explicit(&table->slots[i], memory_order_relaxed));
 	enif_mutex_destroy(table->lock);
 	table->lock = NULL;
 }
 
-/* Under the lock.  The release publishes the entry's bytes to table_find(). */
-static void insert(struct slots *slots, struct entry *entry)
+static uint64_t hash_of(const struct entry *entry)
 {
-	uint64_t at = table_hash(entry->key[0], entry->key[1], entry->key[2]);
-
-	while (atomic_load_explicit(&slots->entries[at & slots->mask], memory_order_relaxed))
-		at++;
-	atomic_store_explicit(&slots->entries[at & slots->mask], entry, memory_order_release);
+	return table_hash(entry->key[0], entry->key[1], entry->key[2]);
 }
 
-/* Under the lock: at most half of the slots are used, so that every search ends. */
-static int grow(struct table *table)
+static unsigned index_at(uint64_t hash, unsigned shift)
 {
-	struct slots *old = atomic_load_explicit(&table->slots, memory_order_relaxed), *slots;
+	return hash >> shift & ((1 << TABLE_NODE_BITS) - 1);
+}
 
-	if ((table->count + 1) * 2 <= old->mask)
-		return 1;
-	slots = slots_create((old->mask + 1) * 2);
-	if (!slots)
+/*
+ * The nodes that part two entries whose hashes agree below @shift; as a slot's word.  0: no memory, or the hashes are the same.
+ * No thread sees them yet.
+ */
+static uintptr_t part(struct entry *old, struct entry *new, unsigned shift)
+{
+	struct node *node = shift < HASH_BITS ? enif_alloc(sizeof *node) : NULL;
+	uintptr_t below;
+	unsigned i, j;
+
+	if (!node)
 		return 0;
-	for (size_t i = 0; i <= old->mask; i++) {
-		struct entry *entry = atomic_load_explicit(&old->entries[i], memory_order_relaxed);
-
-		if (entry)
-			insert(slots, entry);
+	i = index_at(hash_of(old), shift);
+	j = index_at(hash_of(new), shift);
+	memset(node, 0, sizeof *node);
+	if (i != j) {
+		atomic_init(&node->slots[i], (uintptr_t)old);
+		atomic_init(&node->slots[j], (uintptr_t) new);
+		return (uintptr_t)node + TABLE_IS_NODE;
 	}
-	slots->older = old;
-	atomic_store_explicit(&table->slots, slots, memory_order_release);
+	below = part(old, new, shift + TABLE_NODE_BITS);
+	if (!below) {
+		enif_free(node);
+		return 0;
+	}
+	atomic_init(&node->slots[i], below);
+	return (uintptr_t)node + TABLE_IS_NODE;
+}
+
+/* Under the lock.  The release publishes the entry's bytes, and nodes above it, to table_find(). */
+static int insert(struct table *table, struct entry *entry)
+{
+	uint64_t hash = hash_of(entry);
+	table_slot *slot = &table->slots[hash % (1 << TABLE_ROOT_BITS)];
+	unsigned shift = TABLE_ROOT_BITS;
+	uintptr_t word;
+
+	while ((word = atomic_load_explicit(slot, memory_order_relaxed)) & TABLE_IS_NODE) {
+		slot = &table_node(word)->slots[index_at(hash, shift)];
+		shift += TABLE_NODE_BITS;
+	}
+	word = word ? part((struct entry *)word, entry, shift) : (uintptr_t)entry;
+	if (!word)
+		return 0;
+	atomic_store_explicit(slot, word, memory_order_release);
+	table->count++;
 	return 1;
 }
 
-static struct entry *add(struct table *table, const ERL_NIF_TERM key[3], table_fill fill, void *arg)
+static struct entry *add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg)
 {
-	struct entry *entry;
+	struct entry *entry = table->count < table->count_max ? make(key, arg) : NULL;
 
-	if (table->count >= table->count_max || !grow(table))
-		return NULL;
-	entry = enif_alloc(table->entry_bytes);
 	if (!entry)
 		return NULL;
-	memset(entry, 0, table->entry_bytes);
 	memcpy(entry->key, key, sizeof entry->key);
-	if (!fill(entry, arg)) {
-		enif_free(entry);
-		return NULL;
-	}
-	table->count++;
-	insert(atomic_load_explicit(&table->slots, memory_order_relaxed), entry);
-	return entry;
+	if (insert(table, entry))
+		return entry;
+	enif_free(entry);
+	return NULL;
 }
 
-struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_fill fill, void *arg)
+struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg)
 {
 	struct entry *entry = table_find(table, key[0], key[1], key[2]);
 
@@ -111,7 +118,7 @@ struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_fi
 	enif_mutex_lock(table->lock);
 	entry = table_find(table, key[0], key[1], key[2]);
 	if (!entry)
-		entry = add(table, key, fill, arg);
+		entry = add(table, key, make, arg);
 	enif_mutex_unlock(table->lock);
 	return entry;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - tables that any thread searches without a lock, and that only grow.
+ * table.h - tables that any thread searches without a lock, and that only grow, by a few words at a time.
+ *
+ * A tree by the bits of a hash: a slot is empty, an entry, or a node of 16 more slots.  Where two entries meet, a node takes
+ * their place: so adding never moves what is there, and takes as long in a large table as in a small one.
  *
  * Keys are one to three words of the VM: immediate terms, which stay valid as long as what they name.  An entry, once added,
  * stays where it is until the table ends.
@@ -18,53 +21,65 @@ struct entry {
 	ERL_NIF_TERM key[3];
 };
 
-struct slots {
-	struct slots *older; /* kept: a thread may still search it */
-	size_t mask;
-	_Atomic(struct entry *) entries[];
+#define TABLE_ROOT_BITS 8
+#define TABLE_NODE_BITS 4
+
+/* 0, a struct entry *, or a struct node * plus TABLE_IS_NODE. */
+typedef _Atomic uintptr_t table_slot;
+#define TABLE_IS_NODE ((uintptr_t)1)
+
+struct node {
+	table_slot slots[1 << TABLE_NODE_BITS];
 };
 
 struct table {
-	_Atomic(struct slots *) slots;
+	table_slot slots[1 << TABLE_ROOT_BITS];
 	ErlNifMutex *lock;
 	size_t count; /* under the lock */
 	size_t count_max;
-	size_t entry_bytes;
 };
 
 static inline uint64_t table_hash(ERL_NIF_TERM a, ERL_NIF_TERM b, ERL_NIF_TERM c)
 {
-	uint64_t hash = (a ^ b << 21 ^ b >> 43 ^ c << 42 ^ c >> 22) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash = a * UINT64_C(0x9e3779b97f4a7c15);
 
-	return hash ^ hash >> 32;
+	hash = (hash ^ hash >> 29 ^ b) * UINT64_C(0xbf58476d1ce4e5b9);
+	hash = (hash ^ hash >> 32 ^ c) * UINT64_C(0x94d049bb133111eb);
+	return hash ^ hash >> 31;
+}
+
+static inline struct node *table_node(uintptr_t word)
+{
+	return (struct node *)(word - TABLE_IS_NODE);
 }
 
 /* NULL: no such entry.  Wait-free. */
 static inline struct entry *table_find(struct table *table, ERL_NIF_TERM a, ERL_NIF_TERM b, ERL_NIF_TERM c)
 {
-	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
+	uint64_t hash = table_hash(a, b, c);
+	uintptr_t word = atomic_load_explicit(&table->slots[hash % (1 << TABLE_ROOT_BITS)], memory_order_acquire);
+	struct entry *entry;
 
-	for (uint64_t at = table_hash(a, b, c);; at++) {
-		struct entry *entry = atomic_load_explicit(&slots->entries[at & slots->mask], memory_order_acquire);
-
-		if (!entry || (entry->key[0] == a && entry->key[1] == b && entry->key[2] == c))
-			return entry;
-	}
+	for (hash >>= TABLE_ROOT_BITS; word & TABLE_IS_NODE; hash >>= TABLE_NODE_BITS)
+		word = atomic_load_explicit(&table_node(word)->slots[hash % (1 << TABLE_NODE_BITS)],
+					    memory_order_acquire);
+	entry = (struct entry *)word;
+	return entry && entry->key[0] == a && entry->key[1] == b && entry->key[2] == c ? entry : NULL;
 }
 
-/* False: no memory. */
-int table_init(struct table *table, size_t entry_bytes, size_t count_max, char *name);
+/* @table is zeroed before.  False: no memory. */
+int table_init(struct table *table, size_t count_max, char *name);
 void table_fini(struct table *table);
 
-/* Fills a new entry behind its key; false: there is none. */
-typedef int (*table_fill)(struct entry *entry, void *arg);
+/* Makes the entry of a key, by enif_alloc(), but for the key; NULL: there is none. */
+typedef struct entry *(*table_make)(const ERL_NIF_TERM key[3], void *arg);
 
 /*
  * table_add - find an entry, or add it.
  *
- * @fill	called under the table's lock.
- * NULL: no memory, the table has count_max entries, or fill refused.
+ * @make	called under the table's lock.
+ * NULL: no memory, the table has count_max entries, or make refused.
  */
-struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_fill fill, void *arg);
+struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg);
 
 #endif

@@ -5,6 +5,7 @@
 
 -define(CALLS, 60000).
 -define(RING, 1048576).
+-define(PROCESSES, 70000).
 
 main() ->
     Before = shared(),
@@ -28,8 +29,23 @@ main() ->
     true = After - Before =< Rings * ?RING + 2 * 1048576,
     %% A ring of 1 MiB is 256 pages; its last growth makes fewer present, and a thread's first event those of 64 KiB.
     true = maps:get(faults, Measured) =< 300,
+    many_processes(),
     io:format("ok~n"),
     halt().
+
+%% The capture's memory of what has made events grows a little at a time: no process pays for the others.
+many_processes() ->
+    {ok, _} = tracewheel:start("many.tw", #{patterns => "hold:step/2", force => true, events => infinity, rate => infinity, ring_bytes => 65536,
+                                            flags => [call]}),
+    [begin
+         {Pid, Monitor} = spawn_monitor(fun() -> step(N, list_to_atom("a" ++ integer_to_list(N))) end),
+         receive {'DOWN', Monitor, _, Pid, normal} -> ok end
+     end || N <- lists:seq(1, ?PROCESSES)],
+    {ok, #{measured := Measured, lost_no_definition := 0}} = tracewheel:info(),
+    {ok, #{events := Events, lost := Lost}} = tracewheel:stop(),
+    io:format("~p processes: ~p~n", [?PROCESSES, Measured]),
+    {?PROCESSES, ?PROCESSES} = {?PROCESSES, Events + Lost},
+    true = maps:get(faults, Measured) =< 100.
 
 %% Every hundredth call has a large argument.
 loop(0, _) -> ok;
