@@ -8,10 +8,10 @@ build=$1
 
 export TMPDIR=$work/tmp TRACEWHEEL_SHM=$work/shm
 mkdir "$TMPDIR" "$TRACEWHEEL_SHM"
-for what in declared sleds slots; do
+for what in declared sleds entries slots; do
 	expect 0 "$tw" stress --seconds 1 --seed 5 --what $what,returns --json
-	is "$(json "d['passed'], d['seed'], d['what'], d['$what'] == d['calls'] > 0, d['wrong'], d['told']")" \
-		"True 5 ['$what', 'returns'] True 0 []"
+	is "$(json "d['passed'], d['seed'], set(d['what']) == {'$what', 'returns'}, d['$what'] == d['calls'] > 0, d['wrong'], d['told']")" \
+		"True 5 True True 0 []"
 	is "$(json "d['numbered'] == d['stored'] + d['unaccounted'], d['ends'] > 0, d['waits'] >= d['switches'] > 0")" \
 		"True True True"
 	is "$(json "d['wait_median'] <= d['wait_90'] <= d['wait_99'] <= d['wait_longest']")" True
@@ -57,6 +57,7 @@ done
 expect 2 "$tw" stress --what returns
 says 'one of these at least'
 expect 2 "$tw" stress --what sleds,nothing
+expect 2 "$tw" stress --what sleds,entries
 expect 2 "$tw" stress --threads 0
 says 'threads are 1 to 256'
 expect 2 "$tw" stress --pause soon

@@ -15,6 +15,8 @@ static const struct tw_option known[] = {
 	{'s', "seconds", "N", "how long (10); 0: until interrupted"},
 	{'w', "what", "LIST",
 	 "declared, sleds, slots: the places that are called and changed;\n"
+	 "entries: as sleds, but functions without sleds, which are planted\n"
+	 "as by `record --local`;\n"
 	 "returns: calls are watched to their ends (return, longjmp, thread\n"
 	 "end); threads: some come and go, some idle; signals: handlers stop\n"
 	 "threads wherever they are. Separated by commas (all)"},
@@ -53,8 +55,13 @@ static const struct tw_command command = {
 		    "  tracewheel stress --self-test\n",
 };
 
-static const char *const what_names[] = {"declared", "sleds", "slots", "returns", "threads", "signals"};
+static const char *const what_names[] = {"declared", "sleds", "slots", "returns", "threads", "signals", "entries"};
 static const char *const place_names[] = {"declared", "sleds", "slots"};
+
+static const char *place_name(const struct tw_stress_options *options, unsigned place)
+{
+	return place == TW_STRESS_AT_SLED && options->what & TW_STRESS_ENTRIES ? "entries" : place_names[place];
+}
 
 static volatile int is_interrupted;
 
@@ -84,7 +91,7 @@ static void put_times(const char *name, const char *what, const uint64_t ns[4])
 	       tw_figure_seconds(d, (double)ns[3] / 1e9), what);
 }
 
-static void put_calls(const struct tw_stress_result *r)
+static void put_calls(const struct tw_stress_options *options, const struct tw_stress_result *r)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	const char *between = ": ";
@@ -94,7 +101,8 @@ static void put_calls(const struct tw_stress_result *r)
 	for (unsigned i = 0; i < TW_STRESS_PLACES; i++) {
 		if (!r->calls[i])
 			continue;
-		printf("%s%s %s/s", between, place_names[i], tw_figure_short(a, (double)r->calls[i] / r->seconds));
+		printf("%s%s %s/s", between, place_name(options, i),
+		       tw_figure_short(a, (double)r->calls[i] / r->seconds));
 		between = ", ";
 	}
 	printf("\n");
@@ -108,7 +116,7 @@ static void put_text(const struct tw_stress_options *options, const struct tw_st
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 
 	printf("seed         %llu, %s\n", (unsigned long long)options->seed, tw_figure_seconds(a, r->seconds));
-	put_calls(r);
+	put_calls(options, r);
 	printf("changes      %s switches of everything, %s/s; %s other sessions\n", tw_figure_count(a, r->switches),
 	       tw_figure_short(b, (double)r->switches / r->seconds), tw_figure_count(c, r->changes));
 	put_times("a switch", "", r->latency_ns);
@@ -163,7 +171,7 @@ static void put_json(const struct tw_stress_options *options, const struct tw_st
 	tw_json_u64(&json, "functions", options->functions);
 	tw_json_u64(&json, "calls", all_calls(r));
 	for (unsigned i = 0; i < TW_STRESS_PLACES; i++)
-		tw_json_u64(&json, place_names[i], r->calls[i]);
+		tw_json_u64(&json, place_name(options, i), r->calls[i]);
 	tw_json_u64(&json, "threads_ended", r->threads);
 	tw_json_u64(&json, "signals", r->stalls);
 	tw_json_u64(&json, "switches", r->switches);
@@ -220,7 +228,9 @@ static bool read_what(const char *text, unsigned *out)
 			return false;
 		text += bytes + (text[bytes] == ',');
 	}
-	return *out & (TW_STRESS_DECLARED | TW_STRESS_SLEDS | TW_STRESS_SLOTS);
+	if ((*out & TW_STRESS_SLEDS) && (*out & TW_STRESS_ENTRIES))
+		return false;
+	return *out & (TW_STRESS_DECLARED | TW_STRESS_SLEDS | TW_STRESS_SLOTS | TW_STRESS_ENTRIES);
 }
 
 /* Returns an error message; NULL: none. */
@@ -256,7 +266,7 @@ static const char *read_option(int key, const char *value, struct tw_stress_opti
 	case 'w':
 		return read_what(value, &o->what)
 			       ? NULL
-			       : "--what is a list of declared, sleds, slots (one of these at least), returns, threads, signals";
+			       : "--what is a list of declared, sleds or entries, slots (one of these at least), returns, threads, signals";
 	default: return NULL;
 	}
 }

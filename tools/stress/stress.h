@@ -17,7 +17,8 @@ enum {
 	TW_STRESS_RETURNS = 8,	/* watch calls to their ends: returns, longjmp, ends of threads */
 	TW_STRESS_THREADS = 16, /* threads come and go, and others idle */
 	TW_STRESS_SIGNALS = 32, /* signals stop threads wherever they are */
-	TW_STRESS_ALL = 63
+	TW_STRESS_ALL = 63,
+	TW_STRESS_ENTRIES = 64 /* in place of sleds: functions without sleds, planted at their entries */
 };
 
 #define TW_STRESS_TOLD	     16u

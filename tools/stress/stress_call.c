@@ -56,8 +56,8 @@ static uint64_t call_once(struct tw_stress_caller *caller, uint64_t n)
 		calls += 2 * (uint64_t)s->pairs;
 	}
 	if (tw_stress_does(s, TW_STRESS_SLEDS)) {
-		tw_stress_call_counted_sleds(caller);
-		tw_stress_call_sleds(caller, n);
+		s->form->call_counted(caller);
+		s->form->call(caller, n);
 		calls += 40;
 	}
 	if (tw_stress_does(s, TW_STRESS_SLOTS)) {
@@ -116,7 +116,7 @@ static void *call_briefly(void *arg)
 	pthread_cleanup_push(leave, &left);
 	tw_stress_call(caller);
 	if (tw_stress_does(caller->stress, TW_STRESS_SLEDS | TW_STRESS_RETURNS) && tw_stress_draw(&caller->random, 2))
-		tw_stress_leave(tw_stress_draw(&caller->random, 6));
+		caller->stress->form->leave(tw_stress_draw(&caller->random, 6));
 	pthread_cleanup_pop(1);
 	return caller;
 }
@@ -185,7 +185,7 @@ void tw_stress_hold_up(int signal)
 		break;
 	default:
 		if (tw_stress_does(caller->stress, TW_STRESS_SLEDS))
-			tw_stress_call_sleds(caller, random & 0xffff);
+			caller->stress->form->call(caller, random & 0xffff);
 		if (tw_stress_does(caller->stress, TW_STRESS_SLOTS))
 			tw_stress_call_slots(caller, random & 0xffff);
 	}

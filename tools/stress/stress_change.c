@@ -39,8 +39,8 @@ static void count_half(struct tw_stress *s, int half, enum tw_match match)
 	if (tw_stress_does(s, TW_STRESS_DECLARED))
 		count(s, halves[half], "_", match);
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && tw_stress_does(s, TW_STRESS_SLEDS); i++)
-		if (count(s, s->program, tw_stress_counted_sleds[i][half], match) == 0)
-			tw_stress_tell(s, "%s has no sled that can be traced", tw_stress_counted_sleds[i][half]);
+		if (count(s, s->program, s->form->counted[i][half], match) == 0)
+			tw_stress_tell(s, "%s has no sled that can be traced", s->form->counted[i][half]);
 }
 
 static void record(struct tw_stress *s, const char *module, const char *function, uint32_t flags,
@@ -62,7 +62,7 @@ static void record_half(struct tw_stress *s, int half, const struct tw_match_pro
 	if (tw_stress_does(s, TW_STRESS_DECLARED))
 		record(s, "stress", tw_stress_numbered_declared[half].name, TW_FUNCTION_LOCAL, program, is_set);
 	if (tw_stress_does(s, TW_STRESS_SLEDS))
-		record(s, s->program, tw_stress_numbered_sleds[half], TW_FUNCTION_LOCAL, program, is_set);
+		record(s, s->program, s->form->numbered[half], TW_FUNCTION_LOCAL, program, is_set);
 	if (tw_stress_does(s, TW_STRESS_SLOTS))
 		record(s, "libc", tw_stress_numbered_slots[half], TW_FUNCTION_GLOBAL, program, is_set);
 }
@@ -95,8 +95,7 @@ static uint64_t read_counter(struct tw_stress *s, const char *module, const char
 
 void tw_stress_sum_half(struct tw_stress *s, int half)
 {
-	const char *last = s->names[s->pairs - 1][half],
-		   *last_sled = tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS - 1][half];
+	const char *last = s->names[s->pairs - 1][half], *last_sled = s->form->counted[TW_STRESS_SLED_PAIRS - 1][half];
 	uint64_t value = 0;
 
 	for (uint32_t i = 0; i < s->pairs && tw_stress_does(s, TW_STRESS_DECLARED); i++)
@@ -105,7 +104,7 @@ void tw_stress_sum_half(struct tw_stress *s, int half)
 	if (tw_stress_does(s, TW_STRESS_DECLARED))
 		s->result->moved += read_counter(s, halves[half], last) != value;
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && tw_stress_does(s, TW_STRESS_SLEDS); i++)
-		s->counted[s->pairs + i] += value = read_counter(s, s->program, tw_stress_counted_sleds[i][half]);
+		s->counted[s->pairs + i] += value = read_counter(s, s->program, s->form->counted[i][half]);
 	if (tw_stress_does(s, TW_STRESS_SLEDS))
 		s->result->moved += read_counter(s, s->program, last_sled) != value;
 }
@@ -165,7 +164,7 @@ static bool draw_function(struct churned *c, const char **module, const char **f
 	} else if (place == TW_STRESS_AT_SLED) {
 		*module = s->program;
 		if (tw_stress_draw(c->random, 4))
-			*function = tw_stress_sleds[tw_stress_draw(c->random, length(tw_stress_sleds))];
+			*function = s->form->names[tw_stress_draw(c->random, length(s->form->names))];
 	} else {
 		*is_global = true;
 		*module = "libc";

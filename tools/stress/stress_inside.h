@@ -6,6 +6,8 @@
  *	stress_run.c	one run: set-up, threads, the end
  *	stress_call.c	threads that make calls: all the time, or only for a moment
  *	stress_work.c	the functions that they call through sleds and slots, and the expected results
+ *	stress_entry_work.c	the same functions without sleds
+ *	stress_entries.c	plants their entries
  *	stress_change.c	threads that change what is traced meanwhile
  *	stress_read.c	checks the capture
  */
@@ -29,6 +31,21 @@
 #define TW_STRESS_CALLS_PER_ROUND 4096u
 
 struct tw_stress;
+struct tw_stress_caller;
+
+/* The functions of one kind, with entry sleds or without, which are planted. */
+struct tw_stress_form {
+	const char *const *names;	 /* by which they are set; ends with NULL */
+	const char *const (*counted)[2]; /* TW_STRESS_SLED_PAIRS, by half; end with NULL */
+	const char *const *numbered;	 /* those that are recorded, by half */
+	/* Call all of them, and check the results. */
+	void (*call)(struct tw_stress_caller *caller, uint64_t n);
+	void (*call_counted)(struct tw_stress_caller *caller);
+	uint64_t (*call_numbered)(int half, uint64_t n);
+	/* Ends the thread by pthread_exit(), from inside of that many calls. */
+	void (*leave)(uint64_t depth);
+};
+extern const struct tw_stress_form tw_stress_with_sleds, tw_stress_with_entries;
 
 /* A thread that makes calls. */
 struct tw_stress_caller {
@@ -42,6 +59,7 @@ struct tw_stress_caller {
 
 struct tw_stress {
 	const struct tw_stress_options *options;
+	const struct tw_stress_form *form;
 	struct tw_stress_result *result;
 	uint32_t pairs; /* of declared functions */
 	char (*names)[2][24];
@@ -79,7 +97,9 @@ static inline uint64_t tw_stress_draw(uint64_t *state, uint64_t below)
 
 static inline bool tw_stress_does(const struct tw_stress *stress, unsigned what)
 {
-	return stress->options->what & what;
+	unsigned does = stress->options->what;
+
+	return (does & TW_STRESS_ENTRIES ? does | TW_STRESS_SLEDS : does) & what;
 }
 
 /* Does the switch of this number request the ends of calls as well? */
@@ -94,22 +114,20 @@ uint64_t tw_stress_now_ns(void);
 
 /* ---- stress_work.c ---- */
 
-/* The names by which sleds and slots are set; ends with NULL. */
-extern const char *const tw_stress_sleds[], *const tw_stress_slots[];
-/* By half: the sleds and slots that are recorded, and the sleds that are counted. */
-extern const char *const tw_stress_numbered_sleds[2], *const tw_stress_numbered_slots[2];
-extern const char *const tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS][2];
+/* The names by which slots are set; ends with NULL.  By half: those that are recorded. */
+extern const char *const tw_stress_slots[], *const tw_stress_numbered_slots[2];
 extern struct tw_declared_function tw_stress_numbered_declared[2], tw_stress_marker;
 
-/* Call all of them, and check the results. */
-void tw_stress_call_sleds(struct tw_stress_caller *caller, uint64_t n);
+/* Calls all of them, and checks the results. */
 void tw_stress_call_slots(struct tw_stress_caller *caller, uint64_t n);
-void tw_stress_call_counted_sleds(struct tw_stress_caller *caller);
-/* Ends the thread by pthread_exit(), from inside of that many calls. */
-void tw_stress_leave(uint64_t depth);
 /* Makes one recorded call, by half; the second returns the result that it must have, as a word. */
 void tw_stress_call_numbered(struct tw_stress_caller *caller, enum tw_stress_place place, int half, uint64_t n);
 uint64_t tw_stress_numbered_answer(enum tw_stress_place place, int half, uint64_t n);
+
+/* ---- stress_entries.c ---- */
+
+/* Plants the entries of these functions of this program: while there is one thread.  An error of tracewheel/error.h. */
+int tw_stress_plant(const struct tw_stress_form *form);
 
 /* ---- threads ---- */
 

@@ -55,7 +55,7 @@ static uint8_t find_role(struct reading *r, const struct tw_capture_event *event
 
 	for (int half = 0; half < 2; half++) {
 		const char *names[TW_STRESS_PLACES] = {tw_stress_numbered_declared[half].name,
-						       tw_stress_numbered_sleds[half], tw_stress_numbered_slots[half]};
+						       r->stress->form->numbered[half], tw_stress_numbered_slots[half]};
 
 		for (uint8_t i = 0; i < TW_STRESS_PLACES; i++)
 			if (!strcmp(name, names[i]))

@@ -173,9 +173,9 @@ static int prepare_sleds(struct tw_stress *s)
 
 	if (error)
 		return error;
-	tw_stress_call_counted_sleds(&caller);
+	s->form->call_counted(&caller);
 	for (unsigned i = 0; i < 2 * TW_STRESS_SLED_PAIRS; i++)
-		if (tw_trace_call_count(s->counting, s->program, tw_stress_counted_sleds[i / 2][i % 2], TW_ARITY_ANY,
+		if (tw_trace_call_count(s->counting, s->program, s->form->counted[i / 2][i % 2], TW_ARITY_ANY,
 					&count) != 1 ||
 		    count != 1)
 			return TW_ENOTSUP;
@@ -188,9 +188,8 @@ static int begin_sleds(struct tw_stress *s)
 	int error = 0;
 
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && !error; i++)
-		error = count_both(s, modules, tw_stress_counted_sleds[i]);
-	return error ? error
-		     : set(s->capturing, s->program, tw_stress_numbered_sleds[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+		error = count_both(s, modules, s->form->counted[i]);
+	return error ? error : set(s->capturing, s->program, s->form->numbered[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 }
 
 /* Before there are callers, half a is set to be counted and recorded, as are marks. */
@@ -355,8 +354,8 @@ static void sum_pairs(struct tw_stress *s)
 		if (counted > each + result->tolerated || counted + result->tolerated < each)
 			tw_stress_tell(s, "%llu calls of the pair %s, %s were counted, and %llu were made",
 				       (unsigned long long)counted,
-				       is_sled ? tw_stress_counted_sleds[i - s->pairs][0] : s->names[i][0],
-				       is_sled ? tw_stress_counted_sleds[i - s->pairs][1] : s->names[i][1],
+				       is_sled ? s->form->counted[i - s->pairs][0] : s->names[i][0],
+				       is_sled ? s->form->counted[i - s->pairs][1] : s->names[i][1],
 				       (unsigned long long)each);
 	}
 }
@@ -371,7 +370,7 @@ static void finish_counting(struct tw_stress *s)
 				set(s->counting, halves[s->half], "_", TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT));
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && tw_stress_does(s, TW_STRESS_SLEDS); i++)
 		tw_stress_check(s, "tw_trace_function",
-				set(s->counting, s->program, tw_stress_counted_sleds[i][s->half], TW_MATCH_PAUSE,
+				set(s->counting, s->program, s->form->counted[i][s->half], TW_MATCH_PAUSE,
 				    TW_FUNCTION_CALL_COUNT));
 	tw_stress_sum_half(s, s->half);
 	result->pairs = s->pair_calls;
@@ -426,6 +425,7 @@ int tw_stress_run(const struct tw_stress_options *options, struct tw_stress_resu
 	if (!s)
 		return TW_ENOMEM;
 	s->options = options;
+	s->form = options->what & TW_STRESS_ENTRIES ? &tw_stress_with_entries : &tw_stress_with_sleds;
 	s->result = result;
 	s->pairs = options->functions / 2;
 	pthread_mutex_init(&s->lock, NULL);
@@ -440,6 +440,8 @@ int tw_stress_run(const struct tw_stress_options *options, struct tw_stress_resu
 		error = compile_all(s);
 	if (!error)
 		error = tw_session_create("counting", NULL, &s->counting);
+	if (!error && tw_stress_does(s, TW_STRESS_ENTRIES))
+		error = tw_stress_plant(s->form);
 	if (!error && tw_stress_does(s, TW_STRESS_SLEDS))
 		error = prepare_sleds(s);
 	if (!error)

@@ -18,8 +18,16 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#ifdef TW_STRESS_WITHOUT_SLEDS /* stress_entry_work.c */
+#define LONG_SLED  __attribute__((noinline, visibility("default")))
+#define SHORT_SLED LONG_SLED
+#else
 #define LONG_SLED  __attribute__((noinline, visibility("default"), patchable_function_entry(9, 0)))
 #define SHORT_SLED __attribute__((noinline, visibility("default"), patchable_function_entry(16, 11)))
+#endif
+/* The name of a function, also where a macro gives it another one. */
+#define NAME_(x) #x
+#define NAME(x)	 NAME_(x)
 
 struct stress_two {
 	uint64_t a, b;
@@ -151,11 +159,6 @@ LONG_SLED void stress_leave(uint64_t depth)
 	__asm__ volatile("");
 }
 
-void tw_stress_leave(uint64_t depth)
-{
-	stress_leave(depth);
-}
-
 #define COUNTED(n)                                 \
 	void stress_counted_a##n(void);            \
 	void stress_counted_b##n(void);            \
@@ -184,27 +187,35 @@ LONG_SLED uint64_t stress_numbered_b(uint64_t n)
 	return n * 7 + 2;
 }
 
-const char *const tw_stress_sleds[] = {"stress_leaf",  "stress_short",	     "stress_tail",   "stress_deep",
-				       "stress_many",  "stress_pair",	     "stress_struct", "stress_sum",
-				       "stress_float", "stress_long_double", "stress_vector", "stress_nothing",
-				       "stress_jump",  "stress_set",	     "stress_leave",  NULL};
+static const char *const names[] = {NAME(stress_leaf),	 NAME(stress_short),
+				    NAME(stress_tail),	 NAME(stress_deep),
+				    NAME(stress_many),	 NAME(stress_pair),
+				    NAME(stress_struct), NAME(stress_sum),
+				    NAME(stress_float),	 NAME(stress_long_double),
+				    NAME(stress_vector), NAME(stress_nothing),
+				    NAME(stress_jump),	 NAME(stress_set),
+				    NAME(stress_leave),	 NULL};
+#ifndef TW_STRESS_WITHOUT_SLEDS
 /*
  * Functions that the library itself never calls: its own calls, which this program contains, would be traced too. And
  * functions that take no lock: signal handlers call them.
  */
 const char *const tw_stress_slots[] = {"lldiv", "wcstoull", "wcstod", "wcstold", "strfromd",
 				       "lfind", "swab",	    "memmem", NULL};
-const char *const tw_stress_numbered_sleds[2] = {"stress_numbered_a", "stress_numbered_b"};
 const char *const tw_stress_numbered_slots[2] = {"ldiv", "div"};
-const char *const tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS][2] = {
-	{"stress_counted_a0", "stress_counted_b0"},
-	{"stress_counted_a1", "stress_counted_b1"},
-	{"stress_counted_a2", "stress_counted_b2"},
-	{"stress_counted_a3", "stress_counted_b3"},
-};
 struct tw_declared_function tw_stress_numbered_declared[2] = {TW_DECLARED_FUNCTION("stress", "numbered_a", 1),
 							      TW_DECLARED_FUNCTION("stress", "numbered_b", 1)};
 struct tw_declared_function tw_stress_marker = TW_DECLARED_FUNCTION("stress", "round", 2);
+
+#endif
+static const char *const numbered[2] = {NAME(stress_numbered_a), NAME(stress_numbered_b)};
+static const char *const counted[TW_STRESS_SLED_PAIRS + 1][2] = {
+	{NAME(stress_counted_a0), NAME(stress_counted_b0)},
+	{NAME(stress_counted_a1), NAME(stress_counted_b1)},
+	{NAME(stress_counted_a2), NAME(stress_counted_b2)},
+	{NAME(stress_counted_a3), NAME(stress_counted_b3)},
+	{NULL, NULL},
+};
 
 /* ---- their calls ---- */
 
@@ -269,6 +280,7 @@ static void call_vectors(struct tw_stress_caller *caller, uint64_t n)
 	check_registers(caller, n);
 }
 
+#ifndef TW_STRESS_WITHOUT_SLEDS
 static void call_float_slots(struct tw_stress_caller *caller, uint64_t n)
 {
 	uint64_t k = n % 1000;
@@ -281,6 +293,7 @@ static void call_float_slots(struct tw_stress_caller *caller, uint64_t n)
 	SLOT("wcstod", (uint64_t)(wcstod(digits, NULL) * 2), 2 * k + 1);
 	SLOT("wcstold", (uint64_t)(wcstold(digits, NULL) * 4), 4 * k + 2);
 }
+#endif
 
 #else
 
@@ -290,13 +303,15 @@ static void call_vectors(struct tw_stress_caller *caller, uint64_t n)
 	stress_nothing();
 }
 
+#ifndef TW_STRESS_WITHOUT_SLEDS
 static void call_float_slots(struct tw_stress_caller *caller, uint64_t n)
 {
 }
+#endif
 
 #endif
 
-void tw_stress_call_sleds(struct tw_stress_caller *caller, uint64_t n)
+static void call_all(struct tw_stress_caller *caller, uint64_t n)
 {
 	struct stress_large large = {{n, 1, 2, 3, 4, 5}};
 	struct stress_two two;
@@ -320,7 +335,7 @@ void tw_stress_call_sleds(struct tw_stress_caller *caller, uint64_t n)
 	call_vectors(caller, n);
 }
 
-void tw_stress_call_counted_sleds(struct tw_stress_caller *caller)
+static void call_counted(struct tw_stress_caller *caller)
 {
 	stress_counted_a0();
 	stress_counted_b0();
@@ -333,6 +348,20 @@ void tw_stress_call_counted_sleds(struct tw_stress_caller *caller)
 	caller->calls[TW_STRESS_AT_SLED] += 2 * TW_STRESS_SLED_PAIRS;
 	caller->pair_calls += TW_STRESS_SLED_PAIRS;
 }
+
+static uint64_t call_numbered(int half, uint64_t n)
+{
+	return half ? stress_numbered_b(n) : stress_numbered_a(n);
+}
+
+#ifdef TW_STRESS_WITHOUT_SLEDS
+const struct tw_stress_form tw_stress_with_entries =
+#else
+const struct tw_stress_form tw_stress_with_sleds =
+#endif
+	{names, counted, numbered, call_all, call_counted, call_numbered, stress_leave};
+
+#ifndef TW_STRESS_WITHOUT_SLEDS
 
 /* The argument of lfind()'s comparison, which may be asked to jump out of it. */
 struct sought {
@@ -413,7 +442,7 @@ void tw_stress_call_numbered(struct tw_stress_caller *caller, enum tw_stress_pla
 	if (place == TW_STRESS_AT_DECLARED)
 		got = call_declared(n, half);
 	else if (place == TW_STRESS_AT_SLED)
-		got = half ? stress_numbered_b(n) : stress_numbered_a(n);
+		got = caller->stress->form->call_numbered(half, n);
 	else
 		got = half ? call_div(n) : (uint64_t)ldiv((long)n, 3).quot;
 	SAME(place, "a recorded function", got, tw_stress_numbered_answer(place, half, n));
@@ -429,3 +458,5 @@ uint64_t tw_stress_numbered_answer(enum tw_stress_place place, int half, uint64_
 	default: return half ? k / 7 | k % 7 << 32 : n / 3;
 	}
 }
+
+#endif
