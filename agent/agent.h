@@ -206,6 +206,7 @@ struct tw_plan {
 	void **pins;	  /* by object; NULL: not pinned */
 	bool *is_new;	  /* by object: examined for the first time */
 	bool *was_known;  /* by object: skipped as known */
+	bool *is_put_off; /* by object, once armed: entries are not planted yet, because a thread was in dlclose() */
 	bool has_definer; /* some object may define a requested function */
 	/* Sentences about functions that a pattern names but that cannot be traced. */
 	char **notes;
@@ -309,10 +310,10 @@ bool tw_known_is_outdated(const struct tw_sym_set *set);
  */
 bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan);
 /*
- * Under the permit, with the object's places staged.  If memory is short, the object is examined again next time:
- * slower, but correct.
+ * Under the permit, with the object's places staged.  If memory is short, or some places are put off, the object is examined
+ * again next time.
  */
-void tw_known_add(const struct tw_sym_object *object);
+void tw_known_add(const struct tw_sym_object *object, bool is_put_off);
 /* Call after the scan was committed. */
 void tw_known_saw(const struct tw_sym_set *set);
 

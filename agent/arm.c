@@ -51,6 +51,7 @@ static struct tw_agent_config config;
 static __thread bool is_looking;
 /* This library's frame while it works: libc calls made on our behalf also pass armed slots and must not be recorded. */
 static __thread const void *own_work;
+static __thread bool is_put_off;       /* entries wait for a dlclose() to end */
 static __thread unsigned closings;     /* number of handles we are closing, with slots suspended */
 static __thread unsigned own_closings; /* number of the program's dlclose calls this thread is inside */
 
@@ -81,8 +82,8 @@ static void resume_slots(void)
 		tw_permit_drop(permit);
 }
 
-/* Steps 2 to 5. */
-static bool apply(const struct tw_plan *plan)
+/* Steps 2 to 5.  @closed	of the closings that came before the scan. */
+static bool apply(const struct tw_plan *plan, unsigned closed)
 {
 	bool is_whole;
 	struct tw_permit *permit;
@@ -95,13 +96,18 @@ static bool apply(const struct tw_plan *plan)
 	}
 	tw_agent_returns_see(plan->set);
 	is_whole = tw_known_update(permit, plan);
+	/* What these have unloaded was found out. */
+	for (; closed; closed--, closings--)
+		tw_patch_resume(permit);
 	tw_agent_layouts_update(&config, &tw_agent_ring_set);
 	tw_agent_arm_plan(permit, plan);
-	for (size_t i = 0; i < plan->set->count; i++)
+	for (size_t i = 0; i < plan->set->count; i++) {
+		is_put_off |= plan->is_put_off[i];
 		if (plan->is_new[i])
-			tw_known_add(&plan->set->objects[i]);
+			tw_known_add(&plan->set->objects[i], plan->is_put_off[i]);
+	}
 	tw_change_end(permit, 0);
-	if (is_whole)
+	if (is_whole && !is_put_off)
 		tw_known_saw(plan->set);
 	return true;
 }
@@ -162,6 +168,13 @@ void tw_agent_bind_again(void)
 	bind_again(0);
 }
 
+static void tell_of_closing(void)
+{
+	tw_agent_tell(
+		"calls of an object that was opened while another thread closed one were not traced at first: that took "
+		"too long");
+}
+
 /*
  * While a thread closes a handle, changes of any thread are deferred until it is done.  An object opened meanwhile
  * should be traced from its first call, so this waits.  It gives up after CLOSING_NS, because the other thread may be
@@ -176,25 +189,34 @@ static void await_closings(void)
 		return;
 	while (is_anything_due()) {
 		if (tw_clock_monotonic_ns() - begun > CLOSING_NS) {
-			tw_agent_tell(
-				"calls of an object that was opened while another thread closed one were not traced "
-				"at first: that took too long");
+			tell_of_closing();
 			return;
 		}
 		tw_sys_futex_wait(&never, 0, NAP_NS);
 	}
 }
 
+/* Entries are not planted while another thread is inside dlclose(): waits for it, as await_closings() does. */
+static void await_suspension(uint64_t begun_ns)
+{
+	static const _Atomic uint32_t never;
+
+	while (tw_patch_is_suspended() && tw_clock_monotonic_ns() - begun_ns < CLOSING_NS)
+		tw_sys_futex_wait(&never, 0, NAP_NS);
+}
+
 /* Returns false when nothing is left to do. */
 static bool update_once(void)
 {
+	unsigned closed = closings;
 	struct tw_plan *plan;
 	bool was_applied;
 
+	is_put_off = false;
 	if (config.has_no_functions || !tw_known_is_change() || tw_plan_make(&config, tw_known_has, NULL, &plan))
 		return false;
 	ask(plan);
-	was_applied = apply(plan);
+	was_applied = apply(plan, closed);
 	tw_plan_destroy(plan);
 	return was_applied;
 }
@@ -205,10 +227,17 @@ static bool update_once(void)
  */
 static void update_all(void)
 {
+	uint64_t begun_ns = tw_clock_monotonic_ns();
 	unsigned rounds = 0;
 
-	while (rounds++ < 8 && update_once())
-		;
+	while (rounds++ < 8 && update_once()) {
+		if (!is_put_off || own_closings || closings)
+			continue;
+		await_suspension(begun_ns);
+		rounds -= tw_clock_monotonic_ns() - begun_ns < CLOSING_NS;
+	}
+	if (is_put_off && !own_closings && !closings)
+		tell_of_closing();
 	bind_again(__libc_single_threaded ? 0 : BINDING_NAPS);
 	tw_agent_returns_check();
 	for (; closings > 1; closings--)
@@ -222,21 +251,34 @@ static void update_all(void)
 	dlerror();
 }
 
+/* An object is unpinned.  If nothing was unloaded meanwhile, nothing has to be found out. */
+static int close_while_looking(int (*close)(void *), void *handle)
+{
+	uint64_t loaded, unloaded, unloaded_now;
+	int result;
+
+	tw_sym_counts(&loaded, &unloaded);
+	/* Destructors are the program's code, and are recorded. */
+	tw_thread_end_own_work(own_work != NULL);
+	result = close(handle);
+	if (own_work)
+		tw_thread_begin_own_work(own_work);
+	tw_sym_counts(&loaded, &unloaded_now);
+	if (unloaded_now == unloaded)
+		resume_slots();
+	else
+		closings++;
+	return result;
+}
+
 int tw_agent_close(int (*close)(void *), void *handle)
 {
 	int result;
 
 	/* Destructors run in here and objects are unloaded: no slot is written until it is known which. */
 	tw_patch_suspend();
-	if (is_looking) {
-		closings++;
-		/* Destructors are the program's code, and are recorded. */
-		tw_thread_end_own_work(own_work != NULL);
-		result = close(handle);
-		if (own_work)
-			tw_thread_begin_own_work(own_work);
-		return result;
-	}
+	if (is_looking)
+		return close_while_looking(close, handle);
 	own_closings++;
 	result = close(handle);
 	/* Under a seccomp filter this thread cannot find out what was unloaded: nothing is written any more. */
@@ -245,6 +287,9 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	tw_agent_update();
 	own_closings--;
 	resume_slots();
+	/* What a destructor has opened is planted only now. */
+	if (is_put_off)
+		tw_agent_update();
 	return result;
 }
 

@@ -26,6 +26,7 @@
 struct known {
 	uintptr_t base;
 	char *path;
+	bool is_put_off; /* to be examined again, but forgotten like others */
 };
 
 struct counts {
@@ -99,31 +100,37 @@ static bool is_same(const struct known *entry, const struct tw_sym_object *objec
 }
 
 /* Under the lock. */
-static bool is_known(const struct tw_sym_object *object)
+static struct known *find_known(const struct tw_sym_object *object)
 {
 	for (size_t i = 0; i < known_count; i++)
 		if (is_same(&known[i], object))
-			return true;
-	return false;
+			return &known[i];
+	return NULL;
 }
 
 bool tw_known_has(const struct tw_sym_object *object, void *unused)
 {
-	bool found;
+	const struct known *found;
+	bool is_examined;
 
 	tw_lock_seize(&lock);
-	found = is_known(object);
+	found = find_known(object);
+	is_examined = found && !found->is_put_off;
 	tw_lock_drop(&lock);
-	return found;
+	return is_examined;
 }
 
-void tw_known_add(const struct tw_sym_object *object)
+void tw_known_add(const struct tw_sym_object *object, bool is_put_off)
 {
 	char *path = strdup(object->path);
+	struct known *found;
 
 	tw_lock_seize(&lock);
-	if (path && !is_known(object) && tw_grow(known, known_count, known_capacity)) {
-		known[known_count++] = (struct known){object->elf.base, path};
+	found = find_known(object);
+	if (found) {
+		found->is_put_off = is_put_off;
+	} else if (path && tw_grow(known, known_count, known_capacity)) {
+		known[known_count++] = (struct known){object->elf.base, path, is_put_off};
 		path = NULL;
 	}
 	tw_lock_drop(&lock);
@@ -175,7 +182,7 @@ bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan)
 	applied = counts_of(plan->set);
 	forget_gone(permit, plan->set);
 	for (size_t i = 0; i < plan->set->count; i++)
-		is_whole &= !plan->was_known[i] || is_known(&plan->set->objects[i]);
+		is_whole &= !plan->was_known[i] || find_known(&plan->set->objects[i]);
 	tw_lock_drop(&lock);
 	return is_whole;
 }

@@ -227,7 +227,7 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 /* Counts of failures to arm, by cause. */
 struct refusals {
 	unsigned slots, sleds, late_sleds;
-	unsigned late_entries, other_entries;
+	unsigned late_entries, other_entries, put_off_entries;
 	const struct tw_sym_object *late; /* the object of the last of late_sleds */
 	bool lacks_memory;
 };
@@ -240,6 +240,8 @@ static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind 
 		refusals->late_sleds++;
 	else if (error == TW_ENOTSUP && kind == TW_BP_ENTRY)
 		refusals->late_entries++;
+	else if (error == TW_EINTR && kind == TW_BP_ENTRY)
+		refusals->put_off_entries++;
 	else if (error == TW_EFORMAT && kind == TW_BP_ENTRY)
 		refusals->other_entries++;
 	else if (error && kind != TW_BP_SLOT)
@@ -340,6 +342,7 @@ static void tell_unplanted(struct tw_permit *permit, const struct tw_plan *plan)
 	}
 }
 
+/* Objects whose entries have to wait are examined again. */
 static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 			struct refusals *refusals)
 {
@@ -353,7 +356,8 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
 			continue;
 		tell_entries(refusals, &plan->set->objects[entry->object]);
-		refusals->late_entries = refusals->other_entries = 0;
+		plan->is_put_off[entry->object] = refusals->put_off_entries != 0;
+		refusals->late_entries = refusals->other_entries = refusals->put_off_entries = 0;
 	}
 	tw_patch_end(permit);
 	if (plan->entry_count)

@@ -441,7 +441,8 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 		plan->is_new = calloc(plan->set->count + 1, sizeof *plan->is_new);
 		plan->was_known = calloc(plan->set->count + 1, sizeof *plan->was_known);
 		plan->sleds_of = calloc(plan->set->count + 1, sizeof *plan->sleds_of);
-		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->sleds_of)
+		plan->is_put_off = calloc(plan->set->count + 1, sizeof *plan->is_put_off);
+		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->is_put_off || !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
 	/* If no loaded object can define a requested function, slots need not be examined. */
@@ -482,6 +483,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 	free(plan->pins);
 	free(plan->is_new);
 	free(plan->was_known);
+	free(plan->is_put_off);
 	free(plan->slots);
 	tw_sym_unload(plan->set);
 	free(plan);

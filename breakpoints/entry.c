@@ -124,8 +124,10 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 	uint8_t *thunk = place->thunk;
 	int error;
 
-	if (row->refusal || !run->may_write || (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
+	if (row->refusal || (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
 		return TW_ENOTSUP;
+	if (!run->may_write)
+		return TW_EINTR;
 	error = open_window(run, place);
 	if (error)
 		return error;

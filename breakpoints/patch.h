@@ -15,7 +15,7 @@
  * Makes everything needed before the place can be installed (a stub); resolves its target.
  * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced, or, for an entry and for a sled of one-byte
  * NOPs, not while other threads may run it), TW_EPERM (the system refuses to make the memory writable), TW_EFORMAT (an
- * entry: memory does not hold the bytes that its plan expects).
+ * entry: memory does not hold the bytes that its plan expects), TW_EINTR (an entry: not now, because writing is suspended).
  */
 int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place);
 
@@ -59,6 +59,8 @@ void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
  * could not be seized: then the next resume writes the rest.
  */
 void tw_patch_suspend(void);
+/* Has any thread suspended writing?  A hint. */
+bool tw_patch_is_suspended(void);
 void tw_patch_resume(struct tw_permit *permit);
 /* The half of it that needs no permit. */
 void tw_patch_end_suspension(void);

@@ -64,6 +64,12 @@ void tw_patch_suspend(void)
 	}
 }
 
+bool tw_patch_is_suspended(void)
+{
+	/* RELAXED patch.suspended: a hint; the next run of writes finds out. */
+	return tw_load_relaxed(&suspensions) != 0;
+}
+
 void tw_patch_end_suspension(void)
 {
 	/* PAIR patch.suspend: seq_cst; as above. */
