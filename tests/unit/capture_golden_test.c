@@ -396,6 +396,23 @@ static void print_capture(const char *path, FILE *out, bool has_account)
 	tw_capture_close(capture);
 }
 
+static void atoms_and_clocks(void **state)
+{
+	struct tw_capture *capture;
+	struct tw_capture_info info;
+	size_t bytes = 0;
+
+	assert_int_equal(tw_capture_open(TW_TEST_DATA "/golden/v1-values.tw", NULL, &capture), 0);
+	assert_string_equal(tw_capture_atom(capture, 0, 5, &bytes), "ok");
+	assert_int_equal(bytes, 2);
+	assert_null(tw_capture_atom(capture, 0, 6, &bytes));
+	tw_capture_info(capture, &info);
+	/* The maker's readings: CLOCK_BOOTTIME equals CLOCK_MONOTONIC, and CLOCK_REALTIME is 4000 ns ahead. */
+	assert_int_equal(tw_capture_boot_ns(capture, info.start_ns), info.start_ns);
+	assert_int_equal(tw_capture_wall_ns(capture, info.start_ns), info.start_ns + 4000);
+	tw_capture_close(capture);
+}
+
 static int version_of(const struct golden *golden)
 {
 	return golden->name[1] - '0';
@@ -475,6 +492,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goldens_read_as_ever),
+		cmocka_unit_test(atoms_and_clocks),
 	};
 
 	if (argc != 3)

@@ -217,14 +217,28 @@ static void line_92_151_pause_and_restart_change_nothing_without_the_counter(voi
 	play(without_counter);
 }
 
+/* Events of local calls with 0, 1 and 2 words: the number of words is the caller's. */
+static unsigned local_of_any_count(void)
+{
+	const uint64_t words[3] = {1, 2, 3};
+
+	tw_local_call0(&f1);
+	tw_local_call1(&f1, 1);
+	tw_local_call2(&f1, 1, 2);
+	tw_local_call_words(&f1, words, 3);
+	return count_events(&bed);
+}
+
 static void global_and_local_calls(void)
 {
 	set("f1", 1, TW_MATCH_TRUE, TW_FUNCTION_GLOBAL);
 	assert_int_equal(qualified(), 1);
 	assert_int_equal(local(), 0);
+	assert_int_equal(local_of_any_count(), 0);
 	set("f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 	assert_int_equal(qualified(), 1);
 	assert_int_equal(local(), 1);
+	assert_int_equal(local_of_any_count(), 4);
 }
 
 static void line_93_global_sees_calls_that_name_the_module(void **state)
