@@ -35,7 +35,7 @@
 /* More than a copy and its frames take on average; a further area is made where that is not enough. */
 #define CODE_BYTES_EACH	  56u
 #define FRAMES_BYTES_EACH 72u
-#define COPY_BYTES	  (TW_ENTRY_THUNK_BYTES + TW_ENTRY_ROOM_BYTES)
+#define COPY_BYTES	  (TW_ENTRY_THUNK_BYTES + TW_ENTRY_SPACE_BYTES)
 #define COPY_ALIGN	  16u
 #define INT3		  0xcc
 
@@ -401,7 +401,7 @@ void *_Atomic *tw_entry_word(const uint8_t *thunk)
 
 int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **out)
 {
-	uint8_t bytes[TW_ENTRY_ROOM_BYTES], *thunk, *end;
+	uint8_t bytes[TW_ENTRY_SPACE_BYTES], *thunk, *end;
 	unsigned count;
 	const struct reach reach = reach_of(entry, window);
 	struct area *area;

@@ -173,7 +173,7 @@ unsigned tw_entry_plan_lay_out(const struct tw_entry_plan *plan, const struct tw
 		bytes += JUMP_BYTES;
 	}
 	literal = (bytes + 7) & ~7u;
-	TW_ASSERT(literal + 8 <= TW_ENTRY_ROOM_BYTES);
+	TW_ASSERT(literal + 8 <= TW_ENTRY_SPACE_BYTES);
 	for (unsigned i = 0; i < row->fix_count && is_right; i++) {
 		const struct tw_entry_plan_fix *fix = &plan->fixes[row->first_fix + i];
 		uintptr_t end = at + fix->position + fix->tail, target = base + fix->target;

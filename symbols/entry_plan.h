@@ -126,7 +126,7 @@ _Static_assert(sizeof(struct tw_entry_plan_row) == 32 && sizeof(struct tw_entry_
 #define TW_ENTRY_FIXES_MAX	  8u
 #define TW_ENTRY_FRAME_BYTES_MAX  64u
 /* The copy as laid out at run time: copy, jmp back, literal at the next multiple of 8. */
-#define TW_ENTRY_ROOM_BYTES 80u
+#define TW_ENTRY_SPACE_BYTES 80u
 
 struct tw_entry_plan {
 	const struct tw_entry_plan_header *header;
@@ -180,7 +180,7 @@ static inline const uint8_t *tw_entry_plan_frame(const struct tw_entry_plan *pla
  *
  * @base	of the object: address = base + value.
  * @at		the address where the copy will run.
- * @out		TW_ENTRY_ROOM_BYTES.
+ * @out		TW_ENTRY_SPACE_BYTES.
  *
  * Returns the number of bytes, or 0 if a target is out of reach of a 32-bit displacement.
  */

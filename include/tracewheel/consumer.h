@@ -154,9 +154,9 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
 /* Kinds of questions that agents ask about objects that a process has loaded; each kind is asked and answered apart. */
-enum tw_recorder_ask {
-	TW_RECORDER_ASK_LAYOUTS, /* how functions take their arguments; the answer is text */
-	TW_RECORDER_ASK_PLANS	 /* plans of function entries; the answer is files `plan-BUILDID` in the ring set */
+enum tw_recorder_question_kind {
+	TW_RECORDER_QUESTION_LAYOUTS, /* how functions take their arguments; the answer is text */
+	TW_RECORDER_QUESTION_PLANS /* plans of function entries; the answer is files `plan-BUILDID` in the ring set */
 };
 
 #define TW_RECORDER_PROCESSES_MAX 8192
@@ -172,7 +172,8 @@ struct tw_recorder_question {
  * Agents whose configuration has the line `ask MS` ask for layouts, those with `plans MS` for plans.  They wait at most MS
  * milliseconds for an answer, and not for a recorder that makes no progress.
  */
-bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_ask what, struct tw_recorder_question *out);
+bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_question_kind what,
+			  struct tw_recorder_question *out);
 
 /*
  * tw_recorder_answer - answer a question completely.
@@ -180,7 +181,8 @@ bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_ask wha
  * @text	borrows: more lines, as `layouts` of the options; NULL: none, or files.
  * Errors: those of writing the text; the question counts as answered all the same.
  */
-int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_ask what, uint32_t number, const char *text);
+int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_question_kind what, uint32_t number,
+		       const char *text);
 
 /*
  * tw_recorder_child - name the process whose ending the capture records: the recording of its last program stays open

@@ -497,12 +497,12 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 					    (double)store->header.ticks_per_second);
 }
 
-static enum tw_rs_question question_of(enum tw_recorder_ask what)
+static enum tw_rs_question question_of(enum tw_recorder_question_kind what)
 {
-	return what == TW_RECORDER_ASK_PLANS ? TW_RS_ASK_PLANS : TW_RS_ASK_LAYOUTS;
+	return what == TW_RECORDER_QUESTION_PLANS ? TW_RS_ASK_PLANS : TW_RS_ASK_LAYOUTS;
 }
 
-TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_ask what,
+TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_question_kind what,
 				 struct tw_recorder_question *out)
 {
 	struct tw_rs *rs = &recorder->writer.rs;
@@ -518,7 +518,7 @@ TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_
 	return true;
 }
 
-TW_API int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_ask what, uint32_t number,
+TW_API int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_question_kind what, uint32_t number,
 			      const char *text)
 {
 	int error = text ? tw_rs_answers_append(&recorder->writer.rs, text) : 0;

@@ -19,7 +19,7 @@ static void lay_out_all(const struct tw_entry_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->header->row_count; i++) {
 		const struct tw_entry_plan_row *row = &plan->rows[i];
-		uint8_t out[TW_ENTRY_ROOM_BYTES];
+		uint8_t out[TW_ENTRY_SPACE_BYTES];
 
 		for (unsigned n = 0; tw_entry_plan_name(plan, row, n); n++)
 			sum += strlen(tw_entry_plan_name(plan, row, n));

@@ -152,10 +152,10 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 			tw_recorder_drain(recorder);
 	}
 	/* Questions of agents, which the command answers. */
-	if (tw_recorder_question(recorder, TW_RECORDER_ASK_PLANS, &question))
-		tw_recorder_answer(recorder, TW_RECORDER_ASK_PLANS, question.number, NULL);
-	if (tw_recorder_question(recorder, TW_RECORDER_ASK_LAYOUTS, &question))
-		tw_recorder_answer(recorder, TW_RECORDER_ASK_LAYOUTS, question.number, number % 2 ? "text" : NULL);
+	if (tw_recorder_question(recorder, TW_RECORDER_QUESTION_PLANS, &question))
+		tw_recorder_answer(recorder, TW_RECORDER_QUESTION_PLANS, question.number, NULL);
+	if (tw_recorder_question(recorder, TW_RECORDER_QUESTION_LAYOUTS, &question))
+		tw_recorder_answer(recorder, TW_RECORDER_QUESTION_LAYOUTS, question.number, number % 2 ? "text" : NULL);
 	tw_recorder_finish(recorder, NULL);
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);

@@ -146,7 +146,7 @@ static function_fn lay_out(struct planned *planned, uint64_t (*function)(uint64_
 	assert_memory_equal(tw_entry_plan_window(&planned->plan, row),
 			    (uint8_t *)(uintptr_t)function + row->window_offset, row->window_bytes);
 	bytes = tw_entry_plan_lay_out(&planned->plan, row, planned->base, (uintptr_t)at, at);
-	assert_in_range(bytes, 1, TW_ENTRY_ROOM_BYTES);
+	assert_in_range(bytes, 1, TW_ENTRY_SPACE_BYTES);
 	planned->used += (bytes + 15) & ~15u;
 	assert_true(planned->used < MEMORY_BYTES);
 	return copy.function;
@@ -248,7 +248,7 @@ static void a_damaged_plan_is_refused(void **state)
 	header->version--;
 	/* With a right checksum, so that every other check is reached. */
 	for (unsigned i = 0; i < 3000; i++) {
-		uint8_t out[TW_ENTRY_ROOM_BYTES], *at, old;
+		uint8_t out[TW_ENTRY_SPACE_BYTES], *at, old;
 
 		seed = seed * 1664525u + 1013904223u;
 		at = (uint8_t *)copy + (seed >> 8) % (i % 2 ? planned->count : sizeof *header + 4096);
@@ -274,7 +274,7 @@ static void a_damaged_plan_is_refused(void **state)
 static void a_target_out_of_reach_is_refused(void **state)
 {
 	struct planned *planned = *state;
-	uint8_t out[TW_ENTRY_ROOM_BYTES];
+	uint8_t out[TW_ENTRY_SPACE_BYTES];
 	const struct tw_entry_plan_row *row = row_of(planned, relative_memory);
 
 	assert_int_equal(tw_entry_plan_lay_out(&planned->plan, row, planned->base, planned->base + (UINT64_C(3) << 30),

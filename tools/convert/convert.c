@@ -199,22 +199,22 @@ static int convert_to(const struct request *request)
  * Reads all files once: the first messages say which stamps there are, and, without a time of day in them, the last
  * message was written when the file was changed last.
  */
-static int look(const struct request *request, struct tw_ttb_clues *clues, struct tw_ttb_clues *last)
+static int look(const struct request *request, struct tw_ttb_survey *survey, struct tw_ttb_survey *last)
 {
 	struct tw_ttb_reader reader;
 	enum tw_ttb_answer answer;
 	tw_ttb_open(&reader, request->paths, request->path_count);
 	while ((answer = tw_ttb_next(&reader)) == TW_TTB_RECORD || answer == TW_TTB_CUT) {
 		if (answer == TW_TTB_RECORD && reader.op == TW_TTB_TERM && reader.records <= LOOKED_AT)
-			tw_ttb_see(clues, reader.term, reader.size);
+			tw_ttb_survey_term(survey, reader.term, reader.size);
 		if (answer == TW_TTB_RECORD && reader.op == TW_TTB_TERM && !reader.left &&
 		    reader.path + 1 == reader.path_count)
-			tw_ttb_see(last, reader.term, reader.size);
+			tw_ttb_survey_term(last, reader.term, reader.size);
 	}
 	int code = -1;
 	if (answer == TW_TTB_UNREADABLE)
 		code = tw_fail("'%s' cannot be read: %s.", tw_ttb_path(&reader), strerror(errno));
-	else if (answer == TW_TTB_STRANGE && reader.records == 0)
+	else if (answer == TW_TTB_MALFORMED && reader.records == 0)
 		code = tw_fail("'%s' is no trace file of Erlang: it does not begin with a trace message.",
 			       tw_ttb_path(&reader));
 	tw_ttb_close(&reader);
@@ -222,18 +222,18 @@ static int look(const struct request *request, struct tw_ttb_clues *clues, struc
 }
 
 /* The time of day at 0 of the file's times, and the time of messages before the first stamp. */
-static uint64_t find_offset(const struct request *request, const struct tw_ttb_clues *clues,
-			    const struct tw_ttb_clues *last, uint64_t *start_ns)
+static uint64_t find_offset(const struct request *request, const struct tw_ttb_survey *survey,
+			    const struct tw_ttb_survey *last, uint64_t *start_ns)
 {
 	struct stat st = {0};
 	stat(request->paths[request->path_count - 1], &st);
 	uint64_t changed_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
-	*start_ns = clues->has_monotonic ? clues->monotonic_ns : clues->has_wall ? clues->wall_ns : changed_ns;
-	if (clues->has_wall && clues->has_monotonic)
-		return clues->wall_ns - clues->monotonic_ns;
-	if (!clues->has_monotonic)
+	*start_ns = survey->has_monotonic ? survey->monotonic_ns : survey->has_wall ? survey->wall_ns : changed_ns;
+	if (survey->has_wall && survey->has_monotonic)
+		return survey->wall_ns - survey->monotonic_ns;
+	if (!survey->has_monotonic)
 		return 0;
-	return changed_ns - (last->has_monotonic ? last->monotonic_ns : clues->monotonic_ns);
+	return changed_ns - (last->has_monotonic ? last->monotonic_ns : survey->monotonic_ns);
 }
 
 struct result {
@@ -267,7 +267,7 @@ static int import_all(const struct request *request, struct tw_ttb_import *impor
 		tw_meter_at(&meter, reader.records, 0);
 	}
 	tw_meter_stop(&meter);
-	if (!error && answer == TW_TTB_STRANGE)
+	if (!error && answer == TW_TTB_MALFORMED)
 		snprintf(result->trouble, sizeof result->trouble,
 			 "'%s' is no trace file from its message %llu on: the rest was left out", tw_ttb_path(&reader),
 			 (unsigned long long)reader.records + 1);
@@ -318,13 +318,13 @@ static int fail_capture(const struct request *request, int error)
 
 static int convert_from(const struct request *request)
 {
-	struct tw_ttb_clues clues = {0}, last = {0};
+	struct tw_ttb_survey survey = {0}, last = {0};
 	struct tw_capture_writer *writer;
 	struct result result = {0};
 	uint64_t start_ns;
 	if (strcmp(request->output, "-") == 0)
 		return tw_usage(&command, "a capture is a folder: it cannot be written to standard output.");
-	int code = look(request, &clues, &last);
+	int code = look(request, &survey, &last);
 	if (code >= 0)
 		return code;
 	const struct tw_capture_writer_options options = {
@@ -334,12 +334,12 @@ static int convert_from(const struct request *request)
 		.program = "beam.smp",
 		.command = request->paths[0],
 		.session = "ttb",
-		.wall_offset_ns = find_offset(request, &clues, &last, &start_ns),
+		.wall_offset_ns = find_offset(request, &survey, &last, &start_ns),
 	};
 	int error = tw_capture_writer_create(&options, &writer);
 	if (error)
 		return fail_capture(request, error);
-	struct tw_ttb_import *import = tw_ttb_import_create(writer, &clues, start_ns, options.wall_offset_ns);
+	struct tw_ttb_import *import = tw_ttb_import_create(writer, &survey, start_ns, options.wall_offset_ns);
 	error = import ? import_all(request, import, &result) : TW_ENOMEM;
 	if (!error)
 		error = note_trouble(writer, &result);

@@ -36,13 +36,13 @@ struct tw_ttb_reader {
 	uint64_t records;
 };
 
-enum tw_ttb_answer { TW_TTB_RECORD, TW_TTB_END, TW_TTB_CUT, TW_TTB_STRANGE, TW_TTB_UNREADABLE };
+enum tw_ttb_answer { TW_TTB_RECORD, TW_TTB_END, TW_TTB_CUT, TW_TTB_MALFORMED, TW_TTB_UNREADABLE };
 
 void tw_ttb_open(struct tw_ttb_reader *reader, const char *const *paths, uint32_t count);
 /*
  * tw_ttb_next - the next record: op, size and term.
  *
- * TW_TTB_CUT: a file ends inside of a record; the next call goes on with the next file. TW_TTB_STRANGE: it has no more
+ * TW_TTB_CUT: a file ends inside of a record; the next call goes on with the next file. TW_TTB_MALFORMED: it has no more
  * records that can be found. TW_TTB_UNREADABLE: it cannot be opened or read, errno says why.
  */
 enum tw_ttb_answer tw_ttb_next(struct tw_ttb_reader *reader);
@@ -55,17 +55,17 @@ void tw_ttb_close(struct tw_ttb_reader *reader);
 struct tw_ttb_import;
 
 /* The times of the first messages with each kind of stamp, and the node that was traced. */
-struct tw_ttb_clues {
+struct tw_ttb_survey {
 	bool has_monotonic, has_wall;
 	uint64_t monotonic_ns, wall_ns;
 	struct tw_term node; /* none: nonode@nohost */
 	bool has_node;
 };
-/* Looks at a message. */
-void tw_ttb_see(struct tw_ttb_clues *clues, const uint8_t *term, size_t bytes);
+/* Adds what one message says. */
+void tw_ttb_survey_term(struct tw_ttb_survey *survey, const uint8_t *term, size_t bytes);
 
 /* NULL: no memory. @writer: borrows. @wall_offset_ns: as in writer.h. */
-struct tw_ttb_import *tw_ttb_import_create(struct tw_capture_writer *writer, const struct tw_ttb_clues *clues,
+struct tw_ttb_import *tw_ttb_import_create(struct tw_capture_writer *writer, const struct tw_ttb_survey *survey,
 					   uint64_t start_ns, uint64_t wall_offset_ns);
 void tw_ttb_import_destroy(struct tw_ttb_import *import);
 /* Writes the event of a message. Returns 0, TW_EFORMAT (it is no trace message), or an error of the writer. */

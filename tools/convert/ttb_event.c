@@ -167,7 +167,7 @@ static bool is_process(struct tw_term term)
 	return tw_term_type(term) == TW_TYPE_PID || tw_term_type(term) == TW_TYPE_PORT;
 }
 
-void tw_ttb_see(struct tw_ttb_clues *clues, const uint8_t *bytes, size_t count)
+void tw_ttb_survey_term(struct tw_ttb_survey *survey, const uint8_t *bytes, size_t count)
 {
 	struct tw_identifier parts;
 	struct message message;
@@ -177,18 +177,18 @@ void tw_ttb_see(struct tw_ttb_clues *clues, const uint8_t *bytes, size_t count)
 	if (tw_etf_decode(&arena, bytes, count, NULL, NULL, &term) || !take_message(term, &message))
 		goto end;
 	bool is_wall = message.stamp.kind == TW_PRINT_STAMP_WALL;
-	if (is_wall && !clues->has_wall) {
-		clues->has_wall = true;
-		clues->wall_ns = message.stamp.time;
-	} else if (message.stamp.kind && !is_wall && !(clues->has_wall && clues->has_monotonic)) {
+	if (is_wall && !survey->has_wall) {
+		survey->has_wall = true;
+		survey->wall_ns = message.stamp.time;
+	} else if (message.stamp.kind && !is_wall && !(survey->has_wall && survey->has_monotonic)) {
 		/* The last one before the first time of day. */
-		clues->has_monotonic = true;
-		clues->monotonic_ns = message.stamp.time;
+		survey->has_monotonic = true;
+		survey->monotonic_ns = message.stamp.time;
 	}
-	if (!message.is_seq && !clues->has_node && is_process(tw_term_element(term, 1)) &&
+	if (!message.is_seq && !survey->has_node && is_process(tw_term_element(term, 1)) &&
 	    !tw_term_get_identifier(tw_term_element(term, 1), &parts)) {
-		clues->has_node = true;
-		clues->node = parts.node;
+		survey->has_node = true;
+		survey->node = parts.node;
 	}
 end:
 	tw_arena_fini(&arena);
@@ -213,14 +213,14 @@ struct function {
 	uint32_t id;
 };
 
-struct tw_ttb_import *tw_ttb_import_create(struct tw_capture_writer *writer, const struct tw_ttb_clues *clues,
+struct tw_ttb_import *tw_ttb_import_create(struct tw_capture_writer *writer, const struct tw_ttb_survey *survey,
 					   uint64_t start_ns, uint64_t wall_offset_ns)
 {
 	struct tw_ttb_import *import = calloc(1, sizeof *import);
 	if (!import)
 		return NULL;
 	import->writer = writer;
-	import->decoding.node = clues->node;
+	import->decoding.node = survey->node;
 	import->wall_offset_ns = wall_offset_ns;
 	import->now_ns = start_ns;
 	tw_arena_init(&import->arena, ARENA_BYTES_MAX);

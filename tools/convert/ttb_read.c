@@ -78,7 +78,7 @@ static enum tw_ttb_answer read_record(struct tw_ttb_reader *reader)
 	reader->op = head[0];
 	reader->size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
 	if (reader->op > TW_TTB_DROPPED)
-		return TW_TTB_STRANGE;
+		return TW_TTB_MALFORMED;
 	if (reader->op == TW_TTB_DROPPED)
 		return TW_TTB_RECORD;
 	return reader->size > reader->left ? TW_TTB_CUT : read_term(reader);

@@ -33,7 +33,7 @@
 /* The questions of one kind, and the thread that answers them. */
 struct desk {
 	struct tw_late_code *late;
-	enum tw_recorder_ask ask;
+	enum tw_recorder_question_kind ask;
 	/* Reads one file of the process that asks. */
 	void (*read_file)(struct desk *desk, int process_id, const char *path);
 	pthread_t thread;
@@ -214,7 +214,7 @@ static void read_process(struct desk *desk, int process_id)
 		char *key = path ? key_of(path) : NULL;
 		bool is_new = key && !is_seen(desk, key), is_kept = is_new && remember(desk, key);
 		/* A plan that is there is found out soon; layouts would be written again. */
-		if (is_kept || (is_new && desk->ask == TW_RECORDER_ASK_PLANS))
+		if (is_kept || (is_new && desk->ask == TW_RECORDER_QUESTION_PLANS))
 			desk->read_file(desk, process_id, path);
 		if (!is_kept)
 			free(key);
@@ -264,10 +264,10 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 	}
 	late->needs_sonames = have_sonames(options->config);
 	late->desks[LAYOUTS] = (struct desk){.late = has_layouts ? late : NULL,
-					     .ask = TW_RECORDER_ASK_LAYOUTS,
+					     .ask = TW_RECORDER_QUESTION_LAYOUTS,
 					     .read_file = read_layouts};
 	late->desks[PLANS] = (struct desk){.late = options->has_plans ? late : NULL,
-					   .ask = TW_RECORDER_ASK_PLANS,
+					   .ask = TW_RECORDER_QUESTION_PLANS,
 					   .read_file = read_plan};
 	return late;
 }
@@ -293,7 +293,7 @@ static void poll_desk(struct desk *desk)
 		return;
 	struct tw_recorder *recorder = late->options.recorder;
 	if (desk->is_running && __atomic_load_n(&desk->is_done, __ATOMIC_ACQUIRE)) {
-		bool has_text = desk->ask == TW_RECORDER_ASK_LAYOUTS;
+		bool has_text = desk->ask == TW_RECORDER_QUESTION_LAYOUTS;
 		pthread_join(desk->thread, NULL);
 		desk->is_running = false;
 		tw_recorder_answer(recorder, desk->ask, desk->question.number, has_text ? late->text.text : NULL);
