@@ -57,7 +57,7 @@ attach(Request) ->
     Connected = connect(Target, cookie(Request, Target)),
     check_node(Connected, Node, Request),
     Path = case Request of #{path := P} -> P; _ -> filename:absname(atom_to_list(Node) ++ ".tw") end,
-    await_unloaded(Node, 100),
+    await_unloaded(Node, 600),
     Loaded = load(Node),
     start(Node, Path, Request, Loaded).
 
@@ -294,7 +294,7 @@ await_end(Node, Path) ->
             rpc:cast(Node, tracewheel, stop, []),
             await_end(Node, Path);
         {tracewheel_server, ended, Info} ->
-            catch await_unloaded(Node, 100),
+            catch await_unloaded(Node, 600),
             say("done ~ts", [lists:join(" ", [io_lib:format("~p=~p", [K, V]) || {K, V} <- maps:to_list(Info), is_number(V) orelse is_atom(V)])]);
         {nodedown, Node} -> say("lost ~ts", [Path])
     end.
