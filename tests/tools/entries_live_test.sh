@@ -109,5 +109,7 @@ for us in 8000 10000 11000 12000 13000 14000 16000 20000; do
 			sleep 0.01
 		done
 		[ ! -e answer ] || cmp -s answer plain || fail "SIG$signal for the recorder after $us us: $(cat answer)"
+		# The rings of the killed recorder are not left in /dev/shm.
+		[ ! -e stopped.tw/live ] || "$tw" recover -q stopped.tw || fail "recover after SIG$signal after $us us"
 	done
 done
