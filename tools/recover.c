@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct tw_option options_table[] = {
 	{'q', "quiet", NULL, "say nothing when all went well"},
@@ -75,6 +76,11 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_fail("a stream cannot be completed: `tracewheel report` shows as much as arrived.");
 	struct tw_recorder_stats stats = {0};
 	int error = tw_recover(path, &stats);
+	struct stat status;
+	if (error == TW_ENOENT && stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+		return tw_fail(
+			"'%s' is a file, not a capture's folder: a stream or a single segment is read as far as it goes.",
+			path);
 	if (error == TW_ENOENT)
 		return tw_fail("there is no capture '%s'.", path);
 	if (error == TW_EFORMAT)

@@ -376,8 +376,11 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 			    const struct tw_capture_filter *filter)
 {
 	char text[TW_SELECTION_SENTENCE_BYTES];
+	struct tw_capture_info info;
 	if (tw_selection_explain(selection, capture, filter, text))
 		tw_say("%s.", text);
+	else if (tw_capture_info(capture, &info), !info.events)
+		tw_say("the capture holds no events%s.", info.is_live ? " yet" : "");
 }
 
 void tw_selection_free(struct tw_selection *selection)

@@ -61,7 +61,7 @@ bool tw_selection_wants_place(const struct tw_selection *selection, const struct
 #define TW_SELECTION_SENTENCE_BYTES 600
 bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
 			  const struct tw_capture_filter *filter, char *text);
-/* The same, printed on standard error. */
+/* The same, or that there are no events, printed on standard error. */
 void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
 			    const struct tw_capture_filter *filter);
 /* Does it select by more than time? */
