@@ -69,19 +69,8 @@ void tw_agent_tell_again(void)
 
 void tw_agent_tell(const char *text)
 {
-	struct {
-		struct tw_def_note note;
-		char text[512];
-	} record = {.note = {0}};
-	size_t bytes = strlen(text);
-
-	if (!is_news(text))
-		return;
-	if (bytes > sizeof record.text)
-		bytes = sizeof record.text;
-	record.note.text_bytes = (uint16_t)bytes;
-	memcpy(record.text, text, bytes);
-	tw_define(tw_agent_session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
+	if (is_news(text))
+		tw_define_note(tw_agent_session, text);
 }
 
 void tw_agent_count_untraced(enum tw_agent_program program)

@@ -88,6 +88,19 @@ int tw_define(struct tw_session *session, uint32_t type, const void *payload, si
 	return error;
 }
 
+int tw_define_note(struct tw_session *session, const char *text)
+{
+	struct {
+		struct tw_def_note note;
+		char text[512];
+	} record = {.note = {0}};
+	size_t bytes = strnlen(text, sizeof record.text);
+
+	record.note.text_bytes = (uint16_t)bytes;
+	memcpy(record.text, text, bytes);
+	return tw_define(session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
+}
+
 static int define_module(struct tw_session *session, const struct tw_module *module)
 {
 	struct record record;

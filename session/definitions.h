@@ -6,6 +6,8 @@
 #include "session/session.h"
 
 int tw_define(struct tw_session *session, uint32_t type, const void *payload, size_t bytes);
+/* A sentence for readers of the capture, cut after 512 bytes. */
+int tw_define_note(struct tw_session *session, const char *text);
 /* Defines the module, so that a reader can resolve addresses in it. */
 int tw_define_module(struct tw_session *session, const struct tw_module *module);
 /* Defines place, function and modules, as far as not yet defined. */

@@ -64,6 +64,8 @@ uint32_t tw_seq_open(void);
 void tw_seq_thread_has_token(void);
 /* May any have one?  Under the registry's lock. */
 bool tw_seq_threads_have_tokens(void);
+/* Adds a note to the session's capture, if it is the system tracer: how many tokens were dropped since the last one. */
+void tw_seq_tell(struct tw_session *session);
 /* The session is no system tracer any more.  Under the registry's lock. */
 void tw_seq_forget_locked(unsigned slot);
 void tw_seq_after_fork_in_child(void);

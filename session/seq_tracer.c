@@ -14,16 +14,19 @@
 #include "pipeline/thread/seq_label.h"
 #include "pipeline/thread/thread.h"
 #include "session/change.h"
+#include "session/definitions.h"
 #include "session/seq.h"
 #include "session/session.h"
 #include "session/watched.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 _Atomic uint32_t tw_seq_epoch = 1;
 uint32_t tw_seq_process_key = 1;
 _Atomic uint64_t tw_seq_tracer;
-static _Atomic uint64_t counts[TW_SEQ_COUNTS];
+static _Atomic uint64_t counts[TW_SEQ_COUNTS], told[TW_SEQ_COUNTS];
 /* In this epoch a thread that is a process had a token: pthread_create is watched. */
 static _Atomic bool threads_have_tokens;
 
@@ -51,6 +54,47 @@ TW_API void tw_seq_stats(struct tw_seq_stats *out)
 				     .labels_forgotten = tw_seq_labels_forgotten()};
 }
 
+/* What was counted since this was last called. */
+static uint64_t take(enum tw_seq_count what)
+{
+	uint64_t count = count_of(what), before;
+
+	/* RELAXED seq.counts: as above. */
+	before = tw_load_relaxed(&told[what]);
+	/* RELAXED seq.counts: as above. */
+	tw_store_relaxed(&told[what], count);
+	return count - before;
+}
+
+void tw_seq_tell(struct tw_session *session)
+{
+	static const char *const words[TW_SEQ_COUNTS] = {
+		[TW_SEQ_OVERFLOWED] = "beyond the last serial",
+		[TW_SEQ_DAMAGED] = "damaged",
+		[TW_SEQ_FOREIGN] = "of another process that was not decoded",
+		[TW_SEQ_FORGOTTEN] = "whose label was removed from the full table",
+		[TW_SEQ_REFUSED_DAMAGED] = "refused because their bytes are cut or damaged",
+		[TW_SEQ_REFUSED_VERSION] = "refused because their version is not known",
+		[TW_SEQ_REFUSED_LIMIT] = "refused because of their label",
+	};
+	char text[512] = "requests are not followed past tokens that were dropped: ";
+	size_t used = strlen(text), first = used;
+
+	/* RELAXED seq.tracer: a note may be missing if another session becomes the tracer meanwhile. */
+	if (!session->rs || session->queue || session->slot >= TW_SESSIONS_MAX ||
+	    !(tw_load_relaxed(&tw_seq_tracer) >> session->slot & 1))
+		return;
+	for (enum tw_seq_count what = 0; what < TW_SEQ_COUNTS; what++) {
+		uint64_t count = take(what);
+
+		if (count && used < sizeof text)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used > first ? ", " : "",
+						 (unsigned long long)count, words[what]);
+	}
+	if (used > first)
+		tw_define_note(session, text);
+}
+
 /* ---- this OS process ---- */
 
 static void make_key(void)
@@ -70,6 +114,9 @@ void tw_seq_after_fork_in_child(void)
 	make_key();
 	/* RELAXED seq.tracer: the child has one thread; the rings are the parent's. */
 	tw_store_relaxed(&tw_seq_tracer, 0);
+	/* RELAXED seq.counts: the parent tells what it has counted. */
+	for (enum tw_seq_count what = 0; what < TW_SEQ_COUNTS; what++)
+		tw_store_relaxed(&told[what], count_of(what));
 }
 
 /* ---- the gate ---- */

@@ -11,6 +11,7 @@
 #include "session/queue.h"
 #include "session/registry.h"
 #include "session/send_receive.h"
+#include "session/seq.h"
 #include "session/tracee.h"
 #include "session/tracer_gone.h"
 #include "session/watched.h"
@@ -265,6 +266,7 @@ void tw_session_clear(struct tw_session *session)
 	TW_ASSERT(!error);
 	has_bit = has_slot(session);
 	if (has_bit) {
+		tw_seq_tell(session);
 		/* PROGRESS hit.alive: no frame's end knows the session after the wait below. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_session_stage_clear_all(session, permit);

@@ -13,6 +13,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
+#include "session/seq.h"
 #include "pipeline/hit/hit.h"
 
 typedef void *(*open_fn)(const char *, int);
@@ -32,6 +33,7 @@ __attribute__((destructor)) static void destruct(void)
 		return;
 	tw_agent_bind_again();
 	tw_agent_returns_end();
+	tw_seq_tell(tw_agent_session);
 }
 
 int tw_agent_is_in_hit(void);

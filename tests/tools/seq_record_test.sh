@@ -98,3 +98,41 @@ expect 0 "$tw" record -q -o n.tw -t 'libc:getenv' --match \
 expect 0 "$tw" print --format erlang n.tw
 grep -q "{seq_trace,9,{send,{0,1},'<0.1.0>',undefined,job}}" out || fail "no send"
 is "$(grep -c ',call,.*{3,9,0,' out)" 4 "$(cat out)"
+# Tokens that are dropped are counted in the capture: by the recording, and by a session of the program itself.
+cat >dropped.c <<'C'
+#include <tracewheel/seq.h>
+#include <tracewheel/session.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct tw_seq_token own, bad, out;
+	struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE, .capture_path = argv[1]};
+	struct tw_session *session = NULL;
+	if (argc > 1 && tw_session_create("own", &tracer, &session) < 0)
+		return 1;
+	if (session)
+		tw_seq_set_system_tracer(session, NULL);
+	tw_seq_set_label(tw_term_atom_z("job"));
+	tw_seq_pass(&own, (struct tw_term){0}, tw_term_atom_z("job"));
+	bad = own;
+	bad.words[0] |= 0x8000; /* an unknown flag */
+	for (int i = 0; i < 3; i++)
+		tw_seq_accept(&bad, tw_term_atom_z("bad"));
+	tw_seq_decode("rubbish", 7, NULL, &out);
+	if (session) {
+		tw_session_destroy(session);
+		tw_session_put(session);
+	}
+	return 0;
+}
+C
+gcc -w -O1 -I"$top/include" -o dropped dropped.c -L"$build/lib" -Wl,-rpath,"$build/lib" -ltracewheel -lpthread || fail "dropped"
+expect 0 "$tw" record -q -o d.tw -t 'libc:getenv' -- ./dropped
+expect 0 ./dropped own.tw
+for capture in d.tw own.tw; do
+	expect 0 "$tw" info $capture
+	is "$(grep -c 'requests are not followed past tokens that were dropped: 3 damaged, 1 refused because their bytes are cut or damaged$' out)" 1 "$capture"
+done
+expect 0 "$tw" info a.tw
+is "$(grep -c dropped out)" 0
