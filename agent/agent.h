@@ -43,6 +43,7 @@ struct tw_agent_config {
 	char *alias_path;
 	bool has_all_callers;		  /* else only calls made by the program's own file */
 	bool is_local;			  /* entry sleds only */
+	bool is_careful;		  /* no entries of functions with indirect jumps that are not understood */
 	bool is_global;			  /* only calls between objects, no sleds */
 	bool has_no_functions;		  /* only events that run-time systems report */
 	uint32_t process_flags;		  /* TW_FLAG_* of all processes, in addition to call */

@@ -117,6 +117,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		*has_callers = true;
 	} else if (!strcmp(line, "local")) {
 		config->is_local = strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "careful")) {
+		config->is_careful = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "global")) {
 		config->is_global = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "processes")) {

@@ -66,7 +66,8 @@ static bool is_plan_of(const struct tw_entry_plan *plan, const struct tw_sym_obj
 {
 	return plan->header->build_id_bytes == object->elf.build_id_bytes &&
 	       !memcmp(plan->header->build_id, object->elf.build_id, object->elf.build_id_bytes) &&
-	       plan->header->type == type_of(&object->elf);
+	       plan->header->type == type_of(&object->elf) &&
+	       plan->header->image_bytes == object->elf.image.high - object->elf.image.low;
 }
 
 /* Opens the file of that build-id: FOLDER/BEFORE...BEHIND.  Negative: there is none. */

@@ -234,6 +234,7 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 		return TW_ENOMEM;
 	for (uint32_t i = 0; i < entry.plan->header->row_count && !error; i++) {
 		char nameless[TW_SYM_NAMELESS_BYTES];
+		enum tw_entry_refusal refusal;
 		uintptr_t address;
 
 		entry.row = &entry.plan->rows[i];
@@ -241,11 +242,12 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 		if (bsearch(&address, sleds, plan->sleds_of[index].count, sizeof address, by_address) ||
 		    !choose_name(config, object, &entry, &entry.name, nameless))
 			continue;
-		if (!entry.row->refusal)
+		refusal = tw_entry_plan_refusal(entry.row, config->is_careful);
+		if (!refusal)
 			error = add_entry(plan, &entry);
 		else if (is_named(config, entry.name ? entry.name : nameless))
 			add_note(plan, entry.name ? entry.name : nameless, "of", object,
-				 tw_entry_refusal_text(entry.row->refusal));
+				 tw_entry_refusal_text(refusal));
 	}
 	free(sleds);
 	return error;

@@ -2,6 +2,7 @@
 /* plan.c - one plan: a row for each function of the object. */
 #include "plan/plan.h"
 
+#include "base/checksum.h"
 #include "base/grow.h"
 #include "plan/window.h"
 #include "symbols/symbols.h"
@@ -212,6 +213,17 @@ static uint32_t put(uint8_t *plan, size_t *at, const void *bytes, size_t count)
 	return (uint32_t)offset;
 }
 
+uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf)
+{
+	uint64_t sums[2] = {0};
+
+	for (unsigned i = 0; i < elf->code_count; i++) {
+		sums[1] = tw_checksum64((const void *)elf->code[i].low, elf->code[i].high - elf->code[i].low);
+		sums[0] = tw_checksum64(sums, sizeof sums);
+	}
+	return (uint32_t)sums[0];
+}
+
 static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 {
 	const struct tw_elf *elf = &draft->file->elf;
@@ -238,6 +250,8 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 		.code_bytes = (uint32_t)draft->code_bytes,
 		.string_bytes = (uint32_t)draft->string_bytes,
 		.part_count = draft->part_count,
+		.code_checksum = tw_entry_plan_checksum_code(elf),
+		.image_bytes = elf->image.high - elf->image.low,
 		.unframed_count = (uint32_t)draft->entries.unframed_count,
 	};
 	memcpy(header->magic, TW_ENTRY_PLAN_MAGIC, sizeof header->magic);

@@ -26,11 +26,15 @@
  */
 int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *count);
 
+/* Of all executable segments; the checksum that the plan of the file has. */
+uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf);
+
 /*
  * tw_entry_plan_get - the plan of a file, from the cache or made now.
  *
  * @was_cached	may be NULL.
  *
+ * A plan in the cache is of a file of the same build-id and the same code.
  * The cache is $XDG_CACHE_HOME/tracewheel/plans, or ~/.cache/tracewheel/plans, one file a build-id.  A damaged file in it, or one
  * of another version, is made anew.  A cache that cannot be written is no error.  As tw_entry_plan_make() otherwise.
  */

@@ -28,6 +28,7 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 		[TW_ENTRY_LOOP_INSN] = "it begins with a jump that cannot be moved (loop, jrcxz, xbegin)",
 		[TW_ENTRY_FRAME] = "its call frame information is not understood",
 		[TW_ENTRY_TEXT_RELOCATION] = "the loader writes into its code",
+		[TW_ENTRY_UNCERTAIN] = "it contains an indirect jump whose targets are not known (--careful)",
 	};
 
 	return (unsigned)refusal < TW_ENTRY_REFUSALS ? texts[refusal] : "it is refused for an unknown reason";
@@ -142,6 +143,13 @@ const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *p
 			high = middle;
 	}
 	return low < plan->header->row_count && plan->rows[low].value == value ? &plan->rows[low] : NULL;
+}
+
+enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row, bool is_careful)
+{
+	if (!row->refusal && is_careful && row->flags & TW_ENTRY_UNKNOWN_JUMP)
+		return TW_ENTRY_UNCERTAIN;
+	return (enum tw_entry_refusal)row->refusal;
 }
 
 const char *tw_entry_plan_name(const struct tw_entry_plan *plan, const struct tw_entry_plan_row *row, unsigned n)

@@ -41,6 +41,7 @@ enum tw_entry_refusal {
 	TW_ENTRY_LOOP_INSN,	  /* the window contains an instruction whose short distance cannot be re-based */
 	TW_ENTRY_FRAME,		  /* the window's call frame information cannot be carried over to the copy */
 	TW_ENTRY_TEXT_RELOCATION, /* ld.so writes into the window */
+	TW_ENTRY_UNCERTAIN,	  /* no row has it: what TW_ENTRY_UNKNOWN_JUMP is to those who want to be careful */
 	TW_ENTRY_REFUSALS
 };
 
@@ -67,7 +68,8 @@ struct tw_entry_plan_header {
 	uint32_t string_bytes;	 /* not 0 */
 	uint32_t part_count;	 /* parts of functions and stubs that have no row */
 	uint32_t unframed_count; /* named functions without call frame information: no row */
-	uint32_t reserved[3];
+	uint32_t code_checksum;	 /* of the code: two files may have one build-id */
+	uint64_t image_bytes;	 /* from the first to the last byte of all segments */
 };
 
 enum {
@@ -151,6 +153,9 @@ uint64_t tw_entry_plan_checksum(const struct tw_entry_plan_header *header);
 
 /* The row of the function at a value; NULL: none. */
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value);
+
+/* The row's refusal; with @is_careful also of functions with an indirect jump whose targets are not known. */
+enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row, bool is_careful);
 
 /* The n-th name of a row; NULL past the last. */
 const char *tw_entry_plan_name(const struct tw_entry_plan *plan, const struct tw_entry_plan_row *row, unsigned n);

@@ -67,7 +67,7 @@ static int measure(const ElfW(Phdr) *headers, size_t count, uint64_t *low, uint6
 
 		if (header->p_type != PT_LOAD)
 			continue;
-		if (header->p_filesz > header->p_memsz || header->p_memsz > TW_ELF_IMAGE_BYTES_MAX ||
+		if (header->p_filesz > header->p_memsz || header->p_memsz > UINT64_MAX / 4 ||
 		    header->p_vaddr > UINT64_MAX / 2)
 			return TW_EFORMAT;
 		if (header->p_vaddr < *low)
@@ -76,7 +76,9 @@ static int measure(const ElfW(Phdr) *headers, size_t count, uint64_t *low, uint6
 			*high = header->p_vaddr + header->p_memsz;
 	}
 	*high = (*high + PAGE - 1) & ~(PAGE - 1);
-	return *low < *high && *high - *low <= TW_ELF_IMAGE_BYTES_MAX ? 0 : TW_EFORMAT;
+	if (*low >= *high)
+		return TW_EFORMAT;
+	return *high - *low <= TW_ELF_IMAGE_BYTES_MAX ? 0 : TW_ELIMIT;
 }
 
 static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, size_t count)

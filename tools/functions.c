@@ -25,12 +25,13 @@
 
 #define NAME_COLUMNS 48
 
-enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL };
+enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_CAREFUL };
 
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be repeated"},
 	TW_EXCLUDE_OPTION,
 	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
+	{KEY_CAREFUL, "careful", NULL, "what `record --careful` leaves of them"},
 	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
@@ -64,6 +65,7 @@ struct request {
 	bool is_json;
 	bool wants_refused;
 	bool is_local;
+	bool is_careful;
 };
 
 struct list {
@@ -143,7 +145,7 @@ static int take_entries(struct list *list)
 	int error = 0;
 	if (!list->request->is_local)
 		return 0;
-	list->entries = tw_entries_open(list->symbols);
+	list->entries = tw_entries_open(list->symbols, list->request->is_careful);
 	if (!list->entries)
 		return TW_ENOMEM;
 	for (size_t i = 0; i < tw_symbols_object_count(list->symbols) && !error; i++)
@@ -423,8 +425,10 @@ static int find_file(struct tw_launch *launch, const char *name, const char **pa
 /* Says of each pattern that matches nothing traceable why. */
 static void say_reasons(const struct request *request, const char *path)
 {
-	struct tw_check *check = tw_check_open(
-		&(struct tw_check_options){.program = path, .alias = request->alias, .is_local = request->is_local});
+	struct tw_check *check = tw_check_open(&(struct tw_check_options){.program = path,
+									  .alias = request->alias,
+									  .is_local = request->is_local,
+									  .is_careful = request->is_careful});
 	const char *pattern, *reason;
 	tw_check_patterns(check, request->config.text);
 	for (size_t i = 0; (reason = tw_check_reason(check, i, &pattern)); i++)
@@ -440,6 +444,10 @@ static int show(const struct request *request, const char *path)
 		return tw_fail("'%s' is not an ELF file, or it is damaged.", path);
 	if (error == TW_ENOTSUP)
 		return tw_fail("'%s' is not made for 64-bit x86 processors; only those can be traced.", path);
+	if (error == TW_ELIMIT)
+		return tw_fail(
+			"'%s' spans more than 2 GiB of addresses; its functions cannot be listed, nor traced at their entries.",
+			path);
 	if (error)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	struct list list = {.request = request, .symbols = symbols};
@@ -476,6 +484,8 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->is_json = true;
 	} else if (key == KEY_LOCAL) {
 		request->is_local = true;
+	} else if (key == KEY_CAREFUL) {
+		request->is_careful = true;
 	} else if (key == KEY_REFUSED) {
 		request->wants_refused = true;
 	} else {

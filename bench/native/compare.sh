@@ -6,7 +6,9 @@
 #	./run bench native [ROUNDS]
 #
 # Question  How much slower is a whole command, and what does one call with its return cost, when every function
-#	    is traced to disk: by tracewheel (entry sleds, lossless) and by uftrace (the same functions)?
+#	    is traced to disk: by tracewheel (at entry sleds and at entries of the plain build, lossless), and by uftrace (the same
+#	    functions, and its own patches of the plain build); one call also by a uprobe, where bpftrace is there and the kernel
+#	    lets it?
 # Method    Builds the same source plain, with sleds for tracewheel (9 bytes of NOPs) and with sleds for uftrace (5 bytes).
 #	    Each round runs every variant once, one after the other, so that all are measured under the same load. The
 #	    program's answer is compared in each run.
@@ -19,7 +21,7 @@ source=$PWD/build/bench-native
 work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-native.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
-TIMEFORMAT=%R
+TIMEFORMAT='%R %U %S'
 
 bench/native/fetch_sqlite.sh "$source/sqlite"
 
@@ -64,6 +66,13 @@ build sled5 -fpatchable-function-entry=5 -Wl,-z,max-page-size=0x10000
 	done
 } >"$work/work.sql"
 
+# peer FILE COMMAND...: as leaf(), of a tool that may not be there or may fail: no sample then.
+peer() {
+	local file=$1
+	shift
+	! "$@" >"$work/out" 2>"$work/err" || awk 'NF == 3 && $1 + 0 > 0 { print $3; exit }' "$work/out" >>"$file"
+}
+
 # sample FILE COMMAND...: appends the seconds of a whole command; its output goes to $work/out.
 sample() {
 	local file=$1
@@ -89,6 +98,8 @@ leaf() {
 }
 
 median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+# Processor time of a command and its children, which other work on the machine changes less.
+processor() { awk '{ print $2 + $3 }' "$1" | sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 spread() { sort -n "$1" | awk 'NR == 1 { low = $1 } END { printf "%s-%s", low, $1 }'; }
 
 # record NAME.tw OPTION... -- COMMAND...
@@ -109,13 +120,25 @@ for ((round = 1; round <= rounds; round++)); do
 	answer "tracewheel record"
 	sample "$work/sql.pairs" record "$work/pairs.tw" --returns -- "$source/sqlite_work.sled"
 	answer "tracewheel record --returns"
+	sample "$work/sql.entries" record "$work/entries.tw" -- "$source/sqlite_work.plain"
+	answer "tracewheel record at entries"
+	sample "$work/sql.entry_pairs" record "$work/entry_pairs.tw" --returns -- "$source/sqlite_work.plain"
+	answer "tracewheel record --returns at entries"
 	rm -rf "$work/uf"
 	sample "$work/sql.uftrace" uftrace record --no-pager --no-libcall --no-event -P . -d "$work/uf" "$source/sqlite_work.sled5"
 	answer "uftrace record"
+	rm -rf "$work/ufplain"
+	sample "$work/sql.uftrace_plain" uftrace record --no-pager --no-libcall --no-event -P . -d "$work/ufplain" "$source/sqlite_work.plain"
+	answer "uftrace record of the plain build"
 	leaf "$work/leaf.plain" "$source/leaf.plain" 20000000
 	leaf "$work/leaf.sled" "$source/leaf.sled" 20000000
 	leaf "$work/leaf.calls" record "$work/leaf.tw" -t 'leaf.sled:leaf/_' -- "$source/leaf.sled" 20000000
 	leaf "$work/leaf.pairs" record "$work/leaf.tw" --returns -t 'leaf.sled:leaf/_' -- "$source/leaf.sled" 20000000
+	leaf "$work/leaf.entry_calls" record "$work/leaf.tw" -t 'leaf.plain:leaf/_' -- "$source/leaf.plain" 20000000
+	leaf "$work/leaf.entry_pairs" record "$work/leaf.tw" --returns -t 'leaf.plain:leaf/_' -- "$source/leaf.plain" 20000000
+	if command -v bpftrace >/dev/null 2>&1; then
+		peer "$work/leaf.uprobe" bpftrace -e "uprobe:$source/leaf.plain:leaf { @ = count(); }" -c "$source/leaf.plain 200000"
+	fi
 	rm -rf "$work/ufleaf"
 	leaf "$work/leaf.uftrace" uftrace record --no-pager --no-libcall --no-event -P '^leaf$' -d "$work/ufleaf" "$source/leaf.sled5" 5000000
 done
@@ -136,9 +159,17 @@ row "sleds as gcc leaves them, not armed" "$work/sql.loose" "$work/sql.plain" s
 row "sleds compact, not armed" "$work/sql.sled" "$work/sql.plain" s
 row "tracewheel record, calls" "$work/sql.calls" "$work/sql.plain" s
 row "tracewheel record --returns, calls and returns" "$work/sql.pairs" "$work/sql.plain" s
+row "entries of the plain build, calls" "$work/sql.entries" "$work/sql.plain" s
+row "entries of the plain build, calls and returns" "$work/sql.entry_pairs" "$work/sql.plain" s
 row "uftrace record, calls and returns" "$work/sql.uftrace" "$work/sql.plain" s
+row "uftrace record of the plain build" "$work/sql.uftrace_plain" "$work/sql.plain" s
 events=$(events_of "$work/pairs.tw")
 pairs=$((events / 2))
+entry_pairs=$(($(events_of "$work/entry_pairs.tw") / 2))
+plain_uf=$(($(cat "$work"/ufplain/*.dat | wc -c) / 32))
+awk -v sleds="$(processor "$work/sql.pairs")" -v entries="$(processor "$work/sql.entry_pairs")" -v n="$pairs" -v m="$entry_pairs" -v u="$plain_uf" 'BEGIN {
+	printf "   entries beside sleds, calls and returns: %+.1f %% of processor time (%.2f s, %.2f s); pairs at sleds %d, at entries %d, of uftrace in the plain build %d\n",
+		100 * (entries - sleds) / sleds, entries, sleds, n, m, u }'
 bytes=$(bytes_of "$work/pairs.tw")
 uf_bytes=$(cat "$work"/uf/*.dat | wc -c)
 awk -v pairs="$pairs" -v bytes="$bytes" -v uf="$uf_bytes" 'BEGIN {
@@ -150,4 +181,11 @@ row "plain" "$work/leaf.plain" "$work/leaf.plain" ns
 row "sled compiled in, not armed" "$work/leaf.sled" "$work/leaf.plain" ns
 row "tracewheel, call" "$work/leaf.calls" "$work/leaf.plain" ns
 row "tracewheel, call and return" "$work/leaf.pairs" "$work/leaf.plain" ns
+row "entry of the plain build, call" "$work/leaf.entry_calls" "$work/leaf.plain" ns
+row "entry of the plain build, call and return" "$work/leaf.entry_pairs" "$work/leaf.plain" ns
 row "uftrace, call and return" "$work/leaf.uftrace" "$work/leaf.plain" ns
+if [ -s "$work/leaf.uprobe" ]; then
+	row "bpftrace, a uprobe that counts" "$work/leaf.uprobe" "$work/leaf.plain" ns
+else
+	echo "   bpftrace: no uprobe here (not installed, or the kernel does not let it)"
+fi

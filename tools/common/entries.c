@@ -35,6 +35,7 @@ struct sled {
 
 struct tw_entries {
 	const struct tw_symbols *symbols;
+	bool is_careful;
 	struct object *objects;
 	struct sled *sleds; /* sorted */
 	size_t sled_count, sled_capacity;
@@ -59,12 +60,13 @@ static int take_sled(const struct tw_symbols_place *place, void *arg)
 	return 0;
 }
 
-struct tw_entries *tw_entries_open(const struct tw_symbols *symbols)
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful)
 {
 	struct tw_entries *entries = calloc(1, sizeof *entries);
 	if (!entries)
 		return NULL;
 	entries->symbols = symbols;
+	entries->is_careful = is_careful;
 	entries->objects = calloc(tw_symbols_object_count(symbols) + 1, sizeof *entries->objects);
 	if (!entries->objects || tw_symbols_each_place(symbols, take_sled, entries)) {
 		tw_entries_close(entries);
@@ -152,15 +154,18 @@ const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbo
 	return NULL;
 }
 
-static int visit_row(const struct object *object, const struct tw_symbols_object *shown, uint32_t number,
-		     tw_symbols_place_fn visit, void *arg)
+static int visit_row(const struct tw_entries *entries, size_t index, uint32_t number, tw_symbols_place_fn visit,
+		     void *arg)
 {
+	const struct object *object = &entries->objects[index];
+	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
 	const struct tw_entry_plan_row *row = &object->plan.rows[number];
+	enum tw_entry_refusal refusal = tw_entry_plan_refusal(row, entries->is_careful);
 	struct tw_symbols_place place = {
 		.how = TW_SYMBOLS_ENTRY,
 		.module = shown,
 		.caller = shown,
-		.refusal = row->refusal ? tw_entry_refusal_text(row->refusal) : NULL,
+		.refusal = refusal ? tw_entry_refusal_text(refusal) : NULL,
 		.value = row->value,
 	};
 	unsigned n = 0;
@@ -182,7 +187,7 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
 		if (entries->sled_count &&
 		    bsearch(&sled, entries->sleds, entries->sled_count, sizeof sled, compare_sleds))
 			continue;
-		result = visit_row(object, shown, i, visit, arg);
+		result = visit_row(entries, index, i, visit, arg);
 	}
 	return result;
 }

@@ -14,8 +14,11 @@
 
 struct tw_entries;
 
-/* @symbols	borrows until tw_entries_close(). NULL: no memory. */
-struct tw_entries *tw_entries_open(const struct tw_symbols *symbols);
+/*
+ * @symbols	borrows until tw_entries_close(). @is_careful: functions with indirect jumps that are not understood are refused.
+ * NULL: no memory.
+ */
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful);
 void tw_entries_close(struct tw_entries *entries);
 
 /*

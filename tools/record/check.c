@@ -110,7 +110,7 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
-	check->entries = options->is_local ? tw_entries_open(check->symbols) : NULL;
+	check->entries = options->is_local ? tw_entries_open(check->symbols, options->is_careful) : NULL;
 	check->may_declare = may_declare(check->symbols);
 	FILE *file = fopen("/etc/ld.so.preload", "re");
 	check->has_preloads = (preload && *preload) || (file && getc(file) != EOF);

@@ -24,6 +24,7 @@ struct tw_check_options {
 	const char *program;	  /* path of its file; borrows */
 	const char *alias;	  /* the name that it was started by; NULL: its file's; borrows */
 	bool is_local, is_global; /* only sleds and entries, only slots */
+	bool is_careful;	  /* as of tw_entries_open() */
 	bool is_main_only;	  /* only the program's own calls */
 	bool may_become_another;  /* a script's interpreter, or children are followed */
 	bool is_quiet;		  /* reports refusals only */

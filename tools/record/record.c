@@ -49,6 +49,7 @@ enum {
 	KEY_SEGMENT_TIME,
 	KEY_KEEP,
 	KEY_LOCAL,
+	KEY_CAREFUL,
 	KEY_GLOBAL,
 	KEY_CALLERS,
 	KEY_CAP,
@@ -125,6 +126,7 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCAL, "local", NULL,
 	 "every call, within an object as well: through entry sleds, or a\n"
 	 "jump over a function's first instructions (docs/unmodified.md)"},
+	{KEY_CAREFUL, "careful", NULL, "no entries of functions with an indirect jump that is not understood"},
 	{KEY_GLOBAL, "global", NULL,
 	 "only calls from one object into another, not entry sleds.\n"
 	 "Without either: a function's sled if it has one, else slots"},
@@ -189,8 +191,7 @@ struct request {
 	struct tw_tracer_file tracer;
 	bool has_stack;
 	uint32_t flags; /* of processes */
-	bool is_local;
-	bool is_global;
+	bool is_local, is_careful, is_global;
 	bool is_quiet;
 	bool is_until_first;
 	const char *callers;
@@ -323,6 +324,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
 	case KEY_LOCAL: request->is_local = true; return true;
+	case KEY_CAREFUL: request->is_careful = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
 	case KEY_ERLANG: tw_usage(&command, "--erlang comes first, before all other options."); return false;
@@ -387,6 +389,7 @@ static bool complete_request(struct request *request, const char *program)
 		return false;
 	if (!add_config(request, "callers", callers) ||
 	    (request->is_local && (!add_config(request, "local", "1") || !tw_late_code_config(&request->config))) ||
+	    !add_config(request, "careful", request->is_careful ? "1" : "0") ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
 	if (!request->path[0]) {
@@ -422,6 +425,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 		&(struct tw_check_options){.program = launch->program,
 					   .alias = request->alias[0] ? request->alias : NULL,
 					   .is_local = request->is_local,
+					   .is_careful = request->is_careful,
 					   .is_global = request->is_global,
 					   .is_main_only = is_main_only(request),
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,

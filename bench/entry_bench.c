@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry_bench.c - what does a call of an unmodified function cost whose entry is planted, and the planting of many?
+ *
+ * Unit	nanoseconds a call, loop and callee included; entry_call is the call of the same function without a jump,
+ *	entry_sled_* that of the same function with an entry sled.  For
+ *	entry_first: nanoseconds for all functions of the row.
+ * Peers	entry_sled_*, in the same run.  Other tools: ./run bench native.
+ * Method	Calls: a leaf function of two instructions, which become a copy.  Planting: functions made at run time, 64 bytes
+ *	apart, with a plan made by hand; stubs, copies, call frame information and private pages are made, by one thread.
+ */
+#include "bench/bench.h"
+#include "breakpoints/patch.h"
+#include "pipeline/hit/native.h"
+#include "ringbuf/ringset.h"
+#include "session/change.h"
+#include "session/places.h"
+#include "session/session.h"
+#include "session/setting.h"
+#include "symbols/entry_plan.h"
+#include "tracewheel/match.h"
+#include "tracewheel/tracewheel.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FUNCTION_BYTES 64u
+#define FUNCTIONS_MAX  30000u
+#define WINDOW_BYTES   6u
+
+/* mov %rdi, %rax; add %rsi, %rax; ret */
+#define LEAF_TEXT "\x48\x89\xf8\x48\x01\xf0\xc3"
+#define LEAF(name, nops)                                                                                    \
+	__asm__(".pushsection .text\n.p2align 6\n.globl " #name "\n.type " #name ", @function\n" #name      \
+		": .cfi_startproc\n" nops "mov %rdi, %rax\nadd %rsi, %rax\nret\n.cfi_endproc\n.size " #name \
+		", .-" #name "\n.popsection");                                                              \
+	extern uint64_t name(uint64_t a, uint64_t b)
+
+LEAF(bench_leaf_alone, "");
+LEAF(bench_leaf_planted, "");
+/* The same function with an entry sled. */
+LEAF(bench_leaf_sled, ".fill 9, 1, 0x90\n");
+
+/* A plan of functions that all have the text above. */
+struct made_plan {
+	struct tw_entry_plan_header header;
+	struct tw_entry_plan plan;
+	/* The window, its copy, the offsets of both instructions in either. */
+	uint8_t code[WINDOW_BYTES + WINDOW_BYTES + 4];
+};
+
+static void make_plan(struct made_plan *made, uint32_t count)
+{
+	static const uint8_t map[4] = {0, 0, 3, 3};
+
+	made->header = (struct tw_entry_plan_header){.row_count = count};
+	memcpy(made->code, LEAF_TEXT, WINDOW_BYTES);
+	memcpy(made->code + WINDOW_BYTES, LEAF_TEXT, WINDOW_BYTES);
+	memcpy(made->code + 2 * WINDOW_BYTES, map, sizeof map);
+	made->plan = (struct tw_entry_plan){.header = &made->header, .code = made->code};
+}
+
+static struct tw_entry_plan_row row_of(uint32_t value)
+{
+	return (struct tw_entry_plan_row){.value = value,
+					  .function_bytes = WINDOW_BYTES + 1,
+					  .window_bytes = WINDOW_BYTES,
+					  .copy_bytes = WINDOW_BYTES,
+					  .map_count = 2};
+}
+
+struct bed {
+	struct tw_rs rs;
+	struct tw_session *session;
+};
+
+static void open_bed(struct bed *bed, bool is_traced)
+{
+	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
+	uint32_t image;
+
+	*bed = (struct bed){0};
+	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
+	    tw_session_make("bench", &bed->rs, &bed->session))
+		abort();
+	if (is_traced)
+		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
+	tw_native_init();
+}
+
+static void close_bed(struct bed *bed)
+{
+	tw_session_destroy(bed->session);
+	tw_session_put(bed->session);
+	tw_rs_destroy(&bed->rs);
+}
+
+static struct tw_place *add_place(struct tw_permit *permit, const struct tw_place_options *options)
+{
+	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
+	struct tw_function *function;
+	struct tw_module *module;
+	struct tw_place *place;
+
+	if (tw_bp_module_add(permit, &module_options, &module) ||
+	    tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function) ||
+	    tw_bp_place_add(permit, function, options, &place))
+		abort();
+	return place;
+}
+
+static struct tw_place *add_entry(struct tw_permit *permit, const struct tw_bp_entry *entry)
+{
+	const struct tw_place_options options = {.kind = TW_BP_ENTRY,
+						 .where = (void *)(entry->base + entry->row->value),
+						 .entry = entry};
+
+	return add_place(permit, &options);
+}
+
+/* ---- a call ---- */
+
+static void run_calls(struct tw_bench *bench, uint64_t (*leaf)(uint64_t, uint64_t))
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		sum += leaf(i & 511, i);
+	tw_bench_stop(bench);
+	tw_bench_keep(&sum);
+}
+
+/* Its jump stays from the first of these rows on, and so do its plan and its place. */
+static struct tw_place *place_of_leaf(struct tw_permit *permit)
+{
+	static struct made_plan made;
+	static struct tw_entry_plan_row row;
+	static struct tw_bp_entry entry;
+	uintptr_t at = (uintptr_t)bench_leaf_planted;
+
+	if (!entry.plan) {
+		make_plan(&made, 1);
+		row = row_of((uint32_t)(at % 65536));
+		entry = (struct tw_bp_entry){&made.plan, &row, at - at % 65536};
+	}
+	return add_entry(permit, &entry);
+}
+
+static struct tw_place *place_of_sled(struct tw_permit *permit)
+{
+	const struct tw_place_options options = {.kind = TW_BP_SLED,
+						 .where = (void *)(uintptr_t)bench_leaf_sled,
+						 .sled_bytes = 9};
+
+	return add_place(permit, &options);
+}
+
+enum way { ENTRY, SLED };
+
+static void stage_leaf(struct bed *bed, enum way way, const struct tw_bp_part *part)
+{
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit) ||
+	    tw_change_end(permit, tw_session_stage(bed->session, permit,
+						   way == ENTRY ? place_of_leaf(permit) : place_of_sled(permit), part)))
+		abort();
+}
+
+static void run_armed(struct tw_bench *bench, enum way way, uint32_t actions, uint8_t words)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | actions, .slot_words = words};
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	stage_leaf(&bed, way, &part);
+	run_calls(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled);
+	close_bed(&bed);
+}
+
+TW_BENCH(entry_call)
+{
+	tw_bench_pin(1);
+	run_calls(bench, bench_leaf_alone);
+}
+
+/* Armed once; no session wants it any more. */
+static void run_off(struct tw_bench *bench, enum way way)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, false);
+	stage_leaf(&bed, way, &part);
+	close_bed(&bed);
+	run_calls(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled);
+}
+
+TW_BENCH(entry_off)
+{
+	run_off(bench, ENTRY);
+}
+
+TW_BENCH(entry_sled_off)
+{
+	run_off(bench, SLED);
+}
+
+TW_BENCH(entry_recorded)
+{
+	run_armed(bench, ENTRY, 0, 0);
+}
+
+TW_BENCH(entry_sled_recorded)
+{
+	run_armed(bench, SLED, 0, 0);
+}
+
+TW_BENCH(entry_recorded_two_words)
+{
+	run_armed(bench, ENTRY, 0, 2);
+}
+
+TW_BENCH(entry_sled_recorded_two_words)
+{
+	run_armed(bench, SLED, 0, 2);
+}
+
+TW_BENCH(entry_call_and_return)
+{
+	run_armed(bench, ENTRY, TW_ACTION_RETURN, 0);
+}
+
+TW_BENCH(entry_sled_call_and_return)
+{
+	run_armed(bench, SLED, TW_ACTION_RETURN, 0);
+}
+
+/* ---- many functions ---- */
+
+static void fill_text(uint8_t *text, size_t bytes)
+{
+	memset(text, 0xcc, bytes);
+	for (size_t at = 0; at < bytes; at += FUNCTION_BYTES)
+		memcpy(text + at, LEAF_TEXT, WINDOW_BYTES + 1);
+	mprotect(text, bytes, PROT_READ | PROT_EXEC);
+}
+
+/* Text, places and what they refer to stay: a place lives forever. */
+TW_BENCH(entry_first, .values = {3000, 30000}, .iterations = 1)
+{
+	unsigned count = (unsigned)bench->value;
+	size_t bytes = (size_t)count * FUNCTION_BYTES;
+	uint8_t *text = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct made_plan *made = calloc(1, sizeof *made);
+	struct tw_entry_plan_row *rows = calloc(count, sizeof *rows);
+	struct tw_bp_entry *entries = calloc(count, sizeof *entries);
+	struct tw_place **places = calloc(count, sizeof(void *));
+	struct tw_permit *permit;
+	struct bed bed;
+	int error = 0;
+
+	if (text == MAP_FAILED || !made || !rows || !entries || !places)
+		abort();
+	fill_text(text, bytes);
+	make_plan(made, count);
+	open_bed(&bed, false);
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)bed.session->slot};
+
+	if (tw_change_begin(&permit))
+		abort();
+	for (unsigned i = 0; i < count; i++) {
+		rows[i] = row_of(i * FUNCTION_BYTES);
+		entries[i] = (struct tw_bp_entry){&made->plan, &rows[i], (uintptr_t)text};
+		places[i] = add_entry(permit, &entries[i]);
+	}
+	tw_change_end(permit, 0);
+	tw_bench_start(bench);
+	if (tw_change_begin(&permit))
+		abort();
+	tw_patch_begin(permit);
+	for (unsigned i = 0; i < count && !error; i++)
+		error = tw_bp_stage_set(permit, places[i], &part);
+	tw_patch_end(permit);
+	if (tw_change_end(permit, error))
+		abort();
+	tw_bench_stop(bench);
+	if (text[0] != 0xe9)
+		abort();
+	close_bed(&bed);
+	free(places);
+}
