@@ -127,13 +127,16 @@ killed_in_callback() ->
          start("callback.tw", #{processes => new, on_full => block, ring_bytes => 65536}),
          Recorder = recorder(),
          signal("STOP", Recorder),
-         [begin
-              {A, Monitor} = spawn_monitor(fun() -> forever(0) end),
-              timer:sleep(20),
-              exit(A, kill),
-              receive {'DOWN', Monitor, _, _, killed} -> ok end
-          end || _ <- lists:seq(1, 20)],
-         signal(Signal, Recorder),
+         try
+             [begin
+                  {A, Monitor} = spawn_monitor(fun() -> forever(0) end),
+                  timer:sleep(20),
+                  exit(A, kill),
+                  receive {'DOWN', Monitor, _, _, killed} -> ok end
+              end || _ <- lists:seq(1, 20)]
+         after
+             signal(Signal, Recorder) % also of a test that fails: a process that stands still would stay
+         end,
          case Signal of
              "CONT" -> {ok, #{written := W, events := W, complete := 1}} = tracewheel:stop();
              "KILL" -> await_end(600)
