@@ -36,10 +36,10 @@
 #define SHORT_TRIES  8
 #define SHORT_NAP_NS UINT64_C(1000000)
 #define NAP_NS	     UINT64_C(5000000)
-/* Each waits for a thread that does not stop. */
-#define STUCK_TRIES   4
+/* A thread that reads from a disk, or starts a process by vfork(), does not stop; mostly it is done soon. */
+#define STUCK_TRIES   20
 #define FOREIGN_BYTES (256u << 10)
-/* The most of a stack that is looked at; a thread that uses more counts as being everywhere. */
+/* A stack pointer this far below the stack's beginning is one of another stack. */
 #define STACK_BYTES_MAX (UINT64_C(64) << 20)
 #define CHUNK_WORDS	8192u
 
@@ -78,7 +78,7 @@ static void see_address(struct work *work, uint64_t address)
 	}
 }
 
-/* Looks at all words from `from` to `to`; returns the lowest that points between low and high, or high. */
+/* Looks at all readable words from `from` to `to`; returns the lowest that points between low and high, or high. */
 static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_t low, uint64_t high)
 {
 	uint64_t words[CHUNK_WORDS], lowest = high;
@@ -86,7 +86,7 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 	from &= ~UINT64_C(7);
 	while (from < to) {
 		size_t wanted = to - from < sizeof words ? (size_t)(to - from) : sizeof words;
-		size_t got = tw_hold_read(&work->held->hold, from, words, wanted) / sizeof *words;
+		size_t bytes = tw_hold_read(&work->held->hold, from, words, wanted), got = bytes / sizeof *words;
 
 		for (size_t i = 0; i < got; i++) {
 			if (words[i] > work->low && words[i] < work->high)
@@ -94,9 +94,10 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 			if (words[i] >= low && words[i] < lowest)
 				lowest = words[i];
 		}
-		if (got * sizeof *words < wanted)
-			break;
-		from += wanted;
+		from += bytes;
+		/* A gap, between another stack and the thread's own. */
+		if (bytes < wanted)
+			from = (from / TW_PAGE_BYTES + 1) * TW_PAGE_BYTES;
 	}
 	return lowest;
 }
@@ -270,7 +271,7 @@ enum tw_rs_held_outcome tw_held_write(struct tw_held *held, int process_id, int 
 	work.first_stack = tw_hold_first_stack(process_id);
 	for (unsigned tries = 0, stuck = 0; tries < TRIES && stuck < STUCK_TRIES && count_left(&work); tries++) {
 		if (tries)
-			rest(held, tries <= SHORT_TRIES ? SHORT_NAP_NS : NAP_NS);
+			rest(held, tries <= SHORT_TRIES && !stuck ? SHORT_NAP_NS : NAP_NS);
 		outcome = try_once(&work, process_id, is_wanted, arg, number);
 		if (outcome != TW_RS_HELD_WRITTEN && outcome != TW_RS_HELD_STUCK)
 			break;
