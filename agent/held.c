@@ -65,7 +65,7 @@ void tw_agent_held_tell(unsigned count, const char *module)
 			 TW_RS_HELD_THREADS_MAX);
 		reason = crowded;
 	}
-	snprintf(text, sizeof text, "%u functions of %.100s are not traced: %s when a jump was to be written over them",
-		 count, module, reason);
+	snprintf(text, sizeof text, "%u function%s of %.100s %s not traced: %s when a jump was to be written over %s",
+		 count, count == 1 ? "" : "s", module, count == 1 ? "is" : "are", reason, count == 1 ? "it" : "them");
 	tw_agent_tell(text);
 }

@@ -31,11 +31,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A thread that is inside leaves as soon as it has a processor. */
-#define TRIES	     30
-#define SHORT_TRIES  8
-#define SHORT_NAP_NS UINT64_C(1000000)
-#define NAP_NS	     UINT64_C(5000000)
+/* A thread that is inside leaves as soon as it has a processor, for which it may wait long on a busy machine. */
+#define TRIES	      30
+#define SHORT_TRIES   8
+#define MIDDLE_TRIES  18
+#define SHORT_NAP_NS  UINT64_C(1000000)
+#define MIDDLE_NAP_NS UINT64_C(5000000)
+#define LONG_NAP_NS   UINT64_C(25000000)
 /* A thread that reads from a disk, or starts a process by vfork(), does not stop; mostly it is done soon. */
 #define STUCK_TRIES   20
 #define FOREIGN_BYTES (256u << 10)
@@ -250,6 +252,13 @@ static enum tw_rs_held_outcome try_once(struct work *work, int process_id, tw_he
 	return outcome;
 }
 
+static uint64_t nap_before(unsigned tries, unsigned stuck)
+{
+	if (tries <= SHORT_TRIES && !stuck)
+		return SHORT_NAP_NS;
+	return tries <= MIDDLE_TRIES ? MIDDLE_NAP_NS : LONG_NAP_NS;
+}
+
 enum tw_rs_held_outcome tw_held_write(struct tw_held *held, int process_id, int memory, struct tw_rs_held_piece *pieces,
 				      size_t count, tw_held_is_wanted_fn is_wanted, void *arg, uint32_t *number)
 {
@@ -271,7 +280,7 @@ enum tw_rs_held_outcome tw_held_write(struct tw_held *held, int process_id, int 
 	work.first_stack = tw_hold_first_stack(process_id);
 	for (unsigned tries = 0, stuck = 0; tries < TRIES && stuck < STUCK_TRIES && count_left(&work); tries++) {
 		if (tries)
-			rest(held, tries <= SHORT_TRIES && !stuck ? SHORT_NAP_NS : NAP_NS);
+			rest(held, nap_before(tries, stuck));
 		outcome = try_once(&work, process_id, is_wanted, arg, number);
 		if (outcome != TW_RS_HELD_WRITTEN && outcome != TW_RS_HELD_STUCK)
 			break;
