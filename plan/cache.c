@@ -71,6 +71,7 @@ static bool is_plan_of(const struct tw_elf_file *file, const void *bytes, size_t
 
 	return tw_entry_plan_open(bytes, count, &plan) == 0 && plan.header->type == file->header.e_type &&
 	       plan.header->build_id_bytes == file->elf.build_id_bytes &&
+	       plan.header->image_bytes == file->elf.image.high - file->elf.image.low &&
 	       plan.header->code_checksum == tw_entry_plan_checksum_code(&file->elf) &&
 	       !memcmp(plan.header->build_id, file->elf.build_id, file->elf.build_id_bytes);
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    A debugger that stops at any instruction of a thunk, a stub or a copy shows the program's callers, although these lie outside of
+#         every object.
+# Method  gdb, with Python, steps through calls of planted functions by single instructions, and walks the frames at each that is in no
+#         object. The control: a caller that is none is not found.
+build=$1
+. "$(dirname "$0")/lib.sh"
+export XDG_CACHE_HOME=$work/cache
+mkdir cache
+command -v gdb >/dev/null || { echo "gdb is not here: not tested" && exit 77; }
+
+cat >walked.c <<'C'
+#include <stdio.h>
+#include <string.h>
+__attribute__((noipa)) long leaf(long a) { return a / 3 + 1; }
+__attribute__((noipa)) long pushes(long a) { char b[64]; memset(b, (int)a, sizeof b); __asm__ volatile("" ::"r"(b) : "memory"); return b[9] + leaf(a) + a; }
+__attribute__((noipa)) void marked(void) { __asm__ volatile(""); }
+int main(void)
+{
+	long sum = pushes(1) + leaf(2);
+	marked();
+	sum += pushes(3) + leaf(4);
+	printf("%ld\n", sum);
+	return 0;
+}
+C
+gcc -O2 -g -o walked walked.c -Wl,--build-id || fail "gcc"
+cat >walk.gdb <<'G'
+set pagination off
+set confirm off
+set debuginfod enabled off
+python
+class Walk(gdb.Command):
+    def __init__(self):
+        super().__init__("walk", gdb.COMMAND_USER)
+    def invoke(self, arg, tty):
+        inside = cut = known = 0
+        for step in range(6000):
+            try:
+                gdb.execute("stepi", to_string=True)
+                frame = gdb.newest_frame()
+            except gdb.error:  # the program has ended
+                break
+            if gdb.solib_name(frame.pc()) or gdb.find_pc_line(frame.pc()).symtab or frame.name():
+                continue
+            names = []
+            while frame and len(names) < 20:
+                names.append(frame.name())
+                frame = frame.older()
+            inside += 1
+            cut += "main" not in names
+            known += "marked" in names
+        print("WALKED", inside > 15, cut, known)
+Walk()
+end
+break marked
+run >answer
+finish
+walk
+G
+if ! gdb -q -nx -batch -ex 'python print("it has Python")' -ex 'break main' -ex run ./walked 2>/dev/null | grep -q 'Breakpoint 1, main'; then
+	echo "gdb cannot stop a program here: not tested" && exit 77
+fi
+expect 0 "$tw" record -q --force --local --follow-fork --allow-nothing -t 'walked:{leaf,pushes}' -o w.tw -- gdb -q -nx -batch -x walk.gdb ./walked
+shows '^WALKED True 0 0'
