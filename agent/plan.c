@@ -14,6 +14,7 @@
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,13 +124,18 @@ static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 	return 0;
 }
 
-static void add_note(struct tw_plan *plan, const char *function, const char *relation,
-		     const struct tw_sym_object *object, const char *refusal)
+__attribute__((format(printf, 2, 3))) static void put_note(struct tw_plan *plan, const char *format, ...)
 {
 	char *note, **notes;
+	va_list list;
+	int bytes;
 
-	if (plan->note_count == NOTES_MAX ||
-	    asprintf(&note, "%s %s %s is not traced: %s", function, relation, object->name, refusal) < 0)
+	if (plan->note_count == NOTES_MAX)
+		return;
+	va_start(list, format);
+	bytes = vasprintf(&note, format, list);
+	va_end(list);
+	if (bytes < 0)
 		return;
 	notes = realloc(plan->notes, (plan->note_count + 1) * sizeof *notes);
 	if (!notes) {
@@ -138,6 +144,12 @@ static void add_note(struct tw_plan *plan, const char *function, const char *rel
 	}
 	plan->notes = notes;
 	notes[plan->note_count++] = note;
+}
+
+static void add_note(struct tw_plan *plan, const char *function, const char *relation,
+		     const struct tw_sym_object *object, const char *refusal)
+{
+	put_note(plan, "%s %s %s is not traced: %s", function, relation, object->name, refusal);
 }
 
 static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sled *sled)
@@ -219,6 +231,7 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
 	struct tw_plan_entry entry = {.object = index, .plan = tw_agent_entry_plan(object)};
+	unsigned refused_count = 0;
 	uintptr_t *sleds;
 	int error = 0;
 
@@ -248,7 +261,15 @@ static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *co
 		else if (is_named(config, entry.name ? entry.name : nameless))
 			add_note(plan, entry.name ? entry.name : nameless, "of", object,
 				 tw_entry_refusal_text(refusal));
+		else
+			refused_count++;
 	}
+	if (refused_count)
+		put_note(plan,
+			 "%u %s of %s that %s not traced at %s: `tracewheel functions --local --refused` says why",
+			 refused_count, refused_count == 1 ? "function" : "functions", object->name,
+			 refused_count == 1 ? "matches is" : "match are",
+			 refused_count == 1 ? "its entry" : "their entries");
 	free(sleds);
 	return error;
 }

@@ -89,3 +89,24 @@ fi
 expect 0 "$tw" record -q -t burst:tick --ring 64K --rotate 64K --keep 1 -o both.tw -- ./burst 4000000
 expect 0 "$tw" info --json both.tw
 is "$(json 'd["events"] + sum(d["lost"].values()) + '"$account"'["removed"]["events"] + '"$account"'["removed"]["lost"]')" 4000020
+
+# --local: functions that match a pattern and cannot be traced are counted in the capture, whether loaded at the start or later.
+cat >plain.c <<'C'
+#include <dlfcn.h>
+__attribute__((naked, noinline)) void bare(void) { __asm__("ret"); }
+__attribute__((noinline)) int whole(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+int main(void)
+{
+	void *handle = dlopen("./liblater.so", RTLD_NOW);
+	bare();
+	return !handle || whole(0);
+}
+C
+gcc -O1 -o plain plain.c -ldl && gcc -O1 -shared -fPIC -Dmain=other -o liblater.so plain.c -ldl || fail "gcc"
+expect 0 "$tw" record -q --local -t 'plain:_' -t 'liblater:_' --allow-nothing -o local.tw -- ./plain
+expect 0 "$tw" functions --local --refused -t 'plain:_' ./plain
+refused=$(sed -n '/^Not to be traced/,$p' out | grep -c '^entry')
+[ "$refused" -ge 1 ] || fail "no function is refused"
+expect 0 "$tw" info local.tw
+grep -qE "note  *$refused function(s of plain that match are| of plain that matches is) not traced at" out || fail "not $refused functions of plain"
+grep -qE 'note .* of liblater that match' out || fail "nothing of the late library"
