@@ -8,7 +8,7 @@
  *	FRONT_NAME	the function's head
  *	FRONT_ARG	the type of an argument
  *	FRONT_IS_RAW	true if arguments are machine words
- *	FRONT_VALUE(x)	the integer x; continues at the next instruction if x is no small
+ *	FRONT_VALUE(x)	the integer x; continues at the next instruction if x is not small
  *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
  *	FRONT_STRING(x)	how to compare a string: decides, or continues in the interpreter
  *	FRONT_FIRST	the first instruction

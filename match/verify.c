@@ -164,7 +164,7 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 	case TW_OP_STRING_NOT:
 		return (tw_is_binary(code->constants[insn->b]) &&
 			tw_bits_count(code->constants[insn->b]) <= 8 * TW_MATCH_STRING_BYTES_MAX) ||
-		       refuse(v, "a constant that is no string");
+		       refuse(v, "a constant that is not a string");
 	case TW_OP_RANGE: return code->ranges[insn->b].shift < 64 || refuse(v, "a range that is shifted too far");
 	case TW_OP_VAR:
 	case TW_OP_MATCH_VAR: return insn->b < state->variables || refuse(v, "a variable that may not be bound");

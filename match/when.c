@@ -158,7 +158,7 @@ static struct tw_term literal(struct reader *r, size_t start)
 	if (!error)
 		return term;
 	r->at = start;
-	return error == TW_EBADARG ? fail(r, "this is no value") : none();
+	return error == TW_EBADARG ? fail(r, "this is not a value") : none();
 }
 
 /* Skips "..." or '...', from the quote at the current position. */
@@ -207,7 +207,7 @@ static struct tw_term number(struct reader *r, size_t start)
 		errno = 0;
 		value = strtoull(hex, &end, 16);
 		if (errno || end == hex + 2 || is_letter(*end) || is_digit(*end))
-			return fail(r, "this is no number of 64 bits");
+			return fail(r, "this is not a number of 64 bits");
 		r->at += (size_t)(end - hex);
 		if (r->text[start] != '-')
 			return tw_term_unsigned(r->arena, value);

@@ -49,7 +49,7 @@ uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit
 	return part.actions | set->paused;
 }
 
-/* As message.c names it: a name that is no atom is '?'. */
+/* As message.c names it: a name that is not an atom is '?'. */
 static uint64_t atom_of(const char *name)
 {
 	size_t bytes = strlen(name);

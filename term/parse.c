@@ -245,7 +245,8 @@ static struct tw_term refuse(struct tw_reader *r)
 	if (r->at == r->end)
 		return tw_reader_fail(r, r->at, "the text ends where a term should begin");
 	if (tw_char_is(*r->at, TW_CHAR_UPPER))
-		return tw_reader_fail(r, r->at, "a variable is no term; put quotes around an atom: '_', '$1', 'Name'");
+		return tw_reader_fail(r, r->at,
+				      "a variable is not a term; put quotes around an atom: '_', '$1', 'Name'");
 	return tw_reader_fail(r, r->at, "no term begins like this");
 }
 

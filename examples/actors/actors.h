@@ -58,7 +58,7 @@ struct runtime_figures {
 };
 struct runtime_figures runtime_figures(struct runtime *runtime);
 
-/* ---- from outside: a thread that is no actor, with a pid and a mailbox ---- */
+/* ---- from outside: a thread that is not an actor, with a pid and a mailbox ---- */
 
 struct actor *outside_create(struct runtime *runtime);
 void outside_destroy(struct actor *self);

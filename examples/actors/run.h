@@ -49,7 +49,7 @@ struct signal {
 	struct signal *next;
 	enum signal_kind kind;
 	struct value from;
-	struct value value; /* the message or reason; a value that is no immediate lies in words */
+	struct value value; /* the message or reason; a value that is not an immediate lies in words */
 	uint64_t number;    /* of a monitor or timeout */
 	struct traced_signal traced;
 	struct fragment words;

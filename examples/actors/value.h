@@ -139,13 +139,13 @@ struct value fun(struct heap *heap, fun_code *code, struct value environment);
 
 /* ---- accessing them ---- */
 
-/* 0 if it is no tuple. */
+/* 0 if it is not a tuple. */
 static inline size_t tuple_count(struct value v)
 {
 	return is_box(v, BOX_TUPLE) ? words_of_header(*box_of(v)) : 0;
 }
 
-/* Element index, from 0; NONE beyond the end or if it is no tuple. */
+/* Element index, from 0; NONE beyond the end or if it is not a tuple. */
 static inline struct value element(struct value v, size_t index)
 {
 	return index < tuple_count(v) ? (struct value){box_of(v)[1 + index]} : NONE;
@@ -170,7 +170,7 @@ static inline struct value tail(struct value list)
 /* Lends the bytes of a binary; NULL if it is none. */
 const char *binary_bytes(struct value v, size_t *count);
 
-/* Calls a fun in this actor; NONE if it is no fun. */
+/* Calls a fun in this actor; NONE if it is not a fun. */
 struct value fun_call(struct actor *self, struct value fun);
 
 /* Equal in all parts. */

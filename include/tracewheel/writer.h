@@ -42,7 +42,7 @@ struct tw_capture_writer_options {
  * @options	borrows.
  * @out		gives: tw_capture_writer_finish() and tw_capture_writer_abort() take.
  *
- * Errors: TW_EEXIST (something is at the path, and `force` is not set or it is no capture), TW_ENOENT (no parent), TW_EPERM,
+ * Errors: TW_EEXIST (something is at the path, and `force` is not set or it is not a capture), TW_ENOENT (no parent), TW_EPERM,
  * TW_ENOSPC, TW_EIO, TW_ENOMEM, TW_EBADARG.
  */
 int tw_capture_writer_create(const struct tw_capture_writer_options *options, struct tw_capture_writer **out);

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The value of slot_words in struct tw_bp_part for typed arguments; it is no number of words. */
+/* The value of slot_words in struct tw_bp_part for typed arguments; it is not a number of words. */
 #define TW_SLOT_WORDS_TYPED 255
 
 /* A layout in the form that a hit reads. Never changed or freed once a function has it. */

@@ -74,7 +74,7 @@ says '-o says where'
 expect 1 "$tw" convert --from ttb none.trace -o none.tw
 says 'none.trace'
 expect 1 "$tw" convert --from ttb "$tw" -o none.tw
-says 'is no trace file of Erlang'
+says 'is not a trace file of Erlang'
 [ ! -e none.tw ] || fail "a capture of no trace file"
 head -c 200 small.trace >cut.trace
 expect 1 "$tw" convert --from ttb cut.trace -o cut.tw
@@ -89,7 +89,7 @@ expect 0 "$tw" info bad.tw
 shows '^events *4'
 { cat small.trace && record "\\x83$(atom hello)"; } >other.trace
 expect 0 "$tw" convert --from ttb other.trace -o other.tw
-says "1 terms are no trace messages"
+says "1 terms are not trace messages"
 # No byte is trusted.
 python3 - <<'PY'
 import random

@@ -79,7 +79,7 @@ is "$(cat sqlite3.tw.old/* | cksum)" "$before" "not the one before"
 mkdir true.tw true.tw.old
 touch true.tw/mine true.tw.old/mine
 expect 125 "$tw" record -- true
-says "'true.tw' is not replaced: it is no capture"
+says "'true.tw' is not replaced: it is not a capture"
 rm true.tw/mine
 expect 125 "$tw" record -- true
 [ -f true.tw.old/mine ] || fail "another's folder was removed"

@@ -215,7 +215,7 @@ static int look(const struct request *request, struct tw_ttb_survey *survey, str
 	if (answer == TW_TTB_UNREADABLE)
 		code = tw_fail("'%s' cannot be read: %s.", tw_ttb_path(&reader), strerror(errno));
 	else if (answer == TW_TTB_MALFORMED && reader.records == 0)
-		code = tw_fail("'%s' is no trace file of Erlang: it does not begin with a trace message.",
+		code = tw_fail("'%s' is not a trace file of Erlang: it does not begin with a trace message.",
 			       tw_ttb_path(&reader));
 	tw_ttb_close(&reader);
 	return code;
@@ -237,7 +237,7 @@ static uint64_t find_offset(const struct request *request, const struct tw_ttb_s
 }
 
 struct result {
-	uint64_t events, dropped, strange; /* strange: terms that are no trace messages */
+	uint64_t events, dropped, strange; /* strange: terms that are not trace messages */
 	bool is_cut;
 	char trouble[300]; /* a sentence; "": none */
 };
@@ -269,8 +269,8 @@ static int import_all(const struct request *request, struct tw_ttb_import *impor
 	tw_meter_stop(&meter);
 	if (!error && answer == TW_TTB_MALFORMED)
 		snprintf(result->trouble, sizeof result->trouble,
-			 "'%s' is no trace file from its message %llu on: the rest was left out", tw_ttb_path(&reader),
-			 (unsigned long long)reader.records + 1);
+			 "'%s' is not a trace file from its message %llu on: the rest was left out",
+			 tw_ttb_path(&reader), (unsigned long long)reader.records + 1);
 	else if (!error && answer == TW_TTB_UNREADABLE)
 		snprintf(result->trouble, sizeof result->trouble, "'%s' cannot be read: %s", tw_ttb_path(&reader),
 			 strerror(errno));
@@ -284,7 +284,7 @@ static int note_trouble(struct tw_capture_writer *writer, const struct result *r
 	int bytes = 0, error = 0;
 	if (result->strange)
 		bytes = snprintf(text, sizeof text,
-				 "%llu terms of the trace file are no trace messages, and were left out",
+				 "%llu terms of the trace file are not trace messages, and were left out",
 				 (unsigned long long)result->strange);
 	if (bytes)
 		error = tw_capture_writer_note(writer, (struct tw_producer_name){text, (size_t)bytes});
@@ -303,7 +303,8 @@ static int say_imported(const struct request *request, const struct result *resu
 		       result->dropped ? tw_figure_count(dropped, result->dropped) : "",
 		       result->dropped ? " dropped before they were written" : "");
 	if (result->strange)
-		tw_say("%s terms are no trace messages, and were left out.", tw_figure_count(strange, result->strange));
+		tw_say("%s terms are not trace messages, and were left out.",
+		       tw_figure_count(strange, result->strange));
 	if (*result->trouble)
 		return tw_fail("%s.", result->trouble);
 	return TW_EXIT_OK;

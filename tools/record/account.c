@@ -18,7 +18,7 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 	if (error == TW_EEXIST && !may_replace)
 		tw_say("'%s' exists; --force replaces it, -o names another.", path);
 	else if (error == TW_EEXIST)
-		tw_say("'%s' is not replaced: it is no capture, or is being recorded now; -o "
+		tw_say("'%s' is not replaced: it is not a capture, or is being recorded now; -o "
 		       "names another.",
 		       path);
 	else if (error == TW_ENOENT && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))

@@ -38,7 +38,7 @@ static const char *reason_of(int error, const struct tw_recorder_options *option
 {
 	switch (error) {
 	case TW_EEXIST:
-		return options->force ? "it is no capture, or is being recorded now: it is not replaced"
+		return options->force ? "it is not a capture, or is being recorded now: it is not replaced"
 				      : "it exists; force => true replaces it";
 	case TW_ENOENT: return "its folder does not exist, or that of the rings, /dev/shm";
 	case TW_EPERM: return "its folder cannot be written, or that of the rings, /dev/shm";

@@ -26,7 +26,7 @@ static bool add_state(const struct tw_command *command, const char *text, struct
 	bool is_right = line && tw_term_parse(&arena, text, strlen(text), &state, &error) == 0;
 	tw_arena_fini(&arena);
 	if (!is_right)
-		tw_usage(command, "the state '%s' of --tracer is no Erlang term: %s.", text,
+		tw_usage(command, "the state '%s' of --tracer is not an Erlang term: %s.", text,
 			 error.message ? error.message : "there is no memory");
 	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
 		*c = ' ';
@@ -69,7 +69,7 @@ static bool check_file(const struct tw_command *command, const char *path)
 	if (has_symbol(path))
 		return true;
 	tw_usage(command,
-		 "--tracer: '%s' is no tracer module: it does not export " TW_TRACER_MODULE_SYMBOL
+		 "--tracer: '%s' is not a tracer module: it does not export " TW_TRACER_MODULE_SYMBOL
 		 " (docs/tracer-modules.md).",
 		 path);
 	return false;

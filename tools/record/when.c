@@ -113,7 +113,7 @@ static bool put_parameter(const struct tw_layout_value *value, char *text, size_
 	uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX, sign = mask / 2 + 1;
 	const char *why = value->registers[0] < 0 ? "is optimized out or on the stack: it is in no known register"
 			  : value->type == 'f' && value->registers[0] < 8 ? "is in no vector register"
-			  : strchr("iubenpsf", value->type) == NULL	  ? "is no number"
+			  : strchr("iubenpsf", value->type) == NULL	  ? "is not a number"
 									  : NULL;
 	if (why) {
 		snprintf(reason, 512, "the parameter '%.100s' %s", value->name, why);
