@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "hit_help.h"
+#include "protection_help.h"
 
 #define ANSWER	    0x1234567
 #define TEXT_BYTES  (1u << 20)
@@ -86,20 +87,6 @@ static int call(const uint8_t *at)
 
 	memcpy(&function, &at, sizeof function);
 	return function(1, 2, 3, 4, 5, 6);
-}
-
-static char protection_of(const void *address)
-{
-	FILE *file = fopen("/proc/self/maps", "r");
-	char line[512], flags[8], found = '?';
-	unsigned long low, high;
-
-	while (fgets(line, sizeof line, file))
-		if (sscanf(line, "%lx-%lx %7s", &low, &high, flags) == 3 && (uintptr_t)address >= low &&
-		    (uintptr_t)address < high)
-			found = flags[1] == 'w' ? 'w' : flags[2] == 'x' ? 'x' : 'r';
-	fclose(file);
-	return found;
 }
 
 /* ---- arming ---- */

@@ -8,6 +8,8 @@
  */
 #include "plan/plan.h"
 
+#include "entry_kinds_help.h"
+
 #include "tracewheel/error.h"
 
 #include <stdarg.h>
@@ -22,46 +24,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FUNCTION(name, body)                                                                                         \
-	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name               \
-		":\n.cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", .-" #name "\n.p2align 4\n.popsection"); \
-	extern uint64_t name(uint64_t x)
-
-static volatile uint64_t word = 1000;
-uint64_t *word_of_test = (uint64_t *)&word;
-uint64_t twice(uint64_t x);
-
-__attribute__((noinline)) uint64_t twice(uint64_t x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return 2 * x;
-}
-
-FUNCTION(plain_window, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\nmov %rdi, %rbx\n"
-		       "lea 7(%rbx), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
-FUNCTION(one_instruction, "movabs $0x1122334455667788, %rax\nadd %rdi, %rax\nret");
-FUNCTION(relative_memory, "mov word_of_test(%rip), %rax\nmov (%rax), %rax\nadd %rdi, %rax\nret");
-FUNCTION(relative_memory_and_immediate, "cmpl $5, word_of_test(%rip)\nlea 1(%rdi), %rax\nret");
-FUNCTION(short_condition, "test %rdi, %rdi\njz 1f\nmov $11, %eax\nret\n1: mov $22, %eax\nret");
-FUNCTION(near_condition, "cmp $3, %rdi\nja 1f\nmov $33, %eax\nret\n.skip 200, 0x90\n1: mov $44, %eax\nret");
-FUNCTION(tail_jump, "jmp twice");
-FUNCTION(tail_jump_through_slot, "lea 1(%rdi), %rdi\njmp *twice_pointer(%rip)");
-FUNCTION(calls_first, "call twice\nadd $1, %rax\nret");
-FUNCTION(calls_through_slot_first, "call *twice_pointer(%rip)\nadd $2, %rax\nret");
-FUNCTION(calls_after_push, "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx, -16\ncall twice\n"
-			   "lea 3(%rax), %rax\npop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\nret");
-FUNCTION(returns_at_once, "mov %edi, %eax\nret");
-FUNCTION(with_endbr, "endbr64\nmov %rdi, %rax\nadd $9, %rax\nret");
-FUNCTION(with_frame, "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nmov %rsp, %rbp\n"
-		     ".cfi_def_cfa_register 6\nmov %rdi, %rax\nadd $13, %rax\npop %rbp\n.cfi_def_cfa 7, 8\nret");
 /* Refused. */
 FUNCTION(target_inside, "xor %eax, %eax\n1: dec %rdi\njns 1b\nret");
 FUNCTION(loop_head, "lea 1(%rdi), %rdi\ncmp $100, %rdi\njb loop_head\nmov %rdi, %rax\nret");
 FUNCTION(calls_a_register, "mov %rdi, %rax\ncall *%rdi\nret");
 FUNCTION(short_loop, "mov %edi, %ecx\njrcxz 1f\nnop\n1: mov $5, %eax\nret");
 FUNCTION(unknown_instruction, ".byte 0x06, 0x06, 0x06, 0x06, 0x06\nret");
-
-__asm__(".pushsection .data.rel\n.globl twice_pointer\n.p2align 3\ntwice_pointer: .quad twice\n.popsection");
 
 /* Shorter than a jump, with other functions directly around it. */
 __asm__(".pushsection .text\n.p2align 4\n.globl too_short\n.type too_short, @function\ntoo_short:\n.cfi_startproc\n"
@@ -100,7 +68,7 @@ static int set_up(void **state)
 	static struct planned planned;
 	Dl_info info;
 
-	assert_int_not_equal(dladdr((void *)(uintptr_t)twice, &info), 0);
+	assert_int_not_equal(dladdr((void *)(uintptr_t)doubled, &info), 0);
 	planned.base = (uintptr_t)info.dli_fbase;
 	assert_int_equal(tw_elf_file_open("/proc/self/exe", &planned.file), 0);
 	if (planned.file->header.e_type == ET_EXEC)
