@@ -12,7 +12,7 @@
 
 _Static_assert(TW_ENTRY_CHANGE_BYTES_MAX <= TW_RS_HELD_BYTES_MAX, "a piece holds a change");
 
-/* Of the last request. */
+/* The result of the last request. */
 static enum tw_rs_held_outcome outcome;
 static uint32_t number;
 

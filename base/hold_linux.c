@@ -85,7 +85,7 @@ static long status_number(int process_id, int thread_id, const char *key)
 	return read_status(process_id, thread_id, "status", text, sizeof text) ? number_in(text, key) : 0;
 }
 
-/* Whoever waits for our own child gets its status. */
+/* The status of our own child is left for the caller that waits for it. */
 static bool is_to_be_reaped(int process_id, int thread_id)
 {
 	return thread_id != process_id || status_number(process_id, thread_id, "\nPPid:") != getpid();

@@ -8,7 +8,7 @@
  *	a process that makes a token	1 the epoch		2 the gate: open, or under the lock: open it, the epoch again
  *	reset, under the lock		1 close the gate	2 the next epoch
  *
- * So a token of the present epoch implies an open gate: a process that reads the new epoch sees the gate closed.
+ * A token of the present epoch therefore implies an open gate: a process that reads the new epoch sees the gate closed.
  */
 #include "base/clock.h"
 #include "pipeline/thread/seq_label.h"

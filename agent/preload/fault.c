@@ -3,8 +3,8 @@
  * fault.c - handlers of faults see the program's own instructions, not the copies that run in place of them.
  *
  * The first instructions of a traced function run as a copy elsewhere (breakpoints/entry.c).  Run-times that handle
- * faults look the interrupted instruction up in tables of their own, and profilers ask for its function.  So the handlers
- * of these signals are called through a function of ours.  It puts the original address into the context, and the
+ * faults look the interrupted instruction up in tables of their own, and profilers ask for its function.  The handlers
+ * of these signals are therefore called through a function of ours.  It puts the original address into the context, and the
  * address of the copy back if the handler has left it unchanged.  An address that the handler has set is obeyed.
  *
  * Everywhere else it jumps to the handler, which then finds its frames as without it.  The program is told of its own
@@ -62,7 +62,7 @@ static TAIL_CALLING void call_handler(int number, siginfo_t *info, void *context
 	if (!shown)
 		TAIL_CALL handler_of(number)(number, info, context);
 	*pc = (greg_t)shown;
-	/* Where the fault is the instruction's own, and not that of memory which it uses. */
+	/* The fault is at the instruction itself, not at memory that it uses. */
 	if ((uintptr_t)info->si_addr == there)
 		info->si_addr = (void *)shown;
 	handler_of(number)(number, info, context);

@@ -66,7 +66,7 @@ static int flush_definitions(struct tw_capture_writer *writer)
 	return tw_store_append(&writer->store, &writer->image, &header, stored);
 }
 
-/* What a record holds after its fixed part. */
+/* The text of a record, after its fixed part. */
 struct text {
 	const char *text;
 	size_t bytes;

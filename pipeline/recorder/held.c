@@ -331,7 +331,7 @@ static void answer(struct tw_held *held, struct tw_rs *rs, const struct tw_rs_he
 	char path[64];
 	int memory;
 
-	/* Of the asking thread: the first thread may have ended, and then shows no memory. */
+	/* The path names the asking thread: the first thread may have ended, and then shows no memory. */
 	snprintf(path, sizeof path, "/proc/%d/task/%d/mem", (int)request->process_id, (int)request->thread_id);
 	memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory >= 0)

@@ -60,7 +60,7 @@ static ssize_t full_write(int fd, const struct iovec *pieces, int count, off_t o
 	return -1;
 }
 
-/* So slow that the recorder's queue thread writes the gathered blocks; full at times, but never for an index. */
+/* Slow enough that the recorder's queue thread writes the gathered blocks; full at times, but never for an index. */
 static ssize_t slow_write(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	static _Thread_local unsigned seed;

@@ -131,7 +131,7 @@ static tw_pid pid_in(const char *who)
 					: 0;
 }
 
-/* What is no boolean and no list the compiler refuses in C. */
+/* The compiler refuses in C any value that is neither a boolean nor a list. */
 static int64_t set_process(struct play *p, struct tw_term step)
 {
 	tw_pid pid = pid_in(name_in(step, 1));

@@ -195,7 +195,7 @@ static void rows_have_names(void **state)
 	assert_null(tw_entry_plan_name(&planned->plan, row, 1));
 }
 
-/* Whatever is changed in a plan, it is refused, or what it says stays within its limits. */
+/* A plan with any change is refused, or stays within its limits. */
 static void a_damaged_plan_is_refused(void **state)
 {
 	const struct planned *planned = *state;

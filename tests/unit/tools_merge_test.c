@@ -333,7 +333,7 @@ static void test_records(void **state)
 
 static void test_parts(void **state)
 {
-	/* So few ends fit at once that the captures are read many times: the messages are the same. */
+	/* Few ends fit at once, so the captures are read many times: the messages are the same. */
 	struct play *play = calloc(1, sizeof *play);
 	struct tw_capture *captures[NODES];
 	const uint32_t machines[NODES] = {0, 1, 2};

@@ -52,10 +52,10 @@ struct tw_late_code {
 	struct tw_late_options options;
 	int stop; /* shared by all threads */
 	struct desk desks[DESKS];
-	/* Of the thread of layouts. */
+	/* Used by the thread of layouts. */
 	struct tw_layouts text;
 	struct tw_when_left left;
-	/* Of the thread of plans. */
+	/* Used by the thread of plans. */
 	struct tw_patterns patterns;
 	bool needs_sonames;
 };
