@@ -31,11 +31,11 @@
 #define START_MS  "2000"
 
 /* The questions of one kind, and the thread that answers them. */
-struct desk {
+struct worker {
 	struct tw_late_code *late;
 	enum tw_recorder_question_kind ask;
 	/* Reads one file of the process that asks. */
-	void (*read_file)(struct desk *desk, int process_id, const char *path);
+	void (*read_file)(struct worker *worker, int process_id, const char *path);
 	pthread_t thread;
 	bool is_running;
 	int is_done; /* shared by the two threads */
@@ -46,12 +46,12 @@ struct desk {
 	char problem[4400];
 };
 
-enum { LAYOUTS, PLANS, DESKS };
+enum { LAYOUTS, PLANS, WORKERS };
 
 struct tw_late_code {
 	struct tw_late_options options;
 	int stop; /* shared by all threads */
-	struct desk desks[DESKS];
+	struct worker workers[WORKERS];
 	/* Used by the thread of layouts. */
 	struct tw_layouts text;
 	struct tw_when_left left;
@@ -83,35 +83,35 @@ const char *tw_late_code_file(char *line)
 
 /* ---- on the threads ---- */
 
-static bool is_seen(struct desk *desk, const char *key)
+static bool is_seen(struct worker *worker, const char *key)
 {
-	for (size_t i = 0; i < desk->seen_count; i++)
-		if (strcmp(desk->seen[i], key) == 0)
+	for (size_t i = 0; i < worker->seen_count; i++)
+		if (strcmp(worker->seen[i], key) == 0)
 			return true;
 	return false;
 }
 
-static bool remember(struct desk *desk, char *key)
+static bool remember(struct worker *worker, char *key)
 {
 	char **grown =
-		desk->seen_count < FILES_MAX ? realloc(desk->seen, (desk->seen_count + 1) * sizeof *grown) : NULL;
+		worker->seen_count < FILES_MAX ? realloc(worker->seen, (worker->seen_count + 1) * sizeof *grown) : NULL;
 	if (grown) {
-		desk->seen = grown;
-		desk->seen[desk->seen_count++] = key;
+		worker->seen = grown;
+		worker->seen[worker->seen_count++] = key;
 	}
 	return grown != NULL;
 }
 
-static void keep_problem(struct desk *desk, const char *problem)
+static void keep_problem(struct worker *worker, const char *problem)
 {
-	if (*problem && !desk->problem[0])
-		snprintf(desk->problem, sizeof desk->problem, "%s", problem);
+	if (*problem && !worker->problem[0])
+		snprintf(worker->problem, sizeof worker->problem, "%s", problem);
 }
 
-static void read_layouts(struct desk *desk, int process_id, const char *path)
+static void read_layouts(struct worker *worker, int process_id, const char *path)
 {
 	(void)process_id;
-	struct tw_late_code *late = desk->late;
+	struct tw_late_code *late = worker->late;
 	const struct tw_arguments *arguments = late->options.arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
 	struct tw_layouts found = {.stop = &late->stop,
@@ -122,7 +122,7 @@ static void read_layouts(struct desk *desk, int process_id, const char *path)
 	if (is_taken && arguments->guard)
 		tw_when_translate(&found, arguments->guard, &late->text, &late->left);
 	if (is_taken)
-		keep_problem(desk, found.problem);
+		keep_problem(worker, found.problem);
 	tw_layouts_free(&found);
 }
 
@@ -157,23 +157,23 @@ static bool is_program_of(int process_id, const char *path)
 	return strcmp(program, path) == 0;
 }
 
-static void read_plan(struct desk *desk, int process_id, const char *path)
+static void read_plan(struct worker *worker, int process_id, const char *path)
 {
-	const struct tw_late_options *options = &desk->late->options;
+	const struct tw_late_options *options = &worker->late->options;
 	bool is_program = is_program_of(process_id, path);
 	if (options->is_main_only && !is_program)
 		return;
 	char *alias = is_program ? tw_config_alias(options->config, path) : NULL, text[4400];
-	struct planned planned = {desk->late, path, alias};
+	struct planned planned = {worker->late, path, alias};
 	const struct tw_entries_file file = {.path = path,
 					     .is_program = is_program,
 					     .wants = wants_plan,
-					     .needs_soname = desk->late->needs_sonames,
+					     .needs_soname = worker->late->needs_sonames,
 					     .arg = &planned};
 	const char *problem = tw_entries_write_file(&file, tw_recorder_ring_set_path(options->recorder));
 	if (problem) {
 		snprintf(text, sizeof text, "%s: %s", path, problem);
-		keep_problem(desk, text);
+		keep_problem(worker, text);
 	}
 	free(alias);
 }
@@ -203,19 +203,19 @@ static char *key_of(const char *path)
 		       : key;
 }
 
-static void read_process(struct desk *desk, int process_id)
+static void read_process(struct worker *worker, int process_id)
 {
 	char name[64], *line = NULL;
 	size_t capacity = 0;
 	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
 	FILE *maps = fopen(name, "re");
-	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&desk->late->stop, __ATOMIC_RELAXED)) {
+	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&worker->late->stop, __ATOMIC_RELAXED)) {
 		const char *path = tw_late_code_file(line);
 		char *key = path ? key_of(path) : NULL;
-		bool is_new = key && !is_seen(desk, key), is_kept = is_new && remember(desk, key);
+		bool is_new = key && !is_seen(worker, key), is_kept = is_new && remember(worker, key);
 		/* A plan that is there is found out soon; layouts would be written again. */
-		if (is_kept || (is_new && desk->ask == TW_RECORDER_QUESTION_PLANS))
-			desk->read_file(desk, process_id, path);
+		if (is_kept || (is_new && worker->ask == TW_RECORDER_QUESTION_PLANS))
+			worker->read_file(worker, process_id, path);
 		if (!is_kept)
 			free(key);
 	}
@@ -226,11 +226,11 @@ static void read_process(struct desk *desk, int process_id)
 
 static void *answer(void *arg)
 {
-	struct desk *desk = arg;
-	for (uint32_t i = 0; i < desk->question.process_count; i++)
-		read_process(desk, desk->question.process_ids[i]);
-	__atomic_store_n(&desk->is_done, 1, __ATOMIC_RELEASE);
-	tw_recorder_wake(desk->late->options.recorder);
+	struct worker *worker = arg;
+	for (uint32_t i = 0; i < worker->question.process_count; i++)
+		read_process(worker, worker->question.process_ids[i]);
+	__atomic_store_n(&worker->is_done, 1, __ATOMIC_RELEASE);
+	tw_recorder_wake(worker->late->options.recorder);
 	return NULL;
 }
 
@@ -263,57 +263,57 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 		return NULL;
 	}
 	late->needs_sonames = have_sonames(options->config);
-	late->desks[LAYOUTS] = (struct desk){.late = has_layouts ? late : NULL,
-					     .ask = TW_RECORDER_QUESTION_LAYOUTS,
-					     .read_file = read_layouts};
-	late->desks[PLANS] = (struct desk){.late = options->has_plans ? late : NULL,
-					   .ask = TW_RECORDER_QUESTION_PLANS,
-					   .read_file = read_plan};
+	late->workers[LAYOUTS] = (struct worker){.late = has_layouts ? late : NULL,
+						 .ask = TW_RECORDER_QUESTION_LAYOUTS,
+						 .read_file = read_layouts};
+	late->workers[PLANS] = (struct worker){.late = options->has_plans ? late : NULL,
+					       .ask = TW_RECORDER_QUESTION_PLANS,
+					       .read_file = read_plan};
 	return late;
 }
 
 /* Signals are handled by the other thread. */
-static bool start(struct desk *desk)
+static bool start(struct worker *worker)
 {
 	sigset_t all, before;
 	sigfillset(&all);
 	/* Raised if the program truncates a mapped file. */
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	__atomic_store_n(&desk->is_done, 0, __ATOMIC_RELAXED);
-	desk->is_running = pthread_create(&desk->thread, NULL, answer, desk) == 0;
+	__atomic_store_n(&worker->is_done, 0, __ATOMIC_RELAXED);
+	worker->is_running = pthread_create(&worker->thread, NULL, answer, worker) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return desk->is_running;
+	return worker->is_running;
 }
 
-static void poll_desk(struct desk *desk)
+static void poll_worker(struct worker *worker)
 {
-	struct tw_late_code *late = desk->late;
+	struct tw_late_code *late = worker->late;
 	if (!late)
 		return;
 	struct tw_recorder *recorder = late->options.recorder;
-	if (desk->is_running && __atomic_load_n(&desk->is_done, __ATOMIC_ACQUIRE)) {
-		bool has_text = desk->ask == TW_RECORDER_QUESTION_LAYOUTS;
-		pthread_join(desk->thread, NULL);
-		desk->is_running = false;
-		tw_recorder_answer(recorder, desk->ask, desk->question.number, has_text ? late->text.text : NULL);
+	if (worker->is_running && __atomic_load_n(&worker->is_done, __ATOMIC_ACQUIRE)) {
+		bool has_text = worker->ask == TW_RECORDER_QUESTION_LAYOUTS;
+		pthread_join(worker->thread, NULL);
+		worker->is_running = false;
+		tw_recorder_answer(recorder, worker->ask, worker->question.number, has_text ? late->text.text : NULL);
 		if (has_text)
 			tw_layouts_free(&late->text);
 	}
-	if (!desk->is_running && tw_recorder_question(recorder, desk->ask, &desk->question) && !start(desk))
-		tw_recorder_answer(recorder, desk->ask, desk->question.number, NULL);
+	if (!worker->is_running && tw_recorder_question(recorder, worker->ask, &worker->question) && !start(worker))
+		tw_recorder_answer(recorder, worker->ask, worker->question.number, NULL);
 }
 
 void tw_late_code_poll(struct tw_late_code *late)
 {
-	for (int i = 0; late && i < DESKS; i++)
-		poll_desk(&late->desks[i]);
+	for (int i = 0; late && i < WORKERS; i++)
+		poll_worker(&late->workers[i]);
 }
 
 static void report(const struct tw_late_code *late)
 {
 	const struct tw_arguments *arguments = late->options.arguments;
-	const char *problem = late->desks[LAYOUTS].problem;
+	const char *problem = late->workers[LAYOUTS].problem;
 	if (*problem)
 		tw_say(arguments->guard		 ? "%s; its functions were not traced."
 		       : arguments->string_bytes ? "%s; its arguments are raw words."
@@ -323,8 +323,8 @@ static void report(const struct tw_late_code *late)
 		tw_say("%zu function%s of libraries that were opened later %s not traced: for --when, %s.",
 		       late->left.count, late->left.count == 1 ? "" : "s", late->left.count == 1 ? "was" : "were",
 		       late->left.reason);
-	if (late->desks[PLANS].problem[0])
-		tw_say("%s; its functions without sleds were not traced.", late->desks[PLANS].problem);
+	if (late->workers[PLANS].problem[0])
+		tw_say("%s; its functions without sleds were not traced.", late->workers[PLANS].problem);
 }
 
 void tw_late_code_end(struct tw_late_code *late, bool is_quiet)
@@ -332,15 +332,15 @@ void tw_late_code_end(struct tw_late_code *late, bool is_quiet)
 	if (!late)
 		return;
 	__atomic_store_n(&late->stop, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < DESKS; i++)
-		if (late->desks[i].is_running)
-			pthread_join(late->desks[i].thread, NULL);
+	for (int i = 0; i < WORKERS; i++)
+		if (late->workers[i].is_running)
+			pthread_join(late->workers[i].thread, NULL);
 	if (!is_quiet)
 		report(late);
-	for (int i = 0; i < DESKS; i++) {
-		for (size_t k = 0; k < late->desks[i].seen_count; k++)
-			free(late->desks[i].seen[k]);
-		free(late->desks[i].seen);
+	for (int i = 0; i < WORKERS; i++) {
+		for (size_t k = 0; k < late->workers[i].seen_count; k++)
+			free(late->workers[i].seen[k]);
+		free(late->workers[i].seen);
 	}
 	tw_layouts_free(&late->text);
 	tw_patterns_free(&late->patterns);
