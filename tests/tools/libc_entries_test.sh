@@ -241,3 +241,84 @@ for options in "" "--returns" "--exceptions --return-to" "--returns --on-full bl
 	expect 11 "$tw" record --local $options --force -t '_:_' -o h.tw -- ./special
 	cmp -s expected out || fail "$options: $(diff expected out)"
 done
+
+# ---- callgrind's count of each function of libc that a program calls ----
+command -v valgrind >/dev/null || exit 0
+cat >one.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+__attribute__((noinline)) static int work(void)
+{
+	int numbers[200], sum = 0;
+	char *line = NULL, text[200];
+	size_t room = 0;
+	FILE *file = tmpfile();
+	for (int i = 0; i < 200; i++) {
+		numbers[i] = i * 7919 % 211;
+		fprintf(file, "%d %s %g\n", numbers[i], "text", i / 3.0);
+	}
+	rewind(file);
+	while (getline(&line, &room, file) > 0) {
+		char *copy = strdup(line), *word = strtok(copy, " ");
+		sum += (int)strtol(word, NULL, 10);
+		snprintf(text, sizeof text, "%s-%d", word, sum);
+		free(copy);
+	}
+	fclose(file);
+	free(line);
+	qsort(numbers, 200, sizeof *numbers, compare);
+	for (int i = 0; i < 30; i++) {
+		time_t when = i * 86400;
+		struct tm parts;
+		free(realloc(calloc(3, 5), 300));
+		strftime(text, sizeof text, "%Y", gmtime_r(&when, &parts));
+		getenv("NOTHING");
+		getpid();
+	}
+	return sum + numbers[3];
+}
+int main(void) { return work() == 0; }
+C
+gcc -O1 -fno-builtin -o one one.c || fail "the program does not compile"
+library=$(ldd ./one | sed -n 's/.*libc\.so\.6 => \(.*\) (.*/\1/p')
+expect 0 valgrind -q --tool=callgrind --callgrind-out-file=executed --dump-instr=yes --skip-plt=no --toggle-collect=work ./one
+expect 0 "$tw" record --local --on-full block -t 'libc:_' -o i.tw -- ./one
+expect 0 "$tw" report --json -n 0 i.tw
+cp out report.json
+nm -D --defined-only "$library" >names
+cat >compare.py <<'P'
+import json, re
+# Lines of the file: `ob=(N) NAME` begins an object; ADDRESS LINE COUNT is an instruction, +N and -N are relative; the line behind
+# `calls=` is the cost of a call, not of an instruction.
+objects, executed, at, is_libc, is_call = {}, {}, 0, False, False
+for line in open("executed"):
+    named = re.match(r"c?ob=\((\d+)\)(?: (.*))?", line)
+    if named:
+        objects.setdefault(named[1], named[2])
+        if line.startswith("ob="):
+            is_libc = "libc.so.6" in (objects[named[1]] or "")
+    elif line.startswith("calls="):
+        is_call = True
+    elif re.match(r"[0-9+*-]", line):
+        word, count = line.split()[0], int(line.split()[-1])
+        at = at if word == "*" else at + int(word, 0) if word[0] in "+-" else int(word, 0)
+        if is_libc and not is_call:
+            executed[at] = executed.get(at, 0) + count
+        is_call = False
+values = {w[2].split("@")[0]: int(w[0], 16) for w in map(str.split, open("names")) if w[1] in "TW"}
+counts = {}
+for row in json.load(open("report.json"))["by_function"]:
+    if row["function"] in values:
+        counts[values[row["function"]]] = row["calls"]
+# What libc calls before and after, callgrind was told not to count. The agent's first malloc has set up the heap.
+heap = {values[name] for name in ("brk", "sbrk", "__default_morecore", "getrandom") if name in values}
+different = {hex(v): (counts.get(v), executed[v]) for v in set(values.values()) - heap
+             if executed.get(v) and counts.get(v) != executed[v]}
+assert not different, different
+assert len([v for v in counts if executed.get(v)]) > 40, counts
+P
+expect 0 python3 compare.py

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Programs of all kinds answer as untraced, with the same exit code, while every function of theirs and of all their libraries,
+#         libc too, is recorded at its entry.
+# Method  Interpreters, compilers' output of several languages, sanitizers' and static unwinders, as far as they are installed; each
+#         untraced and recorded, with other options in turn. The bytes behind planted jumps are int3.
+build=$1
+. "$(dirname "$0")/lib.sh"
+export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1 HOME=$work
+mkdir cache
+
+ways=("" "--returns" "--exceptions --return-to" "--returns --follow-fork")
+turn=0
+# same COMMAND...: its standard output and exit code.
+same() {
+	local want=0 got=0 options=${ways[turn++ % ${#ways[@]}]}
+	"$@" >expected 2>/dev/null </dev/null || want=$?
+	# shellcheck disable=SC2086 # words
+	"$tw" record -q --force --local $options -t '_:_' -o zoo.tw -- "$@" >out 2>err </dev/null || got=$?
+	is "$got" "$want" "$* ($options)"
+	cmp -s expected out || fail "$* ($options): $(diff expected out | head -5)"
+}
+has() { command -v "$1" >/dev/null; }
+
+cat >many.py <<'P'
+import asyncio, ctypes, decimal, json, os, re, subprocess, threading
+def work(n):
+    for k in range(40):
+        n += len(json.dumps({"a": [k] * 10})) + len(re.sub("a+", "b", "caaandaat")) + int(decimal.Decimal(k) * 7)
+    return n
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+child = os.fork()
+if not child: os._exit(work(0) & 7)
+async def nap(): await asyncio.gather(*[asyncio.sleep(0.001) for _ in range(5)]); return 5
+def down(n): return down(n + 1)
+try: down(0)
+except RecursionError: print("deep")
+# libffi moves its return address.
+print(os.waitpid(child, 0)[1], subprocess.run(["echo", "x"], capture_output=True).stdout, asyncio.run(nap()), ctypes.CDLL(None).abs(-3))
+P
+[ ! -x /usr/bin/python3 ] || same /usr/bin/python3 many.py
+same bash -c 'x=0; for i in {1..300}; do x=$((x + i)); done; echo $x; trap "echo t" USR1; kill -USR1 $$; (exit 3); echo $?; echo a | tr a b | cat; cat <(echo q)'
+has perl && same perl -e 'my %h; $h{$_ % 97} .= chr($_ % 26 + 65) for 1..2000; print length(join "", values %h), "\n"; if (!fork) { exit 3 } wait; print $? >> 8; print `echo q`; eval { die "x" }; print $@'
+has git && same sh -c 'rm -rf r; git init -q r; cd r; echo a >a; git add a; git -c user.name=a -c user.email=b commit -qm a; git log --format=%s; git fsck 2>&1'
+has sqlite3 && same sqlite3 :memory: 'with recursive n(i) as (select 1 union all select i+1 from n where i<300) select sum(i), count(distinct i*7%13) from n'
+has lua && same lua -e 'local w = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) print(w(), w(), pcall(error, "x"))'
+# The collector reads return addresses of functions that its compiled code calls.
+has node && same node --max-semi-space-size=1 -e 'let s = 0; for (let i = 0; i < 20000; i++) s += JSON.stringify({i}).length; console.log(s); try { (function f() { f() })() } catch (e) { console.log(e.name) }'
+cat >Zoo.java <<'J'
+public class Zoo {
+	public static void main(String[] a) throws Exception {
+		long sum = 0;
+		for (int i = 0; i < 20000; i++) sum += Integer.toString(i).hashCode();
+		try { Object o = null; o.toString(); } catch (NullPointerException e) { System.out.println("null " + sum); }
+		System.gc();
+	}
+}
+J
+has javac && has java && javac Zoo.java 2>/dev/null && same java Zoo
+
+cat >zoo.cc <<'C'
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+static int work(int n)
+{
+	if (n > 5)
+		throw std::runtime_error("a");
+	return (int)std::string((size_t)n * 10, 'x').size();
+}
+int main()
+{
+	std::vector<std::thread> threads;
+	long sums[4] = {}, status = 0;
+	for (int i = 0; i < 4; i++)
+		threads.emplace_back([&, i] {
+			for (int k = 0; k < 100; k++)
+				try {
+					sums[i] += work(k % 8);
+				} catch (const std::exception &e) {
+					sums[i] += (long)strlen(e.what());
+				}
+		});
+	for (auto &thread : threads)
+		thread.join();
+	if (!fork())
+		_exit(4);
+	int s;
+	wait(&s);
+	status = WEXITSTATUS(s);
+	printf("%ld %ld\n", sums[0] + sums[1] + sums[2] + sums[3], status);
+	return 6;
+}
+C
+while read -r compiler flags; do
+	has "$compiler" || continue
+	# shellcheck disable=SC2086 # words
+	$compiler $flags -w -o zoo zoo.cc -pthread 2>/dev/null || continue
+	same ./zoo
+	same ./zoo
+done <<'F'
+g++ -O2 -s -no-pie -static-libgcc -static-libstdc++
+g++ -O0 -g -pg
+g++ -O1 -fsanitize=address
+g++ -O1 -fsanitize=thread
+clang++ -O2 -fcf-protection
+F
+
+cat >zoo.rs <<'R'
+fn main() {
+	let parts: Vec<_> = (0..4).map(|i| std::thread::spawn(move || (0..1000u64).map(|k| k * i).sum::<u64>())).collect();
+	println!("{}", parts.into_iter().map(|p| p.join().unwrap()).sum::<u64>());
+	println!("{}", std::panic::catch_unwind(|| { let v: Vec<i32> = vec![]; v[3] }).is_err());
+}
+R
+has rustc && rustc -O -o zoo_rs zoo.rs 2>/dev/null && same ./zoo_rs
+cat >zoo.go <<'G'
+package main
+
+/*
+#include <stdlib.h>
+static int work(int n) { char *p = malloc(n + 1); free(p); return n; }
+*/
+import "C"
+import ("fmt"; "sync")
+
+func main() {
+	var group sync.WaitGroup
+	sums := make([]int, 8)
+	for i := range sums {
+		group.Add(1)
+		go func(i int) { defer group.Done(); for k := 0; k < 500; k++ { sums[i] += int(C.work(C.int(k))) } }(i)
+	}
+	group.Wait()
+	fmt.Println(sums)
+}
+G
+has go && GOCACHE=$work/go GOFLAGS=-mod=mod CGO_ENABLED=1 go build -o zoo_go zoo.go 2>/dev/null && same ./zoo_go
+exit 0
