@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% life:main() - captures, libraries and tracees that begin and end in each other's midst.
 -module(life).
--export([main/0, victim/0, until_full/0, loop/1, step/1, forever/1]).
+-export([main/0, layout/0, victim/0, until_full/0, loop/1, step/1, forever/1]).
 
 main() ->
     process_flag(trap_exit, true),
@@ -69,6 +69,26 @@ upgraded() ->
     unlink(Runner), exit(Runner, kill),
     erlang:trace_pattern({?MODULE, step, 1}, false, [local]),
     {ok, _} = tracewheel:stop().
+
+%% Libraries whose captures lie otherwise in memory, from another path, are loaded while a capture of the first ones runs.
+layout() ->
+    A = worker(),
+    start("layout.tw", #{processes => A}),
+    work(A, 10),
+    true = code:add_patha(os:getenv("OTHER")),
+    [begin
+         purge(M, 500),
+         {module, M} = code:load_file(M),
+         true = filename:dirname(code:which(M)) =:= os:getenv("OTHER")
+     end || M <- [tracewheel_options, tracewheel_nif, tracewheel_tracer]], % the first one knows where libraries are
+    work(A, 10),
+    {ok, #{written := 20, lost := 0, cut_terms := 0, state := tracing}} = tracewheel:info(),
+    {ok, #{events := 20, lost := 0}} = tracewheel:stop(),
+    start("layout.tw", #{processes => A}),
+    work(A, 10),
+    {ok, #{events := 10, lost := 0}} = tracewheel:stop(),
+    io:format("ok~n"),
+    halt().
 
 await_more(_, 0) -> error(no_more_events);
 await_more(W, N) ->
