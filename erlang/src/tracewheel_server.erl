@@ -55,7 +55,9 @@ init(#{name := Name, starter := Starter} = Options) ->
             Starter ! {self(), {ok, info(State)}},
             look_later(),
             loop(State);
-        Error -> Starter ! {self(), Error}
+        Error ->
+            whereis(Name) =:= self() andalso unregister(Name),
+            Starter ! {self(), Error}
     end.
 
 begin_capture(Options) ->
@@ -230,6 +232,8 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
     receive
         {?MODULE, From, Tag, stop} ->
             Info = finish(State, stopped),
+            %% The caller may start another capture of this name as soon as it has the answer.
+            unregister(maps:get(name, State)),
             From ! {Tag, {ok, Info}};
         {?MODULE, From, Tag, info} ->
             From ! {Tag, {ok, info(State)}},
