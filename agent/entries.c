@@ -135,12 +135,19 @@ static void *copy_plan(const struct tw_sym_object *object, size_t *count)
 	return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-/* Checks it, and keeps it; takes the memory. */
-static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object, void *bytes, size_t count)
+/* Is the object's code in memory that of the plan?  Two files may have one build-id. */
+static bool has_code_of(const struct tw_entry_plan *plan, const struct tw_sym_object *object)
+{
+	return plan->header->code_checksum == tw_entry_plan_checksum_code(&object->elf);
+}
+
+/* Checks it, and keeps it; takes the memory.  @is_old	it was made in another recording. */
+static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object, void *bytes, size_t count, bool is_old)
 {
 	struct read_plan *made = bytes ? malloc(sizeof *made) : NULL;
 
-	if (!made || tw_entry_plan_open(bytes, count, &made->plan) || !is_plan_of(&made->plan, object)) {
+	if (!made || tw_entry_plan_open(bytes, count, &made->plan) || !is_plan_of(&made->plan, object) ||
+	    (is_old && !has_code_of(&made->plan, object))) {
 		if (bytes)
 			munmap(bytes, count);
 		free(made);
@@ -155,12 +162,12 @@ static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object)
 {
 	size_t count = 0;
 	void *bytes = map_plan(object, &count);
-	const struct tw_entry_plan *plan = keep_plan(object, bytes, count);
+	const struct tw_entry_plan *plan = keep_plan(object, bytes, count, false);
 
 	if (plan)
 		return plan;
 	bytes = copy_plan(object, &count);
-	return keep_plan(object, bytes, count);
+	return keep_plan(object, bytes, count, true);
 }
 
 /* Could the command make a plan of it? */

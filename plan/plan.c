@@ -213,17 +213,6 @@ static uint32_t put(uint8_t *plan, size_t *at, const void *bytes, size_t count)
 	return (uint32_t)offset;
 }
 
-uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf)
-{
-	uint64_t sums[2] = {0};
-
-	for (unsigned i = 0; i < elf->code_count; i++) {
-		sums[1] = tw_checksum64((const void *)elf->code[i].low, elf->code[i].high - elf->code[i].low);
-		sums[0] = tw_checksum64(sums, sizeof sums);
-	}
-	return (uint32_t)sums[0];
-}
-
 static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 {
 	const struct tw_elf *elf = &draft->file->elf;

@@ -26,9 +26,6 @@
  */
 int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *count);
 
-/* Of all executable segments; the checksum that the plan of the file has. */
-uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf);
-
 /*
  * tw_entry_plan_get - the plan of a file, from the cache or made now.
  *

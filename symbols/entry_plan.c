@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "symbols/elf.h"
 #include "tracewheel/error.h"
 
 #include <string.h>
@@ -49,6 +50,17 @@ uint64_t tw_entry_plan_checksum(const struct tw_entry_plan_header *header)
 
 	head.checksum = 0;
 	return tw_checksum64_two(&head, sizeof head, header + 1, header->bytes - sizeof head);
+}
+
+uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf)
+{
+	uint64_t sums[2] = {0};
+
+	for (unsigned i = 0; i < elf->code_count; i++) {
+		sums[1] = tw_checksum64((const void *)elf->code[i].low, elf->code[i].high - elf->code[i].low);
+		sums[0] = tw_checksum64(sums, sizeof sums);
+	}
+	return (uint32_t)sums[0];
 }
 
 static bool is_fix_right(const struct tw_entry_plan_row *row, const struct tw_entry_plan_fix *fix)

@@ -130,6 +130,8 @@ _Static_assert(sizeof(struct tw_entry_plan_row) == 32 && sizeof(struct tw_entry_
 /* The copy as laid out at run time: copy, jmp back, literal at the next multiple of 8. */
 #define TW_ENTRY_SPACE_BYTES 80u
 
+struct tw_elf;
+
 struct tw_entry_plan {
 	const struct tw_entry_plan_header *header;
 	const struct tw_entry_plan_row *rows;
@@ -150,6 +152,9 @@ int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *ou
 
 /* The checksum that a plan's header must have. */
 uint64_t tw_entry_plan_checksum(const struct tw_entry_plan_header *header);
+
+/* Of all executable segments; the checksum that the plan of the file has. */
+uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf);
 
 /* The row of the function at a value; NULL: none. */
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value);

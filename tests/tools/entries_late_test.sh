@@ -153,6 +153,18 @@ is "$(calls m.tw liblate0:late_outer) $(calls m.tw liblate0:late_leaf)" "3000 60
 again 1000 ./liblate0.so ./liblate1.so
 is "$(calls m.tw liblate0:late_outer) $(calls m.tw liblate1:late_outer)" "500 500"
 
+# ---- another file with the same build-id: the plan in the cache is not its own ----
+rm -rf cache
+for more in 3 4; do
+	gcc -O2 -shared -fPIC -s -DMORE=$more -Wl,--build-id=0x123456789a0102030405060708090a0b0c0d0e0f -o libtwin$more.so lib.c || fail "gcc"
+	answer=$(./open 1 ./libtwin$more.so 2>/dev/null)
+	stamp=$(stat -c %Y.%i cache/tracewheel/plans/*.plan 2>/dev/null)
+	expect 3 "$tw" record -q --force --local --on-full block -t 'libtwin?:_' -o u.tw -- ./open 1 ./libtwin$more.so
+	is "$(cat out)" "$answer"
+	is "$(calls u.tw libtwin$more:late_leaf)" 2
+	[ "$stamp" != "$(stat -c %Y.%i cache/tracewheel/plans/*.plan)" ] || fail "the plan of another file was used"
+done
+
 # ---- a program in place of the first, and children of a shell ----
 cat >app.c <<'C'
 #include <stdio.h>
