@@ -167,7 +167,9 @@ def main():
     played = shown = lost = 0
     try:
         if options.self_test:
-            return 0 if self_test(tw, program, folder) else 1
+            passed = self_test(tw, program, folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            return 0 if passed else 1
         while options.seeds[played:] if options.seeds else time.monotonic() < end or not played:
             more, gone = one(tw, program, folder, options.seeds[played] if options.seeds else seed + played)
             played, shown, lost = played + 1, shown + more, lost + gone

@@ -189,7 +189,9 @@ def main():
     programs = events = lost = 0
     try:
         if options.self_test:
-            return 0 if self_test(tw, folder) else 1
+            passed = self_test(tw, folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            return 0 if passed else 1
         given = list(options.seeds)
         while given[programs:] if options.seeds else time.monotonic() < end or not programs:
             number = given[programs] if given else seed + programs
