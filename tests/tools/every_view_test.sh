@@ -41,6 +41,10 @@ recorded whole.tw --returns --args -t 'calls:_' -- ./calls 100
 recorded plain.tw -t 'calls:_' -- ./calls 100
 recorded stacks.tw --stack 4 -t 'calls:_' -- ./calls 10
 recorded compacted.tw --returns -t 'compacted:_' -- ./compacted 100
+"$tw" record -o in/one.tw -t 'calls:node' -- ./calls 1 2>err || fail "one.tw"
+says 'one.tw: 1 event of 1 thread'
+expect 0 "$tw" report in/one.tw
+shows '^1 event in '
 recorded nothing.tw --allow-nothing -t 'calls:nosuch' -- ./calls 10
 recorded actors.tw -p all -t 'mailbox:_' -- "$build/bin/actors" bank -m 50
 recorded locks.tw --locks -- python3 -c 'import threading; threading.Thread(target=print).start()'

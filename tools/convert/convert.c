@@ -154,10 +154,10 @@ static void say_exported(const struct request *request, const struct tw_ttb_expo
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
 	tw_figure_count(events, export->events);
 	if (!request->quiet && export->dropped)
-		tw_say("%s: %s messages, and %s dropped.", request->output, events,
+		tw_say("%s: %s message%s, and %s dropped.", request->output, events, export->events == 1 ? "" : "s",
 		       tw_figure_count(dropped, export->dropped));
 	else if (!request->quiet)
-		tw_say("%s: %s messages.", request->output, events);
+		tw_say("%s: %s message%s.", request->output, events, export->events == 1 ? "" : "s");
 }
 
 static int convert_to(const struct request *request)
@@ -298,8 +298,8 @@ static int say_imported(const struct request *request, const struct result *resu
 {
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES], strange[TW_FIGURE_BYTES];
 	if (!request->quiet)
-		tw_say("%s: %s events%s%s%s.", request->output, tw_figure_count(events, result->events),
-		       result->dropped ? ", and " : "",
+		tw_say("%s: %s event%s%s%s%s.", request->output, tw_figure_count(events, result->events),
+		       result->events == 1 ? "" : "s", result->dropped ? ", and " : "",
 		       result->dropped ? tw_figure_count(dropped, result->dropped) : "",
 		       result->dropped ? " dropped before they were written" : "");
 	if (result->strange)

@@ -144,9 +144,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		tw_say("%s holds no events.", path);
 		return;
 	}
-	tw_say("%s: %s events of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
-	       tw_figure_count(count, stats->events), stats->streams, stats->streams == 1 ? "" : "s",
-	       tw_figure_seconds(time, seconds),
+	tw_say("%s: %s event%s of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
+	       tw_figure_count(count, stats->events), stats->events == 1 ? "" : "s", stats->streams,
+	       stats->streams == 1 ? "" : "s", tw_figure_seconds(time, seconds),
 	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
 	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
 	if (stats->segments_removed)

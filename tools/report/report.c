@@ -171,8 +171,9 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 {
 	const struct tw_totals *totals = &sums->totals;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s events in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
-		      tw_figure_count(a, totals->events), tw_figure_seconds(b, screen->seconds),
+	tw_out_format(screen->out, "%s event%s in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
+		      tw_figure_count(a, totals->events), totals->events == 1 ? "" : "s",
+		      tw_figure_seconds(b, screen->seconds),
 		      tw_figure_short(c, screen->seconds > 0 ? (double)totals->events / screen->seconds : 0),
 		      totals->threads.count, totals->threads.count == 1 ? "" : "s",
 		      tw_figure_bytes(d, info->file_bytes),
