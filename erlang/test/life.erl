@@ -159,7 +159,7 @@ killed_in_callback() ->
          end,
          case Signal of
              "CONT" -> {ok, #{written := W, events := W, complete := 1}} = tracewheel:stop();
-             "KILL" -> await_end(600)
+             "KILL" -> await_end(600), os:cmd(os:getenv("TRACEWHEEL") ++ " recover callback.tw")
          end
      end || Signal <- ["CONT", "KILL"]].
 

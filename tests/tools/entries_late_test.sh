@@ -219,6 +219,7 @@ stopped 1000
 	./open 40 ./liblate0.so) >/dev/null 2>&1
 wait_until test -s answer
 is "$(cat answer)" "$(./open 40 ./liblate0.so 2>/dev/null)"
+expect 0 "$tw" recover -q k.tw
 rm -rf cache
 # The default: 50 ms, if the machine lets it wake.
 unset TRACEWHEEL_PLAN_WAIT_MS
