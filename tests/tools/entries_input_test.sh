@@ -198,7 +198,7 @@ for seed in range(40):
     open("liblib.so", "wb").write(damaged)
     os.chmod("liblib.so", 0o755)
     done = subprocess.run([tw, "record", "-q", "--force", "--local", "--allow-nothing", "-t", "liblib:_", "-o", "x.tw", "--", "./app"],
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": "/nowhere"})
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": "/proc/nowhere"})
     assert done.stdout == answer and done.returncode == 3, (seed, done)
     able += "x.tw" in os.listdir(".")
 P
