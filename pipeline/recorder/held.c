@@ -14,7 +14,9 @@
  *
  * Step 3.  A thread is inside if its next instruction is, or if a signal handler interrupted it there and will return:
  * that address lies in the signal's frame, somewhere on the thread's stacks.  Each aligned word of the used part of
- * these stacks is taken for such an address; a word that only looks like one costs nothing but a try.  The used part:
+ * these stacks is taken for such an address if the code segment of a frame, always one of user code, stands two words
+ * behind it, as the kernel writes frames: without that, what an earlier call left on a stack would refuse a function
+ * for good.  The used part:
  *
  *	on the thread's own stack	from the stack pointer to its beginning
  *	on another one (a handler's)	FOREIGN_BYTES from the stack pointer on, and the thread's own stack from the lowest
@@ -80,6 +82,15 @@ static void see_address(struct work *work, uint64_t address)
 	}
 }
 
+/* The words of a signal frame that follow one another: address, flags, segments (16 bits each, the first for code). */
+#define FRAME_WORDS  3u
+#define USER_SEGMENT 3u /* the level of privilege, in the lowest bits */
+
+static bool is_frame(const uint64_t *words)
+{
+	return (words[2] & 0xffff) > USER_SEGMENT && (words[2] & USER_SEGMENT) == USER_SEGMENT;
+}
+
 /* Looks at all readable words from `from` to `to`; returns the lowest that points between low and high, or high. */
 static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_t low, uint64_t high)
 {
@@ -91,12 +102,14 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 		size_t bytes = tw_hold_read(&work->held->hold, from, words, wanted), got = bytes / sizeof *words;
 
 		for (size_t i = 0; i < got; i++) {
-			if (words[i] > work->low && words[i] < work->high)
+			if (words[i] > work->low && words[i] < work->high && i + FRAME_WORDS <= got &&
+			    is_frame(words + i))
 				see_address(work, words[i]);
 			if (words[i] >= low && words[i] < lowest)
 				lowest = words[i];
 		}
-		from += bytes;
+		/* A frame at the end of what was read is seen as a whole in the next turn. */
+		from += bytes == wanted && from + bytes < to ? bytes - (FRAME_WORDS - 1) * sizeof *words : bytes;
 		/* A gap, between another stack and the thread's own. */
 		if (bytes < wanted)
 			from = (from / TW_PAGE_BYTES + 1) * TW_PAGE_BYTES;

@@ -73,7 +73,16 @@ static void nap(long us)
 
 /* ---- the child ---- */
 
-enum { CALLS = 1, COMES_AND_GOES = 2, SLEEPS = 4, HANDLES = 8, HANDLES_ELSEWHERE = 16, MANY = 32, STARTS_PROCESS = 64 };
+enum {
+	CALLS = 1,
+	COMES_AND_GOES = 2,
+	SLEEPS = 4,
+	HANDLES = 8,
+	HANDLES_ELSEWHERE = 16,
+	MANY = 32,
+	STARTS_PROCESS = 64,
+	HAS_OLD_WORDS = 128
+};
 
 static void *call(void *unused)
 {
@@ -155,6 +164,16 @@ static void *sleep_until_over(void *unused)
 	return unused;
 }
 
+/* The stack has addresses inside of the first instructions, and no thread will return to them. */
+static void sleep_on_old_words(void)
+{
+	const volatile uintptr_t words[4] = {0, (uintptr_t)first_slow + 2, 0x246, 0};
+
+	set(&shared->is_ready, 1);
+	sleep_until_over((void *)(uintptr_t)words);
+	_exit(0);
+}
+
 static void start(void *(*run)(void *))
 {
 	pthread_t thread;
@@ -179,6 +198,8 @@ static void run_child(unsigned what)
 		start(sleep_in_calls);
 	for (unsigned i = 0; what & MANY && i < 70; i++)
 		start(sleep_until_over);
+	if (what & HAS_OLD_WORDS)
+		sleep_on_old_words();
 	set(&shared->is_ready, 1);
 	if (what & STARTS_PROCESS && !vfork()) {
 		while (!get(&shared->is_over))
@@ -363,6 +384,19 @@ static void test_a_handler_on_its_own_stack_too(void **state)
 	check_handler(HANDLES_ELSEWHERE);
 }
 
+static void test_an_old_word_is_no_frame(void **state)
+{
+	struct tw_held held = {0};
+	pid_t child = begin_child(HAS_OLD_WORDS);
+	int memory = memory_of(child);
+
+	assert_int_equal(write_both(&held, child, memory, true), TW_RS_HELD_WRITTEN);
+	assert_int_equal(held.inside_count, 0);
+	assert_int_equal(state_of(memory, first_slow, first_slow_copy), 1);
+	end_child(child);
+	close(memory);
+}
+
 /* Another process writes in turn, for ever. */
 static pid_t begin_writer(pid_t child)
 {
@@ -514,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_without_looking_it_goes_wrong),
 		cmocka_unit_test(test_a_handler_returns_to_its_instruction),
 		cmocka_unit_test(test_a_handler_on_its_own_stack_too),
+		cmocka_unit_test(test_an_old_word_is_no_frame),
 		cmocka_unit_test(test_the_writer_is_killed),
 		cmocka_unit_test(test_the_process_is_killed),
 		cmocka_unit_test(test_too_many_threads),
