@@ -31,19 +31,25 @@ HIDDEN char *strdup(const char *text)
 	return strndup(text, strlen(text));
 }
 
+HIDDEN int vasprintf(char **out, const char *format, va_list list)
+{
+	va_list again;
+	int bytes;
+
+	va_copy(again, list);
+	bytes = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	*out = bytes < 0 ? NULL : malloc((size_t)bytes + 1);
+	return *out ? vsnprintf(*out, (size_t)bytes + 1, format, list) : -1;
+}
+
 HIDDEN int asprintf(char **out, const char *format, ...)
 {
 	va_list list;
 	int bytes;
 
 	va_start(list, format);
-	bytes = vsnprintf(NULL, 0, format, list);
-	va_end(list);
-	*out = bytes < 0 ? NULL : malloc((size_t)bytes + 1);
-	if (!*out)
-		return -1;
-	va_start(list, format);
-	bytes = vsnprintf(*out, (size_t)bytes + 1, format, list);
+	bytes = vasprintf(out, format, list);
 	va_end(list);
 	return bytes;
 }
