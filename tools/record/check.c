@@ -376,8 +376,7 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 {
 	const struct refused *refused = asked->refused_count && is_exact(asked->function) ? &asked->refused[0] : NULL;
 	if (asked->excluded_count && !asked->is_excluding)
-		snprintf(asked->reason, sizeof asked->reason,
-			 "its functions are excluded, by -N or by --local, --global or --callers");
+		strcpy(asked->reason, "its functions are excluded, by -N or by --local, --global or --callers");
 	else if (refused && refused->caller == object->name && (!is_exported || check->options.is_local))
 		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s",
 			 refused->function, object->name, refused->reason);
@@ -391,15 +390,16 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 		snprintf(asked->reason, sizeof asked->reason, "%.200s has no sleds, and its entries are left alone: %s",
 			 object->name, tw_entries_problem(check->entries, object));
 	else
-		snprintf(
-			asked->reason, sizeof asked->reason,
-			"%.200s %s, but %s no sled%s: compile with -fpatchable-function-entry=9, see docs/instrumenting.md",
-			is_exact(asked->function) ? name : object->name,
-			is_exact(asked->function) ? "exists" : "has such functions",
-			is_exact(asked->function) ? "has" : "they have",
-			check->options.is_local	    ? " and no call frame information (--local)"
-			: is_exact(asked->function) ? ", and no other object calls it"
-						    : ", and no other object calls them");
+		snprintf(asked->reason, sizeof asked->reason, "%.200s %s, but %s no sled%s: %s",
+			 is_exact(asked->function) ? name : object->name,
+			 is_exact(asked->function) ? "exists" : "has such functions",
+			 is_exact(asked->function) ? "has" : "they have",
+			 check->options.is_local     ? " and no call frame information (--local)"
+			 : is_exact(asked->function) ? ", and no other object calls it"
+						     : ", and no other object calls them",
+			 check->options.is_local && is_exported
+				 ? "without --local, calls by other objects are recorded"
+				 : "compile with -fpatchable-function-entry=9, see docs/instrumenting.md");
 	asked->may_come = check->may_declare || check->options.may_become_another ||
 			  ((is_exported || !is_exact(asked->module)) && !check->options.is_local &&
 			   (check->can_open || check->can_become || check->has_preloads));
