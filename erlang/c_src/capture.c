@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The largest lot of events that a thread is allowed at a time. */
 #define LOT_MAX 256
@@ -17,14 +18,19 @@
 #define FUNCTIONS_MAX 262144
 #define PROCESSES_MAX 1048576
 
+/* The longest that an event waits for another thread that defines something. */
+#define DEFINE_WAIT_NS 300000
+
 static void capture_destroy(void *object);
 
 #ifdef TRACEWHEEL_MEASURE
-#define ENABLED measure_enabled
-#define TRACE	measure_trace
+#define ENABLED			  measure_enabled
+#define TRACE			  measure_trace
+#define MAY_DEFINE(capture, name) (measure_hold(capture, (name).text, (name).bytes), 1)
 #else
-#define ENABLED event_enabled
-#define TRACE	event_trace
+#define ENABLED			  event_enabled
+#define TRACE			  event_trace
+#define MAY_DEFINE(capture, name) 1
 #endif
 const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,     capture_destroy,
 					    serve_finish,      serve_info, serve_name};
@@ -45,10 +51,13 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 		limits->term_elements = limits->term_bytes > NAME_BYTES ? limits->term_bytes : NAME_BYTES;
 	if (!encode_bounds_init(&capture->bounds, limits->term_bytes))
 		return TW_ENOMEM;
-	if (!table_init(&capture->atoms, ATOMS_MAX, "tracewheel_atoms") ||
-	    !table_init(&capture->functions, FUNCTIONS_MAX, "tracewheel_functions") ||
-	    !table_init(&capture->processes, PROCESSES_MAX, "tracewheel_processes"))
+	capture->atoms.count_max = ATOMS_MAX;
+	capture->functions.count_max = FUNCTIONS_MAX;
+	capture->processes.count_max = PROCESSES_MAX;
+	capture->definitions = enif_alloc(sizeof *capture->definitions);
+	if (!capture->definitions)
 		return TW_ENOMEM;
+	pthread_mutex_init(capture->definitions, NULL);
 	capture->node = encode_find_atom(env, &capture->atoms, node);
 	int error = tw_producer_open(ring_set_path, name, &capture->producer);
 	if (error)
@@ -72,6 +81,9 @@ void capture_fini(struct capture *capture)
 	table_fini(&capture->atoms);
 	table_fini(&capture->functions);
 	table_fini(&capture->processes);
+	if (capture->definitions)
+		pthread_mutex_destroy(capture->definitions);
+	enif_free(capture->definitions);
 }
 
 void capture_end(struct capture *capture, enum over why)
@@ -212,7 +224,37 @@ struct thread *capture_thread(struct capture *capture)
 	return thread ? thread : join(capture, own_thread);
 }
 
-/* ---- functions ---- */
+/* ---- definitions ---- */
+
+void capture_lock(struct capture *capture)
+{
+	pthread_mutex_lock(capture->definitions);
+}
+
+/* False: not in time. */
+static int lock_for_event(struct capture *capture)
+{
+	struct timespec until;
+
+	if (pthread_mutex_trylock(capture->definitions) == 0)
+		return 1;
+	if (capture->limits.is_blocking) {
+		capture_lock(capture);
+		return 1;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += DEFINE_WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	return pthread_mutex_clocklock(capture->definitions, CLOCK_MONOTONIC, &until) == 0;
+}
+
+void capture_unlock(struct capture *capture)
+{
+	pthread_mutex_unlock(capture->definitions);
+}
 
 struct request {
 	ErlNifEnv *env;
@@ -249,7 +291,7 @@ static struct entry *make_function(const ERL_NIF_TERM key[3], void *arg)
 	struct request *request = arg;
 	struct tw_producer_name name;
 
-	if (function && name_of(request, key[1], &name) &&
+	if (function && name_of(request, key[1], &name) && MAY_DEFINE(request->capture, name) &&
 	    tw_producer_define_function(request->capture->producer, request->module, name, request->arity,
 					&function->id) == 0)
 		return &function->entry;
@@ -257,7 +299,7 @@ static struct entry *make_function(const ERL_NIF_TERM key[3], void *arg)
 	return NULL;
 }
 
-/* Once for each function.  Modules are in the same table, with a name and an arity that no function has. */
+/* Once for each function, under the lock.  Modules are in the same table, with a name and an arity that no function has. */
 static struct entry *add_function(struct request *request, const ERL_NIF_TERM key[3])
 {
 	const ERL_NIF_TERM module_key[3] = {key[0], 0, ~(ERL_NIF_TERM)0};
@@ -276,8 +318,10 @@ uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM 
 	struct request request = {env, capture, 0, arity};
 	struct entry *entry = table_find(&capture->functions, module, function, arity);
 
-	if (!entry)
+	if (!entry && lock_for_event(capture)) {
 		entry = add_function(&request, key);
+		capture_unlock(capture);
+	}
 	return entry ? ((struct function_entry *)entry)->id : 0;
 }
 
@@ -315,8 +359,10 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 	struct request request = {env, capture, 0, 0};
 	struct entry *entry = table_find(&capture->processes, tracee, 0, 0);
 
-	if (!entry)
+	if (!entry && lock_for_event(capture)) {
 		entry = table_add(&capture->processes, key, make_process, &request);
+		capture_unlock(capture);
+	}
 	return (struct process_entry *)entry;
 }
 
@@ -326,9 +372,12 @@ int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, 
 	const struct atom_entry *atom = entry ? encode_find_atom(env, &capture->atoms, name) : NULL;
 	struct tw_producer_name text;
 
-	if (!atom)
+	if (!atom || !lock_for_event(capture))
 		return 0;
 	text.text = atom_text(atom, &text.bytes);
-	return tw_producer_name_process(capture->producer, &entry->process, entry->is_port, entry->identity.number,
-					entry->identity.serial, text) == 0;
+	/* The producer counts what it refuses. */
+	tw_producer_name_process(capture->producer, &entry->process, entry->is_port, entry->identity.number,
+				 entry->identity.serial, text);
+	capture_unlock(capture);
+	return 1;
 }

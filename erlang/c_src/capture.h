@@ -20,6 +20,8 @@
 
 #include <tracewheel/producer.h>
 
+#include <pthread.h>
+
 #define THREADS_MAX 4096
 #define WORDS_MAX   TW_PRODUCER_WORDS_MAX
 /* The most bytes that the encoded terms of an event may take. */
@@ -33,7 +35,7 @@ enum over { NOT_OVER, OVER_STOPPED, OVER_EVENTS, OVER_RATE, OVER_TIME, OVER_RECO
 /* Why an event was lost before it came to a ring.  The capture counts these among events without a ring. */
 enum unmade {
 	UNMADE_NO_THREAD,     /* no memory for the thread, or more than THREADS_MAX */
-	UNMADE_NO_DEFINITION, /* its process or function cannot be defined */
+	UNMADE_NO_DEFINITION, /* its process, function or name cannot be defined, or not in time */
 	UNMADE_UNKNOWN,	      /* a kind of event that this version does not know */
 	UNMADE_CAUSES
 };
@@ -82,6 +84,7 @@ struct limits {
 	uint64_t per_second;
 	uint64_t time_ns;
 	uint64_t term_bytes, term_depth, term_elements; /* of one term */
+	uint64_t is_blocking;				/* nothing may be lost: a thread waits as long as it takes */
 };
 
 struct capture {
@@ -101,6 +104,8 @@ struct capture {
 	_Atomic int is_told; /* the notes are in the capture */
 	struct measures measures;
 	struct table atoms, functions, processes;
+	/* Held by a thread that adds to `functions` or `processes`, or defines a name: so the producer's own lock is always free. */
+	pthread_mutex_t *definitions;
 	_Atomic(struct thread *) threads[THREADS_MAX];
 };
 
@@ -129,11 +134,22 @@ struct thread *capture_thread(struct capture *capture);
  */
 int capture_allow(struct capture *capture, struct thread *thread);
 
+/* The lock of definitions, for all but events. */
+void capture_lock(struct capture *capture);
+void capture_unlock(struct capture *capture);
+
+/*
+ * capture_process, capture_function, capture_name - what events need defined.
+ *
+ * A thread that defines something may be preempted then.  Others that define wait for it no longer than 300 us, or, if the capture
+ * is blocking, as long as it takes; all else goes on.
+ */
 /* NULL: it could not be defined. */
 struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee);
 /* The id of M:F/Arity; 0: it could not be defined. */
 uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
 			  unsigned arity);
+/* False: it could not be defined; what the log of definitions has no space for, the producer counts. */
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name);
 
 /* serve.c: what tracewheel_nif asks of a capture. */

@@ -436,13 +436,12 @@ static void write(struct writer *w, const ERL_NIF_TERM argv[])
 	struct process_entry *process = process_of(w, argv[2]);
 
 	read_options(w, argv[4]);
-	if (!process || !fill(w, argv[3])) {
+	if (!process || !fill(w, argv[3]) ||
+	    (w->event.kind == TW_CAPTURE_REGISTER && !capture_name(w->encoder.env, w->capture, argv[2], argv[3]))) {
 		capture_count_unmade(w->capture, UNMADE_NO_DEFINITION);
 		return;
 	}
 	w->event.words = thread->words;
-	if (w->event.kind == TW_CAPTURE_REGISTER)
-		capture_name(w->encoder.env, w->capture, argv[2], argv[3]);
 	if (w->has_cpu_time)
 		w->event.kind |= TW_PRODUCER_CPU_TIME;
 	tw_producer_write(thread->producer, &process->process, &w->event);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "capture.h"
 
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -71,4 +72,15 @@ ERL_NIF_TERM measure_trace(ErlNifEnv *env, void *capture, const ERL_NIF_TERM arg
 	answer = event_trace(env, capture, argv);
 	end(capture, &start);
 	return answer;
+}
+
+void measure_hold(struct capture *capture, const char *name, size_t bytes)
+{
+	static const char held[] = "tracewheel_hold";
+
+	if (bytes != strlen(held) || memcmp(name, held, bytes) != 0)
+		return;
+	for (int ms = 0; ms < MEASURE_HOLD_MS && atomic_load(&capture->unmade[UNMADE_NO_DEFINITION]) < MEASURE_LOST;
+	     ms++)
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
 }

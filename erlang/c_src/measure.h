@@ -11,6 +11,9 @@
 
 #include <erl_nif.h>
 #include <stdatomic.h>
+#include <stddef.h>
+
+struct capture;
 
 /* The most of any call so far. */
 enum measured {
@@ -30,5 +33,13 @@ struct measures {
 /* event_enabled() and event_trace(), measured. */
 ERL_NIF_TERM measure_enabled(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM measure_trace(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+
+/*
+ * For tests, of a thread that is preempted while it defines something: the function tracewheel_hold is defined only once MEASURE_LOST
+ * events of other threads were lost for lack of a definition, or after MEASURE_HOLD_MS.
+ */
+#define MEASURE_LOST	20
+#define MEASURE_HOLD_MS 3000
+void measure_hold(struct capture *capture, const char *name, size_t bytes);
 
 #endif

@@ -36,14 +36,16 @@ static __attribute__((format(printf, 2, 3))) void note(struct capture *capture, 
 	va_start(arguments, format);
 	bytes = vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
+	capture_lock(capture);
 	tw_producer_note(capture->producer, (struct tw_producer_name){text, (size_t)bytes});
+	capture_unlock(capture);
 }
 
 void capture_tell(struct capture *capture)
 {
-	static const char *const causes[UNMADE_CAUSES] = {"no thread slot",
-							  "their process or function could not be defined",
-							  "of a kind that is not known"};
+	static const char *const causes[UNMADE_CAUSES] =
+		{"no thread slot", "their process or function could not be defined, or not in time",
+		 "of a kind that is not known"};
 	static const char *const ends[OVER_REASONS] = {[OVER_EVENTS] = "the limit of events was reached",
 						       [OVER_RATE] = "the limit of events in a second was reached",
 						       [OVER_TIME] = "the limit of time was reached",

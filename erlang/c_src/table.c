@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c - adding to tables: under a lock, published by one store. */
+/* table.c - adding to tables: published by one compare-and-swap of a slot. */
 #include "table.h"
 
 #include <string.h>
 
 #define HASH_BITS 64
-
-int table_init(struct table *table, size_t count_max, char *name)
-{
-	table->lock = enif_mutex_create(name);
-	table->count_max = count_max;
-	return table->lock != NULL;
-}
 
 static void free_slot(uintptr_t word)
 {
@@ -29,12 +22,8 @@ static void free_slot(uintptr_t word)
 
 void table_fini(struct table *table)
 {
-	if (!table->lock)
-		return;
 	for (unsigned i = 0; i < sizeof table->slots / sizeof *table->slots; i++)
 		free_slot(atomic_load_explicit(&table->slots[i], memory_order_relaxed));
-	enif_mutex_destroy(table->lock);
-	table->lock = NULL;
 }
 
 static uint64_t hash_of(const struct entry *entry)
@@ -76,37 +65,68 @@ static uintptr_t part(struct entry *old, struct entry *new, unsigned shift)
 	return (uintptr_t)node + TABLE_IS_NODE;
 }
 
-/* Under the lock.  The release publishes the entry's bytes, and nodes above it, to table_find(). */
-static int insert(struct table *table, struct entry *entry)
+/* Frees what part() made, and not the entries. */
+static void free_nodes(uintptr_t word)
+{
+	struct node *node;
+
+	if (!(word & TABLE_IS_NODE))
+		return;
+	node = table_node(word);
+	for (unsigned i = 0; i < sizeof node->slots / sizeof *node->slots; i++)
+		free_nodes(atomic_load_explicit(&node->slots[i], memory_order_relaxed));
+	enif_free(node);
+}
+
+static int has_key(const struct entry *entry, const ERL_NIF_TERM key[3])
+{
+	return memcmp(entry->key, key, sizeof entry->key) == 0;
+}
+
+/*
+ * The entry, or that of another thread, which came first; NULL: no memory.
+ *
+ * The release publishes the entry's bytes, and nodes above it, to table_find() and to other threads here.  The acquires are for
+ * the nodes, and for the key of the entry found, which part() hashes.  A slot goes from empty to an entry to a node, and never back.
+ */
+static struct entry *insert(struct table *table, struct entry *entry)
 {
 	uint64_t hash = hash_of(entry);
 	table_slot *slot = &table->slots[hash % (1 << TABLE_ROOT_BITS)];
+	uintptr_t word = atomic_load_explicit(slot, memory_order_acquire), new;
 	unsigned shift = TABLE_ROOT_BITS;
-	uintptr_t word;
 
-	while ((word = atomic_load_explicit(slot, memory_order_relaxed)) & TABLE_IS_NODE) {
-		slot = &table_node(word)->slots[index_at(hash, shift)];
-		shift += TABLE_NODE_BITS;
+	for (;;) {
+		for (; word & TABLE_IS_NODE; word = atomic_load_explicit(slot, memory_order_acquire)) {
+			slot = &table_node(word)->slots[index_at(hash, shift)];
+			shift += TABLE_NODE_BITS;
+		}
+		if (word && has_key((struct entry *)word, entry->key))
+			return (struct entry *)word;
+		new = word ? part((struct entry *)word, entry, shift) : (uintptr_t)entry;
+		if (!new)
+			return NULL;
+		if (atomic_compare_exchange_strong_explicit(slot, &word, new, memory_order_acq_rel,
+							    memory_order_acquire))
+			return entry;
+		free_nodes(new);
 	}
-	word = word ? part((struct entry *)word, entry, shift) : (uintptr_t)entry;
-	if (!word)
-		return 0;
-	atomic_store_explicit(slot, word, memory_order_release);
-	table->count++;
-	return 1;
 }
 
 static struct entry *add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg)
 {
-	struct entry *entry = table->count < table->count_max ? make(key, arg) : NULL;
+	struct entry *entry = make(key, arg), *stays = NULL;
 
-	if (!entry)
-		return NULL;
-	memcpy(entry->key, key, sizeof entry->key);
-	if (insert(table, entry))
+	if (entry) {
+		memcpy(entry->key, key, sizeof entry->key);
+		stays = insert(table, entry);
+	}
+	if (entry && stays == entry)
 		return entry;
 	enif_free(entry);
-	return NULL;
+	/* Relaxed: as in table_add(). */
+	atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+	return stays;
 }
 
 struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg)
@@ -115,10 +135,9 @@ struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_ma
 
 	if (entry)
 		return entry;
-	enif_mutex_lock(table->lock);
-	entry = table_find(table, key[0], key[1], key[2]);
-	if (!entry)
-		entry = add(table, key, make, arg);
-	enif_mutex_unlock(table->lock);
-	return entry;
+	/* Relaxed: a limit, which says nothing of the entries. */
+	if (atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed) < table->count_max)
+		return add(table, key, make, arg);
+	atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+	return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - tables that any thread searches without a lock, and that only grow, by a few words at a time.
+ * table.h - tables that any thread searches and extends without a lock, and that only grow, by a few words at a time.
  *
  * A tree by the bits of a hash: a slot is empty, an entry, or a node of 16 more slots.  Where two entries meet, a node takes
  * their place: so adding never moves what is there, and takes as long in a large table as in a small one.
@@ -34,8 +34,7 @@ struct node {
 
 struct table {
 	table_slot slots[1 << TABLE_ROOT_BITS];
-	ErlNifMutex *lock;
-	size_t count; /* under the lock */
+	_Atomic size_t count; /* of entries, and of those that are being added */
 	size_t count_max;
 };
 
@@ -67,8 +66,7 @@ static inline struct entry *table_find(struct table *table, ERL_NIF_TERM a, ERL_
 	return entry && entry->key[0] == a && entry->key[1] == b && entry->key[2] == c ? entry : NULL;
 }
 
-/* @table is zeroed before.  False: no memory. */
-int table_init(struct table *table, size_t count_max, char *name);
+/* Frees the entries, too.  No other call may run. */
 void table_fini(struct table *table);
 
 /* Makes the entry of a key, by enif_alloc(), but for the key; NULL: there is none. */
@@ -77,8 +75,10 @@ typedef struct entry *(*table_make)(const ERL_NIF_TERM key[3], void *arg);
 /*
  * table_add - find an entry, or add it.
  *
- * @make	called under the table's lock.
+ * @make	threads that add the same key at once may each call theirs: one entry stays, and the others are freed.  The caller of
+ *		a make that does more than to fill its entry holds a lock of its own.
  * NULL: no memory, the table has count_max entries, or make refused.
+ * Threads	any.  Lock-free: a thread tries again only if another has added an entry meanwhile.
  */
 struct entry *table_add(struct table *table, const ERL_NIF_TERM key[3], table_make make, void *arg);
 

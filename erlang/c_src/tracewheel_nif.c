@@ -41,7 +41,7 @@ static uint64_t option(ErlNifEnv *env, ERL_NIF_TERM map, const char *key)
 		       : 0;
 }
 
-/* open(RingSetPath, Name, #{node, pid, events, per_second, time_ns, term_bytes, term_depth, term_elements}) -> {ok, Capture} | {error, Reason} */
+/* open(RingSetPath, Name, #{node, pid, events, per_second, time_ns, term_bytes, term_depth, term_elements, is_blocking}) -> {ok, Capture} | {error, Reason} */
 static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
 	char path[512], name[256];
@@ -65,7 +65,8 @@ static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 					  .time_ns = option(env, argv[2], "time_ns"),
 					  .term_bytes = option(env, argv[2], "term_bytes"),
 					  .term_depth = option(env, argv[2], "term_depth"),
-					  .term_elements = option(env, argv[2], "term_elements")};
+					  .term_elements = option(env, argv[2], "term_elements"),
+					  .is_blocking = option(env, argv[2], "is_blocking")};
 	error = capture_init(env, capture, path, name, node);
 	if (error) {
 		enif_release_resource(capture);

@@ -123,7 +123,8 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
     Limits = maps:map(fun(_, N) -> number(N) end, maps:with([term_bytes, term_depth, term_elements], Options)),
     case tracewheel_nif:open(RingSet, atom_to_list(Name),
                              Limits#{node => node(), pid => self(), events => number(Events), per_second => number(Rate),
-                                     time_ns => number(Time) * 1000000}) of
+                                     time_ns => number(Time) * 1000000,
+                                     is_blocking => case maps:get(on_full, Options) of block -> 1; drop -> 0 end}) of
         {ok, Capture} ->
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% hold:main() - what a full ring costs the VM: the libraries measure each call of the tracer.
 -module(hold).
--export([main/0, step/2]).
+-export([main/0, step/2, tracewheel_hold/0]).
 
 -define(CALLS, 60000).
 -define(RING, 1048576).
@@ -30,6 +30,10 @@ main() ->
     %% A ring of 1 MiB is 256 pages; its last growth makes fewer present, and a thread's first event those of 64 KiB.
     true = maps:get(faults, Measured) =< 300,
     many_processes(),
+    [begin
+         {Pid, Monitor} = on(1, fun() -> slow_definition(OnFull) end),
+         receive {'DOWN', Monitor, _, Pid, Why} -> normal = Why end
+     end || OnFull <- [drop, block]],
     io:format("ok~n"),
     halt().
 
@@ -47,12 +51,45 @@ many_processes() ->
     {?PROCESSES, ?PROCESSES} = {?PROCESSES, Events + Lost},
     true = maps:get(faults, Measured) =< 100.
 
+%% A thread is held up while it defines a function (measure_hold() in measure.h): with `drop` others that define something lose an event
+%% each, which is counted, and do not wait for it; with `block` they wait, and nothing is lost. What is defined already goes on.
+slow_definition(OnFull) ->
+    {ok, _} = tracewheel:start("slow.tw", #{patterns => ["hold:step/2", "hold:tracewheel_hold/0"], force => true, events => infinity,
+                                            rate => infinity, flags => [call], on_full => OnFull}),
+    step(1, 1),
+    {_, Monitor} = on(2, fun() -> step(1, 1), tracewheel_hold() end),
+    New = until_down(Monitor, 0),
+    {ok, #{lost_no_definition := Undefined}} = tracewheel:info(),
+    {ok, #{events := Events, lost := Lost}} = tracewheel:stop(),
+    io:format("~p: ~p events, ~p lost~n", [OnFull, Events, Lost]),
+    {Made, Made} = {3 + 2 * New, Events + Lost},
+    {Lost, Lost} = {Undefined, Lost},
+    true = Lost =< New,
+    case OnFull of
+        drop -> true = Lost >= 20;
+        block -> 0 = Lost
+    end.
+
+%% A process that stays on a scheduler: one that waits in a call of the tracer keeps its own from all others.
+on(Scheduler, Fun) -> spawn_opt(Fun, [monitor, {scheduler, Scheduler}]).
+
+%% Calls of new processes and of this one; returns how many of each.
+until_down(Monitor, N) ->
+    receive
+        {'DOWN', Monitor, _, _, normal} -> N
+    after 0 ->
+        {Pid, New} = on(1, fun() -> step(N, 1) end),
+        receive {'DOWN', New, _, Pid, normal} -> step(N, 1) end,
+        until_down(Monitor, N + 1)
+    end.
+
 %% Every hundredth call has a large argument.
 loop(0, _) -> ok;
 loop(N, Large) when N rem 100 =:= 0 -> step(N, Large), loop(N - 1, Large);
 loop(N, Large) -> step(N, 1), loop(N - 1, Large).
 
 step(_, _) -> ok.
+tracewheel_hold() -> ok.
 
 shared() ->
     {ok, Text} = file:read_file("/proc/self/status"),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    With `drop`, a recorder that takes nothing costs the VM the memory of the rings and no more; every lost event is counted; and no
 #         call of the tracer does more for it than make the pages of one ring present.
+#         A thread that is held up while it defines something holds up no other, and with `block` loses nothing.
 # Method  Libraries that measure each call (-DTRACEWHEEL_MEASURE), a recorder that is stopped, and two processes that fill their rings
 #         many times over (hold.erl). The verdict is about pages and counts; `./run bench erlang drop` has the times.
 build=$1
