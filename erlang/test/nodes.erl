@@ -4,7 +4,7 @@
 -export([server/0, client/1]).
 
 server() ->
-    {ok, _} = tracewheel:start("server.tw", #{seq_trace => true}),
+    {ok, _} = tracewheel:start("server.tw", #{seq_trace => true, on_full => block}),
     register(shop, self()),
     ok = file:write_file("ready", atom_to_list(node())),
     serve(3).
@@ -20,7 +20,7 @@ serve(N) ->
 client([Server]) ->
     %% A token with a label that is no integer passes only once the other node has said that it takes such.
     pong = net_adm:ping(list_to_atom(Server)),
-    {ok, _} = tracewheel:start("client.tw", #{seq_trace => true}),
+    {ok, _} = tracewheel:start("client.tw", #{seq_trace => true, on_full => block}),
     [request(list_to_atom(Server), N) || N <- [1, 2, 3]],
     {ok, #{lost := 0}} = tracewheel:stop(),
     halt().

@@ -17,7 +17,7 @@ has_sessions() -> code:ensure_loaded(trace) =:= {module, trace}.
 
 check(How, {Name, Flags, Patterns}) ->
     Path = atom_to_list(How) ++ "-" ++ atom_to_list(Name) ++ ".tw",
-    {ok, _} = tracewheel:start(Path, #{processes => [], events => infinity, rate => infinity, term_bytes => 7000}),
+    {ok, _} = tracewheel:start(Path, #{processes => [], events => infinity, rate => infinity, term_bytes => 7000, on_full => block}),
     {tracer, _, Capture} = tracewheel:tracer(),
     Collector = spawn(fun() -> collect([]) end),
     begin_trace(How, Capture, Collector, Flags, Patterns, self()),

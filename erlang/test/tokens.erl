@@ -8,7 +8,7 @@ main() ->
     false = seq_trace:set_system_tracer(Self),
     Wanted = lists:append([play(F) || F <- flags()]),
     Self = seq_trace:set_system_tracer(false),
-    {ok, _} = tracewheel:start("seq.tw", #{seq_trace => true}),
+    {ok, _} = tracewheel:start("seq.tw", #{seq_trace => true, on_full => block}),
     {error, {cannot_trace, {seq_trace, {already_traced, _}}}} = tracewheel:start("seq2.tw", #{seq_trace => true, name => second}),
     [] = lists:append([play(F) || F <- flags()]),
     {ok, #{lost := 0}} = tracewheel:stop(),
