@@ -267,7 +267,7 @@ changing() {
 		# A thread stood in them each time, or the recorder had no processor for that; nothing else.
 		"$tw" info host.tw >notes
 		for library in $(grep -o "'lib[0-9]:" out | tr -d "':" | sort -u); do
-			grep -qE "functions of $library are not traced: (each time that all threads|several threads were running, and)" notes ||
+			grep -qE "functions? of $library (is|are) not traced: (each time that all threads|several threads were running, and)" notes ||
 				fail "$mode: calls of $library are missing: $(cat out)"
 		done
 	elif [ $got != 0 ]; then
