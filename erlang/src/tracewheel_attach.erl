@@ -130,7 +130,7 @@ address(Hex) when length(Hex) =:= 8, Hex =/= "00000000" ->
 address(_) -> {127, 0, 0, 1}.
 
 %% The first messages of the distribution's handshake: a node answers our name with its own, before any cookie.
--define(FLAGS, 16#50d07dffc). % all that OTP 26 demands
+-define(FLAGS, 16#d07df7fbc). % what OTP 27 offers; the connection ends before any of it is used
 ask_name(Pid, Address, Port) ->
     Ours = "tracewheel" ++ os:getpid() ++ "@localhost",
     Name = try
