@@ -204,8 +204,8 @@ static __attribute__((noinline)) const char *hit_allocator(struct tw_place *plac
 
 const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	/* RELAXED bp.counting: a hint; the generation decides. */
-	uint32_t first = tw_load_relaxed(&place->first);
+	/* PAIR bp.first: acquire; release in make_place(), before a slot or sled leads here.  Later values are hints. */
+	uint32_t first = tw_load_acquire(&place->first);
 
 	if (tw_likely(!first))
 		return hit(place, words, slot);
