@@ -69,8 +69,8 @@ enum tw_clock_source tw_clock_source(void)
 }
 
 /*
- * The ticks are read before and after CLOCK_MONOTONIC and averaged; of several tries the one with the shortest
- * distance is used, so that a preemption between the reads has no effect.
+ * The ticks are read before and after the clocks and averaged; of several tries the one with the shortest distance is
+ * used, so that a preemption between any two of the reads has no effect.
  */
 void tw_clock_snapshot(struct tw_clock_snapshot *out)
 {
@@ -78,16 +78,18 @@ void tw_clock_snapshot(struct tw_clock_snapshot *out)
 
 	for (int i = 0; i < 4; i++) {
 		uint64_t before = tw_clock_ticks();
+		uint64_t boottime = read_ns(CLOCK_BOOTTIME);
 		uint64_t monotonic = read_ns(CLOCK_MONOTONIC);
+		uint64_t realtime = read_ns(CLOCK_REALTIME);
 		uint64_t after = tw_clock_ticks();
 
 		if (after - before >= best)
 			continue;
 		best = after - before;
-		out->ticks = before + best / 2;
-		out->monotonic_ns = monotonic;
-		out->realtime_ns = read_ns(CLOCK_REALTIME);
-		out->boottime_ns = read_ns(CLOCK_BOOTTIME);
+		*out = (struct tw_clock_snapshot){.ticks = before + best / 2,
+						  .monotonic_ns = monotonic,
+						  .realtime_ns = realtime,
+						  .boottime_ns = boottime};
 	}
 }
 
