@@ -203,7 +203,7 @@ static bool is_given_up(const struct tw_rs *rs)
 	/* RELAXED agent.given_up: a hint: a thread that sees an old number waits once more, for a bounded time. */
 	uint64_t number = tw_load_relaxed(&given_up);
 
-	return number && !tw_rs_answers_have(rs, TW_RS_ASK_PLANS, (uint32_t)number);
+	return number && !tw_rs_answers_have(rs, TW_RS_QUESTION_PLANS, (uint32_t)number);
 }
 
 /* No sign of life for so long that a program's start need not wait for it. */
@@ -229,8 +229,8 @@ void tw_agent_entries_ask(struct tw_rs *rs, unsigned count)
 	limit_ns = tw_agent_is_active() ? config->plan_ns : config->plan_start_ns;
 	if (is_silent(rs) || is_given_up(rs))
 		limit_ns = 0;
-	number = tw_rs_answers_want(rs, TW_RS_ASK_PLANS);
-	if (tw_rs_answers_wait(rs, TW_RS_ASK_PLANS, number, limit_ns))
+	number = tw_rs_answers_want(rs, TW_RS_QUESTION_PLANS);
+	if (tw_rs_answers_wait(rs, TW_RS_QUESTION_PLANS, number, limit_ns))
 		return;
 	/* RELAXED agent.given_up: see above. */
 	tw_store_relaxed(&given_up, UINT64_C(1) << 32 | number);

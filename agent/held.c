@@ -57,13 +57,13 @@ void tw_agent_held_tell(unsigned count, const char *module)
 		[TW_RS_HELD_STUCK] = "several threads were running, and one of them could not be stopped",
 		[TW_RS_HELD_UNANSWERED] = "several threads were running, and the recorder did not stop them in time",
 	};
-	char text[512], crowded[128];
+	char text[512], too_many[128];
 	const char *reason = reasons[outcome];
 
-	if (outcome == TW_RS_HELD_CROWDED) {
-		snprintf(crowded, sizeof crowded, "%u threads were running, and no more than %u are stopped", number,
+	if (outcome == TW_RS_HELD_TOO_MANY) {
+		snprintf(too_many, sizeof too_many, "%u threads were running, and no more than %u are stopped", number,
 			 TW_RS_HELD_THREADS_MAX);
-		reason = crowded;
+		reason = too_many;
 	}
 	snprintf(text, sizeof text, "%u function%s of %.100s %s not traced: %s when a jump was to be written over %s",
 		 count, count == 1 ? "" : "s", module, count == 1 ? "is" : "are", reason, count == 1 ? "it" : "them");

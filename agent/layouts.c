@@ -279,10 +279,10 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
 
 void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object)
 {
-	bool is_awaited = tw_rs_answers_are_awaited(rs, TW_RS_ASK_LAYOUTS);
+	bool is_awaited = tw_rs_answers_are_awaited(rs, TW_RS_QUESTION_LAYOUTS);
 	char note[256];
 
-	if (tw_rs_answers_wait(rs, TW_RS_ASK_LAYOUTS, tw_rs_answers_want(rs, TW_RS_ASK_LAYOUTS),
+	if (tw_rs_answers_wait(rs, TW_RS_QUESTION_LAYOUTS, tw_rs_answers_want(rs, TW_RS_QUESTION_LAYOUTS),
 			       is_awaited ? 0 : config->ask_ns))
 		return;
 	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",

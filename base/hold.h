@@ -24,11 +24,11 @@
 
 enum tw_hold_outcome {
 	TW_HOLD_OK,
-	TW_HOLD_DENIED,	 /* the system refuses */
-	TW_HOLD_TRACED,	 /* another tracer has a thread */
-	TW_HOLD_CROWDED, /* more than TW_HOLD_THREADS_MAX threads; count says how many */
-	TW_HOLD_STUCK,	 /* a thread did not stop: in vfork(), or waiting for a device */
-	TW_HOLD_GONE	 /* no thread is left */
+	TW_HOLD_DENIED,	  /* the system refuses */
+	TW_HOLD_TRACED,	  /* another tracer has a thread */
+	TW_HOLD_TOO_MANY, /* more than TW_HOLD_THREADS_MAX threads; count says how many */
+	TW_HOLD_STUCK,	  /* a thread did not stop: in vfork(), or waiting for a device */
+	TW_HOLD_GONE	  /* no thread is left */
 };
 
 struct tw_held_thread {

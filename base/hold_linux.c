@@ -210,7 +210,7 @@ static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
 			hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
 	}
 	closedir(tasks);
-	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_CROWDED : outcome;
+	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_TOO_MANY : outcome;
 }
 
 static void nap(void)
@@ -325,7 +325,7 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 		outcome = TW_HOLD_GONE;
 	if (outcome != TW_HOLD_OK)
 		tw_hold_end(hold);
-	if (outcome == TW_HOLD_CROWDED)
+	if (outcome == TW_HOLD_TOO_MANY)
 		hold->count = total;
 	return outcome;
 }

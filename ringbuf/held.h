@@ -24,7 +24,7 @@ enum tw_rs_held_outcome {
 	TW_RS_HELD_WRITTEN,    /* all of it, but for pieces that a thread was inside of, or that had changed */
 	TW_RS_HELD_DENIED,     /* the system does not let the owner trace the member */
 	TW_RS_HELD_TRACED,     /* another tracer has it */
-	TW_RS_HELD_CROWDED,    /* it has more threads than are stopped; number: how many */
+	TW_RS_HELD_TOO_MANY,   /* it has more threads than are stopped; number: how many */
 	TW_RS_HELD_STUCK,      /* a thread could not be stopped */
 	TW_RS_HELD_UNANSWERED, /* the owner is gone, or has no time */
 	TW_RS_HELD_OUTCOMES

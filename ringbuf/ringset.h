@@ -7,8 +7,8 @@
  *	/dev/shm/tracewheel-UID/NAME/		0700, files 0600
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
- *	    answers	text from the rooms above, possibly large: the owner answers what members ask (TW_RS_ASK_LAYOUTS)
- *	    plan-ID	files of the rooms above, which members read (TW_RS_ASK_PLANS); removed with the set
+ *	    answers	text from the rooms above, possibly large: the owner answers what members ask (TW_RS_QUESTION_LAYOUTS)
+ *	    plan-ID	files of the rooms above, which members read (TW_RS_QUESTION_PLANS); removed with the set
  *	    image-LEASE	one process image: struct tw_rs_image_head, its definitions, its rings; sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).
@@ -98,8 +98,8 @@ struct tw_rs_slot {
 
 /* Questions of members to the owner. */
 enum tw_rs_question {
-	TW_RS_ASK_LAYOUTS, /* arguments of functions: the answer is text */
-	TW_RS_ASK_PLANS,   /* function entries: the answer is files in the set's directory */
+	TW_RS_QUESTION_LAYOUTS, /* arguments of functions: the answer is text */
+	TW_RS_QUESTION_PLANS,	/* function entries: the answer is files in the set's directory */
 	TW_RS_QUESTIONS
 };
 
@@ -555,7 +555,7 @@ bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 /* A member counts itself as not traced, for a reason outside the set. */
 void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 
-/* A member counts objects about which it has asked (TW_RS_ASK_PLANS) and got no answer in time. */
+/* A member counts objects about which it has asked (TW_RS_QUESTION_PLANS) and got no answer in time. */
 void tw_rs_count_late(struct tw_rs *rs, uint32_t count);
 
 /* Gives the newest request if it is unanswered, else returns false.  The owner calls this before it scans the rings. */

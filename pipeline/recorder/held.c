@@ -236,7 +236,7 @@ static enum tw_rs_held_outcome outcome_of(enum tw_hold_outcome outcome)
 	case TW_HOLD_OK: return TW_RS_HELD_WRITTEN;
 	case TW_HOLD_DENIED: return TW_RS_HELD_DENIED;
 	case TW_HOLD_TRACED: return TW_RS_HELD_TRACED;
-	case TW_HOLD_CROWDED: return TW_RS_HELD_CROWDED;
+	case TW_HOLD_TOO_MANY: return TW_RS_HELD_TOO_MANY;
 	case TW_HOLD_STUCK: return TW_RS_HELD_STUCK;
 	default: return TW_RS_HELD_UNANSWERED;
 	}

@@ -499,7 +499,7 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 
 static enum tw_rs_question question_of(enum tw_recorder_question_kind what)
 {
-	return what == TW_RECORDER_QUESTION_PLANS ? TW_RS_ASK_PLANS : TW_RS_ASK_LAYOUTS;
+	return what == TW_RECORDER_QUESTION_PLANS ? TW_RS_QUESTION_PLANS : TW_RS_QUESTION_LAYOUTS;
 }
 
 TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_question_kind what,

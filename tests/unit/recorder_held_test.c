@@ -482,7 +482,7 @@ static void test_too_many_threads(void **state)
 	struct tw_rs_held_piece piece = piece_of(first_slow, first_slow_copy, true);
 	uint32_t number;
 
-	assert_int_equal(tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number), TW_RS_HELD_CROWDED);
+	assert_int_equal(tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number), TW_RS_HELD_TOO_MANY);
 	assert_int_equal(number, 71);
 	assert_int_equal(state_of(memory, first_slow, first_slow_copy), 0);
 	assert_int_equal(end_child(child), 0);

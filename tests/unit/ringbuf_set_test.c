@@ -728,25 +728,25 @@ static void layouts_grow_and_are_asked_for(void **state)
 	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), 0);
 	assert_string_equal(text, "m - /a\n");
 	free(text);
-	assert_false(tw_rs_answers_poll(&rs, TW_RS_ASK_LAYOUTS, &number));
-	assert_int_equal(tw_rs_answers_want(&member, TW_RS_ASK_LAYOUTS), 1);
+	assert_false(tw_rs_answers_poll(&rs, TW_RS_QUESTION_LAYOUTS, &number));
+	assert_int_equal(tw_rs_answers_want(&member, TW_RS_QUESTION_LAYOUTS), 1);
 	/* Each kind of question has numbers of its own, and each image asks for itself, once. */
-	assert_false(tw_rs_answers_are_awaited(&member, TW_RS_ASK_PLANS));
-	assert_false(tw_rs_answers_poll(&rs, TW_RS_ASK_PLANS, &number));
-	assert_false(tw_rs_answers_take(&rs, TW_RS_ASK_PLANS, member.own.slot));
-	assert_false(tw_rs_answers_take(&rs, TW_RS_ASK_LAYOUTS, member.own.slot + 1));
-	assert_true(tw_rs_answers_take(&rs, TW_RS_ASK_LAYOUTS, member.own.slot));
-	assert_false(tw_rs_answers_take(&rs, TW_RS_ASK_LAYOUTS, member.own.slot));
-	assert_false(tw_rs_answers_have(&member, TW_RS_ASK_LAYOUTS, 1));
-	assert_true(tw_rs_answers_are_awaited(&member, TW_RS_ASK_LAYOUTS));
-	assert_true(tw_rs_answers_poll(&rs, TW_RS_ASK_LAYOUTS, &number));
+	assert_false(tw_rs_answers_are_awaited(&member, TW_RS_QUESTION_PLANS));
+	assert_false(tw_rs_answers_poll(&rs, TW_RS_QUESTION_PLANS, &number));
+	assert_false(tw_rs_answers_take(&rs, TW_RS_QUESTION_PLANS, member.own.slot));
+	assert_false(tw_rs_answers_take(&rs, TW_RS_QUESTION_LAYOUTS, member.own.slot + 1));
+	assert_true(tw_rs_answers_take(&rs, TW_RS_QUESTION_LAYOUTS, member.own.slot));
+	assert_false(tw_rs_answers_take(&rs, TW_RS_QUESTION_LAYOUTS, member.own.slot));
+	assert_false(tw_rs_answers_have(&member, TW_RS_QUESTION_LAYOUTS, 1));
+	assert_true(tw_rs_answers_are_awaited(&member, TW_RS_QUESTION_LAYOUTS));
+	assert_true(tw_rs_answers_poll(&rs, TW_RS_QUESTION_LAYOUTS, &number));
 	begun_ns = tw_clock_monotonic_ns();
-	assert_false(tw_rs_answers_wait(&member, TW_RS_ASK_LAYOUTS, number, 30000000));
+	assert_false(tw_rs_answers_wait(&member, TW_RS_QUESTION_LAYOUTS, number, 30000000));
 	assert_true(tw_clock_monotonic_ns() - begun_ns >= 30000000);
 	assert_int_equal(tw_rs_answers_append(&rs, "f 10 :v0@--\n"), 0);
-	tw_rs_answers_done(&rs, TW_RS_ASK_LAYOUTS, number);
-	assert_true(tw_rs_answers_wait(&member, TW_RS_ASK_LAYOUTS, number, 0));
-	assert_true(tw_rs_answers_have(&member, TW_RS_ASK_LAYOUTS, number));
+	tw_rs_answers_done(&rs, TW_RS_QUESTION_LAYOUTS, number);
+	assert_true(tw_rs_answers_wait(&member, TW_RS_QUESTION_LAYOUTS, number, 0));
+	assert_true(tw_rs_answers_have(&member, TW_RS_QUESTION_LAYOUTS, number));
 	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), 0);
 	assert_string_equal(text, "f 10 :v0@--\n");
 	free(text);
@@ -754,18 +754,18 @@ static void layouts_grow_and_are_asked_for(void **state)
 	assert_int_equal(bytes, 0);
 	free(text);
 	/* A file shorter than the owner says; an owner that does not answer, or that has closed. */
-	number = tw_rs_answers_want(&member, TW_RS_ASK_LAYOUTS);
+	number = tw_rs_answers_want(&member, TW_RS_QUESTION_LAYOUTS);
 	/* RELAXED: this test is alone. */
 	tw_store_relaxed(&rs.control->answers_bytes, 4096);
 	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), TW_EIO);
 	tw_store_relaxed(&rs.control->answers_bytes, UINT64_MAX);
 	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), TW_ELIMIT);
-	assert_false(tw_rs_answers_wait(&member, TW_RS_ASK_LAYOUTS, number, HOURS_NS));
+	assert_false(tw_rs_answers_wait(&member, TW_RS_QUESTION_LAYOUTS, number, HOURS_NS));
 	assert_true(tw_rs_is_stalled(&member));
 	tw_rs_heartbeat(&rs);
 	assert_false(tw_rs_is_stalled(&member));
 	tw_rs_close(&rs);
-	assert_false(tw_rs_answers_wait(&member, TW_RS_ASK_LAYOUTS, number, HOURS_NS));
+	assert_false(tw_rs_answers_wait(&member, TW_RS_QUESTION_LAYOUTS, number, HOURS_NS));
 	tw_rs_detach(&member);
 	tw_rs_destroy(&rs);
 }
