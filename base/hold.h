@@ -9,6 +9,9 @@
  * A system call that the stop interrupts is started again by the kernel; so are those (epoll_wait and others) that
  * would otherwise fail with EINTR although no signal handler has run.  Their time limits begin anew.
  *
+ * While any thread is held, the stop signals of a terminal (SIGTSTP, SIGTTIN, SIGTTOU) wait if this process would be stopped by
+ * them: the held threads would wait for it.  Afterwards it stops.  SIGSTOP cannot be put off.
+ *
  * Threads  one hold belongs to one thread, which makes all calls: the kernel knows the tracer by its thread.
  */
 #ifndef TW_BASE_HOLD_H
@@ -50,6 +53,7 @@ struct tw_hold {
 	struct {
 		int process_id, thread_id;
 	} late[TW_HOLD_THREADS_MAX];
+	bool puts_off_stops;
 };
 
 /*

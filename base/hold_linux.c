@@ -13,10 +13,12 @@
 #include "base/hold.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +169,65 @@ static enum tw_hold_outcome seize(const struct tw_hold *hold, struct tw_held_thr
 	return status_number(hold->process_id, thread->thread_id, "\nTracerPid:") ? TW_HOLD_TRACED : TW_HOLD_DENIED;
 }
 
+/* ---- stops of this process ---- */
+
+static const int stop_numbers[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+#define STOPS (sizeof stop_numbers / sizeof *stop_numbers)
+
+static struct tw_lock stop_lock = TW_LOCK_INIT;
+/* Under the lock. */
+static unsigned stop_holds;
+static bool is_put_off[STOPS];
+static volatile sig_atomic_t has_stop[STOPS];
+
+static void note_stop(int number)
+{
+	for (unsigned i = 0; i < STOPS; i++)
+		if (stop_numbers[i] == number)
+			has_stop[i] = 1;
+}
+
+/* A program that handles or ignores them itself is not stopped by them. */
+static void put_off_stops(struct tw_hold *hold)
+{
+	const struct sigaction noting = {.sa_handler = note_stop, .sa_flags = SA_RESTART};
+	struct sigaction found;
+
+	if (hold->puts_off_stops)
+		return;
+	hold->puts_off_stops = true;
+	tw_lock_seize(&stop_lock);
+	for (unsigned i = 0; i < STOPS && !stop_holds; i++) {
+		is_put_off[i] = sigaction(stop_numbers[i], NULL, &found) == 0 && !(found.sa_flags & SA_SIGINFO) &&
+				found.sa_handler == SIG_DFL && sigaction(stop_numbers[i], &noting, NULL) == 0;
+		has_stop[i] = 0;
+	}
+	stop_holds++;
+	tw_lock_drop(&stop_lock);
+}
+
+static void let_stops_act(struct tw_hold *hold)
+{
+	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	bool stops[STOPS] = {false};
+
+	if (!hold->puts_off_stops)
+		return;
+	hold->puts_off_stops = false;
+	tw_lock_seize(&stop_lock);
+	stop_holds--;
+	for (unsigned i = 0; i < STOPS && !stop_holds; i++) {
+		if (!is_put_off[i])
+			continue;
+		sigaction(stop_numbers[i], &standard, NULL);
+		stops[i] = has_stop[i];
+	}
+	tw_lock_drop(&stop_lock);
+	for (unsigned i = 0; i < STOPS; i++)
+		if (stops[i])
+			kill(getpid(), stop_numbers[i]);
+}
+
 /* ---- all threads ---- */
 
 static bool is_known(const struct tw_hold *hold, int thread_id)
@@ -298,6 +359,8 @@ bool tw_hold_end_late(struct tw_hold *hold)
 		hold->late[kept++] = hold->late[i];
 	}
 	hold->late_count = kept;
+	if (!kept && !hold->count)
+		let_stops_act(hold);
 	return kept != 0;
 }
 
@@ -311,6 +374,7 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 		return TW_HOLD_STUCK;
 	hold->process_id = process_id;
 	hold->count = 0;
+	put_off_stops(hold);
 	do {
 		before = hold->count;
 		outcome = list(hold, &total);
