@@ -201,9 +201,8 @@ free_session:
 static void drop_reference(struct tw_session *session)
 {
 	/*
-	 * PAIR session.references: release; acquire in drop_reference() of the last thread. This thread's uses of the session are
-	 * over.
-	 * PAIR session.references: acquire; release in drop_reference() of every other thread. The last one frees after all uses.
+	 * PAIR session.references: acquire and release; release in drop_reference() of every other thread, acquire in
+	 * drop_reference() of the last.  A thread's uses of the session are over; the last one frees it after all uses.
 	 */
 	if (tw_fetch_sub_acq_rel(&session->references, 1) == 1)
 		free_session(session);

@@ -317,8 +317,10 @@ static uint64_t sessions_of(struct tw_tracee *tracee, const struct tw_runtime_ev
 		return tw_monitor_sessions(tracee, runtime_event);
 	if (runtime_event->seq) {
 		/* PAIR seq.tracer: acquire; release in tw_seq_set_system_tracer(): its session has rings. */
+		uint64_t sessions = tw_load_acquire(&tw_seq_tracer);
+
 		/* RELAXED tracee.tracer_of: a sensitive process, or the tracer; a change is seen by this event or by the next. */
-		return tw_load_acquire(&tw_seq_tracer) & ~tw_load_relaxed(&tracee->tracer_of);
+		return sessions & ~tw_load_relaxed(&tracee->tracer_of);
 	}
 	/*
 	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c. A session whose bit is seen has rings.

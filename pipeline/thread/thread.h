@@ -76,10 +76,9 @@ static inline void tw_thread_number_run(struct tw_hit_tls *t)
 {
 	if (t->run_seq == TW_RUN_DUE) {
 		/*
-		 * PAIR tracee.run_seq: release; acquire in tw_thread_number_run() of another thread. The events that this
-		 * thread made of the tracee come before its next run.
-		 * PAIR tracee.run_seq: acquire; release in tw_thread_number_run() of another thread. Events of earlier runs come
-		 * before this one.
+		 * PAIR tracee.run_seq: acquire and release; release in tw_thread_number_run() of the thread of the run before,
+		 * acquire in tw_thread_number_run() of the next. Events of earlier runs come before this one, and this
+		 * thread's events of the tracee come before its next run.
 		 */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}
