@@ -2,6 +2,7 @@
 /* scan.c - one pass over all code, one over jump tables, one over relocations and symbols. */
 #include "plan/scan.h"
 
+#include "base/search.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -46,16 +47,8 @@ static void mark_taken(struct tw_scan *scan, uint64_t value)
 static const struct tw_sym_entry *entry_at(const struct tw_scan *scan, uint64_t value)
 {
 	const struct tw_sym_entries *entries = scan->entries;
-	size_t low = 0, high = entries->count;
+	size_t low = tw_search(i, entries->count, entries->entries[i].value <= value);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (entries->entries[middle].value <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || value - entries->entries[low - 1].value >= entries->entries[low - 1].bytes)
 		return NULL;
 	return &entries->entries[low - 1];

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/search.h"
 #include "symbols/elf.h"
 #include "tracewheel/error.h"
 
@@ -144,17 +145,9 @@ int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *ou
 
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value)
 {
-	uint32_t low = 0, high = plan->header->row_count;
+	size_t at = tw_search(i, plan->header->row_count, plan->rows[i].value < value);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (plan->rows[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < plan->header->row_count && plan->rows[low].value == value ? &plan->rows[low] : NULL;
+	return at < plan->header->row_count && plan->rows[at].value == value ? &plan->rows[at] : NULL;
 }
 
 enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row, bool is_careful)

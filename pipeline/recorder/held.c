@@ -25,6 +25,7 @@
 #include "pipeline/recorder/held.h"
 
 #include "base/clock.h"
+#include "base/search.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,22 +63,14 @@ struct work {
 
 static void see_address(struct work *work, uint64_t address)
 {
-	size_t low = 0, high = work->count;
+	size_t before;
 
 	if (address <= work->low || address >= work->high)
 		return;
-	/* The last piece that begins before the address. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (work->pieces[middle].at < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && address - work->pieces[low - 1].at < work->pieces[low - 1].count && !work->is_done[low - 1] &&
-	    !work->is_inside[low - 1]) {
-		work->is_inside[low - 1] = true;
+	before = tw_search(i, work->count, work->pieces[i].at < address);
+	if (before && address - work->pieces[before - 1].at < work->pieces[before - 1].count &&
+	    !work->is_done[before - 1] && !work->is_inside[before - 1]) {
+		work->is_inside[before - 1] = true;
 		work->held->inside_count++;
 	}
 }
