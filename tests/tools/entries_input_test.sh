@@ -5,14 +5,7 @@
 #         planted jumps are int3.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache
-
-# calls NAME.tw FUNCTION: how often it was called.
-calls() {
-	expect 0 "$tw" report --json -n 0 "$1"
-	json "sum(f['calls'] for f in d['by_function'] if f['function'] == '$2')"
-}
+plant_with_traps
 
 # ---- at a fixed low address: no space below, and jumps to code far below their function ----
 cat >low.c <<'C'

@@ -8,8 +8,8 @@
 #         would happen without its limit takes many times longer. The bytes behind planted jumps are int3.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1 TRACEWHEEL_PLAN_WAIT_MS=10000
-mkdir cache
+plant_with_traps
+export TRACEWHEEL_PLAN_WAIT_MS=10000
 
 cat >lib.c <<'C'
 int late_leaf(int a) { __asm__ volatile("" : "+r"(a)); return a * 7 % 5 + MORE; }
@@ -25,16 +25,7 @@ cat >open.c <<'C'
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-static long memory(void)
-{
-	char line[256];
-	long kb = 0;
-	FILE *file = fopen("/proc/self/status", "r");
-	while (fgets(line, sizeof line, file) && sscanf(line, "RssAnon: %ld", &kb) != 1)
-		;
-	fclose(file);
-	return kb;
-}
+#include "memory.h"
 static double now(void)
 {
 	struct timespec t;
@@ -80,13 +71,8 @@ C
 for more in 0 1; do
 	gcc -O2 -shared -fPIC -s -DMORE=$more -Wl,--build-id -o liblate$more.so lib.c || fail "gcc"
 done
-gcc -O2 -s -Wl,--build-id -o open open.c || fail "gcc"
+gcc -O2 -s -Wl,--build-id -I "$common" -o open open.c || fail "gcc"
 
-# calls NAME.tw MODULE:FUNCTION: how often it was called.
-calls() {
-	expect 0 "$tw" report --json -n 0 "$1"
-	json "sum(f['calls'] for f in d['by_function'] if f['module'] + ':' + f['function'] == '$2')"
-}
 late() {
 	expect 0 "$tw" info --json "$1"
 	json "d['account']['missing']['plans']['places']"

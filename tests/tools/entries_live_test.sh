@@ -7,46 +7,15 @@
 #         begin. Too many threads, another tracer; a recorder that gets SIGKILL or SIGSTOP after growing times.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache
+plant_with_traps
 
 cat >busy.c <<'C'
-#include <pthread.h>
+#include "busy.h"
 #include <stdlib.h>
-#include <unistd.h>
-static volatile int is_over, wrong;
-static pthread_t threads[128];
-static int count;
-__attribute__((noinline)) long busy_leaf(long a, long b)
-{
-	long x[4] = {a, b, a ^ b, a + b};
-	__asm__ volatile("" ::: "memory");
-	return x[0] * 3 + x[1] + x[2] * x[3];
-}
-__attribute__((noinline)) long busy_deep(long a) { return a < 2 ? a : busy_deep(a - 1) + busy_leaf(a, 2) % 7; }
-static void *run(void *want)
-{
-	while (!is_over) {
-		if (busy_deep(20) != (long)want)
-			wrong = 1;
-		if (count > 3)
-			usleep(1000);
-	}
-	return NULL;
-}
 __attribute__((constructor)) static void begin(void)
 {
-	count = atoi(getenv("THREADS"));
-	for (int i = 0; i < count; i++)
-		pthread_create(&threads[i], NULL, run, (void *)busy_deep(20));
+	busy_begin(atoi(getenv("THREADS")));
 	usleep(10000);
-}
-int busy_end(void)
-{
-	is_over = 1;
-	for (int i = 0; i < count; i++)
-		pthread_join(threads[i], NULL);
-	return wrong;
 }
 C
 cat >app.c <<'C'
@@ -66,7 +35,7 @@ int main(int argc, char **argv)
 	return wrong;
 }
 C
-gcc -O2 -shared -fPIC -s -o libbusy.so busy.c -Wl,--build-id -lpthread &&
+gcc -O2 -I "$common" -shared -fPIC -s -o libbusy.so busy.c -Wl,--build-id -lpthread &&
 	gcc -O2 -s -o app app.c -L. -lbusy -Wl,-rpath,"$work" || fail "the programs do not compile"
 export THREADS=3
 ./app >plain || fail "the program is wrong by itself"

@@ -7,8 +7,8 @@
 build=$1
 include=$(realpath "$(dirname "$0")/../../include")
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache sled entry
+plant_with_traps
+mkdir sled entry
 
 cat >few.cc <<'CC'
 #include <csetjmp>

@@ -6,8 +6,7 @@
 #         bytes behind planted jumps are int3 (TRACEWHEEL_ENTRY_TRAPS), so that a jump into them would end the program.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache
+plant_with_traps
 
 cat >lib.c <<'C'
 int lib_leaf(int a) { __asm__ volatile("" : "+r"(a)); return a * 7 % 5; }
@@ -73,12 +72,6 @@ expect 0 "$tw" functions -t 'libplain:_' ./app
 expect 2 "$tw" record --local -t 'libplain:lib_loop' -o no.tw -- ./app
 says 'lib_loop of libplain cannot be traced: a loop begins at its first instruction'
 
-# calls NAME.tw FUNCTION: how often it was called.
-calls() {
-	expect 0 "$tw" report --json -n 0 "$1"
-	json "sum(f['calls'] for f in d['by_function'] if f['function'] == '$2')"
-}
-
 # ---- counts by construction ----
 answer=$(./app)
 expect 3 "$tw" record --local --returns --on-full block -t 'libplain:_' -o a.tw -- ./app
@@ -132,8 +125,8 @@ cat >throw.cc <<'C'
 #include <csignal>
 #include <cstdio>
 #include <execinfo.h>
-#include <stdexcept>
 #include <sys/time.h>
+#include "deep_throw.h"
 static volatile int samples, cut;
 int main(int, char **);
 static void on_time(int)
@@ -145,18 +138,6 @@ static void on_time(int)
 		found |= (char *)frames[i] >= (char *)main && (char *)frames[i] < (char *)main + 2048;
 	samples = samples + 1;
 	cut = cut + !found;
-}
-struct guard {
-	int *count;
-	~guard() { ++*count; }
-};
-__attribute__((noinline)) static int deep(int n, int *count)
-{
-	guard g{count};
-	if (!n)
-		throw std::runtime_error("deep");
-	__asm__ volatile("" ::: "memory");
-	return deep(n - 1, count) + 1;
 }
 __attribute__((noinline)) static int leaf(int a) { __asm__ volatile("" : "+r"(a)); return a + 1; }
 int main(int argc, char **)
@@ -184,7 +165,7 @@ int main(int argc, char **)
 	return sum == 1;
 }
 C
-g++ -O2 -fno-inline-functions -o throw throw.cc && strip throw || fail "the program does not compile"
+g++ -O2 -fno-inline-functions -I "$common" -o throw throw.cc && strip throw || fail "the program does not compile"
 is "$(./throw)" "3300 300 cut 0"
 expect 0 "$tw" record --local --exceptions --on-full block -t 'throw:_' -o e.tw -- ./throw
 is "$(cat out)" "3300 300 cut 0"
@@ -221,24 +202,9 @@ expect 0 "$tw" report --json -n 0 g.tw
 cp out report.json
 nm -D --defined-only "$library" >names
 cat >compare.py <<'P'
-import json, re
-# Lines of the file: `ob=(N) NAME` begins an object; ADDRESS LINE COUNT is an instruction, +N and -N are relative; the line behind
-# `calls=` is the cost of a call, not of an instruction.
-objects, executed, at, is_ours, is_call = {}, {}, 0, False, False
-for line in open("calls"):
-    named = re.match(r"c?ob=\((\d+)\)(?: (.*))?", line)
-    if named:
-        objects.setdefault(named[1], named[2])
-        if line.startswith("ob="):
-            is_ours = "libsqlite3" in (objects[named[1]] or "")
-    elif line.startswith("calls="):
-        is_call = True
-    elif re.match(r"[0-9+*-]", line):
-        word, count = line.split()[0], int(line.split()[-1])
-        at = at if word == "*" else at + int(word, 0) if word[0] in "+-" else int(word, 0)
-        if is_ours and not is_call:
-            executed[at] = executed.get(at, 0) + count
-        is_call = False
+import json
+from callgrind import read_executions
+executed = next(counts for path, counts in read_executions("calls").items() if "libsqlite3" in path)
 values = {line.split()[2].split("@")[0]: int(line.split()[0], 16) for line in open("names")}
 rows = json.load(open("report.json"))["by_function"]
 for row in rows:
@@ -247,4 +213,4 @@ for row in rows:
     assert executed.get(value, 0) == row["calls"], (name, row["calls"], executed.get(value))
 assert len(rows) > 300, len(rows)
 P
-expect 0 python3 compare.py
+PYTHONPATH=$common expect 0 python3 -B compare.py

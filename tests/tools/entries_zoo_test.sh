@@ -6,8 +6,8 @@
 #         untraced and recorded, with other options in turn. The bytes behind planted jumps are int3.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1 HOME=$work
-mkdir cache
+plant_with_traps
+export HOME=$work
 
 ways=("" "--returns" "--exceptions --return-to" "--returns --follow-fork")
 turn=0

@@ -4,6 +4,7 @@
 #	build=$1; . "$(dirname "$0")/lib.sh"
 # and then runs in an empty folder of its own, which is removed at the end.
 set -u
+common=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../common")
 build=$(realpath "$build")
 tw=$build/bin/tracewheel
 work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-test.XXXXXX")
@@ -42,6 +43,19 @@ json() {
 
 is() {
 	[ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"
+}
+
+# calls NAME.tw [MODULE:]FUNCTION: how often it was called.
+calls() {
+	expect 0 "$tw" report --json -n 0 "$1"
+	json "sum(f['calls'] for f in d['by_function'] if '$2' in (f['function'], f['module'] + ':' + f['function']))"
+}
+
+# plant_with_traps: plans of entries are kept in an empty folder; the bytes behind planted jumps are int3, so that a jump into them ends
+# the program.
+plant_with_traps() {
+	export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
+	mkdir cache
 }
 
 # wait_until COMMAND...: until the command succeeds, some minutes at most. Tests wait for progress with it, never for a time.

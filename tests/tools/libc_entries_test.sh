@@ -7,14 +7,8 @@
 #         its handlers, where locks of ours are held. Everything planted, with returns, in programs that use what is special.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache
+plant_with_traps
 
-# calls NAME.tw FUNCTION: how often it was called.
-calls() {
-	expect 0 "$tw" report --json -n 0 "$1"
-	json "sum(f['calls'] for f in d['by_function'] if f['function'] == '$2')"
-}
 # lost NAME.tw [CAUSE]: how many were lost.
 lost() {
 	expect 0 "$tw" info --json "$1"
@@ -23,39 +17,21 @@ lost() {
 
 # ---- counts by construction ----
 cat >counts.c <<'C'
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "mallocs.h"
 #include <sys/mman.h>
-static void *(*volatile by_pointer)(size_t) = malloc;
-static void *work(void *arg)
+static void map(void)
 {
-	for (int i = 0; i < 200; i++)
-		free(malloc(20));
 	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return arg;
 }
 int main(void)
 {
-	pthread_t threads[3];
-	for (int i = 0; i < 1000; i++)
-		free(malloc(10));
-	for (int i = 0; i < 500; i++)
-		free(by_pointer(10));
-	/* libc itself calls malloc. */
-	for (int i = 0; i < 300; i++)
-		free(strdup("a"));
 	for (int i = 0; i < 7; i++)
-		mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (int i = 0; i < 3; i++)
-		pthread_create(&threads[i], NULL, work, NULL);
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
+		map();
+	malloc_2400_times(map);
 	return 0;
 }
 C
-gcc -O1 -fno-builtin -s -o counts counts.c -lpthread || fail "the program does not compile"
+gcc -O1 -fno-builtin -s -I "$common" -o counts counts.c -lpthread || fail "the program does not compile"
 expect 0 "$tw" record --local --on-full block -t libc:malloc -t libc:strdup -o a.tw -- ./counts
 is "$(calls a.tw malloc)" $((1000 + 500 + 300 + 3 * 200))
 is "$(calls a.tw strdup)" 300
@@ -76,7 +52,7 @@ is "$(calls d.tw pthread_setspecific) $(calls d.tw pthread_setcancelstate) $(cal
 expect 0 "$tw" record --local --on-full block -t libc:mmap --args=raw --when '$2 == 4096' -o e.tw -- ./counts
 is "$(calls e.tw mmap)" 10
 # Inside hits too, of functions that such a function calls in turn: the condition is computed by libgmp.
-gcc -O1 -fno-builtin -s -o numbers counts.c -lpthread -Wl,--no-as-needed -lgmp || fail "the program does not compile"
+gcc -I "$common" -O1 -fno-builtin -s -o numbers counts.c -lpthread -Wl,--no-as-needed -lgmp || fail "the program does not compile"
 expect 0 "$tw" record --local --on-full block --when '$1 rem 1000000000000000000000007 * 340282366920938463463374607431768211456 rem 987654321987654321987654321 > 5' \
 	-t libc:malloc -t 'libgmp:_' -o f.tw -- ./numbers
 is "$(calls f.tw malloc)" 2400
@@ -124,27 +100,15 @@ cat >special.cc <<'C'
 #include <cstring>
 #include <pthread.h>
 #include <spawn.h>
-#include <stdexcept>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "deep_throw.h"
 extern char **environ;
 static ucontext_t first, second;
 static volatile int ticks, switches;
 static sigjmp_buf jump;
-struct guard {
-	int *count;
-	~guard() { ++*count; }
-};
-__attribute__((noinline)) static int deep(int n, int *count)
-{
-	guard g{count};
-	if (!n)
-		throw std::runtime_error("deep");
-	__asm__ volatile("" ::: "memory");
-	return deep(n - 1, count) + 1;
-}
 static void *throws(void *)
 {
 	int count = 0;
@@ -233,7 +197,7 @@ int main()
 	return 11;
 }
 C
-g++ -O2 -w -fno-builtin -o special special.cc -lpthread || fail "the program does not compile"
+g++ -O2 -w -fno-builtin -I "$common" -o special special.cc -lpthread || fail "the program does not compile"
 ./special >expected
 is $? 11
 for options in "" "--returns" "--exceptions --return-to" "--returns --on-full block --ring 64K --follow-fork"; do
@@ -291,24 +255,9 @@ expect 0 "$tw" report --json -n 0 i.tw
 cp out report.json
 nm -D --defined-only "$library" >names
 cat >compare.py <<'P'
-import json, re
-# Lines of the file: `ob=(N) NAME` begins an object; ADDRESS LINE COUNT is an instruction, +N and -N are relative; the line behind
-# `calls=` is the cost of a call, not of an instruction.
-objects, executed, at, is_libc, is_call = {}, {}, 0, False, False
-for line in open("executed"):
-    named = re.match(r"c?ob=\((\d+)\)(?: (.*))?", line)
-    if named:
-        objects.setdefault(named[1], named[2])
-        if line.startswith("ob="):
-            is_libc = "libc.so.6" in (objects[named[1]] or "")
-    elif line.startswith("calls="):
-        is_call = True
-    elif re.match(r"[0-9+*-]", line):
-        word, count = line.split()[0], int(line.split()[-1])
-        at = at if word == "*" else at + int(word, 0) if word[0] in "+-" else int(word, 0)
-        if is_libc and not is_call:
-            executed[at] = executed.get(at, 0) + count
-        is_call = False
+import json
+from callgrind import read_executions
+executed = next(counts for path, counts in read_executions("executed").items() if "libc.so.6" in path)
 values = {w[2].split("@")[0]: int(w[0], 16) for w in map(str.split, open("names")) if w[1] in "TW"}
 counts = {}
 for row in json.load(open("report.json"))["by_function"]:
@@ -321,4 +270,4 @@ different = {hex(v): (counts.get(v), executed[v]) for v in set(values.values()) 
 assert not different, different
 assert len([v for v in counts if executed.get(v)]) > 40, counts
 P
-expect 0 python3 compare.py
+PYTHONPATH=$common expect 0 python3 -B compare.py

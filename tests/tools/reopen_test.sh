@@ -13,16 +13,7 @@ cat >app.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static long memory(void)
-{
-	char line[256];
-	long kb = 0;
-	FILE *file = fopen("/proc/self/status", "r");
-	while (fgets(line, sizeof line, file) && sscanf(line, "RssAnon: %ld", &kb) != 1)
-		;
-	fclose(file);
-	return kb;
-}
+#include "memory.h"
 int main(int argc, char **argv)
 {
 	int rounds = atoi(argv[1]);
@@ -51,7 +42,7 @@ long enter(const char *text) { return inner_$name(text) + 1$([ $name = b ] && ec
 C
 	gcc -O1 -fno-builtin -fPIC -shared -fpatchable-function-entry=9 -Wl,--build-id -o $name.so $name.c || fail gcc
 done
-gcc -w -O1 -o app app.c -ldl || fail gcc
+gcc -w -O1 -I "$common" -o app app.c -ldl || fail gcc
 
 # record ROUNDS FILE...: nothing is lost
 record() {
