@@ -2,6 +2,7 @@
 /* cache.c - plans of files seen before, one file a build-id, replaced as a whole. */
 #include "plan/plan.h"
 #include "base/sys.h"
+#include "symbols/entries.h"
 
 #include "tracewheel/error.h"
 
@@ -76,6 +77,24 @@ static bool is_plan_of(const struct tw_elf_file *file, const void *bytes, size_t
 	       !memcmp(plan.header->build_id, file->elf.build_id, file->elf.build_id_bytes);
 }
 
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* A file that was not stripped, or a debug file, came after the plan was made: it has names that the plan may not have. */
+static bool is_outdated(const struct tw_elf_file *file, const struct stat *plan)
+{
+	int fd = tw_sym_debug_file(&file->elf);
+	struct stat debug;
+	bool is_outdated = is_later(&file->changed, &plan->st_mtim) ||
+			   (fd >= 0 && fstat(fd, &debug) == 0 && is_later(&debug.st_ctim, &plan->st_mtim));
+
+	if (fd >= 0)
+		close(fd);
+	return is_outdated;
+}
+
 /* Reads a plan that this user wrote; false: there is none that can be used. */
 static bool read_plan(const char *path, const struct tw_elf_file *file, void **bytes, size_t *count)
 {
@@ -86,7 +105,7 @@ static bool read_plan(const char *path, const struct tw_elf_file *file, void **b
 	if (fd < 0)
 		return false;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-	    (uint64_t)status.st_size <= PLAN_BYTES_MAX)
+	    (uint64_t)status.st_size <= PLAN_BYTES_MAX && !is_outdated(file, &status))
 		plan = malloc((size_t)status.st_size + 1);
 	if (plan && (tw_elf_read_at(fd, plan, (uint64_t)status.st_size, 0) ||
 		     !is_plan_of(file, plan, (size_t)status.st_size))) {

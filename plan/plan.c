@@ -282,7 +282,7 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 	error = open_same(file, &fd);
 	if (error)
 		return error;
-	error = tw_sym_entries_read(&file->elf, &file->header, fd, &draft.entries);
+	error = tw_sym_entries_read(&file->elf, &file->header, fd, tw_plan_unpack, &draft.entries);
 	close(fd);
 	if (!error)
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);

@@ -44,4 +44,7 @@ int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *coun
  */
 bool tw_entry_plan_folder(char *out, size_t bytes);
 
+/* Of type tw_sym_unpack_fn; unpack.c. */
+int tw_plan_unpack(int fd, uint64_t offset, uint64_t bytes);
+
 #endif

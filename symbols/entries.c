@@ -234,11 +234,11 @@ static int read_functions(struct tw_elf_sections *sections, const ElfW(Ehdr) *he
 	return error == TW_ENOENT ? 0 : error;
 }
 
-/* A debug file that cannot be read or is damaged only gives no names. */
-static int read_debug_file(struct tw_elf_sections *sections, const char *path)
+/* A debug file that cannot be read or is damaged only gives no names.  Closes fd, which may be negative. */
+static int read_debug_file(struct tw_elf_sections *sections, int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
 	ElfW(Ehdr) header;
+	int error = 0;
 
 	if (fd < 0)
 		return TW_ENOENT;
@@ -253,29 +253,54 @@ static int read_debug_file(struct tw_elf_sections *sections, const char *path)
 	return error;
 }
 
-static int read_separate(const struct tw_elf *elf, struct tw_elf_sections *sections)
+int tw_sym_debug_file(const struct tw_elf *elf)
 {
-	char id[2 * 32 + 1], path[512];
 	const char *home = getenv("HOME");
-	int error = TW_ENOENT;
+	char id[2 * 32 + 1], path[512];
+	int fd = -1;
 
 	if (elf->build_id_bytes < 2)
-		return 0;
+		return -1;
 	for (uint32_t i = 0; i < elf->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", elf->build_id[i]);
-	for (const char *const *folder = tw_sym_debug_folders; *folder && error == TW_ENOENT; folder++) {
+	for (const char *const *folder = tw_sym_debug_folders; *folder && fd < 0; folder++) {
 		snprintf(path, sizeof path, "%s/%.2s/%s.debug", *folder, id, id + 2);
-		error = read_debug_file(sections, path);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	}
 	/* A file that debuginfod's client has fetched before. */
-	if (error == TW_ENOENT && home) {
+	if (fd < 0 && home) {
 		snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo", home, id);
-		error = read_debug_file(sections, path);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	}
+	return fd;
+}
+
+static int read_packed(const struct tw_sym_entries *entries, int fd, tw_sym_unpack_fn unpack,
+		       struct tw_elf_sections *sections)
+{
+	const ElfW(Shdr) *section = entries->own.table && entries->own.names
+					    ? tw_elf_sections_find(&entries->own, ".gnu_debugdata", NULL)
+					    : NULL;
+
+	return section && unpack ? read_debug_file(sections, unpack(fd, section->sh_offset, section->sh_size))
+				 : TW_ENOENT;
+}
+
+/* The names that a file without .symtab has elsewhere; often there are none. */
+static int read_others(const struct tw_elf *elf, int fd, tw_sym_unpack_fn unpack, struct tw_sym_entries *out)
+{
+	int error = TW_ENOENT;
+
+	if (out->own.table && tw_elf_sections_find(&out->own, ".symtab", NULL))
+		return 0;
+	error = read_debug_file(&out->separate, tw_sym_debug_file(elf));
+	if (error && error != TW_ENOMEM)
+		error = read_packed(out, fd, unpack, &out->separate);
 	return error == TW_ENOMEM ? error : 0;
 }
 
-int tw_sym_entries_read(const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd, struct tw_sym_entries *out)
+int tw_sym_entries_read(const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd, tw_sym_unpack_fn unpack,
+			struct tw_sym_entries *out)
 {
 	struct reading reading = {.elf = elf, .header = header, .out = out};
 	int error;
@@ -284,8 +309,8 @@ int tw_sym_entries_read(const struct tw_elf *elf, const ElfW(Ehdr) *header, int 
 	error = tw_elf_frames_read(elf, &out->frames);
 	if (!error)
 		error = read_functions(&out->own, header, fd);
-	if (!error && !(out->own.table && tw_elf_sections_find(&out->own, ".symtab", NULL)))
-		error = read_separate(elf, &out->separate);
+	if (!error)
+		error = read_others(elf, fd, unpack, out);
 	if (!error)
 		error = make_entries(&reading);
 	if (!error)

@@ -48,17 +48,28 @@ struct tw_sym_entries {
 /* The folders of separate debug files, searched by build-id; borrowed.  NULL ends. */
 extern const char *const tw_sym_debug_folders[];
 
+/* Opens the separate debug file of the object's build-id, for reading; negative: there is none. */
+int tw_sym_debug_file(const struct tw_elf *elf);
+
+/*
+ * Unpacks a part of an open file (.gnu_debugdata, packed by xz) and returns another open file with it, or a negative number:
+ * it cannot be unpacked.
+ */
+typedef int (*tw_sym_unpack_fn)(int fd, uint64_t offset, uint64_t bytes);
+
 /*
  * tw_sym_entries_read - the entries of an object.
  *
  * @elf		in memory: loaded by ld.so, or laid out from a file.
  * @header	of the file, which is open as fd.
+ * @unpack	NULL: packed symbol tables are not read.
  * @out		gives; tw_sym_entries_fini() takes, in any case.
  *
- * Names come from .symtab or .dynsym of the file, and from the separate debug file of the same build-id, if there is
- * one.  Errors: TW_ENOENT (no call frame information), TW_EFORMAT, TW_EIO, TW_ENOMEM.
+ * Names come from .symtab or .dynsym of the file.  Without .symtab, they also come from the separate debug file of the same
+ * build-id, or else from the table that is packed in the file itself.  Errors: TW_ENOENT (no call frame information), TW_EFORMAT, TW_EIO, TW_ENOMEM.
  */
-int tw_sym_entries_read(const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd, struct tw_sym_entries *out);
+int tw_sym_entries_read(const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd, tw_sym_unpack_fn unpack,
+			struct tw_sym_entries *out);
 void tw_sym_entries_fini(struct tw_sym_entries *entries);
 
 /* The name of a function that has none in any table: sub_ADDRESS, by the address in its file.  Terminated. */

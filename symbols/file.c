@@ -120,6 +120,7 @@ static int read_file(struct tw_elf_file *file, int fd)
 	file->mode = status.st_mode;
 	file->owner = status.st_uid;
 	file->group = status.st_gid;
+	file->changed = status.st_ctim;
 	file->has_capabilities = fgetxattr(fd, "security.capability", NULL, 0) > 0;
 	error = tw_elf_read_at(fd, &file->header, sizeof file->header, 0);
 	if (!error)

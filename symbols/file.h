@@ -11,6 +11,7 @@
 #include "symbols/symbols.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 /* A file that needs more address space than this is refused as damaged. */
 #define TW_ELF_IMAGE_BYTES_MAX (UINT64_C(2) << 30)
@@ -28,6 +29,7 @@ struct tw_elf_file {
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
+	struct timespec changed; /* st_ctim */
 	bool has_capabilities;
 	struct tw_sym_sleds sleds;
 };

@@ -29,7 +29,7 @@ OUTSIDE = ["tools", "examples", "erlang"]
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros without symbols, of no room.
 HEADER_ONLY = {"base/grow.h"}
-LIBRARIES = {"Zydis": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
+LIBRARIES = {"Zydis": {"plan"}, "lzma": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
              "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
 QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')
 ANGLED = re.compile(r"^\s*#\s*include\s*<([\w./-]+)>")

@@ -65,7 +65,7 @@ static void ask_entries(const struct tw_elf_file *file, int fd)
 {
 	struct tw_sym_entries entries;
 
-	if (tw_sym_entries_read(&file->elf, &file->header, fd, &entries) == 0)
+	if (tw_sym_entries_read(&file->elf, &file->header, fd, NULL, &entries) == 0)
 		for (size_t i = 0; i < entries.count && i < 2000; i++) {
 			const struct tw_sym_entry *entry = &entries.entries[i];
 			size_t pads = 1000;

@@ -85,7 +85,7 @@ static void read_object(struct object *object, const char *path, const void *add
 	assert_int_not_equal(dladdr(address, &info), 0);
 	object->base = (uintptr_t)info.dli_fbase;
 	assert_int_equal(tw_elf_file_open(path, &object->file), 0);
-	assert_int_equal(tw_sym_entries_read(&object->file->elf, &object->file->header, fd, &object->entries), 0);
+	assert_int_equal(tw_sym_entries_read(&object->file->elf, &object->file->header, fd, NULL, &object->entries), 0);
 	close(fd);
 }
 
@@ -209,11 +209,11 @@ static void a_file_without_sections_has_the_same_functions(void **state)
 
 	(void)state;
 	assert_int_equal(tw_elf_file_open(path, &file), 0);
-	assert_int_equal(tw_sym_entries_read(&file->elf, &file->header, fd, &entries), 0);
+	assert_int_equal(tw_sym_entries_read(&file->elf, &file->header, fd, NULL, &entries), 0);
 	header = file->header;
 	header.e_shoff = 0;
 	header.e_shnum = 0;
-	assert_int_equal(tw_sym_entries_read(&file->elf, &header, fd, &bare), 0);
+	assert_int_equal(tw_sym_entries_read(&file->elf, &header, fd, NULL, &bare), 0);
 	assert_int_equal(bare.count, entries.count);
 	for (size_t i = 0; i < bare.count; i++) {
 		assert_int_equal(bare.entries[i].value, entries.entries[i].value);
@@ -240,7 +240,7 @@ static void read_all(const struct tw_elf_file *file, int fd)
 	struct tw_sym_entries entries;
 	size_t pads = 0, bytes = 0;
 
-	if (tw_sym_entries_read(&file->elf, &file->header, fd, &entries) == 0)
+	if (tw_sym_entries_read(&file->elf, &file->header, fd, NULL, &entries) == 0)
 		for (size_t i = 0; i < entries.count; i++) {
 			const struct tw_sym_entry *entry = &entries.entries[i];
 
