@@ -123,14 +123,21 @@ static void mark_functions(struct tw_scan *scan, const struct tw_elf_sections *s
 		mark_taken(scan, sections->functions[i].value);
 }
 
-/* In a program at a fixed address, any aligned word of data may be an address of code. */
-static void mark_data(struct tw_scan *scan)
+static void mark_words(struct tw_scan *scan, uint64_t low, uint64_t high)
 {
-	for (uint64_t value = (scan->low + 7) & ~UINT64_C(7); value + 8 <= scan->low + scan->bytes; value += 8)
+	for (uint64_t value = (low + 7) & ~UINT64_C(7); value + 8 <= high; value += 8)
 		if (is_code(scan, value))
 			value |= 4088; /* the rest of the page */
 		else
 			mark_word(scan, value);
+}
+
+/* In a program at a fixed address, any aligned word of data may be an address of code.  Zeroed data has none, and may be large. */
+static void mark_data(struct tw_scan *scan)
+{
+	for (unsigned i = 0; i < scan->elf->filled_count; i++)
+		mark_words(scan, scan->elf->filled[i].low - scan->elf->base,
+			   scan->elf->filled[i].high - scan->elf->base);
 }
 
 /* ---- code ---- */
@@ -322,7 +329,7 @@ static bool mark_landing(uint64_t value, void *arg)
 	struct tw_scan *scan = arg;
 
 	mark(scan, value, TW_SCAN_LANDING);
-	return ++scan->landing_count < scan->bytes;
+	return ++scan->landing_count < scan->filled_bytes;
 }
 
 unsigned tw_scan_padding(const struct tw_scan *scan, uint64_t value, uint64_t end, unsigned most)
@@ -369,6 +376,8 @@ int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw
 		scan->facts = NULL;
 	if (!scan->facts || !scan->entry_facts)
 		return TW_ENOMEM;
+	for (unsigned i = 0; i < elf->filled_count; i++)
+		scan->filled_bytes += elf->filled[i].high - elf->filled[i].low;
 	mark_functions(scan, &entries->own);
 	mark_functions(scan, &entries->separate);
 	mark_relocations(scan, elf->relocations, elf->relocation_count);
@@ -382,7 +391,7 @@ int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw
 	for (size_t i = 0; i < entries->count; i++)
 		if (scan->entry_facts[i] & TW_SCAN_ENTRY_INDIRECT)
 			find_tables(scan, &entries->entries[i]);
-	for (size_t i = 0; i < entries->count && scan->landing_count < scan->bytes; i++)
+	for (size_t i = 0; i < entries->count && scan->landing_count < scan->filled_bytes; i++)
 		tw_elf_frame_landing_pads(elf, entries->entries[i].frame, mark_landing, scan);
 	return 0;
 }

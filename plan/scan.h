@@ -37,6 +37,7 @@ struct tw_scan {
 	ZydisDecoder decoder;
 	uint8_t *facts; /* by value - low */
 	uint64_t low, bytes;
+	uint64_t filled_bytes; /* that the file has */
 	uint64_t landing_count;
 	bool is_fixed;	      /* ET_EXEC: immediate operands may be addresses */
 	uint8_t *entry_facts; /* by entry: TW_SCAN_ENTRY_* */

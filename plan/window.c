@@ -190,9 +190,12 @@ static enum tw_entry_refusal take_padding(const struct tw_scan *scan, size_t ind
 
 	if (limit < end)
 		limit = end;
+	/* Another function begins there, or the code ends. */
+	if (limit - from < missing)
+		return TW_ENTRY_SHORT;
 	if (is_reached(scan, from, missing))
 		return TW_ENTRY_TARGET_INSIDE;
-	if (limit - from < missing || tw_scan_padding(scan, from, limit, missing) < missing)
+	if (tw_scan_padding(scan, from, limit, missing) < missing)
 		return TW_ENTRY_SHORT;
 	window->bytes = WINDOW_BYTES;
 	return TW_ENTRY_OK;

@@ -25,6 +25,20 @@ static uintptr_t table(const struct tw_elf *elf, uint64_t pointer, uint64_t byte
 	return tw_elf_holds(elf, address, bytes) && address % align == 0 ? address : 0;
 }
 
+static void add_filled(struct tw_elf *elf, uintptr_t low, uintptr_t high)
+{
+	struct tw_elf_range *last = &elf->filled[TW_ELF_RANGES_MAX - 1];
+
+	if (low >= high)
+		return;
+	if (elf->filled_count < TW_ELF_RANGES_MAX) {
+		elf->filled[elf->filled_count++] = (struct tw_elf_range){low, high};
+		return;
+	}
+	last->low = low < last->low ? low : last->low;
+	last->high = high > last->high ? high : last->high;
+}
+
 static void add_segment(struct tw_elf *elf, const ElfW(Phdr) *header)
 {
 	uintptr_t low = elf->base + header->p_vaddr, high = low + header->p_memsz;
@@ -35,6 +49,7 @@ static void add_segment(struct tw_elf *elf, const ElfW(Phdr) *header)
 		elf->image.low = low;
 	if (high > elf->image.high)
 		elf->image.high = high;
+	add_filled(elf, low, low + (header->p_filesz < header->p_memsz ? header->p_filesz : header->p_memsz));
 	if (header->p_flags & PF_X && elf->code_count < TW_ELF_RANGES_MAX)
 		elf->code[elf->code_count++] = (struct tw_elf_range){low, high};
 }
@@ -169,6 +184,29 @@ void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) *headers, 
 	elf->soname = tw_elf_string(elf, raw.soname);
 	elf->runpath = tw_elf_string(elf, raw.runpath);
 	elf->rpath = tw_elf_string(elf, raw.rpath);
+}
+
+bool tw_elf_is_filled(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)
+{
+	for (unsigned i = 0; i < elf->filled_count; i++)
+		if (address >= elf->filled[i].low && address < elf->filled[i].high &&
+		    bytes <= elf->filled[i].high - address)
+			return true;
+	return false;
+}
+
+struct tw_elf_range tw_elf_filled_code(const struct tw_elf *elf, unsigned index)
+{
+	struct tw_elf_range range = elf->code[index];
+
+	for (unsigned i = 0; i < elf->filled_count; i++)
+		if (range.low >= elf->filled[i].low && range.low < elf->filled[i].high) {
+			if (range.high > elf->filled[i].high)
+				range.high = elf->filled[i].high;
+			return range;
+		}
+	range.high = range.low;
+	return range;
 }
 
 bool tw_elf_is_code(const struct tw_elf *elf, uintptr_t address)

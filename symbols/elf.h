@@ -28,6 +28,9 @@ struct tw_elf {
 	struct tw_elf_range image; /* from the first to the last byte of all segments */
 	struct tw_elf_range code[TW_ELF_RANGES_MAX];
 	unsigned code_count;
+	/* Bytes that the file has; what lies between and behind is zero at the start.  Of many segments, the last is the span of the rest. */
+	struct tw_elf_range filled[TW_ELF_RANGES_MAX];
+	unsigned filled_count;
 	struct tw_elf_range relro; /* whole pages; empty: none */
 	uintptr_t frame_table;	   /* PT_GNU_EH_FRAME: the sorted table of call frame information; 0: none */
 	const ElfW(Dyn) *dynamic;  /* NULL: static */
@@ -51,6 +54,12 @@ struct tw_elf {
 
 /* Fills all from program headers.  The image is [base + lowest value, base + highest value). */
 void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) *headers, size_t header_count);
+
+/* Does the file have these bytes of the image, which its header says to be filled or to be zero? */
+bool tw_elf_is_filled(const struct tw_elf *elf, uintptr_t address, uint64_t bytes);
+
+/* The part of a range of code that the file has: nothing is known of the rest, and it may be as large as the header says. */
+struct tw_elf_range tw_elf_filled_code(const struct tw_elf *elf, unsigned index);
 
 /* Does the image contain these bytes? */
 static inline bool tw_elf_holds(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)

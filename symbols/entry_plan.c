@@ -58,7 +58,9 @@ uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf)
 	uint64_t sums[2] = {0};
 
 	for (unsigned i = 0; i < elf->code_count; i++) {
-		sums[1] = tw_checksum64((const void *)elf->code[i].low, elf->code[i].high - elf->code[i].low);
+		struct tw_elf_range code = tw_elf_filled_code(elf, i);
+
+		sums[1] = tw_checksum64((const void *)code.low, code.high - code.low);
 		sums[0] = tw_checksum64(sums, sizeof sums);
 	}
 	return (uint32_t)sums[0];

@@ -275,7 +275,7 @@ static bool read_frame(const struct tw_elf *elf, uintptr_t address, struct commo
 	out->own = from.at;
 	out->own_end = from.end;
 	return !from.is_damaged && out->bytes && tw_elf_is_code(elf, elf->base + out->value) &&
-	       tw_elf_holds(elf, elf->base + out->value, out->bytes);
+	       tw_elf_is_filled(elf, elf->base + out->value, out->bytes);
 }
 
 static int compare(const void *a, const void *b)

@@ -109,9 +109,12 @@ int tw_sym_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count
 	for (size_t i = 0; i < count; i++)
 		index[(wheres[i] - search.low) / sizeof(void *)] = (int32_t)i;
 	search.index = index;
-	for (unsigned i = 0; i < elf->code_count; i++)
-		if (elf->code[i].high - elf->code[i].low > 8)
-			scan(&search, elf->code[i].low + 2, elf->code[i].high);
+	for (unsigned i = 0; i < elf->code_count; i++) {
+		struct tw_elf_range code = tw_elf_filled_code(elf, i);
+
+		if (code.high - code.low > 8)
+			scan(&search, code.low + 2, code.high);
+	}
 	free(index);
 	return 0;
 }

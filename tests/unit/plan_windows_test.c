@@ -172,7 +172,7 @@ static void what_cannot_be_moved_is_refused(void **state)
 		{calls_a_register, TW_ENTRY_INDIRECT_CALL},
 		{short_loop, TW_ENTRY_LOOP_INSN},
 		{unknown_instruction, TW_ENTRY_UNDECODED},
-		{too_short, TW_ENTRY_TARGET_INSIDE},
+		{too_short, TW_ENTRY_SHORT},
 		{behind_too_short, TW_ENTRY_OK},
 	};
 	const struct planned *planned = *state;

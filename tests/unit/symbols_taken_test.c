@@ -31,7 +31,8 @@ static void every_offset_is_seen(void **state)
 	};
 	unsigned char *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t slots = (uintptr_t)code + 4096, wheres[SLOTS];
-	struct tw_elf elf = {.code_count = 1, .code = {{(uintptr_t)code, (uintptr_t)code + CODE_BYTES}}};
+	struct tw_elf_range range = {(uintptr_t)code, (uintptr_t)code + CODE_BYTES};
+	struct tw_elf elf = {.code_count = 1, .code = {range}, .filled_count = 1, .filled = {range}};
 	bool taken[SLOTS];
 
 	assert_ptr_not_equal(code, MAP_FAILED);
