@@ -47,7 +47,8 @@ enum {
 	TW_SCAN_ENTRY_INDIRECT = 1,	 /* it contains an indirect jump that is not through a slot */
 	TW_SCAN_ENTRY_UNKNOWN_TABLE = 2, /* and no jump table of it was found */
 	TW_SCAN_ENTRY_FAR_CONDITION = 4, /* a conditional jump of another entry leads to its first byte */
-	TW_SCAN_ENTRY_READS_RETURN = 8	 /* it reads or writes its return address, other than by returning */
+	TW_SCAN_ENTRY_READS_RETURN = 8,	 /* it reads or writes its return address, other than by returning */
+	TW_SCAN_ENTRY_READS_FLAGS = 16	 /* it reads status flags that it has not set */
 };
 
 /* Errors: TW_ENOMEM.  tw_scan_fini() in any case. */

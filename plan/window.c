@@ -449,5 +449,7 @@ void tw_window_examine(const struct tw_scan *scan, size_t index, struct tw_windo
 		window.refusal = TW_ENTRY_FRAME;
 	if (!window.refusal && scan->entry_facts[index] & TW_SCAN_ENTRY_UNKNOWN_TABLE)
 		window.flags |= TW_ENTRY_UNKNOWN_JUMP;
+	if (!window.refusal && scan->entry_facts[index] & TW_SCAN_ENTRY_READS_FLAGS)
+		window.flags |= TW_ENTRY_READS_FLAGS;
 	*out = window.refusal ? (struct tw_window){.refusal = window.refusal} : window;
 }

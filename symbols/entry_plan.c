@@ -31,6 +31,7 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 		[TW_ENTRY_FRAME] = "its call frame information is not understood",
 		[TW_ENTRY_TEXT_RELOCATION] = "the loader writes into its code",
 		[TW_ENTRY_UNCERTAIN] = "it contains an indirect jump whose targets are not known (--careful)",
+		[TW_ENTRY_STATUS_FLAGS] = "its caller passes it status flags, which a recorded call changes",
 	};
 
 	return (unsigned)refusal < TW_ENTRY_REFUSALS ? texts[refusal] : "it is refused for an unknown reason";
@@ -156,6 +157,8 @@ enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row,
 {
 	if (!row->refusal && is_careful && row->flags & TW_ENTRY_UNKNOWN_JUMP)
 		return TW_ENTRY_UNCERTAIN;
+	if (!row->refusal && row->flags & TW_ENTRY_READS_FLAGS)
+		return TW_ENTRY_STATUS_FLAGS;
 	return (enum tw_entry_refusal)row->refusal;
 }
 

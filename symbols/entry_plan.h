@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 3
+#define TW_ENTRY_PLAN_VERSION 4
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -42,6 +42,7 @@ enum tw_entry_refusal {
 	TW_ENTRY_FRAME,		  /* the window's call frame information cannot be carried over to the copy */
 	TW_ENTRY_TEXT_RELOCATION, /* ld.so writes into the window */
 	TW_ENTRY_UNCERTAIN,	  /* no row has it: what TW_ENTRY_UNKNOWN_JUMP is to those who want to be careful */
+	TW_ENTRY_STATUS_FLAGS,	  /* no row has it: what TW_ENTRY_READS_FLAGS is */
 	TW_ENTRY_REFUSALS
 };
 
@@ -82,7 +83,9 @@ enum {
 	/* The window ends in a call; its return address is pushed by hand, which a shadow stack would notice. */
 	TW_ENTRY_CALL = 8,
 	/* Its returns are not watched: it returns twice or never, or looks at the frame to which it returns. */
-	TW_ENTRY_UNWATCHED = 16
+	TW_ENTRY_UNWATCHED = 16,
+	/* It reads status flags that it has not set: its caller passes them.  The copy is right, but a recorded call changes them. */
+	TW_ENTRY_READS_FLAGS = 32
 };
 
 /*
@@ -159,7 +162,7 @@ uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf);
 /* The row of the function at a value; NULL: none. */
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value);
 
-/* The row's refusal; with @is_careful also of functions with an indirect jump whose targets are not known. */
+/* The row's refusal, also of functions that read flags of their caller; with @is_careful also of functions with an indirect jump whose targets are not known. */
 enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row, bool is_careful);
 
 /* The n-th name of a row; NULL past the last. */
