@@ -37,7 +37,7 @@ static bool wants_function(const char *function, const struct tw_agent_config *c
 	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
 		const struct tw_pattern *pattern = config->patterns[i];
 
-		if (!demangled && tw_pattern_wants_demangled(pattern))
+		if (!demangled && tw_pattern_wants_demangled_of(pattern, function))
 			demangled = tw_sym_demangle(function);
 		is_wanted = tw_pattern_match_function(pattern, function, demangled);
 	}

@@ -29,7 +29,14 @@ struct reading {
 
 void tw_sym_nameless(uint64_t value, char out[TW_SYM_NAMELESS_BYTES])
 {
-	snprintf(out, TW_SYM_NAMELESS_BYTES, "sub_%llx", (unsigned long long)value);
+	unsigned digits = 1;
+
+	while (digits < 16 && value >> 4 * digits)
+		digits++;
+	memcpy(out, "sub_", 4);
+	for (unsigned i = 0; i < digits; i++)
+		out[4 + i] = "0123456789abcdef"[value >> 4 * (digits - 1 - i) & 15];
+	out[4 + digits] = '\0';
 }
 
 /* ---- kinds ---- */

@@ -24,6 +24,9 @@ struct part {
 	const char *module;   /* NULL: any */
 	const char *function; /* NULL: any */
 	uint32_t arity;	      /* TW_PATTERN_ARITY_UNKNOWN: any */
+	/* A part of the function that every matching name contains, also before it is demangled; no bytes: none is known. */
+	const char *literal;
+	size_t literal_bytes;
 };
 
 struct tw_pattern {
@@ -217,6 +220,58 @@ static const char *expand(const char *text, unsigned groups, char **out, size_t 
 	return problem;
 }
 
+/*
+ * What a demangler writes that is not in the linkage name (libiberty's cp-demangle.c): names of types and operators, standard
+ * substitutions, kinds of symbols.  Identifiers stand in both.
+ */
+static const char made_words[] =
+	"std allocator basic_string string char_traits basic_istream basic_ostream basic_iostream istream ostream iostream "
+	"signed char boolean byte unsigned double long float __float128 __int128 short void wchar_t char8_t char16_t char32_t "
+	"decimal32 decimal64 decimal128 half _Float bfloat16_t _BitInt __vector nullptr_t decltype auto typename template "
+	"struct union enum class true false ull operator alignof __alignof__ await co_await delete new dynamic_cast "
+	"reinterpret_cast static_cast const_cast sizeof throw typeid noexcept requires concept const volatile restrict "
+	"__restrict complex imaginary _Complex _Imaginary vtable VTT construction typeinfo name function non-virtual thunk "
+	"virtual covariant return guard variable reference temporary hidden alias java Class transaction clone TLS init wrapper "
+	"parameter object initializer module for global constructors destructors keyed lambda unnamed type default arg parm this "
+	"anonymous namespace abi friend literal mangling this_type _GLOBAL__";
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool is_made(const char *word, size_t bytes)
+{
+	char copy[64];
+
+	if (bytes >= sizeof copy)
+		return false;
+	memcpy(copy, word, bytes);
+	copy[bytes] = '\0';
+	return strstr(made_words, copy);
+}
+
+/* The longest run of letters outside of brackets; one that begins with a digit may be a number, which is written in other ways. */
+static void find_literal(struct part *part)
+{
+	for (const char *p = part->function; p && *p;) {
+		size_t bytes = 0;
+
+		while (is_word(p[bytes]))
+			bytes++;
+		if (bytes > 2 && bytes > part->literal_bytes && (*p < '0' || *p > '9') && !is_made(p, bytes)) {
+			part->literal = p;
+			part->literal_bytes = bytes;
+		}
+		p += bytes;
+		if (*p == '[')
+			p += strcspn(p, "]");
+		else if (*p == '\\' && p[1])
+			p++;
+		p += *p != '\0';
+	}
+}
+
 static struct tw_pattern *make(const char *text, char **texts, size_t count, const char **problem)
 {
 	struct tw_pattern *pattern = calloc(1, sizeof *pattern + count * sizeof *pattern->parts);
@@ -227,6 +282,8 @@ static struct tw_pattern *make(const char *text, char **texts, size_t count, con
 		texts[i] = NULL;
 		pattern->count++;
 		*problem = pattern->parts[i].names ? split(&pattern->parts[i]) : "";
+		if (!*problem)
+			find_literal(&pattern->parts[i]);
 	}
 	return pattern;
 }
@@ -458,6 +515,18 @@ TW_API bool tw_pattern_wants_demangled(const struct tw_pattern *pattern)
 
 		/* A linkage name starts with _Z or _R; any other text may be a source name. */
 		if (function && strncmp(function, "_Z", 2) && strncmp(function, "_R", 2))
+			return true;
+	}
+	return false;
+}
+
+TW_API bool tw_pattern_wants_demangled_of(const struct tw_pattern *pattern, const char *function)
+{
+	for (size_t i = 0; i < pattern->count; i++) {
+		const struct part *part = &pattern->parts[i];
+
+		if (part->function && strncmp(part->function, "_Z", 2) && strncmp(part->function, "_R", 2) &&
+		    (!part->literal_bytes || memmem(function, strlen(function), part->literal, part->literal_bytes)))
 			return true;
 	}
 	return false;

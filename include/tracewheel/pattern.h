@@ -90,6 +90,13 @@ uint32_t tw_pattern_arity(const struct tw_pattern *pattern);
 /* Can a demangled name change the result?  (Only then is demangling worth its cost.) */
 bool tw_pattern_wants_demangled(const struct tw_pattern *pattern);
 
+/*
+ * tw_pattern_wants_demangled_of - can the demangled name of this function change the result?
+ *
+ * @function	a linkage name; borrows.  Its identifiers are those of its demangled name, so most names need not be demangled.
+ */
+bool tw_pattern_wants_demangled_of(const struct tw_pattern *pattern, const char *function);
+
 #ifdef __cplusplus
 }
 #endif

@@ -36,6 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		if (tw_pattern_match(pattern, &subject))
 			TW_ASSERT(tw_pattern_match_module(pattern, module, module));
 		tw_pattern_wants_demangled(pattern);
+		/* A name that is taken for its own demangled form. */
+		if (*function && !tw_pattern_wants_demangled_of(pattern, function) && strncmp(text, "_Z", 2))
+			tw_pattern_match_function(pattern, function, function);
 		tw_pattern_destroy(pattern);
 	}
 free_text:

@@ -5,6 +5,7 @@
  */
 #include "tracewheel/error.h"
 #include "tracewheel/pattern.h"
+#include "tracewheel/symbols.h"
 
 #include "base/assert.h"
 
@@ -12,6 +13,10 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ANY TW_PATTERN_ARITY_UNKNOWN
@@ -133,6 +138,72 @@ static void bad_patterns_are_refused_with_a_sentence(void **state)
 	assert_int_equal(tw_pattern_parse(NULL, (struct tw_pattern *[]){NULL}, NULL), TW_EBADARG);
 }
 
+/* A pattern that matches the demangled name must ask for it. */
+static void check_demangled(const char *text, const char *name, const char *demangled)
+{
+	struct tw_pattern *pattern;
+
+	if (tw_pattern_parse(text, &pattern, NULL))
+		return;
+	if (tw_pattern_match_function(pattern, name, demangled) && !tw_pattern_match_function(pattern, name, NULL) &&
+	    !tw_pattern_wants_demangled_of(pattern, name))
+		fail_msg("'%s' matches '%s' (%s), and does not ask for it", text, demangled, name);
+	tw_pattern_destroy(pattern);
+}
+
+struct demangling {
+	char *(*demangle)(const char *name, char *buffer, size_t *bytes, int *status);
+	size_t count;
+};
+
+/* The whole name as a pattern, and a glob around each word of it. */
+static int see_name(const char *name, void *arg)
+{
+	struct demangling *demangling = arg;
+	int status;
+	char *demangled = strncmp(name, "_Z", 2) ? NULL : demangling->demangle(name, NULL, NULL, &status), text[4096];
+
+	if (!demangled)
+		return 0;
+	demangling->count++;
+	snprintf(text, sizeof text, "_:%s", demangled);
+	check_demangled(text, name, demangled);
+	for (const char *word = demangled; *word;) {
+		size_t bytes = strspn(word, "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+		snprintf(text, sizeof text, "_:*%.*s*", (int)bytes, word);
+		if (bytes)
+			check_demangled(text, name, demangled);
+		word += bytes + (word[bytes] != '\0');
+	}
+	free(demangled);
+	return 0;
+}
+
+static void names_are_demangled_where_it_matters(void **state)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_LAZY);
+	struct demangling demangling = {0};
+	struct tw_symbols *symbols;
+	struct tw_pattern *pattern;
+	struct link_map *map;
+
+	assert_int_equal(tw_pattern_parse("_:geo::Point::move*", &pattern, NULL), 0);
+	assert_true(tw_pattern_wants_demangled_of(pattern, "_ZN3geo5Point4moveEv"));
+	assert_false(tw_pattern_wants_demangled_of(pattern, "_ZN3geo4Line4moveEv"));
+	tw_pattern_destroy(pattern);
+	if (!library)
+		return;
+	*(void **)&demangling.demangle = dlsym(library, "__cxa_demangle");
+	assert_non_null(demangling.demangle);
+	assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+	assert_int_equal(tw_symbols_open(getenv("TW_NAMES_OF") ? getenv("TW_NAMES_OF") : map->l_name, &symbols), 0);
+	assert_int_equal(tw_symbols_each_function(symbols, 0, see_name, &demangling), 0);
+	assert_true(demangling.count > 1000);
+	tw_symbols_close(symbols);
+	dlclose(library);
+}
+
 static void questions_about_a_pattern(void **state)
 {
 	struct tw_pattern *pattern;
@@ -164,6 +235,7 @@ int main(void)
 		cmocka_unit_test(patterns_match_what_they_name),
 		cmocka_unit_test(bad_patterns_are_refused_with_a_sentence),
 		cmocka_unit_test(questions_about_a_pattern),
+		cmocka_unit_test(names_are_demangled_where_it_matters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw
 {
 	bool found = false;
 	for (size_t i = 0; i < count && !found; i++) {
-		if (!*demangled && tw_pattern_wants_demangled(list[i]))
+		if (!*demangled && tw_pattern_wants_demangled_of(list[i], subject->function))
 			*demangled = tw_name_demangled(subject->function);
 		found = tw_pattern_is(list[i], subject, *demangled);
 	}

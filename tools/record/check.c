@@ -246,7 +246,7 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 		see_call(check, place->caller, place->function);
 	for (size_t i = 0; i < check->count; i++) {
 		struct asked *asked = &check->asked[i];
-		if (!demangled && tw_pattern_wants_demangled(asked->pattern))
+		if (!demangled && tw_pattern_wants_demangled_of(asked->pattern, place->function))
 			demangled = tw_name_demangled(place->function);
 		if (!tw_pattern_is(asked->pattern, &subject, demangled))
 			continue;
