@@ -45,6 +45,7 @@ void tw_sled_each(void (*visit)(struct tw_patch_run *run, struct tw_place *place
 
 #define TW_SLED_STUB_BYTES   32
 #define TW_SLED_FRAMES_BYTES 160
+#define TW_SLED_HEADER_BYTES 24 /* of these: a table of one row, padded */
 /*
  * tw_sled_write_frames - write the call frame information of all stubs of an area: an .eh_frame_hdr and its .eh_frame.
  *

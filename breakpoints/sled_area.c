@@ -11,12 +11,14 @@
  *						jmp   *-16(%rsp)	continues where the place's word now points
  *					...
  *					entry
+ *					a file for debuggers (debug_file.h), which holds
  *					call frame information of all stubs: sled_frames.c
  *	table, read and write		table[n]
  *
  * The code depends only on its position in the area: it is written once, before it is made executable, and never
  * again.  No page is ever writable and executable.
  */
+#include "breakpoints/debug_file.h"
 #include "breakpoints/entry.h"
 #include "breakpoints/near.h"
 #include "breakpoints/sled.h"
@@ -29,13 +31,19 @@
 #include <sys/mman.h>
 
 #define STUB_BYTES  32u
-#define STUBS	    2040u
-#define TAIL_BYTES  256u /* the entry, and the call frame information */
+#define STUBS	    2016u
+#define TAIL_BYTES  1024u /* the entry, and the file */
 #define CODE_BYTES  (STUBS * STUB_BYTES + TAIL_BYTES)
 #define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
 
-_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "both fit");
+#define FRAMES_AT    (sizeof(char *) + TW_DEBUG_HEAD_BYTES)
+#define SYMBOLS_AT   (FRAMES_AT + TW_SLED_FRAMES_BYTES)
+#define SYMBOLS	     2u
+#define STRINGS_AT   (SYMBOLS_AT + SYMBOLS * TW_DEBUG_SYMBOL_BYTES)
+#define STRING_BYTES 128u
+
+_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && STRINGS_AT + STRING_BYTES <= TAIL_BYTES, "both fit");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
 /* The data of a stub. */
 struct row {
@@ -50,6 +58,7 @@ struct area {
 	uint32_t used;
 	uint32_t free_count;
 	uint16_t free[STUBS]; /* used stubs whose places are gone */
+	struct tw_debug_file file;
 };
 
 static struct area *_Atomic areas; /* newest first; never removed */
@@ -83,7 +92,25 @@ static void write_code(struct area *area)
 		put_displacement(stub + 8, &table_of(area)[n].place);
 		put_displacement(stub + 14, entry);
 	}
-	tw_sled_write_frames(entry + sizeof target, area->code, STUBS * STUB_BYTES, table_of(area));
+	tw_sled_write_frames(entry + FRAMES_AT, area->code, STUBS * STUB_BYTES, table_of(area));
+}
+
+static void name_code(struct area *area)
+{
+	uint8_t *entry = area->code + (size_t)STUBS * STUB_BYTES;
+
+	area->file = (struct tw_debug_file){.code = area->code,
+					    .code_bytes = STUBS * STUB_BYTES,
+					    .head = entry + sizeof(char *),
+					    .frames = entry + FRAMES_AT + TW_SLED_HEADER_BYTES,
+					    .frame_bytes = TW_SLED_FRAMES_BYTES - TW_SLED_HEADER_BYTES,
+					    .symbols = entry + SYMBOLS_AT,
+					    .symbols_max = SYMBOLS,
+					    .strings = (char *)entry + STRINGS_AT,
+					    .string_bytes_max = STRING_BYTES};
+	tw_debug_file_begin(&area->file);
+	tw_debug_file_add(&area->file, area->code, STUBS * STUB_BYTES, "tracewheel");
+	tw_debug_file_show(&area->file);
 }
 
 static struct area *first_area(void)
@@ -92,14 +119,20 @@ static struct area *first_area(void)
 	return tw_load_relaxed(&areas);
 }
 
+static struct tw_unwind_code code_of(const struct area *area)
+{
+	const uint8_t *end = area->code + STUBS * STUB_BYTES;
+
+	return (struct tw_unwind_code){area->code, end, end + FRAMES_AT};
+}
+
 bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
 {
 	/* PAIR sled.areas: acquire; release in make_area(). */
 	for (const struct area *area = tw_load_acquire(&areas); area; area = area->next) {
 		if (pc - (uintptr_t)area->code >= STUBS * STUB_BYTES)
 			continue;
-		*out = (struct tw_unwind_code){area->code, area->code + STUBS * STUB_BYTES,
-					       area->code + STUBS * STUB_BYTES + sizeof(char *)};
+		*out = code_of(area);
 		return true;
 	}
 	return tw_entry_find_code(pc, out);
@@ -115,6 +148,7 @@ static int make_area(uintptr_t from, struct area **out)
 	if (!area->code)
 		goto free_area;
 	write_code(area);
+	name_code(area);
 	if (mprotect(area->code, CODE_BYTES, PROT_READ | PROT_EXEC))
 		goto unmap;
 	area->next = first_area();
@@ -126,6 +160,7 @@ static int make_area(uintptr_t from, struct area **out)
 	*out = area;
 	return 0;
 unmap:
+	tw_debug_file_hide(&area->file);
 	munmap(area->code, AREA_BYTES);
 	free(area);
 	return TW_EPERM;
