@@ -322,7 +322,7 @@ static bool is_unplanted(struct tw_permit *permit, const struct tw_plan *plan, c
 	uintptr_t address = plan->set->objects[entry->object].elf.base + entry->row->value;
 	const struct tw_place *place = tw_bp_place_at(permit, (void *)(address + entry->row->window_offset));
 
-	return place && place->kind == TW_BP_ENTRY && place->thunk && !place->is_planted;
+	return place && place->kind == TW_BP_ENTRY && place->stub && !place->is_planted;
 }
 
 /* Other threads ran, and the recorder was asked to write. */

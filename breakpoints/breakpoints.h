@@ -193,8 +193,7 @@ struct tw_place {
 	struct tw_place *next_of_function;
 	struct tw_place *next_staged;
 	void *where; /* declared: the armed word; slot: the slot; sled: its first byte; entry: its window */
-	void *stub;  /* slot: what the slot points to when armed; sled: target of its jump; entry: see entry.c */
-	void *thunk; /* entry: target of its jump */
+	void *stub;  /* slot: what the slot points to when armed; sled, entry: target of its jump */
 	const struct tw_bp_entry *entry; /* entry: its own copy below; else NULL */
 	struct tw_bp_entry own_entry;
 	/* sled, entry: where the call continues, as unwinders see it: in the function, also if that is in a copy. */

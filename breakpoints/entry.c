@@ -2,17 +2,16 @@
 /*
  * entry.c - functions of unmodified objects: a jump over the first instructions, which run as a copy elsewhere.
  *
- *	function  | jmp thunk | rest of the window, never executed | rest of the function
- *	thunk	  jmp *word
- *	word	  not installed: the copy		installed: the stub
- *	stub	  the stub of a sled (sled_area.c), which resumes in the copy
- *	copy	  the window's instructions; jmp rest of the function
+ *	function  | jmp stub | rest of the window, never executed | rest of the function
+ *	stub	  installed: calls tw_sled_entry (sled_x86_64.S)
+ *	copy	  follows the stub: the window's instructions; jmp rest of the function
  *
  * The jump is written once: while the process has one thread, or while all others are stopped and none of them is inside
  * the window (tw_entry_write_held), because the window is several instructions, and a thread that is stopped between
- * them would resume inside the jump.  It stays until the process ends.  Restoring the window's bytes would be safe at
- * any time where one store can do it, but writing the jump again would not.  A change, with any number of threads, is
- * therefore one store into a word of ours; an untraced function costs two jumps.
+ * them would resume inside the jump.  It stays until the process ends.
+ * Restoring the window's bytes would be safe at any time where one store can do it, but writing the jump again would not.
+ * A change, with any number of threads, is therefore one store into a word of ours, which the stub tests; an untraced
+ * function costs three jumps.
  *
  * The bytes that the plan expects are compared with memory first: another file, another patcher, a debugger's
  * breakpoint or a relocation leave the function as it is.
@@ -52,9 +51,14 @@ static bool has_shadow_stack(void)
 	return syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &features) == 0 && features & SHADOW_STACK_ENABLED;
 }
 
+bool tw_entry_is_refused_by_shadow_stack(const struct tw_bp_entry *entry)
+{
+	return entry->row->flags & TW_ENTRY_CALL && has_shadow_stack();
+}
+
 static void put_jump(const struct tw_place *place, uint8_t out[JUMP_BYTES])
 {
-	int32_t displacement = (int32_t)((intptr_t)place->thunk - ((intptr_t)place->where + JUMP_BYTES));
+	int32_t displacement = (int32_t)((intptr_t)place->stub - ((intptr_t)place->where + JUMP_BYTES));
 
 	out[0] = JUMP;
 	memcpy(out + 1, &displacement, sizeof displacement);
@@ -121,10 +125,10 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 {
 	const struct tw_bp_entry *entry = place->entry;
 	const struct tw_entry_plan_row *row = entry->row;
-	uint8_t *thunk = place->thunk;
+	uint8_t *stub = place->stub;
 	int error;
 
-	if (row->refusal || (row->flags & TW_ENTRY_CALL && has_shadow_stack()))
+	if (row->refusal || tw_entry_is_refused_by_shadow_stack(entry))
 		return TW_ENOTSUP;
 	if (!run->may_write)
 		return TW_EINTR;
@@ -135,16 +139,13 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 		return TW_EFORMAT;
 	if (!tw_grow(run->entries, run->entry_count, run->entry_capacity))
 		return TW_ENOMEM;
-	/* An earlier try, whose jump could not be written, has left both. */
-	if (!thunk)
-		error = tw_entry_make_copy(entry, (uintptr_t)place->where, &thunk);
-	if (!error && !place->stub)
-		error = tw_sled_take_stub(place, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES, &place->stub);
+	/* An earlier try, whose jump could not be written, has left it. */
+	if (!stub)
+		error = tw_entry_make_copy(place, &stub);
 	if (error)
 		return error;
-	place->thunk = thunk;
-	/* Unwinders look for the instruction before. */
-	place->shown = entry->base + row->value + 1;
+	place->stub = stub;
+	place->shown = tw_entry_shown(entry);
 	run->entries[run->entry_count++] = place;
 	return 0;
 }
@@ -195,32 +196,35 @@ void tw_entry_plant(struct tw_patch_run *run)
 	run->entry_count = 0;
 }
 
-static void lead_to(struct tw_place *place, const void *target)
+static void arm(struct tw_place *place, bool is_armed)
 {
+	if (!place->stub)
+		return;
 	/*
 	 * PROGRESS bp.active: a hint, like a slot: stub and copy are there forever, and a thread that sees it early or
 	 * late finds the same generation.
 	 */
-	tw_store_release(tw_entry_word(place->thunk), (void *)(uintptr_t)target);
+	tw_store_release(tw_entry_is_armed(place->stub), is_armed);
 }
 
 void tw_entry_install(struct tw_place *place)
 {
-	if (!place->is_gone && place->stub)
-		lead_to(place, place->stub);
+	if (!place->is_gone)
+		arm(place, true);
 }
 
 void tw_entry_uninstall(struct tw_place *place)
 {
-	if (!place->is_gone && place->stub)
-		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
+	if (!place->is_gone)
+		arm(place, false);
 }
 
 void tw_entry_forget(struct tw_place *place)
 {
-	/* If the object is there in fact, its jump still leads to the thunk. */
-	if (place->stub)
-		lead_to(place, (uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES);
+	/* If the object is there in fact, its jump still leads to the stub. */
+	arm(place, false);
+	place->stub = NULL;
+	place->is_planted = false;
 }
 
 const void *tw_entry_beside(struct tw_permit *permit, const void *function)
@@ -230,8 +234,8 @@ const void *tw_entry_beside(struct tw_permit *permit, const void *function)
 		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)function + distance));
 
 		if (place && place->kind == TW_BP_ENTRY && place->is_planted && !place->is_gone &&
-		    place->function->address == (uintptr_t)function)
-			return (const uint8_t *)place->thunk + TW_ENTRY_THUNK_BYTES;
+		    place->entry->base + place->entry->row->value == (uintptr_t)function)
+			return (const uint8_t *)place->stub + TW_ENTRY_STUB_BYTES;
 	}
 	return NULL;
 }

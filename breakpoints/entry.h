@@ -3,14 +3,17 @@
  * entry.h - declarations shared by the files about entries of unmodified functions.  Under the permit.
  *
  *	entry.c		plants a jump over a function's first instructions, and switches where it leads
- *	entry_copies.c	copies of the displaced instructions, within reach, with call frame information
+ *	entry_stub.c	the code to which the jump leads
+ *	entry_copies.c	stubs and copies of the displaced instructions, within reach, with call frame information
  */
 #ifndef TW_BREAKPOINTS_ENTRY_H
 #define TW_BREAKPOINTS_ENTRY_H
 
 #include "breakpoints/breakpoints.h"
+#include "breakpoints/entry_stub.h"
 #include "breakpoints/run.h"
 #include "breakpoints/unwind.h"
+#include "symbols/entry_plan.h"
 
 /* patch.h's contracts for TW_BP_ENTRY. */
 int tw_entry_prepare(struct tw_patch_run *run, struct tw_place *place);
@@ -18,7 +21,7 @@ void tw_entry_install(struct tw_place *place);
 void tw_entry_uninstall(struct tw_place *place);
 size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
 
-/* The object of the place seems to be gone: the place's stub is about to be given back. */
+/* The object of the place seems to be gone. */
 void tw_entry_forget(struct tw_place *place);
 
 /* Before a run ends: writes the jumps of the entries that it has prepared. */
@@ -36,6 +39,12 @@ extern tw_entry_write_held_fn tw_entry_write_held;
 extern void (*tw_entry_before_first)(void);
 
 #define TW_ENTRY_CHANGE_BYTES_MAX 24u
+/*
+ * Was an entry refused (TW_ENOTSUP) because of a shadow stack?  Else because several threads run, and its jump would lie on
+ * two pages.
+ */
+bool tw_entry_is_refused_by_shadow_stack(const struct tw_bp_entry *entry);
+
 /* The bytes that such a write changes; none crosses a page. */
 struct tw_entry_change {
 	uintptr_t at;
@@ -54,19 +63,22 @@ extern bool tw_entry_fills_windows;
  */
 const void *tw_entry_beside(struct tw_permit *permit, const void *function);
 
-/* The length of a thunk: `jmp *word`, padded; the copy follows it. */
-#define TW_ENTRY_THUNK_BYTES 8u
+/* What unwinders are shown as the address in the function: they look for the instruction before. */
+static inline uintptr_t tw_entry_shown(const struct tw_bp_entry *entry)
+{
+	return entry->base + entry->row->value + 1;
+}
 
 /*
- * tw_entry_make_copy - make a thunk and a copy of the displaced instructions; the thunk leads to the copy.
+ * tw_entry_make_copy - make a stub, not armed, and a copy of the displaced instructions, for a place with an entry.
  *
- * @window	of the function, from which a jump must reach the thunk.
- * @thunk	lends: until tw_entry_forget_copies().  It can be executed after tw_entry_seal_copies().
+ * @stub	lends: until tw_entry_forget_copies().  It can be executed after tw_entry_seal_copies().  A jump at place->where
+ *		reaches it.
  *
  * Errors: TW_ENOMEM (also: no address space in reach of the window and of what the copy refers to), TW_EPERM (the system refuses
  * executable memory).
  */
-int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **thunk);
+int tw_entry_make_copy(struct tw_place *place, uint8_t **stub);
 
 /* Makes all copies executable; false: the system refuses, and those made since the last call are not. */
 bool tw_entry_seal_copies(void);
@@ -77,14 +89,14 @@ bool tw_entry_seal_copies(void);
  */
 void tw_entry_forget_copies(uintptr_t base);
 
-/* The word through which a thunk jumps. */
-void *_Atomic *tw_entry_word(const uint8_t *thunk);
-
-/* As tw_unwind_find_code(), for copies and their thunks. */
+/* As tw_unwind_find_code(), for copies and their stubs. */
 bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out);
+/* As tw_unwind_each_code(), for them. */
+int tw_entry_each_code(tw_unwind_visit_fn visit, void *arg);
 
 /*
- * tw_entry_original - the function's own instruction for which a copy or thunk runs at an address; 0: it is in neither.
+ * tw_entry_original - the function's own instruction for which a copy or stub runs at an address; 0: it is in neither, or where the
+ * stub has words of its own on the stack.
  *
  * tw_entry_moved: where to continue when a handler, which was shown the original of `there`, has set `pc`: in the same copy, if
  * that is an instruction behind the function's first that the jump replaces; else at `pc`.

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entry_copies.c - the instructions that jumps displace, re-based, within reach of their functions.
+ * entry_copies.c - stubs, and the instructions that jumps displace, re-based, within reach of their functions.
  *
- * An area is a run of pages near an object, for copies of that object's functions alone:
+ * An area is a run of pages near an object, for that object's functions alone:
  *
- *	code	copy n:	jmp *word n; padding; instructions; jmp rest of the function; perhaps a literal
- *	words	word n: where the thunk leads
- *	index	where copy n begins, and its frames
- *	frames	of copy n: an .eh_frame_hdr with one row, and its description; one common description first
+ *	code	of function n: its stub (entry_stub.c); the copy: instructions, jmp rest of the function, perhaps a literal
+ *	data	the address of tw_sled_entry; data n
+ *	file	the head of an ELF file for debuggers (debug_file.h), up to the end of the area
+ *	header	an .eh_frame_hdr whose row n says where code n begins, and its description
+ *	frames	the common description, and one of each function
+ *	symbols, strings	of that file: code n has its function's name
+ *
+ * The header's count is that of all copies that the area has space for.  Rows that are not written yet are 0, which in a sorted
+ * table stands behind all others, because code lies below the header.  So a row is added by one store, whoever
+ * searches meanwhile, and unwinders may keep the table's address and length.
  *
  * Code is written while its pages are writable, and they become executable at the end of the run of changes
  * (tw_entry_seal_copies); the next run begins with a new page.  No page is ever writable and executable, and none that
@@ -21,7 +27,11 @@
 #include "breakpoints/entry.h"
 
 #include "base/cacheline.h"
+#include "base/search.h"
+#include "breakpoints/debug_file.h"
 #include "breakpoints/near.h"
+#include "breakpoints/sled.h"
+#include "symbols/entries.h"
 #include "symbols/entry_plan.h"
 #include "tracewheel/error.h"
 
@@ -31,16 +41,18 @@
 
 /* Copies of one area. */
 #define COPIES_MIN 64u
-#define COPIES_MAX 12288u
+#define COPIES_MAX 8192u
 /* More than a copy and its frames take on average; a further area is made where that is not enough. */
-#define CODE_BYTES_EACH	  56u
-#define FRAMES_BYTES_EACH 72u
-#define COPY_BYTES	  (TW_ENTRY_THUNK_BYTES + TW_ENTRY_SPACE_BYTES)
-#define COPY_ALIGN	  16u
-#define INT3		  0xcc
+#define CODE_BYTES_EACH	  72u
+#define FRAMES_BYTES_EACH 68u
+#define STRING_BYTES_EACH 40u
+#define CODE_BYTES_MAX	  (TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES + TW_ENTRY_SPACE_BYTES)
+/* As far as its call, a stub is one block of instructions that are fetched together.  (64 was not faster.) */
+#define STUB_ALIGN 32u
+#define INT3	   0xcc
 
-_Static_assert(COPIES_MAX *(CODE_BYTES_EACH + 8u) + 3 * TW_PAGE_BYTES < (1u << 20),
-	       "a jump that reaches an area's start reaches its code and words");
+_Static_assert(COPIES_MAX *(CODE_BYTES_EACH + 32u) + 3 * TW_PAGE_BYTES < (1u << 20),
+	       "a jump that reaches an area's start reaches its code and data");
 
 enum {
 	CFA_ADVANCE = 0x40,
@@ -54,13 +66,16 @@ enum {
 };
 
 #define COMMON_BYTES 24u
-#define HEADER_BYTES 20u
-/* A header, and a description: six words at most before its instructions, an advance, padding. */
-#define FRAME_BYTES_MAX (HEADER_BYTES + 17u + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
+#define HEADER_BYTES 12u
+/* Rows are aligned to their size. */
+#define HEADER_SKIP 4u
+/* A description: its fields, the stub, an advance, the copy, padding. */
+#define FRAME_BYTES_MAX (17u + TW_ENTRY_STUB_FRAME_BYTES + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
 
-struct item {
-	uint32_t code, frames; /* offsets from their starts */
-	const struct tw_bp_entry *entry;
+struct all_data {
+	const char *entry; /* tw_sled_entry */
+	uint64_t reserved[3];
+	struct tw_entry_data functions[];
 };
 
 struct area {
@@ -71,8 +86,8 @@ struct area {
 	/* Written under the permit. */
 	uintptr_t base; /* of the object */
 	bool is_free;
-	uint32_t code_used, code_sealed, frames_used;
-	_Atomic uint32_t count;
+	uint32_t code_used, code_sealed, count;
+	struct tw_debug_file file; /* frames and what follows them */
 };
 
 static struct area *_Atomic areas; /* newest first; never removed */
@@ -83,19 +98,25 @@ static struct area *first_area(void)
 	return tw_load_relaxed(&areas);
 }
 
-static void *_Atomic *words_of(const struct area *area)
+static struct all_data *data_of(const struct area *area)
 {
-	return (void *_Atomic *)(void *)(area->code + area->code_bytes);
+	return (struct all_data *)(void *)(area->code + area->code_bytes);
 }
 
-static struct item *index_of(const struct area *area)
+static uint8_t *header_of(const struct area *area)
 {
-	return (struct item *)(void *)(words_of(area) + area->copies);
+	return area->file.head + TW_DEBUG_HEAD_BYTES + HEADER_SKIP;
+}
+
+/* The low half of a row is the start of code, the high half its description; both as distances from the header. */
+static _Atomic uint64_t *rows_of(const struct area *area)
+{
+	return (_Atomic uint64_t *)(void *)(header_of(area) + HEADER_BYTES);
 }
 
 static uint8_t *frames_of(const struct area *area)
 {
-	return (uint8_t *)(index_of(area) + area->copies);
+	return area->file.frames;
 }
 
 /* ---- call frame information ---- */
@@ -141,49 +162,59 @@ static void write_common(uint8_t *start)
 	memcpy(start + 8, text, sizeof text);
 }
 
-/* Returns the end.  The thunk has the frame of the function's entry, from which the plan's instructions go on. */
-static uint8_t *write_frames(const struct area *area, uint8_t *header, const uint8_t *code, unsigned code_bytes,
-			     const struct tw_bp_entry *entry)
+static void write_header(const struct area *area)
 {
 	static const uint8_t forms[] = {1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4};
-	uint8_t *common = frames_of(area), *own = header + HEADER_BYTES, *at;
+	uint8_t *header = header_of(area);
 
+	put32(put32(header + 4, (uint64_t)(frames_of(area) - (header + 4))), area->copies);
 	memcpy(header, forms, sizeof forms);
-	at = put32(header + 4, (uint64_t)(common - (header + 4)));
-	at = put32(at, 1);
-	at = put32(at, (uint64_t)(code - header));
-	put32(at, (uint64_t)(own - header));
-	at = put32(own + 4, (uint64_t)(own + 4 - common));
+}
+
+/* Returns the end. */
+static uint8_t *write_frames(const struct area *area, uint8_t *own, const uint8_t *code, unsigned code_bytes,
+			     const struct tw_bp_entry *entry)
+{
+	uint8_t *at;
+
+	at = put32(own + 4, (uint64_t)(own + 4 - frames_of(area)));
 	at = put32(at, (uint64_t)(code - at));
 	at = put32(at, code_bytes);
 	*at++ = 0;
+	at = tw_entry_write_stub_frames(at, tw_entry_shown(entry));
 	if (entry->row->frame_bytes)
-		*at++ = CFA_ADVANCE | TW_ENTRY_THUNK_BYTES;
+		*at++ = CFA_ADVANCE | (TW_ENTRY_STUB_BYTES - TW_ENTRY_STUB_POPPED);
 	memcpy(at, tw_entry_plan_frame(entry->plan, entry->row), entry->row->frame_bytes);
 	return end_entry(own, at + entry->row->frame_bytes);
 }
 
-static const struct item *find_in(const struct area *area, uintptr_t pc, uint32_t *range)
+struct copy {
+	const uint8_t *code, *stub;
+	uint32_t bytes; /* of the code */
+	const struct tw_bp_entry *entry;
+};
+
+static uint64_t row_of(const struct area *area, size_t number)
 {
-	/* PAIR entry.count: acquire; release in tw_entry_make_copy(). */
-	uint32_t low = 0, count = tw_load_acquire(&area->count), high = count,
-		 offset = (uint32_t)(pc - (uintptr_t)area->code);
-	const struct item *items = index_of(area);
+	/* PAIR entry.rows: acquire; release in tw_entry_make_copy(). */
+	return tw_load_acquire(&rows_of(area)[number]);
+}
 
-	/* The last copy that begins at the offset or before. */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
+static bool find_in(const struct area *area, uintptr_t pc, struct copy *out)
+{
+	intptr_t offset = (intptr_t)(pc - (uintptr_t)header_of(area));
+	size_t low = tw_search(i, area->copies, (int32_t)row_of(area, i) <= offset);
+	uint64_t row;
 
-		if (items[middle].code <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
-		return NULL;
+		return false;
+	row = row_of(area, low - 1);
+	out->code = header_of(area) + (int32_t)row;
+	out->stub = out->code + TW_ENTRY_AWAY_BYTES;
 	/* Fields of a description: length, common, start, range. */
-	memcpy(range, frames_of(area) + items[low - 1].frames + HEADER_BYTES + 12, sizeof *range);
-	return offset - items[low - 1].code < *range ? &items[low - 1] : NULL;
+	memcpy(&out->bytes, header_of(area) + (row >> 32) + 12, sizeof out->bytes);
+	out->entry = data_of(area)->functions[low - 1].entry;
+	return out->entry && pc - (uintptr_t)out->code < out->bytes;
 }
 
 static const struct area *area_of(uintptr_t pc)
@@ -195,17 +226,36 @@ static const struct area *area_of(uintptr_t pc)
 	return NULL;
 }
 
+static bool find_copy(uintptr_t pc, struct copy *out, const struct area **area)
+{
+	*area = area_of(pc);
+	return *area && find_in(*area, pc, out);
+}
+
 bool tw_entry_find_code(uintptr_t pc, struct tw_unwind_code *out)
 {
-	const struct area *area = area_of(pc);
-	uint32_t range;
-	const struct item *item = area ? find_in(area, pc, &range) : NULL;
+	const struct area *area;
+	struct copy copy;
 
-	if (!item)
+	if (!find_copy(pc, &copy, &area))
 		return false;
-	*out = (struct tw_unwind_code){area->code + item->code, area->code + item->code + range,
-				       frames_of(area) + item->frames};
+	*out = (struct tw_unwind_code){copy.code, copy.code + copy.bytes, header_of(area),
+				       HEADER_BYTES + area->copies * sizeof *rows_of(area)};
 	return true;
+}
+
+int tw_entry_each_code(tw_unwind_visit_fn visit, void *arg)
+{
+	int result = 0;
+
+	/* PAIR entry.areas: acquire; release in make_area(). */
+	for (const struct area *area = tw_load_acquire(&areas); area && !result; area = area->next) {
+		const struct tw_unwind_code code = {area->code, area->code + area->code_bytes, header_of(area),
+						    HEADER_BYTES + area->copies * sizeof *rows_of(area)};
+
+		result = visit(&code, arg);
+	}
+	return result;
 }
 
 /* ---- copies and originals ---- */
@@ -217,39 +267,46 @@ static uintptr_t window_of(const struct tw_bp_entry *entry)
 
 uintptr_t tw_entry_original(uintptr_t pc)
 {
-	const struct area *area = area_of(pc);
-	uint32_t range;
-	const struct item *item = area ? find_in(area, pc, &range) : NULL;
+	const struct area *area;
 	const struct tw_entry_plan_row *row;
+	struct copy copy;
 	const uint8_t *map;
 	intptr_t offset;
 	unsigned at = 0;
 
-	if (!item)
+	if (!find_copy(pc, &copy, &area))
 		return 0;
-	row = item->entry->row;
-	offset = (intptr_t)(pc - (uintptr_t)area->code - item->code) - (intptr_t)TW_ENTRY_THUNK_BYTES;
+	row = copy.entry->row;
+	offset = (intptr_t)(pc - (uintptr_t)copy.stub);
+	/* The stack is not the function's. */
+	if (offset >= TW_ENTRY_STUB_PUSHED && offset < TW_ENTRY_STUB_POPPED)
+		return 0;
+	offset -= (intptr_t)TW_ENTRY_STUB_BYTES;
 	/* The jump back, after the last instruction. */
 	if (offset >= row->copy_bytes)
-		return window_of(item->entry) + row->window_bytes;
+		return window_of(copy.entry) + row->window_bytes;
 	/* The last instruction that begins at the offset or before; one may be replaced by several. */
-	map = tw_entry_plan_map(item->entry->plan, row);
+	map = tw_entry_plan_map(copy.entry->plan, row);
 	while (at + 1u < row->map_count && map[2 * at + 3] <= offset)
 		at++;
-	return window_of(item->entry) + map[2 * at];
+	/* Behind the push that stands for half of a call, the stack is the called function's already. */
+	if (row->flags & TW_ENTRY_CALL && at + 1u == row->map_count && offset > map[2 * at + 1])
+		return 0;
+	return window_of(copy.entry) + map[2 * at];
 }
 
 uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there)
 {
-	const struct area *area = area_of(there);
-	uint32_t range;
-	const struct item *item = area ? find_in(area, there, &range) : NULL;
-	const struct tw_entry_plan_row *row = item ? item->entry->row : NULL;
-	const uint8_t *map = row ? tw_entry_plan_map(item->entry->plan, row) : NULL;
+	const struct area *area;
+	struct copy copy;
+	const uint8_t *map;
 
-	for (unsigned i = 1; row && i < row->map_count; i++)
-		if (window_of(item->entry) + map[2 * i] == pc)
-			return (uintptr_t)area->code + item->code + TW_ENTRY_THUNK_BYTES + map[2 * i + 1];
+	if (!find_copy(there, &copy, &area))
+		return pc;
+	map = tw_entry_plan_map(copy.entry->plan, copy.entry->row);
+	for (unsigned i = 1; i < copy.entry->row->map_count; i++)
+		if (window_of(copy.entry) + map[2 * i] == pc)
+			return (uintptr_t)copy.stub + TW_ENTRY_STUB_BYTES + map[2 * i + 1];
 	return pc;
 }
 
@@ -268,11 +325,42 @@ static uint32_t copies_for(const struct tw_bp_entry *entry)
 	return rows < COPIES_MIN ? COPIES_MIN : rows > COPIES_MAX ? COPIES_MAX : rows;
 }
 
+static uint32_t whole_words(uint32_t bytes)
+{
+	return (bytes + 7) & ~7u;
+}
+
+/* Places the file behind the code and its data, once these have an address; returns the bytes of the area. */
+static uint32_t lay_out(struct area *area)
+{
+	struct tw_debug_file *file = &area->file;
+	uint32_t copies = area->copies,
+		 head = area->code_bytes + (uint32_t)(sizeof(struct all_data) + copies * sizeof(struct tw_entry_data)),
+		 frames = head + TW_DEBUG_HEAD_BYTES + HEADER_SKIP + HEADER_BYTES + copies * 8u,
+		 symbols = whole_words(frames + COMMON_BYTES + copies * FRAMES_BYTES_EACH + FRAME_BYTES_MAX),
+		 strings = symbols + (copies + 1) * TW_DEBUG_SYMBOL_BYTES;
+
+	file->symbols_max = copies + 1;
+	file->string_bytes_max = copies * STRING_BYTES_EACH;
+	if (area->code) {
+		file->code = area->code;
+		file->code_bytes = area->code_bytes;
+		file->head = area->code + head;
+		file->frames = area->code + frames;
+		file->symbols = area->code + symbols;
+		file->strings = (char *)area->code + strings;
+	}
+	return whole_pages(strings + file->string_bytes_max);
+}
+
 static void begin_area(struct area *area, uintptr_t base)
 {
+	tw_debug_file_begin(&area->file);
 	write_common(frames_of(area));
-	area->frames_used = COMMON_BYTES;
-	area->code_used = area->code_sealed = 0;
+	write_header(area);
+	area->file.frame_bytes = COMMON_BYTES;
+	data_of(area)->entry = tw_sled_entry;
+	area->code_used = area->code_sealed = area->count = 0;
 	area->base = base;
 	area->is_free = false;
 }
@@ -306,12 +394,11 @@ static int make_area(const struct reach *reach, const struct tw_bp_entry *entry,
 	area->copies = copies_for(entry);
 	/* Each run of changes begins with a page of its own. */
 	area->code_bytes = whole_pages(area->copies * CODE_BYTES_EACH) + 2 * TW_PAGE_BYTES;
-	area->bytes =
-		area->code_bytes + whole_pages(area->copies * (8u + (uint32_t)sizeof(struct item) + FRAMES_BYTES_EACH) +
-					       COMMON_BYTES + FRAME_BYTES_MAX);
+	area->bytes = lay_out(area);
 	area->code = tw_near_map(reach->low, reach->high, area->bytes);
 	if (!area->code)
 		goto free_area;
+	lay_out(area);
 	/* Is executable memory allowed?  Asked now, because the end of a run has no way to refuse. */
 	if (mprotect(area->code, area->code_bytes, PROT_READ | PROT_EXEC) ||
 	    mprotect(area->code, area->code_bytes, PROT_READ | PROT_WRITE))
@@ -334,16 +421,10 @@ free_area:
 	return TW_ENOMEM;
 }
 
-static uint32_t count_of(struct area *area)
-{
-	/* RELAXED entry.count: under the permit, which all writers hold. */
-	return tw_load_relaxed(&area->count);
-}
-
 static bool has_space(struct area *area)
 {
-	return area->code_used + COPY_BYTES + COPY_ALIGN <= area->code_bytes && count_of(area) < area->copies &&
-	       (size_t)(frames_of(area) - area->code) + area->frames_used + FRAME_BYTES_MAX <= area->bytes;
+	return area->code_used + CODE_BYTES_MAX + STUB_ALIGN <= area->code_bytes && area->count < area->copies &&
+	       area->file.frame_bytes + FRAME_BYTES_MAX <= (size_t)(area->file.symbols - area->file.frames);
 }
 
 /* The object's own area, or a free one that is large enough, or a new one. */
@@ -373,62 +454,75 @@ void tw_entry_forget_copies(uintptr_t base)
 	for (struct area *area = first_area(); area; area = area->next) {
 		if (area->is_free || area->base != base)
 			continue;
-		/* PAIR entry.count: release; acquire in find_in(). */
-		tw_store_release(&area->count, 0);
+		tw_debug_file_hide(&area->file);
 		/* If the system has no memory for that, the pages stay as they are, and are never used again. */
 		area->is_free = mmap(area->code, area->bytes, PROT_READ | PROT_WRITE,
 				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 		area->base = UINTPTR_MAX;
-		area->code_used = area->code_sealed = 0;
+		area->code_used = area->code_sealed = area->count = 0;
 	}
 }
 
-static void write_thunk(const struct area *area, uint8_t *thunk, uint32_t number)
+static void fill_data(const struct area *area, struct tw_place *place, const uint8_t *copy)
 {
-	thunk[0] = 0xff;
-	thunk[1] = 0x25;
-	put32(thunk + 2, (uint64_t)((uintptr_t)&words_of(area)[number] - (uintptr_t)(thunk + 6)));
-	memset(thunk + 6, INT3, TW_ENTRY_THUNK_BYTES - 6);
+	struct tw_entry_data *data = &data_of(area)->functions[area->count];
+
+	data->entry = place->entry;
+	/* RELAXED entry.data: no jump leads to the stub yet. */
+	tw_store_relaxed(&data->is_armed, 0);
+	/* RELAXED entry.data: as above. */
+	tw_store_relaxed(&data->resume, (const void *)copy);
+	/* RELAXED entry.data: as above. */
+	tw_store_relaxed(&data->place, place);
 }
 
-void *_Atomic *tw_entry_word(const uint8_t *thunk)
+static void name_code(struct area *area, const uint8_t *code, uint32_t bytes, const struct tw_bp_entry *entry)
 {
-	int32_t displacement;
+	const char *name = tw_entry_plan_name(entry->plan, entry->row, 0);
+	char nameless[TW_SYM_NAMELESS_BYTES];
 
-	memcpy(&displacement, thunk + 2, sizeof displacement);
-	return (void *_Atomic *)(void *)((uintptr_t)thunk + 6 + (uintptr_t)(intptr_t)displacement);
+	if (!name)
+		tw_sym_nameless(entry->row->value, nameless);
+	tw_debug_file_add(&area->file, code, bytes, name ? name : nameless);
 }
 
-int tw_entry_make_copy(const struct tw_bp_entry *entry, uintptr_t window, uint8_t **out)
+int tw_entry_make_copy(struct tw_place *place, uint8_t **out)
 {
-	uint8_t bytes[TW_ENTRY_SPACE_BYTES], *thunk, *end;
-	unsigned count;
-	const struct reach reach = reach_of(entry, window);
+	const struct tw_bp_entry *entry = place->entry;
+	const struct reach reach = reach_of(entry, (uintptr_t)place->where);
+	uint8_t bytes[TW_ENTRY_SPACE_BYTES], *code, *stub, *frame, *end;
 	struct area *area;
-	uint32_t number;
+	unsigned count;
+	uint64_t row;
 	int error = find_area(&reach, entry, &area);
 
 	if (error)
 		return error;
-	thunk = area->code + area->code_used;
-	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)thunk + TW_ENTRY_THUNK_BYTES,
+	code = area->code + area->code_used;
+	stub = (uint8_t *)(((uintptr_t)code + TW_ENTRY_AWAY_BYTES + STUB_ALIGN - 1) & ~(uintptr_t)(STUB_ALIGN - 1));
+	memset(code, INT3, (size_t)(stub - code));
+	code = stub - TW_ENTRY_AWAY_BYTES;
+	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)stub + TW_ENTRY_STUB_BYTES,
 				      bytes);
 	if (!count)
 		return TW_ENOMEM;
-	number = count_of(area);
-	write_thunk(area, thunk, number);
-	memcpy(thunk + TW_ENTRY_THUNK_BYTES, bytes, count);
-	count += TW_ENTRY_THUNK_BYTES;
-	/* RELAXED entry.word: no jump leads to the thunk yet. */
-	tw_store_relaxed(&words_of(area)[number], (void *)(thunk + TW_ENTRY_THUNK_BYTES));
-	index_of(area)[number] = (struct item){area->code_used, area->frames_used, entry};
-	end = write_frames(area, frames_of(area) + area->frames_used, thunk, count, entry);
-	area->frames_used = (uint32_t)(end - frames_of(area));
-	for (area->code_used += count; area->code_used % COPY_ALIGN; area->code_used++)
-		area->code[area->code_used] = INT3;
-	/* PAIR entry.count: release; acquire in find_in(): its index and frames are written. */
-	tw_store_release(&area->count, number + 1);
-	*out = thunk;
+	tw_entry_write_stub(stub, &data_of(area)->functions[area->count], &data_of(area)->entry);
+	memcpy(stub + TW_ENTRY_STUB_BYTES, bytes, count);
+	count += TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES;
+	fill_data(area, place, stub + TW_ENTRY_STUB_BYTES);
+	frame = frames_of(area) + area->file.frame_bytes;
+	end = write_frames(area, frame, code, count, entry);
+	area->file.frame_bytes = (uint32_t)(end - frames_of(area));
+	name_code(area, code, count, entry);
+	area->code_used = (uint32_t)(code - area->code) + count;
+	row = (uint64_t)(frame - header_of(area)) << 32 | (uint32_t)(code - header_of(area));
+	/*
+	 * PAIR entry.rows: release; acquire in row_of(), and unwinders' own loads.  Without it, they could read an entry and
+	 * frames that are not written yet.
+	 */
+	tw_store_release(&rows_of(area)[area->count], row);
+	area->count++;
+	*out = stub;
 	return 0;
 }
 
@@ -444,6 +538,7 @@ bool tw_entry_seal_copies(void)
 		memset(area->code + area->code_used, INT3, end - area->code_used);
 		is_right &= !mprotect(area->code + area->code_sealed, end - area->code_sealed, PROT_READ | PROT_EXEC);
 		area->code_used = area->code_sealed = end;
+		tw_debug_file_show(&area->file);
 	}
 	return is_right;
 }

@@ -359,10 +359,8 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 	place->is_installed = false;
 	if (place->kind == TW_BP_ENTRY)
 		tw_entry_forget(place);
-	if ((place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) && place->stub)
+	if (place->kind == TW_BP_SLED && place->stub)
 		tw_sled_give_stub(place);
-	place->is_planted = false;
-	place->thunk = NULL;
 }
 
 /* Removes the object's slots, for any callee, and the places inside its own functions. */

@@ -123,7 +123,7 @@ static struct tw_unwind_code code_of(const struct area *area)
 {
 	const uint8_t *end = area->code + STUBS * STUB_BYTES;
 
-	return (struct tw_unwind_code){area->code, end, end + FRAMES_AT};
+	return (struct tw_unwind_code){area->code, end, end + FRAMES_AT, TW_SLED_HEADER_BYTES};
 }
 
 bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
@@ -136,6 +136,19 @@ bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
 		return true;
 	}
 	return tw_entry_find_code(pc, out);
+}
+
+int tw_unwind_each_code(tw_unwind_visit_fn visit, void *arg)
+{
+	int result = 0;
+
+	/* PAIR sled.areas: acquire; release in make_area(). */
+	for (const struct area *area = tw_load_acquire(&areas); area && !result; area = area->next) {
+		const struct tw_unwind_code code = code_of(area);
+
+		result = visit(&code, arg);
+	}
+	return result ? result : tw_entry_each_code(visit, arg);
 }
 
 static int make_area(uintptr_t from, struct area **out)

@@ -14,8 +14,7 @@
  *	23	jmp   *-16(%rsp)			0
  *
  * The address where the function continues is on the stack only between o = 6 and o = 18.  But the stub's row of the
- * table always has the place, which says what to show: for a function without a sled, an address in the function and not
- * in its copy.
+ * table always has the place, which says what to show.
  */
 #include "breakpoints/sled.h"
 

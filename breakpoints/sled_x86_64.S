@@ -11,6 +11,7 @@
  * sled, or, for a watched call, to the code that calls with a stub of returns_x86_64.S as return address.  Thus each
  * call on the processor's return stack has its return, and each sled has its own jump back, which is mostly
  * predicted.  (With a call in the sled, the watched call would follow one on the return stack that never returns.)
+ * The zero flag says that the call is not watched: stubs of entries (entry_stub.c) go on in their copy then.
  *
  * Keeps all nine registers that a function may change: where only the attribute patchable_function_entry is used, the
  * compiler still knows which of them the function does not change, and its callers rely on that (-fipa-ra).  Vector
@@ -51,6 +52,7 @@ tw_sled_entry:
 	/* For any alignment of the caller's stack. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)
+	/* Nothing from here to the end changes the flags. */
 	testq %rax, %rax
 	cmovzq 24(%rbp), %rax
 	movq %rax, 16(%rbp)

@@ -22,7 +22,7 @@
 /* offsetof(struct tw_place, target) */
 #define TW_PLACE_TARGET_OFFSET 224
 /* offsetof(struct tw_place, shown): two bytes of LEB128 */
-#define TW_PLACE_SHOWN_OFFSET 368
+#define TW_PLACE_SHOWN_OFFSET 360
 
 /*
  * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux never maps unless

@@ -54,9 +54,19 @@ void tw_unwind_enter_beside(struct tw_permit *permit);
 struct tw_unwind_code {
 	const void *start, *end;
 	const void *header; /* an .eh_frame_hdr */
+	size_t header_bytes;
 };
 /* Finds the area of sled stubs that contains an address; false: none.  Wait-free; signal handlers: yes. */
 bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out);
+
+/*
+ * tw_unwind_each_code - call `visit` with each area of stubs, and of copies, until one call does not return 0.
+ *
+ * An area's header has a sorted table of rows, with a number of rows that does not change; rows at the end may be 0.  Returns
+ * what the last call has returned.  Wait-free but for `visit`; signal handlers: yes.
+ */
+typedef int (*tw_unwind_visit_fn)(const struct tw_unwind_code *code, void *arg);
+int tw_unwind_each_code(tw_unwind_visit_fn visit, void *arg);
 
 /* The code address at which the frame with this canonical frame address will continue; 0: not found. */
 uintptr_t tw_unwind_address_at(uintptr_t frame_address);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A debugger that stops at any instruction of a thunk, a stub or a copy shows the program's callers, although these lie outside of
-#         every object.
+# Goal    A debugger that stops at any instruction of a stub or a copy shows the program's callers, although these lie outside of
+#         every object, and no frame without a name: a copy has its function's, marked, also in a core dump, and a breakpoint on a function is one.
 # Method  gdb, with Python, steps through calls of planted functions by single instructions, and walks the frames at each that is in no
-#         object. The control: a caller that is none is not found.
+#         object. The control: a caller that is none is not found, and with a stripped agent no frame there has a name.
 build=$1
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=$work/cache
@@ -16,8 +16,11 @@ cat >walked.c <<'C'
 __attribute__((noipa)) long leaf(long a) { return a / 3 + 1; }
 __attribute__((noipa)) long pushes(long a) { char b[64]; memset(b, (int)a, sizeof b); __asm__ volatile("" ::"r"(b) : "memory"); return b[9] + leaf(a) + a; }
 __attribute__((noipa)) void marked(void) { __asm__ volatile(""); }
-int main(void)
+__attribute__((noipa)) long follows(const long *a) { return *a + 1; }
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		return (int)follows(NULL);
 	long sum = pushes(1) + leaf(2);
 	marked();
 	sum += pushes(3) + leaf(4);
@@ -25,7 +28,7 @@ int main(void)
 	return 0;
 }
 C
-gcc -O2 -g -o walked walked.c -Wl,--build-id || fail "gcc"
+gcc -O2 -g -o walked walked.c -Wl,--build-id -Wl,-z,now || fail "gcc"
 cat >walk.gdb <<'G'
 set pagination off
 set confirm off
@@ -35,14 +38,17 @@ class Walk(gdb.Command):
     def __init__(self):
         super().__init__("walk", gdb.COMMAND_USER)
     def invoke(self, arg, tty):
-        inside = cut = known = 0
+        inside = cut = known = nameless = behind = 0
+        seen = set()
         for step in range(6000):
             try:
                 gdb.execute("stepi", to_string=True)
                 frame = gdb.newest_frame()
             except gdb.error:  # the program has ended
                 break
-            if gdb.solib_name(frame.pc()) or gdb.find_pc_line(frame.pc()).symtab or frame.name():
+            if gdb.solib_name(frame.pc()) or gdb.find_pc_line(frame.pc()).symtab:
+                continue
+            if frame.name() and "traced" not in frame.name():
                 continue
             names = []
             while frame and len(names) < 20:
@@ -51,7 +57,12 @@ class Walk(gdb.Command):
             inside += 1
             cut += "main" not in names
             known += "marked" in names
-        print("WALKED", inside > 15, cut, known)
+            nameless += None in names
+            seen.add(str(names[0]).replace(".", "[").split("[")[0])
+            # While the stub has words on the stack, the function is its caller.
+            behind += names[1] is not None and str(names[0]).startswith((names[1] + ".", names[1] + "["))
+        print("WALKED", inside > 15, cut, known, nameless == 0, nameless == inside, behind, " ".join(sorted(seen)))
+        print("PLACES", len(gdb.decode_line("leaf")[1]))
 Walk()
 end
 break marked
@@ -63,4 +74,21 @@ if ! gdb -q -nx -batch -ex 'python print("it has Python")' -ex 'break main' -ex 
 	echo "gdb cannot stop a program here: not tested" && exit 77
 fi
 expect 0 "$tw" record -q --force --local --follow-fork --allow-nothing -t 'walked:{leaf,pushes}' -o w.tw -- gdb -q -nx -batch -x walk.gdb ./walked
-shows '^WALKED True 0 0'
+# Three instructions of the stub in each of three calls.
+shows '^WALKED True 0 0 True False 9 leaf pushes$'
+shows '^PLACES 1$'
+
+# The agent is found beside the command: both in another place, without symbols.
+mkdir -p bare/bin bare/lib
+cp "$tw" bare/bin/
+cp -a "$build"/lib/*.so* bare/lib/
+strip bare/lib/libtracewheel-agent.so
+expect 0 bare/bin/tracewheel record -q --force --local --follow-fork --allow-nothing -t 'walked:{leaf,pushes}' -o w.tw -- gdb -q -nx -batch -x walk.gdb ./walked
+shows '^WALKED True [0-9]* 0 False True 0 None$'
+
+[ "$(cat /proc/sys/kernel/core_pattern)" = core ] && ulimit -c unlimited 2>/dev/null || exit 0
+"$tw" record -q --force --local -t 'walked:follows' -o w.tw -- ./walked crash >out 2>err
+dumps=(core*)
+gdb -q -nx -batch -ex bt ./walked "${dumps[0]}" >out 2>&1
+shows '^#0 .* in follows.traced'
+shows '^#1 .* main '

@@ -2,7 +2,7 @@
 /*
  * Goal    A function sees the same registers and stack through a planted entry as without, and its caller gets the same ones back,
  *         whether the entry is armed or not: all general registers, vector registers, the red zone, the status flags that the
- *         function sets; if it is not armed, also the flags that the function finds.
+ *         function sets; entered beside the stub, also the flags that the function finds.
  * Method  Functions in assembly, one a class of displaced instruction, some of which read the flags, the stack pointer or the red zone
  *         that they find at their entry. Each is called with random registers and flags, before it is planted, armed and switched
  *         off; what it leaves is compared. The hit changes every register that it may. The control: a function that is called
@@ -100,7 +100,7 @@ FUNCTION(jumps_short, "jmp 1f\n.skip 20, 0x90\n1: rcl $1, %rax\nret");
 FUNCTION(returns, "rcr $1, %rax\nret");
 FUNCTION(nothing, "ret\nnop\nnop\nnop\nnop");
 
-/* What a function does with the status flags: no caller passes any, so the hit may change those that a function finds. */
+/* What a function does with the status flags: no caller passes any, so the stub may change those that a function finds. */
 enum flags { KEEPS, SETS, READS };
 
 static const struct {
@@ -222,6 +222,17 @@ static void switch_all(bool is_armed)
 	tw_permit_drop(permit);
 }
 
+/* Where it is called: its copy, if what the stub does to the flags is not to count. */
+static void (*address_of(size_t kind, bool is_beside))(void)
+{
+	const uint8_t *copy = (const uint8_t *)places[kind]->stub + TW_ENTRY_STUB_BYTES;
+	void (*function)(void) = kinds[kind].function;
+
+	if (is_beside)
+		memcpy(&function, &copy, sizeof function);
+	return function;
+}
+
 static void all_states_are_as_before(const char *when, bool is_armed)
 {
 	for (size_t i = 0; i < KINDS; i++)
@@ -229,9 +240,9 @@ static void all_states_are_as_before(const char *when, bool is_armed)
 			struct state state = before[i][n];
 
 			hits = 0;
-			call(kinds[i].function, &state);
+			call(address_of(i, !is_armed && kinds[i].flags == READS), &state);
 			assert_int_equal(hits > 0, is_armed); /* some call another one */
-			if (is_armed && kinds[i].flags == KEEPS)
+			if (kinds[i].flags == KEEPS)
 				state.flags = after[i][n].flags;
 			for (size_t w = 0; w < sizeof state / 8; w++) {
 				uint64_t got, wanted;
@@ -290,8 +301,8 @@ static void another_flag_leaves_another_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_is_the_same_through_an_entry),
 		cmocka_unit_test(another_flag_leaves_another_state),
+		cmocka_unit_test(everything_is_the_same_through_an_entry),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

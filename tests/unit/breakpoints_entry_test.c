@@ -4,7 +4,7 @@
  *         protections, unwinding at each instruction; also while threads call it during changes.  If the bytes in memory
  *         are not the plan's, or other threads run, nothing is written.
  * Method  Functions in assembly, one a kind of window, are planned from this executable's file and planted, with the rest
- *         of each window filled with int3, so that a jump into one is noticed.  A debugger's step goes through thunk, stub
+ *         of each window filled with int3, so that a jump into one is noticed.  A debugger's step goes through stub
  *         and copy.  The control jumps into a window.
  */
 #include "base/export.h"
@@ -24,6 +24,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -235,7 +236,7 @@ static void every_kind_is_armed_and_disarmed(void **state)
 			assert_int_equal(function[n], 0xcc);
 		assert_int_equal(tw_patch_written(places[i], written, &at), 0);
 		assert_int_equal(protection_of(function), 'x');
-		assert_int_equal(protection_of(places[i]->thunk), 'x');
+		assert_int_equal(protection_of(places[i]->stub), 'x');
 	}
 }
 
@@ -389,7 +390,7 @@ static struct tw_place *add_guest(struct tw_permit *permit, uint8_t *image, stru
 }
 
 /* Opens the object at an address, or anywhere, calls it, and closes it. */
-static uint8_t *open_and_close(uint8_t *at, bool is_unloaded, void **thunk)
+static uint8_t *open_and_close(uint8_t *at, bool is_unloaded, void **stub)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
 	uint8_t *image = mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -415,9 +416,9 @@ static uint8_t *open_and_close(uint8_t *at, bool is_unloaded, void **thunk)
 	take_hits();
 	assert_int_equal(call.function(1), 24);
 	assert_int_equal(take_hits(), 1);
-	assert_true(tw_unwind_find_code((uintptr_t)place->thunk, &code));
-	assert_ptr_equal(code.start, place->thunk);
-	*thunk = place->thunk;
+	assert_true(tw_unwind_find_code((uintptr_t)place->stub, &code));
+	assert_ptr_equal(code.start, (uint8_t *)place->stub - TW_ENTRY_AWAY_BYTES);
+	*stub = place->stub;
 	if (is_unloaded)
 		munmap(image, 4096);
 	assert_int_equal(tw_permit_seize(&permit), 0);
@@ -429,13 +430,13 @@ static uint8_t *open_and_close(uint8_t *at, bool is_unloaded, void **thunk)
 	if (!is_unloaded)
 		munmap(image, 4096);
 	assert_int_equal(take_hits(), 0);
-	assert_int_equal(tw_unwind_find_code((uintptr_t)*thunk, &code), !is_unloaded);
+	assert_int_equal(tw_unwind_find_code((uintptr_t)*stub, &code), !is_unloaded);
 	return image;
 }
 
 static void copies_of_unloaded_objects_are_freed(void **state)
 {
-	void *first, *thunk, *kept;
+	void *first, *stub, *kept;
 	uint8_t *image;
 
 	/* A sanitizer keeps a thread, and places objects otherwise. */
@@ -443,9 +444,9 @@ static void copies_of_unloaded_objects_are_freed(void **state)
 		skip();
 	image = open_and_close(NULL, true, &first);
 	for (int round = 0; round < 200; round++) {
-		image = open_and_close(round % 2 ? image : NULL, true, &thunk);
-		assert_ptr_equal(thunk, first);
-		assert_int_equal(protection_of(thunk), 'w');
+		image = open_and_close(round % 2 ? image : NULL, true, &stub);
+		assert_ptr_equal(stub, first);
+		assert_int_equal(protection_of(stub), 'w');
 	}
 	open_and_close(image, false, &kept);
 	assert_int_equal(protection_of(kept), 'x');
@@ -471,7 +472,39 @@ TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
 	return result;
 }
 
-static unsigned steps_seen, steps_in_the_dark, steps_without_name, steps_on_the_way;
+static bool are_listed;
+
+/* Not with a sanitizer, which asks for objects before anything may run. */
+#if !IS_SANITIZED
+static int show(const struct tw_unwind_code *code, void *arg)
+{
+	int (*callback)(struct dl_phdr_info *, size_t, void *) = ((void **)arg)[0];
+	const ElfW(Phdr) headers[] = {
+		{.p_type = PT_LOAD,
+		 .p_vaddr = (uintptr_t)code->start,
+		 .p_memsz = (size_t)((const char *)code->end - (const char *)code->start)},
+		{.p_type = PT_GNU_EH_FRAME, .p_vaddr = (uintptr_t)code->header, .p_memsz = code->header_bytes},
+	};
+	struct dl_phdr_info info = {.dlpi_name = "code", .dlpi_phdr = headers, .dlpi_phnum = 2};
+
+	return callback(&info, sizeof info, ((void **)arg)[1]);
+}
+
+/* libunwind asks here. */
+TW_API int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	static int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+	void *list[] = {(void *)(uintptr_t)callback, data};
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	result = real(callback, data);
+	return result || !are_listed ? result : tw_unwind_each_code(show, list);
+}
+#endif
+
+static unsigned steps_seen, steps_in_stub, steps_in_the_dark, steps_without_name, steps_on_the_way;
 static const struct tw_place *stepped;
 
 __attribute__((noinline)) static uint64_t call_stepping(function_fn function, uint64_t x)
@@ -484,6 +517,54 @@ __attribute__((noinline)) static uint64_t call_stepping(function_fn function, ui
 	return answer;
 }
 
+/* libunwind's: by its own context, and from the signal's. */
+static int (*backtrace_by_list)(void **, int);
+static int (*begin_by_list)(void *cursor, void *context, int flag);
+static int (*step_by_list)(void *cursor);
+static int (*register_by_list)(void *cursor, int number, uint64_t *out);
+static unsigned steps_unlisted, steps_unlisted_from_signal;
+
+static bool is_listed_from(void *context)
+{
+	uint64_t cursor[127], pc; /* unw_cursor_t */
+	bool is_found = false;
+
+	if (begin_by_list(cursor, context, 1))
+		return false;
+	do
+		is_found |= !register_by_list(cursor, 16, &pc) && pc - (uintptr_t)call_stepping < 128;
+	while (!is_found && step_by_list(cursor) > 0);
+	return is_found;
+}
+
+static void step_by_libunwind(void *context)
+{
+	void *frames[32];
+	int count = backtrace_by_list(frames, 32);
+	bool is_found = false;
+
+	for (int i = 0; i < count; i++)
+		is_found |= (uintptr_t)frames[i] - (uintptr_t)call_stepping < 128;
+	steps_unlisted += !is_found;
+	steps_unlisted_from_signal += !is_listed_from(context);
+}
+
+/* As handlers of faults and of profilers see a copy: the function's own instruction in its place. */
+static void step_shown(greg_t *pc, uintptr_t shown)
+{
+	greg_t at = *pc;
+	void *frames[32];
+	bool is_found = false;
+	int count;
+
+	*pc = (greg_t)shown;
+	count = backtrace(frames, 32);
+	for (int i = 0; i < count; i++)
+		is_found |= (uintptr_t)frames[i] - (uintptr_t)call_stepping < 128;
+	steps_in_the_dark += !is_found;
+	*pc = at;
+}
+
 static void step(int number, siginfo_t *info, void *context)
 {
 	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
@@ -491,19 +572,24 @@ static void step(int number, siginfo_t *info, void *context)
 	bool is_found = false, is_named = false;
 	int count;
 
-	if (at - (uintptr_t)stepped->stub >= TW_SLED_STUB_BYTES && at - (uintptr_t)stepped->thunk >= 96 &&
-	    at - (uintptr_t)tw_sled_entry >= 128)
+	if (at - (uintptr_t)stepped->stub >= 128 && at - (uintptr_t)tw_sled_entry >= 128)
 		return;
 	steps_seen++;
+	if (tw_entry_original(at) && !backtrace_by_list)
+		step_shown(&((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP], tw_entry_original(at));
+	if (backtrace_by_list)
+		step_by_libunwind(context);
 	count = backtrace(frames, 32);
 	for (int i = 0; i < count; i++)
 		is_found |= (uintptr_t)frames[i] - (uintptr_t)call_stepping < 128;
-	/* Below a stub there is the function, also before its endbr64. */
+	/* While the stub has words on the stack, there is the function below it, also before its endbr64. */
 	for (int i = 0; i < count; i++)
 		is_named |= (uintptr_t)frames[i] - (uintptr_t)stepped->where + 4 < 12;
 	steps_in_the_dark += !is_found;
 	steps_on_the_way += at - (uintptr_t)tw_sled_entry < 128 && is_named;
-	steps_without_name += at - (uintptr_t)stepped->stub < TW_SLED_STUB_BYTES && !is_named;
+	steps_without_name +=
+		at - (uintptr_t)stepped->stub < TW_ENTRY_STUB_BYTES && !tw_entry_original(at) && !is_named;
+	steps_in_stub += at - (uintptr_t)stepped->stub < TW_ENTRY_STUB_BYTES && !tw_entry_original(at);
 }
 
 static void every_instruction_can_be_unwound(void **state)
@@ -519,16 +605,68 @@ static void every_instruction_can_be_unwound(void **state)
 	sigaction(SIGTRAP, &action, &before);
 	for (size_t i = 0; i < KINDS; i++) {
 		stepped = places[i];
-		steps_seen = steps_in_the_dark = steps_without_name = steps_on_the_way = 0;
+		steps_seen = steps_in_stub = steps_in_the_dark = steps_without_name = steps_on_the_way = 0;
 		assert_int_equal(call_stepping(kinds[i].function, 1), answers[i][1]);
-		/* The thunk, five instructions of the stub, the copy. */
-		assert_true(steps_seen >= 7);
+		/* Seven instructions of the stub, three of which find its words on the stack; the copy. */
+		assert_true(steps_seen >= 8);
+		assert_int_equal(steps_in_stub, 3);
 		assert_int_equal(steps_without_name, 0);
 		assert_true(steps_on_the_way > 10);
 		if (steps_in_the_dark)
 			fail_msg("%s: %u of %u steps cannot be unwound", kinds[i].name, steps_in_the_dark, steps_seen);
 	}
 	sigaction(SIGTRAP, &before, NULL);
+	change_all(false);
+}
+
+static void step_all(void)
+{
+	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO}, before;
+
+	steps_seen = steps_unlisted = steps_unlisted_from_signal = 0;
+	sigaction(SIGTRAP, &action, &before);
+	for (size_t i = 0; i < KINDS; i++) {
+		stepped = places[i];
+		assert_int_equal(call_stepping(kinds[i].function, 1), answers[i][1]);
+	}
+	sigaction(SIGTRAP, &before, NULL);
+	assert_true(steps_seen > 7 * KINDS);
+}
+
+/* In a child: libunwind remembers what it has not found. */
+static bool is_cut_at_each_kind(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		step_all();
+		_exit(steps_unlisted > 7 * KINDS && steps_unlisted_from_signal > 7 * KINDS);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+static void libunwind_finds_the_callers(void **state)
+{
+	void *library = dlopen("libunwind.so.8", RTLD_NOW), *frames[2];
+
+	if (IS_SANITIZED || !library)
+		skip();
+	*(void **)&backtrace_by_list = dlsym(library, "unw_backtrace");
+	*(void **)&begin_by_list = dlsym(library, "_ULx86_64_init_local2");
+	*(void **)&step_by_list = dlsym(library, "_ULx86_64_step");
+	*(void **)&register_by_list = dlsym(library, "_ULx86_64_get_reg");
+	backtrace_by_list(frames, 2);
+	backtrace(frames, 2);
+	change_all(true);
+	assert_true(is_cut_at_each_kind());
+	are_listed = true;
+	step_all();
+	assert_int_equal(steps_unlisted, 0);
+	assert_int_equal(steps_unlisted_from_signal, 0);
+	are_listed = false;
+	backtrace_by_list = NULL;
 	change_all(false);
 }
 
@@ -540,6 +678,7 @@ int main(void)
 		cmocka_unit_test(other_bytes_are_left_alone),
 		cmocka_unit_test(a_jump_into_a_window_is_noticed),
 		cmocka_unit_test(every_instruction_can_be_unwound),
+		cmocka_unit_test(libunwind_finds_the_callers),
 		cmocka_unit_test(threads_call_during_changes),
 		cmocka_unit_test(copies_of_unloaded_objects_are_freed),
 	};
