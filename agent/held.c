@@ -4,6 +4,7 @@
 
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
+#include "breakpoints/patch.h"
 #include "ringbuf/held.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ static void fill(struct tw_rs_held_piece *piece, const struct tw_place *place)
 {
 	struct tw_entry_change change;
 
-	tw_entry_change_of(place, &change);
+	tw_patch_change_of(place, &change);
 	piece->at = change.at;
 	piece->count = change.count;
 	memcpy(piece->before, change.before, change.count);

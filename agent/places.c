@@ -250,15 +250,15 @@ static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind 
 		refusals->slots++;
 }
 
-/* For gcc's sleds, one-byte NOPs, in a library opened while other threads were running. */
+/* For gcc's sleds, one-byte NOPs, that lie on two pages, in a library opened while other threads were running. */
 static void tell_late(const struct refusals *refusals)
 {
 	char text[512];
 
 	snprintf(
 		text, sizeof text,
-		"%u functions of %s are not traced: other threads were running when it was opened, and no single store "
-		"arms their entry sleds; run `tracewheel compact` on it (%s)",
+		"%u functions of %s are not traced: other threads were running when it was opened, and no single write "
+		"arms their entry sleds, which lie on two pages; run `tracewheel compact` on it (%s)",
 		refusals->late_sleds, refusals->late->name, refusals->late->path);
 	tw_agent_tell(text);
 }
@@ -298,6 +298,23 @@ static void tell_refusals(const struct refusals *refusals)
 		tell_late(refusals);
 }
 
+/* Other threads ran, and the recorder was asked to write. */
+static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < plan->sled_count; i++) {
+		const struct tw_place *place = tw_bp_place_at(permit, (void *)plan->sleds[i].sled.where);
+
+		count += place && place->kind == TW_BP_SLED && place->stub && place->is_back;
+		if (i + 1 < plan->sled_count && plan->sleds[i + 1].object == plan->sleds[i].object)
+			continue;
+		if (count)
+			tw_agent_held_tell(count, plan->set->objects[plan->sleds[i].object].name);
+		count = 0;
+	}
+}
+
 static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 		      struct refusals *refusals)
 {
@@ -314,6 +331,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), TW_BP_SLED);
 	}
 	tw_patch_end(permit);
+	tell_unready(permit, plan);
 }
 
 /* Was its jump to be written, and is not there? */

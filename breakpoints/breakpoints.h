@@ -177,7 +177,7 @@ struct tw_place {
 	bool is_installed;
 	bool is_staged;
 	bool is_gone;	     /* its object was unloaded: memory at `where` is not touched again */
-	bool is_back;	     /* it was gone, and its memory has not been checked since */
+	bool is_back;	     /* it was gone or taken back, and memory is to be prepared again; sled: it is not ready */
 	bool is_parked;	     /* sled: see sled.c */
 	bool is_allocating;  /* hits are needed for `allocator`, independent of sessions */
 	bool has_no_end;     /* is_unwatched, but later events do not lie inside its calls */

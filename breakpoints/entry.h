@@ -28,7 +28,7 @@ void tw_entry_forget(struct tw_place *place);
 void tw_entry_plant(struct tw_patch_run *run);
 
 /*
- * Writes the jumps of these entries while other threads run.  Set once by the room above, which can have them stopped;
+ * Writes the bytes of these entries and sleds (tw_patch_change_of()) while other threads run.  Set once by the room above, which can have them stopped;
  * NULL: it cannot, and then entries are planted only while there is one thread.  Each jump is written whole or not at all;
  * memory shows which.  Called with the permit.
  */

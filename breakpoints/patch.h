@@ -26,6 +26,9 @@ void tw_patch_measure_vectors(void);
 /* From now on calls enter the hit.  Relying on it requires a code wait first. */
 void tw_patch_install(struct tw_permit *permit, struct tw_place *place);
 void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place);
+struct tw_entry_change;
+/* The bytes to write for a place while all other threads are stopped (tw_entry_write_held). */
+void tw_patch_change_of(const struct tw_place *place, struct tw_entry_change *out);
 /*
  * The bytes written to install a place: fills at most eight, located at *at.  0: none are known to have been written.
  */

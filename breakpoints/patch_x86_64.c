@@ -65,6 +65,14 @@ size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t 
 	}
 }
 
+void tw_patch_change_of(const struct tw_place *place, struct tw_entry_change *out)
+{
+	if (place->kind == TW_BP_SLED)
+		tw_sled_change_of(place, out);
+	else
+		tw_entry_change_of(place, out);
+}
+
 bool tw_patch_is_due(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));
@@ -87,6 +95,7 @@ void tw_patch_end(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));
 	tw_entry_plant(&permit->run);
+	tw_sled_plant(&permit->run);
 	tw_run_end(&permit->run);
 }
 

@@ -180,5 +180,5 @@ void tw_run_after_fork_in_child(struct tw_patch_run *run)
 	run->is_begun = run->may_write = false;
 	run->thread_count = 0;
 	run->open_page = 0;
-	run->entry_count = 0;
+	run->entry_count = run->sled_count = 0;
 }

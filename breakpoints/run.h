@@ -31,6 +31,9 @@ struct tw_patch_run {
 	struct tw_place **entries;
 	size_t entry_count, entry_capacity;
 	uint32_t unplanted_count;
+	/* Sleds of which another process makes one instruction at its end, while all threads are stopped. */
+	struct tw_place **sleds;
+	size_t sled_count, sled_capacity;
 	/* Kept beyond the run: writes are due once writing is no longer suspended. */
 	bool is_slot_due, is_sled_due;
 };

@@ -17,8 +17,9 @@
  *
  * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are one byte each, and a thread stopped between two
  * of them would resume inside the jump: so this is done only while the process has one thread (mostly before main()).
- * With more threads nothing proves that none is stopped there: a signal handler that interrupted one of the NOPs
- * returns to it at any later time.  Such sleds are left unchanged.  Clang's NOPs, and those of `tracewheel compact`,
+ * With more threads nothing in the process proves that none is stopped there: a signal handler that interrupted one of the
+ * NOPs returns to it at any later time.  Such sleds are written by another process, which stops all threads and looks
+ * (tw_entry_write_held), or left unchanged.  Clang's NOPs, and those of `tracewheel compact`,
  * have maximum length: if one store suffices, other threads may run meanwhile.
  *
  * Text is made writable in addition to executable, one mapping at a time, and restored: once per run of changes (2 us
@@ -27,6 +28,8 @@
  */
 #include "breakpoints/sled.h"
 
+#include "base/grow.h"
+#include "breakpoints/entry.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
 
@@ -46,6 +49,7 @@ struct layout {
 	bool is_parked;
 	bool is_ready;	   /* the window is one instruction already */
 	bool is_one_start; /* a thread can be at the first of these bytes, and at no other */
+	bool is_held;	   /* another process makes it ready */
 };
 
 /* A bit for each byte at which an instruction starts, and for the end. */
@@ -219,6 +223,46 @@ static int choose(const struct tw_place *place, struct layout *layout)
 	return 0;
 }
 
+/* ---- while all threads are stopped ---- */
+
+static bool may_be_held(const struct tw_place *place, const struct layout *layout)
+{
+	uintptr_t from = (uintptr_t)place->where + layout->from;
+
+	return tw_entry_write_held && layout->to - layout->from <= TW_ENTRY_CHANGE_BYTES_MAX &&
+	       from % TW_PAGE_BYTES + layout->to - layout->from <= TW_PAGE_BYTES;
+}
+
+void tw_sled_change_of(const struct tw_place *place, struct tw_entry_change *out)
+{
+	struct layout layout = {.offset = place->sled_offset, .is_parked = place->is_parked};
+	unsigned end;
+
+	fill_layout(&layout, decode(place, &end));
+	out->at = (uintptr_t)place->where + layout.from;
+	out->count = put_ready(place, &layout, out->after);
+	memcpy(out->before, (const void *)out->at, out->count);
+}
+
+static bool is_ready(const struct tw_place *place)
+{
+	uint8_t bytes[JUMP_BYTES];
+
+	put_nops(bytes, sizeof bytes);
+	if (place->is_parked)
+		put_jump(place, bytes, PARKED);
+	return !memcmp(window_of(place), bytes, sizeof bytes);
+}
+
+void tw_sled_plant(struct tw_patch_run *run)
+{
+	if (run->sled_count)
+		tw_entry_write_held(run->sleds, run->sled_count);
+	for (size_t i = 0; i < run->sled_count; i++)
+		run->sleds[i]->is_back = !is_ready(run->sleds[i]);
+	run->sled_count = 0;
+}
+
 /* Does everything that can fail, in an order that needs no undo. */
 static int prepare(struct tw_patch_run *run, struct tw_place *place)
 {
@@ -231,15 +275,25 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 	error = tw_run_open_text(run, (uintptr_t)place->where + layout.from);
 	if (!error)
 		error = tw_run_open_text(run, (uintptr_t)place->where + layout.to - 1);
-	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !tw_run_has_one_thread(run))
+	layout.is_held =
+		!layout.is_ready && !is_one_store(place, &layout, &first, &last) && !tw_run_has_one_thread(run);
+	if (!error && layout.is_held && !may_be_held(place, &layout))
 		return TW_ENOTSUP;
-	if (!error)
+	if (!error && layout.is_held && !tw_grow(run->sleds, run->sled_count, run->sled_capacity))
+		return TW_ENOMEM;
+	/* Threads that are in the stub of a sled that was taken back continue behind the same window. */
+	if (!error && place->stub && place->sled_offset != layout.offset)
+		return TW_ENOTSUP;
+	if (!error && !place->stub)
 		error = tw_sled_take_stub(place, (uintptr_t)place->where + layout.offset + JUMP_BYTES, &place->stub);
 	if (error)
 		return error;
+	place->is_back = layout.is_held;
 	place->sled_offset = (uint8_t)layout.offset;
 	place->is_parked = layout.is_parked;
-	if (!layout.is_ready)
+	if (layout.is_held)
+		run->sleds[run->sled_count++] = place;
+	else if (!layout.is_ready)
 		make_ready(place, &layout);
 	return 0;
 }
@@ -251,13 +305,15 @@ int tw_sled_prepare(struct tw_patch_run *run, struct tw_place *place)
 
 	if (place->is_gone)
 		return TW_ENOTSUP;
-	if (place->stub)
+	if (place->stub && !place->is_back)
 		return 0;
 	if (is_alone)
 		tw_run_begin(run);
 	error = prepare(run, place);
-	if (is_alone)
+	if (is_alone) {
+		tw_sled_plant(run);
 		tw_run_end(run);
+	}
 	return error;
 }
 
@@ -278,7 +334,7 @@ static void change(struct tw_patch_run *run, struct tw_place *place, bool is_arm
 {
 	bool is_alone = !run->is_begun;
 
-	if (place->is_gone || !place->stub)
+	if (place->is_gone || !place->stub || place->is_back)
 		return;
 	if (is_alone)
 		tw_run_begin(run);
@@ -293,7 +349,7 @@ static void change(struct tw_patch_run *run, struct tw_place *place, bool is_arm
 
 size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
 {
-	if (place->is_due)
+	if (place->is_due || place->is_back)
 		return 0;
 	put_jump(place, out, JUMP);
 	*at = (uintptr_t)window_of(place);

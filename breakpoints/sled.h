@@ -13,11 +13,17 @@
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/run.h"
 
+struct tw_entry_change;
+
 /* patch.h's contracts for TW_BP_SLED. */
 int tw_sled_prepare(struct tw_patch_run *run, struct tw_place *place);
 void tw_sled_install(struct tw_patch_run *run, struct tw_place *place);
 void tw_sled_uninstall(struct tw_patch_run *run, struct tw_place *place);
 size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
+/* Before a run ends: has the sleds written that threads may be inside of. */
+void tw_sled_plant(struct tw_patch_run *run);
+/* The bytes of such a sled, within a page. */
+void tw_sled_change_of(const struct tw_place *place, struct tw_entry_change *out);
 /* Inside a run: writes the sleds that could not be written during unloading. */
 void tw_sled_make_up(struct tw_patch_run *run);
 

@@ -56,7 +56,7 @@ struct tw_symbols_place {
 	const struct tw_symbols_object *caller;
 	const char *refusal; /* NULL: can be traced; else why not, without a full stop */
 	uint64_t value;	     /* address of the function in its file; 0: not known */
-	/* TW_SYMBOLS_SLED: several instructions long, so it can be armed only while the process has one thread. */
+	/* TW_SYMBOLS_SLED: several instructions long, so it is armed while the process has one thread, or all are stopped. */
 	bool is_loose;
 };
 
