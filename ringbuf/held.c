@@ -74,6 +74,33 @@ enum tw_rs_held_outcome tw_rs_held_write(struct tw_rs *rs, struct tw_rs_held_tab
 	return outcome;
 }
 
+/* ---- what was written: member ---- */
+
+void tw_rs_written_show(struct tw_rs *rs, struct tw_rs_written *written)
+{
+	if (!tw_rs_is_own_process(rs) || rs->config.is_anonymous)
+		return;
+	written->magic = TW_RS_WRITTEN_MAGIC;
+	written->lease = rs->own.lease;
+	/* PAIR rs.written: release; acquire in tw_rs_written_find(). */
+	tw_store_release(&rs->own.head->held.written, (uint64_t)(uintptr_t)written);
+}
+
+void tw_rs_written_begin(struct tw_rs_written *written)
+{
+	/*
+	 * RELAXED rs.version: the owner reads it while this thread is stopped, and then sees all that the thread has done
+	 * before; seq_cst keeps the compiler from moving stores of the change before it.
+	 */
+	tw_fetch_add_seq_cst(&written->version, 1);
+}
+
+void tw_rs_written_end(struct tw_rs_written *written)
+{
+	/* RELAXED rs.version: as above. */
+	tw_fetch_add_seq_cst(&written->version, 1);
+}
+
 /* ---- owner ---- */
 
 static struct tw_rs_held *held_of(struct tw_rs *rs, uint32_t slot)
@@ -128,4 +155,21 @@ void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request,
 	/* PAIR rs.held: release; acquire in tw_rs_held_write(). */
 	if (tw_cas_acq_rel(&held->state, &taken, TW_RS_HELD_DONE))
 		tw_sys_futex_wake(&held->state, INT32_MAX);
+}
+
+bool tw_rs_written_find(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out)
+{
+	const struct tw_rs_seen_image *image = &rs->images[slot];
+	uint64_t table;
+
+	if (image->state != TW_RS_IMAGE_LIVE || !image->memory || image->process_id == tw_sys_process_id())
+		return false;
+	/* PAIR rs.written: acquire; release in tw_rs_written_show(). */
+	table = tw_load_acquire(&held_of(rs, slot)->written);
+	*out = (struct tw_rs_held_request){.slot = slot,
+					   .process_id = image->process_id,
+					   .thread_id = image->process_id,
+					   .lease = image->lease,
+					   .table = table};
+	return table != 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * held.h - a member asks the owner of its ring set to write into its memory while all its threads are stopped.
+ * held.h - the owner of a ring set writes into a member's memory while all its threads are stopped: because the member asks, and
+ * at the end, to take back what was written.
  *
  * Errors  outcomes only: what is not written is no error here.
  */
@@ -38,6 +39,8 @@ struct tw_rs_held {
 	/* Written by the owner before DONE. */
 	uint32_t outcome;
 	uint32_t number;
+	/* Written by the member: an address in its memory of its struct tw_rs_written; 0: none. */
+	_Atomic uint64_t written; /* PAIR rs.written */
 };
 
 #define TW_RS_HELD_MAGIC     UINT64_C(0x31444c4548575754) /* "TWWHELD1" */
@@ -46,7 +49,8 @@ struct tw_rs_held {
 /* Bytes to write, within one page.  No thread may be between the first and the last of them. */
 struct tw_rs_held_piece {
 	uint64_t at;
-	uint64_t count; /* 1 .. TW_RS_HELD_BYTES_MAX */
+	uint32_t count;	  /* 1 .. TW_RS_HELD_BYTES_MAX */
+	uint32_t is_kept; /* in a list of what was written: not to be taken back */
 	uint8_t before[TW_RS_HELD_BYTES_MAX];
 	uint8_t after[TW_RS_HELD_BYTES_MAX];
 };
@@ -56,6 +60,18 @@ struct tw_rs_held_table {
 	uint64_t magic, lease;
 	uint64_t count; /* at most TW_RS_HELD_PIECES_MAX */
 	struct tw_rs_held_piece pieces[];
+};
+
+#define TW_RS_WRITTEN_MAGIC	   UINT64_C(0x3154495257485754) /* "TWHWRIT1" */
+#define TW_RS_WRITTEN_BLOCK_PIECES 512u
+#define TW_RS_WRITTEN_BLOCKS_MAX   4096u
+
+/* What was written into the member's code and tables, and what was there before.  In the member's own memory. */
+struct tw_rs_written {
+	uint64_t magic, lease;
+	_Atomic uint64_t version; /* odd while the member changes anything below */
+	/* Each an address of TW_RS_WRITTEN_BLOCK_PIECES pieces, or 0; pieces without bytes are not used. */
+	uint64_t blocks[TW_RS_WRITTEN_BLOCKS_MAX];
 };
 
 /* ---- private to each side ---- */
@@ -71,6 +87,16 @@ struct tw_rs_held_table {
  */
 enum tw_rs_held_outcome tw_rs_held_write(struct tw_rs *rs, struct tw_rs_held_table *table, uint32_t *number);
 
+/*
+ * tw_rs_written_show - tell the owner where the list of this image is.
+ *
+ * @written	shares: until the process ends; its magic and lease are filled here.
+ */
+void tw_rs_written_show(struct tw_rs *rs, struct tw_rs_written *written);
+/* Bracket each change of the list.  Threads: one at a time per process. */
+void tw_rs_written_begin(struct tw_rs_written *written);
+void tw_rs_written_end(struct tw_rs_written *written);
+
 struct tw_rs_held_request {
 	uint32_t slot;
 	int32_t process_id, thread_id;
@@ -85,5 +111,7 @@ bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request 
 bool tw_rs_held_is_wanted(struct tw_rs *rs, const struct tw_rs_held_request *request);
 void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request, enum tw_rs_held_outcome outcome,
 		     uint32_t number);
+/* Where a living image other than the owner's process has its list of what was written; false: there is none. */
+bool tw_rs_written_find(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out);
 
 #endif
