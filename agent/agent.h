@@ -427,6 +427,26 @@ void tw_agent_tell_again(void);
 /* Counts a program that is executed and not traced, by the reason. */
 void tw_agent_count_untraced(enum tw_agent_program program);
 
+struct tw_place;
+
+/* ---- written.c: what the recorder takes back when the recording ends.  Under the permit, but for is_over. ---- */
+
+/* Called once, before the first place is armed. */
+void tw_agent_written_init(void);
+/*
+ * tw_agent_written_begin - begin to arm places for the recording.
+ *
+ * False: the recording has ended, and nothing is armed any more.  True: tw_agent_written_end() must follow, after the commit.
+ */
+bool tw_agent_written_begin(void);
+/* The place is about to be staged for the recording. */
+void tw_agent_written_expect(struct tw_place *place);
+void tw_agent_written_end(void);
+/* In a forked child that is traced, once it has its own image. */
+void tw_agent_written_after_fork(void);
+/* Has the recorder ended the recording, or is it about to?  Threads: any. */
+bool tw_agent_is_over(void);
+
 /* ---- start.c ---- */
 
 /*

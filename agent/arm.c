@@ -82,6 +82,17 @@ static void resume_slots(void)
 		tw_permit_drop(permit);
 }
 
+/* Nothing more is armed when the recording has ended. */
+static void arm(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	if (!tw_agent_written_begin())
+		return;
+	tw_agent_layouts_update(&config, &tw_agent_ring_set);
+	tw_agent_arm_plan(permit, plan);
+	tw_change_commit(permit);
+	tw_agent_written_end();
+}
+
 /* Steps 2 to 5.  @closed	of the closings that came before the scan. */
 static bool apply(const struct tw_plan *plan, unsigned closed)
 {
@@ -99,8 +110,7 @@ static bool apply(const struct tw_plan *plan, unsigned closed)
 	/* What these have unloaded was found out. */
 	for (; closed; closed--, closings--)
 		tw_patch_resume(permit);
-	tw_agent_layouts_update(&config, &tw_agent_ring_set);
-	tw_agent_arm_plan(permit, plan);
+	arm(permit, plan);
 	for (size_t i = 0; i < plan->set->count; i++) {
 		is_put_off |= plan->is_put_off[i];
 		if (plan->is_new[i])
@@ -118,7 +128,7 @@ static void ask(const struct tw_plan *plan)
 	const struct tw_sym_object *missing;
 	struct tw_permit *permit;
 
-	if (!config.ask_ns || tw_permit_seize(&permit))
+	if (!config.ask_ns || tw_agent_is_over() || tw_permit_seize(&permit))
 		return;
 	missing = tw_agent_layouts_missing(&config, plan);
 	tw_permit_drop(permit);
@@ -147,6 +157,9 @@ static void bind_again(unsigned naps)
 	unsigned found = 1, late = 0;
 	struct tw_permit *permit;
 
+	/* Slots that hold their targets again were taken back. */
+	if (tw_agent_is_over())
+		return;
 	do {
 		unsigned late_now = 0;
 

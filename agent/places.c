@@ -27,6 +27,7 @@ void tw_agent_places_init(const struct tw_agent_config *new_config)
 {
 	config = new_config;
 	tw_agent_held_init();
+	tw_agent_written_init();
 	/* For tests: a jump into the bytes behind a planted jump ends the program. */
 	tw_entry_fills_windows = secure_getenv("TRACEWHEEL_ENTRY_TRAPS") != NULL;
 }
@@ -129,7 +130,10 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	}
 	if (!error && program)
 		tw_session_use_program(&part, place, program);
-	return error ? error : tw_session_stage(tw_agent_session, permit, place, &part);
+	if (error)
+		return error;
+	tw_agent_written_expect(place);
+	return tw_session_stage(tw_agent_session, permit, place, &part);
 }
 
 static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_sled *planned,

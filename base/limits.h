@@ -143,6 +143,8 @@ _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a proce
 /* How long a member waits for the owner to begin, and to end. */
 #define TW_RS_HELD_TAKE_NS UINT64_C(1000000000)
 #define TW_RS_HELD_DONE_NS UINT64_C(10000000000)
+/* How long the end of a recording may take to take back what was written into living processes. */
+#define TW_RESTORE_NS UINT64_C(2000000000)
 /* The file of layouts that a command hands to the agents. */
 #define TW_RS_ANSWERS_BYTES_MAX (UINT64_C(256) << 20)
 

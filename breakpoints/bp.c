@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct tw_bp_list *tw_bp_list;
+
 /* Actions besides calls that do not make a part special. */
 #define PLAIN_ACTIONS (TW_ACTION_RETURN | TW_ACTION_EXCEPTION | TW_ACTION_GLOBAL)
 
@@ -130,21 +132,32 @@ static int prepare(struct tw_permit *permit, struct tw_place *place)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (place->is_gone)
 		return TW_ENOTSUP;
-	if (place->is_installed)
+	if (place->is_installed && !(tw_bp_list && tw_bp_list->is_taken_back(place)))
 		return 0;
+	if (place->is_installed)
+		tw_patch_was_taken_back(place);
 	error = tw_patch_prepare(permit, place);
 	if (!error)
 		permit->has_new_code |= tw_patch_is_code(place);
 	return error;
 }
 
+static void keep(const struct tw_place *place, uint64_t sessions)
+{
+	if (tw_bp_list)
+		tw_bp_list->keep(place, sessions);
+}
+
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part)
 {
 	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
 	uint64_t bit = UINT64_C(1) << part->session;
-	int error = prepare(permit, place);
+	int error;
 
 	TW_ASSERT(part->session < TW_SESSIONS_MAX);
+	/* Before memory is looked at: the place is found taken back, or is not taken back any more. */
+	keep(place, staging->sessions | bit);
+	error = prepare(permit, place);
 	if (error)
 		return error;
 	if (!is_plain(part) || (staging->special & bit))
@@ -182,12 +195,17 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 
 int tw_bp_stage_allocations(struct tw_permit *permit, struct tw_place *place, bool is_wanted)
 {
-	int error = is_wanted ? prepare(permit, place) : 0;
+	bool was_wanted = place->is_allocating;
+	int error;
 
 	TW_ASSERT(tw_permit_is_held(permit));
-	if (error)
-		return error;
 	place->is_allocating = is_wanted;
+	keep(place, place->gen[1 - tw_bp_active_index()].sessions);
+	error = is_wanted ? prepare(permit, place) : 0;
+	if (error) {
+		place->is_allocating = was_wanted;
+		return error;
+	}
 	permit->has_fewer |= !is_wanted;
 	enlist(permit, place);
 	return 0;

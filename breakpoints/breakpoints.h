@@ -223,6 +223,20 @@ bool tw_permit_is_mine(void);
 typedef const char *(*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 extern tw_bp_hit_fn tw_bp_trampoline_hit;
 
+/*
+ * A list of what was written for one session, which another process may take back; set once by the room above, NULL: there
+ * is none.  Called with the permit.
+ */
+struct tw_bp_list {
+	/* The place is set for these sessions: it is not taken back while others than the list's session are among them. */
+	void (*keep)(const struct tw_place *place, uint64_t sessions);
+	/* Is memory at the place, which is installed, as it was before? */
+	bool (*is_taken_back)(const struct tw_place *place);
+	/* The place's object was unloaded. */
+	void (*forget)(const struct tw_place *place);
+};
+extern const struct tw_bp_list *tw_bp_list;
+
 /* ---- functions and their places ---- */
 
 struct tw_module {

@@ -111,6 +111,8 @@ static unsigned consolidate(struct tw_permit *permit)
 		if (staging->parts != active->parts)
 			free(staging->parts);
 		*staging = *active;
+		if (tw_bp_list)
+			tw_bp_list->keep(place, active->sessions);
 		if (permit->has_counting)
 			hint_counting(place);
 		place->is_staged = false;

@@ -8,7 +8,7 @@
  *
  * The jump is written once: while the process has one thread, or while all others are stopped and none of them is inside
  * the window (tw_entry_write_held), because the window is several instructions, and a thread that is stopped between
- * them would resume inside the jump.  It stays until the process ends.
+ * them would resume inside the jump.  It stays until the recording ends, when another process takes it back (tw_bp_list).
  * Restoring the window's bytes would be safe at any time where one store can do it, but writing the jump again would not.
  * A change, with any number of threads, is therefore one store into a word of ours, which the stub tests; an untraced
  * function costs three jumps.
@@ -104,6 +104,11 @@ static bool is_jump_written(const struct tw_place *place)
 
 	put_jump(place, jump);
 	return !memcmp(place->where, jump, sizeof jump);
+}
+
+void tw_entry_was_taken_back(struct tw_place *place)
+{
+	place->is_planted = is_jump_written(place);
 }
 
 /* Can the window be written?  With other threads: by one piece within a page. */
@@ -225,6 +230,16 @@ void tw_entry_forget(struct tw_place *place)
 	arm(place, false);
 	place->stub = NULL;
 	place->is_planted = false;
+}
+
+size_t tw_entry_switch(const struct tw_place *place, uint8_t off[8], uint8_t on[8], uintptr_t *at)
+{
+	const uint32_t is_off = false, is_on = true;
+
+	memcpy(off, &is_off, sizeof is_off);
+	memcpy(on, &is_on, sizeof is_on);
+	*at = (uintptr_t)tw_entry_is_armed(place->stub);
+	return sizeof is_on;
 }
 
 const void *tw_entry_beside(struct tw_permit *permit, const void *function)

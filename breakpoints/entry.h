@@ -24,6 +24,15 @@ size_t tw_entry_written(const struct tw_place *place, uint8_t out[8], uintptr_t 
 /* The object of the place seems to be gone. */
 void tw_entry_forget(struct tw_place *place);
 
+/*
+ * The word that switches a planted place on, and its bytes: `off` when the place is not installed, `on` when it is.
+ * Returns their number, within a page.
+ */
+size_t tw_entry_switch(const struct tw_place *place, uint8_t off[8], uint8_t on[8], uintptr_t *at);
+
+/* See tw_patch_was_taken_back(). */
+void tw_entry_was_taken_back(struct tw_place *place);
+
 /* Before a run ends: writes the jumps of the entries that it has prepared. */
 void tw_entry_plant(struct tw_patch_run *run);
 

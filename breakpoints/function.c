@@ -357,6 +357,8 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
+	if (tw_bp_list)
+		tw_bp_list->forget(place);
 	if (place->kind == TW_BP_ENTRY)
 		tw_entry_forget(place);
 	if (place->kind == TW_BP_SLED && place->stub)
@@ -400,7 +402,8 @@ static int holds_its_own(const struct tw_place *place)
 
 	if (!bytes || (readable < 0 && readable != -EFAULT))
 		return -1;
-	return readable == (long)bytes && !memcmp(written, found, bytes);
+	return (readable == (long)bytes && !memcmp(written, found, bytes)) ||
+	       (tw_bp_list && tw_bp_list->is_taken_back(place));
 }
 
 /* The state of a module, by its number: found present or replaced. */

@@ -29,6 +29,8 @@ void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place);
 struct tw_entry_change;
 /* The bytes to write for a place while all other threads are stopped (tw_entry_write_held). */
 void tw_patch_change_of(const struct tw_place *place, struct tw_entry_change *out);
+/* The bytes of an installed place are those of the time before it was prepared: it is prepared again next. */
+void tw_patch_was_taken_back(struct tw_place *place);
 /*
  * The bytes written to install a place: fills at most eight, located at *at.  0: none are known to have been written.
  */

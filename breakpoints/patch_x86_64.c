@@ -73,6 +73,14 @@ void tw_patch_change_of(const struct tw_place *place, struct tw_entry_change *ou
 		tw_entry_change_of(place, out);
 }
 
+void tw_patch_was_taken_back(struct tw_place *place)
+{
+	place->is_installed = false;
+	place->is_back = true;
+	if (place->kind == TW_BP_ENTRY)
+		tw_entry_was_taken_back(place);
+}
+
 bool tw_patch_is_due(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));

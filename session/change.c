@@ -103,6 +103,12 @@ int tw_change_assign_slot(struct tw_session *session)
 	return error;
 }
 
+void tw_change_commit(struct tw_permit *permit)
+{
+	if (permit != transaction)
+		tw_bp_commit(permit);
+}
+
 int tw_change_end(struct tw_permit *permit, int result)
 {
 	if (permit == transaction) {

@@ -9,6 +9,8 @@
 int tw_change_begin(struct tw_permit **permit);
 /* tw_session_assign_slot() with the permit; asks the registry once per transaction. */
 int tw_change_assign_slot(struct tw_session *session);
+/* Commits what is staged so far, unless in a transaction, which commits it later; tw_change_end() must follow. */
+void tw_change_commit(struct tw_permit *permit);
 /* Commits and drops the permit, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
 /* Ends a read-only operation: nothing is committed. */

@@ -83,6 +83,15 @@ struct tw_recorder_options {
 	int stream_fd;
 };
 
+/* Why code of a process was not restored when the recording ended (docs/unmodified.md). */
+enum tw_unrestored {
+	TW_UNRESTORED_DENIED,	/* the system does not let the recorder trace the process */
+	TW_UNRESTORED_TRACED,	/* another tracer has it */
+	TW_UNRESTORED_TOO_MANY, /* it has more threads than are stopped */
+	TW_UNRESTORED_STUCK,	/* a thread could not be stopped */
+	TW_UNRESTORED_BUSY	/* threads stood in the instructions each time, or there was no time left */
+};
+
 struct tw_recorder_stats {
 	uint64_t events;	       /* stored */
 	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
@@ -106,8 +115,13 @@ struct tw_recorder_stats {
 	uint32_t functions;	 /* defined */
 	uint64_t memory_left;	 /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that should have been traced and could not be */
-	int last_error;		 /* of a write: TW_ENOSPC, TW_EIO; 0: none */
-	bool is_stalled;	 /* the last write failed and is being retried */
+	/* Processes that live on with code that calls what recorded it, and how many functions and slots these are. */
+	uint32_t unrestored_processes;
+	uint64_t unrestored_places;
+	enum tw_unrestored unrestored_reason; /* of the last of these processes */
+	uint32_t unrestored_threads;	      /* how many it has; TW_UNRESTORED_TOO_MANY */
+	int last_error;			      /* of a write: TW_ENOSPC, TW_EIO; 0: none */
+	bool is_stalled;		      /* the last write failed and is being retried */
 };
 
 /*

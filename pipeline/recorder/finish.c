@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/recorder/recorder.h"
+#include "pipeline/recorder/restore.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -107,9 +108,21 @@ static uint64_t count_ring_bytes(const struct tw_rs *rs)
 	return bytes;
 }
 
+static enum tw_unrestored reason_of(enum tw_rs_held_outcome outcome)
+{
+	switch (outcome) {
+	case TW_RS_HELD_DENIED: return TW_UNRESTORED_DENIED;
+	case TW_RS_HELD_TRACED: return TW_UNRESTORED_TRACED;
+	case TW_RS_HELD_TOO_MANY: return TW_UNRESTORED_TOO_MANY;
+	case TW_RS_HELD_STUCK: return TW_UNRESTORED_STUCK;
+	default: return TW_UNRESTORED_BUSY;
+	}
+}
+
 TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
 {
 	struct tw_writer *writer = &recorder->writer;
+	struct tw_restore_failure failure;
 	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
 	uint32_t count;
 	int error, end_error;
@@ -117,6 +130,11 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	tw_rs_close(&writer->rs);
 	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;
+	tw_restore_all(&recorder->held, &writer->rs, &failure);
+	writer->store.stats.unrestored_processes = failure.processes;
+	writer->store.stats.unrestored_places = failure.pieces;
+	writer->store.stats.unrestored_reason = reason_of(failure.outcome);
+	writer->store.stats.unrestored_threads = failure.number;
 	error = drain_for_good(recorder);
 	/* A thread that was in the middle of a hit when the rings were closed commits during the pause. */
 	if (!error && tw_rs_is_anybody_there(&writer->rs)) {

@@ -26,9 +26,8 @@
 
 #include "base/clock.h"
 #include "base/search.h"
+#include "pipeline/recorder/member_memory.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -152,8 +151,12 @@ static bool write_page(struct work *work, size_t first, size_t end)
 	uint8_t bytes[4096];
 	bool is_changed = false;
 
-	if (pread(work->memory, bytes, (size_t)(to - from), (off_t)from) != (ssize_t)(to - from))
-		return false;
+	/* Unmapped meanwhile: nothing is written there any more. */
+	if (!tw_member_memory_read(work->memory, from, bytes, (size_t)(to - from))) {
+		for (size_t i = first; i < end; i++)
+			work->is_done[i] = true;
+		return true;
+	}
 	for (size_t i = first; i < end; i++) {
 		const struct tw_rs_held_piece *piece = &work->pieces[i];
 		uint8_t *at = bytes + (piece->at - from);
@@ -314,12 +317,12 @@ static struct tw_rs_held_table *read_table(int memory, const struct tw_rs_held_r
 	struct tw_rs_held_table head, *table;
 	size_t bytes;
 
-	if (pread(memory, &head, sizeof head, (off_t)request->table) != (ssize_t)sizeof head ||
-	    head.magic != TW_RS_HELD_MAGIC || head.lease != request->lease || head.count > TW_RS_HELD_PIECES_MAX)
+	if (!tw_member_memory_read(memory, request->table, &head, sizeof head) || head.magic != TW_RS_HELD_MAGIC ||
+	    head.lease != request->lease || head.count > TW_RS_HELD_PIECES_MAX)
 		return NULL;
 	bytes = sizeof head + head.count * sizeof *head.pieces;
 	table = malloc(bytes);
-	if (table && pread(memory, table, bytes, (off_t)request->table) != (ssize_t)bytes) {
+	if (table && !tw_member_memory_read(memory, request->table, table, bytes)) {
 		free(table);
 		return NULL;
 	}
@@ -334,12 +337,8 @@ static void answer(struct tw_held *held, struct tw_rs *rs, const struct tw_rs_he
 	struct asked asked = {rs, request};
 	struct tw_rs_held_table *table = NULL;
 	uint32_t number = 0;
-	char path[64];
-	int memory;
+	int memory = tw_member_memory_open(rs, request);
 
-	/* The path names the asking thread: the first thread may have ended, and then shows no memory. */
-	snprintf(path, sizeof path, "/proc/%d/task/%d/mem", (int)request->process_id, (int)request->thread_id);
-	memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory >= 0)
 		table = read_table(memory, request);
 	if (table)

@@ -11,6 +11,7 @@
 #include "base/cacheline.h"
 #include "pipeline/recorder/held.h"
 #include "sanitized_help.h"
+#include "slow_help.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,16 +35,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define JUMP_BYTES 5
-
-/* cpuid leaves to the hypervisor, so that interrupts come behind it.  Two functions, a page apart; each with its copy. */
-#define SLOW(name)                                                                                                \
-	__asm__(".pushsection .text\n.p2align 12\n.globl " #name ", " #name "_copy\n.type " #name                 \
-		", @function\n" #name                                                                             \
-		":\npush %rbx\ncpuid\nmov %edi, %eax\nadd $5, %eax\npop %rbx\nret\n.p2align 4\n" #name "_copy:\n" \
-		"push %rbx\ncpuid\nmov %edi, %eax\njmp " #name "+5\n.p2align 12\n.popsection");                   \
-	extern unsigned name(unsigned x);                                                                         \
-	extern const uint8_t name##_copy[]
 SLOW(first_slow);
 SLOW(second_slow);
 
@@ -51,25 +42,6 @@ static struct shared {
 	_Atomic uint32_t is_ready, is_over, wrong, interrupted, in_handler, may_return, ended_calls, is_wanted;
 	_Atomic uint64_t rounds;
 } * shared;
-
-static uint32_t get(const _Atomic uint32_t *word)
-{
-	/* PAIR test.word: acquire; of set(), in another process. */
-	return tw_load_acquire(word);
-}
-
-static void set(_Atomic uint32_t *word, uint32_t value)
-{
-	/* PAIR test.word: release; of get(). */
-	tw_store_release(word, value);
-}
-
-static void nap(long us)
-{
-	const struct timespec time = {0, us * 1000};
-
-	nanosleep(&time, NULL);
-}
 
 /* ---- the child ---- */
 
@@ -236,18 +208,6 @@ static int end_child(pid_t child)
 }
 
 /* ---- writing ---- */
-
-static struct tw_rs_held_piece piece_of(unsigned (*function)(unsigned), const uint8_t *copy, bool is_planting)
-{
-	struct tw_rs_held_piece piece = {.at = (uintptr_t)function, .count = JUMP_BYTES};
-	int32_t displacement = (int32_t)((intptr_t)copy - (intptr_t)function - JUMP_BYTES);
-	uint8_t jump[JUMP_BYTES] = {0xe9};
-
-	memcpy(jump + 1, &displacement, sizeof displacement);
-	memcpy(is_planting ? piece.before : piece.after, copy, JUMP_BYTES);
-	memcpy(is_planting ? piece.after : piece.before, jump, JUMP_BYTES);
-	return piece;
-}
 
 static int memory_of(pid_t child)
 {

@@ -104,6 +104,34 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 		       advice(stats, policy));
 }
 
+static void say_unrestored(const struct tw_recorder_stats *stats)
+{
+	char reason[128], places[TW_FIGURE_BYTES];
+	if (!stats->unrestored_processes)
+		return;
+	switch (stats->unrestored_reason) {
+	case TW_UNRESTORED_DENIED:
+		snprintf(reason, sizeof reason, "the system does not let it be stopped for that");
+		break;
+	case TW_UNRESTORED_TRACED: snprintf(reason, sizeof reason, "a debugger or another tracer has it"); break;
+	case TW_UNRESTORED_TOO_MANY:
+		snprintf(reason, sizeof reason, "it has %u threads, and no more than 64 are stopped",
+			 stats->unrestored_threads);
+		break;
+	case TW_UNRESTORED_STUCK: snprintf(reason, sizeof reason, "a thread of it could not be stopped"); break;
+	default:
+		snprintf(reason, sizeof reason, "its threads were inside of them each time, or there was no time left");
+	}
+	tw_figure_count(places, stats->unrestored_places);
+	if (stats->unrestored_processes == 1)
+		tw_say("the process that continues still has changed functions (%s), which cost some time and record nothing: %s.",
+		       places, reason);
+	else
+		tw_say("%u processes that continue still have changed functions (%s), which cost some time and record nothing; the last "
+		       "of them: %s.",
+		       stats->unrestored_processes, places, reason);
+}
+
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -124,6 +152,7 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 	if (stats->definitions_refused)
 		tw_say("%s names did not fit and are shown as numbers.",
 		       tw_figure_count(figure, stats->definitions_refused));
+	say_unrestored(stats);
 }
 
 static void say_empty(const char *path)

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * written.c - the list of what was written into this process' code and tables for the recording, which the recorder takes back
+ * when the recording ends and the process lives on (pipeline/recorder/restore.c, docs/decisions/0033).
+ *
+ * The piece of a place has the place's number.  Its bytes are read before the place is staged:
+ *
+ *	slot	its word
+ *	entry	its window; if that lies on two pages, which no single write changes, the word behind its jump: that is then led
+ *		to the copy
+ *	sled	all of it, if the address at which its stub continues is an instruction there before and after; else the window,
+ *		which becomes one NOP
+ *
+ * A place that a session of the program sets is kept, as long as the session wants it.  After the end such a session may want
+ * a place that was taken back: then it is written again, as one that was never written.
+ */
+#include "agent/agent.h"
+
+#include "base/grow.h"
+#include "base/sys.h"
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/entry.h"
+#include "breakpoints/sled.h"
+#include "ringbuf/held.h"
+#include "session/session.h"
+#include "symbols/entry_plan.h"
+#include "symbols/symbols.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* All under the permit. */
+static struct tw_rs_written *written;
+static struct tw_place **armed; /* since tw_agent_written_begin() */
+static size_t armed_count, armed_capacity;
+static unsigned changes; /* begun, and not ended */
+
+_Static_assert(TW_ENTRY_WINDOW_BYTES_MAX <= TW_RS_HELD_BYTES_MAX, "a piece holds a window");
+
+bool tw_agent_is_over(void)
+{
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	return tw_agent_ring_set.control && tw_load_acquire(&tw_agent_ring_set.control->is_closed);
+}
+
+static void *map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Changes may nest. */
+static void begin_change(void)
+{
+	if (!changes++ && written)
+		tw_rs_written_begin(written);
+}
+
+static void end_change(void)
+{
+	if (!--changes && written)
+		tw_rs_written_end(written);
+}
+
+/* NULL: there is none. */
+static struct tw_rs_held_piece *find_piece(const struct tw_place *place)
+{
+	uint32_t block = place->place_id / TW_RS_WRITTEN_BLOCK_PIECES;
+
+	if (!written || block >= TW_RS_WRITTEN_BLOCKS_MAX || !written->blocks[block])
+		return NULL;
+	return (struct tw_rs_held_piece *)(uintptr_t)written->blocks[block] +
+	       place->place_id % TW_RS_WRITTEN_BLOCK_PIECES;
+}
+
+static struct tw_rs_held_piece *make_piece(const struct tw_place *place)
+{
+	uint32_t block = place->place_id / TW_RS_WRITTEN_BLOCK_PIECES;
+
+	if (written && block < TW_RS_WRITTEN_BLOCKS_MAX && !written->blocks[block])
+		written->blocks[block] =
+			(uint64_t)(uintptr_t)map(TW_RS_WRITTEN_BLOCK_PIECES * sizeof(struct tw_rs_held_piece));
+	return find_piece(place);
+}
+
+/* ---- a change by the agent ---- */
+
+bool tw_agent_written_begin(void)
+{
+	if (!written) {
+		written = map(sizeof *written);
+		if (written)
+			tw_rs_written_show(&tw_agent_ring_set, written);
+	}
+	armed_count = 0;
+	begin_change();
+	/* Looked at behind the mark: a recorder that has closed the set waits until the mark is gone, or has seen none. */
+	if (!tw_agent_is_over())
+		return true;
+	end_change();
+	return false;
+}
+
+static unsigned bytes_of(const struct tw_place *place)
+{
+	switch ((enum tw_bp_kind)place->kind) {
+	case TW_BP_SLOT: return sizeof(void *);
+	case TW_BP_ENTRY: return place->entry->row->window_bytes;
+	case TW_BP_SLED: return place->sled_bytes < TW_RS_HELD_BYTES_MAX ? place->sled_bytes : TW_RS_HELD_BYTES_MAX;
+	default: return 0;
+	}
+}
+
+void tw_agent_written_expect(struct tw_place *place)
+{
+	struct tw_rs_held_piece *piece;
+
+	if (place->is_installed || !bytes_of(place) || !tw_grow(armed, armed_count, armed_capacity) ||
+	    !(piece = make_piece(place)))
+		return;
+	*piece = (struct tw_rs_held_piece){.at = (uintptr_t)place->where};
+	memcpy(piece->before, place->where, bytes_of(place));
+	armed[armed_count++] = place;
+}
+
+static bool is_within_page(const struct tw_rs_held_piece *piece)
+{
+	return piece->at % TW_PAGE_BYTES + piece->count <= TW_PAGE_BYTES;
+}
+
+/* Threads that are between the stub and the sled continue behind the window. */
+static bool continues_at_instruction(const struct tw_place *place, const struct tw_rs_held_piece *piece)
+{
+	unsigned at = 0, end = place->sled_offset + TW_SYM_JUMP_BYTES, bytes = 1;
+
+	while (at < end && bytes)
+		at += bytes = tw_sym_nop_bytes(piece->before + at, piece->count - at);
+	return at == end;
+}
+
+static void leave_nop(const struct tw_place *place, struct tw_rs_held_piece *piece)
+{
+	static const uint8_t nop[TW_SYM_JUMP_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+
+	piece->at = (uintptr_t)place->where + place->sled_offset;
+	piece->count = sizeof nop;
+	memcpy(piece->before, nop, sizeof nop);
+}
+
+/* The bytes of an armed sled. */
+static void overlay_jump(const struct tw_place *place, struct tw_rs_held_piece *piece)
+{
+	uint8_t jump[8];
+	uintptr_t at;
+	size_t bytes = tw_sled_written(place, jump, &at);
+
+	for (size_t i = 0; i < bytes; i++)
+		if (at + i - piece->at < piece->count)
+			piece->after[at + i - piece->at] = jump[i];
+}
+
+/* What the commit has written, or will write where the program's own transaction goes on. */
+static void fill_after(const struct tw_place *place, struct tw_rs_held_piece *piece)
+{
+	uintptr_t at;
+
+	/* The jump stays, and leads to the copy. */
+	if (place->kind == TW_BP_ENTRY && !is_within_page(piece)) {
+		piece->count = (uint32_t)tw_entry_switch(place, piece->before, piece->after, &at);
+		piece->at = at;
+		return;
+	}
+	if (place->kind == TW_BP_SLED && (!is_within_page(piece) || !continues_at_instruction(place, piece)))
+		leave_nop(place, piece);
+	memcpy(piece->after,
+	       place->kind == TW_BP_SLOT ? (const void *)&place->stub : (const void *)(uintptr_t)piece->at,
+	       piece->count);
+	if (place->kind == TW_BP_SLED)
+		overlay_jump(place, piece);
+}
+
+/* A piece without bytes is not used: nothing is written there. */
+static void complete(const struct tw_place *place)
+{
+	struct tw_rs_held_piece *piece = find_piece(place);
+
+	if (!piece || place->is_gone || !place->stub || (place->kind == TW_BP_ENTRY && !place->is_planted) ||
+	    (place->kind == TW_BP_SLED && place->is_back))
+		return;
+	piece->count = bytes_of(place);
+	fill_after(place, piece);
+	if (!memcmp(piece->after, piece->before, piece->count))
+		piece->count = 0;
+}
+
+void tw_agent_written_end(void)
+{
+	for (size_t i = 0; i < armed_count; i++)
+		complete(armed[i]);
+	armed_count = 0;
+	end_change();
+}
+
+void tw_agent_written_after_fork(void)
+{
+	if (written)
+		tw_rs_written_show(&tw_agent_ring_set, written);
+}
+
+/* ---- sessions of the program ---- */
+
+static bool is_kept_for(const struct tw_place *place, uint64_t sessions)
+{
+	return place->is_allocating || (sessions & ~(UINT64_C(1) << tw_agent_session->slot)) != 0;
+}
+
+static void keep(const struct tw_place *place, uint64_t sessions)
+{
+	struct tw_rs_held_piece *piece = find_piece(place);
+
+	if (!piece || piece->is_kept == is_kept_for(place, sessions))
+		return;
+	begin_change();
+	piece->is_kept = is_kept_for(place, sessions);
+	end_change();
+}
+
+static bool is_taken_back(const struct tw_place *place)
+{
+	const struct tw_rs_held_piece *piece = tw_agent_is_over() ? find_piece(place) : NULL;
+	uint8_t found[TW_RS_HELD_BYTES_MAX];
+
+	return piece && piece->count &&
+	       tw_sys_read_own_memory(tw_sys_process_id(), found, piece->at, piece->count) == (long)piece->count &&
+	       !memcmp(found, piece->before, piece->count);
+}
+
+static void forget(const struct tw_place *place)
+{
+	struct tw_rs_held_piece *piece = find_piece(place);
+
+	if (!piece || !piece->count)
+		return;
+	begin_change();
+	piece->count = 0;
+	end_change();
+}
+
+void tw_agent_written_init(void)
+{
+	static const struct tw_bp_list list = {.keep = keep, .is_taken_back = is_taken_back, .forget = forget};
+
+	tw_bp_list = &list;
+}
