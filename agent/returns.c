@@ -113,7 +113,8 @@ static void tell_count(_Atomic uint64_t *counter, const char *why)
 
 	if (!count)
 		return;
-	snprintf(text, sizeof text, "%llu calls were not seen to return: %s", (unsigned long long)count, why);
+	snprintf(text, sizeof text, "%llu call%s not seen to return: %s", (unsigned long long)count,
+		 count == 1 ? " was" : "s were", why);
 	tw_agent_tell(text);
 }
 

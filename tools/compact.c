@@ -38,7 +38,7 @@ static int compact(const char *path, bool is_quiet)
 	if (!sleds)
 		return tw_fail("'%s' has no entry sleds; compile and link it with -fpatchable-function-entry=9.", path);
 	if (!is_quiet)
-		tw_say("%s: %s sleds made one instruction.", path, tw_figure_count(figure, changed));
+		tw_say("%s: %s made one instruction.", path, tw_figure_of(figure, changed, "sled was", "sleds were"));
 	return TW_EXIT_OK;
 }
 

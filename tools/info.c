@@ -91,7 +91,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "threads       %u\n", info->threads);
 	tw_out_format(&out, "functions     %u in %u module%s\n", info->functions, info->modules,
 		      info->modules == 1 ? "" : "s");
-	tw_out_format(&out, "segments      %u, %s blocks\n", info->segments, tw_figure_count(a, info->blocks));
+	tw_out_format(&out, "segments      %u, %s\n", info->segments, tw_figure_of(a, info->blocks, "block", "blocks"));
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well))

@@ -135,10 +135,12 @@ bool tw_flush_stdout(void);
 
 /* ---- figures ---- */
 
-#define TW_FIGURE_BYTES 32
+#define TW_FIGURE_BYTES 64
 
 /* Each writes less than TW_FIGURE_BYTES bytes into text and returns it. */
-const char *tw_figure_count(char *text, uint64_t count);   /* 1,234,567 */
+const char *tw_figure_count(char *text, uint64_t count); /* 1,234,567 */
+/* A count and the words behind it, of at most 30 bytes: 1 event was, 1,234 events were. */
+const char *tw_figure_of(char *text, uint64_t count, const char *one, const char *more);
 const char *tw_figure_short(char *text, double value);	   /* 1.23 M */
 const char *tw_figure_bytes(char *text, uint64_t bytes);   /* 12.3 MiB */
 const char *tw_figure_seconds(char *text, double seconds); /* 1.23 s, 45.6 ms */

@@ -89,7 +89,7 @@ expect 0 "$tw" info bad.tw
 shows '^events *4'
 { cat small.trace && record "\\x83$(atom hello)"; } >other.trace
 expect 0 "$tw" convert --from ttb other.trace -o other.tw
-says "1 terms are not trace messages"
+says "1 term of the trace file is not a trace message, and was left out"
 # No byte is trusted.
 python3 - <<'PY'
 import random

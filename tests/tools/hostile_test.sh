@@ -34,7 +34,7 @@ for how in positions records table; do
 done
 attack log
 is "$(json 'd["events"] + sum(d["lost"].values()) >= 60000')" True
-grep -q '1 names did not fit' account || fail "record does not report an invalid definition"
+grep -q '1 name did not fit' account || fail "record does not report an invalid definition"
 
 # Its pages are gone, and with them the events that the recorder had not read.
 attack cut

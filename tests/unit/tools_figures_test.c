@@ -20,6 +20,10 @@ static void test_figures(void **state)
 	assert_string_equal(tw_figure_count(text, 999), "999");
 	assert_string_equal(tw_figure_count(text, 1000), "1,000");
 	assert_string_equal(tw_figure_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
+	assert_string_equal(tw_figure_of(text, 0, "event was", "events were"), "0 events were");
+	assert_string_equal(tw_figure_of(text, 1, "event was", "events were"), "1 event was");
+	assert_string_equal(tw_figure_of(text, UINT64_MAX, "x", "terms are not trace messages"),
+			    "18,446,744,073,709,551,615 terms are not trace messages");
 	assert_string_equal(tw_figure_bytes(text, 999), "999 B");
 	assert_string_equal(tw_figure_bytes(text, 1536), "1.50 KiB");
 	assert_string_equal(tw_figure_bytes(text, UINT64_C(300) << 20), "300 MiB");

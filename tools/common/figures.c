@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *tw_figure_count(char *text, uint64_t count)
 {
@@ -18,6 +19,13 @@ const char *tw_figure_count(char *text, uint64_t count)
 		*to++ = digits[i];
 	}
 	*to = 0;
+	return text;
+}
+
+const char *tw_figure_of(char *text, uint64_t count, const char *one, const char *more)
+{
+	size_t bytes = strlen(tw_figure_count(text, count));
+	snprintf(text + bytes, TW_FIGURE_BYTES - bytes, " %s", count == 1 ? one : more);
 	return text;
 }
 

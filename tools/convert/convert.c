@@ -238,8 +238,7 @@ static uint64_t find_offset(const struct request *request, const struct tw_ttb_s
 
 struct result {
 	uint64_t events, dropped, strange; /* strange: terms that are not trace messages */
-	bool is_cut;
-	char trouble[300]; /* a sentence; "": none */
+	char trouble[300];		   /* a sentence; "": none */
 };
 
 /* Returns 0 or an error of the writer. */
@@ -278,14 +277,23 @@ static int import_all(const struct request *request, struct tw_ttb_import *impor
 	return error;
 }
 
+#define STRANGE_BYTES 160
+
+static const char *strange_terms(uint64_t count, char *text)
+{
+	char figure[TW_FIGURE_BYTES];
+	snprintf(text, STRANGE_BYTES, "%s of the trace file %s, and %s left out",
+		 tw_figure_of(figure, count, "term", "terms"),
+		 count == 1 ? "is not a trace message" : "are not trace messages", count == 1 ? "was" : "were");
+	return text;
+}
+
 static int note_trouble(struct tw_capture_writer *writer, const struct result *result)
 {
-	char text[400];
+	char text[400], strange[STRANGE_BYTES];
 	int bytes = 0, error = 0;
 	if (result->strange)
-		bytes = snprintf(text, sizeof text,
-				 "%llu terms of the trace file are not trace messages, and were left out",
-				 (unsigned long long)result->strange);
+		bytes = snprintf(text, sizeof text, "%s", strange_terms(result->strange, strange));
 	if (bytes)
 		error = tw_capture_writer_note(writer, (struct tw_producer_name){text, (size_t)bytes});
 	if (!error && *result->trouble)
@@ -296,15 +304,14 @@ static int note_trouble(struct tw_capture_writer *writer, const struct result *r
 
 static int say_imported(const struct request *request, const struct result *result)
 {
-	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES], strange[TW_FIGURE_BYTES];
+	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES], strange[STRANGE_BYTES];
 	if (!request->quiet)
 		tw_say("%s: %s event%s%s%s%s.", request->output, tw_figure_count(events, result->events),
 		       result->events == 1 ? "" : "s", result->dropped ? ", and " : "",
 		       result->dropped ? tw_figure_count(dropped, result->dropped) : "",
 		       result->dropped ? " dropped before they were written" : "");
 	if (result->strange)
-		tw_say("%s terms are not trace messages, and were left out.",
-		       tw_figure_count(strange, result->strange));
+		tw_say("%s.", strange_terms(result->strange, strange));
 	if (*result->trouble)
 		return tw_fail("%s.", result->trouble);
 	return TW_EXIT_OK;

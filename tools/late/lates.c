@@ -322,31 +322,31 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 	case 4:
 		*warns = true;
 		if (mailboxes->lost)
-			snprintf(
-				text, TW_LATE_NOTE,
-				"%s events were lost: %s messages were in queues then and are not in this list; waits marked ? may be wrong (%s).",
-				tw_figure_count(a, mailboxes->lost), tw_figure_count(b, mailboxes->unfollowed),
-				lates->unsure ? "of messages taken after a gap" : "there are none");
+			snprintf(text, TW_LATE_NOTE,
+				 "%s lost: %s in queues then, and not in this list; waits marked ? may be wrong (%s).",
+				 tw_figure_of(a, mailboxes->lost, "event was", "events were"),
+				 tw_figure_of(b, mailboxes->unfollowed, "message was", "messages were"),
+				 lates->unsure ? "of messages taken after a gap" : "there are none");
 		return true;
 	case 5:
 		*warns = true;
 		if (mailboxes->unmatched)
-			snprintf(text, TW_LATE_NOTE, "%s messages were taken whose arrival is not in the capture.",
-				 tw_figure_count(a, mailboxes->unmatched));
+			snprintf(text, TW_LATE_NOTE, "%s taken whose arrival is not in the capture.",
+				 tw_figure_of(a, mailboxes->unmatched, "message was", "messages were"));
 		return true;
 	case 6:
 		if (lates->waiting || mailboxes->dropped)
-			snprintf(
-				text, TW_LATE_NOTE,
-				"Never taken: %s messages still in queues at the end, %s in those of processes that exited.",
-				tw_figure_count(a, lates->waiting), tw_figure_count(b, mailboxes->dropped));
+			snprintf(text, TW_LATE_NOTE,
+				 "Never taken: %s still in queues at the end, %s in those of processes that exited.",
+				 tw_figure_of(a, lates->waiting, "message", "messages"),
+				 tw_figure_count(b, mailboxes->dropped));
 		return true;
 	case 7:
 		*warns = true;
 		if (mailboxes->left_out)
-			snprintf(text, TW_LATE_NOTE,
-				 "%s messages did not fit in memory while more than %s were in queues.",
-				 tw_figure_count(a, mailboxes->left_out), tw_figure_count(b, TW_MAILBOX_MESSAGES_MAX));
+			snprintf(text, TW_LATE_NOTE, "%s did not fit in memory while more than %s were in queues.",
+				 tw_figure_of(a, mailboxes->left_out, "message", "messages"),
+				 tw_figure_count(b, TW_MAILBOX_MESSAGES_MAX));
 		return true;
 	default: return false;
 	}

@@ -50,10 +50,11 @@ void tw_merging_line(const struct tw_merging *merging, uint32_t capture, char *t
 	case TW_ALIGN_MESSAGES:
 		snprintf(
 			text, capacity,
-			"clock %s, within %s (%s at the ends), drift %+.3f ppm within %.3f ppm%s; %s messages sent, %s received",
+			"clock %s, within %s (%s at the ends), drift %+.3f ppm within %.3f ppm%s; %s sent, %s received",
 			offset, tw_figure_duration(error, (uint64_t)ceil(machine->uncertainty_ns)),
 			tw_figure_duration(worst, (uint64_t)ceil(machine->uncertainty_max_ns)), machine->drift * 1e6,
-			machine->drift_uncertainty * 1e6, machine->pieces > 1 ? ", which changed" : "", sent, got);
+			machine->drift_uncertainty * 1e6, machine->pieces > 1 ? ", which changed" : "",
+			tw_figure_of(sent, machine->sent, "message", "messages"), got);
 		break;
 	case TW_ALIGN_ONE_WAY:
 		snprintf(
@@ -80,7 +81,8 @@ static void put_absent(struct tw_out *out, const struct tw_merging *merging)
 		absent += node->capture == UINT32_MAX;
 		if (shown++ >= NODES_SHOWN)
 			continue;
-		tw_out_format(out, "%s messages from and %s to the node ", tw_figure_count(a, node->no_sends),
+		tw_out_format(out, "%s from and %s to the node ",
+			      tw_figure_of(a, node->no_sends, "message", "messages"),
 			      tw_figure_count(b, node->no_receives));
 		tw_out_name(out, node->capture == UINT32_MAX ? node->name : merging->nodes[node->capture]);
 		tw_out_text(out, node->capture == UINT32_MAX
@@ -98,8 +100,9 @@ void tw_merging_text(struct tw_out *out, const struct tw_merging *merging, const
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], line[TW_MERGING_LINE_BYTES];
 	size_t widest = 0;
 	tw_out_name(out, path);
-	tw_out_format(out, ": %s events of %u captures, %s messages between them\n",
-		      tw_figure_count(a, merging->result.events), merging->count, tw_figure_count(b, messages->pairs));
+	tw_out_format(out, ": %s of %u captures, %s between them\n",
+		      tw_figure_of(a, merging->result.events, "event", "events"), merging->count,
+		      tw_figure_of(b, messages->pairs, "message", "messages"));
 	for (uint32_t i = 0; i < merging->count; i++)
 		widest = strlen(merging->nodes[i]) > widest ? strlen(merging->nodes[i]) : widest;
 	for (uint32_t i = 0; i < merging->count; i++) {
@@ -110,14 +113,13 @@ void tw_merging_text(struct tw_out *out, const struct tw_merging *merging, const
 	}
 	put_absent(out, merging);
 	if (messages->ambiguous)
-		tw_out_format(out, "%s messages were not used: their serials occur more than once.\n",
-			      tw_figure_count(a, messages->ambiguous));
+		tw_out_format(out, "%s not used, with serials that occur more than once.\n",
+			      tw_figure_of(a, messages->ambiguous, "message was", "messages were"));
 	if (merging->result.damaged_blocks)
 		tw_out_format(
-			out,
-			"%s blocks with %s events cannot be read and are left out; the merged capture counts them as damaged.\n",
-			tw_figure_count(a, merging->result.damaged_blocks),
-			tw_figure_count(b, merging->result.damaged_events));
+			out, "%s with %s cannot be read and are left out; the merged capture counts them as damaged.\n",
+			tw_figure_of(a, merging->result.damaged_blocks, "block", "blocks"),
+			tw_figure_of(b, merging->result.damaged_events, "event", "events"));
 }
 
 /* ---- JSON ---- */

@@ -343,7 +343,7 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 		uint64_t lost = 0;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			lost += tw_capture_event_loss(event)->lost[cause];
-		tw_out_format(&scratch, "%llu events", (unsigned long long)lost);
+		tw_out_format(&scratch, "%llu event%s", (unsigned long long)lost, lost == 1 ? "" : "s");
 	} else {
 		struct tw_out *out = chrome->printer->out;
 		chrome->printer->out = &scratch;

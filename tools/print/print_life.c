@@ -192,9 +192,8 @@ static void introduce(struct tw_out *out, const struct life *life, const struct 
 	tw_out_text(out, "\n");
 	if (life->mailboxes.lost)
 		tw_out_format(
-			out,
-			"    %s events of all processes were lost: messages marked (?) may be others, and times cross gaps\n",
-			tw_figure_count(a, life->mailboxes.lost));
+			out, "    %s lost, of all processes: messages marked (?) may be others, and times cross gaps\n",
+			tw_figure_of(a, life->mailboxes.lost, "event was", "events were"));
 }
 
 struct printing {

@@ -94,14 +94,12 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 					 tw_lost_cause_name(cause), tw_figure_count(figure, stats->lost[cause]));
 		lost += stats->lost[cause];
 	}
-	tw_figure_count(figure, lost);
+	tw_figure_of(figure, lost, "event", "events");
 	if (lost && !path)
-		tw_say(stats->write_errors ? "LOST %s events:%s."
-					   : "LOST %s events:%s. `tracewheel print` shows where.",
-		       figure, text);
+		tw_say(stats->write_errors ? "LOST %s:%s." : "LOST %s:%s. `tracewheel print` shows where.", figure,
+		       text);
 	else if (lost)
-		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text, path,
-		       advice(stats, policy));
+		tw_say("LOST %s:%s. `tracewheel report %s` shows where%s.", figure, text, path, advice(stats, policy));
 }
 
 static void say_unrestored(const struct tw_recorder_stats *stats)
@@ -142,7 +140,7 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 	else if (error)
 		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
 	if (stats->unstored)
-		tw_say("%s events did not fit into the file.", tw_figure_count(figure, stats->unstored));
+		tw_say("%s did not fit into the file.", tw_figure_of(figure, stats->unstored, "event", "events"));
 	if (stats->damaged_rings)
 		tw_say("the program overwrote %u of the rings it was recorded in; their contents are skipped.",
 		       stats->damaged_rings);
@@ -150,8 +148,9 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		tw_say("%s process%s not traced; `tracewheel info` says why.",
 		       tw_figure_count(figure, stats->images_refused), stats->images_refused == 1 ? " was" : "es were");
 	if (stats->definitions_refused)
-		tw_say("%s names did not fit and are shown as numbers.",
-		       tw_figure_count(figure, stats->definitions_refused));
+		tw_say("%s not fit; views show %s.",
+		       tw_figure_of(figure, stats->definitions_refused, "name did", "names did"),
+		       stats->definitions_refused == 1 ? "a number" : "numbers");
 	say_unrestored(stats);
 }
 
@@ -179,10 +178,10 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
 	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
 	if (stats->segments_removed)
-		tw_say("kept: the last %s events; %s before them were removed by --keep %u; %s on disk.",
-		       tw_figure_count(count, stats->events - stats->events_removed),
-		       tw_figure_count(rate, stats->events_removed), segments_kept,
-		       tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
+		tw_say("kept: the last %s; %s before them %s removed by --keep %u; %s on disk.",
+		       tw_figure_of(count, stats->events - stats->events_removed, "event", "events"),
+		       tw_figure_count(rate, stats->events_removed), stats->events_removed == 1 ? "was" : "were",
+		       segments_kept, tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
 }
 
 void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path)
@@ -196,7 +195,7 @@ void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module
 	else if (stats->images > stats->images_refused)
 		tw_say("the events went to the tracer module %s; `tracewheel info %s` shows notes.", module, path);
 	if (lost)
-		tw_say("%s events were NOT reported to it: they were made inside its callbacks, in signal handlers that interrupted the "
+		tw_say("%s NOT reported to it, made inside its callbacks, in signal handlers that interrupted the "
 		       "recording of another call, or by threads that were ending.",
-		       tw_figure_count(figure, lost));
+		       tw_figure_of(figure, lost, "event was", "events were"));
 }

@@ -219,7 +219,8 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (tree->stackless)
 		put_note(false, "Calls without a stack: %s.", tw_figure_count(a, tree->stackless));
 	if (lost)
-		put_note(true, "%s events were lost: calls around them are cut or unseen.", tw_figure_count(a, lost));
+		put_note(true, "%s lost: calls around that are cut or unseen.",
+			 tw_figure_of(a, lost, "event was", "events were"));
 	struct tw_capture_account account;
 	char clause[TW_MISSING_TEXT_BYTES];
 	tw_capture_account(tree->capture, &account);

@@ -125,9 +125,9 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 		return;
 	}
 	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
-	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all%s:", tw_screen_red(screen),
-		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + totals->all_events),
-		      is_part ? " in this part" : "");
+	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s:", tw_screen_red(screen),
+		      tw_figure_of(figure, lost, "event", "events"),
+		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "");
 	const char *between = " ";
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
 		if (!totals->lost[cause])
@@ -264,7 +264,10 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		tw_native_ports_screen(&screen, &sums->ports, request->top);
 		return;
 	}
-	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function",
+	snprintf(title, sizeof title,
+		 screen.columns < 60		? "by function"
+		 : totals->functions.count == 1 ? "by function (%zu was called)"
+						: "by function (%zu were called)",
 		 totals->functions.count);
 	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);

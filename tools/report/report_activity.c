@@ -164,8 +164,8 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 	uint64_t all_ns = 0;
 	for (uint32_t i = 0; i < activity->process_count; i++)
 		all_ns += activity->processes[i]->run_ns;
-	tw_out_format(screen->out, "\n%sschedules: %s runs%s, median %s, p99 %s, longest %s\n", tw_screen_bold(screen),
-		      tw_figure_count(a, activity->runs.count), tw_screen_plain(screen),
+	tw_out_format(screen->out, "\n%sschedules: %s%s, median %s, p99 %s, longest %s\n", tw_screen_bold(screen),
+		      tw_figure_of(a, activity->runs.count, "run", "runs"), tw_screen_plain(screen),
 		      tw_figure_duration(b, tw_histogram_quantile(&activity->runs, 0.5)),
 		      tw_figure_duration(c, tw_histogram_quantile(&activity->runs, 0.99)),
 		      tw_figure_duration(d, activity->runs.max));
@@ -203,8 +203,8 @@ static void put_delays(const struct tw_screen *screen, const struct tw_activity 
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
 	struct tw_activity_process **rows = sorted_processes(activity, by_delay);
-	tw_out_format(screen->out, "\n%sready without a processor: %s times%s (long_schedule)\n",
-		      tw_screen_bold(screen), tw_figure_count(a, activity->delays), tw_screen_plain(screen));
+	tw_out_format(screen->out, "\n%sready without a processor: %s%s (long_schedule)\n", tw_screen_bold(screen),
+		      tw_figure_of(a, activity->delays, "time", "times"), tw_screen_plain(screen));
 	tw_out_format(screen->out, "%s%9s%9s%13s  process%s\n", tw_screen_bold(screen), "waited", "longest", "times",
 		      tw_screen_plain(screen));
 	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;

@@ -149,7 +149,7 @@ static void put_locks(const struct tw_screen *screen, const struct tw_locks *loc
 	tw_out_format(screen->out, "\n%slocks: %zu were used, %zu waited for%s", tw_screen_bold(screen), count, waited,
 		      tw_screen_plain(screen));
 	if (waits)
-		tw_out_format(screen->out, ", %s times, %s in all", tw_figure_count(a, waits),
+		tw_out_format(screen->out, ", %s, %s in all", tw_figure_of(a, waits, "time", "times"),
 			      tw_figure_duration(b, ns));
 	tw_out_format(screen->out, "\n%s%9s%9s%11s%11s%9s  lock%s\n", tw_screen_bold(screen), "waited", "longest",
 		      "waits", "taken", "held", tw_screen_plain(screen));
@@ -208,17 +208,17 @@ static void put_notes(const struct tw_screen *screen, const struct tw_locks *loc
 	if (locks->lost)
 		tw_out_format(
 			&text,
-			"%sIn %s gap%s %s events were lost: which thread held a lock is known again from its next call on, and some waits are not "
+			"%sIn %s gap%s %s lost: which thread held a lock is known again from its next call on, and some waits are not "
 			"counted.%s\n",
 			tw_screen_red(screen), tw_figure_count(a, locks->gaps), locks->gaps == 1 ? "" : "s",
-			tw_figure_count(b, locks->lost), tw_screen_plain(screen));
+			tw_figure_of(b, locks->lost, "event was", "events were"), tw_screen_plain(screen));
 	if (locks->dropped)
 		tw_out_format(&text, "%s call%s did not return in the selection, and %s in no wait.\n",
 			      tw_figure_count(a, locks->dropped), locks->dropped == 1 ? "" : "s",
 			      locks->dropped == 1 ? "is" : "are");
 	if (locks->wordless)
-		tw_out_format(&text, "%s calls have no arguments or results: record with --locks.\n",
-			      tw_figure_count(a, locks->wordless));
+		tw_out_format(&text, "%s no arguments or results: record with --locks.\n",
+			      tw_figure_of(a, locks->wordless, "call has", "calls have"));
 	if (locks->are_full)
 		tw_out_text(&text, "There are too many locks, or pairs of threads: some are missing.\n");
 	tw_screen_wrapped(screen, text.data, text.used);

@@ -196,7 +196,9 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 	for (unsigned i = 1; i < sizeof titles / sizeof *titles; i++)
 		tw_out_text(screen->out, columns & 1u << i ? titles[i] : "");
 	tw_out_format(screen->out, "  function (%zu%s)%s\n", count,
-		      used + (int)sizeof "function (1000 were called)" <= screen->columns ? " were called" : "",
+		      used + (int)sizeof "function (1000 were called)" > screen->columns ? ""
+		      : count == 1							 ? " was called"
+											 : " were called",
 		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++)
 		put_row(screen, &rows[i], columns, tw_screen_names_at(&names, i));
@@ -434,8 +436,8 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(out, "The call tree has more than %s nodes: the rest is in no total.\n",
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
 	if (stacks->too_deep)
-		tw_out_format(out, "%s calls were nested deeper than %u, and are not counted.\n",
-			      tw_figure_count(figure, stacks->too_deep), TW_STACK_FRAMES_MAX);
+		tw_out_format(out, "%s nested deeper than %u, and not counted.\n",
+			      tw_figure_of(figure, stacks->too_deep, "call was", "calls were"), TW_STACK_FRAMES_MAX);
 }
 
 /* ---- JSON ---- */

@@ -211,12 +211,12 @@ void tw_seq_list(struct tw_out *out, const struct tw_requests *requests, const s
 		tw_out_text(out, "\n");
 	}
 	if (requests->left_out)
-		tw_out_format(out, "\n%s events of further labels are left out; --from and --to select.\n",
-			      tw_figure_count(a, requests->left_out));
+		tw_out_format(out, "\n%s of further labels left out; --from and --to select.\n",
+			      tw_figure_of(a, requests->left_out, "event", "events"));
 	if (requests->is_unsure)
 		tw_out_text(out,
 			    "\nThere were too many processes to count them all: their numbers are lower bounds.\n");
 	if (requests->damaged)
-		tw_out_format(out, "\n%s events of sequential tracing cannot be decoded.\n",
-			      tw_figure_count(a, requests->damaged));
+		tw_out_format(out, "\n%s of sequential tracing cannot be decoded.\n",
+			      tw_figure_of(a, requests->damaged, "event", "events"));
 }
