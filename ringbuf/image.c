@@ -337,3 +337,10 @@ __attribute__((target("general-regs-only"))) void tw_rs_count_no_ring(struct tw_
 	/* RELAXED rs.no_ring: as above; threads may store a little out of order. */
 	tw_store_relaxed(&head->no_ring_last_ticks, ticks);
 }
+
+__attribute__((target("general-regs-only"))) void tw_rs_count_ended(struct tw_rs *rs, uint64_t ticks)
+{
+	tw_rs_count_no_ring(rs, ticks);
+	/* RELAXED rs.ended: a count for the summary. */
+	tw_fetch_add_relaxed(&rs->control->ended_lost, 1);
+}

@@ -54,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  6
+#define TW_RS_VERSION	  7
 
 /* ---- in shared memory ---- */
 
@@ -137,6 +137,7 @@ struct tw_rs_control {
 	_Atomic uint64_t used_bytes;  /* rings of all images together; compared with the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
 	_Atomic uint64_t plans_late; /* objects whose plans were not there in time */
+	_Atomic uint64_t ended_lost; /* of no_ring_lost of all images: events of threads after their last destructor */
 
 	struct tw_rs_slot slots[TW_RS_IMAGES_MAX];
 };
@@ -453,6 +454,8 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
 
 /* Counts an event of a thread without a ring.  Signal handlers: yes. */
 void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks);
+/* The same, of a thread after its last destructor, which has given its rings back. */
+void tw_rs_count_ended(struct tw_rs *rs, uint64_t ticks);
 
 /* The head of a record in the definitions log: 16 bytes, then the payload, padded to 8. */
 struct tw_rs_defs_head {

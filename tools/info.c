@@ -41,15 +41,16 @@ static double bytes_per_event(const struct tw_capture_info *info)
 	return info->events ? (double)info->file_bytes / (double)info->events : 0;
 }
 
-static void put_lost(const struct tw_capture_info *info)
+static void put_lost(const struct tw_capture_info *info, const struct tw_capture_account *account)
 {
-	char count[TW_FIGURE_BYTES];
+	char count[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
 	bool is_any = false;
 	tw_out_format(&out, "lost          ");
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
 		if (info->lost[cause])
-			tw_out_format(&out, "%s%s %s", is_any ? ", " : "", tw_lost_cause_name(cause),
-				      tw_figure_count(count, info->lost[cause]));
+			tw_out_format(&out, "%s%s %s%s", is_any ? ", " : "", tw_lost_cause_name(cause),
+				      tw_figure_count(count, info->lost[cause]),
+				      cause == TW_LOST_NO_RING ? tw_missing_ended(account->ended_lost, clause) : "");
 		is_any |= info->lost[cause] != 0;
 	}
 	if (!is_any)
@@ -83,7 +84,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "events        %s\n", tw_figure_count(a, info->events));
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
-	put_lost(info);
+	put_lost(info, &account);
 	put_missing(&account);
 	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));

@@ -215,6 +215,7 @@ struct tw_capture_account {
 	uint64_t events; /* present, as in tw_capture_info */
 	struct tw_capture_missing missing[TW_MISSING_CAUSES];
 	uint64_t untraced[TW_UNTRACED_CAUSES]; /* processes */
+	uint64_t ended_lost;	/* of TW_MISSING_NO_RING: events of threads after their last destructor */
 	uint64_t removed_lost;	/* events lost during the time that the removed segments (TW_MISSING_REMOVED) cover */
 	uint32_t segments_kept; /* number of segments that the recorder keeps; 0: all */
 	struct tw_capture_own waits, setups; /* the tracer's own time, summed over threads: TW_CAPTURE_OWN_TIME */

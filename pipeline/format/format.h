@@ -193,6 +193,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_ENDING = 10,
 	/* Objects that were opened or executed and not traced at their entries, because no plan was ready in time. */
 	TW_ACCOUNT_PLANS = 11,
+	/* Of the losses by TW_LOST_NO_RING: events of threads after their last destructor. */
+	TW_ACCOUNT_THREADS_ENDED = 12,
 	TW_ACCOUNT_CAUSES
 };
 

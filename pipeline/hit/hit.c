@@ -388,6 +388,7 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 			count_nested(&tw_hit_tls, place, w.is_local);
 		return false;
 	case TW_THREAD_ENDED:
+	case TW_THREAD_UNABLE:
 	case TW_THREAD_NO_CLOCK: count_late(place, state, out != NULL); return false;
 	default: return false;
 	}

@@ -14,7 +14,7 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		if (!tw_hit_was_abandoned(t, frame))
 			return TW_THREAD_IN_HIT;
 		tw_hit_leave_abandoned(t);
-	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_NO_CLOCK) {
+	} else if (t->state >= TW_THREAD_ENDED && t->state <= TW_THREAD_NO_CLOCK) {
 		return (enum tw_thread_state)t->state;
 	} else if (t->state == TW_THREAD_BUSY) {
 		return tw_thread_classify_call(t, frame);
@@ -23,10 +23,10 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		return TW_THREAD_JOINING;
 	} else if (!tw_thread_may_call_system()) {
 		/* Joining takes system calls; the thread counts as one without a ring. */
-		return TW_THREAD_ENDED;
+		return TW_THREAD_UNABLE;
 	} else if (!tw_hit_join()) {
 		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
-		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;
+		return t->state == TW_THREAD_NEW ? TW_THREAD_UNABLE : TW_THREAD_JOINING;
 	}
 	return TW_THREAD_NEW;
 }
@@ -66,6 +66,10 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 		/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
 		tw_fetch_add_relaxed(&session->module_counts[TW_MODULE_NO_THREAD], 1);
 	}
-	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
+	if (!tw_hit_host.pinned_rs || !(sessions >> tw_hit_host.pinned_session & 1))
+		return;
+	if (state == TW_THREAD_ENDED)
+		tw_rs_count_ended(tw_hit_host.pinned_rs, ticks);
+	else
 		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
 }

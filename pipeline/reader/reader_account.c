@@ -277,6 +277,7 @@ void tw_source_account(struct tw_capture *capture)
 		account->missing[TW_MISSING_NO_RING].events += capture->images[i]->info.no_ring_lost;
 		capture->images[i]->lost_through[TW_LOST_NO_RING] += capture->images[i]->no_ring_told;
 	}
+	account->ended_lost = capture->told[TW_ACCOUNT_THREADS_ENDED];
 	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
 	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);

@@ -160,6 +160,13 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 		tw_writer_note_forged(writer, &writer->is_control_forged);
 	else if (late > writer->store.account[TW_ACCOUNT_PLANS])
 		writer->store.account[TW_ACCOUNT_PLANS] = late;
+	/* RELAXED rs.ended: as above. */
+	uint64_t ended = tw_load_relaxed(&writer->rs.control->ended_lost);
+
+	if (ended > TW_RB_LOST_MAX)
+		tw_writer_note_forged(writer, &writer->is_control_forged);
+	else if (ended > writer->store.account[TW_ACCOUNT_THREADS_ENDED])
+		writer->store.account[TW_ACCOUNT_THREADS_ENDED] = writer->store.stats.lost_ended = ended;
 	for (; writer->tables_told < writer->rs.damaged_tables; writer->tables_told++)
 		tw_writer_damaged(writer);
 	writer->store.stats.images_refused = 0;

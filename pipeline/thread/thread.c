@@ -101,7 +101,7 @@ static void on_thread_exit(void *value)
 {
 	uintptr_t round = (uintptr_t)value;
 
-	if (tw_hit_tls.state == TW_THREAD_ENDED || !tw_hit_tls.thread)
+	if (tw_hit_tls.state == TW_THREAD_ENDED || tw_hit_tls.state == TW_THREAD_UNABLE || !tw_hit_tls.thread)
 		return;
 	if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(exit_key, (void *)(round + 1)) == 0)
 		return;
@@ -271,7 +271,7 @@ static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
 	saved_errno = errno;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
 	if (!join(t))
-		t->state = TW_THREAD_ENDED;
+		t->state = TW_THREAD_UNABLE;
 	errno = saved_errno;
 }
 

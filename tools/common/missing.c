@@ -120,6 +120,16 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 	return text;
 }
 
+const char *tw_missing_ended(uint64_t events, char *text)
+{
+	char figure[TW_FIGURE_BYTES];
+	*text = 0;
+	if (events)
+		snprintf(text, TW_MISSING_TEXT_BYTES, " (%s of threads after their last destructor)",
+			 tw_figure_count(figure, events));
+	return text;
+}
+
 bool tw_missing_is_failure(const struct tw_capture_account *account, const struct tw_capture_info *info)
 {
 	bool is_failure = info->damages != 0;
@@ -171,6 +181,8 @@ void tw_missing_json(struct tw_json *json, const struct tw_capture_account *acco
 		if (cause >= TW_MISSING_REMOVED)
 			tw_json_u64(json, "places", missing->places);
 		tw_json_bool(json, "more", missing->has_more);
+		if (cause == TW_MISSING_NO_RING)
+			tw_json_u64(json, "ended", account->ended_lost);
 		if (cause == TW_MISSING_REMOVED)
 			tw_json_u64(json, "lost", account->removed_lost);
 		tw_json_close(json, '}');

@@ -21,6 +21,9 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
  */
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text);
 
+/* " (3 of threads after their last destructor)": of events lost without a ring; "" for 0. */
+const char *tw_missing_ended(uint64_t events, char *text);
+
 /*
  * Is data missing that was neither counted as a loss nor given up on request, in a recording that is not still
  * running?

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - messages at the end of a recording. */
 #include "tools/record/account.h"
+#include "tools/common/missing.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -67,6 +68,8 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 		return ", except the last of them: there was no space to record that";
 	if (stats->write_errors)
 		return "";
+	if (worst == TW_LOST_NO_RING && stats->lost_ended * 2 > stats->lost[worst])
+		return "; threads still call functions, as libc's, after their rings are given back with their last destructor: no option avoids it";
 	if (worst == TW_LOST_NO_RING)
 		return "; a larger --ring-cap avoids it if all of it was in use";
 	if (worst == TW_LOST_NESTED)
@@ -80,7 +83,7 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
 {
-	char text[256] = "", figure[TW_FIGURE_BYTES];
+	char text[256] = "", figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
 	uint64_t lost = 0;
 	int used = 0;
 	if (policy == TW_RECORDER_OVERWRITE && stats->lost[TW_LOST_FULL])
@@ -90,8 +93,9 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 		if (cause == TW_LOST_FULL && policy == TW_RECORDER_OVERWRITE)
 			continue;
 		if (stats->lost[cause])
-			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
-					 tw_lost_cause_name(cause), tw_figure_count(figure, stats->lost[cause]));
+			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s%s", lost ? "," : "",
+					 tw_lost_cause_name(cause), tw_figure_count(figure, stats->lost[cause]),
+					 cause == TW_LOST_NO_RING ? tw_missing_ended(stats->lost_ended, clause) : "");
 		lost += stats->lost[cause];
 	}
 	tw_figure_of(figure, lost, "event", "events");

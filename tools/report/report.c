@@ -109,10 +109,11 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 		tw_out_format(screen->out, "and %u more processes or programs started by it\n", info->images - 1);
 }
 
-static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, bool is_part, bool is_complete,
-		       bool is_live)
+/* @ended	of the losses without a ring, in the whole recording. */
+static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, uint64_t ended, bool is_part,
+		       bool is_complete, bool is_live)
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += totals->lost[cause];
@@ -132,8 +133,9 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
 		if (!totals->lost[cause])
 			continue;
-		tw_out_format(screen->out, "%s%s %s", between, tw_lost_cause_name(cause),
-			      tw_figure_count(figure, totals->lost[cause]));
+		tw_out_format(screen->out, "%s%s %s%s", between, tw_lost_cause_name(cause),
+			      tw_figure_count(figure, totals->lost[cause]),
+			      cause == TW_LOST_NO_RING && !is_part ? tw_missing_ended(ended, clause) : "");
 		between = ", ";
 	}
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
@@ -178,7 +180,9 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 		      totals->threads.count, totals->threads.count == 1 ? "" : "s",
 		      tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
-	put_losses(screen, totals, is_part, info->is_complete, info->is_live);
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	put_losses(screen, totals, account.ended_lost, is_part, info->is_complete, info->is_live);
 	put_account(screen, capture, info, sums->has_times);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Calls of threads after their last destructor are told from those of threads that found no ring: `record`, `info`, `report` and
+#         JSON say how many they are, and the advice is not to give more memory.
+# Method  A program's destructor of thread-specific data sets itself again in each round, so that it also runs after the recorder's.
+#         The control: threads that get no ring because they run under a filter of system calls.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >ended.c <<'C'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#define THREADS 40
+static pthread_key_t keys[8];
+static pthread_barrier_t barrier;
+static int is_late;
+static void again(void *key)
+{
+	getppid();
+	pthread_setspecific(*(pthread_key_t *)key, key);
+}
+static void *run(void *arg)
+{
+	getppid();
+	for (int i = 0; i < 8 && is_late; i++)
+		pthread_setspecific(keys[i], &keys[i]);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS];
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = {1, &allow};
+	is_late = !strcmp(argv[1], "late");
+	if (!is_late && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)))
+		return 2;
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	for (int i = 0; i < 8; i++)
+		pthread_key_create(&keys[i], again);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+C
+gcc -O2 -pthread -o ended ended.c || fail gcc
+
+# A call, and one in each of four rounds for each of eight keys.
+expect 0 "$tw" record --force -t libc:getppid -o late.tw -- ./ended late
+cp err said
+expect 0 "$tw" info --json late.tw
+lost=$(json 'd["lost"]["no_ring"]')
+is "$(json 'd["events"] + d["lost"]["no_ring"], d["account"]["missing"]["no_ring"]["ended"] - d["lost"]["no_ring"]')" "1320 0"
+[ "$lost" -gt 0 ] || fail "no call came after the recorder's destructor"
+grep -q "LOST.* no_ring $lost ($lost of threads after their last destructor).*no option avoids it" said || fail "record says: $(cat said)"
+! grep -q ring-cap said || fail "record advises more memory: $(cat said)"
+expect 0 "$tw" info late.tw
+shows "^lost  *no_ring $lost ($lost of threads after their last destructor)"
+expect 0 "$tw" report late.tw
+shows "LOST $lost .*no_ring $lost ($lost of threads after their last destructor)"
+
+expect 0 "$tw" record --force -t libc:getppid -o filter.tw -- ./ended filter
+cp err said
+expect 0 "$tw" info --json filter.tw
+is "$(json 'd["lost"]["no_ring"] > 0, d["account"]["missing"]["no_ring"]["ended"]')" "True 0"
+grep -q 'LOST.* no_ring [0-9]*\..*--ring-cap' said || fail "record says: $(cat said)"
