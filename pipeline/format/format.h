@@ -178,7 +178,7 @@ struct tw_format_account {
 /* Data that the recorder knows to be missing. Numbers are part of the format. */
 enum tw_account_cause {
 	TW_ACCOUNT_DAMAGED_RINGS = 1, /* invalid stretches of rings, with an unknown number of events */
-	TW_ACCOUNT_UNSTORED = 2,      /* events that did not fit on the disk */
+	TW_ACCOUNT_UNSTORED = 2,      /* events that did not fit on the disk, and lost ones whose loss record did not */
 	TW_ACCOUNT_DEFINITIONS = 3,   /* names that did not fit */
 	/* Processes that were not traced, by reason. */
 	TW_ACCOUNT_PROCESSES_FULL = 4,	/* more processes at once than the table holds */

@@ -139,6 +139,7 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 	}
 	/* A recorder that had ended left it open because the disk was full: later data is lost. */
 	segment.totals.ending = TW_SEGMENT_LAST | (recovery->has_mark ? 0 : TW_SEGMENT_SHORT);
+	tw_store_append_account(store, &segment);
 	return tw_segment_close(&segment, store->encoder, true);
 }
 
@@ -370,6 +371,20 @@ static int store_rings(struct recovery *recovery)
 
 /* ---- all of it ---- */
 
+/* The processes that still run: what they do from now on is in no capture. */
+static uint64_t count_living(const struct tw_rs *rs)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++) {
+		const struct tw_rs_seen_image *image = tw_rs_image(rs, i);
+
+		count += tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE &&
+			 !tw_sys_is_process_gone(image->process_id, image->process_start_time);
+	}
+	return count;
+}
+
 /* 1 */
 static int find_rings(struct recovery *recovery)
 {
@@ -384,8 +399,11 @@ static int find_rings(struct recovery *recovery)
 	if (!error)
 		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
 	recovery->has_rings = error == 0;
-	if (recovery->has_rings)
+	if (recovery->has_rings) {
 		tw_writer_scan(&recovery->writer);
+		store->account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(&recovery->writer.rs);
+		tw_writer_tell_refusals(&recovery->writer);
+	}
 	/* After a restart of the machine there is none. */
 	return error == TW_ENOENT ? 0 : error;
 }

@@ -324,8 +324,7 @@ static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 		(struct tw_store_closed){closed->number, closed->totals.events, closed->offset};
 }
 
-/* Appends the account of missing data; if it does not fit, only the statistics have it. */
-static void append_account(struct tw_store *store, struct tw_store_image *image)
+void tw_store_append_account(struct tw_store *store, struct tw_segment *segment)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT};
 	struct tw_format_account entries[TW_ACCOUNT_CAUSES] = {{0}};
@@ -340,7 +339,7 @@ static void append_account(struct tw_store *store, struct tw_store_image *image)
 		return;
 	tw_store_clock(&header.clock);
 	tw_block_encode_bytes(store->encoder, &header, entries, count * (uint32_t)sizeof *entries, &stored);
-	if (tw_segment_append(&image->segment, &header, stored))
+	if (tw_segment_append(segment, &header, stored))
 		return;
 	store->stats.file_bytes += tw_block_file_bytes(&header);
 	store->stats.blocks++;
@@ -381,7 +380,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	/* Another image may have written since: then its segment would be the one to end. */
 	error = store->is_stream ? open_in_stream(store, image) : 0;
 	if (error >= 0)
-		append_account(store, image);
+		tw_store_append_account(store, &image->segment);
 	before = image->segment.offset;
 	image->segment.totals.ending = ending | (store->is_short ? TW_SEGMENT_SHORT : 0);
 	image->is_open = false;

@@ -134,6 +134,9 @@ void tw_store_stop_queue(struct tw_store *store);
 /* Is the image's segment large or old enough to be closed? */
 bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store_image *image);
 
+/* Appends the account of missing data; if it does not fit, only the statistics have it. */
+void tw_store_append_account(struct tw_store *store, struct tw_segment *segment);
+
 /*
  * Closes the image's segment, if there is one; the queue holds no blocks of it. @ending: TW_SEGMENT_FINAL,
  * TW_SEGMENT_LAST; 0: another segment follows.

@@ -84,8 +84,13 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 	}
 	/* Losses that its loss records would have reported are included in the counts of the ring. */
 	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
-		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
+		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
+			bool is_replaced = cause == TW_RB_LOST_FULL && writer->rs.config.policy == TW_RB_OVERWRITE;
+
 			writer->store.stats.lost[cause] += loss.lost[cause];
+			/* No loss record has them: the account does. */
+			writer->store.account[TW_ACCOUNT_UNSTORED] += is_replaced ? 0 : loss.lost[cause];
+		}
 	}
 }
 

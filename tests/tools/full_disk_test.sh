@@ -49,7 +49,28 @@ C
 gcc -O1 -fpatchable-function-entry=9 -o many many.c || fail "gcc"
 for round in 1 2 3 4 5 6 7 8; do
 	# shellcheck disable=SC2016 # expanded inside
-	expect 1 privately bash -c 'mount -t tmpfs -o size=128k none small && "$0" record -q -t "many:_" -o small/a.tw -- ./many' "$tw"
+	expect 1 privately bash -c '
+		mount -t tmpfs -o size=128k none small
+		"$0" record -q --args -t "many:_" -o small/a.tw -- ./many
+		code=$?
+		"$0" info --json small/a.tw >info.json
+		exit $code' "$tw"
 	says "did not fit into the file"
 	! grep -q "overwrote" err || fail "round $round: the program is said to have damaged its rings"
+	cat info.json >>infos
 done
+# Stored, told, and not stored: each call is counted once, wherever the disk took the account.
+python3 - <<'EOT' || fail "not every call is accounted for"
+import json
+text, rounds, at = open("infos").read(), [], 0
+while at < len(text.rstrip()):
+    d, at = json.JSONDecoder().raw_decode(text, at)
+    at += 1
+    missing = d["account"]["missing"]
+    rounds.append((d["events"], sum(d["lost"].values()), missing["unstored"]["events"]))
+    # Without the account the number is not known, and views say so.
+    assert rounds[-1][2] or missing["cut"]["more"], missing
+print(rounds)
+told = [sum(numbers) for numbers in rounds if numbers[2]]
+assert told and set(told) == {300001}, told
+EOT

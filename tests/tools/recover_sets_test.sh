@@ -93,10 +93,13 @@ wait_until eval '[ -n "$(find shm -name "image-*")" ]'
 program=$(pgrep -P "$dead")
 kill -9 "$dead"
 wait "$dead" 2>/dev/null
-kill "$program"
 expect 0 "$tw" recover --list
 is "$(grep -c "$work/shm/tracewheel-" out)" 1 "sets of the dead"
+# The program still runs: what it does from now on is missing.
 expect 0 "$tw" recover guessed.tw
+expect 0 "$tw" info guessed.tw
+shows '1 process still ran when the recording ended'
+kill "$program"
 expect 0 "$tw" recover --list
 says '0 ring sets'
 echo PASS
