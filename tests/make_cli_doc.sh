@@ -15,7 +15,8 @@ longer than a second.
 `info`, `report`, `print` and `flame` show all that can be read. They end with 0 if every recorded event is there; events that the
 program lost and counted, older ones that gave way (`--keep`, `--on-full overwrite`) and a recording that still goes on do not change
 that. They end with 1 if a segment is missing, damaged or cut off, if the disk was full, or if the program wrote into its rings;
-standard error says which, and how many events are missing, if that is known. They also end with 1 for a capture that
+standard error says which, and how many events are missing, if that is known. `info` checks every block; a view of a part
+(`--from`, `--limit`) finds damaged events in that part only. They also end with 1 for a capture that
 cannot be read at all, and with 2 for a wrong command line. `record` passes on the program's own code.
 
 TEXT

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.c - `tracewheel info`: summarises a capture without reading its events. */
+/* info.c - `tracewheel info`: summarises a capture. It checks its blocks and decodes no events. */
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
+
+#include "tracewheel/error.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -29,6 +31,7 @@ static const struct tw_command command = {
 #define IMAGES_MAX 1000
 
 static struct tw_out out;
+static struct tw_meter meter;
 static const struct tw_capture_image *images[IMAGES_MAX];
 
 static double seconds_of(const struct tw_capture_info *info)
@@ -207,6 +210,22 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_close(&json, '}');
 }
 
+static void on_progress(void *context, uint64_t bytes)
+{
+	tw_meter_at(&meter, bytes, *(const uint64_t *)context);
+}
+
+/* Finds what is damaged, as views find it that show every event. */
+static int check(struct tw_capture *capture)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	tw_meter_start(&meter, "checking");
+	int error = tw_capture_check(capture, on_progress, &info.file_bytes);
+	tw_meter_stop(&meter);
+	return error;
+}
+
 int tw_tool_info(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -223,6 +242,11 @@ int tw_tool_info(int argc, char **argv)
 	if (!capture)
 		return TW_EXIT_FAILURE;
 	struct tw_capture_info info;
+	int error = check(capture);
+	if (error) {
+		tw_capture_close(capture);
+		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	}
 	tw_capture_info(capture, &info);
 	tw_out_init(&out, STDOUT_FILENO);
 	if (is_json)

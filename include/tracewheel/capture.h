@@ -2,9 +2,8 @@
 /*
  * capture.h - read a capture: what it holds, its events in order, its definitions.
  *
- * A capture is a directory NAME.tw/ (docs/format.md).  It may be complete, cut off, damaged or still
- * being written; every readable part is read, and everything else is named (damage) or counted (loss).  Nothing in a
- * file is trusted.  Files are read with pread(), never mapped.
+ * A capture is a directory NAME.tw/ (docs/format.md).  It may be complete, cut off, damaged or still being written; every
+ * readable part is read, the rest is named (damage) or counted (loss).  No file is trusted.  Files are read, never mapped.
  *
  *	tw_capture_open -> info, streams, images, definitions
  *	                -> tw_capture_events_create -> tw_capture_events_next ... in order, merged
@@ -240,6 +239,13 @@ struct tw_capture_damage {
 	int error;	    /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */
 	const char *reason; /* a constant sentence */
 };
+/*
+ * tw_capture_check - compare the checksums of all blocks of events: finds the damage that reading all events would find.
+ *
+ * @progress	NULL, or called on the calling thread with the number of bytes that were read so far.
+ * Returns 0, also when damage is found, TW_ENOTSUP (a capture of tw_capture_open_stream()) or TW_ENOMEM.
+ */
+int tw_capture_check(struct tw_capture *capture, void (*progress)(void *context, uint64_t bytes), void *context);
 /* NULL past the last; @number counts from 0. */
 const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number);
 

@@ -438,10 +438,17 @@ uint8_t *tw_block_decoder_input(struct tw_block_decoder *decoder)
 	return decoder->input;
 }
 
+int tw_block_decode_check(const struct tw_block_decoder *decoder, const struct tw_block_header *header)
+{
+	return header->payload_checksum == tw_checksum64(decoder->input, header->stored_bytes) ? 0 : TW_EFORMAT;
+}
+
 int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header, const uint8_t **bytes)
 {
-	if (header->payload_checksum != tw_checksum64(decoder->input, header->stored_bytes))
-		return TW_EFORMAT;
+	int error = tw_block_decode_check(decoder, header);
+
+	if (error)
+		return error;
 	if (header->packing == TW_PACKING_NONE) {
 		*bytes = decoder->input;
 		return 0;

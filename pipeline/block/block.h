@@ -82,6 +82,9 @@ uint8_t *tw_block_decoder_input(struct tw_block_decoder *decoder);
  */
 int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header, uint8_t *raw);
 
+/* Are the stored bytes in tw_block_decoder_input() those of the block? 0 or TW_EFORMAT. */
+int tw_block_decode_check(const struct tw_block_decoder *decoder, const struct tw_block_header *header);
+
 /* The bytes of any other block but definitions: @bytes is lent until the next call, header->encoded_bytes of them. */
 int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header,
 			  const uint8_t **bytes);

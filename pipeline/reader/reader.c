@@ -233,19 +233,33 @@ void tw_source_unuse_file(struct tw_capture *capture, uint32_t index)
 	pthread_mutex_unlock(&capture->lock);
 }
 
+/* The stored bytes of a block, into the decoder's input. */
+static int read_stored(struct tw_capture *capture, const struct tw_source_block *block,
+		       struct tw_block_decoder *decoder)
+{
+	struct tw_segment_file *file = tw_source_use_file(capture, block->file);
+	int error;
+
+	if (!file)
+		return TW_EIO;
+	error = tw_segment_read(file, block->offset, &block->header, decoder);
+	tw_source_unuse_file(capture, block->file);
+	return error;
+}
+
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder,
 		   uint8_t *raw)
 {
-	struct tw_segment_file *file = tw_source_use_file(capture, block->file);
-	int error = TW_EIO;
+	int error = read_stored(capture, block, decoder);
 
-	if (file) {
-		error = tw_segment_read(file, block->offset, &block->header, decoder);
-		tw_source_unuse_file(capture, block->file);
-	}
-	if (!error)
-		error = tw_block_decode_events(decoder, &block->header, raw);
-	return error;
+	return error ? error : tw_block_decode_events(decoder, &block->header, raw);
+}
+
+int tw_source_check(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder)
+{
+	int error = read_stored(capture, block, decoder);
+
+	return error ? error : tw_block_decode_check(decoder, &block->header);
 }
 
 /* ---- opening ---- */

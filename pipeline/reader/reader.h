@@ -138,6 +138,9 @@ void tw_source_note_block(struct tw_capture *capture, const struct tw_source_blo
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder,
 		   uint8_t *raw);
 
+/* The same without decoding: compares checksums only. */
+int tw_source_check(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder);
+
 /* Opens a file of the capture, unless it is open; tw_source_unuse_file() gives it back. */
 struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);
 void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan.c - capture.h: visits every block, without merging. */
+/* scan.c - capture.h: visits every block, without merging; or only checks it. */
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/reader/decode.h"
@@ -150,4 +150,28 @@ TW_API int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_f
 free_wants:
 	free(wants);
 	return result;
+}
+
+TW_API int tw_capture_check(struct tw_capture *capture, void (*progress)(void *context, uint64_t bytes), void *context)
+{
+	struct tw_block_decoder *decoder;
+	uint64_t bytes = 0;
+
+	if (capture->stream_in)
+		return TW_ENOTSUP;
+	decoder = tw_block_decoder_create();
+	if (!decoder)
+		return TW_ENOMEM;
+	for (uint32_t i = 0; i < capture->block_count; i++) {
+		const struct tw_source_block *block = &capture->blocks[i];
+		int error = tw_source_check(capture, block, decoder);
+
+		if (error)
+			tw_source_note_block(capture, block, error);
+		bytes += tw_block_file_bytes(&block->header);
+		if (progress)
+			progress(context, bytes);
+	}
+	tw_block_decoder_destroy(decoder);
+	return 0;
 }

@@ -129,6 +129,26 @@ static void check_event(struct seen *seen, const struct tw_capture_event *event)
 	seen->events++;
 }
 
+/* Checking finds what reading finds. */
+static void expect_checked(const struct seen *seen)
+{
+	struct tw_capture_account read, checked;
+	struct tw_capture_info info;
+	struct tw_capture *capture;
+
+	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
+	assert_int_equal(tw_capture_check(capture, NULL, NULL), 0);
+	tw_capture_info(capture, &info);
+	assert_memory_equal(&info, &seen->info, sizeof info);
+	tw_capture_account(capture, &checked);
+	assert_int_equal(checked.is_complete, info.is_complete);
+	/* Nothing is counted twice. */
+	assert_int_equal(tw_capture_check(capture, NULL, NULL), 0);
+	tw_capture_account(capture, &read);
+	assert_memory_equal(&read, &checked, sizeof read);
+	tw_capture_close(capture);
+}
+
 /* Calls every query on a capture, if it can be opened. */
 static int examine(struct seen *seen)
 {
@@ -156,6 +176,7 @@ static int examine(struct seen *seen)
 		assert_non_null(tw_capture_damage(capture, i)->reason);
 	assert_null(tw_capture_damage(capture, seen->info.damages));
 	tw_capture_close(capture);
+	expect_checked(seen);
 	return 0;
 }
 
