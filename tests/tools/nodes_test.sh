@@ -102,7 +102,13 @@ done
 
 # Inputs that cannot be merged.
 expect 1 "$tw" merge -o all.tw a.tw b.tw
-says "'all.tw' exists"
+says "'all.tw' exists; --force replaces a capture"
+mkdir other && touch other/file file
+for target in other file; do
+	expect 1 "$tw" merge --force -o $target a.tw b.tw
+	says "'$target' is not replaced: it is not a capture"
+done
+[ -e other/file ] || fail "a folder that is no capture was touched"
 expect 1 "$tw" merge -o again.tw a.tw a.tw
 says 'a.tw and a.tw are the same capture'
 expect 1 "$tw" merge -o again.tw all.tw bank.tw

@@ -284,7 +284,10 @@ static void on_progress(void *context, uint64_t events)
 
 static bool say_error(const struct request *request, int error)
 {
-	if (error == TW_EEXIST)
+	if (error == TW_EEXIST && request->is_forced)
+		tw_say("'%s' is not replaced: it is not a capture, or is being recorded now; -o names another.",
+		       request->output);
+	else if (error == TW_EEXIST)
 		tw_say("'%s' exists; --force replaces a capture.", request->output);
 	else if (error == TW_EPERM)
 		tw_say("'%s' cannot be written: you may not, or another merge writes it at this moment.",
