@@ -269,11 +269,28 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	return count;
 }
 
+static bool has_base(const char *path, const char *start)
+{
+	const char *slash = strrchr(path, '/');
+	return strncmp(slash ? slash + 1 : path, start, strlen(start)) == 0;
+}
+
 bool tw_names_is_erlang_vm(const struct tw_capture *capture, uint32_t number)
 {
 	const struct tw_capture_image *image = tw_capture_image(capture, number);
-	const char *slash = image ? strrchr(image->program, '/') : NULL;
-	return image && strncmp(slash ? slash + 1 : image->program, "beam.", 5) == 0;
+	if (!image)
+		return false;
+	if (has_base(image->program, "beam."))
+		return true;
+	/* Some packages start it by a loader of their own: it is among the first arguments. */
+	size_t at = 0;
+	for (int i = 0; i < 8 && at < image->command_bytes && has_base(image->program, "ld"); i++) {
+		const char *argument = image->command + at;
+		if (has_base(argument, "beam."))
+			return true;
+		at += strnlen(argument, image->command_bytes - at) + 1;
+	}
+	return false;
 }
 
 bool tw_names_newest(char *name, size_t capacity)

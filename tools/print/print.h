@@ -36,6 +36,9 @@ struct tw_printer {
 	size_t process_bytes;
 	uint32_t process_image;
 	uint32_t process_tracee;
+	/* Cache: whether the image of that number, less one, is an Erlang VM. */
+	uint32_t vm_image;
+	bool is_vm;
 	int stamp;     /* the kind of --timestamps; -1: each event's own */
 	bool is_bare;  /* Erlang: pids and the like without quotes, for people */
 	bool has_pids; /* there are processes that are not threads: text shows their pids on every line */
@@ -50,6 +53,16 @@ struct tw_print_format {
 };
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
+
+/* The words of its events are numbers, not addresses. */
+static inline bool tw_print_is_vm(struct tw_printer *printer, uint32_t image)
+{
+	if (printer->vm_image != image + 1) {
+		printer->vm_image = image + 1;
+		printer->is_vm = tw_names_is_erlang_vm(printer->capture, image);
+	}
+	return printer->is_vm;
+}
 
 static inline bool tw_print_has_place(unsigned kind)
 {

@@ -95,14 +95,21 @@ static void put_damage(struct tw_out *out)
 	tw_out_text(out, " <damaged>");
 }
 
-static void put_words(struct tw_out *out, const struct tw_print_payload *payload, bool is_call)
+static void put_words(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
 {
+	bool is_call = event->kind == TW_CAPTURE_CALL, is_vm = tw_print_is_vm(printer, event->image);
+	struct tw_out *out = printer->out;
 	if (!payload->count)
 		return;
 	tw_put(out, is_call ? " (" : " -> ", is_call ? 2 : 4);
 	for (uint32_t i = 0; i < payload->count; i++) {
 		if (i)
 			tw_put(out, ", ", 2);
+		if (is_vm) {
+			tw_put_u64(out, payload->words[i]);
+			continue;
+		}
 		tw_put(out, "0x", 2);
 		tw_put_hex(out, payload->words[i]);
 	}
@@ -160,7 +167,7 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 	else if (event->kind == TW_CAPTURE_STACK)
 		put_stack(printer, event, &payload);
 	else if (!tw_print_typed(printer, event, &payload, TW_TYPED_TEXT))
-		put_words(out, &payload, event->kind == TW_CAPTURE_CALL);
+		put_words(printer, event, &payload);
 	if (payload.has_extra && tw_print_next_extra(printer, event, &payload, true, &extra)) {
 		tw_out_text(out, "  ");
 		tw_print_put_text(out, extra);
@@ -209,7 +216,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 							 .count = event->payload_words < TW_PRINT_WORDS_MAX
 									  ? event->payload_words
 									  : TW_PRINT_WORDS_MAX};
-		put_words(out, &payload, true);
+		put_words(printer, event, &payload);
 	} else {
 		tw_print_text_payload(printer, event);
 	}

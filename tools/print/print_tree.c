@@ -226,7 +226,7 @@ static void put_value(struct tree *tree, const struct tw_capture_event *event)
 	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1 &&
 	    !tw_typed_layout(tree->printer->capture, event)) {
 		uint64_t value = event->payload[0];
-		if (value < 1000000)
+		if (value < 1000000 || tw_print_is_vm(tree->printer, event->image))
 			tw_out_format(out, " = %llu", (unsigned long long)value);
 		else if ((int64_t)value < 0 && (int64_t)value > -1000000)
 			tw_out_format(out, " = %lld", (long long)value);
