@@ -454,6 +454,15 @@ static bool is_demangled(const char *pattern, const char *demangled)
 	return false;
 }
 
+/* "NAME [LINKAGE NAME]": views tell functions of one readable name apart in this way. */
+static bool is_namesake(const char *pattern, const char *function, const char *demangled)
+{
+	size_t shown = strlen(demangled), linkage = strlen(function);
+
+	return !strncmp(pattern, demangled, shown) && !strncmp(pattern + shown, " [", 2) &&
+	       !strncmp(pattern + shown + 2, function, linkage) && !strcmp(pattern + shown + 2 + linkage, "]");
+}
+
 static bool is_function(const struct part *part, const char *function, const char *demangled)
 {
 	char capacity[TW_NAME_BYTES_MAX + 1];
@@ -463,6 +472,8 @@ static bool is_function(const struct part *part, const char *function, const cha
 		return true;
 	suffix = function ? tw_sym_clone_suffix(function) : NULL;
 	if (suffix && glob_start(part->function, function, (size_t)(suffix - function), capacity))
+		return true;
+	if (function && demangled && is_namesake(part->function, function, demangled))
 		return true;
 	return demangled && is_demangled(part->function, demangled);
 }

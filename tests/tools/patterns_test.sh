@@ -22,6 +22,9 @@ struct S {
 	NOIPA int operator()(char *text, int (*each)(int)) { return text ? each(n) : n; }
 	NOIPA operator unsigned long() const { return n; }
 };
+/* Two destructors: one of them also frees the memory. */
+struct base { virtual ~base(); int n = 1; };
+NOIPA base::~base() { __asm__ volatile("" ::: "memory"); }
 template <class T> NOIPA T most(T a, T b) { return a > b ? a : b; }
 NOIPA std::string name(const char *text) { return text; }
 namespace { NOIPA int hidden(int a) { return a; } }
@@ -30,6 +33,13 @@ NOIPA int each(int a) { return a; }
 int main(int argc, char **argv)
 {
 	app::S s = {argc};
+	for (int i = 0; i < 3; i++)
+		app::base on_stack;
+	for (int i = 0; i < 2; i++) {
+		app::base *heap = new app::base;
+		__asm__ volatile("" : "+r"(heap));
+		delete heap;
+	}
 	auto lambda = [](int a, int b) NOIPA { return a - b; };
 	return s.add(1) + s[2] + (s / s) + s(argv[0], each) + (int)(unsigned long)s + app::most<int>(1, 2) + (int)app::name("x").size() +
 	       app::hidden(3) + lambda(4, 4) - 13;
@@ -59,7 +69,8 @@ each_name() {
 		    text, said = run("report", "--json", "--top", "0", *arguments, capture)
 		    return [(row["name"], row["calls"]) for row in json.loads(text)["by_function"]] if text else said
 		def bare(rows):
-		    return [(name.rsplit("/", 1)[0], calls) for name, calls in rows]
+		    # Neither the arity nor the linkage name of a function whose namesake was recorded too.
+		    return [(name.rsplit("/", 1)[0].split(" [_Z")[0], calls) for name, calls in rows]
 		wanted = [(name, int(calls)) for name, calls in (line.rstrip("\n").rsplit(" ", 1) for line in open(names))]
 		assert len(wanted) >= 3, wanted
 		for row in wanted:
@@ -76,6 +87,10 @@ grep -q '^leaf:leaf/2 2$' all || fail "no arity with --args: $(cat all)"
 each_name ./app app --args
 grep -q '^app:app::S::add(int) const/2 1$' all || fail "C++ with --args: $(cat all)"
 
+is "$(grep '~base' all | sort)" "app:app::base::~base() [_ZN3app4baseD0Ev]/1 2
+app:app::base::~base() [_ZN3app4baseD2Ev]/1 5"
+expect 0 "$tw" report all.tw
+is "$(grep -c '~base() \[_ZN3app4baseD[02]Ev\]' out)" 2
 # Linkage names, sonames, the name as typed, a path; without qualifiers and results; several.
 # selects PATTERN N OPTION... PROGRAM: expects N functions
 selects() {

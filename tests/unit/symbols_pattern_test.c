@@ -92,6 +92,10 @@ static const struct match_case cases[] = {
 	{"libgeo:f()::{lambda(int, int)#1}::operator()(int, int) const/_",
 	 CXX("_Z", "f()::{lambda(int, int)#1}::operator()(int, int) const"), true},
 	{"libgeo:{{closure}}", CXX("{{closure}}", NULL), true},
+	/* Functions of one readable name. */
+	{"libgeo:base::~base()", CXX("_ZN4baseD0Ev", "base::~base()"), true},
+	{"libgeo:base::~base() [_ZN4baseD0Ev]/_", CXX("_ZN4baseD0Ev", "base::~base()"), true},
+	{"libgeo:base::~base() [_ZN4baseD0Ev]/_", CXX("_ZN4baseD2Ev", "base::~base()"), false},
 	/* Several. */
 	{"libsqlite3:{sqlite3_open,sqlite3_step}", SQLITE("sqlite3_step", ANY), true},
 	{"libsqlite3:{sqlite3_open,sqlite3_step}", SQLITE("sqlite3_exec", ANY), false},

@@ -2,6 +2,7 @@
 /* names.c - names in a capture. */
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
+#include "tools/common/namesakes.h"
 #include "tools/common/spool.h"
 #include "tools/tool.h"
 
@@ -49,6 +50,11 @@ size_t tw_name_function(const struct tw_capture_function *function, char *text, 
 	used = add(text, used, capacity, ":");
 	char *demangled = tw_name_demangled(function->name);
 	used = add_name(text, used, capacity, demangled ? demangled : function->name);
+	if (demangled && tw_namesakes_has(function)) {
+		used = add(text, used, capacity, " [");
+		used = add_name(text, used, capacity, function->name);
+		used = add(text, used, capacity, "]");
+	}
 	free(demangled);
 	used = add(text, used, capacity, "/");
 	return used + tw_name_arity(function->arity, text + used, capacity - used);
@@ -406,6 +412,7 @@ struct tw_capture *tw_names_open(const char *path)
 		if (error == TW_ENOENT && has_capture_of(path, name))
 			error = tw_capture_open(path = name, NULL, &capture);
 		is_recorded = error == 0 && tw_recording_is_alive(path);
+		tw_namesakes_of(error ? NULL : capture);
 		return error ? say_why_not(path, error) : capture;
 	}
 	int fd = open_stream_file(path);
@@ -417,6 +424,7 @@ struct tw_capture *tw_names_open(const char *path)
 		close(fd);
 	if (file < 0)
 		return NULL;
+	tw_namesakes_of(error ? NULL : capture);
 	return error ? say_no_stream(path, error) : capture;
 }
 

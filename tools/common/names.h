@@ -44,7 +44,7 @@ void tw_names_free(struct tw_names *names);
 char *tw_name_demangled(const char *name);
 /*
  * For people: demangled and cleaned. MODULE:FUNCTION/ARITY with _ for unknown parts; '?' if the capture does not
- * define it.
+ * define it. With its linkage name in brackets where the capture that tw_names_open() opened has a namesake.
  */
 size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t capacity);
 /* The arity as a string: a number or _. */
