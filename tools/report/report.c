@@ -8,6 +8,7 @@
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
+#include "tools/common/notes.h"
 #include "tools/report/locks.h"
 #include "tools/report/native_ports.h"
 #include "tools/report/report.h"
@@ -22,7 +23,6 @@
 
 #define TOP_DEFAULT 20
 #define TOP_THREADS 10
-#define IMAGES_MAX  1000
 #define NOTES_SHOWN 3
 
 enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS };
@@ -191,35 +191,22 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 			      tw_screen_plain(screen));
 }
 
-/* Shows some notes of the agent: why something that was requested is missing. */
-static void put_notes(const struct tw_screen *screen, const struct tw_capture *capture)
+static void put_note(void *context, const char *note)
 {
-	const struct tw_capture_image *images[IMAGES_MAX];
-	const char *shown[NOTES_SHOWN], *note;
-	size_t count = tw_names_images(capture, images, IMAGES_MAX), others = 0, known = 0;
+	const struct tw_screen *screen = context;
+	tw_out_text(screen->out, "Note: ");
+	tw_out_name(screen->out, note);
+	tw_out_text(screen->out, ".\n");
+}
 
-	for (size_t i = 0; i < count; i++) {
-		uint32_t at = 0;
-
-		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
-			size_t same = 0;
-
-			while (same < known && strcmp(shown[same], note))
-				same++;
-			if (same < known)
-				continue;
-			if (known == NOTES_SHOWN) {
-				others++;
-				continue;
-			}
-			shown[known++] = note;
-			tw_out_text(screen->out, "Note: ");
-			tw_out_name(screen->out, note);
-			tw_out_text(screen->out, ".\n");
-		}
-	}
+/* Shows some notes of the agent: why something that was requested is missing. */
+static void put_notes(struct tw_screen *screen, const struct tw_capture *capture)
+{
+	char figure[TW_FIGURE_BYTES];
+	size_t others = tw_notes_each(capture, NOTES_SHOWN, put_note, screen);
 	if (others)
-		tw_out_format(screen->out, "%zu further notes: tracewheel info.\n", others);
+		tw_out_format(screen->out, "%s: tracewheel info.\n",
+			      tw_figure_of(figure, others, "further note", "further notes"));
 }
 
 static bool is_part(const struct tw_selection *selection)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notes.h - the notes of a capture's processes, for a summary: each once, and those about refused functions added up. */
+#ifndef TW_TOOLS_NOTES_H
+#define TW_TOOLS_NOTES_H
+
+#include "tracewheel/capture.h"
+
+typedef void tw_notes_fn(void *context, const char *note);
+
+/*
+ * Calls the function with at most `most` notes, and with one sentence about all functions that match and could not be traced. Left out are
+ * objects without a plan: the capture's account counts these. Returns the number of further notes, which `tracewheel info` shows.
+ */
+size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn *fn, void *context);
+
+#endif
