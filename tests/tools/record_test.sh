@@ -94,3 +94,7 @@ code=0
 (ulimit -f 100 && "$tw" record -o limited.tw -- true) >out 2>err || code=$?
 is "$code" 125 "with ulimit -f"
 says 'files may have 100 KiB at most here (ulimit -f)'
+# Enough for the command, and not for the program's rings: one reason, the right one.
+(ulimit -f 500 && "$tw" record -t '_:_' -o refused.tw -- true) >out 2>err || fail "with ulimit -f 500"
+says '1 process was not traced'
+! grep -q 'is empty' err || fail "a wrong reason: $(cat err)"

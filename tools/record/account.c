@@ -158,8 +158,11 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 	say_unrestored(stats);
 }
 
-static void say_empty(const char *path)
+/* A process that was not traced has been reported: it loaded the library. */
+static void say_empty(const struct tw_recorder_stats *stats, const char *path)
 {
+	if (stats->images_refused)
+		return;
 	tw_say("%s is empty: the program did not load the tracing library, or one of another version; install the command and it together.",
 	       path);
 }
@@ -169,7 +172,7 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
 	double seconds = (double)stats->events_ns / 1e9;
 	if (!stats->images) {
-		say_empty(path);
+		say_empty(stats, path);
 		return;
 	}
 	if (!stats->events) {
@@ -195,7 +198,7 @@ void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += stats->lost[cause];
 	if (!stats->images)
-		say_empty(path);
+		say_empty(stats, path);
 	else if (stats->images > stats->images_refused)
 		tw_say("the events went to the tracer module %s; `tracewheel info %s` shows notes.", module, path);
 	if (lost)
