@@ -5,63 +5,15 @@
  *
  * Each name in braces is a pattern of its own here.
  */
-#include "tools/record/check.h"
+#include "tools/record/check_state.h"
 #include "tools/record/layouts.h"
-#include "tools/common/entries.h"
 #include "tools/common/names.h"
 #include "tools/common/near.h"
-#include "tools/common/patterns.h"
 #include "tools/tool.h"
-
-#include "tracewheel/capture.h"
-#include "tracewheel/symbols.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* The most callers of one function that are reported. */
-#define REFUSED_MAX  3
-#define REASON_BYTES 900
-/* The most functions selected by source names in a program without a demangler. */
-#define LINKAGE_MAX 256
-
-/* A call that is selected but cannot be seen. */
-struct refused {
-	char *function;
-	const char *caller, *reason; /* borrowed from the symbols */
-};
-
-struct asked {
-	struct tw_pattern *pattern;
-	const char *text, *module, *function; /* borrowed from the pattern; NULL: any */
-	bool is_excluding;
-	size_t place_count;    /* that can be traced */
-	size_t excluded_count; /* that could be traced, if -N did not exclude them */
-	struct refused refused[REFUSED_MAX];
-	size_t refused_count;
-	bool may_come;		   /* its module may be loaded later */
-	bool may_be_declared;	   /* the module is no object, and the program declares functions: as expected */
-	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it matches */
-};
-
-struct linkage {
-	char *pattern;
-	bool is_excluding;
-};
-
-struct tw_check {
-	struct tw_check_options options;
-	struct tw_symbols *symbols;
-	struct tw_entries *entries;  /* NULL: not --local */
-	struct tw_patterns patterns; /* as given on the command line */
-	struct asked *asked;
-	size_t count;
-	bool can_open, can_become, may_declare, has_preloads;
-	bool can_demangle; /* the program has a demangler */
-	struct linkage linkage[LINKAGE_MAX];
-	size_t linkage_count;
-};
 
 /* ---- modules that the program could still load ---- */
 
@@ -459,18 +411,12 @@ static void explain_arity(struct tw_check *check, struct asked *asked, const cha
 
 /* ---- messages ---- */
 
-/* The program's own calls are usually those that the user means. */
-static bool is_of_program(const struct tw_check *check, const struct refused *refused)
-{
-	return refused->caller == tw_symbols_object(check->symbols, 0)->name;
-}
-
 static void say_refused(const struct tw_check *check, const struct asked *asked)
 {
 	if (!is_exact(asked->function) || asked->is_excluding)
 		return;
 	for (size_t i = 0; i < asked->refused_count; i++)
-		if (is_of_program(check, &asked->refused[i]))
+		if (tw_refused_is_of_program(check, &asked->refused[i]))
 			tw_say("the calls of %s by %s cannot be seen: %s.", asked->refused[i].function,
 			       asked->refused[i].caller, asked->refused[i].reason);
 }
@@ -529,71 +475,4 @@ const char *tw_check_reason(const struct tw_check *check, size_t index, const ch
 			return check->asked[i].reason;
 		}
 	return NULL;
-}
-
-/* ---- the end ---- */
-
-/* The number of functions that became traced by the pattern, in all processes. */
-static size_t count_traced(const struct tw_check *check, const struct tw_capture *capture, const struct asked *asked)
-{
-	const struct tw_capture_image *images[256];
-	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images), traced = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct tw_capture_function *function;
-		uint32_t at = 0;
-		while ((function = tw_capture_function_next(capture, images[i]->image, &at))) {
-			const struct tw_capture_module *module = function->module;
-			if (!module)
-				continue;
-			struct tw_patterns_subject subject = {.module = module->name,
-							      .path = module->path,
-							      .soname = module->soname,
-							      .function = function->name,
-							      .arity = function->arity};
-			if (module->path && strcmp(module->path, images[i]->program) == 0)
-				subject.alias = check->options.alias;
-			char *demangled =
-				tw_pattern_wants_demangled(asked->pattern) ? tw_name_demangled(function->name) : NULL;
-			traced += tw_pattern_is(asked->pattern, &subject, demangled);
-			free(demangled);
-		}
-	}
-	return traced;
-}
-
-static void say_end(const struct tw_check *check, const struct asked *asked, size_t traced, uint64_t events,
-		    bool has_guard)
-{
-	bool has_unseen = false;
-	for (size_t i = 0; i < asked->refused_count; i++)
-		has_unseen |= is_of_program(check, &asked->refused[i]);
-	if (traced && !events)
-		tw_say("-t '%s': %zu function%s traced, and no call %s.", asked->text, traced,
-		       traced == 1 ? " was" : "s were",
-		       has_guard    ? "fulfilled --when or --match"
-		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
-				    : "was made");
-	else if (!traced && *asked->reason)
-		tw_say("-t '%s' matched nothing: %s%s.", asked->text, asked->reason,
-		       asked->may_come ? ", and nothing that was opened later has it" : "");
-	else if (!traced)
-		tw_say("-t '%s' matched nothing in the program that ran, though its files have such functions; `tracewheel info` shows "
-		       "the notes of the program's agent.",
-		       asked->text);
-}
-
-void tw_check_end(const struct tw_check *check, const char *path, uint64_t events, bool has_guard)
-{
-	struct tw_capture *capture;
-	bool is_due = events == 0;
-	for (size_t i = 0; check && i < check->count; i++)
-		is_due |= *check->asked[i].reason && !check->asked[i].is_excluding;
-	if (!check || !path || !is_due || tw_capture_open(path, NULL, &capture))
-		return;
-	for (size_t i = 0; i < check->count; i++) {
-		const struct asked *asked = &check->asked[i];
-		if (!asked->is_excluding && (events == 0 || *asked->reason))
-			say_end(check, asked, count_traced(check, capture, asked), events, has_guard);
-	}
-	tw_capture_close(capture);
 }

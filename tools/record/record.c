@@ -17,6 +17,7 @@
 #include "tools/record/launch.h"
 #include "tools/record/tracer.h"
 #include "tools/record/leave.h"
+#include "tools/record/options.h"
 #include "tools/record/sizes.h"
 #include "tools/record/rings.h"
 #include "tools/common/patterns.h"
@@ -38,145 +39,6 @@
 
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
-enum {
-	KEY_RING = 256,
-	KEY_ON_FULL,
-	KEY_FOLLOW,
-	KEY_FORCE,
-	KEY_DURABLE,
-	KEY_LONG_SCHEDULE,
-	KEY_ROTATE,
-	KEY_SEGMENT_TIME,
-	KEY_KEEP,
-	KEY_LOCAL,
-	KEY_CAREFUL,
-	KEY_GLOBAL,
-	KEY_CALLERS,
-	KEY_CAP,
-	KEY_MATCH,
-	KEY_WHEN,
-	KEY_ARGS,
-	KEY_RETURNS,
-	KEY_EXCEPTIONS,
-	KEY_RETURN_TO,
-	KEY_STACK,
-	KEY_ALLOW_NOTHING,
-	KEY_UNTIL_FIRST,
-	KEY_LOCKS,
-	KEY_TRACER,
-	KEY_PORTS,
-	KEY_ERLANG
-};
-
-static const struct tw_option options_table[] = {
-	{'o', "output", "NAME.tw|-",
-	 "the capture to make (COMMAND.tw); - is a stream on standard output,\n"
-	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
-	 "program's own output then goes to standard error"},
-	{'t', "trace", "PATTERN",
-	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
-	 "_ is anything; names printed by views are patterns; may be\n"
-	 "repeated. By default: every call from the program itself into\n"
-	 "shared libraries, and of its own functions that have entry\n"
-	 "sleds"},
-	TW_EXCLUDE_OPTION,
-	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
-	 "record even if a pattern cannot match anything; by default such\n"
-	 "a pattern is refused before the program starts"},
-	{'p', "processes", "FLAG[,FLAG]...",
-	 "record events of the program's processes, as far as its run-time\n"
-	 "reports them (docs/embedding.md): send, receive, procs, running,\n"
-	 "exiting, garbage_collection; and of its ports: send, receive,\n"
-	 "ports, running_ports; `all`: all but silent.\n"
-	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
-	 "program's CPU time. Threads that are not schedulers are\n"
-	 "processes. With -p, functions are traced only if -t or the flag\n"
-	 "call is given"},
-	{KEY_PORTS, "ports", NULL,
-	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
-	 "what they return. Functions are then traced only with -t"},
-	{KEY_WHEN, "when", "EXPR",
-	 "record only calls whose arguments satisfy this condition, by names\n"
-	 "from debug information, 'size > 4096 and name == \"users\"', or by\n"
-	 "number, '$1 > 4096': the integer registers $1 to $6, or arguments of\n"
-	 "declared functions"},
-	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
-	{KEY_ARGS, "args", "[=raw|BYTES]",
-	 "record arguments: by name and type if there is debug\n"
-	 "information, strings up to BYTES (64); raw, or without debug\n"
-	 "information: the six integer registers (docs/arguments.md)"},
-	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
-	{KEY_EXCEPTIONS, "exceptions", NULL,
-	 "the same, and exceptions that leave calls: C++ classes, thread\n"
-	 "exit, longjmp, Rust panics"},
-	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
-	{KEY_STACK, "stack", "N",
-	 "record N callers of each call, 1 to 64. All but the first need\n"
-	 "-fno-omit-frame-pointer (docs/instrumenting.md)"},
-	{KEY_LOCKS, "locks", NULL,
-	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
-	 "arguments, returns and callers"},
-	{KEY_TRACER, "tracer", "FILE.so[:STATE]",
-	 "call the tracer module in that shared object for each event, inside\n"
-	 "the program, instead of recording the event (docs/tracer-modules.md);\n"
-	 "STATE is an Erlang term"},
-	{KEY_CALLERS, "callers", "main|all",
-	 "record only calls made by the program itself, or also those of its\n"
-	 "libraries (with -t: all)"},
-	{KEY_LOCAL, "local", NULL,
-	 "every call, within an object as well: through entry sleds, or a\n"
-	 "jump over a function's first instructions (docs/unmodified.md)"},
-	{KEY_CAREFUL, "careful", NULL, "no entries of functions with an indirect jump that is not understood"},
-	{KEY_GLOBAL, "global", NULL,
-	 "only calls from one object into another, not entry sleds.\n"
-	 "Without either: a function's sled if it has one, else slots"},
-	{KEY_FOLLOW, "follow-fork", NULL,
-	 "trace children as well; recording ends with the last of them,\n"
-	 "daemons included (Ctrl-C ends it earlier)"},
-	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: recording ends with the first process"},
-	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
-	 "when events come faster than they are written: lose the newest\n"
-	 "(counted; the default), make the program wait, or keep the\n"
-	 "newest only. In each case, calls of a signal handler that interrupts\n"
-	 "the recording of another call are counted as nested"},
-	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
-	{KEY_CAP, "ring-cap", "SIZE",
-	 "memory for all threads together (256M); each process has its first,\n"
-	 "small ring in any case"},
-	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after this many bytes (256M)"},
-	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after this time: 10s, 500ms"},
-	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
-	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
-	{KEY_LONG_SCHEDULE, "long-schedule", "MS",
-	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
-	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "
-	 "threads that make events; a wait counts when it is over"},
-	{KEY_FORCE, "force", NULL,
-	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
-	 "is left alone"},
-	{KEY_ERLANG, "erlang", NULL,
-	 "the first option: trace a running Erlang node, with options of its own: `tracewheel record --erlang --help`"},
-	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
-	{0}};
-
-static const struct tw_command command =
-	{.name = "record",
-	 .arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
-	 .summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 if it was 0 and the capture\n"
-		    "could not be completed.",
-	 .has_command = true,
-	 .options = options_table,
-	 .examples =
-		 "  tracewheel record -- ls -l\n"
-		 "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
-		 "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
-		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
-		 "  tracewheel record -p send,receive,procs -- ./actors\n"
-		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
-		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
-		 "Ctrl-C reaches the program too; the capture is complete when it has ended. A second Ctrl-C stops\n"
-		 "recording at once.\n"};
-
 struct request {
 	struct tw_recorder_options recorder;
 	char path[PATH_MAX + 4];
@@ -208,7 +70,7 @@ static bool add_pattern(struct request *request, bool is_excluding, const char *
 {
 	struct tw_patterns patterns = {0};
 	char *absolute = tw_patterns_absolute(text);
-	bool is_right = tw_patterns_take(&patterns, &command, is_excluding, text) && absolute &&
+	bool is_right = tw_patterns_take(&patterns, &tw_record_command, is_excluding, text) && absolute &&
 			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
 	request->has_patterns |= !is_excluding;
 	request->has_excluded |= is_excluding;
@@ -225,7 +87,7 @@ static bool add_flags(struct request *request, const char *text)
 		uint32_t flags = tw_process_flag_named(name);
 		is_right = flags != 0;
 		if (!is_right)
-			tw_usage(&command, "'%s' is not a flag of processes.", name);
+			tw_usage(&tw_record_command, "'%s' is not a flag of processes.", name);
 		/* 'all' includes calls, so it does not include 'silent'. */
 		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
 		/* CPU time needs stamps that show it. */
@@ -255,9 +117,9 @@ static bool add_match(struct request *request, const char *key, const char *text
 	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(text, strlen(text), NULL,
 											  &program, &error) == 0;
 	if (request->has_match)
-		tw_usage(&command, "--match and --when: one of them, once.");
+		tw_usage(&tw_record_command, "--match and --when: one of them, once.");
 	else if (!is_right)
-		tw_usage(&command, "--%s '%s' is refused: %s.", key, text, error.text);
+		tw_usage(&tw_record_command, "--%s '%s' is refused: %s.", key, text, error.text);
 	is_right = is_right && !request->has_match;
 	request->has_match = true;
 	tw_match_destroy(program);
@@ -275,7 +137,7 @@ static bool set_guard(struct request *request, const char *value)
 		request->guard = value;
 		return true;
 	}
-	tw_usage(&command, "--match and --when: one of them, once.");
+	tw_usage(&tw_record_command, "--match and --when: one of them, once.");
 	return false;
 }
 
@@ -289,11 +151,12 @@ static bool config_guard(struct request *request, const char *program)
 		char reason[512];
 		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
 			return add_match(request, "when", text);
-		tw_usage(&command, "--when '%s' is refused: %s.", request->guard, reason);
+		tw_usage(&tw_record_command, "--when '%s' is refused: %s.", request->guard, reason);
 		return false;
 	}
 	request->arguments.guard = request->guard;
-	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
+	return tw_arguments_find_guard(&request->arguments, &tw_record_command, program, &request->config,
+				       request->is_quiet);
 }
 
 static bool set_stack(struct request *request, const char *value)
@@ -302,7 +165,7 @@ static bool set_stack(struct request *request, const char *value)
 	request->has_stack = true;
 	if (tw_parse_count(value, &number) && number >= 1 && number <= 64)
 		return add_config(request, "stack", value);
-	tw_usage(&command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
+	tw_usage(&tw_record_command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
 	return false;
 }
 
@@ -311,7 +174,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	switch (key) {
 	case 'o':
 		if (!*value || strlen(value) >= PATH_MAX) {
-			tw_usage(&command, "-o wants the name of a capture.");
+			tw_usage(&tw_record_command, "-o wants the name of a capture.");
 			return false;
 		}
 		strcpy(request->path, value);
@@ -327,14 +190,14 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_CAREFUL: request->is_careful = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
-	case KEY_ERLANG: tw_usage(&command, "--erlang comes first, before all other options."); return false;
+	case KEY_ERLANG: tw_usage(&tw_record_command, "--erlang comes first, before all other options."); return false;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
-	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &command, value);
+	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &tw_record_command, value);
 	case KEY_MATCH: return add_match(request, "match", value);
 	case KEY_WHEN: return set_guard(request, value);
-	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &command, value, &request->config);
-	case KEY_ARGS: return tw_arguments_set(&request->arguments, &command, value);
+	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &tw_record_command, value, &request->config);
+	case KEY_ARGS: return tw_arguments_set(&request->arguments, &tw_record_command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_PORTS:
 		/* The agent knows the patterns. */
@@ -346,21 +209,21 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->has_stack = request->allows_nothing = true;
 		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
-		       tw_arguments_set(&request->arguments, &command, "raw");
+		       tw_arguments_set(&request->arguments, &tw_record_command, "raw");
 	case KEY_CALLERS:
 		request->callers = value;
 		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
 			return true;
-		tw_usage(&command, "--callers is main or all, not '%s'.", value);
+		tw_usage(&tw_record_command, "--callers is main or all, not '%s'.", value);
 		return false;
 	case KEY_STACK: return set_stack(request, value);
-	case KEY_RING: return tw_sizes_set(&request->recorder, &command, "ring", value);
-	case KEY_CAP: return tw_sizes_set(&request->recorder, &command, "ring-cap", value);
-	case KEY_ROTATE: return tw_sizes_set(&request->recorder, &command, "rotate", value);
-	case KEY_SEGMENT_TIME: return tw_sizes_set(&request->recorder, &command, "segment-time", value);
-	case KEY_DURABLE: return tw_sizes_set(&request->recorder, &command, "durable", value);
-	case KEY_LONG_SCHEDULE: return tw_sizes_set(&request->recorder, &command, "long-schedule", value);
-	default: return tw_sizes_set(&request->recorder, &command, "keep", value);
+	case KEY_RING: return tw_sizes_set(&request->recorder, &tw_record_command, "ring", value);
+	case KEY_CAP: return tw_sizes_set(&request->recorder, &tw_record_command, "ring-cap", value);
+	case KEY_ROTATE: return tw_sizes_set(&request->recorder, &tw_record_command, "rotate", value);
+	case KEY_SEGMENT_TIME: return tw_sizes_set(&request->recorder, &tw_record_command, "segment-time", value);
+	case KEY_DURABLE: return tw_sizes_set(&request->recorder, &tw_record_command, "durable", value);
+	case KEY_LONG_SCHEDULE: return tw_sizes_set(&request->recorder, &tw_record_command, "long-schedule", value);
+	default: return tw_sizes_set(&request->recorder, &tw_record_command, "keep", value);
 	}
 }
 
@@ -370,13 +233,13 @@ static bool is_tracer_alone(const struct request *request)
 	if (!request->tracer.path[0])
 		return true;
 	if (request->has_stack)
-		tw_usage(&command,
+		tw_usage(&tw_record_command,
 			 "--tracer and --stack exclude each other: events of a tracer module have no callers.");
 	else if (request->arguments.is_wanted && request->arguments.string_bytes)
-		tw_usage(&command,
+		tw_usage(&tw_record_command,
 			 "--tracer and --args exclude each other, but for --args=raw: a tracer module gets words.");
 	else if (request->recorder.is_stream)
-		tw_usage(&command, "--tracer and -o - exclude each other: no event would be in the stream.");
+		tw_usage(&tw_record_command, "--tracer and -o - exclude each other: no event would be in the stream.");
 	else
 		return true;
 	return false;
@@ -399,7 +262,8 @@ static bool complete_request(struct request *request, const char *program)
 	}
 	bool is_stream = request->recorder.is_stream;
 	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE)) {
-		tw_usage(&command, "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
+		tw_usage(&tw_record_command,
+			 "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
 		return false;
 	}
 	if (is_stream)
@@ -547,7 +411,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 
 int tw_tool_record(int argc, char **argv)
 {
-	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct tw_options options = {.command = &tw_record_command, .argc = argc, .argv = argv};
 	struct request request = {0};
 	int key, code = TW_EXIT_USAGE;
 	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
@@ -560,16 +424,16 @@ int tw_tool_record(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_config;
 	}
-	if (tw_rings_are_too_large(&request.recorder, &command) || !is_tracer_alone(&request))
+	if (tw_rings_are_too_large(&request.recorder, &tw_record_command) || !is_tracer_alone(&request))
 		goto free_config;
-	if (!tw_sizes_check_run_delay(&request.recorder, &command))
+	if (!tw_sizes_check_run_delay(&request.recorder, &tw_record_command))
 		goto free_config;
 	if (request.is_local && request.is_global) {
-		code = tw_usage(&command, "--local and --global exclude each other.");
+		code = tw_usage(&tw_record_command, "--local and --global exclude each other.");
 		goto free_config;
 	}
 	if (options.index >= argc) {
-		code = tw_usage(&command, "which program? Its command line comes last.");
+		code = tw_usage(&tw_record_command, "which program? Its command line comes last.");
 		goto free_config;
 	}
 	static struct tw_launch launch;

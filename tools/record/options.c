@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - the options of `tracewheel record`, as --help and docs/cli.md show them. */
+#include "tools/record/options.h"
+#include "tools/common/patterns.h"
+
+static const struct tw_option options_table[] = {
+	{'o', "output", "NAME.tw|-",
+	 "the capture to make (COMMAND.tw); - is a stream on standard output,\n"
+	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
+	 "program's own output then goes to standard error"},
+	{'t', "trace", "PATTERN",
+	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
+	 "_ is anything; names printed by views are patterns; may be\n"
+	 "repeated. By default: every call from the program itself into\n"
+	 "shared libraries, and of its own functions that have entry\n"
+	 "sleds"},
+	TW_EXCLUDE_OPTION,
+	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
+	 "record even if a pattern cannot match anything; by default such\n"
+	 "a pattern is refused before the program starts"},
+	{'p', "processes", "FLAG[,FLAG]...",
+	 "record events of the program's processes, as far as its run-time\n"
+	 "reports them (docs/embedding.md): send, receive, procs, running,\n"
+	 "exiting, garbage_collection; and of its ports: send, receive,\n"
+	 "ports, running_ports; `all`: all but silent.\n"
+	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
+	 "program's CPU time. Threads that are not schedulers are\n"
+	 "processes. With -p, functions are traced only if -t or the flag\n"
+	 "call is given"},
+	{KEY_PORTS, "ports", NULL,
+	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
+	 "what they return. Functions are then traced only with -t"},
+	{KEY_WHEN, "when", "EXPR",
+	 "record only calls whose arguments satisfy this condition, by names\n"
+	 "from debug information, 'size > 4096 and name == \"users\"', or by\n"
+	 "number, '$1 > 4096': the integer registers $1 to $6, or arguments of\n"
+	 "declared functions"},
+	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
+	{KEY_ARGS, "args", "[=raw|BYTES]",
+	 "record arguments: by name and type if there is debug\n"
+	 "information, strings up to BYTES (64); raw, or without debug\n"
+	 "information: the six integer registers (docs/arguments.md)"},
+	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
+	{KEY_EXCEPTIONS, "exceptions", NULL,
+	 "the same, and exceptions that leave calls: C++ classes, thread\n"
+	 "exit, longjmp, Rust panics"},
+	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
+	{KEY_STACK, "stack", "N",
+	 "record N callers of each call, 1 to 64. All but the first need\n"
+	 "-fno-omit-frame-pointer (docs/instrumenting.md)"},
+	{KEY_LOCKS, "locks", NULL,
+	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
+	 "arguments, returns and callers"},
+	{KEY_TRACER, "tracer", "FILE.so[:STATE]",
+	 "call the tracer module in that shared object for each event, inside\n"
+	 "the program, instead of recording the event (docs/tracer-modules.md);\n"
+	 "STATE is an Erlang term"},
+	{KEY_CALLERS, "callers", "main|all",
+	 "record only calls made by the program itself, or also those of its\n"
+	 "libraries (with -t: all)"},
+	{KEY_LOCAL, "local", NULL,
+	 "every call, within an object as well: through entry sleds, or a\n"
+	 "jump over a function's first instructions (docs/unmodified.md)"},
+	{KEY_CAREFUL, "careful", NULL, "no entries of functions with an indirect jump that is not understood"},
+	{KEY_GLOBAL, "global", NULL,
+	 "only calls from one object into another, not entry sleds.\n"
+	 "Without either: a function's sled if it has one, else slots"},
+	{KEY_FOLLOW, "follow-fork", NULL,
+	 "trace children as well; recording ends with the last of them,\n"
+	 "daemons included (Ctrl-C ends it earlier)"},
+	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: recording ends with the first process"},
+	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
+	 "when events come faster than they are written: lose the newest\n"
+	 "(counted; the default), make the program wait, or keep the\n"
+	 "newest only. In each case, calls of a signal handler that interrupts\n"
+	 "the recording of another call are counted as nested"},
+	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
+	{KEY_CAP, "ring-cap", "SIZE",
+	 "memory for all threads together (256M); each process has its first,\n"
+	 "small ring in any case"},
+	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after this many bytes (256M)"},
+	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after this time: 10s, 500ms"},
+	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
+	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
+	{KEY_LONG_SCHEDULE, "long-schedule", "MS",
+	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
+	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "
+	 "threads that make events; a wait counts when it is over"},
+	{KEY_FORCE, "force", NULL,
+	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
+	 "is left alone"},
+	{KEY_ERLANG, "erlang", NULL,
+	 "the first option: trace a running Erlang node, with options of its own: `tracewheel record --erlang --help`"},
+	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
+	{0}};
+
+const struct tw_command tw_record_command =
+	{.name = "record",
+	 .arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+	 .summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 if it was 0 and the capture\n"
+		    "could not be completed.",
+	 .has_command = true,
+	 .options = options_table,
+	 .examples =
+		 "  tracewheel record -- ls -l\n"
+		 "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
+		 "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
+		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
+		 "  tracewheel record -p send,receive,procs -- ./actors\n"
+		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
+		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
+		 "Ctrl-C reaches the program too; the capture is complete when it has ended. A second Ctrl-C stops\n"
+		 "recording at once.\n"};
