@@ -7,7 +7,8 @@
  *	state.c		what all files below may ask: is the process traced, in which session
  *	config.c	what the command asks for, as text in the ring set's control page
  *	layouts.c	how arguments lie in registers, as the command has found out
- *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
+ *	plan.c		what to arm: objects, sleds, entries and slots, found while no lock of ours is held
+ *	plan_entries.c	which functions of an object are recorded at their entries, and under which name
  *	entries.c	plans of function entries, which the command has made (symbols/entry_plan.h)
  *	held.c		entries first wanted while threads run: the recorder stops all threads and writes
  *	places.c	the plan becomes places, under the permit
@@ -42,9 +43,9 @@ struct tw_agent_config {
 	char *alias;	  /* another module name for the file alias_path; NULL: none */
 	char *alias_path;
 	bool has_all_callers;		  /* else only calls made by the program's own file */
-	bool is_local;			  /* entry sleds only */
+	bool is_local;			  /* entry sleds and entries only */
 	bool is_careful;		  /* no entries of functions with indirect jumps that are not understood */
-	bool is_global;			  /* only calls between objects, no sleds */
+	bool is_global;			  /* only calls between objects: slots only */
 	bool has_no_functions;		  /* only events that run-time systems report */
 	uint32_t process_flags;		  /* TW_FLAG_* of all processes, in addition to call */
 	bool has_ports;			  /* trace calls of libc that use descriptors, with returns */
@@ -78,8 +79,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	exclude MODULE:FUNCTION/ARITY	may be repeated; functions left out
  *	alias NAME PATH			the program in that file is also module NAME
  *	callers main|all		whose calls; main if there is no pattern, else all
- *	local 0|1			entry sleds only; 0
- *	global 0|1			only calls between objects, no sleds; 0
+ *	local 0|1			entry sleds and entries only; 0
+ *	global 0|1			only calls between objects, slots only; 0
  *	returns 0|1			return_from for each recorded call; 0
  *	exceptions 0|1			the same with exception_from; 0
  *	return_to 0|1			where each recorded call returns to; 0
@@ -186,7 +187,12 @@ struct tw_plan_entry {
 	size_t object;
 	const struct tw_entry_plan *plan; /* of the object, until the process ends */
 	const struct tw_entry_plan_row *row;
-	const char *name; /* the one requested; NULL: nameless */
+	const char *name; /* the one requested, borrowed from plan or object; NULL: nameless */
+};
+
+struct tw_plan_note {
+	char *text;
+	const void *unless; /* not told if the calls of this function are recorded in another way; NULL: told */
 };
 
 struct tw_plan_pointer {
@@ -210,8 +216,8 @@ struct tw_plan {
 	bool *is_put_off; /* by object, once armed: entries are not planted yet, because a thread was in dlclose() */
 	bool has_definer; /* some object may define a requested function */
 	/* Sentences about functions that a pattern names but that cannot be traced. */
-	char **notes;
-	size_t note_count;
+	struct tw_plan_note *notes;
+	size_t note_count, note_capacity;
 	/* With has_ports: pointers that objects hold, to functions that transfer bytes. */
 	struct tw_plan_pointer *pointers;
 	size_t pointer_count, pointer_capacity;
@@ -224,6 +230,14 @@ struct tw_plan {
  */
 bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		   uint32_t arity);
+
+/* The same, but for patterns that exclude functions, and whatever the arity. */
+bool tw_plan_selects(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
+
+/* A pattern names exactly this function: its absence deserves a note. */
+bool tw_plan_is_named(const struct tw_agent_config *config, const char *function);
+void tw_plan_put_note(struct tw_plan *plan, const void *unless, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Returns true for objects that were examined before.  Called without locks. */
 typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *arg);
@@ -240,6 +254,17 @@ typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *ar
 int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg, struct tw_plan **out);
 /* May run destructors of objects that the program has closed meanwhile: never under the permit. */
 void tw_plan_destroy(struct tw_plan *plan);
+
+/* ---- plan_entries.c ---- */
+
+/*
+ * tw_plan_add_entries - add the functions of an object that have no sled and are to be recorded at their entries.
+ *
+ * @index	of the object, which is pinned and whose sleds are known.
+ *
+ * Adds none if there is no plan of the object.  TW_ENOMEM.
+ */
+int tw_plan_add_entries(struct tw_plan *plan, const struct tw_agent_config *config, size_t index);
 
 /* ---- entries.c ---- */
 
@@ -270,8 +295,8 @@ bool tw_agent_entries_lack(const struct tw_sym_object *object);
  * question, for which a thread has waited in vain, is unanswered.  Without permit.
  */
 void tw_agent_entries_ask(struct tw_rs *rs, unsigned count);
-/* Why an object has no plan: a clause. */
-const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs);
+/* Why an object has no plan: a clause.  *is_late: there may be one later. */
+const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_late);
 /* Call around fork(). */
 void tw_agent_entries_before_fork(void);
 void tw_agent_entries_after_fork(void);
@@ -280,8 +305,8 @@ void tw_agent_entries_after_fork(void);
 
 /* From now on entries are also planted while several threads run. */
 void tw_agent_held_init(void);
-/* Writes a note about functions of a module that the last such attempt has left out.  Under the permit. */
-void tw_agent_held_tell(unsigned count, const char *module);
+/* Writes a note about functions of a module that the last such attempt has left out.  @lack: "not traced".  Under the permit. */
+void tw_agent_held_tell(unsigned count, const char *module, const char *lack);
 
 /* ---- preload/bind.c ---- */
 

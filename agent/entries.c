@@ -237,11 +237,12 @@ void tw_agent_entries_ask(struct tw_rs *rs, unsigned count)
 	tw_rs_count_late(rs, count);
 }
 
-const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs)
+const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_late)
 {
+	*is_late = object->elf.build_id_bytes && is_given_up(rs);
 	if (!object->elf.build_id_bytes)
 		return "it has no build-id, by which a plan of its file would be known";
-	if (is_given_up(rs))
+	if (*is_late)
 		return "its plan was not ready in time when it was opened or executed";
 	return "no plan can be made of its file";
 }

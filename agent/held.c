@@ -48,7 +48,7 @@ void tw_agent_held_init(void)
 	tw_entry_write_held = write_held;
 }
 
-void tw_agent_held_tell(unsigned count, const char *module)
+void tw_agent_held_tell(unsigned count, const char *module, const char *lack)
 {
 	static const char *const reasons[TW_RS_HELD_OUTCOMES] = {
 		[TW_RS_HELD_WRITTEN] = "each time that all threads were stopped, one stood in their first instructions",
@@ -66,7 +66,7 @@ void tw_agent_held_tell(unsigned count, const char *module)
 			 TW_RS_HELD_THREADS_MAX);
 		reason = too_many;
 	}
-	snprintf(text, sizeof text, "%u function%s of %.100s %s not traced: %s when a jump was to be written over %s",
-		 count, count == 1 ? "" : "s", module, count == 1 ? "is" : "are", reason, count == 1 ? "it" : "them");
+	snprintf(text, sizeof text, "%u function%s of %.100s %s %s: %s when a jump was to be written over %s", count,
+		 count == 1 ? "" : "s", module, count == 1 ? "is" : "are", lack, reason, count == 1 ? "it" : "them");
 	tw_agent_tell(text);
 }

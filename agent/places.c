@@ -159,22 +159,46 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	return arm_place(permit, function, program, &options);
 }
 
-/*
- * True if the callee's sled or entry is armed, whose event suffices.  It begins with the function, or after the endbr64
- * there.
- */
-static bool has_armed_sled(struct tw_permit *permit, const void *target)
+/* Does the place belong to the function that begins there?  Versions of one name are one function with several addresses. */
+static bool is_place_of(const struct tw_place *place, uintptr_t address)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+	if (place->kind == TW_BP_ENTRY)
+		return place->entry && place->entry->base + place->entry->row->value == address;
+	return place->kind == TW_BP_SLED &&
+	       ((uintptr_t)place->where == address || place->function->address == address ||
+		!memcmp((const void *)address, endbr64, sizeof endbr64));
+}
+
+/* The function's sled or entry, which begins with it or after the endbr64 there; NULL: it has none. */
+static struct tw_place *place_inside(struct tw_permit *permit, const void *function)
 {
 	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
-		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)target + distance));
-		struct tw_bp_part part;
+		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)function + distance));
 
-		if (place && (place->kind == TW_BP_SLED || place->kind == TW_BP_ENTRY) &&
-		    place->function->address == (uint64_t)(uintptr_t)target &&
-		    tw_bp_staged_part(permit, place, tw_agent_session->slot, &part))
-			return true;
+		if (place && is_place_of(place, (uintptr_t)function))
+			return place;
 	}
-	return false;
+	return NULL;
+}
+
+/* Is the function recorded at its sled or entry?  Then its slots are left alone: no call is recorded twice. */
+static bool is_recorded_inside(struct tw_permit *permit, const void *function)
+{
+	struct tw_place *place = place_inside(permit, function);
+	struct tw_bp_part part;
+
+	return place && (place->kind == TW_BP_SLED ? !place->is_back : place->is_planted) &&
+	       tw_bp_staged_part(permit, place, tw_agent_session->slot, &part);
+}
+
+/* Will its entry be planted when a dlclose() has ended?  Caller and callee are then examined again. */
+static bool is_put_off(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot)
+{
+	const struct tw_place *place = plan->is_put_off[slot->definer] ? place_inside(permit, slot->target) : NULL;
+
+	return place && place->kind == TW_BP_ENTRY;
 }
 
 static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
@@ -185,8 +209,13 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	struct tw_function *function;
 	int error;
 
-	if (has_armed_sled(permit, slot->target) || !is_asked_for(&plan->set->objects[slot->definer], slot->function,
-								  (uint64_t)(uintptr_t)slot->target, &program))
+	if (is_put_off(permit, plan, slot)) {
+		plan->is_put_off[slot->caller] = true;
+		return 0;
+	}
+	if (is_recorded_inside(permit, slot->target) ||
+	    !is_asked_for(&plan->set->objects[slot->definer], slot->function, (uint64_t)(uintptr_t)slot->target,
+			  &program))
 		return 0;
 	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)
@@ -231,14 +260,24 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 /* Counts of failures to arm, by cause. */
 struct refusals {
 	unsigned slots, sleds, late_sleds;
-	unsigned late_entries, other_entries, put_off_entries;
+	unsigned entries, shadow_entries, late_entries, other_entries, put_off_entries;
 	const struct tw_sym_object *late; /* the object of the last of late_sleds */
-	bool lacks_memory;
+	bool lacks_memory, lacks_entry_memory;
 };
+
+/* The consequence for functions whose entries are not planted. */
+static const char *without_entry(unsigned count)
+{
+	if (config->is_local)
+		return "not traced";
+	return count == 1 ? "traced only where other objects call it" : "traced only where other objects call them";
+}
 
 static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind kind)
 {
-	if (error == TW_ENOMEM || error == TW_ENOSPC)
+	if ((error == TW_ENOMEM || error == TW_ENOSPC) && kind == TW_BP_ENTRY)
+		refusals->lacks_entry_memory = true;
+	else if (error == TW_ENOMEM || error == TW_ENOSPC)
 		refusals->lacks_memory = true;
 	else if (error == TW_ENOTSUP && kind == TW_BP_SLED)
 		refusals->late_sleds++;
@@ -248,6 +287,8 @@ static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind 
 		refusals->put_off_entries++;
 	else if (error == TW_EFORMAT && kind == TW_BP_ENTRY)
 		refusals->other_entries++;
+	else if (error && kind == TW_BP_ENTRY)
+		refusals->entries++;
 	else if (error && kind != TW_BP_SLOT)
 		refusals->sleds++;
 	else if (error)
@@ -267,32 +308,46 @@ static void tell_late(const struct refusals *refusals)
 	tw_agent_tell(text);
 }
 
-/* For one object. */
-static void tell_entries(const struct refusals *refusals, const struct tw_sym_object *object)
+static void tell_count(unsigned count, const struct tw_sym_object *object, const char *why)
 {
 	char text[512];
 
-	if (refusals->late_entries) {
-		snprintf(
-			text, sizeof text,
-			"%u functions of %s are not traced: a jump cannot be written over their first instructions while several "
-			"threads run, because these lie on two pages; or a shadow stack is in use",
-			refusals->late_entries, object->name);
-		tw_agent_tell(text);
-	}
-	if (refusals->other_entries) {
-		snprintf(
-			text, sizeof text,
-			"%u functions of %s are not traced: their first instructions in memory are not those of the file (%s); "
-			"a debugger or another tracer may have changed them",
-			refusals->other_entries, object->name, object->path);
-		tw_agent_tell(text);
-	}
+	snprintf(text, sizeof text, "%u function%s of %s %s %s: %s", count, count == 1 ? "" : "s", object->name,
+		 count == 1 ? "is" : "are", without_entry(count), why);
+	tw_agent_tell(text);
+}
+
+/* For one object. */
+static void tell_entries(const struct refusals *refusals, const struct tw_sym_object *object)
+{
+	char why[400];
+
+	if (refusals->late_entries)
+		tell_count(
+			refusals->late_entries, object,
+			"the first instructions lie on two pages, and no jump is written there while several threads run");
+	if (refusals->shadow_entries)
+		tell_count(
+			refusals->shadow_entries, object,
+			"a call among the first instructions would run elsewhere, and a shadow stack is in use, which refuses its return");
+	snprintf(
+		why, sizeof why,
+		"the first instructions in memory are not those of the file (%s); a debugger or another tracer may have "
+		"changed them",
+		object->path);
+	if (refusals->other_entries)
+		tell_count(refusals->other_entries, object, why);
 }
 
 static void tell_refusals(const struct refusals *refusals)
 {
-	if (refusals->lacks_memory)
+	char text[512];
+
+	snprintf(text, sizeof text, "some functions are %s: the system refuses to make their code writable",
+		 without_entry(0));
+	if (refusals->entries)
+		tw_agent_tell(text);
+	if (refusals->lacks_memory || refusals->lacks_entry_memory)
 		tw_agent_tell("not all functions that were asked for are traced: there was no memory for more");
 	if (refusals->slots)
 		tw_agent_tell("some functions are not traced: the system refuses to make their GOT writable");
@@ -314,7 +369,7 @@ static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan)
 		if (i + 1 < plan->sled_count && plan->sleds[i + 1].object == plan->sleds[i].object)
 			continue;
 		if (count)
-			tw_agent_held_tell(count, plan->set->objects[plan->sleds[i].object].name);
+			tw_agent_held_tell(count, plan->set->objects[plan->sleds[i].object].name, without_entry(count));
 		count = 0;
 	}
 }
@@ -338,30 +393,45 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 	tell_unready(permit, plan);
 }
 
-/* Was its jump to be written, and is not there? */
-static bool is_unplanted(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_entry *entry)
+/* The place of an entry whose jump was to be written, and is not there; NULL: it is there, or was refused before. */
+static struct tw_place *unplanted_place(struct tw_permit *permit, const struct tw_plan *plan,
+					const struct tw_plan_entry *entry)
 {
 	uintptr_t address = plan->set->objects[entry->object].elf.base + entry->row->value;
-	const struct tw_place *place = tw_bp_place_at(permit, (void *)(address + entry->row->window_offset));
+	struct tw_place *place = tw_bp_place_at(permit, (void *)(address + entry->row->window_offset));
 
-	return place && place->kind == TW_BP_ENTRY && place->stub && !place->is_planted;
+	return place && place->kind == TW_BP_ENTRY && place->stub && !place->is_planted ? place : NULL;
 }
 
-/* Other threads ran, and the recorder was asked to write. */
-static void tell_unplanted(struct tw_permit *permit, const struct tw_plan *plan)
+/*
+ * Counts functions whose jump is not there, by object.  Their slots are armed instead, so the session gives up the entry: another
+ * session may plant it later.
+ */
+static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *plan, bool is_told)
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < plan->entry_count; i++) {
 		const struct tw_plan_entry *entry = &plan->entries[i];
+		struct tw_place *place = unplanted_place(permit, plan, entry);
 
-		count += is_unplanted(permit, plan, entry);
+		count += place != NULL;
+		if (place && !config->is_local)
+			tw_bp_stage_clear(permit, place, tw_agent_session->slot);
 		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
 			continue;
-		if (count)
-			tw_agent_held_tell(count, plan->set->objects[entry->object].name);
+		/* Other threads ran, and the recorder was asked to write. */
+		if (count && is_told)
+			tw_agent_held_tell(count, plan->set->objects[entry->object].name, without_entry(count));
 		count = 0;
 	}
+}
+
+static bool is_refused_by_shadow_stack(const struct tw_plan *plan, const struct tw_plan_entry *planned)
+{
+	const struct tw_bp_entry entry = {planned->plan, planned->row, plan->set->objects[planned->object].elf.base};
+
+	return tw_entry_is_refused_by_shadow_stack(&entry);
 }
 
 /* Objects whose entries have to wait are examined again. */
@@ -369,26 +439,30 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 			struct refusals *refusals)
 {
 	uint32_t unplanted;
+	int error;
 
 	tw_patch_begin(permit);
-	for (size_t i = 0; i < plan->entry_count && !refusals->lacks_memory; i++) {
+	for (size_t i = 0; i < plan->entry_count && !refusals->lacks_entry_memory; i++) {
 		const struct tw_plan_entry *entry = &plan->entries[i];
 
-		count_refusal(refusals, arm_entry(permit, plan, entry, modules), TW_BP_ENTRY);
+		error = arm_entry(permit, plan, entry, modules);
+		if (error == TW_ENOTSUP && is_refused_by_shadow_stack(plan, entry))
+			refusals->shadow_entries++;
+		else
+			count_refusal(refusals, error, TW_BP_ENTRY);
 		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
 			continue;
 		tell_entries(refusals, &plan->set->objects[entry->object]);
 		plan->is_put_off[entry->object] = refusals->put_off_entries != 0;
-		refusals->late_entries = refusals->other_entries = refusals->put_off_entries = 0;
+		refusals->shadow_entries = refusals->late_entries = refusals->other_entries =
+			refusals->put_off_entries = 0;
 	}
 	tw_patch_end(permit);
 	if (plan->entry_count)
 		tw_agent_bind_beside(permit);
 	unplanted = tw_patch_take_unplanted(permit);
-	if (unplanted)
-		refusals->sleds += unplanted;
-	else
-		tell_unplanted(permit, plan);
+	refusals->entries += unplanted;
+	give_up_unplanted(permit, plan, !unplanted);
 }
 
 /* Callers may lie in any object, so a reader of their addresses needs all modules. */
@@ -403,7 +477,7 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 		tw_callers_update(permit);
 }
 
-/* Sleds and entries first: a function with one needs no slot. */
+/* Sleds and entries first: a function that is recorded there needs no slot. */
 void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 {
 	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
@@ -412,7 +486,8 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	if (!modules)
 		return;
 	arm_sleds(permit, plan, modules, &refusals);
-	arm_entries(permit, plan, modules, &refusals);
+	if (!refusals.lacks_memory)
+		arm_entries(permit, plan, modules, &refusals);
 	tw_patch_begin(permit);
 	for (size_t i = 0; i < plan->count && !refusals.lacks_memory; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
@@ -420,7 +495,8 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	add_all_modules(permit, plan, modules);
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
-		tw_agent_tell(plan->notes[i]);
+		if (!plan->notes[i].unless || !is_recorded_inside(permit, plan->notes[i].unless))
+			tw_agent_tell(plan->notes[i].text);
 	for (size_t i = 0; i < plan->pointer_count; i++)
 		tw_agent_ports_pointer(plan->set->objects[plan->pointers[i].object].name, plan->pointers[i].function,
 				       plan->pointers[i].is_stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - finds the sleds and slots that the configuration requests.
+ * plan.c - finds the sleds, entries and slots that the configuration requests.
  *
  * Names are compared first: that is cheap, and most are not requested.  Only then is a slot's symbol resolved, which
  * gives the module that the other half of the pattern refers to.
@@ -9,8 +9,6 @@
 
 #include "base/assert.h"
 #include "base/grow.h"
-#include "symbols/entries.h"
-#include "symbols/entry_plan.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -78,33 +76,56 @@ static bool is_module_wanted(const struct tw_agent_config *config, const struct 
 	return is_wanted;
 }
 
+/* Sets the subject's demangled name, to be freed, when a pattern first needs it. */
+static bool is_any(const struct tw_agent_config *config, struct tw_pattern *const *patterns, size_t count,
+		   const struct tw_sym_object *definer, struct tw_pattern_subject *subject, char **demangled)
+{
+	bool is_found = false;
+
+	for (size_t i = 0; i < count && !is_found; i++) {
+		if (!*demangled && tw_pattern_wants_demangled_of(patterns[i], subject->function))
+			subject->demangled = *demangled = tw_sym_demangle(subject->function);
+		is_found = matches(config, patterns[i], definer, subject);
+	}
+	return is_found;
+}
+
+static bool selects(const struct tw_agent_config *config, const struct tw_sym_object *definer,
+		    struct tw_pattern_subject *subject, char **demangled)
+{
+	return wants_all(config) ||
+	       (tw_agent_is_port_module(config, definer->elf.soname) &&
+		tw_agent_is_port_function(config, subject->function)) ||
+	       is_any(config, config->patterns, config->pattern_count, definer, subject, demangled);
+}
+
+bool tw_plan_selects(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function)
+{
+	struct tw_pattern_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
+	char *demangled = NULL;
+	bool is_selected = selects(config, definer, &subject, &demangled);
+
+	free(demangled);
+	return is_selected;
+}
+
 bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		   uint32_t arity)
 {
 	struct tw_pattern_subject subject = {.function = function, .arity = arity};
 	char *demangled = NULL;
-	bool is_wanted = wants_all(config) || (tw_agent_is_port_module(config, definer->elf.soname) &&
-					       tw_agent_is_port_function(config, function));
+	bool is_wanted = selects(config, definer, &subject, &demangled);
 
-	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
-		if (!demangled && tw_pattern_wants_demangled(config->patterns[i]))
-			subject.demangled = demangled = tw_sym_demangle(function);
-		is_wanted = matches(config, config->patterns[i], definer, &subject);
-	}
 	/* Before the lookup, only patterns that exclude any arity are certain. */
 	if (arity == TW_PATTERN_ARITY_ANY)
 		subject.arity = TW_PATTERN_ARITY_UNKNOWN;
-	for (size_t i = 0; i < config->excluded_count && is_wanted; i++) {
-		if (!demangled && tw_pattern_wants_demangled(config->excluded[i]))
-			subject.demangled = demangled = tw_sym_demangle(function);
-		is_wanted = !matches(config, config->excluded[i], definer, &subject);
-	}
+	is_wanted =
+		is_wanted && !is_any(config, config->excluded, config->excluded_count, definer, &subject, &demangled);
 	free(demangled);
 	return is_wanted;
 }
 
-/* A pattern names exactly this function: its absence deserves a note. */
-static bool is_named(const struct tw_agent_config *config, const char *function)
+bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)
 		if (tw_pattern_match_function(config->patterns[i], function, NULL) &&
@@ -124,32 +145,23 @@ static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 	return 0;
 }
 
-__attribute__((format(printf, 2, 3))) static void put_note(struct tw_plan *plan, const char *format, ...)
+void tw_plan_put_note(struct tw_plan *plan, const void *unless, const char *format, ...)
 {
-	char *note, **notes;
+	struct tw_plan_note note = {.unless = unless};
 	va_list list;
 	int bytes;
 
 	if (plan->note_count == NOTES_MAX)
 		return;
 	va_start(list, format);
-	bytes = vasprintf(&note, format, list);
+	bytes = vasprintf(&note.text, format, list);
 	va_end(list);
 	if (bytes < 0)
 		return;
-	notes = realloc(plan->notes, (plan->note_count + 1) * sizeof *notes);
-	if (!notes) {
-		free(note);
-		return;
-	}
-	plan->notes = notes;
-	notes[plan->note_count++] = note;
-}
-
-static void add_note(struct tw_plan *plan, const char *function, const char *relation,
-		     const struct tw_sym_object *object, const char *refusal)
-{
-	put_note(plan, "%s %s %s is not traced: %s", function, relation, object->name, refusal);
+	if (tw_grow(plan->notes, plan->note_count, plan->note_capacity))
+		plan->notes[plan->note_count++] = note;
+	else
+		free(note.text);
 }
 
 static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sled *sled)
@@ -177,116 +189,11 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 		if (!sled->refusal)
 			error = add_sled(plan, index, sled);
 		/* An unexpected refusal is reported even if the pattern matches many functions. */
-		else if (is_named(config, sled->function) || sled->refusal == TW_SYM_SLED_OTHER)
-			add_note(plan, sled->function, "of", object, tw_sym_refusal_text(sled->refusal));
+		else if (tw_plan_is_named(config, sled->function) || sled->refusal == TW_SYM_SLED_OTHER)
+			tw_plan_put_note(plan, NULL, "%s of %s is not traced: %s", sled->function, object->name,
+					 tw_sym_refusal_text(sled->refusal));
 	}
 	return error;
-}
-
-/* ---- entries ---- */
-
-static int by_address(const void *a, const void *b)
-{
-	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The functions that have sleds, ascending; to be freed.  NULL: no memory. */
-static uintptr_t *list_sleds(const struct tw_sym_sleds *sleds)
-{
-	uintptr_t *list = malloc((sleds->count + 1) * sizeof *list);
-
-	for (size_t i = 0; list && i < sleds->count; i++)
-		list[i] = sleds->entries[i].entry;
-	if (list && sleds->count)
-		qsort(list, sleds->count, sizeof *list, by_address);
-	return list;
-}
-
-/* The first name of a function that is requested; false: none is.  *name NULL: it has none. */
-static bool choose_name(const struct tw_agent_config *config, const struct tw_sym_object *object,
-			const struct tw_plan_entry *entry, const char **name, char nameless[TW_SYM_NAMELESS_BYTES])
-{
-	tw_sym_nameless(entry->row->value, nameless);
-	*name = NULL;
-	if (!entry->row->name_count)
-		return tw_plan_wants(config, object, nameless, TW_PATTERN_ARITY_ANY);
-	for (unsigned n = 0; (*name = tw_entry_plan_name(entry->plan, entry->row, n)); n++)
-		if (tw_plan_wants(config, object, *name, TW_PATTERN_ARITY_ANY))
-			return true;
-	return false;
-}
-
-static int add_entry(struct tw_plan *plan, const struct tw_plan_entry *entry)
-{
-	if (!tw_grow(plan->entries, plan->entry_count, plan->entry_capacity))
-		return TW_ENOMEM;
-	plan->entries[plan->entry_count++] = *entry;
-	return 0;
-}
-
-/* Functions without sleds, if the command has made a plan of the object. */
-static int add_entries_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
-{
-	const struct tw_sym_object *object = &plan->set->objects[index];
-	struct tw_plan_entry entry = {.object = index, .plan = tw_agent_entry_plan(object)};
-	unsigned refused_count = 0;
-	uintptr_t *sleds;
-	int error = 0;
-
-	if (!entry.plan) {
-		/* A program of sleds was compiled for this. */
-		if (!plan->sleds_of[index].count && !tw_sym_left_alone(object->elf.soname))
-			add_note(plan, "every function without a sled", "of", object,
-				 tw_agent_entries_why_none(object, &tw_agent_ring_set));
-		return 0;
-	}
-	sleds = list_sleds(&plan->sleds_of[index]);
-	if (!sleds)
-		return TW_ENOMEM;
-	for (uint32_t i = 0; i < entry.plan->header->row_count && !error; i++) {
-		char nameless[TW_SYM_NAMELESS_BYTES];
-		enum tw_entry_refusal refusal;
-		uintptr_t address;
-
-		entry.row = &entry.plan->rows[i];
-		address = object->elf.base + entry.row->value;
-		if (bsearch(&address, sleds, plan->sleds_of[index].count, sizeof address, by_address) ||
-		    !choose_name(config, object, &entry, &entry.name, nameless))
-			continue;
-		refusal = tw_entry_plan_refusal(entry.row, config->is_careful);
-		if (!refusal)
-			error = add_entry(plan, &entry);
-		else if (is_named(config, entry.name ? entry.name : nameless))
-			add_note(plan, entry.name ? entry.name : nameless, "of", object,
-				 tw_entry_refusal_text(refusal));
-		else
-			refused_count++;
-	}
-	if (refused_count)
-		put_note(plan,
-			 "%u %s of %s that %s not traced at %s: `tracewheel functions --local --refused` says why",
-			 refused_count, refused_count == 1 ? "function" : "functions", object->name,
-			 refused_count == 1 ? "matches is" : "match are",
-			 refused_count == 1 ? "its entry" : "their entries");
-	free(sleds);
-	return error;
-}
-
-/* Functions that preload/ wraps.  Their slots are shown as calls of libc's functions, and lead to our wrappers. */
-static bool is_in_between(const char *function)
-{
-	static const char *const names[] = {
-		"dlopen",   "dlclose", "longjmp",     "_longjmp",     "siglongjmp", "__longjmp_chk", "prctl",
-		"execve",   "execv",   "execvp",      "execvpe",      "execl",	    "execlp",	     "execle",
-		"execveat", "fexecve", "posix_spawn", "posix_spawnp", "mlockall",
-	};
-
-	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
-		if (!strcmp(function, names[i]))
-			return true;
-	return false;
 }
 
 /* libc's version examines its return address; our wrapper knows when that may be ours (preload/preload.c). */
@@ -299,7 +206,7 @@ static const struct tw_sym_object *real_definer(const struct tw_plan *plan, cons
 {
 	void *real;
 
-	if (slot->refusal != TW_SYM_OWN || !is_in_between(slot->function))
+	if (slot->refusal != TW_SYM_OWN || !tw_sym_is_wrapped(slot->function))
 		return NULL;
 	real = dlsym(RTLD_NEXT, slot->function);
 	return real ? tw_sym_object_at(plan->set, (uintptr_t)real) : NULL;
@@ -328,7 +235,7 @@ static bool suits(const struct tw_sym_slot *slot, void *arg)
 	if (real)
 		definer = real;
 	else if (slot->refusal)
-		return slot->refusal != TW_SYM_NOT_FUNCTION && is_named(config, slot->function);
+		return slot->refusal != TW_SYM_NOT_FUNCTION && tw_plan_is_named(config, slot->function);
 	/* Calls of an object's own functions through its GOT are requested only by `callers all`. */
 	if ((!config->has_all_callers || config->is_global) && definer == caller->object)
 		return false;
@@ -376,9 +283,10 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 			/* Code that uses the function's address is detected only here. */
 			if (slots[i].refusal == TW_SYM_ADDRESS_TAKEN)
 				add_pointer(slots[i].function, &caller, plan);
-			if (is_named(config, slots[i].function))
-				add_note(plan, slots[i].function, "called by", caller.object,
-					 tw_sym_refusal_text(slots[i].refusal));
+			if (tw_plan_is_named(config, slots[i].function))
+				tw_plan_put_note(plan, slots[i].target, "%s called by %s is not traced: %s",
+						 slots[i].function, caller.object->name,
+						 tw_sym_refusal_text(slots[i].refusal));
 			continue;
 		}
 		error = add_slot(plan, &(struct tw_plan_slot){index, (size_t)(definer - plan->set->objects),
@@ -413,7 +321,10 @@ static bool has_wanted_sleds(const struct tw_agent_config *config, const struct 
 
 static bool has_wanted_entries(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
-	return config->is_local && is_caller(config, object) && is_module_wanted(config, object);
+	/* Only functions of ports are wanted: these have slots. */
+	if (!config->is_local && !config->pattern_count && config->has_ports)
+		return false;
+	return !config->is_global && is_caller(config, object) && is_module_wanted(config, object);
 }
 
 /* Its memory may be read only when it is pinned.  False: it is unloaded already. */
@@ -448,7 +359,7 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
 	if (!error && has_wanted_entries(config, object))
-		error = add_entries_of(plan, config, index);
+		error = tw_plan_add_entries(plan, config, index);
 	if (!error && plan->has_definer && !config->is_local && is_caller(config, object))
 		error = add_slots_of(plan, config, index);
 	return error;
@@ -496,7 +407,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 			tw_sym_unpin(plan->pins[i]);
 	free(plan->pointers);
 	for (size_t i = 0; i < plan->note_count; i++)
-		free(plan->notes[i]);
+		free(plan->notes[i].text);
 	for (size_t i = 0; plan->sleds_of && i < plan->set->count; i++)
 		tw_sym_sleds_fini(&plan->sleds_of[i]);
 	free(plan->sleds_of);

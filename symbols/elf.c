@@ -378,6 +378,17 @@ const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintp
 	return elf->sysv_hash ? lookup_sysv(elf, name, address) : NULL;
 }
 
+bool tw_elf_is_better_name(const struct tw_elf *elf, const char *name, const char *than)
+{
+	bool is_exported = tw_elf_lookup(elf, name, 0) != NULL;
+
+	if (is_exported != (tw_elf_lookup(elf, than, 0) != NULL))
+		return is_exported;
+	if ((*name == '_') != (*than == '_'))
+		return *than == '_';
+	return strlen(name) < strlen(than);
+}
+
 size_t tw_elf_symbol_count(const struct tw_elf *elf)
 {
 	const uint32_t *words = elf->gnu_hash, *buckets, *chain;

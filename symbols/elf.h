@@ -85,6 +85,14 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index);
  */
 const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
 
+/*
+ * tw_elf_is_better_name - is a function of several names called by this one rather than by the other?
+ *
+ * Exported names come first, then those without an underscore, then short ones: malloc rather than __libc_malloc, open than
+ * open64.
+ */
+bool tw_elf_is_better_name(const struct tw_elf *elf, const char *name, const char *than);
+
 /* The number of symbols reachable by its hash table. */
 size_t tw_elf_symbol_count(const struct tw_elf *elf);
 

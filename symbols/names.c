@@ -119,6 +119,40 @@ static const char *const never_returning[] = {
 	"vfork",
 };
 
+/* Functions of libc that agent/preload/ wraps and shows under their names. */
+static const char *const wrapped[] = {
+	"dlopen",
+	"dlclose",
+	"longjmp",
+	"_longjmp",
+	"siglongjmp",
+	"__longjmp_chk",
+	"prctl",
+	"execve",
+	"execv",
+	"execvp",
+	"execvpe",
+	"execl",
+	"execlp",
+	"execle",
+	"execveat",
+	"fexecve",
+	"posix_spawn",
+	"posix_spawnp",
+	"mlockall",
+	"sigaction",
+	"__sigaction",
+	"signal",
+	"bsd_signal",
+	"ssignal",
+	"sysv_signal",
+	"__sysv_signal",
+	"sigset",
+	"sigaltstack",
+	"pthread_setname_np",
+	"dl_iterate_phdr",
+};
+
 static const char *const texts[TW_SYM_REFUSALS] = {
 	[TW_SYM_OK] = "can be traced",
 	[TW_SYM_NEVER] = "the compiler or the loader calls it where no hook can run",
@@ -182,6 +216,14 @@ bool tw_sym_is_never(const char *function)
 {
 	/* All of them start with an underscore or an m: most names are decided here. */
 	return (*function == '_' || *function == 'm') && is_listed(never, TW_COUNT_OF(never), function);
+}
+
+bool tw_sym_is_wrapped(const char *function)
+{
+	for (size_t i = 0; i < TW_COUNT_OF(wrapped); i++)
+		if (!strcmp(function, wrapped[i]))
+			return true;
+	return false;
 }
 
 static int compare_name(const void *name, const void *entry)

@@ -180,6 +180,8 @@ bool tw_sym_is_never(const char *function);
 bool tw_sym_is_never_returning(const char *function);
 /* Those of them whose calls contain no later events: they return, or end a child of vfork() in its parent's thread. */
 bool tw_sym_has_no_end(const char *function);
+/* Does the agent wrap this function of libc?  Its slots are shown as calls of libc's function, and lead to the wrapper. */
+bool tw_sym_is_wrapped(const char *function);
 /* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
 bool tw_sym_copies_stacks(const char *path);
 /* And can it return to one copy several times (call/cc)? */

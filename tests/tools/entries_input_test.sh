@@ -261,7 +261,7 @@ expect 0 "$tw" record -q --force --local -t 'libpatch:_' -o patched.tw -- ./patc
 is "$(cat out)" "907 7 2507 7 42"
 is "$(calls patched.tw patch_early) $(calls patched.tw patch_late) $(calls patched.tw patch_new)" "0 2 2"
 expect 0 "$tw" info patched.tw
-shows '1 functions of libpatch are not traced: their first instructions in memory are not those of the file'
+shows '1 function of libpatch is not traced: the first instructions in memory are not those of the file'
 
 # ---- more than 2 and 4 GiB of addresses; no build-id ----
 echo '#include <stdio.h>

@@ -49,6 +49,11 @@ expect 0 "$tw" report --json -n 0 live.tw
 is "$(json "[f['calls'] for f in d['by_function'] if f['function'] == 'busy_end']")" '[1]'
 [ "$(json "sum(f['calls'] for f in d['by_function'] if f['function'] == 'busy_leaf')")" -gt 1000 ] || fail "few calls"
 
+expect 0 "$tw" record --local -t 'libbusy:busy_{leaf,torn}' -qo torn.tw -- ./app
+cmp -s out plain || fail "another answer: $(cat out)"
+expect 0 "$tw" info torn.tw
+shows '1 function of libbusy is not traced: .*the first instructions lie on two pages'
+
 # ---- where the threads are not stopped ----
 THREADS=80 expect 0 "$tw" record --local -t 'libbusy:busy_{leaf,deep,end}' -qo many.tw -- ./app
 cmp -s out plain || fail "another answer: $(cat out)"

@@ -139,7 +139,7 @@ static void a_named_and_refused_function_gets_a_note(void **state)
 
 	assert_int_equal(plan->count, 0);
 	assert_true(plan->note_count >= 1);
-	assert_non_null(strstr(plan->notes[0], "__cxa_finalize"));
+	assert_non_null(strstr(plan->notes[0].text, "__cxa_finalize"));
 	tw_plan_destroy(plan);
 	plan = plan_of("pattern _:_\n");
 	assert_int_equal(plan->note_count, 0);
