@@ -9,6 +9,7 @@
 
 #include "symbols/elf.h"
 #include "symbols/symbols.h"
+#include "tracewheel/symbols.h"
 
 #include <sys/types.h>
 #include <time.h>
@@ -51,5 +52,8 @@ int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
  */
 int tw_elf_search(const char *name, const struct tw_elf_file *requester, const struct tw_elf_file *program,
 		  struct tw_elf_file **out);
+
+/* The file of an object, as of tw_symbols_object(): lends, until tw_symbols_close().  program.c. */
+const struct tw_elf_file *tw_symbols_file(const struct tw_symbols *symbols, size_t index);
 
 #endif

@@ -188,6 +188,11 @@ TW_API const struct tw_symbols_object *tw_symbols_object(const struct tw_symbols
 	return index < symbols->count ? &symbols->objects[index].shown : NULL;
 }
 
+const struct tw_elf_file *tw_symbols_file(const struct tw_symbols *symbols, size_t index)
+{
+	return index < symbols->count ? symbols->objects[index].file : NULL;
+}
+
 TW_API const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t index)
 {
 	return index < symbols->missing_count ? symbols->missing[index] : NULL;

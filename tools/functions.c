@@ -6,6 +6,7 @@
  * Reads files only; the program is not run.
  */
 #include "base/grow.h"
+#include "tools/functions.h"
 #include "tools/record/check.h"
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
@@ -23,15 +24,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAME_COLUMNS 48
-
-enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_CAREFUL };
+enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_GLOBAL, KEY_CAREFUL };
 
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be repeated"},
 	TW_EXCLUDE_OPTION,
 	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
-	{KEY_CAREFUL, "careful", NULL, "what `record --careful` leaves of them"},
+	{KEY_GLOBAL, "global", NULL, "what `record --global` traces: slots"},
+	{KEY_CAREFUL, "careful", NULL, "which entries `record --careful` leaves"},
 	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
@@ -40,49 +40,23 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "functions",
 	.arguments = "[OPTION]... PROGRAM",
-	.summary = "Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
-		   "  slot  calls from another object, through the global offset table (any program)\n"
-		   "  sled  every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
-		   "  entry every call, by a jump over the function's first instructions (any program; with --local)\n"
-		   "Functions that a run-time system declares appear only when it runs.",
+	.summary =
+		"Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
+		"  sled   every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
+		"  entry  every call, by a jump over the function's first instructions (any program)\n"
+		"  slot   calls from another object, through the global offset table (any program), of functions that have neither\n"
+		"Functions that a run-time system declares appear only when it runs.",
 	.options = options_table,
 	.examples = "  tracewheel functions sqlite3\n"
 		    "  tracewheel functions -t 'libc:mem*' /usr/bin/git\n"
-		    "  tracewheel functions --local --refused -t 'libsqlite3:_' sqlite3\n"
+		    "  tracewheel functions --refused -t 'libsqlite3:_' sqlite3\n"
 		    "  tracewheel functions --json ./app | jq -r '.functions[].function'\n",
 };
 
-struct row {
-	struct tw_symbols_place place;
-	const char *module;
-	uint32_t arity; /* known if a pattern asks for it */
-};
-
-struct request {
-	struct tw_patterns patterns;
-	struct tw_config config; /* the request as lines of a configuration */
-	const char *alias;
-	bool is_json;
-	bool wants_refused;
-	bool is_local;
-	bool is_careful;
-};
-
-struct list {
-	const struct request *request;
-	const struct tw_symbols *symbols;
-	struct tw_entries *entries; /* NULL: not --local */
-	struct tw_debug *debug;	    /* of the module that was looked up last */
-	const struct tw_symbols_object *debug_module;
-	struct row *rows;
-	size_t count;
-	size_t capacity;
-};
-
-static struct tw_out out;
+struct tw_out tw_functions_out;
 
 /* Looks up the arity in debug information, which is slow: only if a pattern asks for it. */
-static uint32_t arity_of(struct list *list, const struct tw_symbols_place *place)
+static uint32_t arity_of(struct tw_functions *list, const struct tw_symbols_place *place)
 {
 	const struct tw_debug_function *function;
 	if (!tw_patterns_have_arity(&list->request->patterns) || !place->module || !place->value)
@@ -100,7 +74,7 @@ static uint32_t arity_of(struct list *list, const struct tw_symbols_place *place
 	return function->arity;
 }
 
-static int add_row(struct list *list, const struct tw_symbols_place *place)
+static struct tw_patterns_subject subject_of(const struct tw_functions *list, const struct tw_symbols_place *place)
 {
 	struct tw_patterns_subject subject = {.function = place->function, .arity = TW_PATTERN_ARITY_ANY};
 	if (place->module) {
@@ -109,24 +83,95 @@ static int add_row(struct list *list, const struct tw_symbols_place *place)
 		subject.soname = place->module->soname;
 		subject.alias = place->module == tw_symbols_object(list->symbols, 0) ? list->request->alias : NULL;
 	}
-	if (!tw_patterns_match(&list->request->patterns, &subject))
+	return subject;
+}
+
+static bool is_wanted(const struct tw_functions *list, const struct tw_symbols_place *place,
+		      struct tw_patterns_subject *out)
+{
+	*out = subject_of(list, place);
+	return tw_patterns_match(&list->request->patterns, out);
+}
+
+static int add_row(struct tw_functions *list, const struct tw_symbols_place *place)
+{
+	struct tw_patterns_subject subject;
+	if (!is_wanted(list, place, &subject))
 		return 0;
 	subject.arity = arity_of(list, place);
 	if (!tw_patterns_match(&list->request->patterns, &subject))
 		return 0;
 	if (!tw_grow(list->rows, list->count, list->capacity))
 		return TW_ENOMEM;
-	list->rows[list->count++] = (struct row){*place, place->module ? place->module->name : "?", subject.arity};
+	list->rows[list->count++] =
+		(struct tw_functions_row){*place, place->module ? place->module->name : "?", subject.arity};
 	return 0;
 }
 
-static int take_place(const struct tw_symbols_place *place, void *arg)
+static bool is_covered(const struct tw_functions *list, const struct tw_symbols_place *place)
 {
-	const struct list *list = arg;
-	return list->request->is_local && place->how == TW_SYMBOLS_SLOT ? 0 : add_row(arg, place);
+	struct tw_patterns_subject subject;
+	return list->entries && is_wanted(list, place, &subject) && tw_entries_cover(list->entries, place);
 }
 
-static bool is_module_wanted(const struct list *list, size_t index)
+/* By the rules of `record`: no slots of functions that are recorded at a sled or entry. */
+static int take_place(const struct tw_symbols_place *place, void *arg)
+{
+	const struct tw_functions *list = arg;
+	if (place->how != TW_SYMBOLS_SLOT)
+		return list->request->is_global ? 0 : add_row(arg, place);
+	return list->request->is_local || is_covered(list, place) ? 0 : add_row(arg, place);
+}
+
+/* The names of one entry, which are visited one after the other. */
+struct names {
+	struct tw_functions *list;
+	size_t object;
+	struct tw_symbols_place *places;
+	size_t count, capacity;
+};
+
+/* By the rules of `record`: the best name that a pattern selects is the function's, and if it is excluded, the function is. */
+static int take_names(struct names *names)
+{
+	const struct tw_symbols_place *best = NULL;
+	struct tw_patterns_subject subject;
+	int error = 0;
+	for (size_t i = 0; i < names->count; i++) {
+		subject = subject_of(names->list, &names->places[i]);
+		if (tw_patterns_select(&names->list->request->patterns, &subject) &&
+		    (!best || tw_entries_is_better_name(names->list->entries, names->object, names->places[i].function,
+							best->function)))
+			best = &names->places[i];
+	}
+	for (size_t i = 0; best && is_wanted(names->list, best, &subject) && i < names->count && !error; i++)
+		error = take_place(&names->places[i], names->list);
+	names->count = 0;
+	return error;
+}
+
+static int take_entry(const struct tw_symbols_place *place, void *arg)
+{
+	struct names *names = arg;
+	int error = names->count && names->places->value != place->value ? take_names(names) : 0;
+	if (!error && !tw_grow(names->places, names->count, names->capacity))
+		error = TW_ENOMEM;
+	if (!error)
+		names->places[names->count++] = *place;
+	return error;
+}
+
+static int take_entries(struct tw_functions *list, size_t object)
+{
+	struct names names = {.list = list, .object = object};
+	int error = tw_entries_each(list->entries, object, take_entry, &names);
+	if (!error)
+		error = take_names(&names);
+	free(names.places);
+	return error;
+}
+
+bool tw_functions_wants_module(const struct tw_functions *list, size_t index)
 {
 	const struct tw_symbols_object *object = tw_symbols_object(list->symbols, index);
 	const struct tw_patterns *patterns = &list->request->patterns;
@@ -140,17 +185,18 @@ static bool is_module_wanted(const struct list *list, size_t index)
 	return !patterns->wanted_count;
 }
 
-static int take_entries(struct list *list)
+static int take_places(struct tw_functions *list)
 {
-	int error = 0;
-	if (!list->request->is_local)
-		return 0;
-	list->entries = tw_entries_open(list->symbols, list->request->is_careful);
-	if (!list->entries)
-		return TW_ENOMEM;
-	for (size_t i = 0; i < tw_symbols_object_count(list->symbols) && !error; i++)
-		if (is_module_wanted(list, i))
-			error = tw_entries_each(list->entries, i, take_place, list);
+	int error;
+	if (!list->request->is_global) {
+		list->entries = tw_entries_open(list->symbols, list->request->is_careful, !list->request->is_local);
+		if (!list->entries)
+			return TW_ENOMEM;
+	}
+	error = tw_symbols_each_place(list->symbols, take_place, list);
+	for (size_t i = 0; list->entries && i < tw_symbols_object_count(list->symbols) && !error; i++)
+		if (tw_functions_wants_module(list, i))
+			error = take_entries(list, i);
 	return error;
 }
 
@@ -165,7 +211,7 @@ static void keep(void *name)
 }
 
 struct unplaced {
-	struct list *list;
+	struct tw_functions *list;
 	void *placed; /* tsearch() tree of names */
 };
 
@@ -190,7 +236,7 @@ static int take_unplaced(const char *function, void *arg)
 }
 
 /* Adds none if there is no symbol table. */
-static int take_all_unplaced(struct list *list)
+static int take_all_unplaced(struct tw_functions *list)
 {
 	struct unplaced unplaced = {.list = list};
 	int error = 0;
@@ -207,7 +253,7 @@ static int take_all_unplaced(struct list *list)
 /* A function's places are adjacent: those that can be traced, then the others. */
 static int compare_rows(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct tw_functions_row *x = a, *y = b;
 	int order = strcmp(x->module, y->module);
 	if (!order)
 		order = strcmp(x->place.function, y->place.function);
@@ -216,143 +262,6 @@ static int compare_rows(const void *a, const void *b)
 	if (!order)
 		order = (int)y->place.how - (int)x->place.how;
 	return order ? order : strcmp(x->place.caller->name, y->place.caller->name);
-}
-
-static bool is_same_function(const struct row *a, const struct row *b)
-{
-	return strcmp(a->module, b->module) == 0 && strcmp(a->place.function, b->place.function) == 0 &&
-	       (a->place.refusal != NULL) == (b->place.refusal != NULL) && a->place.how == b->place.how;
-}
-
-static const char *how_name(const struct row *row)
-{
-	return row->place.how == TW_SYMBOLS_SLED ? "sled" : row->place.how == TW_SYMBOLS_ENTRY ? "entry" : "slot";
-}
-
-/* The number of rows from here on that belong to one function. */
-static size_t run_of(const struct list *list, size_t at)
-{
-	size_t end = at + 1;
-	while (end < list->count && is_same_function(&list->rows[at], &list->rows[end]))
-		end++;
-	return end - at;
-}
-
-static void put_rows(const struct list *list, bool refused)
-{
-	char name[1200], clean[2400];
-	for (size_t i = 0, n; i < list->count; i += n) {
-		const struct row *row = &list->rows[i];
-		n = run_of(list, i);
-		if ((row->place.refusal != NULL) != refused)
-			continue;
-		char *demangled = tw_name_demangled(row->place.function);
-		char arity[16] = "_";
-		if (row->arity != TW_PATTERN_ARITY_UNKNOWN)
-			snprintf(arity, sizeof arity, "%u", row->arity);
-		snprintf(name, sizeof name, "%s:%s/%s", row->module, demangled ? demangled : row->place.function,
-			 arity);
-		free(demangled);
-		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
-		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused;
-		tw_out_format(&out, "%s%s  %-*s", how_name(row),
-			      row->place.how == TW_SYMBOLS_ENTRY || !list->entries ? "" : " ",
-			      is_alone ? 0 : NAME_COLUMNS, clean);
-		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++) {
-			tw_out_text(&out, k ? ", " : "  from ");
-			tw_out_name(&out, row[k].place.caller->name);
-		}
-		if (refused) {
-			tw_out_text(&out, ": ");
-			tw_out_name(&out, row->place.refusal);
-		}
-		tw_out_text(&out, "\n");
-	}
-}
-
-/* The entries of each object by themselves, counted by name. */
-static void put_entries(const struct list *list)
-{
-	for (size_t i = 0; i < tw_symbols_object_count(list->symbols); i++) {
-		const struct tw_symbols_object *object = tw_symbols_object(list->symbols, i);
-		size_t good = 0, refused = 0;
-		if (!is_module_wanted(list, i))
-			continue;
-		for (size_t k = 0; k < list->count; k++) {
-			const struct tw_symbols_place *place = &list->rows[k].place;
-			if (place->how == TW_SYMBOLS_ENTRY && place->module == object) {
-				good += !place->refusal;
-				refused += place->refusal != NULL;
-			}
-		}
-		tw_out_name(&out, object->name);
-		if (tw_entries_problem(list->entries, object))
-			tw_out_format(&out, ": its entries are left alone: %s.\n",
-				      tw_entries_problem(list->entries, object));
-		else
-			tw_out_format(&out, ": %zu of %zu functions can be traced at their entries (%.1f %%).\n", good,
-				      good + refused, good ? 100.0 * (double)good / (double)(good + refused) : 0.0);
-	}
-}
-
-static void put_summary(const struct list *list, const struct tw_symbols *symbols)
-{
-	size_t slots = 0, sleds = 0, entries = 0, loose = 0, refused = 0, objects = tw_symbols_object_count(symbols);
-	for (size_t i = 0, n; i < list->count; i += n) {
-		n = run_of(list, i);
-		if (list->rows[i].place.refusal)
-			refused += n;
-		else if (list->rows[i].place.how == TW_SYMBOLS_SLED)
-			sleds++, loose += list->rows[i].place.is_loose;
-		else if (list->rows[i].place.how == TW_SYMBOLS_ENTRY)
-			entries++;
-		else
-			slots++;
-	}
-	if (list->entries) {
-		put_entries(list);
-		tw_out_format(&out, "%zu function%s can be traced at %s and %zu through sleds, in %zu object%s.\n",
-			      entries, entries == 1 ? "" : "s", entries == 1 ? "its entry" : "their entries", sleds,
-			      objects, objects == 1 ? "" : "s");
-	} else {
-		tw_out_format(&out,
-			      "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n",
-			      slots, slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
-	}
-	if (loose)
-		tw_out_format(
-			&out,
-			"%zu sled%s of several instructions: in a library that a program with threads opens later, "
-			"such sleds are not traced; `tracewheel compact` makes one instruction of each.\n",
-			loose, loose == 1 ? " is" : "s are");
-	if (refused && !list->request->wants_refused)
-		tw_out_format(&out, "%zu place%s cannot be traced; --refused says why.\n", refused,
-			      refused == 1 ? "" : "s");
-	const char *missing;
-	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
-		tw_out_text(&out, "The library ");
-		tw_out_name(&out, missing);
-		tw_out_text(&out, " was not found: calls to it are not shown.\n");
-	}
-}
-
-static void put_text(const struct list *list, const struct tw_symbols *symbols)
-{
-	const char *refusal = tw_symbols_refusal(symbols);
-	if (refusal) {
-		tw_out_text(&out, "Nothing of this program can be recorded: ");
-		tw_out_name(&out, refusal);
-		tw_out_text(&out, ".\n");
-	}
-	uint64_t begin = tw_out_mark(&out);
-	put_rows(list, false);
-	if (list->request->wants_refused) {
-		tw_out_text(&out, tw_out_mark(&out) > begin ? "\nNot to be traced:\n" : "Not to be traced:\n");
-		put_rows(list, true);
-	}
-	if (tw_out_mark(&out) > begin)
-		tw_out_text(&out, "\n");
-	put_summary(list, symbols);
 }
 
 static void put_json_objects(struct tw_json *json, const struct tw_symbols *symbols)
@@ -374,9 +283,9 @@ static void put_json_objects(struct tw_json *json, const struct tw_symbols *symb
 	tw_json_close(json, ']');
 }
 
-static void put_json(const struct list *list, const struct tw_symbols *symbols)
+static void put_json(const struct tw_functions *list, const struct tw_symbols *symbols)
 {
-	struct tw_json json = {.out = &out, .is_spread = true};
+	struct tw_json json = {.out = &tw_functions_out, .is_spread = true};
 	const char *refusal = tw_symbols_refusal(symbols);
 	tw_json_open(&json, NULL, '{');
 	tw_json_bool(&json, "recordable", !refusal);
@@ -385,15 +294,15 @@ static void put_json(const struct list *list, const struct tw_symbols *symbols)
 	put_json_objects(&json, symbols);
 	tw_json_open(&json, "functions", '[');
 	for (size_t i = 0, n; i < list->count; i += n) {
-		const struct row *row = &list->rows[i];
-		n = run_of(list, i);
+		const struct tw_functions_row *row = &list->rows[i];
+		n = tw_functions_run(list, i);
 		tw_json_open(&json, NULL, '{');
 		tw_json_text(&json, "module", row->module, strlen(row->module));
 		const char *name = tw_name_shown(row->place.function);
 		tw_json_text(&json, "function", name, strlen(name));
 		if (name != row->place.function)
 			tw_json_text(&json, "linkage", row->place.function, strlen(row->place.function));
-		tw_json_text(&json, "way", how_name(row), strlen(how_name(row)));
+		tw_json_text(&json, "way", tw_functions_way(row), strlen(tw_functions_way(row)));
 		tw_json_open(&json, "callers", '[');
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)
 			tw_json_text(&json, NULL, row[k].place.caller->name, strlen(row[k].place.caller->name));
@@ -423,11 +332,13 @@ static int find_file(struct tw_launch *launch, const char *name, const char **pa
 }
 
 /* Says of each pattern that matches nothing traceable why. */
-static void say_reasons(const struct request *request, const char *path)
+static void say_reasons(const struct tw_functions_request *request, const char *path)
 {
 	struct tw_check *check = tw_check_open(&(struct tw_check_options){.program = path,
 									  .alias = request->alias,
 									  .is_local = request->is_local,
+									  .is_global = request->is_global,
+									  .has_entries = !request->is_global,
 									  .is_careful = request->is_careful});
 	const char *pattern, *reason;
 	tw_check_patterns(check, request->config.text);
@@ -436,7 +347,7 @@ static void say_reasons(const struct request *request, const char *path)
 	tw_check_close(check);
 }
 
-static int show(const struct request *request, const char *path)
+static int show(const struct tw_functions_request *request, const char *path)
 {
 	struct tw_symbols *symbols;
 	int error = tw_symbols_open(path, &symbols);
@@ -450,11 +361,9 @@ static int show(const struct request *request, const char *path)
 			path);
 	if (error)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
-	struct list list = {.request = request, .symbols = symbols};
-	error = tw_symbols_each_place(symbols, take_place, &list);
-	if (!error)
-		error = take_entries(&list);
-	if (!error && request->wants_refused && !request->is_local)
+	struct tw_functions list = {.request = request, .symbols = symbols};
+	error = take_places(&list);
+	if (!error && request->wants_refused && request->is_global)
 		error = take_all_unplaced(&list);
 	tw_debug_close(list.debug);
 	int code;
@@ -463,12 +372,12 @@ static int show(const struct request *request, const char *path)
 	} else {
 		if (list.count)
 			qsort(list.rows, list.count, sizeof *list.rows, compare_rows);
-		tw_out_init(&out, STDOUT_FILENO);
+		tw_out_init(&tw_functions_out, STDOUT_FILENO);
 		if (request->is_json)
 			put_json(&list, symbols);
 		else
-			put_text(&list, symbols);
-		code = tw_out_finish(&out);
+			tw_functions_put_text(&list, symbols);
+		code = tw_out_finish(&tw_functions_out);
 	}
 	free(list.rows);
 	tw_entries_close(list.entries);
@@ -478,12 +387,14 @@ static int show(const struct request *request, const char *path)
 	return code;
 }
 
-static bool take_option(struct request *request, int key, const char *value)
+static bool take_option(struct tw_functions_request *request, int key, const char *value)
 {
 	if (key == KEY_JSON) {
 		request->is_json = true;
 	} else if (key == KEY_LOCAL) {
 		request->is_local = true;
+	} else if (key == KEY_GLOBAL) {
+		request->is_global = true;
 	} else if (key == KEY_CAREFUL) {
 		request->is_careful = true;
 	} else if (key == KEY_REFUSED) {
@@ -502,7 +413,7 @@ static bool take_option(struct request *request, int key, const char *value)
 int tw_tool_functions(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	struct request request = {0};
+	struct tw_functions_request request = {0};
 	static struct tw_launch launch;
 	const char *path = NULL;
 	int key, code = TW_EXIT_USAGE;
@@ -512,6 +423,8 @@ int tw_tool_functions(int argc, char **argv)
 	}
 	if (key < 0) {
 		code = tw_options_exit(key);
+	} else if (request.is_local && request.is_global) {
+		code = tw_usage(&command, "--local and --global exclude each other.");
 	} else if (argc - options.index != 1) {
 		code = tw_usage(&command, "which program? Give one name, after the options.");
 	} else if (strcmp(argv[options.index], "-") == 0) {

@@ -97,4 +97,9 @@ grep -q '[0-9] .*B+ .*device' "$folder/text" || fail "rows behind lost events ar
 "$tracewheel" record -q --force --ports -t libc:setlocale --when '$1 == 99' -o "$folder/b.tw" -- cat "$folder/given" >"$folder/out" ||
 	fail "with a condition: status $?"
 "$tracewheel" report --ports "$folder/b.tw" | grep -q ' 292 B .*/given (open' || fail "a condition hides calls of descriptors"
+
+# At entries, the read() inside fread() is a call as well: the same bytes would count twice.
+"$tracewheel" record -q --force --ports --local -o "$folder/d.tw" -- true 2>"$folder/said"
+[ $? -eq 2 ] || fail "--ports --local: the exit code is not 2"
+grep -q -- '--local and --ports exclude each other' "$folder/said" || fail "--ports --local: $(cat "$folder/said")"
 finish

@@ -155,7 +155,7 @@ extern "C" Counter *make();
 int main() { alignas(16) static char room[32]; return ((Counter *)room)->add(5, "five") + chosen(3) - 7; }
 C
 g++ -w -g -O2 -fPIC -shared -o liblib.so lib.cc && g++ -w -O2 -o app main.cc -L. -llib "-Wl,-rpath,$PWD" || fail "g++"
-expect 3 "$tw" record --force -o app.tw -t 'liblib:_' --args -- ./app
+expect 3 "$tw" record --global --force -o app.tw -t 'liblib:_' --args -- ./app
 expect 0 "$tw" print app.tw
 shows 'Counter::add(int, char const\*)/3 from app (this = 0x[0-9a-f]*, by = 5, why = "five")'
 if grep -q 'liblib:chosen' out; then

@@ -15,9 +15,9 @@ int main(int argc, char **argv) { return argc > 9 ? never(argc) : middle(argc) +
 C
 gcc -w -O2 -g -fpatchable-function-entry=9 -o leaf leaf.c && gcc -w -O2 -o plain leaf.c || fail "gcc"
 
-# refused PROGRAM PATTERN SENTENCE: and the program does not run
+# refused PROGRAM PATTERN SENTENCE [OPTION]...: and the program does not run
 refused() {
-	expect 2 "$tw" record -o never.tw -t "$2" -- "$1"
+	expect 2 "$tw" record -o never.tw "${@:4}" -t "$2" -- "$1"
 	says "-t '$2' can match nothing: .*$3"
 	says 'nothing was started'
 	[ ! -e never.tw ] || fail "a capture of a program that was not started"
@@ -34,10 +34,14 @@ refused ./leaf 'leaf:leaf()' "did you mean 'leaf'"
 refused ./leaf 'leaf:leaf,leaf:middle' 'need -t each, or braces'
 refused ./leaf 'leaf:^mid.*' 'not regular expressions'
 refused ./leaf 'leaf:leaf/3' 'it has 2 parameters, not 3: write /2'
-refused ./leaf 'libc:qsort' 'qsort exists, but has no sled, and no other object calls it'
-refused ./leaf 'libc:strlen' 'strlen exists' # chosen at run time
-refused ./plain 'plain:leaf' 'leaf exists, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md'
-refused ./plain 'plain:_' 'no sled'
+refused ./leaf 'libc:qsort' 'qsort exists, but has no sled, and no other object calls it' --global
+refused ./leaf 'libc:strlen' 'strlen exists' --global # chosen at run time
+refused ./plain 'plain:leaf' 'leaf exists, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md' --global
+refused ./plain 'plain:_' 'no sled' --global
+# Without a build-id there is no entry either.
+gcc -w -O2 -Wl,--build-id=none -o nameless leaf.c || fail "gcc"
+refused ./nameless 'nameless:leaf' 'nameless has no sleds for them and no other object calls them, and its entries are left alone: its file has no build-id'
+refused ./nameless 'nameless:leaf' 'nameless has no sleds, and its entries are left alone: its file has no build-id' --local
 expect 2 "$tw" record -o never.tw -t 'leaf:{leaf,mud}' -t 'leaf:{x,y}' -- ./leaf
 says "'leaf:mud' can match nothing"
 says "'leaf:x' can match nothing"
@@ -49,7 +53,7 @@ says 'can match nothing'
 expect 2 "$tw" record -o never.tw -t '!leaf:_' -- ./leaf
 says '-N PATTERN excludes'
 strip -o bare leaf
-refused ./bare 'bare:leaf' "bare has no function 'leaf'"
+refused ./bare 'bare:leaf' "bare has no function 'leaf'" --global
 gcc -w -O2 -fpatchable-function-entry=9 -o dark leaf.c || fail "gcc"
 refused ./dark 'dark:leaf/2' 'not known without debug information; leave out /2'
 
@@ -57,8 +61,9 @@ refused ./dark 'dark:leaf/2' 'not known without debug information; leave out /2'
 expect 0 "$tw" record --allow-nothing -o allowed.tw -t 'leaf:midle' -- ./leaf
 says "allowed.tw holds no events"
 says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
-expect 0 "$tw" record -o never_called.tw -t 'leaf:never' -- ./leaf
+expect 0 "$tw" record -o never_called.tw -t 'leaf:never' -t libc:qsort -- ./leaf
 says "-t 'leaf:never': 1 function was traced, and no call was made"
+says "-t 'libc:qsort': 1 function was traced, and no call was made"
 expect 0 "$tw" record -o unfulfilled.tw -t 'leaf:leaf' --when '$1 > 1000' -- ./leaf
 says 'no call fulfilled --when'
 expect 0 "$tw" record -o some.tw --allow-nothing -t 'leaf:leaf' -t 'leaf:midle' -- ./leaf
@@ -74,8 +79,8 @@ void *(*volatile allocate)(size_t) = malloc;
 int main(void) { return (allocate == malloc) - 1 + (malloc(3) == NULL); }
 C
 gcc -w -O2 -fno-plt -fno-builtin -o taken taken.c || fail "gcc"
-if "$tw" functions --refused -t malloc ./taken | grep -q 'libc:malloc.* from .*taken.*address'; then
-	expect 2 "$tw" record -o never.tw -t 'libc:malloc' -- ./taken
+if "$tw" functions --global --refused -t malloc ./taken | grep -q 'libc:malloc.* from .*taken.*address'; then
+	expect 2 "$tw" record --global -o never.tw -t 'libc:malloc' -- ./taken
 	says 'the calls of malloc by taken cannot be seen: the code takes'
 fi
 
@@ -140,7 +145,7 @@ says 'nothing in the program reports its processes'
 # `functions` gives the same reason, and lists functions without a sled.
 expect 0 "$tw" functions -t 'leaf:midle' ./leaf
 says "-t 'leaf:midle' names nothing that can be traced: leaf has no function 'midle' (did you mean 'middle'?)"
-expect 0 "$tw" functions --refused -t 'plain:_' ./plain
+expect 0 "$tw" functions --global --refused -t 'plain:_' ./plain
 shows 'plain:leaf/_ .*it has no sled: compile with'
 is "$(grep -c 'plain:middle/_' out)" 1
 expect 0 "$tw" functions --refused -t 'leaf:_' ./leaf

@@ -189,7 +189,9 @@ done
 # ---- a stopped command: one dlopen waits, all are counted; then a killed one ----
 stopped() {
 	rm -rf cache
-	SIGNAL=19 TRACEWHEEL_PLAN_WAIT_MS=$1 expect 3 "$tw" record -q --force --local -t 'liblate?:_' -o s.tw -- ./open 40 ./liblate0.so
+	SIGNAL=19 TRACEWHEEL_PLAN_WAIT_MS=$1 expect 3 "$tw" record --force --local -t 'liblate?:_' -o s.tw -- ./open 40 ./liblate0.so
+	says '40 objects were not traced at their entries: .* Plans are kept: record again\.'
+	! grep -q 'matched nothing' err || fail "the library was opened: $(cat err)"
 	first=$(sed -n 's/.*first \([0-9]*\) .*/\1/p' err) all=$(sed -n 's/.* all //p' err)
 	is "$(late s.tw)" 40
 	[ "$first" -ge $(($1 * 9 / 10)) ] || fail "dlopen did not wait: $first of $1 ms"
@@ -206,6 +208,7 @@ stopped 1000
 wait_until test -s answer
 is "$(cat answer)" "$(./open 40 ./liblate0.so 2>/dev/null)"
 expect 0 "$tw" recover -q k.tw
+is "$(late k.tw)" 40
 rm -rf cache
 # The default: 50 ms, if the machine lets it wake.
 unset TRACEWHEEL_PLAN_WAIT_MS

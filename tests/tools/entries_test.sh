@@ -67,14 +67,15 @@ expect 0 "$tw" functions --local --json -t 'libplain:lib_leaf' ./app
 is "$(json "d['functions'][0]['way']")" entry
 expect 0 "$tw" functions --local -t 'ld-linux-x86-64:_' ./app
 shows "ld-linux-x86-64: its entries are left alone: it is the dynamic loader"
-expect 0 "$tw" functions -t 'libplain:_' ./app
-! grep -q '^entry' out || fail "entries without --local"
+expect 0 "$tw" functions --global -t 'libplain:_' ./app
+! grep -q '^entry' out || fail "entries with --global"
 expect 2 "$tw" record --local -t 'libplain:lib_loop' -o no.tw -- ./app
 says 'lib_loop of libplain cannot be traced: a loop begins at its first instruction'
 
 # ---- counts by construction ----
 answer=$(./app)
 expect 3 "$tw" record --local --returns --on-full block -t 'libplain:_' -o a.tw -- ./app
+says '1 function of libplain that matches is not traced at its entry: `tracewheel functions --local --refused` says why.'
 is "$(cat out)" "$answer"
 expect 0 "$tw" info --json a.tw
 is "$(calls a.tw lib_outer)" 3000
@@ -93,6 +94,17 @@ is "$(json "{f['module'] for f in d['by_function']} == {'app'} and d['calls'] >=
 expect 3 "$tw" record --local --on-full block --args=raw --stack 2 --when '$1 < 10' -t 'libplain:lib_leaf' -o c.tw -- ./app
 # 0 to 9, from lib_outer's first call, its second one (from 1), and directly.
 is "$(calls c.tw lib_leaf)" $((3 * (10 + 9 + 10)))
+# What was left out, once and in sum.
+expect 0 "$tw" report a.tw
+is "$(grep '^Note: ' out)" 'Note: 1 function of libplain that matches is not traced at its entry: `tracewheel functions --local --refused` says why.'
+expect 3 "$tw" record --local --force -t '{libplain,libc}:_' -o all.tw -- ./app
+says '[0-9]* functions of 2 objects that match are not traced at their entries: '
+expect 0 "$tw" report all.tw
+is "$(grep -c '^Note: .*of 2 objects' out) $(grep -c '^Note: ' out)" '1 1'
+# `functions` counts the same: functions, not their names.
+refused=$(sed -n 's/^Note: \([0-9]*\) functions of 2 objects .*/\1/p' out)
+expect 0 "$tw" functions --local -t '{libplain,libc}:_' ./app
+shows "^$refused places cannot be traced"
 
 # ---- a child, and no file is left behind ----
 answer=$(./app fork)

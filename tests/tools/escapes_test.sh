@@ -40,7 +40,7 @@ objcopy --redefine-sym evil="evil$bad" --redefine-sym forger="$forged" library.o
 objcopy --redefine-sym forger="$forged" main.o || fail "objcopy"
 library=$'lib\e[5m\nFORGED\a.so'
 gcc -shared -o "$library" library.o && gcc -o $'app\e[7m' main.o "./$library" -lpthread -Wl,-rpath,. || fail "the linker"
-expect 0 "$tw" record --returns --args --stack 4 -t 'lib*:_' -t 'libc:pthread*' -o e.tw -- ./$'app\e[7m' $'argument\e[3m\nFORGED'
+expect 0 "$tw" record --returns --args --stack 4 -t 'lib*FORGED*:_' -t 'libc:pthread*' -o e.tw -- ./$'app\e[7m' $'argument\e[3m\nFORGED'
 cp err said
 
 # clean WHAT: neither output nor messages contain such bytes, nor lines that begin with the contents of a name.

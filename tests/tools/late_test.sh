@@ -86,7 +86,7 @@ is "$(grep -c ' call ' out) $(grep -c 'name = "odd", n = -[35], bytes' out)" '2 
 grep -q 'looked up in libraries that are opened later' said || fail "not said at first"
 grep -q "1 function of libraries that were opened later was not traced: .*no parameter 'bytes'" said || fail "not said at the end: $(cat said)"
 expect 2 "$tw" record -o never.tw -t 'libplug:_' --when 'bytes > ' -- ./host
-expect 2 "$tw" record -o never.tw -t 'host:_' --when 'bytes > 1' -- ./host
+expect 2 "$tw" record -o never.tw --global -t 'host:_' --when 'bytes > 1' -- ./host
 says "'host:_' can match nothing: .*no sled"
 
 # Without debug information: words, and a sentence; with guards nothing is traced.

@@ -19,7 +19,7 @@ assert 0 < len(big) < len(every), (len(big), len(every))
 ' || fail "--when selected other calls"
 
 spec="[{['\$1'|'_'],[{'<','\$1',1000}],[]}, {['\$1'|'_'],[],[{message,{{large,{'div','\$1',1000}}}}]}]"
-expect 0 "$tw" record -o extra.tw -t 'libc:malloc' --match "$spec" -- sqlite3 :memory: 'select 1'
+expect 0 "$tw" record --global -o extra.tw -t 'libc:malloc' --match "$spec" -- sqlite3 :memory: 'select 1'
 expect 0 "$tw" print --format erlang --bare-pids extra.tw
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'},{large,[0-9]*}}\.$"
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'}}\.$"

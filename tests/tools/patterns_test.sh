@@ -91,6 +91,22 @@ is "$(grep '~base' all | sort)" "app:app::base::~base() [_ZN3app4baseD0Ev]/1 2
 app:app::base::~base() [_ZN3app4baseD2Ev]/1 5"
 expect 0 "$tw" report all.tw
 is "$(grep -c '~base() \[_ZN3app4baseD[02]Ev\]' out)" 2
+expect 0 "$tw" functions -t 'app:app::base::~base() [_ZN3app4baseD0Ev]' ./app
+is "$(grep -c '~base() \[_ZN3app4baseD0Ev\]' out) $(grep -c '~base' out)" '0 1'
+# Namesakes need not follow each other by linkage name.
+cat >two.cc <<'CC'
+struct base { int n = 1; };
+struct two : virtual base { two(int a); two(long a); };
+two::two(int a) { n += a; }
+two::two(long a) { n -= a; }
+struct more : two { more() : two(1L) {} more(int a) : two(a) {} };
+int main() { return two(1).n + two(2L).n + more().n + more(3).n - 6; }
+CC
+g++ -w -O1 -fpatchable-function-entry=9 -o two two.cc || fail "gcc"
+expect 0 "$tw" functions -t 'two:two::two' ./two
+is "$(grep -c 'two::two(.*) \[_ZN3twoC[0-9]E[il]\]/_' out)" "$(grep -c 'two::two(' out)"
+[ "$(grep -c 'two::two(' out)" -ge 4 ] || fail "two constructors have two functions each, or more"
+
 # Linkage names, sonames, the name as typed, a path; without qualifiers and results; several.
 # selects PATTERN N OPTION... PROGRAM: expects N functions
 selects() {

@@ -26,7 +26,6 @@ shows '^complete  *yes'
 expect 0 "$tw" print sqlite3.tw
 is "$(wc -l <out)" "$events" "one line an event"
 shows 'call libsqlite3:sqlite3_open'
-shows ' from sqlite3'
 awk '{ if ($1 + 0 < last) exit 1; last = $1 + 0 }' out || fail "not in order of time"
 expect 0 "$tw" print --limit 7 sqlite3.tw
 is "$(wc -l <out)" 7
@@ -45,6 +44,10 @@ shows '^{trace_ts,<0.*>,call,{libsqlite3,.*},{[0-9]*,[0-9]*,[0-9]*}}\.$'
 expect 0 "$tw" print --format erlang --bare-pids --limit 1000 sqlite3.tw
 strange=$(grep -v -E '^\{trace(_ts)?,<0\.[0-9]+\.[0-9]+>,call,\{libsqlite3,[a-z][A-Za-z0-9_]*,[^ ]+\}(,[0-9]+)?\}\.$' out | head -n 1)
 [ -z "$strange" ] || fail "not a trace message: $strange"
+
+expect 0 bash -c "'$tw' record -q --global -t 'libsqlite3:_' -o slots.tw -- sqlite3 slots.db < work.sql"
+expect 0 "$tw" print slots.tw
+shows 'call libsqlite3:sqlite3_open.* from sqlite3$'
 
 expect 0 "$tw" report --json --top 0 sqlite3.tw
 is "$(json 'd["events"]')" "$events"

@@ -119,6 +119,7 @@ class Run:
             folder.chmod(0o755)
         environment = dict(os.environ, ZOO_HERE=str(HERE), ZOO_EDGE=str(context.edge), ZOO_TW=str(context.tw), ZOO_OPTIONS=options,
                            ZOO_CAPTURES=str(captures), EDGE_CALLS=str(self.folder / "calls"), LC_ALL="C", HOME=str(work),
+                           XDG_CACHE_HOME=str(self.folder / "cache"),
                            PATH="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         limit = context.limit
         began = time.monotonic()

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entries.c - plans of function entries, as places. */
 #include "tools/common/entries.h"
-#include "base/grow.h"
 #include "base/sys.h"
 
 #include "plan/plan.h"
@@ -25,55 +24,30 @@ struct object {
 	void *bytes;
 	size_t count;
 	struct tw_entry_plan plan;
-	char (*nameless)[TW_SYM_NAMELESS_BYTES]; /* by row */
-};
-
-struct sled {
-	const struct tw_symbols_object *module;
-	uint64_t value;
+	char (*nameless)[TW_SYM_NAMELESS_BYTES]; /* of the rows without a name, in their order */
+	uint64_t *sleds;			 /* values of functions that have one, sorted */
+	size_t sled_count;
 };
 
 struct tw_entries {
 	const struct tw_symbols *symbols;
-	bool is_careful;
+	bool is_careful, has_slots;
 	struct object *objects;
-	struct sled *sleds; /* sorted */
-	size_t sled_count, sled_capacity;
 };
 
-static int compare_sleds(const void *a, const void *b)
-{
-	const struct sled *x = a, *y = b;
-	if (x->module != y->module)
-		return (x->module > y->module) - (x->module < y->module);
-	return (x->value > y->value) - (x->value < y->value);
-}
-
-static int take_sled(const struct tw_symbols_place *place, void *arg)
-{
-	struct tw_entries *entries = arg;
-	if (place->how != TW_SYMBOLS_SLED)
-		return 0;
-	if (!tw_grow(entries->sleds, entries->sled_count, entries->sled_capacity))
-		return TW_ENOMEM;
-	entries->sleds[entries->sled_count++] = (struct sled){place->module, place->value};
-	return 0;
-}
-
-struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful)
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful, bool has_slots)
 {
 	struct tw_entries *entries = calloc(1, sizeof *entries);
 	if (!entries)
 		return NULL;
 	entries->symbols = symbols;
 	entries->is_careful = is_careful;
+	entries->has_slots = has_slots;
 	entries->objects = calloc(tw_symbols_object_count(symbols) + 1, sizeof *entries->objects);
-	if (!entries->objects || tw_symbols_each_place(symbols, take_sled, entries)) {
+	if (!entries->objects) {
 		tw_entries_close(entries);
 		return NULL;
 	}
-	if (entries->sled_count)
-		qsort(entries->sleds, entries->sled_count, sizeof *entries->sleds, compare_sleds);
 	return entries;
 }
 
@@ -84,9 +58,9 @@ void tw_entries_close(struct tw_entries *entries)
 	for (size_t i = 0; entries->objects && i < tw_symbols_object_count(entries->symbols); i++) {
 		free(entries->objects[i].bytes);
 		free(entries->objects[i].nameless);
+		free(entries->objects[i].sleds);
 	}
 	free(entries->objects);
-	free(entries->sleds);
 	free(entries);
 }
 
@@ -102,24 +76,34 @@ static const char *make_plan(const struct tw_elf_file *file, struct object *obje
 	return error ? tw_strerror(error) : NULL;
 }
 
-static const char *make_plan_of(const char *path, struct object *object)
+static bool name_rows(struct object *object)
 {
-	struct tw_elf_file *file;
-	int error = tw_elf_file_open(path, &file);
-	if (error)
-		return tw_strerror(error);
-	const char *problem = make_plan(file, object);
-	tw_elf_file_close(file);
-	return problem;
+	const struct tw_entry_plan *plan = &object->plan;
+	size_t count = 0;
+	for (uint32_t i = 0; i < plan->header->row_count; i++)
+		count += !plan->rows[i].name_count;
+	object->nameless = malloc((count + 1) * sizeof *object->nameless);
+	count = 0;
+	for (uint32_t i = 0; object->nameless && i < plan->header->row_count; i++)
+		if (!plan->rows[i].name_count)
+			tw_sym_nameless(plan->rows[i].value, object->nameless[count++]);
+	return object->nameless;
 }
 
-static void name_rows(struct object *object)
+static int compare_values(const void *a, const void *b)
 {
-	object->nameless = malloc((object->plan.header->row_count + 1) * sizeof *object->nameless);
-	for (uint32_t i = 0; object->nameless && i < object->plan.header->row_count; i++)
-		tw_sym_nameless(object->plan.rows[i].value, object->nameless[i]);
-	if (!object->nameless)
-		object->problem = tw_strerror(TW_ENOMEM);
+	const uint64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static bool list_sleds(struct object *object, const struct tw_elf_file *file)
+{
+	object->sleds = malloc((file->sleds.count + 1) * sizeof *object->sleds);
+	for (size_t i = 0; object->sleds && i < file->sleds.count; i++)
+		object->sleds[object->sled_count++] = file->sleds.entries[i].entry - file->elf.base;
+	if (object->sled_count)
+		qsort(object->sleds, object->sled_count, sizeof *object->sleds, compare_values);
+	return object->sleds;
 }
 
 /* NULL: it is not. */
@@ -134,15 +118,16 @@ static const char *why_left_alone(const char *path, const char *soname, bool is_
 static struct object *examine(struct tw_entries *entries, size_t index)
 {
 	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
+	const struct tw_elf_file *file = tw_symbols_file(entries->symbols, index);
 	struct object *object = &entries->objects[index];
 	if (object->is_examined)
 		return object;
 	object->is_examined = true;
 	object->problem = why_left_alone(shown->path, shown->soname, !index);
 	if (!object->problem)
-		object->problem = make_plan_of(shown->path, object);
-	if (!object->problem)
-		name_rows(object);
+		object->problem = make_plan(file, object);
+	if (!object->problem && (!name_rows(object) || !list_sleds(object, file)))
+		object->problem = tw_strerror(TW_ENOMEM);
 	return object;
 }
 
@@ -154,12 +139,12 @@ const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbo
 	return NULL;
 }
 
-static int visit_row(const struct tw_entries *entries, size_t index, uint32_t number, tw_symbols_place_fn visit,
-		     void *arg)
+/* @nameless	its name, if the plan has none. */
+static int visit_row(const struct tw_entries *entries, size_t index, const struct tw_entry_plan_row *row,
+		     const char *nameless, tw_symbols_place_fn visit, void *arg)
 {
-	const struct object *object = &entries->objects[index];
+	const struct tw_entry_plan *plan = &entries->objects[index].plan;
 	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
-	const struct tw_entry_plan_row *row = &object->plan.rows[number];
 	enum tw_entry_refusal refusal = tw_entry_plan_refusal(row, entries->is_careful);
 	struct tw_symbols_place place = {
 		.how = TW_SYMBOLS_ENTRY,
@@ -170,26 +155,93 @@ static int visit_row(const struct tw_entries *entries, size_t index, uint32_t nu
 	};
 	unsigned n = 0;
 	int result;
-	place.function = row->name_count ? tw_entry_plan_name(&object->plan, row, n) : object->nameless[number];
+	place.function = row->name_count ? tw_entry_plan_name(plan, row, n) : nameless;
 	do
 		result = visit(&place, arg);
-	while (!result && (place.function = tw_entry_plan_name(&object->plan, row, ++n)));
+	while (!result && (place.function = tw_entry_plan_name(plan, row, ++n)));
 	return result;
+}
+
+static bool has_sled(const struct object *object, uint64_t value)
+{
+	return object->sled_count && bsearch(&value, object->sleds, object->sled_count, sizeof value, compare_values);
+}
+
+/* The program's calls of it lead to the agent's wrapper. */
+static bool is_left_to_slots(const struct tw_entries *entries, size_t index, const struct tw_entry_plan_row *row)
+{
+	const char *name;
+	if (!entries->has_slots || strncmp(tw_symbols_object(entries->symbols, index)->soname, "libc.so", 7) != 0)
+		return false;
+	for (unsigned n = 0; (name = tw_entry_plan_name(&entries->objects[index].plan, row, n)); n++)
+		if (tw_sym_is_wrapped(name))
+			return true;
+	return false;
 }
 
 int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg)
 {
 	const struct object *object = examine(entries, index);
-	const struct tw_symbols_object *shown = tw_symbols_object(entries->symbols, index);
+	size_t nameless_count = 0;
 	int result = 0;
 	for (uint32_t i = 0; !object->problem && i < object->plan.header->row_count && !result; i++) {
-		const struct sled sled = {shown, object->plan.rows[i].value};
-		if (entries->sled_count &&
-		    bsearch(&sled, entries->sleds, entries->sled_count, sizeof sled, compare_sleds))
-			continue;
-		result = visit_row(entries, index, i, visit, arg);
+		const struct tw_entry_plan_row *row = &object->plan.rows[i];
+		const char *nameless = row->name_count ? NULL : object->nameless[nameless_count++];
+		if (!has_sled(object, row->value) && !is_left_to_slots(entries, index, row))
+			result = visit_row(entries, index, row, nameless, visit, arg);
 	}
 	return result;
+}
+
+int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg)
+{
+	const struct tw_elf *elf = &tw_symbols_file(entries->symbols, index)->elf;
+	struct tw_symbols_place place = {.how = TW_SYMBOLS_ENTRY,
+					 .module = tw_symbols_object(entries->symbols, index),
+					 .caller = tw_symbols_object(entries->symbols, index)};
+	int result = 0;
+	if (examine(entries, index)->problem)
+		return 0;
+	for (size_t i = 1, count = tw_elf_symbol_count(elf); i < count && !result; i++) {
+		const ElfW(Sym) *symbol = tw_elf_symbol(elf, i);
+		if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC || symbol->st_shndx == SHN_UNDEF)
+			continue;
+		place.function = tw_elf_string(elf, symbol->st_name);
+		result = visit(&place, arg);
+	}
+	return result;
+}
+
+bool tw_entries_is_better_name(const struct tw_entries *entries, size_t index, const char *name, const char *than)
+{
+	return tw_elf_is_better_name(&tw_symbols_file(entries->symbols, index)->elf, name, than);
+}
+
+static bool has_good_sled(const struct tw_elf_file *file, uint64_t value)
+{
+	for (size_t i = 0; i < file->sleds.count; i++)
+		if (file->sleds.entries[i].entry - file->elf.base == value)
+			return !file->sleds.entries[i].refusal;
+	return false;
+}
+
+static bool covers(struct tw_entries *entries, size_t index, uint64_t value)
+{
+	const struct object *object = examine(entries, index);
+	const struct tw_entry_plan_row *row;
+	/* Without a plan the sleds are not listed, and may be there. */
+	if (object->problem || has_sled(object, value))
+		return has_good_sled(tw_symbols_file(entries->symbols, index), value);
+	row = tw_entry_plan_find(&object->plan, value);
+	return row && !tw_entry_plan_refusal(row, entries->is_careful) && !is_left_to_slots(entries, index, row);
+}
+
+bool tw_entries_cover(struct tw_entries *entries, const struct tw_symbols_place *slot)
+{
+	for (size_t i = 0; slot->value && i < tw_symbols_object_count(entries->symbols); i++)
+		if (tw_symbols_object(entries->symbols, i) == slot->module)
+			return covers(entries, i, slot->value);
+	return false;
 }
 
 bool tw_entries_folder(char *out, size_t bytes)
@@ -268,7 +320,7 @@ const char *tw_entries_write_file(const struct tw_entries_file *wish, const char
 	if ((!wish->needs_soname && !wish->wants(name, "", wish->arg)) || tw_elf_file_open(wish->path, &file))
 		return NULL;
 	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
-	    wish->wants(name, file->elf.soname, wish->arg))
+	    (file->elf.build_id_bytes || !wish->has_slots) && wish->wants(name, file->elf.soname, wish->arg))
 		problem = is_trusted(file) ? write_file_plan(file, folder)
 					   : "another user than root and you may write its file";
 	tw_elf_file_close(file);

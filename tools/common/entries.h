@@ -16,9 +16,10 @@ struct tw_entries;
 
 /*
  * @symbols	borrows until tw_entries_close(). @is_careful: functions with indirect jumps that are not understood are refused.
+ * @has_slots	slots are used as well, and some functions are left to them (tw_sym_is_wrapped()).
  * NULL: no memory.
  */
-struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful);
+struct tw_entries *tw_entries_open(const struct tw_symbols *symbols, bool is_careful, bool has_slots);
 void tw_entries_close(struct tw_entries *entries);
 
 /*
@@ -30,6 +31,19 @@ void tw_entries_close(struct tw_entries *entries);
  * left alone as a whole have none: tw_entries_problem() says why. Returns 0, or the result of @visit.
  */
 int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg);
+
+/*
+ * tw_entries_each_chosen - visit the functions of one object whose implementation is chosen at run time (ifuncs).
+ *
+ * Which code that is, and whether other functions share it, is known only then.  Otherwise as tw_entries_each().
+ */
+int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg);
+
+/* tw_elf_is_better_name() of that object. */
+bool tw_entries_is_better_name(const struct tw_entries *entries, size_t index, const char *name, const char *than);
+
+/* Are the calls of a slot's function recorded at its sled or entry?  Makes the plan of the function's object. */
+bool tw_entries_cover(struct tw_entries *entries, const struct tw_symbols_place *slot);
 
 /* Why the object has no plan, without a full stop; NULL: it has one, or @entries is NULL. */
 const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbols_object *shown);
@@ -46,6 +60,7 @@ struct tw_entries_file {
 	bool is_program;
 	/* Is the object selected by its names?  @soname	"" if it has none, or is not read yet. */
 	bool (*wants)(const char *name, const char *soname, void *arg);
+	bool has_slots;	   /* a file without a build-id is no problem: its functions have slots */
 	bool needs_soname; /* else the name decides, and the file is not read in vain */
 	void *arg;
 };

@@ -124,6 +124,14 @@ static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw
 	return found;
 }
 
+bool tw_patterns_select(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject)
+{
+	char *demangled = NULL;
+	bool found = !patterns->wanted_count || is_any(patterns->wanted, patterns->wanted_count, subject, &demangled);
+	free(demangled);
+	return found;
+}
+
 bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject)
 {
 	struct tw_patterns_subject excluded = *subject;

@@ -43,6 +43,8 @@ bool tw_patterns_read(struct tw_patterns *patterns, const char *config);
 
 /* Is the function selected? */
 bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
+/* The same, whatever is excluded. */
+bool tw_patterns_select(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
 /* Does one pattern match, by any name of the module? */
 bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject, const char *demangled);
 bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject);

@@ -2,6 +2,7 @@
 /* account.c - messages at the end of a recording. */
 #include "tools/record/account.h"
 #include "tools/common/missing.h"
+#include "tools/common/notes.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -189,6 +190,31 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		       tw_figure_of(count, stats->events - stats->events_removed, "event", "events"),
 		       tw_figure_count(rate, stats->events_removed), stats->events_removed == 1 ? "was" : "were",
 		       segments_kept, tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
+}
+
+/* The most notes that are shown. */
+#define NOTES_SHOWN 3
+
+static void say_note(void *context, const char *note)
+{
+	(void)context;
+	tw_say("%s.", note);
+}
+
+bool tw_account_entries(const char *path)
+{
+	struct tw_capture *capture;
+	struct tw_capture_account account;
+	char clause[TW_MISSING_TEXT_BYTES];
+	if (tw_capture_open(path, NULL, &capture))
+		return false;
+	tw_capture_account(capture, &account);
+	if (*tw_missing_clause(&account, TW_MISSING_PLANS, clause))
+		tw_say("%s. Plans are kept: record again.", clause);
+	if (tw_notes_each(capture, NOTES_SHOWN, say_note, NULL))
+		tw_say("there are further notes: `tracewheel info` shows them.");
+	tw_capture_close(capture);
+	return *clause;
 }
 
 void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path)

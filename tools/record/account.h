@@ -5,9 +5,14 @@
 
 #include "tracewheel/consumer.h"
 
-/* Says how much was recorded, how fast, and what --keep has left of it. */
 /* Reports where the events of --tracer went, and those that were not passed to it. */
 void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path);
+/*
+ * Reports which functions were not traced at their entries, and why: the notes of the capture's processes, each once. True: a plan was
+ * not ready in time, so that functions are missing that the next recording can have.
+ */
+bool tw_account_entries(const char *path);
+/* Says how much was recorded, how fast, and what --keep has left of it. */
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
 /* At the start: reports memory in /dev/shm that cut-off recordings have left and that is not in use. */
 void tw_account_dead_sets(void);

@@ -62,7 +62,8 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
-	check->entries = options->is_local ? tw_entries_open(check->symbols, options->is_careful) : NULL;
+	check->entries =
+		options->has_entries ? tw_entries_open(check->symbols, options->is_careful, !options->is_local) : NULL;
 	check->may_declare = may_declare(check->symbols);
 	FILE *file = fopen("/etc/ld.so.preload", "re");
 	check->has_preloads = (preload && *preload) || (file && getc(file) != EOF);
@@ -189,11 +190,20 @@ const char *tw_check_linkage(const struct tw_check *check, size_t index, bool *i
 	return check->linkage[index].pattern;
 }
 
+/* Without --local, a function that is recorded at its sled or entry needs no slots. */
+static bool is_slot_needless(const struct tw_check *check, const struct tw_symbols_place *place)
+{
+	return check->entries && !check->options.is_local && place->how == TW_SYMBOLS_SLOT &&
+	       !(check->options.is_main_only && place->module != tw_symbols_object(check->symbols, 0)) &&
+	       tw_entries_cover(check->entries, place);
+}
+
 static int see_place(const struct tw_symbols_place *place, void *arg)
 {
 	struct tw_check *check = arg;
 	struct tw_patterns_subject subject = subject_of(check, place->module, place->function);
 	char *demangled = NULL;
+	bool is_first = true;
 	if (place->how == TW_SYMBOLS_SLOT)
 		see_call(check, place->caller, place->function);
 	for (size_t i = 0; i < check->count; i++) {
@@ -202,17 +212,19 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 			demangled = tw_name_demangled(place->function);
 		if (!tw_pattern_is(asked->pattern, &subject, demangled))
 			continue;
+		if (is_first && is_slot_needless(check, place))
+			break;
+		is_first = false;
 		if (demangled && !check->can_demangle && !tw_pattern_is(asked->pattern, &subject, NULL))
 			add_linkage(check, asked->is_excluding, place);
-		if (place->refusal && !(check->options.is_local && place->how == TW_SYMBOLS_SLOT))
-			add_refused(asked, place);
-		else if (place->refusal)
+		if (!is_of_this_recording(check, place))
 			continue;
-		else if (is_of_this_recording(check, place) &&
-			 (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
+		if (place->refusal)
+			add_refused(asked, place);
+		else if (asked->is_excluding || tw_patterns_match(&check->patterns, &subject))
 			asked->place_count++;
 		else
-			asked->excluded_count += is_of_this_recording(check, place);
+			asked->excluded_count++;
 	}
 	free(demangled);
 	return 0;
@@ -232,9 +244,13 @@ static bool is_entry_module(const struct tw_check *check, size_t index)
 static int see_places(struct tw_check *check)
 {
 	int error = tw_symbols_each_place(check->symbols, see_place, check);
-	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !error; i++)
-		if (is_entry_module(check, i))
-			error = tw_entries_each(check->entries, i, see_place, check);
+	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !error; i++) {
+		if (!is_entry_module(check, i))
+			continue;
+		error = tw_entries_each(check->entries, i, see_place, check);
+		if (!error && !check->options.is_local)
+			error = tw_entries_each_chosen(check->entries, i, see_place, check);
+	}
 	return error;
 }
 
@@ -242,7 +258,8 @@ void tw_check_write_plans(const struct tw_check *check, const char *folder)
 {
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
 		if (is_entry_module(check, i) && !tw_entries_write(check->entries, i, folder))
-			tw_say("functions without sleds are not traced: a plan of them cannot be written: %s.",
+			tw_say("functions without sleds are %s: a plan of them cannot be written: %s.",
+			       check->options.is_local ? "not traced" : "traced only where other objects call them",
 			       strerror(errno));
 }
 
@@ -336,17 +353,25 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s",
 			 refused->function, refused->caller, refused->reason);
 	else if (check->entries && check->options.is_main_only && object != tw_symbols_object(check->symbols, 0))
-		snprintf(asked->reason, sizeof asked->reason, "--callers main with --local leaves out those of %.200s",
+		snprintf(asked->reason, sizeof asked->reason,
+			 check->options.is_local
+				 ? "--callers main with --local leaves out those of %.200s"
+				 : "--callers main leaves out those of %.200s that the program does not call itself",
 			 object->name);
 	else if (tw_entries_problem(check->entries, object))
-		snprintf(asked->reason, sizeof asked->reason, "%.200s has no sleds, and its entries are left alone: %s",
-			 object->name, tw_entries_problem(check->entries, object));
+		snprintf(asked->reason, sizeof asked->reason,
+			 "%.200s has no sleds%s, and its entries are left alone: %s", object->name,
+			 check->options.is_local ? "" : " for them and no other object calls them",
+			 tw_entries_problem(check->entries, object));
 	else
-		snprintf(asked->reason, sizeof asked->reason, "%.200s %s, but %s no sled%s: %s",
+		snprintf(asked->reason, sizeof asked->reason, "%.200s %s, but %s no sled%s%s: %s",
 			 is_exact(asked->function) ? name : object->name,
 			 is_exact(asked->function) ? "exists" : "has such functions",
 			 is_exact(asked->function) ? "has" : "they have",
-			 check->options.is_local     ? " and no call frame information (--local)"
+			 check->options.is_local ? " and no call frame information"
+			 : check->entries	 ? " and no entry that can be traced"
+						 : "",
+			 check->options.is_local     ? " (--local)"
 			 : is_exact(asked->function) ? ", and no other object calls it"
 						     : ", and no other object calls them",
 			 check->options.is_local && is_exported

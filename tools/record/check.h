@@ -23,7 +23,8 @@ struct tw_check;
 struct tw_check_options {
 	const char *program;	  /* path of its file; borrows */
 	const char *alias;	  /* the name that it was started by; NULL: its file's; borrows */
-	bool is_local, is_global; /* only sleds and entries, only slots */
+	bool is_local, is_global; /* only sleds and entries, only slots; neither: the best way of each function */
+	bool has_entries;	  /* functions are recorded at entries */
 	bool is_careful;	  /* as of tw_entries_open() */
 	bool is_main_only;	  /* only the program's own calls */
 	bool may_become_another;  /* a script's interpreter, or children are followed */
@@ -41,7 +42,7 @@ bool tw_check_may_declare(const struct tw_check *check);
 /* Looks up the patterns of a configuration: its lines `pattern` and `exclude`. NULL is allowed here and below. */
 void tw_check_patterns(struct tw_check *check, const char *config);
 
-/* With is_local: writes the plans of the objects that patterns name for the agents, into the folder of a ring set. */
+/* With has_entries: writes the plans of the objects that patterns name for the agents, into the folder of a ring set. */
 void tw_check_write_plans(const struct tw_check *check, const char *folder);
 
 /*

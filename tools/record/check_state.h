@@ -42,7 +42,7 @@ struct linkage {
 struct tw_check {
 	struct tw_check_options options;
 	struct tw_symbols *symbols;
-	struct tw_entries *entries;  /* NULL: not --local */
+	struct tw_entries *entries;  /* NULL: none is used */
 	struct tw_patterns patterns; /* as given on the command line */
 	struct asked *asked;
 	size_t count;

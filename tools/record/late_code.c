@@ -168,6 +168,7 @@ static void read_plan(struct worker *worker, int process_id, const char *path)
 	const struct tw_entries_file file = {.path = path,
 					     .is_program = is_program,
 					     .wants = wants_plan,
+					     .has_slots = options->has_slots,
 					     .needs_soname = worker->late->needs_sonames,
 					     .arg = &planned};
 	const char *problem = tw_entries_write_file(&file, tw_recorder_ring_set_path(options->recorder));
@@ -324,7 +325,8 @@ static void report(const struct tw_late_code *late)
 		       late->left.count, late->left.count == 1 ? "" : "s", late->left.count == 1 ? "was" : "were",
 		       late->left.reason);
 	if (late->workers[PLANS].problem[0])
-		tw_say("%s; its functions without sleds were not traced.", late->workers[PLANS].problem);
+		tw_say("%s; its functions without sleds were %s.", late->workers[PLANS].problem,
+		       late->options.has_slots ? "traced only where other objects call them" : "not traced");
 }
 
 void tw_late_code_end(struct tw_late_code *late, bool is_quiet)

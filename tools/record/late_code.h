@@ -25,7 +25,8 @@ struct tw_late_options {
 	const struct tw_arguments *arguments;
 	const char *config;
 	struct tw_recorder *recorder;
-	bool has_plans;	   /* --local */
+	bool has_plans;	   /* of entries */
+	bool has_slots;	   /* functions without entries have slots */
 	bool is_main_only; /* plans of programs, not of libraries */
 };
 

@@ -11,9 +11,8 @@ static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
 	 "_ is anything; names printed by views are patterns; may be\n"
-	 "repeated. By default: every call from the program itself into\n"
-	 "shared libraries, and of its own functions that have entry\n"
-	 "sleds"},
+	 "repeated. By default: every call of the program's own functions,\n"
+	 "and every call from the program itself into shared libraries"},
 	TW_EXCLUDE_OPTION,
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
 	 "record even if a pattern cannot match anything; by default such\n"
@@ -59,12 +58,14 @@ static const struct tw_option options_table[] = {
 	 "record only calls made by the program itself, or also those of its\n"
 	 "libraries (with -t: all)"},
 	{KEY_LOCAL, "local", NULL,
-	 "every call, within an object as well: through entry sleds, or a\n"
-	 "jump over a function's first instructions (docs/unmodified.md)"},
+	 "only functions of which every call is seen, from within an object\n"
+	 "as well: at entry sleds, or at entries, by a jump over a function's\n"
+	 "first instructions (docs/unmodified.md)"},
 	{KEY_CAREFUL, "careful", NULL, "no entries of functions with an indirect jump that is not understood"},
 	{KEY_GLOBAL, "global", NULL,
-	 "only calls from one object into another, not entry sleds.\n"
-	 "Without either: a function's sled if it has one, else slots"},
+	 "only calls from one object into another; no code is changed.\n"
+	 "Without either: for each function its sled, else its entry, and\n"
+	 "slots where it has none that can be traced"},
 	{KEY_FOLLOW, "follow-fork", NULL,
 	 "trace children as well; recording ends with the last of them,\n"
 	 "daemons included (Ctrl-C ends it earlier)"},

@@ -44,6 +44,8 @@ struct request {
 	char path[PATH_MAX + 4];
 	struct tw_config config;
 	bool has_patterns, has_excluded;
+	bool has_ports; /* these are patterns as well, and the agent knows them */
+	bool has_names; /* -t, --locks */
 	bool allows_nothing;
 	char alias[NAME_MAX + 1]; /* the name that the program was started by, if it is not its file's; "" */
 	struct tw_check *check;
@@ -73,6 +75,7 @@ static bool add_pattern(struct request *request, bool is_excluding, const char *
 	bool is_right = tw_patterns_take(&patterns, &tw_record_command, is_excluding, text) && absolute &&
 			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
 	request->has_patterns |= !is_excluding;
+	request->has_names |= !is_excluding;
 	request->has_excluded |= is_excluding;
 	tw_patterns_free(&patterns);
 	free(absolute);
@@ -199,10 +202,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &tw_record_command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, &tw_record_command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
-	case KEY_PORTS:
-		/* The agent knows the patterns. */
-		request->has_patterns = true;
-		return add_config(request, "ports", "1");
+	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_LOCKS:
@@ -245,13 +245,21 @@ static bool is_tracer_alone(const struct request *request)
 	return false;
 }
 
+/* Are functions recorded at their entries? */
+static bool has_entries(const struct request *request)
+{
+	bool has_functions =
+		request->has_names || (!request->has_ports && (!request->flags || request->flags & TW_FLAG_CALL));
+	return request->is_local || (has_functions && !request->is_global);
+}
+
 static bool complete_request(struct request *request, const char *program)
 {
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
 		return false;
-	if (!add_config(request, "callers", callers) ||
-	    (request->is_local && (!add_config(request, "local", "1") || !tw_late_code_config(&request->config))) ||
+	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
+	    (has_entries(request) && !tw_late_code_config(&request->config)) ||
 	    !add_config(request, "careful", request->is_careful ? "1" : "0") ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
@@ -283,7 +291,7 @@ static bool is_main_only(const struct request *request)
 /* Checks the patterns against the files. False: one can match nothing, which has been reported. */
 static bool check_patterns(struct request *request, const struct tw_launch *launch)
 {
-	if (!request->has_patterns && !request->has_excluded && !request->guard && !request->is_local)
+	if (!request->has_patterns && !request->has_excluded && !request->guard && !has_entries(request))
 		return true;
 	request->check = tw_check_open(
 		&(struct tw_check_options){.program = launch->program,
@@ -291,6 +299,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 					   .is_local = request->is_local,
 					   .is_careful = request->is_careful,
 					   .is_global = request->is_global,
+					   .has_entries = has_entries(request),
 					   .is_main_only = is_main_only(request),
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
 					   .is_quiet = request->is_quiet,
@@ -309,7 +318,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
 {
 	const char *path = request->recorder.is_stream ? NULL : request->path;
-	if (!stats->images || request->tracer.path[0])
+	if (!stats->images || request->tracer.path[0] || (has_entries(request) && path && tw_account_entries(path)))
 		return;
 	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
 	if (stats->events || (request->check && request->has_patterns && path))
@@ -364,7 +373,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		tw_late_code_begin(&(struct tw_late_options){.arguments = &request->arguments,
 							     .config = request->config.text,
 							     .recorder = recorder,
-							     .has_plans = request->is_local,
+							     .has_plans = has_entries(request),
+							     .has_slots = !request->is_local,
 							     .is_main_only = is_main_only(request)});
 	tw_recorder_child(recorder, child);
 	bool has_ended =
@@ -430,6 +440,12 @@ int tw_tool_record(int argc, char **argv)
 		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&tw_record_command, "--local and --global exclude each other.");
+		goto free_config;
+	}
+	if (request.is_local && request.has_ports) {
+		code = tw_usage(&tw_record_command,
+				"--local and --ports exclude each other: at libc's entries a transfer of fread() "
+				"would count twice, as its inner read().");
 		goto free_config;
 	}
 	if (options.index >= argc) {
