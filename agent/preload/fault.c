@@ -4,12 +4,17 @@
  *
  * The first instructions of a traced function run as a copy elsewhere (breakpoints/entry.c).  Run-times that handle
  * faults look the interrupted instruction up in tables of their own, and profilers ask for its function.  The handlers
- * of these signals are therefore called through a function of ours.  It puts the original address into the context, and the
- * address of the copy back if the handler has left it unchanged.  An address that the handler has set is obeyed.
+ * of these signals are therefore called through a function of ours, an adapter.  It puts the original address into the
+ * context, and the address of the copy back if the handler has left it unchanged.  An address that the handler has set is
+ * obeyed.  Everywhere else it jumps to the handler, which then finds its frames as without it.
  *
- * Everywhere else it jumps to the handler, which then finds its frames as without it.  The program is told of its own
- * handlers only.  A handler that is set by a system call, or in an object that finds libc's functions without us, is
- * called by the kernel as before.
+ * Each handler has an adapter of its own, forever.  Libraries may therefore keep what they find (libjsig calls one handler from
+ * another, Go reads handlers by system calls), and handler and flags are exchanged together, by the kernel.
+ *
+ *	kernel	adapter n	handlers[n]: the program's handler, written once
+ *
+ * The program is told of its own handlers only.  A handler that is set by a system call, or in an object that finds libc's
+ * functions without us, is called by the kernel as before; so is one that finds all adapters taken.
  *
  * Threads: any, signal handlers too.
  */
@@ -21,15 +26,17 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-#define SIGNALS 32
+#define SIGNALS	 32
+#define ADAPTERS 64
+#define TRIES	 8
 
 typedef void (*handler_fn)(int, siginfo_t *, void *);
 typedef int (*action_fn)(int, const struct sigaction *, struct sigaction *);
 typedef void (*set_fn)(int);
 typedef set_fn (*signal_fn)(int, set_fn);
 
-/* The program's handlers.  Never NULL once ours is set for that signal. */
-static _Atomic(uintptr_t) handlers[SIGNALS];
+/* The program's handlers, in the order in which they were first set; 0: free from here on. */
+static _Atomic(uintptr_t) handlers[ADAPTERS];
 static _Atomic bool is_watching;
 
 TW_REAL(action_fn, action, "sigaction")
@@ -48,65 +55,97 @@ static bool is_watched(int number)
 	       (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGPROF);
 }
 
-static handler_fn handler_of(int number)
+/* ---- adapters ---- */
+
+static handler_fn handler_of(unsigned adapter)
 {
-	/* PAIR agent.handler: acquire; release in keep().  The handler's own data is visible, as through the kernel. */
-	return (handler_fn)tw_load_acquire(&handlers[number]);
+	/* PAIR agent.handler: acquire; release in wrapped().  The handler's own data is visible, as through the kernel. */
+	return (handler_fn)tw_load_acquire(&handlers[adapter]);
 }
 
-static TAIL_CALLING void call_handler(int number, siginfo_t *info, void *context)
+static bool is_in_copy(const void *context)
+{
+	return tw_entry_original((uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]) != 0;
+}
+
+static void call_shown(handler_fn handler, int number, siginfo_t *info, void *context)
 {
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	uintptr_t there = (uintptr_t)*pc, shown = tw_entry_original(there);
 
-	if (!shown)
-		TAIL_CALL handler_of(number)(number, info, context);
 	*pc = (greg_t)shown;
 	/* The fault is at the instruction itself, not at memory that it uses. */
 	if ((uintptr_t)info->si_addr == there)
 		info->si_addr = (void *)shown;
-	handler_of(number)(number, info, context);
+	handler(number, info, context);
 	*pc = (greg_t)((uintptr_t)*pc == shown ? there : tw_entry_moved((uintptr_t)*pc, there));
+}
+
+#define ADAPTER(n)                                                                       \
+	static TAIL_CALLING void adapter_##n(int number, siginfo_t *info, void *context) \
+	{                                                                                \
+		handler_fn handler = handler_of(n);                                      \
+                                                                                         \
+		if (!is_in_copy(context))                                                \
+			TAIL_CALL handler(number, info, context);                        \
+		call_shown(handler, number, info, context);                              \
+	}
+/* In octal. */
+#define ROW(use, n) \
+	use(0##n##0) use(0##n##1) use(0##n##2) use(0##n##3) use(0##n##4) use(0##n##5) use(0##n##6) use(0##n##7)
+#define EACH(use) ROW(use, 0) ROW(use, 1) ROW(use, 2) ROW(use, 3) ROW(use, 4) ROW(use, 5) ROW(use, 6) ROW(use, 7)
+EACH(ADAPTER)
+#define ADDRESS(n) adapter_##n,
+static const handler_fn adapters[] = {EACH(ADDRESS)};
+_Static_assert(sizeof adapters / sizeof *adapters == ADAPTERS, "an adapter for each handler");
+
+/* Returns the program's handler if it is one of ours, or what it is. */
+static uintptr_t unwrapped(uintptr_t handler)
+{
+	for (unsigned i = 0; i < ADAPTERS; i++)
+		if (handler == (uintptr_t)adapters[i])
+			return (uintptr_t)handler_of(i);
+	return handler;
 }
 
 static bool is_handler(uintptr_t handler)
 {
 	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN && handler != (uintptr_t)SIG_ERR &&
-	       handler != (uintptr_t)SIG_HOLD && handler != (uintptr_t)call_handler;
+	       handler != (uintptr_t)SIG_HOLD;
 }
 
 /* Returns the handler to be set in place of the program's. */
-static uintptr_t keep(int number, uintptr_t handler)
+static uintptr_t wrapped(uintptr_t handler)
 {
-	if (!is_handler(handler))
+	if (!is_handler(handler) || unwrapped(handler) != handler)
 		return handler;
-	/* PAIR agent.handler: release; acquire in handler_of().  Before the kernel knows of it. */
-	tw_store_release(&handlers[number], handler);
-	return (uintptr_t)call_handler;
+	for (unsigned i = 0; i < ADAPTERS; i++) {
+		uintptr_t known = 0;
+
+		/* PAIR agent.handler: release; acquire in handler_of().  Before the kernel knows of the adapter. */
+		if (tw_cas_acq_rel(&handlers[i], &known, handler) || known == handler)
+			return (uintptr_t)adapters[i];
+	}
+	return handler;
 }
+
+/* ---- wrappers ---- */
 
 static int set_action(action_fn real, int number, const struct sigaction *action, struct sigaction *old_action)
 {
-	struct sigaction ours, before;
-	handler_fn last;
+	struct sigaction ours;
 	int result;
 
 	if (!is_watched(number))
 		return real(number, action, old_action);
-	last = handler_of(number);
 	if (action) {
 		ours = *action;
-		ours.sa_sigaction = (handler_fn)keep(number, (uintptr_t)action->sa_sigaction);
+		ours.sa_sigaction = (handler_fn)wrapped((uintptr_t)action->sa_sigaction);
 	}
-	result = real(number, action ? &ours : NULL, &before);
-	if (result && last)
-		keep(number, (uintptr_t)last);
-	if (result || !old_action)
-		return result;
-	*old_action = before;
-	if (before.sa_sigaction == call_handler)
-		old_action->sa_sigaction = last;
-	return 0;
+	result = real(number, action ? &ours : NULL, old_action);
+	if (!result && old_action)
+		old_action->sa_sigaction = (handler_fn)unwrapped((uintptr_t)old_action->sa_sigaction);
+	return result;
 }
 
 TW_API int sigaction(int number, const struct sigaction *action, struct sigaction *old_action)
@@ -122,16 +161,9 @@ TW_API int __sigaction(int number, const struct sigaction *action, struct sigact
 
 static set_fn set_signal(signal_fn real, int number, set_fn handler)
 {
-	handler_fn last;
-	set_fn before;
-
 	if (!is_watched(number))
 		return real(number, handler);
-	last = handler_of(number);
-	before = real(number, (set_fn)keep(number, (uintptr_t)handler));
-	if (before == SIG_ERR && last)
-		keep(number, (uintptr_t)last);
-	return (uintptr_t)before == (uintptr_t)call_handler ? (set_fn)(uintptr_t)last : before;
+	return (set_fn)unwrapped((uintptr_t)real(number, (set_fn)wrapped((uintptr_t)handler)));
 }
 
 #define SETTER(name, find)                                  \
@@ -148,19 +180,37 @@ SETTER(sysv_signal, find_sysv_signal)
 SETTER(__sysv_signal, find_inner_sysv_signal)
 SETTER(sigset, find_sigset)
 
+/*
+ * Wraps the handler that is set already.  If another thread sets one meanwhile, that is set again, a few times: the next
+ * sigaction() may be a wrapper too, which does not tell what it has.
+ */
+static void wrap_present(int number)
+{
+	struct sigaction wanted = {.sa_handler = SIG_DFL}, ours, before = wanted;
+	uintptr_t expected;
+
+	if (find_action()(number, NULL, &wanted) || !is_handler((uintptr_t)wanted.sa_sigaction))
+		return;
+	expected = (uintptr_t)wanted.sa_sigaction;
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		ours = wanted;
+		ours.sa_sigaction = (handler_fn)wrapped((uintptr_t)wanted.sa_sigaction);
+		if (find_action()(number, &ours, &before) || (uintptr_t)before.sa_sigaction == expected)
+			return;
+		expected = (uintptr_t)ours.sa_sigaction;
+		wanted = before;
+	}
+}
+
 /* Before the first copy is run. */
 static void watch(void)
 {
 	/* RELAXED agent.faults: as above. */
 	tw_store_relaxed(&is_watching, true);
 	/* Handlers that constructors of libraries have set before. */
-	for (int number = 1; number < SIGNALS; number++) {
-		struct sigaction action;
-
-		if (is_watched(number) && !find_action()(number, NULL, &action) &&
-		    is_handler((uintptr_t)action.sa_sigaction))
-			sigaction(number, &action, NULL);
-	}
+	for (int number = 1; number < SIGNALS; number++)
+		if (is_watched(number))
+			wrap_present(number);
 }
 
 /* Looked up early: these may be called in handlers, which must not call the loader. */

@@ -4,12 +4,12 @@
 #         instruction, also if it runs as a copy; what they repair, skip, set or leave by a jump goes on as untraced; each call
 #         is recorded once; and the program is told of its own handlers only.
 # Method  Functions that fault in their first instructions, in a library whose constructor sets a handler before the agent
-#         begins; later handlers of other kinds. The program compares each address with the label of the instruction. The
-#         same run untraced has the same output.
+#         begins; later handlers of other kinds. The program compares each address with the label of the instruction. A second
+#         program has a library that wraps sigaction() itself: it keeps the program's handlers and calls them from its own, as
+#         libjsig does; and it sets handlers in several threads at once. The same runs untraced have the same output.
 build=$1
 . "$(dirname "$0")/lib.sh"
-export XDG_CACHE_HOME=$work/cache TRACEWHEEL_ENTRY_TRAPS=1
-mkdir cache
+plant_with_traps
 
 cat >lib.c <<'C'
 #include <signal.h>
@@ -139,3 +139,115 @@ for options in "" "--returns"; do
 	is "$(json "sorted((f['function'], f['calls']) for f in d['by_function'])")" \
 		"[('divide', 6), ('good', 6), ('leave_it', 6), ('peek', 7), ('poke', 7), ('recover', 6), ('skip', 6)]"
 done
+
+# ---- a library that keeps handlers and calls them from its own; handlers that several threads set at once ----
+cat >chain.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+static struct sigaction kept;
+static int has_own;
+static char *own_page;
+int sigaction(int number, const struct sigaction *action, struct sigaction *old_action)
+{
+	int (*real)(int, const struct sigaction *, struct sigaction *) = dlsym(RTLD_NEXT, "sigaction");
+	struct sigaction before = kept;
+	if (number != SIGSEGV || !has_own)
+		return real(number, action, old_action);
+	if (action)
+		kept = *action;
+	if (old_action)
+		*old_action = before;
+	return 0;
+}
+static void handle(int number, siginfo_t *info, void *context)
+{
+	if (info->si_addr == own_page)
+		mprotect(own_page, 4096, PROT_READ | PROT_WRITE);
+	else
+		kept.sa_sigaction(number, info, context);
+}
+void begin_chain(char *page)
+{
+	struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
+	own_page = page;
+	sigaction(SIGSEGV, &action, &kept);
+	has_own = 1;
+}
+C
+cat >chained.c <<'C'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+int poke(char *), good(int);
+extern const char poke_fault[];
+void begin_chain(char *page);
+static char *pages;
+static int faults, strange;
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	if (++faults > 100)
+		_exit(1);
+	strange += (char *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] != poke_fault || info->si_addr != pages + 4096;
+	mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE);
+}
+static _Thread_local int handled;
+static volatile int mismatched;
+static void one(int number, siginfo_t *info, void *context) { handled++; mismatched |= !info || !context; }
+static void two(int number) { handled++; }
+static void *set_often(void *arg)
+{
+	struct sigaction first = {.sa_sigaction = one, .sa_flags = SA_SIGINFO}, second = {.sa_handler = two}, before;
+	for (int i = 0; i < 20000; i++) {
+		sigaction(SIGPROF, i % 2 ? &first : &second, &before);
+		/* Handler and flags were set together. */
+		mismatched |= (before.sa_handler == two) == !!(before.sa_flags & SA_SIGINFO) && before.sa_handler != SIG_DFL;
+		mismatched |= before.sa_handler != two && before.sa_sigaction != one && before.sa_handler != SIG_DFL;
+		if (i % 16 == 0)
+			pthread_kill(pthread_self(), SIGPROF);
+	}
+	return handled == 1250 ? "" : NULL;
+}
+int main(void)
+{
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+	pthread_t threads[3];
+	int all = 1;
+	pages = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	begin_chain(pages);
+	sigaction(SIGSEGV, &action, NULL);
+	for (int i = 0; i < 3; i++) {
+		mprotect(pages, 8192, PROT_NONE);
+		printf("poke %d %d %d\n", poke(pages), poke(pages + 4096), good(i));
+	}
+	sigaction(SIGSEGV, NULL, &before);
+	printf("faults %d strange %d own %d\n", faults, strange, before.sa_sigaction == on_fault);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, set_often, NULL);
+	for (int i = 0; i < 3; i++) {
+		void *result;
+		pthread_join(threads[i], &result);
+		all &= !!result;
+	}
+	printf("handled %d mismatched %d\n", all, mismatched);
+	return 0;
+}
+C
+gcc -O2 -shared -fPIC -o libchain.so chain.c && gcc -O1 -fPIC -o chained chained.c -L. -lchain -lfaulty -Wl,-rpath,"$work" 2>gcc.log ||
+	fail "the programs do not compile: $(cat gcc.log)"
+is "$(./chained)" "poke 7 7 2
+poke 7 7 3
+poke 7 7 4
+faults 3 strange 0 own 1
+handled 1 mismatched 0"
+./chained >plain
+expect 0 "$tw" record --local -t 'libfaulty:_' -N 'libfaulty:{handle,set_first,begin}' --force -qo chain.tw -- ./chained
+cmp -s out plain || fail "another answer: $(diff out plain)"
+expect 0 "$tw" report --json -n 0 chain.tw
+is "$(json "sorted((f['function'], f['calls']) for f in d['by_function'])")" "[('good', 3), ('poke', 6)]"
