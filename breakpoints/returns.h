@@ -84,6 +84,8 @@ extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
 extern const char tw_return_stub[], tw_return_stub_catching[], tw_return_stubs_end[];
 /* Before each stub, the call that enters a function that shall return to it. */
 extern const char tw_return_enter[], tw_return_enter_catching[];
+/* An .eh_frame_hdr of both, for libunwind. */
+extern const char tw_return_listed[];
 
 /* Calls whose returns are not watched, by cause. */
 struct tw_returns_lost {

@@ -153,6 +153,12 @@ uintptr_t tw_unwind_address_at(uintptr_t frame_address)
 	return tw_returns_is_stub(search.found) ? 0 : search.found;
 }
 
+void tw_unwind_return_stubs(struct tw_unwind_code *out)
+{
+	/* 12 bytes, and two rows. */
+	*out = (struct tw_unwind_code){tw_return_enter, tw_return_stubs_end, tw_return_listed, 28};
+}
+
 /* ---- the exception ---- */
 
 /*

@@ -59,6 +59,9 @@ struct tw_unwind_code {
 /* Finds the area of sled stubs that contains an address; false: none.  Wait-free; signal handlers: yes. */
 bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out);
 
+/* The stubs of returns (returns.h), with the call frame information that libunwind needs in place of their own. */
+void tw_unwind_return_stubs(struct tw_unwind_code *out);
+
 /*
  * tw_unwind_each_code - call `visit` with each area of stubs, and of copies, until one call does not return 0.
  *
