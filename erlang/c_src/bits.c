@@ -106,12 +106,12 @@ int bits_put(struct writer *w, ERL_NIF_TERM term)
 	size_t bytes;
 	int is_known = length_of(term, &bytes);
 
-	if (is_known && room(w) < 5 + bytes)
+	if (is_known && space(w) < 5 + bytes)
 		return 0;
 	if (!enif_is_binary(env, term))
 		return leaf_put_external(w, term);
 	if (!(is_known ? inspect_first(env, term, bytes, &binary) : enif_inspect_binary(env, term, &binary)) ||
-	    room(w) < 5 + binary.size)
+	    space(w) < 5 + binary.size)
 		return 0;
 	put_bytes(w, &binary, binary.size);
 	return 1;
@@ -126,9 +126,9 @@ int bits_put_cut(struct writer *w, ERL_NIF_TERM term)
 	size_t whole, bytes;
 	int is_known = length_of(term, &whole);
 
-	if (room(w) < 2 + MARK_BYTES + 5 + SIZE_BYTES)
+	if (space(w) < 2 + MARK_BYTES + 5 + SIZE_BYTES)
 		return 0;
-	bytes = room(w) - (2 + MARK_BYTES + 5 + SIZE_BYTES);
+	bytes = space(w) - (2 + MARK_BYTES + 5 + SIZE_BYTES);
 	if (is_known) {
 		bytes = bytes < whole ? bytes : whole;
 		if (!inspect_first(env, term, bytes, &binary))

@@ -50,7 +50,7 @@ static int put_tuple(struct writer *w, ERL_NIF_TERM term, unsigned depth)
 	int arity;
 
 	if (!enif_get_tuple(w->e->env, term, &arity, &elements) ||
-	    room(w) < (arity < 256 ? 2 : 5) + (size_t)arity * least)
+	    space(w) < (arity < 256 ? 2 : 5) + (size_t)arity * least)
 		return 0;
 	if (arity < 256) {
 		*w->at++ = SMALL_TUPLE;
@@ -71,7 +71,7 @@ static unsigned take_bytes(struct writer *w, ERL_NIF_TERM *list)
 	ERL_NIF_TERM head, tail;
 	unsigned count = 0, value;
 
-	while (room(w) > 3 + count && count < 65535 && w->elements > 0 &&
+	while (space(w) > 3 + count && count < 65535 && w->elements > 0 &&
 	       enif_get_list_cell(w->e->env, *list, &head, &tail) && enif_get_uint(w->e->env, head, &value) &&
 	       value < 256) {
 		w->at[3 + count++] = (uint8_t)value;
@@ -107,9 +107,9 @@ static long put_elements(struct writer *w, ERL_NIF_TERM *rest, unsigned count, u
 	for (; enif_get_list_cell(w->e->env, *rest, &head, &tail); count++) {
 		size_t reserved = behind(w, arguments, count);
 
-		if (w->may_cut && (w->elements <= 0 || room(w) < MARK_BYTES + reserved))
+		if (w->may_cut && (w->elements <= 0 || space(w) < MARK_BYTES + reserved))
 			return count;
-		if (room(w) < reserved || !put_before(w, reserved, head, depth))
+		if (space(w) < reserved || !put_before(w, reserved, head, depth))
 			return -1;
 		*rest = tail;
 	}
@@ -134,7 +134,7 @@ static int put_end(struct writer *w, ERL_NIF_TERM rest, unsigned depth)
 /* @arguments: the length of a list whose elements are marked one by one; else 0. */
 static int put_list(struct writer *w, ERL_NIF_TERM list, unsigned arguments, unsigned depth)
 {
-	size_t bytes = room(w), least = part_bytes(w);
+	size_t bytes = space(w), least = part_bytes(w);
 	uint8_t *start = w->at;
 	ERL_NIF_TERM rest = list;
 	unsigned taken;
@@ -179,7 +179,7 @@ static int put_pair(struct writer *w, ERL_NIF_TERM key, ERL_NIF_TERM value, size
 	uint8_t *start = w->at;
 	size_t least = part_bytes(w);
 
-	if (room(w) < least + reserved)
+	if (space(w) < least + reserved)
 		return 0;
 	w->may_cut = 0;
 	is_put = put_before(w, least + reserved, key, depth);
@@ -201,7 +201,7 @@ static int put_map(struct writer *w, ERL_NIF_TERM map, unsigned depth)
 	uint8_t *start = w->at;
 	size_t count, written = 0;
 
-	if (!enif_get_map_size(w->e->env, map, &count) || room(w) < 5 + (w->may_cut ? MARKS_BYTES : 2 * count) ||
+	if (!enif_get_map_size(w->e->env, map, &count) || space(w) < 5 + (w->may_cut ? MARKS_BYTES : 2 * count) ||
 	    !enif_map_iterator_create(w->e->env, map, &iterator, ERL_NIF_MAP_ITERATOR_FIRST))
 		return 0;
 	w->at = start + 5;

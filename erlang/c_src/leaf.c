@@ -112,7 +112,7 @@ int leaf_put_atom(struct writer *w, ERL_NIF_TERM term)
 {
 	const struct atom_entry *atom = encode_find_atom(w->e->env, w->e->atoms, term);
 
-	if (!atom || room(w) < atom->bytes)
+	if (!atom || space(w) < atom->bytes)
 		return 0;
 	memcpy(w->at, atom->encoded, atom->bytes);
 	w->at += atom->bytes;
@@ -127,14 +127,14 @@ int leaf_put_integer(struct writer *w, int64_t value)
 	unsigned bytes = 8;
 
 	if (value >= 0 && value <= 255) {
-		if (room(w) < 2)
+		if (space(w) < 2)
 			return 0;
 		*w->at++ = SMALL_INTEGER;
 		*w->at++ = (uint8_t)value;
 		return 1;
 	}
 	if (value >= INT32_MIN && value <= INT32_MAX) {
-		if (room(w) < 5)
+		if (space(w) < 5)
 			return 0;
 		*w->at = INTEGER;
 		w->at = put32(w->at + 1, (uint32_t)value);
@@ -142,7 +142,7 @@ int leaf_put_integer(struct writer *w, int64_t value)
 	}
 	while (!(magnitude >> (8 * bytes - 8)))
 		bytes--;
-	if (room(w) < 3 + bytes)
+	if (space(w) < 3 + bytes)
 		return 0;
 	w->at[0] = SMALL_BIG;
 	w->at[1] = (uint8_t)bytes;
@@ -158,7 +158,7 @@ int leaf_put_float(struct writer *w, ERL_NIF_TERM term)
 	uint64_t bits;
 	double value;
 
-	if (room(w) < 9 || !enif_get_double(w->e->env, term, &value))
+	if (space(w) < 9 || !enif_get_double(w->e->env, term, &value))
 		return 0;
 	memcpy(&bits, &value, 8);
 	*w->at = NEW_FLOAT;
@@ -205,14 +205,14 @@ static int put_local(struct writer *w, ERL_NIF_TERM term, int is_port)
 	struct identity_cache *cache = w->e->identities;
 
 	/* A port of a small number has four bytes less. */
-	if (room(w) < 1 + sizeof nonode + 8)
+	if (space(w) < 1 + sizeof nonode + 8)
 		return 0;
 	if (cache->key[slot] != term) {
 		if (!encode_identify(w->e->env, term, &cache->value[slot]))
 			return 0;
 		cache->key[slot] = term;
 	}
-	if ((!is_port || cache->value[slot].number >> 32) && room(w) < 1 + sizeof nonode + 12)
+	if ((!is_port || cache->value[slot].number >> 32) && space(w) < 1 + sizeof nonode + 12)
 		return 0;
 	*w->at = is_port ? cache->value[slot].number >> 32 ? V4_PORT : NEW_PORT : NEW_PID;
 	memcpy(w->at + 1, nonode, sizeof nonode);
@@ -240,7 +240,7 @@ static int is_own_node(const struct writer *w, const uint8_t *text, size_t bytes
 /* {Z, length, node, creation, words} of this node, of which @node bytes are the node, becomes one of nonode@nohost. */
 static int put_reference(struct writer *w, const uint8_t *at, size_t bytes, size_t node)
 {
-	if (room(w) + node < bytes + sizeof nonode)
+	if (space(w) + node < bytes + sizeof nonode)
 		return 0;
 	memcpy(w->at, at, 3);
 	memcpy(w->at + 3, nonode, sizeof nonode);
@@ -257,7 +257,7 @@ static int put_encoded(struct writer *w, const uint8_t *at, size_t bytes)
 
 	if (node && is_own_node(w, text, text_bytes))
 		return put_reference(w, at, bytes, node);
-	if (room(w) < bytes)
+	if (space(w) < bytes)
 		return 0;
 	memcpy(w->at, at, bytes);
 	w->at += bytes;
@@ -270,7 +270,7 @@ int leaf_put_external(struct writer *w, ERL_NIF_TERM term)
 	int is_put;
 
 	w->elements -= EXTERNAL_ELEMENTS - 1;
-	if (w->elements < 0 || room(w) < EXTERNAL_ELEMENTS || !enif_term_to_binary(w->e->env, term, &external))
+	if (w->elements < 0 || space(w) < EXTERNAL_ELEMENTS || !enif_term_to_binary(w->e->env, term, &external))
 		return 0;
 	is_put = put_encoded(w, external.data + 1, external.size - 1);
 	enif_release_binary(&external);
@@ -386,7 +386,7 @@ int leaf_put_fun(struct writer *w, ERL_NIF_TERM term)
 	if (strncmp(text, "#Fun<", 5) != 0)
 		return leaf_put_external(w, term);
 	w->elements -= EXTERNAL_ELEMENTS - 1;
-	if (w->elements < 0 || !read_fun(w, text, &module, number) || room(w) < 30 + module->bytes + 2 * 11 + 28)
+	if (w->elements < 0 || !read_fun(w, text, &module, number) || space(w) < 30 + module->bytes + 2 * 11 + 28)
 		return 0;
 	*w->at = NEW_FUN;
 	memset(w->at + 5, 0, 1 + 16);

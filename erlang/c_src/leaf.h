@@ -51,7 +51,7 @@ struct writer {
 	int may_cut, is_cut;
 };
 
-static inline size_t room(const struct writer *w)
+static inline size_t space(const struct writer *w)
 {
 	return (size_t)(w->end - w->at);
 }
@@ -81,7 +81,7 @@ int leaf_put_fun(struct writer *w, ERL_NIF_TERM term);
 /* A reference, or another term whose encoding is short. */
 int leaf_put_external(struct writer *w, ERL_NIF_TERM term);
 
-/* Needs MARK_BYTES of room. */
+/* Needs MARK_BYTES of space. */
 void leaf_put_mark(struct writer *w);
 
 void bits_init(ErlNifEnv *env);

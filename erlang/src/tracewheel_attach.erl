@@ -96,7 +96,7 @@ process(Pid) ->
     %% Behind a loader, in some packages.
     case [A || A <- lists:sublist(Arguments, 8), lists:prefix("beam", filename:basename(A))] of
         [_ | _] -> ok;
-        [] -> fail("process ~p is no Erlang VM: it runs ~ts.", [Pid, hd(Arguments)])
+        [] -> fail("process ~p is not an Erlang VM: it runs ~ts.", [Pid, hd(Arguments)])
     end,
     Epmd = case value_of("-epmd_port", Arguments) of none -> ?EPMD_PORT; Port -> list_to_integer(Port) end,
     Known = case names("localhost", Epmd) of
@@ -311,7 +311,7 @@ reason(Node, _, {Error, Path, Text}) when is_atom(Error), is_binary(Text) ->
     {?NOT_STARTED, io_lib:format("'~ts' cannot be made by '~ts': ~ts.", [Path, Node, Text])};
 reason(_, _, {bad_pattern, Pattern, Why}) -> {?USAGE, io_lib:format("-t '~ts' is refused: ~ts.", [Pattern, text(Why)])};
 reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of erlang:trace/3.", [Flag])};
-reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is no value of ~ts.", [Value, Key])};
+reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->
     {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts.", [Node, M, text(F), text(A)])};
 reason(Node, _, {cannot_trace, {Who, already_traced}}) ->

@@ -88,7 +88,7 @@ ask unloaded
 refused 125 "refuses the connection: its cookie is not the one from $HOME/.erlang.cookie" -t attach -o none.tw shop@localhost
 refused 125 "there is no node 'nobody@localhost'; epmd on localhost knows shop" -t attach -o none.tw nobody@localhost
 refused 125 "the cookie cannot be read from $PWD/missing" --cookie-file missing -t attach -o none.tw shop@localhost
-refused 125 "process $$ is no Erlang VM: it runs" -t attach -o none.tw $$
+refused 125 "process $$ is not an Erlang VM: it runs" -t attach -o none.tw $$
 refused 125 "there is no process 0" -t attach -o none.tw 0
 refused 125 "'$PWD/b.tw' exists; --force replaces it" -t attach -o b.tw "$node"
 refused 125 "'$PWD/missing/none.tw' cannot be made by 'shop@localhost'" -t attach -o $PWD/missing/none.tw "$node"

@@ -18,7 +18,7 @@ serve(N) ->
     serve(N - 1).
 
 client([Server]) ->
-    %% A token with a label that is no integer passes only once the other node has said that it takes such.
+    %% A token with a label that is not an integer passes only once the other node has said that it takes such.
     pong = net_adm:ping(list_to_atom(Server)),
     {ok, _} = tracewheel:start("client.tw", #{seq_trace => true, on_full => block}),
     [request(list_to_atom(Server), N) || N <- [1, 2, 3]],

@@ -68,7 +68,7 @@ void tw_ttb_survey_term(struct tw_ttb_survey *survey, const uint8_t *term, size_
 struct tw_ttb_import *tw_ttb_import_create(struct tw_capture_writer *writer, const struct tw_ttb_survey *survey,
 					   uint64_t start_ns, uint64_t wall_offset_ns);
 void tw_ttb_import_destroy(struct tw_ttb_import *import);
-/* Writes the event of a message. Returns 0, TW_EFORMAT (it is no trace message), or an error of the writer. */
+/* Writes the event of a message. Returns 0, TW_EFORMAT (it is not a trace message), or an error of the writer. */
 int tw_ttb_import_term(struct tw_ttb_import *import, const uint8_t *term, size_t bytes);
 int tw_ttb_import_dropped(struct tw_ttb_import *import, uint64_t count);
 

@@ -9,7 +9,7 @@
 
 -define(PATH, "oracle.tw").
 
-%% Scenarios in which the tracer itself runs, is traced or dies: a tracer module is no process.
+%% Scenarios in which the tracer itself runs, is traced or dies: a tracer module is not a process.
 why_not({_, Steps, _}) ->
     case [T || T <- [t | tracers(Steps)], is_process(T, list_to_atom([$@ | atom_to_list(T)]), Steps)] of
         [] -> none;
