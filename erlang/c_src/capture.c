@@ -2,6 +2,7 @@
 /* capture.c - the life of a capture, its limits, and the ids of functions and processes. */
 #define _GNU_SOURCE
 #include "capture.h"
+#include "rate.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -46,6 +47,8 @@ int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_p
 		limits->term_bytes = TERMS_BYTES_MAX;
 	if (!limits->term_depth || limits->term_depth > ENCODE_DEPTH_MAX)
 		limits->term_depth = ENCODE_DEPTH_MAX;
+	if (limits->per_second > RATE_MAX)
+		limits->per_second = RATE_MAX;
 	/* No term that fits has more elements than bytes; names have bytes of their own. */
 	if (!limits->term_elements || limits->term_elements > limits->term_bytes)
 		limits->term_elements = limits->term_bytes > NAME_BYTES ? limits->term_bytes : NAME_BYTES;
@@ -133,39 +136,37 @@ static uint64_t lot(uint64_t left, uint64_t threads)
 	return share > LOT_MAX ? LOT_MAX : share ? share : 1;
 }
 
-/* Takes up to @wanted from a counter that must not pass @limit; 0: nothing is left. */
-static uint64_t take(_Atomic uint64_t *counter, uint64_t limit)
+/* Takes a lot from a counter that must not pass @limit; 0: nothing is left.  Lots are small beside what @per_second allows. */
+static uint64_t take(_Atomic uint64_t *counter, uint64_t limit, uint64_t per_second)
 {
-	uint64_t used = atomic_load(counter), wanted;
+	uint64_t used = atomic_load(counter), left, wanted;
 
 	do {
 		if (used >= limit)
 			return 0;
-		wanted = lot(limit - used, 64);
+		left = limit - used;
+		wanted = lot(per_second && per_second < left ? per_second : left, 64);
 	} while (!atomic_compare_exchange_weak(counter, &used, used + wanted));
 	return wanted;
 }
 
-/* A second that has passed begins a new count. */
 static int is_too_fast(struct capture *capture, ErlNifTime now_ns, uint64_t events)
 {
-	int64_t second = (now_ns - capture->start_ns) / 1000000000, counted = atomic_load(&capture->second);
+	uint32_t second = (uint32_t)((now_ns - capture->start_ns) / 1000000000);
 
-	if (!capture->limits.per_second)
-		return 0;
-	if (counted != second && atomic_compare_exchange_strong(&capture->second, &counted, second))
-		atomic_store(&capture->granted_in_second, 0);
-	return atomic_fetch_add(&capture->granted_in_second, events) + events > capture->limits.per_second;
+	return capture->limits.per_second &&
+	       rate_count(&capture->granted_in_second, second, (uint32_t)events) > capture->limits.per_second;
 }
 
 int capture_allow(struct capture *capture, struct thread *thread)
 {
 	ErlNifTime now_ns = enif_monotonic_time(ERL_NIF_NSEC);
-	uint64_t events = take(&capture->granted, capture->limits.events ? capture->limits.events : UINT64_MAX / 2);
+	const struct limits *limits = &capture->limits;
+	uint64_t events = take(&capture->granted, limits->events ? limits->events : UINT64_MAX / 2, limits->per_second);
 
 	if (!events)
 		capture_end(capture, OVER_EVENTS);
-	else if (capture->limits.time_ns && (uint64_t)(now_ns - capture->start_ns) >= capture->limits.time_ns)
+	else if (limits->time_ns && (uint64_t)(now_ns - capture->start_ns) >= limits->time_ns)
 		capture_end(capture, OVER_TIME);
 	else if (is_too_fast(capture, now_ns, events))
 		capture_end(capture, OVER_RATE);

@@ -96,10 +96,9 @@ struct capture {
 	const struct atom_entry *node;
 	struct encode_bounds bounds;
 	ErlNifTime start_ns;
-	_Atomic uint64_t granted; /* events that threads have been allowed */
-	_Atomic int64_t second;	  /* the second that is counted, since the start */
-	_Atomic uint64_t granted_in_second;
-	_Atomic uint64_t unique; /* the last integer of a strict time stamp */
+	_Atomic uint64_t granted;	    /* events that threads have been allowed */
+	_Atomic uint64_t granted_in_second; /* of one second since the start: rate.h */
+	_Atomic uint64_t unique;	    /* the last integer of a strict time stamp */
 	_Atomic uint64_t unmade[UNMADE_CAUSES];
 	_Atomic int is_told; /* the notes are in the capture */
 	struct measures measures;

@@ -70,7 +70,14 @@ limit_of_events() ->
 
 limit_of_rate() ->
     Events = until_end(#{events => infinity, rate => 3000, time => infinity}),
-    true = Events =< 3000 andalso Events > 0.
+    true = Events =< 3000 andalso Events > 0,
+    %% Of several schedulers, none takes so much that few events of all look like many.
+    {ok, _} = start(#{rate => 100}),
+    [begin
+         {Pid, Monitor} = spawn_opt(fun() -> loop(20) end, [monitor, {scheduler, S}]),
+         receive {'DOWN', Monitor, _, Pid, normal} -> ok end
+     end || S <- [1, 2]],
+    {ok, #{events := 40}} = tracewheel:stop().
 
 limit_of_time() ->
     T0 = erlang:monotonic_time(millisecond),
