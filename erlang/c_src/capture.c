@@ -257,16 +257,17 @@ void capture_unlock(struct capture *capture)
 	pthread_mutex_unlock(capture->definitions);
 }
 
-struct request {
-	ErlNifEnv *env;
+/* The VM encodes names and identities before the lock is taken: under it, a thread only defines. */
+struct function_request {
 	struct capture *capture;
-	uint32_t module;
+	struct tw_producer_name module, function;
+	uint32_t module_id;
 	unsigned arity;
 };
 
-static int name_of(const struct request *request, ERL_NIF_TERM atom, struct tw_producer_name *out)
+static int name_of(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM atom, struct tw_producer_name *out)
 {
-	const struct atom_entry *entry = encode_find_atom(request->env, &request->capture->atoms, atom);
+	const struct atom_entry *entry = encode_find_atom(env, &capture->atoms, atom);
 
 	if (entry)
 		out->text = atom_text(entry, &out->bytes);
@@ -276,11 +277,10 @@ static int name_of(const struct request *request, ERL_NIF_TERM atom, struct tw_p
 static struct entry *make_module(const ERL_NIF_TERM key[3], void *arg)
 {
 	struct function_entry *module = enif_alloc(sizeof *module);
-	struct request *request = arg;
-	struct tw_producer_name name;
+	struct function_request *request = arg;
 
-	if (module && name_of(request, key[0], &name) &&
-	    tw_producer_define_module(request->capture->producer, name, &module->id) == 0)
+	(void)key;
+	if (module && tw_producer_define_module(request->capture->producer, request->module, &module->id) == 0)
 		return &module->entry;
 	enif_free(module);
 	return NULL;
@@ -289,26 +289,26 @@ static struct entry *make_module(const ERL_NIF_TERM key[3], void *arg)
 static struct entry *make_function(const ERL_NIF_TERM key[3], void *arg)
 {
 	struct function_entry *function = enif_alloc(sizeof *function);
-	struct request *request = arg;
-	struct tw_producer_name name;
+	struct function_request *request = arg;
 
-	if (function && name_of(request, key[1], &name) && MAY_DEFINE(request->capture, name) &&
-	    tw_producer_define_function(request->capture->producer, request->module, name, request->arity,
-					&function->id) == 0)
+	(void)key;
+	if (function && MAY_DEFINE(request->capture, request->function) &&
+	    tw_producer_define_function(request->capture->producer, request->module_id, request->function,
+					request->arity, &function->id) == 0)
 		return &function->entry;
 	enif_free(function);
 	return NULL;
 }
 
 /* Once for each function, under the lock.  Modules are in the same table, with a name and an arity that no function has. */
-static struct entry *add_function(struct request *request, const ERL_NIF_TERM key[3])
+static struct entry *add_function(struct function_request *request, const ERL_NIF_TERM key[3])
 {
 	const ERL_NIF_TERM module_key[3] = {key[0], 0, ~(ERL_NIF_TERM)0};
 	struct entry *module = table_add(&request->capture->functions, module_key, make_module, request);
 
 	if (!module)
 		return NULL;
-	request->module = ((struct function_entry *)module)->id;
+	request->module_id = ((struct function_entry *)module)->id;
 	return table_add(&request->capture->functions, key, make_function, request);
 }
 
@@ -316,10 +316,11 @@ uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM 
 			  unsigned arity)
 {
 	const ERL_NIF_TERM key[3] = {module, function, arity};
-	struct request request = {env, capture, 0, arity};
+	struct function_request request = {.capture = capture, .arity = arity};
 	struct entry *entry = table_find(&capture->functions, module, function, arity);
 
-	if (!entry && lock_for_event(capture)) {
+	if (!entry && name_of(env, capture, module, &request.module) &&
+	    name_of(env, capture, function, &request.function) && lock_for_event(capture)) {
 		entry = add_function(&request, key);
 		capture_unlock(capture);
 	}
@@ -328,7 +329,13 @@ uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM 
 
 /* ---- processes ---- */
 
-/* Of this node only: others are no immediate terms, whose words could be keys. */
+struct process_request {
+	struct capture *capture;
+	struct identity identity;
+	int is_port;
+};
+
+/* Of this node only: other pids and ports are not immediate terms, whose words could be keys. */
 static int is_local(ErlNifEnv *env, ERL_NIF_TERM term)
 {
 	ErlNifPid pid;
@@ -339,14 +346,15 @@ static int is_local(ErlNifEnv *env, ERL_NIF_TERM term)
 
 static struct entry *make_process(const ERL_NIF_TERM key[3], void *arg)
 {
-	struct request *request = arg;
-	struct process_entry *process = is_local(request->env, key[0]) ? enif_alloc(sizeof *process) : NULL;
+	struct process_entry *process = enif_alloc(sizeof *process);
+	struct process_request *request = arg;
 
+	(void)key;
 	if (!process)
 		return NULL;
-	process->is_port = enif_is_port(request->env, key[0]);
-	if (encode_identify(request->env, key[0], &process->identity) &&
-	    tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
+	process->identity = request->identity;
+	process->is_port = request->is_port;
+	if (tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
 				       process->identity.serial, (struct tw_producer_name){"", 0},
 				       &process->process) == 0)
 		return &process->entry;
@@ -357,12 +365,15 @@ static struct entry *make_process(const ERL_NIF_TERM key[3], void *arg)
 struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee)
 {
 	const ERL_NIF_TERM key[3] = {tracee, 0, 0};
-	struct request request = {env, capture, 0, 0};
+	struct process_request request = {.capture = capture};
 	struct entry *entry = table_find(&capture->processes, tracee, 0, 0);
 
-	if (!entry && lock_for_event(capture)) {
-		entry = table_add(&capture->processes, key, make_process, &request);
-		capture_unlock(capture);
+	if (!entry && is_local(env, tracee) && encode_identify(env, tracee, &request.identity)) {
+		request.is_port = enif_is_port(env, tracee);
+		if (lock_for_event(capture)) {
+			entry = table_add(&capture->processes, key, make_process, &request);
+			capture_unlock(capture);
+		}
 	}
 	return (struct process_entry *)entry;
 }
