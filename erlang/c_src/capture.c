@@ -23,6 +23,7 @@
 #define DEFINE_WAIT_NS 300000
 
 static void capture_destroy(void *object);
+static void capture_abandon(void *object);
 
 #ifdef TRACEWHEEL_MEASURE
 #define ENABLED			  measure_enabled
@@ -33,8 +34,8 @@ static void capture_destroy(void *object);
 #define TRACE			  event_trace
 #define MAY_DEFINE(capture, name) 1
 #endif
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,     capture_destroy,
-					    serve_finish,      serve_info, serve_name};
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,      capture_destroy,
+					    serve_finish,      serve_info, serve_name, capture_abandon};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)
@@ -94,6 +95,12 @@ void capture_end(struct capture *capture, enum over why)
 	int found = NOT_OVER;
 
 	atomic_compare_exchange_strong(&capture->over, &found, why);
+}
+
+/* At once: its tracees could not be traced anew as long as this tracer says that it is enabled. */
+static void capture_abandon(void *object)
+{
+	capture_end(object, OVER_RECORDER);
 }
 
 static void *end_capture(void *capture)

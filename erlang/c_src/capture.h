@@ -54,6 +54,8 @@ struct callbacks {
 	ERL_NIF_TERM (*finish)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 	ERL_NIF_TERM (*info)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 	ERL_NIF_TERM (*name)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	/* The process that serves the capture is gone. */
+	void (*abandon)(void *capture);
 };
 
 struct function_entry {

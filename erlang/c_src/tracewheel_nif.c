@@ -31,6 +31,14 @@ static void destroy(ErlNifEnv *env, void *object)
 	((struct capture *)object)->callbacks->destroy(object);
 }
 
+static void down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+	(void)env;
+	(void)pid;
+	(void)monitor;
+	((struct capture *)object)->callbacks->abandon(object);
+}
+
 static uint64_t option(ErlNifEnv *env, ERL_NIF_TERM map, const char *key)
 {
 	ERL_NIF_TERM value;
@@ -46,6 +54,7 @@ static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 {
 	char path[512], name[256];
 	ERL_NIF_TERM node = 0, pid = 0, capture_term;
+	ErlNifPid server;
 	struct capture *capture;
 	int error;
 
@@ -53,7 +62,8 @@ static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 	if (enif_get_string(env, argv[0], path, sizeof path, ERL_NIF_LATIN1) <= 0 ||
 	    enif_get_string(env, argv[1], name, sizeof name, ERL_NIF_LATIN1) <= 0 ||
 	    !enif_get_map_value(env, argv[2], enif_make_atom(env, "node"), &node) || !enif_is_atom(env, node) ||
-	    !enif_get_map_value(env, argv[2], enif_make_atom(env, "pid"), &pid))
+	    !enif_get_map_value(env, argv[2], enif_make_atom(env, "pid"), &pid) ||
+	    !enif_get_local_pid(env, pid, &server))
 		return enif_make_badarg(env);
 	capture = enif_alloc_resource(captures, sizeof *capture);
 	if (!capture)
@@ -68,6 +78,8 @@ static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 					  .term_elements = option(env, argv[2], "term_elements"),
 					  .is_blocking = option(env, argv[2], "is_blocking")};
 	error = capture_init(env, capture, path, name, node);
+	if (!error && enif_monitor_process(env, capture, &server, NULL))
+		error = TW_EIO;
 	if (error) {
 		enif_release_resource(capture);
 		return error_tuple(env, error);
@@ -126,10 +138,12 @@ static ERL_NIF_TERM captures_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info_term)
 {
+	const ErlNifResourceTypeInit calls = {.dtor = destroy, .down = down};
+
 	(void)priv_data;
 	(void)info_term;
-	captures = enif_open_resource_type(env, NULL, "tracewheel_capture", destroy,
-					   ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+	captures = enif_open_resource_type_x(env, "tracewheel_capture", &calls, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
+					     NULL);
 	encode_init(env);
 	event_init(env);
 	return captures ? 0 : 1;

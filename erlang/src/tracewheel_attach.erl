@@ -6,7 +6,8 @@
 %%
 %%	tracing NODE PATH
 %%	done KEY=VALUE...		the trace has ended, as tracewheel:stop/1 has it
-%%	lost PATH			the connection has: the capture is completed there
+%%	lost PATH			the connection is: the capture is completed there
+%%	killed PATH			the process behind the trace was, in the node: as above
 %%	failed CODE TEXT		nothing was traced; CODE is an exit code
 -module(tracewheel_attach).
 -export([main/0]).
@@ -273,6 +274,7 @@ start(Node, Path, #{patterns := Patterns, options := Options}, Loaded) ->
     case call(Node, tracewheel, start, [Path, All]) of
         {ok, _} ->
             say("tracing ~ts ~ts", [Node, Path]),
+            monitor(process, {tracewheel, Node}),
             Self = self(),
             spawn_link(fun() -> await_end_of_input(), Self ! stop end),
             await_end(Node, Path);
@@ -296,7 +298,9 @@ await_end(Node, Path) ->
         {tracewheel_server, ended, Info} ->
             catch await_unloaded(Node, 600),
             say("done ~ts", [lists:join(" ", [io_lib:format("~p=~p", [K, V]) || {K, V} <- maps:to_list(Info), is_number(V) orelse is_atom(V)])]);
-        {nodedown, Node} -> say("lost ~ts", [Path])
+        {nodedown, Node} -> say("lost ~ts", [Path]);
+        {'DOWN', _, process, _, noconnection} -> await_end(Node, Path);
+        {'DOWN', _, process, _, _} -> say("killed ~ts", [Path])
     end.
 
 %% What tracewheel:start/2 answers, as a sentence.

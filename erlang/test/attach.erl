@@ -15,6 +15,7 @@ loop(N) ->
     receive after 1 -> ok end,
     asked("unloaded", fun() -> [] =:= [M || {M, _} <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))] end),
     asked("disconnect", fun() -> lists:all(fun erlang:disconnect_node/1, nodes(hidden)) end),
+    asked("kill", fun() -> exit(whereis(tracewheel), kill) end),
     loop(N + 1).
 
 asked(File, Fun) -> filelib:is_regular(File) andalso Fun() andalso file:delete(File).

@@ -25,7 +25,8 @@ start_node() {
 	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
 }
 
-# ask unloaded: until the node has nothing of the application. ask disconnect: it closes connections.
+# ask unloaded: until the node has nothing of the application. ask disconnect: it closes connections. ask kill: it kills
+# the process behind the trace.
 ask() {
 	: >"$1"
 	wait_until test ! -e "$1"
@@ -124,13 +125,20 @@ wait $recording 2>/dev/null
 wait_until complete d.tw
 ask unloaded
 
+# The process behind the trace is killed.
+begin -o f.tw "$node"
+wait_until recorded f.tw
+ask kill
+ended_with 1
+says "the process that traces was killed"
+wait_until complete f.tw
 # The VM is killed.
 begin -o e.tw "$node"
 wait_until recorded e.tw
 kill -9 $node
 ended_with 1
 wait_until complete e.tw
-for capture in c d e; do
+for capture in c d e f; do
 	expect 0 "$tw" info --json $capture.tw
 	is "$(json 'd["events"] > 0, sum(d["lost"].values())')" "True 0" "$capture.tw"
 done

@@ -179,6 +179,10 @@ killed_server() ->
     Monitor = monitor(process, Server),
     exit(Server, kill),
     receive {'DOWN', Monitor, _, _, _} -> ok end,
+    %% Its tracees are free at once, those that do nothing as well.
+    start("free.tw", #{processes => A}),
+    work(A, 10),
+    {ok, #{events := 10, lost := 0}} = tracewheel:stop(),
     [work(A, 1000) || _ <- lists:seq(1, 20)],
     erlang:trace_pattern({?MODULE, step, 1}, false, [local]),
     %% The recorder has seen its end of the pipe close, and has completed the capture.

@@ -327,6 +327,11 @@ static int follow(const struct request *request, FILE *lines)
 			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
 			       path);
 			code = TW_EXIT_FAILURE;
+		} else if (strcmp(line, "killed") == 0) {
+			tw_say("the process that traces was killed in the node, and the trace has ended with it; its recorder "
+			       "completes %s.",
+			       path);
+			code = TW_EXIT_FAILURE;
 		} else if (strcmp(line, "failed") == 0) {
 			code = (int)strtol(text, &text, 10);
 			tw_say("%s", *text ? text + 1 : text);
