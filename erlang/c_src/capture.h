@@ -40,6 +40,9 @@ enum unmade {
 	UNMADE_CAUSES
 };
 
+/* Things that a note tells: events lost, by enum unmade, and terms cut. */
+enum { NOTED_CUT = UNMADE_CAUSES, NOTED_KINDS };
+
 /*
  * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
  * made it serves it, and is never unloaded.  Members are only ever added at the end.
@@ -102,7 +105,8 @@ struct capture {
 	_Atomic uint64_t granted_in_second; /* of one second since the start: rate.h */
 	_Atomic uint64_t unique;	    /* the last integer of a strict time stamp */
 	_Atomic uint64_t unmade[UNMADE_CAUSES];
-	_Atomic int is_told; /* the notes are in the capture */
+	/* Notes in the capture: of each kind that it happened; how often, and why the trace ended. */
+	_Atomic int is_noted[NOTED_KINDS], is_told;
 	struct measures measures;
 	struct table atoms, functions, processes;
 	/* Held by a thread that adds to `functions` or `processes`, or defines a name: so the producer's own lock is always free. */
@@ -121,7 +125,9 @@ void capture_end(struct capture *capture, enum over why);
 void capture_count_unmade(struct capture *capture, enum unmade cause);
 /* Terms of which a part was cut, of all threads. */
 uint64_t capture_cut_terms(struct capture *capture);
-/* Puts into the capture what was cut or lost, and the limit that ended it: once, when no more events are made. */
+/* Notes in the capture, the first time, that something was cut or lost: a VM that is killed tells nothing later.  Waits for no lock. */
+void capture_note(struct capture *capture, unsigned what);
+/* Notes in the capture how much was cut or lost, and the limit that ended it: once, when no more events are made. */
 void capture_tell(struct capture *capture);
 
 /* The calling thread's; NULL: it cannot have one. */

@@ -230,6 +230,7 @@ static size_t put_term(struct writer *w, ERL_NIF_TERM term, unsigned index, uint
 		uint64_t cut = atomic_load_explicit(&w->thread->cut_terms, memory_order_relaxed);
 
 		atomic_store_explicit(&w->thread->cut_terms, cut + 1, memory_order_relaxed);
+		capture_note(w->capture, NOTED_CUT);
 	}
 	return used;
 }

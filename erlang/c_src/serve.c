@@ -12,6 +12,7 @@ void capture_count_unmade(struct capture *capture, enum unmade cause)
 {
 	atomic_fetch_add_explicit(&capture->unmade[cause], 1, memory_order_relaxed);
 	tw_producer_count_lost(capture->producer);
+	capture_note(capture, cause);
 }
 
 uint64_t capture_cut_terms(struct capture *capture)
@@ -27,6 +28,11 @@ uint64_t capture_cut_terms(struct capture *capture)
 	return count;
 }
 
+static const char *const causes[UNMADE_CAUSES] = {"no thread slot",
+						  "their process or function could not be defined, or not in time",
+						  "of a kind that is not known"};
+
+/* The caller holds the lock of definitions. */
 static __attribute__((format(printf, 2, 3))) void note(struct capture *capture, const char *format, ...)
 {
 	char text[256];
@@ -36,39 +42,60 @@ static __attribute__((format(printf, 2, 3))) void note(struct capture *capture, 
 	va_start(arguments, format);
 	bytes = vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	capture_lock(capture);
 	tw_producer_note(capture->producer, (struct tw_producer_name){text, (size_t)bytes});
+}
+
+/* Under the lock. */
+static void note_first(struct capture *capture, unsigned what)
+{
+	const struct limits *limits = &capture->limits;
+
+	if (atomic_exchange(&capture->is_noted[what], 1))
+		return;
+	if (what == NOTED_CUT)
+		note(capture, "terms were cut: term_bytes %llu, term_elements %llu, term_depth %llu",
+		     (unsigned long long)limits->term_bytes, (unsigned long long)limits->term_elements,
+		     (unsigned long long)limits->term_depth);
+	else
+		note(capture, "events were lost before they came to a ring: %s", causes[what]);
+}
+
+void capture_note(struct capture *capture, unsigned what)
+{
+	if (atomic_load_explicit(&capture->is_noted[what], memory_order_relaxed) ||
+	    pthread_mutex_trylock(capture->definitions) != 0)
+		return;
+	note_first(capture, what);
 	capture_unlock(capture);
 }
 
 void capture_tell(struct capture *capture)
 {
-	static const char *const causes[UNMADE_CAUSES] =
-		{"no thread slot", "their process or function could not be defined, or not in time",
-		 "of a kind that is not known"};
 	static const char *const ends[OVER_REASONS] = {[OVER_EVENTS] = "the limit of events was reached",
 						       [OVER_RATE] = "the limit of events in a second was reached",
 						       [OVER_TIME] = "the limit of time was reached",
 						       [OVER_OWNER] = "its owner ended"};
-	const struct limits *limits = &capture->limits;
 	uint64_t cut = capture_cut_terms(capture);
 	const char *end = ends[atomic_load(&capture->over)];
 
 	if (atomic_exchange(&capture->is_told, 1))
 		return;
+	capture_lock(capture);
 	if (end)
 		note(capture, "the trace ended: %s", end);
-	if (cut)
-		note(capture, "%llu terms were cut: term_bytes %llu, term_elements %llu, term_depth %llu",
-		     (unsigned long long)cut, (unsigned long long)limits->term_bytes,
-		     (unsigned long long)limits->term_elements, (unsigned long long)limits->term_depth);
+	if (cut) {
+		note_first(capture, NOTED_CUT);
+		note(capture, "terms that were cut: %llu", (unsigned long long)cut);
+	}
 	for (unsigned i = 0; i < UNMADE_CAUSES; i++) {
 		uint64_t lost = atomic_load(&capture->unmade[i]);
 
-		if (lost)
-			note(capture, "%llu events were lost before they came to a ring: %s", (unsigned long long)lost,
-			     causes[i]);
+		if (!lost)
+			continue;
+		note_first(capture, i);
+		note(capture, "events that were lost (%s): %llu", causes[i], (unsigned long long)lost);
 	}
+	capture_unlock(capture);
 }
 
 /* finish(Capture, Why) -> ok: no event is written from now on. */
@@ -104,7 +131,7 @@ static ERL_NIF_TERM measured(ErlNifEnv *env, struct measures *measures)
 /* info(Capture) -> #{state, written, lost, rings, ...} */
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 {
-	static const char *const causes[UNMADE_CAUSES] = {"lost_no_thread", "lost_no_definition", "lost_unknown"};
+	static const char *const keys[UNMADE_CAUSES] = {"lost_no_thread", "lost_no_definition", "lost_unknown"};
 	struct capture *capture = object;
 	struct tw_producer_counts counts;
 	ERL_NIF_TERM map = enif_make_new_map(env);
@@ -120,8 +147,13 @@ ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	put(env, &map, "rings", counts.rings);
 	put(env, &map, "definitions_refused", counts.definitions_refused);
 	put(env, &map, "cut_terms", capture_cut_terms(capture));
-	for (unsigned i = 0; i < UNMADE_CAUSES; i++)
-		put(env, &map, causes[i], atomic_load(&capture->unmade[i]));
+	for (unsigned i = 0; i < UNMADE_CAUSES; i++) {
+		uint64_t lost = atomic_load(&capture->unmade[i]);
+
+		put(env, &map, keys[i], lost);
+		if (lost)
+			capture_note(capture, i);
+	}
 	if (atomic_load(&capture->measures.calls))
 		enif_make_map_put(env, map, enif_make_atom(env, "measured"), measured(env, &capture->measures), &map);
 	return map;

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% life:main() - captures, libraries and tracees that begin and end in each other's midst.
 -module(life).
--export([main/0, layout/0, victim/0, until_full/0, loop/1, step/1, forever/1]).
+-export([main/0, layout/0, victim/0, until_full/0, loop/1, step/1, cut/1, forever/1]).
 
 main() ->
     process_flag(trap_exit, true),
@@ -21,6 +21,7 @@ main() ->
     halt().
 
 step(N) -> N.
+cut(_) -> ok.
 loop(0) -> ok;
 loop(N) -> step(N), loop(N - 1).
 forever(N) -> step(N), forever(N + 1).
@@ -245,10 +246,11 @@ kept_state() ->
     {flags, []} = erlang:trace_info(A, flags),
     erlang:trace_pattern({?MODULE, step, 1}, false, [local]).
 
-%% For crash_test.sh: says how many events are certainly committed, and goes on until it is killed.
+%% For crash_test.sh: a term that is cut; says how many events are certainly committed, and goes on until it is killed.
 victim() ->
     A = worker(),
-    start("victim.tw", #{processes => A, on_full => block}),
+    start("victim.tw", #{processes => A, on_full => block, patterns => [{?MODULE, step, 1}, {?MODULE, cut, 1}]}),
+    work(A, fun() -> cut(lists:seq(1, 10000)) end),
     work(A, 50000),
     io:format("50000~n"),
     work(A, 1 bsl 59).
