@@ -52,7 +52,7 @@ static uint64_t option(ErlNifEnv *env, ERL_NIF_TERM map, const char *key)
 /* open(RingSetPath, Name, #{node, pid, events, per_second, time_ns, term_bytes, term_depth, term_elements, is_blocking}) -> {ok, Capture} | {error, Reason} */
 static ERL_NIF_TERM open_capture(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-	char path[512], name[256];
+	char path[512], name[ATOM_TEXT_MAX + 1];
 	ERL_NIF_TERM node = 0, pid = 0, capture_term;
 	ErlNifPid server;
 	struct capture *capture;

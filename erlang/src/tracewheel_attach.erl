@@ -280,7 +280,8 @@ start(Node, Path, #{patterns := Patterns, options := Options}, Loaded) ->
             await_end(Node, Path);
         {error, Reason} ->
             {Code, Text} = reason(Node, Path, Reason),
-            unload(Node, Loaded),
+            %% Another helper may have found them missing at the same moment, and trace.
+            call(Node, tracewheel_server, is_idle, []) andalso unload(Node, Loaded),
             fail(Code, "~ts", [Text])
     end.
 

@@ -44,9 +44,9 @@ owner(#{owner := Other}) -> throw({bad_option, owner, Other});
 owner(_) -> self().
 
 value(Key, infinity) when Key =:= events; Key =:= rate; Key =:= time; Key =:= term_elements -> infinity;
-value(Key, N) when is_integer(N), N > 0, (Key =:= events orelse Key =:= rate orelse Key =:= time) -> N;
+value(Key, N) when is_integer(N), N > 0, (Key =:= events orelse Key =:= rate orelse Key =:= time andalso N < 1 bsl 40) -> N;
 value(ring_bytes, N) when is_integer(N), N >= 65536, N =< 1073741824, N band (N - 1) =:= 0 -> N;
-value(memory, N) when is_integer(N), N >= 65536 -> N;
+value(memory, N) when is_integer(N), N >= 65536, N < 1 bsl 60 -> N;
 value(term_bytes, N) when is_integer(N), N >= 16 -> N;
 value(term_elements, N) when is_integer(N), N >= 16 -> N;
 value(term_depth, N) when is_integer(N), N >= 1, N =< 64 -> N;

@@ -3,7 +3,7 @@
 %%
 %% It runs with priority max, so that limits hold in a node that is drowning.
 -module(tracewheel_server).
--export([start/1, call/2]).
+-export([start/1, call/2, is_idle/0]).
 -export([init/1, loop/1]).
 
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
@@ -20,16 +20,19 @@ start(Name, Options) ->
     Starter = self(),
     {Pid, Monitor} = spawn_opt(?MODULE, init, [Options#{starter => Starter}], [monitor, {priority, max}]),
     receive
-        {Pid, Answer} ->
+        {Pid, {ok, _} = Answer} ->
             demonitor(Monitor, [flush]),
             Answer;
+        {Pid, Error} ->
+            receive {'DOWN', Monitor, _, _, _} -> Error end;
         {'DOWN', Monitor, _, _, Reason} -> {error, {Name, Reason}}
     end.
 
 call(Name, Request) when is_atom(Name) ->
-    case whereis(Name) of
-        undefined -> {error, not_started};
-        Pid ->
+    Pid = whereis(Name),
+    case is_server(Pid) of
+        false -> {error, not_started};
+        true ->
             Monitor = monitor(process, Pid),
             Pid ! {?MODULE, self(), Monitor, Request},
             receive
@@ -41,6 +44,11 @@ call(Name, Request) when is_atom(Name) ->
     end;
 call(Name, _) -> {error, {bad_name, Name}}.
 
+%% Nothing is traced here.
+is_idle() -> [P || P <- processes(), P =/= self(), is_server(P)] =:= [].
+%% Others have names, too.
+is_server(Pid) -> is_pid(Pid) andalso process_info(Pid, initial_call) =:= {initial_call, {?MODULE, init, 1}}.
+
 %% ---- start ----
 
 init(#{name := Name, starter := Starter} = Options) ->
@@ -48,7 +56,11 @@ init(#{name := Name, starter := Starter} = Options) ->
     Answer = try register(Name, self()) of
                  true -> begin_capture(Options)
              catch
-                 error:badarg -> {error, {already_started, Name}}
+                 error:badarg ->
+                     case is_server(whereis(Name)) of
+                         true -> {error, {already_started, Name}};
+                         false -> {error, {bad_option, name, Name}}
+                     end
              end,
     case Answer of
         {ok, State} ->
@@ -121,14 +133,14 @@ await_ready(Port, Path) ->
 
 open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Port, RingSet) ->
     Limits = maps:map(fun(_, N) -> number(N) end, maps:with([term_bytes, term_depth, term_elements], Options)),
-    case tracewheel_nif:open(RingSet, atom_to_list(Name),
+    case tracewheel_nif:open(RingSet, binary_to_list(atom_to_binary(Name)),
                              Limits#{node => node(), pid => self(), events => number(Events), per_second => number(Rate),
                                      time_ns => number(Time) * 1000000,
                                      is_blocking => case maps:get(on_full, Options) of block -> 1; drop -> 0 end}) of
         {ok, Capture} ->
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
-            [tracewheel_nif:name(Capture, whereis(N), N) || N <- registered(), whereis(N) =/= undefined],
+            [tracewheel_nif:name(Capture, P, N) || N <- registered(), P <- [whereis(N)], P =/= undefined],
             trace(State);
         {error, Reason} ->
             abort(Port),
@@ -278,13 +290,13 @@ finish(#{capture := Capture, port := Port} = State, Why) ->
 %% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
 %% their next use waits for it, runs none of them.
 leave(#{attached := {_, [_ | _] = Modules}}) ->
-    case [P || P <- processes(), P =/= self(), process_info(P, initial_call) =:= {initial_call, {?MODULE, init, 1}}] of
-        [] ->
+    case is_idle() of
+        true ->
             Steps = [{fun timer:sleep/1, 500}] ++ [{fun code:delete/1, M} || M <- Modules] ++
                     [{fun timer:sleep/1, 100}] ++ [{fun code:purge/1, M} || M <- Modules],
             {Functions, Arguments} = lists:unzip(Steps),
             catch register(tracewheel_unload, spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]));
-        _ -> ok
+        false -> ok
     end;
 leave(_) -> ok.
 

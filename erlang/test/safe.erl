@@ -111,6 +111,7 @@ not_started() ->
     {error, not_started} = tracewheel:info(),
     {error, not_started} = tracewheel:tracer(),
     {error, not_started} = tracewheel:stop(nobody),
+    {error, not_started} = tracewheel:stop(kernel_sup),
     {error, {bad_name, "x"}} = tracewheel:stop("x").
 
 started_twice() ->
@@ -148,6 +149,9 @@ bad_requests() ->
     {bad_options, [speed]} = Bad([speed]),
     {bad_option, events, 0} = Bad(#{events => 0}),
     {bad_option, rate, fast} = Bad(#{rate => fast}),
+    {bad_option, time, _} = Bad(#{time => 1 bsl 80}),
+    {bad_option, memory, _} = Bad(#{memory => 1 bsl 80}),
+    {bad_option, name, kernel_sup} = Bad(#{name => kernel_sup}),
     {bad_option, on_full, wait} = Bad([{on_full, wait}]),
     {bad_flag, calls} = Bad(#{flags => [calls]}),
     [{bad_pattern, P, _} = Bad(#{patterns => [P]})
@@ -215,9 +219,11 @@ stamps() ->
                 not (lists:member(cpu_timestamp, Flags) andalso code:ensure_loaded(trace) =:= {module, trace})]. % sessions have no such flag
 
 works() ->
-    {ok, _} = start(#{}),
+    Name = list_to_atom(lists:duplicate(255, 8364)),
+    {ok, _} = start(#{name => Name}),
     loop(100),
-    {ok, #{events := 100, lost := 0, complete := 1}} = tracewheel:stop().
+    {ok, #{events := 100, lost := 0, complete := 1}} = tracewheel:stop(Name),
+    {match, _} = re:run(os:cmd(os:getenv("TRACEWHEEL") ++ " print safe.tw"), "call safe:step/1 \\(100\\)").
 
 %% A library of another version.
 bad_version() ->
