@@ -11,6 +11,7 @@
 %%	failed CODE TEXT		nothing was traced; CODE is an exit code
 -module(tracewheel_attach).
 -export([main/0]).
+-export([start_link/0, address_please/3]).
 
 -define(CALL_MS, 60000).
 -define(EPMD_PORT, 4369).
@@ -104,19 +105,24 @@ process(Pid) ->
                 {error, _} -> [];
                 Names -> Names
             end,
-    case [{Address, Number} || {Address, Number} <- listens_at(Folder), lists:keymember(Number, 2, Known)] of
+    case [{Address, Number} || {Address, Number} <- listens_at(Pid, Folder), lists:keymember(Number, 2, Known)] of
         [{Where, Own} | _] ->
             Cookie = [{cookie, C} || C <- [value_of("-setcookie", Arguments)], C =/= none],
             Home = [{home, H} || H <- [value_of("-home", Arguments)], H =/= none],
-            named(ask_name(Pid, Where, Own), maps:from_list([{port, Own} | Cookie ++ Home]));
+            named(ask_name(Pid, Where, Own), maps:from_list([{port, Own}, {address, Where} | Cookie ++ Home]));
         [] ->
-            fail("process ~p is an Erlang VM without a name that epmd (port ~p) knows, or its descriptors cannot be read. "
+            fail("process ~p is an Erlang VM without a name that epmd (port ~p) knows. "
                  "net_kernel:start/2 in its shell gives it a name, or tracewheel:start/2 there traces it.", [Pid, Epmd])
     end.
 
 %% -> [{Address, Port}] of TCP sockets of the process.
-listens_at(Folder) ->
-    {ok, Descriptors} = case file:list_dir(Folder ++ "/fd") of {ok, L} -> {ok, L}; {error, _} -> {ok, []} end,
+listens_at(Pid, Folder) ->
+    Descriptors = case file:list_dir(Folder ++ "/fd") of
+                      {ok, L} -> L;
+                      {error, Reason} ->
+                          fail("the descriptors of process ~p, which tell where it listens, cannot be read (~ts): run this as its user or as root, "
+                               "or give the node's name.", [Pid, file:format_error(Reason)])
+                  end,
     Sockets = [lists:sublist(Link, 9, length(Link) - 9)
                || D <- Descriptors, {ok, "socket:[" ++ _ = Link} <- [file:read_link(filename:join([Folder, "fd", D]))]],
     [{address(Address), list_to_integer(Port, 16)}
@@ -124,11 +130,15 @@ listens_at(Folder) ->
         [_, Local, _, "0A", _, _, _, _, _, Inode | _] <- [string:lexemes(Line, " ")], lists:member(Inode, Sockets),
         [Address, Port] <- [string:split(Local, ":")]].
 
-%% IPv4 as the kernel writes it, bytes from last to first; others are taken for all addresses.
-address(Hex) when length(Hex) =:= 8, Hex =/= "00000000" ->
-    <<A, B, C, D>> = <<(list_to_integer(Hex, 16)):32>>,
-    {D, C, B, A};
-address(_) -> {127, 0, 0, 1}.
+%% As the kernel writes it: words of 32 bits, each from its last byte to its first.  What listens at all addresses has that of loopback, too.
+address(Hex) ->
+    Words = [list_to_integer(lists:sublist(Hex, At, 8), 16) || At <- lists:seq(1, length(Hex), 8)],
+    case << <<W:32/little>> || W <- Words >> of
+        <<0:32>> -> {127, 0, 0, 1};
+        <<0:128>> -> {127, 0, 0, 1};
+        <<A, B, C, D>> -> {A, B, C, D};
+        IPv6 -> list_to_tuple([Part || <<Part:16>> <= IPv6])
+    end.
 
 %% The first messages of the distribution's handshake: a node answers our name with its own, before any cookie.
 -define(FLAGS, 16#d07df7fbc). % what OTP 27 offers; the connection ends before any of it is used
@@ -166,22 +176,51 @@ read_cookie(File) ->
 
 %% ---- the connection ----
 
-%% A node without a name of its own, which nobody can connect to: the other one gives it a name.  epmd is asked here: a process may have
-%% another one than ours.
+%% A node without a name of its own, which nobody can connect to: the other one gives it a name.
 connect(#{node := Node, host := Host} = Target, {Cookie, Source}) ->
     Port = port(Target),
+    Where = maps:get(address, Target, Host),
+    persistent_term:put(?MODULE, {Where, Port}),
     Domain = case lists:member($., Host) of true -> longnames; false -> shortnames end,
     case net_kernel:start(undefined, #{name_domain => Domain, dist_listen => false, hidden => true}) of
         {ok, _} -> ok;
         {error, Why} -> fail("distribution cannot be started here: ~0tp.", [Why])
     end,
-    application:set_env(kernel, erl_epmd_node_listen_port, Port),
     erlang:set_cookie(Node, Cookie),
-    net_kernel:hidden_connect_node(Node) =:= true orelse
-        fail("'~ts' refuses the connection: its cookie is not the one from ~ts (--cookie-file names another file), or it is older than OTP 23.",
-             [Node, Source]),
+    net_kernel:hidden_connect_node(Node) =:= true orelse refused(Node, Where, Port, Source),
     erlang:monitor_node(Node, true).
 
+%% In place of erl_epmd (-epmd_module): the port is known, and of a process the address. IPv4 is asked for first.
+start_link() -> ignore.
+
+-define(HANDSHAKE, 6). % since OTP 23
+address_please(_Name, _Host, Family) ->
+    {Where, Port} = persistent_term:get(?MODULE),
+    case inet:getaddr(Where, Family) of
+        {ok, Address} -> {ok, Address, Port, ?HANDSHAKE};
+        Error -> Error
+    end.
+
+refused(Node, Where, Port, Source) ->
+    case gen_tcp:connect(Where, Port, [family(Where)], 5000) of
+        {ok, _} ->
+            fail("'~ts' refuses the connection: its cookie is not the one from ~ts (--cookie-file names another file), it is older than "
+                 "OTP 23, or its distribution is by TLS.", [Node, Source]);
+        {error, Reason} ->
+            fail("'~ts' does not answer at ~ts, port ~p (~ts): it listens at another address, which the number of its process finds.",
+                 [Node, shown(Where), Port, inet:format_error(Reason)])
+    end.
+
+shown(Where) when is_tuple(Where) -> inet:ntoa(Where);
+shown(Where) -> Where.
+
+family(Where) ->
+    case inet:getaddr(Where, inet) of
+        {ok, _} -> inet;
+        {error, _} -> inet6
+    end.
+
+%% epmd is asked here: a process may have another one than ours.
 port(#{port := Port}) -> Port;
 port(#{node := Node, name := Name, host := Host, epmd := Epmd}) ->
     case names(Host, Epmd) of
@@ -200,7 +239,7 @@ known(Names) -> lists:join(", ", [N || {N, _} <- Names]).
 
 %% The request NAMES_REQ of epmd's protocol.
 names(Host, Epmd) ->
-    case gen_tcp:connect(Host, Epmd, [binary, {active, false}], 5000) of
+    case gen_tcp:connect(Host, Epmd, [family(Host), binary, {active, false}], 5000) of
         {ok, Socket} ->
             ok = gen_tcp:send(Socket, <<1:16, $n>>),
             Answer = read_all(Socket, <<>>),

@@ -149,6 +149,20 @@ expect 0 "$tw" record --erlang -q -t attach:step --events 10 "$node"
 [ -d late@localhost.tw ] || fail "another name than late@localhost"
 kill $node
 
+# Distribution by IPv6, where loopback has it.
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+	start_node -name six@::1 -proto_dist inet6_tcp -kernel inet_dist_use_interface '{0,0,0,0,0,0,0,1}' -setcookie secret
+	for target in six@::1 "$node"; do
+		expect 0 "$tw" record --erlang -q --force --cookie-file cookie -t attach:step --events 10 -o six.tw "$target"
+	done
+	kill $node
+fi
+# An address that the name does not lead to: the process has it. It also knows its epmd.
+start_node -sname two@localhost -kernel inet_dist_use_interface '{127,0,0,2}' -setcookie secret
+refused 125 "'two@localhost' does not answer at localhost, port" --cookie-file cookie -t attach -o none.tw two@localhost
+expect 0 env -u ERL_EPMD_PORT "$tw" record --erlang -q -t attach:step --events 10 -o two.tw "$node"
+kill $node
+
 # VMs without a name, and with another version of the application.
 start_node
 refused 125 "is an Erlang VM without a name that epmd" -t attach -o none.tw "$node"

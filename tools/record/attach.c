@@ -349,12 +349,13 @@ static int follow(const struct request *request, FILE *lines)
 static int attach(struct request *request, const char *target)
 {
 	char folder[PATH_MAX], self[PATH_MAX],
-		*argv[ARGUMENTS_MAX + 32] =
-			{"erl",	       "-noshell", "-boot", "no_dot_erlang", "+Bi", "-start_epmd",	 "false",
-			 "-setcookie", "none",	   "-pa",   folder,	     "-s",  "tracewheel_attach", "main",
-			 "-extra"};
+		*argv[ARGUMENTS_MAX + 32] = {"erl",	     "-noshell",	  "-boot",    "no_dot_erlang",
+					     "+Bi",	     "-start_epmd",	  "false",    "-setcookie",
+					     "none",	     "-proto_dist",	  "inet_tcp", "inet6_tcp",
+					     "-epmd_module", "tracewheel_attach", "-pa",      folder,
+					     "-s",	     "tracewheel_attach", "main",     "-extra"};
 	FILE *lines = NULL;
-	int status, code, count = 15;
+	int status, code, count = 20;
 	if (!request->has_patterns && !request->has_flags)
 		return tw_usage(&command, "what is to be traced? -t PATTERN, -p FLAGS, or both.");
 	if (!find_application(folder, self))
