@@ -110,8 +110,54 @@ g++ -O2 -s -no-pie -static-libgcc -static-libstdc++
 g++ -O0 -g -pg
 g++ -O1 -fsanitize=address
 g++ -O1 -fsanitize=thread
+g++ -O1 -fsanitize=undefined
+clang++ -O1 -fsanitize=address
+clang++ -O1 -fsanitize=thread
 clang++ -O2 -fcf-protection
 F
+
+# MemorySanitizer, whose run-time clang links into the program, knows no memory that code without it has written: no C++ here.
+cat >zoo.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *arg)
+{
+	long sum = 0;
+	for (int i = 0; i < 300; i++) {
+		char *a = malloc(i % 50 + 2), *b;
+		memset(a, 'x', i % 50 + 1);
+		a[i % 50 + 1] = 0;
+		b = strdup(a);
+		sum += (long)strlen(b) + strcmp(a, b);
+		free(a), free(b);
+	}
+	*(long *)arg = sum;
+	return NULL;
+}
+int main(void)
+{
+	pthread_t threads[4];
+	long sums[4];
+	int status;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, work, &sums[i]);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	if (!fork())
+		_exit(4);
+	wait(&status);
+	printf("%ld %d\n", sums[0] + sums[1] + sums[2] + sums[3], WEXITSTATUS(status));
+	return 6;
+}
+C
+if has clang && clang -O1 -w -fsanitize=memory -o zoo_c zoo.c -pthread 2>/dev/null; then
+	same ./zoo_c
+	same ./zoo_c
+fi
 
 cat >zoo.rs <<'R'
 fn main() {
@@ -143,4 +189,30 @@ func main() {
 }
 G
 has go && GOCACHE=$work/go GOFLAGS=-mod=mod CGO_ENABLED=1 go build -o zoo_go zoo.go 2>/dev/null && same ./zoo_go
+# Without C, but loaded by ld.so: what runs there does not know of threads and signal stacks of libc's.
+cat >pure.go <<'G'
+package main
+
+import ("fmt"; "os/exec"; "sync")
+
+func main() {
+	var group sync.WaitGroup
+	sums := make([]int, 8)
+	for i := range sums {
+		group.Add(1)
+		go func(i int) { defer group.Done(); for k := 0; k < 5000; k++ { sums[i] += k } }(i)
+	}
+	group.Wait()
+	out, err := exec.Command("echo", "x").Output()
+	defer func() { fmt.Println(recover(), sums, string(out), err) }()
+	var nothing *int
+	fmt.Println(*nothing)
+}
+G
+has go && GOCACHE=$work/go GOFLAGS=-mod=mod CGO_ENABLED=0 go build -buildmode=pie -o pure_go pure.go 2>/dev/null && {
+	./pure_go >expected
+	# Its file has no build-id.
+	expect 0 "$tw" record -q --force --local --returns --allow-nothing -t '_:_' -o zoo.tw -- ./pure_go
+	cmp -s expected out || fail "pure Go: $(diff expected out | head -5)"
+}
 exit 0

@@ -5,7 +5,8 @@
 Goal: of every function of a dozen stripped programs of Debian, and of their libraries, `record --local` sees each call once.
 Method: each program runs once under valgrind's callgrind, which counts how often each instruction runs, and once recorded. For each
 function of the plans (symbols/entry_plan.h), the calls recorded must be the executions of its first instruction, also where
-both are 0. The bytes behind planted jumps are int3. The commands do the same in each run: one process, no time, no addresses
+both are 0. Functions that differ are counted by gdb's breakpoints, or recorded four times more: where the number of calls changes
+from run to run, it says so. The bytes behind planted jumps are int3. The commands do the same in each run: one process, no time, no addresses
 as keys, no randomness. libc and libgcc_s are left out: what they do depends on the processor, which valgrind changes, on addresses, and
 on the start before counts begin. --self-test is the negative control: single counts are changed, and each change must be noticed.
 """
@@ -20,6 +21,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "common"))
+from callgrind import read_executions  # noqa: E402
 
 # name: (lines of bash that prepare files, the command). Commands run in the folder of these files.
 PROGRAMS = {
@@ -166,61 +170,27 @@ def read_plan(path):
     return plan[32:32 + build_id_bytes].hex(), found
 
 
-def demangled(names):
-    text = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
-    return dict(zip(names, text.split("\n")))
-
-
 def build_id_of(path):
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
     found = re.search(r"Build ID: ([0-9a-f]+)", notes)
     return found[1] if found else None
 
 
-def read_executions(path):
-    """Executions of each instruction by the path of its object, from a file of callgrind.
-
-    `ob=(N) NAME` begins an object; ADDRESS LINE COUNT is an instruction, +N and -N are relative, * repeats; the line behind
-    `calls=` is the cost of a call, not of an instruction.
-    """
-    names, executed, at, ours, is_call = {}, {}, 0, None, False
-    for line in open(path):
-        first = line[0]
-        if first in "0123456789+-*":
-            words = line.split()
-            word = words[0]
-            at = at if word == "*" else at + int(word, 0) if first in "+-" else int(word, 0)
-            if is_call:
-                is_call = False
-            elif ours is not None:
-                ours[at] = ours.get(at, 0) + int(words[-1])
-        elif line.startswith("calls="):
-            is_call = True
-        elif first in "oc":
-            named = re.match(r"c?ob=\((\d+)\)(?: (.*))?", line)
-            if named:
-                if named[2]:
-                    names[named[1]] = named[2]
-                if first == "o":
-                    ours = executed.setdefault(names[named[1]], {})
-    return executed
-
-
-def compare(plans, executed, recorded, shown):
+def compare(plans, executed, recorded):
     """Yields what differs; then the number of functions called and of calls."""
     functions = calls = 0
     for path, counts in executed.items():
         if module_of(path) in LEFT_OUT:
             continue
         build_id = build_id_of(path) if os.path.exists(path) else None
-        # Functions that share a shown name are compared together: versions of one function, the kinds of a destructor.
+        # Functions that share a name are compared together: versions of one function.
         groups = {}
         for value, refusal, names in plans.get(build_id, []):
             if refusal:
                 continue
             found = {"values": [], "names": set()}
             for known in names or ["sub_%x" % value]:
-                found = groups.setdefault(shown.get(known, known), found)
+                found = groups.setdefault(known, found)
                 found["names"].add(known)
             found["values"].append(value)
         for group in {id(group): group for group in groups.values()}.values():
@@ -229,9 +199,9 @@ def compare(plans, executed, recorded, shown):
             functions += seen > 0
             calls += seen
             if seen != ran:
-                yield path, group["values"], min(group["names"]), seen, ran
+                yield path, group["values"], min(group["names"]), seen, ran, group["names"]
     for (path, name), seen in recorded.items():
-        yield path, [], name, seen, 0
+        yield path, [], name, seen, 0, {name}
     yield functions, calls
 
 
@@ -260,6 +230,19 @@ def confirmed(wrong, words, work, environment):
         if found:
             hits[number] = int(found[1])
     return [row for row, numbers in zip(rows, owned) if sum(hits.get(number, 0) for number in numbers) == row[3]]
+
+
+def varying(wrong, record):
+    """Those of the differences whose number of calls changes from one run to the next: it depends on addresses.
+
+    Python's cache of methods has keys made of addresses, which the kernel chooses anew for each run and valgrind in a way of its own.
+    """
+    seen = [{row[3]} for row in wrong]
+    for _ in range(4 if wrong else 0):
+        recorded = record()
+        for row, counts in zip(wrong, seen):
+            counts.add(sum(recorded.get((row[0], name), 0) for name in row[5]))
+    return [row for row, counts in zip(wrong, seen) if len(counts) > 1]
 
 
 def read_type(path):
@@ -296,35 +279,44 @@ def one(tw, name, folder, tests):
     run(["gcc", "-O1", "-shared", "-fPIC", "-o", "begin.so", "begin.c"], folder, environment)
     run([*"valgrind -q --tool=callgrind --callgrind-out-file=../calls --dump-instr=yes --skip-plt=no".split(), *words], work,
         {**environment, "LD_PRELOAD": str(folder / "begin.so")})
-    again = run([tw, *"record -q --force --local --on-full block -t _:_ -N {libc,libgcc_s,libgmp}:_ -o ../a.tw --".split(), *words], work, environment)
-    if answer != again:
-        raise Wrong("recorded, it answered otherwise")
-    report = json.loads(run([tw, "report", "--json", "-n", "0", "a.tw"], folder, environment))
-    if sum(report["lost"].values()):
-        raise Wrong("events were lost: %s" % report["lost"])
-    plans = dict(read_plan(path) for path in (cache / "tracewheel" / "plans").glob("*.plan"))
     executed = read_executions(folder / "calls")
     paths = {}
     for path in executed:
         paths.setdefault(module_of(path), []).append(path)
-    shown = demangled([name for rows in plans.values() for _, _, names in rows for name in names])
-    recorded = {}
-    for row in report["by_function"]:
-        key = (paths.get(row["module"], [row["module"]])[0], row.get("linkage", row["function"]))
-        recorded[key] = recorded.get(key, 0) + row["calls"]
-    *wrong, (functions, calls) = compare(plans, executed, dict(recorded), shown)
+
+    def record():
+        """Calls by path and name."""
+        again = run([tw, *"record -q --force --local --on-full block -t _:_ -N {libc,libgcc_s,libgmp}:_ -o ../a.tw --".split(), *words], work, environment)
+        if answer != again:
+            raise Wrong("recorded, it answered otherwise")
+        report = json.loads(run([tw, "report", "--json", "-n", "0", "a.tw"], folder, environment))
+        if sum(report["lost"].values()):
+            raise Wrong("events were lost: %s" % report["lost"])
+        found = {}
+        for row in report["by_function"]:
+            key = (paths.get(row["module"], [row["module"]])[0], row.get("linkage", row["function"]))
+            found[key] = found.get(key, 0) + row["calls"]
+        return found
+
+    recorded = record()
+    plans = dict(read_plan(path) for path in (cache / "tracewheel" / "plans").glob("*.plan"))
+    *wrong, (functions, calls) = compare(plans, executed, dict(recorded))
     if not wrong:
         for number in range(tests):
             changed = dict(recorded)
             key = sorted(changed)[number * 7919 % len(changed)]
             changed[key] += 1 if number % 2 else -1
-            if len(list(compare(plans, executed, changed, shown))) == 1:
+            if len(list(compare(plans, executed, changed))) == 1:
                 raise Wrong("a changed count of %s was not noticed" % (key,))
     right = confirmed(wrong, words, work, environment)
     wrong = [row for row in wrong if row not in right]
-    print("   %-8s %6d functions called, %9d calls%s%s" % (
-        name, functions, calls, ", %d of them counted by gdb" % len(right) if right else "", ": %d DIFFER" % len(wrong) if wrong else ""), flush=True)
-    for path, values, function, seen, ran in wrong[:40]:
+    varied = varying(wrong, record)
+    if len(varied) <= 5:  # more are not a cache's
+        wrong = [row for row in wrong if row not in varied]
+    print("   %-8s %6d functions called, %9d calls%s%s%s" % (
+        name, functions, calls, ", %d functions counted by gdb" % len(right) if right else "",
+        ", %d functions called a varying number of times" % len(varied) if varied else "", ": %d DIFFER" % len(wrong) if wrong else ""), flush=True)
+    for path, values, function, seen, ran, _ in wrong[:40]:
         print("      %s:%s %s: %d calls recorded, %d executed" % (os.path.basename(path), function, [hex(value) for value in values], seen, ran))
     return not wrong
 
