@@ -6,9 +6,11 @@
  *	entry_sled_* that of the same function with an entry sled.  For
  *	entry_first: nanoseconds for all functions of the row.
  * Peers	entry_sled_*, in the same run.  Other tools: ./run bench native.
- * Method	Calls: a leaf function of two instructions, which become a copy.  Planting: functions made at run time, 64 bytes
- *	apart, with a plan made by hand; stubs, copies, call frame information and private pages are made, by one thread.
+ * Method	Calls: a leaf function of two instructions, which become a copy; in *_many_*, many such functions in a random order.
+ *	Planting: functions made at run time, 64 bytes apart, with a plan made by hand; stubs, copies, call frame information
+ *	and private pages are made, by one thread.
  */
+#include "bench/bed.h"
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
 #include "pipeline/hit/native.h"
@@ -21,13 +23,16 @@
 #include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define FUNCTION_BYTES 64u
 #define FUNCTIONS_MAX  30000u
 #define WINDOW_BYTES   6u
+#define SLED_BYTES     9u
 
 /* mov %rdi, %rax; add %rsi, %rax; ret */
 #define LEAF_TEXT "\x48\x89\xf8\x48\x01\xf0\xc3"
@@ -68,46 +73,6 @@ static struct tw_entry_plan_row row_of(uint32_t value)
 					  .window_bytes = WINDOW_BYTES,
 					  .copy_bytes = WINDOW_BYTES,
 					  .map_count = 2};
-}
-
-struct bed {
-	struct tw_rs rs;
-	struct tw_session *session;
-};
-
-static void open_bed(struct bed *bed, bool is_traced)
-{
-	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
-	uint32_t image;
-
-	*bed = (struct bed){0};
-	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
-	    tw_session_make("bench", &bed->rs, &bed->session))
-		abort();
-	if (is_traced)
-		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
-	tw_native_init();
-}
-
-static void close_bed(struct bed *bed)
-{
-	tw_session_destroy(bed->session);
-	tw_session_put(bed->session);
-	tw_rs_destroy(&bed->rs);
-}
-
-static struct tw_place *add_place(struct tw_permit *permit, const struct tw_place_options *options)
-{
-	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
-	struct tw_function *function;
-	struct tw_module *module;
-	struct tw_place *place;
-
-	if (tw_bp_module_add(permit, &module_options, &module) ||
-	    tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function) ||
-	    tw_bp_place_add(permit, function, options, &place))
-		abort();
-	return place;
 }
 
 static struct tw_place *add_entry(struct tw_permit *permit, const struct tw_bp_entry *entry)
@@ -151,7 +116,7 @@ static struct tw_place *place_of_sled(struct tw_permit *permit)
 {
 	const struct tw_place_options options = {.kind = TW_BP_SLED,
 						 .where = (void *)(uintptr_t)bench_leaf_sled,
-						 .sled_bytes = 9};
+						 .sled_bytes = SLED_BYTES};
 
 	return add_place(permit, &options);
 }
@@ -204,6 +169,29 @@ TW_BENCH(entry_off)
 	run_off(bench, ENTRY);
 }
 
+/* What a process has in memory when its recording has ended: the function's own bytes. */
+TW_BENCH(entry_restored)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	uintptr_t at = (uintptr_t)bench_leaf_planted;
+	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	uint8_t planted[WINDOW_BYTES];
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, false);
+	stage_leaf(&bed, ENTRY, &part);
+	close_bed(&bed);
+	memcpy(planted, (const void *)at, sizeof planted);
+	if (pwrite(memory, LEAF_TEXT, WINDOW_BYTES, (off_t)at) != WINDOW_BYTES)
+		abort();
+	run_calls(bench, bench_leaf_planted);
+	/* Other rows rely on the jump. */
+	if (pwrite(memory, planted, sizeof planted, (off_t)at) != sizeof planted)
+		abort();
+	close(memory);
+}
+
 TW_BENCH(entry_sled_off)
 {
 	run_off(bench, SLED);
@@ -241,55 +229,133 @@ TW_BENCH(entry_sled_call_and_return)
 
 /* ---- many functions ---- */
 
-static void fill_text(uint8_t *text, size_t bytes)
+struct many {
+	uint8_t *text;
+	unsigned count;
+	struct tw_place **places;
+};
+
+static void fill_text(uint8_t *text, size_t bytes, enum way way)
 {
+	unsigned nops = way == SLED ? SLED_BYTES : 0;
+
 	memset(text, 0xcc, bytes);
-	for (size_t at = 0; at < bytes; at += FUNCTION_BYTES)
-		memcpy(text + at, LEAF_TEXT, WINDOW_BYTES + 1);
+	for (size_t at = 0; at < bytes; at += FUNCTION_BYTES) {
+		memset(text + at, 0x90, nops);
+		memcpy(text + at + nops, LEAF_TEXT, WINDOW_BYTES + 1);
+	}
 	mprotect(text, bytes, PROT_READ | PROT_EXEC);
 }
 
-/* Text, places and what they refer to stay: a place lives forever. */
-TW_BENCH(entry_first, .values = {3000, 30000}, .iterations = 1)
+static struct tw_place *add_one(struct tw_permit *permit, const struct many *many, unsigned i, struct made_plan *made,
+				struct tw_entry_plan_row *row, struct tw_bp_entry *entry)
 {
-	unsigned count = (unsigned)bench->value;
+	const struct tw_place_options sled = {.kind = TW_BP_SLED,
+					      .where = many->text + (size_t)i * FUNCTION_BYTES,
+					      .sled_bytes = SLED_BYTES};
+
+	if (!made)
+		return add_place(permit, &sled);
+	*row = row_of(i * FUNCTION_BYTES);
+	*entry = (struct tw_bp_entry){&made->plan, row, (uintptr_t)many->text};
+	return add_entry(permit, entry);
+}
+
+/* Text, places and what they refer to stay: a place lives forever. */
+static void make_many(struct many *many, unsigned count, enum way way)
+{
 	size_t bytes = (size_t)count * FUNCTION_BYTES;
 	uint8_t *text = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct made_plan *made = calloc(1, sizeof *made);
 	struct tw_entry_plan_row *rows = calloc(count, sizeof *rows);
 	struct tw_bp_entry *entries = calloc(count, sizeof *entries);
-	struct tw_place **places = calloc(count, sizeof(void *));
 	struct tw_permit *permit;
+
+	*many = (struct many){text, count, calloc(count, sizeof(void *))};
+	if (text == MAP_FAILED || !made || !rows || !entries || !many->places)
+		abort();
+	fill_text(text, bytes, way);
+	make_plan(made, count);
+	if (tw_change_begin(&permit))
+		abort();
+	for (unsigned i = 0; i < count; i++)
+		many->places[i] = add_one(permit, many, i, way == ENTRY ? made : NULL, &rows[i], &entries[i]);
+	tw_change_end(permit, 0);
+}
+
+/* Calls functions in an order that the processor cannot predict; so it mispredicts the call itself, in all rows. */
+static void call_many(struct tw_bench *bench, const struct many *many)
+{
+	static uint64_t (*order[4096])(uint64_t, uint64_t);
+	uint64_t sum = 0, seed = 1;
+
+	for (unsigned i = 0; i < 4096; i++) {
+		uint8_t *at;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		at = many->text + (seed >> 33) % many->count * FUNCTION_BYTES;
+		memcpy(&order[i], &at, sizeof at);
+	}
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		sum += order[i & 4095](i & 511, i);
+	tw_bench_stop(bench);
+	tw_bench_keep(&sum);
+}
+
+static void run_many(struct tw_bench *bench, enum way way)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct tw_permit *permit;
+	struct many many;
 	struct bed bed;
 	int error = 0;
 
-	if (text == MAP_FAILED || !made || !rows || !entries || !places)
-		abort();
-	fill_text(text, bytes);
-	make_plan(made, count);
-	open_bed(&bed, false);
-	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)bed.session->slot};
-
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	make_many(&many, (unsigned)bench->value, way);
 	if (tw_change_begin(&permit))
 		abort();
-	for (unsigned i = 0; i < count; i++) {
-		rows[i] = row_of(i * FUNCTION_BYTES);
-		entries[i] = (struct tw_bp_entry){&made->plan, &rows[i], (uintptr_t)text};
-		places[i] = add_entry(permit, &entries[i]);
-	}
-	tw_change_end(permit, 0);
+	for (unsigned i = 0; i < many.count && !error; i++)
+		error = tw_session_stage(bed.session, permit, many.places[i], &part);
+	if (tw_change_end(permit, error))
+		abort();
+	call_many(bench, &many);
+	close_bed(&bed);
+}
+
+TW_BENCH(entry_many_recorded, .values = {64, 1024})
+{
+	run_many(bench, ENTRY);
+}
+
+TW_BENCH(entry_sled_many_recorded, .values = {64, 1024})
+{
+	run_many(bench, SLED);
+}
+
+TW_BENCH(entry_first, .values = {3000, 30000}, .iterations = 1)
+{
+	struct tw_permit *permit;
+	struct many many;
+	struct bed bed;
+	int error = 0;
+
+	open_bed(&bed, false);
+	make_many(&many, (unsigned)bench->value, ENTRY);
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)bed.session->slot};
+
 	tw_bench_start(bench);
 	if (tw_change_begin(&permit))
 		abort();
 	tw_patch_begin(permit);
-	for (unsigned i = 0; i < count && !error; i++)
-		error = tw_bp_stage_set(permit, places[i], &part);
+	for (unsigned i = 0; i < many.count && !error; i++)
+		error = tw_bp_stage_set(permit, many.places[i], &part);
 	tw_patch_end(permit);
 	if (tw_change_end(permit, error))
 		abort();
 	tw_bench_stop(bench);
-	if (text[0] != 0xe9)
+	if (many.text[0] != 0xe9)
 		abort();
 	close_bed(&bed);
-	free(places);
+	free(many.places);
 }

@@ -12,6 +12,7 @@
  *	first time, with stubs and private pages made, before threads run.
  */
 #include "base/atomic.h"
+#include "bench/bed.h"
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
@@ -48,45 +49,11 @@ static void *sled_of_leaf(void)
 	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4;
 }
 
-struct bed {
-	struct tw_rs rs;
-	struct tw_session *session;
-};
-
-static void open_bed(struct bed *bed, bool is_traced)
+static struct tw_place *add_sled(struct tw_permit *permit, void *where)
 {
-	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
-	uint32_t image;
-
-	*bed = (struct bed){0};
-	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
-	    tw_session_make("bench", &bed->rs, &bed->session))
-		abort();
-	if (is_traced)
-		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
-	tw_native_init();
-}
-
-static void close_bed(struct bed *bed)
-{
-	tw_session_destroy(bed->session);
-	tw_session_put(bed->session);
-	tw_rs_destroy(&bed->rs);
-}
-
-static struct tw_place *add_place(struct tw_permit *permit, void *where)
-{
-	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
 	const struct tw_place_options options = {.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
-	struct tw_function *function;
-	struct tw_module *module;
-	struct tw_place *place;
 
-	if (tw_bp_module_add(permit, &module_options, &module) ||
-	    tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function) ||
-	    tw_bp_place_add(permit, function, &options, &place))
-		abort();
-	return place;
+	return add_place(permit, &options);
 }
 
 /* ---- a call ---- */
@@ -110,7 +77,7 @@ static void run_armed(struct tw_bench *bench, bool is_traced, uint32_t actions, 
 	tw_bench_pin(1);
 	open_bed(&bed, is_traced);
 	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()), &part)))
 		abort();
 	run_calls(bench);
 	close_bed(&bed);
@@ -168,7 +135,7 @@ TW_BENCH(sled_stack, .values = {1, 8, 32})
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()), &part)))
 		abort();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
 		sum += call_below(frames, i & 511, i);
@@ -194,7 +161,7 @@ static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions
 		abort();
 	tw_arg_plan_make(&plan, layout, 64);
 	tw_layout_destroy(layout);
-	place = add_place(permit, sled_of_leaf());
+	place = add_sled(permit, sled_of_leaf());
 	place->function->arguments = &plan;
 	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
 		abort();
@@ -241,7 +208,7 @@ static void run_guarded(struct tw_bench *bench, const char *guard, const char *t
 	tw_arg_init();
 	if (tw_match_compile_when(guard, strlen(guard), NULL, &program, NULL) || tw_change_begin(&permit))
 		abort();
-	place = add_place(permit, sled_of_leaf());
+	place = add_sled(permit, sled_of_leaf());
 	tw_session_use_program(&part, place, program);
 	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
 		abort();
@@ -300,7 +267,7 @@ static void run_counted(struct tw_bench *bench, uint32_t actions)
 	open_bed(&bed, true);
 	if (tw_change_begin(&permit))
 		abort();
-	place = add_place(permit, sled_of_leaf());
+	place = add_sled(permit, sled_of_leaf());
 	set = tw_session_remember(bed.session, place);
 	set->times.now = tw_counts_create();
 	set->memories.now = tw_counts_create();
@@ -366,7 +333,7 @@ TW_BENCH(sled_return_watched)
 	tw_bp_trampoline_hit = hit_nothing;
 	tw_bp_trampoline_return = return_nothing;
 	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()),
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()),
 						   &(struct tw_bp_part){.actions = TW_ACTION_CALL})))
 		abort();
 	run_calls(bench);
@@ -439,7 +406,7 @@ static void add_many(struct many *many)
 	if (tw_change_begin(&permit))
 		abort();
 	for (unsigned i = 0; i < many->count; i++)
-		many->places[i] = add_place(permit, many->text + (size_t)i * FUNCTION_BYTES);
+		many->places[i] = add_sled(permit, many->text + (size_t)i * FUNCTION_BYTES);
 	if (tw_change_end(permit, 0))
 		abort();
 }

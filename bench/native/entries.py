@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """entries.py BUILD [ROUNDS] - plans of function entries: how long they take, and how many functions can be traced.
 
-Question  How long does the command take for the plan of a file that it has not seen, and of one in its cache?  Of how many functions
-          of Debian's binaries can the entry take a jump?  What does the planting of a whole library add to a program's start?
-Method    `functions --local` with an empty cache, with a full one, and without --local, in turn; differences are the plan's. The start: a
-          program that ends at once, recorded with all functions of a library and with one, in turn.
+Question  How long does the command take for the plan of a file that it has not seen?  Of how many functions of Debian's binaries can the
+          entry take a jump?  What does the planting of a whole library add to a program's start?
+Method    `functions --local` with an empty cache and with a full one, in turn; the difference is the plan's. (What a plan from the cache
+          costs is measured by `tracewheel-bench plan_`.) The start: a program that ends at once, recorded with all functions of a
+          library and with one, in turn.
 Unit      milliseconds of processor time, of the command and its children; medians (lowest to highest) over the rounds.
 """
 import glob
@@ -43,8 +44,9 @@ def counted(folder):
     with open(plans[0], "rb") as file:
         plan = file.read()
     count, rows = struct.unpack_from("<II", plan, 68)
-    refusals = [ROW.unpack_from(plan, rows + i * ROW.size)[6] for i in range(count)]
-    return count, refusals.count(0)
+    found = [ROW.unpack_from(plan, rows + i * ROW.size) for i in range(count)]
+    # 32: it reads status flags of its caller.
+    return count, sum(row[6] == 0 and not row[7] & 32 for row in found)
 
 
 def shown(values):
@@ -53,17 +55,16 @@ def shown(values):
 
 def plan(tw, path, rounds, work):
     name = os.path.basename(path).split(".so")[0]
-    cold, cached = [], []
+    plans = []
     environment = {**os.environ, "XDG_CACHE_HOME": work}
+    words = [tw, "functions", "--local", "-t", name + ":_", path]
     for _ in range(rounds):
         shutil.rmtree(os.path.join(work, "tracewheel"), ignore_errors=True)
-        without = spent([tw, "functions", "-t", name + ":_", path], environment)
-        cold.append(spent([tw, "functions", "--local", "-t", name + ":_", path], environment) - without)
-        cached.append(spent([tw, "functions", "--local", "-t", name + ":_", path], environment) - without)
+        cold = spent(words, environment)
+        plans.append(cold - spent(words, environment))
     count, possible = counted(work)
     if count:
-        print("   %-14s %s   cached %s   %6d of %6d functions, %.2f %%" %
-              (name, shown(cold), shown(cached), possible, count, 100 * possible / count), flush=True)
+        print("   %-14s %s   %6d of %6d functions, %.2f %%" % (name, shown(plans), possible, count, 100 * possible / count), flush=True)
     else:
         print("   %-14s has no plan: its entries are left alone" % name)
 
