@@ -4,7 +4,8 @@
 #	make sense?
 #
 # Debian's RabbitMQ runs in a folder of its own (no service is started, no port of the machine's RabbitMQ used), with publishers and
-# consumers of python3-pika. Their messages are counted for SECONDS without a trace, with one, and again without. Needs: apt-get install
+# consumers of python3-pika. Their messages are counted without a trace, for SECONDS each with one of calls' arities
+# and one of their arguments, and again without. Needs: apt-get install
 # rabbitmq-server python3-pika. Not in CI.
 set -u
 build=$(realpath "$1")
@@ -58,8 +59,8 @@ done
 cat >"$work/load.py" <<'PY'
 import pika, sys, threading, time
 port, seconds = int(sys.argv[1]), float(sys.argv[2])
-QUEUES, end = 4, time.time() + seconds
-sent, got = [0] * QUEUES, [0] * QUEUES
+QUEUES, begin, end = 4, time.time(), time.time() + seconds
+sent, got, last = [0] * QUEUES, [0] * QUEUES, [0] * QUEUES
 
 def connect():
     return pika.BlockingConnection(pika.ConnectionParameters("localhost", port))
@@ -84,6 +85,7 @@ def consume(n):
         if method:
             channel.basic_ack(method.delivery_tag)
             got[n] += 1
+            last[n] = time.time()
         if time.time() > end + 2 and not method or time.time() > end + 20 or (time.time() > end and got[n] == sent[n]):
             break
     connection.close()
@@ -95,19 +97,24 @@ threads = [threading.Thread(target=f, args=(n,)) for n in range(QUEUES) for f in
 [t.start() for t in threads]
 [t.join() for t in threads]
 setup.close()
-print(f"{sum(sent)} sent, {sum(got)} received, {sum(got) / seconds:.0f} a second")
+print(f"{sum(sent)} sent, {sum(got)} received, {sum(got) / (max(last) - begin):.0f} a second until the last")
 sys.exit(sum(sent) != sum(got))
 PY
 load() {
-	printf '%-28s' "$1"
+	printf '%-30s' "$1"
 	/usr/bin/python3 "$work/load.py" "$port" "$2" || echo "  messages are missing"
+}
+# traced CAPTURE FLAG TEXT
+traced() {
+	echo "start: $(ask "element(1, tracewheel:start(\\\"$1\\\", #{patterns => [rabbit_channel, rabbit_amqqueue_process, \\\"rabbit_exchange -> return\\\"], flags => [call, send, 'receive', procs, running, garbage_collection$2], events => infinity, rate => infinity, time => infinity, force => true, owner => none}))")"
+	load "traced $3, $seconds s" "$seconds"
+	echo "stop:  $(ask 'tracewheel:stop()')"
 }
 capture=$PWD/rabbitmq.tw
 load "without a trace, $((seconds / 4 + 1)) s" $((seconds / 4 + 1))
 ask "code:add_patha(\\\"$build/erlang/ebin\\\")" >/dev/null
-echo "start: $(ask "element(1, tracewheel:start(\\\"$capture\\\", #{patterns => [rabbit_channel, rabbit_amqqueue_process, \\\"rabbit_exchange -> return\\\"], flags => [call, send, 'receive', procs, running, garbage_collection, arity], events => infinity, rate => infinity, time => infinity, force => true, owner => none}))")"
-load "traced, $seconds s" "$seconds"
-echo "stop:  $(ask 'tracewheel:stop()')"
+traced "$capture" ", arity" "with arity"
+traced "$work/arguments.tw" "" "with arguments"
 load "without a trace again" $((seconds / 4 + 1))
 echo "memory of the VM: $(ask 'erlang:memory(total) div 1000000') MB; alarms: $(ask 'rabbit_alarm:get_alarms()')"
 "$tw" info "$capture"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh BUILD [SECONDS] - what events cost in the Erlang VM beside the VM's own tracers, what is sustained, what is lost at full speed
 #	for SECONDS (60), bytes on disk. Two schedulers.
-# run.sh BUILD drop [SECONDS] - full speed alone; then how long one call of the tracer held up a scheduler, each measured, for a third of
+# run.sh BUILD drop [SECONDS] - full speed alone; what a capture remembers of processes; then how long one call of the tracer held up a scheduler, each measured, for a third of
 #	the time.
 # run.sh BUILD terms - arguments of all sizes alone.
 set -eu

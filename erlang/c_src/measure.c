@@ -52,26 +52,27 @@ static void end(struct capture *capture, const struct moment *start)
 	raise_to(&most[MEASURED_WAITS], (uint64_t)(usage.ru_nvcsw - start->usage.ru_nvcsw));
 }
 
-ERL_NIF_TERM measure_enabled(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[])
+typedef ERL_NIF_TERM (*callback)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+
+static ERL_NIF_TERM measure(callback call, ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[])
 {
 	struct moment start;
 	ERL_NIF_TERM answer;
 
 	begin(&start);
-	answer = event_enabled(env, capture, argv);
+	answer = call(env, capture, argv);
 	end(capture, &start);
 	return answer;
 }
 
+ERL_NIF_TERM measure_enabled(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[])
+{
+	return measure(event_enabled, env, capture, argv);
+}
+
 ERL_NIF_TERM measure_trace(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[])
 {
-	struct moment start;
-	ERL_NIF_TERM answer;
-
-	begin(&start);
-	answer = event_trace(env, capture, argv);
-	end(capture, &start);
-	return answer;
+	return measure(event_trace, env, capture, argv);
 }
 
 void measure_hold(struct capture *capture, const char *name, size_t bytes)
