@@ -70,7 +70,10 @@ static void tell_open(struct tw_tracee *port, struct tw_tracee *opener, struct t
 	tw_process_tell(opener, TW_EVENT_LINK, TW_WANT_PROCS, term_of(&arena, port), (struct tw_term){0});
 }
 
-/* Under the lock.  TW_ELIMIT, TW_ENOMEM. */
+/*
+ * Under the lock.  TW_ELIMIT, TW_ENOMEM.  The caller drops the port after its events: another thread may get the number without any
+ * order between both, and close the port; the count of users orders these events before the reuse of its memory.
+ */
 static int make(const struct tw_port_options *options, struct tw_tracee **out)
 {
 	bool is_full;
@@ -108,6 +111,7 @@ TW_API int tw_port_open(const struct tw_port_options *options, tw_port *out)
 		return error;
 	*out = tw_port_id(port);
 	tell_open(port, tw_tracee_of(options->opener), driver, options->is_linked);
+	drop(port);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 
 struct entry {
 	_Atomic uint64_t port;	/* 0: not open */
-	_Atomic uint32_t users; /* one for an open port, and one for each event in progress; 0: free */
+	_Atomic uint32_t users; /* one for an open port, and one for each call in progress; 0: free */
 	uint32_t next_free;
 	struct tw_tracee *tracee; /* while there are users */
 };
@@ -63,7 +63,7 @@ void tw_port_table_open(struct tw_tracee *port)
 	/* RELAXED port.open: an event that finds it holds the entry first. */
 	tw_store_relaxed(&entry->port, tw_port_id(port));
 	/* PAIR port.users: release; acquire in tw_port_table_hold(). */
-	tw_store_release(&entry->users, 1);
+	tw_store_release(&entry->users, 2);
 }
 
 void tw_port_table_close(const struct tw_tracee *port)

@@ -14,7 +14,7 @@
 
 /* Takes a free entry, to be opened or freed; 0: TW_PORTS_MAX are open (*is_full), or no memory. */
 uint32_t tw_port_table_take(bool *is_full);
-/* Assigns the entry to this port, which is then open and held once. */
+/* Assigns the entry to this port, which is then open and held twice: as long as it is open, and until the caller drops it. */
 void tw_port_table_open(struct tw_tracee *port);
 /* The port is no longer open. */
 void tw_port_table_close(const struct tw_tracee *port);

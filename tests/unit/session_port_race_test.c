@@ -8,6 +8,8 @@
 #include "session/tracee.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -206,6 +208,50 @@ static void closed_by_two_threads(void **state)
 			 2 * ROUNDS);
 }
 
+/* ---- closed by a thread that got the number without any order ---- */
+
+static _Atomic uint64_t handed_over;
+
+static void *close_and_open(void *arg)
+{
+	struct tw_port_options options = {.driver = "x"};
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		tw_port port, own;
+
+		while (!(port = atomic_load_explicit(&handed_over, memory_order_relaxed)))
+			sched_yield();
+		assert_int_equal(tw_port_close(port, (struct tw_term){0}), 0);
+		/* This port gets the memory of the other. */
+		assert_int_equal(tw_port_open(&options, &own), 0);
+		assert_int_equal(tw_port_close(own, (struct tw_term){0}), 0);
+		atomic_store_explicit(&handed_over, 0, memory_order_relaxed);
+	}
+	return arg;
+}
+
+/* The events of opening a port are over before its memory is another's, whichever way its number went. */
+static void number_handed_over_without_order(void **state)
+{
+	struct tw_port_options options = {.driver = "x"};
+	pthread_t thread;
+
+	tw_trace_port(one.session, TW_PORT_NEW, true, TW_FLAG_PORTS);
+	assert_int_equal(pthread_create(&thread, NULL, close_and_open, NULL), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		tw_port port;
+
+		assert_int_equal(tw_port_open(&options, &port), 0);
+		atomic_store_explicit(&handed_over, port, memory_order_relaxed);
+		while (atomic_load_explicit(&handed_over, memory_order_relaxed))
+			sched_yield();
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(count_kind(&one, TW_EVENT_OPEN, NULL) + count_kind(&one, TW_EVENT_CLOSED, NULL) +
+				 count_lost(&one),
+			 4 * ROUNDS);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -213,6 +259,7 @@ int main(void)
 		CASE(ports_closed_beside_calls),
 		CASE(line_82_descriptors_reused_by_another_thread),
 		CASE(closed_by_two_threads),
+		CASE(number_handed_over_without_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
