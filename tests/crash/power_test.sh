@@ -65,7 +65,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	wait_until eval 'before=$(numbers witness) && [[ " $before " != *" 0 "* ]]'
 	sleep "0.$((RANDOM % 5))"
 	before=$(numbers witness)
-	program=$(pgrep -P "$recorder")
+	program=$(pgrep -P "$recorder" -x crash_program)
 	sync_for_a_while "$recorder"
 	# EXT4_IOC_SHUTDOWN with the flag NOLOGFLUSH.
 	python3 -c 'import fcntl, os, struct

@@ -98,7 +98,7 @@ wait_until test -e done
 # A program that does not end: one signal to the recorder ends both.
 "$tw" record -q --force --follow-fork -t daemon:work -o f.tw -- ./daemon hang &
 recorder=$!
-until [ -n "$(pgrep -P $recorder)" ] && grep -q pause "/proc/$(pgrep -P $recorder)/wchan" 2>/dev/null || grep -q '^34 ' "/proc/$(pgrep -P $recorder)/syscall" 2>/dev/null; do sleep 0.05; done
+until [ -n "$(pgrep -P $recorder -x daemon)" ] && grep -q pause "/proc/$(pgrep -P $recorder -x daemon)/wchan" 2>/dev/null || grep -q '^34 ' "/proc/$(pgrep -P $recorder -x daemon)/syscall" 2>/dev/null; do sleep 0.05; done
 kill -TERM $recorder
 wait $recorder
 is $? 143 "the program was ended by the signal"

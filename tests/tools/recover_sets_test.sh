@@ -13,7 +13,7 @@ dead=$!
 "$tw" record -q -o alive.tw -- sleep 600 &
 alive=$!
 wait_until eval '[ "$(find shm -name "image-*" | wc -l)" -ge 2 ]'
-program=$(pgrep -P "$dead")
+program=$(pgrep -P "$dead" -x sleep)
 kill -9 "$dead"
 wait "$dead" 2>/dev/null
 kill "$program"
@@ -31,7 +31,7 @@ says '1 ring set of recordings that were cut off removed'
 expect 0 "$tw" recover --list
 says '0 ring sets'
 is "$(find shm -name config | wc -l)" 1 "what is alive stays"
-kill "$(pgrep -P "$alive")"
+kill "$(pgrep -P "$alive" -x sleep)"
 wait "$alive"
 expect 0 "$tw" info alive.tw
 is "$(find shm -type f | wc -l)" 0 "files left"
@@ -63,7 +63,7 @@ for name in first second; do
 	kill -STOP "$dead"
 	echo >&3
 	head -c 1 <&4 >/dev/null
-	program=$(pgrep -P "$dead")
+	program=$(pgrep -P "$dead" -x calls)
 	kill -9 "$dead"
 	wait "$dead" 2>/dev/null
 	exec 3>&- 4<&-
@@ -90,7 +90,7 @@ for number in 1 2 3 4 5 6 7 8 9; do ln -s /nowhere "shm/tracewheel-$(id -u)-$num
 "$tw" record -q -o guessed.tw -- sleep 600 &
 dead=$!
 wait_until eval '[ -n "$(find shm -name "image-*")" ]'
-program=$(pgrep -P "$dead")
+program=$(pgrep -P "$dead" -x sleep)
 kill -9 "$dead"
 wait "$dead" 2>/dev/null
 expect 0 "$tw" recover --list

@@ -62,6 +62,84 @@ kill -0 "$program" || fail "the program was killed"
 kill -KILL "$program"
 is_whole twice.tw
 
+# The program gets each signal once, as untraced: from the terminal, by a signal to the command or to its group, and to both, one after the
+# other, as `timeout` sends it; and the recording goes on.
+cat >counts.c <<'C'
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static volatile sig_atomic_t got[65];
+static void count(int number) { got[number]++; }
+__attribute__((noinline)) static int after(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+int main(void)
+{
+	struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+	struct timespec round = {0, 1000000};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	close(open("ready", O_CREAT | O_WRONLY, 0600));
+	while (!got[SIGINT] && !got[SIGTERM])
+		nanosleep(&round, NULL);
+	/* A second one would come meanwhile. */
+	for (int i = 0; i < 400; i++)
+		nanosleep(&round, NULL);
+	after(0);
+	printf("INT %d TERM %d\n", got[SIGINT], got[SIGTERM]);
+	return 0;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -o counts counts.c || fail "gcc"
+counted() {
+	is "$(cat told)" "$1" "$2"
+	is "$(calls c.tw after)" 1 "$2: calls after the signal"
+}
+recording=(env --default-signal=INT,TERM "$tw" record -q --force -t counts:after -o c.tw -- ./counts)
+for number in INT TERM; do
+	expected="INT 1 TERM 0"
+	[ $number = INT ] || expected="INT 0 TERM 1"
+	for whom in command group command,group; do
+		rm -f ready
+		"${recording[@]}" >told </dev/null &
+		recorder=$!
+		wait_until test -e ready
+		[ "${whom#command}" = "$whom" ] || kill -$number "$recorder"
+		[ "${whom%group}" = "$whom" ] || kill -$number -- "-$recorder"
+		ends 0
+		counted "$expected" "$number to the $whom"
+	done
+done
+rm -f ready
+cat >terminal.py <<'EOT'
+import os, pty, sys, time
+pid, fd = pty.fork()
+if not pid:
+    os.execvp(sys.argv[1], sys.argv[1:])
+while not os.path.exists("ready"):
+    time.sleep(0.05)
+os.write(fd, b"\x03")
+said = b""
+try:
+    while part := os.read(fd, 4096):
+        said += part
+except OSError:
+    pass
+print(said.decode().replace("^C", "").strip())
+EOT
+python3 terminal.py "${recording[@]}" >told
+counted "INT 1 TERM 0" "Ctrl-C"
+# What the group got earlier does not keep a signal to the command from the program.
+start both.tw -- python3 loop.py stubborn
+program=$(cat pid)
+kill -INT -- "-$recorder"
+wait_until grep -q told out
+sleep 0.5
+kill -INT "$recorder"
+ends 130
+wait_until eval '[ "$(grep -c told out)" = 2 ]'
+kill -KILL "$program"
+
 start dead.tw -- python3 loop.py
 program=$(cat pid)
 kill -KILL "$recorder"

@@ -111,4 +111,5 @@ const struct tw_command tw_record_command =
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
 		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
 		 "Ctrl-C reaches the program too; the capture is complete when it has ended. A second Ctrl-C stops\n"
-		 "recording at once.\n"};
+		 "recording at once. SIGINT, SIGTERM, SIGHUP and SIGQUIT that are sent to this command alone are\n"
+		 "passed on to the program after 0.1 s; it gets each once, also if its whole group was signalled.\n"};

@@ -4,11 +4,13 @@
 
 #include "tools/record/children.h"
 #include "tools/record/late_code.h"
+#include "tools/record/witness.h"
 #include "tools/tool.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The longest sleep in one round; signals cut it short. */
@@ -16,23 +18,51 @@
 /* The longest sleep while waiting for other processes, whose end sends no signal. */
 #define OTHERS_POLL_NS UINT64_C(100000000)
 
+/*
+ * A signal that was sent to this process alone is passed on to the program.  Whether the program's whole group has got
+ * it too is known after this time: `timeout`, and service managers, send to the command first and to the others then.
+ * Signals within this time are one wish to stop.
+ */
+#define GROUP_NS   UINT64_C(100000000)
+#define ROUND_NS   UINT64_C(10000000)
+#define WISH_COUNT 4
+
 /* ---- signals: counted here, handled between two rounds ---- */
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
+
+enum wish {
+	WISH_NONE,
+	WISH_OF_GROUP, /* by the terminal, which signals the whole process group */
+	WISH_UNKNOWN,
+};
 
 static struct tw_recorder *volatile signalled_recorder;
 static volatile sig_atomic_t stops_asked;
 static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t signal_to_pass_on;
+static volatile sig_atomic_t wishes[WISH_COUNT]; /* by index of numbers: enum wish */
+static uint64_t stop_ns;			 /* of the last that counted; only for the handler */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static void on_signal(int number, siginfo_t *info, void *unused)
 {
 	(void)unused;
 	int saved = errno;
 	if (number != SIGCHLD) {
-		stops_asked++;
+		if (!stops_asked || now_ns() - stop_ns >= GROUP_NS) {
+			stop_ns = now_ns();
+			stops_asked++;
+		}
 		stop_signal = number;
-		/* The terminal signals the whole process group; kill(1) signals only this process. */
-		if (info->si_code <= 0)
-			signal_to_pass_on = number;
+		for (int i = 0; i < WISH_COUNT; i++)
+			if (numbers[i] == number)
+				wishes[i] = info->si_code > 0 ? WISH_OF_GROUP : WISH_UNKNOWN;
 		if (signalled_recorder)
 			tw_recorder_hurry(signalled_recorder);
 	}
@@ -43,8 +73,10 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 
 void tw_watch_signals(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
+	/* One at a time: the handler compares times. */
+	for (int i = 0; i < WISH_COUNT; i++)
+		sigaddset(&action.sa_mask, numbers[i]);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		/* A signal that the parent had set to be ignored (nohup, a shell's background job) stays ignored. */
 		if (sigaction(numbers[i], NULL, &found) == 0 && (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
@@ -62,9 +94,45 @@ int tw_watch_signal(void)
 	return stop_signal;
 }
 
+/* When it is known whether the program has got the signals of @wishes; 0: none is left. */
+static uint64_t pass_on_ns;
+
+/* Passes on signals that the program has not received. */
+static void pass_on(pid_t child)
+{
+	bool is_any = false;
+	for (int i = 0; i < WISH_COUNT; i++) {
+		if (wishes[i] && tw_witness_got(numbers[i]))
+			wishes[i] = WISH_NONE;
+		is_any |= wishes[i] != WISH_NONE;
+	}
+	if (is_any && !pass_on_ns)
+		pass_on_ns = now_ns() + (tw_witness_is_there() ? GROUP_NS : 0);
+	if (is_any && now_ns() < pass_on_ns)
+		return;
+	pass_on_ns = 0;
+	if (!is_any)
+		return;
+	for (int i = 0; i < WISH_COUNT; i++) {
+		if (wishes[i] == WISH_UNKNOWN)
+			kill(child, numbers[i]);
+		wishes[i] = WISH_NONE;
+	}
+}
+
+/* It came before the program did, which has not received it, whoever else has. */
+static void pass_on_first(pid_t child)
+{
+	kill(child, stop_signal);
+	for (int i = 0; i < WISH_COUNT; i++) {
+		wishes[i] = WISH_NONE;
+		tw_witness_got(numbers[i]);
+	}
+}
+
 /* ---- until the end ---- */
 
-/* Has the program ended? If so, sets *status. Passes on signals that it has not received. */
+/* Has the program ended? If so, sets *status. */
 static bool poll_child(pid_t child, int *status)
 {
 	/* While the recorder stops threads of the child (ptrace), their stops are reported here too: these are not ours to take. */
@@ -73,10 +141,6 @@ static bool poll_child(pid_t child, int *status)
 	bool is_ended = info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
 	if (error == ECHILD || (is_ended && waitpid(child, status, WNOHANG) == child))
 		return true;
-	if (signal_to_pass_on) {
-		kill(child, signal_to_pass_on);
-		signal_to_pass_on = 0;
-	}
 	return false;
 }
 
@@ -101,11 +165,10 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 {
 	struct tw_recorder_stats stats = {0};
 	int seen = 0;
-	/* Signals that came before the program was started. */
 	if (stops_asked)
-		signal_to_pass_on = stop_signal;
+		pass_on_first(watch->child);
 	for (;;) {
-		tw_recorder_poll(watch->recorder, POLL_NS);
+		tw_recorder_poll(watch->recorder, pass_on_ns ? ROUND_NS : POLL_NS);
 		tw_late_code_poll(watch->late);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
@@ -117,7 +180,8 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 				drain_the_others(watch);
 			return true;
 		}
-		if (stops_asked > 1)
+		pass_on(watch->child);
+		if (stops_asked > 1 && !pass_on_ns)
 			return false;
 		if (stops_asked != seen && !watch->is_quiet && isatty(STDERR_FILENO))
 			tw_say("the program has received the signal; a second Ctrl-C stops recording at once.");

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* witness.c - counts the signals of its process group, in memory that it shares with the recorder. */
+#include "tools/record/witness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIGNALS 65
+
+struct counts {
+	_Atomic unsigned got[SIGNALS];
+};
+
+static struct counts *counts;
+static unsigned asked[SIGNALS];
+static pid_t witness;
+
+/* In the new process.  All signals are blocked, so none is missed and none ends it but SIGKILL. */
+static void watch_signals(pid_t parent, const char *last_word)
+{
+	sigset_t all;
+	int number;
+	char *words = program_invocation_name;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "tw-witness");
+	if (getppid() != parent || close_range(0, ~0U, 0) < 0)
+		_exit(0);
+	/* The words of a command line follow each other in memory. */
+	if (words < last_word)
+		memset(words, 0, (size_t)(last_word - words) + strlen(last_word));
+	sigfillset(&all);
+	for (;;) {
+		number = sigwaitinfo(&all, NULL);
+		/* RELAXED: a count, and nothing else is read. */
+		if (number > 0 && number < SIGNALS)
+			atomic_fetch_add_explicit(&counts->got[number], 1, memory_order_relaxed);
+	}
+}
+
+void tw_witness_begin(const char *last_word)
+{
+	sigset_t all, before;
+	pid_t parent = getpid();
+	counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (counts == MAP_FAILED)
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	witness = fork();
+	if (witness == 0)
+		watch_signals(parent, last_word);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+bool tw_witness_is_there(void)
+{
+	return witness > 0;
+}
+
+bool tw_witness_got(int number)
+{
+	if (!tw_witness_is_there() || number <= 0 || number >= SIGNALS)
+		return false;
+	/* RELAXED: as above. */
+	unsigned got = atomic_load_explicit(&counts->got[number], memory_order_relaxed);
+	bool is_more = got != asked[number];
+	asked[number] = got;
+	return is_more;
+}
+
+void tw_witness_end(void)
+{
+	if (!tw_witness_is_there())
+		return;
+	kill(witness, SIGKILL);
+	while (waitpid(witness, NULL, 0) < 0 && errno == EINTR)
+		;
+	witness = 0;
+}

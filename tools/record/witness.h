@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * witness.h - a process that shows which signals were sent to the whole process group.
+ *
+ * A signal's receiver cannot know whether the other processes of its group got it too.  The recorder has to: a signal
+ * that was meant for it alone (kill) is passed on to the recorded program, and one that the program got as well (timeout,
+ * a shell's `kill %1`) must not come twice.  The witness is in the group and does nothing but count the signals it gets.
+ *
+ * Threads  one.
+ */
+#ifndef TW_TOOLS_RECORD_WITNESS_H
+#define TW_TOOLS_RECORD_WITNESS_H
+
+#include <stdbool.h>
+
+/*
+ * Starts it, with no file of the caller's; it ends with the caller.
+ *
+ * @last_word	the last word of the command line; pkill -f shall not take the witness for the command.
+ */
+void tw_witness_begin(const char *last_word);
+/* Has it got the signal since it was last asked about this one?  False also if it could not be started. */
+bool tw_witness_got(int number);
+bool tw_witness_is_there(void);
+void tw_witness_end(void);
+
+#endif
