@@ -181,14 +181,6 @@ static bool is_chosen_name(const struct scan *scan, const char *name)
 	return false;
 }
 
-static bool is_resolver(const struct scan *scan, uint64_t value)
-{
-	for (size_t i = 0; i < scan->chosen_count; i++)
-		if (scan->chosen[i].resolver == value)
-			return true;
-	return false;
-}
-
 /* Functions with the same code that patterns name. */
 static void tell_shared(struct scan *scan, uintptr_t address)
 {
@@ -234,7 +226,7 @@ static bool is_wanted(struct scan *scan, const struct tw_plan_entry *entry, uint
 
 		if (kind == IS_SHARED)
 			tell_shared(scan, address);
-		if (kind != IS_NOT_CHOSEN || is_resolver(scan, entry->row->value))
+		if (kind != IS_NOT_CHOSEN)
 			return kind == IS_CHOSEN;
 	}
 	if (!entry->row->name_count)
@@ -263,7 +255,7 @@ static int add_entry(struct tw_plan *plan, const struct tw_plan_entry *entry)
 /* Nothing calls these. */
 static bool is_never_called(enum tw_entry_refusal refusal)
 {
-	return refusal == TW_ENTRY_NO_CALLER || refusal == TW_ENTRY_SIGNAL || refusal == TW_ENTRY_RESOLVER;
+	return refusal == TW_ENTRY_NO_CALLER || refusal == TW_ENTRY_SIGNAL;
 }
 
 static void refuse(struct scan *scan, const char *name, uintptr_t address, enum tw_entry_refusal refusal)

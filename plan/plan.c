@@ -129,7 +129,6 @@ static enum tw_entry_refusal refusal_of(const struct draft *draft, const struct 
 	switch (entry->kind) {
 	case TW_SYM_ENTRY_SIGNAL: return TW_ENTRY_SIGNAL;
 	case TW_SYM_ENTRY_NO_CALLER: return TW_ENTRY_NO_CALLER;
-	case TW_SYM_ENTRY_RESOLVER: return TW_ENTRY_RESOLVER;
 	default: return is_never(draft, entry) ? TW_ENTRY_NEVER : TW_ENTRY_OK;
 	}
 }

@@ -22,7 +22,7 @@ enum tw_sym_entry_kind {
 	TW_SYM_ENTRY_PLT,	/* stubs of the procedure linkage table */
 	TW_SYM_ENTRY_SIGNAL,	/* the code that a signal handler returns to */
 	TW_SYM_ENTRY_NO_CALLER, /* begins without a return address: _start, the start of a thread */
-	TW_SYM_ENTRY_RESOLVER	/* chooses the code of an indirect function while ld.so relocates */
+	TW_SYM_ENTRY_RESOLVER /* chooses the code of an indirect function, for ld.so: called, although no code calls it */
 };
 
 struct tw_sym_entry {

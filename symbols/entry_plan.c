@@ -20,7 +20,6 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 		[TW_ENTRY_NEVER] = "tracing it would break the program or Tracewheel itself",
 		[TW_ENTRY_NO_CALLER] = "it begins without a return address",
 		[TW_ENTRY_SIGNAL] = "signal handlers return to it",
-		[TW_ENTRY_RESOLVER] = "it runs while the loader relocates, before tracing can begin",
 		[TW_ENTRY_TARGET_INSIDE] = "a jump leads into its first five bytes",
 		[TW_ENTRY_LOOP_HEAD] =
 			"a loop begins at its first instruction, so turns of the loop would look like calls",

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 4
+#define TW_ENTRY_PLAN_VERSION 5
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -32,7 +32,6 @@ enum tw_entry_refusal {
 	TW_ENTRY_NEVER,		  /* on the list of functions that no hook may see */
 	TW_ENTRY_NO_CALLER,	  /* it begins without a return address */
 	TW_ENTRY_SIGNAL,	  /* signal handlers return to it */
-	TW_ENTRY_RESOLVER,	  /* runs while ld.so relocates */
 	TW_ENTRY_TARGET_INSIDE,	  /* a jump leads into the window */
 	TW_ENTRY_LOOP_HEAD,	  /* a jump of the function leads back to its first instruction */
 	TW_ENTRY_SHORT,		  /* less than five bytes, and no padding behind them */
