@@ -482,7 +482,10 @@ static int snapshot_all(struct tw_recorder *recorder)
 
 TW_API int tw_recorder_snapshot(struct tw_recorder *recorder)
 {
-	return recorder->policy == TW_RECORDER_OVERWRITE ? snapshot_all(recorder) : TW_EBADARG;
+	if (recorder->policy != TW_RECORDER_OVERWRITE)
+		return TW_EBADARG;
+	reap(recorder, true);
+	return snapshot_all(recorder);
 }
 
 TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out)

@@ -69,6 +69,10 @@ done
 expect 0 "$tw" info --json f.tw
 is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 0 "processes that went on"
 is "$(json 'd["account"]["whole"]')" True
+# An overwriting ring is read once, at the end; who is alive is asked then.
+expect 0 "$tw" record -q --force --on-full overwrite -t daemon:work -o f.tw -- ./daemon again
+expect 0 "$tw" info --json f.tw
+is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 0 "processes that went on, of an overwriting recording"
 
 # The daemon waits: it is alive, and no longer recorded.
 mkfifo here go
