@@ -85,19 +85,18 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
 {
 	char text[256] = "", figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
-	uint64_t lost = 0;
+	uint64_t lost = 0, replaced = policy == TW_RECORDER_OVERWRITE ? stats->lost[TW_LOST_FULL] - stats->unstored : 0;
 	int used = 0;
-	if (policy == TW_RECORDER_OVERWRITE && stats->lost[TW_LOST_FULL])
-		tw_say("%s older events were replaced by newer ones, as --on-full overwrite requests.",
-		       tw_figure_count(figure, stats->lost[TW_LOST_FULL]));
+	if (replaced)
+		tw_say("%s older event%s replaced by newer ones, as --on-full overwrite requests.",
+		       tw_figure_count(figure, replaced), replaced == 1 ? " was" : "s were");
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (cause == TW_LOST_FULL && policy == TW_RECORDER_OVERWRITE)
-			continue;
-		if (stats->lost[cause])
+		uint64_t count = stats->lost[cause] - (cause == TW_LOST_FULL ? replaced : 0);
+		if (count)
 			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s%s", lost ? "," : "",
-					 tw_lost_cause_name(cause), tw_figure_count(figure, stats->lost[cause]),
+					 tw_lost_cause_name(cause), tw_figure_count(figure, count),
 					 cause == TW_LOST_NO_RING ? tw_missing_ended(stats->lost_ended, clause) : "");
-		lost += stats->lost[cause];
+		lost += count;
 	}
 	tw_figure_of(figure, lost, "event", "events");
 	if (lost && !path)
@@ -144,8 +143,6 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		       stats->last_error ? tw_strerror(stats->last_error) : "");
 	else if (error)
 		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
-	if (stats->unstored)
-		tw_say("%s did not fit into the file.", tw_figure_of(figure, stats->unstored, "event", "events"));
 	if (stats->damaged_rings)
 		tw_say("the program overwrote %u of the rings it was recorded in; their contents are skipped.",
 		       stats->damaged_rings);
