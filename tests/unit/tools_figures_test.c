@@ -32,6 +32,29 @@ static void test_figures(void **state)
 	assert_string_equal(tw_figure_seconds(text, 0.0000012), "1.2 us");
 	assert_string_equal(tw_figure_seconds(text, 1.234), "1.23 s");
 	assert_string_equal(tw_figure_seconds(text, 125), "2 min 05 s");
+	assert_string_equal(tw_figure_short(text, 4187), "4,187");
+	assert_string_equal(tw_figure_short(text, 99.9), "99.9");
+}
+
+/* No figure has an exponent, four digits where three are meant, or 60 seconds. */
+static void test_figures_at_limits(void **state)
+{
+	char text[TW_FIGURE_BYTES];
+	assert_string_equal(tw_figure_short(text, 99.96), "100");
+	assert_string_equal(tw_figure_short(text, 9999.6), "10 k");
+	assert_string_equal(tw_figure_short(text, 999960), "1 M");
+	assert_string_equal(tw_figure_short(text, 999.6e6), "1 G");
+	assert_string_equal(tw_figure_short(text, 5e12), "5 T");
+	assert_string_equal(tw_figure_bytes(text, 10239), "10.0 KiB");
+	assert_string_equal(tw_figure_bytes(text, 102399), "100 KiB");
+	assert_string_equal(tw_figure_bytes(text, 1023999), "0.98 MiB");
+	assert_string_equal(tw_figure_seconds(text, 0.9996), "1 s");
+	assert_string_equal(tw_figure_seconds(text, 0.0009997), "1 ms");
+	assert_string_equal(tw_figure_seconds(text, 9.996e-7), "1 us");
+	assert_string_equal(tw_figure_seconds(text, 0), "0 ns");
+	assert_string_equal(tw_figure_seconds(text, 119.4), "119 s");
+	assert_string_equal(tw_figure_seconds(text, 179.7), "3 min 00 s");
+	assert_string_equal(tw_figure_seconds(text, 3599.6), "60 min 00 s");
 }
 
 static void test_sizes(void **state)
@@ -182,9 +205,11 @@ static void test_maps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes),  cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_digits),	cmocka_unit_test(test_cancel), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_atoms),	cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_figures), cmocka_unit_test(test_figures_at_limits),
+		cmocka_unit_test(test_sizes),	cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_digits),	cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_json),	cmocka_unit_test(test_atoms),
+		cmocka_unit_test(test_maps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,20 +29,22 @@ const char *tw_figure_of(char *text, uint64_t count, const char *one, const char
 	return text;
 }
 
+/* Limits are those of rounding to three digits: 999.6 k is 1 M. */
 const char *tw_figure_short(char *text, double value)
 {
 	static const struct {
-		double from;
+		double from, divisor;
 		const char *unit;
-	} scale[] = {{1e9, " G"}, {1e6, " M"}, {1e4, " k"}};
+	} scale[] = {{999.5e9, 1e12, " T"}, {999.5e6, 1e9, " G"}, {999.5e3, 1e6, " M"}, {9999.5, 1e3, " k"}};
 	for (size_t i = 0; i < sizeof scale / sizeof *scale; i++) {
-		double divisor = scale[i].from == 1e4 ? 1e3 : scale[i].from;
 		if (value >= scale[i].from) {
-			snprintf(text, TW_FIGURE_BYTES, "%.3g%s", value / divisor, scale[i].unit);
+			snprintf(text, TW_FIGURE_BYTES, "%.3g%s", value / scale[i].divisor, scale[i].unit);
 			return text;
 		}
 	}
-	snprintf(text, TW_FIGURE_BYTES, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.3g", value);
+	if (value >= 99.95)
+		return tw_figure_count(text, (uint64_t)(value + 0.5));
+	snprintf(text, TW_FIGURE_BYTES, "%.3g", value);
 	return text;
 }
 
@@ -51,32 +53,33 @@ const char *tw_figure_bytes(char *text, uint64_t bytes)
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
 	double value = (double)bytes;
 	size_t unit = 0;
-	while (value >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+	while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
 		value /= 1024;
 		unit++;
 	}
 	snprintf(text, TW_FIGURE_BYTES,
-		 unit && value < 10    ? "%.2f %s"
-		 : unit && value < 100 ? "%.1f %s"
-				       : "%.0f %s",
+		 unit && value < 9.995	 ? "%.2f %s"
+		 : unit && value < 99.95 ? "%.1f %s"
+					 : "%.0f %s",
 		 value, units[unit]);
 	return text;
 }
 
 const char *tw_figure_seconds(char *text, double seconds)
 {
-	if (seconds >= 120)
-		snprintf(text, TW_FIGURE_BYTES, "%.0f min %02.0f s",
-			 seconds / 60 - 0.5 < 0 ? 0 : (double)(long)(seconds / 60),
-			 seconds - 60 * (double)(long)(seconds / 60));
-	else if (seconds >= 1)
-		snprintf(text, TW_FIGURE_BYTES, "%.3g s", seconds);
-	else if (seconds >= 1e-3)
-		snprintf(text, TW_FIGURE_BYTES, "%.3g ms", seconds * 1e3);
-	else if (seconds >= 1e-6)
-		snprintf(text, TW_FIGURE_BYTES, "%.3g us", seconds * 1e6);
-	else
-		snprintf(text, TW_FIGURE_BYTES, "%.3g ns", seconds * 1e9);
+	static const struct {
+		double unit;
+		const char *name;
+	} scale[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+	unsigned long long whole = (unsigned long long)(seconds + 0.5);
+	size_t i = 0;
+	if (seconds >= 119.5) {
+		snprintf(text, TW_FIGURE_BYTES, "%llu min %02llu s", whole / 60, whole % 60);
+		return text;
+	}
+	while (i < 3 && seconds < 0.9995 * scale[i].unit)
+		i++;
+	snprintf(text, TW_FIGURE_BYTES, "%.3g %s", seconds / scale[i].unit, scale[i].name);
 	return text;
 }
 
