@@ -104,8 +104,23 @@ static int add_row(struct tw_functions *list, const struct tw_symbols_place *pla
 	if (!tw_grow(list->rows, list->count, list->capacity))
 		return TW_ENOMEM;
 	list->rows[list->count++] =
-		(struct tw_functions_row){*place, place->module ? place->module->name : "?", subject.arity};
+		(struct tw_functions_row){*place, place->module ? place->module->name : "?", subject.arity, false};
 	return 0;
+}
+
+/* Versions of one name have a symbol each. */
+static int add_chosen(const struct tw_symbols_place *place, void *arg)
+{
+	struct tw_functions *list = arg;
+	size_t before = list->count;
+	for (size_t i = 0; i < before; i++)
+		if (list->rows[i].is_chosen && list->rows[i].place.module == place->module &&
+		    strcmp(list->rows[i].place.function, place->function) == 0)
+			return 0;
+	int error = add_row(list, place);
+	if (list->count > before)
+		list->rows[before].is_chosen = true;
+	return error;
 }
 
 static bool is_covered(const struct tw_functions *list, const struct tw_symbols_place *place)
@@ -195,8 +210,11 @@ static int take_places(struct tw_functions *list)
 	}
 	error = tw_symbols_each_place(list->symbols, take_place, list);
 	for (size_t i = 0; list->entries && i < tw_symbols_object_count(list->symbols) && !error; i++)
-		if (tw_functions_wants_module(list, i))
+		if (tw_functions_wants_module(list, i)) {
 			error = take_entries(list, i);
+			if (!error)
+				error = tw_entries_each_chosen(list->entries, i, add_chosen, list);
+		}
 	return error;
 }
 
@@ -309,6 +327,8 @@ static void put_json(const struct tw_functions *list, const struct tw_symbols *s
 		tw_json_close(&json, ']');
 		if (row->place.refusal)
 			tw_json_text(&json, "refusal", row->place.refusal, strlen(row->place.refusal));
+		if (row->is_chosen)
+			tw_json_bool(&json, "chosen", true);
 		tw_json_close(&json, '}');
 	}
 	tw_json_close(&json, ']');

@@ -14,6 +14,7 @@ struct tw_functions_row {
 	struct tw_symbols_place place;
 	const char *module;
 	uint32_t arity; /* known if a pattern asks for it */
+	bool is_chosen; /* an entry of code that the loader chooses: which one, is known when the program runs */
 };
 
 struct tw_functions_request {

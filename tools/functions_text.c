@@ -12,7 +12,8 @@
 static bool is_same_function(const struct tw_functions_row *a, const struct tw_functions_row *b)
 {
 	return strcmp(a->module, b->module) == 0 && strcmp(a->place.function, b->place.function) == 0 &&
-	       (a->place.refusal != NULL) == (b->place.refusal != NULL) && a->place.how == b->place.how;
+	       (a->place.refusal != NULL) == (b->place.refusal != NULL) && a->place.how == b->place.how &&
+	       a->is_chosen == b->is_chosen;
 }
 
 const char *tw_functions_way(const struct tw_functions_row *row)
@@ -26,6 +27,14 @@ size_t tw_functions_run(const struct tw_functions *list, size_t at)
 	while (end < list->count && is_same_function(&list->rows[at], &list->rows[end]))
 		end++;
 	return end - at;
+}
+
+/* The row before it says so: an entry comes before slots. */
+static bool is_slot_of_chosen(const struct tw_functions *list, size_t at)
+{
+	const struct tw_functions_row *row = &list->rows[at];
+	return at && row->place.how == TW_SYMBOLS_SLOT && row[-1].is_chosen &&
+	       strcmp(row->module, row[-1].module) == 0 && strcmp(row->place.function, row[-1].place.function) == 0;
 }
 
 /* Those of the list. Without memory none: no row says which of them it is. */
@@ -59,7 +68,7 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 			 is_shared ? " [" : "", is_shared ? row->place.function : "", is_shared ? "]" : "", arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
-		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused;
+		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused && !row->is_chosen;
 		tw_out_format(&tw_functions_out, "%s%s  %-*s", tw_functions_way(row),
 			      row->place.how == TW_SYMBOLS_ENTRY || !list->entries ? "" : " ",
 			      is_alone ? 0 : NAME_COLUMNS, clean);
@@ -67,6 +76,10 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 			tw_out_text(&tw_functions_out, k ? ", " : "  from ");
 			tw_out_name(&tw_functions_out, row[k].place.caller->name);
 		}
+		if (row->is_chosen && !refused)
+			tw_out_text(&tw_functions_out, "  of the code that the loader chooses");
+		if (!refused && is_slot_of_chosen(list, i))
+			tw_out_text(&tw_functions_out, ", if another function has the same code");
 		if (refused) {
 			tw_out_text(&tw_functions_out, ": ");
 			tw_out_name(&tw_functions_out, row->place.refusal);
@@ -109,7 +122,7 @@ static size_t count_functions(const struct tw_functions *list, const struct tw_s
 	uint64_t *values = malloc((list->count + 1) * sizeof *values);
 	size_t count = 0, different = 0;
 	for (size_t i = 0; values && i < list->count; i++) {
-		if (list->rows[i].place.module == module && is(&list->rows[i].place))
+		if (list->rows[i].place.module == module && !list->rows[i].is_chosen && is(&list->rows[i].place))
 			values[count++] = list->rows[i].place.value;
 	}
 	if (count)
@@ -158,7 +171,7 @@ static void put_summary(const struct tw_functions *list, const struct tw_symbols
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = tw_functions_run(list, i);
 		if (list->rows[i].place.refusal)
-			refused += list->rows[i].place.how == TW_SYMBOLS_ENTRY ? 0 : n;
+			refused += list->rows[i].place.how == TW_SYMBOLS_ENTRY && !list->rows[i].is_chosen ? 0 : n;
 		else
 			slots += list->rows[i].place.how == TW_SYMBOLS_SLOT;
 	}

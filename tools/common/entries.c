@@ -27,6 +27,8 @@ struct object {
 	char (*nameless)[TW_SYM_NAMELESS_BYTES]; /* of the rows without a name, in their order */
 	uint64_t *sleds;			 /* values of functions that have one, sorted */
 	size_t sled_count;
+	uint64_t *resolvers; /* values of functions that choose the code of another, sorted */
+	size_t resolver_count;
 };
 
 struct tw_entries {
@@ -59,6 +61,7 @@ void tw_entries_close(struct tw_entries *entries)
 		free(entries->objects[i].bytes);
 		free(entries->objects[i].nameless);
 		free(entries->objects[i].sleds);
+		free(entries->objects[i].resolvers);
 	}
 	free(entries->objects);
 	free(entries);
@@ -106,6 +109,27 @@ static bool list_sleds(struct object *object, const struct tw_elf_file *file)
 	return object->sleds;
 }
 
+static const ElfW(Sym) *chosen_symbol(const struct tw_elf *elf, size_t index)
+{
+	const ElfW(Sym) *symbol = tw_elf_symbol(elf, index);
+	return symbol && ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC && symbol->st_shndx != SHN_UNDEF ? symbol
+													  : NULL;
+}
+
+static bool list_resolvers(struct object *object, const struct tw_elf *elf)
+{
+	size_t count = tw_elf_symbol_count(elf), all = 0;
+	for (size_t i = 1; i < count; i++)
+		all += chosen_symbol(elf, i) != NULL;
+	object->resolvers = malloc((all + 1) * sizeof *object->resolvers);
+	for (size_t i = 1; object->resolvers && i < count; i++)
+		if (chosen_symbol(elf, i))
+			object->resolvers[object->resolver_count++] = chosen_symbol(elf, i)->st_value;
+	if (object->resolver_count)
+		qsort(object->resolvers, object->resolver_count, sizeof *object->resolvers, compare_values);
+	return object->resolvers;
+}
+
 /* NULL: it is not. */
 static const char *why_left_alone(const char *path, const char *soname, bool is_program)
 {
@@ -126,7 +150,8 @@ static struct object *examine(struct tw_entries *entries, size_t index)
 	object->problem = why_left_alone(shown->path, shown->soname, !index);
 	if (!object->problem)
 		object->problem = make_plan(file, object);
-	if (!object->problem && (!name_rows(object) || !list_sleds(object, file)))
+	if (!object->problem &&
+	    (!name_rows(object) || !list_sleds(object, file) || !list_resolvers(object, &file->elf)))
 		object->problem = tw_strerror(TW_ENOMEM);
 	return object;
 }
@@ -196,15 +221,19 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
 int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg)
 {
 	const struct tw_elf *elf = &tw_symbols_file(entries->symbols, index)->elf;
-	struct tw_symbols_place place = {.how = TW_SYMBOLS_ENTRY,
-					 .module = tw_symbols_object(entries->symbols, index),
-					 .caller = tw_symbols_object(entries->symbols, index)};
+	struct tw_symbols_place place =
+		{.how = TW_SYMBOLS_ENTRY,
+		 .module = tw_symbols_object(entries->symbols, index),
+		 .caller = tw_symbols_object(entries->symbols, index),
+		 .refusal = entries->has_slots
+				    ? NULL
+				    : "the loader chooses its code, which is recorded under this name without --local"};
 	int result = 0;
 	if (examine(entries, index)->problem)
 		return 0;
 	for (size_t i = 1, count = tw_elf_symbol_count(elf); i < count && !result; i++) {
-		const ElfW(Sym) *symbol = tw_elf_symbol(elf, i);
-		if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC || symbol->st_shndx == SHN_UNDEF)
+		const ElfW(Sym) *symbol = chosen_symbol(elf, i);
+		if (!symbol)
 			continue;
 		place.function = tw_elf_string(elf, symbol->st_name);
 		result = visit(&place, arg);
@@ -229,6 +258,10 @@ static bool covers(struct tw_entries *entries, size_t index, uint64_t value)
 {
 	const struct object *object = examine(entries, index);
 	const struct tw_entry_plan_row *row;
+	/* Of a function whose code is chosen the value is the resolver's. */
+	if (!object->problem && object->resolver_count &&
+	    bsearch(&value, object->resolvers, object->resolver_count, sizeof value, compare_values))
+		return false;
 	/* Without a plan the sleds are not listed, and may be there. */
 	if (object->problem || has_sled(object, value))
 		return has_good_sled(tw_symbols_file(entries->symbols, index), value);

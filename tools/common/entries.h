@@ -35,7 +35,8 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
 /*
  * tw_entries_each_chosen - visit the functions of one object whose implementation is chosen at run time (ifuncs).
  *
- * Which code that is, and whether other functions share it, is known only then.  Otherwise as tw_entries_each().
+ * Which code that is, and whether other functions share it, is known only then.  Without slots they are refused.  Otherwise
+ * as tw_entries_each().
  */
 int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg);
 

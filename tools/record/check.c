@@ -248,7 +248,7 @@ static int see_places(struct tw_check *check)
 		if (!is_entry_module(check, i))
 			continue;
 		error = tw_entries_each(check->entries, i, see_place, check);
-		if (!error && !check->options.is_local)
+		if (!error)
 			error = tw_entries_each_chosen(check->entries, i, see_place, check);
 	}
 	return error;
