@@ -59,9 +59,7 @@ attach(Request) ->
     Connected = connect(Target, cookie(Request, Target)),
     check_node(Connected, Node, Request),
     Path = case Request of #{path := P} -> P; _ -> filename:absname(atom_to_list(Node) ++ ".tw") end,
-    await_unloaded(Node, 600),
-    Loaded = load(Node),
-    start(Node, Path, Request, Loaded).
+    start(Node, Path, Request).
 
 %% ---- which node ----
 
@@ -305,9 +303,12 @@ await_unloaded(Node, 0) -> fail("'~ts' does not unload the application of an ear
 await_unloaded(Node, N) ->
     call(Node, erlang, whereis, [tracewheel_unload]) =:= undefined orelse begin timer:sleep(50), await_unloaded(Node, N - 1) end.
 
-unload(Node, Modules) -> [call(Node, code, F, [M]) || M <- lists:reverse(Modules), F <- [delete, purge]].
+%% What was loaded twice cannot be deleted before it is purged.
+unload(Node, Modules) -> [call(Node, code, F, [M]) || M <- lists:reverse(Modules), F <- [purge, delete, purge]].
 
-start(Node, Path, #{patterns := Patterns, options := Options}, Loaded) ->
+start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
+    await_unloaded(Node, 600),
+    Loaded = load(Node),
     %% Limits say nothing of owners; with this process the trace ends.
     All = Options#{patterns => Patterns, owner => self(), attached => {self(), Loaded}},
     case call(Node, tracewheel, start, [Path, All]) of
@@ -317,10 +318,11 @@ start(Node, Path, #{patterns := Patterns, options := Options}, Loaded) ->
             Self = self(),
             spawn_link(fun() -> await_end_of_input(), Self ! stop end),
             await_end(Node, Path);
+        {error, unloading} -> start(Node, Path, Request);
         {error, Reason} ->
             {Code, Text} = reason(Node, Path, Reason),
-            %% Another helper may have found them missing at the same moment, and trace.
-            call(Node, tracewheel_server, is_idle, []) andalso unload(Node, Loaded),
+            catch call(Node, tracewheel_server, leave, [Loaded]),
+            catch await_unloaded(Node, 600),
             fail(Code, "~ts", [Text])
     end.
 

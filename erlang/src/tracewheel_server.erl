@@ -3,7 +3,7 @@
 %%
 %% It runs with priority max, so that limits hold in a node that is drowning.
 -module(tracewheel_server).
--export([start/1, call/2, is_idle/0]).
+-export([start/1, call/2, leave/1]).
 -export([init/1, loop/1]).
 
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
@@ -11,9 +11,9 @@
 -define(RECORDER_MS, 30000).
 
 start(#{name := Name} = Options) ->
-    case whereis(tracewheel_unload) of
-        undefined -> start(Name, Options);
-        _ -> {error, unloading}
+    case is_unloading() of
+        false -> start(Name, Options);
+        true -> {error, unloading}
     end.
 
 start(Name, Options) ->
@@ -44,8 +44,9 @@ call(Name, Request) when is_atom(Name) ->
     end;
 call(Name, _) -> {error, {bad_name, Name}}.
 
-%% Nothing is traced here.
-is_idle() -> [P || P <- processes(), P =/= self(), is_server(P)] =:= [].
+%% Nothing is traced here. Whoever begins to trace has its name first, and then asks is_unloading/0.
+is_idle() -> [P || N <- registered(), P <- [whereis(N)], P =/= self(), is_server(P)] =:= [].
+is_unloading() -> whereis(tracewheel_unload) =/= undefined.
 %% Others have names, too.
 is_server(Pid) -> is_pid(Pid) andalso process_info(Pid, initial_call) =:= {initial_call, {?MODULE, init, 1}}.
 
@@ -53,14 +54,9 @@ is_server(Pid) -> is_pid(Pid) andalso process_info(Pid, initial_call) =:= {initi
 
 init(#{name := Name, starter := Starter} = Options) ->
     process_flag(trap_exit, true),
-    Answer = try register(Name, self()) of
-                 true -> begin_capture(Options)
-             catch
-                 error:badarg ->
-                     case is_server(whereis(Name)) of
-                         true -> {error, {already_started, Name}};
-                         false -> {error, {bad_option, name, Name}}
-                     end
+    Answer = case claim(Name) of
+                 ok -> begin_capture(Options);
+                 Refused -> Refused
              end,
     case Answer of
         {ok, State} ->
@@ -70,6 +66,18 @@ init(#{name := Name, starter := Starter} = Options) ->
         Error ->
             whereis(Name) =:= self() andalso unregister(Name),
             Starter ! {self(), Error}
+    end.
+
+claim(Name) ->
+    try register(Name, self()) andalso is_unloading() of
+        false -> ok;
+        true -> {error, unloading}
+    catch
+        error:badarg ->
+            case is_server(whereis(Name)) of
+                true -> {error, {already_started, Name}};
+                false -> {error, {bad_option, name, Name}}
+            end
     end.
 
 begin_capture(Options) ->
@@ -283,22 +291,20 @@ finish(#{capture := Capture, port := Port} = State, Why) ->
     Result = account(maps:merge(Info#{state := Why}, Recorded)),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
-    leave(State),
-    [Pid ! {?MODULE, ended, Result} || {Pid, _} <- [maps:get(attached, State, none)]],
+    [begin leave(Modules), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
     Result.
 
 %% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
-%% their next use waits for it, runs none of them.
-leave(#{attached := {_, [_ | _] = Modules}}) ->
-    case is_idle() of
-        true ->
-            Steps = [{fun timer:sleep/1, 500}] ++ [{fun code:delete/1, M} || M <- Modules] ++
-                    [{fun timer:sleep/1, 100}] ++ [{fun code:purge/1, M} || M <- Modules],
-            {Functions, Arguments} = lists:unzip(Steps),
-            catch register(tracewheel_unload, spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]));
-        false -> ok
-    end;
-leave(_) -> ok.
+%% their next use waits for it, runs none of them.  It has the name before others are looked for: a start sees it, or is seen.
+leave([]) -> ok;
+leave(Modules) ->
+    Purge = [{fun code:purge/1, M} || M <- Modules],
+    %% What was loaded twice, as by two attachments at once, cannot be deleted before it is purged.
+    Steps = [{fun timer:sleep/1, 500}] ++ Purge ++ [{fun code:delete/1, M} || M <- Modules] ++ [{fun timer:sleep/1, 100}] ++ Purge,
+    {Functions, Arguments} = lists:unzip(Steps),
+    Unloader = spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]),
+    (catch register(tracewheel_unload, Unloader)) =:= true andalso is_idle() orelse exit(Unloader, kill),
+    ok.
 
 %% All that was lost: by threads, and by the recorder, as it has counted.
 account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};

@@ -13,9 +13,12 @@ step(N) -> N.
 loop(N) ->
     ?MODULE:step(N),
     receive after 1 -> ok end,
-    asked("unloaded", fun() -> [] =:= [M || {M, _} <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))] end),
+    asked("unloaded", fun() -> [] =:= application() end),
     asked("disconnect", fun() -> lists:all(fun erlang:disconnect_node/1, nodes(hidden)) end),
+    asked("reload", fun() -> lists:all(fun({M, File}) -> {module, M} =:= code:load_abs(filename:rootname(File)) end, application()) end),
     asked("kill", fun() -> exit(whereis(tracewheel), kill) end),
     loop(N + 1).
+
+application() -> [Loaded || {M, _} = Loaded <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))].
 
 asked(File, Fun) -> filelib:is_regular(File) andalso Fun() andalso file:delete(File).

@@ -25,8 +25,8 @@ start_node() {
 	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
 }
 
-# ask unloaded: until the node has nothing of the application. ask disconnect: it closes connections. ask kill: it kills
-# the process behind the trace.
+# ask unloaded: until the node has nothing of the application. ask reload: it loads the application again. ask disconnect: it
+# closes connections. ask kill: it kills the process behind the trace.
 ask() {
 	: >"$1"
 	wait_until test ! -e "$1"
@@ -69,12 +69,15 @@ start_node -sname shop@localhost -setcookie secret
 begin --cookie-file cookie -o a.tw shop@localhost
 wait_until recorded a.tw
 refused 125 "is being traced already" --cookie-file cookie -t attach:step -o none.tw shop@localhost
+# Another that begins at the same moment loads the modules again.
+ask reload
 kill -TERM $recording
 ended_with 0
 says 'events of'
 complete a.tw || fail "a.tw is not complete"
 "$tw" print --format erlang a.tw | grep -q "call,{attach,step,\[" || fail "no calls"
 ask unloaded
+! grep -q REPORT node.out || fail "the node's log: $(cat node.out)"
 
 # A process, until a limit; another right after it.
 expect 0 "$tw" record --erlang -t 'attach:step(N) when N > 0 -> return' --events 100 -o b.tw "$node"

@@ -7,6 +7,7 @@ main() ->
     process_flag(trap_exit, true),
     [begin Fun(), {error, not_started} = tracewheel:info(), io:format("~p~n", [Name]) end
      || {Name, Fun} <- [{two_at_once, fun two_at_once/0},
+                        {leaving, fun leaving/0},
                         {upgraded, fun upgraded/0},
                         {unloaded, fun unloaded/0},
                         {removed, fun removed/0},
@@ -51,6 +52,17 @@ two_at_once() ->
             {ok, #{events := 400, lost := 0}} = tracewheel:stop(b);
         _ -> {ok, #{events := 200, lost := 0}} = tracewheel:stop(b) % patterns are the node's: a's end was theirs
     end.
+
+%% A start that has just found that nothing leaves.
+leaving() ->
+    {ok, Options} = tracewheel_options:check("leaving.tw", #{force => true}),
+    register(tracewheel_unload, self()),
+    {error, unloading} = tracewheel:start("leaving.tw"),
+    Server = spawn(tracewheel_server, init, [Options#{starter => self()}]),
+    receive {Server, Answer} -> {error, unloading} = Answer end,
+    unregister(tracewheel_unload),
+    start("leaving.tw", #{processes => []}),
+    {ok, _} = tracewheel:stop().
 
 %% The libraries are loaded again while processes make events.
 upgraded() ->
