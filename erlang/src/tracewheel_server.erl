@@ -73,11 +73,14 @@ claim(Name) ->
         false -> ok;
         true -> {error, unloading}
     catch
-        error:badarg ->
-            case is_server(whereis(Name)) of
-                true -> {error, {already_started, Name}};
-                false -> {error, {bad_option, name, Name}}
-            end
+        error:badarg -> claimed(Name, whereis(Name))
+    end.
+
+claimed(Name, Holder) ->
+    case {is_server(Holder), is_port(Holder) orelse is_pid(Holder) andalso is_process_alive(Holder)} of
+        {true, _} -> {error, {already_started, Name}};
+        {false, true} -> {error, {bad_option, name, Name}};
+        {false, false} -> claim(Name) % it has just ended
     end.
 
 begin_capture(Options) ->

@@ -7,6 +7,7 @@ main() ->
     process_flag(trap_exit, true),
     [begin Fun(), {error, not_started} = tracewheel:info(), io:format("~p~n", [Name]) end
      || {Name, Fun} <- [{two_at_once, fun two_at_once/0},
+                        {one_name, fun one_name/0},
                         {leaving, fun leaving/0},
                         {upgraded, fun upgraded/0},
                         {unloaded, fun unloaded/0},
@@ -51,6 +52,17 @@ two_at_once() ->
             work(B, 200),
             {ok, #{events := 400, lost := 0}} = tracewheel:stop(b);
         _ -> {ok, #{events := 200, lost := 0}} = tracewheel:stop(b) % patterns are the node's: a's end was theirs
+    end.
+
+%% Shells that start at once: each is told that another has the name, or why its own start ends.
+one_name() ->
+    Shells = [spawn_monitor(fun() -> [one_start() || _ <- lists:seq(1, 3000)] end) || _ <- lists:seq(1, 4)],
+    [receive {'DOWN', Monitor, _, _, Reason} -> normal = Reason end || {_, Monitor} <- Shells].
+
+one_start() ->
+    case tracewheel:start("none.tw", #{name => one, recorder => "/nowhere"}) of
+        {error, {no_recorder, _}} -> ok;
+        {error, {already_started, one}} -> ok
     end.
 
 %% A start that has just found that nothing leaves.
