@@ -149,6 +149,7 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
                                      time_ns => number(Time) * 1000000,
                                      is_blocking => case maps:get(on_full, Options) of block -> 1; drop -> 0 end}) of
         {ok, Capture} ->
+            acquaint(Capture),
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
             [tracewheel_nif:name(Capture, P, N) || N <- registered(), P <- [whereis(N)], P =/= undefined],
@@ -157,6 +158,11 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
             abort(Port),
             {error, {rings, Reason}}
     end.
+
+%% If tracewheel_nif was unloaded and is here again, the tracer module knows captures of the earlier one only, and traces nothing into others.
+acquaint(Capture) ->
+    tracewheel_tracer:enabled(trace_status, Capture, self()) =/= remove orelse
+        ({module, _} = code:load_abs(filename:rootname(code:which(tracewheel_tracer)))).
 
 number(infinity) -> 0;
 number(N) -> N.
@@ -269,7 +275,7 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {'DOWN', Monitor, _, _, _} -> finish(State, owner);
         {Port, {exit_status, _}} -> finish(State, recorder);
         {?MODULE, look} ->
-            case tracewheel_nif:info(Capture) of
+            case counts(State) of
                 #{state := tracing} ->
                     look_later(),
                     ?MODULE:loop(State);
@@ -278,10 +284,19 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         _ -> ?MODULE:loop(State)
     end.
 
+%% Without the module that made the capture, the trace cannot go on.
+counts(#{capture := Capture, path := Path} = State) ->
+    try tracewheel_nif:info(Capture)
+    catch error:_ ->
+            logger:notice("tracewheel: ~ts ended: tracewheel_nif was unloaded", [Path]),
+            unset(State),
+            exit(unloaded)
+    end.
+
 look_later() -> erlang:send_after(?LOOK_MS, self(), {?MODULE, look}).
 
-info(#{capture := Capture, path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
-    (tracewheel_nif:info(Capture))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
+info(#{path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
+    (counts(State))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
                                     seconds => (erlang:monotonic_time(millisecond) - Started) / 1000,
                                     limits => #{events => Events, rate => Rate, time => Time}}.
 

@@ -11,6 +11,7 @@ main() ->
                         {leaving, fun leaving/0},
                         {upgraded, fun upgraded/0},
                         {unloaded, fun unloaded/0},
+                        {nif_unloaded, fun nif_unloaded/0},
                         {removed, fun removed/0},
                         {killed_tracees, fun killed_tracees/0},
                         {killed_in_callback, fun killed_in_callback/0},
@@ -138,6 +139,23 @@ unloaded() ->
     start("gone.tw", #{processes => A}),
     work(A, 10),
     {ok, #{events := 10}} = tracewheel:stop().
+
+%% The module that makes captures is gone: the trace ends, and leaves nothing. What is traced later is not lost for that.
+nif_unloaded() ->
+    A = worker(),
+    start("gone.tw", #{processes => A}),
+    work(A, 10),
+    Monitor = monitor(process, tracewheel),
+    purge(tracewheel_nif, 500),
+    true = code:delete(tracewheel_nif),
+    code:purge(tracewheel_nif),
+    receive {'DOWN', Monitor, _, _, unloaded} -> ok end,
+    {traced, false} = erlang:trace_info({?MODULE, step, 1}, traced),
+    {flags, []} = erlang:trace_info(A, flags),
+    await_complete("gone.tw", 600),
+    start("free.tw", #{processes => A}),
+    work(A, 10),
+    {ok, #{events := 10, lost := 0}} = tracewheel:stop().
 
 removed() ->
     A = worker(),
