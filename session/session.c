@@ -76,6 +76,8 @@ static int make(const char *name, struct tw_session **out)
 	if (!session)
 		return TW_ENOMEM;
 	memcpy(session->name, name, bytes);
+	/* Its writer may look before the session is in the lists. */
+	session->slot = TW_SESSION_NO_SLOT;
 	/* RELAXED session.count: no other thread has the session yet. */
 	tw_store_relaxed(&session->references, 2);
 	/* RELAXED session.count: as above. */

@@ -219,13 +219,16 @@ int tw_session_writer_start(const struct tw_tracer *tracer, struct tw_session *s
 	error = attach(writer);
 	if (error)
 		goto abort_recorder;
+	/* The thread uses them: a stream may find at once that its reader is gone. */
+	session->rs = &writer->rs;
+	session->writer = writer;
 	error = start_thread(writer);
 	if (error)
 		goto detach;
-	session->rs = &writer->rs;
-	session->writer = writer;
 	return 0;
 detach:
+	session->rs = NULL;
+	session->writer = NULL;
 	detach(writer);
 abort_recorder:
 	calls.abort(writer->recorder);

@@ -13,9 +13,11 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -32,7 +34,9 @@ static _Atomic int polls_held; /* polls do not return while this is not 0 */
 static _Atomic int polling;    /* threads inside a poll */
 static _Atomic int finish_held;
 static _Atomic int finished;
-static _Atomic int woken_late; /* recorders that were finished while a thread woke them */
+static _Atomic int woken_late;	 /* recorders that were finished while a thread woke them */
+static _Atomic bool is_attached; /* a recorder was made, whose thread starts now */
+static _Atomic int polled;	 /* polls since */
 
 static void nap(void)
 {
@@ -53,12 +57,21 @@ int tw_recorder_create(const struct tw_recorder_options *options, struct tw_reco
 
 const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder)
 {
+	polled = 0;
+	is_attached = true;
 	return recorder->rs.path;
+}
+
+void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	/* Nothing reads the stream. */
+	*stats = (struct tw_recorder_stats){.last_error = TW_EIO};
 }
 
 int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	polling++;
+	polled++;
 	do
 		nap();
 	while (polls_held);
@@ -474,6 +487,69 @@ static void a_late_ring_is_waited_for(void **state)
 	end_block_session(session);
 }
 
+/* ---- a session that is not complete ---- */
+
+/*
+ * Signals are blocked while a thread is started: at the end of that, the thread that makes a session waits here until the writer has
+ * met what there is of it.
+ */
+static void wait_for_the_writer(int number)
+{
+	const struct itimerval soon = {.it_value = {0, 50}};
+
+	for (int naps = 0; is_attached && naps < 25; naps++) {
+		if (polled > 1)
+			is_attached = false;
+		else
+			nap();
+	}
+	setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static void begin_waits(void)
+{
+	struct sigaction action = {.sa_handler = wait_for_the_writer, .sa_flags = SA_RESTART};
+
+	is_attached = false;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	raise(SIGALRM);
+}
+
+static void end_waits(void)
+{
+	const struct itimerval off = {0};
+
+	signal(SIGALRM, SIG_IGN);
+	assert_int_equal(setitimer(ITIMER_REAL, &off, NULL), 0);
+	signal(SIGALRM, SIG_DFL);
+}
+
+/* The writer of a stream without reader ends its session's flags, and no other session's, however early it is. */
+static void a_stream_without_reader_ends_alone(void **state)
+{
+	const struct tw_tracer tracer = {.kind = TW_TRACER_STREAM, .stream_fd = 1};
+	struct tw_session *first, *stream;
+	uint32_t flags;
+
+	assert_int_equal(tw_session_create("first", NULL, &first), 0);
+	assert_int_equal(tw_trace_process(first, tw_process_self(), true, TW_FLAG_CALL), 1);
+	assert_int_equal(first->slot, 0);
+	for (int i = 0; i < 5; i++) {
+		begin_waits();
+		assert_int_equal(tw_session_create("stream", &tracer, &stream), 0);
+		end_waits();
+		while (polled < 2)
+			nap();
+		assert_int_equal(tw_trace_process_flags(first, tw_process_self(), &flags), 0);
+		assert_int_equal(flags, TW_FLAG_CALL);
+		assert_false(tw_session_takes_flags(stream));
+		assert_int_equal(tw_session_destroy(stream), 1);
+		tw_session_put(stream);
+	}
+	assert_int_equal(tw_session_destroy(first), 1);
+	tw_session_put(first);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,6 +564,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_consumer_without_progress_is_not_waited_for),
 		cmocka_unit_test(a_standstill_is_not_a_stall),
 		cmocka_unit_test(a_late_ring_is_waited_for),
+		cmocka_unit_test(a_stream_without_reader_ends_alone),
 	};
 
 	if (argc > 1)
