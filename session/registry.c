@@ -59,14 +59,20 @@ bool tw_session_takes_flags(const struct tw_session *session)
 
 /* ---- coming and going ---- */
 
+uint64_t tw_registry_take_id(void)
+{
+	uint64_t id;
+
+	tw_registry_lock();
+	id = next_id++;
+	tw_registry_unlock();
+	return id;
+}
+
 void tw_registry_add(struct tw_session *session)
 {
-	tw_registry_lock();
-	session->slot = TW_SESSION_NO_SLOT;
-	session->id = next_id++;
 	session->next_of_all = sessions;
 	sessions = session;
-	tw_registry_unlock();
 }
 
 void tw_registry_assign_slot(struct tw_session *session, unsigned slot)

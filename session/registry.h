@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tw_session;
 
@@ -28,7 +29,9 @@ bool tw_session_is_alive(const struct tw_session *session);
 /* Are the session and its tracer both alive? */
 bool tw_session_takes_flags(const struct tw_session *session);
 
-/* Adds a session without a bit and gives it an id.  Takes the lock. */
+/* The id of the next session.  Takes the lock. */
+uint64_t tw_registry_take_id(void);
+/* Adds a session that is complete: from here on other threads find it, and may destroy it. */
 void tw_registry_add(struct tw_session *session);
 /* Gives the session a free bit. */
 void tw_registry_assign_slot(struct tw_session *session, unsigned slot);

@@ -78,6 +78,7 @@ static int make(const char *name, struct tw_session **out)
 	memcpy(session->name, name, bytes);
 	/* Its writer may look before the session is in the lists. */
 	session->slot = TW_SESSION_NO_SLOT;
+	session->id = tw_registry_take_id();
 	/* RELAXED session.count: no other thread has the session yet. */
 	tw_store_relaxed(&session->references, 2);
 	/* RELAXED session.count: as above. */
@@ -94,15 +95,18 @@ int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 	if (error)
 		return error;
 	session->rs = rs;
-	tw_registry_add(session);
-	/* The owner of foreign rings may need the session's bit. */
-	if (rs) {
-		error = tw_session_assign_slot(session);
+	if (rs)
+		error = tw_define_image(session);
+	if (!error) {
+		tw_registry_lock();
+		/* The owner of foreign rings may need the session's bit. */
+		if (rs)
+			error = tw_session_assign_slot_locked(session);
 		if (!error)
-			error = tw_define_image(session);
+			tw_registry_add(session);
+		tw_registry_unlock();
 	}
 	if (error) {
-		tw_registry_remove(session);
 		free_session(session);
 		return error;
 	}
@@ -152,10 +156,11 @@ static int start_tracer(const struct tw_tracer *tracer, struct tw_session *sessi
 	return session->tracer_path ? tw_session_writer_start(tracer, session) : TW_ENOMEM;
 }
 
-/* Marks a tracer that does not exist as gone from the beginning. */
-static void check_tracer(struct tw_session *session)
+/* A tracer that does not exist is gone from the beginning. */
+static void publish(struct tw_session *session)
 {
 	tw_registry_lock();
+	tw_registry_add(session);
 	if (session->is_tracer_fixed && !tw_tracee_find(session->tracer_pid))
 		tw_tracer_lost_locked(session);
 	tw_registry_unlock();
@@ -181,13 +186,10 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 	error = start_tracer(tracer, session);
 	if (error)
 		goto free_session;
-	tw_registry_add(session);
-	check_tracer(session);
 	error = session->rs ? tw_define_image(session) : 0;
-	if (error) {
-		tw_registry_remove(session);
+	if (error)
 		goto stop_writer;
-	}
+	publish(session);
 	*out = session;
 	return 0;
 stop_writer:

@@ -15,6 +15,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -550,6 +551,53 @@ static void a_stream_without_reader_ends_alone(void **state)
 	tw_session_put(first);
 }
 
+static _Atomic uint64_t newest; /* id */
+static _Atomic int destroyed;
+static _Atomic bool is_waited_for, is_found_early;
+
+/* Called while a session's first definitions are written: it waits for a thread that destroys the session. */
+int gethostname(char *name, size_t bytes)
+{
+	int before = destroyed;
+
+	for (int naps = 0; is_waited_for && destroyed == before && naps < 250; naps++)
+		nap();
+	is_found_early |= destroyed != before;
+	snprintf(name, bytes, "here");
+	return 0;
+}
+
+/* As a program that has the ids of session_info(all). */
+static void *destroy_what_comes(void *arg)
+{
+	while (newest)
+		destroyed += tw_session_destroy_weak(newest + 1) == 1;
+	return NULL;
+}
+
+static void a_session_is_found_when_it_is_complete(void **state)
+{
+	struct tw_session *session = create_capture("before");
+	pthread_t thread;
+
+	newest = tw_session_weak_of(session);
+	tw_session_destroy(session);
+	tw_session_put(session);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_what_comes, NULL), 0);
+	for (int i = 0; i < 5; i++) {
+		is_waited_for = true;
+		session = create_capture("found");
+		is_waited_for = false;
+		assert_false(is_found_early);
+		assert_int_equal(tw_session_weak_of(session), newest + 1);
+		tw_session_destroy(session);
+		newest++;
+		tw_session_put(session);
+	}
+	newest = 0;
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +613,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_standstill_is_not_a_stall),
 		cmocka_unit_test(a_late_ring_is_waited_for),
 		cmocka_unit_test(a_stream_without_reader_ends_alone),
+		cmocka_unit_test(a_session_is_found_when_it_is_complete),
 	};
 
 	if (argc > 1)
