@@ -207,8 +207,8 @@ static uint32_t add(const char *name, size_t bytes, bool is_known)
 	if (!entry || !fill_entry(entry, name, bytes, is_known))
 		return 0;
 	put(table, index, entry->hash);
-	/* RELAXED term.atom_count_own: readers use it as a number only. */
-	tw_store_relaxed(&atom_count, index + 1);
+	/* PAIR term.atom_count: release; acquire in tw_atom_entry() and tw_atom_count().  Publishes the entry. */
+	tw_store_release(&atom_count, index + 1);
 	return index + 1;
 }
 
@@ -280,14 +280,19 @@ const struct tw_atom_entry *tw_atom_entry(uint32_t index)
 {
 	if (tw_unlikely(index < TW_ATOMS_KNOWN))
 		ready_table();
+	/*
+	 * PAIR term.atom_count: acquire; release in add().  A thread may have got the index as a mere number, without any
+	 * order, from the thread that added the atom.
+	 */
+	(void)tw_load_acquire(&atom_count);
 	return entry_at(index);
 }
 
 uint32_t tw_atom_count(void)
 {
 	ready_table();
-	/* RELAXED term.atom_count_own: a number; nothing is read through it. */
-	return tw_load_relaxed(&atom_count);
+	/* PAIR term.atom_count: acquire; release in add().  A reader of a smaller index finds its entry. */
+	return tw_load_acquire(&atom_count);
 }
 
 bool tw_atom_table_is_half_full(void)

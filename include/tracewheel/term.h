@@ -15,7 +15,7 @@
  *		return TW_ENOMEM;
  *
  * Threads  An arena belongs to one thread at a time.  Any thread may read terms that were passed to it with
- *	    release and acquire order.  Atoms: any thread, see tw_term_atom().
+ *	    release and acquire order.  Atoms: any thread, in whichever way it got them; see tw_term_atom().
  * Units    *_bytes are bytes, *_bits are bits, *_count are elements; indices start at 0.
  * Limits   255 characters an atom; 65,536 bits an integer; TW_TERM_DEPTH_MAX levels of nesting in parsed or decoded
  *	    terms; builders may nest deeper.

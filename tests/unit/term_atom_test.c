@@ -8,8 +8,10 @@
 #include "term/term.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -65,6 +67,43 @@ static void threads_agree(void **state)
 	assert_int_equal(tw_atom_count(), before + NAMES);
 	tw_term_format(got[0][17], TW_PRINT_WRITE, text, sizeof(text));
 	assert_string_equal(text, "'Name number 17'");
+}
+
+static _Atomic uint64_t handed_over;
+
+static void *read_names(void *argument)
+{
+	for (unsigned i = 0; i < NAMES; i++) {
+		struct tw_term atom;
+		char name[40];
+
+		while (!(atom.word = atomic_load_explicit(&handed_over, memory_order_relaxed)))
+			sched_yield();
+		snprintf(name, sizeof(name), "handed over %u", i);
+		if (!tw_atom_is_known(atom) || strcmp(tw_term_atom_name(atom, NULL), name) != 0)
+			return "the name differs";
+		atomic_store_explicit(&handed_over, 0, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* An atom is a number: a program may pass it on without any order. */
+static void an_atom_is_handed_over_without_order(void **state)
+{
+	pthread_t thread;
+	void *complaint;
+
+	assert_int_equal(pthread_create(&thread, NULL, read_names, NULL), 0);
+	for (unsigned i = 0; i < NAMES; i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "handed over %u", i);
+		atomic_store_explicit(&handed_over, tw_term_atom_z(name).word, memory_order_relaxed);
+		while (atomic_load_explicit(&handed_over, memory_order_relaxed))
+			sched_yield();
+	}
+	pthread_join(thread, &complaint);
+	assert_null(complaint);
 }
 
 static void known_names_have_their_index(void **state)
@@ -148,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_names_have_their_index),
 		cmocka_unit_test(threads_agree),
+		cmocka_unit_test(an_atom_is_handed_over_without_order),
 		cmocka_unit_test(names_have_limits),
 		cmocka_unit_test(a_child_can_add),
 		cmocka_unit_test(the_table_can_start_again),
