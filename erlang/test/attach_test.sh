@@ -84,6 +84,7 @@ expect 0 "$tw" record --erlang -t 'attach:step(N) when N > 0 -> return' --events
 says "its limit of --events"
 expect 0 "$tw" info --json b.tw
 is "$(json 'd["events"], d["complete"]')" "100 True"
+is "$(json 'd["account"]["whole"]')" True "the node lives on, and nothing is missing for that"
 # Several schedulers define processes at once: with `drop`, one could lose an event, and say so.
 expect 0 "$tw" record --erlang -q -p running,send --time infinity --events 20 --on-full block --force -o b.tw "$node"
 [ ! -s err ] || fail "--quiet"

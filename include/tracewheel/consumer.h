@@ -56,6 +56,8 @@ struct tw_recorder_options {
 	bool leaves_memory;
 	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */
+	/* The traced processes end their own tracing before the recording ends, and live on: nothing of them is missing for that. */
+	bool ends_inside;
 	bool allow_anonymous; /* use private memory where tmpfs refuses: for sessions in one process only */
 	const char *config;   /* text for the agents, borrows; NULL: none */
 	const char *layouts; /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */

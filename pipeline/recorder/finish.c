@@ -153,7 +153,8 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 			tw_writer_count_unstored(writer, i);
 	}
 	writer->store.is_short = error != 0;
-	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
+	if (!recorder->ends_inside)
+		writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
 	tw_writer_tell_refusals(&recorder->writer);
 	end_error = end_all_images(recorder);
 	if (!end_error)

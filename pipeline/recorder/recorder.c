@@ -122,6 +122,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		goto destroy_rings;
 	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
+	recorder->ends_inside = options->ends_inside;
 	recorder->run_delay.limit_ns = options->run_delay_ns;
 	recorder->held.rest = rest_while_held;
 	recorder->held.rest_arg = recorder;

@@ -31,6 +31,7 @@ struct tw_recorder {
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;
+	bool ends_inside; /* as the option */
 };
 
 #endif

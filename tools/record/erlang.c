@@ -93,6 +93,7 @@ int tw_record_erlang_port(struct tw_recorder_options *options, const char *path)
 	options->path = path;
 	options->leaves_memory = true;
 	options->guards_rings = true;
+	options->ends_inside = true;
 	int error = tw_recorder_create(options, &recorder);
 	if (error || pthread_create(&listener, NULL, listen_to_port, recorder)) {
 		if (!error)
