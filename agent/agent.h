@@ -459,7 +459,7 @@ struct tw_place;
 /* Called once, before the first place is armed. */
 void tw_agent_written_init(void);
 /*
- * tw_agent_written_begin - begin to arm places for the recording.
+ * tw_agent_written_begin - begin to arm places for the recording, or to write what is due for it.
  *
  * False: the recording has ended, and nothing is armed any more.  True: tw_agent_written_end() must follow, after the commit.
  */

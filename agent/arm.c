@@ -70,16 +70,27 @@ bool tw_agent_is_looking(void)
 
 /* ---- a scan ---- */
 
+/* Makes up for what could not be written meanwhile: as each write, before the recorder takes back all, or not at all. */
+static void resume(struct tw_permit *permit)
+{
+	bool is_going_on = tw_agent_written_begin();
+
+	tw_patch_resume(permit);
+	if (is_going_on)
+		tw_agent_written_end();
+}
+
 /* After tw_patch_suspend(), and after what was unloaded since was forgotten. */
 static void resume_slots(void)
 {
 	struct tw_permit *permit;
 
-	if (tw_permit_seize(&permit))
-		permit = NULL;
-	tw_patch_resume(permit);
-	if (permit)
-		tw_permit_drop(permit);
+	if (tw_permit_seize(&permit)) {
+		tw_patch_resume(NULL);
+		return;
+	}
+	resume(permit);
+	tw_permit_drop(permit);
 }
 
 /* Nothing more is armed when the recording has ended. */
@@ -109,7 +120,7 @@ static bool apply(const struct tw_plan *plan, unsigned closed)
 	is_whole = tw_known_update(permit, plan);
 	/* What these have unloaded was found out. */
 	for (; closed; closed--, closings--)
-		tw_patch_resume(permit);
+		resume(permit);
 	arm(permit, plan);
 	for (size_t i = 0; i < plan->set->count; i++) {
 		is_put_off |= plan->is_put_off[i];
@@ -148,6 +159,18 @@ static bool is_anything_due(void)
 	return is_due;
 }
 
+/* When the recording has ended, slots that hold their targets were taken back. */
+static unsigned bind_once(struct tw_permit *permit, unsigned *late)
+{
+	unsigned found;
+
+	if (!tw_got_may_be_bound(permit) || !tw_agent_written_begin())
+		return 0;
+	found = tw_got_bind_again(permit, late);
+	tw_agent_written_end();
+	return found;
+}
+
 /*
  * A thread may be binding a slot that was armed before it was bound; it overwrites the slot as soon as it runs.  The
  * next scan, or the end of the program, finds later overwrites and reports them.
@@ -157,7 +180,6 @@ static void bind_again(unsigned naps)
 	unsigned found = 1, late = 0;
 	struct tw_permit *permit;
 
-	/* Slots that hold their targets again were taken back. */
 	if (tw_agent_is_over())
 		return;
 	do {
@@ -167,7 +189,7 @@ static void bind_again(unsigned naps)
 			tw_sys_sleep(NAP_NS);
 		if (tw_permit_seize(&permit))
 			break;
-		found = tw_got_may_be_bound(permit) ? tw_got_bind_again(permit, &late_now) : 0;
+		found = bind_once(permit, &late_now);
 		tw_permit_drop(permit);
 		late += late_now;
 	} while (found && naps-- > 1);
@@ -200,7 +222,8 @@ static void await_closings(void)
 
 	if (own_closings)
 		return;
-	while (is_anything_due()) {
+	/* After the end of the recording, nothing is written for it. */
+	while (!tw_agent_is_over() && is_anything_due()) {
 		if (tw_clock_monotonic_ns() - begun > CLOSING_NS) {
 			tell_of_closing();
 			return;

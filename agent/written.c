@@ -236,6 +236,13 @@ static bool is_taken_back(const struct tw_place *place)
 	       !memcmp(found, piece->before, piece->count);
 }
 
+static bool is_left(const struct tw_place *place)
+{
+	const struct tw_rs_held_piece *piece = tw_agent_is_over() ? find_piece(place) : NULL;
+
+	return place->is_installed && piece && piece->count && !piece->is_kept;
+}
+
 static void forget(const struct tw_place *place)
 {
 	struct tw_rs_held_piece *piece = find_piece(place);
@@ -249,7 +256,10 @@ static void forget(const struct tw_place *place)
 
 void tw_agent_written_init(void)
 {
-	static const struct tw_bp_list list = {.keep = keep, .is_taken_back = is_taken_back, .forget = forget};
+	static const struct tw_bp_list list = {.keep = keep,
+					       .is_taken_back = is_taken_back,
+					       .is_left = is_left,
+					       .forget = forget};
 
 	tw_bp_list = &list;
 }

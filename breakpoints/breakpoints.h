@@ -232,6 +232,8 @@ struct tw_bp_list {
 	void (*keep)(const struct tw_place *place, uint64_t sessions);
 	/* Is memory at the place, which is installed, as it was before? */
 	bool (*is_taken_back)(const struct tw_place *place);
+	/* Is the place, whose write is still due, wanted by the list's session alone, which has ended?  Then it is not written. */
+	bool (*is_left)(const struct tw_place *place);
 	/* The place's object was unloaded. */
 	void (*forget)(const struct tw_place *place);
 };

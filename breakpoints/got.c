@@ -321,7 +321,7 @@ void tw_got_make_up(struct tw_patch_run *run)
 
 		if (!details[i].is_due)
 			continue;
-		if (place->is_gone)
+		if (place->is_gone || (tw_bp_list && tw_bp_list->is_left(place)))
 			details[i].is_due = false;
 		else
 			change(run, place, place->is_installed ? install : uninstall);

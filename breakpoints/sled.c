@@ -368,7 +368,9 @@ void tw_sled_uninstall(struct tw_patch_run *run, struct tw_place *place)
 
 static void make_up(struct tw_patch_run *run, struct tw_place *place)
 {
-	if (place->is_due)
+	if (place->is_due && tw_bp_list && tw_bp_list->is_left(place))
+		place->is_due = false;
+	else if (place->is_due)
 		change(run, place, place->is_installed);
 }
 
