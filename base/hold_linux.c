@@ -210,6 +210,7 @@ static void let_stops_act(struct tw_hold *hold)
 {
 	const struct sigaction standard = {.sa_handler = SIG_DFL};
 	bool stops[STOPS] = {false};
+	struct sigaction found;
 
 	if (!hold->puts_off_stops)
 		return;
@@ -219,8 +220,11 @@ static void let_stops_act(struct tw_hold *hold)
 	for (unsigned i = 0; i < STOPS && !stop_holds; i++) {
 		if (!is_put_off[i])
 			continue;
-		sigaction(stop_numbers[i], &standard, NULL);
 		stops[i] = has_stop[i];
+		/* What the program has set meanwhile stays. */
+		if (sigaction(stop_numbers[i], NULL, &found) == 0 && !(found.sa_flags & SA_SIGINFO) &&
+		    found.sa_handler == note_stop)
+			sigaction(stop_numbers[i], &standard, NULL);
 	}
 	tw_lock_drop(&stop_lock);
 	for (unsigned i = 0; i < STOPS; i++)

@@ -520,6 +520,26 @@ static void test_a_stop_waits(void **state)
 	assert_int_equal(end_child(child), 0);
 }
 
+/* A program that embeds the recorder sets its own handler meanwhile. */
+static void test_a_handler_set_meanwhile_stays(void **state)
+{
+	pid_t child = begin_child(CALLS);
+	struct sigaction before, found;
+	struct tw_hold hold = {0};
+
+	assert_int_equal(sigaction(SIGTTOU, NULL, &before), 0);
+	assert_int_equal(tw_hold_begin(&hold, child), TW_HOLD_OK);
+	assert_true(signal(SIGTTOU, SIG_IGN) != SIG_ERR);
+	tw_hold_end(&hold);
+	while (tw_hold_end_late(&hold))
+		nap(1000);
+	assert_int_equal(sigaction(SIGTTOU, &before, &found), 0);
+	assert_true(found.sa_handler == SIG_IGN);
+	assert_int_equal(sigaction(SIGTSTP, NULL, &found), 0);
+	assert_true(found.sa_handler == before.sa_handler);
+	assert_int_equal(end_child(child), 0);
+}
+
 /* The child of vfork() runs in the same memory, and its parent cannot be stopped. */
 static void test_a_process_is_being_started(void **state)
 {
@@ -550,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_another_tracer),
 		cmocka_unit_test(test_no_permission),
 		cmocka_unit_test(test_a_stop_waits),
+		cmocka_unit_test(test_a_handler_set_meanwhile_stays),
 		cmocka_unit_test(test_a_process_is_being_started),
 	};
 
