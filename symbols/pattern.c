@@ -227,12 +227,12 @@ static const char *expand(const char *text, unsigned groups, char **out, size_t 
 static const char made_words[] =
 	"std allocator basic_string string char_traits basic_istream basic_ostream basic_iostream istream ostream iostream "
 	"signed char boolean byte unsigned double long float __float128 __int128 short void wchar_t char8_t char16_t char32_t "
-	"decimal32 decimal64 decimal128 half _Float bfloat16_t _BitInt __vector nullptr_t decltype auto typename template "
+	"decimal32 decimal64 decimal128 half _Float _Float16 _Float32 _Float32x _Float64 _Float64x _Float128 bfloat16_t _BitInt __vector nullptr_t decltype auto typename template "
 	"struct union enum class true false ull operator alignof __alignof__ await co_await delete new dynamic_cast "
 	"reinterpret_cast static_cast const_cast sizeof throw typeid noexcept requires concept const volatile restrict "
 	"__restrict complex imaginary _Complex _Imaginary vtable VTT construction typeinfo name function non-virtual thunk "
 	"virtual covariant return guard variable reference temporary hidden alias java Class transaction clone TLS init wrapper "
-	"parameter object initializer module for global constructors destructors keyed lambda unnamed type default arg parm this "
+	"transaction_safe parameter object initializer module for global constructors destructors keyed lambda unnamed type default arg parm this "
 	"anonymous namespace abi friend literal mangling this_type _GLOBAL__";
 
 static bool is_word(char c)
@@ -251,10 +251,10 @@ static bool is_made(const char *word, size_t bytes)
 	return strstr(made_words, copy);
 }
 
-/* The longest run of letters outside of brackets; one that begins with a digit may be a number, which is written in other ways. */
+/* The longest run of letters before brackets; one that begins with a digit may be a number, which is written in other ways. */
 static void find_literal(struct part *part)
 {
-	for (const char *p = part->function; p && *p;) {
+	for (const char *p = part->function; p && *p && *p != '[';) {
 		size_t bytes = 0;
 
 		while (is_word(p[bytes]))
@@ -264,11 +264,9 @@ static void find_literal(struct part *part)
 			part->literal_bytes = bytes;
 		}
 		p += bytes;
-		if (*p == '[')
-			p += strcspn(p, "]");
-		else if (*p == '\\' && p[1])
+		if (*p == '\\' && p[1])
 			p++;
-		p += *p != '\0';
+		p += *p != '\0' && *p != '[';
 	}
 }
 

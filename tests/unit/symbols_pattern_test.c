@@ -196,6 +196,10 @@ static void names_are_demangled_where_it_matters(void **state)
 	assert_true(tw_pattern_wants_demangled_of(pattern, "_ZN3geo5Point4moveEv"));
 	assert_false(tw_pattern_wants_demangled_of(pattern, "_ZN3geo4Line4moveEv"));
 	tw_pattern_destroy(pattern);
+	/* Names inside of brackets are single letters; some types have other names in linkage names. */
+	check_demangled("_:geo::[]WxyzL]ine(int)", "_ZN3geo4LineEi", "geo::Line(int)");
+	check_demangled("_:geo::[[:digit:]WxyzL]ine(int)", "_ZN3geo4LineEi", "geo::Line(int)");
+	check_demangled("_:*_Float16*", "_Z4halfDF16_", "half(_Float16)");
 	if (!library)
 		return;
 	*(void **)&demangling.demangle = dlsym(library, "__cxa_demangle");
