@@ -160,7 +160,7 @@ static void overlay_jump(const struct tw_place *place, struct tw_rs_held_piece *
 			piece->after[at + i - piece->at] = jump[i];
 }
 
-/* What the commit has written, or will write where the program's own transaction goes on. */
+/* What the commit has written, or will write where the program's own transaction goes on; of a sled that is due, what is there now. */
 static void fill_after(const struct tw_place *place, struct tw_rs_held_piece *piece)
 {
 	uintptr_t at;
@@ -190,7 +190,8 @@ static void complete(const struct tw_place *place)
 		return;
 	piece->count = bytes_of(place);
 	fill_after(place, piece);
-	if (!memcmp(piece->after, piece->before, piece->count))
+	/* What is due is not there yet: see_written(). */
+	if (!place->is_due && !memcmp(piece->after, piece->before, piece->count))
 		piece->count = 0;
 }
 
@@ -243,6 +244,17 @@ static bool is_left(const struct tw_place *place)
 	return place->is_installed && piece && piece->count && !piece->is_kept;
 }
 
+static void see_written(const struct tw_place *place)
+{
+	struct tw_rs_held_piece *piece = find_piece(place);
+
+	if (!piece || !piece->count || place->kind != TW_BP_SLED)
+		return;
+	begin_change();
+	overlay_jump(place, piece);
+	end_change();
+}
+
 static void forget(const struct tw_place *place)
 {
 	struct tw_rs_held_piece *piece = find_piece(place);
@@ -259,6 +271,7 @@ void tw_agent_written_init(void)
 	static const struct tw_bp_list list = {.keep = keep,
 					       .is_taken_back = is_taken_back,
 					       .is_left = is_left,
+					       .see_written = see_written,
 					       .forget = forget};
 
 	tw_bp_list = &list;

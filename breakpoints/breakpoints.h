@@ -234,6 +234,8 @@ struct tw_bp_list {
 	bool (*is_taken_back)(const struct tw_place *place);
 	/* Is the place, whose write is still due, wanted by the list's session alone, which has ended?  Then it is not written. */
 	bool (*is_left)(const struct tw_place *place);
+	/* The write of the place, which was due, is done. */
+	void (*see_written)(const struct tw_place *place);
 	/* The place's object was unloaded. */
 	void (*forget)(const struct tw_place *place);
 };

@@ -372,6 +372,10 @@ static void make_up(struct tw_patch_run *run, struct tw_place *place)
 		place->is_due = false;
 	else if (place->is_due)
 		change(run, place, place->is_installed);
+	else
+		return;
+	if (tw_bp_list && place->is_installed && !place->is_due)
+		tw_bp_list->see_written(place);
 }
 
 void tw_sled_make_up(struct tw_patch_run *run)

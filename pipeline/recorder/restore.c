@@ -53,7 +53,8 @@ static bool add_block(struct member *member, uint64_t address)
 		struct tw_rs_held_piece *piece = &block[i];
 		uint8_t bytes[TW_RS_HELD_BYTES_MAX];
 
-		if (!piece->count || piece->count > TW_RS_HELD_BYTES_MAX || piece->is_kept)
+		if (!piece->count || piece->count > TW_RS_HELD_BYTES_MAX || piece->is_kept ||
+		    !memcmp(piece->before, piece->after, piece->count))
 			continue;
 		if (!tw_grow(list->pieces, list->count, list->capacity))
 			return false;
