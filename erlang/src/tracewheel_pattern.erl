@@ -4,6 +4,7 @@
 %%	"lists:seq/2", "lists:seq", "lists"		every call
 %%	"lists:seq/2 -> return"				and its return; also exception, caller, stack; several with commas
 %%	"lists:seq(A, B) when A > 1 -> return"		conditions on arguments
+%%	"Shop.Cart:add/2", "Shop.Cart.valid?/1"		as Elixir writes names; also "Elixir.Shop.Cart:add/2", as views show them
 %%	{M, F, A}, {M, F, '_'}, M			as erlang:trace_pattern/3
 %%	{M, F, A, MatchSpec}				with a match specification
 %%	{M, F, fun([A, B]) when A > 1 -> return_trace() end}	a fun from the shell, as dbg:fun2ms/1
@@ -20,7 +21,11 @@ parse(Pattern) ->
     end.
 
 pattern(Module) when is_atom(Module) -> {{Module, '_', '_'}, true};
-pattern(Text) when is_binary(Text) -> pattern(binary_to_list(Text));
+pattern(Text) when is_binary(Text) ->
+    case unicode:characters_to_list(Text) of
+        List when is_list(List) -> text(List);
+        _ -> throw("it is not text in UTF-8")
+    end;
 pattern([C | _] = Text) when is_integer(C) -> text(Text);
 pattern({M, F, Fun}) when is_atom(M), is_atom(F), is_function(Fun) -> {{M, F, '_'}, fun_spec(Fun)};
 pattern({M, F, A}) -> {mfa(M, F, A), true};
@@ -67,9 +72,29 @@ text(Text) ->
 
 tokens(Text) ->
     case erl_scan:string(Text) of
-        {ok, Tokens, _} -> Tokens;
+        {ok, Tokens, _} -> named(Tokens);
         {error, {_, Module, Error}, _} -> throw(lists:flatten(Module:format_error(Error)))
     end.
+
+%% Names of Elixir become atoms: Shop.Cart is the module 'Elixir.Shop.Cart', behind which a dot may stand, and functions may end with ? or !
+named([{var, Line, Part} | Rest]) when Part =/= '_' -> alias(Rest, Line, [Part]);
+named([{atom, _, _} = Module, {':', _} = Colon | Rest]) -> [Module, Colon | function(Rest)];
+named(Tokens) -> Tokens.
+
+alias([{'.', _}, {var, _, Part} | Rest], Line, Parts) when Part =/= '_' -> alias(Rest, Line, [Part | Parts]);
+alias([{Sign, _} | Rest], Line, Parts) when Sign =:= '.'; Sign =:= ':' -> [elixir(Line, lists:reverse(Parts)), {':', Line} | function(Rest)];
+alias(Rest, Line, Parts) -> [elixir(Line, lists:reverse(Parts)) | Rest].
+
+elixir(Line, ['Elixir' | [_ | _] = Parts]) -> elixir(Line, Parts);
+elixir(Line, Parts) -> {atom, Line, joined(['Elixir.' | lists:join('.', Parts)])}.
+
+function([{atom, Line, Name}, {Sign, _} | Rest]) when Sign =:= '?'; Sign =:= '!' -> [{atom, Line, joined([Name, Sign])} | Rest];
+function(Tokens) -> Tokens.
+
+joined(Parts) ->
+    Name = lists:concat(Parts),
+    length(Name) =< 255 orelse throw("the name is longer than an atom"),
+    list_to_atom(Name).
 
 action("return") -> {return_trace};
 action("exception") -> {exception_trace};

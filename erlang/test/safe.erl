@@ -41,6 +41,7 @@ cases() ->
      {already_traced, fun already_traced/0},
      {no_recorder, fun no_recorder/0},
      {good_patterns, fun good_patterns/0},
+     {elixir_patterns, fun elixir_patterns/0},
      {stamps, fun stamps/0},
      {works_after_all, fun works/0}].
 
@@ -155,10 +156,11 @@ bad_requests() ->
     {bad_option, on_full, wait} = Bad([{on_full, wait}]),
     {bad_flag, calls} = Bad(#{flags => [calls]}),
     [{bad_pattern, P, _} = Bad(#{patterns => [P]})
-     || P <- ["lists:seq/2 -> returns", "lists:", "lists:seq/x", "Lists:seq/2", "lists:seq(A when A > 1", "lists:seq(A) when foo(A)",
+     || P <- ["lists:seq/2 -> returns", "lists:", "lists:seq/x", "Lists.seq:all/2", "Lists.", "lists:seq//2", <<255>>, "lists:seq(A when A > 1", "lists:seq(A) when foo(A)",
               {lists, seq}, {lists, "seq", 2}, {lists, seq, 256}, {lists, seq, -1}, {'_', seq, 2}, {lists, seq, 2, [nonsense]},
               {lists, seq, 2, [{['$1'], [{hd}], []}]}, {lists, seq, fun(_) -> ok end}, {17}, "", [x]]],
     {cannot_trace, {no_such_function, {lists, no_such, 1}}} = Bad(#{patterns => ["lists:no_such/1"]}),
+    {cannot_trace, {no_such_function, {'Elixir.Lists', seq, 2}}} = Bad(#{patterns => ["Lists:seq/2"]}),
     {cannot_trace, {no_such_function, {no_module, '_', '_'}}} = Bad(#{patterns => [no_module]}),
     [false, false] = [filelib:is_dir(F) || F <- ["bad.tw", "bad.tw.old"]].
 
@@ -197,6 +199,22 @@ good_patterns() ->
                             {"safe:step(_)", 8}, {{?MODULE, step, 1}, 8}, {{?MODULE, step, '_'}, 8},
                             {[{?MODULE, step, 1, [{[3], [], [{return_trace}]}]}], 2}, {[{?MODULE, step, element(2, Fun)}], 2},
                             {["lists:seq/2", "safe:step/1 -> caller"], 8}]].
+
+%% Names as Elixir writes them, and as views show them.
+elixir_patterns() ->
+    Function = fun(Name, Arguments) -> {function, 1, Name, length(Arguments), [{clause, 1, Arguments, [], [{atom, 1, true}]}]} end,
+    {ok, M, Binary} = compile:forms([{attribute, 1, module, 'Elixir.Safe.Cart'}, {attribute, 1, export, [{add, 2}, {'full?', 1}]},
+                                     Function(add, [{var, 1, '_'}, {var, 1, '_'}]), Function('full?', [{var, 1, '_'}])]),
+    {module, M} = code:load_binary(M, "cart", Binary),
+    [begin
+         {ok, _} = tracewheel:start("safe.tw", #{force => true, patterns => P, processes => self()}),
+         M:add(1, 2), M:'full?'(3), M:add(4, 5),
+         {ok, #{events := E}} = tracewheel:stop(),
+         {P, E} = {P, Wanted}
+     end || {P, Wanted} <- [{"Safe.Cart", 3}, {"Safe.Cart:_", 3}, {"Safe.Cart._", 3}, {"Safe.Cart:add/2", 2}, {"Safe.Cart.add", 2},
+                            {<<"Safe.Cart.add/2 -> return">>, 4}, {"Safe.Cart.add(A, _) when A > 1", 1}, {"Elixir.Safe.Cart:full?/1", 1},
+                            {"Safe.Cart.full?(_) -> return", 2}, {"'Elixir.Safe.Cart':full?/1", 1}]],
+    {match, _} = re:run(os:cmd(os:getenv("TRACEWHEEL") ++ " print safe.tw"), "call Elixir.Safe.Cart:full\\?/1 \\(3\\)").
 
 %% Kinds of time stamps, and their values within the time of the trace.
 stamps() ->

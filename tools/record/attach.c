@@ -43,8 +43,8 @@ static const struct tw_option options_table[] = {
 	{KEY_ERLANG, "erlang", NULL, "the first option: the others are these, not those of `tracewheel record`"},
 	{'o', "output", "NAME.tw", "the capture to make (NODE.tw)"},
 	{'t', "trace", "PATTERN",
-	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1' "
-	 "(docs/erlang.md); may be given often"},
+	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1', "
+	 "Shop.Cart.add/2 (docs/erlang.md); may be given often"},
 	{'p', "processes", "FLAG[,FLAG]...",
 	 "flags of erlang:trace/3 for all processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
