@@ -134,9 +134,13 @@ ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	static const char *const keys[UNMADE_CAUSES] = {"lost_no_thread", "lost_no_definition", "lost_unknown"};
 	struct capture *capture = object;
 	struct tw_producer_counts counts;
+	uint64_t cut = capture_cut_terms(capture);
 	ERL_NIF_TERM map = enif_make_new_map(env);
 
 	(void)argv;
+	/* The thread that should have noted it, and waits for no lock, may have found it taken. */
+	if (cut)
+		capture_note(capture, NOTED_CUT);
 	tw_producer_count(capture->producer, &counts);
 	if (tw_producer_is_closed(capture->producer))
 		capture_end(capture, OVER_RECORDER);
@@ -146,7 +150,7 @@ ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	put(env, &map, "lost", counts.lost);
 	put(env, &map, "rings", counts.rings);
 	put(env, &map, "definitions_refused", counts.definitions_refused);
-	put(env, &map, "cut_terms", capture_cut_terms(capture));
+	put(env, &map, "cut_terms", cut);
 	for (unsigned i = 0; i < UNMADE_CAUSES; i++) {
 		uint64_t lost = atomic_load(&capture->unmade[i]);
 
