@@ -302,9 +302,12 @@ static void tell_late(const struct refusals *refusals)
 
 	snprintf(
 		text, sizeof text,
-		"%u functions of %s are not traced: other threads were running when it was opened, and no single write "
-		"arms their entry sleds, which lie on two pages; run `tracewheel compact` on it (%s)",
-		refusals->late_sleds, refusals->late->name, refusals->late->path);
+		"%u function%s of %s %s not traced: other threads were running when it was opened, and no single write "
+		"arms %s, which lie%s on two pages; run `tracewheel compact` on it (%s)",
+		refusals->late_sleds, refusals->late_sleds == 1 ? "" : "s", refusals->late->name,
+		refusals->late_sleds == 1 ? "is" : "are",
+		refusals->late_sleds == 1 ? "its entry sled" : "their entry sleds",
+		refusals->late_sleds == 1 ? "s" : "", refusals->late->path);
 	tw_agent_tell(text);
 }
 

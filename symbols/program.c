@@ -162,6 +162,16 @@ TW_API void tw_symbols_close(struct tw_symbols *symbols)
 	free(symbols);
 }
 
+/* Linkers mark static programs that may be loaded anywhere; libraries are not marked, and need no name. */
+static bool is_library(const struct tw_elf *elf)
+{
+	bool is_marked = false;
+
+	for (size_t i = 0; i < elf->dynamic_count && elf->dynamic[i].d_tag != DT_NULL; i++)
+		is_marked |= elf->dynamic[i].d_tag == DT_FLAGS_1 && elf->dynamic[i].d_un.d_val & DF_1_PIE;
+	return elf->dynamic_count && !is_marked;
+}
+
 TW_API const char *tw_symbols_refusal(const struct tw_symbols *symbols)
 {
 	const struct tw_elf_file *file = symbols->objects[0].file;
@@ -172,7 +182,7 @@ TW_API const char *tw_symbols_refusal(const struct tw_symbols *symbols)
 		return "the program is set-gid: the loader preloads nothing into it";
 	if (file->has_capabilities && geteuid() != 0)
 		return "the program has file capabilities: the loader preloads nothing into it";
-	if (!file->elf.interpreter && !*file->elf.soname)
+	if (!file->elf.interpreter && !is_library(&file->elf))
 		return "the program is statically linked: it has no dynamic loader that could preload "
 		       "anything";
 	return NULL;

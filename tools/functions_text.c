@@ -144,6 +144,7 @@ static size_t count_everywhere(const struct tw_functions *list, is_place_fn *is)
 /* The entries of each object by themselves. */
 static void put_entries(const struct tw_functions *list)
 {
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	for (size_t i = 0; i < tw_symbols_object_count(list->symbols); i++) {
 		const struct tw_symbols_object *object = tw_symbols_object(list->symbols, i);
 		if (!tw_functions_wants_module(list, i))
@@ -157,49 +158,65 @@ static void put_entries(const struct tw_functions *list)
 		if (problem)
 			tw_out_format(&tw_functions_out, ": its entries are left alone: %s.\n", problem);
 		else
-			tw_out_format(&tw_functions_out,
-				      ": %zu of %zu functions can be traced at their entries (%.1f %%).\n", good,
-				      good + refused, good ? 100.0 * (double)good / (double)(good + refused) : 0.0);
+			tw_out_format(&tw_functions_out, ": %s of %s can be traced at %s (%.1f %%).\n",
+				      tw_figure_count(a, good),
+				      tw_figure_of(b, good + refused, "function", "functions"),
+				      good + refused == 1 ? "its entry" : "their entries",
+				      good ? 100.0 * (double)good / (double)(good + refused) : 0.0);
 	}
 }
 
-static void put_summary(const struct tw_functions *list, const struct tw_symbols *symbols)
+static void put_refusal(const char *refusal)
+{
+	tw_out_text(&tw_functions_out, "Nothing of this program can be recorded: ");
+	tw_out_name(&tw_functions_out, refusal);
+	tw_out_text(&tw_functions_out, ".\n");
+}
+
+/* How many can be traced which way. */
+static void put_sums(const struct tw_functions *list, const struct tw_symbols *symbols)
 {
 	size_t entries = count_everywhere(list, is_entry), refused = count_everywhere(list, is_refused_entry);
 	size_t sleds = count_everywhere(list, is_sled), loose = count_everywhere(list, is_loose_sled);
 	size_t slots = 0, objects = tw_symbols_object_count(symbols);
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = tw_functions_run(list, i);
 		if (list->rows[i].place.refusal)
-			refused += list->rows[i].place.how == TW_SYMBOLS_ENTRY && !list->rows[i].is_chosen ? 0 : n;
+			refused += list->rows[i].place.how != TW_SYMBOLS_ENTRY || list->rows[i].is_chosen;
 		else
 			slots += list->rows[i].place.how == TW_SYMBOLS_SLOT;
 	}
 	if (list->entries)
 		put_entries(list);
 	if (list->request->is_global)
-		tw_out_format(&tw_functions_out, "%zu function%s can be traced through slots, in %zu object%s.\n",
-			      slots, slots == 1 ? "" : "s", objects, objects == 1 ? "" : "s");
+		tw_out_format(&tw_functions_out, "%s can be traced through slots, in %s.\n",
+			      tw_figure_of(a, slots, "function", "functions"),
+			      tw_figure_of(d, objects, "object", "objects"));
 	else if (list->request->is_local)
-		tw_out_format(&tw_functions_out,
-			      "%zu function%s can be traced at %s and %zu through sleds, in %zu object%s.\n", entries,
-			      entries == 1 ? "" : "s", entries == 1 ? "its entry" : "their entries", sleds, objects,
-			      objects == 1 ? "" : "s");
+		tw_out_format(&tw_functions_out, "%s can be traced at %s and %s through sleds, in %s.\n",
+			      tw_figure_of(a, entries, "function", "functions"),
+			      entries == 1 ? "its entry" : "their entries", tw_figure_count(b, sleds),
+			      tw_figure_of(d, objects, "object", "objects"));
 	else
-		tw_out_format(
-			&tw_functions_out,
-			"%zu function%s can be traced at %s, %zu through sleds and %zu through slots, in %zu object%s.\n",
-			entries, entries == 1 ? "" : "s", entries == 1 ? "its entry" : "their entries", sleds, slots,
-			objects, objects == 1 ? "" : "s");
+		tw_out_format(&tw_functions_out,
+			      "%s can be traced at %s, %s through sleds and %s through slots, in %s.\n",
+			      tw_figure_of(a, entries, "function", "functions"),
+			      entries == 1 ? "its entry" : "their entries", tw_figure_count(b, sleds),
+			      tw_figure_count(c, slots), tw_figure_of(d, objects, "object", "objects"));
 	if (loose)
 		tw_out_format(
 			&tw_functions_out,
-			"%zu sled%s of several instructions: in a library that a program with threads opens later, "
+			"%s of several instructions: in a library that a program with threads opens later, "
 			"such sleds are traced only if all threads can be stopped; `tracewheel compact` makes one instruction of each.\n",
-			loose, loose == 1 ? " is" : "s are");
+			tw_figure_of(a, loose, "sled is", "sleds are"));
 	if (refused && !list->request->wants_refused)
-		tw_out_format(&tw_functions_out, "%zu place%s cannot be traced; --refused says why.\n", refused,
-			      refused == 1 ? "" : "s");
+		tw_out_format(&tw_functions_out, "%s cannot be traced; --refused says why.\n",
+			      tw_figure_of(a, refused, "place", "places"));
+}
+
+static void put_missing(const struct tw_symbols *symbols)
+{
 	const char *missing;
 	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
 		tw_out_text(&tw_functions_out, "The library ");
@@ -211,12 +228,10 @@ static void put_summary(const struct tw_functions *list, const struct tw_symbols
 void tw_functions_put_text(const struct tw_functions *list, const struct tw_symbols *symbols)
 {
 	const char *refusal = tw_symbols_refusal(symbols);
-	if (refusal) {
-		tw_out_text(&tw_functions_out, "Nothing of this program can be recorded: ");
-		tw_out_name(&tw_functions_out, refusal);
-		tw_out_text(&tw_functions_out, ".\n");
-	}
-	uint64_t begin = tw_out_mark(&tw_functions_out);
+	uint64_t begin;
+	if (refusal && list->count)
+		put_refusal(refusal);
+	begin = tw_out_mark(&tw_functions_out);
 	struct tw_namesakes namesakes = find_namesakes(list);
 	put_rows(list, &namesakes, false);
 	if (list->request->wants_refused) {
@@ -227,5 +242,10 @@ void tw_functions_put_text(const struct tw_functions *list, const struct tw_symb
 	tw_namesakes_free(&namesakes);
 	if (tw_out_mark(&tw_functions_out) > begin)
 		tw_out_text(&tw_functions_out, "\n");
-	put_summary(list, symbols);
+	/* Behind a long list too, where sums would say otherwise. */
+	if (refusal)
+		put_refusal(refusal);
+	else
+		put_sums(list, symbols);
+	put_missing(symbols);
 }

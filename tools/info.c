@@ -92,10 +92,11 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));
 	tw_out_format(&out, "time          %s, from %s\n", tw_figure_seconds(a, seconds_of(info)), when);
-	tw_out_format(&out, "threads       %u\n", info->threads);
-	tw_out_format(&out, "functions     %u in %u module%s\n", info->functions, info->modules,
-		      info->modules == 1 ? "" : "s");
-	tw_out_format(&out, "segments      %u, %s\n", info->segments, tw_figure_of(a, info->blocks, "block", "blocks"));
+	tw_out_format(&out, "threads       %s\n", tw_figure_count(a, info->threads));
+	tw_out_format(&out, "functions     %s in %s\n", tw_figure_count(a, info->functions),
+		      tw_figure_of(b, info->modules, "module", "modules"));
+	tw_out_format(&out, "segments      %s, %s\n", tw_figure_count(a, info->segments),
+		      tw_figure_of(b, info->blocks, "block", "blocks"));
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well))

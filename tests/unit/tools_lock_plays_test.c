@@ -341,7 +341,7 @@ static void test_gap(void **state)
 	setenv("COLUMNS", "80", 1);
 	char *text = view_answer(tw_tool_report, "--locks", 0);
 	assert_non_null(strstr(text, "In 1 gap 3 events were lost"));
-	assert_non_null(strstr(text, "locks: 1 were used, 0 waited for"));
+	assert_non_null(strstr(text, "locks: 1 was used, 0 waited for"));
 	assert_non_null(strstr(text, "slow calls without a known holder"));
 	assert_null(strstr(text, "held it\n"));
 	free(text);

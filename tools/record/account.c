@@ -108,7 +108,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 
 static void say_unrestored(const struct tw_recorder_stats *stats)
 {
-	char reason[128], places[TW_FIGURE_BYTES];
+	char reason[128], places[TW_FIGURE_BYTES], processes[TW_FIGURE_BYTES];
 	if (!stats->unrestored_processes)
 		return;
 	switch (stats->unrestored_reason) {
@@ -129,9 +129,9 @@ static void say_unrestored(const struct tw_recorder_stats *stats)
 		tw_say("the process that continues still has changed functions (%s), which cost some time and record nothing: %s.",
 		       places, reason);
 	else
-		tw_say("%u processes that continue still have changed functions (%s), which cost some time and record nothing; the last "
+		tw_say("%s processes that continue still have changed functions (%s), which cost some time and record nothing; the last "
 		       "of them: %s.",
-		       stats->unrestored_processes, places, reason);
+		       tw_figure_count(processes, stats->unrestored_processes), places, reason);
 }
 
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
@@ -167,7 +167,8 @@ static void say_empty(const struct tw_recorder_stats *stats, const char *path)
 
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept)
 {
-	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
+	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES],
+		threads[TW_FIGURE_BYTES];
 	double seconds = (double)stats->events_ns / 1e9;
 	if (!stats->images) {
 		say_empty(stats, path);
@@ -177,9 +178,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		tw_say("%s holds no events.", path);
 		return;
 	}
-	tw_say("%s: %s event%s of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
-	       tw_figure_count(count, stats->events), stats->events == 1 ? "" : "s", stats->streams,
-	       stats->streams == 1 ? "" : "s", tw_figure_seconds(time, seconds),
+	tw_say("%s: %s of %s in %s (%s/s), %s, %.2f B an event.", path,
+	       tw_figure_of(count, stats->events, "event", "events"),
+	       tw_figure_of(threads, stats->streams, "thread", "threads"), tw_figure_seconds(time, seconds),
 	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
 	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
 	if (stats->segments_removed)

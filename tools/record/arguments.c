@@ -75,14 +75,17 @@ bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_com
 {
 	struct tw_layouts layouts = {0};
 	struct tw_when_left left = {0};
+	char figure[TW_FIGURE_BYTES];
 	tw_layouts_find(program, config->text, true, &layouts);
 	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
 			may_come_later(arguments, &layouts, is_quiet, &left);
 	if (!is_right)
 		tw_usage(command, "--when '%s' is refused: %s.", arguments->guard, left.reason);
 	else if (left.count && !is_quiet)
-		tw_say("%zu function%s that patterns name %s not traced: for --when, %s.", left.count,
-		       left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.reason);
+		tw_say("%s not traced: for --when, %s.",
+		       tw_figure_of(figure, left.count, "function that patterns name is",
+				    "functions that patterns name are"),
+		       left.reason);
 	tw_layouts_free(&layouts);
 	return is_right && tw_config_add(config, "guards", "1");
 }

@@ -40,11 +40,12 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 		    bool has_guard)
 {
 	bool has_unseen = false;
+	char figure[TW_FIGURE_BYTES];
 	for (size_t i = 0; i < asked->refused_count; i++)
 		has_unseen |= tw_refused_is_of_program(check, &asked->refused[i]);
 	if (traced && !events)
-		tw_say("-t '%s': %zu function%s traced, and no call %s.", asked->text, traced,
-		       traced == 1 ? " was" : "s were",
+		tw_say("-t '%s': %s traced, and no call %s.", asked->text,
+		       tw_figure_of(figure, traced, "function was", "functions were"),
 		       has_guard    ? "fulfilled --when or --match"
 		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
 				    : "was made");

@@ -315,15 +315,16 @@ static void report(const struct tw_late_code *late)
 {
 	const struct tw_arguments *arguments = late->options.arguments;
 	const char *problem = late->workers[LAYOUTS].problem;
+	char figure[TW_FIGURE_BYTES];
 	if (*problem)
 		tw_say(arguments->guard		 ? "%s; its functions were not traced."
 		       : arguments->string_bytes ? "%s; its arguments are raw words."
 						 : "%s; the numbers of its arguments are not known.",
 		       problem);
 	else if (late->left.count)
-		tw_say("%zu function%s of libraries that were opened later %s not traced: for --when, %s.",
-		       late->left.count, late->left.count == 1 ? "" : "s", late->left.count == 1 ? "was" : "were",
-		       late->left.reason);
+		tw_say("%s of libraries that were opened later %s not traced: for --when, %s.",
+		       tw_figure_of(figure, late->left.count, "function", "functions"),
+		       late->left.count == 1 ? "was" : "were", late->left.reason);
 	if (late->workers[PLANS].problem[0])
 		tw_say("%s; its functions without sleds were %s.", late->workers[PLANS].problem,
 		       late->options.has_slots ? "traced only where other objects call them" : "not traced");

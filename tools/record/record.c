@@ -336,6 +336,7 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 /* Runs a whole recording; returns the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
+	char figure[TW_FIGURE_BYTES];
 	struct tw_recorder *recorder;
 	char agent[PATH_MAX];
 	if (!tw_launch_agent(agent, launch->reason)) {
@@ -405,7 +406,10 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		else
 			tw_account_events(&stats, request->path, request->recorder.segments_kept);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
-			tw_say("%u of its processes still run, and are no longer traced.", stats.images_alive);
+			tw_say("%s, and %s no longer traced.",
+			       tw_figure_of(figure, stats.images_alive, "of its processes still runs",
+					    "of its processes still run"),
+			       stats.images_alive == 1 ? "is" : "are");
 		if (!has_ended)
 			tw_say("the program (process %d) continues, and is no longer traced.", (int)child);
 	}

@@ -105,8 +105,11 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 	else
 		tw_out_text(screen->out, "(no process was recorded)");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+	char figure[TW_FIGURE_BYTES];
 	if (info->images > 1)
-		tw_out_format(screen->out, "and %u more processes or programs started by it\n", info->images - 1);
+		tw_out_format(screen->out, "and %s started by it\n",
+			      tw_figure_of(figure, info->images - 1, "more process or program",
+					   "more processes or programs"));
 }
 
 /* @ended	of the losses without a ring, in the whole recording. */
@@ -172,13 +175,11 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 		     const struct tw_capture_info *info, bool is_part)
 {
 	const struct tw_totals *totals = &sums->totals;
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s event%s in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
-		      tw_figure_count(a, totals->events), totals->events == 1 ? "" : "s",
-		      tw_figure_seconds(b, screen->seconds),
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES], e[TW_FIGURE_BYTES];
+	tw_out_format(screen->out, "%s in %s (%s/s), %s, %s on disk, %.2f B an event\n",
+		      tw_figure_of(a, totals->events, "event", "events"), tw_figure_seconds(b, screen->seconds),
 		      tw_figure_short(c, screen->seconds > 0 ? (double)totals->events / screen->seconds : 0),
-		      totals->threads.count, totals->threads.count == 1 ? "" : "s",
-		      tw_figure_bytes(d, info->file_bytes),
+		      tw_figure_of(e, totals->threads.count, "thread", "threads"), tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
@@ -244,6 +245,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 {
 	const struct tw_totals *totals = &sums->totals;
 	struct tw_screen screen = tw_screen_make(&out, sums->seconds);
+	char figure[TW_FIGURE_BYTES];
 	char title[64];
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	bool is_empty = !totals->events && empty && !sums->tree.stacks.before;
@@ -255,11 +257,8 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		tw_native_ports_screen(&screen, &sums->ports, request->top);
 		return;
 	}
-	snprintf(title, sizeof title,
-		 screen.columns < 60		? "by function"
-		 : totals->functions.count == 1 ? "by function (%zu was called)"
-						: "by function (%zu were called)",
-		 totals->functions.count);
+	snprintf(title, sizeof title, screen.columns < 60 ? "by function" : "by function (%s)",
+		 tw_figure_of(figure, totals->functions.count, "was called", "were called"));
 	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);
 	else if (sums->has_times)

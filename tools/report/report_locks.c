@@ -128,7 +128,8 @@ static void put_pairs(const struct tw_screen *screen, const struct tw_locks *loc
 			tw_out_format(screen->out, "%s\n", line);
 	}
 	if (shown < count)
-		tw_out_format(screen->out, "%29s  and %zu more pairs of threads\n", "", count - shown);
+		tw_out_format(screen->out, "%29s  and %s of threads\n", "",
+			      tw_figure_of(a, count - shown, "more pair", "more pairs"));
 	if (lock->slow)
 		tw_out_format(screen->out, "%18s%11s  slow calls without a known holder\n",
 			      tw_figure_duration(a, lock->slow_ns), tw_figure_count(b, lock->slow));
@@ -146,7 +147,8 @@ static void put_locks(const struct tw_screen *screen, const struct tw_locks *loc
 		waits += rows[i]->waits;
 		ns += rows[i]->wait_ns;
 	}
-	tw_out_format(screen->out, "\n%slocks: %zu were used, %zu waited for%s", tw_screen_bold(screen), count, waited,
+	tw_out_format(screen->out, "\n%slocks: %s, %s waited for%s", tw_screen_bold(screen),
+		      tw_figure_of(a, count, "was used", "were used"), tw_figure_count(b, waited),
 		      tw_screen_plain(screen));
 	if (waits)
 		tw_out_format(screen->out, ", %s, %s in all", tw_figure_of(a, waits, "time", "times"),
@@ -165,7 +167,7 @@ static void put_locks(const struct tw_screen *screen, const struct tw_locks *loc
 		put_pairs(screen, locks, lock, top);
 	}
 	if (shown < count)
-		tw_out_format(screen->out, "%49s  in %zu more\n", "", count - shown);
+		tw_out_format(screen->out, "%49s  in %s more\n", "", tw_figure_count(a, count - shown));
 	free(rows);
 }
 
@@ -178,10 +180,10 @@ static void put_conditions(const struct tw_screen *screen, const struct tw_locks
 		free(rows);
 		return;
 	}
-	tw_out_format(screen->out,
-		      "\n%scondition variables: %zu were used%s\n%s%9s%9s%11s%11s%9s  condition variable%s\n",
-		      tw_screen_bold(screen), count, tw_screen_plain(screen), tw_screen_bold(screen), "waited",
-		      "longest", "waits", "signals", "timeouts", tw_screen_plain(screen));
+	tw_out_format(screen->out, "\n%scondition variables: %s%s\n%s%9s%9s%11s%11s%9s  condition variable%s\n",
+		      tw_screen_bold(screen), tw_figure_of(a, count, "was used", "were used"), tw_screen_plain(screen),
+		      tw_screen_bold(screen), "waited", "longest", "waits", "signals", "timeouts",
+		      tw_screen_plain(screen));
 	size_t shown = top && top < count ? top : count;
 	for (size_t i = 0; rows && i < shown; i++) {
 		const struct tw_lock_row *lock = rows[i];
@@ -194,7 +196,7 @@ static void put_conditions(const struct tw_screen *screen, const struct tw_locks
 		put_pairs(screen, locks, lock, top);
 	}
 	if (shown < count)
-		tw_out_format(screen->out, "%49s  in %zu more\n", "", count - shown);
+		tw_out_format(screen->out, "%49s  in %s more\n", "", tw_figure_count(a, count - shown));
 	free(rows);
 }
 

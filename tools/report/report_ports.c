@@ -37,6 +37,7 @@ static void put_row(const struct tw_screen *screen, const struct tw_native_port 
 
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top)
 {
+	char figure[TW_FIGURE_BYTES];
 	size_t shown = top && top < ports->count ? top : ports->count;
 	bool is_partial = false;
 	if (!ports->is_recorded) {
@@ -52,7 +53,8 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 		is_partial |= ports->rows[i].is_in_partial || ports->rows[i].is_out_partial;
 	}
 	if (shown < ports->count)
-		tw_out_format(screen->out, "        and %zu more (--top 0 shows all)\n", ports->count - shown);
+		tw_out_format(screen->out, "        and %s more (--top 0 shows all)\n",
+			      tw_figure_count(figure, ports->count - shown));
 	tw_out_text(screen->out,
 		    "open: never closed by a call that was seen. Calls that libc makes inside itself, io_uring and\n"
 		    "bare system calls are not all seen.\n");
@@ -69,18 +71,18 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 		tw_out_text(screen->out, i + 1 == ports->indirect_count ? ".\n" : "");
 	}
 	if (ports->unknown)
-		tw_out_format(screen->out, "Calls of descriptors that were not seen to be opened: %llu.\n",
-			      (unsigned long long)ports->unknown);
+		tw_out_format(screen->out, "Calls of descriptors that were not seen to be opened: %s.\n",
+			      tw_figure_count(figure, ports->unknown));
 	if (ports->unfollowed)
 		tw_out_format(screen->out,
-			      "Calls not followed to their returns: %llu; longjmp left them, or half was lost.\n",
-			      (unsigned long long)ports->unfollowed);
+			      "Calls not followed to their returns: %s; longjmp left them, or half was lost.\n",
+			      tw_figure_count(figure, ports->unfollowed));
 	if (ports->gaps)
 		tw_out_format(
 			screen->out,
-			"Gaps of lost events: %llu. Ports that were open in one are lower bounds, and calls behind it\n"
+			"Gaps of lost events: %s. Ports that were open in one are lower bounds, and calls behind it\n"
 			"may stand at a port that had the number before.\n",
-			(unsigned long long)ports->gaps);
+			tw_figure_count(figure, ports->gaps));
 }
 
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top)

@@ -11,7 +11,7 @@
 void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
 		     uint64_t calls, size_t top)
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], more[TW_FIGURE_BYTES];
 	int bar = screen->columns >= 110  ? 24
 		  : screen->columns >= 60 ? 10
 					  : 0,
@@ -43,8 +43,9 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 		uint64_t rest = 0;
 		for (size_t i = shown; i < table->count; i++)
 			rest += table->rows[i].calls;
-		tw_out_format(screen->out, "%14s  %5.1f %%  in %zu more\n", tw_figure_count(figure, rest),
-			      calls ? 100.0 * (double)rest / (double)calls : 0, table->count - shown);
+		tw_out_format(screen->out, "%14s  %5.1f %%  in %s more\n", tw_figure_count(figure, rest),
+			      calls ? 100.0 * (double)rest / (double)calls : 0,
+			      tw_figure_count(more, table->count - shown));
 	}
 	tw_screen_names_free(&names);
 }

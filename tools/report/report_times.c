@@ -167,7 +167,7 @@ static void put_row(const struct tw_screen *screen, const struct tw_report_row *
 
 static void put_others(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, unsigned columns)
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], more[TW_FIGURE_BYTES];
 	uint64_t self_ns = 0, calls = 0;
 	for (size_t i = 0; i < count; i++) {
 		self_ns += rows[i].sums->self_ns;
@@ -176,12 +176,13 @@ static void put_others(const struct tw_screen *screen, const struct tw_report_ro
 	tw_out_format(screen->out, "%9s", "");
 	if (columns & HAS_SELF)
 		put_time(screen, self_ns, true);
-	tw_out_format(screen->out, "%13s  in %zu more\n", tw_figure_count(figure, calls), count);
+	tw_out_format(screen->out, "%13s  in %s more\n", tw_figure_count(figure, calls), tw_figure_count(more, count));
 }
 
 void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
 			 size_t top)
 {
+	char figure[TW_FIGURE_BYTES];
 	static const char *const titles[] = {"     self", "      min", "   median", "      p99", "      max"};
 	size_t count;
 	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
@@ -195,7 +196,7 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		      columns & HAS_SELF ? titles[0] : "", "calls");
 	for (unsigned i = 1; i < sizeof titles / sizeof *titles; i++)
 		tw_out_text(screen->out, columns & 1u << i ? titles[i] : "");
-	tw_out_format(screen->out, "  function (%zu%s)%s\n", count,
+	tw_out_format(screen->out, "  function (%s%s)%s\n", tw_figure_count(figure, count),
 		      used + (int)sizeof "function (1000 were called)" > screen->columns ? ""
 		      : count == 1							 ? " was called"
 											 : " were called",
@@ -249,6 +250,7 @@ static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)
 void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
 		       size_t top)
 {
+	char figure[TW_FIGURE_BYTES];
 	enum { CALLERS = 5 };
 	int used = columns_used(tree);
 	size_t count, edge_count, found;
@@ -270,7 +272,8 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - used - 8);
 		}
 		if (top && found > CALLERS)
-			tw_out_format(screen->out, "%*s    from %zu more\n", used - 2, "", found - CALLERS);
+			tw_out_format(screen->out, "%*s    from %s more\n", used - 2, "",
+				      tw_figure_count(figure, found - CALLERS));
 	}
 	tw_screen_names_free(&names);
 	free(rows);
@@ -318,7 +321,8 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 			put_weight(view->screen, view->tree, hidden_calls, true, false);
 		else
 			tw_out_format(view->screen->out, "%9s%13s", "", tw_figure_count(text, hidden_calls));
-		tw_out_format(view->screen->out, "  %*s(%zu more)\n", (depth + 1) * 2, "", hidden);
+		tw_out_format(view->screen->out, "  %*s(%s more)\n", (depth + 1) * 2, "",
+			      tw_figure_count(text, hidden));
 	}
 	free(children);
 }
@@ -374,7 +378,7 @@ static void put_cost(const struct tw_screen *screen, const struct tw_calltree *t
 		told++;
 	}
 	if (told > COST_NAMES)
-		tw_out_format(screen->out, " and %zu more", told - COST_NAMES);
+		tw_out_format(screen->out, " and %s more", tw_figure_count(figure, told - COST_NAMES));
 	if (told)
 		tw_out_text(screen->out, ".\n");
 	free(rows);

@@ -3,6 +3,7 @@
 #include "tools/seq/trace.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
+#include "tools/tool.h"
 
 #include <stdio.h>
 
@@ -64,11 +65,6 @@ const char *tw_seq_trace_gap(const struct tw_seq_trace *trace, const struct tw_h
 	}
 }
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 /* The messages with this gap. */
 static uint64_t count_gaps(const struct tw_seq_trace *trace, enum tw_seq_trace_gap gap, bool of_sends)
 {
@@ -82,13 +78,14 @@ static void note_absent(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE
 {
 	uint64_t sends = count_gaps(trace, TW_SEQ_TRACE_ABSENT, true),
 		 receives = count_gaps(trace, TW_SEQ_TRACE_ABSENT, false);
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	size_t used;
 	*text = 0;
 	if (!sends && !receives)
 		return;
 	used = (size_t)snprintf(text, TW_SEQ_TRACE_NOTE,
-				"%llu message%s came from and %llu went to nodes that are not in this capture:",
-				(unsigned long long)sends, plural(sends), (unsigned long long)receives);
+				"%s came from and %s went to nodes that are not in this capture:",
+				tw_figure_of(a, sends, "message", "messages"), tw_figure_count(b, receives));
 	for (uint32_t i = 0, shown = 0; i < trace->nodes.count && used < TW_SEQ_TRACE_NOTE; i++) {
 		char node[TW_SEQ_NODE_BYTES];
 		if (trace->nodes.nodes[i].image != TW_CAPTURE_NONE)
@@ -106,10 +103,11 @@ static void note_absent(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE
 
 static void note_lost(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
 {
+	char figure[TW_FIGURE_BYTES];
 	if (trace->lost)
 		snprintf(text, TW_SEQ_TRACE_NOTE,
-			 "LOST %llu event%s while this request went on: sends, receives and prints may be among them.",
-			 (unsigned long long)trace->lost, plural(trace->lost));
+			 "LOST %s while this request went on: sends, receives and prints may be among them.",
+			 tw_figure_of(figure, trace->lost, "event", "events"));
 }
 
 static void note_unseen(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
@@ -126,27 +124,31 @@ static void note_unseen(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE
 
 static void note_serials(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
 {
+	char figure[TW_FIGURE_BYTES];
 	if (trace->went_back)
 		snprintf(
 			text, TW_SEQ_TRACE_NOTE,
-			"Serials went back %llu time%s (an overflow, a serial that was set, reset_trace, or a label used again): there "
+			"Serials went back %s (an overflow, a serial that was set, reset_trace, or a label used again): there "
 			"time decides which send belongs to a receive.",
-			(unsigned long long)trace->went_back, plural(trace->went_back));
+			tw_figure_of(figure, trace->went_back, "time", "times"));
 }
 
 static void note_limits(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
 {
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	if (trace->left_out)
 		snprintf(text, TW_SEQ_TRACE_NOTE,
-			 "%llu event%s beyond the first %u of this request are left out; --from and --to select.",
-			 (unsigned long long)trace->left_out, plural(trace->left_out), TW_SEQ_TRACE_EVENTS_MAX);
+			 "%s beyond the first %s of this request %s left out; --from and --to select.",
+			 tw_figure_of(a, trace->left_out, "event", "events"),
+			 tw_figure_count(b, TW_SEQ_TRACE_EVENTS_MAX), trace->left_out == 1 ? "is" : "are");
 }
 
 static void note_damaged(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
 {
+	char figure[TW_FIGURE_BYTES];
 	if (trace->damaged)
-		snprintf(text, TW_SEQ_TRACE_NOTE, "%llu event%s of sequential tracing cannot be decoded.",
-			 (unsigned long long)trace->damaged, plural(trace->damaged));
+		snprintf(text, TW_SEQ_TRACE_NOTE, "%s of sequential tracing cannot be decoded.",
+			 tw_figure_of(figure, trace->damaged, "event", "events"));
 }
 
 bool tw_seq_trace_note(const struct tw_seq_trace *trace, unsigned number, char text[TW_SEQ_TRACE_NOTE])
