@@ -387,8 +387,10 @@ TW_API int tw_runtime_port_schedule(tw_port id, unsigned command, bool is_in)
 	if (!port)
 		return TW_EBADARG;
 	word = commands[command] ? tw_term_atom_z(commands[command]) : tw_small(0);
-	was_in = port->is_in;
-	port->is_in = is_in;
+	/* RELAXED tracee.reported: the program orders reports of one port; of several at once, each is made before or after. */
+	was_in = tw_load_relaxed(&port->is_in);
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(&port->is_in, is_in);
 	if (is_in)
 		tw_process_inside_port(true);
 	if (is_in)

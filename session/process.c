@@ -50,6 +50,12 @@ struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry)
 	return tw_term_tuple(arena, (struct tw_term[]){undefined, undefined, tw_term_nil()}, 3);
 }
 
+static bool is_exiting(const struct tw_tracee *tracee)
+{
+	/* RELAXED tracee.reported: the program orders reports of one process; of several at once, each is made before or after. */
+	return tw_load_relaxed(&tracee->is_exiting);
+}
+
 /* ---- threads that are processes ---- */
 
 void tw_process_thread_began(struct tw_tracee *tracee)
@@ -106,13 +112,14 @@ static void tell_schedule_of(struct tw_tracee *tracee, enum tw_event_kind kind, 
 
 static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_declared_function *function)
 {
-	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
+	enum tw_want want = is_exiting(tracee) ? TW_WANT_EXITING : TW_WANT_RUNNING;
 	enum tw_event_kind kind = is_in ? TW_EVENT_IN : TW_EVENT_OUT;
 	bool was_inside_port = tracee->is_inside_port;
 	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
-	tracee->is_in = is_in;
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(&tracee->is_in, is_in);
 	tracee->is_inside_port = false;
 	if (is_in)
 		tw_monitor_in(tracee, function);
@@ -121,10 +128,10 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	/* RELAXED hit.wants: a first check, before the term is built. */
 	if (tw_likely(!tw_load_relaxed(&tracee->wants[want])))
 		return;
-	if (tracee->is_exiting)
+	if (is_exiting(tracee))
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
 	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
-	if (tw_unlikely(was_inside_port) && !tracee->is_exiting) {
+	if (tw_unlikely(was_inside_port) && !is_exiting(tracee)) {
 		/* Sessions with running_procs have had its out. */
 		tell_schedule_of(tracee, kind, mfa(&arena, function), running_procs_of(tracee));
 		return;
@@ -135,7 +142,8 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 /* The declared process that this thread runs, not the thread's own; NULL: none. */
 static struct tw_tracee *declared_here(const struct tw_hit_tls *t)
 {
-	return t->tracee && t->tracee->is_in ? t->tracee : NULL;
+	/* RELAXED tracee.reported: as above. */
+	return t->tracee && tw_load_relaxed(&t->tracee->is_in) ? t->tracee : NULL;
 }
 
 void tw_process_inside_port(bool is_inside)
@@ -143,7 +151,7 @@ void tw_process_inside_port(bool is_inside)
 	struct tw_tracee *tracee = declared_here(&tw_hit_tls);
 
 	/* A port that is left in another turn of the process, or was entered unseen. */
-	if (!tracee || tracee->is_exiting || !(is_inside || tracee->is_inside_port))
+	if (!tracee || is_exiting(tracee) || !(is_inside || tracee->is_inside_port))
 		return;
 	tracee->is_inside_port = is_inside;
 	tell_schedule_of(tracee, is_inside ? TW_EVENT_OUT : TW_EVENT_IN, tw_small(0), ~running_procs_of(tracee));
@@ -159,7 +167,8 @@ TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declare
 	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
 	if (tracee && tw_unlikely(tw_load_relaxed(&tracee->has_modules)))
 		tw_tracer_modules_scheduled_in(tracee);
-	if (tracee && !tracee->is_in && tw_hit_tls.thread && tracee != tw_hit_tls.thread->own_tracee)
+	/* RELAXED tracee.reported: as above. */
+	if (tracee && !tw_load_relaxed(&tracee->is_in) && tw_hit_tls.thread && tracee != tw_hit_tls.thread->own_tracee)
 		tell_schedule(tracee, true, function);
 }
 
@@ -190,11 +199,12 @@ TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason
 {
 	struct tw_tracee *tracee = tw_tracee_of(process);
 
-	if (tracee->is_exiting)
+	if (is_exiting(tracee))
 		return;
 	tw_process_tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS,
 			tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason, (struct tw_term){0});
-	tracee->is_exiting = true;
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(&tracee->is_exiting, true);
 	/* RELAXED monitor.long_queue: no message tells that the queue of an exiting process is short again. */
 	tw_store_relaxed(&tracee->long_queue, 0);
 	tw_process_unregister(process);
@@ -209,7 +219,8 @@ TW_API void tw_process_exit(struct tw_process *process)
 		return;
 	tw_process_exiting(process, (struct tw_term){0});
 	tw_process_tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){0});
-	tracee->is_in = false;
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(&tracee->is_in, false);
 	if (t->tracee == tracee)
 		tw_process_out();
 	tw_tracee_exit(tracee);

@@ -93,13 +93,14 @@ struct tw_tracee {
 	uint32_t port_slot;		/* of a port: its entry in the table of ports; 0: a process */
 	uint16_t counted;		/* its contribution to tw_runtime_wanted */
 	bool is_sensitive;
-	/* Written by the thread that runs or ends it. */
-	bool is_exiting;
-	bool is_in;	     /* scheduled in, and not out since */
-	bool is_inside_port; /* a process that runs a port: scheduled out for sessions with running_procs */
+	/* Written by threads that run it, end it, or report something of it; perhaps several at once. */
+	_Atomic bool is_exiting;
+	_Atomic bool is_in; /* scheduled in, and not out since */
 	/* The same, for monitor.c: when it was scheduled in and when the collection began, in ticks; 0: not known. */
-	bool is_over_heap_limit;
-	uint64_t in_since, gc_since;
+	_Atomic bool is_over_heap_limit;
+	_Atomic uint64_t in_since, gc_since;
+	/* Written by the thread that runs it. */
+	bool is_inside_port; /* a process that runs a port: scheduled out for sessions with running_procs */
 	const struct tw_declared_function *in_function;
 	char name[32];
 	/* Written by the thread that runs it only. */

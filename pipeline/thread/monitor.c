@@ -63,6 +63,19 @@ static uint64_t elapsed_ms(enum tw_monitor monitor, uint64_t since)
 	return (now - since) / ticks_per_ms;
 }
 
+/* Words of a process or port that several threads may report at once. */
+static uint64_t ticks_at(const _Atomic uint64_t *word)
+{
+	/* RELAXED tracee.reported: the program orders reports that belong together. */
+	return tw_load_relaxed(word);
+}
+
+static void set_ticks(_Atomic uint64_t *word, uint64_t ticks)
+{
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(word, ticks);
+}
+
 /* ---- long schedules ---- */
 
 struct tw_term tw_monitor_function(struct tw_arena *arena, const struct tw_declared_function *function)
@@ -90,17 +103,19 @@ void tw_monitor_in(struct tw_tracee *tracee, const struct tw_declared_function *
 {
 	if (!is_set(TW_MONITOR_LONG_SCHEDULE))
 		return;
-	tracee->in_since = ticks_now();
-	tracee->in_function = function;
+	set_ticks(&tracee->in_since, ticks_now());
+	/* Of a port there is none: several threads may be here at once. */
+	if (tracee->in_function != function)
+		tracee->in_function = function;
 }
 
 /* 0: less than a millisecond, or not known. */
 static uint64_t ran_for_ms(struct tw_tracee *tracee)
 {
-	uint64_t since = tracee->in_since;
+	uint64_t in_since = ticks_at(&tracee->in_since);
 
-	tracee->in_since = 0;
-	return since && is_set(TW_MONITOR_LONG_SCHEDULE) ? elapsed_ms(TW_MONITOR_LONG_SCHEDULE, since) : 0;
+	set_ticks(&tracee->in_since, 0);
+	return in_since && is_set(TW_MONITOR_LONG_SCHEDULE) ? elapsed_ms(TW_MONITOR_LONG_SCHEDULE, in_since) : 0;
 }
 
 void tw_monitor_port_out(struct tw_tracee *port, struct tw_term op)
@@ -162,7 +177,8 @@ static struct tw_term heap_info(struct tw_arena *arena, uint64_t timeout, const 
 static void collected(struct tw_tracee *tracee, const struct tw_gc_sizes *sizes)
 {
 	/* Saturates on overflow. */
-	uint64_t words, ms = is_set(TW_MONITOR_LONG_GC) ? elapsed_ms(TW_MONITOR_LONG_GC, tracee->gc_since) : 0;
+	uint64_t words,
+		ms = is_set(TW_MONITOR_LONG_GC) ? elapsed_ms(TW_MONITOR_LONG_GC, ticks_at(&tracee->gc_since)) : 0;
 	char buffer[INFO_BYTES];
 	struct tw_arena arena;
 
@@ -176,6 +192,12 @@ static void collected(struct tw_tracee *tracee, const struct tw_gc_sizes *sizes)
 		tell(tracee, TW_MONITOR_LARGE_HEAP, words, false, heap_info(&arena, 0, sizes));
 }
 
+static void set_over_limit(struct tw_tracee *tracee, bool is_over)
+{
+	/* RELAXED tracee.reported: as above. */
+	tw_store_relaxed(&tracee->is_over_heap_limit, is_over);
+}
+
 void tw_monitor_gc(struct tw_tracee *tracee, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {
 	if (!is_set(TW_MONITOR_LONG_GC) && !is_set(TW_MONITOR_LARGE_HEAP))
@@ -183,14 +205,15 @@ void tw_monitor_gc(struct tw_tracee *tracee, enum tw_gc_event event, const struc
 	switch (event) {
 	case TW_GC_MINOR_START:
 	case TW_GC_MAJOR_START:
-		tracee->is_over_heap_limit = false;
-		tracee->gc_since = is_set(TW_MONITOR_LONG_GC) ? ticks_now() : 0;
+		set_over_limit(tracee, false);
+		set_ticks(&tracee->gc_since, is_set(TW_MONITOR_LONG_GC) ? ticks_now() : 0);
 		break;
-	case TW_GC_MAX_HEAP_SIZE: tracee->is_over_heap_limit = true; break;
+	case TW_GC_MAX_HEAP_SIZE: set_over_limit(tracee, true); break;
 	default:
-		if (!tracee->is_over_heap_limit)
+		/* RELAXED tracee.reported: as above. */
+		if (!tw_load_relaxed(&tracee->is_over_heap_limit))
 			collected(tracee, sizes);
-		tracee->gc_since = 0;
+		set_ticks(&tracee->gc_since, 0);
 	}
 }
 
