@@ -309,20 +309,25 @@ finish(#{capture := Capture, port := Port} = State, Why) ->
     Result = account(maps:merge(Info#{state := Why}, Recorded)),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
-    [begin leave(Modules), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
+    [begin leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
     Result.
 
 %% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
 %% their next use waits for it, runs none of them.  It has the name before others are looked for: a start sees it, or is seen.
-leave([]) -> ok;
+leave([]) -> true;
 leave(Modules) ->
     Purge = [{fun code:purge/1, M} || M <- Modules],
     %% What was loaded twice, as by two attachments at once, cannot be deleted before it is purged.
     Steps = [{fun timer:sleep/1, 500}] ++ Purge ++ [{fun code:delete/1, M} || M <- Modules] ++ [{fun timer:sleep/1, 100}] ++ Purge,
     {Functions, Arguments} = lists:unzip(Steps),
     Unloader = spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]),
-    (catch register(tracewheel_unload, Unloader)) =:= true andalso is_idle() orelse exit(Unloader, kill),
-    ok.
+    Is_first = (catch register(tracewheel_unload, Unloader)) =:= true,
+    Is_first andalso is_idle() orelse exit(Unloader, kill),
+    Is_first.
+
+%% Of a server, which is not idle itself: another that has the name does not unload, and soon gives it back.
+leave(Modules, Tries) ->
+    leave(Modules) orelse Tries =:= 0 orelse begin timer:sleep(50), leave(Modules, Tries - 1) end.
 
 %% All that was lost: by threads, and by the recorder, as it has counted.
 account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};

@@ -16,6 +16,7 @@ loop(N) ->
     asked("unloaded", fun() -> [] =:= application() end),
     asked("disconnect", fun() -> lists:all(fun erlang:disconnect_node/1, nodes(hidden)) end),
     asked("reload", fun() -> lists:all(fun({M, File}) -> {module, M} =:= code:load_abs(filename:rootname(File)) end, application()) end),
+    asked("leave", fun() -> register(tracewheel_unload, spawn(timer, sleep, [1000])) end),
     asked("kill", fun() -> exit(whereis(tracewheel), kill) end),
     loop(N + 1).
 

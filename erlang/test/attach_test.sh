@@ -26,7 +26,7 @@ start_node() {
 }
 
 # ask unloaded: until the node has nothing of the application. ask reload: it loads the application again. ask disconnect: it
-# closes connections. ask kill: it kills the process behind the trace.
+# closes connections. ask leave: for a second, a process has the name of one that unloads modules. ask kill: it kills the process behind the trace.
 ask() {
 	: >"$1"
 	wait_until test ! -e "$1"
@@ -69,8 +69,9 @@ start_node -sname shop@localhost -setcookie secret
 begin --cookie-file cookie -o a.tw shop@localhost
 wait_until recorded a.tw
 refused 125 "is being traced already" --cookie-file cookie -t attach:step -o none.tw shop@localhost
-# Another that begins at the same moment loads the modules again.
+# Another that begins at the same moment loads the modules again, and as it is refused, they would leave but for this trace.
 ask reload
+ask leave
 kill -TERM $recording
 ended_with 0
 says 'events of'
