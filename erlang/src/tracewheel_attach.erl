@@ -257,7 +257,10 @@ read_all(Socket, Read) ->
 %% ---- the application there ----
 
 call(Node, M, F, A) ->
-    case rpc:call(Node, M, F, A, ?CALL_MS) of
+    result(Node, M, F, A, rpc:call(Node, M, F, A, ?CALL_MS)).
+
+result(Node, M, F, A, Answer) ->
+    case Answer of
         {badrpc, nodedown} -> fail("the connection to '~ts' was lost before the trace began.", [Node]);
         {badrpc, Reason} -> fail("'~ts' does not do ~p:~p/~p: ~0tp.", [Node, M, F, length(A), Reason]);
         Result -> Result
@@ -308,22 +311,34 @@ unload(Node, Modules) -> [call(Node, code, F, [M]) || M <- lists:reverse(Modules
 
 start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
     await_unloaded(Node, 600),
-    Loaded = load(Node),
+    Loaded = lists:usort(maps:get(loaded, Request, []) ++ load(Node)),
     %% Limits say nothing of owners; with this process the trace ends.
     All = Options#{patterns => Patterns, owner => self(), attached => {self(), Loaded}},
-    case call(Node, tracewheel, start, [Path, All]) of
+    case begin_trace(Node, [Path, All]) of
         {ok, _} ->
             say("tracing ~ts ~ts", [Node, Path]),
             monitor(process, {tracewheel, Node}),
             Self = self(),
             spawn_link(fun() -> await_end_of_input(), Self ! stop end),
             await_end(Node, Path);
-        {error, unloading} -> start(Node, Path, Request);
+        unloading -> start(Node, Path, Request#{loaded => Loaded});
         {error, Reason} ->
             {Code, Text} = reason(Node, Path, Reason),
             catch call(Node, tracewheel_server, leave, [Loaded]),
             catch await_unloaded(Node, 600),
             fail(Code, "~ts", [Text])
+    end.
+
+%% The modules that were found there may have left since, with an earlier trace.
+begin_trace(Node, Arguments) ->
+    case rpc:call(Node, tracewheel, start, Arguments, ?CALL_MS) of
+        {error, unloading} -> unloading;
+        {badrpc, {'EXIT', {undef, [{M, _, _, _} | _]}}} = Answer ->
+            case lists:member(M, ?MODULES) of
+                true -> unloading;
+                false -> result(Node, tracewheel, start, Arguments, Answer)
+            end;
+        Answer -> result(Node, tracewheel, start, Arguments, Answer)
     end.
 
 await_end_of_input() ->

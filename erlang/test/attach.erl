@@ -17,8 +17,16 @@ loop(N) ->
     asked("disconnect", fun() -> lists:all(fun erlang:disconnect_node/1, nodes(hidden)) end),
     asked("reload", fun() -> lists:all(fun({M, File}) -> {module, M} =:= code:load_abs(filename:rootname(File)) end, application()) end),
     asked("leave", fun() -> register(tracewheel_unload, spawn(timer, sleep, [1000])) end),
+    asked("snatch", fun() -> is_pid(spawn(fun snatch/0)) end),
     asked("kill", fun() -> exit(whereis(tracewheel), kill) end),
     loop(N + 1).
+
+%% A module leaves between its loading and its use.
+snatch() ->
+    case erlang:module_loaded(tracewheel_server) of
+        true -> erlang:delete_module(tracewheel_options);
+        false -> snatch()
+    end.
 
 application() -> [Loaded || {M, _} = Loaded <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))].
 

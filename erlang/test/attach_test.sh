@@ -26,7 +26,8 @@ start_node() {
 }
 
 # ask unloaded: until the node has nothing of the application. ask reload: it loads the application again. ask disconnect: it
-# closes connections. ask leave: for a second, a process has the name of one that unloads modules. ask kill: it kills the process behind the trace.
+# closes connections. ask leave: for a second, a process has the name of one that unloads modules. ask snatch: a module leaves while
+# the application is loaded. ask kill: it kills the process behind the trace.
 ask() {
 	: >"$1"
 	wait_until test ! -e "$1"
@@ -90,6 +91,11 @@ is "$(json 'd["account"]["whole"]')" True "the node lives on, and nothing is mis
 expect 0 "$tw" record --erlang -q -p running,send --time infinity --events 20 --on-full block --force -o b.tw "$node"
 [ ! -s err ] || fail "--quiet"
 "$tw" print b.tw | grep -q ' in ' || fail "no schedules"
+ask unloaded
+
+# Modules leave that an earlier trace has brought, after they were found.
+ask snatch
+expect 0 "$tw" record --erlang -q -t attach:step --events 10 -o g.tw "$node"
 ask unloaded
 
 refused 125 "refuses the connection: its cookie is not the one from $HOME/.erlang.cookie" -t attach -o none.tw shop@localhost
