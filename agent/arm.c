@@ -356,6 +356,12 @@ void tw_agent_arm_after_fork(void)
 {
 	tw_agent_tell_again();
 	tw_patch_after_fork_in_child(closings + own_closings + 1);
+	/* As inside a dlclose() of its own: this thread does not wait for itself. */
+	own_closings++;
 	tw_agent_update();
+	own_closings--;
 	resume_slots();
+	/* What was being opened is planted only now. */
+	if (is_put_off)
+		tw_agent_update();
 }
