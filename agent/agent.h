@@ -467,8 +467,6 @@ bool tw_agent_written_begin(void);
 /* The place is about to be staged for the recording. */
 void tw_agent_written_expect(struct tw_place *place);
 void tw_agent_written_end(void);
-/* In a forked child that is traced, once it has its own image. */
-void tw_agent_written_after_fork(void);
 /* Has the recorder ended the recording, or is it about to?  Threads: any. */
 bool tw_agent_is_over(void);
 

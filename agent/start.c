@@ -89,7 +89,6 @@ static void follow(void)
 	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
 	tw_arg_init();
 	tw_session_continue_in_child(tw_agent_session);
-	tw_agent_written_after_fork();
 	tw_seq_set_system_tracer(tw_agent_session, NULL);
 	tw_agent_arm_after_fork();
 }

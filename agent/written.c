@@ -203,12 +203,6 @@ void tw_agent_written_end(void)
 	end_change();
 }
 
-void tw_agent_written_after_fork(void)
-{
-	if (written)
-		tw_rs_written_show(&tw_agent_ring_set, written);
-}
-
 /* ---- sessions of the program ---- */
 
 static bool is_kept_for(const struct tw_place *place, uint64_t sessions)

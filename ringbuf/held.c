@@ -80,6 +80,7 @@ void tw_rs_written_show(struct tw_rs *rs, struct tw_rs_written *written)
 {
 	if (!tw_rs_is_own_process(rs) || rs->config.is_anonymous)
 		return;
+	rs->written = written;
 	written->magic = TW_RS_WRITTEN_MAGIC;
 	written->lease = rs->own.lease;
 	/* PAIR rs.written: release; acquire in tw_rs_written_find(). */

@@ -88,7 +88,8 @@ struct tw_rs_written {
 enum tw_rs_held_outcome tw_rs_held_write(struct tw_rs *rs, struct tw_rs_held_table *table, uint32_t *number);
 
 /*
- * tw_rs_written_show - tell the owner where the list of this image is.
+ * tw_rs_written_show - tell the owner where the list of this image is; an image that a forked child claims has its copy from the
+ * beginning.
  *
  * @written	shares: until the process ends; its magic and lease are filled here.
  */

@@ -262,6 +262,9 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	rs->own.lease = lease;
 	rs->own.process_id = process_id;
 	fill_head(rs, rs->own.head, lease, start_time, process_id);
+	/* The owner may end the recording as soon as the image is LIVE. */
+	if (rs->written)
+		tw_rs_written_show(rs, rs->written);
 	end_slot(rs, index, TW_RS_IMAGE_LIVE, process_id);
 	end_predecessor(rs, index, process_id, start_time);
 	*out = index;

@@ -259,8 +259,9 @@ struct tw_rs {
 	uint64_t damaged_tables; /* images whose head or table of rings is invalid; their remaining rings are unknown */
 	uint64_t answers_bytes;
 	uint32_t delivered, answers_given[TW_RS_QUESTIONS], held_seen;
-	char path[256];	      /* the directory; "" if anonymous */
-	struct tw_rs_own own; /* the member's fields; last, because most of it is never touched */
+	struct tw_rs_written *written; /* a member's list, shown by each of its images; NULL: none */
+	char path[256];		       /* the directory; "" if anonymous */
+	struct tw_rs_own own;	       /* the member's fields; last, because most of it is never touched */
 };
 
 /* Options of an owner.  Zeroed fields select the defaults of base/limits.h. */
