@@ -277,20 +277,21 @@ static void refuse(struct scan *scan, const char *name, uintptr_t address, enum 
 static void tell_refused(struct scan *scan)
 {
 	unsigned count = scan->refused_count;
+	char figure[TW_AGENT_FIGURE_BYTES];
 
 	if (!count)
 		return;
 	if (scan->config->is_local)
 		tw_plan_put_note(
 			scan->plan, NULL,
-			"%u %s of %s that %s not traced at %s: `tracewheel functions --local --refused` says why",
-			count, count == 1 ? "function" : "functions", scan->object->name,
+			"%s %s of %s that %s not traced at %s: `tracewheel functions --local --refused` says why",
+			tw_agent_figure(figure, count), count == 1 ? "function" : "functions", scan->object->name,
 			count == 1 ? "matches is" : "match are", count == 1 ? "its entry" : "their entries");
 	else
 		tw_plan_put_note(
 			scan->plan, NULL,
-			"%u %s of %s that %s traced only where other objects call %s: `tracewheel functions --refused` says why",
-			count, count == 1 ? "function" : "functions", scan->object->name,
+			"%s %s of %s that %s traced only where other objects call %s: `tracewheel functions --refused` says why",
+			tw_agent_figure(figure, count), count == 1 ? "function" : "functions", scan->object->name,
 			count == 1 ? "matches is" : "match are", count == 1 ? "it" : "them");
 }
 

@@ -109,11 +109,11 @@ static uint64_t take(_Atomic uint64_t *counter)
 static void tell_count(_Atomic uint64_t *counter, const char *why)
 {
 	uint64_t count = take(counter);
-	char text[256];
+	char text[256], figure[TW_AGENT_FIGURE_BYTES];
 
 	if (!count)
 		return;
-	snprintf(text, sizeof text, "%llu call%s not seen to return: %s", (unsigned long long)count,
+	snprintf(text, sizeof text, "%s call%s not seen to return: %s", tw_agent_figure(figure, count),
 		 count == 1 ? " was" : "s were", why);
 	tw_agent_tell(text);
 }

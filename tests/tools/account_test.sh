@@ -110,3 +110,13 @@ refused=$(sed -n '/^Not to be traced/,$p' out | grep -c '^entry')
 expect 0 "$tw" info local.tw
 grep -qE "note  *$refused function(s of plain that match are| of plain that matches is) not traced at" out || fail "not $refused functions of plain"
 grep -qE 'note .* of liblater that match' out || fail "nothing of the late library"
+# Thousands have separators, in the notes and in their sum.
+python3 -c 'for i in range(1500): print("__attribute__((naked, noinline)) void bare_%d(void) { __asm__(\"ret\"); }" % i)' >bare.c
+gcc -O1 -falign-functions=1 -shared -fPIC -o libbare.so bare.c || fail "gcc"
+gcc -O1 -o plain plain.c -Wl,--no-as-needed ./libbare.so -ldl || fail "gcc"
+expect 0 "$tw" record -q --force --local -t 'libbare:_' --allow-nothing -o local.tw -- ./plain
+expect 0 "$tw" info local.tw
+shows 'note  *1,5[0-9][0-9] functions of libbare that match are not traced at'
+expect 0 "$tw" record --force --local -t '{plain,libbare}:_' --allow-nothing -o local.tw -- ./plain
+says 'libbare has such functions, but they have no sled and no entry that can be traced'
+says '1,5[0-9][0-9] functions of 2 objects that match are not traced at'

@@ -4,6 +4,7 @@
 #include "tools/common/names.h"
 #include "tools/tool.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,12 @@ struct notes {
 static unsigned refused_by(const char *note)
 {
 	unsigned count = 0;
+	const char *at = note;
 	bool is_of_entries = (strstr(note, " not traced at ") && strstr(note, " functions --local --refused")) ||
 			     (strstr(note, " traced only where ") && strstr(note, " functions --refused"));
-	return is_of_entries && sscanf(note, "%u function", &count) == 1 ? count : 0;
+	for (; is_of_entries && (isdigit((unsigned char)*at) || *at == ','); at++)
+		count = *at == ',' ? count : count * 10 + (unsigned)(*at - '0');
+	return strncmp(at, " function", 9) == 0 ? count : 0;
 }
 
 /* Is the note to be shown? */

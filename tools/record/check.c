@@ -368,9 +368,9 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 			 is_exact(asked->function) ? name : object->name,
 			 is_exact(asked->function) ? "exists" : "has such functions",
 			 is_exact(asked->function) ? "has" : "they have",
-			 check->options.is_local ? " and no call frame information"
-			 : check->entries	 ? " and no entry that can be traced"
-						 : "",
+			 check->options.is_local && !asked->refused_count ? " and no call frame information"
+			 : check->entries				  ? " and no entry that can be traced"
+									  : "",
 			 check->options.is_local     ? " (--local)"
 			 : is_exact(asked->function) ? ", and no other object calls it"
 						     : ", and no other object calls them",
