@@ -482,6 +482,11 @@ bool tw_agent_written_begin(void);
 /* The place is about to be staged for the recording. */
 void tw_agent_written_expect(struct tw_place *place);
 void tw_agent_written_end(void);
+/*
+ * In a forked child that has claimed its image, with or without success, and has one thread: if the recording has ended meanwhile, the
+ * recorder does not know the child, which takes back itself what was written.
+ */
+void tw_agent_written_after_fork(void);
 /* Has the recorder ended the recording, or is it about to?  Threads: any. */
 bool tw_agent_is_over(void);
 

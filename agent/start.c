@@ -83,8 +83,11 @@ static void follow(void)
 {
 	uint32_t image;
 
+	int error = tw_rs_image_claim(&tw_agent_ring_set, &image);
+
+	tw_agent_written_after_fork();
 	/* Without a slot the child is not traced, which is counted. */
-	if (tw_rs_image_claim(&tw_agent_ring_set, &image))
+	if (error)
 		return;
 	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
 	tw_arg_init();

@@ -26,8 +26,10 @@
 #include "symbols/entry_plan.h"
 #include "symbols/symbols.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* All under the permit. */
 static struct tw_rs_written *written;
@@ -201,6 +203,42 @@ void tw_agent_written_end(void)
 		complete(armed[i]);
 	armed_count = 0;
 	end_change();
+}
+
+/* ---- a child that was forked at the end ---- */
+
+static void take_back_block(int memory, const struct tw_rs_held_piece *pieces)
+{
+	for (unsigned i = 0; i < TW_RS_WRITTEN_BLOCK_PIECES; i++) {
+		const struct tw_rs_held_piece *piece = &pieces[i];
+		uint8_t found[TW_RS_HELD_BYTES_MAX];
+
+		if (!piece->count || piece->is_kept ||
+		    pread(memory, found, piece->count, (off_t)piece->at) != (ssize_t)piece->count ||
+		    memcmp(found, piece->after, piece->count) != 0)
+			continue;
+		/* What the system refuses stays, and works. */
+		if (pwrite(memory, piece->before, piece->count, (off_t)piece->at) < 0)
+			return;
+	}
+}
+
+void tw_agent_written_after_fork(void)
+{
+	int memory;
+
+	/* Behind the claim of the image: the recorder has seen it, or this process sees that the set is closed. */
+	if (!written || tw_agent_written_begin()) {
+		if (written)
+			tw_agent_written_end();
+		return;
+	}
+	memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	for (unsigned i = 0; memory >= 0 && i < TW_RS_WRITTEN_BLOCKS_MAX; i++)
+		if (written->blocks[i])
+			take_back_block(memory, (const struct tw_rs_held_piece *)(uintptr_t)written->blocks[i]);
+	if (memory >= 0)
+		close(memory);
 }
 
 /* ---- sessions of the program ---- */

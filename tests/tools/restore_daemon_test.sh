@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A daemon has its code back, too: a child whose parent, the first process, ends as soon as the child is one of the recording,
-#         while the child still writes the definitions of all that it has inherited.
-# Method  A library of many functions, whose definitions take milliseconds. The parent waits until the child has mapped its image.
+#         while the child still writes the definitions of all that it has inherited; or before.
+# Method  A library of many functions, whose definitions take milliseconds. The parent waits until the child has mapped its image; or
+#         the child waits until the recording has ended, in a handler of fork() that comes before the agent's.
 build=$1
 . "$(dirname "$0")/lib.sh"
 plant_with_traps
@@ -28,6 +29,19 @@ many_\number:
 	.endr
 	.section .note.GNU-stack, "", @progbits
 S
+cat >early.c <<'C'
+#include <pthread.h>
+#include <unistd.h>
+static void wait_in_child(void)
+{
+	while (!access("is_late", F_OK) && access("go", F_OK))
+		usleep(1000);
+}
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_atfork(NULL, NULL, wait_in_child);
+}
+C
 cat >app.c <<'C'
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +66,7 @@ int main(void)
 	int own = image_of(getpid()), found;
 	pid_t child = fork();
 	if (child) {
-		while ((found = image_of(child)) == own || !found)
+		while (access("is_late", F_OK) && ((found = image_of(child)) == own || !found))
 			;
 		_exit(0);
 	}
@@ -87,14 +101,17 @@ with open(f"/proc/{sys.argv[1]}/mem", "rb") as memory:
             differ += sum(a != b for a, b in zip(found, wanted))
 print(differ)
 PY
-gcc -shared -Wl,--build-id -Wl,-soname,libmany.so -o libmany.so many.s && gcc -O1 -o app app.c -L. -lmany || fail "the program does not compile"
+gcc -shared -Wl,--build-id -Wl,-soname,libmany.so -o libmany.so many.s && gcc -O1 -shared -fPIC -o libearly.so early.c &&
+	gcc -O1 -o app app.c -L. -lmany -Wl,--no-as-needed -learly || fail "the program does not compile"
 
-for _ in 1 2 3; do
-	rm -f pid answer end
+for when in early early is_late; do
+	rm -f pid answer end go
+	: >$when
 	LD_LIBRARY_PATH=. "$tw" record --local --follow-fork --until-first -t libmany:_ -o r.tw --force -- ./app >out 2>err </dev/null
 	is $? 0
+	: >go
 	wait_until test -e pid
-	is "$(python3 text.py "$(cat pid)")" 0 "bytes of the daemon that differ"
+	is "$(python3 text.py "$(cat pid)")" 0 "bytes of the daemon that differ, $when"
 	: >end
 	wait_until test -e answer
 	is "$(cat answer)" 13 "the answer"
