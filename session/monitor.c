@@ -137,7 +137,7 @@ struct tw_term tw_monitors_of(const struct tw_session *session, struct tw_arena 
 
 	tw_registry_lock();
 	for (unsigned i = 0; i < TW_MONITOR_KINDS; i++)
-		if (session->slot != TW_SESSION_NO_SLOT && tw_monitor_has(order[i], session->slot))
+		if (tw_session_has_slot(session) && tw_monitor_has(order[i], session->slot))
 			items[count++] = item_of(arena, order[i], session->slot);
 	tw_registry_unlock();
 	return tw_term_list(arena, items, count, tw_term_nil());

@@ -45,6 +45,11 @@ struct tw_session *tw_session_at(unsigned slot)
 	return by_slot[slot];
 }
 
+bool tw_session_has_slot(const struct tw_session *session)
+{
+	return session->slot != TW_SESSION_NO_SLOT && by_slot[session->slot] == session;
+}
+
 bool tw_session_is_alive(const struct tw_session *session)
 {
 	/* PAIR session.state: acquire; release in win(), by the thread that clears it. */

@@ -24,6 +24,8 @@ struct tw_session *tw_sessions(void);
 struct tw_session *tw_sessions_all(void);
 /* The session that has a bit, alive or clearing; NULL: none. */
 struct tw_session *tw_session_at(unsigned slot);
+/* Has the session its bit?  A dead one has it no more: it may be another's. */
+bool tw_session_has_slot(const struct tw_session *session);
 /* With or without the lock. */
 bool tw_session_is_alive(const struct tw_session *session);
 /* Are the session and its tracer both alive? */

@@ -189,7 +189,8 @@ static void ask_for_status(struct tw_session *session, bool is_of_ports, uint64_
 	if (!has_any || tw_tracer_module_is_active(session, number, is_of_ports))
 		return;
 	if (number) {
-		tw_tracer_module_remove(session->slot, number);
+		/* The session may be dead by now. */
+		tw_tracer_module_remove_from(session, number);
 		return;
 	}
 	tw_registry_lock();

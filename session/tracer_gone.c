@@ -21,7 +21,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 	session->new_flags = session->new_port_flags = 0;
 	tw_flags_new_changed();
 	session->tracer_pid = 0;
-	if (session->slot != TW_SESSION_NO_SLOT) {
+	if (tw_session_has_slot(session)) {
 		/* PROGRESS hit.alive: no wait is needed: events made meanwhile are dropped and counted. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);

@@ -149,12 +149,10 @@ bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t numbe
 	return is_active;
 }
 
-void tw_tracer_module_remove(unsigned slot, uint64_t number)
+static void remove_locked(unsigned slot, uint64_t number)
 {
-	struct tw_tracee *tracee;
+	struct tw_tracee *tracee = tw_tracee_find(number);
 
-	tw_registry_lock();
-	tracee = tw_tracee_find(number);
 	if (!tracee)
 		tracee = tw_tracee_find_port(number);
 	/* RELAXED tracee.flags: under the registry's lock. */
@@ -163,6 +161,20 @@ void tw_tracer_module_remove(unsigned slot, uint64_t number)
 		/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
 		tw_fetch_add_relaxed(&tw_hit_sessions[slot].module_counts[TW_MODULE_REMOVED], 1);
 	}
+}
+
+void tw_tracer_module_remove(unsigned slot, uint64_t number)
+{
+	tw_registry_lock();
+	remove_locked(slot, number);
+	tw_registry_unlock();
+}
+
+void tw_tracer_module_remove_from(const struct tw_session *session, uint64_t number)
+{
+	tw_registry_lock();
+	if (tw_session_has_slot(session))
+		remove_locked(session->slot, number);
 	tw_registry_unlock();
 }
 
@@ -196,7 +208,7 @@ TW_API int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_s
 		return TW_EBADARG;
 	tw_registry_lock();
 	for (unsigned i = 0; i < TW_MODULE_COUNTS; i++) {
-		bool has_slot = session->slot != TW_SESSION_NO_SLOT && tw_session_at(session->slot) == session;
+		bool has_slot = tw_session_has_slot(session);
 
 		/* RELAXED hit.module_counts: numbers for people. */
 		counts[i] = has_slot ? tw_load_relaxed(&tw_hit_sessions[session->slot].module_counts[i])

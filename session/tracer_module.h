@@ -32,6 +32,8 @@ bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t numbe
  * Removes the flags of the process or port in the session, and counts that. Takes the registry's lock; also in a hit.
  */
 void tw_tracer_module_remove(unsigned slot, uint64_t number);
+/* The same outside of a hit, unless the session is dead by now and its slot another's. */
+void tw_tracer_module_remove_from(const struct tw_session *session, uint64_t number);
 /* Asks all modules that have flags of the process that this thread runs from now on. */
 void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee);
 

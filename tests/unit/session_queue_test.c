@@ -5,6 +5,7 @@
  * Method	A thread that calls declared functions and plays processes, while the test's own thread receives; the
  *		numbers in the names are those of docs/semantics.md.
  */
+#include "session/session.h"
 #include "tracewheel/function.h"
 #include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
@@ -354,6 +355,27 @@ static void f135_close_is_the_end_of_a_tracer(void **state)
 	finish(&worker);
 }
 
+/* A session that was destroyed has no slot any more: what is in it belongs to another session. */
+static void closing_a_dead_session_changes_no_other(void **state)
+{
+	const struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE};
+	struct tw_session *dead, *other;
+	uint32_t flags;
+
+	assert_int_equal(tw_session_create("dead", &tracer, &dead), 0);
+	assert_int_equal(tw_trace_process(dead, tw_process_self(), true, TW_FLAG_CALL), 1);
+	assert_int_equal(tw_session_destroy(dead), 1);
+	assert_int_equal(tw_session_create("other", &tracer, &other), 0);
+	assert_int_equal(tw_trace_process(other, tw_process_self(), true, TW_FLAG_CALL), 1);
+	assert_int_equal(other->slot, dead->slot);
+	assert_int_equal(tw_queue_close(dead), 0);
+	assert_int_equal(tw_trace_process_flags(other, tw_process_self(), &flags), 0);
+	assert_int_equal(flags, TW_FLAG_CALL);
+	tw_session_put(dead);
+	tw_session_destroy(other);
+	tw_session_put(other);
+}
+
 /* 4: a tracer that is dead already; and one that a run-time names. */
 static void f4_a_run_times_process_is_the_tracer(void **state)
 {
@@ -526,12 +548,19 @@ static void a_forked_child_is_silent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(f107_calls_come_as_messages),	    TEST(f47_stamps_are_the_programs_own_clocks),
-		TEST(f43_the_tracer_makes_no_events),	    TEST(f146_tracers_of_before_and_of_now),
-		TEST(f135_flags_go_with_the_tracer),	    TEST(f135_close_is_the_end_of_a_tracer),
-		TEST(f4_a_run_times_process_is_the_tracer), TEST(losses_are_told),
-		TEST(f19_messages_outlive_the_session),	    TEST(f181_the_mark_comes_behind_everything),
-		TEST(bad_arguments_change_nothing),	    TEST(a_forked_child_is_silent),
+		TEST(f107_calls_come_as_messages),
+		TEST(f47_stamps_are_the_programs_own_clocks),
+		TEST(f43_the_tracer_makes_no_events),
+		TEST(f146_tracers_of_before_and_of_now),
+		TEST(f135_flags_go_with_the_tracer),
+		TEST(f135_close_is_the_end_of_a_tracer),
+		TEST(closing_a_dead_session_changes_no_other),
+		TEST(f4_a_run_times_process_is_the_tracer),
+		TEST(losses_are_told),
+		TEST(f19_messages_outlive_the_session),
+		TEST(f181_the_mark_comes_behind_everything),
+		TEST(bad_arguments_change_nothing),
+		TEST(a_forked_child_is_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
