@@ -551,18 +551,16 @@ static void a_stream_without_reader_ends_alone(void **state)
 	tw_session_put(first);
 }
 
-static _Atomic uint64_t newest; /* id */
-static _Atomic int destroyed;
+static _Atomic uint64_t newest,
+	destroyed; /* ids: of the last complete session, and of the last that was destroyed by its id */
 static _Atomic bool is_waited_for, is_found_early;
 
 /* Called while a session's first definitions are written: it waits for a thread that destroys the session. */
 int gethostname(char *name, size_t bytes)
 {
-	int before = destroyed;
-
-	for (int naps = 0; is_waited_for && destroyed == before && naps < 250; naps++)
+	for (int naps = 0; is_waited_for && destroyed != newest + 1 && naps < 250; naps++)
 		nap();
-	is_found_early |= destroyed != before;
+	is_found_early |= is_waited_for && destroyed == newest + 1;
 	snprintf(name, bytes, "here");
 	return 0;
 }
@@ -570,8 +568,11 @@ int gethostname(char *name, size_t bytes)
 /* As a program that has the ids of session_info(all). */
 static void *destroy_what_comes(void *arg)
 {
-	while (newest)
-		destroyed += tw_session_destroy_weak(newest + 1) == 1;
+	uint64_t id;
+
+	while ((id = newest))
+		if (tw_session_destroy_weak(id + 1) == 1)
+			destroyed = id + 1;
 	return NULL;
 }
 
