@@ -110,6 +110,19 @@ for number in INT TERM; do
 		counted "$expected" "$number to the $whom"
 	done
 done
+# On a loaded machine the process that counts the group's signals may run late.
+rm -f ready
+"${recording[@]}" >told </dev/null &
+recorder=$!
+wait_until test -e ready
+witness=$(pgrep -P "$recorder" -x tw-witness) || fail "no witness"
+kill -STOP "$witness"
+wait_until grep -q '^State:.*stopped' "/proc/$witness/status"
+kill -INT -- "-$recorder"
+sleep 0.3
+kill -CONT "$witness"
+ends 0
+counted "INT 1 TERM 0" "INT to the group, counted late"
 rm -f ready
 cat >terminal.py <<'EOT'
 import os, pty, sys, time

@@ -23,8 +23,10 @@
  * it too is known after this time: `timeout`, and service managers, send to the command first and to the others then.
  * Signals within this time are one wish to stop.
  */
-#define GROUP_NS   UINT64_C(100000000)
-#define ROUND_NS   UINT64_C(10000000)
+#define GROUP_NS UINT64_C(100000000)
+#define ROUND_NS UINT64_C(10000000)
+/* The longest wait beyond that for a witness that has the signal and does not run. */
+#define BEHIND_NS  UINT64_C(2000000000)
 #define WISH_COUNT 4
 
 /* ---- signals: counted here, handled between two rounds ---- */
@@ -94,11 +96,20 @@ int tw_watch_signal(void)
 	return stop_signal;
 }
 
+static bool is_witness_behind(void)
+{
+	bool is_behind = false;
+	for (int i = 0; i < WISH_COUNT; i++)
+		is_behind |= wishes[i] && tw_witness_is_behind(numbers[i]);
+	return is_behind;
+}
+
 /* When it is known whether the program has got the signals of @wishes; 0: none is left. */
 static uint64_t pass_on_ns;
+static uint64_t give_up_ns; /* when no witness is waited for any more */
 
-/* Passes on signals that the program has not received. */
-static void pass_on(pid_t child)
+/* Forgets those that the group has got. Are any left? */
+static bool are_left(void)
 {
 	bool is_any = false;
 	for (int i = 0; i < WISH_COUNT; i++) {
@@ -106,10 +117,24 @@ static void pass_on(pid_t child)
 			wishes[i] = WISH_NONE;
 		is_any |= wishes[i] != WISH_NONE;
 	}
-	if (is_any && !pass_on_ns)
-		pass_on_ns = now_ns() + (tw_witness_is_there() ? GROUP_NS : 0);
-	if (is_any && now_ns() < pass_on_ns)
+	return is_any;
+}
+
+/* Passes on signals that the program has not received. */
+static void pass_on(pid_t child)
+{
+	bool is_any = are_left();
+	uint64_t now = now_ns();
+	if (is_any && !pass_on_ns) {
+		pass_on_ns = now + (tw_witness_is_there() ? GROUP_NS : 0);
+		give_up_ns = pass_on_ns + BEHIND_NS;
+	}
+	if (is_any && now >= pass_on_ns && now < give_up_ns && is_witness_behind())
+		pass_on_ns = now + 2 * ROUND_NS;
+	if (is_any && now < pass_on_ns)
 		return;
+	/* Again: it may have counted since, and what it counts is pending no more. */
+	is_any = is_any && are_left();
 	pass_on_ns = 0;
 	if (!is_any)
 		return;

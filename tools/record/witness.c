@@ -3,8 +3,11 @@
 #include "tools/record/witness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -72,6 +75,19 @@ bool tw_witness_got(int number)
 	bool is_more = got != asked[number];
 	asked[number] = got;
 	return is_more;
+}
+
+bool tw_witness_is_behind(int number)
+{
+	char text[4096], path[64];
+	snprintf(path, sizeof path, "/proc/%d/status", (int)witness);
+	int fd = tw_witness_is_there() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	text[bytes > 0 ? bytes : 0] = 0;
+	const char *pending = strstr(text, "\nShdPnd:");
+	return pending && strtoull(pending + 8, NULL, 16) >> (number - 1) & 1;
 }
 
 void tw_witness_end(void)

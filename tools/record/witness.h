@@ -22,6 +22,8 @@ void tw_witness_begin(const char *last_word);
 /* Has it got the signal since it was last asked about this one?  False also if it could not be started. */
 bool tw_witness_got(int number);
 bool tw_witness_is_there(void);
+/* Has the signal come that it could not count yet, for want of a processor? */
+bool tw_witness_is_behind(int number);
 void tw_witness_end(void);
 
 #endif
