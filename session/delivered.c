@@ -29,15 +29,18 @@ static bool is_consumer_gone(struct tw_session *session)
 /* The ring set of a live session is kept while `delivery_users` is not 0.  TW_EDEAD: the session is not alive. */
 static int enter(struct tw_session *session)
 {
-	/* PAIR session.users: seq_cst; wait_for_delivery_users() reads the count after the state has changed. */
-	tw_fetch_add_seq_cst(&session->delivery_users, 1);
+	/*
+	 * PAIR session.users: acquire and release, with wait_for_delivery_users(), which changes the count as well: either it sees
+	 * this user, or its change came first, and this thread sees the state that was set before.
+	 */
+	tw_fetch_add_acq_rel(&session->delivery_users, 1);
 	return tw_session_is_alive(session) ? 0 : TW_EDEAD;
 }
 
 static void leave(struct tw_session *session)
 {
-	/* PAIR session.users: seq_cst; as above. */
-	tw_fetch_add_seq_cst(&session->delivery_users, UINT32_MAX);
+	/* PAIR session.users: release; acquire in wait_for_delivery_users(). This use of the ring set comes before its end. */
+	tw_fetch_add_acq_rel(&session->delivery_users, UINT32_MAX);
 }
 
 static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)

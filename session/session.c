@@ -247,8 +247,11 @@ static bool win(struct tw_session *session)
 /* Returns when no call of tw_delivered() or its wait uses the ring set any more. */
 static void wait_for_delivery_users(struct tw_session *session)
 {
-	/* PAIR session.users: seq_cst; see enter() in delivered.c. */
-	while (tw_load_seq_cst(&session->delivery_users))
+	/*
+	 * PAIR session.users: acquire and release, with enter() and leave() of delivered.c.  A change that changes nothing: a load
+	 * may come before the change of the state, and miss a user that has not seen it.
+	 */
+	while (tw_fetch_add_acq_rel(&session->delivery_users, 0))
 		tw_sys_sleep(100000);
 }
 
