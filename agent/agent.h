@@ -368,7 +368,12 @@ void tw_agent_update(void);
 /* Closes a handle for the program with the given dlclose, and forgets what that unloads. */
 int tw_agent_close(int (*close)(void *), void *handle);
 
-/* Called in a forked child that is traced, once it has its own rings. */
+/*
+ * tw_agent_arm_before_fork - call on the thread that forks.
+ * tw_agent_arm_after_fork - call in a forked child that is traced, once it has its own rings.  Takes no lock of ld.so if the parent had
+ *	several threads.
+ */
+void tw_agent_arm_before_fork(void);
 void tw_agent_arm_after_fork(void);
 
 /* Called at program end: writes a note if slots were overwritten since they were armed. */

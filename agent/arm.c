@@ -54,6 +54,9 @@ static __thread const void *own_work;
 static __thread bool is_put_off;       /* entries wait for a dlclose() to end */
 static __thread unsigned closings;     /* number of handles we are closing, with slots suspended */
 static __thread unsigned own_closings; /* number of the program's dlclose calls this thread is inside */
+static __thread bool was_alone;	       /* no other thread ran when this one forked */
+/* In a forked child: what a thread of the parent was unloading is not known, and slots are suspended until the next scan. */
+static _Atomic bool has_unseen_closing;
 
 void tw_agent_arm_init(struct tw_agent_config *new_config)
 {
@@ -237,7 +240,7 @@ static void await_suspension(uint64_t begun_ns)
 {
 	static const _Atomic uint32_t never;
 
-	while (tw_patch_is_suspended() && tw_clock_monotonic_ns() - begun_ns < CLOSING_NS)
+	while (tw_patch_suspension_count() && tw_clock_monotonic_ns() - begun_ns < CLOSING_NS)
 		tw_sys_futex_wait(&never, 0, NAP_NS);
 }
 
@@ -329,6 +332,15 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	return result;
 }
 
+/* One thread's scan resumes slots for it.  It was set before the child had a second thread. */
+static unsigned take_unseen_closing(void)
+{
+	bool is_there = true;
+
+	/* RELAXED agent.unseen: one thread takes it; the permit orders what is written then. */
+	return tw_cas_relaxed(&has_unseen_closing, &is_there, false);
+}
+
 void tw_agent_update(void)
 {
 	int saved_errno = errno, cancel_state;
@@ -336,6 +348,7 @@ void tw_agent_update(void)
 	if (is_looking || !tw_thread_may_call_system())
 		return;
 	is_looking = true;
+	closings += take_unseen_closing();
 	/* dlopen() and dlclose() are no cancellation points, but reading files is one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	own_work = __builtin_frame_address(0);
@@ -348,14 +361,39 @@ void tw_agent_update(void)
 	errno = saved_errno;
 }
 
+void tw_agent_arm_before_fork(void)
+{
+	was_alone = __libc_single_threaded;
+}
+
+/*
+ * Another thread may have held ld.so's lock, which nobody gives back in the child: a scan would wait for ever.  The child's own
+ * dlopen() and dlclose() take that lock anyway, and scan.
+ */
+static void put_off_scan(bool was_closing)
+{
+	if (was_closing) {
+		/* RELAXED agent.unseen: the child has one thread. */
+		tw_store_relaxed(&has_unseen_closing, true);
+	} else {
+		resume_slots();
+	}
+}
+
 /*
  * A thread that was inside dlclose() does not exist in the child, and its suspension would last forever.  It is unknown
  * what it has unloaded so far: nothing is written before a scan has found out.
  */
 void tw_agent_arm_after_fork(void)
 {
+	bool was_closing = tw_patch_suspension_count() > closings + own_closings;
+
 	tw_agent_tell_again();
 	tw_patch_after_fork_in_child(closings + own_closings + 1);
+	if (!was_alone) {
+		put_off_scan(was_closing);
+		return;
+	}
 	/* As inside a dlclose() of its own: this thread does not wait for itself. */
 	own_closings++;
 	tw_agent_update();

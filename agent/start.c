@@ -63,6 +63,7 @@ static void before_fork(void)
 			     (!tw_thread_may_call_system() || tw_hit_is_under_way() || tw_permit_seize(&fork_permit));
 	if (fork_is_unfollowed)
 		fork_permit = NULL;
+	tw_agent_arm_before_fork();
 	tw_known_before_fork();
 	tw_agent_entries_before_fork();
 }

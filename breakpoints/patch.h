@@ -64,8 +64,8 @@ void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
  * could not be seized: then the next resume writes the rest.
  */
 void tw_patch_suspend(void);
-/* Has any thread suspended writing?  A hint. */
-bool tw_patch_is_suspended(void);
+/* How often threads have suspended writing.  A hint. */
+uint32_t tw_patch_suspension_count(void);
 void tw_patch_resume(struct tw_permit *permit);
 /* The half of it that needs no permit. */
 void tw_patch_end_suspension(void);

@@ -64,10 +64,10 @@ void tw_patch_suspend(void)
 	}
 }
 
-bool tw_patch_is_suspended(void)
+uint32_t tw_patch_suspension_count(void)
 {
 	/* RELAXED patch.suspended: a hint; the next run of writes finds out. */
-	return tw_load_relaxed(&suspensions) != 0;
+	return tw_load_relaxed(&suspensions);
 }
 
 void tw_patch_end_suspension(void)
