@@ -183,7 +183,7 @@ static void put_sums(const struct tw_functions *list, const struct tw_symbols *s
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = tw_functions_run(list, i);
 		if (list->rows[i].place.refusal)
-			refused += list->rows[i].place.how != TW_SYMBOLS_ENTRY || list->rows[i].is_chosen;
+			refused += list->rows[i].place.how != TW_SYMBOLS_ENTRY;
 		else
 			slots += list->rows[i].place.how == TW_SYMBOLS_SLOT;
 	}
