@@ -115,12 +115,12 @@ rm -f ready
 "${recording[@]}" >told </dev/null &
 recorder=$!
 wait_until test -e ready
-witness=$(pgrep -P "$recorder" -x tw-witness) || fail "no witness"
-kill -STOP "$witness"
-wait_until grep -q '^State:.*stopped' "/proc/$witness/status"
+counter=$(pgrep -P "$recorder" -x tw-signals) || fail "no process counts signals"
+kill -STOP "$counter"
+wait_until grep -q '^State:.*stopped' "/proc/$counter/status"
 kill -INT -- "-$recorder"
 sleep 0.3
-kill -CONT "$witness"
+kill -CONT "$counter"
 ends 0
 counted "INT 1 TERM 0" "INT to the group, counted late"
 rm -f ready

@@ -23,7 +23,7 @@
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
-#include "tools/record/witness.h"
+#include "tools/record/group_signals.h"
 #include "tools/record/when.h"
 
 #include "tracewheel/consumer.h"
@@ -424,14 +424,14 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	return ending == 0 && error ? TW_EXIT_FAILURE : ending;
 }
 
-static int record_witnessed(struct request *request, struct tw_launch *launch, char **argv)
+static int record_counting_signals(struct request *request, struct tw_launch *launch, char **argv)
 {
 	size_t last = 0;
 	while (argv[last + 1])
 		last++;
-	tw_witness_begin(argv[last]);
+	tw_group_signals_begin(argv[last]);
 	int code = record(request, launch, argv);
-	tw_witness_end();
+	tw_group_signals_end();
 	return code;
 }
 
@@ -486,7 +486,7 @@ int tw_tool_record(int argc, char **argv)
 	else if (!tw_arguments_config_late(&request.arguments, &request.config))
 		code = TW_EXIT_NOT_STARTED;
 	else
-		code = record_witnessed(&request, &launch, argv + options.index);
+		code = record_counting_signals(&request, &launch, argv + options.index);
 free_config:
 	tw_check_close(request.check);
 	tw_layouts_free(&request.arguments.layouts);

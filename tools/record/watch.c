@@ -4,7 +4,7 @@
 
 #include "tools/record/children.h"
 #include "tools/record/late_code.h"
-#include "tools/record/witness.h"
+#include "tools/record/group_signals.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -21,29 +21,29 @@
 /*
  * A signal that was sent to this process alone is passed on to the program.  Whether the program's whole group has got
  * it too is known after this time: `timeout`, and service managers, send to the command first and to the others then.
- * Signals within this time are one wish to stop.
+ * Signals within this time count as one request to stop.
  */
 #define GROUP_NS UINT64_C(100000000)
 #define ROUND_NS UINT64_C(10000000)
-/* The longest wait beyond that for a witness that has the signal and does not run. */
-#define BEHIND_NS  UINT64_C(2000000000)
-#define WISH_COUNT 4
+/* The longest wait beyond that for a counting process that has the signal pending and does not run. */
+#define BEHIND_NS    UINT64_C(2000000000)
+#define SIGNAL_COUNT 4
 
 /* ---- signals: counted here, handled between two rounds ---- */
 
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
 
-enum wish {
-	WISH_NONE,
-	WISH_OF_GROUP, /* by the terminal, which signals the whole process group */
-	WISH_UNKNOWN,
+enum sent {
+	SENT_NOT,
+	SENT_BY_TERMINAL, /* by the terminal, which signals the whole process group */
+	SENT_TO_UNKNOWN,
 };
 
 static struct tw_recorder *volatile signalled_recorder;
 static volatile sig_atomic_t stops_asked;
 static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t wishes[WISH_COUNT]; /* by index of numbers: enum wish */
-static uint64_t stop_ns;			 /* of the last that counted; only for the handler */
+static volatile sig_atomic_t to_pass_on[SIGNAL_COUNT]; /* by index of numbers: enum sent */
+static uint64_t stop_ns;			       /* of the last that counted; only for the handler */
 
 static uint64_t now_ns(void)
 {
@@ -62,9 +62,9 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 			stops_asked++;
 		}
 		stop_signal = number;
-		for (int i = 0; i < WISH_COUNT; i++)
+		for (int i = 0; i < SIGNAL_COUNT; i++)
 			if (numbers[i] == number)
-				wishes[i] = info->si_code > 0 ? WISH_OF_GROUP : WISH_UNKNOWN;
+				to_pass_on[i] = info->si_code > 0 ? SENT_BY_TERMINAL : SENT_TO_UNKNOWN;
 		if (signalled_recorder)
 			tw_recorder_hurry(signalled_recorder);
 	}
@@ -77,7 +77,7 @@ void tw_watch_signals(void)
 {
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
 	/* One at a time: the handler compares times. */
-	for (int i = 0; i < WISH_COUNT; i++)
+	for (int i = 0; i < SIGNAL_COUNT; i++)
 		sigaddset(&action.sa_mask, numbers[i]);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		/* A signal that the parent had set to be ignored (nohup, a shell's background job) stays ignored. */
@@ -96,26 +96,26 @@ int tw_watch_signal(void)
 	return stop_signal;
 }
 
-static bool is_witness_behind(void)
+static bool is_count_behind(void)
 {
 	bool is_behind = false;
-	for (int i = 0; i < WISH_COUNT; i++)
-		is_behind |= wishes[i] && tw_witness_is_behind(numbers[i]);
+	for (int i = 0; i < SIGNAL_COUNT; i++)
+		is_behind |= to_pass_on[i] && tw_group_signals_are_behind(numbers[i]);
 	return is_behind;
 }
 
-/* When it is known whether the program has got the signals of @wishes; 0: none is left. */
+/* When it is known whether the program has got the signals of to_pass_on; 0: none is left. */
 static uint64_t pass_on_ns;
-static uint64_t give_up_ns; /* when no witness is waited for any more */
+static uint64_t give_up_ns; /* when the counting process is waited for no more */
 
 /* Forgets those that the group has got. Are any left? */
 static bool are_left(void)
 {
 	bool is_any = false;
-	for (int i = 0; i < WISH_COUNT; i++) {
-		if (wishes[i] && tw_witness_got(numbers[i]))
-			wishes[i] = WISH_NONE;
-		is_any |= wishes[i] != WISH_NONE;
+	for (int i = 0; i < SIGNAL_COUNT; i++) {
+		if (to_pass_on[i] && tw_group_signals_got(numbers[i]))
+			to_pass_on[i] = SENT_NOT;
+		is_any |= to_pass_on[i] != SENT_NOT;
 	}
 	return is_any;
 }
@@ -126,10 +126,10 @@ static void pass_on(pid_t child)
 	bool is_any = are_left();
 	uint64_t now = now_ns();
 	if (is_any && !pass_on_ns) {
-		pass_on_ns = now + (tw_witness_is_there() ? GROUP_NS : 0);
+		pass_on_ns = now + (tw_group_signals_are_counted() ? GROUP_NS : 0);
 		give_up_ns = pass_on_ns + BEHIND_NS;
 	}
-	if (is_any && now >= pass_on_ns && now < give_up_ns && is_witness_behind())
+	if (is_any && now >= pass_on_ns && now < give_up_ns && is_count_behind())
 		pass_on_ns = now + 2 * ROUND_NS;
 	if (is_any && now < pass_on_ns)
 		return;
@@ -138,10 +138,10 @@ static void pass_on(pid_t child)
 	pass_on_ns = 0;
 	if (!is_any)
 		return;
-	for (int i = 0; i < WISH_COUNT; i++) {
-		if (wishes[i] == WISH_UNKNOWN)
+	for (int i = 0; i < SIGNAL_COUNT; i++) {
+		if (to_pass_on[i] == SENT_TO_UNKNOWN)
 			kill(child, numbers[i]);
-		wishes[i] = WISH_NONE;
+		to_pass_on[i] = SENT_NOT;
 	}
 }
 
@@ -149,9 +149,9 @@ static void pass_on(pid_t child)
 static void pass_on_first(pid_t child)
 {
 	kill(child, stop_signal);
-	for (int i = 0; i < WISH_COUNT; i++) {
-		wishes[i] = WISH_NONE;
-		tw_witness_got(numbers[i]);
+	for (int i = 0; i < SIGNAL_COUNT; i++) {
+		to_pass_on[i] = SENT_NOT;
+		tw_group_signals_got(numbers[i]);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* witness.c - counts the signals of its process group, in memory that it shares with the recorder. */
-#include "tools/record/witness.h"
+/* group_signals.c - counts the signals of its process group, in memory that it shares with the recorder. */
+#include "tools/record/group_signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ struct counts {
 
 static struct counts *counts;
 static unsigned asked[SIGNALS];
-static pid_t witness;
+static pid_t counter;
 
 /* In the new process.  All signals are blocked, so none is missed and none ends it but SIGKILL. */
 static void watch_signals(pid_t parent, const char *last_word)
@@ -31,7 +31,7 @@ static void watch_signals(pid_t parent, const char *last_word)
 	int number;
 	char *words = program_invocation_name;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "tw-witness");
+	prctl(PR_SET_NAME, "tw-signals");
 	if (getppid() != parent || close_range(0, ~0U, 0) < 0)
 		_exit(0);
 	/* The words of a command line follow each other in memory. */
@@ -46,7 +46,7 @@ static void watch_signals(pid_t parent, const char *last_word)
 	}
 }
 
-void tw_witness_begin(const char *last_word)
+void tw_group_signals_begin(const char *last_word)
 {
 	sigset_t all, before;
 	pid_t parent = getpid();
@@ -55,20 +55,20 @@ void tw_witness_begin(const char *last_word)
 		return;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	witness = fork();
-	if (witness == 0)
+	counter = fork();
+	if (counter == 0)
 		watch_signals(parent, last_word);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-bool tw_witness_is_there(void)
+bool tw_group_signals_are_counted(void)
 {
-	return witness > 0;
+	return counter > 0;
 }
 
-bool tw_witness_got(int number)
+bool tw_group_signals_got(int number)
 {
-	if (!tw_witness_is_there() || number <= 0 || number >= SIGNALS)
+	if (!tw_group_signals_are_counted() || number <= 0 || number >= SIGNALS)
 		return false;
 	/* RELAXED: as above. */
 	unsigned got = atomic_load_explicit(&counts->got[number], memory_order_relaxed);
@@ -77,11 +77,11 @@ bool tw_witness_got(int number)
 	return is_more;
 }
 
-bool tw_witness_is_behind(int number)
+bool tw_group_signals_are_behind(int number)
 {
 	char text[4096], path[64];
-	snprintf(path, sizeof path, "/proc/%d/status", (int)witness);
-	int fd = tw_witness_is_there() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)counter);
+	int fd = tw_group_signals_are_counted() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
 	if (fd >= 0)
 		close(fd);
@@ -90,12 +90,12 @@ bool tw_witness_is_behind(int number)
 	return pending && strtoull(pending + 8, NULL, 16) >> (number - 1) & 1;
 }
 
-void tw_witness_end(void)
+void tw_group_signals_end(void)
 {
-	if (!tw_witness_is_there())
+	if (!tw_group_signals_are_counted())
 		return;
-	kill(witness, SIGKILL);
-	while (waitpid(witness, NULL, 0) < 0 && errno == EINTR)
+	kill(counter, SIGKILL);
+	while (waitpid(counter, NULL, 0) < 0 && errno == EINTR)
 		;
-	witness = 0;
+	counter = 0;
 }
