@@ -450,21 +450,6 @@ void tw_agent_set_active(void);
 bool tw_agent_is_active(void);
 /* The ring set's directory while the agent is active; else NULL. */
 const char *tw_agent_ring_set_path(void);
-#define TW_AGENT_FIGURE_BYTES 32
-/* A number as in the messages of the command, "2,653"; somewhere in @text. */
-static inline const char *tw_agent_figure(char text[TW_AGENT_FIGURE_BYTES], uint64_t number)
-{
-	char *at = text + TW_AGENT_FIGURE_BYTES - 1;
-
-	*at = 0;
-	for (unsigned digits = 0; number || !digits; digits++, number /= 10) {
-		if (digits && digits % 3 == 0)
-			*--at = ',';
-		*--at = (char)('0' + number % 10);
-	}
-	return at;
-}
-
 /* Writes a note to the capture, unless the same was written before. */
 void tw_agent_tell(const char *text);
 /* In a forked child, whose image has no notes yet. */

@@ -2,6 +2,7 @@
 /* held.c - jumps over functions' entries, which the recorder writes while it has stopped all threads of this process. */
 #include "agent/agent.h"
 
+#include "base/figure.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
@@ -58,7 +59,7 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack)
 		[TW_RS_HELD_STUCK] = "several threads were running, and one of them could not be stopped",
 		[TW_RS_HELD_UNANSWERED] = "several threads were running, and the recorder did not stop them in time",
 	};
-	char text[512], too_many[128], figure[TW_AGENT_FIGURE_BYTES];
+	char text[512], too_many[128], figure[TW_COUNT_TEXT_BYTES];
 	const char *reason = reasons[outcome];
 
 	if (outcome == TW_RS_HELD_TOO_MANY) {
@@ -67,7 +68,7 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack)
 		reason = too_many;
 	}
 	snprintf(text, sizeof text, "%s function%s of %.100s %s %s: %s when a jump was to be written over %s",
-		 tw_agent_figure(figure, count), count == 1 ? "" : "s", module, count == 1 ? "is" : "are", lack, reason,
+		 tw_count_text(figure, count), count == 1 ? "" : "s", module, count == 1 ? "is" : "are", lack, reason,
 		 count == 1 ? "it" : "them");
 	tw_agent_tell(text);
 }

@@ -2,6 +2,7 @@
 /* places.c - turns a plan into places, which it stages for the session.  Under the permit. */
 #include "agent/agent.h"
 
+#include "base/figure.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
@@ -298,14 +299,14 @@ static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind 
 /* For gcc's sleds, one-byte NOPs, that lie on two pages, in a library opened while other threads were running. */
 static void tell_late(const struct refusals *refusals)
 {
-	char text[512], figure[TW_AGENT_FIGURE_BYTES];
+	char text[512], figure[TW_COUNT_TEXT_BYTES];
 
 	snprintf(
 		text, sizeof text,
 		"%s function%s of %s %s not traced: other threads were running when it was opened, and no single write "
 		"arms %s, which lie%s on two pages; run `tracewheel compact` on it (%s)",
-		tw_agent_figure(figure, refusals->late_sleds), refusals->late_sleds == 1 ? "" : "s",
-		refusals->late->name, refusals->late_sleds == 1 ? "is" : "are",
+		tw_count_text(figure, refusals->late_sleds), refusals->late_sleds == 1 ? "" : "s", refusals->late->name,
+		refusals->late_sleds == 1 ? "is" : "are",
 		refusals->late_sleds == 1 ? "its entry sled" : "their entry sleds",
 		refusals->late_sleds == 1 ? "s" : "", refusals->late->path);
 	tw_agent_tell(text);
@@ -313,9 +314,9 @@ static void tell_late(const struct refusals *refusals)
 
 static void tell_count(unsigned count, const struct tw_sym_object *object, const char *why)
 {
-	char text[512], figure[TW_AGENT_FIGURE_BYTES];
+	char text[512], figure[TW_COUNT_TEXT_BYTES];
 
-	snprintf(text, sizeof text, "%s function%s of %s %s %s: %s", tw_agent_figure(figure, count),
+	snprintf(text, sizeof text, "%s function%s of %s %s %s: %s", tw_count_text(figure, count),
 		 count == 1 ? "" : "s", object->name, count == 1 ? "is" : "are", without_entry(count), why);
 	tw_agent_tell(text);
 }

@@ -15,6 +15,7 @@
  */
 #include "agent/agent.h"
 
+#include "base/figure.h"
 #include "base/grow.h"
 #include "symbols/entries.h"
 #include "symbols/entry_plan.h"
@@ -277,7 +278,7 @@ static void refuse(struct scan *scan, const char *name, uintptr_t address, enum 
 static void tell_refused(struct scan *scan)
 {
 	unsigned count = scan->refused_count;
-	char figure[TW_AGENT_FIGURE_BYTES];
+	char figure[TW_COUNT_TEXT_BYTES];
 
 	if (!count)
 		return;
@@ -285,13 +286,13 @@ static void tell_refused(struct scan *scan)
 		tw_plan_put_note(
 			scan->plan, NULL,
 			"%s %s of %s that %s not traced at %s: `tracewheel functions --local --refused` says why",
-			tw_agent_figure(figure, count), count == 1 ? "function" : "functions", scan->object->name,
+			tw_count_text(figure, count), count == 1 ? "function" : "functions", scan->object->name,
 			count == 1 ? "matches is" : "match are", count == 1 ? "its entry" : "their entries");
 	else
 		tw_plan_put_note(
 			scan->plan, NULL,
 			"%s %s of %s that %s traced only where other objects call %s: `tracewheel functions --refused` says why",
-			tw_agent_figure(figure, count), count == 1 ? "function" : "functions", scan->object->name,
+			tw_count_text(figure, count), count == 1 ? "function" : "functions", scan->object->name,
 			count == 1 ? "matches is" : "match are", count == 1 ? "it" : "them");
 }
 

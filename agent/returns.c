@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include "base/atomic.h"
+#include "base/figure.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
 #include "pipeline/hit/native.h"
@@ -109,11 +110,11 @@ static uint64_t take(_Atomic uint64_t *counter)
 static void tell_count(_Atomic uint64_t *counter, const char *why)
 {
 	uint64_t count = take(counter);
-	char text[256], figure[TW_AGENT_FIGURE_BYTES];
+	char text[256], figure[TW_COUNT_TEXT_BYTES];
 
 	if (!count)
 		return;
-	snprintf(text, sizeof text, "%s call%s not seen to return: %s", tw_agent_figure(figure, count),
+	snprintf(text, sizeof text, "%s call%s not seen to return: %s", tw_count_text(figure, count),
 		 count == 1 ? " was" : "s were", why);
 	tw_agent_tell(text);
 }

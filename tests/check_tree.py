@@ -27,8 +27,8 @@ OUTSIDE = ["tools", "examples", "erlang"]
 # Breaks steps of the rooms on purpose; linked into the command only (stress --break).
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
-# Macros without symbols, of no room.
-HEADER_ONLY = {"base/grow.h"}
+# Macros and inline functions without symbols, of no room.
+HEADER_ONLY = {"base/figure.h", "base/grow.h"}
 LIBRARIES = {"Zydis": {"plan"}, "lzma": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
              "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
 QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')

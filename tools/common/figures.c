@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* figures.c - prints and parses numbers with units. */
 #include "tools/tool.h"
+#include "base/figure.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,16 +11,7 @@
 
 const char *tw_figure_count(char *text, uint64_t count)
 {
-	char digits[24];
-	int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-	char *to = text;
-	for (int i = 0; i < n; i++) {
-		if (i && (n - i) % 3 == 0)
-			*to++ = ',';
-		*to++ = digits[i];
-	}
-	*to = 0;
-	return text;
+	return tw_count_text(text, count);
 }
 
 const char *tw_figure_of(char *text, uint64_t count, const char *one, const char *more)
