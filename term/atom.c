@@ -282,9 +282,10 @@ const struct tw_atom_entry *tw_atom_entry(uint32_t index)
 		ready_table();
 	/*
 	 * PAIR term.atom_count: acquire; release in add().  A thread may have got the index as a mere number, without any
-	 * order, from the thread that added the atom.
+	 * order, from the thread that added the atom: on a machine weaker than x86 the count may arrive after it.
 	 */
-	(void)tw_load_acquire(&atom_count);
+	while (tw_unlikely(tw_load_acquire(&atom_count) <= index))
+		tw_cpu_relax();
 	return entry_at(index);
 }
 

@@ -108,7 +108,8 @@ struct tw_atom_entry {
 /*
  * tw_atom_entry - the entry of a valid index.
  *
- * Lends for the life of the process.  Threads: any.  Progress: wait-free.  Signal handlers: yes.
+ * Lends for the life of the process.  Threads: any.  Progress: no lock; waits while the store by which another processor published the entry is on
+ * its way.  Signal handlers: yes.
  */
 const struct tw_atom_entry *tw_atom_entry(uint32_t index);
 
