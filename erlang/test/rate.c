@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rate.c - threads that count events by the second, without a VM, for rate_test.sh. */
 #include "rate.h"
+#include "require.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -28,14 +29,6 @@ static void *run(void *arg)
 	}
 	return (void *)most;
 }
-
-#define REQUIRE(condition)                                             \
-	do {                                                           \
-		if (!(condition)) {                                    \
-			printf("line %d: %s\n", __LINE__, #condition); \
-			return 1;                                      \
-		}                                                      \
-	} while (0)
 
 int main(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - threads that add the same and different keys to a table; without a VM, for table_test.sh. */
 #include "table.h"
+#include "require.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -61,14 +62,6 @@ static void *run(void *arg)
 	}
 	return arg;
 }
-
-#define REQUIRE(condition)                                             \
-	do {                                                           \
-		if (!(condition)) {                                    \
-			printf("line %d: %s\n", __LINE__, #condition); \
-			return 1;                                      \
-		}                                                      \
-	} while (0)
 
 int main(void)
 {

@@ -84,23 +84,6 @@ int main(void)
 	return 0;
 }
 C
-# How many bytes of the library's code in memory differ from the file.
-cat >text.py <<'PY'
-import sys
-differ = 0
-with open(f"/proc/{sys.argv[1]}/mem", "rb") as memory:
-    for line in open(f"/proc/{sys.argv[1]}/maps"):
-        fields = line.split()
-        if "x" in fields[1] and line.rstrip().endswith("/libmany.so"):
-            low, high = (int(x, 16) for x in fields[0].split("-"))
-            memory.seek(low)
-            found = memory.read(high - low)
-            with open(fields[5], "rb") as file:
-                file.seek(int(fields[2], 16))
-                wanted = file.read(high - low)
-            differ += sum(a != b for a, b in zip(found, wanted))
-print(differ)
-PY
 gcc -shared -Wl,--build-id -Wl,-soname,libmany.so -o libmany.so many.s && gcc -O1 -shared -fPIC -o libearly.so early.c &&
 	gcc -O1 -o app app.c -L. -lmany -Wl,--no-as-needed -learly || fail "the program does not compile"
 
@@ -111,7 +94,7 @@ for when in early early is_late; do
 	is $? 0
 	: >go
 	wait_until test -e pid
-	is "$(python3 text.py "$(cat pid)")" 0 "bytes of the daemon that differ, $when"
+	is "$(python3 "$common/changed_text.py" "$(cat pid)")" 0 "bytes of the daemon that differ, $when"
 	: >end
 	wait_until test -e answer
 	is "$(cat answer)" 13 "the answer"

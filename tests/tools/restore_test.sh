@@ -57,26 +57,8 @@ done
 "$tw" compact -q long/libbusy.so 2>/dev/null || "$tw" compact long/libbusy.so >/dev/null || fail "compact"
 gcc -O2 -s -o app app.c -Lentry -lbusy -Wl,--build-id || fail "the program does not compile"
 
-# Prints, for each page of a file that the process has mapped executable, how many bytes differ from the file.
-cat >text.py <<'PY'
-import sys
-differ = 0
-with open(f"/proc/{sys.argv[1]}/mem", "rb") as memory:
-    for line in open(f"/proc/{sys.argv[1]}/maps"):
-        fields = line.split()
-        if "x" not in fields[1] or len(fields) < 6 or not fields[5].startswith("/"):
-            continue
-        low, high = (int(x, 16) for x in fields[0].split("-"))
-        memory.seek(low)
-        found = memory.read(high - low)
-        with open(fields[5], "rb") as file:
-            file.seek(int(fields[2], 16))
-            wanted = file.read(high - low)
-        differ += found != wanted and sum(a != b for a, b in zip(found, wanted))
-print(differ)
-PY
 differing() {
-	python3 text.py "$1" || fail "the memory of $1 cannot be read"
+	python3 "$common/changed_text.py" "$1" || fail "the memory of $1 cannot be read"
 }
 
 # begin COMMAND...: waits until the program has its threads.

@@ -35,6 +35,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "tests/common/child_memory.h"
+
 SLOW(first_slow);
 SLOW(second_slow);
 
@@ -208,17 +210,6 @@ static int end_child(pid_t child)
 }
 
 /* ---- writing ---- */
-
-static int memory_of(pid_t child)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%d/mem", (int)child);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
 
 static enum tw_rs_held_outcome write_both(struct tw_held *held, pid_t child, int memory, bool is_planting)
 {

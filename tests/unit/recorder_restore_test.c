@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/common/child_memory.h"
+
 #define THREADS 2
 
 SLOW(slow);
@@ -146,17 +148,6 @@ static int end_child(pid_t child)
 }
 
 /* ---- writing ---- */
-
-static int memory_of(pid_t child)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%d/mem", (int)child);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
 
 /* 1: the jump; 0: the function's own bytes; -1: anything else. */
 static int state_of(int memory)
