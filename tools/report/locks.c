@@ -1,73 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locks.c - waits for locks, and the threads that held them meanwhile: one pass over the calls, in order of time. */
 #include "tools/report/locks.h"
+#include "tools/report/lock_calls.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
 
-/* ---- the effects of calls ---- */
-
-enum {
-	DOES_NOTHING,
-	DOES_LOCK,
-	DOES_TRY,
-	DOES_READ,
-	DOES_TRY_READ,
-	DOES_UNLOCK,
-	DOES_WAIT,
-	DOES_SIGNAL,
-	DOES_INIT,
-	DOES_DESTROY
-};
-#define KIND_SHIFT 4
-
-static const struct {
-	const char *name;
-	uint8_t kind, does;
-} functions[] = {
-	{"pthread_mutex_lock", TW_LOCK_MUTEX, DOES_LOCK},
-	{"pthread_mutex_trylock", TW_LOCK_MUTEX, DOES_TRY},
-	{"pthread_mutex_timedlock", TW_LOCK_MUTEX, DOES_LOCK},
-	{"pthread_mutex_clocklock", TW_LOCK_MUTEX, DOES_LOCK},
-	{"pthread_mutex_unlock", TW_LOCK_MUTEX, DOES_UNLOCK},
-	{"pthread_mutex_init", TW_LOCK_MUTEX, DOES_INIT},
-	{"pthread_mutex_destroy", TW_LOCK_MUTEX, DOES_DESTROY},
-	{"pthread_rwlock_wrlock", TW_LOCK_RWLOCK, DOES_LOCK},
-	{"pthread_rwlock_trywrlock", TW_LOCK_RWLOCK, DOES_TRY},
-	{"pthread_rwlock_timedwrlock", TW_LOCK_RWLOCK, DOES_LOCK},
-	{"pthread_rwlock_clockwrlock", TW_LOCK_RWLOCK, DOES_LOCK},
-	{"pthread_rwlock_rdlock", TW_LOCK_RWLOCK, DOES_READ},
-	{"pthread_rwlock_tryrdlock", TW_LOCK_RWLOCK, DOES_TRY_READ},
-	{"pthread_rwlock_timedrdlock", TW_LOCK_RWLOCK, DOES_READ},
-	{"pthread_rwlock_clockrdlock", TW_LOCK_RWLOCK, DOES_READ},
-	{"pthread_rwlock_unlock", TW_LOCK_RWLOCK, DOES_UNLOCK},
-	{"pthread_rwlock_init", TW_LOCK_RWLOCK, DOES_INIT},
-	{"pthread_rwlock_destroy", TW_LOCK_RWLOCK, DOES_DESTROY},
-	{"pthread_cond_wait", TW_LOCK_CONDITION, DOES_WAIT},
-	{"pthread_cond_timedwait", TW_LOCK_CONDITION, DOES_WAIT},
-	{"pthread_cond_clockwait", TW_LOCK_CONDITION, DOES_WAIT},
-	{"pthread_cond_signal", TW_LOCK_CONDITION, DOES_SIGNAL},
-	{"pthread_cond_broadcast", TW_LOCK_CONDITION, DOES_SIGNAL},
-	{"pthread_cond_init", TW_LOCK_CONDITION, DOES_INIT},
-	{"pthread_cond_destroy", TW_LOCK_CONDITION, DOES_DESTROY},
-};
-
-static uint8_t place_does(const struct tw_capture_place *place)
-{
-	for (size_t i = 0; place->function && place->function->name && i < sizeof functions / sizeof *functions; i++) {
-		if (strcmp(place->function->name, functions[i].name) == 0)
-			return (uint8_t)(functions[i].kind << KIND_SHIFT | functions[i].does);
-	}
-	return DOES_NOTHING;
-}
-
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	(void)context;
 	(void)image;
-	return place_does(place) != DOES_NOTHING;
+	return tw_lock_place_does(place) != TW_LOCK_DOES_NOTHING;
 }
 
 /* ---- locks and threads ---- */
@@ -91,7 +36,13 @@ struct tw_lock_thread {
 	bool is_open, is_counted; /* a call is open; its return matters */
 	uint32_t last;		  /* the lock of the last call: a stack that follows gives its site */
 	bool wants_site;
+	uint32_t gaps; /* so far */
 	uint64_t own_from_ns, own_to_ns;
+};
+
+struct tw_lock_image {
+	uint32_t gaps;	   /* that have begun */
+	uint64_t until_ns; /* the latest end of these */
 };
 
 static uint32_t slot_of(const struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
@@ -154,7 +105,8 @@ static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uin
 	lock->address = address;
 	lock->image = image;
 	lock->kind = (uint8_t)kind;
-	lock->writer = lock->signaller = TW_LOCK_NONE;
+	lock->writer.thread = lock->signaller = TW_LOCK_NONE;
+	lock->gaps = locks->images[image].gaps;
 	return lock;
 }
 
@@ -193,9 +145,35 @@ static void add_pair(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t 
 
 /* ---- holders ---- */
 
-static uint32_t holder_of(const struct tw_lock_row *lock)
+static bool is_still_known(const struct tw_locks *locks, struct tw_lock_holder holder)
 {
-	return lock->writer != TW_LOCK_NONE ? lock->writer : lock->reader_count ? lock->readers[0] : TW_LOCK_NONE;
+	return holder.thread != TW_LOCK_NONE && locks->threads[holder.thread].gaps == holder.gaps;
+}
+
+/* Drops the holders that had a gap since: they may have released the lock in it. */
+static void forget_unknown(const struct tw_locks *locks, struct tw_lock_row *lock)
+{
+	uint32_t kept = 0;
+	if (lock->gaps == locks->images[lock->image].gaps)
+		return;
+	lock->gaps = locks->images[lock->image].gaps;
+	if (lock->is_handed || !is_still_known(locks, lock->writer)) {
+		lock->writer.thread = TW_LOCK_NONE;
+		lock->depth = 0;
+	}
+	for (uint32_t i = 0; i < lock->known_readers; i++) {
+		if (!lock->is_handed && is_still_known(locks, lock->readers[i]))
+			lock->readers[kept++] = lock->readers[i];
+	}
+	lock->reader_count = lock->known_readers = kept;
+}
+
+/* The thread for which such a call waits: readers do not wait for readers. */
+static uint32_t holder_for(const struct tw_lock_row *lock, uint8_t does)
+{
+	if (lock->writer.thread != TW_LOCK_NONE)
+		return lock->writer.thread;
+	return does != TW_LOCK_DOES_READ && lock->known_readers ? lock->readers[0].thread : TW_LOCK_NONE;
 }
 
 /* Subtracts the tracer's own time in a call from its wait. */
@@ -209,8 +187,9 @@ static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_n
 /* Attributes the time up to now, during which the holder did not change, to the threads that wait. */
 static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
 {
-	uint32_t holder = holder_of(lock);
+	forget_unknown(locks, lock);
 	for (struct tw_lock_wait *wait = lock->waiting; wait; wait = wait->next) {
+		uint32_t holder = holder_for(lock, wait->does);
 		uint32_t waiter = (uint32_t)((struct tw_lock_thread *)(void *)wait - locks->threads);
 		if (holder != TW_LOCK_NONE && holder != waiter && now_ns > wait->since_ns) {
 			uint64_t ns = without_own(&locks->threads[waiter], wait->since_ns, now_ns);
@@ -224,23 +203,27 @@ static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint6
 
 static void acquire(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_reader, uint64_t now_ns)
 {
+	const struct tw_lock_holder holder = {thread, locks->threads[thread].gaps};
 	charge_waits(locks, lock, now_ns);
 	lock->taken++;
+	/* In a gap another thread may release it unseen. */
+	if (lock->is_handed && now_ns < locks->images[lock->image].until_ns)
+		return;
 	if (is_reader) {
-		if (lock->reader_count == 0 && lock->writer == TW_LOCK_NONE)
+		if (lock->reader_count == 0 && lock->writer.thread == TW_LOCK_NONE)
 			lock->since_ns = now_ns;
-		if (lock->reader_count < TW_LOCK_READERS)
-			lock->readers[lock->reader_count] = thread;
+		if (lock->known_readers < TW_LOCK_READERS)
+			lock->readers[lock->known_readers++] = holder;
 		lock->reader_count++;
 		return;
 	}
-	if (lock->writer == thread) {
+	if (lock->writer.thread == thread) {
 		lock->depth++;
 		return;
 	}
-	lock->writer = thread;
+	lock->writer = holder;
 	lock->depth = 1;
-	lock->reader_count = 0;
+	lock->reader_count = lock->known_readers = 0;
 	lock->since_ns = now_ns;
 }
 
@@ -258,26 +241,30 @@ static void end_hold(struct tw_lock_row *lock, uint64_t now_ns)
 static uint32_t let_go(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_whole,
 		       uint64_t now_ns)
 {
-	uint32_t depth = lock->depth, i = 0;
-	if (lock->writer != TW_LOCK_NONE) {
+	uint32_t depth, i = 0;
+	charge_waits(locks, lock, now_ns);
+	depth = lock->depth;
+	if (lock->writer.thread != TW_LOCK_NONE) {
 		/* Another thread may release it too: a mutex used as a signal. */
-		if (lock->writer == thread && lock->depth > 1 && !is_whole) {
+		lock->is_handed |= lock->writer.thread != thread;
+		if (lock->writer.thread == thread && lock->depth > 1 && !is_whole) {
 			lock->depth--;
 			return depth;
 		}
-		charge_waits(locks, lock, now_ns);
 		end_hold(lock, now_ns);
-		lock->writer = TW_LOCK_NONE;
+		lock->writer.thread = TW_LOCK_NONE;
 		lock->depth = 0;
 		return depth;
 	}
 	if (!lock->reader_count)
 		return 1;
-	charge_waits(locks, lock, now_ns);
-	uint32_t known = lock->reader_count < TW_LOCK_READERS ? lock->reader_count : TW_LOCK_READERS;
-	while (i < known && lock->readers[i] != thread)
+	while (i < lock->known_readers && lock->readers[i].thread != thread)
 		i++;
-	for (; i + 1 < known; i++)
+	/* A reader that is only counted releases it. */
+	if (i == lock->known_readers && lock->reader_count == lock->known_readers)
+		return 1;
+	lock->known_readers -= i < lock->known_readers;
+	for (; i < lock->known_readers; i++)
 		lock->readers[i] = lock->readers[i + 1];
 	if (--lock->reader_count == 0)
 		end_hold(lock, now_ns);
@@ -292,19 +279,26 @@ static uint32_t thread_of(const struct tw_locks *locks, const struct tw_capture_
 	return stream && stream->thread < locks->thread_count ? stream->thread : TW_LOCK_NONE;
 }
 
+/* Can the call stand in the lock's list of waits? A condition has none, and a try does not wait. */
+static bool waits_for_holder(uint8_t does)
+{
+	return does == TW_LOCK_DOES_LOCK || does == TW_LOCK_DOES_READ;
+}
+
 static void begin_wait(struct tw_locks *locks, struct tw_lock_row *lock, struct tw_lock_thread *thread, uint8_t does,
 		       uint64_t now_ns)
 {
 	struct tw_lock_wait *wait = &thread->wait;
-	if (does != DOES_WAIT)
+	bool is_listed = waits_for_holder(does);
+	if (is_listed)
 		charge_waits(locks, lock, now_ns);
 	*wait = (struct tw_lock_wait){.begin_ns = now_ns,
 				      .since_ns = now_ns,
 				      .number = ++locks->wait_count,
 				      .lock = lock->number,
 				      .does = does,
-				      .next = does == DOES_WAIT ? NULL : lock->waiting};
-	if (does != DOES_WAIT) {
+				      .next = is_listed ? lock->waiting : NULL};
+	if (is_listed) {
 		if (lock->waiting)
 			lock->waiting->before = wait;
 		lock->waiting = wait;
@@ -314,7 +308,7 @@ static void begin_wait(struct tw_locks *locks, struct tw_lock_row *lock, struct 
 
 static void leave_waiting(struct tw_lock_row *lock, struct tw_lock_wait *wait)
 {
-	if (wait->does == DOES_WAIT)
+	if (!waits_for_holder(wait->does))
 		return;
 	if (wait->before)
 		wait->before->next = wait->next;
@@ -336,8 +330,8 @@ static void drop_open(struct tw_locks *locks, struct tw_lock_thread *thread)
 static void on_call(struct tw_locks *locks, const struct tw_capture_event *event, uint8_t what)
 {
 	uint32_t number = thread_of(locks, event);
-	unsigned kind = what >> KIND_SHIFT;
-	uint8_t does = what & ((1u << KIND_SHIFT) - 1);
+	unsigned kind = what >> TW_LOCK_KIND_SHIFT;
+	uint8_t does = what & ((1u << TW_LOCK_KIND_SHIFT) - 1);
 	struct tw_lock_thread *thread;
 	if (number == TW_LOCK_NONE)
 		return;
@@ -345,7 +339,7 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 	thread->wants_site = false;
 	locks->calls++;
 	if (event->payload_words < 1 || (event->flags & TW_CAPTURE_FLAG_TERMS) ||
-	    (does == DOES_WAIT && event->payload_words < 2)) {
+	    (does == TW_LOCK_DOES_WAIT && event->payload_words < 2)) {
 		locks->wordless++;
 		return;
 	}
@@ -354,7 +348,7 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 	struct tw_lock_row *lock = find_lock(locks, event->image, event->payload[0], kind), *mutex;
 	if (!lock)
 		return;
-	if (does == DOES_INIT && (lock->taken || lock->site)) {
+	if (does == TW_LOCK_DOES_INIT && (lock->taken || lock->site)) {
 		lock->is_ended = true;
 		lock = find_lock(locks, event->image, event->payload[0], kind);
 		if (!lock)
@@ -362,23 +356,23 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 	}
 	thread->last = lock->number;
 	thread->wants_site = !lock->site;
-	lock->is_made_there |= does == DOES_INIT;
+	lock->is_made_there |= does == TW_LOCK_DOES_INIT;
 	thread->is_open = true;
 	thread->place = event->id;
 	thread->image = event->image;
 	switch (does) {
-	case DOES_LOCK:
-	case DOES_READ:
-	case DOES_TRY:
-	case DOES_TRY_READ: begin_wait(locks, lock, thread, does, event->time_ns); break;
-	case DOES_UNLOCK: let_go(locks, lock, number, false, event->time_ns); break;
-	case DOES_SIGNAL:
+	case TW_LOCK_DOES_LOCK:
+	case TW_LOCK_DOES_READ:
+	case TW_LOCK_DOES_TRY:
+	case TW_LOCK_DOES_TRY_READ: begin_wait(locks, lock, thread, does, event->time_ns); break;
+	case TW_LOCK_DOES_UNLOCK: let_go(locks, lock, number, false, event->time_ns); break;
+	case TW_LOCK_DOES_SIGNAL:
 		lock->signals++;
 		lock->signaller = number;
 		lock->signalled_ns = event->time_ns;
 		break;
-	case DOES_DESTROY: lock->is_ended = true; break;
-	case DOES_WAIT:
+	case TW_LOCK_DOES_DESTROY: lock->is_ended = true; break;
+	case TW_LOCK_DOES_WAIT:
 		begin_wait(locks, lock, thread, does, event->time_ns);
 		mutex = find_lock(locks, event->image, event->payload[1], TW_LOCK_MUTEX);
 		thread->mutex = mutex ? mutex->number : TW_LOCK_NONE;
@@ -406,9 +400,10 @@ static void end_condition(struct tw_locks *locks, struct tw_lock_row *lock, stru
 	uint64_t ns = without_own(thread, wait->begin_ns, now_ns);
 	add_wait(lock, ns, wait->begin_ns);
 	lock->timeouts += (uint32_t)value == 110;
-	uint32_t by = (uint32_t)value != 110 && lock->signaller != TW_LOCK_NONE && lock->signalled_ns >= wait->begin_ns
-			      ? lock->signaller
-			      : TW_LOCK_NONE;
+	/* A later signal may lie in a gap. */
+	bool is_known = lock->signaller != TW_LOCK_NONE && lock->signalled_ns >= wait->begin_ns &&
+			lock->signalled_ns > locks->images[lock->image].until_ns;
+	uint32_t by = (uint32_t)value != 110 && is_known ? lock->signaller : TW_LOCK_NONE;
 	add_pair(locks, lock, number, by, wait->number, ns);
 	if (thread->mutex != TW_LOCK_NONE)
 		acquire(locks, &locks->locks[thread->mutex], number, false, now_ns);
@@ -429,17 +424,16 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 	bool has_value = event->payload_words && !is_exception;
 	uint64_t value = has_value ? event->payload[0] : 0, ns;
 	locks->wordless += !has_value && !is_exception;
-	if (wait->does == DOES_WAIT) {
+	if (wait->does == TW_LOCK_DOES_WAIT) {
 		end_condition(locks, lock, thread, number, value, event->time_ns);
 		return;
 	}
 	charge_waits(locks, lock, event->time_ns);
 	leave_waiting(lock, wait);
 	ns = event->time_ns > wait->begin_ns ? without_own(thread, wait->begin_ns, event->time_ns) : 0;
-	bool is_try = wait->does == DOES_TRY || wait->does == DOES_TRY_READ;
 	/* EOWNERDEAD: the lock was taken nevertheless. */
 	bool is_got = !is_exception && ((uint32_t)value == 0 || (uint32_t)value == 130);
-	if (wait->blocked_ns && !is_try) {
+	if (wait->blocked_ns) {
 		add_wait(lock, ns, wait->begin_ns);
 	} else if (ns >= TW_LOCK_LONG_NS) {
 		lock->slow++;
@@ -448,36 +442,45 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 	if (!is_got)
 		lock->busy++;
 	else
-		acquire(locks, lock, number, wait->does == DOES_READ || wait->does == DOES_TRY_READ, event->time_ns);
+		acquire(locks, lock, number, wait->does == TW_LOCK_DOES_READ || wait->does == TW_LOCK_DOES_TRY_READ,
+			event->time_ns);
 }
 
-static void on_loss(struct tw_locks *locks, const struct tw_capture_event *event)
+/* ---- gaps ---- */
+
+static void begin_gaps(struct tw_locks *locks, uint64_t now_ns)
+{
+	const struct tw_gap *gap;
+	while ((gap = tw_gaps_begun(&locks->losses, now_ns))) {
+		struct tw_lock_image *image = &locks->images[gap->image];
+		image->gaps++;
+		if (image->until_ns < gap->last_ns)
+			image->until_ns = gap->last_ns;
+		if (gap->thread == TW_LOCK_NONE)
+			continue;
+		locks->threads[gap->thread].gaps++;
+		if (locks->threads[gap->thread].is_open)
+			drop_open(locks, &locks->threads[gap->thread]);
+	}
+}
+
+static void count_loss(struct tw_locks *locks, const struct tw_capture_event *event)
 {
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
 	locks->gaps++;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		locks->lost += loss->lost[cause];
-	for (uint32_t i = 0; i < locks->thread_count; i++) {
-		if (locks->threads[i].is_open && locks->threads[i].image == event->image)
-			drop_open(locks, &locks->threads[i]);
-	}
-	for (uint32_t i = 0; i < locks->count; i++) {
-		struct tw_lock_row *lock = &locks->locks[i];
-		if (lock->image != event->image)
-			continue;
-		lock->writer = lock->signaller = TW_LOCK_NONE;
-		lock->depth = lock->reader_count = 0;
-	}
 }
 
 static void on_event(struct tw_locks *locks, const struct tw_capture_event *event)
 {
 	uint8_t what = event->image < locks->image_count && event->id < locks->place_counts[event->image]
 			       ? locks->places[event->image][event->id]
-			       : DOES_NOTHING;
+			       : TW_LOCK_DOES_NOTHING;
 	uint32_t number;
+	begin_gaps(locks, event->time_ns);
 	switch (event->kind) {
-	case TW_CAPTURE_LOSS: on_loss(locks, event); break;
+	case TW_CAPTURE_LOSS: count_loss(locks, event); break;
 	case TW_CAPTURE_CALL:
 		if (what)
 			on_call(locks, event, what);
@@ -516,7 +519,7 @@ static bool find_places(struct tw_locks *locks, uint32_t image)
 	locks->places[image] = calloc(count + (size_t)1, 1);
 	locks->place_counts[image] = locks->places[image] ? count : 0;
 	for (at = 0; locks->places[image] && (place = tw_capture_place_next(locks->capture, image, &at));)
-		locks->places[image][place->place_id] = place_does(place);
+		locks->places[image][place->place_id] = tw_lock_place_does(place);
 	return locks->places[image] != NULL;
 }
 
@@ -532,7 +535,8 @@ static bool init(struct tw_locks *locks, struct tw_capture *capture)
 	locks->threads = calloc(locks->thread_count + (size_t)1, sizeof *locks->threads);
 	locks->places = calloc(info.images + (size_t)1, sizeof *locks->places);
 	locks->place_counts = calloc(info.images + (size_t)1, sizeof *locks->place_counts);
-	bool is_done = locks->threads && locks->places && locks->place_counts && grow(locks);
+	locks->images = calloc(info.images + (size_t)1, sizeof *locks->images);
+	bool is_done = locks->threads && locks->places && locks->place_counts && locks->images && grow(locks);
 	for (uint32_t i = 0; is_done && i < info.images; i++)
 		is_done = find_places(locks, i);
 	return is_done;
@@ -550,7 +554,9 @@ int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const stru
 	filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
 		       UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
 	filter.wants_own_time = true;
-	int error = tw_capture_events_create(capture, &filter, &events);
+	int error = tw_gaps_find(&locks->losses, capture, selected);
+	if (!error)
+		error = tw_capture_events_create(capture, &filter, &events);
 	if (error)
 		return error;
 	while ((count = tw_capture_events_next(events, &batch)) > 0 && !locks->has_no_memory) {
@@ -569,6 +575,8 @@ void tw_locks_free(struct tw_locks *locks)
 		free(locks->places[i]);
 	free(locks->places);
 	free(locks->place_counts);
+	free(locks->images);
+	tw_gaps_free(&locks->losses);
 	free(locks->threads);
 	free(locks->locks);
 	free(locks->slots);

@@ -11,17 +11,21 @@
  * A lock is held from the return of the call that took it until the call that releases it, or that waits on a
  * condition with it: so no two holders overlap. A wait is a call to take a lock that another thread holds when the
  * call begins, or takes meanwhile; it lasts until the call returns, and the part in which another thread held the
- * lock is attributed to this pair of threads. A call that took longer than TW_LOCK_LONG_NS although no thread was
- * seen to hold the lock is slow, not a wait: the thread did not run, or a holder was not recorded.
+ * lock is attributed to this pair of threads. Readers of a rwlock do not wait for readers, and a try never waits. A call that
+ * took longer than TW_LOCK_LONG_NS although no thread was seen to hold the lock is slow, not a wait: the thread did
+ * not run, or a holder was not recorded.
  *
- * At a gap everything but the sums is forgotten: calls that are open there are not counted, and holders are known
- * again from their next call on.
+ * A gap of a thread begins at its first lost event, not where the loss stands in the capture: from there on the thread is
+ * no known holder, its open call is not counted, and it is known again from its next call on. Locks that one thread takes
+ * and another releases, and signals, are unknown from a gap of any thread of the process on.
  *
- * Memory  about 200 bytes a lock, 48 for each pair of threads that met there; limits below, beyond which locks are only counted.
+ * Memory  about 300 bytes a lock, 48 for each pair of threads that met there (limits below, beyond which locks are only
+ *	   counted), 32 for each loss.
  */
 #ifndef TW_TOOLS_LOCKS_H
 #define TW_TOOLS_LOCKS_H
 
+#include "tools/common/gaps.h"
 #include "tools/common/histogram.h"
 
 #include "tracewheel/capture.h"
@@ -34,11 +38,16 @@
 #define TW_LOCK_PAIRS_MAX (UINT32_C(1) << 20)
 #define TW_LOCK_LONG_NS	  20000
 #define TW_LOCK_READERS	  16 /* the most readers of one lock that are known at a time */
-#define TW_LOCK_NONE	  UINT32_MAX
+#define TW_LOCK_NONE	  TW_GAP_NO_THREAD
 
 enum tw_lock_kind { TW_LOCK_MUTEX, TW_LOCK_RWLOCK, TW_LOCK_CONDITION, TW_LOCK_KINDS };
 
 struct tw_lock_wait; /* a call in progress */
+
+struct tw_lock_holder {
+	uint32_t thread; /* TW_LOCK_NONE: unknown, or none */
+	uint32_t gaps;	 /* of the thread, when it took the lock */
+};
 
 struct tw_lock_row {
 	uint64_t address;
@@ -48,10 +57,14 @@ struct tw_lock_row {
 	uint8_t kind;
 	bool is_made_there; /* the site is that of its initialisation */
 	bool is_ended;	    /* destroyed: the next lock at this address is another one */
+	bool is_handed;	    /* one thread took it, another released it */
 	/* The holders. */
-	uint32_t writer, depth;
+	struct tw_lock_holder writer;
+	uint32_t depth;
+	uint32_t gaps; /* of the image, up to which the holders are known */
 	uint64_t since_ns;
-	uint32_t readers[TW_LOCK_READERS], reader_count; /* the oldest first; more than fit are only counted */
+	struct tw_lock_holder readers[TW_LOCK_READERS]; /* the oldest first */
+	uint32_t reader_count, known_readers;		/* those beyond TW_LOCK_READERS are only counted */
 	struct tw_lock_wait *waiting;
 	/* Conditions only. */
 	uint32_t signaller;
@@ -85,6 +98,8 @@ struct tw_locks {
 	uint8_t **places; /* by image and place: the effect of a call */
 	uint32_t *place_counts;
 	uint32_t image_count;
+	struct tw_lock_image *images; /* by image: its gaps so far */
+	struct tw_gaps losses;
 	uint64_t wait_count; /* numbers of waits */
 	/* Shown by every view. */
 	uint64_t calls, lost, gaps, dropped; /* dropped: calls that were open at a gap, or never returned */
