@@ -4,6 +4,7 @@
 Each parser returns what its view says in its own terms; check.py compares.  A name is MODULE:FUNCTION without arity and
 arguments, as all views have it in common.
 """
+import collections
 import json
 import re
 import subprocess
@@ -103,16 +104,38 @@ def print_tree(text):
 
 
 def print_chrome(text):
-    """[(tid, ts in ns, dur in ns, name)] of the complete slices that are functions."""
+    """([(tid, ts in ns, dur in ns, name)] of the complete slices that are functions, the same of all slices by (pid, tid))."""
     try:
         data = json.loads(text)
     except ValueError as error:
         raise Untrue("print --format chrome is no JSON: %s" % error) from None
-    slices = []
+    slices, tracks = [], collections.defaultdict(list)
     for event in data["traceEvents"] if isinstance(data, dict) else data:
-        if event["ph"] == "X" and re.match(r"^(prog|libslots|libplug|libleft):", event["name"]):
-            slices.append((event["tid"], round(event["ts"] * 1000), round(event["dur"] * 1000), plain(event["name"])))
-    return slices
+        if event["ph"] != "X":
+            continue
+        slice = (event["tid"], round(event["ts"] * 1000), round(event["dur"] * 1000), plain(event["name"]))
+        tracks[event["pid"], event["tid"]].append(slice)
+        if re.match(r"^(prog|libslots|libplug|libleft):", event["name"]):
+            slices.append(slice)
+    return slices, tracks
+
+
+def check_nesting(tracks):
+    """
+    Slices nest for readers that take the first of the file for the outer one if two begin at one time, and for those that take the
+    longer one.
+    """
+    for track, slices in tracks.items():
+        in_order = sorted(enumerate(slices), key=lambda s: (s[1][1], s[0]))
+        by_length = sorted(enumerate(slices), key=lambda s: (s[1][1], -s[1][2]))
+        for items in in_order, by_length:
+            ends = []
+            for _, (_, ts, dur, name) in items:
+                while ends and ends[-1] <= ts:
+                    ends.pop()
+                if ends and ts + dur > ends[-1]:
+                    raise Untrue("print --format chrome: %s of track %s ends after the slice around it" % (name, track))
+                ends.append(ts + dur)
 
 
 def folded(text):

@@ -13,6 +13,7 @@
 #include "tools/common/seq_events.h"
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
+#include "tools/print/print_numbers.h"
 #include "tools/common/stacks.h"
 #include "tools/common/threads.h"
 
@@ -39,7 +40,8 @@ struct arguments {
  * by depth.
  */
 struct track {
-	uint64_t since_ns; /* 0: it is not running */
+	uint64_t since_ns;  /* 0: it is not running */
+	uint64_t own_to_ns; /* the end of the tracer's own time so far */
 	uint32_t scheduler_id;
 	uint32_t number;
 	bool is_named;
@@ -52,9 +54,8 @@ struct chrome {
 	struct tw_out *out;
 	struct tw_places places;
 	struct tw_stacks stacks;
-	uint64_t *taken; /* process and number of each thread's track: a hash table */
-	size_t taken_count, taken_capacity;
-	struct tw_name *quoted; /* by function: its name as JSON */
+	struct tw_numbers taken; /* process and number of each thread's track */
+	struct tw_name *quoted;	 /* by function: its name as JSON */
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */
@@ -112,36 +113,6 @@ static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track
 	tw_out_text(chrome->out, "}}");
 }
 
-/* May a track use this number in its process? If so, reserves it. */
-static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
-{
-	uint64_t key = (uint64_t)process_id(chrome, image) << 32 | number;
-	if (chrome->taken_count * 2 >= chrome->taken_capacity) {
-		size_t capacity = chrome->taken_capacity ? chrome->taken_capacity * 2 : 64, count = 0;
-		uint64_t *grown = calloc(capacity, sizeof *grown);
-		if (!grown)
-			return false;
-		for (size_t i = 0; i < chrome->taken_capacity; i++) {
-			uint64_t old = chrome->taken[i];
-			size_t at = (size_t)(old * 0x9e3779b97f4a7c15 >> 32) & (capacity - 1);
-			while (old && grown[at])
-				at = (at + 1) & (capacity - 1);
-			if (old)
-				grown[at] = old, count++;
-		}
-		free(chrome->taken);
-		chrome->taken = grown;
-		chrome->taken_capacity = capacity;
-	}
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 32) & (chrome->taken_capacity - 1);
-	for (; chrome->taken[at]; at = (at + 1) & (chrome->taken_capacity - 1))
-		if (chrome->taken[at] == key)
-			return false;
-	chrome->taken[at] = key;
-	chrome->taken_count++;
-	return true;
-}
-
 /* The kernel's number of the thread of a stack; 0: it is no thread's. */
 static uint32_t thread_of(const struct chrome *chrome, const struct tw_stack *stack)
 {
@@ -164,8 +135,9 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 			chrome->has_no_memory = true;
 			return NULL;
 		}
-		track->number =
-			thread && take_number(chrome, stack->image, thread) ? thread : OTHER_TRACKS + stack->number;
+		bool is_free = thread && tw_numbers_take(&chrome->taken,
+							 (uint64_t)process_id(chrome, stack->image) << 32 | thread);
+		track->number = is_free ? thread : OTHER_TRACKS + stack->number;
 	}
 	if (!track->is_named && chrome->has_begun) {
 		track->is_named = true;
@@ -181,6 +153,25 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 }
 
 /* ---- slices ---- */
+
+/*
+ * Readers that keep the order of the file for slices that begin at one time take the first for the outer one, and inner slices
+ * are written first. So a slice begins at least 1 ns after the one in which it lies; frame->mark keeps the difference.
+ */
+static void nest_begin(struct tw_stack *stack, uint32_t depth)
+{
+	struct tw_stack_frame *frame = &stack->frames[depth];
+	const struct tw_stack_frame *outer = depth ? frame - 1 : NULL;
+	uint64_t least_ns = outer ? outer->start_ns + outer->mark + 1 : 0;
+	frame->mark = least_ns > frame->start_ns ? (uint32_t)(least_ns - frame->start_ns) : 0;
+}
+
+static void put_times(struct chrome *chrome, const struct tw_stack *stack, uint32_t track, uint64_t from_ns,
+		      uint64_t to_ns)
+{
+	open_event(chrome, 'X', stack->image, track, from_ns);
+	put_duration(chrome, to_ns > from_ns ? to_ns - from_ns : 0);
+}
 
 /* Keeps the arguments of a call for its slice, which is written when it ends. */
 static void keep_arguments(struct chrome *chrome, const struct tw_capture_event *event, struct track *track,
@@ -249,9 +240,14 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct track *track = track_of(chrome, stack);
 	if (!track)
 		return;
-	open_event(chrome, 'X', stack->image, track->number, frame->start_ns);
-	/* Slices nest as the calls did: the tracer's own time is a slice of its own inside them. */
-	put_duration(chrome, time->gross_ns);
+	/*
+	 * Slices nest as the calls did: the tracer's own time is a slice of its own inside them, and a call without a
+	 * return lasts to the last event before it was known to have ended, behind all calls within it.
+	 */
+	uint64_t end_ns = frame->start_ns + time->gross_ns;
+	if (how == TW_FRAME_CUT && end_ns < stack->last_ns)
+		end_ns = stack->last_ns;
+	put_times(chrome, stack, track->number, frame->start_ns + frame->mark, end_ns);
 	tw_put(chrome->out, ",\"name\":", 8);
 	tw_out_bytes(chrome->out, name->text, name->bytes);
 	const char *between = ",\"args\":{";
@@ -280,7 +276,6 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	tw_out_text(chrome->out, "}");
 }
 
-/* Writes a run on a scheduler's track. */
 /* The command that a port executed last: the term of its event out. */
 static void put_command(struct chrome *chrome, const struct tw_capture_event *event)
 {
@@ -294,6 +289,7 @@ static void put_command(struct chrome *chrome, const struct tw_capture_event *ev
 	tw_out_text(chrome->out, "}");
 }
 
+/* Writes a run on a scheduler's track. */
 static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track,
 		    const struct tw_capture_event *out)
 {
@@ -307,8 +303,7 @@ static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct 
 		put_track_name(chrome, stack->image, number, name,
 			       (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
 	}
-	open_event(chrome, 'X', stack->image, number, track->since_ns);
-	put_duration(chrome, out->time_ns > track->since_ns ? out->time_ns - track->since_ns : 0);
+	put_times(chrome, stack, number, track->since_ns, out->time_ns);
 	tw_put(chrome->out, ",\"name\":", 8);
 	const char *process = tw_stacks_name(&chrome->stacks, stack);
 	tw_json_quote(chrome->out, process, strlen(process));
@@ -391,11 +386,16 @@ static void put_flow(struct chrome *chrome, const struct tw_capture_event *event
 
 static void put_own_time(struct chrome *chrome, const struct tw_capture_event *event, struct tw_stack *stack)
 {
-	const struct track *track = track_of(chrome, stack);
+	struct track *track = track_of(chrome, stack);
 	if (!track)
 		return;
-	open_event(chrome, 'X', stack->image, track->number, event->time_ns);
-	put_duration(chrome, tw_capture_own_ns(chrome->printer->capture, event));
+	/* It has the time of the event that it delayed: a call begins before it. Stretches that overlap are one behind the other. */
+	uint64_t end_ns = event->time_ns + tw_capture_own_ns(chrome->printer->capture, event);
+	uint64_t from_ns = event->time_ns > track->own_to_ns ? event->time_ns : track->own_to_ns;
+	if (end_ns <= from_ns + 1)
+		return;
+	track->own_to_ns = end_ns;
+	put_times(chrome, stack, track->number, from_ns + 1, end_ns);
 	tw_out_format(chrome->out, ",\"name\":\"(tracer: %s)\",\"cat\":\"own_time\"}", tw_capture_own_name(event->id));
 }
 
@@ -409,6 +409,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 	}
 	if (step.kind == TW_STEP_CALL && step.stack->depth > step.depth) {
 		struct track *track = track_of(chrome, step.stack);
+		nest_begin(step.stack, step.depth);
 		if (track)
 			keep_arguments(chrome, event, track, step.depth);
 	}
@@ -449,6 +450,8 @@ static void begin(struct chrome *chrome, uint64_t from_ns)
 			struct track *track = stack->user;
 			if (track && track->since_ns && track->since_ns < from_ns)
 				track->since_ns = from_ns;
+			for (uint32_t depth = 0; depth < stack->depth; depth++)
+				nest_begin(stack, depth);
 		}
 	}
 }
@@ -556,7 +559,7 @@ static void free_chrome(struct chrome *chrome)
 	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
 		free(chrome->quoted[i].text);
 	free(chrome->quoted);
-	free(chrome->taken);
+	tw_numbers_free(&chrome->taken);
 	tw_stacks_free(&chrome->stacks);
 	tw_places_free(&chrome->places);
 }
