@@ -7,23 +7,7 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
-unset TRACEWHEEL
-own_epmd
-mkdir home
-printf wrong >home/.erlang.cookie
-printf secret >cookie
-chmod 600 home/.erlang.cookie cookie
-export HOME=$work/home
-
-# start_node OPTION...: sets $node.
-start_node() {
-	rm -f ready
-	erl -noinput +S 2:2 -start_epmd false "$@" -pa . -s attach main >node.out 2>&1 &
-	node=$!
-	pids="$pids $node"
-	until [ -e ready ] || ! kill -0 $node 2>/dev/null; do sleep 0.05; done
-	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
-}
+a_home
 
 # ask unloaded: until the node has nothing of the application. ask reload: it loads the application again. ask disconnect: it
 # closes connections. ask leave: for a second, a process has the name of one that unloads modules. ask snatch: a module leaves while
@@ -33,35 +17,12 @@ ask() {
 	wait_until test ! -e "$1"
 }
 
-# begin OPTION...: the command in the background, until it traces. Sets $recording.
-begin() {
-	"$tw" record --erlang -t attach:step/1 --time infinity "$@" >out 2>err </dev/null &
-	recording=$!
-	wait_until grep -q tracing err
-}
-
-ended_with() {
-	local got=0
-	wait $recording || got=$?
-	is "$got" "$1" "exit code: $(cat err)"
-}
-
 complete() {
 	"$tw" info "$1" 2>/dev/null | grep -q 'complete      yes'
 }
 
 recorded() {
 	"$tw" print "$1" 2>/dev/null | grep -q .
-}
-
-# refused CODE SENTENCE ARGUMENT...
-refused() {
-	local code=$1 sentence=$2
-	shift 2
-	expect "$code" "$tw" record --erlang "$@"
-	says "$sentence"
-	is "$(grep -c '^tracewheel' err)" 1 "one sentence: $(cat err)"
-	[ ! -e none.tw ] || fail "a capture of nothing"
 }
 
 start_node -sname shop@localhost -setcookie secret

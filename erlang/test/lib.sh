@@ -24,3 +24,55 @@ erl_run() {
 	shift 2
 	timeout "${ERL_SECONDS:-100}" erl -noshell +S 2:2 -pa "$build/erlang/ebin" -pa . -s "$module" "$function" "$@" </dev/null
 }
+
+# ---- nodes that know nothing of the application, and `record --erlang` (attach.erl) ----
+
+# a_home: an epmd of this test alone; a home with a wrong cookie, and the file `cookie` with the right one, which is `secret`.
+a_home() {
+	unset TRACEWHEEL
+	own_epmd
+	mkdir home
+	printf wrong >home/.erlang.cookie
+	printf secret >cookie
+	chmod 600 home/.erlang.cookie cookie
+	export HOME=$work/home
+}
+
+# start_node OPTION...: sets $node.
+start_node() {
+	rm -f ready
+	erl -noinput +S 2:2 -start_epmd false "$@" -pa . -s attach main >node.out 2>&1 &
+	node=$!
+	pids="$pids $node"
+	until [ -e ready ] || ! kill -0 $node 2>/dev/null; do sleep 0.05; done
+	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
+}
+
+# begin OPTION...: the command in the background, until it traces. Sets $recording.
+begin() {
+	: >err # it may have words of an earlier one
+	"$tw" record --erlang -t attach:step/1 --time infinity "$@" >out 2>err </dev/null &
+	recording=$!
+	wait_until begun
+	grep -q tracing err || fail "the trace did not begin"
+}
+
+begun() {
+	grep -q tracing err || ! kill -0 $recording 2>/dev/null
+}
+
+ended_with() {
+	local got=0
+	wait $recording || got=$?
+	is "$got" "$1" "exit code: $(cat err)"
+}
+
+# refused CODE SENTENCE ARGUMENT...
+refused() {
+	local code=$1 sentence=$2
+	shift 2
+	expect "$code" "$tw" record --erlang "$@"
+	says "$sentence"
+	is "$(grep -c '^tracewheel' err)" 1 "one sentence: $(cat err)"
+	[ ! -e none.tw ] || fail "a capture of nothing"
+}

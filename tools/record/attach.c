@@ -185,7 +185,10 @@ static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 	return false;
 }
 
-static volatile sig_atomic_t stops_asked;
+/* As long has the helper to end in order what has not begun to trace: it may wait for a node that stands still. */
+#define PATIENCE_S 5
+
+static volatile sig_atomic_t stops_asked, is_tracing;
 static volatile int stop_fd;
 static volatile pid_t helper;
 
@@ -194,11 +197,21 @@ static void on_signal(int number)
 {
 	int saved = errno;
 	(void)number;
-	if (!stops_asked++)
-		close(stop_fd);
-	else
+	if (stops_asked++) {
 		kill(helper, SIGKILL);
+	} else {
+		close(stop_fd);
+		if (!is_tracing)
+			alarm(PATIENCE_S);
+	}
 	errno = saved;
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+	if (!is_tracing)
+		kill(helper, SIGKILL);
 }
 
 static void catch_signals(void)
@@ -208,6 +221,8 @@ static void catch_signals(void)
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		if (sigaction(numbers[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
+	action.sa_handler = on_alarm;
+	sigaction(SIGALRM, &action, NULL);
 }
 
 /* A process group of its own: the terminal's Ctrl-C is for this command.  Returns 0 or an errno. */
@@ -231,7 +246,9 @@ static int start_helper(char *const argv[], FILE **lines)
 	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	/* A crash dump would hold the cookie. */
 	setenv("ERL_CRASH_DUMP_SECONDS", "0", 1);
+	setenv("ERL_CRASH_DUMP_BYTES", "0", 1);
 	int error = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
@@ -317,6 +334,7 @@ static int follow(const struct request *request, FILE *lines)
 		*text++ = 0;
 		if (strcmp(line, "tracing") == 0) {
 			char *blank = strchr(text, ' ');
+			is_tracing = 1;
 			*blank = 0;
 			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
 			if (!request->is_quiet)
@@ -340,8 +358,9 @@ static int follow(const struct request *request, FILE *lines)
 	free(line);
 	if (code >= 0)
 		return code;
-	tw_say(*path ? "the helper VM was ended, and the trace with it; the node completes %s."
-		     : "the helper VM has ended before the trace began%s.",
+	tw_say(*path	     ? "the helper VM was ended, and the trace with it; the node completes %s."
+	       : stops_asked ? "it was stopped before the trace began%s."
+			     : "the helper VM has ended before the trace began%s.",
 	       path);
 	return *path ? TW_EXIT_FAILURE : TW_EXIT_NOT_STARTED;
 }

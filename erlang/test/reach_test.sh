@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    `record --erlang` reaches a node whatever its host's name leads to, and says what each address answered where it does not; it
+#         shows no secret, and waits for no file that is none.
+# Method  A resolver of the test (ERL_INETRC), in which a name has addresses of both families; nodes that listen at some of them;
+#         cookie files that are too long, pipes, or another user's.
+build=$1
+. "$(dirname "$0")/lib.sh"
+command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
+a_home
+
+# resolve NAME ADDRESS...: an address as Erlang writes it.
+resolve() {
+	local name=$1
+	shift
+	echo '{lookup, [file]}.' >inetrc
+	printf "{host, {%s}, [\"$name\"]}.\n" "$@" >>inetrc
+	export ERL_INETRC=$work/inetrc
+}
+
+reached() {
+	expect 0 "$tw" record --erlang -q --force --cookie-file cookie -t attach:step --events 10 -o a.tw "$@"
+	[ ! -s err ] || fail "not quiet"
+}
+
+start_node -sname shop@localhost -setcookie secret
+six=0,0,0,0,0,0,0,1
+for addresses in "127,0,0,1 $six" "$six 127,0,0,1" "$six" "127,0,0,1"; do
+	# shellcheck disable=SC2086
+	resolve localhost $addresses
+	reached shop@localhost
+done
+# By the first part of its name alone, whatever the other is.
+reached shop
+resolve other "$six" 127,0,0,1
+refused 125 "'shop@other' does not answer at other, port [0-9]* (127.0.0.1: 'shop@localhost'; .*): 'shop@localhost' is the name of the node there" \
+	--cookie-file cookie -t attach -o none.tw shop@other
+resolve nowhere 127,0,0,1
+refused 125 "the host other has no address" --cookie-file cookie -t attach -o none.tw shop@other
+unset ERL_INETRC
+
+# ---- secrets ----
+
+long=$(printf 'SECRET%.0s' {1..60})
+# no_secret SENTENCE FILE: refused with the sentence, without the file's text.
+no_secret() {
+	refused 125 "$1" --cookie-file "$2" -t attach -o none.tw shop@localhost
+	! grep -q SECRET out err || fail "the file's text is shown"
+}
+printf '%s' "$long" >long
+no_secret "no cookie in $PWD/long: its text has 360 characters, and a cookie 255 at most" long
+for _ in {1..20}; do printf '%s' "$long"; done >huge
+no_secret "$PWD/huge has 7200 bytes" huge
+printf 'SECRET\nSECRET\n' >lines
+no_secret "no cookie in $PWD/lines: it has several lines" lines
+: >empty
+no_secret "no cookie in $PWD/empty: it is empty" empty
+mkfifo pipe
+no_secret "$PWD/pipe is not a regular file" pipe
+no_secret "/dev/zero is not a regular file" /dev/zero
+no_secret "$PWD/home is not a regular file" home
+printf 'secret\r\n' >cookie
+reached shop@localhost
+printf 'secret\n' >cookie
+refused 2 "the name of a node has at most 255 characters, not 360" -t attach -o none.tw "$long"
+refused 2 "'SECRET.*' is not a flag of erlang:trace/3" -p "$long" --cookie-file cookie -o none.tw shop@localhost
+refused 2 "is refused: illegal atom" -t "a$long:f" --cookie-file cookie -o none.tw shop@localhost
+
+# What every user of the machine sees of the helper VM; and what it leaves if it dies.
+begin --cookie-file cookie --force -o a.tw shop@localhost
+helper=$(pgrep -P $recording)
+tr '\0' '\n' <"/proc/$helper/cmdline" >seen
+tr '\0' '\n' <"/proc/$helper/environ" >>seen
+grep -q setcookie seen || fail "not the helper VM: $(cat seen)"
+! grep -qw secret seen || fail "the cookie among arguments or environment of the helper VM"
+kill -USR1 "$helper"
+ended_with 1
+says "the helper VM was ended"
+[ -z "$(find . -name 'erl_crash*')" ] || fail "a crash dump, with the cookie"
+
+# ---- orders to stop before the trace begins ----
+
+# The node stands still: an order to stop is obeyed, whatever is waited for.
+kill -STOP $node
+"$tw" record --erlang --cookie-file cookie -t attach -o none.tw shop@localhost >out 2>err </dev/null &
+recording=$!
+wait_until pgrep -P $recording >/dev/null
+kill -TERM $recording
+got=0
+wait $recording || got=$?
+kill -CONT $node
+[ $got = 125 ] || [ $got = 143 ] || fail "exit code $got: $(cat err)"
+[ ! -e none.tw ] || fail "a capture of nothing"
+kill $node
+
+# ---- nodes that answer at one address, or not to everyone ----
+
+# Distribution by IPv6, where loopback has it: the name leads to both families.
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+	resolve localhost 127,0,0,1 $six
+	start_node -sname six@localhost -proto_dist inet6_tcp -kernel inet_dist_use_interface "{$six}" -setcookie secret
+	reached six@localhost
+	reached six
+	kill $node
+	unset ERL_INETRC
+fi
+start_node -sname two@localhost -kernel inet_dist_use_interface '{127,0,0,2}' -setcookie secret
+refused 125 "two@localhost' does not answer at localhost, port [0-9]* (127.0.0.1: connection refused.*): it listens at another address" \
+	--cookie-file cookie -t attach -o none.tw two@localhost
+kill $node
+start_node -sname shy@localhost -setcookie secret -eval 'net_kernel:allow([nobody@nowhere])'
+refused 125 "127.0.0.1: it lets only nodes connect that net_kernel:allow/1 names" --cookie-file cookie -t attach -o none.tw shy@localhost
+kill $node
+
+# A process may say anything of its home: another user's file is not read.
+if [ "$(id -u)" = 0 ]; then
+	mkdir stranger
+	printf secret >stranger/.erlang.cookie
+	chmod 400 stranger/.erlang.cookie
+	HOME=$PWD/stranger start_node -sname home@localhost
+	expect 0 "$tw" record --erlang -q --force -t attach:step --events 10 -o a.tw "$node"
+	chown 65534 stranger/.erlang.cookie
+	refused 125 "$PWD/stranger/.erlang.cookie belongs to another user than the process" -t attach -o none.tw "$node"
+	kill $node
+fi
+exit 0
