@@ -65,15 +65,15 @@ static struct tw_recorder *begin(struct tw_recorder_options *options, struct pro
 	return recorder;
 }
 
-/* The queue's thread waits at the gate: further blocks gather behind it. */
-static void await_first_write(void)
+/* The queue's thread has come to the gate so often, and waits there: further blocks gather behind it. */
+static void await_writes(unsigned count)
 {
 	bool has_come = false;
 
 	while (!has_come) {
 		usleep(100);
 		pthread_mutex_lock(&mutex);
-		has_come = arrived > 0;
+		has_come = arrived >= count;
 		pthread_mutex_unlock(&mutex);
 	}
 }
@@ -149,6 +149,48 @@ static void gathered_blocks_are_one_write(void **state)
 	check_capture(stats.events, stats.lost[TW_LOST_FULL]);
 }
 
+/*
+ * The first block of several is in the file, the others are not: the ring's tail moves to the end of that block and no
+ * further, whether the ring was read to its end meanwhile or not.
+ */
+static void memory_of_queued_blocks_is_kept(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 4 << 20};
+	struct tw_recorder_stats stats;
+	struct tw_rb_producer producer;
+	struct program program;
+	struct tw_recorder *recorder = begin(&options, &program);
+	uint64_t emitted = 0, stored = 0, tail_pos, first_pos;
+
+	assert_true(begin_thread(&program, &producer, 1));
+	/* begin_thread() writes nothing, so each record of the ring has 32 bytes. */
+	first_pos = producer.pos;
+	emit_some(&producer, ROUND_EVENTS, &emitted);
+	tw_recorder_poll(recorder, 0);
+	await_writes(1);
+	for (int i = 0; i < 3; i++) {
+		emit_some(&producer, ROUND_EVENTS, &emitted);
+		tw_recorder_poll(recorder, 0);
+	}
+	/* RELAXED test.tail: the recorder is this thread. */
+	assert_int_equal(tw_load_relaxed(&producer.shared->tail_pos), first_pos);
+	sem_post(&gate);
+	await_writes(2);
+	while (!stored) {
+		tw_recorder_poll(recorder, 1000000);
+		tw_recorder_stats(recorder, &stats);
+		stored = stats.events;
+	}
+	assert_true(stored < emitted);
+	/* RELAXED test.tail: as above. */
+	tail_pos = tw_load_relaxed(&producer.shared->tail_pos);
+	assert_int_equal(tail_pos - first_pos, stored * 32);
+	open_gate();
+	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
+	assert_int_equal(stats.events, emitted);
+	check_capture(emitted, 0);
+}
+
 /* A queue of several blocks, from rings that one thread grew through; then the disk refuses one. */
 static void fail_with(int error, unsigned write)
 {
@@ -171,7 +213,7 @@ static void fail_with(int error, unsigned write)
 			emit_some(&producer, 1, &emitted);
 		tw_recorder_poll(recorder, 0);
 		tw_recorder_poll(recorder, 0);
-		await_first_write();
+		await_writes(1);
 	} while (tw_rs_ring_grow(program.rs, &producer));
 	tw_recorder_stats(recorder, &stats);
 	assert_int_equal(stats.events, 0);
@@ -247,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gathered_blocks_are_one_write),
+		cmocka_unit_test(memory_of_queued_blocks_is_kept),
 		cmocka_unit_test(a_failed_write_is_repeated),
 		cmocka_unit_test(an_ended_ring_is_kept_until_it_is_written),
 		cmocka_unit_test(many_threads_and_segments),
