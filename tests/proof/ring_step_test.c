@@ -10,6 +10,7 @@
  *	as well: then no call is missing.
  */
 #include "ringbuf/ringbuf.h"
+#include "trap.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -63,9 +64,6 @@ static sigjmp_buf out;
 static volatile sig_atomic_t is_stepping;
 static volatile long steps, jump_at; /* jump_at: -1 while each instruction is tried without a jump */
 static unsigned wrong;
-
-#define STEP_ON()  __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory")
-#define STEP_OFF() __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "cc", "memory")
 
 static __attribute__((noinline)) void put(uint64_t number, uint32_t bytes)
 {
