@@ -43,6 +43,7 @@ static const char *const known_names[] = {
 static _Atomic(struct table *) current_table;
 static _Atomic(struct tw_atom_entry *) chunks[CHUNKS];
 static _Atomic uint32_t atom_count;
+static _Atomic bool has_known_names; /* the table has all of them */
 
 /* Accessed under the lock. */
 static struct tw_lock lock = TW_LOCK_INIT;
@@ -206,9 +207,12 @@ static uint32_t add(const char *name, size_t bytes, bool is_known)
 	entry = entry_for_next(index);
 	if (!entry || !fill_entry(entry, name, bytes, is_known))
 		return 0;
-	put(table, index, entry->hash);
-	/* PAIR term.atom_count: release; acquire in tw_atom_entry() and tw_atom_count().  Publishes the entry. */
+	/*
+	 * PAIR term.atom_count: release; acquire in tw_atom_entry() and tw_atom_count().  Publishes the entry.  Before the
+	 * name can be found: a signal handler of this thread that finds it would wait for the count forever.
+	 */
 	tw_store_release(&atom_count, index + 1);
+	put(table, index, entry->hash);
 	return index + 1;
 }
 
@@ -233,6 +237,8 @@ static void set_up(void)
 		slot = add(known_names[i], strlen(known_names[i]), true);
 		TW_ASSERT(slot == i + 1);
 	}
+	/* PAIR term.atom_known: release; acquire in ready_table().  Publishes the table with these names. */
+	tw_store_release(&has_known_names, true);
 	if (!has_fork_handlers)
 		has_fork_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork) == 0;
 }
@@ -266,14 +272,10 @@ __attribute__((constructor)) static void set_up_early(void)
  */
 static struct table *ready_table(void)
 {
-	struct table *table = table_in_use();
-
-	/* RELAXED term.atom_count_own: a value too small only leads to the lock. */
-	if (tw_unlikely(!table || tw_load_relaxed(&atom_count) < TW_ATOMS_KNOWN)) {
+	/* PAIR term.atom_known: acquire; release in set_up().  An older value only leads to the lock. */
+	if (tw_unlikely(!tw_load_acquire(&has_known_names)))
 		set_up_early();
-		table = table_in_use();
-	}
-	return table;
+	return table_in_use();
 }
 
 const struct tw_atom_entry *tw_atom_entry(uint32_t index)
@@ -365,6 +367,8 @@ void tw_atom_table_fini(void)
 	}
 	/* RELAXED term.atom_fini: no other thread is using terms. */
 	tw_store_relaxed(&current_table, NULL);
+	/* RELAXED term.atom_fini: no other thread is using terms. */
+	tw_store_relaxed(&has_known_names, false);
 	/* RELAXED term.atom_fini: no other thread is using terms. */
 	tw_store_relaxed(&atom_count, 0);
 	for (i = 0; i < CHUNKS; i++) {

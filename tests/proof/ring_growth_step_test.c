@@ -121,8 +121,7 @@ static bool fill(struct tw_rs *rs, struct tw_rb_producer *producer)
 		}
 		if (outcome != TW_RB_OK)
 			return outcome == TW_RB_WAIT;
-		*(struct tw_rb_record *)space =
-			(struct tw_rb_record){shared->made + 1, TW_RB_HEAD(3, 0, 16, 0)};
+		*(struct tw_rb_record *)space = (struct tw_rb_record){shared->made + 1, TW_RB_HEAD(3, 0, 16, 0)};
 		tw_rb_commit(producer, 16);
 		shared->made++;
 	}
@@ -208,7 +207,7 @@ int main(void)
 		return EXIT_REFUSED;
 	}
 	has_failed = status || wrong || shared->grown != GROWN || changes != GROWN;
-	printf("%ld instructions, grown %u times, seen %u times, status %d, %u wrong: %s\n", steps, shared->grown, changes,
-	       status, wrong, has_failed ? "FAIL" : "PASS");
+	printf("%ld instructions, grown %u times, seen %u times, status %d, %u wrong: %s\n", steps, shared->grown,
+	       changes, status, wrong, has_failed ? "FAIL" : "PASS");
 	return has_failed;
 }

@@ -12,10 +12,12 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 #define KIND 3
@@ -236,6 +238,78 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 	free(shared);
 }
 
+/* ---- a producer that overtakes a snapshot ---- */
+
+static struct tw_rb_producer overtaking;
+static uint64_t overtaking_number, overtaking_records;
+static volatile sig_atomic_t overtaken;
+
+/* The snapshot has come to a page that it may not read yet: meanwhile the producer goes on. */
+static void on_fault(int number)
+{
+	struct tw_rb_shared *shared = overtaking.shared;
+
+	if (overtaken++)
+		abort();
+	mprotect(tw_rb_data(shared), (size_t)shared->data_bytes, PROT_READ | PROT_WRITE);
+	for (uint64_t i = 0; i < overtaking_records; i++)
+		TW_ASSERT(put(&overtaking, overtaking_number++) == TW_RB_OK);
+}
+
+/*
+ * While the ring is copied, the producer gives up nothing of the copy, a part of it, or more than all of it: then the copy
+ * has exactly the records that were not given up.
+ */
+static void a_snapshot_that_is_overtaken_has_what_is_left(void **state)
+{
+	static const uint64_t more[] = {0, 1, 60, 120, 200, 250, 300, 1000, 5000};
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, before;
+	const size_t bytes = TW_PAGE_BYTES + TW_RB_BYTES_MIN;
+	struct tw_rb_shared *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
+	unsigned empty = 0, part = 0;
+
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	for (size_t i = 0; i < TW_COUNT_OF(more); i++) {
+		uint64_t first, end, oldest, made = 1000, none[TW_RB_CAUSES] = {0};
+		struct reading reading = {0};
+		struct tw_rb_loss_record loss;
+		int64_t left;
+
+		memset(shared, 0, bytes);
+		tw_rb_shared_init(shared, 0, TW_RB_BYTES_MIN);
+		assert_true(tw_rb_producer_init(&overtaking, shared, TW_RB_OVERWRITE));
+		for (overtaking_number = 0; overtaking_number < made;)
+			assert_int_equal(put(&overtaking, overtaking_number++), TW_RB_OK);
+		end = atomic_load(&shared->committed_pos);
+		oldest = atomic_load(&shared->oldest_pos);
+		overtaking_records = more[i];
+		overtaken = 0;
+		assert_int_equal(mprotect(tw_rb_data(shared), TW_RB_BYTES_MIN, PROT_NONE), 0);
+		left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
+		assert_int_equal(overtaken, 1);
+		assert_true(left >= 0 && first >= oldest && first <= end);
+		assert_true(tw_rb_untold_loss(shared, none, &loss));
+		if (!left) {
+			/* All of the copy is gone, and more. */
+			assert_int_equal(first, end);
+			assert_true(loss.lost[TW_RB_LOST_FULL] >= made);
+			empty++;
+			continue;
+		}
+		part += first > oldest;
+		reading.next = loss.lost[TW_RB_LOST_FULL];
+		for (int64_t at = 0; at < left; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head))
+			read_record(&reading, copy + at);
+		assert_int_equal(reading.next, made);
+	}
+	assert_true(empty >= 2 && part >= 2);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	free(copy);
+	munmap(shared, bytes);
+}
+
 /* A ring that another thread used before: its records are neither counted nor give their time to a loss. */
 static void a_second_lease_loses_its_own_records_only(void **state)
 {
@@ -434,6 +508,7 @@ int main(void)
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
 		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
 		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),
+		cmocka_unit_test(a_snapshot_that_is_overtaken_has_what_is_left),
 		cmocka_unit_test(a_second_lease_loses_its_own_records_only),
 		cmocka_unit_test(a_chunk_given_up_is_counted_by_a_dead_producer),
 		cmocka_unit_test(a_damaged_ring_is_refused_and_never_followed),
