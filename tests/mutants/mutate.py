@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """mutate.py [--seed N] [--seconds N] [--count N] [--only REGEX] - would the tests notice a small mistake?
-mutate.py --try FILE - of these mistakes, one a line: file :: line :: changed line (`;`: left out)
+mutate.py --try FILE - of these mistakes, one a line: file :: line :: changed line (`;`: left out; `before: LINE`: exchanged with
+the statement above it); once_survived.txt is such a list
 
 Goal    Each random small mistake in ringbuf, progress, breakpoints, pipeline and session is noticed by the quick tests.
 Method  In a copy of the tree under build/mutate one line at a time is changed: an operator, a constant, a memory order, a
@@ -28,7 +29,7 @@ COPY = ROOT / "build" / "mutate" / ("tried" if "--try" in sys.argv else "tree")
 SOUND = COPY.with_name(COPY.name + "-sound")
 ROOMS = {
     # room: tests that are built and run, the quickest and nearest first
-    "ringbuf": [r"ringbuf_", r"ring_step$", r"capture_(record|recover)$", r"session_(race|life|hit)$"],
+    "ringbuf": [r"ringbuf_", r"ring_(growth_)?step$", r"capture_(record|recover)$", r"session_(race|life|hit)$"],
     "progress": [r"progress_", r"session_(race|life|frame_race)$", r"tools_stress$"],
     "breakpoints": [r"breakpoints_", r"session_(change|counter|frame|memory|native)$", r"tools_stress$"],
     "pipeline": [r"(catalog|capture|pipeline)_", r"session_", r"tools_(print|report)$"],
@@ -47,8 +48,12 @@ ORDER = re.compile(r"\btw_\w+?_(acquire|release|acq_rel|seq_cst)\(")
 WORD = re.compile(r"\b(true|false)\b")
 CONDITION = re.compile(r"\b(if|while) \((?!.*[{(]\s*$)(.+)\)( \{)?$")
 STATEMENT = re.compile(r"^\t+(?:[a-z_][\w.>\[\]-]*(?:\([^;]*\)|\s*[-+|&]?=[^=][^;]*|\+\+|--));$")
+CALL = re.compile(r"^\t+[a-z_]\w*\(")  # two assignments are rarely in an order that matters
 FREE = re.compile(r"^\t+free\(")  # a leak: for the address sanitizer, which checks at the end of each test
 SKIPPED = re.compile(r"^\s*(#|\*|/\*|//)|TW_ASSERT|_Static_assert|__attribute__|__asm__|^\s*return;|case |default:|[\"']|TW_TSAN|for \(;;\)")
+
+
+EXCHANGED = "before: "  # the statement is put before this one, which stands above it
 
 
 class Mutant:
@@ -57,6 +62,25 @@ class Mutant:
 
     def text(self):
         return f"{self.path}:{self.number}\n    - {self.before.strip()}\n    + {self.after.strip() or '(left out)'}"
+
+    def apply(self, lines):
+        if EXCHANGED in self.after:
+            above = statement_above(lines, self.number)
+            lines[above - 1], lines[self.number - 1] = lines[self.number - 1], lines[above - 1]
+        else:
+            lines[self.number - 1] = self.after
+
+
+def statement_above(lines, number):
+    """The number of the statement before this one in the same block, comments between them passed over; 0: there is none."""
+    indent = re.match(r"\t*", lines[number - 1])[0]
+    above = number - 1
+    while above and re.match(rf"{indent}( \*|/\*)", lines[above - 1]):
+        above -= 1
+    line = lines[above - 1] if above else ""
+    is_one = STATEMENT.match(line) and re.match(r"\t*", line)[0] == indent and not SKIPPED.search(line)
+    # An `if` without braces, or a statement of several lines, ends above.
+    return above if is_one and re.search(r"[;{}]$|\*/$|^$", lines[above - 2]) else 0
 
 
 def changes(line):
@@ -92,12 +116,15 @@ def draw(random_source, only):
             name = str(path.relative_to(COPY))
             if (path.suffix == ".h" and name not in HEADERS) or not re.search(only, name):
                 continue
-            depth = 0
-            for number, line in enumerate(path.read_text().split("\n"), 1):
+            depth, lines = 0, path.read_text().split("\n")
+            for number, line in enumerate(lines, 1):
                 if line.startswith("}"):
                     depth = 0
                 if depth and not SKIPPED.search(line) and not re.search(r"^\s*\*", line):
                     mutants += [Mutant(name, number, line, after) for after in changes(line)]
+                    above = statement_above(lines, number) if STATEMENT.match(line) and CALL.match(line) else 0
+                    if above and CALL.match(lines[above - 1]):
+                        mutants.append(Mutant(name, number, line, EXCHANGED + lines[above - 1].strip()))
                 if line == "{":
                     depth = 1
         random_source.shuffle(mutants)
@@ -124,9 +151,10 @@ def natives():
 
 
 def tests_of(pattern):
-    """Targets of the unit tests whose name matches, with those on native libraries and the stepping test of rings."""
-    names = [path.name[:-len("_test.c")] for path in sorted((COPY / "tests" / "unit").glob("*_test.c"))]
-    return [f"{name}_test" for name in [*names, *natives(), "ring_step"] if re.match(pattern, name)]
+    """Targets of the unit tests whose name matches, with those on native libraries and those that step."""
+    paths = [*sorted((COPY / "tests" / "unit").glob("*_test.c")), *sorted((COPY / "tests" / "proof").glob("*_step_test.c"))]
+    names = [path.name[:-len("_test.c")] for path in paths]
+    return [f"{name}_test" for name in [*names, *natives()] if re.match(pattern, name)]
 
 
 def run_test(name):
@@ -192,6 +220,9 @@ def find(listed):
     for name, before, after in listed:
         lines = (COPY / name).read_text().split("\n")
         numbers = [number for number, line in enumerate(lines, 1) if line.strip() == before]
+        if after.startswith(EXCHANGED):
+            numbers = [number for number in numbers
+                       if (above := statement_above(lines, number)) and lines[above - 1].strip() == after[len(EXCHANGED):]]
         if not numbers:
             print(f"gone      {name}: {before}", flush=True)
         for number in numbers:
@@ -251,7 +282,7 @@ def main():
         path = COPY / mutant.path
         text = path.read_text()
         lines = text.split("\n")
-        lines[mutant.number - 1] = mutant.after
+        mutant.apply(lines)
         path.write_text("\n".join(lines))
         try:
             by = judge(mutant)
