@@ -55,6 +55,7 @@
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
 #define TW_RS_VERSION	  7
+#define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
 
@@ -260,7 +261,7 @@ struct tw_rs {
 	uint64_t answers_bytes;
 	uint32_t delivered, answers_given[TW_RS_QUESTIONS], held_seen;
 	struct tw_rs_written *written; /* a member's list, shown by each of its images; NULL: none */
-	char path[256];		       /* the directory; "" if anonymous */
+	char path[TW_RS_PATH_BYTES];   /* the directory; "" if anonymous */
 	struct tw_rs_own own;	       /* the member's fields; last, because most of it is never touched */
 };
 

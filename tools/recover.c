@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recover.c - `tracewheel recover`: completes a capture whose recorder died. */
+#include "tools/common/missing.h"
 #include "tools/tool.h"
 
+#include "tracewheel/capture.h"
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
 
@@ -22,7 +24,9 @@ static const struct tw_command command = {
 	.name = "recover",
 	.arguments = "[--quiet] NAME.tw | --list | --clean",
 	.summary = "Completes a capture whose recorder died: stores what the rings in /dev/shm still hold, and\n"
-		   "closes segments that were cut off. May be repeated; a complete capture is left as it is.",
+		   "closes segments that were cut off. May be repeated; a complete capture is left as it is. Only the\n"
+		   "folder that was recorded into is completed, not a copy. Ends with 1 if events are missing all the\n"
+		   "same, as after a restart of the machine, which empties /dev/shm.",
 	.options = options_table,
 	.examples = "  tracewheel recover sqlite3.tw\n"
 		    "  tracewheel recover --list\n",
@@ -50,6 +54,33 @@ static int list_or_clean_sets(bool is_clean, bool is_quiet)
 		       : count	? "; --clean removes them"
 				: "");
 	return tw_flush_stdout() && !failures ? TW_EXIT_OK : TW_EXIT_FAILURE;
+}
+
+/* What was added, and what is missing all the same: that is a failure, also where an earlier recovery has found it. */
+static int say_result(const char *path, const struct tw_recorder_stats *stats, bool is_quiet)
+{
+	struct tw_capture_account account;
+	struct tw_capture_info info;
+	struct tw_capture *capture;
+	char figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
+	int error = tw_capture_open(path, NULL, &capture);
+	if (error)
+		return tw_fail("'%s' was closed, but cannot be read: %s", path, tw_strerror(error));
+	tw_capture_info(capture, &info);
+	tw_capture_account(capture, &account);
+	tw_capture_close(capture);
+	bool is_failure = tw_missing_is_failure(&account, &info);
+	if (!is_quiet || is_failure)
+		tw_say("%s is %s: %s event%s added to it.", path, is_failure ? "closed, but not whole" : "whole",
+		       tw_figure_count(figure, stats->events), stats->events == 1 ? " was" : "s were");
+	if (is_failure && tw_missing_any(&account, TW_MISSING_CUT))
+		tw_say("its rings in /dev/shm are gone, with the events that were not stored yet: the machine was restarted, or "
+		       "/dev/shm was cleaned.");
+	for (unsigned cause = TW_MISSING_SEGMENTS; cause <= TW_MISSING_UNSTORED && is_failure; cause++) {
+		if (*tw_missing_clause(&account, cause, clause))
+			tw_say("%s: %s.", path, clause);
+	}
+	return is_failure ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
 int tw_tool_recover(int argc, char **argv)
@@ -89,11 +120,12 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_fail("'%s' is being recorded at this moment; there is nothing to recover.", path);
 	if (error == TW_ENOTSUP)
 		return tw_fail("'%s' is half of a merge that was cut off: it cannot be completed. Merge again.", path);
+	if (error == TW_EPERM)
+		return tw_fail(
+			"'%s' was not touched: you may not write to it, or the rings that it names are not yours, or were made for "
+			"another folder. A copy is not completed, nor what was moved to another file system.",
+			path);
 	if (error)
 		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
-	char figure[TW_FIGURE_BYTES];
-	if (!is_quiet)
-		tw_say("%s is whole: %s event%s added to it.", path, tw_figure_count(figure, stats.events),
-		       stats.events == 1 ? " was" : "s were");
-	return TW_EXIT_OK;
+	return say_result(path, &stats, is_quiet);
 }

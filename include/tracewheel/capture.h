@@ -176,7 +176,7 @@ enum tw_missing_cause {
 	TW_MISSING_SEGMENTS,	/* in segments that are absent */
 	TW_MISSING_DAMAGED,	/* in unreadable parts of files */
 	TW_MISSING_RINGS,	/* in corrupted rings: the program wrote into them */
-	TW_MISSING_CUT,		/* beyond the end of a segment that was never closed */
+	TW_MISSING_CUT,		/* beyond the end of a segment that was never closed, or in rings that were gone */
 	TW_MISSING_UNSTORED,	/* records that a full disk did not store */
 	TW_MISSING_PROCESSES,	/* events of processes that were not traced; places is the number of processes */
 	TW_MISSING_NAMES,	/* definitions that found no space: events show ids only; places is their number */

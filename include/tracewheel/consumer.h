@@ -233,11 +233,13 @@ void tw_recorder_abort(struct tw_recorder *recorder);
  * tw_recover - complete a capture whose recorder died.
  *
  * Drains the ring set, closes the segments that were cut off, and removes the ring set and the recording's mark.  May
- * be repeated; a complete capture is left as it is.
+ * be repeated; a complete capture is left as it is.  Where the ring set is gone (the machine was restarted), the account
+ * of the capture says so from then on: TW_MISSING_CUT of capture.h.
  *
  * @stats	counts of the records added; may be NULL.
  * Errors: TW_EEXIST while the recording is alive, TW_ENOENT, TW_EFORMAT (not a capture), TW_ENOTSUP (half of a merge),
- * TW_EPERM, TW_EIO, TW_ENOSPC, TW_ENOMEM.
+ * TW_EPERM (also: the ring set that the mark names was made for another folder), TW_EIO, TW_ENOSPC, TW_ENOMEM (also: not
+ * enough address space for the ring set).
  */
 int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
 

@@ -75,6 +75,12 @@ int tw_capture_writer_event(struct tw_capture_writer *writer, uint32_t stream, u
 int tw_capture_writer_loss(struct tw_capture_writer *writer, uint32_t stream, uint64_t time_ns,
 			   enum tw_lost_cause cause, uint64_t count);
 
+/*
+ * The source ends before its last event: events of unknown number are missing.  The account of the capture says so
+ * (TW_MISSING_CUT), and no view takes it for complete.
+ */
+void tw_capture_writer_cut(struct tw_capture_writer *writer);
+
 /* Takes the writer and completes the capture; on error, removes it. */
 int tw_capture_writer_finish(struct tw_capture_writer *writer);
 /* Takes the writer and removes the incomplete capture; NULL is allowed. */

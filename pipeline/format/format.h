@@ -195,6 +195,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_PLANS = 11,
 	/* Of the losses by TW_LOST_NO_RING: events of threads after their last destructor. */
 	TW_ACCOUNT_THREADS_ENDED = 12,
+	/* The rings were gone when the capture was completed: events of unknown number beyond its end. */
+	TW_ACCOUNT_CUT = 13,
 	TW_ACCOUNT_CAUSES
 };
 

@@ -165,6 +165,8 @@ static void end_image(struct tw_capture *capture, const struct tw_source_file *l
 		return;
 	if (has_unread(capture, last->number, UINT32_MAX))
 		add(capture, TW_MISSING_DAMAGED, 0, 0, true);
+	else if (capture->told[TW_ACCOUNT_CUT])
+		add(capture, TW_MISSING_CUT, 0, 1, true);
 	else
 		add(capture, TW_MISSING_SEGMENTS, 0, 0, true);
 }
@@ -277,6 +279,9 @@ void tw_source_account(struct tw_capture *capture)
 		account->missing[TW_MISSING_NO_RING].events += capture->images[i]->info.no_ring_lost;
 		capture->images[i]->lost_through[TW_LOST_NO_RING] += capture->images[i]->no_ring_told;
 	}
+	/* A part of the capture may lack the segments that were cut. */
+	if (capture->told[TW_ACCOUNT_CUT] && !account->missing[TW_MISSING_CUT].has_more)
+		add(capture, TW_MISSING_CUT, 0, capture->told[TW_ACCOUNT_CUT], true);
 	account->ended_lost = capture->told[TW_ACCOUNT_THREADS_ENDED];
 	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);

@@ -368,6 +368,11 @@ static void destroy(struct tw_capture_writer *writer)
 	free(writer);
 }
 
+TW_API void tw_capture_writer_cut(struct tw_capture_writer *writer)
+{
+	writer->store.account[TW_ACCOUNT_CUT] = 1;
+}
+
 TW_API int tw_capture_writer_finish(struct tw_capture_writer *writer)
 {
 	int error = flush_definitions(writer);

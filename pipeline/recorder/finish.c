@@ -161,9 +161,11 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 		end_error = tw_store_leave_something(&writer->store);
 	tw_store_stop_queue(&writer->store);
 	/*
-	 * If the recorder dies in between, a mark without rings is left, rather than rings without a mark. The
-	 * capture is complete before the memory is freed, which takes long.
+	 * If the recorder dies in between, a mark without rings is left, rather than rings without a mark, and the mark
+	 * says that they are not missed. The capture is complete before the memory is freed, which takes long.
 	 */
+	if (!error && !end_error && !writer->store.is_stream)
+		tw_store_mark_ended(&writer->store);
 	tw_rs_unlink(&writer->rs);
 	tw_store_unmark_live(&writer->store);
 	if (writer->rs.leaves_memory)

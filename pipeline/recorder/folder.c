@@ -118,9 +118,28 @@ static int move_away(const char *path)
 	return rename(path, old) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
+const char *tw_folder_identity(int directory_fd, char line[TW_FOLDER_LINE_BYTES])
+{
+	struct stat st;
+
+	line[0] = '\0';
+	if (fstat(directory_fd, &st) == 0)
+		snprintf(line, TW_FOLDER_LINE_BYTES, "folder %llu %llu %u\n", (unsigned long long)st.st_dev,
+			 (unsigned long long)st.st_ino, (unsigned)st.st_uid);
+	return line;
+}
+
+bool tw_folder_has_set(int directory_fd, const char *text)
+{
+	char line[TW_FOLDER_LINE_BYTES + 1] = "\n";
+	const char *expected = tw_folder_identity(directory_fd, line + 1);
+
+	return *expected && (strncmp(text, expected, strlen(expected)) == 0 || strstr(text, line));
+}
+
 TW_API bool tw_recording_is_alive(const char *capture_path)
 {
-	char ring_set[256];
+	char ring_set[TW_RS_PATH_BYTES];
 	struct tw_rs rs;
 	int fd = tw_folder_open(capture_path), error;
 
@@ -138,24 +157,25 @@ TW_API bool tw_recording_is_alive(const char *capture_path)
 /* Removes or renames an old capture; never while a recording is alive, and never anything that is no capture. */
 static int replace(const char *path, bool keeps_old)
 {
-	char ring_set[256];
+	char ring_set[TW_RS_PATH_BYTES];
 	struct tw_rs rs;
+	bool is_own;
 	int fd = tw_folder_open(path), error;
 
 	if (fd < 0)
 		return TW_EEXIST;
 	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
-	close(fd);
-	if (error == 0) {
+	if (error == 0)
 		error = tw_rs_open_dead(&rs, ring_set);
-		if (error == TW_EEXIST)
-			return error;
-		if (error == 0) {
-			tw_rs_detach(&rs);
-			if (!keeps_old)
-				tw_rs_remove(ring_set);
-		}
-	}
+	is_own = error == 0 && tw_folder_has_set(fd, rs.text);
+	close(fd);
+	if (error == TW_EEXIST)
+		return error;
+	if (error == 0)
+		tw_rs_detach(&rs);
+	/* The rings of another capture are left alone. */
+	if (is_own && !keeps_old)
+		tw_rs_remove(ring_set);
 	return keeps_old ? move_away(path) : tw_store_remove(path);
 }
 

@@ -21,6 +21,17 @@ struct tw_recorder_options;
  */
 int tw_folder_make(const struct tw_recorder_options *options);
 
+/*
+ * tw_folder_identity - the line of a ring set's text that names the folder it is drained into: device, inode, owner.
+ *
+ * A mark in a folder names a ring set, and anybody may write one into a folder of their own. The line, which is as safe as
+ * the ring set, says whether the mark is believed. Returns the line; "" if the folder cannot be examined.
+ */
+#define TW_FOLDER_LINE_BYTES 80
+const char *tw_folder_identity(int directory_fd, char line[TW_FOLDER_LINE_BYTES]);
+/* Was the ring set with this text made for this folder? */
+bool tw_folder_has_set(int directory_fd, const char *text);
+
 /* Returns a descriptor of the folder, or an error. */
 int tw_folder_open(const char *path);
 

@@ -11,6 +11,7 @@
 #include "base/filter.h"
 #include "base/sys.h"
 #include "base/vectors.h"
+#include "pipeline/recorder/folder.h"
 #include "pipeline/recorder/recorder.h"
 #include "ringbuf/answers.h"
 #include "ringbuf/guard.h"
@@ -42,13 +43,13 @@ __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
 							struct tw_recorder_stats *) = tw_recorder_finish;
 
 /*
- * Appends what others need to know: tw_recover_clean() the capture, if there is one, and each process values that it
- * would have to find out itself: the size of the vector registers, and the number of filters of the recorder: agents
+ * Appends what others need to know: tw_recover() the folder of the capture, tw_recover_clean() its path, if there is
+ * one, and each process values that it would have to find out itself: the size of the vector registers, and the number of filters of the recorder: agents
  * under that many know what is allowed, agents under more do not.
  */
-static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const char *capture_path)
+static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const char *capture_path, int directory_fd)
 {
-	char *config = NULL, *path = capture_path ? realpath(capture_path, NULL) : NULL;
+	char *config = NULL, *path = capture_path ? realpath(capture_path, NULL) : NULL, line[TW_FOLDER_LINE_BYTES];
 	bool has_path = path && !strchr(path, '\n');
 	struct tw_vectors vectors;
 	char values[64] = "";
@@ -59,8 +60,9 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const c
 		snprintf(values, sizeof values, "filters %d\nvectors %u %u\n", tw_filter_count("self"),
 			 (unsigned)vectors.bytes, (unsigned)vectors.mask);
 	}
-	if (asprintf(&config, "%s%s%s%s%s", options->config ? options->config : "", values,
-		     has_path ? TW_RECORDER_CAPTURE_KEY : "", has_path ? path : "", has_path ? "\n" : "") >= 0) {
+	if (asprintf(&config, "%s%s%s%s%s%s", options->config ? options->config : "", values,
+		     has_path ? TW_RECORDER_CAPTURE_KEY : "", has_path ? path : "", has_path ? "\n" : "",
+		     tw_folder_identity(directory_fd, line)) >= 0) {
 		options->config = config;
 		error = tw_rs_create(rs, options);
 		options->config = NULL;
@@ -113,7 +115,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_create(&recorder->writer.store, options, false);
 	if (error)
 		goto fini_writer;
-	error = create_rings(&recorder->writer.rs, &set, options->is_stream ? NULL : options->path);
+	error = create_rings(&recorder->writer.rs, &set, options->is_stream ? NULL : options->path,
+			     recorder->writer.store.directory_fd);
 	if (error)
 		goto remove_capture;
 	recorder->writer.store.stats.last_error = 0;

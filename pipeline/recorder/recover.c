@@ -7,6 +7,9 @@
  *	5 remove the ring set and the mark
  *
  * Each step may be repeated: what 4 stored is found by 3 the next time.
+ *
+ * The ring set may be gone, as after a restart of the machine. Then the capture ends with its last whole block, and has an
+ * entry in its account (TW_ACCOUNT_CUT) from then on; and no segment says that the recording of its image ended with it.
  */
 #include "base/checksum.h"
 #include "base/error.h"
@@ -21,7 +24,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -30,9 +32,10 @@
 struct recovery {
 	struct tw_writer writer;
 	struct tw_capture *known; /* what the segments hold; NULL: nothing */
-	char ring_set[256];
+	char ring_set[TW_RS_PATH_BYTES];
 	bool has_rings;
 	bool has_mark;
+	bool is_cut; /* the rings are gone, and were needed */
 };
 
 /* ---- 2: segments that were cut off ---- */
@@ -137,31 +140,44 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 			close(segment.fd);
 		return error;
 	}
-	/* A recorder that had ended left it open because the disk was full: later data is lost. */
-	segment.totals.ending = TW_SEGMENT_LAST | (recovery->has_mark ? 0 : TW_SEGMENT_SHORT);
+	/* Without a mark: a recorder that had ended left it open because the disk was full: later data is lost. */
+	segment.totals.ending = recovery->is_cut     ? 0
+				: recovery->has_mark ? TW_SEGMENT_LAST
+						     : TW_SEGMENT_LAST | TW_SEGMENT_SHORT;
 	tw_store_append_account(store, &segment);
 	return tw_segment_close(&segment, store->encoder, true);
 }
 
-static int close_cut_segments(struct recovery *recovery)
+/* Calls the function, unless it is NULL, for each segment that was not closed. Returns their number, or an error. */
+static int each_open_segment(struct recovery *recovery,
+			     int (*fn)(struct recovery *recovery, const char *name, uint32_t number))
 {
 	int fd = openat(recovery->writer.store.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	int error = directory ? 0 : TW_EIO;
+	int error = directory ? 0 : TW_EIO, count = 0;
 
 	while (!error && (entry = readdir(directory)) != NULL) {
 		uint32_t number;
 		bool is_open;
 
-		if (tw_segment_parse_name(entry->d_name, &number, &is_open) && is_open)
-			error = close_cut_segment(recovery, entry->d_name, number);
+		if (!tw_segment_parse_name(entry->d_name, &number, &is_open) || !is_open)
+			continue;
+		count++;
+		error = fn ? fn(recovery, entry->d_name, number) : 0;
 	}
 	if (directory)
 		closedir(directory);
 	else if (fd >= 0)
 		close(fd);
-	return error;
+	return error ? error : count;
+}
+
+static int close_cut_segments(struct recovery *recovery)
+{
+	int closed = each_open_segment(recovery, close_cut_segment);
+
+	return closed < 0 ? closed : 0;
 }
 
 /* ---- 3, 4: the rings ---- */
@@ -324,38 +340,85 @@ static int end_images(struct recovery *recovery)
 	return 0;
 }
 
+/* Adds an empty segment to an image: how it ends, and the account. */
+static int append_empty(struct recovery *recovery, const struct tw_source_image *known, unsigned ending)
+{
+	struct tw_store_image image = {.lease = known->header.image_lease,
+				       .process_start_time = known->header.process_start_time,
+				       .start_ticks = known->header.image_start_ticks,
+				       .process_id = known->header.process_id,
+				       .parent_process_id = known->header.parent_process_id,
+				       .segment_count = known->last_segment,
+				       .events = known->events_through};
+	int error;
+
+	memcpy(image.lost, known->lost_through, sizeof image.lost);
+	error = tw_store_open_segment(&recovery->writer.store, &image);
+	if (error >= 0)
+		error = tw_store_close_segment(&recovery->writer.store, &image, ending);
+	free(image.closed);
+	return error < 0 ? error : 0;
+}
+
+/* Were segments of the image stored after those that are known? */
+static bool is_continued(const struct recovery *recovery, const struct tw_source_image *known)
+{
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		const struct tw_store_image *image = &recovery->writer.images[i].store;
+
+		if (image->lease == known->header.image_lease && image->segment_count > known->last_segment)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The last segment of an image says that its recording ended there. If that segment was closed in time, and nothing
  * followed, an empty one says so.
  */
 static int say_last_words(struct recovery *recovery)
 {
-	for (uint32_t i = 0; recovery->known && i < recovery->known->image_count; i++) {
-		const struct tw_source_image *known = recovery->known->images[i];
-		struct tw_store_image image = {.lease = known->header.image_lease,
-					       .process_start_time = known->header.process_start_time,
-					       .start_ticks = known->header.image_start_ticks,
-					       .process_id = known->header.process_id,
-					       .parent_process_id = known->header.parent_process_id,
-					       .segment_count = known->last_segment,
-					       .events = known->events_through};
-		bool is_continued = false;
-		int error;
+	int error = 0;
 
-		for (uint32_t j = 0; j < TW_RS_IMAGES_MAX; j++)
-			is_continued |= recovery->writer.images[j].store.lease == image.lease &&
-					recovery->writer.images[j].store.segment_count > image.segment_count;
-		if (known->is_last || !known->last_segment || is_continued)
-			continue;
-		memcpy(image.lost, known->lost_through, sizeof image.lost);
-		error = tw_store_open_segment(&recovery->writer.store, &image);
-		if (error >= 0)
-			error = tw_store_close_segment(&recovery->writer.store, &image, TW_SEGMENT_LAST);
-		free(image.closed);
-		if (error < 0)
-			return error;
+	for (uint32_t i = 0; recovery->known && !error && i < recovery->known->image_count; i++) {
+		const struct tw_source_image *known = recovery->known->images[i];
+
+		if (!known->is_last && known->last_segment && !is_continued(recovery, known))
+			error = append_empty(recovery, known, TW_SEGMENT_LAST);
 	}
-	return 0;
+	return error;
+}
+
+/* Rings of images that cannot be opened are gone too, unless all of such an image was stored. */
+static void count_gone_images(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+
+	for (uint32_t i = 0; i < writer->rs.image_count; i++) {
+		/* RELAXED rs.slot: no process writes it any more, or one whose word is not believed. */
+		uint64_t lease = tw_load_relaxed(&writer->rs.control->slots[i].lease);
+		bool is_stored = !writer->rs.images[i].is_refused;
+
+		for (uint32_t j = 0; recovery->known && j < recovery->known->image_count; j++)
+			is_stored |= recovery->known->images[j]->header.image_lease == lease &&
+				     recovery->known->images[j]->is_final;
+		writer->store.account[TW_ACCOUNT_CUT] += !is_stored;
+	}
+}
+
+/* Stores the account if no segment that was closed has it. */
+static int say_cut(struct recovery *recovery)
+{
+	const struct tw_capture *known = recovery->known;
+	const uint64_t *account = recovery->writer.store.account;
+
+	if (!known || !known->image_count || known->told[TW_ACCOUNT_CUT] >= account[TW_ACCOUNT_CUT])
+		return 0;
+	for (uint32_t i = 0; i < known->image_count; i++) {
+		if (is_continued(recovery, known->images[i]))
+			return 0;
+	}
+	return append_empty(recovery, known->images[0], known->images[0]->is_last ? TW_SEGMENT_LAST : 0);
 }
 
 static int store_rings(struct recovery *recovery)
@@ -385,34 +448,67 @@ static uint64_t count_living(const struct tw_rs *rs)
 	return count;
 }
 
+/* Opens the ring set, if it was made for this folder: a mark may have been written by anybody. */
+static int open_rings(struct recovery *recovery)
+{
+	struct tw_rs *rs = &recovery->writer.rs;
+	int error = tw_rs_open_dead(rs, recovery->ring_set);
+
+	if (!error && !tw_folder_has_set(recovery->writer.store.directory_fd, rs->text)) {
+		tw_rs_detach(rs);
+		error = TW_EPERM;
+	}
+	recovery->has_rings = error == 0;
+	if (error)
+		return error;
+	tw_writer_scan(&recovery->writer);
+	/* Without memory or descriptors for an image, its rings would count as empty, and be removed. */
+	for (uint32_t i = 0; i < rs->image_count; i++) {
+		/* RELAXED rs.scan: the owner is dead, and what it has not seen is no member's any more. */
+		enum tw_rs_image_state state =
+			(enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
+
+		if (!rs->images[i].lease && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
+			return TW_ENOMEM;
+	}
+	recovery->writer.store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(rs);
+	tw_writer_tell_refusals(&recovery->writer);
+	return 0;
+}
+
 /* 1 */
 static int find_rings(struct recovery *recovery)
 {
 	struct tw_store *store = &recovery->writer.store;
-	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set);
+	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set), open_count;
 
 	if (error == TW_EFORMAT && tw_store_is_merge(store->directory_fd))
 		return TW_ENOTSUP;
-	recovery->has_mark = error == 0;
-	if (error == TW_ENOENT || error == TW_EFORMAT)
+	if (error == TW_ENOENT)
 		return 0;
-	if (!error)
-		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
-	recovery->has_rings = error == 0;
-	if (recovery->has_rings) {
-		tw_writer_scan(&recovery->writer);
-		store->account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(&recovery->writer.rs);
-		tw_writer_tell_refusals(&recovery->writer);
-	}
-	/* After a restart of the machine there is none. */
-	return error == TW_ENOENT ? 0 : error;
+	recovery->has_mark = error == 0;
+	/* A mark that was cut off itself names no rings. */
+	if (error != TW_EFORMAT)
+		error = error ? error : open_rings(recovery);
+	if (error != TW_ENOENT && error != TW_EFORMAT)
+		return error;
+	/* There are none after a restart of the machine. They are not missed if all of them had been stored. */
+	open_count = each_open_segment(recovery, NULL);
+	recovery->is_cut = open_count || !tw_store_is_ended(store->directory_fd);
+	store->account[TW_ACCOUNT_CUT] = recovery->is_cut;
+	return open_count < 0 ? open_count : 0;
 }
 
 /* 3 */
-static int find_known(struct recovery *recovery, const char *path)
+static int find_known(struct recovery *recovery)
 {
 	const struct tw_capture_options options = {.no_workers = true};
-	int error = tw_capture_open(path, &options, &recovery->known);
+	char path[64];
+	int error;
+
+	/* The folder that is written to, whatever its name leads to by now. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", recovery->writer.store.directory_fd);
+	error = tw_capture_open(path, &options, &recovery->known);
 
 	if (error == TW_EFORMAT && recovery->has_mark)
 		return 0;
@@ -424,7 +520,7 @@ static int find_known(struct recovery *recovery, const char *path)
 	return 0;
 }
 
-static int recover(struct recovery *recovery, const char *path)
+static int recover(struct recovery *recovery)
 {
 	int error = find_rings(recovery);
 
@@ -434,11 +530,15 @@ static int recover(struct recovery *recovery, const char *path)
 	if (!error)
 		error = tw_store_renumber(&recovery->writer.store);
 	if (!error)
-		error = find_known(recovery, path);
-	if (!error && recovery->has_rings)
+		error = find_known(recovery);
+	if (!error && recovery->has_rings) {
+		count_gone_images(recovery);
 		error = store_rings(recovery);
-	if (!error && recovery->has_mark)
+	}
+	if (!error && recovery->has_mark && !recovery->is_cut)
 		error = say_last_words(recovery);
+	if (!error)
+		error = say_cut(recovery);
 	if (!error && recovery->has_mark && (!recovery->known || !recovery->known->info.segments))
 		error = tw_store_leave_something(&recovery->writer.store);
 	if (error)
@@ -467,7 +567,7 @@ TW_API int tw_recover(const char *capture_path, struct tw_recorder_stats *stats)
 		goto fini_writer;
 	/* Recovered data is worth a sync. */
 	writer->store.durable_ns = 1;
-	error = recover(recovery, capture_path);
+	error = recover(recovery);
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		if (writer->images[i].store.is_open)
 			tw_segment_abandon(&writer->images[i].store.segment);
@@ -482,80 +582,4 @@ fini_writer:
 	tw_writer_fini(writer);
 	free(recovery);
 	return error;
-}
-
-/* ---- all ring sets of interrupted recordings ---- */
-
-/* Does the mark of the capture name this ring set? */
-static bool is_capture_of(const char *capture_path, const char *ring_set_path)
-{
-	char named[sizeof((struct recovery *)0)->ring_set];
-	int fd = tw_folder_open(capture_path), error;
-
-	if (fd < 0)
-		return false;
-	error = tw_store_read_mark(fd, named, sizeof named);
-	close(fd);
-	return error == 0 && strcmp(named, ring_set_path) == 0;
-}
-
-/*
- * Finds the capture by the line that recorder.c put into the set's text. A later recording may have moved it to
- * NAME.old; a capture that has moved elsewhere is not found.
- */
-static void find_capture(const char *ring_set_path, const char *text, char *path, size_t bytes)
-{
-	const char *line = strncmp(text, TW_RECORDER_CAPTURE_KEY, strlen(TW_RECORDER_CAPTURE_KEY)) == 0
-				   ? text
-				   : strstr(text, "\n" TW_RECORDER_CAPTURE_KEY);
-	int length;
-
-	path[0] = '\0';
-	if (!line)
-		return;
-	line += (*line == '\n') + strlen(TW_RECORDER_CAPTURE_KEY);
-	length = (int)strcspn(line, "\n");
-	for (int old = 0; old < 2; old++) {
-		if ((size_t)snprintf(path, bytes, "%.*s%s", length, line, old ? ".old" : "") < bytes &&
-		    is_capture_of(path, ring_set_path))
-			return;
-	}
-	path[0] = '\0';
-}
-
-struct visit {
-	void (*fn)(const struct tw_recover_set *set, void *arg);
-	void *arg;
-	bool is_cleaning;
-	unsigned removed;
-};
-
-static void visit_set(const char *ring_set_path, const char *text, uint64_t bytes, void *arg)
-{
-	struct visit *visit = arg;
-	char capture_path[PATH_MAX];
-	struct tw_recover_set set = {ring_set_path, capture_path, bytes, 0};
-
-	find_capture(ring_set_path, text, capture_path, sizeof capture_path);
-	if (visit->is_cleaning) {
-		set.error = capture_path[0] ? tw_recover(capture_path, NULL) : tw_rs_remove(ring_set_path);
-		visit->removed += set.error == 0;
-	}
-	if (visit->fn)
-		visit->fn(&set, visit->arg);
-}
-
-TW_API unsigned tw_recover_list(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg)
-{
-	struct visit visit = {.fn = fn, .arg = arg};
-
-	return tw_rs_list_dead(fn ? visit_set : NULL, &visit);
-}
-
-TW_API unsigned tw_recover_clean(void (*fn)(const struct tw_recover_set *set, void *arg), void *arg)
-{
-	struct visit visit = {.fn = fn, .arg = arg, .is_cleaning = true};
-
-	tw_rs_list_dead(visit_set, &visit);
-	return visit.removed;
 }

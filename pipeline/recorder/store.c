@@ -14,7 +14,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define MARK_KEY "ringset="
+#define MARK_KEY   "ringset="
+#define MARK_ENDED "ended=1\n"
+#define MARK_BYTES 1024
 /* For this long after a slow write, blocks go through the queue. */
 #define SLOW_FOR_NS UINT64_C(1000000000)
 
@@ -149,33 +151,55 @@ void tw_store_unmark_live(struct tw_store *store)
 	unlinkat(store->directory_fd, TW_CAPTURE_LIVE_FILE, 0);
 }
 
-bool tw_store_is_merge(int directory_fd)
+void tw_store_mark_ended(const struct tw_store *store)
 {
-	const size_t bytes = strlen(TW_CAPTURE_LIVE_MERGE);
-	char text[sizeof TW_CAPTURE_LIVE_MERGE];
-	int fd = openat(directory_fd, TW_CAPTURE_LIVE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	bool is_merge =
-		fd >= 0 && read(fd, text, bytes) == (ssize_t)bytes && memcmp(text, TW_CAPTURE_LIVE_MERGE, bytes) == 0;
+	int fd = openat(store->directory_fd, TW_CAPTURE_LIVE_FILE, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0)
-		close(fd);
-	return is_merge;
+	if (fd < 0)
+		return;
+	/* If it does not fit, a death before the mark is removed leaves a capture that counts as cut off. */
+	(void)!write(fd, MARK_ENDED, strlen(MARK_ENDED));
+	if (store->durable_ns)
+		fsync(fd);
+	close(fd);
 }
 
-int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
+/* Reads the mark as a string of at most MARK_BYTES. Returns its length, or an error. */
+static int read_mark(int directory_fd, char text[MARK_BYTES])
 {
-	char text[1024];
 	int fd = openat(directory_fd, TW_CAPTURE_LIVE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	char *value, *end;
 	ssize_t got;
 
 	if (fd < 0)
 		return tw_error_from_errno(errno);
-	got = read(fd, text, sizeof text - 1);
+	got = read(fd, text, MARK_BYTES - 1);
 	close(fd);
-	if (got <= 0)
-		return TW_EFORMAT;
-	text[got] = '\0';
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0 ? (int)got : TW_EFORMAT;
+}
+
+bool tw_store_is_merge(int directory_fd)
+{
+	char text[MARK_BYTES];
+
+	return read_mark(directory_fd, text) > 0 &&
+	       strncmp(text, TW_CAPTURE_LIVE_MERGE, strlen(TW_CAPTURE_LIVE_MERGE)) == 0;
+}
+
+bool tw_store_is_ended(int directory_fd)
+{
+	char text[MARK_BYTES];
+
+	return read_mark(directory_fd, text) > 0 && strstr(text, "\n" MARK_ENDED);
+}
+
+int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
+{
+	char text[MARK_BYTES], *value, *end;
+	int got = read_mark(directory_fd, text);
+
+	if (got < 0)
+		return got;
 	value = strstr(text, MARK_KEY);
 	if (!value)
 		return TW_EFORMAT;

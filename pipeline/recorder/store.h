@@ -86,6 +86,9 @@ void tw_store_destroy(struct tw_store *store);
 /* Writes and removes the mark that a recording owns the directory. */
 int tw_store_mark_live(struct tw_store *store, const char *ring_set_path);
 void tw_store_unmark_live(struct tw_store *store);
+/* Adds to the mark that all segments are closed: the rings, which are removed next, are not needed any more. */
+void tw_store_mark_ended(const struct tw_store *store);
+bool tw_store_is_ended(int directory_fd);
 /* Reads the mark; TW_ENOENT without one, TW_EFORMAT if it has no path. */
 int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes);
 /* Is it half of a merge (merge.h)? */

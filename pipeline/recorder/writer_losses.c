@@ -147,7 +147,9 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 		[TW_RS_REFUSED_FILTER] = TW_ACCOUNT_PROCESSES_OTHER,
 		[TW_RS_REFUSED_TRACER] = TW_ACCOUNT_PROCESSES_OTHER,
 	};
-	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] = writer->rs.damaged_images};
+	/* Of a dead set, recovery looks whether all of these images was stored. */
+	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] =
+						      writer->is_dead ? 0 : writer->rs.damaged_images};
 
 	for (int why = 0; why < TW_RS_REFUSALS; why++) {
 		/* RELAXED rs.images_refused: counts for the summary. */

@@ -79,13 +79,13 @@ says 'is not a trace file of Erlang'
 head -c 200 small.trace >cut.trace
 expect 1 "$tw" convert --from ttb cut.trace -o cut.tw
 says "ends inside a message"
-expect 0 "$tw" info cut.tw
+expect 1 "$tw" info cut.tw
 shows '^events *2'
-shows 'cut off'
+shows 'complete      no: cut off'
 { cat small.trace && printf 'rubbish'; } >bad.trace
 expect 1 "$tw" convert --from ttb bad.trace -o bad.tw
 says "from its message 6 on"
-expect 0 "$tw" info bad.tw
+expect 1 "$tw" info bad.tw
 shows '^events *4'
 { cat small.trace && record "\\x83$(atom hello)"; } >other.trace
 expect 0 "$tw" convert --from ttb other.trace -o other.tw

@@ -31,7 +31,7 @@ expect 1 "$tw" info kept.tw
 expect 1 "$tw" report kept.tw
 ! grep -q '^Nothing was lost' out || fail "a full disk, and nothing lost?"
 # Recovery cannot restore events that did not fit, and does not claim to.
-expect 0 "$tw" recover kept.tw
+expect 1 "$tw" recover kept.tw
 expect 1 "$tw" info --json kept.tw
 [ "$(json 'd["complete"]')" = False ] || [ "$(json 'sum(d["lost"].values())')" -gt 0 ] || fail "complete after all?"
 

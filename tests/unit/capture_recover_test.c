@@ -117,19 +117,26 @@ static int check_batch(void *context, const struct tw_capture_batch *batch)
 	return 0;
 }
 
-static struct account read_back(bool is_complete)
+enum ending { WHOLE, LIVE, CUT };
+
+static struct account read_back(enum ending ending)
 {
 	struct tw_capture *capture = open_capture();
 	struct account account = {0};
+	struct tw_capture_account missing;
 	struct tw_capture_info info;
 
 	assert_int_equal(tw_capture_scan(capture, NULL, check_batch, &account), 0);
+	tw_capture_account(capture, &missing);
+	assert_int_equal(missing.missing[TW_MISSING_CUT].has_more, ending == CUT);
+	assert_int_equal(missing.missing[TW_MISSING_CUT].places, ending == CUT);
+	assert_int_equal(missing.is_complete, ending == WHOLE);
 	tw_capture_info(capture, &info);
 	assert_int_equal(info.events, account.calls);
 	assert_int_equal(info.lost[TW_LOST_FULL], account.lost);
 	assert_int_equal(info.damaged_records, 0);
-	assert_int_equal(info.is_complete, is_complete);
-	assert_int_equal(info.is_live, !is_complete);
+	assert_int_equal(info.is_complete, ending == WHOLE);
+	assert_int_equal(info.is_live, ending == LIVE);
 	tw_capture_close(capture);
 	return account;
 }
@@ -171,16 +178,16 @@ static void a_killed_recorder_loses_nothing(void **state)
 		attempted = tw_load_relaxed(&shared->attempted);
 		/* RELAXED test.counts: as above. */
 		committed = tw_load_relaxed(&shared->committed);
-		only_in_rings += committed - read_back(false).calls;
+		only_in_rings += committed - read_back(LIVE).calls;
 		assert_int_equal(tw_recover(capture_path, &stats), 0);
-		account = read_back(true);
+		account = read_back(WHOLE);
 		assert_int_equal(account.calls, committed);
 		assert_int_equal(account.lost, attempted - committed);
 		assert_int_equal(access(shared->ring_set, F_OK), -1);
 		/* Recovering twice changes nothing. */
 		assert_int_equal(tw_recover(capture_path, &stats), 0);
 		assert_int_equal(stats.events, 0);
-		account = read_back(true);
+		account = read_back(WHOLE);
 		assert_int_equal(account.calls, committed);
 		tw_rs_detach(&rs);
 	}
@@ -221,7 +228,7 @@ static void both_may_die(void **state)
 		/* RELAXED test.counts: as above. */
 		committed = tw_load_relaxed(&shared->committed);
 		assert_int_equal(tw_recover(capture_path, NULL), 0);
-		account = read_back(true);
+		account = read_back(WHOLE);
 		/* The call in flight may or may not have been committed and counted. */
 		assert_in_range(account.calls, committed, committed + 1);
 		assert_in_range(account.calls + account.lost, attempted - 1, attempted);
@@ -266,43 +273,129 @@ static void reported_losses_are_not_repeated(void **state)
 	remove_folder(capture_path);
 }
 
-static void a_recovery_that_fails_may_be_repeated(void **state)
+/* A folder of another capture, or a copy, names the rings: it gets none of their events, and they stay. */
+static void rings_are_of_one_folder(void **state)
 {
-	struct account account;
-	struct tw_rs rs;
+	char stranger[300], path[400];
 	pid_t recorder;
-	char path[400];
-	int fd;
+	struct tw_rs rs;
+	FILE *mark;
 
 	remove_folder(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);
 	run_program(&rs, 5000, false);
+	wait_until_begun();
 	kill_and_wait(recorder);
-	/* No rings, as after a restart of the machine. */
-	snprintf(path, sizeof path, "%s.away", shared->ring_set);
-	assert_int_equal(rename(shared->ring_set, path), 0);
-	/* While they are missing, a copy of the mark is kept for a later recovery. */
-	assert_int_equal(tw_recover(capture_path, NULL), 0);
-	assert_true(read_back(true).calls <= 5000);
-	assert_int_equal(rename(path, shared->ring_set), 0);
-	snprintf(path, sizeof path, "%s/live", capture_path);
-	fd = open(path, O_WRONLY | O_CREAT, 0600);
-	assert_true(dprintf(fd, "ringset=%s\n", shared->ring_set) > 0);
-	close(fd);
-	assert_int_equal(tw_recover(capture_path, NULL), 0);
-	account = read_back(true);
+	snprintf(stranger, sizeof stranger, "%s/stranger.tw", directory);
+	snprintf(path, sizeof path, "%s/live", stranger);
+	assert_int_equal(mkdir(stranger, 0700), 0);
+	mark = fopen(path, "w");
+	assert_true(mark && fprintf(mark, "ringset=%s\n", shared->ring_set) > 0);
+	fclose(mark);
+	assert_int_equal(tw_recover(stranger, NULL), TW_EPERM);
+	/* Nor are they removed with a folder that is replaced. */
+	{
+		const struct tw_recorder_options options = {.path = stranger, .force = true};
+		struct tw_recorder *forced;
+
+		assert_int_equal(tw_recorder_create(&options, &forced), 0);
+		tw_recorder_abort(forced);
+	}
+	/* A folder that was renamed is still the same. */
+	snprintf(stranger, sizeof stranger, "%s/renamed.tw", directory);
+	assert_int_equal(rename(capture_path, stranger), 0);
+	assert_int_equal(tw_recover(stranger, NULL), 0);
+	assert_int_equal(rename(stranger, capture_path), 0);
 	/* RELAXED test.counts: this process's own. */
-	assert_int_equal(account.calls, tw_load_relaxed(&shared->committed));
+	assert_int_equal(read_back(WHOLE).calls, tw_load_relaxed(&shared->committed));
 	tw_rs_detach(&rs);
-	/* No process was traced before it died. */
+	remove_folder(capture_path);
+}
+
+/* No rings, as after a restart of the machine: the end is missing, and stays so. */
+static void without_rings_the_end_is_missing(void **state)
+{
+	struct tw_rs rs;
+	pid_t recorder;
+
+	for (int round = 0; round < 4; round++) {
+		char path[400];
+		FILE *mark;
+
+		remove_folder(capture_path);
+		recorder = start_recorder(false);
+		attach(&rs);
+		run_program(&rs, 30000, false);
+		wait_until_begun();
+		kill_and_wait(recorder);
+		if (round == 0) {
+			assert_int_equal(tw_rs_remove(shared->ring_set), 0);
+		} else if (round == 1) {
+			/* A part of it is gone. */
+			snprintf(path, sizeof path, "rm %s/image-*", shared->ring_set);
+			assert_int_equal(system(path), 0);
+		} else if (round == 2) {
+			/* The mark was cut off as well, so it names no rings. */
+			snprintf(path, sizeof path, "%s/live", capture_path);
+			assert_int_equal(truncate(path, 0), 0);
+		} else {
+			/* It died when all segments so far were closed, and none was open. */
+			assert_int_equal(tw_recover(capture_path, NULL), 0);
+			read_back(WHOLE);
+			snprintf(path, sizeof path, "%s/live", capture_path);
+			mark = fopen(path, "w");
+			assert_true(mark && fprintf(mark, "ringset=%s\n", shared->ring_set) > 0);
+			fclose(mark);
+		}
+		for (int repeated = 0; repeated < 3; repeated++) {
+			assert_int_equal(tw_recover(capture_path, NULL), 0);
+			/* RELAXED test.counts: this process's own. */
+			assert_in_range(read_back(CUT).calls, 0, tw_load_relaxed(&shared->committed));
+		}
+		tw_rs_detach(&rs);
+		tw_rs_remove(shared->ring_set);
+	}
+	remove_folder(capture_path);
+}
+
+/* A recorder that died after it had closed everything, before it removed the mark: nothing is missing. */
+static void rings_that_were_stored_are_not_missed(void **state)
+{
+	struct tw_rs rs;
+	pid_t recorder;
+	char path[400];
+	FILE *mark;
+
+	remove_folder(capture_path);
+	recorder = start_recorder(false);
+	attach(&rs);
+	run_program(&rs, 3000, false);
+	kill_and_wait(recorder);
+	assert_int_equal(tw_recover(capture_path, NULL), 0);
+	snprintf(path, sizeof path, "%s/live", capture_path);
+	mark = fopen(path, "w");
+	assert_true(mark && fprintf(mark, "ringset=%s\nended=1\n", shared->ring_set) > 0);
+	fclose(mark);
+	assert_int_equal(tw_recover(capture_path, NULL), 0);
+	/* RELAXED test.counts: this process's own. */
+	assert_int_equal(read_back(WHOLE).calls, tw_load_relaxed(&shared->committed));
+	tw_rs_detach(&rs);
+	remove_folder(capture_path);
+}
+
+static void a_recovery_may_find_no_process(void **state)
+{
+	struct tw_rs rs;
+	pid_t recorder;
+
 	remove_folder(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);
 	tw_rs_detach(&rs);
 	kill_and_wait(recorder);
 	assert_int_equal(tw_recover(capture_path, NULL), 0);
-	assert_int_equal(read_back(true).calls, 0);
+	assert_int_equal(read_back(WHOLE).calls, 0);
 	remove_folder(capture_path);
 	assert_int_equal(tw_recover(capture_path, NULL), TW_ENOENT);
 	assert_int_equal(mkdir(capture_path, 0700), 0);
@@ -322,7 +415,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_killed_recorder_loses_nothing),
 		cmocka_unit_test(both_may_die),
 		cmocka_unit_test(reported_losses_are_not_repeated),
-		cmocka_unit_test(a_recovery_that_fails_may_be_repeated),
+		cmocka_unit_test(rings_are_of_one_folder),
+		cmocka_unit_test(without_rings_the_end_is_missing),
+		cmocka_unit_test(rings_that_were_stored_are_not_missed),
+		cmocka_unit_test(a_recovery_may_find_no_process),
 	};
 
 	if (argc > 1)

@@ -98,7 +98,9 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 		snprintf(text, TW_MISSING_TEXT_BYTES, "the program overwrote %s%s that it was recorded in, with %s",
 			 tw_figure_count(places, missing->places), missing->places == 1 ? " ring" : " rings", events);
 		break;
-	case TW_MISSING_CUT: snprintf(text, TW_MISSING_TEXT_BYTES, "it was cut off, with %s", events); break;
+	case TW_MISSING_CUT:
+		snprintf(text, TW_MISSING_TEXT_BYTES, "it was cut off: %s after its end are missing", events);
+		break;
 	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_TEXT_BYTES, "%s did not fit on the disk", events); break;
 	case TW_MISSING_PROCESSES: processes_clause(account, text); break;
 	case TW_MISSING_NAMES:

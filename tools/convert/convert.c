@@ -296,6 +296,8 @@ static int note_trouble(struct tw_capture_writer *writer, const struct result *r
 		bytes = snprintf(text, sizeof text, "%s", strange_terms(result->strange, strange));
 	if (bytes)
 		error = tw_capture_writer_note(writer, (struct tw_producer_name){text, (size_t)bytes});
+	if (*result->trouble)
+		tw_capture_writer_cut(writer);
 	if (!error && *result->trouble)
 		error = tw_capture_writer_note(writer,
 					       (struct tw_producer_name){result->trouble, strlen(result->trouble)});
