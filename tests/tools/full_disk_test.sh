@@ -50,7 +50,7 @@ gcc -O1 -fpatchable-function-entry=9 -o many many.c || fail "gcc"
 for round in 1 2 3 4 5 6 7 8; do
 	# shellcheck disable=SC2016 # expanded inside
 	expect 1 privately bash -c '
-		mount -t tmpfs -o size=128k none small
+		mount -t tmpfs -o size=32k none small
 		"$0" record -q --args -t "many:_" -o small/a.tw -- ./many 2>said
 		code=$?
 		"$0" info --json small/a.tw >info.json

@@ -265,12 +265,25 @@ static void take(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *proc
 
 /* ---- stretches ---- */
 
+/* The tracer's own time in a run, on the thread that ran it. */
+static uint64_t own_time(const struct tw_mailboxes *mailboxes, const struct tw_mailbox_process *process,
+			 const struct tw_stretch *run)
+{
+	uint64_t until_ns = process->is_ended && run->to_ns == process->ended_ns
+				    ? process->ended_own_ns
+				    : tw_own_times_until(&mailboxes->own_times, process->run_stream, run->to_ns);
+	uint64_t ns = until_ns - process->run_own_ns;
+	return ns < run->to_ns - run->from_ns ? ns : run->to_ns - run->from_ns;
+}
+
 static void end_stretch(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, struct tw_stretch stretch)
 {
 	if (!stretch.from_ns || stretch.to_ns <= stretch.from_ns)
 		return;
 	stretch.process = process->number;
-	process->doing_ns[stretch.doing] += stretch.to_ns - stretch.from_ns;
+	if (stretch.doing == TW_DOING_RUN)
+		stretch.own_ns = own_time(mailboxes, process, &stretch);
+	process->doing_ns[stretch.doing] += stretch.to_ns - stretch.from_ns - stretch.own_ns;
 	if (mailboxes->stretches) {
 		uint64_t number = ++mailboxes->stretch_count;
 		uint64_t page = number / TW_MAILBOX_PAGE;
@@ -314,8 +327,10 @@ static void end_out(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *p
 	end_stretch(mailboxes, process, stretch);
 }
 
-static void on_in(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+static void on_in(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process,
+		  const struct tw_capture_event *event)
 {
+	uint64_t now_ns = event->time_ns;
 	if (process->is_out)
 		end_out(mailboxes, process, now_ns);
 	else if (process->doing == TW_DOING_RUN)
@@ -324,6 +339,8 @@ static void on_in(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *pro
 	process->doing = TW_DOING_RUN;
 	process->is_out = process->is_new = process->waits = false;
 	process->since_ns = now_ns;
+	process->run_stream = event->stream;
+	process->run_own_ns = tw_own_times_until(&mailboxes->own_times, event->stream, now_ns);
 	process->woken_ns = 0;
 	process->run_takes = 0;
 	while (!mailboxes->images[process->image].has_takes && process->count)
@@ -351,6 +368,7 @@ static void on_end(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *pr
 		return;
 	process->is_ended = true;
 	process->ended_ns = now_ns;
+	process->ended_own_ns = tw_own_times_until(&mailboxes->own_times, process->run_stream, now_ns);
 	/* A process that never took any message does not report takes. */
 	mailboxes->dropped += process->taken || process->has_waited ? process->count : 0;
 	if (process->count)
@@ -459,6 +477,8 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 		on_loss(mailboxes, event);
 		return true;
 	}
+	if (event->kind == TW_CAPTURE_OWN_TIME)
+		tw_own_times_add(&mailboxes->own_times, event);
 	if (event->kind > TW_CAPTURE_OUT_EXITED || !(tw_mailboxes_kinds() >> event->kind & 1) ||
 	    (event->kind == TW_CAPTURE_CALL && (event->id >= mailboxes->images[event->image].place_count ||
 						!mailboxes->images[event->image].places[event->id])))
@@ -485,7 +505,7 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 		break;
 	case TW_CAPTURE_EXIT: on_end(mailboxes, process, event->time_ns); break;
 	case TW_CAPTURE_IN:
-	case TW_CAPTURE_IN_EXITING: on_in(mailboxes, process, event->time_ns); break;
+	case TW_CAPTURE_IN_EXITING: on_in(mailboxes, process, event); break;
 	case TW_CAPTURE_OUT:
 	case TW_CAPTURE_OUT_EXITING: on_out(mailboxes, process, event->time_ns); break;
 	case TW_CAPTURE_OUT_EXITED:
@@ -502,12 +522,14 @@ void tw_mailboxes_finish(struct tw_mailboxes *mailboxes)
 {
 	for (uint32_t i = 0; i < mailboxes->count; i++) {
 		struct tw_mailbox_process *process = mailboxes->processes[i];
+		/* The last run of a process that has exited need not be reported. */
+		uint64_t end_ns = process->is_ended ? process->ended_ns : mailboxes->last_ns;
 		if (process->is_out)
-			end_out(mailboxes, process, mailboxes->last_ns);
+			end_out(mailboxes, process, end_ns);
 		else
 			end_stretch(mailboxes, process,
 				    (struct tw_stretch){.from_ns = process->since_ns,
-							.to_ns = mailboxes->last_ns,
+							.to_ns = end_ns,
 							.takes = process->run_takes,
 							.doing = process->doing});
 		process->since_ns = 0;
@@ -526,7 +548,8 @@ int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *c
 					   .are_erlang_vms = info.images != 0};
 	mailboxes->images = calloc(info.images + (size_t)1, sizeof *mailboxes->images);
 	mailboxes->sends = tw_mailbox_sends_create();
-	bool is_done = mailboxes->images && mailboxes->sends && grow_processes(mailboxes) && grow_tracees(mailboxes);
+	bool is_done = mailboxes->images && mailboxes->sends && tw_own_times_init(&mailboxes->own_times, capture) &&
+		       grow_processes(mailboxes) && grow_tracees(mailboxes);
 	for (uint32_t i = 0; is_done && i < info.images; i++)
 		is_done = find_places(mailboxes, i);
 	if (is_done && history) {
@@ -548,6 +571,7 @@ void tw_mailboxes_free(struct tw_mailboxes *mailboxes)
 	for (uint32_t i = 0; mailboxes->images && i < mailboxes->image_count; i++)
 		free(mailboxes->images[i].places);
 	tw_mailbox_sends_destroy(mailboxes->sends);
+	tw_own_times_free(&mailboxes->own_times);
 	free(mailboxes->images);
 	free(mailboxes->processes);
 	free(mailboxes->by_tracee);

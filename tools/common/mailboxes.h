@@ -26,6 +26,8 @@
 #ifndef TW_TOOLS_MAILBOXES_H
 #define TW_TOOLS_MAILBOXES_H
 
+#include "tools/common/own_times.h"
+
 #include "tracewheel/capture.h"
 
 #include <stdbool.h>
@@ -43,6 +45,7 @@ enum tw_doing { TW_DOING_UNKNOWN, TW_DOING_RUN, TW_DOING_READY, TW_DOING_BLOCKED
 /* A stretch of a process' life. `by` and `sent_ns` describe the message that ended a blocked one. */
 struct tw_stretch {
 	uint64_t from_ns, to_ns;
+	uint64_t own_ns;  /* of a run: the tracer's own time in it */
 	uint64_t sent_ns; /* 0: not known */
 	uint64_t before;  /* the number of its process' previous stretch; 0: none */
 	uint32_t process;
@@ -77,15 +80,17 @@ struct tw_mailbox_process {
 	uint32_t woken_by;
 	uint32_t losses; /* of its image, up to which it was updated */
 	uint32_t run_takes;
-	uint64_t last; /* the number of its last stretch */
+	uint32_t run_stream;
+	uint64_t run_own_ns, ended_own_ns; /* the tracer's own time there when the run began, and at the exit */
+	uint64_t last;			   /* the number of its last stretch */
 	/* The queue: a ring buffer. */
 	struct tw_message *messages;
 	uint32_t first, count, capacity;
 	bool has_waited;
 	/* Sums. */
 	uint64_t sent, received, taken, wait_ns, wait_max_ns;
-	uint64_t doing_ns[TW_DOINGS];
-	uint64_t born_ns, ended_ns; /* 0: not known */
+	uint64_t doing_ns[TW_DOINGS]; /* runs without the tracer's own time */
+	uint64_t born_ns, ended_ns;   /* 0: not known */
 	void *user;
 };
 
@@ -124,6 +129,7 @@ struct tw_mailboxes {
 	uint32_t tracee_count, tracee_mask, pid_mask;
 	uint64_t *tracee_keys;
 	struct tw_mailbox_sends *sends;
+	struct tw_own_times own_times;
 	/* The history: stretch n is at n & mask. */
 	struct tw_stretch *stretches;
 	uint64_t *page_ns;		      /* by page of stretches: the time when it was begun */
@@ -147,7 +153,7 @@ struct tw_mailboxes {
 int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *capture, uint64_t history);
 void tw_mailboxes_free(struct tw_mailboxes *mailboxes);
 
-/* For a filter: the kinds of events, and the places, that are needed. */
+/* For a filter: the kinds of events, and the places, that are needed; and wants_own_time. */
 uint64_t tw_mailboxes_kinds(void);
 bool tw_mailboxes_wants_place(const struct tw_capture_place *place);
 

@@ -24,7 +24,8 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
 		stacks->events += places->kinds[kind];
 	stacks->slots = calloc(stacks->mask + (size_t)1, sizeof(struct tw_stack *));
 	stacks->streams = calloc(info.streams + (size_t)1, sizeof(struct tw_stack *));
-	return stacks->slots && stacks->streams ? 0 : TW_ENOMEM;
+	stacks->running = calloc(info.streams + (size_t)1, sizeof(struct tw_stack *));
+	return stacks->slots && stacks->streams && stacks->running ? 0 : TW_ENOMEM;
 }
 
 void tw_stacks_free(struct tw_stacks *stacks)
@@ -43,6 +44,7 @@ void tw_stacks_free(struct tw_stacks *stacks)
 	free(stacks->verdicts);
 	free(stacks->slots);
 	free(stacks->streams);
+	free(stacks->running);
 	*stacks = (struct tw_stacks){0};
 }
 
@@ -373,6 +375,18 @@ static void step_own_time(struct tw_stacks *stacks, struct tw_step *step, const 
 	stack->own_to_ns = to_ns;
 }
 
+/* Follows which process runs on a stream. */
+static void step_run(struct tw_stacks *stacks, struct tw_stack *stack, const struct tw_capture_event *event)
+{
+	bool begins = event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_IN_EXITING;
+	if (begins)
+		runs_again(stack, event->time_ns);
+	else if (!stack->out_since_ns)
+		stack->out_since_ns = event->time_ns;
+	if (event->stream < stacks->stream_count)
+		stacks->running[event->stream] = begins ? stack : NULL;
+}
+
 static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
 {
 	struct tw_stack *stack = step->stack;
@@ -388,14 +402,14 @@ static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const str
 		step->function = event->kind == TW_CAPTURE_GC_MINOR_END ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
 		return step_return(stacks, step, TW_FRAME_RETURNED, event->time_ns);
 	case TW_CAPTURE_IN:
-	case TW_CAPTURE_IN_EXITING: runs_again(stack, event->time_ns); break;
+	case TW_CAPTURE_IN_EXITING:
 	case TW_CAPTURE_OUT:
-	case TW_CAPTURE_OUT_EXITING:
-		if (!stack->out_since_ns)
-			stack->out_since_ns = event->time_ns;
-		break;
-	case TW_CAPTURE_EXIT:
+	case TW_CAPTURE_OUT_EXITING: step_run(stacks, stack, event); break;
 	case TW_CAPTURE_OUT_EXITED:
+		if (event->stream < stacks->stream_count)
+			stacks->running[event->stream] = NULL;
+		/* fall through */
+	case TW_CAPTURE_EXIT:
 		step->cut_count = stack->depth;
 		if (stack->last_ns < event->time_ns)
 			stack->last_ns = event->time_ns;
@@ -408,7 +422,9 @@ static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const str
 
 bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *event, struct tw_step *step)
 {
-	struct tw_stack *stack = find_stack(stacks, event);
+	bool is_of_thread = event->kind == TW_CAPTURE_OWN_TIME && event->stream < stacks->stream_count &&
+			    stacks->running[event->stream];
+	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : find_stack(stacks, event);
 	bool is_done = true;
 	step->kind = TW_STEP_OTHER;
 	step->stack = stack;

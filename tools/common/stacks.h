@@ -21,7 +21,8 @@
  * (tw_stacks_begin()) count from there on, and only their returns are events of the part.
  *
  * Time in which a process was scheduled out (out ... in), or that lies in a loss, counts as inside the innermost
- * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile.
+ * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile in the
+ * process that ran on its thread.
  *
  * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_FRAMES_MAX.
  */
@@ -136,6 +137,7 @@ struct tw_stacks {
 	uint32_t mask;
 	uint32_t count;
 	struct tw_stack **streams; /* by stream: the stack of its last event */
+	struct tw_stack **running; /* by stream: that of the process scheduled in there; NULL: not known */
 	uint32_t stream_count;
 	uint32_t loss_epoch;
 	uint64_t epoch_lost;		    /* events lost in the last of them */

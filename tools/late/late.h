@@ -38,7 +38,7 @@ struct tw_late {
 	uint32_t sender, receiver;
 	uint32_t length;
 	uint64_t others; /* messages that the receiver took meanwhile */
-	uint64_t own_ns; /* the tracer's own time meanwhile, summed over threads */
+	uint64_t own_ns; /* of the wait: the time in which the tracer delayed some thread */
 	bool is_sure;
 	bool is_traced; /* its steps were made */
 	uint32_t step_count;
@@ -51,11 +51,12 @@ struct tw_lates {
 	struct tw_histogram waits;
 	struct tw_late *rows; /* the slowest first */
 	size_t count, capacity;
-	uint64_t from_ns, to_ns; /* taken in this time; to_ns 0: no end */
-	uint64_t history;	 /* the number of stretches kept, a power of two; 0: 2 Mi */
-	const char *process;	 /* only messages to this process: its pid or its name; NULL: all */
-	uint64_t unsure;	 /* messages taken whose wait may be wrong */
-	uint64_t waiting;	 /* messages that were still in queues at the end */
+	uint64_t from_ns, to_ns;  /* taken in this time; to_ns 0: no end */
+	uint64_t history;	  /* the number of stretches kept, a power of two; 0: 2 Mi */
+	const char *process;	  /* only messages to this process: its pid or its name; NULL: all */
+	uint64_t unsure;	  /* messages taken whose wait may be wrong */
+	uint64_t without_arrival; /* messages taken, of an Erlang VM, whose send is not in the capture */
+	uint64_t waiting;	  /* messages that were still in queues at the end */
 	uint64_t zero_ns;
 	/* The tracer's own time: a ring buffer of the newest. */
 	struct tw_late_own {

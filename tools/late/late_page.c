@@ -56,8 +56,8 @@ static void put_step(struct tw_out *out, const struct tw_lates *lates, const str
 
 static void put_late(struct tw_out *out, const struct tw_lates *lates, const struct tw_late *late)
 {
-	tw_out_format(out, "{\"wait\":%llu,\"at\":%llu,\"queue\":%u,\"isSure\":%s,\"message\":",
-		      (unsigned long long)tw_late_wait(late),
+	tw_out_format(out, "{\"wait\":%llu,\"tracer\":%llu,\"at\":%llu,\"queue\":%u,\"isSure\":%s,\"message\":",
+		      (unsigned long long)tw_late_wait(late), (unsigned long long)late->own_ns,
 		      (unsigned long long)(late->arrived_ns > lates->zero_ns ? late->arrived_ns - lates->zero_ns : 0),
 		      late->length, late->is_sure ? "true" : "false");
 	tw_page_text(out, late->text, strlen(late->text));

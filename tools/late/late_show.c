@@ -123,7 +123,7 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 		put_step(screen, &late->steps[i], indent);
 	}
 	if (late->own_ns)
-		tw_out_format(screen->out, "    (of this time the tracer itself took %s, summed over threads)\n",
+		tw_out_format(screen->out, "    (in %s of this time the tracer itself delayed a thread)\n",
 			      tw_figure_duration(a, late->own_ns));
 }
 
@@ -165,7 +165,7 @@ void tw_late_text(struct tw_out *out, const struct tw_lates *lates, const struct
 			 tw_figure_duration(c, tw_histogram_quantile(&lates->waits, 0.99)),
 			 tw_figure_duration(d, lates->waits.max));
 		put_wrapped(&screen, line);
-	} else if (lates->mailboxes.messages) {
+	} else if (lates->mailboxes.messages && !lates->without_arrival) {
 		put_wrapped(&screen, "No message was taken in the selection.");
 	}
 	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
@@ -243,9 +243,12 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 	tw_json_u64(&json, "unsure", lates->unsure);
 	tw_json_bool(&json, "knows_takes", lates->mailboxes.has_takes);
 	tw_json_bool(&json, "knows_waits", lates->mailboxes.has_waits);
-	tw_json_seconds(&json, "median_wait", tw_histogram_quantile(&lates->waits, 0.5));
-	tw_json_seconds(&json, "p99_wait", tw_histogram_quantile(&lates->waits, 0.99));
-	tw_json_seconds(&json, "longest_wait", lates->waits.max);
+	tw_json_u64(&json, "without_arrival", lates->without_arrival);
+	if (lates->waits.count) {
+		tw_json_seconds(&json, "median_wait", tw_histogram_quantile(&lates->waits, 0.5));
+		tw_json_seconds(&json, "p99_wait", tw_histogram_quantile(&lates->waits, 0.99));
+		tw_json_seconds(&json, "longest_wait", lates->waits.max);
+	}
 	tw_json_open(&json, "notes", '[');
 	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
 		if (*note)

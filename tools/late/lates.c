@@ -97,17 +97,30 @@ static void make_step(const struct tw_lates *lates, struct tw_late_step *step)
 	}
 }
 
+/* The part of a time in which the tracer delayed a thread: several at once count once. */
+static uint64_t own_time(const struct tw_lates *lates, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t first = lates->own_count > OWN_TIMES ? lates->own_count - OWN_TIMES : 0, ns = 0;
+	/* They are in order of their beginnings. */
+	for (uint64_t i = first; i < lates->own_count; i++) {
+		const struct tw_late_own *own = &lates->own[i & (OWN_TIMES - 1)];
+		uint64_t from = own->from_ns > from_ns ? own->from_ns : from_ns;
+		uint64_t to = own->to_ns < to_ns ? own->to_ns : to_ns;
+		if (to <= from)
+			continue;
+		ns += to - from;
+		from_ns = to;
+	}
+	return ns;
+}
+
 /* Stretches below a twentieth of the wait are not followed. */
 static void make_steps(struct tw_lates *lates, struct tw_late *late)
 {
 	uint64_t from_ns = late->arrived_ns, to_ns = late->taken_ns, least_ns = tw_late_wait(late) / 20;
 	uint32_t process = late->receiver;
 	late->is_traced = true;
-	for (uint64_t i = 0; i < OWN_TIMES && i < lates->own_count; i++) {
-		uint64_t from = lates->own[i].from_ns > from_ns ? lates->own[i].from_ns : from_ns;
-		uint64_t to = lates->own[i].to_ns < to_ns ? lates->own[i].to_ns : to_ns;
-		late->own_ns += to > from ? to - from : 0;
-	}
+	late->own_ns = own_time(lates, from_ns, to_ns);
 	for (late->step_count = 0;
 	     late->step_count < TW_LATE_STEPS && process < lates->mailboxes.count && to_ns > from_ns;) {
 		struct tw_late_step *step = &late->steps[late->step_count++];
@@ -147,6 +160,11 @@ static void on_taken(void *context, struct tw_mailbox_process *process, const st
 	if (now_ns < lates->from_ns || (lates->to_ns && now_ns >= lates->to_ns) ||
 	    (lates->process && !is_wanted(lates, process)))
 		return;
+	/* In an Erlang VM the event `receive` says only when it was taken. */
+	if (!message->sent_ns && lates->mailboxes.images[process->image].is_erlang_vm) {
+		lates->without_arrival++;
+		return;
+	}
 	lates->unsure += !is_sure;
 	lates->has_no_memory |= !tw_histogram_add(&lates->waits, wait_ns);
 	if (!lates->capacity ||
@@ -335,13 +353,20 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 				 tw_figure_of(a, mailboxes->unmatched, "message was", "messages were"));
 		return true;
 	case 6:
+		if (lates->without_arrival)
+			snprintf(
+				text, TW_LATE_NOTE,
+				"%s taken whose send is not in the capture (-p send): how long they waited is not known.",
+				tw_figure_of(a, lates->without_arrival, "message was", "messages were"));
+		return true;
+	case 7:
 		if (lates->waiting || mailboxes->dropped)
 			snprintf(text, TW_LATE_NOTE,
 				 "Never taken: %s still in queues at the end, %s in those of processes that exited.",
 				 tw_figure_of(a, lates->waiting, "message", "messages"),
 				 tw_figure_count(b, mailboxes->dropped));
 		return true;
-	case 7:
+	case 8:
 		*warns = true;
 		if (mailboxes->left_out)
 			snprintf(text, TW_LATE_NOTE, "%s did not fit in memory while more than %s were in queues.",

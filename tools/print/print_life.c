@@ -71,7 +71,7 @@ static void on_stretch(void *context, struct tw_mailbox_process *process, const 
 	if (!is_wanted(life, process))
 		return;
 	add(life, "%s%s%s", life->note_bytes ? ", " : "", words[stretch->doing],
-	    tw_figure_duration(figure, stretch->to_ns - stretch->from_ns));
+	    tw_figure_duration(figure, stretch->to_ns - stretch->from_ns - stretch->own_ns));
 	if (stretch->doing != TW_DOING_BLOCKED || stretch->by == TW_MAILBOX_NOBODY)
 		return;
 	tw_mailboxes_name(&life->mailboxes, stretch->by, by);
@@ -255,7 +255,8 @@ int tw_print_life(struct tw_printer *printer, const struct tw_print_format *form
 	struct life *life = calloc(1, sizeof *life);
 	struct tw_capture_filter filter = *selected, sums = {.kinds = tw_mailboxes_kinds(),
 							     .wants_place = sums_place,
-							     .to_ns = selected->to_ns};
+							     .to_ns = selected->to_ns,
+							     .wants_own_time = true};
 	unsigned found = 0;
 	if (!life)
 		return TW_ENOMEM;
@@ -283,7 +284,7 @@ int tw_print_life(struct tw_printer *printer, const struct tw_print_format *form
 		filter.from_ns = 0;
 		filter.wants_place = wants_place;
 		filter.context = life;
-		filter.wants_own_time = false;
+		filter.wants_own_time = true;
 		error = read_events(capture, &filter, print_each, &printing);
 	}
 	tw_mailboxes_free(&life->mailboxes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activity.c - sums up messages and schedules, event by event. */
 #include "tools/report/activity.h"
+#include "tools/common/mailboxes_sends.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
 #include "tools/common/payload.h"
@@ -175,12 +176,14 @@ static void remember_longest(struct tw_activity *activity, const struct tw_activ
 	activity->longest[at] = *wait;
 }
 
-static bool on_in(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
-		  uint64_t now_ns)
+static bool on_in(struct tw_activity *activity, struct tw_activity_process *process,
+		  const struct tw_capture_event *event)
 {
+	uint64_t now_ns = event->time_ns;
 	process->is_running = true;
 	process->since_ns = now_ns;
-	process->own_ns = tw_stack_own_until(stack, now_ns);
+	process->stream = event->stream;
+	process->own_ns = tw_own_times_until(&activity->own_times, event->stream, now_ns);
 	if (!process->waiting_ns)
 		return true;
 	struct tw_activity_wait wait = {now_ns > process->waiting_ns ? now_ns - process->waiting_ns : 0,
@@ -202,7 +205,7 @@ static bool on_in(struct tw_activity *activity, struct tw_activity_process *proc
 }
 
 /* A run whose beginning was not seen does not count. */
-static bool on_out(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
+static bool on_out(struct tw_activity *activity, struct tw_activity_process *process,
 		   const struct tw_capture_event *event)
 {
 	bool was_running = process->is_running;
@@ -210,7 +213,7 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	if (!was_running)
 		return true;
 	uint64_t ns = event->time_ns > process->since_ns ? event->time_ns - process->since_ns : 0;
-	uint64_t own_ns = tw_stack_own_until(stack, event->time_ns) - process->own_ns;
+	uint64_t own_ns = tw_own_times_until(&activity->own_times, process->stream, event->time_ns) - process->own_ns;
 	/* The tracer's own time is not counted as the process'. */
 	ns -= own_ns < ns ? own_ns : ns;
 	process->runs++;
@@ -255,6 +258,8 @@ static void on_monitor(struct tw_activity *activity, const struct tw_capture_eve
 
 bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step)
 {
+	if (event->kind == TW_CAPTURE_OWN_TIME)
+		tw_own_times_add(&activity->own_times, event);
 	if ((event->kind < TW_CAPTURE_SEND || event->kind > TW_CAPTURE_OUT_EXITED) && event->kind != TW_CAPTURE_MONITOR)
 		return true;
 	struct tw_activity_process *process = process_of(activity, step->stack);
@@ -267,6 +272,10 @@ bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_eve
 		activity->to_nobody++;
 		return true;
 	case TW_CAPTURE_RECEIVE:
+		if (tw_mailbox_is_timeout(event)) {
+			activity->timeouts++;
+			return true;
+		}
 		process->received++;
 		activity->received++;
 		if (!process->is_running && !process->waiting_ns)
@@ -276,10 +285,10 @@ bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_eve
 	case TW_CAPTURE_SPAWN: activity->spawned++; return true;
 	case TW_CAPTURE_EXIT: activity->exited++; return true;
 	case TW_CAPTURE_IN:
-	case TW_CAPTURE_IN_EXITING: return on_in(activity, process, step->stack, event->time_ns);
+	case TW_CAPTURE_IN_EXITING: return on_in(activity, process, event);
 	case TW_CAPTURE_OUT:
 	case TW_CAPTURE_OUT_EXITING:
-	case TW_CAPTURE_OUT_EXITED: return on_out(activity, process, step->stack, event);
+	case TW_CAPTURE_OUT_EXITED: return on_out(activity, process, event);
 	default: return true;
 	}
 }
@@ -313,7 +322,8 @@ bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *cap
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	*activity = (struct tw_activity){.capture = capture, .stream_count = info.streams};
-	return grow_slots(activity) && grow_pairs(activity) && init_schedulers(activity);
+	return grow_slots(activity) && grow_pairs(activity) && init_schedulers(activity) &&
+	       tw_own_times_init(&activity->own_times, capture);
 }
 
 void tw_activity_free(struct tw_activity *activity)
@@ -328,6 +338,7 @@ void tw_activity_free(struct tw_activity *activity)
 	free(activity->pair_slots);
 	free(activity->schedulers);
 	free(activity->stream_schedulers);
+	tw_own_times_free(&activity->own_times);
 	tw_histogram_free(&activity->waits);
 	tw_histogram_free(&activity->runs);
 	*activity = (struct tw_activity){0};

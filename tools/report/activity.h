@@ -6,7 +6,8 @@
  *	 ----|---------------|----- wait -----|----- run -----|----
  *
  * A wait begins when a process that is not running receives a message, and ends when it is scheduled in. It is
- * attributed to the process that sent to it last before it received.
+ * attributed to the process that sent to it last before it received. A time-out is no message. A run does not contain the
+ * tracer's own time on its thread.
  *
  * Memory  for each process that is named by an event, and for each pair of sender and receiver up to
  *	   TW_ACTIVITY_PAIRS_MAX; nothing for an event.
@@ -15,6 +16,7 @@
 #define TW_TOOLS_ACTIVITY_H
 
 #include "tools/common/histogram.h"
+#include "tools/common/own_times.h"
 #include "tools/common/stacks.h"
 
 #define TW_ACTIVITY_PAIRS_MAX (UINT32_C(1) << 20)
@@ -29,7 +31,8 @@ struct tw_activity_process {
 	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
 	bool is_running;
 	uint64_t since_ns;   /* start of its run, if is_running */
-	uint64_t own_ns;     /* the tracer's own time on its stack then */
+	uint64_t own_ns;     /* the tracer's own time on its stream then */
+	uint32_t stream;     /* where it runs */
 	uint64_t waiting_ns; /* time since which a message waits for it to run; 0: none */
 	/* Sums. */
 	uint64_t sent, received;
@@ -70,7 +73,8 @@ struct tw_activity {
 	struct tw_histogram waits, runs;
 	struct tw_activity_wait longest[TW_ACTIVITY_LONGEST]; /* longest first */
 	uint32_t longest_count;
-	uint64_t sent, received, to_nobody, spawned, exited, delays;
+	uint64_t sent, received, timeouts, to_nobody, spawned, exited, delays;
+	struct tw_own_times own_times;
 	bool are_pairs_full;
 };
 

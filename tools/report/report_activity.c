@@ -83,6 +83,8 @@ static void put_messages(const struct tw_screen *screen, const struct tw_activit
 	tw_out_format(screen->out, "\n%smessages: %s sent, %s received%s", tw_screen_bold(screen),
 		      tw_figure_count(a, activity->sent), tw_figure_count(b, activity->received),
 		      tw_screen_plain(screen));
+	if (activity->timeouts)
+		tw_out_format(screen->out, ", %s", tw_figure_of(a, activity->timeouts, "time-out", "time-outs"));
 	if (activity->to_nobody)
 		tw_out_format(screen->out, ", %s to processes that do not exist",
 			      tw_figure_count(a, activity->to_nobody));
@@ -316,6 +318,7 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 	tw_json_open(json, "messages", '{');
 	tw_json_u64(json, "sent", activity->sent);
 	tw_json_u64(json, "received", activity->received);
+	tw_json_u64(json, "timeouts", activity->timeouts);
 	tw_json_u64(json, "to_nobody", activity->to_nobody);
 	tw_json_u64(json, "spawned", activity->spawned);
 	tw_json_u64(json, "exited", activity->exited);
