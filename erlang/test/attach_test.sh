@@ -29,7 +29,7 @@ start_node -sname shop@localhost -setcookie secret
 
 # Until a signal; twice at once is refused.
 begin --cookie-file cookie -o a.tw shop@localhost
-wait_until recorded a.tw
+wait_for $recording recorded a.tw
 refused 125 "is being traced already" --cookie-file cookie -t attach:step -o none.tw shop@localhost
 # Another that begins at the same moment loads the modules again, and as it is refused, they would leave but for this trace.
 ask reload
@@ -83,7 +83,7 @@ ask unloaded
 
 # The connection is lost in the middle.
 begin -o c.tw "$node"
-wait_until recorded c.tw
+wait_for $recording recorded c.tw
 ask disconnect
 ended_with 1
 says "the connection to the node is lost"
@@ -91,7 +91,7 @@ wait_until complete c.tw
 # The command itself is killed.
 ask unloaded
 begin -o d.tw "$node"
-wait_until recorded d.tw
+wait_for $recording recorded d.tw
 kill -9 $recording
 wait $recording 2>/dev/null
 wait_until complete d.tw
@@ -99,14 +99,14 @@ ask unloaded
 
 # The process behind the trace is killed.
 begin -o f.tw "$node"
-wait_until recorded f.tw
+wait_for $recording recorded f.tw
 ask kill
 ended_with 1
 says "the process that traces was killed"
 wait_until complete f.tw
 # The VM is killed.
 begin -o e.tw "$node"
-wait_until recorded e.tw
+wait_for $recording recorded e.tw
 kill -9 $node
 ended_with 1
 wait_until complete e.tw

@@ -45,7 +45,7 @@ start_node() {
 	node=$!
 	pids="$pids $node"
 	until [ -e ready ] || ! kill -0 $node 2>/dev/null; do sleep 0.05; done
-	[ -e ready ] || { cat node.out && echo "nodes cannot have names here: not tested" && exit 77; }
+	[ -e ready ] || fail "the node does not start: $(cat node.out)"
 }
 
 # begin OPTION...: the command in the background, until it traces. Sets $recording.
@@ -53,12 +53,7 @@ begin() {
 	: >err # it may have words of an earlier one
 	"$tw" record --erlang -t attach:step/1 --time infinity "$@" >out 2>err </dev/null &
 	recording=$!
-	wait_until begun
-	grep -q tracing err || fail "the trace did not begin"
-}
-
-begun() {
-	grep -q tracing err || ! kill -0 $recording 2>/dev/null
+	wait_for $recording grep -q tracing err
 }
 
 ended_with() {

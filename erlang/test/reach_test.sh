@@ -84,7 +84,7 @@ says "the helper VM was ended"
 kill -STOP $node
 "$tw" record --erlang --cookie-file cookie -t attach -o none.tw shop@localhost >out 2>err </dev/null &
 recording=$!
-wait_until pgrep -P $recording >/dev/null
+wait_for $recording pgrep -P $recording >/dev/null
 kill -TERM $recording
 got=0
 wait $recording || got=$?

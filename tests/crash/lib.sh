@@ -21,7 +21,7 @@ accounts() {
 
 # find_program: waits for the process that $recorder runs, and sets $program to its pid.
 find_program() {
-	wait_until eval 'program=$(pgrep -P "$recorder" -x crash_threads)'
+	wait_for "$recorder" eval 'program=$(pgrep -P "$recorder" -x crash_threads)'
 }
 
 # worked PID: its processor time in hundredths of a second, without waits.

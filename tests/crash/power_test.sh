@@ -16,7 +16,7 @@ skip() {
 command -v mkfs.ext4 >/dev/null || skip "there is no mkfs.ext4"
 # In a mount name space of its own: a copy in another test's name space would keep the dead file system alive.
 if [ "${2:-}" != privately ]; then
-	unshare -m true 2>/dev/null || skip "no mount name space may be made"
+	unshare -m true 2>refusal || skip "no mount name space may be made ($(cat refusal))"
 	cd /
 	rm -rf "$work"
 	exec unshare -m "$self" "$build" privately
@@ -62,7 +62,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	"$tw" record -q -t 'crash:_' --on-full block --durable 20 -o disk/a.tw -- \
 		"$build/tests/crash/crash_program" "$PWD/witness" >out 2>err </dev/null &
 	recorder=$!
-	wait_until eval 'before=$(numbers witness) && [[ " $before " != *" 0 "* ]]'
+	wait_for $recorder eval 'before=$(numbers witness) && [[ " $before " != *" 0 "* ]]'
 	sleep "0.$((RANDOM % 5))"
 	before=$(numbers witness)
 	program=$(pgrep -P "$recorder" -x crash_program)

@@ -60,9 +60,19 @@ plant_with_traps() {
 
 # wait_until COMMAND...: until the command succeeds, some minutes at most. Tests wait for progress with it, never for a time.
 wait_until() {
+	wait_for $$ "$@"
+}
+
+# wait_for PID COMMAND...: the same for something that the background process PID does; fails at once when it has ended without that.
+wait_for() {
+	local pid=$1 alive=1
+	shift
 	for _ in {1..6000}; do
 		! "$@" || return 0
-		sleep 0.05
+		[ $alive = 1 ] || fail "process $pid ended without: $*"
+		# What it did just before its end is looked at once more.
+		kill -0 "$pid" 2>/dev/null || alive=0
+		[ $alive = 0 ] || sleep 0.05
 	done
 	fail "in vain: $*"
 }
@@ -86,13 +96,15 @@ own_epmd() {
 	fail "epmd does not start: $(cat epmd.log)"
 }
 
-# privately COMMAND...: runs it where private file systems may be mounted; 99 if that is not allowed.
+# privately COMMAND...: runs it where private file systems may be mounted; 99 if that is not allowed, with the reason on standard output.
+# A root by chroot forbids name spaces of users; if its folder is no mount point, mounts cannot be made private there either.
 privately() {
 	if unshare -rm true 2>/dev/null; then
 		unshare -rm "$@"
-	elif unshare -m true 2>/dev/null; then
-		unshare -m "$@" # root in a chroot may not make user name spaces
+	elif unshare -m true 2>refusal; then
+		unshare -m "$@"
 	else
+		cat refusal
 		return 99
 	fi
 }
