@@ -31,7 +31,7 @@ while read -r file; do
 done <installed
 
 # shellcheck disable=SC2086
-expect 1 cmake -S "$top" -B asked $none -DTW_TESTS=ON
+expect 1 cmake -S "$top" -B asked -G Ninja $none -DTW_TESTS=ON
 says "TW_TESTS is ON, and libcmocka-dev is not installed"
-expect 1 cmake -S "$top" -B poor -DTW_LIBRARY_lz4=
+expect 1 cmake -S "$top" -B poor -G Ninja -DTW_LIBRARY_lz4=
 says "lz4 not found: apt-get install liblz4-dev"

@@ -87,7 +87,7 @@ cat >project/app.c <<'C'
 __attribute__((noinline)) static int twice(int a) { __asm__ volatile("" : "+r"(a)); return a * 2; }
 int main(int argc, char **argv) { (void)argv; return twice(argc) - 2; }
 C
-expect 0 cmake -S project -B project/made -DCMAKE_PREFIX_PATH="$to" -DCMAKE_BUILD_TYPE=Release
+expect 0 cmake -S project -B project/made -G Ninja -DCMAKE_PREFIX_PATH="$to" -DCMAKE_BUILD_TYPE=Release
 expect 0 cmake --build project/made
 expect 0 project/made/count
 expect 0 project/made/read a.tw
@@ -134,4 +134,6 @@ is "$(complete_bash print --format e)" erlang
 is "$(complete_bash record --on-full '')" "drop block overwrite"
 is "$(complete_bash record -t 'libc:_' --ret)" "--returns --return-to"
 is "$(complete_bash report app)" app.tw
-is "$(complete_bash record --ring 4M -- projec)" project
+# A name that no command has: commands are offered too, and a folder of the same name then twice.
+mkdir folder-of-this-test
+is "$(complete_bash record --ring 4M -- folder-of-this)" folder-of-this-test
