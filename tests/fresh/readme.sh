@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# readme.sh demo|install|test - runs README's commands for it, in the tree that they are written for; machine.sh calls it on a fresh
+# machine. They are taken from README, so that one that README no longer has is not tested instead of it.
+set -eu -o pipefail
+top=$(realpath "$(dirname "$0")/../..")
+readme=$top/README.md
+cd "$top"
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+# play COMMAND: as a user types it.
+play() {
+	printf '\n$ %s\n' "$1"
+	bash -c "$1" || fail "exit code $?: $1"
+}
+
+# has TEXT: README has this command.
+has() {
+	grep -qF -- "$1" "$readme" || fail "README does not have '$1'"
+}
+
+demo() {
+	local line
+	has './run demo '
+	play './run demo'
+	line=$(sed -n 's/^\$ \(build\/release\/bin\/tracewheel .*\)/\1/p' "$readme" | head -n 1)
+	[ -n "$line" ] || fail "README shows no command behind the demo"
+	play "$line"
+	echo "./run demo and the command behind it"
+}
+
+install() {
+	local by_hand
+	has './run install [PREFIX] '
+	play './run install'
+	play 'tracewheel --version'
+	# shellcheck disable=SC2016 # played as printed
+	play 'gcc -o build/count examples/count_calls.c $(pkg-config --cflags --libs tracewheel) && build/count'
+	play "./run install $HOME/wheel"
+	play "mv $HOME/wheel $HOME/moved && $HOME/moved/bin/tracewheel record -q -o $HOME/ls.tw -- ls"
+	# shellcheck disable=SC2016 # README's quotes
+	by_hand=$(sed -n 's/^The same by hand: `\(.*\)`;$/\1/p' "$readme")
+	[ -n "$by_hand" ] || fail "README shows no installation by hand"
+	rm -rf build/release
+	play "${by_hand/PREFIX/$HOME/by-hand}"
+	play "$HOME/by-hand/bin/tracewheel info $HOME/ls.tw"
+	five_commands
+	echo "installed three times, and the five commands"
+}
+
+# README's five, in a folder of their own, with the program that they name.
+five_commands() {
+	local root='' line
+	[ "$(id -u)" = 0 ] || root=sudo
+	play "$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends sqlite3"
+	mkdir "$HOME/work"
+	cd "$HOME/work"
+	echo 'CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO t SELECT i, b FROM n, (SELECT '\'b\'' AS b);
+		SELECT count(*) FROM t;' >work.sql
+	sed -n '/^## Five commands/,/^| command/p' "$readme" | grep '^tracewheel ' >commands
+	[ "$(wc -l <commands)" = 5 ] || fail "README does not show five commands"
+	while read -r line; do
+		play "$line"
+		rm -f app.db
+	done <commands
+}
+
+command=$1
+case $command in
+demo | install) "$command" ;;
+test)
+	has './run test '
+	play './run test'
+	;;
+*) fail "there is no '$command'" ;;
+esac
