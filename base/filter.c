@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter.c - the known state of seccomp filters, kept in memory. */
+/* filter.c - the known state of seccomp filters and system call user dispatch, kept in memory. */
 #include "base/filter.h"
 #include "base/atomic.h"
 
@@ -14,6 +14,7 @@ enum { NOT_ASKED, FREE, FILTERED };
 static const _Atomic uint32_t never_seen;
 
 static __thread uint8_t own;
+static __thread struct tw_dispatch dispatch;
 static _Atomic uint32_t set_by_threads; /* number of filters of all threads: later threads may have inherited them */
 static _Atomic uint32_t set_everywhere;
 static const _Atomic uint32_t *_Atomic seen = &never_seen;
@@ -28,6 +29,9 @@ __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void
 		return false;
 	/* RELAXED filter.seen: single words, set as soon as the filter is known. */
 	if (tw_load_relaxed(tw_load_relaxed(&seen)))
+		return false;
+	/* The kernel's SYSCALL_DISPATCH_FILTER_ALLOW is 0. */
+	if (dispatch.is_on && (!dispatch.selector || *dispatch.selector))
 		return false;
 	if (own == NOT_ASKED) {
 		/* RELAXED filter.set: a thread that inherited a filter was created after this was raised. */
@@ -63,6 +67,19 @@ void tw_filter_end(struct tw_filter_change change, bool was_set)
 		/* PAIR filter.everywhere: seq_cst; as above. */
 		tw_fetch_add_seq_cst(&set_everywhere, (uint32_t)-1);
 	}
+}
+
+struct tw_dispatch tw_dispatch_set(struct tw_dispatch new_dispatch)
+{
+	struct tw_dispatch before = dispatch;
+
+	/* A handler that interrupts this finds no selector that is not to be read. */
+	dispatch.is_on = true;
+	tw_compiler_barrier();
+	dispatch.selector = new_dispatch.selector;
+	tw_compiler_barrier();
+	dispatch.is_on = new_dispatch.is_on;
+	return before;
 }
 
 void tw_filter_watch(const _Atomic uint32_t *word)

@@ -8,6 +8,9 @@
  *	own words	prctl() and syscall() of a preloaded program are wrapped, and set a word before the filter is set
  *	the recorder	reads /proc/PID/task/TID/status now and then, and sets a word in shared memory
  *
+ * System call user dispatch turns a thread's calls into SIGSYS while a byte of the program's, the selector, says so.  Threads
+ * and processes made by that thread begin without it.  The selector is read before each call of ours.
+ *
  * Filters active when the program began are ignored: the library's system calls have been tried at the start of the
  * first thread.  Threads first checked after another thread had set a filter may have inherited it.
  *
@@ -35,6 +38,20 @@ struct tw_filter_change {
 };
 struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope);
 void tw_filter_end(struct tw_filter_change change, bool was_set);
+
+/* The calling thread's system call user dispatch. */
+struct tw_dispatch {
+	const volatile uint8_t *selector; /* NULL: all calls are dispatched */
+	bool is_on;
+};
+/*
+ * tw_dispatch_set - what prctl(PR_SET_SYSCALL_USER_DISPATCH) is about to set for the calling thread, or has taken back.
+ *
+ * @dispatch	its selector must be readable as long as it is on; the kernel reads it too.
+ *
+ * Returns what was set before.
+ */
+struct tw_dispatch tw_dispatch_set(struct tw_dispatch dispatch);
 
 /* Sets the word in which the recorder reports a filter: 0 until then.  Shares forever. */
 void tw_filter_watch(const _Atomic uint32_t *word);

@@ -6,7 +6,8 @@
  * that clock.  Such a thread is no longer traced, and its calls are counted as lost.
  *
  * A seccomp filter may end the program at any system call.  Thus it must be known before it is set (base/filter.h),
- * whether a library uses prctl() or, like libseccomp, syscall().
+ * whether a library uses prctl() or, like libseccomp, syscall().  The same holds for system call user dispatch, by which Wine
+ * and other run-times turn system calls of the code that they run into signals.
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -43,14 +44,19 @@ static bool forbids_clock(long option, unsigned long first)
 
 /* ---- filters ---- */
 
-static void tell_once(void)
+static void tell_once(_Atomic bool *has_told, const char *text)
+{
+	/* RELAXED agent.told: one note only. */
+	if (tw_agent_is_active() && !tw_exchange_acq_rel(has_told, true))
+		tw_agent_tell(text);
+}
+
+static void tell_filter(void)
 {
 	static _Atomic bool has_told;
 
-	/* RELAXED agent.told: one note only. */
-	if (!tw_agent_is_active() || tw_exchange_acq_rel(&has_told, true))
-		return;
-	tw_agent_tell(
+	tell_once(
+		&has_told,
 		"the program asked for a seccomp filter: threads that it may hold for make no more system calls of the "
 		"tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
 }
@@ -60,7 +66,7 @@ static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
 {
 	if (!tw_thread_is_own_process())
 		return false;
-	tell_once();
+	tell_filter();
 	*change = tw_filter_begin(scope);
 	if (scope == TW_FILTER_ALL_THREADS)
 		tw_threads_await_calls();
@@ -77,6 +83,51 @@ static long set_filter(long number, long a, long b, long c, long d, long e, long
 
 	if (is_told)
 		tw_filter_end(change, result == 0 || (gives_fd && result > 0));
+	return result;
+}
+
+/* ---- system call user dispatch ---- */
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+#define SYS_DISPATCH_OFF 0
+
+/* What is needed while the selector forbids calls.  Some programs switch dispatch off and on all the time. */
+static void prepare_dispatch(void)
+{
+	static __thread bool is_prepared;
+	static _Atomic bool has_told;
+
+	if (is_prepared || !tw_thread_may_call_system())
+		return;
+	is_prepared = true;
+	tell_once(&has_told,
+		  "the program asked for system call user dispatch: while a thread's system calls are dispatched, the tracer "
+		  "makes none there; it loses events when the thread's ring is full, and without a ring");
+	tw_threads_populate_rings();
+}
+
+/* a: mode, start and length of the code whose calls are never dispatched, selector. */
+static int set_dispatch(const unsigned long a[4])
+{
+	struct tw_dispatch wanted = {(const volatile uint8_t *)a[3], a[0] != SYS_DISPATCH_OFF}, before;
+	int result;
+
+	/* A child of vfork() shares this memory, but not the setting.  Asking takes a system call. */
+	if (tw_thread_may_call_system() && !tw_thread_is_own_process())
+		return find_prctl()(PR_SET_SYSCALL_USER_DISPATCH, a[0], a[1], a[2], a[3]);
+	if (!wanted.is_on) {
+		result = find_prctl()(PR_SET_SYSCALL_USER_DISPATCH, a[0], a[1], a[2], a[3]);
+		if (!result)
+			tw_dispatch_set(wanted);
+		return result;
+	}
+	prepare_dispatch();
+	before = tw_dispatch_set(wanted);
+	result = find_prctl()(PR_SET_SYSCALL_USER_DISPATCH, a[0], a[1], a[2], a[3]);
+	if (result)
+		tw_dispatch_set(before);
 	return result;
 }
 
@@ -97,6 +148,8 @@ TW_API int prctl(int option, ...)
 	if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
 		return (int)set_filter(SYS_prctl, option, (long)a[0], (long)a[1], (long)a[2], (long)a[3], 0,
 				       TW_FILTER_THREAD, false);
+	if (option == PR_SET_SYSCALL_USER_DISPATCH)
+		return set_dispatch(a);
 	if (!forbids_clock(option, a[0])) {
 		result = find_prctl()(option, a[0], a[1], a[2], a[3]);
 		if (option == PR_SET_NAME && result == 0)

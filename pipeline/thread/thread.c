@@ -364,6 +364,7 @@ void tw_threads_let_go_in_child(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
+	tw_dispatch_set((struct tw_dispatch){0});
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
 		struct tw_rs *rs = tw_hit_sessions[session].rs;
 		struct tw_thread_ring *ring = t->thread ? &t->thread->rings[session] : NULL;

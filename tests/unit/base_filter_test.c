@@ -101,6 +101,24 @@ static void a_filter_seen_from_outside_holds(void **state)
 	assert_true(tw_thread_may_call_system());
 }
 
+static void a_dispatched_thread_may_call_while_its_selector_says_so(void **state)
+{
+	static volatile uint8_t selector = 1;
+	struct tw_dispatch none = {0}, before;
+
+	before = tw_dispatch_set((struct tw_dispatch){&selector, true});
+	assert_false(before.is_on);
+	assert_false(tw_thread_may_call_system());
+	assert_true(may_new_thread());
+	selector = 0;
+	assert_true(tw_thread_may_call_system());
+	before = tw_dispatch_set((struct tw_dispatch){NULL, true});
+	assert_true(before.is_on && before.selector == &selector);
+	assert_false(tw_thread_may_call_system());
+	tw_dispatch_set(none);
+	assert_true(tw_thread_may_call_system());
+}
+
 static void filters_are_counted(void **state)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
@@ -128,6 +146,7 @@ int main(void)
 		cmocka_unit_test(a_filter_holds_for_its_thread_and_later_ones),
 		cmocka_unit_test(a_filter_for_all_holds_for_all),
 		cmocka_unit_test(a_filter_seen_from_outside_holds),
+		cmocka_unit_test(a_dispatched_thread_may_call_while_its_selector_says_so),
 		cmocka_unit_test(filters_are_counted),
 	};
 
