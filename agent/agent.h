@@ -281,6 +281,12 @@ void tw_agent_entries_init(const struct tw_agent_config *config);
  */
 const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *object);
 /*
+ * tw_agent_keeps_return - does a function use its return address, other than by returning, as far as a plan is known that says so?
+ *
+ * Reads no files.  Threads: any.
+ */
+bool tw_agent_keeps_return(const struct tw_sym_object *object, uintptr_t address);
+/*
  * tw_agent_entries_lack - does an object have no plan, although the command could make one?
  *
  * @object	pinned: its headers are read.  Threads: any.

@@ -176,20 +176,40 @@ static bool may_have_plan(const struct tw_sym_object *object)
 	return object->elf.build_id_bytes && tw_agent_ring_set.path[0] && !tw_sym_left_alone(object->elf.soname);
 }
 
+/* Under the lock. */
+static const struct tw_entry_plan *known_plan(const struct tw_sym_object *object)
+{
+	for (const struct read_plan *known = plans; known; known = known->next)
+		if (is_plan_of(&known->plan, object))
+			return &known->plan;
+	return NULL;
+}
+
 const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *object)
 {
-	const struct tw_entry_plan *plan = NULL;
+	const struct tw_entry_plan *plan;
 
 	if (!may_have_plan(object))
 		return NULL;
 	tw_lock_seize(&lock);
-	for (const struct read_plan *known = plans; known && !plan; known = known->next)
-		if (is_plan_of(&known->plan, object))
-			plan = &known->plan;
+	plan = known_plan(object);
 	if (!plan)
 		plan = read_plan(object);
 	tw_lock_drop(&lock);
 	return plan;
+}
+
+bool tw_agent_keeps_return(const struct tw_sym_object *object, uintptr_t address)
+{
+	const struct tw_entry_plan_row *row = NULL;
+	const struct tw_entry_plan *plan;
+
+	tw_lock_seize(&lock);
+	plan = known_plan(object);
+	tw_lock_drop(&lock);
+	if (plan)
+		row = tw_entry_plan_find(plan, address - object->elf.base);
+	return row && row->flags & TW_ENTRY_UNWATCHED;
 }
 
 /* ---- asking ---- */

@@ -141,9 +141,9 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 		    struct tw_module **modules)
 {
 	const struct tw_sym_sled *sled = &planned->sled;
-	const struct tw_place_options options = {.kind = TW_BP_SLED,
-						 .where = (void *)sled->where,
-						 .sled_bytes = (uint8_t)sled->bytes};
+	struct tw_place_options options = {.kind = TW_BP_SLED,
+					   .where = (void *)sled->where,
+					   .sled_bytes = (uint8_t)sled->bytes};
 	const struct tw_sym_object *object = &plan->set->objects[planned->object];
 	const struct tw_match_program *program;
 	struct tw_function *function;
@@ -157,6 +157,7 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	if (error)
 		return error;
 	function->bytes = sled->function_bytes;
+	options.is_unwatched = tw_agent_end_actions(config) && tw_agent_keeps_return(object, sled->entry);
 	return arm_place(permit, function, program, &options);
 }
 
@@ -228,6 +229,8 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 		return error;
 	options.caller_module_id = modules[slot->caller]->module_id;
 	options.is_watched = slot->is_watched;
+	options.is_unwatched = tw_agent_end_actions(config) &&
+			       tw_agent_keeps_return(&plan->set->objects[slot->definer], (uintptr_t)slot->target);
 	return arm_place(permit, function, program, &options);
 }
 

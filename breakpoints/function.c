@@ -288,6 +288,20 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 	return NULL;
 }
 
+/* Whether the end of its calls may be watched, and where they end if it may not. */
+static void set_end(struct tw_place *place, const struct tw_place_options *options)
+{
+	const char *name = place->function->name;
+	bool is_known = tw_sym_is_never_returning(name);
+
+	if (options->kind == TW_BP_DECLARED || options->is_watched)
+		return;
+	place->is_unwatched = is_known || options->is_unwatched ||
+			      (options->entry && options->entry->row->flags & TW_ENTRY_UNWATCHED);
+	/* Those that are not known by name do return. */
+	place->has_no_end = place->is_unwatched && (!is_known || tw_sym_has_no_end(name));
+}
+
 static struct tw_place *make_place(struct tw_permit *permit, struct tw_function *function,
 				   const struct tw_place_options *options)
 {
@@ -304,11 +318,7 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
-	place->is_unwatched =
-		options->kind != TW_BP_DECLARED && !options->is_watched && tw_sym_is_never_returning(function->name);
-	if (options->entry)
-		place->is_unwatched |= (options->entry->row->flags & TW_ENTRY_UNWATCHED) != 0;
-	place->has_no_end = place->is_unwatched && tw_sym_has_no_end(function->name);
+	set_end(place, options);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
 	/* An unloaded object may have had a place at this address: it is replaced. */

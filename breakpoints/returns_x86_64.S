@@ -40,7 +40,7 @@
 
 	/* Written as data: the assembler has no words for expressions.  DW_CFA_val_expression of column 16. */
 	.macro RETURN_ADDRESS_IS_IN_SHADOW
-	.cfi_escape 0x16, 16, 27, SHADOW_WORD, 0x31, 0x1c
+	.cfi_escape 0x16, 16, 29, SHADOW_WORD, 0x12, 0x30, 0x2e, 0x1c
 	.endm
 
 	.macro STUB name

@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/grow.h"
+#include "plan/unframed.h"
 #include "plan/window.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
@@ -30,7 +31,8 @@ struct draft {
 	char *strings;
 	size_t string_bytes, string_capacity;
 	uint32_t part_count;
-	uint64_t covered; /* the value behind the last window */
+	size_t unframed_count; /* that have no row */
+	uint64_t covered;      /* the value behind the last window */
 	bool has_v8;
 };
 
@@ -185,18 +187,53 @@ static bool add_row(struct draft *draft, size_t index)
 	return add_names(draft, entry, row);
 }
 
+/* Rows, without a copy, for those whose calls through slots must not be watched. */
+static bool add_unframed(struct draft *draft, struct tw_unframed *unframed, uint64_t limit)
+{
+	const struct tw_elf_sections *sections = unframed->sections;
+	const struct tw_elf_function *end = sections->functions + sections->function_count, *function;
+	struct tw_entry_plan_row *row;
+
+	while ((function = tw_unframed_next(unframed, limit < UINT32_MAX ? limit : UINT32_MAX))) {
+		if (function->value < draft->covered)
+			continue;
+		if (!tw_grow(draft->rows, draft->row_count, draft->row_capacity))
+			return false;
+		row = &draft->rows[draft->row_count++];
+		*row = (struct tw_entry_plan_row){.value = (uint32_t)function->value,
+						  .function_bytes = function->bytes,
+						  .first_name = (uint32_t)draft->name_count,
+						  .first_fix = (uint32_t)draft->fix_count,
+						  .code = (uint32_t)draft->code_bytes,
+						  .refusal = TW_ENTRY_FRAME,
+						  .flags = TW_ENTRY_UNWATCHED};
+		for (; function < end && function->value == row->value && row->name_count < UINT16_MAX; function++) {
+			if (!add_name(draft, sections->strings + function->name))
+				return false;
+			row->name_count++;
+		}
+		draft->unframed_count--;
+	}
+	return true;
+}
+
 static int add_rows(struct draft *draft)
 {
+	struct tw_unframed unframed;
+
+	tw_unframed_init(&unframed, &draft->scan);
 	for (size_t i = 0; i < draft->entries.count; i++) {
 		if (draft->entries.entries[i].value + draft->entries.entries[i].bytes > UINT32_MAX)
 			return TW_ENOTSUP;
+		if (!add_unframed(draft, &unframed, draft->entries.entries[i].value))
+			return TW_ENOMEM;
 		if (is_part(draft, i))
 			draft->part_count++;
 		else if (!add_row(draft, i))
 			return TW_ENOMEM;
 	}
 	/* Strings are never empty, and end. */
-	return add_name(draft, "") ? 0 : TW_ENOMEM;
+	return add_unframed(draft, &unframed, UINT32_MAX) && add_name(draft, "") ? 0 : TW_ENOMEM;
 }
 
 /* ---- the whole ---- */
@@ -240,7 +277,7 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 		.part_count = draft->part_count,
 		.code_checksum = tw_entry_plan_checksum_code(elf),
 		.image_bytes = elf->image.high - elf->image.low,
-		.unframed_count = (uint32_t)draft->entries.unframed_count,
+		.unframed_count = (uint32_t)draft->unframed_count,
 	};
 	memcpy(header->magic, TW_ENTRY_PLAN_MAGIC, sizeof header->magic);
 	memcpy(header->build_id, elf->build_id, elf->build_id_bytes);
@@ -286,6 +323,7 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 	if (!error)
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);
 	draft.has_v8 = has_v8(&draft.entries);
+	draft.unframed_count = draft.entries.unframed_count;
 	if (!error)
 		error = add_rows(&draft);
 	if (!error)

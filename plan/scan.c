@@ -178,8 +178,8 @@ static bool is_indirect_jump(const ZydisDecodedInstruction *instruction)
 	       !tw_scan_is_relative_memory(instruction);
 }
 
-/* DWARF's numbers of registers; in instructions, %rsp is 4, and 5 is %rbp. */
-enum { DWARF_RBP = 6, DWARF_RSP = 7, RM_RSP = 4, RM_RBP = 5 };
+/* In instructions. */
+enum { RM_RSP = 4, RM_RBP = 5 };
 
 /* The register and displacement of a plain memory operand; false: it has another one, or none. */
 static bool stack_operand(const ZydisDecodedInstruction *instruction, uint64_t *dwarf_register, int64_t *displacement)
@@ -190,30 +190,31 @@ static bool stack_operand(const ZydisDecodedInstruction *instruction, uint64_t *
 		return false;
 	*displacement = instruction->raw.disp.value;
 	if (instruction->raw.modrm.rm == RM_RSP) {
-		*dwarf_register = DWARF_RSP;
+		*dwarf_register = TW_SCAN_RSP;
 		return instruction->raw.sib.base == RM_RSP && instruction->raw.sib.index == RM_RSP &&
 		       !instruction->raw.rex.X;
 	}
-	*dwarf_register = DWARF_RBP;
+	*dwarf_register = TW_SCAN_RBP;
 	return instruction->raw.modrm.rm == RM_RBP && instruction->raw.modrm.mod;
 }
 
-/*
- * __builtin_return_address(), and hand-written code that moves its return address, returns twice, or looks at its
- * caller's frame.  @row NULL: not known.
- */
-static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisDecodedInstruction *instruction)
+/* __builtin_return_address(), and hand-written code that moves its return address, returns twice, or looks at its caller's frame. */
+bool tw_scan_uses_return_address(uint64_t dwarf_register, uint64_t above, const ZydisDecodedInstruction *instruction)
 {
-	uint64_t dwarf_register;
+	uint64_t own_register;
 	int64_t displacement;
 
-	if (!row)
-		return false;
-	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && row->cfa_register == DWARF_RSP && row->cfa_offset == 8)
+	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && dwarf_register == TW_SCAN_RSP && above == 8)
 		return true;
 	return instruction->mnemonic != ZYDIS_MNEMONIC_LEA && instruction->mnemonic != ZYDIS_MNEMONIC_NOP &&
-	       stack_operand(instruction, &dwarf_register, &displacement) && row->cfa_register == dwarf_register &&
-	       displacement + 8 == (int64_t)row->cfa_offset;
+	       stack_operand(instruction, &own_register, &displacement) && dwarf_register == own_register &&
+	       displacement + 8 == (int64_t)above;
+}
+
+/* @row NULL: not known. */
+static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisDecodedInstruction *instruction)
+{
+	return row && tw_scan_uses_return_address(row->cfa_register, row->cfa_offset, instruction);
 }
 
 #define STATUS_FLAGS                                                                                    \

@@ -27,7 +27,7 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 		[TW_ENTRY_UNDECODED] = "its first instructions are not known to the decoder",
 		[TW_ENTRY_INDIRECT_CALL] = "it begins with an indirect call",
 		[TW_ENTRY_LOOP_INSN] = "it begins with a jump that cannot be moved (loop, jrcxz, xbegin)",
-		[TW_ENTRY_FRAME] = "its call frame information is not understood",
+		[TW_ENTRY_FRAME] = "it has no call frame information, or such that is not understood",
 		[TW_ENTRY_TEXT_RELOCATION] = "the loader writes into its code",
 		[TW_ENTRY_UNCERTAIN] = "it contains an indirect jump whose targets are not known (--careful)",
 		[TW_ENTRY_STATUS_FLAGS] = "its caller passes it status flags, which a recorded call changes",

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 5
+#define TW_ENTRY_PLAN_VERSION 6
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -67,7 +67,7 @@ struct tw_entry_plan_header {
 	uint32_t strings;	 /* offset; the last byte is 0 */
 	uint32_t string_bytes;	 /* not 0 */
 	uint32_t part_count;	 /* parts of functions and stubs that have no row */
-	uint32_t unframed_count; /* named functions without call frame information: no row */
+	uint32_t unframed_count; /* named functions without call frame information: no row, but for unwatched ones */
 	uint32_t code_checksum;	 /* of the code: two files may have one build-id */
 	uint64_t image_bytes;	 /* from the first to the last byte of all segments */
 };

@@ -102,9 +102,10 @@ static void prepare_dispatch(void)
 	if (is_prepared || !tw_thread_may_call_system())
 		return;
 	is_prepared = true;
-	tell_once(&has_told,
-		  "the program asked for system call user dispatch: while a thread's system calls are dispatched, the tracer "
-		  "makes none there; it loses events when the thread's ring is full, and without a ring");
+	tell_once(
+		&has_told,
+		"the program asked for system call user dispatch: while a thread's system calls are dispatched, the tracer "
+		"makes none there; it loses events when the thread's ring is full, and without a ring");
 	tw_threads_populate_rings();
 }
 
