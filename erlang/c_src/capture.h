@@ -30,7 +30,17 @@
 #define NAME_BYTES 512
 
 /* Why a capture is over.  The first reason stays. */
-enum over { NOT_OVER, OVER_STOPPED, OVER_EVENTS, OVER_RATE, OVER_TIME, OVER_RECORDER, OVER_OWNER, OVER_REASONS };
+enum over {
+	NOT_OVER,
+	OVER_STOPPED,
+	OVER_EVENTS,
+	OVER_RATE,
+	OVER_TIME,
+	OVER_RECORDER,
+	OVER_OWNER,
+	OVER_TRACER,
+	OVER_REASONS
+};
 
 /* Why an event was lost before it came to a ring.  The capture counts these among events without a ring. */
 enum unmade {
@@ -47,7 +57,7 @@ enum { NOTED_CUT = UNMADE_CAUSES, NOTED_KINDS };
  * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
  * made it serves it, and is never unloaded.  Members are only ever added at the end.
  */
-#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663031) /* "tw-nif01" */
+#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663032) /* "tw-nif02" */
 struct callbacks {
 	uint64_t version;
 	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
@@ -59,6 +69,7 @@ struct callbacks {
 	ERL_NIF_TERM (*name)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 	/* The process that serves the capture is gone. */
 	void (*abandon)(void *capture);
+	ERL_NIF_TERM (*note)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]); /* as above */
 };
 
 struct function_entry {
@@ -163,6 +174,7 @@ int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, 
 ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_name(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_note(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 
 /* event.c */
 void event_init(ErlNifEnv *env);

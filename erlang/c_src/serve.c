@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* The words for `enum over`, as tracewheel:info/0 has them. */
-static const char *const states[OVER_REASONS] = {"tracing", "stopped", "events", "rate", "time", "recorder", "owner"};
+static const char *const states[OVER_REASONS] = {"tracing", "stopped",	"events", "rate",
+						 "time",    "recorder", "owner",  "tracer"};
 
 void capture_count_unmade(struct capture *capture, enum unmade cause)
 {
@@ -71,10 +72,13 @@ void capture_note(struct capture *capture, unsigned what)
 
 void capture_tell(struct capture *capture)
 {
-	static const char *const ends[OVER_REASONS] = {[OVER_EVENTS] = "the limit of events was reached",
-						       [OVER_RATE] = "the limit of events in a second was reached",
-						       [OVER_TIME] = "the limit of time was reached",
-						       [OVER_OWNER] = "its owner ended"};
+	static const char *const ends[OVER_REASONS] =
+		{[OVER_EVENTS] = "the limit of events was reached",
+		 [OVER_RATE] = "the limit of events in a second was reached",
+		 [OVER_TIME] = "the limit of time was reached",
+		 [OVER_OWNER] = "its owner ended",
+		 [OVER_TRACER] = "its processes have no tracer any more, another removed it or "
+				 "tracewheel_tracer was unloaded"};
 	uint64_t cut = capture_cut_terms(capture);
 	const char *end = ends[atomic_load(&capture->over)];
 
@@ -169,4 +173,18 @@ ERL_NIF_TERM serve_name(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	if (!enif_is_atom(env, argv[2]) || !(enif_is_pid(env, argv[1]) || enif_is_port(env, argv[1])))
 		return enif_make_badarg(env);
 	return enif_make_atom(env, capture_name(env, object, argv[1], argv[2]) ? "true" : "false");
+}
+
+/* note(Capture, Text) -> ok: a sentence of the server, for people. */
+ERL_NIF_TERM serve_note(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	struct capture *capture = object;
+	ErlNifBinary text;
+
+	if (!enif_inspect_binary(env, argv[1], &text))
+		return enif_make_badarg(env);
+	capture_lock(capture);
+	tw_producer_note(capture->producer, (struct tw_producer_name){(const char *)text.data, text.size});
+	capture_unlock(capture);
+	return enif_make_atom(env, "ok");
 }

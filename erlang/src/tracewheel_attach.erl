@@ -5,6 +5,7 @@
 %% Arguments (-extra): KEY=VALUE each, as argument/2 has them.  Standard output, a line each:
 %%
 %%	tracing NODE PATH
+%%	note TEXT			what the trace does not see
 %%	done KEY=VALUE...		the trace has ended, as tracewheel:stop/1 has it
 %%	lost PATH			the connection is: the capture is completed there
 %%	killed PATH			the process behind the trace was, in the node: as above
@@ -17,7 +18,7 @@
 
 -define(CALL_MS, 60000).
 %% In the order in which they can be loaded.
--define(MODULES, [tracewheel_options, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_server, tracewheel]).
+-define(MODULES, [tracewheel_options, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_settings, tracewheel_server, tracewheel]).
 -define(NOT_STARTED, 125).
 -define(USAGE, 2).
 
@@ -173,8 +174,14 @@ start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
     %% Limits say nothing of owners; with this process the trace ends.
     All = Options#{patterns => Patterns, owner => self(), attached => {self(), Loaded}},
     case begin_trace(Node, [Path, All]) of
-        {ok, _} ->
+        {ok, Info} ->
             say("tracing ~ts ~ts", [Node, Path]),
+            case Info of
+                #{other_tracer := N, others := Whose} when N > 0 ->
+                    say("note ~p ~ts another tracer in '~ts' (~ts): ~ts events are not recorded.",
+                        [N, plural(N, "process or port has", "processes and ports have"), Node, Whose, plural(N, "its", "their")]);
+                _ -> ok
+            end,
             monitor(process, {tracewheel, Node}),
             await_end(Node, Path);
         unloading -> start(Node, Path, Request#{loaded => Loaded});
@@ -231,9 +238,14 @@ reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of
 reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->
     {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts.", [Node, M, text(F), text(A)])};
+reason(Node, _, {cannot_trace, {Who, {already_traced, Tracer}}}) when is_list(Tracer) ->
+    {?NOT_STARTED, io_lib:format("~ts traces ~0tp of '~ts' already, and before OTP 27 a process has one tracer.", [Tracer, Who, Node])};
 reason(Node, _, {cannot_trace, {Who, already_traced}}) ->
     {?NOT_STARTED, io_lib:format("another tracer has ~0tp of '~ts'.", [Who, Node])};
 reason(Node, _, Reason) -> {?NOT_STARTED, io_lib:format("'~ts' does not start the trace: ~ts.", [Node, brief(Reason)])}.
+
+plural(1, One, _) -> One;
+plural(_, _, Many) -> Many.
 
 text('_') -> "_";
 text(T) when is_list(T) -> T;

@@ -9,6 +9,10 @@
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
 -define(LOOK_MS, 100).
 -define(RECORDER_MS, 30000).
+%% How often patterns are looked at: so long is code that was loaded again not traced.
+-define(CODE_MS, 10).
+-define(NOTES_MAX, 16).
+-define(NOTE_MAX, 200). % characters
 
 start(#{name := Name} = Options) ->
     case is_unloading() of
@@ -62,6 +66,7 @@ init(#{name := Name, starter := Starter} = Options) ->
         {ok, State} ->
             Starter ! {self(), {ok, info(State)}},
             look_later(),
+            look_at_code_later(State),
             loop(State);
         Error ->
             whereis(Name) =:= self() andalso unregister(Name),
@@ -94,16 +99,9 @@ begin_capture(Options) ->
     end.
 
 libraries() ->
-    case [{M, R} || M <- [tracewheel_nif, tracewheel_tracer], {error, R} <- [ensure_loaded(M)]] of
+    case [{M, R} || M <- [tracewheel_nif, tracewheel_tracer], {error, R} <- [tracewheel_settings:ensure_loaded(M)]] of
         [] -> ok;
         [{Module, Reason} | _] -> {error, {nif_not_loaded, tracewheel_options:library(Module) ++ ".so", Reason}}
-    end.
-
-%% Also in a node that loads nothing by itself.
-ensure_loaded(Module) ->
-    case code:ensure_loaded(Module) of
-        {error, embedded} -> code:load_file(Module);
-        Result -> Result
     end.
 
 recorder(#{path := Path} = Options) ->
@@ -150,6 +148,7 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
                                      is_blocking => case maps:get(on_full, Options) of block -> 1; drop -> 0 end}) of
         {ok, Capture} ->
             acquaint(Capture),
+            put(tracewheel_settings, Capture), % by which others know whose it is
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
             [tracewheel_nif:name(Capture, P, N) || N <- registered(), P <- [whereis(N)], P =/= undefined],
@@ -176,13 +175,13 @@ watch(Pid) -> monitor(process, Pid).
 %% ---- what is traced ----
 
 trace(Options) ->
-    State = #{capture := Capture} = with_session(Options),
+    State = #{capture := Capture} = tracewheel_settings:with_session(Options),
     try
-        set_seq_trace(State),
-        {ok, set(State)}
+        tracewheel_settings:set_seq_trace(State),
+        {ok, tell_others(tracewheel_settings:set(State), "as the trace began")}
     catch
         Class:Reason ->
-            unset(State),
+            tracewheel_settings:unset(State),
             tracewheel_nif:finish(Capture, stopped),
             abort(maps:get(port, State)),
             {error, case Reason of
@@ -191,70 +190,21 @@ trace(Options) ->
                     end}
     end.
 
-has_sessions() -> ensure_loaded(trace) =:= {module, trace}.
+%% Processes whose events go elsewhere are a gap of the capture.
+tell_others(#{capture := Capture} = State, When) ->
+    {Count, Whose} = tracewheel_settings:others(State),
+    Count > 0 andalso
+        tracewheel_nif:note(Capture, text("processes that another tracer had ~s: ~p (~ts); their events are not here", [When, Count, Whose])),
+    State#{other_tracer => Count, others => Whose}.
 
-with_session(#{flags := [], patterns := []} = State) -> State;
-with_session(#{name := Name, capture := Capture} = State) ->
-    case has_sessions() of
-        true -> State#{session := trace:session_create(Name, {tracewheel_tracer, Capture}, [])};
-        false -> State
-    end.
+%% A module may be loaded again: its new code is traced as the old one was.
+set_again(#{capture := Capture} = State) ->
+    {Texts, Now} = tracewheel_settings:set_again(State),
+    Before = maps:get(set_again, State, 0),
+    [tracewheel_nif:note(Capture, text("~ts", [T])) || T <- lists:sublist(Texts, max(0, ?NOTES_MAX - Before))],
+    Now#{set_again => Before + length(Texts)}.
 
-set(#{flags := [], patterns := []} = State) -> State;
-set(#{session := undefined, capture := Capture} = State) ->
-    set(State, fun erlang:trace_pattern/3,
-        fun(Process, Flags) -> erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]) end);
-set(#{session := Session} = State) ->
-    set(State, fun(MFA, Spec, Flags) -> trace:function(Session, MFA, Spec, Flags) end,
-        fun(Process, Flags) -> trace:process(Session, Process, true, Flags) end).
-
-set(#{patterns := Patterns, processes := Processes, flags := Flags, scope := Scope} = State, Function, Process) ->
-    [ensure_loaded(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
-    Counts = [check_function(MFA, catch Function(MFA, Spec, [Scope])) || {MFA, Spec} <- Patterns],
-    [check_process(P, catch Process(P, Flags)) || P <- Processes],
-    State#{functions => lists:sum(Counts)}.
-
-check_function(_, Count) when is_integer(Count), Count > 0 -> Count;
-check_function(MFA, 0) -> error({cannot_trace, {no_such_function, MFA}});
-check_function(MFA, {'EXIT', {Reason, _}}) -> error({cannot_trace, {MFA, Reason}}).
-
-check_process(_, Count) when is_integer(Count) -> Count;
-check_process(P, {'EXIT', {Reason, _}}) -> error({cannot_trace, {P, process_reason(P, Reason)}}).
-
-process_reason(P, badarg) when is_pid(P) ->
-    case catch erlang:trace_info(P, tracer) of
-        undefined -> noproc;
-        {tracer, []} -> badarg;
-        _ -> already_traced
-    end;
-process_reason(_, Reason) -> Reason.
-
-set_seq_trace(#{seq_trace := false}) -> ok;
-set_seq_trace(#{capture := Capture}) ->
-    case seq_trace:get_system_tracer() of
-        false -> seq_trace:set_system_tracer({tracewheel_tracer, Capture});
-        Other -> error({cannot_trace, {seq_trace, {already_traced, Other}}})
-    end.
-
-%% Removes what this capture has set, and nothing that others have.
-unset(#{capture := Capture} = State) ->
-    seq_trace:get_system_tracer() =:= {tracewheel_tracer, Capture} andalso seq_trace:set_system_tracer(false),
-    %% A flag of the node.
-    lists:member(cpu_timestamp, maps:get(flags, State)) andalso erlang:trace(all, false, [cpu_timestamp]),
-    unset_trace(State).
-
-unset_trace(#{flags := [], patterns := []}) -> ok;
-unset_trace(#{session := undefined, capture := Capture, patterns := Patterns, scope := Scope}) ->
-    Mine = {tracer, {tracewheel_tracer, Capture}},
-    [erlang:trace(P, false, [all]) || P <- [new_processes, new_ports], erlang:trace_info(P, tracer) =:= Mine],
-    [catch erlang:trace(P, false, [all]) || P <- processes() ++ erlang:ports(), catch erlang:trace_info(P, tracer) =:= Mine],
-    [erlang:trace_pattern(MFA, false, [Scope]) || {MFA, _} <- Patterns],
-    Delivered = erlang:trace_delivered(all),
-    receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end;
-unset_trace(#{session := Session}) ->
-    Delivered = trace:delivered(Session, all),
-    receive {trace_delivered, all, Delivered} -> ok after ?RECORDER_MS -> ok end,
-    trace:session_destroy(Session).
+text(Format, Arguments) -> unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format(Format, Arguments)), ?NOTE_MAX)).
 
 %% ---- while it runs; each message goes to the newest version of this module ----
 
@@ -275,12 +225,17 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {'DOWN', Monitor, _, _, _} -> finish(State, owner);
         {Port, {exit_status, _}} -> finish(State, recorder);
         {?MODULE, look} ->
-            case counts(State) of
-                #{state := tracing} ->
+            case {counts(State), tracewheel_settings:is_kept(State)} of
+                {#{state := tracing}, true} ->
                     look_later(),
                     ?MODULE:loop(State);
-                #{state := Over} -> finish(State, Over)
+                {#{state := tracing}, false} -> finish(State, tracer);
+                {#{state := Over}, _} -> finish(State, Over)
             end;
+        {?MODULE, look_at_code} ->
+            Now = set_again(State),
+            look_at_code_later(Now),
+            ?MODULE:loop(Now);
         _ -> ?MODULE:loop(State)
     end.
 
@@ -289,20 +244,26 @@ counts(#{capture := Capture, path := Path} = State) ->
     try tracewheel_nif:info(Capture)
     catch error:_ ->
             logger:notice("tracewheel: ~ts ended: tracewheel_nif was unloaded", [Path]),
-            unset(State),
+            tracewheel_settings:unset(State),
             exit(unloaded)
     end.
 
 look_later() -> erlang:send_after(?LOOK_MS, self(), {?MODULE, look}).
 
+look_at_code_later(#{patterns := []}) -> ok;
+look_at_code_later(_) -> erlang:send_after(?CODE_MS, self(), {?MODULE, look_at_code}).
+
 info(#{path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
     (counts(State))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
+                                    other_tracer => maps:get(other_tracer, State, 0), others => maps:get(others, State, ""),
+                                    set_again => maps:get(set_again, State, 0),
                                     seconds => (erlang:monotonic_time(millisecond) - Started) / 1000,
                                     limits => #{events => Events, rate => Rate, time => Time}}.
 
 %% Nothing is traced any more, then the rings are closed, then the recorder drains them.
-finish(#{capture := Capture, port := Port} = State, Why) ->
-    unset(State),
+finish(#{capture := Capture, port := Port} = Before, Why) ->
+    State = tell_others(set_again(Before), "as it ended"),
+    tracewheel_settings:unset(State),
     Info = info(State),
     tracewheel_nif:finish(Capture, Why),
     Recorded = end_recorder(Port),

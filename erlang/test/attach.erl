@@ -18,6 +18,9 @@ loop(N) ->
     asked("reload", fun() -> lists:all(fun({M, File}) -> {module, M} =:= code:load_abs(filename:rootname(File)) end, application()) end),
     asked("leave", fun() -> register(tracewheel_unload, spawn(timer, sleep, [1000])) end),
     asked("snatch", fun() -> is_pid(spawn(fun snatch/0)) end),
+    asked("other", fun() -> 1 =:= erlang:trace(spawn(timer, sleep, [infinity]), true, [call, {tracer, whereis(kernel_sup)}]) end),
+    asked("again", fun() -> {module, ?MODULE} =:= code:load_file(?MODULE) end),
+    asked("remove", fun() -> is_integer(erlang:trace(all, false, [all])) end),
     asked("kill", fun() -> exit(whereis(tracewheel), kill) end),
     loop(N + 1).
 

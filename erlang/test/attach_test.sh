@@ -11,7 +11,8 @@ a_home
 
 # ask unloaded: until the node has nothing of the application. ask reload: it loads the application again. ask disconnect: it
 # closes connections. ask leave: for a second, a process has the name of one that unloads modules. ask snatch: a module leaves while
-# the application is loaded. ask kill: it kills the process behind the trace.
+# the application is loaded. ask kill: it kills the process behind the trace. ask other: a process of it gets another tracer. ask again: it
+# loads its own module again. ask remove: it ends all traces of the node.
 ask() {
 	: >"$1"
 	wait_until test ! -e "$1"
@@ -80,6 +81,32 @@ expect 127 env PATH=/nowhere "$tw" record --erlang -t attach -o none.tw "$node"
 says "the command erl is not in PATH"
 ERL_EPMD_PORT=1 refused 125 "no epmd answers on localhost, port 1" -t attach -o none.tw shop@localhost
 ask unloaded
+
+# What the capture does not have is said as it begins and as it ends; code that is loaded again is traced again.
+sessions=$(erl -noshell -eval 'io:format("~p", [element(1, code:ensure_loaded(trace))]), halt().')
+[ "$sessions" = module ] || ask other
+begin --cookie-file cookie -o h.tw shop@localhost
+wait_until recorded h.tw
+ask again
+[ "$sessions" = module ] || says "1 process or port has another tracer in 'shop@localhost' (kernel_sup <.*): its events are not recorded"
+again() {
+	"$tw" info h.tw 2>/dev/null | grep -q 'attach was loaded again, or its patterns removed: attach:step/1 is traced again'
+}
+wait_until again
+kill -TERM $recording
+ended_with 0
+says "code was loaded again, or patterns removed, 1 time: calls before they were set again are missing"
+[ "$sessions" = module ] || says "1 process or port has another tracer at the end: events of it are not in"
+ask unloaded
+if [ "$sessions" != module ]; then
+	begin --cookie-file cookie -o i.tw shop@localhost
+	wait_until recorded i.tw
+	ask remove
+	ended_with 1
+	says "the trace has ended before its time: its processes have no tracer any more"
+	complete i.tw || fail "i.tw is not complete"
+	ask unloaded
+fi
 
 # The connection is lost in the middle.
 begin -o c.tw "$node"

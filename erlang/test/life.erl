@@ -11,6 +11,9 @@ main() ->
                         {leaving, fun leaving/0},
                         {upgraded, fun upgraded/0},
                         {unloaded, fun unloaded/0},
+                        {reloaded, fun reloaded/0},
+                        {other_tracers, fun other_tracers/0},
+                        {tracer_removed, fun tracer_removed/0},
                         {nif_unloaded, fun nif_unloaded/0},
                         {removed, fun removed/0},
                         {killed_tracees, fun killed_tracees/0},
@@ -48,12 +51,10 @@ two_at_once() ->
     {ok, #{events := 100, lost := 0}} = tracewheel:stop(a),
     work(A, 100),
     {error, not_started} = tracewheel:stop(a),
-    case code:ensure_loaded(trace) of
-        {module, trace} ->
-            work(B, 200),
-            {ok, #{events := 400, lost := 0}} = tracewheel:stop(b);
-        _ -> {ok, #{events := 200, lost := 0}} = tracewheel:stop(b) % patterns are the node's: a's end was theirs
-    end.
+    %% Before OTP 27 patterns are the node's: a's end was theirs, and b has set its own again.
+    has_sessions() orelse await_set_again(b, 1),
+    work(B, 200),
+    {ok, #{events := 400, lost := 0}} = tracewheel:stop(b).
 
 %% Shells that start at once: each is told that another has the name, or why its own start ends.
 one_name() ->
@@ -124,7 +125,7 @@ await_more(W, N) ->
 purge(M, 0) -> error({used, M});
 purge(M, N) -> code:soft_purge(M) orelse begin timer:sleep(20), purge(M, N - 1) end.
 
-%% The tracer module is gone: the VM drops the tracer.
+%% The tracer module is gone: the VM drops the tracer, and the trace ends instead of going on without events.
 unloaded() ->
     A = worker(),
     start("gone.tw", #{processes => A}),
@@ -133,12 +134,105 @@ unloaded() ->
     true = code:delete(tracewheel_tracer),
     code:purge(tracewheel_tracer),
     work(A, 10),
-    {ok, #{events := E, lost := 0}} = tracewheel:stop(),
-    true = E >= 10,
+    await_end(600),
+    await_complete("gone.tw", 600),
+    noted("gone.tw", "the trace ended: its processes have no tracer any more"),
     {module, _} = code:ensure_loaded(tracewheel_tracer),
     start("gone.tw", #{processes => A}),
     work(A, 10),
     {ok, #{events := 10}} = tracewheel:stop().
+
+noted(Path, Text) ->
+    Shown = os:cmd(os:getenv("TRACEWHEEL") ++ " info " ++ Path),
+    nomatch =/= string:find(Shown, Text) orelse error({no_note, Text, Shown}).
+
+%% A traced module is loaded again, leaves, and returns without one of its functions: the rest is traced all the same.
+reloaded() ->
+    version("f(X) -> X + 1. g(X) -> X."),
+    start("again.tw", #{patterns => ["version:f/1", "version:g(X) when X > 1"]}),
+    [version:f(N) || N <- [1, 2, 3]],
+    version("f(X) -> X + 2. g(X) -> X."),
+    await_set_again(2),
+    [version:f(N) || N <- [4, 5, 6]],
+    [version:g(N) || N <- [1, 2]],
+    {ok, #{written := 7, state := tracing}} = tracewheel:info(),
+    code:purge(version),
+    true = code:delete(version),
+    await_set_again(4),
+    version("f(X) -> X + 3."),
+    await_set_again(6),
+    version:f(7),
+    {ok, #{events := 8, lost := 0, set_again := 6}} = tracewheel:stop(),
+    noted("again.tw", "version was loaded again, or its patterns removed: version:f/1 is traced again"),
+    noted("again.tw", "version:g/1 is traced no more: its module was unloaded, or loaded again without it"),
+    %% At the very end, too.
+    start("again.tw", #{patterns => ["version:f/1"]}),
+    version("f(X) -> X + 4."),
+    {ok, #{set_again := 1}} = tracewheel:stop(),
+    {traced, false} = erlang:trace_info({version, f, 1}, traced),
+    %% A pattern of every module is also one of those that come later.
+    A = worker(),
+    start("again.tw", #{patterns => [{'_', '_', '_'}], processes => A}),
+    version("f(X) -> X + 5."),
+    work(A, fun() -> version:f(1) end),
+    {ok, _} = tracewheel:stop(),
+    "" =/= os:cmd(os:getenv("TRACEWHEEL") ++ " print again.tw | grep version:f"),
+    version("f(X) -> X + 6."),
+    {traced, false} = erlang:trace_info({version, f, 1}, traced).
+
+version(Functions) ->
+    ok = file:write_file("version.erl", ["-module(version). -compile(export_all). -compile(nowarn_export_all). ", Functions]),
+    {ok, version, Code} = compile:file("version.erl", [binary]),
+    code:purge(version),
+    {module, version} = code:load_binary(version, "version.erl", Code).
+
+await_set_again(N) -> await_set_again(tracewheel, N).
+await_set_again(Name, N) ->
+    {ok, #{set_again := Now}} = tracewheel:info(Name),
+    Now >= N orelse begin timer:sleep(5), await_set_again(Name, N) end.
+
+%% Processes that another tracer has are counted, and a second capture does not take them from the first, before OTP 27.
+other_tracers() ->
+    has_sessions() orelse begin
+        [A, B] = [worker(), worker()],
+        Tracer = spawn_link(fun() -> receive stop -> ok end end),
+        register(some_tracer, Tracer),
+        1 = erlang:trace(A, true, [call, {tracer, Tracer}]),
+        start("others.tw", #{}),
+        [work(P, 10) || P <- [A, B]],
+        {ok, #{other_tracer := 1, others := Others, written := 10}} = tracewheel:info(),
+        "some_tracer <" ++ _ = Others,
+        [{error, {cannot_trace, {Who, {already_traced, "the capture tracewheel"}}}} = tracewheel:start("none.tw", #{name => second, patterns => ["lists:seq/2"],
+                                                                                                                   processes => Who})
+         || Who <- [all, new, processes]],
+        %% What only seems to be left alone.
+        {ok, #{other_tracer := N}} = tracewheel:start("second.tw", #{name => second, force => true, flags => [procs], processes => existing}),
+        true = N > 10,
+        {ok, _} = tracewheel:stop(second),
+        {ok, #{other_tracer := 1}} = tracewheel:stop(),
+        noted("others.tw", "processes that another tracer had as the trace began: 1 (some_tracer <"),
+        noted("others.tw", "processes that another tracer had as it ended: 1 ("),
+        erlang:trace(A, false, [all]),
+        %% Another tracer has new processes.
+        erlang:trace(new_processes, true, [procs, {tracer, Tracer}]),
+        {error, {cannot_trace, {all, {already_traced, "some_tracer <" ++ _}}}} = tracewheel:start("none.tw", #{patterns => [{?MODULE, step, 1}]}),
+        {tracer, Tracer} = erlang:trace_info(new_processes, tracer),
+        erlang:trace(new_processes, false, [all]),
+        Tracer ! stop
+    end.
+
+has_sessions() -> code:ensure_loaded(trace) =:= {module, trace}.
+
+%% Another ends all traces of the node.
+tracer_removed() ->
+    has_sessions() orelse
+        [begin
+             start("none_left.tw", #{processes => P}),
+             erlang:trace(all, false, [all]),
+             await_end(600),
+             await_complete("none_left.tw", 1),
+             noted("none_left.tw", "the trace ended: its processes have no tracer any more")
+         end || P <- [all, new, worker()]].
 
 %% The module that makes captures is gone: the trace ends, and leaves nothing. What is traced later is not lost for that.
 nif_unloaded() ->

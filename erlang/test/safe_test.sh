@@ -10,7 +10,7 @@ grep -qx ok out || fail "it did not come to its end"
 
 cp -r "$build/erlang" other
 include=$(erl -noshell -eval 'io:format("~ts/usr/include", [code:root_dir()]), halt().')
-sed 's/0x74772d6e69663031/0x74772d6e69663939/' "$root/erlang/c_src/capture.h" >capture.h
+sed 's/0x74772d6e696630[0-9]*/0x74772d6e69663939/' "$root/erlang/c_src/capture.h" >capture.h
 cp "$root"/erlang/c_src/{encode.h,measure.h,table.h,tracewheel_tracer.c} .
 cc -shared -fPIC -I. -I"$include" -I"$root/include" -o other/priv/tracewheel_tracer.so tracewheel_tracer.c || fail "the compiler"
 mkdir other-build && ln -s "$build/lib" other-build/lib

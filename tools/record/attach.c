@@ -269,9 +269,18 @@ static bool is_key(const char *word, const char *key, const char **value)
 	return strncmp(word, key, bytes) == 0 && word[bytes] == '=';
 }
 
-static void read_counts(char *text, struct tw_recorder_stats *stats, char state[32], bool *is_complete)
+/* The end of a trace, as the node tells it. */
+struct end {
+	struct tw_recorder_stats stats;
+	char state[32];
+	bool is_complete;
+	uint64_t other_tracer, set_again;
+};
+
+static void read_end(char *text, struct end *end)
 {
 	static const char *const causes[TW_LOST_CAUSES] = {"lost_full", "lost_too_big", "lost_nested", "lost_no_ring"};
+	struct tw_recorder_stats *stats = &end->stats;
 	const char *value;
 	stats->images = 1;
 	for (char *word; (word = strsep(&text, " \n"));) {
@@ -279,7 +288,7 @@ static void read_counts(char *text, struct tw_recorder_stats *stats, char state[
 			if (is_key(word, causes[i], &value))
 				stats->lost[i] = strtoull(value, NULL, 10);
 		if (is_key(word, "state", &value))
-			snprintf(state, 32, "%s", value);
+			snprintf(end->state, sizeof end->state, "%s", value);
 		else if (is_key(word, "events", &value))
 			stats->events = strtoull(value, NULL, 10);
 		else if (is_key(word, "bytes", &value))
@@ -294,30 +303,51 @@ static void read_counts(char *text, struct tw_recorder_stats *stats, char state[
 			stats->definitions_refused = strtoull(value, NULL, 10);
 		else if (is_key(word, "seconds", &value))
 			stats->events_ns = (uint64_t)(strtod(value, NULL) * 1e9);
+		else if (is_key(word, "other_tracer", &value))
+			end->other_tracer = strtoull(value, NULL, 10);
+		else if (is_key(word, "set_again", &value))
+			end->set_again = strtoull(value, NULL, 10);
 		else if (is_key(word, "complete", &value))
-			*is_complete = *value == '1';
+			end->is_complete = *value == '1';
 	}
+}
+
+/* Events that the capture should have, and that no ring ever saw. */
+static void tell_gaps(const struct end *end, const char *path)
+{
+	if (end->other_tracer)
+		tw_say("%llu process%s another tracer at the end: events of %s are not in %s.",
+		       (unsigned long long)end->other_tracer,
+		       end->other_tracer == 1 ? " or port has" : "es and ports have",
+		       end->other_tracer == 1 ? "it" : "these", path);
+	if (end->set_again)
+		tw_say("code was loaded again, or patterns removed, %llu time%s: calls before they were set again are missing; "
+		       "`tracewheel info %s` names the modules.",
+		       (unsigned long long)end->set_again, end->set_again == 1 ? "" : "s", path);
+	if (strcmp(end->state, "tracer") == 0)
+		tw_say("the trace has ended before its time: its processes have no tracer any more, because another removed it or "
+		       "tracewheel_tracer was unloaded.");
 }
 
 static int sum_up(const struct request *request, char *counts, const char *path)
 {
-	struct tw_recorder_stats stats = {0};
-	char state[32] = "";
-	bool is_complete = false;
-	read_counts(counts, &stats, state, &is_complete);
-	if (strcmp(state, "recorder") == 0 || !is_complete) {
+	struct end end = {0};
+	const char *state = end.state;
+	read_end(counts, &end);
+	if (strcmp(state, "recorder") == 0 || !end.is_complete) {
 		tw_say("the recorder has ended before the trace, or could not complete '%s': `tracewheel recover` completes it.",
 		       path);
 		return TW_EXIT_FAILURE;
 	}
-	tw_account_troubles(&stats, path, 0);
+	tw_account_troubles(&end.stats, path, 0);
 	if (!request->is_quiet) {
-		tw_account_events(&stats, path, 0);
+		tw_account_events(&end.stats, path, 0);
 		if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
 			tw_say("the trace has ended at its limit of --%s.", state);
 	}
-	tw_account_losses(&stats, path, request->recorder.policy);
-	return stats.write_errors ? TW_EXIT_FAILURE : TW_EXIT_OK;
+	tw_account_losses(&end.stats, path, request->recorder.policy);
+	tell_gaps(&end, path);
+	return end.stats.write_errors || strcmp(state, "tracer") == 0 ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
 /* Follows the helper to its end.  Returns the exit code. */
@@ -339,6 +369,8 @@ static int follow(const struct request *request, FILE *lines)
 			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
 			if (!request->is_quiet)
 				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
+		} else if (strcmp(line, "note") == 0) {
+			tw_say("%s", text);
 		} else if (strcmp(line, "done") == 0) {
 			code = sum_up(request, text, path);
 		} else if (strcmp(line, "lost") == 0) {
