@@ -32,6 +32,8 @@ enum tw_seq_count {
 	TW_SEQ_COUNTS
 };
 void tw_seq_count(enum tw_seq_count what);
+/* A token from outside that cannot be taken, by its error. */
+void tw_seq_count_refused(int error);
 
 /* ---- seq.c: by the thread that runs the process ---- */
 

@@ -83,8 +83,7 @@ static int token_of(const struct workspace *work, const struct tw_seq_parts *par
 				     .from = parts->number,
 				     .from_serial = parts->serial,
 				     .node = is_own ? 0 : parts->node.word,
-				     .creation = parts->creation,
-				     .process = tw_seq_process_key};
+				     .creation = parts->creation};
 	int error;
 
 	if (tw_term_is_none(parts->label)) {
@@ -93,6 +92,8 @@ static int token_of(const struct workspace *work, const struct tw_seq_parts *par
 	}
 	/* First the epoch: a reset from here on empties the token. */
 	words.epoch = tw_seq_open();
+	/* Not before: opening makes the key if nothing has. */
+	words.process = tw_seq_process_key;
 	error = tw_seq_label_of(parts->label, &words.label);
 	if (error)
 		return error == TW_EBADARG ? TW_ELIMIT : error;
@@ -109,9 +110,7 @@ static int finish(struct workspace *work, int error, const struct tw_seq_parts *
 	if (error == TW_ENOENT)
 		error = TW_ELIMIT;
 	if (error)
-		tw_seq_count(error == TW_EVERSION			? TW_SEQ_REFUSED_VERSION
-			     : error == TW_ELIMIT || error == TW_ENOMEM ? TW_SEQ_REFUSED_LIMIT
-									: TW_SEQ_REFUSED_DAMAGED);
+		tw_seq_count_refused(error);
 	return error;
 }
 

@@ -36,6 +36,13 @@ void tw_seq_count(enum tw_seq_count what)
 	tw_fetch_add_relaxed(&counts[what], 1);
 }
 
+void tw_seq_count_refused(int error)
+{
+	tw_seq_count(error == TW_EVERSION					      ? TW_SEQ_REFUSED_VERSION
+		     : error == TW_ELIMIT || error == TW_ENOMEM || error == TW_ENOENT ? TW_SEQ_REFUSED_LIMIT
+										      : TW_SEQ_REFUSED_DAMAGED);
+}
+
 static uint64_t count_of(enum tw_seq_count what)
 {
 	/* RELAXED seq.counts: as above. */
@@ -128,6 +135,8 @@ uint32_t tw_seq_open(void)
 
 	if (tw_seq_is_active())
 		return epoch;
+	/* A token from outside may be the first thing that a program asks for: the key is made here. */
+	tw_session_init();
 	tw_registry_lock();
 	tw_flags_seq(true);
 	/* RELAXED seq.epoch: changed under the lock. */

@@ -10,6 +10,7 @@
  *
  * The token itself is in tracestate, so our own processes lose nothing; trace-id and parent-id are for all others.
  */
+#include "session/seq.h"
 #include "session/seq_parts.h"
 
 #include "tracewheel/seq.h"
@@ -22,6 +23,7 @@
 #define SAMPLED	       1
 #define RANDOM	       2
 #define KEY	       "tw"
+#define OURS	       "VHc" /* 'T', 'w' and the first bits of a version below 64, in base64url */
 #define VALUE_MAX      256
 #define KEY_MAX	       256
 #define MEMBERS_MAX    32
@@ -390,33 +392,42 @@ static int from_foreign(struct tw_arena *arena, const struct traceparent *header
 	return 0;
 }
 
+/*
+ * The token in the member `tw`.  The key is short and registered nowhere, so the member may be another tracer's: then false.  False
+ * and counted is one of ours that cannot be read, as of a later version.
+ */
+static bool take_our_member(struct tw_arena *arena, const struct member *member, const struct tw_etf_options *options,
+			    unsigned char trace_id[TRACE_ID_BYTES], struct tw_seq_parts *out)
+{
+	unsigned char token[VALUE_MAX];
+	size_t bytes = base64_decode(member->text + sizeof KEY, member->bytes - sizeof KEY, token);
+	int error = tw_seq_parts_decode(arena, token, bytes, options, NULL, out);
+
+	if (!error && tw_term_is_none(out->label))
+		error = TW_EFORMAT;
+	if (!error)
+		error = trace_id_of(out->label, options ? options->node : (struct tw_term){0}, trace_id);
+	if (error && strncmp(member->text + sizeof KEY, OURS, sizeof OURS - 1) == 0)
+		tw_seq_count_refused(error);
+	return !error;
+}
+
 int tw_seq_parts_from_w3c(struct tw_arena *arena, const char *traceparent, const char *tracestate,
 			  const struct tw_etf_options *options, struct tw_seq_parts *out)
 {
-	unsigned char token[VALUE_MAX], trace_id[TRACE_ID_BYTES];
+	unsigned char trace_id[TRACE_ID_BYTES];
 	struct tw_seq_parts parts;
 	struct traceparent header;
 	struct members members;
 	const struct member *ours;
-	size_t bytes;
-	int error;
 
 	if (!parse_traceparent(traceparent, &header))
 		return TW_EFORMAT;
 	parse_tracestate(tracestate, &members);
 	ours = find(&members, KEY, sizeof KEY - 1);
-	if (!ours)
-		return from_foreign(arena, &header, out);
-	bytes = base64_decode(ours->text + sizeof KEY, ours->bytes - sizeof KEY, token);
-	error = tw_seq_parts_decode(arena, token, bytes, options, NULL, &parts);
-	if (!error && tw_term_is_none(parts.label))
-		error = TW_EFORMAT;
-	if (!error)
-		error = trace_id_of(parts.label, options ? options->node : (struct tw_term){0}, trace_id);
-	if (error)
-		return error;
 	/* Another trace-id: this trace was begun anew on the way, and the member was left over. */
-	if (memcmp(trace_id, header.trace_id, sizeof trace_id))
+	if (!ours || !take_our_member(arena, ours, options, trace_id, &parts) ||
+	    memcmp(trace_id, header.trace_id, sizeof trace_id))
 		return from_foreign(arena, &header, out);
 	*out = parts;
 	return 0;

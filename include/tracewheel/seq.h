@@ -301,8 +301,9 @@ int tw_seq_to_traceparent(const struct tw_seq_token *token, const char *received
  * its label is trace-id, a binary of 16 bytes; its serial {0,0}; its sender parent-id in two halves, as a pid of the node
  * 'traceparent@w3c'; its flags send, 'receive' and print if sampled is set, else none.
  *
- * @tracestate	several headers joined with commas; NULL: none.  An invalid one is ignored; a member `tw` that
- *		cannot be read is an error.
+ * @tracestate	several headers joined with commas; NULL: none.  An invalid one is ignored, and so is a member `tw` that is another
+ *		tracer's, or a token of ours that cannot be read (damaged, of a later version, with a label that cannot be held), which is
+ *		counted in struct tw_seq_stats: traceparent alone is enough to follow the request.
  *
  * Errors: TW_EFORMAT (traceparent is invalid), and those above.
  */
@@ -326,7 +327,7 @@ struct tw_seq_stats {
 	uint64_t forgotten;  /* tokens whose label was removed from the table */
 	/* Labels removed from the table, which holds the 131,072 that were used last, or fewer if they are long. */
 	uint64_t labels_forgotten;
-	/* Refused by tw_seq_decode(), tw_seq_from_traceparent() and tw_seq_from_erlang(): */
+	/* Refused by tw_seq_decode(), tw_seq_from_traceparent() and tw_seq_from_erlang(), or left out of tracestate by the second: */
 	uint64_t refused_damaged; /* cut, damaged, or no token */
 	uint64_t refused_version; /* of another version of the format */
 	uint64_t refused_limit;	  /* with a label that this process cannot hold */
