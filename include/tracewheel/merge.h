@@ -27,10 +27,14 @@ extern "C" {
  *
  * Each capture maps ticks to times by its own clock readings, which differ by tens of nanoseconds; without this call, an
  * effect in one capture may seem to precede its cause in another.  Call it before times are read from the captures.
+ * A recorder in another time namespace than that of the first capture, as in a container, reads another CLOCK_MONOTONIC: all
+ * times of its capture are moved to that of the first, and the capture needs knots to be merged.
  *
  * Errors: TW_ENOTSUP (the captures have different sources of ticks, and are unchanged), TW_ENOMEM.
  */
 int tw_captures_share_clock(struct tw_capture *const *captures, uint32_t count);
+/* By how much that was; 0: not at all. */
+int64_t tw_capture_clock_shift_ns(const struct tw_capture *capture);
 
 /*
  * One point of the map from a capture's times to the common time.  The map is linear between two knots; beyond the first
@@ -45,7 +49,7 @@ struct tw_merge_input {
 	struct tw_capture *capture;	   /* opened from a directory; every segment is closed */
 	const char *node;		   /* the node's name in views; at most 64 bytes */
 	const char *note;		   /* a sentence added to the notes of its processes; NULL: none */
-	const struct tw_merge_knot *knots; /* at least two; NULL: times stay as they are */
+	const struct tw_merge_knot *knots; /* at least two; NULL: times stay as they are, for none is moved */
 	uint32_t knot_count;
 };
 
@@ -72,7 +76,7 @@ struct tw_merge_result {
  * it is complete, and is then renamed.  A merge that is cut off leaves nothing at PATH; the next merge removes PATH.part.
  *
  * Errors: TW_EEXIST (something is at the path), TW_EPERM (another merge writes there), TW_EFORMAT (an input has no end:
- * tw_recover()), TW_ENOTSUP (an input is a stream), TW_EBADARG, TW_ENOSPC, TW_EIO, TW_ENOMEM.  No file is left then.
+ * tw_recover()), TW_ENOTSUP (an input is a stream), TW_EBADARG (also a capture without knots whose clock was moved), TW_ENOSPC, TW_EIO, TW_ENOMEM.  No file is left then.
  */
 int tw_captures_merge(const struct tw_merge_input *inputs, uint32_t count, const struct tw_merge_options *options,
 		      struct tw_merge_result *result);

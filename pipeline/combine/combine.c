@@ -25,37 +25,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- one clock ---- */
-
-TW_API int tw_captures_share_clock(struct tw_capture *const *captures, uint32_t count)
-{
-	struct tw_clockmap all = {0};
-	int error = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		if (!captures[i]->image_count ||
-		    captures[i]->images[0]->header.clock_source != captures[0]->images[0]->header.clock_source)
-			return TW_ENOTSUP;
-	}
-	for (uint32_t i = 0; i < count && !error; i++)
-		error = tw_clockmap_add_all(&all, &captures[i]->clocks) ? 0 : TW_ENOMEM;
-	if (!error && count)
-		tw_clockmap_finish(&all, captures[0]->images[0]->header.ticks_per_second);
-	for (uint32_t i = 0; i < count && !error; i++) {
-		struct tw_clockmap_point *points = malloc((all.count + 1) * sizeof *points);
-
-		if (!points) {
-			error = TW_ENOMEM;
-			break;
-		}
-		memcpy(points, all.points, all.count * sizeof *points);
-		tw_clockmap_fini(&captures[i]->clocks);
-		captures[i]->clocks = (struct tw_clockmap){points, all.count, all.count + 1, all.default_rate};
-	}
-	tw_clockmap_fini(&all);
-	return error;
-}
-
 /* ---- the folder ---- */
 
 struct folder {
@@ -71,7 +40,7 @@ static int check_inputs(const struct tw_merge_input *inputs, uint32_t count, con
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tw_capture *capture = inputs[i].capture;
 
-		if (!inputs[i].knots != !inputs[0].knots)
+		if (!inputs[i].knots != !inputs[0].knots || (capture->clock_shift_ns && !inputs[i].knots))
 			return TW_EBADARG;
 		if (capture->directory_fd < 0 || capture->stream_in)
 			return TW_ENOTSUP;

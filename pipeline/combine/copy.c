@@ -198,7 +198,9 @@ static struct tw_segment_header header_of(struct tw_copy *copy, const struct tw_
 	header.image_start_ticks = tw_retime_ticks(copy->retime, header.image_start_ticks);
 	header.clock = tw_retime_clock(copy->retime, &header.clock);
 	if (header.first_event_ns)
-		header.first_event_ns = tw_retime_ns(copy->retime, header.first_event_ns);
+		header.first_event_ns =
+			tw_retime_ns(copy->retime,
+				     header.first_event_ns + (uint64_t)copy->retime->capture->clock_shift_ns);
 	return header;
 }
 

@@ -104,7 +104,8 @@ struct tw_capture {
 	struct tw_source_block *blocks;
 	uint32_t block_count;
 	struct tw_clockmap clocks;
-	pthread_mutex_t lock; /* of the files */
+	int64_t clock_shift_ns; /* by which these were moved: tw_captures_share_clock() */
+	pthread_mutex_t lock;	/* of the files */
 	uint32_t files_open;
 	uint64_t uses;
 	struct tw_source_damage **damages;

@@ -299,6 +299,15 @@ static bool say_error(const struct request *request, int error)
 	return false;
 }
 
+/* Else blocks are copied as they are. */
+static bool changes_times(const struct tw_merging *merging)
+{
+	bool is_moved = merging->machine_count > 1;
+	for (uint32_t i = 0; i < merging->count; i++)
+		is_moved |= tw_capture_clock_shift_ns(merging->captures[i]) != 0;
+	return is_moved;
+}
+
 static bool write_capture(struct tw_merging *merging, const struct request *request)
 {
 	struct tw_merge_input *inputs = calloc(merging->count, sizeof *inputs);
@@ -319,7 +328,7 @@ static bool write_capture(struct tw_merging *merging, const struct request *requ
 						    .note = notes[i]};
 		size_t used = (size_t)snprintf(notes[i], sizeof notes[i], "merged from %s: ", merging->nodes[i]);
 		tw_merging_line(merging, i, notes[i] + used, sizeof notes[i] - used);
-		if (merging->machine_count == 1)
+		if (!changes_times(merging))
 			continue;
 		inputs[i].knot_count = make_knots(merging, merging->machine_of[i], shift_ns, &knots);
 		inputs[i].knots = knots;

@@ -42,7 +42,11 @@ void tw_merging_line(const struct tw_merging *merging, uint32_t capture, char *t
 	tw_figure_count(sent, machine->sent);
 	tw_figure_count(got, machine->received);
 	if (shared != UINT32_MAX) {
-		snprintf(text, capacity, "the clock of %s", merging->nodes[shared]);
+		int64_t shift = tw_capture_clock_shift_ns(merging->captures[capture]);
+		offset_text((double)shift, offset, sizeof offset);
+		snprintf(text, capacity, "the clock of %s%s%s%s", merging->nodes[shared],
+			 shift ? ", read in another time namespace: " : "", shift ? offset : "",
+			 shift ? " from there" : "");
 		return;
 	}
 	switch (machine->by) {
@@ -138,7 +142,9 @@ static void json_capture(struct tw_json *json, const struct tw_merging *merging,
 	json_text(json, "node", merging->nodes[number]);
 	tw_json_u64(json, "clock", merging->machine_of[number]);
 	json_text(json, "by", ways[machine->by]);
-	tw_json_i64(json, "offset_ns", (int64_t)llround(offset_of(merging, machine)));
+	tw_json_i64(json, "offset_ns",
+		    (int64_t)llround(offset_of(merging, machine)) +
+			    tw_capture_clock_shift_ns(merging->captures[number]));
 	tw_json_double(json, "drift_ppm", machine->drift * 1e6);
 	if (machine->by == TW_ALIGN_MESSAGES) {
 		tw_json_double(json, "uncertainty", machine->uncertainty_ns / 1e9);
