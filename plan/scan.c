@@ -2,6 +2,8 @@
 /* scan.c - one pass over all code, one over jump tables, one over relocations and symbols. */
 #include "plan/scan.h"
 
+#include "plan/flags.h"
+
 #include "base/search.h"
 #include "tracewheel/error.h"
 
@@ -217,42 +219,14 @@ static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisD
 	return row && tw_scan_uses_return_address(row->cfa_register, row->cfa_offset, instruction);
 }
 
-#define STATUS_FLAGS                                                                                    \
-	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | \
-	 ZYDIS_CPUFLAG_OF)
-
-/*
- * Hand-written code may pass status flags to a function; compilers never do.  @set has those that the function has set itself, and
- * becomes all of them where the code no longer runs in one line from the entry.
- */
-static bool reads_flags(const ZydisDecodedInstruction *instruction, uint32_t *set)
-{
-	const ZydisAccessedFlags *flags = instruction->cpu_flags;
-
-	if (flags && flags->tested & STATUS_FLAGS & ~*set)
-		return true;
-	if (flags)
-		*set |= flags->modified | flags->set_0 | flags->set_1 | flags->undefined;
-	switch (instruction->meta.category) {
-	case ZYDIS_CATEGORY_CALL:
-	case ZYDIS_CATEGORY_RET:
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_COND_BR:
-	case ZYDIS_CATEGORY_INTERRUPT:
-	case ZYDIS_CATEGORY_SYSCALL: *set |= STATUS_FLAGS; break;
-	default: break;
-	}
-	return false;
-}
-
 static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 {
 	uint64_t end = entry->value + entry->bytes;
 	ZydisDecodedInstruction instruction;
 	struct tw_elf_frame_walk walk;
 
-	uint32_t set = 0;
-
+	if (tw_flags_are_passed(scan, entry->value))
+		scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_READS_FLAGS;
 	tw_elf_frame_walk_begin(&walk, entry->frame);
 	for (uint64_t at = entry->value; at < end; at += instruction.length) {
 		if (!decode(scan, at, end, &instruction)) {
@@ -262,8 +236,6 @@ static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 		mark(scan, at, TW_SCAN_INSTRUCTION);
 		if (uses_return_address(tw_elf_frame_walk_to(&walk, at), &instruction))
 			scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_READS_RETURN;
-		if (reads_flags(&instruction, &set))
-			scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_READS_FLAGS;
 		if (instruction.raw.imm[0].is_relative)
 			mark_branch(scan, entry, &instruction, relative_target(&instruction, at));
 		else if (scan->is_fixed && instruction.raw.imm[0].size >= 32)

@@ -45,7 +45,14 @@ static bool copies_stack_pointer(const ZydisDecodedInstruction *instruction, con
 	       operands[1].reg.value == ZYDIS_REGISTER_RSP;
 }
 
-/* False: the code goes on elsewhere, or the stack pointer is not known any more. */
+static void push(struct state *state, int64_t bytes)
+{
+	uint64_t above = state->above_rsp + (uint64_t)bytes;
+
+	state->above_rsp = state->above_rsp && above >= 8 && above < UINT32_MAX ? above : 0;
+}
+
+/* False: the code goes on elsewhere. */
 static bool step(struct state *state, const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands)
 {
 	int64_t constant = instruction->raw.imm[0].value.s;
@@ -54,20 +61,23 @@ static bool step(struct state *state, const ZydisDecodedInstruction *instruction
 	case ZYDIS_CATEGORY_RET:
 	case ZYDIS_CATEGORY_UNCOND_BR: return false;
 	case ZYDIS_CATEGORY_CALL: return true;
-	case ZYDIS_CATEGORY_PUSH: state->above_rsp += 8; return true;
-	case ZYDIS_CATEGORY_POP:
-		if (state->above_rsp <= 8)
-			return false;
-		state->above_rsp -= 8;
-		return true;
+	case ZYDIS_CATEGORY_PUSH: push(state, 8); return true;
+	case ZYDIS_CATEGORY_POP: push(state, -8); return true;
 	default: break;
 	}
 	if (copies_stack_pointer(instruction, operands))
 		state->above_rbp = state->above_rsp;
-	if (!moves_stack(instruction))
-		return !writes_stack_pointer(instruction, operands);
-	state->above_rsp -= (uint64_t)(instruction->mnemonic == ZYDIS_MNEMONIC_ADD ? constant : -constant);
-	return state->above_rsp >= 8 && state->above_rsp < UINT32_MAX;
+	if (moves_stack(instruction))
+		push(state, instruction->mnemonic == ZYDIS_MNEMONIC_SUB ? constant : -constant);
+	else if (writes_stack_pointer(instruction, operands))
+		state->above_rsp = 0;
+	return true;
+}
+
+/* Not if the caller's frame is not known. */
+static bool uses(uint64_t dwarf_register, uint64_t above, const ZydisDecodedInstruction *instruction)
+{
+	return above && tw_scan_uses_return_address(dwarf_register, above, instruction);
 }
 
 static bool uses_return_address(const struct tw_scan *scan, uint64_t at, uint64_t end)
@@ -84,8 +94,8 @@ static bool uses_return_address(const struct tw_scan *scan, uint64_t at, uint64_
 		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&scan->decoder, bytes, end - at < left ? end - at : left,
 							 &instruction, operands)))
 			return false;
-		if (tw_scan_uses_return_address(TW_SCAN_RSP, state.above_rsp, &instruction) ||
-		    (state.above_rbp && tw_scan_uses_return_address(TW_SCAN_RBP, state.above_rbp, &instruction)))
+		if (uses(TW_SCAN_RSP, state.above_rsp, &instruction) ||
+		    uses(TW_SCAN_RBP, state.above_rbp, &instruction))
 			return true;
 		if (!step(&state, &instruction, operands))
 			return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal    A function continues to do what it does when its first instructions run as the copy of a plan, elsewhere; and a
- *         function whose first bytes cannot be moved is refused with the right reason.
+ *         function whose first bytes cannot be moved, or whose caller passes it status flags, is refused with the right reason.
  * Method  Functions in assembly, one a kind of window, are planned from this executable's file.  Each copy is laid out
  *         in memory near the program and called: the answer must be the function's.  Each planned function is entered
  *         nowhere but at its first byte, so nothing is written over it.
@@ -37,6 +37,29 @@ __asm__(".pushsection .text\n.p2align 4\n.globl too_short\n.type too_short, @fun
 	".globl behind_too_short\n.type behind_too_short, @function\nbehind_too_short:\n.cfi_startproc\n"
 	"lea 4(%rdi), %rax\nret\n.cfi_endproc\n.size behind_too_short, .-behind_too_short\n.popsection");
 extern uint64_t too_short(uint64_t x), behind_too_short(uint64_t x);
+
+/* The caller passes them a flag, which they read behind jumps, on one way of two, or in a function that they call or go on in. */
+FUNCTION(flag_in_line, "mov $5, %eax\nmov $7, %edx\nadc $0, %eax\nret");
+FUNCTION(flag_behind_jump, "mov $5, %eax\nlea 1(%rax), %edx\njmp 1f\nnop\n1: mov %edx, %ecx\ncmovc %edx, %eax\nret");
+FUNCTION(flag_on_one_way, "inc %edi\njz 1f\nxor %eax, %eax\nret\n1: setc %al\nret");
+FUNCTION(flag_behind_condition, "inc %edi\njz 1f\nsetc %al\nret\n1: xor %eax, %eax\nret");
+FUNCTION(flag_in_tail, "mov $3, %edi\njmp flag_in_line");
+FUNCTION(flag_in_called, "push %rbx\ncall flag_in_line\npop %rbx\nret");
+FUNCTION(flag_in_circle, "mov $3, %edi\n2: nop\njmp 1f\n1: lea 1(%rdi), %edi\njmp 2b");
+/* These read their own. */
+FUNCTION(own_flag_behind_jump, "add $5, %edi\nmov $1, %eax\njmp 1f\nnop\n1: cmovc %edi, %eax\nret");
+FUNCTION(own_flag_of_called, "call flag_in_circle_not\nsetc %al\nret\nflag_in_circle_not: ret");
+FUNCTION(own_flag_of_comparison, "mov $5, %ecx\nlea own_flag_of_called(%rip), %rsi\nrepz cmpsb\nseta %al\nret");
+
+/* Without call frame information; the first two keep their return address. */
+#define UNFRAMED(name, body)                                                                                           \
+	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" body "\n" \
+		".size " #name ", .-" #name "\n.p2align 4\n.popsection");                                              \
+	extern uint64_t name(uint64_t x)
+UNFRAMED(unframed_keeping, "push %rbx\nsub $32, %rsp\nmov 40(%rsp), %rax\nadd $32, %rsp\npop %rbx\nret");
+UNFRAMED(unframed_with_frame,
+	 "push %rbp\nmov %rsp, %rbp\nand $-16, %rsp\nmov %rdi, (%rsp)\nmov 8(%rbp), %rax\nleave\nret");
+UNFRAMED(unframed_plain, "sub $24, %rsp\nmov %rdi, (%rsp)\nmov (%rsp), %rax\nadd $24, %rsp\nret");
 
 struct planned {
 	struct tw_elf_file *file;
@@ -185,6 +208,39 @@ static void what_cannot_be_moved_is_refused(void **state)
 	}
 }
 
+static void readers_of_their_callers_flags_are_refused(void **state)
+{
+	static const function_fn readers[] = {flag_in_line,	     flag_behind_jump, flag_on_one_way,
+					      flag_behind_condition, flag_in_tail,     flag_in_called},
+				 others[] = {flag_in_circle,	     own_flag_behind_jump, own_flag_of_called,
+					     own_flag_of_comparison, short_condition,	   calls_first};
+	const struct planned *planned = *state;
+
+	for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+		if (tw_entry_plan_refusal(row_of(planned, readers[i]), false) != TW_ENTRY_STATUS_FLAGS)
+			fail_msg("reader %zu", i);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (tw_entry_plan_refusal(row_of(planned, others[i]), false) == TW_ENTRY_STATUS_FLAGS)
+			fail_msg("other %zu", i);
+}
+
+static void functions_without_frames_have_rows_if_they_keep_their_return_address(void **state)
+{
+	static const function_fn keeping[] = {unframed_keeping, unframed_with_frame};
+	const struct planned *planned = *state;
+
+	for (size_t i = 0; i < sizeof keeping / sizeof *keeping; i++) {
+		const struct tw_entry_plan_row *row = row_of(planned, keeping[i]);
+
+		assert_non_null(row);
+		assert_int_equal(row->refusal, TW_ENTRY_FRAME);
+		assert_true(row->flags & TW_ENTRY_UNWATCHED);
+		assert_int_equal(row->name_count, 1);
+	}
+	assert_null(row_of(planned, unframed_plain));
+	assert_true(planned->plan.header->unframed_count >= 1);
+}
+
 static void rows_have_names(void **state)
 {
 	const struct planned *planned = *state;
@@ -292,6 +348,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_do_what_functions_do),
 		cmocka_unit_test(what_cannot_be_moved_is_refused),
+		cmocka_unit_test(readers_of_their_callers_flags_are_refused),
+		cmocka_unit_test(functions_without_frames_have_rows_if_they_keep_their_return_address),
 		cmocka_unit_test(rows_have_names),
 		cmocka_unit_test(a_damaged_plan_is_refused),
 		cmocka_unit_test(a_target_out_of_reach_is_refused),
