@@ -26,11 +26,26 @@ has() {
 demo() {
 	local line
 	has './run demo '
-	play './run demo'
+	mkdir -p build
+	play './run demo' | tee build/demo.log
 	line=$(sed -n 's/^\$ \(build\/release\/bin\/tracewheel .*\)/\1/p' "$readme" | head -n 1)
 	[ -n "$line" ] || fail "README shows no command behind the demo"
-	play "$line"
-	echo "./run demo and the command behind it"
+	grep -qxF -- "   $line" build/demo.log || fail "./run demo does not show README's command: $line"
+	# README shows what a machine without debug symbols shows.
+	play "$line" | tee build/shown.log
+	sed 1,2d build/shown.log >build/shown
+	awk -v line="$line" -f tests/tools/readme_shown.awk "$readme" build/shown || fail "README shows other lines"
+	check_bytes
+	echo "./run demo, and its last screen is README's"
+}
+
+# The bytes an event of README's table are those of the demo, give or take what a busy machine adds to the times.
+check_bytes() {
+	local told found
+	told=$(sed -n 's/^| an event on disk, in the capture of .* | \([0-9.]*\) bytes |$/\1/p' "$readme")
+	found=$(sed -n 's/^tracewheel: .* \([0-9.]*\) B an event\.$/\1/p' build/demo.log)
+	awk -v told="$told" -v found="$found" 'BEGIN { exit !(found > 0.8 * told && found < 1.25 * told) }' ||
+		fail "an event has $found bytes, and README tells $told"
 }
 
 install() {

@@ -35,4 +35,12 @@ mkdir -p build/release build/demo && ln -s "$work/bin" build/release/bin
 eval "$(sed -n 's|^\t\("$bin" record .*\)|\1|p' "$top/run" | sed 's|"$bin"|"$tw"|; s|"$dir/work.sql"|work.sql|; s|\$dir|build/demo|g')" >out 2>err ||
 	fail "the recording of ./run demo"
 sh -c "$line" >out 2>err || fail "exit code $?: $line"
-shows ' us  |  *} = 0  libc:setvbuf$'
+awk -v line="$line" -f "$here/readme_shown.awk" "$top/README.md" out >err || fail "README"
+# It would notice another line.
+sed '/CreateTable/d' out >other
+! awk -v line="$line" -f "$here/readme_shown.awk" "$top/README.md" other >err || fail "a line is missing, and nothing was noticed"
+says CreateTable
+# It is the command whose output the demo shows.
+grep -o "'[^']*'\|--limit [0-9]*" <<<"$line" | while read -r words; do
+	sed -n '/^demo() {/,/^}/p' "$top/run" | grep -qF -- "$words" || fail "./run demo does not show README's command: $words"
+done || exit 1
