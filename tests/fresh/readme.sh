@@ -27,7 +27,7 @@ demo() {
 	local line
 	has './run demo '
 	mkdir -p build
-	play './run demo' | tee build/demo.log
+	play './run demo' 2>&1 | tee build/demo.log
 	line=$(sed -n 's/^\$ \(build\/release\/bin\/tracewheel .*\)/\1/p' "$readme" | head -n 1)
 	[ -n "$line" ] || fail "README shows no command behind the demo"
 	grep -qxF -- "   $line" build/demo.log || fail "./run demo does not show README's command: $line"
