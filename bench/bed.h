@@ -7,13 +7,13 @@
 #ifndef TW_BENCH_BED_H
 #define TW_BENCH_BED_H
 
+#include "bench/recorded.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/native.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
+#include "session/change.h"
 #include "tracewheel/tracewheel.h"
-
-#include <stdlib.h>
 
 struct bed {
 	struct tw_rs rs;
@@ -26,33 +26,65 @@ static inline void open_bed(struct bed *bed, bool is_traced)
 	uint32_t image;
 
 	*bed = (struct bed){0};
-	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
-	    tw_session_make("bench", &bed->rs, &bed->session))
-		abort();
+	TW_BENCH_MUST(!tw_rs_create(&bed->rs, &options));
+	TW_BENCH_MUST(!tw_rs_image_claim(&bed->rs, &image));
+	TW_BENCH_MUST(!tw_session_make("bench", &bed->rs, &bed->session));
 	if (is_traced)
-		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
+		TW_BENCH_MUST(tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL) == 1);
 	tw_native_init();
 }
 
 static inline void close_bed(struct bed *bed)
 {
-	tw_session_destroy(bed->session);
+	TW_BENCH_MUST(tw_session_destroy(bed->session) == 1);
 	tw_session_put(bed->session);
 	tw_rs_destroy(&bed->rs);
 }
 
-static inline struct tw_place *add_place(struct tw_permit *permit, const struct tw_place_options *options)
+/* @name: of the module; each file has its own, so that no pattern of another file finds the place. */
+static inline struct tw_place *add_place(struct tw_permit *permit, const char *name,
+					 const struct tw_place_options *options)
 {
-	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
+	const struct tw_module_options module_options = {.name = name, .path = name};
 	struct tw_function *function;
 	struct tw_module *module;
 	struct tw_place *place;
 
-	if (tw_bp_module_add(permit, &module_options, &module) ||
-	    tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function) ||
-	    tw_bp_place_add(permit, function, options, &place))
-		abort();
+	TW_BENCH_MUST(!tw_bp_module_add(permit, &module_options, &module));
+	TW_BENCH_MUST(!tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function));
+	TW_BENCH_MUST(!tw_bp_place_add(permit, function, options, &place));
 	return place;
+}
+
+static inline struct tw_permit *begin_change(void)
+{
+	struct tw_permit *permit;
+
+	TW_BENCH_MUST(!tw_change_begin(&permit));
+	return permit;
+}
+
+static inline void end_change(struct tw_permit *permit, int error)
+{
+	TW_BENCH_MUST(!tw_change_end(permit, error));
+}
+
+/* Calls a leaf that returns the sum of both; each call has made so many events of the session. NULL: there is none. */
+static inline __attribute__((always_inline)) void run_leaf(struct tw_bench *bench, uint64_t (*leaf)(uint64_t, uint64_t),
+							   const struct tw_session *session, uint64_t events)
+{
+	uint64_t sum = 0, before = session ? events_of(session) : 0, n = tw_bench_start(bench);
+
+	for (uint64_t i = 0; i < n; i++)
+		sum += leaf(i & 511, i);
+	tw_bench_stop(bench);
+	TW_BENCH_MUST(sum == sum_of_calls(n));
+	if (!session) {
+		tw_bench_is_alone(bench);
+		return;
+	}
+	tw_bench_happened(bench, "events", events_of(session) - before, events);
+	TW_BENCH_MUST(!refused_of(session));
 }
 
 #endif

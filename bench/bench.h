@@ -20,6 +20,9 @@
  * show the one-way transfer time of a cache line before and after, and run again if it was above TW_BENCH_TRANSFER_FAIR_NS:
  * the machine was then disturbed.
  *
+ * Each run says what its loop made happen, by tw_bench_happened(): events in the rings, calls in a counter, a sum of results.
+ * The program ends where that is not so, and where a run says nothing.
+ *
  * A file bench/WHAT_bench.c opens with its question, its unit and its peers, and is found by glob.
  *
  * Threads  the function runs on `threads` threads at once; thread_index tells them apart.
@@ -46,14 +49,20 @@ struct tw_bench {
 	int thread_index;
 	int thread_count;
 	void *state; /* Google Benchmark's state */
+	void *said;  /* what this run said by tw_bench_happened() */
 };
 
 /* Zeroed fields select the defaults. */
 struct tw_bench_options {
-	int threads;		/* 1 */
-	int repetitions;	/* 9 */
-	uint64_t iterations;	/* as many as take a quarter of a second */
-	bool is_cross_core;	/* threads communicate: measure the transfer time of a cache line */
+	int threads;	     /* 1 */
+	int repetitions;     /* 9 */
+	uint64_t iterations; /* as many as take a quarter of a second */
+	bool is_cross_core;  /* threads communicate: measure the transfer time of a cache line */
+	/*
+	 * Runs on threads that run nothing else: the row makes something of its thread that lasts (a scheduler).  Other rows need
+	 * a process of one thread, in which sleds and entries can be armed.
+	 */
+	bool is_apart;
 	uint64_t per_iteration; /* operations per iteration of the loop, by which the time is divided */
 	int64_t values[TW_BENCH_VALUES_MAX + 1]; /* one run for each, up to the first 0 */
 };
@@ -85,6 +94,22 @@ void tw_bench_stop(struct tw_bench *bench);
 /* Adds a column: the value, or the value per second between start and stop. */
 void tw_bench_counter(struct tw_bench *bench, const char *name, double value);
 void tw_bench_rate(struct tw_bench *bench, const char *name, double count);
+
+/*
+ * tw_bench_happened - what the measured loop made happen: `got` of `what` are `each` of every iteration.
+ *
+ * Called on the thread that ran the loop, after tw_bench_stop().  Ends the program, with a sentence, if the numbers differ: the
+ * time of the row would be that of something else.
+ */
+void tw_bench_happened(struct tw_bench *bench, const char *what, uint64_t got, uint64_t each);
+/* The same for what happens `expected` times, however many iterations there are. */
+void tw_bench_happened_in_all(struct tw_bench *bench, const char *what, uint64_t got, uint64_t expected);
+/* For loops that call nothing that could fail: clocks, and what others are compared with. */
+void tw_bench_is_alone(struct tw_bench *bench);
+
+/* Ends the program if this is false: a result of the library, or of the system. */
+#define TW_BENCH_MUST(is_so) ((is_so) ? (void)0 : tw_bench_fail(__FILE__, __LINE__, #is_so))
+void tw_bench_fail(const char *file, int line, const char *what) __attribute__((noreturn));
 
 /* Ends this benchmark with a sentence; call it before tw_bench_start(), which then returns 0. */
 void tw_bench_skip(struct tw_bench *bench, const char *why);

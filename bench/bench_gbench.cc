@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace
@@ -27,6 +30,8 @@ struct arguments {
 	std::string filter;
 	bool list = false;
 	bool json = false;
+	bool happened = false; // say what each row has made happen, not how long it took
+	bool reverse = false;
 	double seconds = 0.25;
 	int repetitions = 0;
 };
@@ -74,14 +79,60 @@ double median(std::vector<double> values)
 	return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-void run_entry(benchmark::State &state, const tw_bench_entry *entry, int64_t value)
+// What the threads of one benchmark said, in all its runs: the same each time.
+struct Said {
+	std::string name;
+	std::mutex mutex;
+	std::map<std::string, std::string> happened;
+	unsigned count = 0;
+};
+
+[[noreturn]] void fail(const std::string &name, const std::string &what)
 {
+	std::fflush(stdout);
+	std::fprintf(stderr, "tracewheel-bench: %s: %s\n", name.c_str(), what.c_str());
+	std::abort();
+}
+
+void say(struct tw_bench *bench, const std::string &what, const std::string &amount)
+{
+	auto *said = static_cast<Said *>(bench->said);
+	std::lock_guard<std::mutex> guard(said->mutex);
+	std::string &before = said->happened[what];
+	if (before.size() && before != amount)
+		fail(said->name, what + ": " + amount + ", and " + before + " before");
+	before = amount;
+	said->count++;
+}
+
+void check(struct tw_bench *bench, const char *what, uint64_t got, uint64_t expected)
+{
+	if (got != expected)
+		fail(static_cast<Said *>(bench->said)->name,
+		     std::string(what) + ": " + std::to_string(got) + " instead of " + std::to_string(expected) +
+			     ": the row would show the time of something else");
+}
+
+void run_here(benchmark::State &state, const tw_bench_entry *entry, int64_t value, Said *said)
+{
+	unsigned before = said->count;
 	tw_bench bench = {};
 	bench.value = value;
 	bench.thread_index = state.thread_index();
 	bench.thread_count = state.threads();
 	bench.state = &state;
+	bench.said = said;
 	entry->run(&bench);
+	if (said->count == before && !state.error_occurred())
+		fail(said->name, "the row does not say what it makes happen: tw_bench_happened()");
+}
+
+void run_entry(benchmark::State &state, const tw_bench_entry *entry, int64_t value, Said *said)
+{
+	if (entry->options.is_apart)
+		std::thread([&] { run_here(state, entry, value, said); }).join();
+	else
+		run_here(state, entry, value, said);
 }
 
 // Prints 12.3 M for 12300000, and small figures unchanged.
@@ -123,6 +174,15 @@ void print_row(const std::string &name, Collector &result, double transfer_befor
 	std::fflush(stdout);
 }
 
+void print_said(const Said &said, const Collector &result)
+{
+	std::printf("%s:", said.name.c_str());
+	for (const auto &happened : said.happened)
+		std::printf(" %s %s", happened.first.c_str(), happened.second.c_str());
+	std::printf("%s%s\n", result.why_skipped.empty() ? "" : " skipped: ", result.why_skipped.c_str());
+	std::fflush(stdout);
+}
+
 void print_json(const std::string &name, Collector &result, double transfer_before, double transfer_after,
 		bool is_first)
 {
@@ -152,11 +212,13 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		return;
 	}
 	double transfer_before = 0, transfer_after = 0;
+	Said said;
+	said.name = name;
 	for (int attempt = 0; attempt < transfer_tries; attempt++) {
 		Collector result(entry);
 		benchmark::ClearRegisteredBenchmarks();
-		auto *registered = benchmark::RegisterBenchmark(name.c_str(), [&entry, value](benchmark::State &state) {
-			run_entry(state, &entry, value);
+		auto *registered = benchmark::RegisterBenchmark(name.c_str(), [&](benchmark::State &state) {
+			run_entry(state, &entry, value, &said);
 		});
 		int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
 		registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
@@ -172,9 +234,11 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		if (entry.options.is_cross_core)
 			transfer_after = tw_bench_transfer_ns();
 		bool is_fair = std::max(transfer_before, transfer_after) <= TW_BENCH_TRANSFER_FAIR_NS;
-		if (!is_fair && attempt + 1 < transfer_tries && result.why_skipped.empty())
+		if (!is_fair && !args.happened && attempt + 1 < transfer_tries && result.why_skipped.empty())
 			continue;
-		if (args.json)
+		if (args.happened)
+			print_said(said, result);
+		else if (args.json)
 			print_json(name, result, transfer_before, transfer_after, *shown == 0);
 		else
 			print_row(name, result, transfer_before, transfer_after);
@@ -191,6 +255,10 @@ bool parse(int argc, char **argv, arguments *out)
 			out->list = true;
 		else if (word == "--json")
 			out->json = true;
+		else if (word == "--happened")
+			out->happened = true;
+		else if (word == "--reverse")
+			out->reverse = true;
 		else if (word == "--seconds" && i + 1 < argc)
 			out->seconds = std::max(0.001, std::atof(argv[++i]));
 		else if (word == "--repetitions" && i + 1 < argc)
@@ -229,6 +297,33 @@ extern "C" void tw_bench_stop(struct tw_bench *bench)
 		;
 }
 
+extern "C" void tw_bench_happened(struct tw_bench *bench, const char *what, uint64_t got, uint64_t each)
+{
+	auto *state = static_cast<benchmark::State *>(bench->state);
+	if (state->error_occurred())
+		return;
+	check(bench, what, got, each * uint64_t(state->max_iterations));
+	say(bench, what, std::to_string(each) + " an iteration");
+}
+
+extern "C" void tw_bench_happened_in_all(struct tw_bench *bench, const char *what, uint64_t got, uint64_t expected)
+{
+	if (static_cast<benchmark::State *>(bench->state)->error_occurred())
+		return;
+	check(bench, what, got, expected);
+	say(bench, what, std::to_string(expected) + " in all");
+}
+
+extern "C" void tw_bench_is_alone(struct tw_bench *bench)
+{
+	say(bench, "nothing", "but the loop");
+}
+
+extern "C" void tw_bench_fail(const char *file, int line, const char *what)
+{
+	fail(std::string(file) + ":" + std::to_string(line), what);
+}
+
 extern "C" void tw_bench_counter(struct tw_bench *bench, const char *name, double value)
 {
 	static_cast<benchmark::State *>(bench->state)->counters[name] = benchmark::Counter(value);
@@ -250,24 +345,31 @@ int main(int argc, char **argv)
 	arguments args;
 	if (!parse(argc, argv, &args)) {
 		std::fprintf(stderr,
-			     "usage: tracewheel-bench [--list] [--json] [--seconds S] [--repetitions N] [FILTER]\n"
-			     "FILTER is a part of a benchmark's name.\n");
+			     "usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
+			     "                        [--repetitions N] [FILTER]\n"
+			     "FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
+			     "its time; --reverse runs the rows from the last to the first.\n");
 		return 2;
 	}
 	int zero = 1;
 	benchmark::Initialize(&zero, argv);
 	if (args.json)
 		std::printf("[");
-	else if (!args.list)
+	else if (!args.list && !args.happened)
 		std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median", "min", "max",
 			    "spread", "CPU");
 	int shown = 0;
+	std::vector<std::pair<const tw_bench_entry *, int64_t>> rows;
 	for (const tw_bench_entry *entry = first_entry; entry; entry = entry->next) {
 		int i = 0;
 		do
-			run_one(*entry, entry->options.values[i], args, &shown);
+			rows.emplace_back(entry, entry->options.values[i]);
 		while (entry->options.values[i] && entry->options.values[++i]);
 	}
+	if (args.reverse)
+		std::reverse(rows.begin(), rows.end());
+	for (const auto &row : rows)
+		run_one(*row.first, row.second, args, &shown);
 	if (args.json)
 		std::printf("]\n");
 	if (!args.list && !shown) {

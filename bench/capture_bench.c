@@ -86,7 +86,7 @@ static uint32_t make_calls(uint8_t *raw)
 	return maker.bytes;
 }
 
-static void encode(struct tw_bench *bench, uint32_t (*make)(uint8_t *raw))
+static void encode(struct tw_bench *bench, uint32_t (*make)(uint8_t *raw), uint64_t records)
 {
 	struct tw_block_encoder *encoder = tw_block_encoder_create();
 	uint8_t *raw = malloc(BLOCK_BYTES);
@@ -97,10 +97,11 @@ static void encode(struct tw_bench *bench, uint32_t (*make)(uint8_t *raw))
 
 	for (uint64_t i = 0; i < n; i++) {
 		memset(&header, 0, sizeof header);
-		tw_block_encode_events(encoder, &header, raw, bytes, &stored);
+		TW_BENCH_MUST(!tw_block_encode_events(encoder, &header, raw, bytes, &stored));
 		events += header.record_count;
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "records", events, records);
 	tw_bench_keep(stored);
 	tw_bench_counter(bench, "B/event", (double)tw_block_file_bytes(&header) / header.record_count);
 	tw_bench_rate(bench, "events/s", (double)events);
@@ -112,21 +113,23 @@ static void decode(struct tw_bench *bench, uint32_t (*make)(uint8_t *raw))
 {
 	struct tw_block_encoder *encoder = tw_block_encoder_create();
 	struct tw_block_decoder *decoder = tw_block_decoder_create();
-	uint8_t *raw = malloc(BLOCK_BYTES + TW_COLUMN_SLACK_BYTES);
+	uint8_t *raw = malloc(BLOCK_BYTES + TW_COLUMN_SLACK_BYTES), *made = malloc(BLOCK_BYTES);
+	uint32_t bytes = make(made);
 	struct tw_block_header header = {0};
 	const uint8_t *stored;
 	uint64_t n, events = 0;
 
-	tw_block_encode_events(encoder, &header, raw, make(raw), &stored);
+	TW_BENCH_MUST(!tw_block_encode_events(encoder, &header, made, bytes, &stored));
 	memcpy(tw_block_decoder_input(decoder), stored, header.stored_bytes);
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++) {
-		if (tw_block_decode_events(decoder, &header, raw))
-			abort();
+		TW_BENCH_MUST(!tw_block_decode_events(decoder, &header, raw));
 		events += header.record_count;
 	}
 	tw_bench_stop(bench);
-	tw_bench_keep(raw);
+	tw_bench_happened(bench, "records", events, header.record_count);
+	TW_BENCH_MUST(!memcmp(raw, made, bytes));
+	free(made);
 	tw_bench_rate(bench, "events/s", (double)events);
 	tw_block_decoder_destroy(decoder);
 	tw_block_encoder_destroy(encoder);
@@ -135,12 +138,12 @@ static void decode(struct tw_bench *bench, uint32_t (*make)(uint8_t *raw))
 
 TW_BENCH(capture_encode_values, .per_iteration = BLOCK_BYTES / 32)
 {
-	encode(bench, make_values);
+	encode(bench, make_values, BLOCK_BYTES / 32);
 }
 
 TW_BENCH(capture_encode_calls, .per_iteration = BLOCK_BYTES / 16)
 {
-	encode(bench, make_calls);
+	encode(bench, make_calls, BLOCK_BYTES / 16);
 }
 
 TW_BENCH(capture_decode_values, .per_iteration = BLOCK_BYTES / 32)
@@ -169,8 +172,8 @@ static void remove_capture(void)
 	struct tw_recorder *old;
 	const struct tw_recorder_options options = {.path = capture_path, .force = true};
 
-	if (tw_recorder_create(&options, &old) == 0)
-		tw_recorder_abort(old);
+	TW_BENCH_MUST(!tw_recorder_create(&options, &old));
+	tw_recorder_abort(old);
 }
 
 static uint64_t cpu_ns(void)
@@ -203,8 +206,7 @@ static void claim_ring(struct tw_rs *rs, struct tw_rb_producer *producer)
 	struct tw_rs_claim who = {0};
 	uint32_t image;
 
-	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, producer))
-		abort();
+	TW_BENCH_MUST(!tw_rs_image_claim(rs, &image) && tw_rs_ring_claim(rs, &who, producer));
 	while (tw_rs_may_grow(producer) && tw_rs_ring_grow(rs, producer))
 		;
 	while (tw_rs_ring_populate(rs, producer, true))
@@ -215,17 +217,20 @@ static void produce(struct tw_bench *bench)
 {
 	struct tw_rs *rs = tw_recorder_ring_set(recorder);
 	struct tw_rb_producer producer;
-	uint64_t seed = 88172645463325252u, n;
+	uint64_t seed = 88172645463325252u, n, made;
 
 	tw_bench_pin(1);
 	claim_ring(rs, &producer);
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++)
 		emit(&producer, i, (uint32_t)next_random(&seed));
+	made = producer.records;
 	tw_rs_ring_end(rs, &producer);
 	/* PAIR bench.produced: release; acquire in consume().  Everything is committed. */
 	tw_store_release(&is_produced, 1);
 	tw_bench_stop(bench);
+	/* The other thread finds these in the files. */
+	tw_bench_happened(bench, "events", made, 1);
 }
 
 static void consume(struct tw_bench *bench)
@@ -243,9 +248,8 @@ static void consume(struct tw_bench *bench)
 	tw_recorder_stats(recorder, &stats);
 	tw_bench_stop(bench);
 	cpu = cpu_ns() - cpu;
-	tw_recorder_finish(recorder, &stats);
-	if (stats.events != n)
-		abort();
+	TW_BENCH_MUST(!tw_recorder_finish(recorder, &stats));
+	tw_bench_happened(bench, "events", stats.events, 1);
 	tw_bench_counter(bench, "B/event", (double)stats.file_bytes / (double)n);
 	tw_bench_counter(bench, "CPU ns", (double)cpu / (double)n);
 	tw_bench_rate(bench, "events/s", (double)n);
@@ -258,8 +262,7 @@ static void make_recorder(void)
 	snprintf(capture_path, sizeof capture_path, "%s/tracewheel-bench-%d.tw", directory(), (int)getpid());
 	/* RELAXED bench.produced: no other thread runs yet. */
 	tw_store_relaxed(&is_produced, 0);
-	if (tw_recorder_create(&options, &recorder))
-		abort();
+	TW_BENCH_MUST(!tw_recorder_create(&options, &recorder));
 }
 
 TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iterations = 20000000, .repetitions = 5)
@@ -293,7 +296,7 @@ static void record_events(uint64_t count)
 		if (i % 50000 == 0)
 			tw_recorder_drain(recorder);
 	}
-	tw_recorder_finish(recorder, NULL);
+	TW_BENCH_MUST(!tw_recorder_finish(recorder, NULL));
 }
 
 static int count_batch(void *context, const struct tw_capture_batch *batch)
@@ -311,8 +314,7 @@ static void read_back(struct tw_bench *bench, bool is_merged)
 	uint64_t n, events = 0;
 
 	record_events(READ_EVENTS);
-	if (tw_capture_open(capture_path, &options, &capture))
-		abort();
+	TW_BENCH_MUST(!tw_capture_open(capture_path, &options, &capture));
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++) {
 		const struct tw_capture_event *batch;
@@ -323,15 +325,13 @@ static void read_back(struct tw_bench *bench, bool is_merged)
 			tw_capture_scan(capture, NULL, count_batch, &events);
 			continue;
 		}
-		if (tw_capture_events_create(capture, NULL, &reader))
-			abort();
+		TW_BENCH_MUST(!tw_capture_events_create(capture, NULL, &reader));
 		while ((count = tw_capture_events_next(reader, &batch)) > 0)
 			events += (uint64_t)count;
 		tw_capture_events_destroy(reader);
 	}
 	tw_bench_stop(bench);
-	if (events != n * READ_EVENTS)
-		abort();
+	tw_bench_happened(bench, "events", events, READ_EVENTS);
 	tw_bench_rate(bench, "events/s", (double)events);
 	tw_capture_close(capture);
 	remove_capture();

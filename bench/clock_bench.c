@@ -15,6 +15,7 @@ TW_BENCH(clock_empty_loop)
 		tw_bench_keep(&sum);
 	}
 	tw_bench_stop(bench);
+	tw_bench_is_alone(bench);
 }
 
 TW_BENCH(clock_ticks)
@@ -25,6 +26,7 @@ TW_BENCH(clock_ticks)
 		sum += tw_clock_ticks();
 	tw_bench_stop(bench);
 	tw_bench_keep(&sum);
+	tw_bench_is_alone(bench);
 }
 
 TW_BENCH(clock_monotonic)
@@ -34,4 +36,5 @@ TW_BENCH(clock_monotonic)
 		sum += tw_clock_monotonic_ns();
 	tw_bench_stop(bench);
 	tw_bench_keep(&sum);
+	tw_bench_is_alone(bench);
 }

@@ -33,6 +33,7 @@
 #define FUNCTIONS_MAX  30000u
 #define WINDOW_BYTES   6u
 #define SLED_BYTES     9u
+#define JUMP	       0xe9
 
 /* mov %rdi, %rax; add %rsi, %rax; ret */
 #define LEAF_TEXT "\x48\x89\xf8\x48\x01\xf0\xc3"
@@ -81,20 +82,10 @@ static struct tw_place *add_entry(struct tw_permit *permit, const struct tw_bp_e
 						 .where = (void *)(entry->base + entry->row->value),
 						 .entry = entry};
 
-	return add_place(permit, &options);
+	return add_place(permit, "entry_bench", &options);
 }
 
 /* ---- a call ---- */
-
-static void run_calls(struct tw_bench *bench, uint64_t (*leaf)(uint64_t, uint64_t))
-{
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
-		sum += leaf(i & 511, i);
-	tw_bench_stop(bench);
-	tw_bench_keep(&sum);
-}
 
 /* Its jump stays from the first of these rows on, and so do its plan and its place. */
 static struct tw_place *place_of_leaf(struct tw_permit *permit)
@@ -118,19 +109,17 @@ static struct tw_place *place_of_sled(struct tw_permit *permit)
 						 .where = (void *)(uintptr_t)bench_leaf_sled,
 						 .sled_bytes = SLED_BYTES};
 
-	return add_place(permit, &options);
+	return add_place(permit, "entry_bench", &options);
 }
 
 enum way { ENTRY, SLED };
 
 static void stage_leaf(struct bed *bed, enum way way, const struct tw_bp_part *part)
 {
-	struct tw_permit *permit;
+	struct tw_permit *permit = begin_change();
 
-	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed->session, permit,
-						   way == ENTRY ? place_of_leaf(permit) : place_of_sled(permit), part)))
-		abort();
+	end_change(permit, tw_session_stage(bed->session, permit,
+					    way == ENTRY ? place_of_leaf(permit) : place_of_sled(permit), part));
 }
 
 static void run_armed(struct tw_bench *bench, enum way way, uint32_t actions, uint8_t words)
@@ -141,14 +130,14 @@ static void run_armed(struct tw_bench *bench, enum way way, uint32_t actions, ui
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	stage_leaf(&bed, way, &part);
-	run_calls(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled);
+	run_leaf(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled, bed.session, 1 + (actions != 0));
 	close_bed(&bed);
 }
 
 TW_BENCH(entry_call)
 {
 	tw_bench_pin(1);
-	run_calls(bench, bench_leaf_alone);
+	run_leaf(bench, bench_leaf_alone, NULL, 0);
 }
 
 /* Armed once; no session wants it any more. */
@@ -161,7 +150,8 @@ static void run_off(struct tw_bench *bench, enum way way)
 	open_bed(&bed, false);
 	stage_leaf(&bed, way, &part);
 	close_bed(&bed);
-	run_calls(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled);
+	TW_BENCH_MUST(way == SLED || *(const uint8_t *)(uintptr_t)bench_leaf_planted == JUMP);
+	run_leaf(bench, way == ENTRY ? bench_leaf_planted : bench_leaf_sled, NULL, 0);
 }
 
 TW_BENCH(entry_off)
@@ -183,12 +173,10 @@ TW_BENCH(entry_restored)
 	stage_leaf(&bed, ENTRY, &part);
 	close_bed(&bed);
 	memcpy(planted, (const void *)at, sizeof planted);
-	if (pwrite(memory, LEAF_TEXT, WINDOW_BYTES, (off_t)at) != WINDOW_BYTES)
-		abort();
-	run_calls(bench, bench_leaf_planted);
+	TW_BENCH_MUST(*planted == JUMP && pwrite(memory, LEAF_TEXT, WINDOW_BYTES, (off_t)at) == WINDOW_BYTES);
+	run_leaf(bench, bench_leaf_planted, NULL, 0);
 	/* Other rows rely on the jump. */
-	if (pwrite(memory, planted, sizeof planted, (off_t)at) != sizeof planted)
-		abort();
+	TW_BENCH_MUST(pwrite(memory, planted, sizeof planted, (off_t)at) == sizeof planted);
 	close(memory);
 }
 
@@ -244,7 +232,7 @@ static void fill_text(uint8_t *text, size_t bytes, enum way way)
 		memset(text + at, 0x90, nops);
 		memcpy(text + at + nops, LEAF_TEXT, WINDOW_BYTES + 1);
 	}
-	mprotect(text, bytes, PROT_READ | PROT_EXEC);
+	TW_BENCH_MUST(!mprotect(text, bytes, PROT_READ | PROT_EXEC));
 }
 
 static struct tw_place *add_one(struct tw_permit *permit, const struct many *many, unsigned i, struct made_plan *made,
@@ -255,7 +243,7 @@ static struct tw_place *add_one(struct tw_permit *permit, const struct many *man
 					      .sled_bytes = SLED_BYTES};
 
 	if (!made)
-		return add_place(permit, &sled);
+		return add_place(permit, "entry_bench", &sled);
 	*row = row_of(i * FUNCTION_BYTES);
 	*entry = (struct tw_bp_entry){&made->plan, row, (uintptr_t)many->text};
 	return add_entry(permit, entry);
@@ -272,22 +260,20 @@ static void make_many(struct many *many, unsigned count, enum way way)
 	struct tw_permit *permit;
 
 	*many = (struct many){text, count, calloc(count, sizeof(void *))};
-	if (text == MAP_FAILED || !made || !rows || !entries || !many->places)
-		abort();
+	TW_BENCH_MUST(text != MAP_FAILED && made && rows && entries && many->places);
 	fill_text(text, bytes, way);
 	make_plan(made, count);
-	if (tw_change_begin(&permit))
-		abort();
+	permit = begin_change();
 	for (unsigned i = 0; i < count; i++)
 		many->places[i] = add_one(permit, many, i, way == ENTRY ? made : NULL, &rows[i], &entries[i]);
-	tw_change_end(permit, 0);
+	end_change(permit, 0);
 }
 
 /* Calls functions in an order that the processor cannot predict; so it mispredicts the call itself, in all rows. */
-static void call_many(struct tw_bench *bench, const struct many *many)
+static void call_many(struct tw_bench *bench, const struct many *many, const struct tw_session *session)
 {
 	static uint64_t (*order[4096])(uint64_t, uint64_t);
-	uint64_t sum = 0, seed = 1;
+	uint64_t sum = 0, seed = 1, before = events_of(session), n;
 
 	for (unsigned i = 0; i < 4096; i++) {
 		uint8_t *at;
@@ -296,10 +282,13 @@ static void call_many(struct tw_bench *bench, const struct many *many)
 		at = many->text + (seed >> 33) % many->count * FUNCTION_BYTES;
 		memcpy(&order[i], &at, sizeof at);
 	}
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+	n = tw_bench_start(bench);
+	for (uint64_t i = 0; i < n; i++)
 		sum += order[i & 4095](i & 511, i);
 	tw_bench_stop(bench);
-	tw_bench_keep(&sum);
+	TW_BENCH_MUST(sum == sum_of_calls(n));
+	tw_bench_happened(bench, "events", events_of(session) - before, 1);
+	TW_BENCH_MUST(!refused_of(session));
 }
 
 static void run_many(struct tw_bench *bench, enum way way)
@@ -313,13 +302,11 @@ static void run_many(struct tw_bench *bench, enum way way)
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	make_many(&many, (unsigned)bench->value, way);
-	if (tw_change_begin(&permit))
-		abort();
+	permit = begin_change();
 	for (unsigned i = 0; i < many.count && !error; i++)
 		error = tw_session_stage(bed.session, permit, many.places[i], &part);
-	if (tw_change_end(permit, error))
-		abort();
-	call_many(bench, &many);
+	end_change(permit, error);
+	call_many(bench, &many, bed.session);
 	close_bed(&bed);
 }
 
@@ -338,6 +325,7 @@ TW_BENCH(entry_first, .values = {3000, 30000}, .iterations = 1)
 	struct tw_permit *permit;
 	struct many many;
 	struct bed bed;
+	unsigned jumps = 0;
 	int error = 0;
 
 	open_bed(&bed, false);
@@ -345,17 +333,16 @@ TW_BENCH(entry_first, .values = {3000, 30000}, .iterations = 1)
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)bed.session->slot};
 
 	tw_bench_start(bench);
-	if (tw_change_begin(&permit))
-		abort();
+	permit = begin_change();
 	tw_patch_begin(permit);
 	for (unsigned i = 0; i < many.count && !error; i++)
 		error = tw_bp_stage_set(permit, many.places[i], &part);
 	tw_patch_end(permit);
-	if (tw_change_end(permit, error))
-		abort();
+	end_change(permit, error);
 	tw_bench_stop(bench);
-	if (many.text[0] != 0xe9)
-		abort();
+	for (unsigned i = 0; i < many.count; i++)
+		jumps += many.text[(size_t)i * FUNCTION_BYTES] == JUMP;
+	tw_bench_happened_in_all(bench, "jumps", jumps, many.count);
 	close_bed(&bed);
 	free(many.places);
 }

@@ -11,6 +11,8 @@
  */
 #include "base/clock.h"
 #include "bench/bench.h"
+#include "bench/recorded.h"
+#include "pipeline/hit/count.h"
 #include "ringbuf/ringset.h"
 #include "session/change.h"
 #include "session/places.h"
@@ -25,6 +27,8 @@
 #include <time.h>
 
 enum { FUNCTIONS = 16 };
+/* Of these functions alone: a pattern finds no place of another file. */
+#define MODULE "hit_bench"
 
 static struct tw_declared_function functions[FUNCTIONS];
 static char names[FUNCTIONS][8];
@@ -35,8 +39,8 @@ static void declare_once(void)
 		return;
 	for (int i = 0; i < FUNCTIONS; i++) {
 		snprintf(names[i], sizeof names[i], "f%d", i);
-		functions[i] = (struct tw_declared_function)TW_DECLARED_FUNCTION("bench", names[i], 2);
-		tw_function_declare(&functions[i]);
+		functions[i] = (struct tw_declared_function)TW_DECLARED_FUNCTION(MODULE, names[i], 2);
+		TW_BENCH_MUST(!tw_function_declare(&functions[i]));
 	}
 }
 
@@ -86,6 +90,17 @@ static void *consume(void *arg)
 	return NULL;
 }
 
+static void trace_functions(struct tw_session *session, uint32_t kinds)
+{
+	TW_BENCH_MUST(tw_trace_function(session, MODULE, "_", TW_ARITY_ANY, TW_MATCH_TRUE, kinds) == FUNCTIONS);
+}
+
+static void trace_by(struct tw_session *session, const struct tw_match_program *program)
+{
+	TW_BENCH_MUST(tw_trace_function_match(session, MODULE, "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL) ==
+		      FUNCTIONS);
+}
+
 static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy policy, bool has_consumer, uint32_t flags)
 {
 	struct tw_rs_options options = {.policy = policy, .has_fixed_rings = true};
@@ -97,12 +112,12 @@ static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy polic
 	for (unsigned s = 0; s < sessions; s++) {
 		uint32_t image;
 
-		if (tw_rs_create(&bed->rs[s], &options) || tw_rs_image_claim(&bed->rs[s], &image) ||
-		    tw_session_make("bench", &bed->rs[s], &bed->session[s]))
-			abort();
+		TW_BENCH_MUST(!tw_rs_create(&bed->rs[s], &options));
+		TW_BENCH_MUST(!tw_rs_image_claim(&bed->rs[s], &image));
+		TW_BENCH_MUST(!tw_session_make("bench", &bed->rs[s], &bed->session[s]));
 		if (flags)
-			tw_trace_process(bed->session[s], tw_process_self(), true, flags);
-		tw_trace_function(bed->session[s], "bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+			TW_BENCH_MUST(tw_trace_process(bed->session[s], tw_process_self(), true, flags) == 1);
+		trace_functions(bed->session[s], TW_FUNCTION_LOCAL);
 	}
 	/* The first call takes a ring, which the owner finds then. */
 	tw_call2(&functions[0], 0, 0);
@@ -110,7 +125,7 @@ static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy polic
 		tw_rs_scan(&bed->rs[s]);
 	bed->has_consumer = has_consumer;
 	if (has_consumer)
-		pthread_create(&bed->consumer, NULL, consume, bed);
+		TW_BENCH_MUST(!pthread_create(&bed->consumer, NULL, consume, bed));
 	/* A ring gets its memory while it fills for the first time, which is not measured. */
 	for (unsigned i = 0; flags && i < TW_RB_BYTES_DEFAULT / 32; i++)
 		tw_call2(&functions[0], i, i);
@@ -129,7 +144,7 @@ static void close_bed(struct bed *bed, struct tw_bench *bench)
 		tw_bench_counter(bench, "lost", (double)lost);
 	}
 	for (unsigned s = 0; s < bed->count; s++) {
-		tw_session_destroy(bed->session[s]);
+		TW_BENCH_MUST(tw_session_destroy(bed->session[s]) == 1);
 		tw_session_put(bed->session[s]);
 		tw_rs_destroy(&bed->rs[s]);
 	}
@@ -142,6 +157,36 @@ static void run_calls(struct tw_bench *bench)
 	tw_bench_stop(bench);
 }
 
+static void run_frames(struct tw_bench *bench)
+{
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		struct tw_frame frame;
+
+		tw_enter2(&functions[i % FUNCTIONS], &frame, i & 511, i);
+		tw_leave(&frame, i);
+	}
+	tw_bench_stop(bench);
+}
+
+/* The loop, and the events that each of its iterations makes in each session. */
+static void run_in(struct bed *bed, struct tw_bench *bench, void (*loop)(struct tw_bench *bench), uint64_t events)
+{
+	uint64_t before[4], refused[4];
+
+	for (unsigned s = 0; s < bed->count; s++) {
+		before[s] = events_of(bed->session[s]);
+		refused[s] = refused_of(bed->session[s]);
+	}
+	loop(bench);
+	for (unsigned s = 0; s < bed->count; s++) {
+		/* Where a consumer was too slow, the column says so; elsewhere nothing is refused. */
+		uint64_t lost = refused_of(bed->session[s]) - refused[s];
+
+		TW_BENCH_MUST(!lost || bed->has_consumer);
+		tw_bench_happened(bench, "events", events_of(bed->session[s]) - before[s] + lost, events);
+	}
+}
+
 TW_BENCH(hit_loop)
 {
 	declare_once();
@@ -152,6 +197,7 @@ TW_BENCH(hit_loop)
 		__asm__ volatile("" : : "r"(&functions[i % FUNCTIONS]), "r"(a), "r"(i));
 	}
 	tw_bench_stop(bench);
+	tw_bench_is_alone(bench);
 }
 
 TW_BENCH(hit_clock)
@@ -164,6 +210,7 @@ TW_BENCH(hit_clock)
 		sum += tw_clock_ticks();
 	tw_bench_stop(bench);
 	tw_bench_keep(&sum);
+	tw_bench_is_alone(bench);
 }
 
 TW_BENCH(hit_off)
@@ -171,6 +218,7 @@ TW_BENCH(hit_off)
 	declare_once();
 	tw_bench_pin(1);
 	run_calls(bench);
+	tw_bench_is_alone(bench);
 }
 
 TW_BENCH(hit_not_traced)
@@ -178,7 +226,7 @@ TW_BENCH(hit_not_traced)
 	struct bed bed;
 
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, 0);
-	run_calls(bench);
+	run_in(&bed, bench, run_calls, 0);
 	close_bed(&bed, bench);
 }
 
@@ -187,7 +235,7 @@ TW_BENCH(hit_recorded, .values = {1, 2, 4})
 	struct bed bed;
 
 	open_bed(&bed, (unsigned)bench->value, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
-	run_calls(bench);
+	run_in(&bed, bench, run_calls, 1);
 	close_bed(&bed, bench);
 }
 
@@ -196,7 +244,7 @@ TW_BENCH(hit_recorded_consumed, .is_cross_core = true, .values = {1, 2})
 	struct bed bed;
 
 	open_bed(&bed, (unsigned)bench->value, TW_RB_BLOCK, true, TW_FLAG_CALL);
-	run_calls(bench);
+	run_in(&bed, bench, run_calls, 1);
 	close_bed(&bed, bench);
 }
 
@@ -205,7 +253,7 @@ TW_BENCH(hit_strict_stamp)
 	struct bed bed;
 
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
-	run_calls(bench);
+	run_in(&bed, bench, run_calls, 1);
 	close_bed(&bed, bench);
 }
 
@@ -214,23 +262,29 @@ TW_BENCH(hit_cpu_stamp)
 	struct bed bed;
 
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL | TW_FLAG_TIMESTAMP);
-	tw_trace_process(bed.session[0], TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP);
-	run_calls(bench);
+	TW_BENCH_MUST(tw_trace_process(bed.session[0], TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP) == 0);
+	run_in(&bed, bench, run_calls, 1);
 	close_bed(&bed, bench);
+}
+
+static struct tw_match_program *compile(const char *text)
+{
+	struct tw_match_program *program;
+
+	TW_BENCH_MUST(!tw_match_compile_text(text, strlen(text), NULL, &program, NULL));
+	return program;
 }
 
 /* A guard on one integer argument: 1 rejects, 2 accepts; fused, or by byte code. */
 static void run_guard(struct tw_bench *bench, const char *rejecting, const char *accepting)
 {
 	const char *text = bench->value == 1 ? rejecting : accepting;
-	struct tw_match_program *program;
+	struct tw_match_program *program = compile(text);
 	struct bed bed;
 
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
-	if (tw_match_compile_text(text, strlen(text), NULL, &program, NULL))
-		abort();
-	tw_trace_function_match(bed.session[0], "bench", "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL);
-	run_calls(bench);
+	trace_by(bed.session[0], program);
+	run_in(&bed, bench, run_calls, bench->value != 1);
 	close_bed(&bed, bench);
 	tw_match_destroy(program);
 }
@@ -266,22 +320,10 @@ static void set_returns(struct bed *bed)
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | TW_ACTION_RETURN};
 	struct tw_permit *permit;
 
-	if (tw_change_begin(&permit))
-		abort();
+	TW_BENCH_MUST(!tw_change_begin(&permit));
 	for (int i = 0; i < FUNCTIONS; i++)
-		tw_session_stage(bed->session[0], permit, functions[i].place, &part);
-	tw_change_end(permit, 0);
-}
-
-static void run_frames(struct tw_bench *bench)
-{
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
-		struct tw_frame frame;
-
-		tw_enter2(&functions[i % FUNCTIONS], &frame, i & 511, i);
-		tw_leave(&frame, i);
-	}
-	tw_bench_stop(bench);
+		TW_BENCH_MUST(!tw_session_stage(bed->session[0], permit, functions[i].place, &part));
+	TW_BENCH_MUST(!tw_change_end(permit, 0));
 }
 
 /* Enter and leave while no session traces. */
@@ -290,6 +332,7 @@ TW_BENCH(hit_frame_off)
 	declare_once();
 	tw_bench_pin(1);
 	run_frames(bench);
+	tw_bench_is_alone(bench);
 }
 
 /* A call with two words and its return with one: two reads of the clock. */
@@ -297,49 +340,66 @@ TW_BENCH(hit_frame_off)
 TW_BENCH(hit_frame_recorded, .values = {1, 2})
 {
 	static const char text[] = "[{'_',[],[{return_trace}]}]";
-	struct tw_match_program *program;
+	struct tw_match_program *program = compile(text);
 	struct bed bed;
 
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
-	if (bench->value == 2) {
-		if (tw_match_compile_text(text, strlen(text), NULL, &program, NULL))
-			abort();
-		tw_trace_function_match(bed.session[0], "bench", "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL);
-	} else {
-		set_returns(&bed);
-	}
-	run_frames(bench);
-	close_bed(&bed, bench);
 	if (bench->value == 2)
-		tw_match_destroy(program);
+		trace_by(bed.session[0], program);
+	else
+		set_returns(&bed);
+	run_in(&bed, bench, run_frames, 2);
+	close_bed(&bed, bench);
+	tw_match_destroy(program);
 }
 
-/* Enter and leave of functions that are timed by process. */
-TW_BENCH(hit_call_time)
+static void add_count(void *sum, uint64_t pid, uint64_t count, uint64_t value)
+{
+	*(uint64_t *)sum += count;
+}
+
+/* The calls that the session has counted, of all functions. */
+static uint64_t counted(struct tw_session *session, uint32_t kind)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < FUNCTIONS; i++) {
+		uint64_t count = 0;
+
+		if (kind == TW_FUNCTION_CALL_COUNT)
+			TW_BENCH_MUST(tw_trace_call_count(session, MODULE, names[i], 2, &count) == 1);
+		else
+			tw_counts_each(tw_session_remember(session, functions[i].place)->times.now, true, add_count,
+				       &count);
+		sum += count;
+	}
+	return sum;
+}
+
+/* A session that only counts, by process or not: each iteration is one count, and makes no event. */
+static void run_counted(struct tw_bench *bench, uint32_t kind, void (*loop)(struct tw_bench *bench))
 {
 	struct tw_session *session;
 
 	declare_once();
 	tw_bench_pin(1);
-	tw_session_create("time", NULL, &session);
-	tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL);
-	tw_trace_function(session, "bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME);
-	run_frames(bench);
-	tw_session_destroy(session);
+	TW_BENCH_MUST(!tw_session_create("count", NULL, &session));
+	TW_BENCH_MUST(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL) == 1);
+	trace_functions(session, kind);
+	loop(bench);
+	tw_bench_happened(bench, "counts", counted(session, kind), 1);
+	TW_BENCH_MUST(tw_session_destroy(session) == 1);
 	tw_session_put(session);
+}
+
+TW_BENCH(hit_call_time)
+{
+	run_counted(bench, TW_FUNCTION_CALL_TIME, run_frames);
 }
 
 TW_BENCH(hit_call_count)
 {
-	struct tw_session *session;
-
-	declare_once();
-	tw_bench_pin(1);
-	tw_session_create("count", NULL, &session);
-	tw_trace_function(session, "bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
-	run_calls(bench);
-	tw_session_destroy(session);
-	tw_session_put(session);
+	run_counted(bench, TW_FUNCTION_CALL_COUNT, run_calls);
 }
 
 /* ---- sessions that do not want this call: idle, or tracing another function ---- */
@@ -350,14 +410,15 @@ static void run_beside(struct tw_bench *bench, bool is_busy_elsewhere)
 	struct tw_session *others[TW_BENCH_VALUES_MAX * 100];
 	struct bed bed;
 
-	tw_function_declare(&elsewhere);
+	TW_BENCH_MUST(!tw_function_declare(&elsewhere));
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
 	for (int64_t i = 0; i < bench->value; i++) {
-		tw_session_create("beside", NULL, &others[i]);
+		TW_BENCH_MUST(!tw_session_create("beside", NULL, &others[i]));
 		if (is_busy_elsewhere)
-			tw_trace_function(others[i], "elsewhere", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+			TW_BENCH_MUST(tw_trace_function(others[i], "elsewhere", "f", 0, TW_MATCH_TRUE,
+							TW_FUNCTION_CALL_COUNT) == 1);
 	}
-	run_calls(bench);
+	run_in(&bed, bench, run_calls, 1);
 	for (int64_t i = 0; i < bench->value; i++)
 		tw_session_put(others[i]);
 	tw_progress();

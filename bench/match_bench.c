@@ -28,7 +28,7 @@ static struct tw_match_program *program_of(const char *spec)
 static _Alignas(16) char scratch[TW_MATCH_SCRATCH_BYTES_DEFAULT];
 
 /* Runs over words from @first on, so that the guards below see 0, 1, 2, ... or all large ones. */
-static void run_raw(struct tw_bench *bench, const char *spec, uint64_t first)
+static void run_raw(struct tw_bench *bench, const char *spec, uint64_t first, bool is_accepted)
 {
 	struct tw_match_program *program = program_of(spec);
 	struct tw_match_run run = {.scratch = scratch, .scratch_bytes = sizeof(scratch)};
@@ -45,11 +45,11 @@ static void run_raw(struct tw_bench *bench, const char *spec, uint64_t first)
 		accepted += tw_match_run_raw(program, args, 2, &run) != TW_MATCH_NO;
 	}
 	tw_bench_stop(bench);
-	tw_bench_keep(&accepted);
+	tw_bench_happened(bench, "acceptances", accepted, is_accepted);
 	tw_match_destroy(program);
 }
 
-static void run_quick(struct tw_bench *bench, const char *spec, uint64_t first)
+static void run_quick(struct tw_bench *bench, const char *spec, uint64_t first, bool is_accepted)
 {
 	struct tw_match_program *program = program_of(spec);
 	uint64_t args[TW_ARGS_MAX] = {0, 7};
@@ -66,11 +66,11 @@ static void run_quick(struct tw_bench *bench, const char *spec, uint64_t first)
 		accepted += tw_match_quick_test(&program->quick, args);
 	}
 	tw_bench_stop(bench);
-	tw_bench_keep(&accepted);
+	tw_bench_happened(bench, "acceptances", accepted, is_accepted);
 	tw_match_destroy(program);
 }
 
-static void run_terms(struct tw_bench *bench, const char *spec, const char *list)
+static void run_terms(struct tw_bench *bench, const char *spec, const char *list, bool is_accepted)
 {
 	struct tw_match_program *program = program_of(spec);
 	struct tw_match_run run = {.scratch = scratch, .scratch_bytes = sizeof(scratch)};
@@ -90,7 +90,7 @@ static void run_terms(struct tw_bench *bench, const char *spec, const char *list
 	for (i = 0, n = tw_bench_start(bench); i < n; i++)
 		accepted += tw_match_run(program, args, 2, &run) != TW_MATCH_NO;
 	tw_bench_stop(bench);
-	tw_bench_keep(&accepted);
+	tw_bench_happened(bench, "acceptances", accepted, is_accepted);
 	tw_match_destroy(program);
 	tw_arena_fini(&arena);
 }
@@ -99,33 +99,33 @@ static void run_terms(struct tw_bench *bench, const char *spec, const char *list
 
 TW_BENCH(match_fused_rejects)
 {
-	run_quick(bench, GUARD, 0);
+	run_quick(bench, GUARD, 0, false);
 }
 
 TW_BENCH(match_fused_accepts)
 {
-	run_quick(bench, GUARD, 5000);
+	run_quick(bench, GUARD, 5000, true);
 }
 
 TW_BENCH(match_byte_code_rejects)
 {
-	run_raw(bench, GUARD, 0);
+	run_raw(bench, GUARD, 0, false);
 }
 
 TW_BENCH(match_byte_code_accepts)
 {
-	run_raw(bench, GUARD, 5000);
+	run_raw(bench, GUARD, 5000, true);
 }
 
 TW_BENCH(match_bits_reject)
 {
-	run_raw(bench, "[{['$1','$2'],[{'==',{'band','$1',4096},4096}],[]}]", 0);
+	run_raw(bench, "[{['$1','$2'],[{'==',{'band','$1',4096},4096}],[]}]", 0, false);
 }
 
 /* A guard that the small loop cannot decide. */
 TW_BENCH(match_arithmetic_rejects)
 {
-	run_raw(bench, "[{['$1','$2'],[{'>',{'+','$1','$2'},4096}],[]}]", 0);
+	run_raw(bench, "[{['$1','$2'],[{'>',{'+','$1','$2'},4096}],[]}]", 0, false);
 }
 
 TW_BENCH(match_eight_guards_accept)
@@ -133,7 +133,7 @@ TW_BENCH(match_eight_guards_accept)
 	run_raw(bench,
 		"[{['$1','$2'],[{is_integer,'$1'},{'>','$1',0},{'<','$1',99999},{'/=','$1',7},{is_integer,'$2'},"
 		"{'>','$2',0},{'<','$2',99},{'=:=','$2',7}],[]}]",
-		5000);
+		5000, true);
 }
 
 #define CLAUSE(n) "{['$1','$2'],[{'==','$1'," #n "}],[{message,false}]},"
@@ -149,20 +149,20 @@ TW_BENCH(match_eight_guards_accept)
 
 TW_BENCH(match_sixteen_clauses_last_accepts)
 {
-	run_raw(bench, "[" FIFTEEN "{['$1','$2'],[{'>','$1',4096}],[]}]", 5000);
+	run_raw(bench, "[" FIFTEEN "{['$1','$2'],[{'>','$1',4096}],[]}]", 5000, true);
 }
 
 TW_BENCH(match_message_accepts)
 {
-	run_raw(bench, "[{['$1','$2'],[{'>','$1',4096}],[{message,'$1'}]}]", 5000);
+	run_raw(bench, "[{['$1','$2'],[{'>','$1',4096}],[{message,'$1'}]}]", 5000, true);
 }
 
 TW_BENCH(match_terms_head_rejects)
 {
-	run_terms(bench, "[{[foo,'_'],[],[]}]", "[bar,{a,1}]");
+	run_terms(bench, "[{[foo,'_'],[],[]}]", "[bar,{a,1}]", false);
 }
 
 TW_BENCH(match_terms_tuple_accepts)
 {
-	run_terms(bench, "[{['_',{a,'$1'}],[{'>','$1',0}],[]}]", "[bar,{a,1}]");
+	run_terms(bench, "[{['_',{a,'$1'}],[{'>','$1',0}],[]}]", "[bar,{a,1}]", true);
 }

@@ -128,24 +128,28 @@ static void cached(struct tw_bench *bench, const char *path)
 	struct tw_pattern *pattern;
 	struct chosen chosen = {0};
 	struct tw_symbols *symbols;
+	uint64_t used = 0;
 
-	if (tw_pattern_parse("_:no_such_function", &pattern, NULL))
-		abort();
+	TW_BENCH_MUST(!tw_pattern_parse("_:no_such_function", &pattern, NULL));
 	chosen.pattern = pattern;
 	symbols = open_object(bench, path, &chosen);
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		forget_plan();
-		if (!use_cached(symbols, &chosen))
-			abort();
+		used += use_cached(symbols, &chosen);
 	}
 	tw_bench_stop(bench);
+	if (symbols) {
+		tw_bench_happened(bench, "plans", used, 1);
+		tw_bench_happened_in_all(bench, "functions chosen", chosen.count, 0);
+	}
 	forget_plan();
 	tw_symbols_close(symbols);
 	tw_pattern_destroy(pattern);
 }
 
 /* As agent/entries.c and agent/plan.c do it. */
-static size_t use_mapped(const struct tw_agent_config *config, const struct tw_sym_object *object, const char *path)
+static size_t use_mapped(const struct tw_agent_config *config, const struct tw_sym_object *object, const char *path,
+			 uint64_t *functions)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat status;
@@ -153,18 +157,17 @@ static size_t use_mapped(const struct tw_agent_config *config, const struct tw_s
 	size_t count = 0;
 	void *bytes;
 
-	if (fd < 0 || fstat(fd, &status))
-		abort();
+	TW_BENCH_MUST(fd >= 0 && !fstat(fd, &status));
 	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
-	if (bytes == MAP_FAILED || tw_entry_plan_open(bytes, (size_t)status.st_size, &plan))
-		abort();
+	TW_BENCH_MUST(bytes != MAP_FAILED && !tw_entry_plan_open(bytes, (size_t)status.st_size, &plan));
 	for (uint32_t i = 0; i < plan.header->row_count; i++) {
 		const char *name;
 
 		for (unsigned k = 0; (name = tw_entry_plan_name(&plan, &plan.rows[i], k)); k++)
 			count += tw_plan_wants(config, object, name, TW_PATTERN_ARITY_ANY);
 	}
+	*functions += plan.header->row_count;
 	munmap(bytes, (size_t)status.st_size);
 	return count;
 }
@@ -177,11 +180,11 @@ static void mapped(struct tw_bench *bench, const char *path)
 	struct tw_pattern *pattern;
 	struct tw_sym_object object = {0};
 	char plan[512] = "";
+	uint64_t each = 0, functions = 0;
 	size_t count = 0;
 
-	if (tw_pattern_parse("_:no_such_function", &pattern, NULL) ||
-	    tw_agent_config_parse(CONFIG, strlen(CONFIG), &config))
-		abort();
+	TW_BENCH_MUST(!tw_pattern_parse("_:no_such_function", &pattern, NULL));
+	TW_BENCH_MUST(!tw_agent_config_parse(CONFIG, strlen(CONFIG), &config));
 	chosen.pattern = pattern;
 	symbols = open_object(bench, path, &chosen);
 	if (symbols) {
@@ -190,13 +193,17 @@ static void mapped(struct tw_bench *bench, const char *path)
 		object.name = strdup(shown->name);
 		object.path = strdup(shown->path);
 		object.elf = tw_symbols_file(symbols, 0)->elf;
-		if (!find_plan(plan))
-			abort();
+		TW_BENCH_MUST(find_plan(plan));
+		/* As many functions as the loop must compare each time. */
+		use_mapped(&config, &object, plan, &each);
+		TW_BENCH_MUST(each);
 	}
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
-		count += use_mapped(&config, &object, plan);
+		count += use_mapped(&config, &object, plan, &functions);
 	tw_bench_stop(bench);
-	tw_bench_keep(&count);
+	tw_bench_happened(bench, "functions", functions, each);
+	if (symbols)
+		tw_bench_happened_in_all(bench, "functions chosen", count, 0);
 	forget_plan();
 	tw_symbols_close(symbols);
 	free(object.name);

@@ -16,6 +16,8 @@
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
+#include "pipeline/format/event.h"
+#include "pipeline/hit/count.h"
 #include "pipeline/hit/native.h"
 #include "ringbuf/ringset.h"
 #include "session/change.h"
@@ -53,40 +55,34 @@ static struct tw_place *add_sled(struct tw_permit *permit, void *where)
 {
 	const struct tw_place_options options = {.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
 
-	return add_place(permit, &options);
+	return add_place(permit, "sled_bench", &options);
+}
+
+static void stage(const struct bed *bed, const struct tw_bp_part *part)
+{
+	struct tw_permit *permit = begin_change();
+
+	end_change(permit, tw_session_stage(bed->session, permit, add_sled(permit, sled_of_leaf()), part));
 }
 
 /* ---- a call ---- */
 
-static void run_calls(struct tw_bench *bench)
-{
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
-		sum += leaf(i & 511, i);
-	tw_bench_stop(bench);
-	tw_bench_keep(&sum);
-}
-
 static void run_armed(struct tw_bench *bench, bool is_traced, uint32_t actions, uint8_t words)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | actions, .slot_words = words};
-	struct tw_permit *permit;
 	struct bed bed;
 
 	tw_bench_pin(1);
 	open_bed(&bed, is_traced);
-	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()), &part)))
-		abort();
-	run_calls(bench);
+	stage(&bed, &part);
+	run_leaf(bench, leaf, bed.session, is_traced + (actions != 0));
 	close_bed(&bed);
 }
 
 TW_BENCH(sled_off)
 {
 	tw_bench_pin(1);
-	run_calls(bench);
+	run_leaf(bench, leaf, NULL, 0);
 }
 
 TW_BENCH(sled_not_traced)
@@ -120,13 +116,35 @@ static uint64_t call_below(const struct frame *frame, uint64_t a, uint64_t b)
 	return a;
 }
 
+/* The number of callers in the last record of the ring. */
+static uint64_t callers_of_last(struct bed *bed)
+{
+	uint8_t *records = malloc(TW_RB_BYTES_DEFAULT);
+	uint64_t first, end, callers = 0;
+	int64_t bytes;
+
+	tw_rs_scan(&bed->rs);
+	TW_BENCH_MUST(records && tw_rs_ring_bytes(&bed->rs, 0) == TW_RB_BYTES_DEFAULT);
+	bytes = tw_rb_snapshot(tw_rs_ring(&bed->rs, 0), TW_RB_BYTES_DEFAULT, records, &first, &end);
+	for (int64_t at = 0; at < bytes;) {
+		const struct tw_rb_record *record = (const struct tw_rb_record *)(const void *)(records + at);
+		uint32_t length = TW_RB_HEAD_BYTES(record->head),
+			 is_half = TW_RB_HEAD_FLAGS(record->head) & TW_EVENT_FLAG_HALF;
+
+		callers =
+			TW_RB_HEAD_KIND(record->head) == TW_EVENT_STACK ? (length - sizeof *record) / 8 - !!is_half : 0;
+		at += length;
+	}
+	free(records);
+	return callers;
+}
+
 /* With this many callers per call: the direct caller, and the others by frame pointers. */
 TW_BENCH(sled_stack, .values = {1, 8, 32})
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .stack_depth = (uint8_t)bench->value};
 	struct frame frames[TW_STACK_DEPTH_MAX];
-	struct tw_permit *permit;
-	uint64_t sum = 0;
+	uint64_t sum = 0, before, n;
 	struct bed bed;
 
 	for (unsigned i = 0; i < TW_STACK_DEPTH_MAX; i++)
@@ -134,13 +152,16 @@ TW_BENCH(sled_stack, .values = {1, 8, 32})
 					   (char *)(uintptr_t)call_below + i};
 	tw_bench_pin(1);
 	open_bed(&bed, true);
-	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()), &part)))
-		abort();
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+	stage(&bed, &part);
+	before = events_of(bed.session);
+	n = tw_bench_start(bench);
+	for (uint64_t i = 0; i < n; i++)
 		sum += call_below(frames, i & 511, i);
 	tw_bench_stop(bench);
 	tw_bench_keep(&sum);
+	/* A call, and its callers. */
+	tw_bench_happened(bench, "events", events_of(bed.session) - before, 2);
+	tw_bench_happened_in_all(bench, "callers", callers_of_last(&bed), (uint64_t)bench->value);
 	close_bed(&bed);
 }
 
@@ -157,15 +178,14 @@ static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	tw_arg_init();
-	if (tw_layout_parse(text, strlen(text), &layout) || tw_change_begin(&permit))
-		abort();
+	TW_BENCH_MUST(!tw_layout_parse(text, strlen(text), &layout));
 	tw_arg_plan_make(&plan, layout, 64);
 	tw_layout_destroy(layout);
+	permit = begin_change();
 	place = add_sled(permit, sled_of_leaf());
 	place->function->arguments = &plan;
-	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
-		abort();
-	run_calls(bench);
+	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
+	run_leaf(bench, leaf, bed.session, actions ? 2 : 1);
 	close_bed(&bed);
 }
 
@@ -194,9 +214,8 @@ TW_BENCH(sled_typed_two_and_return)
  * Guards as --when makes them from names: an unsigned of four bytes, false and true; two of them, and one of a signed
  * byte, which take the small loop; a string in the program's data, equal and not; the interpreter.
  */
-static void run_guarded(struct tw_bench *bench, const char *guard, const char *text)
+static void run_guarded(struct tw_bench *bench, const char *guard, const char *text, bool is_accepted)
 {
-	uint64_t sum = 0;
 	struct tw_bp_part part = {.actions = TW_ACTION_CALL};
 	struct tw_match_program *program;
 	struct tw_permit *permit;
@@ -206,19 +225,21 @@ static void run_guarded(struct tw_bench *bench, const char *guard, const char *t
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	tw_arg_init();
-	if (tw_match_compile_when(guard, strlen(guard), NULL, &program, NULL) || tw_change_begin(&permit))
-		abort();
+	TW_BENCH_MUST(!tw_match_compile_when(guard, strlen(guard), NULL, &program, NULL));
+	permit = begin_change();
 	place = add_sled(permit, sled_of_leaf());
 	tw_session_use_program(&part, place, program);
-	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
-		abort();
+	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
 	if (text) {
+		uint64_t sum = 0, before = events_of(bed.session);
+
 		for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
 			sum += leaf((uintptr_t)text, i);
 		tw_bench_stop(bench);
 		tw_bench_keep(&sum);
+		tw_bench_happened(bench, "events", events_of(bed.session) - before, is_accepted);
 	} else {
-		run_calls(bench);
+		run_leaf(bench, leaf, bed.session, is_accepted);
 	}
 	close_bed(&bed);
 	tw_match_destroy(program);
@@ -226,38 +247,56 @@ static void run_guarded(struct tw_bench *bench, const char *guard, const char *t
 
 TW_BENCH(sled_guard_integer_false)
 {
-	run_guarded(bench, "($1 band 4294967295) > 4096", NULL);
+	run_guarded(bench, "($1 band 4294967295) > 4096", NULL, false);
 }
 
 TW_BENCH(sled_guard_integer_true)
 {
-	run_guarded(bench, "($1 band 4294967295) < 4096", NULL);
+	run_guarded(bench, "($1 band 4294967295) < 4096", NULL, true);
 }
 
 TW_BENCH(sled_guard_two_false)
 {
-	run_guarded(bench, "((($1 band 65535) bxor 32768) - 32768) >= 0 and ($2 band 4294967295) > 4294967294", NULL);
+	run_guarded(bench, "((($1 band 65535) bxor 32768) - 32768) >= 0 and ($2 band 4294967295) > 4294967294", NULL,
+		    false);
 }
 
 TW_BENCH(sled_guard_string_not)
 {
-	run_guarded(bench, "string_at($1) == <<117,115,101>>", "users");
+	run_guarded(bench, "string_at($1) == <<117,115,101>>", "users", false);
 }
 
 TW_BENCH(sled_guard_string)
 {
-	run_guarded(bench, "string_at($1) == <<117,115,101,114,115>>", "users");
+	run_guarded(bench, "string_at($1) == <<117,115,101,114,115>>", "users", true);
 }
 
 TW_BENCH(sled_guard_interpreted)
 {
-	run_guarded(bench, "($1 band 4294967295) + 1 > 4096", NULL);
+	run_guarded(bench, "($1 band 4294967295) + 1 > 4096", NULL, false);
+}
+
+static void sum_counts(void *sum, uint64_t pid, uint64_t count, uint64_t value)
+{
+	*(uint64_t *)sum += count;
+}
+
+static uint64_t counted(const struct tw_session_place *set, uint32_t action)
+{
+	uint64_t sum = 0;
+
+	if (action == TW_ACTION_COUNT)
+		return tw_counter_value(set->counter);
+	tw_counts_each(action == TW_ACTION_TIME ? set->times.now : set->memories.now, action == TW_ACTION_TIME,
+		       sum_counts, &sum);
+	return sum;
 }
 
 /* Counters alone, without events. */
-static void run_counted(struct tw_bench *bench, uint32_t actions)
+static void run_counted(struct tw_bench *bench, uint32_t action)
 {
-	const struct tw_bp_part part = {.actions = actions};
+	const struct tw_bp_part part = {.actions = action};
+	uint64_t before, sum = 0, n;
 	struct tw_permit *permit;
 	struct tw_session_place *set;
 	struct tw_place *place;
@@ -265,15 +304,22 @@ static void run_counted(struct tw_bench *bench, uint32_t actions)
 
 	tw_bench_pin(1);
 	open_bed(&bed, true);
-	if (tw_change_begin(&permit))
-		abort();
+	permit = begin_change();
 	place = add_sled(permit, sled_of_leaf());
 	set = tw_session_remember(bed.session, place);
+	TW_BENCH_MUST(set);
 	set->times.now = tw_counts_create();
 	set->memories.now = tw_counts_create();
-	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
-		abort();
-	run_calls(bench);
+	TW_BENCH_MUST(set->times.now && set->memories.now);
+	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
+	before = counted(set, action);
+	n = tw_bench_start(bench);
+	for (uint64_t i = 0; i < n; i++)
+		sum += leaf(i & 511, i);
+	tw_bench_stop(bench);
+	TW_BENCH_MUST(sum == sum_of_calls(n));
+	tw_bench_happened(bench, "counts", counted(set, action) - before, 1);
+	tw_bench_happened(bench, "events", events_of(bed.session), 0);
 	close_bed(&bed);
 }
 
@@ -304,12 +350,15 @@ TW_BENCH(sled_call_and_end)
 	run_armed(bench, true, TW_ACTION_RETURN | TW_ACTION_EXCEPTION, 0);
 }
 
-/* The part of a watched return in both of the above: nothing is reported. */
+/* The part of a watched return in both of the above: nothing is reported. One addition each counts them. */
+static uint64_t hits_of_nothing, returns_of_nothing;
+
 static const char *hit_nothing(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	const tw_return_word kept[TW_RETURNS_WORDS] = {(uintptr_t)place};
 	const char *way = NULL;
 
+	hits_of_nothing++;
 	tw_returns_open(slot, kept, false, false, &way);
 	return way;
 }
@@ -318,27 +367,33 @@ static uintptr_t return_nothing(uint64_t *slot, uint64_t value)
 {
 	struct tw_return_entry *entry = tw_returns_find(slot);
 
+	returns_of_nothing++;
 	tw_returns_close(entry);
 	return entry->return_address;
 }
 
 TW_BENCH(sled_return_watched)
 {
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
 	tw_bp_hit_fn hit = tw_native_hit;
-	struct tw_permit *permit;
+	uint64_t sum = 0, n;
 	struct bed bed;
 
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	tw_bp_trampoline_hit = hit_nothing;
 	tw_bp_trampoline_return = return_nothing;
-	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_sled(permit, sled_of_leaf()),
-						   &(struct tw_bp_part){.actions = TW_ACTION_CALL})))
-		abort();
-	run_calls(bench);
+	hits_of_nothing = returns_of_nothing = 0;
+	stage(&bed, &part);
+	n = tw_bench_start(bench);
+	for (uint64_t i = 0; i < n; i++)
+		sum += leaf(i & 511, i);
+	tw_bench_stop(bench);
 	tw_bp_trampoline_hit = hit;
 	tw_bp_trampoline_return = tw_native_return;
+	TW_BENCH_MUST(sum == sum_of_calls(n));
+	tw_bench_happened(bench, "hits", hits_of_nothing, 1);
+	tw_bench_happened(bench, "returns", returns_of_nothing, 1);
 	close_bed(&bed);
 }
 
@@ -356,13 +411,22 @@ static void make_text(struct many *many, unsigned count)
 {
 	many->count = count;
 	many->text = mmap(NULL, MANY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (many->text == MAP_FAILED)
-		abort();
+	TW_BENCH_MUST(many->text != MAP_FAILED);
 	for (unsigned i = 0; i < count; i++) {
 		memset(many->text + (size_t)i * FUNCTION_BYTES, 0x90, SLED_BYTES);
 		many->text[(size_t)i * FUNCTION_BYTES + SLED_BYTES] = 0xc3; /* ret */
 	}
-	mprotect(many->text, MANY_BYTES, PROT_READ | PROT_EXEC);
+	TW_BENCH_MUST(!mprotect(many->text, MANY_BYTES, PROT_READ | PROT_EXEC));
+}
+
+/* How many of the functions lead elsewhere at their entry. */
+static unsigned count_armed(const struct many *many)
+{
+	unsigned armed = 0;
+
+	for (unsigned i = 0; i < many->count; i++)
+		armed += many->text[(size_t)i * FUNCTION_BYTES] == 0xe9; /* jmp */
+	return armed;
 }
 
 static void *call_many(void *arg)
@@ -385,38 +449,31 @@ static void *call_many(void *arg)
 static void set_many(struct tw_session *session, struct many *many, bool is_armed)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)session->slot};
-	struct tw_permit *permit;
+	struct tw_permit *permit = begin_change();
 	int error = 0;
 
-	if (tw_change_begin(&permit))
-		abort();
 	tw_patch_begin(permit);
 	for (unsigned i = 0; i < many->count && !error; i++)
 		error = is_armed ? tw_bp_stage_set(permit, many->places[i], &part)
 				 : tw_bp_stage_clear(permit, many->places[i], session->slot);
 	tw_patch_end(permit);
-	if (tw_change_end(permit, error))
-		abort();
+	end_change(permit, error);
 }
 
 static void add_many(struct many *many)
 {
-	struct tw_permit *permit;
+	struct tw_permit *permit = begin_change();
 
-	if (tw_change_begin(&permit))
-		abort();
 	for (unsigned i = 0; i < many->count; i++)
 		many->places[i] = add_sled(permit, many->text + (size_t)i * FUNCTION_BYTES);
-	if (tw_change_end(permit, 0))
-		abort();
+	end_change(permit, 0);
 }
 
 static struct many *open_many(struct bed *bed, unsigned count)
 {
 	struct many *many = calloc(1, sizeof *many);
 
-	if (!many)
-		abort();
+	TW_BENCH_MUST(many);
 	open_bed(bed, false);
 	make_text(many, count);
 	add_many(many);
@@ -424,8 +481,7 @@ static struct many *open_many(struct bed *bed, unsigned count)
 	set_many(bed->session, many, true);
 	set_many(bed->session, many, false);
 	for (int i = 0; i < CALLERS; i++)
-		if (pthread_create(&many->callers[i], NULL, call_many, many))
-			abort();
+		TW_BENCH_MUST(!pthread_create(&many->callers[i], NULL, call_many, many));
 	return many;
 }
 
@@ -440,26 +496,30 @@ static void close_many(struct bed *bed, struct many *many)
 	free(many);
 }
 
+static void store_many(struct tw_permit *permit, const struct many *many, bool is_armed)
+{
+	tw_patch_begin(permit);
+	for (unsigned k = 0; k < many->count; k++)
+		(is_armed ? tw_patch_install : tw_patch_uninstall)(permit, many->places[k]);
+	tw_patch_end(permit);
+}
+
 TW_BENCH(sled_store, .values = {3000, 30000})
 {
 	struct bed bed;
 	struct many *many = open_many(&bed, (unsigned)bench->value);
-	struct tw_permit *permit;
+	struct tw_permit *permit = begin_change();
+	uint64_t n = tw_bench_start(bench);
 
-	if (tw_change_begin(&permit))
-		abort();
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
-		tw_patch_begin(permit);
-		for (unsigned k = 0; k < many->count; k++)
-			(i % 2 ? tw_patch_uninstall : tw_patch_install)(permit, many->places[k]);
-		tw_patch_end(permit);
-	}
+	for (uint64_t i = 0; i < n; i++)
+		store_many(permit, many, i % 2 == 0);
 	tw_bench_stop(bench);
-	tw_patch_begin(permit);
-	for (unsigned k = 0; k < many->count; k++)
-		tw_patch_uninstall(permit, many->places[k]);
-	tw_patch_end(permit);
-	tw_change_end(permit, 0);
+	TW_BENCH_MUST(count_armed(many) == (n % 2 ? many->count : 0));
+	store_many(permit, many, true);
+	tw_bench_happened_in_all(bench, "jumps", count_armed(many), many->count);
+	store_many(permit, many, false);
+	TW_BENCH_MUST(!count_armed(many));
+	end_change(permit, 0);
 	close_many(&bed, many);
 }
 
@@ -467,11 +527,16 @@ TW_BENCH(sled_set, .values = {3000, 30000})
 {
 	struct bed bed;
 	struct many *many = open_many(&bed, (unsigned)bench->value);
+	uint64_t n = tw_bench_start(bench);
 
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+	for (uint64_t i = 0; i < n; i++)
 		set_many(bed.session, many, i % 2 == 0);
 	tw_bench_stop(bench);
+	TW_BENCH_MUST(count_armed(many) == (n % 2 ? many->count : 0));
+	set_many(bed.session, many, true);
+	tw_bench_happened_in_all(bench, "jumps", count_armed(many), many->count);
 	set_many(bed.session, many, false);
+	TW_BENCH_MUST(!count_armed(many));
 	close_many(&bed, many);
 }
 
@@ -480,14 +545,15 @@ TW_BENCH(sled_first, .values = {3000, 30000}, .iterations = 1)
 	struct many *many = calloc(1, sizeof *many);
 	struct bed bed;
 
-	if (!many)
-		abort();
+	TW_BENCH_MUST(many);
 	open_bed(&bed, false);
 	make_text(many, (unsigned)bench->value);
 	add_many(many);
+	TW_BENCH_MUST(!count_armed(many));
 	tw_bench_start(bench);
 	set_many(bed.session, many, true);
 	tw_bench_stop(bench);
+	tw_bench_happened_in_all(bench, "jumps", count_armed(many), many->count);
 	set_many(bed.session, many, false);
 	close_bed(&bed);
 	free(many);

@@ -25,23 +25,27 @@ static struct tw_term read_term(struct tw_arena *arena, const char *text)
 {
 	struct tw_term term = {0};
 
-	tw_term_parse(arena, text, strlen(text), &term, NULL);
+	TW_BENCH_MUST(!tw_term_parse(arena, text, strlen(text), &term, NULL));
 	return term;
 }
 
 static void parse(struct tw_bench *bench, const char *text)
 {
 	struct tw_arena arena;
+	struct tw_term term = {0}, other;
 	size_t bytes = strlen(text);
-	struct tw_term term = {0};
+	uint64_t parsed = 0;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		tw_arena_reset(&arena);
-		tw_term_parse(&arena, text, bytes, &term, NULL);
+		parsed += tw_term_parse(&arena, text, bytes, &term, NULL) == 0;
 		tw_bench_keep(&term);
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "terms", parsed, 1);
+	other = read_term(&arena, text);
+	TW_BENCH_MUST(tw_term_compare(term, other) == 0);
 }
 
 static void print(struct tw_bench *bench, const char *text)
@@ -49,6 +53,7 @@ static void print(struct tw_bench *bench, const char *text)
 	struct tw_arena arena;
 	struct tw_term term;
 	char buffer[1000];
+	uint64_t bytes = 0;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	term = read_term(&arena, text);
@@ -56,9 +61,11 @@ static void print(struct tw_bench *bench, const char *text)
 		struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer)};
 
 		tw_term_print(term, TW_PRINT_PRETTY, &sink);
+		bytes += (uint64_t)(sink.at - buffer);
 		tw_bench_keep(buffer);
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "characters", bytes, strlen(text));
 }
 
 TW_BENCH(term_parse_event, .per_iteration = EVENT_TERMS)
@@ -86,16 +93,22 @@ TW_BENCH(term_etf_encode_event, .per_iteration = EVENT_TERMS)
 	struct tw_arena arena;
 	struct tw_term term;
 	char buffer[1000];
+	struct tw_sink once = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer)};
+	uint64_t bytes = 0, sink_bytes;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	term = read_term(&arena, event_text);
+	TW_BENCH_MUST(!tw_etf_encode(term, tw_word(0), &once));
+	sink_bytes = (uint64_t)(once.at - buffer);
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer)};
 
-		tw_etf_encode(term, tw_word(0), &sink);
+		TW_BENCH_MUST(!tw_etf_encode(term, tw_word(0), &sink));
+		bytes += (uint64_t)(sink.at - buffer);
 		tw_bench_keep(buffer);
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "bytes", bytes, sink_bytes);
 }
 
 TW_BENCH(term_etf_decode_event, .per_iteration = EVENT_TERMS)
@@ -103,34 +116,37 @@ TW_BENCH(term_etf_decode_event, .per_iteration = EVENT_TERMS)
 	struct tw_arena arena;
 	char buffer[1000];
 	struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer)};
+	uint64_t decoded = 0;
 	struct tw_term term;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
-	tw_etf_encode(read_term(&arena, event_text), tw_word(0), &sink);
+	TW_BENCH_MUST(!tw_etf_encode(read_term(&arena, event_text), tw_word(0), &sink));
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		tw_arena_reset(&arena);
-		tw_etf_decode(&arena, buffer, (size_t)(sink.at - buffer), NULL, NULL, &term);
+		decoded += tw_etf_decode(&arena, buffer, (size_t)(sink.at - buffer), NULL, NULL, &term) == 0;
 		tw_bench_keep(&term);
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "terms", decoded, 1);
 }
 
 TW_BENCH(term_compare_event, .per_iteration = EVENT_TERMS)
 {
 	struct tw_arena arena;
 	struct tw_term a, b;
-	int order, sum = 0;
+	uint64_t equal = 0;
+	int order;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	a = read_term(&arena, event_text);
 	b = read_term(&arena, event_text);
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		tw_bench_keep(&a);
-		tw_term_try_compare(a, b, 1, &order);
-		sum += order;
+		TW_BENCH_MUST(!tw_term_try_compare(a, b, 1, &order));
+		equal += order == 0;
 	}
 	tw_bench_stop(bench);
-	tw_bench_keep(&sum);
+	tw_bench_happened(bench, "equal", equal, 1);
 }
 
 TW_BENCH(term_print_float)
@@ -138,6 +154,7 @@ TW_BENCH(term_print_float)
 	struct tw_arena arena;
 	struct tw_term term;
 	char buffer[100];
+	uint64_t bytes = 0;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	term = tw_term_float(&arena, 0.1234567890123456);
@@ -145,9 +162,11 @@ TW_BENCH(term_print_float)
 		struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer)};
 
 		tw_term_print(term, TW_PRINT_WRITE, &sink);
+		bytes += (uint64_t)(sink.at - buffer);
 		tw_bench_keep(buffer);
 	}
 	tw_bench_stop(bench);
+	tw_bench_happened(bench, "characters", bytes, strlen("0.1234567890123456"));
 }
 
 TW_BENCH(term_hash_event, .per_iteration = EVENT_TERMS)
@@ -163,5 +182,5 @@ TW_BENCH(term_hash_event, .per_iteration = EVENT_TERMS)
 		sum += tw_term_hash(term);
 	}
 	tw_bench_stop(bench);
-	tw_bench_keep(&sum);
+	tw_bench_happened(bench, "the term's hash", sum, tw_term_hash(term));
 }
