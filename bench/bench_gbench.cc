@@ -25,6 +25,10 @@ constexpr int transfer_tries = 5;
 constexpr int repetitions_default = 9;
 
 tw_bench_entry *first_entry;
+std::string row_under_way;
+
+// Where times are not wanted, so many show as much as more.
+constexpr uint64_t iterations_untimed = 100000;
 
 struct arguments {
 	std::string filter;
@@ -108,9 +112,9 @@ void say(struct tw_bench *bench, const std::string &what, const std::string &amo
 void check(struct tw_bench *bench, const char *what, uint64_t got, uint64_t expected)
 {
 	if (got != expected)
-		fail(static_cast<Said *>(bench->said)->name,
-		     std::string(what) + ": " + std::to_string(got) + " instead of " + std::to_string(expected) +
-			     ": the row would show the time of something else");
+		fail(static_cast<Said *>(bench->said)->name, std::string(what) + ": " + std::to_string(got) +
+								     " instead of " + std::to_string(expected) +
+								     ": the row would show the time of something else");
 }
 
 void run_here(benchmark::State &state, const tw_bench_entry *entry, int64_t value, Said *said)
@@ -213,7 +217,7 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 	}
 	double transfer_before = 0, transfer_after = 0;
 	Said said;
-	said.name = name;
+	said.name = row_under_way = name;
 	for (int attempt = 0; attempt < transfer_tries; attempt++) {
 		Collector result(entry);
 		benchmark::ClearRegisteredBenchmarks();
@@ -223,8 +227,11 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
 		registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
 		registered->Threads(std::max(entry.options.threads, 1));
-		if (entry.options.iterations)
-			registered->Iterations(benchmark::IterationCount(entry.options.iterations));
+		uint64_t iterations = entry.options.iterations;
+		if (iterations && args.happened)
+			iterations = std::min(iterations, iterations_untimed);
+		if (iterations)
+			registered->Iterations(benchmark::IterationCount(iterations));
 		else
 			registered->MinTime(args.seconds);
 		if (entry.options.is_cross_core)
@@ -321,7 +328,7 @@ extern "C" void tw_bench_is_alone(struct tw_bench *bench)
 
 extern "C" void tw_bench_fail(const char *file, int line, const char *what)
 {
-	fail(std::string(file) + ":" + std::to_string(line), what);
+	fail(row_under_way, std::string(file) + ":" + std::to_string(line) + ": this is not so: " + what);
 }
 
 extern "C" void tw_bench_counter(struct tw_bench *bench, const char *name, double value)
@@ -344,11 +351,12 @@ int main(int argc, char **argv)
 {
 	arguments args;
 	if (!parse(argc, argv, &args)) {
-		std::fprintf(stderr,
-			     "usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
-			     "                        [--repetitions N] [FILTER]\n"
-			     "FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
-			     "its time; --reverse runs the rows from the last to the first.\n");
+		std::fprintf(
+			stderr,
+			"usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
+			"                        [--repetitions N] [FILTER]\n"
+			"FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
+			"its time; --reverse runs the rows from the last to the first.\n");
 		return 2;
 	}
 	int zero = 1;
