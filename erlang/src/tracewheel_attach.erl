@@ -82,10 +82,14 @@ attach(Request) ->
 %% A node without a name of its own, which nobody can connect to: the other one gives it a name.
 connect(#{node := Node, host := Host, address := Address, port := Port, cookie := Cookie, source := Source}) ->
     persistent_term:put(?MODULE, {Address, Port}),
-    Domain = case lists:member($., Host) of true -> longnames; false -> shortnames end,
-    case net_kernel:start(undefined, #{name_domain => Domain, dist_listen => false, hidden => true}) of
+    %% A long name wants a host with a domain, and this machine may have none: that of the node is one.
+    {Domain, Name} = case lists:member($., Host) of
+                         true -> {longnames, list_to_atom("undefined@" ++ lists:sublist(Host, 200))};
+                         false -> {shortnames, undefined}
+                     end,
+    case net_kernel:start(Name, #{name_domain => Domain, dist_listen => false, hidden => true}) of
         {ok, _} -> ok;
-        {error, Why} -> fail("distribution cannot be started here: ~ts.", [brief(Why)])
+        {error, _} -> fail("distribution cannot be started on this machine, by which nodes are reached: `erl -sname x` says why.", [])
     end,
     erlang:set_cookie(Node, Cookie),
     %% It has told its name there: it is of OTP 23 or later, without TLS, and lets nodes of this host connect.

@@ -112,6 +112,12 @@ start_node -sname shy@localhost -setcookie secret -eval 'net_kernel:allow([nobod
 refused 125 "127.0.0.1: it lets only nodes connect that net_kernel:allow/1 names" --cookie-file cookie -t attach -o none.tw shy@localhost
 kill $node
 
+# A long name, also where this machine has no domain.
+start_node -name long@127.0.0.1 -setcookie secret
+reached long@127.0.0.1
+reached long
+kill $node
+
 # A process may say anything of its home: another user's file is not read.
 if [ "$(id -u)" = 0 ]; then
 	mkdir stranger
