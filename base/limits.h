@@ -123,6 +123,19 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 _Static_assert(TW_PROCESS_BLOCKS_MAX < TW_BLOCKS_MAX, "one process leaves something to the others");
 _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a process' blocks are for its chains");
 
+/* ---- counters ---- */
+
+/*
+ * Functions with call_count, and with call_time or call_memory, over all sessions of a process.  Each thread that counts has
+ * addresses for one word each, of which the words in use get memory.
+ */
+#define TW_COUNTERS_BITS 20
+#define TW_COUNTERS_MAX	 (1u << TW_COUNTERS_BITS)
+/* Functions, sessions and processes of call_time and call_memory that one thread counts. */
+#define TW_COUNT_ROWS 65536
+
+_Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again before its id is that of an earlier one");
+
 /* ---- names ---- */
 
 /* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */

@@ -92,7 +92,7 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 		if (!set->counter)
 			set->counter = tw_counter_create();
 		if (!set->counter)
-			return TW_ENOMEM;
+			return TW_ELIMIT;
 		staged.counter = set->counter;
 	}
 	staged.times = staged.actions & TW_ACTION_TIME ? set->times.now : NULL;

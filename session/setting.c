@@ -64,7 +64,7 @@ static int renew(struct tw_session_counts *counts, bool is_wanted)
 	if (is_wanted) {
 		fresh = tw_counts_create();
 		if (!fresh)
-			return TW_ENOMEM;
+			return TW_ELIMIT;
 	}
 	if (counts->is_new) {
 		/* Made by this same change; no hit has seen them. */
@@ -96,7 +96,7 @@ static int renew_counters(struct tw_session *session, struct tw_session_place *s
 		if (!set->counter)
 			set->counter = tw_counter_create();
 		if (!set->counter)
-			return TW_ENOMEM;
+			return TW_ELIMIT;
 		/* Counting restarts, even if it was set before. */
 		set->taken += tw_counter_take(set->counter);
 	}

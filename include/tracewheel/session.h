@@ -231,7 +231,9 @@ enum {
  *		counting, TW_MATCH_PAUSE suspends it; both have no effect where that kind is not counted.
  * @flags	TW_FUNCTION_*.
  *
- * Returns the number of functions that match; TW_EBADARG (then nothing is changed), TW_EDEAD, TW_ENOMEM.
+ * Returns the number of functions that match; TW_EBADARG, TW_ELIMIT (then nothing is changed), TW_EDEAD, TW_ENOMEM.
+ * TW_ELIMIT: a process has 1,048,576 counters of TW_FUNCTION_CALL_COUNT, one for each function and session, and as many of
+ * call_time and call_memory together; setting one of these again takes a second one until the change is visible.
  * Inside a transaction the change becomes visible with tw_trace_commit().
  * Source: trace:function/4.
  */

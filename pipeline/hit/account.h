@@ -15,10 +15,9 @@
 #define TW_PIPELINE_ACCOUNT_H
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
-
-enum { TW_COUNTERS = 65536, TW_COUNT_ROWS = 65536 };
 
 /* The share of one process in one account, on one thread. Written by that thread only. */
 struct tw_count_row {
@@ -29,7 +28,7 @@ struct tw_count_row {
 
 /* The counts of a thread. */
 struct tw_thread_counts {
-	_Atomic uint64_t counters[TW_COUNTERS];
+	_Atomic uint64_t counters[TW_COUNTERS_MAX];
 	struct tw_count_row rows[TW_COUNT_ROWS];
 };
 
@@ -37,11 +36,11 @@ struct tw_counter {
 	_Atomic uint64_t base; /* calls that are not in the counts of threads; modulo 2^64 */
 	bool is_used;
 };
-extern struct tw_counter tw_counters[TW_COUNTERS];
+extern struct tw_counter tw_counters[TW_COUNTERS_MAX];
 
 struct tw_counts {
-	_Atomic uint32_t id; /* generation << 16 | index; 0: not used */
-	uint16_t generation;
+	_Atomic uint32_t id; /* generation << TW_COUNTERS_BITS | index; 0: not used */
+	uint32_t generation;
 };
 
 /* A word that only this thread writes. */

@@ -14,9 +14,10 @@
 
 enum { PROBES = 32 };
 
-struct tw_counter tw_counters[TW_COUNTERS];
-static struct tw_counts all_counts[TW_COUNTERS]; /* the first is never used */
-static unsigned next_counter, next_counts = 1;
+struct tw_counter tw_counters[TW_COUNTERS_MAX];
+static struct tw_counts all_counts[TW_COUNTERS_MAX]; /* the first is never used */
+/* Control, under the permit: the first counter that may be free, and the account after the one made last. */
+static unsigned first_free_counter, next_counts = 1;
 static _Atomic uint64_t refused;
 
 /* ---- the counts of a thread ---- */
@@ -52,8 +53,9 @@ struct tw_thread_counts *tw_counts_map(struct tw_thread *thread)
 
 struct tw_counter *tw_counter_create(void)
 {
-	for (unsigned i = 0; i < TW_COUNTERS; i++) {
-		struct tw_counter *counter = &tw_counters[next_counter++ % TW_COUNTERS];
+	/* The lowest one: each thread has memory for the words up to the highest. */
+	for (; first_free_counter < TW_COUNTERS_MAX; first_free_counter++) {
+		struct tw_counter *counter = &tw_counters[first_free_counter];
 
 		if (!counter->is_used) {
 			counter->is_used = true;
@@ -66,8 +68,11 @@ struct tw_counter *tw_counter_create(void)
 
 void tw_counter_destroy(struct tw_counter *counter)
 {
-	if (counter)
-		counter->is_used = false;
+	if (!counter)
+		return;
+	counter->is_used = false;
+	if (counter - tw_counters < first_free_counter)
+		first_free_counter = (unsigned)(counter - tw_counters);
 }
 
 struct sum {
@@ -124,15 +129,16 @@ void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 
 struct tw_counts *tw_counts_create(void)
 {
-	for (unsigned i = 0; i < TW_COUNTERS; i++) {
-		unsigned index = next_counts++ % TW_COUNTERS;
+	/* In turn, so that an id comes again as late as possible: rows of threads may still have it. */
+	for (unsigned i = 0; i < TW_COUNTERS_MAX; i++) {
+		unsigned index = next_counts++ % TW_COUNTERS_MAX;
 		struct tw_counts *counts = &all_counts[index];
 
 		/* RELAXED counts.id: control's, under the permit. */
 		if (!index || tw_load_relaxed(&counts->id))
 			continue;
 		/* RELAXED counts.id: hits find it by the part, PAIR bp.active. */
-		tw_store_relaxed(&counts->id, (uint32_t)++counts->generation << 16 | index);
+		tw_store_relaxed(&counts->id, ++counts->generation << TW_COUNTERS_BITS | index);
 		return counts;
 	}
 	return NULL;
@@ -149,7 +155,7 @@ void tw_counts_destroy(struct tw_counts *counts)
 static inline bool is_alive(uint32_t id)
 {
 	/* RELAXED counts.id: as above. */
-	return id && tw_load_relaxed(&all_counts[id & 0xffff].id) == id;
+	return id && tw_load_relaxed(&all_counts[id % TW_COUNTERS_MAX].id) == id;
 }
 
 void tw_counts_refuse(void)

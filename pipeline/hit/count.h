@@ -27,7 +27,7 @@ struct tw_frame_wants;
 
 /* ---- call_count ---- */
 
-/* Control. A counter at 0; NULL: there are 65,536 already, or no memory. */
+/* Control. A counter at 0; NULL: there are TW_COUNTERS_MAX already. */
 struct tw_counter *tw_counter_create(void);
 /* Called after a wait for thread progress: no hit counts in it any more. NULL is allowed. */
 void tw_counter_destroy(struct tw_counter *counter);
@@ -43,7 +43,7 @@ void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter);
 
 /* ---- call_time, call_memory ---- */
 
-/* Control. Counts by process of one place and session; NULL: there are 65,535 already, or no memory. */
+/* Control. Counts by process of one place and session; NULL: there are TW_COUNTERS_MAX - 1. */
 struct tw_counts *tw_counts_create(void);
 /* NULL is allowed. Frames that would resume it find nothing. */
 void tw_counts_destroy(struct tw_counts *counts);

@@ -5,12 +5,14 @@
  * Method	Declared functions that spend a known number of words, or at least a known time; values as the control
  *	path reads them.
  */
+#include "pipeline/hit/count.h"
 #include "session/places.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/info.h"
 #include "tracewheel/runtime.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 enum { OUTER, MIDDLE, INNER, FUNCTIONS, THREADS = 4, CALLS = 100000 };
 
@@ -96,6 +98,67 @@ static void every_thread_counts_and_none_is_forgotten(void **state)
 struct row {
 	uint64_t pid, count, value;
 };
+
+/* As many functions as a large program has, node for one; in OTP there is no limit. */
+static void many_functions_are_counted(void **state)
+{
+	enum { MANY = 70000, CALLED = 1000 };
+	static struct tw_declared_function many[MANY];
+	static char names[MANY][12];
+	struct tw_session *session;
+	uint64_t count;
+
+	assert_int_equal(tw_trace_begin(), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof names[i], "g%u", i);
+		many[i] = (struct tw_declared_function)TW_DECLARED_FUNCTION("many", names[i], 0);
+		assert_int_equal(tw_function_declare(&many[i]), 0);
+	}
+	assert_int_equal(tw_trace_commit(), 0);
+	assert_int_equal(tw_session_create("many", NULL, &session), 0);
+	assert_int_equal(tw_trace_function(session, "many", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT),
+			 MANY);
+	assert_int_equal(tw_trace_function(session, "many", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME),
+			 MANY);
+	/* The last ones, each in a number of its own: none of them shares a counter with another. */
+	for (unsigned i = MANY - CALLED; i < MANY; i++)
+		for (unsigned k = i; k < MANY; k++)
+			tw_call0(&many[k]);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(tw_trace_call_count(session, "many", names[i], 0, &count), 1);
+		assert_int_equal(count, i < MANY - CALLED ? 0 : i - (MANY - CALLED) + 1);
+	}
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+}
+
+/* The last counters: an error that names the limit, and nothing is changed; a counter that is free is found again. */
+static void the_limit_of_counters_is_told(void **state)
+{
+	static struct tw_counter *taken[TW_COUNTERS_MAX + 1];
+	struct tw_session *session;
+	uint64_t count;
+	unsigned n = 0;
+
+	assert_int_equal(tw_session_create("last", NULL, &session), 0);
+	/* No other thread changes anything. */
+	while ((taken[n] = tw_counter_create()))
+		n++;
+	assert_int_equal(n, TW_COUNTERS_MAX);
+	assert_int_equal(tw_trace_function(session, "c", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT),
+			 TW_ELIMIT);
+	assert_int_equal(tw_trace_call_count(session, "c", "outer", 0, &count), 0);
+	tw_counter_destroy(taken[777]);
+	assert_ptr_equal(tw_counter_create(), taken[777]);
+	while (n)
+		tw_counter_destroy(taken[--n]);
+	assert_int_equal(tw_trace_function(session, "c", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT),
+			 FUNCTIONS);
+	tw_call0(&functions[INNER]);
+	assert_int_equal(count_of(session, INNER), 1);
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+}
 
 static void take_row(void *arg, uint64_t pid, uint64_t count, uint64_t value)
 {
@@ -313,6 +376,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_counts_and_none_is_forgotten),
+		cmocka_unit_test(many_functions_are_counted),
+		cmocka_unit_test(the_limit_of_counters_is_told),
 		cmocka_unit_test(words_go_to_the_function_that_is_running),
 		cmocka_unit_test(any_number_of_sessions_have_accounts),
 		cmocka_unit_test(time_goes_to_the_function_and_not_to_who_waits),
