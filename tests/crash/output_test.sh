@@ -14,7 +14,7 @@ privately bash -c '
 	"$0" record -o locked/a.tw -- "$1" calls 10 >locked.out 2>locked.err
 	echo "$?" >locked.code
 	mount -t tmpfs -o size=64k none small || exit 99
-	"$0" record -t "crash:_" -t "libcrash_work:_" --ring 64K -o small/a.tw -- "$1" calls 500000 7 >program.out 2>err
+	"$0" record -t "crash:_" -t "libcrash_work:_" --on-full drop --ring 64K -o small/a.tw -- "$1" calls 500000 7 >program.out 2>err
 	code=$?
 	cp -r small/a.tw full.tw
 	exit $code' "$tw" "$threads" || code=$?

@@ -13,7 +13,7 @@ privately bash -c '
 	echo "$?" >refused.code
 	find small -type f >refused.left
 	export TRACEWHEEL_SHM=$PWD/shm
-	"$0" record -t "crash:_" -t "libcrash_work:_" --ring 64K -o full.tw -- "$1" fill shm/filling 60 >program.out 2>err
+	"$0" record -t "crash:_" -t "libcrash_work:_" --on-full drop --ring 64K -o full.tw -- "$1" fill shm/filling 60 >program.out 2>err
 	code=$?
 	find shm -type f >full.left
 	exit $code' "$tw" "$threads" || code=$?

@@ -32,7 +32,7 @@ stopped() {
 	[ "$(json 'd["seconds"] > 2.9')" = True ] || fail "nothing was recorded after the stop"
 }
 
-stopped drop.tw
+stopped drop.tw --on-full drop
 is "$(said long_waits)" 0 "pauses in which the program with drop gave up its processor, of 100 ms and more"
 stopped block.tw --on-full block
 pause=$(said longest_wait_ms)

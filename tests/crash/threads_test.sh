@@ -17,7 +17,7 @@ many=${TW_CRASH_THREADS:-3000}
 record short.tw -- "$threads" short "$many"
 is "$(said made)" "$((many * 25))"
 [ "$(json 'd["events"]')" -gt 100 ] || fail "hardly any thread got a ring"
-record small.tw --ring-cap 1M --ring 64K -- "$threads" short "$many"
+record small.tw --on-full drop --ring-cap 1M --ring 64K -- "$threads" short "$many"
 record block.tw --on-full block --ring 64K -- "$threads" short "$many"
 record cancel.tw -- "$threads" cancel 300
 record cancel-block.tw --on-full block --ring 64K -- "$threads" cancel 100

@@ -71,7 +71,7 @@ expect 1 "$tw" flame hole.tw
 shows '2 segments are missing'
 
 # Losses belong to the time in which they happened.
-expect 0 "$tw" record -q -t burst:tick --ring 64K -o burst.tw -- ./burst 4000000
+expect 0 "$tw" record -q -t burst:tick --on-full drop --ring 64K -o burst.tw -- ./burst 4000000
 expect 0 "$tw" report --json burst.tw
 lost=$(json 'd["lost"]["full"]')
 is $((lost + $(json 'd["events"]'))) 4000020
@@ -87,7 +87,7 @@ if [ "$lost" -gt 0 ]; then
 	is "$(json 'd["lost"]["full"]')" "$lost"
 fi
 # --rotate and --keep together with losses: those of removed segments do not count against the remaining events.
-expect 0 "$tw" record -q -t burst:tick --ring 64K --rotate 64K --keep 1 -o both.tw -- ./burst 4000000
+expect 0 "$tw" record -q -t burst:tick --on-full drop --ring 64K --rotate 64K --keep 1 -o both.tw -- ./burst 4000000
 expect 0 "$tw" info --json both.tw
 is "$(json 'd["events"] + sum(d["lost"].values()) + '"$account"'["removed"]["events"] + '"$account"'["removed"]["lost"]')" 4000020
 

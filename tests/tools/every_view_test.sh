@@ -53,7 +53,7 @@ recorded forked.tw --follow-fork --returns -t 'libc:{fork,read}' -- sh -c 'ls / 
 recorded rotated.tw --on-full block --rotate 64K --returns --args -t 'calls:_' -- ./calls 12000
 recorded kept.tw --on-full block --rotate 64K --keep 2 --returns --args -t 'calls:_' -- ./calls 12000
 recorded overwritten.tw --on-full overwrite --ring 64K -t 'calls:_' -- ./calls 12000
-recorded lossy.tw --ring 64K --returns -t 'calls:_' -- ./calls 40000
+recorded lossy.tw --on-full drop --ring 64K --returns -t 'calls:_' -- ./calls 40000
 streamed stream.tws --returns -t 'calls:_' -- ./calls 100
 streamed nothing.tws --allow-nothing -t 'calls:nosuch' -- ./calls 10
 streamed actors.tws -p all -- "$build/bin/actors" bank -m 50

@@ -43,7 +43,7 @@ ${CC:-cc} -O2 -g -fpatchable-function-entry=9 phases.c -o phases || fail "no pro
 
 lossy=0
 for round in 1 2 3; do
-	expect 0 "$tw" record -q --force --returns -t phases:_ -N 'phases:{begin,tell}' --ring 64K -o lossy.tw -- ./phases 300000
+	expect 0 "$tw" record -q --force --returns -t phases:_ -N 'phases:{begin,tell}' --on-full drop --ring 64K -o lossy.tw -- ./phases 300000
 	read -r parse whole <out
 	expect 0 "$tw" report --json lossy.tw
 	python3 - "$parse" "$whole" <<'EOT' || fail "round $round"

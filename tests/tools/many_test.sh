@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 }
 C
 gcc -w -O1 -fpatchable-function-entry=9 -o many many.c || fail gcc
-expect 0 "$tw" record -q -o m.tw --follow-fork --ring 64K --ring-cap 4M -t many:tick -- ./many 400
+expect 0 "$tw" record -q -o m.tw --follow-fork --on-full drop --ring 64K --ring-cap 4M -t many:tick -- ./many 400
 expect 0 "$tw" info --json m.tw
 is "$(json 'd["events"], sum(d["lost"].values()), d["account"]["whole"]')" "2000 0 True"
 expect 0 "$tw" report --json --top 0 m.tw

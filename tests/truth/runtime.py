@@ -28,7 +28,7 @@ MODES = {
     "exceptions": (["call", "return_from", "exception_from"], ["--exceptions", *BLOCK]),
     "return_to": (["call", "return_to"], ["--return-to", *BLOCK]),
     "all": (["call", "return_from", "exception_from", "return_to"], ["--exceptions", "--return-to", *BLOCK]),
-    "lossy": (["call", "return_from", "exception_from", "return_to"], ["--exceptions", "--return-to", "--ring", "64K"]),
+    "lossy": (["call", "return_from", "exception_from", "return_to"], ["--exceptions", "--return-to", "--on-full", "drop", "--ring", "64K"]),
 }
 
 

@@ -45,7 +45,7 @@ MODES = [
     Mode("newest", ["--returns", "--on-full", "overwrite", "--ring", "64K"], lossless=False, newest=True,
          words=[ROUNDS]),
     Mode("waits", ["--returns", "--ring", "64K", *BLOCK], words=[ROUNDS], pauses=2),
-    Mode("small", ["--returns", "--ring", "64K"], lossless=False, words=[ROUNDS], pauses=1),
+    Mode("small", ["--returns", "--on-full", "drop", "--ring", "64K"], lossless=False, words=[ROUNDS], pauses=1),
 ]
 
 

@@ -152,8 +152,7 @@ static const char *own_clause(const struct tw_capture_own *own, const char *form
 
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text)
 {
-	return own_clause(&account->waits, "waited %s time%s, %s in all, for space in the rings (--on-full block)",
-			  text);
+	return own_clause(&account->waits, "waited %s time%s, %s in all, for space in the rings", text);
 }
 
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text)

@@ -30,7 +30,7 @@ const char *tw_missing_ended(uint64_t events, char *text);
  */
 bool tw_missing_is_failure(const struct tw_capture_account *account, const struct tw_capture_info *info);
 
-/* "waited 12 times, 1.2 s in all, for space in the rings (--on-full block)"; "" if no thread waited. */
+/* "waited 12 times, 1.2 s in all, for space in the rings"; "" if no thread waited. */
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text);
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text);
 

@@ -79,7 +79,7 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 		return "";
 	return policy == TW_RECORDER_BLOCK
 		       ? "; with block, events are lost under a seccomp filter, or while the recorder gets no processor time"
-		       : "; --ring 64M or --on-full block avoids it";
+		       : "; --on-full block avoids it, or a larger --ring";
 }
 
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)

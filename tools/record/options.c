@@ -70,11 +70,12 @@ static const struct tw_option options_table[] = {
 	 "trace children as well; recording ends with the last of them,\n"
 	 "daemons included (Ctrl-C ends it earlier)"},
 	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: recording ends with the first process"},
-	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
-	 "when events come faster than they are written: lose the newest\n"
-	 "(counted; the default), make the program wait, or keep the\n"
-	 "newest only. In each case, calls of a signal handler that interrupts\n"
-	 "the recording of another call are counted as nested"},
+	{KEY_ON_FULL, "on-full", "block|drop|overwrite",
+	 "when events come faster than they are written: make the program\n"
+	 "wait (the default; a second at most for a recorder that stands still,\n"
+	 "and waits are not in the times of calls), lose the newest, counted,\n"
+	 "or keep the newest only. In each case, calls of a signal handler that\n"
+	 "interrupts the recording of another call are counted as nested"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE",
 	 "memory for all threads together (256M); each process has its first,\n"
@@ -105,7 +106,7 @@ const struct tw_command tw_record_command =
 	 .examples =
 		 "  tracewheel record -- ls -l\n"
 		 "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
-		 "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
+		 "  tracewheel record -t 'libc:{malloc,free}' --on-full drop -- python3 app.py\n"
 		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
 		 "  tracewheel record -p send,receive,procs -- ./actors\n"
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"

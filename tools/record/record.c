@@ -438,7 +438,7 @@ static int record_counting_signals(struct request *request, struct tw_launch *la
 int tw_tool_record(int argc, char **argv)
 {
 	struct tw_options options = {.command = &tw_record_command, .argc = argc, .argv = argv};
-	struct request request = {0};
+	struct request request = {.recorder.policy = TW_RECORDER_BLOCK};
 	int key, code = TW_EXIT_USAGE;
 	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
 		return tw_record_erlang(argc, argv);
