@@ -152,6 +152,8 @@ static inline char *view_answer(int (*run)(int, char **), const char *arguments,
 		argv[argc++] = word;
 	argv[argc++] = capture_path;
 	argv[argc] = NULL;
+	/* A machine without a locale draws other bars. */
+	setenv("LC_ALL", "C.UTF-8", 1);
 	snprintf(path, sizeof path, "%s/answer", directory);
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	assert_true(fd >= 0 && saved >= 0);
