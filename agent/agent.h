@@ -61,6 +61,7 @@ struct tw_agent_config {
 	char *plan_folder;		  /* plans of entries of files seen before; NULL: none */
 	uint64_t plan_ns;		  /* how long dlopen waits for plans of entries; 0: do not ask */
 	uint64_t plan_start_ns;		  /* the same at the start of a program */
+	bool lets_trace;		  /* the recorder's children */
 	int filters;			  /* seccomp filters on the command, known to be harmless; -1: unknown */
 	struct tw_vectors vectors;	  /* as measured by the command; zeros: not measured */
 	struct tw_match_program *program; /* the condition on calls; NULL: all calls */
@@ -85,6 +86,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	exceptions 0|1			the same with exception_from; 0
  *	return_to 0|1			where each recorded call returns to; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
+ *	ancestors 1			the system lets only ancestors trace a process: each lets the recorder's children do so
  *	filters N			seccomp filters on the command; a process that starts with more is not traced
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			typed arguments, if layouts.c has the types, with BYTES of each string

@@ -146,6 +146,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	} else if (!strcmp(line, "plans")) {
 		config->plan_ns = read_ms(&value);
 		config->plan_start_ns = read_ms(&value);
+	} else if (!strcmp(line, "ancestors")) {
+		config->lets_trace = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "filters")) {
 		config->filters = (int)strtol(value, NULL, 10);
 	} else if (!strcmp(line, "vectors")) {

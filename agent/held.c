@@ -58,6 +58,8 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack)
 		[TW_RS_HELD_TRACED] = "several threads were running, and a debugger or another tracer has them",
 		[TW_RS_HELD_STUCK] = "several threads were running, and one of them could not be stopped",
 		[TW_RS_HELD_UNANSWERED] = "several threads were running, and the recorder did not stop them in time",
+		[TW_RS_HELD_ENDED] =
+			"several threads were running, and the process that stops them for the recorder was itself stopped or killed",
 	};
 	char text[512], too_many[128], figure[TW_COUNT_TEXT_BYTES];
 	const char *reason = reasons[outcome];

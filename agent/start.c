@@ -14,6 +14,7 @@
 #include "agent/agent.h"
 
 #include "base/filter.h"
+#include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
 #include "pipeline/hit/hit.h"
@@ -76,6 +77,19 @@ static void after_fork_in_parent(void)
 		tw_permit_drop(fork_permit);
 }
 
+static bool lets_trace;
+
+/* Claims an image of this process. */
+static int claim(uint32_t *image)
+{
+	int error = tw_rs_image_claim(&tw_agent_ring_set, image);
+
+	/* The recorder's child that stops threads is no ancestor; a child of this process has not inherited the leave. */
+	if (!error && lets_trace)
+		tw_sys_let_trace(tw_agent_ring_set.config.owner_process_id);
+	return error;
+}
+
 /*
  * session/ has dropped the other threads, the permit and the rings; the gate is closed.  The child gets an image slot,
  * and a log with the definitions of everything that is set.
@@ -84,7 +98,7 @@ static void follow(void)
 {
 	uint32_t image;
 
-	int error = tw_rs_image_claim(&tw_agent_ring_set, &image);
+	int error = claim(&image);
 
 	tw_agent_written_after_fork();
 	/* Without a slot the child is not traced, which is counted. */
@@ -188,8 +202,10 @@ static int begin(struct tw_agent_config *config)
 	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
 	struct tw_session_wish wish = {.program = config->program, .actions = tw_agent_end_actions(config)};
 	uint32_t image;
-	int error = tw_rs_image_claim(&tw_agent_ring_set, &image);
+	int error;
 
+	lets_trace = config->lets_trace;
+	error = claim(&image);
 	if (error)
 		return error;
 	/* The word is in a page that forked children share. */

@@ -4,15 +4,14 @@
  *
  * By ptrace(), so the caller must be allowed to trace the process, and no other tracer may have it.  PTRACE_SEIZE and
  * PTRACE_INTERRUPT: no signal is sent, and a thread that a signal has stopped stays stopped afterwards.  If the caller
- * dies at any time, the kernel lets all threads go on.
+ * dies at any time, the kernel lets all threads go on.  If it is stopped, they wait, so it should be a process of its own that is
+ * guarded (tw_hold_guard).
  *
  * A system call that the stop interrupts is started again by the kernel; so are those (epoll_wait and others) that
  * would otherwise fail with EINTR although no signal handler has run.  Their time limits begin anew.
  *
- * While any thread is held, the stop signals of a terminal (SIGTSTP, SIGTTIN, SIGTTOU) wait if this process would be stopped by
- * them: the held threads would wait for it.  Afterwards it stops.  SIGSTOP cannot be put off.
- *
- * Threads  one hold belongs to one thread, which makes all calls: the kernel knows the tracer by its thread.
+ * Threads  one hold belongs to one thread, which makes all calls: the kernel knows the tracer by its thread.  No call allocates,
+ *	    so all may be made in a child of tw_sys_fork().
  */
 #ifndef TW_BASE_HOLD_H
 #define TW_BASE_HOLD_H
@@ -53,8 +52,19 @@ struct tw_hold {
 	struct {
 		int process_id, thread_id;
 	} late[TW_HOLD_THREADS_MAX];
-	bool puts_off_stops;
+	uint64_t begun_ns;
+	/* Timers of the kernel's. */
+	int continues, ends;
+	bool is_guarded, is_guard_set;
 };
+
+/*
+ * tw_hold_guard - from now on, while this process holds threads, do not let it stand still.
+ *
+ * Timers of the kernel's, which run also while the process is stopped, send it SIGCONT every TW_HOLD_CONTINUED_NS, and SIGKILL
+ * after TW_HOLD_ENDED_NS: it may be stopped by a debugger, or wait for something.  False: the system has no timers for us.
+ */
+bool tw_hold_guard(struct tw_hold *hold);
 
 /*
  * tw_hold_begin - stop all threads.
@@ -65,6 +75,9 @@ struct tw_hold {
  */
 enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id);
 void tw_hold_end(struct tw_hold *hold);
+
+/* True if threads have been stopped for as long as they may: TW_HOLD_NS. */
+bool tw_hold_is_due(const struct tw_hold *hold);
 
 /* Lets late threads go on, to be called until it returns false: none is left. */
 bool tw_hold_end_late(struct tw_hold *hold);

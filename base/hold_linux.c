@@ -13,9 +13,8 @@
 #include "base/hold.h"
 
 #include "base/clock.h"
-#include "base/lock.h"
+#include "base/sys.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +30,6 @@
 #include <unistd.h>
 
 /* A thread that only lacks a processor stops as soon as it gets one. */
-#define STOP_NS	  UINT64_C(1000000000)
 #define DEVICE_NS UINT64_C(20000000)
 #define NAP_NS	  20000
 /* The kernel's workers for a process (io_uring) never run its code, and cannot be traced: PF_IO_WORKER, PF_USER_WORKER. */
@@ -169,67 +167,41 @@ static enum tw_hold_outcome seize(const struct tw_hold *hold, struct tw_held_thr
 	return status_number(hold->process_id, thread->thread_id, "\nTracerPid:") ? TW_HOLD_TRACED : TW_HOLD_DENIED;
 }
 
-/* ---- stops of this process ---- */
+/* ---- the guard ---- */
 
-static const int stop_numbers[] = {SIGTSTP, SIGTTIN, SIGTTOU};
-#define STOPS (sizeof stop_numbers / sizeof *stop_numbers)
-
-static struct tw_lock stop_lock = TW_LOCK_INIT;
-/* Under the lock. */
-static unsigned stop_holds;
-static bool is_put_off[STOPS];
-static volatile sig_atomic_t has_stop[STOPS];
-
-static void note_stop(int number)
+/* libc's timer_create() may allocate. */
+static bool make_timer(int signal_number, int *out)
 {
-	for (unsigned i = 0; i < STOPS; i++)
-		if (stop_numbers[i] == number)
-			has_stop[i] = 1;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal_number};
+
+	return syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, out) == 0;
 }
 
-/* A program that handles or ignores them itself is not stopped by them. */
-static void put_off_stops(struct tw_hold *hold)
+bool tw_hold_guard(struct tw_hold *hold)
 {
-	const struct sigaction noting = {.sa_handler = note_stop, .sa_flags = SA_RESTART};
-	struct sigaction found;
-
-	if (hold->puts_off_stops)
-		return;
-	hold->puts_off_stops = true;
-	tw_lock_seize(&stop_lock);
-	for (unsigned i = 0; i < STOPS && !stop_holds; i++) {
-		is_put_off[i] = sigaction(stop_numbers[i], NULL, &found) == 0 && !(found.sa_flags & SA_SIGINFO) &&
-				found.sa_handler == SIG_DFL && sigaction(stop_numbers[i], &noting, NULL) == 0;
-		has_stop[i] = 0;
-	}
-	stop_holds++;
-	tw_lock_drop(&stop_lock);
+	hold->is_guarded = make_timer(SIGCONT, &hold->continues) && make_timer(SIGKILL, &hold->ends);
+	return hold->is_guarded;
 }
 
-static void let_stops_act(struct tw_hold *hold)
+static void set_timer(int timer, uint64_t first_ns, uint64_t again_ns)
 {
-	const struct sigaction standard = {.sa_handler = SIG_DFL};
-	bool stops[STOPS] = {false};
-	struct sigaction found;
+	const struct itimerspec time = {{0, (long)again_ns}, {0, (long)first_ns}};
 
-	if (!hold->puts_off_stops)
+	syscall(SYS_timer_settime, timer, 0, &time, NULL);
+}
+
+static void set_guard(struct tw_hold *hold, bool is_set)
+{
+	if (!hold->is_guarded || hold->is_guard_set == is_set)
 		return;
-	hold->puts_off_stops = false;
-	tw_lock_seize(&stop_lock);
-	stop_holds--;
-	for (unsigned i = 0; i < STOPS && !stop_holds; i++) {
-		if (!is_put_off[i])
-			continue;
-		stops[i] = has_stop[i];
-		/* What the program has set meanwhile stays. */
-		if (sigaction(stop_numbers[i], NULL, &found) == 0 && !(found.sa_flags & SA_SIGINFO) &&
-		    found.sa_handler == note_stop)
-			sigaction(stop_numbers[i], &standard, NULL);
-	}
-	tw_lock_drop(&stop_lock);
-	for (unsigned i = 0; i < STOPS; i++)
-		if (stops[i])
-			kill(getpid(), stop_numbers[i]);
+	hold->is_guard_set = is_set;
+	set_timer(hold->continues, is_set ? TW_HOLD_CONTINUED_NS : 0, TW_HOLD_CONTINUED_NS);
+	set_timer(hold->ends, is_set ? TW_HOLD_ENDED_NS : 0, 0);
+}
+
+bool tw_hold_is_due(const struct tw_hold *hold)
+{
+	return tw_clock_monotonic_ns() - hold->begun_ns > TW_HOLD_NS;
 }
 
 /* ---- all threads ---- */
@@ -242,40 +214,51 @@ static bool is_known(const struct tw_hold *hold, int thread_id)
 	return false;
 }
 
+struct listing {
+	struct tw_hold *hold;
+	enum tw_hold_outcome outcome;
+	unsigned total; /* how many threads could run */
+};
+
 /*
- * Adds those that are not known yet.  *total: how many threads could run.  A thread in an uninterruptible wait would not
- * stop, so this is asked before any thread is stopped.
+ * Adds a thread that is not known yet.  A thread in an uninterruptible wait would not stop, so this is asked before any thread is
+ * stopped.
  */
+static void add_thread(int folder, const char *name, void *arg)
+{
+	struct listing *listing = arg;
+	struct tw_hold *hold = listing->hold;
+	int thread_id = atoi(name);
+	unsigned flags;
+	char state;
+
+	(void)folder;
+	if (thread_id <= 0 || !read_state(hold->process_id, thread_id, &state, &flags) || is_ended(state) ||
+	    flags & WORKER_FLAGS)
+		return;
+	listing->total++;
+	if (is_known(hold, thread_id))
+		return;
+	if (state == 'D')
+		listing->outcome = TW_HOLD_STUCK;
+	if (hold->count < TW_HOLD_THREADS_MAX)
+		hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
+}
+
 static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
 {
-	enum tw_hold_outcome outcome = TW_HOLD_OK;
-	struct dirent *entry;
+	struct listing listing = {.hold = hold, .outcome = TW_HOLD_OK};
 	char path[32];
-	DIR *tasks;
+	int tasks;
 
-	*total = 0;
 	snprintf(path, sizeof path, "/proc/%d/task", hold->process_id);
-	tasks = opendir(path);
-	if (!tasks)
+	tasks = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tasks < 0)
 		return TW_HOLD_GONE;
-	while ((entry = readdir(tasks))) {
-		int thread_id = atoi(entry->d_name);
-		unsigned flags;
-		char state;
-
-		if (thread_id <= 0 || !read_state(hold->process_id, thread_id, &state, &flags) || is_ended(state) ||
-		    flags & WORKER_FLAGS)
-			continue;
-		++*total;
-		if (is_known(hold, thread_id))
-			continue;
-		if (state == 'D')
-			outcome = TW_HOLD_STUCK;
-		if (hold->count < TW_HOLD_THREADS_MAX)
-			hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
-	}
-	closedir(tasks);
-	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_TOO_MANY : outcome;
+	tw_sys_each_name(tasks, add_thread, &listing);
+	close(tasks);
+	*total = listing.total;
+	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_TOO_MANY : listing.outcome;
 }
 
 static void nap(void)
@@ -291,8 +274,9 @@ static bool is_in_vain(const struct tw_hold *hold, const struct tw_held_thread *
 	unsigned flags;
 	char state;
 
-	return waited_ns > STOP_NS || (waited_ns > DEVICE_NS &&
-				       read_state(hold->process_id, thread->thread_id, &state, &flags) && state == 'D');
+	return tw_hold_is_due(hold) ||
+	       (waited_ns > DEVICE_NS && read_state(hold->process_id, thread->thread_id, &state, &flags) &&
+		state == 'D');
 }
 
 /* Waits for those that are seized. */
@@ -363,22 +347,26 @@ bool tw_hold_end_late(struct tw_hold *hold)
 		hold->late[kept++] = hold->late[i];
 	}
 	hold->late_count = kept;
-	if (!kept && !hold->count)
-		let_stops_act(hold);
+	/* Whoever lets late threads go does not stand still. */
+	if (!hold->count) {
+		set_guard(hold, false);
+		set_guard(hold, kept != 0);
+	}
 	return kept != 0;
 }
 
 enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 {
 	enum tw_hold_outcome outcome;
-	unsigned total, before, stopped = 0;
+	unsigned total = 0, before, stopped = 0;
 
 	/* Threads of an earlier hold are still ours, and cannot be seized again. */
 	if (tw_hold_end_late(hold))
 		return TW_HOLD_STUCK;
 	hold->process_id = process_id;
 	hold->count = 0;
-	put_off_stops(hold);
+	hold->begun_ns = tw_clock_monotonic_ns();
+	set_guard(hold, true);
 	do {
 		before = hold->count;
 		outcome = list(hold, &total);

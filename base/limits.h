@@ -154,8 +154,17 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 /* More threads are not stopped for it: each costs some 20 us for all. */
 #define TW_RS_HELD_THREADS_MAX 64u
 /* How long a member waits for the owner to begin, and to end. */
-#define TW_RS_HELD_TAKE_NS UINT64_C(1000000000)
-#define TW_RS_HELD_DONE_NS UINT64_C(10000000000)
+#define TW_RS_HELD_TAKE_NS UINT64_C(700000000)
+#define TW_RS_HELD_DONE_NS UINT64_C(3000000000)
+/*
+ * How long threads are stopped at most: then the process that stops them lets them go.  If it does not, because it has been
+ * stopped itself, the kernel continues it, or ends it, which lets them go too.
+ */
+#define TW_HOLD_NS	     UINT64_C(300000000)
+#define TW_HOLD_CONTINUED_NS UINT64_C(20000000)
+#define TW_HOLD_ENDED_NS     UINT64_C(500000000)
+/* How long one request is tried, in several stops. */
+#define TW_RS_HELD_TRY_NS UINT64_C(800000000)
 /* How long the end of a recording may take to take back what was written into living processes. */
 #define TW_RESTORE_NS UINT64_C(2000000000)
 /* The file of layouts that a command hands to the agents. */

@@ -42,6 +42,24 @@ int tw_sys_stat(int fd, struct stat *out);
 bool tw_sys_has_capabilities(int fd);
 bool tw_sys_may_execute(const char *path);
 void tw_sys_close(int fd);
+/* Calls fn for each name in an open directory, but for those that begin with a dot: readdir() would call malloc(). */
+void tw_sys_each_name(int folder, void (*fn)(int folder, const char *name, void *arg), void *arg);
+
+/*
+ * tw_sys_fork - a child of the calling thread, which ends when this thread does.
+ *
+ * The child is no concern of other code in this process: handlers of pthread_atfork() do not run, and wait() and waitpid()
+ * do not see it but with __WALL.  All its signals are blocked.  It has the thread's memory as it was, and must not use what
+ * another thread may have been changing: malloc(), stdio.  It ends by _exit().
+ *
+ * Returns 0 in the child, in the parent the child's number or a negative errno.
+ */
+int tw_sys_fork(const char *name);
+/* Waits for the end of a child, and takes it; false: it has not ended in time. */
+bool tw_sys_await_end(int child, uint64_t timeout_ns);
+/* Does this system let only ancestors trace a process (Yama)?  A process may let another and its children do so too. */
+bool tw_sys_only_ancestors_trace(void);
+void tw_sys_let_trace(int pid);
 
 /* mprotect(): changes the permissions of pages. */
 int tw_sys_protect(void *address, size_t bytes, int protection);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -410,6 +412,79 @@ void tw_sys_thread_name(char name[16])
 {
 	memset(name, 0, 16);
 	call6(SYS_prctl, PR_GET_NAME, (long)name, 0, 0, 0, 0);
+}
+
+bool tw_sys_await_end(int child, uint64_t timeout_ns)
+{
+	struct timespec timeout = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+	int fd = (int)call6(SYS_pidfd_open, child, 0, 0, 0, 0, 0), status;
+	struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+	if (fd >= 0) {
+		call6(SYS_ppoll, (long)&ended, 1, (long)&timeout, 0, 0, 0);
+		tw_sys_close(fd);
+	}
+	return call6(SYS_wait4, child, (long)&status, WNOHANG | __WALL, 0, 0, 0) == child;
+}
+
+bool tw_sys_only_ancestors_trace(void)
+{
+	int fd = tw_sys_open_to_read("/proc/sys/kernel/yama/ptrace_scope");
+	char scope = '0';
+
+	if (fd < 0)
+		return false;
+	tw_sys_read(fd, &scope, 1);
+	tw_sys_close(fd);
+	return scope == '1';
+}
+
+void tw_sys_let_trace(int pid)
+{
+	call6(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0, 0);
+}
+
+/* As getdents64 returns them. */
+struct entry {
+	uint64_t inode, offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+void tw_sys_each_name(int folder, void (*fn)(int folder, const char *name, void *arg), void *arg)
+{
+	_Alignas(struct entry) char buffer[4096];
+	long got;
+
+	while ((got = call6(SYS_getdents64, folder, (long)buffer, sizeof buffer, 0, 0, 0)) > 0) {
+		for (long at = 0; at < got;) {
+			const struct entry *entry = (const struct entry *)(const void *)(buffer + at);
+
+			at += entry->bytes;
+			if (entry->name[0] != '.')
+				fn(folder, entry->name, arg);
+		}
+	}
+}
+
+int tw_sys_fork(const char *name)
+{
+	int parent = tw_sys_process_id(), child;
+	uint64_t saved;
+
+	tw_sys_block_signals(&saved);
+	/* No signal at its end: neither SIGCHLD nor wait() tells other code of it. */
+	child = (int)call6(SYS_clone, 0, 0, 0, 0, 0, 0);
+	if (child) {
+		tw_sys_restore_signals(&saved);
+		return child;
+	}
+	call6(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
+	call6(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
+	if (tw_sys_parent_process_id() != parent)
+		_exit(0);
+	return 0;
 }
 
 int tw_sys_block_signals(uint64_t *saved)

@@ -18,7 +18,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,32 +92,15 @@ int tw_backing_make_directory(const char *name, char *path, size_t path_bytes)
 	return mkdir(path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
-/* Entries as getdents64 returns them; readdir() would call the traced program's malloc(). */
-struct entry {
-	uint64_t inode, offset;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
 static void each_entry(const char *path, void (*fn)(int directory, const char *name, void *arg), void *arg)
 {
-	_Alignas(struct entry) char buffer[4096];
 	/* The root belongs to the system and may be a link; directories below it may not. */
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (strcmp(path, tmpfs_root()) == 0 ? 0 : O_NOFOLLOW));
-	long got;
 
-	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
-		for (long at = 0; at < got;) {
-			const struct entry *entry = (const struct entry *)(const void *)(buffer + at);
-
-			at += entry->bytes;
-			if (entry->name[0] != '.')
-				fn(fd, entry->name, arg);
-		}
-	}
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return;
+	tw_sys_each_name(fd, fn, arg);
+	close(fd);
 }
 
 struct each_directory {

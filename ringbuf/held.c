@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/stall_timer.h"
 #include "base/sys.h"
+#include "ringbuf/backing.h"
 #include "ringbuf/inside.h"
 
 /* ---- member ---- */
@@ -104,9 +105,35 @@ void tw_rs_written_end(struct tw_rs_written *written)
 
 /* ---- owner ---- */
 
-static struct tw_rs_held *held_of(struct tw_rs *rs, uint32_t slot)
+static struct tw_rs_held *held_in(void *image)
 {
-	return &((struct tw_rs_image_head *)(void *)rs->images[slot].memory)->held;
+	return &((struct tw_rs_image_head *)image)->held;
+}
+
+struct tw_rs_held *tw_rs_held_of(struct tw_rs *rs, const struct tw_rs_held_request *request)
+{
+	const struct tw_rs_seen_image *image = &rs->images[request->slot];
+
+	return image->memory && image->lease == request->lease ? held_in(image->memory) : NULL;
+}
+
+bool tw_rs_held_map(const struct tw_rs *rs, const struct tw_rs_held_request *request, struct tw_rs_held_mapping *out)
+{
+	char name[40];
+
+	tw_rs_image_name(request->lease, name);
+	if (tw_backing_open(rs->path, name, false, &out->memory, &out->bytes))
+		return false;
+	out->held = held_in(out->memory);
+	if (out->bytes >= sizeof(struct tw_rs_image_head))
+		return true;
+	tw_rs_held_unmap(out);
+	return false;
+}
+
+void tw_rs_held_unmap(struct tw_rs_held_mapping *mapping)
+{
+	tw_backing_unmap(mapping->memory, mapping->bytes);
 }
 
 bool tw_rs_held_poll(struct tw_rs *rs)
@@ -127,7 +154,7 @@ bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request 
 
 	if (image->state != TW_RS_IMAGE_LIVE || !image->memory || image->process_id == tw_sys_process_id())
 		return false;
-	held = held_of(rs, slot);
+	held = held_in(image->memory);
 	/* PAIR rs.held: acquire and release; release in tw_rs_held_write(). */
 	if (!tw_cas_acq_rel(&held->state, &asked, TW_RS_HELD_TAKEN))
 		return false;
@@ -139,18 +166,18 @@ bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request 
 	return true;
 }
 
-bool tw_rs_held_is_wanted(struct tw_rs *rs, const struct tw_rs_held_request *request)
+bool tw_rs_held_is_wanted(const struct tw_rs_held *held)
 {
 	/* PAIR rs.held: acquire; of DROPPED.  All threads that may store it are stopped. */
-	return tw_load_acquire(&held_of(rs, request->slot)->state) == TW_RS_HELD_TAKEN;
+	return tw_load_acquire(&held->state) == TW_RS_HELD_TAKEN;
 }
 
-void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request, enum tw_rs_held_outcome outcome,
-		     uint32_t number)
+void tw_rs_held_done(struct tw_rs_held *held, enum tw_rs_held_outcome outcome, uint32_t number)
 {
-	struct tw_rs_held *held = held_of(rs, request->slot);
 	uint32_t taken = TW_RS_HELD_TAKEN;
 
+	if (!tw_rs_held_is_wanted(held))
+		return;
 	held->outcome = (uint32_t)outcome;
 	held->number = number;
 	/* PAIR rs.held: release; acquire in tw_rs_held_write(). */
@@ -166,7 +193,7 @@ bool tw_rs_written_find(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_reque
 	if (image->state != TW_RS_IMAGE_LIVE || !image->memory || image->process_id == tw_sys_process_id())
 		return false;
 	/* PAIR rs.written: acquire; release in tw_rs_written_show(). */
-	table = tw_load_acquire(&held_of(rs, slot)->written);
+	table = tw_load_acquire(&held_in(image->memory)->written);
 	*out = (struct tw_rs_held_request){.slot = slot,
 					   .process_id = image->process_id,
 					   .thread_id = image->process_id,

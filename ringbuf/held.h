@@ -28,6 +28,7 @@ enum tw_rs_held_outcome {
 	TW_RS_HELD_TOO_MANY,   /* it has more threads than are stopped; number: how many */
 	TW_RS_HELD_STUCK,      /* a thread could not be stopped */
 	TW_RS_HELD_UNANSWERED, /* the owner is gone, or has no time */
+	TW_RS_HELD_ENDED,      /* the process that stops threads for the owner was ended meanwhile */
 	TW_RS_HELD_OUTCOMES
 };
 
@@ -108,10 +109,20 @@ struct tw_rs_held_request {
 bool tw_rs_held_poll(struct tw_rs *rs);
 /* Takes the request of an image; false: there is none. */
 bool tw_rs_held_take(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out);
+/* The words of an image that has asked; NULL: it has been recycled. */
+struct tw_rs_held *tw_rs_held_of(struct tw_rs *rs, const struct tw_rs_held_request *request);
+/* The same in a child of tw_sys_fork(), which has none of the owner's mappings; false: they cannot be mapped. */
+struct tw_rs_held_mapping {
+	struct tw_rs_held *held;
+	void *memory;
+	size_t bytes;
+};
+bool tw_rs_held_map(const struct tw_rs *rs, const struct tw_rs_held_request *request, struct tw_rs_held_mapping *out);
+void tw_rs_held_unmap(struct tw_rs_held_mapping *mapping);
 /* True if the member has not withdrawn it: to be asked while its threads are stopped. */
-bool tw_rs_held_is_wanted(struct tw_rs *rs, const struct tw_rs_held_request *request);
-void tw_rs_held_done(struct tw_rs *rs, const struct tw_rs_held_request *request, enum tw_rs_held_outcome outcome,
-		     uint32_t number);
+bool tw_rs_held_is_wanted(const struct tw_rs_held *held);
+/* Does nothing if the request has been answered already, or withdrawn. */
+void tw_rs_held_done(struct tw_rs_held *held, enum tw_rs_held_outcome outcome, uint32_t number);
 /* Where a living image other than the owner's process has its list of what was written; false: there is none. */
 bool tw_rs_written_find(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out);
 

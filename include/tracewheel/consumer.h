@@ -91,7 +91,8 @@ enum tw_unrestored {
 	TW_UNRESTORED_TRACED,	/* another tracer has it */
 	TW_UNRESTORED_TOO_MANY, /* it has more threads than are stopped */
 	TW_UNRESTORED_STUCK,	/* a thread could not be stopped */
-	TW_UNRESTORED_BUSY	/* threads stood in the instructions each time, or there was no time left */
+	TW_UNRESTORED_BUSY,	/* threads stood in the instructions each time, or there was no time left */
+	TW_UNRESTORED_ENDED	/* the process that stops threads for the recorder was ended meanwhile */
 };
 
 struct tw_recorder_stats {

@@ -83,6 +83,7 @@ static int end_all_images(struct tw_recorder *recorder)
 
 static void destroy(struct tw_recorder *recorder)
 {
+	tw_holder_end(&recorder->holder);
 	tw_rs_destroy(&recorder->writer.rs);
 	tw_store_destroy(&recorder->writer.store);
 	tw_writer_fini(&recorder->writer);
@@ -115,6 +116,7 @@ static enum tw_unrestored reason_of(enum tw_rs_held_outcome outcome)
 	case TW_RS_HELD_TRACED: return TW_UNRESTORED_TRACED;
 	case TW_RS_HELD_TOO_MANY: return TW_UNRESTORED_TOO_MANY;
 	case TW_RS_HELD_STUCK: return TW_UNRESTORED_STUCK;
+	case TW_RS_HELD_ENDED: return TW_UNRESTORED_ENDED;
 	default: return TW_UNRESTORED_BUSY;
 	}
 }
@@ -130,7 +132,9 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	tw_rs_close(&writer->rs);
 	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;
-	tw_restore_all(&recorder->held, &writer->rs, &failure);
+	tw_asked_finish(&recorder->asked, &recorder->holder, &writer->rs);
+	tw_restore_all(&recorder->holder, &writer->rs, &failure);
+	tw_holder_end(&recorder->holder);
 	writer->store.stats.unrestored_processes = failure.processes;
 	writer->store.stats.unrestored_places = failure.pieces;
 	writer->store.stats.unrestored_reason = reason_of(failure.outcome);

@@ -2,7 +2,7 @@
 /*
  * held.c - writes into members whose threads are all stopped meanwhile (docs/decisions: planting while threads run).
  *
- *	1 open the member's memory; read the table of pieces
+ *	1 sort the pieces
  *	2 stop all threads
  *	3 is it still wanted?  Where are the threads, and the frames that their signal handlers return to?
  *	4 write all pieces that no thread is inside of and whose bytes are those expected
@@ -10,7 +10,8 @@
  *
  * The thread that stopped the others writes.  If it dies, the kernel lets the threads go after its last write, and a
  * write inside one page is whole or not done at all: so each piece is there or not.  The descriptor of the memory
- * belongs to the program that was there when it was opened: what is written after an exec() goes nowhere.
+ * belongs to the program that was there when it was opened: what is written after an exec() goes nowhere.  So the process that
+ * does all this may be ended at any instant (holder.h).
  *
  * Step 3.  A thread is inside if its next instruction is, or if a signal handler interrupted it there and will return:
  * that address lies in the signal's frame, somewhere on the thread's stacks.  Each aligned word of the used part of
@@ -26,11 +27,11 @@
 
 #include "base/clock.h"
 #include "base/search.h"
+#include "base/sys.h"
 #include "pipeline/recorder/member_memory.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* A thread that is inside leaves as soon as it has a processor, for which it may wait long on a busy machine. */
@@ -57,6 +58,13 @@ struct work {
 	bool *is_inside; /* in this try */
 	uint64_t low, high;
 };
+
+void *tw_held_memory(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
 
 /* ---- where threads are ---- */
 
@@ -89,7 +97,7 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 	uint64_t words[CHUNK_WORDS], lowest = high;
 
 	from &= ~UINT64_C(7);
-	while (from < to) {
+	while (from < to && !tw_hold_is_due(&work->held->hold)) {
 		size_t wanted = to - from < sizeof words ? (size_t)(to - from) : sizeof words;
 		size_t bytes = tw_hold_read(&work->held->hold, from, words, wanted), got = bytes / sizeof *words;
 
@@ -109,7 +117,7 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 	return lowest;
 }
 
-/* False: it cannot be known. */
+/* False: it cannot be known, or not in time. */
 static bool see_thread(struct work *work, const struct tw_held_thread *thread)
 {
 	bool is_first = thread->thread_id == work->held->hold.process_id;
@@ -123,12 +131,12 @@ static bool see_thread(struct work *work, const struct tw_held_thread *thread)
 		return false;
 	if (thread->stack >= bottom && thread->stack < top) {
 		see_stack(work, thread->stack, top, top, top);
-		return true;
+		return !tw_hold_is_due(&work->held->hold);
 	}
 	/* The own stack's lowest address that is mentioned on the other one. */
 	bottom = see_stack(work, thread->stack, thread->stack + FOREIGN_BYTES, bottom, top);
 	see_stack(work, bottom, top, top, top);
-	return true;
+	return !tw_hold_is_due(&work->held->hold);
 }
 
 static bool see_threads(struct work *work)
@@ -195,11 +203,32 @@ static size_t count_left(const struct work *work)
 
 /* ---- a request ---- */
 
-static int by_address(const void *a, const void *b)
+/* Moves a piece down a heap whose greatest address is on top. */
+static void sink(struct tw_rs_held_piece *pieces, size_t at, size_t count)
 {
-	const struct tw_rs_held_piece *x = a, *y = b;
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		struct tw_rs_held_piece piece = pieces[at];
 
-	return (x->at > y->at) - (x->at < y->at);
+		child += child + 1 < count && pieces[child].at < pieces[child + 1].at;
+		if (piece.at >= pieces[child].at)
+			return;
+		pieces[at] = pieces[child];
+		pieces[child] = piece;
+	}
+}
+
+/* By address; qsort() allocates. */
+static void sort(struct tw_rs_held_piece *pieces, size_t count)
+{
+	for (size_t i = count / 2; i--;)
+		sink(pieces, i, count);
+	while (count-- > 1) {
+		struct tw_rs_held_piece last = pieces[count];
+
+		pieces[count] = pieces[0];
+		pieces[0] = last;
+		sink(pieces, 0, count);
+	}
 }
 
 /* Sorted, apart from each other, each within a page. */
@@ -216,14 +245,15 @@ static bool are_right(const struct tw_rs_held_piece *pieces, size_t count)
 	return true;
 }
 
-static void rest(const struct tw_held *held, uint64_t ns)
+/* Threads that stop late do not wait for the end of the pause. */
+static void rest(struct tw_held *held, uint64_t ns)
 {
-	const struct timespec time = {0, (long)ns};
-
-	if (held->rest)
-		held->rest(held->rest_arg, ns);
-	else
-		nanosleep(&time, NULL);
+	for (; ns > SHORT_NAP_NS; ns -= SHORT_NAP_NS) {
+		tw_sys_sleep(SHORT_NAP_NS);
+		if (held->hold.late_count)
+			tw_hold_end_late(&held->hold);
+	}
+	tw_sys_sleep(ns);
 }
 
 static enum tw_rs_held_outcome outcome_of(enum tw_hold_outcome outcome)
@@ -251,6 +281,8 @@ static enum tw_rs_held_outcome try_once(struct work *work, int process_id, tw_he
 	*number = hold->count;
 	if (outcome != TW_RS_HELD_WRITTEN)
 		return outcome;
+	if (work->held->while_held)
+		work->held->while_held(hold);
 	if (is_wanted && !is_wanted(arg))
 		outcome = TW_RS_HELD_UNANSWERED;
 	else if (!see_threads(work))
@@ -268,98 +300,46 @@ static uint64_t nap_before(unsigned tries, unsigned stuck)
 	return tries <= MIDDLE_TRIES ? MIDDLE_NAP_NS : LONG_NAP_NS;
 }
 
+/* Steps 2 to 5. */
+static enum tw_rs_held_outcome try_often(struct work *work, int process_id, tw_held_is_wanted_fn is_wanted, void *arg,
+					 uint32_t *number)
+{
+	enum tw_rs_held_outcome outcome = TW_RS_HELD_WRITTEN;
+	uint64_t deadline_ns = tw_clock_monotonic_ns() + TW_RS_HELD_TRY_NS;
+
+	for (unsigned tries = 0, stuck = 0; tries < TRIES && stuck < STUCK_TRIES && count_left(work); tries++) {
+		if (tries)
+			rest(work->held, nap_before(tries, stuck));
+		if (tries && tw_clock_monotonic_ns() >= deadline_ns)
+			break;
+		outcome = try_once(work, process_id, is_wanted, arg, number);
+		if (outcome != TW_RS_HELD_WRITTEN && outcome != TW_RS_HELD_STUCK)
+			break;
+		stuck += outcome == TW_RS_HELD_STUCK;
+	}
+	return outcome;
+}
+
 enum tw_rs_held_outcome tw_held_write(struct tw_held *held, int process_id, int memory, struct tw_rs_held_piece *pieces,
 				      size_t count, tw_held_is_wanted_fn is_wanted, void *arg, uint32_t *number)
 {
 	struct work work = {.held = held, .memory = memory, .pieces = pieces, .count = count};
-	enum tw_rs_held_outcome outcome = TW_RS_HELD_WRITTEN;
+	enum tw_rs_held_outcome outcome;
 
 	*number = 0;
 	if (!count)
 		return TW_RS_HELD_WRITTEN;
-	qsort(pieces, count, sizeof *pieces, by_address);
+	sort(pieces, count);
 	if (!are_right(pieces, count))
 		return TW_RS_HELD_DENIED;
-	work.is_done = calloc(count, 2 * sizeof *work.is_done);
+	work.is_done = tw_held_memory(2 * count * sizeof *work.is_done);
 	if (!work.is_done)
 		return TW_RS_HELD_UNANSWERED;
 	work.is_inside = work.is_done + count;
 	work.low = pieces[0].at;
 	work.high = pieces[count - 1].at + pieces[count - 1].count;
 	work.first_stack = tw_hold_first_stack(process_id);
-	for (unsigned tries = 0, stuck = 0; tries < TRIES && stuck < STUCK_TRIES && count_left(&work); tries++) {
-		if (tries)
-			rest(held, nap_before(tries, stuck));
-		outcome = try_once(&work, process_id, is_wanted, arg, number);
-		if (outcome != TW_RS_HELD_WRITTEN && outcome != TW_RS_HELD_STUCK)
-			break;
-		stuck += outcome == TW_RS_HELD_STUCK;
-	}
-	free(work.is_done);
+	outcome = try_often(&work, process_id, is_wanted, arg, number);
+	munmap(work.is_done, 2 * count * sizeof *work.is_done);
 	return outcome;
-}
-
-struct asked {
-	struct tw_rs *rs;
-	const struct tw_rs_held_request *request;
-};
-
-static bool is_wanted_still(void *arg)
-{
-	const struct asked *asked = arg;
-
-	return tw_rs_held_is_wanted(asked->rs, asked->request);
-}
-
-/* The table, to be freed; NULL: it is not there, or not the one of this image. */
-static struct tw_rs_held_table *read_table(int memory, const struct tw_rs_held_request *request)
-{
-	struct tw_rs_held_table head, *table;
-	size_t bytes;
-
-	if (!tw_member_memory_read(memory, request->table, &head, sizeof head) || head.magic != TW_RS_HELD_MAGIC ||
-	    head.lease != request->lease || head.count > TW_RS_HELD_PIECES_MAX)
-		return NULL;
-	bytes = sizeof head + head.count * sizeof *head.pieces;
-	table = malloc(bytes);
-	if (table && !tw_member_memory_read(memory, request->table, table, bytes)) {
-		free(table);
-		return NULL;
-	}
-	if (table)
-		table->count = head.count;
-	return table;
-}
-
-static void answer(struct tw_held *held, struct tw_rs *rs, const struct tw_rs_held_request *request)
-{
-	enum tw_rs_held_outcome outcome = TW_RS_HELD_DENIED;
-	struct asked asked = {rs, request};
-	struct tw_rs_held_table *table = NULL;
-	uint32_t number = 0;
-	int memory = tw_member_memory_open(rs, request);
-
-	if (memory >= 0)
-		table = read_table(memory, request);
-	if (table)
-		outcome = tw_held_write(held, request->process_id, memory, table->pieces, table->count, is_wanted_still,
-					&asked, &number);
-	free(table);
-	if (memory >= 0)
-		close(memory);
-	tw_rs_held_done(rs, request, outcome, number);
-}
-
-void tw_held_poll(struct tw_held *held, struct tw_rs *rs)
-{
-	struct tw_rs_held_request request;
-
-	if (held->hold.late_count)
-		tw_hold_end_late(&held->hold);
-	if (!tw_rs_held_poll(rs))
-		return;
-	tw_rs_scan(rs);
-	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
-		if (tw_rs_held_take(rs, i, &request))
-			answer(held, rs, &request);
 }

@@ -2,7 +2,7 @@
 /*
  * member_memory.h - the memory of a member of the ring set.
  *
- * Threads  the recorder's.
+ * Threads  the recorder's and the holder's: no call uses malloc() or a lock.
  */
 #ifndef TW_PIPELINE_RECORDER_MEMBER_MEMORY_H
 #define TW_PIPELINE_RECORDER_MEMBER_MEMORY_H

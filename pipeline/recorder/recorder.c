@@ -45,7 +45,7 @@ __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
 /*
  * Appends what others need to know: tw_recover() the folder of the capture, tw_recover_clean() its path, if there is
  * one, and each process values that it would have to find out itself: the size of the vector registers, and the number of filters of the recorder: agents
- * under that many know what is allowed, agents under more do not.
+ * under that many know what is allowed, agents under more do not; whether the holder (holder.h) needs their leave.
  */
 static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const char *capture_path, int directory_fd)
 {
@@ -57,8 +57,9 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const c
 
 	if (options->config) {
 		tw_vectors_measure(&vectors);
-		snprintf(values, sizeof values, "filters %d\nvectors %u %u\n", tw_filter_count("self"),
-			 (unsigned)vectors.bytes, (unsigned)vectors.mask);
+		snprintf(values, sizeof values, "filters %d\nvectors %u %u\n%s", tw_filter_count("self"),
+			 (unsigned)vectors.bytes, (unsigned)vectors.mask,
+			 tw_sys_only_ancestors_trace() ? "ancestors 1\n" : "");
 	}
 	if (asprintf(&config, "%s%s%s%s%s%s", options->config ? options->config : "", values,
 		     has_path ? TW_RECORDER_CAPTURE_KEY : "", has_path ? path : "", has_path ? "\n" : "",
@@ -84,8 +85,6 @@ static void wake_from_queue(void *rs)
  */
 static void (*const together[])(void)
 	__attribute__((used)) = {(void (*)(void))tw_recorder_finish, (void (*)(void))tw_recorder_abort};
-
-static void rest_while_held(void *arg, uint64_t ns);
 
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
@@ -127,8 +126,6 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	recorder->policy = options->policy;
 	recorder->ends_inside = options->ends_inside;
 	recorder->run_delay.limit_ns = options->run_delay_ns;
-	recorder->held.rest = rest_while_held;
-	recorder->held.rest_arg = recorder;
 	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
 		recorder->writer.store.wake = wake_from_queue;
@@ -397,17 +394,6 @@ static void reap_and_check(struct tw_recorder *recorder, uint64_t now_ns)
 	}
 }
 
-/* Between two stops of a program: its rings are drained. */
-static void rest_while_held(void *arg, uint64_t ns)
-{
-	struct tw_recorder *recorder = arg;
-	uint64_t now_ns = tw_clock_monotonic_ns();
-
-	if (now_ns >= recorder->retry_ns && any_round(recorder, now_ns, false) < 0)
-		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
-	tw_sys_sleep(ns);
-}
-
 TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -433,7 +419,9 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
-	tw_held_poll(&recorder->held, &writer->rs);
+	tw_asked_poll(&recorder->asked, &recorder->holder, &writer->rs);
+	if (recorder->asked.is_out && timeout_ns > TW_HOLDER_LOOK_NS)
+		timeout_ns = TW_HOLDER_LOOK_NS;
 	tw_confined_check(&writer->rs, &recorder->confined, now_ns);
 	if (stored >= 0)
 		tw_run_delay_sample(writer, &recorder->run_delay, now_ns);

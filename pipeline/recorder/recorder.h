@@ -7,8 +7,8 @@
 #ifndef TW_PIPELINE_RECORDER_H
 #define TW_PIPELINE_RECORDER_H
 
+#include "pipeline/recorder/asked.h"
 #include "pipeline/recorder/confined.h"
-#include "pipeline/recorder/held.h"
 #include "pipeline/recorder/pace.h"
 #include "pipeline/recorder/run_delay.h"
 #include "pipeline/recorder/writer.h"
@@ -22,7 +22,8 @@ struct tw_recorder {
 	uint64_t reaped_ns;
 	struct tw_confined confined;
 	struct tw_run_delay run_delay;
-	struct tw_held held;
+	struct tw_holder holder;
+	struct tw_asked asked;
 	uint32_t reaped_image; /* the next to check for death */
 	uint64_t retry_ns;     /* no write before this, after one that failed */
 	struct tw_pace pace;

@@ -2,6 +2,8 @@
 /*
  * restore.c - takes back what was written into the code of members that live on when the recording ends (docs/decisions/0033).
  *
+ * In the holder, a member a job:
+ *
  *	1 open the member's memory; read its list of what was written (struct tw_rs_written)
  *	2 stop all threads, as held.c does
  *	3 has the list changed since, or is it being changed?  Let all go, and read it again
@@ -13,19 +15,18 @@
 #include "pipeline/recorder/restore.h"
 
 #include "base/clock.h"
-#include "base/grow.h"
 #include "base/sys.h"
 #include "pipeline/recorder/member_memory.h"
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define NAP_NS UINT64_C(1000000)
 /* What a member claims is limited. */
-#define PIECES_MAX (UINT32_C(1) << 20)
+#define BLOCKS_MAX ((UINT32_C(1) << 20) / TW_RS_WRITTEN_BLOCK_PIECES)
 
 struct list {
 	struct tw_rs_held_piece *pieces;
@@ -42,6 +43,23 @@ struct member {
 
 /* ---- the list ---- */
 
+static void free_list(struct list *list)
+{
+	if (list->pieces)
+		munmap(list->pieces, list->capacity * sizeof *list->pieces);
+	*list = (struct list){0};
+}
+
+static bool has_room(struct list *list, size_t count)
+{
+	if (list->capacity >= count)
+		return true;
+	free_list(list);
+	list->pieces = tw_held_memory(count * sizeof *list->pieces);
+	list->capacity = list->pieces ? count : 0;
+	return list->pieces != NULL;
+}
+
 static bool add_block(struct member *member, uint64_t address)
 {
 	struct tw_rs_held_piece block[TW_RS_WRITTEN_BLOCK_PIECES];
@@ -56,8 +74,6 @@ static bool add_block(struct member *member, uint64_t address)
 		if (!piece->count || piece->count > TW_RS_HELD_BYTES_MAX || piece->is_kept ||
 		    !memcmp(piece->before, piece->after, piece->count))
 			continue;
-		if (!tw_grow(list->pieces, list->count, list->capacity))
-			return false;
 		memcpy(bytes, piece->before, sizeof bytes);
 		memcpy(piece->before, piece->after, sizeof bytes);
 		memcpy(piece->after, bytes, sizeof bytes);
@@ -85,14 +101,20 @@ static bool read_version(const struct member *member, uint64_t *version)
 static bool read_list(struct member *member)
 {
 	uint64_t blocks[TW_RS_WRITTEN_BLOCKS_MAX], version;
+	unsigned block_count = 0;
 
 	member->list.count = 0;
 	if (!read_version(member, &member->version) || member->version % 2 ||
 	    !tw_member_memory_read(member->memory, member->where->table + offsetof(struct tw_rs_written, blocks),
 				   blocks, sizeof blocks))
 		return false;
-	for (unsigned i = 0; i < TW_RS_WRITTEN_BLOCKS_MAX && member->list.count < PIECES_MAX; i++)
-		if (blocks[i] && !add_block(member, blocks[i]))
+	for (unsigned i = 0; i < TW_RS_WRITTEN_BLOCKS_MAX && block_count < BLOCKS_MAX; i++)
+		if (blocks[i])
+			blocks[block_count++] = blocks[i];
+	if (!has_room(&member->list, block_count * TW_RS_WRITTEN_BLOCK_PIECES))
+		return false;
+	for (unsigned i = 0; i < block_count; i++)
+		if (!add_block(member, blocks[i]))
 			return false;
 	return read_version(member, &version) && version == member->version;
 }
@@ -145,29 +167,59 @@ static enum tw_rs_held_outcome restore_member(struct tw_held *held, struct membe
 	return outcome;
 }
 
-static void restore_one(struct tw_held *held, const struct tw_rs *rs, const struct tw_rs_held_request *where,
-			uint64_t deadline_ns, struct tw_restore_failure *out)
+/* In the holder; in the recorder too, if it only counts. */
+static void restore(struct tw_held *held, const struct tw_rs *rs, struct tw_holder_job *job)
 {
-	struct member member = {.where = where, .deadline_ns = deadline_ns, .memory = tw_member_memory_open(rs, where)};
-	enum tw_rs_held_outcome outcome = TW_RS_HELD_DENIED;
-	uint32_t number = 0;
-	size_t left = 0;
+	struct member member = {.where = &job->where,
+				.deadline_ns = job->deadline_ns,
+				.memory = tw_member_memory_open(rs, &job->where)};
 
-	if (member.memory >= 0) {
-		outcome = restore_member(held, &member, &number);
-		left = count_left(&member);
-		close(member.memory);
-	}
-	free(member.list.pieces);
-	if (!left && member.memory != -EACCES && member.memory != -EPERM)
+	job->outcome = TW_RS_HELD_DENIED;
+	job->left = 0;
+	if (member.memory < 0)
 		return;
-	out->processes++;
-	out->pieces += left;
-	out->outcome = outcome;
-	out->number = number;
+	if (held)
+		job->outcome = restore_member(held, &member, &job->number);
+	else
+		read_list(&member);
+	job->left = count_left(&member);
+	close(member.memory);
+	free_list(&member.list);
 }
 
-void tw_restore_all(struct tw_held *held, struct tw_rs *rs, struct tw_restore_failure *out)
+/* ---- in the recorder ---- */
+
+static void restore_one(struct tw_holder *holder, const struct tw_rs *rs, const struct tw_rs_held_request *where,
+			uint64_t deadline_ns, struct tw_restore_failure *out)
+{
+	struct tw_holder_job job = {.run = restore, .where = *where, .deadline_ns = deadline_ns};
+	enum tw_holder_state state = TW_HOLDER_ENDED;
+	int memory = tw_member_memory_open(rs, where);
+	bool is_hidden = memory == -EACCES || memory == -EPERM;
+
+	/* It has ended. */
+	if (memory < 0 && !is_hidden)
+		return;
+	if (memory >= 0)
+		close(memory);
+	for (unsigned tries = 0; state == TW_HOLDER_ENDED && tries < TW_HOLDER_TRIES; tries++) {
+		tw_holder_begin(holder, rs, &job);
+		while ((state = tw_holder_look(holder, &job)) == TW_HOLDER_BUSY)
+			tw_holder_wait(holder);
+	}
+	if (state == TW_HOLDER_ENDED) {
+		restore(NULL, rs, &job);
+		job.outcome = TW_RS_HELD_ENDED;
+	}
+	if (!job.left && !is_hidden)
+		return;
+	out->processes++;
+	out->pieces += job.left;
+	out->outcome = job.outcome;
+	out->number = job.number;
+}
+
+void tw_restore_all(struct tw_holder *holder, struct tw_rs *rs, struct tw_restore_failure *out)
 {
 	uint64_t deadline_ns = tw_clock_monotonic_ns() + TW_RESTORE_NS;
 	struct tw_rs_held_request where;
@@ -176,8 +228,5 @@ void tw_restore_all(struct tw_held *held, struct tw_rs *rs, struct tw_restore_fa
 	tw_rs_scan(rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
 		if (tw_rs_written_find(rs, i, &where))
-			restore_one(held, rs, &where, deadline_ns, out);
-	/* A thread that did not stop in time must not stay with a tracer that ends. */
-	while (tw_hold_end_late(&held->hold) && tw_clock_monotonic_ns() < deadline_ns)
-		tw_sys_sleep(NAP_NS);
+			restore_one(holder, rs, &where, deadline_ns, out);
 }

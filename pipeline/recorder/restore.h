@@ -7,7 +7,7 @@
 #ifndef TW_PIPELINE_RECORDER_RESTORE_H
 #define TW_PIPELINE_RECORDER_RESTORE_H
 
-#include "pipeline/recorder/held.h"
+#include "pipeline/recorder/holder.h"
 
 /* Processes that could not be restored. */
 struct tw_restore_failure {
@@ -23,6 +23,6 @@ struct tw_restore_failure {
  *
  * After tw_rs_close(), so that members write nothing more.  Afterwards each piece of code is as it was before, or as it is.
  */
-void tw_restore_all(struct tw_held *held, struct tw_rs *rs, struct tw_restore_failure *out);
+void tw_restore_all(struct tw_holder *holder, struct tw_rs *rs, struct tw_restore_failure *out);
 
 #endif

@@ -476,61 +476,6 @@ static void test_no_permission(void **state)
 	assert_int_equal(end_child(child), 0);
 }
 
-/* Ctrl-Z for the process that holds: it stops when it has let the threads go. */
-static void test_a_stop_waits(void **state)
-{
-	pid_t child = begin_child(CALLS), holder = fork();
-	struct tw_hold hold = {0};
-	int status;
-
-	if (!holder) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* In a process group whose parent is another's: the kernel stops no other by SIGTSTP. */
-		setpgid(0, 0);
-		if (tw_hold_begin(&hold, child) != TW_HOLD_OK)
-			_exit(1);
-		set(&shared->in_handler, 1);
-		while (!get(&shared->may_return))
-			nap(1000);
-		set(&shared->is_wanted, 1);
-		tw_hold_end(&hold);
-		_exit(0);
-	}
-	while (!get(&shared->in_handler))
-		nap(1000);
-	kill(holder, SIGTSTP);
-	nap(20000);
-	set(&shared->may_return, 1);
-	assert_int_equal(waitpid(holder, &status, WUNTRACED), holder);
-	assert_true(WIFSTOPPED(status));
-	assert_int_equal(get(&shared->is_wanted), 1);
-	wait_for_rounds(5);
-	kill(holder, SIGCONT);
-	assert_int_equal(waitpid(holder, &status, 0), holder);
-	assert_int_equal(status, 0);
-	assert_int_equal(end_child(child), 0);
-}
-
-/* A program that embeds the recorder sets its own handler meanwhile. */
-static void test_a_handler_set_meanwhile_stays(void **state)
-{
-	pid_t child = begin_child(CALLS);
-	struct sigaction before, found;
-	struct tw_hold hold = {0};
-
-	assert_int_equal(sigaction(SIGTTOU, NULL, &before), 0);
-	assert_int_equal(tw_hold_begin(&hold, child), TW_HOLD_OK);
-	assert_true(signal(SIGTTOU, SIG_IGN) != SIG_ERR);
-	tw_hold_end(&hold);
-	while (tw_hold_end_late(&hold))
-		nap(1000);
-	assert_int_equal(sigaction(SIGTTOU, &before, &found), 0);
-	assert_true(found.sa_handler == SIG_IGN);
-	assert_int_equal(sigaction(SIGTSTP, NULL, &found), 0);
-	assert_true(found.sa_handler == before.sa_handler);
-	assert_int_equal(end_child(child), 0);
-}
-
 /* The child of vfork() runs in the same memory, and its parent cannot be stopped. */
 static void test_a_process_is_being_started(void **state)
 {
@@ -560,8 +505,6 @@ int main(void)
 		cmocka_unit_test(test_too_many_threads),
 		cmocka_unit_test(test_another_tracer),
 		cmocka_unit_test(test_no_permission),
-		cmocka_unit_test(test_a_stop_waits),
-		cmocka_unit_test(test_a_handler_set_meanwhile_stays),
 		cmocka_unit_test(test_a_process_is_being_started),
 	};
 

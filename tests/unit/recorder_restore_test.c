@@ -159,13 +159,14 @@ static int state_of(int memory)
 	return !memcmp(found, piece.after, sizeof found) ? 1 : !memcmp(found, piece.before, sizeof found) ? 0 : -1;
 }
 
-static void plant(struct tw_held *held, pid_t child, int memory)
+static void plant(pid_t child, int memory)
 {
+	struct tw_held held = {0};
 	struct tw_rs_held_piece piece = planting();
 	uint32_t number;
 
 	for (unsigned i = 0; i < 100 && state_of(memory) != 1; i++)
-		tw_held_write(held, child, memory, &piece, 1, NULL, NULL, &number);
+		tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number);
 	assert_int_equal(state_of(memory), 1);
 }
 
@@ -182,18 +183,19 @@ static void wait_for_rounds(uint64_t more)
 static void run_rounds(unsigned what, unsigned rounds)
 {
 	struct tw_restore_failure failure;
-	struct tw_held held = {0};
+	struct tw_holder holder = {0};
 	pid_t child = begin_child(CALLS | what);
 	int memory = memory_of(child);
 
 	for (unsigned i = 0; i < rounds; i++) {
-		plant(&held, child, memory);
+		plant(child, memory);
 		wait_for_rounds(3);
-		tw_restore_all(&held, &rs, &failure);
+		tw_restore_all(&holder, &rs, &failure);
 		assert_int_equal(failure.processes, 0);
 		assert_int_equal(state_of(memory), 0);
 		wait_for_rounds(3);
 	}
+	tw_holder_end(&holder);
 	close(memory);
 	assert_int_equal(end_child(child), 0);
 }
@@ -210,6 +212,7 @@ static void test_the_list_changes(void **state)
 
 static void test_without_the_stop_it_goes_wrong(void **state)
 {
+	struct tw_holder holder = {.held.is_running = true};
 	struct tw_held held = {.is_running = true};
 	pid_t child = begin_child(CALLS), ended = 0;
 	struct tw_rs_held_piece piece;
@@ -221,9 +224,10 @@ static void test_without_the_stop_it_goes_wrong(void **state)
 		piece = planting();
 		tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number);
 		nap(50);
-		tw_restore_all(&held, &rs, &failure);
+		tw_restore_all(&holder, &rs, &failure);
 		ended = waitpid(child, &status, WNOHANG);
 	}
+	tw_holder_end(&holder);
 	close(memory);
 	if (ended)
 		tw_rs_destroy(&rs);
@@ -235,14 +239,15 @@ static void test_without_the_stop_it_goes_wrong(void **state)
 static void test_what_is_kept(void **state)
 {
 	struct tw_restore_failure failure;
-	struct tw_held held = {0};
+	struct tw_holder holder = {0};
 	pid_t child = begin_child(KEEPS);
 	int memory = memory_of(child);
 
-	plant(&held, child, memory);
-	tw_restore_all(&held, &rs, &failure);
+	plant(child, memory);
+	tw_restore_all(&holder, &rs, &failure);
 	assert_int_equal(failure.processes, 0);
 	assert_int_equal(state_of(memory), 1);
+	tw_holder_end(&holder);
 	close(memory);
 	assert_int_equal(end_child(child), 0);
 }
@@ -251,16 +256,17 @@ static void test_what_is_kept(void **state)
 static void test_in_the_middle_of_writing(void **state)
 {
 	struct tw_restore_failure failure;
-	struct tw_held held = {0};
+	struct tw_holder holder = {0};
 	pid_t child = begin_child(STOPS_CHANGING);
 	int memory = memory_of(child);
 
-	plant(&held, child, memory);
+	plant(child, memory);
 	set(&shared->is_changing, 1);
-	tw_restore_all(&held, &rs, &failure);
+	tw_restore_all(&holder, &rs, &failure);
 	assert_int_equal(get(&shared->has_changed), 1);
 	assert_int_equal(failure.processes, 0);
 	assert_int_equal(state_of(memory), 0);
+	tw_holder_end(&holder);
 	close(memory);
 	assert_int_equal(end_child(child), 0);
 }
@@ -276,7 +282,7 @@ static void claim(pid_t process)
 static void test_another_process(void **state)
 {
 	struct tw_restore_failure failure;
-	struct tw_held held = {0};
+	struct tw_holder holder = {0};
 	pid_t child = begin_child(0), other = fork();
 	int memory, status;
 
@@ -292,11 +298,12 @@ static void test_another_process(void **state)
 	while (!get(&shared->is_changing))
 		nap(1000);
 	memory = memory_of(other);
-	plant(&held, other, memory);
+	plant(other, memory);
 	claim(other);
-	tw_restore_all(&held, &rs, &failure);
+	tw_restore_all(&holder, &rs, &failure);
 	assert_int_equal(state_of(memory), 1);
 	claim(child);
+	tw_holder_end(&holder);
 	close(memory);
 	kill(other, SIGKILL);
 	waitpid(other, &status, 0);

@@ -121,6 +121,9 @@ static void say_unrestored(const struct tw_recorder_stats *stats)
 			 stats->unrestored_threads);
 		break;
 	case TW_UNRESTORED_STUCK: snprintf(reason, sizeof reason, "a thread of it could not be stopped"); break;
+	case TW_UNRESTORED_ENDED:
+		snprintf(reason, sizeof reason, "the process that stops its threads was itself stopped or killed");
+		break;
 	default:
 		snprintf(reason, sizeof reason, "its threads were inside of them each time, or there was no time left");
 	}
