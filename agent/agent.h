@@ -460,6 +460,8 @@ bool tw_agent_is_active(void);
 const char *tw_agent_ring_set_path(void);
 /* Writes a note to the capture, unless the same was written before. */
 void tw_agent_tell(const char *text);
+/* The same, of functions that are not armed as they should be: the account of the capture counts them. */
+void tw_agent_tell_unarmed(unsigned count, const char *text);
 /* In a forked child, whose image has no notes yet. */
 void tw_agent_tell_again(void);
 /* Counts a program that is executed and not traced, by the reason. */
@@ -524,5 +526,9 @@ void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int 
  * preload/fork.c.
  */
 bool tw_preload_makes_child(long number, long a, long b);
+
+/* Called before the program starts a process, and after it has done so: preload/children.c. */
+void tw_preload_child_begins(void);
+void tw_preload_child_began(void);
 
 #endif

@@ -72,5 +72,5 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack)
 	snprintf(text, sizeof text, "%s function%s of %.100s %s %s: %s when a jump was to be written over %s",
 		 tw_count_text(figure, count), count == 1 ? "" : "s", module, count == 1 ? "is" : "are", lack, reason,
 		 count == 1 ? "it" : "them");
-	tw_agent_tell(text);
+	tw_agent_tell_unarmed(count, text);
 }

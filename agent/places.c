@@ -312,7 +312,7 @@ static void tell_late(const struct refusals *refusals)
 		refusals->late_sleds == 1 ? "is" : "are",
 		refusals->late_sleds == 1 ? "its entry sled" : "their entry sleds",
 		refusals->late_sleds == 1 ? "s" : "", refusals->late->path);
-	tw_agent_tell(text);
+	tw_agent_tell_unarmed(refusals->late_sleds, text);
 }
 
 static void tell_count(unsigned count, const struct tw_sym_object *object, const char *why)
@@ -321,7 +321,7 @@ static void tell_count(unsigned count, const struct tw_sym_object *object, const
 
 	snprintf(text, sizeof text, "%s function%s of %s %s %s: %s", tw_count_text(figure, count),
 		 count == 1 ? "" : "s", object->name, count == 1 ? "is" : "are", without_entry(count), why);
-	tw_agent_tell(text);
+	tw_agent_tell_unarmed(count, text);
 }
 
 /* For one object. */
@@ -353,13 +353,17 @@ static void tell_refusals(const struct refusals *refusals)
 	snprintf(text, sizeof text, "some functions are %s: the system refuses to make their code writable",
 		 without_entry(0));
 	if (refusals->entries)
-		tw_agent_tell(text);
+		tw_agent_tell_unarmed(refusals->entries, text);
+	/* Their number is not known. */
 	if (refusals->lacks_memory || refusals->lacks_entry_memory)
-		tw_agent_tell("not all functions that were asked for are traced: there was no memory for more");
+		tw_agent_tell_unarmed(1,
+				      "not all functions that were asked for are traced: there was no memory for more");
 	if (refusals->slots)
-		tw_agent_tell("some functions are not traced: the system refuses to make their GOT writable");
+		tw_agent_tell_unarmed(refusals->slots,
+				      "some functions are not traced: the system refuses to make their GOT writable");
 	if (refusals->sleds)
-		tw_agent_tell("some functions are not traced: the system refuses to make their code writable");
+		tw_agent_tell_unarmed(refusals->sleds,
+				      "some functions are not traced: the system refuses to make their code writable");
 	if (refusals->late_sleds)
 		tell_late(refusals);
 }

@@ -124,6 +124,39 @@ static void after_fork_in_child(void)
 		tw_rs_image_refuse(&tw_agent_ring_set, TW_RS_REFUSED_FORK);
 }
 
+/* ---- a forked child that is not followed ---- */
+
+static bool is_unfollowed_child;
+static __thread int errno_before_fork;
+
+/* Counted here and not in the child: a parent that ends at once, as a daemon's does, may end the recording before the child runs. */
+static void count_before_fork(void)
+{
+	if (is_unfollowed_child)
+		return;
+	tw_rs_count_child(&tw_agent_ring_set, 1);
+	errno_before_fork = errno;
+	errno = 0;
+}
+
+/* Also called if there is no child: then errno says why, and only then. */
+static void count_after_fork_in_parent(void)
+{
+	if (is_unfollowed_child)
+		return;
+	if (errno == EAGAIN || errno == ENOMEM)
+		tw_rs_count_child(&tw_agent_ring_set, -1);
+	else
+		errno = errno_before_fork;
+}
+
+static void count_after_fork_in_child(void)
+{
+	if (!is_unfollowed_child)
+		errno = errno_before_fork;
+	is_unfollowed_child = true;
+}
+
 /* ---- starting ---- */
 
 static bool is_named(const struct tw_agent_config *config, const struct tw_function *function)
@@ -231,6 +264,8 @@ static int begin(struct tw_agent_config *config)
 	/* Registered after session's handlers: runs last in the child, first before fork. */
 	if (tw_agent_ring_set.config.follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	else
+		pthread_atfork(count_before_fork, count_after_fork_in_parent, count_after_fork_in_child);
 	return 0;
 }
 

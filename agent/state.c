@@ -73,6 +73,14 @@ void tw_agent_tell(const char *text)
 		tw_define_note(tw_agent_session, text);
 }
 
+void tw_agent_tell_unarmed(unsigned count, const char *text)
+{
+	if (!is_news(text))
+		return;
+	tw_define_note(tw_agent_session, text);
+	tw_rs_count_unarmed(&tw_agent_ring_set, count);
+}
+
 void tw_agent_count_untraced(enum tw_agent_program program)
 {
 	tw_rs_image_refuse(&tw_agent_ring_set, program == TW_PROGRAM_STATIC  ? TW_RS_REFUSED_STATIC

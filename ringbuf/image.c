@@ -85,6 +85,18 @@ void tw_rs_count_late(struct tw_rs *rs, uint32_t count)
 	tw_fetch_add_relaxed(&rs->control->plans_late, count);
 }
 
+void tw_rs_count_child(struct tw_rs *rs, int count)
+{
+	/* RELAXED rs.children: a count for the summary. */
+	tw_fetch_add_relaxed(&rs->control->children, (uint64_t)(int64_t)count);
+}
+
+void tw_rs_count_unarmed(struct tw_rs *rs, uint32_t count)
+{
+	/* RELAXED rs.unarmed: a count for the summary. */
+	tw_fetch_add_relaxed(&rs->control->unarmed, count);
+}
+
 /* Takes a free slot. */
 static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 {
@@ -346,4 +358,11 @@ __attribute__((target("general-regs-only"))) void tw_rs_count_ended(struct tw_rs
 	tw_rs_count_no_ring(rs, ticks);
 	/* RELAXED rs.ended: a count for the summary. */
 	tw_fetch_add_relaxed(&rs->control->ended_lost, 1);
+}
+
+__attribute__((target("general-regs-only"))) void tw_rs_count_vfork(struct tw_rs *rs, uint64_t ticks)
+{
+	tw_rs_count_no_ring(rs, ticks);
+	/* RELAXED rs.ended: as above. */
+	tw_fetch_add_relaxed(&rs->control->vfork_lost, 1);
 }

@@ -54,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  8
+#define TW_RS_VERSION	  9
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -138,7 +138,11 @@ struct tw_rs_control {
 	_Atomic uint64_t used_bytes;  /* rings of all images together; compared with the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
 	_Atomic uint64_t plans_late; /* objects whose plans were not there in time */
-	_Atomic uint64_t ended_lost; /* of no_ring_lost of all images: events of threads after their last destructor */
+	/* Of no_ring_lost of all images: events of threads after their last destructor; of children of vfork(). */
+	_Atomic uint64_t ended_lost;
+	_Atomic uint64_t vfork_lost;
+	_Atomic uint64_t children; /* processes that members started, and that are not followed */
+	_Atomic uint64_t unarmed; /* functions that were to be traced in another way than they are, or are not traced */
 
 	struct tw_rs_slot slots[TW_RS_IMAGES_MAX];
 };
@@ -458,6 +462,8 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
 void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks);
 /* The same, of a thread after its last destructor, which has given its rings back. */
 void tw_rs_count_ended(struct tw_rs *rs, uint64_t ticks);
+/* The same, of a child of vfork(), which shares the member's memory and owns no ring. */
+void tw_rs_count_vfork(struct tw_rs *rs, uint64_t ticks);
 
 /* The head of a record in the definitions log: 16 bytes, then the payload, padded to 8. */
 struct tw_rs_defs_head {
@@ -562,6 +568,10 @@ void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 
 /* A member counts objects about which it has asked (TW_RS_QUESTION_PLANS) and got no answer in time. */
 void tw_rs_count_late(struct tw_rs *rs, uint32_t count);
+/* A member counts a process that it starts and that is not followed; -1: it did not start. */
+void tw_rs_count_child(struct tw_rs *rs, int count);
+/* A member counts functions that it could not arm as it should have. */
+void tw_rs_count_unarmed(struct tw_rs *rs, uint32_t count);
 
 /* Gives the newest request if it is unanswered, else returns false.  The owner calls this before it scans the rings. */
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);

@@ -46,21 +46,15 @@ static double bytes_per_event(const struct tw_capture_info *info)
 
 static void put_lost(const struct tw_capture_info *info, const struct tw_capture_account *account)
 {
-	char count[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
-	bool is_any = false;
-	tw_out_format(&out, "lost          ");
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (info->lost[cause])
-			tw_out_format(&out, "%s%s %s%s", is_any ? ", " : "", tw_lost_cause_name(cause),
-				      tw_figure_count(count, info->lost[cause]),
-				      cause == TW_LOST_NO_RING ? tw_missing_ended(account->ended_lost, clause) : "");
-		is_any |= info->lost[cause] != 0;
-	}
-	if (!is_any)
-		tw_out_text(&out, info->is_complete ? "nothing"
-				  : info->is_live   ? "nothing so far"
-						    : "nothing is reported, but parts of it are missing");
-	tw_out_text(&out, "\n");
+	char text[TW_MISSING_TEXT_BYTES];
+	tw_missing_lost(info->lost, account->missing[TW_MISSING_ENDED].events,
+			account->missing[TW_MISSING_VFORK].events, text);
+	tw_out_format(&out, "lost          %s\n",
+		      *text				  ? text
+		      : info->is_live			  ? "nothing so far"
+		      : tw_missing_is_part(account, info) ? "nothing is reported, but parts of it are missing"
+		      : tw_missing_is_untraced(account)	  ? "nothing, but not everything was traced"
+							  : "nothing");
 }
 
 /* Shows data missing for other causes, and the tracer's own time. */
@@ -105,14 +99,16 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	const char *between = "no: ";
 	if (info->is_live)
 		tw_out_format(&out, "no: %s", tw_names_unfinished());
-	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED && !info->is_live; cause++) {
+	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_FUNCTIONS && !info->is_live; cause++) {
 		static const char *const words[] = {[TW_MISSING_REMOVED] = "the oldest of it was removed",
 						    [TW_MISSING_SEGMENTS] = "segments are missing",
 						    [TW_MISSING_DAMAGED] = "damaged",
 						    [TW_MISSING_RINGS] = "rings were damaged",
 						    [TW_MISSING_CUT] = "cut off",
-						    [TW_MISSING_UNSTORED] = "the disk was full"};
-		if (!tw_missing_any(&account, cause))
+						    [TW_MISSING_UNSTORED] = "the disk was full",
+						    [TW_MISSING_PLANS] = "plans were not ready in time",
+						    [TW_MISSING_FUNCTIONS] = "functions were not armed"};
+		if (!words[cause] || !tw_missing_any(&account, cause))
 			continue;
 		tw_out_format(&out, "%s%s", between, words[cause]);
 		between = ", ";

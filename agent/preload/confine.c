@@ -175,6 +175,8 @@ static __attribute__((noinline)) long call_watched(long number, long a, long b, 
 
 		if (child == 0)
 			tw_threads_let_go_in_child();
+		else if (child > 0)
+			tw_preload_child_began();
 		return child;
 	}
 	if (a == SECCOMP_SET_MODE_STRICT) {

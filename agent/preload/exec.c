@@ -3,7 +3,7 @@
  * exec.c - wrappers of exec and posix_spawn, which add or remove our variables (agent/environment.c).
  *
  * They run in children of vfork() and in signal handlers: memory is on the stack.  Programs that libc executes itself
- * (system(), popen(), wordexp()) do not pass here.
+ * (system() and popen(), children.c; wordexp()) do not pass here.
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -141,6 +141,13 @@ TW_API int fexecve(int fd, char *const arguments[], char *const variables[])
 	return ((fexecve_fn)find(FEXECVE))(fd, arguments, given);
 }
 
+static int began(int error)
+{
+	if (!error)
+		tw_preload_child_began();
+	return error;
+}
+
 /* A spawned program is a child. */
 TW_API int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[])
@@ -149,7 +156,8 @@ TW_API int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 
 	if (tw_agent_environment_is_followed())
 		given = ENVIRONMENT_FOR(tw_agent_program_at(AT_FDCWD, path), variables);
-	return ((spawn_fn)find(SPAWN))(pid, path, actions, attributes, arguments, given);
+	tw_preload_child_begins();
+	return began(((spawn_fn)find(SPAWN))(pid, path, actions, attributes, arguments, given));
 }
 
 TW_API int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
@@ -159,5 +167,6 @@ TW_API int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_act
 
 	if (tw_agent_environment_is_followed())
 		given = ENVIRONMENT_FOR(tw_agent_program_in(getenv("PATH"), name), variables);
-	return ((spawn_fn)find(SPAWNP))(pid, name, actions, attributes, arguments, given);
+	tw_preload_child_begins();
+	return began(((spawn_fn)find(SPAWNP))(pid, name, actions, attributes, arguments, given));
 }

@@ -50,6 +50,8 @@ TW_API pid_t tw_preload_fork(void)
 	child = real ? real() : -1;
 	if (child == 0)
 		tw_threads_let_go_in_child();
+	else if (child > 0)
+		tw_preload_child_began();
 	return child;
 }
 

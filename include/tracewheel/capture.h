@@ -146,15 +146,10 @@ struct tw_capture_info {
 	uint64_t end_ns;	   /* of the last */
 	uint64_t start_wall_ns;	   /* CLOCK_REALTIME at start_ns, since 1970 */
 	uint64_t duplicate_blocks; /* blocks that a recovery stored twice; shown once */
-	uint32_t segments;
-	uint32_t blocks;
-	uint32_t images;
+	uint32_t segments, blocks, images;
 	uint32_t threads; /* kernel threads that recorded anything; two threads that reused one number count as two */
 	uint32_t streams;
-	uint32_t modules;
-	uint32_t functions;
-	uint32_t places;
-	uint32_t damages;
+	uint32_t modules, functions, places, damages;
 	bool is_complete; /* only counted losses are missing: tw_capture_account() */
 	/* Known without reading events: it has no returns, exceptions or garbage collections.  May be false all the same. */
 	bool has_moments_only;
@@ -164,7 +159,7 @@ void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *o
 
 /*
  * Why an event or a definition is missing from the capture.  The first four are those of enum tw_lost_cause: the
- * program counts them at the moment and place of the loss.
+ * program counts them at the moment and place of the loss.  NO_RING is without ENDED and VFORK.
  */
 enum tw_missing_cause {
 	TW_MISSING_FULL,
@@ -182,9 +177,13 @@ enum tw_missing_cause {
 	TW_MISSING_NAMES,	/* definitions that found no space: events show ids only; places is their number */
 	TW_MISSING_WENT_ON,	/* events of processes that outlived the recording; places is the number of processes */
 	TW_MISSING_PLANS, /* events of objects whose plans of entries were not ready in time; places is their number */
+	TW_MISSING_FUNCTIONS, /* events of functions that could not be armed while the program ran; places is their number */
+	TW_MISSING_CHILDREN, /* events of processes that were started and not followed; places is their number */
+	TW_MISSING_ENDED,    /* events of threads after their last destructor, in the whole recording */
+	TW_MISSING_VFORK,    /* events of children of vfork(), in the whole recording */
 	TW_MISSING_CAUSES
 };
-/* "full" ... "plans"; "unknown" for anything else. */
+/* "full" ... "vfork"; "unknown" for anything else. */
 const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {
@@ -214,11 +213,11 @@ struct tw_capture_account {
 	uint64_t events; /* present, as in tw_capture_info */
 	struct tw_capture_missing missing[TW_MISSING_CAUSES];
 	uint64_t untraced[TW_UNTRACED_CAUSES]; /* processes */
-	uint64_t ended_lost;	/* of TW_MISSING_NO_RING: events of threads after their last destructor */
+	uint64_t ended_lost;		       /* as the events of TW_MISSING_ENDED */
 	uint64_t removed_lost;	/* events lost during the time that the removed segments (TW_MISSING_REMOVED) cover */
 	uint32_t segments_kept; /* number of segments that the recorder keeps; 0: all */
 	struct tw_capture_own waits, setups; /* the tracer's own time, summed over threads: TW_CAPTURE_OWN_TIME */
-	bool is_complete; /* everything recorded is present: nothing from REMOVED to UNSTORED is missing */
+	bool is_complete; /* nothing from REMOVED to UNSTORED, and nothing by PLANS or FUNCTIONS is missing */
 	bool is_whole;	  /* nothing is missing */
 };
 /* The account may change while events are read, because damage is found then. */

@@ -99,6 +99,7 @@ struct tw_recorder_stats {
 	uint64_t events;	       /* stored */
 	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
 	uint64_t lost_ended;	       /* of lost[TW_LOST_NO_RING]: of threads after their last destructor */
+	uint64_t lost_vfork;	       /* of lost[TW_LOST_NO_RING]: of children of vfork() */
 	uint64_t unstored;	       /* of these: records left in the rings that could not be written at the end */
 	uint64_t raw_bytes;	       /* of the records stored, before encoding */
 	uint64_t file_bytes;	       /* written */
@@ -119,6 +120,7 @@ struct tw_recorder_stats {
 	uint32_t functions;	 /* defined */
 	uint64_t memory_left;	 /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that should have been traced and could not be */
+	uint64_t children;	 /* processes that traced ones started, and that were not followed */
 	/* Processes that live on with code that calls what recorded it, and how many functions and slots these are. */
 	uint32_t unrestored_processes;
 	uint64_t unrestored_places;

@@ -197,6 +197,12 @@ enum tw_account_cause {
 	TW_ACCOUNT_THREADS_ENDED = 12,
 	/* The rings were gone when the capture was completed: events of unknown number beyond its end. */
 	TW_ACCOUNT_CUT = 13,
+	/* Functions that could not be armed while the program ran: their calls are seen in part, or not at all. */
+	TW_ACCOUNT_FUNCTIONS = 14,
+	/* Processes that traced ones started, and that were not followed. */
+	TW_ACCOUNT_CHILDREN = 15,
+	/* Of the losses by TW_LOST_NO_RING: events of children of vfork(). */
+	TW_ACCOUNT_VFORK = 16,
 	TW_ACCOUNT_CAUSES
 };
 

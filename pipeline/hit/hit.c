@@ -389,6 +389,7 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 		return false;
 	case TW_THREAD_ENDED:
 	case TW_THREAD_UNABLE:
+	case TW_THREAD_VFORKED:
 	case TW_THREAD_NO_CLOCK: count_late(place, state, out != NULL); return false;
 	default: return false;
 	}

@@ -210,8 +210,9 @@ enum tw_thread_state {
 	TW_THREAD_NEW = 0,
 	TW_THREAD_READY,
 	TW_THREAD_ENDED,    /* after its last destructor */
-	TW_THREAD_UNABLE,   /* could not join: no memory, a filter of system calls, a child of vfork() */
+	TW_THREAD_UNABLE,   /* could not join: no memory, a filter of system calls */
 	TW_THREAD_NO_CLOCK, /* may not read the clock */
+	TW_THREAD_VFORKED, /* no thread of this process: a child of vfork(), on one that has not joined; never stored */
 	TW_THREAD_JOINING,
 	TW_THREAD_BUSY, /* does our own work: its calls of libc are no events, but those of its signal
 			 * handlers are */
@@ -329,7 +330,8 @@ uint64_t tw_hit_newer_than(uint64_t epoch);
 
 /*
  * Handles a thread that is not ready for a hit: joins it, or leaves a hit that was abandoned. 0: ready now;
- * TW_THREAD_IN_HIT: nested in another hit; TW_THREAD_ENDED, TW_THREAD_UNABLE, TW_THREAD_JOINING: no hit is possible.
+ * TW_THREAD_IN_HIT: nested in another hit; TW_THREAD_ENDED, TW_THREAD_UNABLE, TW_THREAD_VFORKED, TW_THREAD_JOINING: no hit
+ * is possible.
  */
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame);
 /* Counts one record for each of these sessions as lost inside another hit. Called in a read section. */

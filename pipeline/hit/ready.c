@@ -26,7 +26,7 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		return TW_THREAD_UNABLE;
 	} else if (!tw_hit_join()) {
 		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
-		return t->state == TW_THREAD_NEW ? TW_THREAD_UNABLE : TW_THREAD_JOINING;
+		return t->state == TW_THREAD_NEW ? TW_THREAD_VFORKED : TW_THREAD_JOINING;
 	}
 	return TW_THREAD_NEW;
 }
@@ -70,6 +70,8 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 		return;
 	if (state == TW_THREAD_ENDED)
 		tw_rs_count_ended(tw_hit_host.pinned_rs, ticks);
+	else if (state == TW_THREAD_VFORKED)
+		tw_rs_count_vfork(tw_hit_host.pinned_rs, ticks);
 	else
 		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
 }

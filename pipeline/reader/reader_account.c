@@ -26,7 +26,8 @@ TW_API const char *tw_missing_cause_name(unsigned cause)
 	static const char *const names[TW_MISSING_CAUSES] = {"full",	    "too_big", "nested",   "no_ring",
 							     "overwritten", "removed", "segments", "damaged",
 							     "rings",	    "cut",     "unstored", "processes",
-							     "names",	    "went_on", "plans"};
+							     "names",	    "went_on", "plans",	   "functions",
+							     "children",    "ended",   "vfork"};
 
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
@@ -266,6 +267,18 @@ static void account_streams(struct tw_capture *capture)
 	}
 }
 
+/* Tells apart what segments count as lost without a ring. Segments that were removed had some of it. */
+static void split_no_ring(struct tw_capture *capture)
+{
+	struct tw_capture_missing *missing = capture->account.missing;
+	uint64_t ended = capture->told[TW_ACCOUNT_THREADS_ENDED], vforked = capture->told[TW_ACCOUNT_VFORK];
+
+	missing[TW_MISSING_NO_RING].events = difference(missing[TW_MISSING_NO_RING].events, ended + vforked);
+	add(capture, TW_MISSING_ENDED, ended, 0, false);
+	add(capture, TW_MISSING_VFORK, vforked, 0, false);
+	capture->account.ended_lost = ended;
+}
+
 void tw_source_account(struct tw_capture *capture)
 {
 	struct tw_capture_account *account = &capture->account;
@@ -282,7 +295,7 @@ void tw_source_account(struct tw_capture *capture)
 	/* A part of the capture may lack the segments that were cut. */
 	if (capture->told[TW_ACCOUNT_CUT] && !account->missing[TW_MISSING_CUT].has_more)
 		add(capture, TW_MISSING_CUT, 0, capture->told[TW_ACCOUNT_CUT], true);
-	account->ended_lost = capture->told[TW_ACCOUNT_THREADS_ENDED];
+	split_no_ring(capture);
 	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
 	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);
@@ -297,6 +310,10 @@ void tw_source_account(struct tw_capture *capture)
 		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
 	if (capture->told[TW_ACCOUNT_PLANS])
 		add(capture, TW_MISSING_PLANS, 0, capture->told[TW_ACCOUNT_PLANS], true);
+	if (capture->told[TW_ACCOUNT_FUNCTIONS])
+		add(capture, TW_MISSING_FUNCTIONS, 0, capture->told[TW_ACCOUNT_FUNCTIONS], true);
+	if (capture->told[TW_ACCOUNT_CHILDREN])
+		add(capture, TW_MISSING_CHILDREN, 0, capture->told[TW_ACCOUNT_CHILDREN], true);
 	/*
 	 * Sequence numbers cover the gap between two blocks of a stream, even if the totals of segments are not
 	 * known.
@@ -309,6 +326,7 @@ void tw_source_account(struct tw_capture *capture)
 
 		account->is_complete &= !missing->events && !missing->places && !missing->has_more;
 	}
+	account->is_complete &= !capture->told[TW_ACCOUNT_PLANS] && !capture->told[TW_ACCOUNT_FUNCTIONS];
 }
 
 TW_API void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out)

@@ -134,6 +134,17 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	return error ? error : 1;
 }
 
+/* Takes over a count in the control page, if it is possible and larger than the last time. */
+static void take_count(struct tw_writer *writer, enum tw_account_cause cause, uint64_t count, uint64_t most)
+{
+	uint64_t *known = &writer->store.account[cause];
+
+	if (count > most)
+		tw_writer_note_forged(writer, &writer->is_control_forged);
+	else if (count > *known)
+		*known = count;
+}
+
 void tw_writer_tell_refusals(struct tw_writer *writer)
 {
 	static const enum tw_account_cause causes[TW_RS_REFUSALS] = {
@@ -151,9 +162,11 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] =
 						      writer->is_dead ? 0 : writer->rs.damaged_images};
 
+	const struct tw_rs_control *control = writer->rs.control;
+
 	for (int why = 0; why < TW_RS_REFUSALS; why++) {
 		/* RELAXED rs.images_refused: counts for the summary. */
-		uint64_t count = tw_load_relaxed(&writer->rs.control->images_refused[why]);
+		uint64_t count = tw_load_relaxed(&control->images_refused[why]);
 
 		if (count <= TW_RS_REFUSED_MAX)
 			counts[causes[why]] += count;
@@ -161,19 +174,18 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 			tw_writer_note_forged(writer, &writer->is_control_forged);
 	}
 	/* RELAXED rs.plans_late: as above. */
-	uint64_t late = tw_load_relaxed(&writer->rs.control->plans_late);
-
-	if (late > TW_RS_REFUSED_MAX)
-		tw_writer_note_forged(writer, &writer->is_control_forged);
-	else if (late > writer->store.account[TW_ACCOUNT_PLANS])
-		writer->store.account[TW_ACCOUNT_PLANS] = late;
+	take_count(writer, TW_ACCOUNT_PLANS, tw_load_relaxed(&control->plans_late), TW_RS_REFUSED_MAX);
+	/* RELAXED rs.unarmed: as above. */
+	take_count(writer, TW_ACCOUNT_FUNCTIONS, tw_load_relaxed(&control->unarmed), TW_RS_REFUSED_MAX);
+	/* RELAXED rs.children: as above. */
+	take_count(writer, TW_ACCOUNT_CHILDREN, tw_load_relaxed(&control->children), TW_RS_REFUSED_MAX);
 	/* RELAXED rs.ended: as above. */
-	uint64_t ended = tw_load_relaxed(&writer->rs.control->ended_lost);
-
-	if (ended > TW_RB_LOST_MAX)
-		tw_writer_note_forged(writer, &writer->is_control_forged);
-	else if (ended > writer->store.account[TW_ACCOUNT_THREADS_ENDED])
-		writer->store.account[TW_ACCOUNT_THREADS_ENDED] = writer->store.stats.lost_ended = ended;
+	take_count(writer, TW_ACCOUNT_THREADS_ENDED, tw_load_relaxed(&control->ended_lost), TW_RB_LOST_MAX);
+	/* RELAXED rs.ended: as above. */
+	take_count(writer, TW_ACCOUNT_VFORK, tw_load_relaxed(&control->vfork_lost), TW_RB_LOST_MAX);
+	writer->store.stats.lost_ended = writer->store.account[TW_ACCOUNT_THREADS_ENDED];
+	writer->store.stats.lost_vfork = writer->store.account[TW_ACCOUNT_VFORK];
+	writer->store.stats.children = writer->store.account[TW_ACCOUNT_CHILDREN];
 	for (; writer->tables_told < writer->rs.damaged_tables; writer->tables_told++)
 		tw_writer_damaged(writer);
 	writer->store.stats.images_refused = 0;

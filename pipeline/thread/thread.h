@@ -14,6 +14,11 @@ extern _Atomic uint64_t tw_hit_no_clock_ticks;
 
 /* Joins the calling thread unless it has joined; false if it cannot (it has ended). */
 bool tw_thread_join(void);
+/*
+ * The calling thread joins, and gets a ring of the session, which is never destroyed: before it makes a child that runs in its
+ * memory and can have none. Changes nothing in that child.
+ */
+void tw_thread_prepare(unsigned session);
 /* As tw_thread_join(), in the middle of a hit: keeps vector registers. */
 bool tw_hit_join(void);
 /* The calling thread has a new name: writes it to its rings. Keeps errno; makes no system call. */

@@ -61,7 +61,10 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, u
 			*has_waited |= wait == TW_RING_MAY_BE_THERE;
 		}
 	}
-	if (!has_ring && wait != TW_RING_UNWANTED) {
+	if (!has_ring && wait != TW_RING_UNWANTED && tw_thread_may_call_system() && !tw_rs_is_own_process(rs)) {
+		/* A child of vfork(): the time of the next attempt is its parent's. */
+		tw_rs_count_vfork(rs, ticks);
+	} else if (!has_ring && wait != TW_RING_UNWANTED) {
 		tw_rs_count_no_ring(rs, ticks);
 		ring->retry_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(RETRY_US);
 	}
@@ -185,4 +188,20 @@ bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck,
 
 	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
 	return c.result;
+}
+
+void tw_thread_prepare(unsigned session)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_thread_ring *ring;
+	uint64_t signals;
+
+	if (!tw_thread_may_call_system() || tw_hit_is_under_way() || !tw_thread_is_own_process() || !tw_thread_join())
+		return;
+	ring = &t->thread->rings[session];
+	/* A handler's call would claim a ring as well. */
+	tw_sys_block_signals(&signals);
+	if (!ring->producer.shared && try_claim_ring(t, session, false) && !t->run_seq)
+		ring->run_stamp = t->run_stamp;
+	tw_sys_restore_signals(&signals);
 }

@@ -56,17 +56,17 @@ expect 0 "$tw" record --force -t libc:getppid -o late.tw -- ./ended late
 cp err said
 expect 0 "$tw" info --json late.tw
 lost=$(json 'd["lost"]["no_ring"]')
-is "$(json 'd["events"] + d["lost"]["no_ring"], d["account"]["missing"]["no_ring"]["ended"] - d["lost"]["no_ring"]')" "1320 0"
+is "$(json 'd["events"] + d["lost"]["no_ring"], d["account"]["missing"]["ended"]["events"] - d["lost"]["no_ring"], d["account"]["missing"]["no_ring"]["events"]')" "1320 0 0"
 [ "$lost" -gt 0 ] || fail "no call came after the recorder's destructor"
-grep -q "LOST.* no_ring $lost ($lost of threads after their last destructor).*no option avoids it" said || fail "record says: $(cat said)"
+grep -q "LOST.* ended $lost\..* ended are calls of threads.*no option avoids it" said || fail "record says: $(cat said)"
 ! grep -q ring-cap said || fail "record advises more memory: $(cat said)"
 expect 0 "$tw" info late.tw
-shows "^lost  *no_ring $lost ($lost of threads after their last destructor)"
+shows "^lost  *ended $lost$"
 expect 0 "$tw" report late.tw
-shows "LOST $lost .*no_ring $lost ($lost of threads after their last destructor)"
+shows "LOST $lost .*: ended $lost"
 
 expect 0 "$tw" record --force -t libc:getppid -o filter.tw -- ./ended filter
 cp err said
 expect 0 "$tw" info --json filter.tw
-is "$(json 'd["lost"]["no_ring"] > 0, d["account"]["missing"]["no_ring"]["ended"]')" "True 0"
+is "$(json 'd["lost"]["no_ring"] > 0, d["account"]["missing"]["ended"]["events"]')" "True 0"
 grep -q 'LOST.* no_ring [0-9]*\..*--ring-cap' said || fail "record says: $(cat said)"

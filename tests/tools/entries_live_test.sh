@@ -59,6 +59,18 @@ THREADS=80 expect 0 "$tw" record --local -t 'libbusy:busy_{leaf,deep,end}' -qo m
 cmp -s out plain || fail "another answer: $(cat out)"
 expect 0 "$tw" info many.tw
 shows '3 functions of libbusy are not traced: 81 threads were running, and no more than 64 are stopped'
+# The account has them: the recording is less than was asked for, though nothing of it was lost.
+shows '^lost *nothing, but not everything was traced'
+shows '^functions *3 functions are traced only where other objects call them, or not at all: notes say why'
+shows '^complete *no: functions were not armed'
+expect 0 "$tw" report many.tw
+! grep -q '^Nothing was lost\.' out || fail "nothing was lost, of functions that were not traced"
+for view in info report; do
+	expect 0 "$tw" $view --json many.tw
+	is "$(json 'd["complete"], d["account"]["missing"]["functions"]["places"], d["account"]["missing"]["functions"]["more"]')" \
+		"False 3 True" $view
+done
+json '[n for n in d["notes"] if n.startswith("3 functions of libbusy are not traced: 81 threads were running")][0]' >note
 if command -v strace >/dev/null; then
 	expect 0 strace -f -o trace -e trace=none "$tw" record --local -t 'libbusy:busy_{leaf,deep,end}' -qo traced.tw -- ./app
 	cmp -s out plain || fail "another answer: $(cat out)"

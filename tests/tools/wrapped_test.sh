@@ -14,6 +14,8 @@ cat >calls.c <<'C'
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -34,6 +36,10 @@ int main(int argc, char **argv)
 	dlclose(dlopen(NULL, RTLD_NOW));
 	prctl(PR_GET_NAME, (char[16]){0});
 	mlockall(-1);
+	system(":");
+	pclose(popen(":", "r"));
+	if (!vfork())
+		_exit(0);
 	if (!setjmp(place))
 		longjmp(place, 1);
 	execve("/", argv, NULL);
@@ -41,14 +47,14 @@ int main(int argc, char **argv)
 }
 C
 gcc -w -O2 -o calls calls.c || fail gcc
-expect 0 "$tw" record -q --force -t 'libc:{sigaction,signal,ssignal,sigset,sigaltstack,pthread_setname_np,dl_iterate_phdr,dlopen,dlclose,prctl,mlockall,longjmp,execve}' \
+expect 0 "$tw" record -q --force -t 'libc:{sigaction,signal,ssignal,sigset,sigaltstack,pthread_setname_np,dl_iterate_phdr,dlopen,dlclose,prctl,mlockall,system,popen,vfork,longjmp,execve}' \
 	-o c.tw -- ./calls
 expect 0 "$tw" print c.tw
 is "$(sed -n 's/.* call libc:\([a-z_]*\).*/\1/p' out | tr '\n' ' ')" \
-	"sigaction signal ssignal sigset sigaltstack pthread_setname_np dl_iterate_phdr dlopen dlclose prctl mlockall longjmp execve "
+	"sigaction signal ssignal sigset sigaltstack pthread_setname_np dl_iterate_phdr dlopen dlclose prctl mlockall system popen vfork longjmp execve "
 
 recorded="__longjmp_chk __sigaction __sysv_signal _longjmp bsd_signal dl_iterate_phdr dlclose dlopen execl execle execlp execv execve execveat execvp execvpe
-	fexecve longjmp mlockall posix_spawn posix_spawnp prctl pthread_setname_np sigaction sigaltstack siglongjmp signal sigset ssignal sysv_signal"
+	fexecve longjmp mlockall popen posix_spawn posix_spawnp prctl pthread_setname_np sigaction sigaltstack siglongjmp signal sigset ssignal system sysv_signal vfork"
 # Functions that make copies of the process' memory, and what unwinders ask.
 unrecorded="_Fork _dl_find_object syscall"
 is "$(nm -D --defined-only "$build/lib/libtracewheel-agent.so" | awk '$2 == "T" && $3 !~ /^_?_?tw_/ { print $3 }' | sort | tr '\n' ' ')" \

@@ -71,6 +71,19 @@ static void processes_clause(const struct tw_capture_account *account, char *tex
 	}
 }
 
+const char *tw_missing_children(uint64_t count, char *text)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (count == 1)
+		snprintf(text, TW_MISSING_TEXT_BYTES,
+			 "1 process that it started was not traced; --follow-fork traces it");
+	else
+		snprintf(text, TW_MISSING_TEXT_BYTES,
+			 "%s processes that it started were not traced; --follow-fork traces them",
+			 tw_figure_count(figure, count));
+	return text;
+}
+
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text)
 {
 	const struct tw_capture_missing *missing = &account->missing[cause];
@@ -117,19 +130,66 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 			 places_of(missing->places, "object", "was", "were", places, sizeof places),
 			 missing->places == 1 ? "its" : "their", missing->places == 1 ? "it" : "them");
 		break;
+	case TW_MISSING_FUNCTIONS:
+		snprintf(text, TW_MISSING_TEXT_BYTES,
+			 "%s traced only where other objects call %s, or not at all: notes say why",
+			 places_of(missing->places, "function", "is", "are", places, sizeof places),
+			 missing->places == 1 ? "it" : "them");
+		break;
+	case TW_MISSING_CHILDREN: tw_missing_children(missing->places, text); break;
 	default: break;
 	}
 	return text;
 }
 
-const char *tw_missing_ended(uint64_t events, char *text)
+void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked,
+		      uint64_t out[TW_MISSING_LOST_CAUSES])
 {
+	uint64_t no_ring = lost[TW_LOST_NO_RING];
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		out[cause] = lost[cause];
+	/* Segments that were removed had some of them. */
+	ended = ended < no_ring ? ended : no_ring;
+	vforked = vforked < no_ring - ended ? vforked : no_ring - ended;
+	out[TW_LOST_NO_RING] = no_ring - ended - vforked;
+	out[TW_LOST_CAUSES] = ended;
+	out[TW_LOST_CAUSES + 1] = vforked;
+}
+
+const char *tw_missing_lost_name(unsigned cause)
+{
+	return cause < TW_LOST_CAUSES ? tw_lost_cause_name(cause)
+				      : tw_missing_cause_name(cause - TW_LOST_CAUSES + TW_MISSING_ENDED);
+}
+
+const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked, char *text)
+{
+	uint64_t counts[TW_MISSING_LOST_CAUSES];
 	char figure[TW_FIGURE_BYTES];
+	int used = 0;
 	*text = 0;
-	if (events)
-		snprintf(text, TW_MISSING_TEXT_BYTES, " (%s of threads after their last destructor)",
-			 tw_figure_count(figure, events));
+	tw_missing_split(lost, ended, vforked, counts);
+	for (unsigned cause = 0; cause < TW_MISSING_LOST_CAUSES; cause++) {
+		if (counts[cause])
+			used += snprintf(text + used, TW_MISSING_TEXT_BYTES - (size_t)used, "%s%s %s", used ? ", " : "",
+					 tw_missing_lost_name(cause), tw_figure_count(figure, counts[cause]));
+	}
 	return text;
+}
+
+bool tw_missing_is_untraced(const struct tw_capture_account *account)
+{
+	static const unsigned causes[] = {TW_MISSING_PROCESSES, TW_MISSING_WENT_ON, TW_MISSING_PLANS,
+					  TW_MISSING_FUNCTIONS, TW_MISSING_CHILDREN};
+	bool is_any = false;
+	for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+		is_any |= tw_missing_any(account, causes[i]);
+	return is_any;
+}
+
+bool tw_missing_is_part(const struct tw_capture_account *account, const struct tw_capture_info *info)
+{
+	return tw_missing_is_failure(account, info) || tw_missing_any(account, TW_MISSING_REMOVED);
 }
 
 bool tw_missing_is_failure(const struct tw_capture_account *account, const struct tw_capture_info *info)
@@ -168,6 +228,16 @@ static void put_own(struct tw_json *json, const char *name, const struct tw_capt
 	tw_json_close(json, '}');
 }
 
+/* Why processes were not traced. */
+static void put_reasons(struct tw_json *json, const struct tw_capture_account *account)
+{
+	static const char *const names[TW_UNTRACED_CAUSES] = {"full", "other", "static", "library", "rights"};
+	tw_json_open(json, "reasons", '{');
+	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++)
+		tw_json_u64(json, names[cause], account->untraced[cause]);
+	tw_json_close(json, '}');
+}
+
 void tw_missing_json(struct tw_json *json, const struct tw_capture_account *account)
 {
 	tw_json_open(json, "account", '{');
@@ -182,8 +252,8 @@ void tw_missing_json(struct tw_json *json, const struct tw_capture_account *acco
 		if (cause >= TW_MISSING_REMOVED)
 			tw_json_u64(json, "places", missing->places);
 		tw_json_bool(json, "more", missing->has_more);
-		if (cause == TW_MISSING_NO_RING)
-			tw_json_u64(json, "ended", account->ended_lost);
+		if (cause == TW_MISSING_PROCESSES)
+			put_reasons(json, account);
 		if (cause == TW_MISSING_REMOVED)
 			tw_json_u64(json, "lost", account->removed_lost);
 		tw_json_close(json, '}');

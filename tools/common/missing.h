@@ -21,8 +21,22 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
  */
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text);
 
-/* " (3 of threads after their last destructor)": of events lost without a ring; "" for 0. */
-const char *tw_missing_ended(uint64_t events, char *text);
+/*
+ * Losses that are counted, by cause: those of enum tw_lost_cause, and two that the account of the whole recording tells apart from
+ * TW_LOST_NO_RING: `ended`, calls of threads after their last destructor, and `vfork`, calls of children of vfork().
+ */
+#define TW_MISSING_LOST_CAUSES (TW_LOST_CAUSES + 2)
+void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked,
+		      uint64_t out[TW_MISSING_LOST_CAUSES]);
+const char *tw_missing_lost_name(unsigned cause);
+/* "full 3, ended 12"; "" for none. */
+const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked, char *text);
+
+/* Were there processes or functions that should have been traced and were not, or not fully? Nothing was lost of these. */
+bool tw_missing_is_untraced(const struct tw_capture_account *account);
+
+/* Is a part of the data missing that was recorded, on request or not? */
+bool tw_missing_is_part(const struct tw_capture_account *account, const struct tw_capture_info *info);
 
 /*
  * Is data missing that was neither counted as a loss nor given up on request, in a recording that is not still
@@ -33,6 +47,9 @@ bool tw_missing_is_failure(const struct tw_capture_account *account, const struc
 /* "waited 12 times, 1.2 s in all, for space in the rings"; "" if no thread waited. */
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text);
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text);
+
+/* "3 processes that it started were not traced; --follow-fork traces them". */
+const char *tw_missing_children(uint64_t count, char *text);
 
 /* The member "account". */
 void tw_missing_json(struct tw_json *json, const struct tw_capture_account *account);

@@ -135,3 +135,15 @@ size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn 
 	free(images);
 	return notes.others;
 }
+
+static void put_note(void *context, const char *note)
+{
+	tw_json_text(context, NULL, note, strlen(note));
+}
+
+void tw_notes_json(struct tw_json *json, const struct tw_capture *capture)
+{
+	tw_json_open(json, "notes", '[');
+	tw_notes_each(capture, SIZE_MAX, put_note, json);
+	tw_json_close(json, ']');
+}

@@ -13,4 +13,8 @@ typedef void tw_notes_fn(void *context, const char *note);
  */
 size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn *fn, void *context);
 
+/* The member "notes": all of them. */
+struct tw_json;
+void tw_notes_json(struct tw_json *json, const struct tw_capture *capture);
+
 #endif

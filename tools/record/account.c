@@ -57,53 +57,55 @@ void tw_account_dead_sets(void)
 		       count == 1 ? "it" : "them");
 }
 
-/* Advice that would have kept the events of the cause that lost most; "" if no option would. */
-static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
+/* Advice that would have kept the events of the cause that lost most; "" if no option would. @lost: tw_missing_split(). */
+static const char *advice(const struct tw_recorder_stats *stats, const uint64_t *lost, enum tw_recorder_policy policy)
 {
 	/* In an overwriting ring, full is what was requested. */
 	unsigned first = policy == TW_RECORDER_OVERWRITE ? 1 : 0, worst = first;
-	for (unsigned cause = first; cause < TW_LOST_CAUSES; cause++)
-		if (stats->lost[cause] > stats->lost[worst])
+	for (unsigned cause = first; cause < TW_MISSING_LOST_CAUSES; cause++)
+		if (lost[cause] > lost[worst])
 			worst = cause;
 	if (stats->unstored)
 		return ", except the last of them: there was no space to record that";
 	if (stats->write_errors)
 		return "";
-	if (worst == TW_LOST_NO_RING && stats->lost_ended * 2 > stats->lost[worst])
-		return "; threads still call functions, as libc's, after their rings are given back with their last destructor: no option avoids it";
-	if (worst == TW_LOST_NO_RING)
-		return "; a larger --ring-cap avoids it if all of it was in use";
-	if (worst == TW_LOST_NESTED)
+	switch (worst) {
+	case TW_LOST_NO_RING: return "; a larger --ring-cap avoids it if all of it was in use";
+	case TW_LOST_NESTED:
 		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
-	if (worst != TW_LOST_FULL)
-		return "";
-	return policy == TW_RECORDER_BLOCK
-		       ? "; with block, events are lost under a seccomp filter, or while the recorder gets no processor time"
-		       : "; --on-full block avoids it, or a larger --ring";
+	case TW_LOST_CAUSES:
+		return "; ended are calls of threads, as of libc's functions, after their rings are given back with their last destructor: no option avoids it";
+	case TW_LOST_CAUSES + 1:
+		return "; vfork are calls of children that still ran in the program's memory: no option avoids it";
+	case TW_LOST_FULL:
+		return policy == TW_RECORDER_BLOCK
+			       ? "; with block, events are lost under a seccomp filter, or while the recorder gets no processor time"
+			       : "; --on-full block avoids it, or a larger --ring";
+	default: return "";
+	}
 }
 
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
 {
-	char text[256] = "", figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
-	uint64_t lost = 0, replaced = policy == TW_RECORDER_OVERWRITE ? stats->lost[TW_LOST_FULL] - stats->unstored : 0;
-	int used = 0;
+	char text[TW_MISSING_TEXT_BYTES], figure[TW_FIGURE_BYTES];
+	uint64_t counts[TW_LOST_CAUSES], lost[TW_MISSING_LOST_CAUSES], sum = 0;
+	uint64_t replaced = policy == TW_RECORDER_OVERWRITE ? stats->lost[TW_LOST_FULL] - stats->unstored : 0;
 	if (replaced)
 		tw_say("%s older event%s replaced by newer ones, as --on-full overwrite requests.",
 		       tw_figure_count(figure, replaced), replaced == 1 ? " was" : "s were");
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		uint64_t count = stats->lost[cause] - (cause == TW_LOST_FULL ? replaced : 0);
-		if (count)
-			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s%s", lost ? "," : "",
-					 tw_lost_cause_name(cause), tw_figure_count(figure, count),
-					 cause == TW_LOST_NO_RING ? tw_missing_ended(stats->lost_ended, clause) : "");
-		lost += count;
+		counts[cause] = stats->lost[cause] - (cause == TW_LOST_FULL ? replaced : 0);
+		sum += counts[cause];
 	}
-	tw_figure_of(figure, lost, "event", "events");
-	if (lost && !path)
-		tw_say(stats->write_errors ? "LOST %s:%s." : "LOST %s:%s. `tracewheel print` shows where.", figure,
+	tw_missing_split(counts, stats->lost_ended, stats->lost_vfork, lost);
+	tw_missing_lost(counts, stats->lost_ended, stats->lost_vfork, text);
+	tw_figure_of(figure, sum, "event", "events");
+	if (sum && !path)
+		tw_say(stats->write_errors ? "LOST %s: %s." : "LOST %s: %s. `tracewheel print` shows where.", figure,
 		       text);
-	else if (lost)
-		tw_say("LOST %s:%s. `tracewheel report %s` shows where%s.", figure, text, path, advice(stats, policy));
+	else if (sum)
+		tw_say("LOST %s: %s. `tracewheel report %s` shows where%s.", figure, text, path,
+		       advice(stats, lost, policy));
 }
 
 static void say_unrestored(const struct tw_recorder_stats *stats)
@@ -157,6 +159,13 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		       tw_figure_of(figure, stats->definitions_refused, "name did", "names did"),
 		       stats->definitions_refused == 1 ? "a number" : "numbers");
 	say_unrestored(stats);
+}
+
+void tw_account_children(const struct tw_recorder_stats *stats)
+{
+	char clause[TW_MISSING_TEXT_BYTES];
+	if (stats->children)
+		tw_say("%s.", tw_missing_children(stats->children, clause));
 }
 
 /* A process that was not traced has been reported: it loaded the library. */

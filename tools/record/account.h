@@ -5,6 +5,9 @@
 
 #include "tracewheel/consumer.h"
 
+/* Says how many processes the program started that were not followed. */
+void tw_account_children(const struct tw_recorder_stats *stats);
+
 /* Reports where the events of --tracer went, and those that were not passed to it. */
 void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path);
 /*

@@ -405,6 +405,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 			tw_account_tracer(&stats, request->tracer.path, request->path);
 		else
 			tw_account_events(&stats, request->path, request->recorder.segments_kept);
+		tw_account_children(&stats);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
 			tw_say("%s, and %s no longer traced.",
 			       tw_figure_of(figure, stats.images_alive, "of its processes still runs",

@@ -112,36 +112,30 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 					   "more processes or programs"));
 }
 
-/* @ended	of the losses without a ring, in the whole recording. */
-static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, uint64_t ended, bool is_part,
-		       bool is_complete, bool is_live)
+static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals,
+		       const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part)
 {
-	char figure[TW_FIGURE_BYTES], clause[TW_MISSING_TEXT_BYTES];
+	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += totals->lost[cause];
 	if (!lost) {
 		/* Without the end of a capture its account is not known. */
-		tw_out_text(screen->out, is_part       ? "Nothing was lost in this part.\n"
-					 : is_complete ? "Nothing was lost.\n"
-					 : is_live     ? "Nothing was lost so far.\n"
-						       : "It reports no losses, but parts of it are missing.\n");
+		tw_out_text(screen->out, is_part	 ? "Nothing was lost in this part.\n"
+					 : info->is_live ? "Nothing was lost so far.\n"
+					 : tw_missing_is_part(account, info)
+						 ? "It reports no losses, but parts of it are missing.\n"
+					 : tw_missing_is_untraced(account) ? "Nothing was lost of what was traced.\n"
+									   : "Nothing was lost.\n");
 		return;
 	}
 	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
-	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s:", tw_screen_red(screen),
+	tw_missing_lost(totals->lost, is_part ? 0 : account->missing[TW_MISSING_ENDED].events,
+			is_part ? 0 : account->missing[TW_MISSING_VFORK].events, text);
+	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s: %s%s\n", tw_screen_red(screen),
 		      tw_figure_of(figure, lost, "event", "events"),
-		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "");
-	const char *between = " ";
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (!totals->lost[cause])
-			continue;
-		tw_out_format(screen->out, "%s%s %s%s", between, tw_lost_cause_name(cause),
-			      tw_figure_count(figure, totals->lost[cause]),
-			      cause == TW_LOST_NO_RING && !is_part ? tw_missing_ended(ended, clause) : "");
-		between = ", ";
-	}
-	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "", text,
+		      tw_screen_plain(screen));
 }
 
 /* Shows data missing for other causes, and the tracer's own time. */
@@ -183,7 +177,7 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
-	put_losses(screen, totals, account.ended_lost, is_part, info->is_complete, info->is_live);
+	put_losses(screen, totals, &account, info, is_part);
 	put_account(screen, capture, info, sums->has_times);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
@@ -298,10 +292,12 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)totals->events / seconds : 0);
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
+	tw_json_bool(&json, "live", info->is_live);
 	tw_json_ending(&json, capture);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);
+	tw_notes_json(&json, capture);
 	tw_json_u64(&json, "functions", totals->functions.count);
 	if (request->has_ports)
 		tw_native_ports_json(&json, &sums->ports, request->top);
@@ -492,6 +488,7 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 		tw_report_locks_json(&json, &locks, info.zero_ns, request->top);
 		tw_capture_account(capture, &account);
 		tw_missing_json(&json, &account);
+		tw_notes_json(&json, capture);
 		tw_json_close(&json, '}');
 		code = tw_out_finish(&out);
 	} else {
