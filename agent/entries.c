@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entries.c - plans of function entries, which the command leaves in the ring set: one file a build-id.
+ * entries.c - plans of function entries, which the command leaves in the ring set: one file an object's file.
  *
  * The command makes those of the program that it starts beforehand.  For objects that are opened later, and for programs that
  * are executed by the first, a plan may be among those that the command keeps; else it is asked here.  The time of waiting
@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/lock.h"
 #include "ringbuf/answers.h"
@@ -51,42 +52,37 @@ void tw_agent_entries_after_fork(void)
 	tw_lock_drop(&lock);
 }
 
-/* e_type of the loaded object, whose headers lie at its lowest address; 0: not known. */
-static uint32_t type_of(const struct tw_elf *elf)
+/*
+ * The file that the object was loaded from, by its name.  Another file that has the name by now has another build-id, or other first
+ * instructions; who can put a file there that has not could have put it there before.
+ */
+static bool identify(const struct tw_sym_object *object, struct tw_file_identity *out)
 {
-	ElfW(Ehdr) header;
+	struct stat status;
 
-	if (!tw_elf_holds(elf, elf->image.low, sizeof header))
-		return 0;
-	memcpy(&header, (const void *)elf->image.low, sizeof header);
-	return memcmp(header.e_ident, ELFMAG, SELFMAG) ? 0 : header.e_type;
+	if (stat(object->path, &status))
+		return false;
+	tw_file_identify(&status, out);
+	return true;
 }
 
-static bool is_plan_of(const struct tw_entry_plan *plan, const struct tw_sym_object *object)
+/* Opens the file that keeps the plan: FOLDER/BEFORE...BEHIND.  Negative: there is none. */
+static int open_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity, const char *folder,
+		     const char *before, const char *behind)
 {
-	return plan->header->build_id_bytes == object->elf.build_id_bytes &&
-	       !memcmp(plan->header->build_id, object->elf.build_id, object->elf.build_id_bytes) &&
-	       plan->header->type == type_of(&object->elf) &&
-	       plan->header->image_bytes == object->elf.image.high - object->elf.image.low;
-}
-
-/* Opens the file of that build-id: FOLDER/BEFORE...BEHIND.  Negative: there is none. */
-static int open_plan(const struct tw_sym_object *object, const char *folder, const char *before, const char *behind)
-{
-	char path[TW_PATH_BYTES_MAX + 1], id[2 * 32 + 1] = "";
+	char path[TW_PATH_BYTES_MAX + 1], name[TW_ENTRY_PLAN_NAME_BYTES];
 	int length;
 
-	for (uint32_t i = 0; i < object->elf.build_id_bytes && i < 32; i++)
-		sprintf(id + 2 * i, "%02x", object->elf.build_id[i]);
-	length = snprintf(path, sizeof path, "%s/%s%s%s", folder, before, id, behind);
+	tw_entry_plan_name_file(before, &object->elf, identity, name);
+	length = snprintf(path, sizeof path, "%s/%s%s", folder, name, behind);
 	return length > 0 && (size_t)length < sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 							  : -1;
 }
 
 /* The file of the ring set, which lives as long as the recording: shared by all processes.  NULL: none. */
-static void *map_plan(const struct tw_sym_object *object, size_t *count)
+static void *map_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity, size_t *count)
 {
-	int fd = open_plan(object, tw_agent_ring_set.path, "plan-", "");
+	int fd = open_plan(object, identity, tw_agent_ring_set.path, "plan-", "");
 	struct stat status = {0};
 	void *bytes = MAP_FAILED;
 
@@ -114,9 +110,9 @@ static bool read_all(int fd, uint8_t *bytes, size_t count)
 }
 
 /* A copy of a file that the command keeps, which may lie on any file system.  It must be this user's, and nobody else's to write. */
-static void *copy_plan(const struct tw_sym_object *object, size_t *count)
+static void *copy_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity, size_t *count)
 {
-	int fd = config && config->plan_folder ? open_plan(object, config->plan_folder, "", ".plan") : -1;
+	int fd = config && config->plan_folder ? open_plan(object, identity, config->plan_folder, "", ".plan") : -1;
 	struct stat status;
 	void *bytes = MAP_FAILED;
 
@@ -135,19 +131,14 @@ static void *copy_plan(const struct tw_sym_object *object, size_t *count)
 	return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-/* Is the object's code in memory that of the plan?  Two files may have one build-id. */
-static bool has_code_of(const struct tw_entry_plan *plan, const struct tw_sym_object *object)
-{
-	return plan->header->code_checksum == tw_entry_plan_checksum_code(&object->elf);
-}
-
-/* Checks it, and keeps it; takes the memory.  @is_old	it was made in another recording. */
-static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object, void *bytes, size_t count, bool is_old)
+/* Checks it, and keeps it; takes the memory. */
+static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object,
+					     const struct tw_file_identity *identity, void *bytes, size_t count)
 {
 	struct read_plan *made = bytes ? malloc(sizeof *made) : NULL;
 
-	if (!made || tw_entry_plan_open(bytes, count, &made->plan) || !is_plan_of(&made->plan, object) ||
-	    (is_old && !has_code_of(&made->plan, object))) {
+	if (!made || tw_entry_plan_open(bytes, count, &made->plan) ||
+	    !tw_entry_plan_is_of(&made->plan, &object->elf, identity)) {
 		if (bytes)
 			munmap(bytes, count);
 		free(made);
@@ -158,16 +149,17 @@ static const struct tw_entry_plan *keep_plan(const struct tw_sym_object *object,
 	return &made->plan;
 }
 
-static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object)
+static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object,
+					     const struct tw_file_identity *identity)
 {
 	size_t count = 0;
-	void *bytes = map_plan(object, &count);
-	const struct tw_entry_plan *plan = keep_plan(object, bytes, count, false);
+	void *bytes = map_plan(object, identity, &count);
+	const struct tw_entry_plan *plan = keep_plan(object, identity, bytes, count);
 
 	if (plan)
 		return plan;
-	bytes = copy_plan(object, &count);
-	return keep_plan(object, bytes, count, true);
+	bytes = copy_plan(object, identity, &count);
+	return keep_plan(object, identity, bytes, count);
 }
 
 /* Could the command make a plan of it? */
@@ -176,11 +168,12 @@ static bool may_have_plan(const struct tw_sym_object *object)
 	return object->elf.build_id_bytes && tw_agent_ring_set.path[0] && !tw_sym_left_alone(object->elf.soname);
 }
 
-/* Under the lock. */
-static const struct tw_entry_plan *known_plan(const struct tw_sym_object *object)
+/* Under the lock.  @identity	NULL: of any file with the object's build-id. */
+static const struct tw_entry_plan *known_plan(const struct tw_sym_object *object,
+					      const struct tw_file_identity *identity)
 {
 	for (const struct read_plan *known = plans; known; known = known->next)
-		if (is_plan_of(&known->plan, object))
+		if (tw_entry_plan_is_of(&known->plan, &object->elf, identity))
 			return &known->plan;
 	return NULL;
 }
@@ -188,24 +181,26 @@ static const struct tw_entry_plan *known_plan(const struct tw_sym_object *object
 const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *object)
 {
 	const struct tw_entry_plan *plan;
+	struct tw_file_identity identity;
 
-	if (!may_have_plan(object))
+	if (!may_have_plan(object) || !identify(object, &identity))
 		return NULL;
 	tw_lock_seize(&lock);
-	plan = known_plan(object);
+	plan = known_plan(object, &identity);
 	if (!plan)
-		plan = read_plan(object);
+		plan = read_plan(object, &identity);
 	tw_lock_drop(&lock);
 	return plan;
 }
 
+/* Asked for each slot: by the build-id, because a wrong answer writes nothing. */
 bool tw_agent_keeps_return(const struct tw_sym_object *object, uintptr_t address)
 {
 	const struct tw_entry_plan_row *row = NULL;
 	const struct tw_entry_plan *plan;
 
 	tw_lock_seize(&lock);
-	plan = known_plan(object);
+	plan = known_plan(object, NULL);
 	tw_lock_drop(&lock);
 	if (plan)
 		row = tw_entry_plan_find(plan, address - object->elf.base);

@@ -142,6 +142,11 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 #define TW_NAME_BYTES_MAX 1020
 /* A path in the definitions. */
 #define TW_PATH_BYTES_MAX 4095
+/* Files that a capture, a traced process or another file names: larger ones are not read, */
+#define TW_FILE_BYTES_MAX (UINT64_C(16) << 30)
+/* nor, above this size, one with data in less than a sixteenth of it: memory for its contents costs its maker no disk. */
+#define TW_FILE_HOLES_BYTES_MIN (UINT64_C(16) << 20)
+#define TW_FILE_HOLES_FACTOR	16u
 /* The largest arity of a function (OTP: 255). */
 #define TW_ARITY_MAX 255
 /* Word arguments that a declared function may hand to a hit. */

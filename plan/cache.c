@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c - plans of files seen before, one file a build-id, replaced as a whole. */
+/*
+ * cache.c - plans of files seen before, replaced as a whole.
+ *
+ * A plan is code that other programs will run.  It is kept only of a file that nobody but root and this user can have written, and is used only for
+ * that file with the same bytes, by its identity (base/file.h): not for one that claims the same build-id, and not for a copy.  A checksum or
+ * digest of the bytes would take as long as reading them, on each start, and an agent cannot make it: ld.so maps no symbol tables.
+ */
 #include "plan/plan.h"
 #include "base/sys.h"
 #include "symbols/entries.h"
@@ -18,7 +24,21 @@
 /* Larger than any plan: a larger file is not one of ours. */
 #define PLAN_BYTES_MAX (UINT64_C(1) << 30)
 
-/* The folder of plans, with all folders above it that are ours; false: there is no home. */
+/*
+ * Is it a folder in which only this user makes and removes files?  The cache's folder itself may be root's (/var/cache).  A command of root with
+ * another user's $HOME keeps nothing there.
+ */
+static bool is_ours(const char *path, bool is_root)
+{
+	struct stat status;
+
+	if (is_root)
+		return stat(path, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0);
+	return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+	       !(status.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* The folder of plans, with all folders above it that are ours; false: there is none. */
 static bool make_folder(char out[PATH_BYTES])
 {
 	static const char *const parts[] = {"", "/tracewheel", "/tracewheel/plans"};
@@ -36,7 +56,7 @@ static bool make_folder(char out[PATH_BYTES])
 		return false;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		snprintf(out, PATH_BYTES, "%s%s", root, parts[i]);
-		if (mkdir(out, 0700) && errno != EEXIST)
+		if ((mkdir(out, 0700) && errno != EEXIST) || !is_ours(out, !i))
 			return false;
 	}
 	return true;
@@ -52,51 +72,36 @@ bool tw_entry_plan_folder(char *out, size_t bytes)
 	return true;
 }
 
-static bool name_plan(const struct tw_elf *elf, char out[PATH_BYTES])
+static bool name_plan(const struct tw_elf_file *file, char out[PATH_BYTES])
 {
-	char folder[PATH_BYTES], id[2 * 32 + 1];
+	char folder[PATH_BYTES], name[TW_ENTRY_PLAN_NAME_BYTES];
 	int length;
 
 	if (!make_folder(folder))
 		return false;
-	for (uint32_t i = 0; i < elf->build_id_bytes; i++)
-		snprintf(id + 2 * i, 3, "%02x", elf->build_id[i]);
-	length = snprintf(out, PATH_BYTES, "%s/%s.plan", folder, id);
+	tw_entry_plan_name_file("", &file->elf, &file->identity, name);
+	length = snprintf(out, PATH_BYTES, "%s/%s.plan", folder, name);
 	return length > 0 && length < PATH_BYTES;
 }
 
-/* Is this the plan of the file, and right? */
-static bool is_plan_of(const struct tw_elf_file *file, const void *bytes, size_t count)
+/* A file, and the debug file that there is of it now. */
+struct sources {
+	const struct tw_elf_file *file;
+	struct tw_file_identity debug_file;
+};
+
+/* Is this the plan of these, and right? */
+static bool is_plan_of(const struct sources *sources, const void *bytes, size_t count)
 {
 	struct tw_entry_plan plan;
 
-	return tw_entry_plan_open(bytes, count, &plan) == 0 && plan.header->type == file->header.e_type &&
-	       plan.header->build_id_bytes == file->elf.build_id_bytes &&
-	       plan.header->image_bytes == file->elf.image.high - file->elf.image.low &&
-	       plan.header->code_checksum == tw_entry_plan_checksum_code(&file->elf) &&
-	       !memcmp(plan.header->build_id, file->elf.build_id, file->elf.build_id_bytes);
-}
-
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
-}
-
-/* A file that was not stripped, or a debug file, came after the plan was made: it has names that the plan may not have. */
-static bool is_outdated(const struct tw_elf_file *file, const struct stat *plan)
-{
-	int fd = tw_sym_debug_file(&file->elf);
-	struct stat debug;
-	bool is_outdated = is_later(&file->changed, &plan->st_mtim) ||
-			   (fd >= 0 && fstat(fd, &debug) == 0 && is_later(&debug.st_ctim, &plan->st_mtim));
-
-	if (fd >= 0)
-		close(fd);
-	return is_outdated;
+	return tw_entry_plan_open(bytes, count, &plan) == 0 &&
+	       tw_entry_plan_is_of(&plan, &sources->file->elf, &sources->file->identity) &&
+	       !memcmp(&plan.header->debug_file, &sources->debug_file, sizeof sources->debug_file);
 }
 
 /* Reads a plan that this user wrote; false: there is none that can be used. */
-static bool read_plan(const char *path, const struct tw_elf_file *file, void **bytes, size_t *count)
+static bool read_plan(const char *path, const struct sources *sources, void **bytes, size_t *count)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat status;
@@ -104,11 +109,11 @@ static bool read_plan(const char *path, const struct tw_elf_file *file, void **b
 
 	if (fd < 0)
 		return false;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-	    (uint64_t)status.st_size <= PLAN_BYTES_MAX && !is_outdated(file, &status))
+	if (fstat(fd, &status) == 0 && tw_file_is_trusted(&status) && status.st_uid == geteuid() &&
+	    (uint64_t)status.st_size <= PLAN_BYTES_MAX)
 		plan = malloc((size_t)status.st_size + 1);
 	if (plan && (tw_elf_read_at(fd, plan, (uint64_t)status.st_size, 0) ||
-		     !is_plan_of(file, plan, (size_t)status.st_size))) {
+		     !is_plan_of(sources, plan, (size_t)status.st_size))) {
 		free(plan);
 		plan = NULL;
 	}
@@ -138,17 +143,23 @@ static void write_plan(const char *path, const void *bytes, size_t count)
 
 int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *count, bool *was_cached)
 {
+	struct sources sources = {.file = file};
 	char path[PATH_BYTES];
-	bool has_cache = file->elf.build_id_bytes && name_plan(&file->elf, path);
-	bool is_cached = has_cache && read_plan(path, file, bytes, count);
+	bool has_cache = file->may_be_kept && file->elf.build_id_bytes && name_plan(file, path), is_cached;
 	int error = 0;
 
+	if (has_cache) {
+		tw_entry_plan_debug_file(&file->elf, &sources.debug_file);
+		has_cache = tw_file_is_settled(&sources.debug_file);
+	}
+	is_cached = has_cache && read_plan(path, &sources, bytes, count);
 	if (was_cached)
 		*was_cached = is_cached;
 	if (is_cached)
 		return 0;
 	error = tw_entry_plan_make(file, bytes, count);
-	if (!error && has_cache)
+	/* A debug file that came meanwhile is another. */
+	if (!error && has_cache && is_plan_of(&sources, *bytes, *count))
 		write_plan(path, *bytes, *count);
 	return error;
 }

@@ -2,14 +2,12 @@
 /* plan.c - one plan: a row for each function of the object. */
 #include "plan/plan.h"
 
-#include "base/checksum.h"
 #include "base/grow.h"
 #include "plan/unframed.h"
 #include "plan/window.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +31,7 @@ struct draft {
 	uint32_t part_count;
 	size_t unframed_count; /* that have no row */
 	uint64_t covered;      /* the value behind the last window */
+	struct tw_file_identity debug_file;
 	bool has_v8;
 };
 
@@ -275,8 +274,9 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 		.code_bytes = (uint32_t)draft->code_bytes,
 		.string_bytes = (uint32_t)draft->string_bytes,
 		.part_count = draft->part_count,
-		.code_checksum = tw_entry_plan_checksum_code(elf),
 		.image_bytes = elf->image.high - elf->image.low,
+		.file = draft->file->identity,
+		.debug_file = draft->debug_file,
 		.unframed_count = (uint32_t)draft->unframed_count,
 	};
 	memcpy(header->magic, TW_ENTRY_PLAN_MAGIC, sizeof header->magic);
@@ -293,33 +293,41 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 	return 0;
 }
 
-/* Opens the file again; TW_EIO if another file has the name now. */
-static int open_same(const struct tw_elf_file *file, int *fd)
+void tw_entry_plan_debug_file(const struct tw_elf *elf, struct tw_file_identity *out)
 {
-	struct stat status;
+	struct stat status = {0};
+	int fd = tw_sym_debug_file(elf, &status);
 
-	*fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (*fd < 0)
-		return TW_EIO;
-	if (fstat(*fd, &status) || status.st_dev != file->device || status.st_ino != file->inode) {
-		close(*fd);
-		return TW_EIO;
-	}
-	return 0;
+	tw_file_identify(&status, out);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What is read from the file once more must be of the same bytes, and nobody may have changed them meanwhile. */
+static int read_entries(struct draft *draft)
+{
+	const struct tw_elf_file *file = draft->file;
+	int fd = tw_elf_file_reopen(file), error;
+
+	if (fd < 0)
+		return fd;
+	tw_entry_plan_debug_file(&file->elf, &draft->debug_file);
+	error = tw_sym_entries_read(&file->elf, &file->header, fd, tw_plan_unpack, &draft->entries);
+	close(fd);
+	fd = error ? -1 : tw_elf_file_reopen(file);
+	if (fd >= 0)
+		close(fd);
+	return error ? error : fd < 0 ? fd : 0;
 }
 
 int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *count)
 {
 	struct draft draft = {.file = file};
-	int fd, error;
+	int error;
 
 	if (!file->elf.build_id_bytes)
 		return TW_ENOENT;
-	error = open_same(file, &fd);
-	if (error)
-		return error;
-	error = tw_sym_entries_read(&file->elf, &file->header, fd, tw_plan_unpack, &draft.entries);
-	close(fd);
+	error = read_entries(&draft);
 	if (!error)
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);
 	draft.has_v8 = has_v8(&draft.entries);

@@ -149,15 +149,11 @@ static int write_code(const struct tw_elf_file *file, int from, int to)
 
 static int fill(const struct tw_elf_file *file, int from, int to)
 {
-	struct stat status;
-	int error;
+	int error = copy_file(from, to, file->identity.bytes);
 
-	if (fstat(from, &status) || status.st_dev != file->device || status.st_ino != file->inode)
-		return TW_EIO;
-	error = copy_file(from, to, (uint64_t)status.st_size);
 	if (!error)
 		error = write_code(file, from, to);
-	if (!error && (fchmod(to, status.st_mode & 07777) || fsync(to)))
+	if (!error && (fchmod(to, file->mode & 07777) || fsync(to)))
 		error = tw_error_from_errno(errno);
 	return error;
 }
@@ -171,9 +167,13 @@ static int replace(const struct tw_elf_file *file, const char *path)
 	if (error)
 		return error;
 	snprintf(name, capacity, "%s.XXXXXX", path);
-	from = open(path, O_RDONLY | O_CLOEXEC);
-	to = from < 0 ? -1 : mkostemp(name, O_CLOEXEC);
-	error = to < 0 ? tw_error_from_errno(errno) : fill(file, from, to);
+	from = tw_elf_file_reopen(file);
+	if (from >= 0)
+		to = mkostemp(name, O_CLOEXEC);
+	if (from < 0)
+		error = from;
+	else
+		error = to < 0 ? tw_error_from_errno(errno) : fill(file, from, to);
 	if (!error && rename(name, path))
 		error = tw_error_from_errno(errno);
 	if (error && to >= 0)

@@ -294,10 +294,10 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index)
 }
 
 /*
- * No chain of a valid file is this long.  A chain of a damaged file may be circular, or cross all the zeros of a large
- * image: then the symbol is not found.
+ * No chain of a valid file is this long: linkers make them of one or two symbols.  A chain of a damaged file may be circular, or cross all the
+ * zeros of a large image: then the symbol is not found.  Each slot of a program is looked up in each of its objects, so chains are short.
  */
-#define CHAIN_MAX (UINT32_C(1) << 20)
+#define CHAIN_MAX (UINT32_C(1) << 14)
 
 /* One candidate of a hash chain.  The best so far is kept in *found; true: stop the search. */
 static bool consider(const struct tw_elf *elf, size_t index, const char *name, uintptr_t address,
@@ -389,7 +389,19 @@ bool tw_elf_is_better_name(const struct tw_elf *elf, const char *name, const cha
 	return strlen(name) < strlen(than);
 }
 
-size_t tw_elf_symbol_count(const struct tw_elf *elf)
+/* The most symbols that fit between the table's beginning and the end of what the file has there. */
+static size_t count_filled_symbols(const struct tw_elf *elf)
+{
+	uintptr_t at = (uintptr_t)elf->symbols;
+
+	for (unsigned i = 0; i < elf->filled_count; i++)
+		if (at >= elf->filled[i].low && at < elf->filled[i].high)
+			return (elf->filled[i].high - at) / sizeof *elf->symbols;
+	return 0;
+}
+
+/* As the hash tables say. */
+static uint64_t count_hashed_symbols(const struct tw_elf *elf)
 {
 	const uint32_t *words = elf->gnu_hash, *buckets, *chain;
 	uint32_t last = 0, steps = 0;
@@ -409,8 +421,16 @@ size_t tw_elf_symbol_count(const struct tw_elf *elf)
 	chain = buckets + words[0];
 	for (; steps < CHAIN_MAX && tw_elf_holds(elf, (uintptr_t)(chain + (last - words[1])), 4); steps++, last++)
 		if (chain[last - words[1]] & 1)
-			return (size_t)last + 1;
+			return (uint64_t)last + 1;
 	return 0;
+}
+
+size_t tw_elf_symbol_count(const struct tw_elf *elf)
+{
+	uint64_t count = count_hashed_symbols(elf);
+	size_t most = count_filled_symbols(elf);
+
+	return count < most ? (size_t)count : most;
 }
 
 const char *tw_elf_needed(const struct tw_elf *elf, size_t n)

@@ -93,7 +93,7 @@ const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintp
  */
 bool tw_elf_is_better_name(const struct tw_elf *elf, const char *name, const char *than);
 
-/* The number of symbols reachable by its hash table. */
+/* The number of symbols reachable by its hash table, and at most of those that the file has. */
 size_t tw_elf_symbol_count(const struct tw_elf *elf);
 
 /* The n-th DT_NEEDED; NULL past the last. */

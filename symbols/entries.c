@@ -2,15 +2,16 @@
 /* entries.c - descriptions of call frames, kinds by their state and by sections, names by symbol tables. */
 #include "symbols/entries.h"
 
+#include "base/file.h"
 #include "base/grow.h"
 #include "symbols/file.h"
 #include "symbols/nops.h"
 #include "tracewheel/error.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const tw_sym_debug_folders[] = {"/usr/lib/debug/.build-id", "/usr/local/lib/debug/.build-id", NULL};
@@ -260,7 +261,21 @@ static int read_debug_file(struct tw_elf_sections *sections, int fd)
 	return error;
 }
 
-int tw_sym_debug_file(const struct tw_elf *elf)
+static int open_trusted(const char *path, struct stat *out)
+{
+	struct stat status;
+	int fd = tw_file_open(path, &status);
+
+	if (fd >= 0 && !tw_file_is_trusted(&status)) {
+		close(fd);
+		return TW_EPERM;
+	}
+	if (fd >= 0)
+		*out = status;
+	return fd;
+}
+
+int tw_sym_debug_file(const struct tw_elf *elf, struct stat *status)
 {
 	const char *home = getenv("HOME");
 	char id[2 * 32 + 1], path[512];
@@ -272,12 +287,12 @@ int tw_sym_debug_file(const struct tw_elf *elf)
 		snprintf(id + 2 * i, 3, "%02x", elf->build_id[i]);
 	for (const char *const *folder = tw_sym_debug_folders; *folder && fd < 0; folder++) {
 		snprintf(path, sizeof path, "%s/%.2s/%s.debug", *folder, id, id + 2);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = open_trusted(path, status);
 	}
 	/* A file that debuginfod's client has fetched before. */
 	if (fd < 0 && home) {
 		snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo", home, id);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = open_trusted(path, status);
 	}
 	return fd;
 }
@@ -296,11 +311,12 @@ static int read_packed(const struct tw_sym_entries *entries, int fd, tw_sym_unpa
 /* The names that a file without .symtab has elsewhere; often there are none. */
 static int read_others(const struct tw_elf *elf, int fd, tw_sym_unpack_fn unpack, struct tw_sym_entries *out)
 {
-	int error = TW_ENOENT;
+	struct stat status;
+	int error;
 
 	if (out->own.table && tw_elf_sections_find(&out->own, ".symtab", NULL))
 		return 0;
-	error = read_debug_file(&out->separate, tw_sym_debug_file(elf));
+	error = read_debug_file(&out->separate, tw_sym_debug_file(elf, &status));
 	if (error && error != TW_ENOMEM)
 		error = read_packed(out, fd, unpack, &out->separate);
 	return error == TW_ENOMEM ? error : 0;

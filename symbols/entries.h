@@ -16,6 +16,8 @@
 #include "symbols/frames.h"
 #include "symbols/sections.h"
 
+struct stat;
+
 enum tw_sym_entry_kind {
 	TW_SYM_ENTRY_FUNCTION,
 	TW_SYM_ENTRY_PART,	/* a part of a function that the compiler moved away: jumped to, never called */
@@ -48,8 +50,11 @@ struct tw_sym_entries {
 /* The folders of separate debug files, searched by build-id; borrowed.  NULL ends. */
 extern const char *const tw_sym_debug_folders[];
 
-/* Opens the separate debug file of the object's build-id, for reading; negative: there is none. */
-int tw_sym_debug_file(const struct tw_elf *elf);
+/*
+ * Opens the separate debug file of the object's build-id, for reading; negative: there is none.  One that others than root and this user
+ * may write is none: a name decides whether a function may be traced.
+ */
+int tw_sym_debug_file(const struct tw_elf *elf, struct stat *status);
 
 /*
  * Unpacks a part of an open file (.gnu_debugdata, packed by xz) and returns another open file with it, or a negative number:

@@ -8,6 +8,7 @@
 #include "symbols/elf.h"
 #include "tracewheel/error.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define JUMP	   0xe9
@@ -53,17 +54,26 @@ uint64_t tw_entry_plan_checksum(const struct tw_entry_plan_header *header)
 	return tw_checksum64_two(&head, sizeof head, header + 1, header->bytes - sizeof head);
 }
 
-uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf)
+bool tw_entry_plan_is_of(const struct tw_entry_plan *plan, const struct tw_elf *elf,
+			 const struct tw_file_identity *identity)
 {
-	uint64_t sums[2] = {0};
+	const struct tw_entry_plan_header *header = plan->header;
 
-	for (unsigned i = 0; i < elf->code_count; i++) {
-		struct tw_elf_range code = tw_elf_filled_code(elf, i);
+	return header->build_id_bytes == elf->build_id_bytes &&
+	       !memcmp(header->build_id, elf->build_id, elf->build_id_bytes) &&
+	       header->image_bytes == elf->image.high - elf->image.low &&
+	       (!identity || !memcmp(&header->file, identity, sizeof *identity));
+}
 
-		sums[1] = tw_checksum64((const void *)code.low, code.high - code.low);
-		sums[0] = tw_checksum64(sums, sizeof sums);
-	}
-	return (uint32_t)sums[0];
+void tw_entry_plan_name_file(const char *before, const struct tw_elf *elf, const struct tw_file_identity *identity,
+			     char out[TW_ENTRY_PLAN_NAME_BYTES])
+{
+	size_t used = (size_t)snprintf(out, TW_ENTRY_PLAN_NAME_BYTES, "%.8s", before);
+
+	for (uint32_t i = 0; i < elf->build_id_bytes; i++)
+		used += (size_t)snprintf(out + used, TW_ENTRY_PLAN_NAME_BYTES - used, "%02x", elf->build_id[i]);
+	snprintf(out + used, TW_ENTRY_PLAN_NAME_BYTES - used, "-%08x",
+		 (unsigned)tw_checksum64(identity, sizeof *identity));
 }
 
 static bool is_fix_right(const struct tw_entry_plan_row *row, const struct tw_entry_plan_fix *fix)

@@ -7,8 +7,9 @@
  *	copy		| the window's instructions, re-based | jmp rest | literal |
  *
  * plan/ makes the plan of a file, with a decoder; this file describes its form and checks one, so that the traced
- * program needs no decoder.  A plan belongs to one build-id.  It is not trusted: every offset is checked when it is
- * opened, and the bytes of each window are compared with memory before anything is written.
+ * program needs no decoder.  A plan belongs to one file: it was made from its code, call frame information, relocations and names, and is used for
+ * a file only if that has the same build-id and the same identity (base/file.h), which any change of its bytes changes.  It is not trusted:
+ * every offset is checked when it is opened, and the bytes of each window are compared with memory before anything is written.
  *
  *	header | rows, by value | names: offsets of strings | fixes | code | strings
  *
@@ -19,12 +20,14 @@
 #ifndef TW_SYMBOLS_ENTRY_PLAN_H
 #define TW_SYMBOLS_ENTRY_PLAN_H
 
+#include "base/file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 7
+#define TW_ENTRY_PLAN_VERSION 8
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -68,8 +71,10 @@ struct tw_entry_plan_header {
 	uint32_t string_bytes;	 /* not 0 */
 	uint32_t part_count;	 /* parts of functions and stubs that have no row */
 	uint32_t unframed_count; /* named functions without call frame information: no row, but for unwatched ones */
-	uint32_t code_checksum;	 /* of the code: two files may have one build-id */
-	uint64_t image_bytes;	 /* from the first to the last byte of all segments */
+	uint32_t reserved;
+	uint64_t image_bytes;		    /* from the first to the last byte of all segments */
+	struct tw_file_identity file;	    /* from which it was made */
+	struct tw_file_identity debug_file; /* the separate one that there was; zeros: none */
 };
 
 enum {
@@ -120,7 +125,7 @@ struct tw_entry_plan_fix {
 	uint8_t reserved;
 };
 
-_Static_assert(sizeof(struct tw_entry_plan_header) == 128, "part of the form");
+_Static_assert(sizeof(struct tw_entry_plan_header) == 224, "part of the form");
 _Static_assert(sizeof(struct tw_entry_plan_row) == 32 && sizeof(struct tw_entry_plan_fix) == 8, "part of the form");
 
 /* Limits of what a plan may ask for. */
@@ -155,8 +160,18 @@ int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *ou
 /* The checksum that a plan's header must have. */
 uint64_t tw_entry_plan_checksum(const struct tw_entry_plan_header *header);
 
-/* Of all executable segments; the checksum that the plan of the file has. */
-uint32_t tw_entry_plan_checksum_code(const struct tw_elf *elf);
+/*
+ * Is it the plan of this object, whose file has this identity (NULL: any)?
+ *
+ * @elf		in memory: loaded by ld.so, or laid out from a file.
+ */
+bool tw_entry_plan_is_of(const struct tw_entry_plan *plan, const struct tw_elf *elf,
+			 const struct tw_file_identity *identity);
+
+/* The name of a file that keeps the plan, without a folder: BEFORE, the build-id, and a number that depends on the identity.  Terminated. */
+#define TW_ENTRY_PLAN_NAME_BYTES 96
+void tw_entry_plan_name_file(const char *before, const struct tw_elf *elf, const struct tw_file_identity *identity,
+			     char out[TW_ENTRY_PLAN_NAME_BYTES]);
 
 /* The row of the function at a value; NULL: none. */
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value);

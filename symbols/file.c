@@ -2,6 +2,8 @@
 /*
  * file.c - opens an ELF file and lays its segments out in private memory.
  *
+ * The memory is bounded by what the file has on disk (base/file.h), whatever its headers say.
+ *
  * Read by pread, not mapped: a file that shrinks meanwhile gives an error, not SIGBUS.  A page of zeroes follows the
  * last segment, so that every string in the image ends.
  */
@@ -81,12 +83,29 @@ static int measure(const ElfW(Phdr) *headers, size_t count, uint64_t *low, uint6
 	return *high - *low <= TW_ELF_IMAGE_BYTES_MAX ? 0 : TW_ELIMIT;
 }
 
+/* Segments may share bytes of the file at their ends, no more: else a small file would be read for hours. */
+static bool is_read_once(const struct tw_elf_file *file, const ElfW(Phdr) *headers, size_t count)
+{
+	uint64_t left = file->identity.bytes + count * PAGE;
+
+	for (size_t i = 0; i < count; i++) {
+		if (headers[i].p_type != PT_LOAD)
+			continue;
+		if (headers[i].p_filesz > left)
+			return false;
+		left -= headers[i].p_filesz;
+	}
+	return true;
+}
+
 static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, size_t count)
 {
 	uint64_t low, high;
 	int error = measure(headers, count, &low, &high);
 	uint8_t *image;
 
+	if (!error && !is_read_once(file, headers, count))
+		error = TW_EFORMAT;
 	if (error)
 		return error;
 	file->image_bytes = high - low + PAGE;
@@ -107,20 +126,8 @@ static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, 
 static int read_file(struct tw_elf_file *file, int fd)
 {
 	ElfW(Phdr) headers[HEADERS_MAX];
-	struct stat status;
 	int error;
 
-	if (fstat(fd, &status))
-		return TW_EIO;
-	/* A pipe or a device would block or never end. */
-	if (!S_ISREG(status.st_mode))
-		return TW_EFORMAT;
-	file->device = status.st_dev;
-	file->inode = status.st_ino;
-	file->mode = status.st_mode;
-	file->owner = status.st_uid;
-	file->group = status.st_gid;
-	file->changed = status.st_ctim;
 	file->has_capabilities = fgetxattr(fd, "security.capability", NULL, 0) > 0;
 	error = tw_elf_read_at(fd, &file->header, sizeof file->header, 0);
 	if (!error)
@@ -134,25 +141,68 @@ static int read_file(struct tw_elf_file *file, int fd)
 	return error;
 }
 
+/* Does not take the descriptor. */
+static int make_file(int fd, const struct stat *status, const char *path, struct tw_elf_file **out)
+{
+	struct tw_elf_file *file = calloc(1, sizeof *file);
+	int error = TW_ENOMEM;
+
+	if (!file)
+		return TW_ENOMEM;
+	tw_file_identify(status, &file->identity);
+	file->fd = -1;
+	file->mode = status->st_mode;
+	file->owner = status->st_uid;
+	file->group = status->st_gid;
+	file->may_be_kept =
+		tw_file_is_trusted(status) && !tw_file_is_synthetic(fd) && tw_file_is_settled(&file->identity);
+	file->path = strdup(path);
+	if (file->path)
+		error = read_file(file, fd);
+	if (error)
+		tw_elf_file_close(file);
+	else
+		*out = file;
+	return error;
+}
+
 int tw_elf_file_open(const char *path, struct tw_elf_file **out)
 {
-	struct tw_elf_file *file;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = TW_ENOMEM;
+	struct stat status;
+	int fd = tw_file_open(path, &status), error;
 
 	if (fd < 0)
-		return errno == ELOOP ? TW_ENOENT : tw_error_from_errno(errno);
-	file = calloc(1, sizeof *file);
-	if (file)
-		file->path = strdup(path);
-	if (file && file->path)
-		error = read_file(file, fd);
+		return fd;
+	error = make_file(fd, &status, path, out);
 	close(fd);
-	if (error) {
-		tw_elf_file_close(file);
-		return error;
-	}
-	*out = file;
-	return 0;
+	return error;
+}
+
+int tw_elf_file_take(int fd, const struct stat *status, const char *path, struct tw_elf_file **out)
+{
+	int error = make_file(fd, status, path, out);
+
+	if (error)
+		close(fd);
+	else
+		(*out)->fd = fd;
+	return error;
+}
+
+int tw_elf_file_reopen(const struct tw_elf_file *file)
+{
+	struct tw_file_identity identity;
+	struct stat status;
+	int fd = file->fd < 0 ? tw_file_open(file->path, &status) : fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0 || (file->fd >= 0 && fstat(fd, &status)))
+		status = (struct stat){0};
+	tw_file_identify(&status, &identity);
+	if (fd >= 0 && !memcmp(&identity, &file->identity, sizeof identity))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return TW_EIO;
 }
 
 void tw_elf_file_close(struct tw_elf_file *file)
@@ -161,6 +211,8 @@ void tw_elf_file_close(struct tw_elf_file *file)
 		return;
 	if (file->image)
 		munmap(file->image, file->image_bytes);
+	if (file->fd >= 0)
+		close(file->fd);
 	tw_sym_sleds_fini(&file->sleds);
 	free(file->path);
 	free(file);

@@ -7,12 +7,12 @@
 #ifndef TW_SYMBOLS_FILE_H
 #define TW_SYMBOLS_FILE_H
 
+#include "base/file.h"
 #include "symbols/elf.h"
 #include "symbols/symbols.h"
 #include "tracewheel/symbols.h"
 
 #include <sys/types.h>
-#include <time.h>
 
 /* A file that needs more address space than this is refused as damaged. */
 #define TW_ELF_IMAGE_BYTES_MAX (UINT64_C(2) << 30)
@@ -25,19 +25,24 @@ struct tw_elf_file {
 	size_t image_bytes;
 	ElfW(Ehdr) header;
 	char *path;
-	dev_t device;
-	ino_t inode;
+	struct tw_file_identity identity;
+	int fd; /* of tw_elf_file_take(); else -1 */
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
-	struct timespec changed; /* st_ctim */
+	/* May what is made of it be kept for later?  Its owner is root or this user, nobody else may write it, and each change will show. */
+	bool may_be_kept;
 	bool has_capabilities;
 	struct tw_sym_sleds sleds;
 };
 
-/* TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT, TW_ENOTSUP (not for this machine), TW_ENOMEM. */
+/* As tw_file_open(), and TW_EFORMAT, TW_ENOTSUP (not for this machine), TW_ENOMEM. */
 int tw_elf_file_open(const char *path, struct tw_elf_file **out);
+/* The same of a file that is open already. @fd  takes, also on errors. @path  is only shown. */
+int tw_elf_file_take(int fd, const struct stat *status, const char *path, struct tw_elf_file **out);
 void tw_elf_file_close(struct tw_elf_file *file);
+/* Opens the same file again: a descriptor; TW_EIO: it has changed, or another has its name. */
+int tw_elf_file_reopen(const struct tw_elf_file *file);
 
 /* Reads all bytes or fails: TW_EIO, TW_EFORMAT when the file ends before. */
 int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);

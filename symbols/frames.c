@@ -57,6 +57,9 @@ enum { REGISTER_RSP = 7, REGISTER_RETURN = 16 };
 /* Longer than what compilers write; a damaged table could lead to the same bytes from each row. */
 #define LETTERS_MAX	 16
 #define INSTRUCTIONS_MAX 256
+#define LEB_BITS_MAX	 70
+/* All descriptions together are no longer than the image, unless they overlap: then a small file could have any number of instructions. */
+#define OVERLAP_MAX 4
 
 /* Bytes of the image that are read in order.  A read behind the end gives zeros and sets is_damaged. */
 struct cursor {
@@ -124,6 +127,8 @@ static uint64_t take_leb(struct cursor *from, bool is_signed)
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
+		/* No number of 64 bits is longer; a damaged one could go on to the end of a large section, for each description. */
+		from->is_damaged |= shift > LEB_BITS_MAX;
 	} while (byte & 0x80 && !from->is_damaged);
 	if (is_signed && shift < 64 && byte & 0x40)
 		value |= UINT64_MAX << shift;
@@ -289,7 +294,7 @@ int tw_elf_frames_read(const struct tw_elf *elf, struct tw_elf_frames *out)
 {
 	struct cursor head = cursor_at(elf, elf->frame_table, TABLE_HEAD_BYTES);
 	struct common common = {0};
-	uint64_t count;
+	uint64_t count, left = OVERLAP_MAX * (elf->image.high - elf->image.low);
 
 	*out = (struct tw_elf_frames){0};
 	if (!elf->frame_table)
@@ -307,12 +312,22 @@ int tw_elf_frames_read(const struct tw_elf *elf, struct tw_elf_frames *out)
 	if (!out->entries)
 		return TW_ENOMEM;
 	for (uint64_t i = 0; i < count; i++) {
+		const struct tw_elf_frame *frame = &out->entries[out->count];
+		uint64_t bytes;
+
 		(void)take32(&head);
-		if (read_frame(elf, elf->frame_table + (uintptr_t)(int64_t)(int32_t)take32(&head), &common,
-			       &out->entries[out->count]))
-			out->count++;
-		else
+		if (!read_frame(elf, elf->frame_table + (uintptr_t)(int64_t)(int32_t)take32(&head), &common,
+				&out->entries[out->count])) {
 			out->damaged_count++;
+			continue;
+		}
+		bytes = (uint64_t)(frame->common_end - frame->common + frame->own_end - frame->own);
+		if (bytes > left) {
+			tw_elf_frames_fini(out);
+			return TW_EFORMAT;
+		}
+		left -= bytes;
+		out->count++;
 	}
 	qsort(out->entries, out->count, sizeof *out->entries, compare);
 	return 0;

@@ -68,7 +68,8 @@ static bool has_object(const struct tw_symbols *symbols, const char *soname)
 static bool has_file(const struct tw_symbols *symbols, const struct tw_elf_file *file)
 {
 	for (size_t i = 0; i < symbols->count; i++)
-		if (symbols->objects[i].file->device == file->device && symbols->objects[i].file->inode == file->inode)
+		if (symbols->objects[i].file->identity.device == file->identity.device &&
+		    symbols->objects[i].file->identity.inode == file->identity.inode)
 			return true;
 	return false;
 }
@@ -387,7 +388,7 @@ TW_API int tw_symbols_each_function(const struct tw_symbols *symbols, size_t ind
 				    void *arg)
 {
 	const struct tw_elf_file *file = index < symbols->count ? symbols->objects[index].file : NULL;
-	int fd = file ? open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;
+	int fd = file ? tw_elf_file_reopen(file) : -1, result;
 	struct tw_elf_sections sections;
 
 	if (fd < 0)

@@ -145,13 +145,13 @@ static int try_cache_entries(const char *cache, size_t bytes, const char *name, 
 
 static int try_cache(const char *name, struct tw_elf_file **out)
 {
-	int fd = open(CACHE_PATH, O_RDONLY | O_CLOEXEC), error = TW_ENOENT;
 	struct stat status;
+	int fd = tw_file_open(CACHE_PATH, &status), error = TW_ENOENT;
 	char *cache;
 
 	if (fd < 0)
 		return TW_ENOENT;
-	if (fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < CACHE_BYTES_MAX) {
+	if (status.st_size > 0 && status.st_size < CACHE_BYTES_MAX) {
 		cache = malloc((size_t)status.st_size + 1);
 		if (cache && tw_elf_read_at(fd, cache, (uint64_t)status.st_size, 0) == 0) {
 			cache[status.st_size] = '\0';

@@ -2,6 +2,7 @@
 /* sleds.c - from the table __patchable_function_entries to sleds with names. */
 #include "symbols/sleds.h"
 
+#include "base/sys.h"
 #include "symbols/file.h"
 #include "symbols/nops.h"
 #include "symbols/sections.h"
@@ -21,6 +22,8 @@
 #define SLED_BYTES_MAX 64
 /* More symbols than a sane file has within PREFIX_BYTES_MAX. */
 #define CANDIDATES_MAX 1024
+/* Linkers leave one table; each is compared with all relocations. */
+#define TABLES_MAX 16
 
 struct reading {
 	const struct tw_elf *elf;
@@ -214,8 +217,8 @@ int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const 
 	error = tw_elf_sections_read(&reading.sections, header, fd);
 	if (!error && tw_elf_sections_find(&reading.sections, TABLE, NULL)) {
 		error = tw_elf_sections_read_functions(&reading.sections, fd);
-		while (!error && (table = tw_elf_sections_find(&reading.sections, TABLE, table)))
-			error = add_table(&reading, table);
+		for (unsigned i = 0; !error && (table = tw_elf_sections_find(&reading.sections, TABLE, table)); i++)
+			error = i < TABLES_MAX ? add_table(&reading, table) : TW_EFORMAT;
 		judge(&reading);
 		out->strings = reading.sections.strings;
 		reading.sections.strings = NULL;
@@ -243,7 +246,7 @@ static bool is_loaded_file(const struct tw_elf *elf, const ElfW(Ehdr) *header)
 
 int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out)
 {
-	int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+	int fd = tw_sys_open_at(AT_FDCWD, object->path), error = 0;
 	ElfW(Ehdr) header;
 
 	*out = (struct tw_sym_sleds){0};

@@ -150,6 +150,8 @@ expect 0 "$tw" record -q --force --local --on-full block --allow-nothing -t 'lib
 is "$(cat out)" "$answer"
 
 # ---- a cache of plans that was damaged, is of another version, or belongs to others ----
+rm cache/tracewheel/plans/*"${id#0x}"*
+expect 0 "$tw" record -q --force --local --on-full block -t 'libsame:_' -o same.tw -- ./same
 plan=$(echo cache/tracewheel/plans/*"${id#0x}"*)
 [ -f "$plan" ] || fail "no plan in the cache"
 # remade WHAT: the plan is made anew, or goes without the cache.

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Refused. */
@@ -306,17 +307,43 @@ static void a_target_out_of_reach_is_refused(void **state)
 			 0);
 }
 
-static void a_plan_is_kept_by_build_id(void **state)
+/* The cache's folder is this one, which is empty. */
+static void make_cache(char folder[static sizeof "/tmp/tw-plan-XXXXXX"])
+{
+	strcpy(folder, "/tmp/tw-plan-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+}
+
+static void remove_cache(const char *folder)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static bool is_cached(const struct tw_elf_file *file)
+{
+	bool was_cached;
+	size_t count;
+	void *bytes;
+
+	assert_int_equal(tw_entry_plan_get(file, &bytes, &count, &was_cached), 0);
+	free(bytes);
+	return was_cached;
+}
+
+static void a_plan_is_kept_for_its_file(void **state)
 {
 	const struct planned *planned = *state;
-	char folder[] = "/tmp/tw-plan-XXXXXX", command[128], path[256];
+	char folder[32], path[256], name[TW_ENTRY_PLAN_NAME_BYTES];
 	void *bytes;
 	size_t count;
 	bool was_cached;
-	int length = 0, fd;
+	int fd;
 
-	assert_non_null(mkdtemp(folder));
-	assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+	make_cache(folder);
 	for (int turn = 0; turn < 2; turn++) {
 		assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
 		assert_int_equal(was_cached, turn);
@@ -325,22 +352,118 @@ static void a_plan_is_kept_by_build_id(void **state)
 		free(bytes);
 	}
 	/* A damaged one is made anew. */
-	length = snprintf(path, sizeof path, "%s/tracewheel/plans/", folder);
-	for (uint32_t i = 0; i < planned->file->elf.build_id_bytes; i++)
-		length += snprintf(path + length, sizeof path - (size_t)length, "%02x", planned->file->elf.build_id[i]);
-	snprintf(path + length, sizeof path - (size_t)length, ".plan");
+	tw_entry_plan_name_file("", &planned->file->elf, &planned->file->identity, name);
+	snprintf(path, sizeof path, "%s/tracewheel/plans/%s.plan", folder, name);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, "x", 1, 300), 1);
 	close(fd);
-	assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
-	assert_false(was_cached);
-	free(bytes);
-	assert_int_equal(tw_entry_plan_get(planned->file, &bytes, &count, &was_cached), 0);
-	assert_true(was_cached);
-	free(bytes);
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_false(is_cached(planned->file));
+	assert_true(is_cached(planned->file));
+	/* Nor is one used that others may write, or in a folder where others may put one. */
+	assert_int_equal(chmod(path, 0620), 0);
+	assert_false(is_cached(planned->file));
+	assert_true(is_cached(planned->file));
+	snprintf(path, sizeof path, "%s/tracewheel/plans", folder);
+	assert_int_equal(chmod(path, 0777), 0);
+	assert_false(is_cached(planned->file));
+	remove_cache(folder);
+}
+
+/* A copy of this executable, with a time of change that has passed for long enough. */
+static void make_copy(const char *folder, char path[256])
+{
+	char command[600];
+
+	snprintf(path, 256, "%s/copy", folder);
+	snprintf(command, sizeof command, "cp /proc/%d/exe %s && chmod 755 %s", getpid(), path, path);
 	assert_int_equal(system(command), 0);
+	usleep(50000);
+}
+
+static struct tw_elf_file *open_copy(const char *path)
+{
+	struct tw_elf_file *file;
+
+	assert_int_equal(tw_elf_file_open(path, &file), 0);
+	return file;
+}
+
+/* Changes one byte of the file's call frame information, and gives the file the time of its content back. */
+static void change_frames(const char *path, const struct tw_elf_file *file)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+					  {file->identity.modified_s, file->identity.modified_ns}};
+	off_t at = (off_t)(file->elf.frame_table - file->elf.base) + 40;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	assert_true(fd >= 0);
+	/* The segments before that of the code lie in the file as in memory. */
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	assert_int_equal(byte, ((const uint8_t *)file->elf.frame_table)[40]);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+	usleep(50000);
+}
+
+static void a_file_that_has_changed_has_another_plan(void **state)
+{
+	char folder[32], path[256];
+	struct tw_elf_file *file, *changed;
+	void *bytes;
+	size_t count;
+
+	make_cache(folder);
+	make_copy(folder, path);
+	file = open_copy(path);
+	assert_false(is_cached(file));
+	assert_true(is_cached(file));
+	change_frames(path, file);
+	/* The file as it was is not there any more. */
+	assert_int_equal(tw_entry_plan_make(file, &bytes, &count), TW_EIO);
+	changed = open_copy(path);
+	assert_int_equal(changed->identity.bytes, file->identity.bytes);
+	assert_int_equal(changed->identity.modified_ns, file->identity.modified_ns);
+	assert_false(is_cached(changed));
+	assert_true(is_cached(changed));
+	tw_elf_file_close(changed);
+	tw_elf_file_close(file);
+	remove_cache(folder);
+}
+
+/* A plan of a file that others may have written is made each time. */
+static void a_plan_of_a_strangers_file_is_not_kept(void **state)
+{
+	static const mode_t modes[] = {0775, 0757, 0755};
+	char folder[32], path[256];
+
+	make_cache(folder);
+	make_copy(folder, path);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		struct tw_elf_file *file;
+		bool is_mine = !(modes[i] & 022);
+
+		assert_int_equal(chmod(path, modes[i]), 0);
+		usleep(50000);
+		file = open_copy(path);
+		assert_false(is_cached(file));
+		assert_int_equal(is_cached(file), is_mine);
+		tw_elf_file_close(file);
+	}
+	if (geteuid() == 0) {
+		struct tw_elf_file *file;
+
+		assert_int_equal(chown(path, 65534, 0), 0);
+		usleep(50000);
+		file = open_copy(path);
+		assert_false(is_cached(file));
+		assert_false(is_cached(file));
+		tw_elf_file_close(file);
+	}
+	remove_cache(folder);
 }
 
 int main(void)
@@ -353,7 +476,9 @@ int main(void)
 		cmocka_unit_test(rows_have_names),
 		cmocka_unit_test(a_damaged_plan_is_refused),
 		cmocka_unit_test(a_target_out_of_reach_is_refused),
-		cmocka_unit_test(a_plan_is_kept_by_build_id),
+		cmocka_unit_test(a_plan_is_kept_for_its_file),
+		cmocka_unit_test(a_file_that_has_changed_has_another_plan),
+		cmocka_unit_test(a_plan_of_a_strangers_file_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

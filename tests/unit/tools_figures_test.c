@@ -3,7 +3,7 @@
  * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read
  * correctly.  Method: tables of values at the limits; output is compared as text.
  */
-#include "tools/record/late_code.h"
+#include "tools/record/mapped.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
 
@@ -195,10 +195,14 @@ static void test_maps(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char line[128];
 		strcpy(line, cases[i].line);
-		const char *file = tw_late_code_file(line);
-		assert_int_equal(file != NULL, cases[i].file != NULL);
-		if (file)
-			assert_string_equal(file, cases[i].file);
+		struct tw_mapped mapped;
+		bool is_file = tw_mapped_read(line, &mapped);
+		assert_int_equal(is_file, cases[i].file != NULL);
+		if (!is_file)
+			continue;
+		assert_string_equal(mapped.path, cases[i].file);
+		assert_string_equal(mapped.range, "7f00-7f10");
+		assert_true(mapped.device_major == 0xfe && mapped.device_minor == 1 && mapped.inode == 4711);
 	}
 }
 

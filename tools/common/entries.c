@@ -282,18 +282,18 @@ bool tw_entries_folder(char *out, size_t bytes)
 	return tw_entry_plan_folder(out, bytes);
 }
 
-static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const uint8_t *build_id, uint32_t bytes)
+static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const struct tw_elf_file *file)
 {
-	int used = snprintf(out, PLAN_PATH_BYTES, "%.500s/plan-", folder);
-	for (uint32_t i = 0; i < bytes && i < 32; i++)
-		used += snprintf(out + used, PLAN_PATH_BYTES - (size_t)used, "%02x", build_id[i]);
+	char name[TW_ENTRY_PLAN_NAME_BYTES];
+	tw_entry_plan_name_file("plan-", &file->elf, &file->identity, name);
+	snprintf(out, PLAN_PATH_BYTES, "%.480s/%s", folder, name);
 }
 
 /* Under a name of its own first: agents that look for the file meanwhile find all of it, or none. */
-static bool write_plan(const struct object *object, const char *folder)
+static bool write_plan(const struct tw_elf_file *file, const struct object *object, const char *folder)
 {
 	char path[PLAN_PATH_BYTES], part[PLAN_PATH_BYTES + 8];
-	name_file(path, folder, object->plan.header->build_id, object->plan.header->build_id_bytes);
+	name_file(path, folder, file);
 	snprintf(part, sizeof part, "%s.part", path);
 	/* Two objects of one file. */
 	if (access(path, F_OK) == 0)
@@ -317,45 +317,51 @@ bool tw_entries_write(struct tw_entries *entries, size_t index, const char *fold
 {
 	const struct object *object = examine(entries, index);
 	/* No folder: the rings are private memory, and there is no agent. */
-	return object->problem || !*folder || write_plan(object, folder);
-}
-
-/*
- * A traced process with fewer rights chooses what it maps.  Plans are kept by the build-id that a file claims, so a file of its
- * making could spoil those of other programs.
- */
-static bool is_trusted(const struct tw_elf_file *file)
-{
-	return (file->owner == 0 || file->owner == geteuid()) && !(file->mode & S_IWOTH);
+	return object->problem || !*folder || write_plan(tw_symbols_file(entries->symbols, index), object, folder);
 }
 
 static const char *write_file_plan(const struct tw_elf_file *file, const char *folder)
 {
 	struct object object = {0};
 	char path[PLAN_PATH_BYTES];
-	name_file(path, folder, file->elf.build_id, file->elf.build_id_bytes);
+	name_file(path, folder, file);
 	if (file->elf.build_id_bytes && access(path, F_OK) == 0)
 		return NULL;
 	const char *problem = make_plan(file, &object);
-	if (!problem && !write_plan(&object, folder))
+	if (!problem && !write_plan(file, &object, folder))
 		problem = "its plan cannot be written into the ring set";
 	free(object.bytes);
 	return problem;
 }
 
-const char *tw_entries_write_file(const struct tw_entries_file *wish, const char *folder)
+void tw_entries_module_name(const char *path, char *out, size_t bytes)
+{
+	tw_sym_module_name(path, out, bytes);
+}
+
+bool tw_entries_may_want(const struct tw_entries_file *wish)
+{
+	const char *slash = strrchr(wish->path, '/'), *soname = slash ? slash + 1 : wish->path;
+	char name[NAME_MAX + 1];
+	tw_sym_module_name(wish->path, name, sizeof name);
+	return !why_left_alone(wish->path, soname, wish->is_program) &&
+	       (wish->needs_soname || wish->wants(name, "", wish->arg));
+}
+
+const char *tw_entries_write_file(const struct tw_entries_file *wish, int fd, const struct stat *status,
+				  const char *folder)
 {
 	struct tw_elf_file *file;
 	char name[NAME_MAX + 1];
 	const char *problem = NULL;
+	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	tw_sym_module_name(wish->path, name, sizeof name);
 	/* Or other mapped files than objects. */
-	if ((!wish->needs_soname && !wish->wants(name, "", wish->arg)) || tw_elf_file_open(wish->path, &file))
+	if (own_fd < 0 || tw_elf_file_take(own_fd, status, wish->path, &file))
 		return NULL;
 	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
 	    (file->elf.build_id_bytes || !wish->has_slots) && wish->wants(name, file->elf.soname, wish->arg))
-		problem = is_trusted(file) ? write_file_plan(file, folder)
-					   : "another user than root and you may write its file";
+		problem = write_file_plan(file, folder);
 	tw_elf_file_close(file);
 	return problem;
 }

@@ -66,13 +66,21 @@ struct tw_entries_file {
 	void *arg;
 };
 
+/* The name of a file in patterns. */
+void tw_entries_module_name(const char *path, char *out, size_t bytes);
+
+/* Can the object be selected, by its path alone? */
+bool tw_entries_may_want(const struct tw_entries_file *wish);
+
 /*
  * tw_entries_write_file - make the plan of one file, or take it from the cache, and write it for agents, unless it is there.
  *
- * The process has chosen the file: one that others than root and this user may write gets none.
+ * @fd		borrows: the file, open as the process has it mapped; @status is its. Its path is only shown.
  *
  * Returns why there is none, without a full stop; NULL: it is there, or the object is not selected, or left alone.
  */
-const char *tw_entries_write_file(const struct tw_entries_file *wish, const char *folder);
+struct stat;
+const char *tw_entries_write_file(const struct tw_entries_file *wish, int fd, const struct stat *status,
+				  const char *folder);
 
 #endif

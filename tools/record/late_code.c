@@ -2,7 +2,7 @@
 /*
  * late_code.c - answers questions of agents.
  *
- *	agent: opened something -> question -> a thread: maps, files -> answer -> agent: arms it
+ *	agent: opened something -> question -> a thread: maps, files (mapped.h) -> answer -> agent: arms it
  *
  * Each file is read once, as long as it is the same by path, inode and time of change: a library that is rebuilt and opened
  * again is another file.
@@ -10,8 +10,11 @@
 #include "tools/record/late_code.h"
 #include "tools/common/entries.h"
 #include "tools/common/patterns.h"
-#include "tools/tool.h"
+#include "tools/record/mapped.h"
 #include "tools/record/when.h"
+#include "tools/tool.h"
+
+#include "base/file.h"
 
 #include "tracewheel/consumer.h"
 
@@ -30,20 +33,30 @@
 #define DLOPEN_MS "50"
 #define START_MS  "2000"
 
+/* A file that a process has mapped, open. */
+struct mapped_file {
+	int process_id;
+	const char *path;
+	int fd;
+	const struct stat *status;
+};
+
 /* The questions of one kind, and the thread that answers them. */
 struct worker {
 	struct tw_late_code *late;
 	enum tw_recorder_question_kind ask;
-	/* Reads one file of the process that asks. */
-	void (*read_file)(struct worker *worker, int process_id, const char *path);
+	/* Can a pattern select this file of the process that asks? */
+	bool (*is_wanted)(const struct worker *worker, int process_id, const char *path);
+	void (*read_file)(struct worker *worker, const struct mapped_file *file);
 	pthread_t thread;
 	bool is_running;
 	int is_done; /* shared by the two threads */
 	/* Used by the thread while it runs. */
 	struct tw_recorder_question question;
-	char **seen; /* "INODE TIME PATH" */
+	char **seen; /* of key_of() */
 	size_t seen_count;
-	char problem[4400];
+	char problem[4400]; /* the first */
+	unsigned problem_count;
 };
 
 enum { LAYOUTS, PLANS, WORKERS };
@@ -59,27 +72,6 @@ struct tw_late_code {
 	struct tw_patterns patterns;
 	bool needs_sonames;
 };
-
-/* START-END PERMISSIONS OFFSET DEVICE INODE   PATH */
-const char *tw_late_code_file(char *line)
-{
-	char *rest = line, *word, *permissions = NULL;
-	line[strcspn(line, "\n")] = 0;
-	for (int i = 0; i < 5; i++) {
-		word = strsep(&rest, " ");
-		if (!rest || !*word)
-			return NULL;
-		if (i == 1)
-			permissions = word;
-	}
-	rest += strspn(rest, " ");
-	size_t bytes = strlen(rest);
-	static const char gone[] = " (deleted)";
-	if (strlen(permissions) != 4 || permissions[2] != 'x' || *rest != '/' ||
-	    (bytes >= sizeof gone && strcmp(rest + bytes - (sizeof gone - 1), gone) == 0))
-		return NULL;
-	return rest;
-}
 
 /* ---- on the threads ---- */
 
@@ -104,19 +96,51 @@ static bool remember(struct worker *worker, char *key)
 
 static void keep_problem(struct worker *worker, const char *problem)
 {
-	if (*problem && !worker->problem[0])
+	if (!*problem)
+		return;
+	worker->problem_count++;
+	if (!worker->problem[0])
 		snprintf(worker->problem, sizeof worker->problem, "%s", problem);
 }
 
-static void read_layouts(struct worker *worker, int process_id, const char *path)
+static void keep_problem_of(struct worker *worker, const char *path, const char *why)
+{
+	char text[4400];
+	snprintf(text, sizeof text, "%s: %s", path, why);
+	keep_problem(worker, text);
+}
+
+static bool wants_layouts(const struct worker *worker, int process_id, const char *path)
 {
 	(void)process_id;
+	const struct tw_arguments *arguments = worker->late->options.arguments;
+	return worker->late->needs_sonames ||
+	       tw_layouts_are_wanted(path, worker->late->options.config, !arguments->string_bytes && !arguments->guard);
+}
+
+/* Debug information is read by the file's name: it must lead to the mapped file. */
+static bool has_name(const char *path, const struct stat *mapped)
+{
+	struct stat status;
+	int fd = tw_file_open_exactly(path, &status);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return status.st_dev == mapped->st_dev && status.st_ino == mapped->st_ino;
+}
+
+static void read_layouts(struct worker *worker, const struct mapped_file *file)
+{
 	struct tw_late_code *late = worker->late;
 	const struct tw_arguments *arguments = late->options.arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
 	struct tw_layouts found = {.stop = &late->stop,
 				   .is_for_arities = !arguments->string_bytes && !arguments->guard};
-	bool is_taken = tw_layouts_find_file(path, late->options.config, &arguments->layouts, &found);
+	if (!has_name(file->path, file->status)) {
+		keep_problem_of(worker, file->path, "its file cannot be opened by its name");
+		return;
+	}
+	bool is_taken = tw_layouts_find_file(file->path, late->options.config, &arguments->layouts, &found);
 	if (is_taken && has_layouts && found.text)
 		tw_layouts_append(&late->text, found.text, found.bytes);
 	if (is_taken && arguments->guard)
@@ -157,25 +181,41 @@ static bool is_program_of(int process_id, const char *path)
 	return strcmp(program, path) == 0;
 }
 
-static void read_plan(struct worker *worker, int process_id, const char *path)
+/* @alias	gives: free(). */
+static struct tw_entries_file wish_of(const struct worker *worker, int process_id, const char *path,
+				      struct planned *planned, char **alias)
 {
 	const struct tw_late_options *options = &worker->late->options;
 	bool is_program = is_program_of(process_id, path);
-	if (options->is_main_only && !is_program)
-		return;
-	char *alias = is_program ? tw_config_alias(options->config, path) : NULL, text[4400];
-	struct planned planned = {worker->late, path, alias};
-	const struct tw_entries_file file = {.path = path,
-					     .is_program = is_program,
-					     .wants = wants_plan,
-					     .has_slots = options->has_slots,
-					     .needs_soname = worker->late->needs_sonames,
-					     .arg = &planned};
-	const char *problem = tw_entries_write_file(&file, tw_recorder_ring_set_path(options->recorder));
-	if (problem) {
-		snprintf(text, sizeof text, "%s: %s", path, problem);
-		keep_problem(worker, text);
-	}
+	*alias = is_program ? tw_config_alias(options->config, path) : NULL;
+	*planned = (struct planned){worker->late, path, *alias};
+	return (struct tw_entries_file){.path = path,
+					.is_program = is_program,
+					.wants = wants_plan,
+					.has_slots = options->has_slots,
+					.needs_soname = worker->late->needs_sonames,
+					.arg = planned};
+}
+
+static bool wants_plans(const struct worker *worker, int process_id, const char *path)
+{
+	struct planned planned;
+	char *alias;
+	const struct tw_entries_file wish = wish_of(worker, process_id, path, &planned, &alias);
+	bool is_wanted = (wish.is_program || !worker->late->options.is_main_only) && tw_entries_may_want(&wish);
+	free(alias);
+	return is_wanted;
+}
+
+static void read_plan(struct worker *worker, const struct mapped_file *file)
+{
+	struct planned planned;
+	char *alias;
+	const struct tw_entries_file wish = wish_of(worker, file->process_id, file->path, &planned, &alias);
+	const char *problem = tw_entries_write_file(&wish, file->fd, file->status,
+						    tw_recorder_ring_set_path(worker->late->options.recorder));
+	if (problem)
+		keep_problem_of(worker, file->path, problem);
 	free(alias);
 }
 
@@ -191,17 +231,36 @@ static bool have_sonames(const char *config)
 	return false;
 }
 
-/* INODE TIME PATH; NULL: no memory. */
-static char *key_of(const char *path)
+/* DEVICE INODE TIME PATH, or what the kernel lists of a file that cannot be opened; NULL: no memory. */
+static char *key_of(const struct tw_mapped *mapped, const struct stat *status)
 {
-	struct stat status = {0};
 	char *key;
-	/* A file of another mount namespace has none of these, and can not be read either. */
-	stat(path, &status);
-	return asprintf(&key, "%llu %lld.%09ld %s", (unsigned long long)status.st_ino, (long long)status.st_mtim.tv_sec,
-			status.st_mtim.tv_nsec, path) < 0
-		       ? NULL
-		       : key;
+	int bytes = status ? asprintf(&key, "%llx %llu %lld.%09ld %s", (unsigned long long)status->st_dev,
+				      (unsigned long long)status->st_ino, (long long)status->st_ctim.tv_sec,
+				      status->st_ctim.tv_nsec, mapped->path)
+			   : asprintf(&key, "%x:%x %llu %s", mapped->device_major, mapped->device_minor,
+				      (unsigned long long)mapped->inode, mapped->path);
+	return bytes < 0 ? NULL : key;
+}
+
+static void read_mapped(struct worker *worker, int process_id, const struct tw_mapped *mapped)
+{
+	struct stat status;
+	const char *why;
+	int fd = tw_mapped_open(process_id, mapped, &status, &why);
+	if (fd < 0 && !why)
+		return;
+	char *key = key_of(mapped, fd < 0 ? NULL : &status);
+	bool is_new = key && !is_seen(worker, key), is_kept = is_new && remember(worker, key);
+	if (fd < 0 && is_kept)
+		keep_problem_of(worker, mapped->path, why);
+	/* A plan that is there is found out soon; layouts would be written again. */
+	if (fd >= 0 && (is_kept || (is_new && worker->ask == TW_RECORDER_QUESTION_PLANS)))
+		worker->read_file(worker, &(struct mapped_file){process_id, mapped->path, fd, &status});
+	if (!is_kept)
+		free(key);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void read_process(struct worker *worker, int process_id)
@@ -211,14 +270,10 @@ static void read_process(struct worker *worker, int process_id)
 	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
 	FILE *maps = fopen(name, "re");
 	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&worker->late->stop, __ATOMIC_RELAXED)) {
-		const char *path = tw_late_code_file(line);
-		char *key = path ? key_of(path) : NULL;
-		bool is_new = key && !is_seen(worker, key), is_kept = is_new && remember(worker, key);
-		/* A plan that is there is found out soon; layouts would be written again. */
-		if (is_kept || (is_new && worker->ask == TW_RECORDER_QUESTION_PLANS))
-			worker->read_file(worker, process_id, path);
-		if (!is_kept)
-			free(key);
+		struct tw_mapped mapped;
+		/* By the name alone first: most files are not opened. */
+		if (tw_mapped_read(line, &mapped) && worker->is_wanted(worker, process_id, mapped.path))
+			read_mapped(worker, process_id, &mapped);
 	}
 	free(line);
 	if (maps)
@@ -266,9 +321,11 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 	late->needs_sonames = have_sonames(options->config);
 	late->workers[LAYOUTS] = (struct worker){.late = has_layouts ? late : NULL,
 						 .ask = TW_RECORDER_QUESTION_LAYOUTS,
+						 .is_wanted = wants_layouts,
 						 .read_file = read_layouts};
 	late->workers[PLANS] = (struct worker){.late = options->has_plans ? late : NULL,
 					       .ask = TW_RECORDER_QUESTION_PLANS,
+					       .is_wanted = wants_plans,
 					       .read_file = read_plan};
 	return late;
 }
@@ -311,23 +368,35 @@ void tw_late_code_poll(struct tw_late_code *late)
 		poll_worker(&late->workers[i]);
 }
 
+/* " (so 3 more files)": files with a problem beside the one that is named. */
+static const char *more_files(const struct worker *worker, char text[64])
+{
+	char figure[TW_FIGURE_BYTES];
+	*text = 0;
+	if (worker->problem_count > 1)
+		snprintf(text, 64, " (so it was with %s)",
+			 tw_figure_of(figure, worker->problem_count - 1, "more file", "more files"));
+	return text;
+}
+
 static void report(const struct tw_late_code *late)
 {
 	const struct tw_arguments *arguments = late->options.arguments;
-	const char *problem = late->workers[LAYOUTS].problem;
-	char figure[TW_FIGURE_BYTES];
-	if (*problem)
-		tw_say(arguments->guard		 ? "%s; its functions were not traced."
-		       : arguments->string_bytes ? "%s; its arguments are raw words."
-						 : "%s; the numbers of its arguments are not known.",
-		       problem);
+	const struct worker *layouts = &late->workers[LAYOUTS], *plans = &late->workers[PLANS];
+	char figure[TW_FIGURE_BYTES], more[64];
+	if (layouts->problem[0])
+		tw_say(arguments->guard		 ? "%s; its functions were not traced%s."
+		       : arguments->string_bytes ? "%s; its arguments are raw words%s."
+						 : "%s; the numbers of its arguments are not known%s.",
+		       layouts->problem, more_files(layouts, more));
 	else if (late->left.count)
 		tw_say("%s of libraries that were opened later %s not traced: for --when, %s.",
 		       tw_figure_of(figure, late->left.count, "function", "functions"),
 		       late->left.count == 1 ? "was" : "were", late->left.reason);
-	if (late->workers[PLANS].problem[0])
-		tw_say("%s; its functions without sleds were %s.", late->workers[PLANS].problem,
-		       late->options.has_slots ? "traced only where other objects call them" : "not traced");
+	if (plans->problem[0])
+		tw_say("%s; its functions without sleds were %s%s.", plans->problem,
+		       late->options.has_slots ? "traced only where other objects call them" : "not traced",
+		       more_files(plans, more));
 }
 
 void tw_late_code_end(struct tw_late_code *late, bool is_quiet)

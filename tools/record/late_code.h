@@ -3,8 +3,9 @@
  * late_code.h - answers what agents ask about objects that programs load after the start, by dlopen or by exec: how their
  * functions take arguments, and plans of their entries.
  *
- * The agent reports only that there is a new object; its files are read from /proc/PID/maps, so no path is taken from
- * the program. Files are read on threads, one for each kind of question: rings are drained meanwhile, and debug information
+ * The agent reports only that there is a new object; the command reads the process' maps. But the process has chosen what it maps: a file
+ * is read only if it is certain that it is the mapped one, and that only root and this user may have written it; others are counted, and
+ * reported at the end. Files are read on threads, one for each kind of question: rings are drained meanwhile, and debug information
  * does not delay a plan.
  */
 #ifndef TW_TOOLS_LATE_CODE_H
@@ -40,8 +41,5 @@ void tw_late_code_poll(struct tw_late_code *late);
 
 /* Reports, unless @is_quiet, what could not be found. Called before the recorder ends. NULL is allowed. */
 void tw_late_code_end(struct tw_late_code *late, bool is_quiet);
-
-/* The file of a line of /proc/PID/maps, if it is mapped executable: NULL: none. Modifies the line. */
-const char *tw_late_code_file(char *line);
 
 #endif

@@ -2,6 +2,7 @@
 /* layouts.c - writes the layouts of the functions that patterns name, for the agents. */
 #include "tools/record/layouts.h"
 #include "tools/record/config.h"
+#include "tools/common/entries.h"
 #include "tools/common/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -11,6 +12,7 @@
 #include "tracewheel/layout.h"
 #include "tracewheel/symbols.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -320,6 +322,19 @@ void tw_layouts_find(const char *program, const char *config, bool is_quiet, str
 		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
 	else if (layouts->problem[0] && !is_quiet)
 		tw_say("%s; its arguments are raw words.", layouts->problem);
+}
+
+bool tw_layouts_are_wanted(const char *path, const char *config, bool is_for_arities)
+{
+	struct tw_layouts layouts = {.is_for_arities = is_for_arities};
+	struct walk walk = {.layouts = &layouts};
+	const char *slash = strrchr(path, '/');
+	char name[NAME_MAX + 1];
+	tw_entries_module_name(path, name, sizeof name);
+	walk.subject = (struct tw_patterns_subject){.module = name, .path = path, .soname = slash ? slash + 1 : path};
+	bool are_wanted = tw_patterns_read(&walk.patterns, config) && is_module_wanted(&walk);
+	tw_patterns_free(&walk.patterns);
+	return are_wanted;
 }
 
 bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,

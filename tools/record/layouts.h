@@ -51,6 +51,9 @@ void tw_layouts_find(const char *program, const char *config, bool is_quiet, str
 bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,
 			  struct tw_layouts *layouts);
 
+/* Can patterns name functions of the file, by its name alone?  @is_for_arities: as of struct tw_layouts. */
+bool tw_layouts_are_wanted(const char *path, const char *config, bool is_for_arities);
+
 /* Appends to the text.  False: no memory. */
 bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes);
 void tw_layouts_free(struct tw_layouts *layouts);

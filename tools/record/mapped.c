@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mapped.c - files of /proc/PID/maps: /proc/PID/map_files, or the name where that is certain. */
+#include "tools/record/mapped.h"
+
+#include "base/file.h"
+#include "tracewheel/error.h"
+
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* START-END PERMISSIONS OFFSET DEVICE INODE   PATH */
+bool tw_mapped_read(char *line, struct tw_mapped *out)
+{
+	static const char gone[] = " (deleted)";
+	char *rest = line, *words[5];
+	line[strcspn(line, "\n")] = 0;
+	for (int i = 0; i < 5; i++) {
+		words[i] = strsep(&rest, " ");
+		if (!rest || !*words[i])
+			return false;
+	}
+	rest += strspn(rest, " ");
+	size_t bytes = strlen(rest);
+	if (strlen(words[1]) != 4 || words[1][2] != 'x' || *rest != '/' ||
+	    (bytes >= sizeof gone && strcmp(rest + bytes - (sizeof gone - 1), gone) == 0))
+		return false;
+	*out = (struct tw_mapped){.range = words[0], .path = rest, .inode = strtoull(words[4], NULL, 10)};
+	return sscanf(words[3], "%x:%x", &out->device_major, &out->device_minor) == 2;
+}
+
+static bool shares_mount_namespace(int process_id)
+{
+	struct stat own, other;
+	char name[64];
+	snprintf(name, sizeof name, "/proc/%d/ns/mnt", process_id);
+	return stat("/proc/self/ns/mnt", &own) == 0 && stat(name, &other) == 0 && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
+}
+
+/* Of files in btrfs and overlayfs the kernel lists the device below. */
+static bool has_device_below(int fd)
+{
+	struct statfs system;
+	return fstatfs(fd, &system) == 0 &&
+	       (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == OVERLAYFS_SUPER_MAGIC);
+}
+
+static bool is_mapped_file(int fd, const struct stat *status, const struct tw_mapped *mapped)
+{
+	return status->st_ino == mapped->inode &&
+	       ((major(status->st_dev) == mapped->device_major && minor(status->st_dev) == mapped->device_minor) ||
+		has_device_below(fd));
+}
+
+static int open_by_name(int process_id, const struct tw_mapped *mapped, struct stat *status, const char **why)
+{
+	if (!shares_mount_namespace(process_id)) {
+		*why = "the process has other mounts, where its name may mean another file";
+		return TW_ENOENT;
+	}
+	int fd = tw_file_open_exactly(mapped->path, status);
+	if (fd == TW_EFORMAT)
+		return fd;
+	if (fd < 0) {
+		*why = fd == TW_ENOTSUP ? "this kernel cannot open its file without following links"
+		       : fd == TW_EPERM ? "its file may not be read"
+					: "its file cannot be opened by its name";
+		return fd;
+	}
+	if (is_mapped_file(fd, status, mapped))
+		return fd;
+	*why = "another file has the name of its file";
+	close(fd);
+	return TW_ENOENT;
+}
+
+/* By the descriptor: none of this can change before the file is read. */
+static const char *why_not_trusted(int fd, const struct stat *status)
+{
+	if (tw_file_is_synthetic(fd))
+		return "its file lies on a file system where owners mean nothing";
+	/* A file of this user's group is planned, and its plan is not kept. */
+	if ((status->st_uid != 0 && status->st_uid != geteuid()) || status->st_mode & S_IWOTH)
+		return "another user than root and you may write its file";
+	return NULL;
+}
+
+int tw_mapped_open(int process_id, const struct tw_mapped *mapped, struct stat *status, const char **why)
+{
+	struct stat found;
+	char name[96];
+	*why = NULL;
+	snprintf(name, sizeof name, "/proc/%d/map_files/%.40s", process_id, mapped->range);
+	int fd = tw_file_open(name, &found);
+	if (fd == TW_EPERM)
+		fd = open_by_name(process_id, mapped, &found, why);
+	else if (fd == TW_ELIMIT)
+		*why = "its file is too large, or nearly all of it is holes";
+	if (fd < 0)
+		return fd;
+	*why = why_not_trusted(fd, &found);
+	if (*why) {
+		close(fd);
+		return TW_EPERM;
+	}
+	*status = found;
+	return fd;
+}

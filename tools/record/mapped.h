@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mapped.h - opens a file as a traced process has mapped it.
+ *
+ * The process has chosen the file and its name, and may have fewer rights than the command: the name may lead elsewhere by now, or
+ * in another mount namespace, and the file may be made to look like one of root.
+ *
+ * Threads  any.
+ */
+#ifndef TW_TOOLS_MAPPED_H
+#define TW_TOOLS_MAPPED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* An executable mapping of a file that has a name. */
+struct tw_mapped {
+	const char *range; /* START-END */
+	const char *path;
+	uint64_t inode;
+	unsigned device_major, device_minor;
+};
+
+/* Reads a line of /proc/PID/maps, which it modifies and @out borrows.  False: it is not such a mapping. */
+bool tw_mapped_read(char *line, struct tw_mapped *out);
+
+/*
+ * tw_mapped_open - open the file of a mapping, if it is certain that it is this one, and if only root and this user may have written it.
+ *
+ * @status	of the file; untouched on errors.
+ * @why		why not, without a full stop; NULL: it is no regular file, or not mapped any more.
+ *
+ * By the kernel's link to the mapped file, which only root may use; else by its name, compared with the mapping's device and inode.  Nothing is
+ * read from it.  Returns a descriptor, or a negative number.
+ */
+int tw_mapped_open(int process_id, const struct tw_mapped *mapped, struct stat *status, const char **why);
+
+#endif
