@@ -18,6 +18,7 @@
 #include "agent/agent.h"
 
 #include "base/limits.h"
+#include "base/sys.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -102,13 +103,13 @@ static bool expand_origin(const char *name, struct link_map *map, char *path, si
 static bool is_candidate(const char *path)
 {
 	ElfW(Ehdr) header;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
+	int fd = tw_sys_open_at(AT_FDCWD, path);
+	long got;
 
 	if (fd < 0)
 		return false;
-	got = read(fd, &header, sizeof header);
-	close(fd);
+	got = tw_sys_read(fd, &header, sizeof header);
+	tw_sys_close(fd);
 	return got != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
 	       (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64);
 }

@@ -143,7 +143,7 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 /* A path in the definitions. */
 #define TW_PATH_BYTES_MAX 4095
 /* Files that a capture, a traced process or another file names: larger ones are not read, */
-#define TW_FILE_BYTES_MAX (UINT64_C(16) << 30)
+#define TW_FILE_BYTES_MAX (UINT64_C(8) << 30)
 /* nor, above this size, one with data in less than a sixteenth of it: memory for its contents costs its maker no disk. */
 #define TW_FILE_HOLES_BYTES_MIN (UINT64_C(16) << 20)
 #define TW_FILE_HOLES_FACTOR	16u

@@ -53,4 +53,4 @@ set_target_properties(tracewheel-agent PROPERTIES SKIP_BUILD_RPATH ON)
 tw_public_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture catalog ringbuf term base)
 # It exports no terms, which are libtracewheel's: two tables of atoms would not know each other's. For programs that
 # want arguments and lines: no traced program links it.
-tw_public_library(tracewheel-debug LIBRARIES dw elf pthread ROOMS debug)
+tw_public_library(tracewheel-debug LIBRARIES libck.a dw elf pthread ROOMS debug base)

@@ -297,7 +297,7 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index)
  * No chain of a valid file is this long: linkers make them of one or two symbols.  A chain of a damaged file may be circular, or cross all the
  * zeros of a large image: then the symbol is not found.  Each slot of a program is looked up in each of its objects, so chains are short.
  */
-#define CHAIN_MAX (UINT32_C(1) << 14)
+#define CHAIN_MAX (UINT32_C(1) << 12)
 
 /* One candidate of a hash chain.  The best so far is kept in *found; true: stop the search. */
 static bool consider(const struct tw_elf *elf, size_t index, const char *name, uintptr_t address,

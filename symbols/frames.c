@@ -58,7 +58,7 @@ enum { REGISTER_RSP = 7, REGISTER_RETURN = 16 };
 #define LETTERS_MAX	 16
 #define INSTRUCTIONS_MAX 256
 #define LEB_BITS_MAX	 70
-/* All descriptions together are no longer than the image, unless they overlap: then a small file could have any number of instructions. */
+/* All descriptions and functions together are no longer than the image, unless they overlap: then a small file would be walked for hours. */
 #define OVERLAP_MAX 4
 
 /* Bytes of the image that are read in order.  A read behind the end gives zeros and sets is_damaged. */
@@ -321,7 +321,7 @@ int tw_elf_frames_read(const struct tw_elf *elf, struct tw_elf_frames *out)
 			out->damaged_count++;
 			continue;
 		}
-		bytes = (uint64_t)(frame->common_end - frame->common + frame->own_end - frame->own);
+		bytes = (uint64_t)(frame->common_end - frame->common + frame->own_end - frame->own) + frame->bytes;
 		if (bytes > left) {
 			tw_elf_frames_fini(out);
 			return TW_EFORMAT;
@@ -498,7 +498,7 @@ int tw_elf_frame_landing_pads(const struct tw_elf *elf, const struct tw_elf_fram
 {
 	uintptr_t address = elf->base + frame->exceptions;
 	struct cursor from;
-	uint64_t start = frame->value, bytes;
+	uint64_t start = frame->value, bytes, left = frame->bytes + 1;
 	uint8_t encoding;
 
 	if (!frame->exceptions)
@@ -524,6 +524,9 @@ int tw_elf_frame_landing_pads(const struct tw_elf *elf, const struct tw_elf_fram
 		(void)take_form(&from, encoding);
 		pad = take_form(&from, encoding);
 		(void)take_uleb(&from);
+		/* Each call site has a byte of the function for itself. */
+		if (!left--)
+			return TW_EFORMAT;
 		if (pad && !from.is_damaged && !visit(start + pad, arg))
 			return 0;
 	}

@@ -32,11 +32,29 @@ HEADER_ONLY = {"base/figure.h", "base/grow.h"}
 # The one way to open files that others have named.
 HEADER_ONLY |= {"base/file.h"}
 LIBRARIES = {"Zydis": {"plan"}, "lzma": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
-             "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
+             "gmp": {"term", "match"}, "elfutils": {"symbols"}, "gelf": {"symbols"}}
+# In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
+# any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.
+OPENERS = ["agent", "symbols", "plan", "tools"]
+OPENS = {
+    "agent/entries.c": "plans of the command", "agent/written.c": "the process' own memory", "plan/cache.c": "plans of the command",
+    "tools/common/entries.c": "new files of the ring set", "tools/common/names.c": "the user's argument, which may be a pipe",
+    "tools/common/near.c": "the loader's configuration", "tools/common/spool.c": "a new file without a name",
+    "tools/convert/convert.c": "the user's argument", "tools/convert/ttb_read.c": "the user's argument, which may be a pipe",
+    "tools/match.c": "the user's argument, which may be a pipe", "tools/record/check.c": "the loader's configuration",
+    "tools/record/children.c": "procfs", "tools/record/group_signals.c": "procfs", "tools/record/late_code.c": "procfs",
+    "tools/seq/seq.c": "the user's argument",
+}
+OPEN = re.compile(r"(?<![\w.>])(open|open64|openat|fopen)\s*\((?!struct )")
 QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')
 ANGLED = re.compile(r"^\s*#\s*include\s*<([\w./-]+)>")
 RAW_ATOMIC = re.compile(r"\batomic_(load|store|exchange|fetch|compare)\w*\s*\(|\b__atomic_\w+\s*\(|\b__sync_\w+\s*\(")
+COMMENT = re.compile(r"^\s*(/\*|\*)")
 LINES_MAX = 600
+
+
+def path_is_c(relative):
+    return relative.endswith((".c", ".h"))
 
 
 def check_seam(folder, relative, quoted):
@@ -65,6 +83,8 @@ def check_file(folder, relative, lines):
             for name, owners in LIBRARIES.items():
                 if angled[1].startswith(name) and folder not in owners:
                     yield number, f"<{angled[1]}> is seen from {folder}/; its one place is {' or '.join(sorted(owners))}/"
+        if folder in OPENERS and path_is_c(relative) and relative not in OPENS and OPEN.search(line) and not COMMENT.match(line):
+            yield number, "files are opened through base/file.h"
         if folder in ROOMS and relative != "base/atomic.h" and RAW_ATOMIC.search(line):
             yield number, "atomics go through base/atomic.h"
 

@@ -377,7 +377,7 @@ static int show(const struct tw_functions_request *request, const char *path)
 		return tw_fail("'%s' is not made for 64-bit x86 processors; only those can be traced.", path);
 	if (error == TW_ELIMIT)
 		return tw_fail(
-			"'%s' spans more than 2 GiB of addresses; its functions cannot be listed, nor traced at their entries.",
+			"'%s' spans more than 2 GiB of addresses, or nearly all of it is holes; its functions cannot be listed, nor traced at their entries.",
 			path);
 	if (error)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));

@@ -4,7 +4,8 @@
  *
  * Debug information is looked for in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
  * beside it, in .debug beside it and in /usr/lib/debug.  A file found there must match by build-id, or by the
- * checksum of the link where there is no build-id.  No server is asked.
+ * checksum of the link where there is no build-id.  No server is asked.  Pipes, devices, files of holes, files larger than 8 GiB, and those that
+ * unpack to much more than they are, are not read.
  *
  * The location of an argument follows the System V ABI for x86-64, checked against the compiler's locations at the
  * function's entry.  Uncertain locations are not given: arguments on the stack, functions that the compiler has split
@@ -145,6 +146,16 @@ typedef int (*tw_debug_symbol_fn)(const char *name, uint64_t value, void *arg);
  * Returns 0, the result of @visit, or TW_ENOMEM.
  */
 int tw_debug_each_symbol(struct tw_debug *debug, tw_debug_symbol_fn visit, void *arg);
+
+/* As tw_debug_symbol_fn, for a variable of this size. */
+typedef int (*tw_debug_variable_fn)(const char *name, uint64_t value, uint64_t bytes, void *arg);
+
+/*
+ * tw_debug_each_variable - all variables in the symbol tables of the file and its debug file; some may come twice.
+ *
+ * Returns 0, or the result of @visit.
+ */
+int tw_debug_each_variable(struct tw_debug *debug, tw_debug_variable_fn visit, void *arg);
 
 #ifdef __cplusplus
 }

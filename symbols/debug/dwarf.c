@@ -143,6 +143,16 @@ struct unit {
 	bool is_clang;
 };
 
+bool tw_dwarf_next(Dwarf_Die *die)
+{
+	Dwarf_Die next;
+
+	if (dwarf_siblingof(die, &next) != 0 || next.cu != die->cu || next.addr <= die->addr)
+		return false;
+	*die = next;
+	return true;
+}
+
 static int add_entry(struct tw_debug *debug, Dwarf_Die *die, const struct unit *unit)
 {
 	Dwarf_Addr value, end, base;
@@ -167,6 +177,9 @@ static int walk(struct tw_debug *debug, Dwarf_Die *parent, const struct unit *un
 	if (depth > DEPTH_MAX || dwarf_child(parent, &child) != 0)
 		return 0;
 	do {
+		if (!debug->visits_left)
+			break;
+		debug->visits_left--;
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_subprogram:
 			error = add_entry(debug, &child, unit);
@@ -182,7 +195,7 @@ static int walk(struct tw_debug *debug, Dwarf_Die *parent, const struct unit *un
 			break;
 		default: break;
 		}
-	} while (!error && dwarf_siblingof(&child, &child) == 0);
+	} while (!error && tw_dwarf_next(&child));
 	return error;
 }
 
@@ -191,7 +204,8 @@ static int add_ranges(struct tw_debug *debug, Dwarf_Die *die)
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 
-	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
+	while (debug->visits_left && (at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
+		debug->visits_left--;
 		if (!tw_grow(debug->ranges, debug->range_count, debug->range_capacity))
 			return TW_ENOMEM;
 		debug->ranges[debug->range_count++] = (struct tw_dwarf_range){low, high, *die};
@@ -228,13 +242,19 @@ static int by_range(const void *a, const void *b)
 static int read_units(struct tw_debug *debug)
 {
 	Dwarf_CU *unit = NULL;
-	Dwarf_Die die, split;
+	Dwarf_Die die;
 	uint8_t type;
 	int error = 0;
 
-	while (debug->dwarf && !error && dwarf_get_units(debug->dwarf, unit, &unit, NULL, &type, &die, &split) == 0) {
-		if (type != DW_UT_type && type != DW_UT_split_type && type != DW_UT_partial)
-			error = read_unit(debug, &die, type == DW_UT_skeleton ? &split : &(Dwarf_Die){0});
+	while (debug->dwarf && !error && dwarf_get_units(debug->dwarf, unit, &unit, NULL, &type, &die, NULL) == 0) {
+		Dwarf_Die split = {0};
+
+		if (type == DW_UT_type || type == DW_UT_split_type || type == DW_UT_partial)
+			continue;
+		if (type == DW_UT_skeleton && (!tw_dwarf_may_split(debug, &die) ||
+					       dwarf_cu_info(unit, NULL, NULL, NULL, &split, NULL, NULL, NULL) != 0))
+			continue;
+		error = read_unit(debug, &die, &split);
 	}
 	if (debug->entry_count)
 		qsort(debug->entries, debug->entry_count, sizeof *debug->entries, by_entry);
@@ -251,6 +271,7 @@ static int index_all(struct tw_debug *debug)
 
 	if (debug->is_indexed)
 		return 0;
+	debug->visits_left = debug->file.content_bytes + debug->separate.content_bytes;
 	error = read_symbols(debug, debug->file.elf, &capacity);
 	if (!error)
 		error = read_symbols(debug, debug->separate.elf, &capacity);
@@ -320,6 +341,41 @@ TW_API int tw_debug_each_symbol(struct tw_debug *debug, tw_debug_symbol_fn visit
 	for (size_t i = 0; !error && i < debug->symbol_count; i++)
 		error = visit(debug->symbols[i].name, debug->symbols[i].value, arg);
 	return error;
+}
+
+static int visit_variables(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, tw_debug_variable_fn visit, void *arg)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Sym symbol;
+	int result = 0;
+
+	for (int i = 0; data && !result && gelf_getsym(data, i, &symbol); i++) {
+		const char *name;
+
+		if (GELF_ST_TYPE(symbol.st_info) != STT_OBJECT || !symbol.st_size || symbol.st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(elf, header->sh_link, symbol.st_name);
+		if (name && *name)
+			result = visit(name, symbol.st_value, symbol.st_size, arg);
+	}
+	return result;
+}
+
+TW_API int tw_debug_each_variable(struct tw_debug *debug, tw_debug_variable_fn visit, void *arg)
+{
+	Elf *const files[] = {debug->file.elf, debug->separate.elf};
+	int result = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		Elf_Scn *section = NULL;
+		GElf_Shdr header;
+
+		while (files[i] && !result && (section = elf_nextscn(files[i], section)))
+			if (gelf_getshdr(section, &header) &&
+			    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+				result = visit_variables(files[i], section, &header, visit, arg);
+	}
+	return result;
 }
 
 /* The first entry of a value, and how many there are. */

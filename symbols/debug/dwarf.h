@@ -23,6 +23,8 @@
 struct tw_dwarf_file {
 	int fd;
 	Elf *elf;
+	uint64_t bytes;		/* on disk */
+	uint64_t content_bytes; /* of all sections, unpacked */
 };
 
 struct tw_dwarf_symbol {
@@ -53,6 +55,7 @@ struct tw_debug {
 	Dwarf *dwarf; /* NULL: none */
 	char *problem;
 	bool is_indexed;
+	uint64_t visits_left; /* more DIEs than bytes are those of a damaged file, which are walked many times */
 	struct tw_dwarf_symbol *symbols; /* by value, then global before local */
 	size_t symbol_count;
 	struct tw_dwarf_entry *entries; /* by value */
@@ -63,6 +66,12 @@ struct tw_debug {
 	struct tw_dwarf_chunk *chunks;
 };
 
+/*
+ * Goes on to the next DIE of the same parent; false: there is none.  It lies behind this one: a damaged file may say otherwise, and would be
+ * walked for ever.
+ */
+bool tw_dwarf_next(Dwarf_Die *die);
+
 /* Zeroed memory that lives as long as the handle; NULL: none left. */
 void *tw_dwarf_new(struct tw_debug *debug, size_t bytes);
 char *tw_dwarf_text(struct tw_debug *debug, const char *text);
@@ -70,6 +79,8 @@ char *tw_dwarf_text(struct tw_debug *debug, const char *text);
 /* Opens the available files; sets problem if there is no debug information.  TW_ENOMEM. */
 int tw_dwarf_find(struct tw_debug *debug, const uint8_t *build_id, size_t build_id_bytes);
 void tw_dwarf_file_close(struct tw_dwarf_file *file);
+/* May libdw open the files that this skeleton unit names (.dwo)?  It would wait for a pipe. */
+bool tw_dwarf_may_split(const struct tw_debug *debug, Dwarf_Die *unit);
 
 /* How the ABI passes a value of a type. */
 enum tw_dwarf_class {

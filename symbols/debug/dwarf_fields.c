@@ -167,7 +167,7 @@ static bool take_struct(struct walk *walk, Dwarf_Die *type, const struct spot *s
 
 		if ((tag == DW_TAG_member || tag == DW_TAG_inheritance) && !take_member(walk, &child, spot))
 			return false;
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (tw_dwarf_next(&child));
 	return true;
 }
 

@@ -8,16 +8,24 @@
  */
 #include "symbols/debug/dwarf.h"
 
+#include "base/file.h"
+#include "base/limits.h"
 #include "tracewheel/error.h"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Sections may be this many times larger than the file: zlib packs debug information to a third or a tenth. */
+#define UNPACKED_FACTOR	   16u
+#define UNPACKED_BYTES_MIN (UINT64_C(64) << 20)
+/* The largest debug file without a build-id. */
+#define CHECKED_BYTES_MAX (UINT64_C(256) << 20)
 
 struct search {
 	struct tw_debug *debug;
@@ -37,16 +45,60 @@ void tw_dwarf_file_close(struct tw_dwarf_file *file)
 	*file = (struct tw_dwarf_file){.fd = -1};
 }
 
+/* The bytes of a section in memory: packed ones say how large they are unpacked. */
+static uint64_t content_bytes(struct tw_dwarf_file *file, Elf_Scn *section, const GElf_Shdr *header)
+{
+	uint8_t old[12]; /* "ZLIB" and the size, of sections called .zdebug_ */
+	uint64_t bytes = 0;
+	GElf_Chdr packed;
+
+	if (header->sh_type == SHT_NOBITS)
+		return 0;
+	if (header->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(section, &packed) && packed.ch_size > header->sh_size ? packed.ch_size
+											  : header->sh_size;
+	if (header->sh_size < sizeof old ||
+	    pread(file->fd, old, sizeof old, (off_t)header->sh_offset) != (ssize_t)sizeof old ||
+	    memcmp(old, "ZLIB", 4) != 0)
+		return header->sh_size;
+	for (size_t i = 4; i < sizeof old; i++)
+		bytes = bytes << 8 | old[i];
+	return bytes > header->sh_size ? bytes : header->sh_size;
+}
+
+/* libelf reads and unpacks sections as their headers say: all of them must fit into memory that the file is worth. */
+static bool is_bounded(struct tw_dwarf_file *file)
+{
+	uint64_t most = UNPACKED_BYTES_MIN + UNPACKED_FACTOR * file->bytes;
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	if (most > TW_FILE_BYTES_MAX)
+		most = TW_FILE_BYTES_MAX;
+	while ((section = elf_nextscn(file->elf, section))) {
+		uint64_t bytes = gelf_getshdr(section, &header) ? content_bytes(file, section, &header) : 0;
+
+		if (bytes > most - file->content_bytes)
+			return false;
+		file->content_bytes += bytes;
+	}
+	return true;
+}
+
 static bool open_file(const char *path, struct tw_dwarf_file *file)
 {
+	struct stat status;
 	GElf_Ehdr header;
 
-	*file = (struct tw_dwarf_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-	if (file->fd < 0)
+	*file = (struct tw_dwarf_file){.fd = tw_file_open(path, &status)};
+	if (file->fd < 0) {
+		file->fd = -1;
 		return false;
+	}
+	file->bytes = (uint64_t)status.st_size;
 	file->elf = elf_begin(file->fd, ELF_C_READ, NULL);
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && gelf_getehdr(file->elf, &header) &&
-	    header.e_machine == EM_X86_64 && header.e_ident[EI_CLASS] == ELFCLASS64)
+	    header.e_machine == EM_X86_64 && header.e_ident[EI_CLASS] == ELFCLASS64 && is_bounded(file))
 		return true;
 	tw_dwarf_file_close(file);
 	return false;
@@ -59,33 +111,105 @@ static bool has_build_id(Elf *elf, const uint8_t *build_id, size_t bytes)
 	return dwelf_elf_gnu_build_id(elf, &found) == (ssize_t)bytes && memcmp(found, build_id, bytes) == 0;
 }
 
-/* The CRC-32 of gdb's debug links. */
-static bool has_checksum(int fd, uint32_t expected)
+/* The CRC-32 of gdb's debug links.  All of the file is read for it, so not of any size. */
+static bool has_checksum(const struct tw_dwarf_file *file, uint32_t expected)
 {
-	uint32_t crc = UINT32_MAX;
+	uint32_t crc = UINT32_MAX, table[256];
 	uint8_t buffer[16384];
 	ssize_t bytes;
 
-	for (off_t at = 0; (bytes = pread(fd, buffer, sizeof buffer, at)) > 0; at += bytes)
-		for (ssize_t i = 0; i < bytes; i++) {
-			crc ^= buffer[i];
-			for (int bit = 0; bit < 8; bit++)
-				crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0xedb88320) : 0);
-		}
+	if (file->bytes > CHECKED_BYTES_MAX)
+		return false;
+	for (uint32_t i = 0; i < 256; i++) {
+		table[i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			table[i] = table[i] >> 1 ^ (table[i] & 1 ? UINT32_C(0xedb88320) : 0);
+	}
+	for (off_t at = 0; (bytes = pread(file->fd, buffer, sizeof buffer, at)) > 0; at += bytes)
+		for (ssize_t i = 0; i < bytes; i++)
+			crc = crc >> 8 ^ table[(crc ^ buffer[i]) & 0xff];
 	return bytes == 0 && ~crc == expected;
 }
 
-/* Its DWARF, where it has units. */
-static Dwarf *open_dwarf(Elf *elf)
+/* ---- files that libdw opens ---- */
+
+/* Is there no such file, or one that we would open ourselves?  Names are relative to folder, or to a folder relative to it. */
+static bool is_harmless(const char *folder, const char *between, const char *name)
 {
-	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	char path[3 * PATH_MAX];
+	struct tw_dwarf_file file;
+	struct stat status;
+
+	if (*name == '/')
+		folder = between = "";
+	else if (*between == '/')
+		folder = "";
+	snprintf(path, sizeof path, "%s%s%s%s", folder, between, *between ? "/" : "", name);
+	if (stat(path, &status))
+		return true;
+	if (!open_file(path, &file))
+		return false;
+	tw_dwarf_file_close(&file);
+	return true;
+}
+
+/* The folder of an open file, with a slash. */
+static void find_folder_of(int fd, char folder[PATH_MAX])
+{
+	char name[32], *slash;
+	ssize_t bytes;
+
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+	bytes = readlink(name, folder, PATH_MAX - 1);
+	folder[bytes < 0 ? 0 : bytes] = '\0';
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[1] = '\0';
+}
+
+bool tw_dwarf_may_split(const struct tw_debug *debug, Dwarf_Die *unit)
+{
+	int fd = debug->separate.fd >= 0 ? debug->separate.fd : debug->file.fd;
+	char folder[PATH_MAX], packed[PATH_MAX + 8];
+	Dwarf_Attribute attr;
+	const char *name, *compiled_in;
+
+	if (!dwarf_attr(unit, DW_AT_dwo_name, &attr) && !dwarf_attr(unit, DW_AT_GNU_dwo_name, &attr))
+		return true;
+	name = dwarf_formstring(&attr);
+	compiled_in = dwarf_attr(unit, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
+	find_folder_of(fd, folder);
+	snprintf(packed, sizeof packed, "%s.dwp", debug->path);
+	return name && is_harmless(folder, "", name) && is_harmless(folder, compiled_in ? compiled_in : "", name) &&
+	       is_harmless("", "", packed);
+}
+
+/* The file of DWARF that several files share. */
+static bool may_share(Dwarf *dwarf, int fd)
+{
+	char folder[PATH_MAX];
+	const char *name;
+	const void *id;
+
+	if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0)
+		return true;
+	find_folder_of(fd, folder);
+	return is_harmless(folder, "", name);
+}
+
+/* Its DWARF, where it has units. */
+static Dwarf *open_dwarf(const struct tw_dwarf_file *file)
+{
+	Dwarf *dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	Dwarf_CU *unit = NULL;
 
-	if (dwarf && dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL) == 0)
+	if (dwarf && may_share(dwarf, file->fd) && dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL) == 0)
 		return dwarf;
 	dwarf_end(dwarf);
 	return NULL;
 }
+
+/* ---- the search ---- */
 
 /* Uses a debug file if it exists, belongs to the program and has debug information. */
 static bool try(struct search *s, const char *path)
@@ -95,10 +219,10 @@ static bool try(struct search *s, const char *path)
 
 	if (!open_file(path, &file))
 		return false;
-	belongs = s->build_id ? has_build_id(file.elf, s->build_id, s->build_id_bytes)
-			      : has_checksum(file.fd, s->checksum);
+	belongs =
+		s->build_id ? has_build_id(file.elf, s->build_id, s->build_id_bytes) : has_checksum(&file, s->checksum);
 	if (belongs)
-		s->debug->dwarf = open_dwarf(file.elf);
+		s->debug->dwarf = open_dwarf(&file);
 	if (s->debug->dwarf) {
 		s->debug->separate = file;
 		return true;
@@ -201,7 +325,7 @@ int tw_dwarf_find(struct tw_debug *debug, const uint8_t *build_id, size_t build_
 	}
 	find_folder(&s);
 	if (debug->file.elf)
-		debug->dwarf = open_dwarf(debug->file.elf);
+		debug->dwarf = open_dwarf(&debug->file);
 	if (debug->dwarf || try_build_id(&s) || try_link(&s))
 		return 0;
 	return say_why(&s, was_there, is_other);

@@ -228,7 +228,7 @@ static void read_list(Dwarf_Die *function, struct list *list, bool is_origin)
 			list->dies[list->count++] = child;
 		else
 			list->is_too_long = true;
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (tw_dwarf_next(&child));
 }
 
 /*

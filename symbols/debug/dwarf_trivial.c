@@ -94,7 +94,7 @@ static unsigned reference_to_own(const struct seen *s, Dwarf_Die *function, bool
 		    dwarf_dieoffset(&to) != dwarf_dieoffset(s->class))
 			return 0;
 		tag = (unsigned)dwarf_tag(&reference);
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (tw_dwarf_next(&child));
 	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type ? tag : 0;
 }
 
@@ -177,7 +177,7 @@ enum tw_dwarf_triviality tw_dwarf_triviality_of(Dwarf_Die *class, int depth)
 		case DW_TAG_member:
 		case DW_TAG_inheritance: see_part(&s, &child, depth); break;
 		}
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (tw_dwarf_next(&child));
 	if (s.deleted && !s.copies)
 		return TW_DWARF_NOT_TRIVIAL;
 	if (s.triviality == TW_DWARF_TRIVIAL && !s.copies && (s.has_move_assignment || s.has_special_copy))

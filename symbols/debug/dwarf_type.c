@@ -209,7 +209,7 @@ static void classify_struct(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class
 			else
 				classify_member(&child, offset, classes, depth);
 		}
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (tw_dwarf_next(&child));
 }
 
 static void classify(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2], int depth)
@@ -338,7 +338,7 @@ static bool describe_enum(struct tw_debug *debug, Dwarf_Die *die, struct tw_debu
 			if (dwarf_tag(&child) == DW_TAG_enumerator && name && count < ENUMERATORS_MAX &&
 			    enumerator_value(&child, is_signed, &value))
 				list[count++] = (struct tw_debug_enumerator){name, value};
-		} while (dwarf_siblingof(&child, &child) == 0);
+		} while (tw_dwarf_next(&child));
 	}
 	out->enumerators = list;
 	out->enumerator_count = count;

@@ -3,6 +3,9 @@
 #include "tools/record/launch.h"
 #include "tools/tool.h"
 
+#include "base/file.h"
+#include "tracewheel/error.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -165,11 +168,11 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 			Elf64_Ehdr elf;
 			char text[PATH_MAX];
 		} head = {.text = ""};
-		int fd = open(launch->program, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 && errno == ENOENT && launch->is_script)
-			return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
-				      "'%s' wants the interpreter '%s', which is not there.", launch->path,
-				      launch->program);
+		struct stat status;
+		int fd = tw_file_open(launch->program, &status);
+		if ((fd == TW_ENOENT || fd == TW_EFORMAT) && launch->is_script)
+			return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' wants the interpreter '%s', which is %s.",
+				      launch->path, launch->program, fd == TW_ENOENT ? "not there" : "no program");
 		if (fd < 0)
 			return refuse(launch, TW_EXIT_NOT_STARTED,
 				      "'%s' may be executed but not read, so the loader takes no tracing "

@@ -3,6 +3,7 @@
 #include "tools/record/tracer.h"
 #include "tools/tool.h"
 
+#include "base/file.h"
 #include "tracewheel/error.h"
 #include "tracewheel/symbols.h"
 #include "tracewheel/term.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A state is Erlang text, and may be many lines long: a line end in it is only white space. */
@@ -39,12 +41,16 @@ static bool add_state(const struct tw_command *command, const char *text, struct
 static bool has_symbol(const char *path)
 {
 	static const char name[] = TW_TRACER_MODULE_SYMBOL;
-	FILE *file = fopen(path, "re");
+	struct stat status;
+	int fd = tw_file_open(path, &status), c;
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	size_t matched = 0;
-	int c;
 
-	if (!file)
+	if (!file) {
+		if (fd >= 0)
+			close(fd);
 		return false;
+	}
 	/* The first letter is not found again in the name, so that a failed match begins anew with the same letter or none. */
 	while (matched < sizeof name && (c = getc(file)) != EOF)
 		matched = c == name[matched] ? matched + 1 : c == name[0];

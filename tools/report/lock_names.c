@@ -10,12 +10,11 @@
 #include "tools/report/locks.h"
 #include "tools/tool.h"
 
-#include <elfutils/libdwelf.h>
-#include <fcntl.h>
-#include <gelf.h>
+#include "tracewheel/debug.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 /* ---- variables of a module ---- */
 
@@ -39,51 +38,26 @@ static int by_value(const void *a, const void *b)
 	return (x->value > y->value) - (x->value < y->value);
 }
 
-static void read_table(struct variables *variables, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+static int add_variable(const char *name, uint64_t value, uint64_t bytes, void *arg)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Sym symbol;
-		const char *name;
-		if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT ||
-		    !symbol.st_size || symbol.st_shndx == SHN_UNDEF ||
-		    !(name = elf_strptr(elf, header->sh_link, symbol.st_name)) || !*name)
-			continue;
-		if (!tw_grow(variables->at, variables->count, variables->capacity))
-			return;
-		char *copy = strdup(name);
-		if (copy)
-			variables->at[variables->count++] = (struct variable){symbol.st_value, symbol.st_size, copy};
-	}
-}
-
-static bool is_recorded_file(Elf *elf, const struct tw_capture_module *module)
-{
-	const void *id;
-	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &id);
-	return !module->build_id_bytes ||
-	       ((size_t)bytes == module->build_id_bytes && memcmp(id, module->build_id, (size_t)bytes) == 0);
+	struct variables *variables = arg;
+	char *copy = tw_grow(variables->at, variables->count, variables->capacity) ? strdup(name) : NULL;
+	if (copy)
+		variables->at[variables->count++] = (struct variable){value, bytes, copy};
+	return !copy;
 }
 
 static void read_variables(struct variables *variables)
 {
-	int fd = open(variables->module->path, O_RDONLY | O_CLOEXEC);
-	elf_version(EV_CURRENT);
-	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-	if (elf && elf_kind(elf) == ELF_K_ELF && is_recorded_file(elf, variables->module)) {
-		Elf_Scn *section = NULL;
-		GElf_Shdr header;
-		while ((section = elf_nextscn(elf, section))) {
-			if (gelf_getshdr(section, &header) &&
-			    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-				read_table(variables, elf, section, &header);
-		}
+	const struct tw_capture_module *module = variables->module;
+	struct tw_debug *debug;
+	if (tw_debug_open(module->path, module->build_id_bytes ? module->build_id : NULL, module->build_id_bytes,
+			  &debug))
+		return;
+	tw_debug_each_variable(debug, add_variable, variables);
+	tw_debug_close(debug);
+	if (variables->count)
 		qsort(variables->at, variables->count, sizeof *variables->at, by_value);
-	}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
 }
 
 static const struct variables *variables_of(const struct tw_capture_module *module)
