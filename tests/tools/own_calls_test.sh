@@ -21,7 +21,7 @@ fwrite fputc fputs inet_ntop putc sprintf snprintf sscanf vsnprintf
 freelocale frexp ldexp newlocale
 getegid getenv geteuid getgid gethostname getpid getppid getrandom getrlimit getuid kill secure_getenv setrlimit sysconf
 clock_gettime nanosleep sched_yield time
-close closedir dirfd fchmod fgetxattr fstat fstatat fsync ftruncate isatty lstat mkdir mkostemp open opendir pread pwrite read readdir readlink realpath
+close closedir dirfd fchmod fcntl fgetxattr fstat fstatat fstatfs fsync ftruncate isatty lseek lstat mkdir mkostemp open opendir pread pwrite read readdir readlink realpath
 rename rmdir stat unlink unlinkat write
 getpeername getsockname getsockopt
 madvise mmap mprotect munlockall munmap process_vm_readv
