@@ -17,6 +17,7 @@ static __thread uint8_t own;
 static __thread struct tw_dispatch dispatch;
 static _Atomic uint32_t set_by_threads; /* number of filters of all threads: later threads may have inherited them */
 static _Atomic uint32_t set_everywhere;
+static _Atomic bool has_dispatched; /* some thread has asked for dispatch */
 static const _Atomic uint32_t *_Atomic seen = &never_seen;
 
 __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void)
@@ -40,6 +41,15 @@ __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void
 		own = FREE;
 	}
 	return own == FREE;
+}
+
+__attribute__((target("general-regs-only"))) bool tw_process_may_call_system(void)
+{
+	/* PAIR filter.everywhere: seq_cst; as in tw_thread_may_call_system(). */
+	return !tw_load_seq_cst(&set_everywhere) &&
+	       /* RELAXED filter.seen, filter.set, filter.dispatched: set by the thread itself, or as soon as it is known. */
+	       !tw_load_relaxed(tw_load_relaxed(&seen)) && !tw_load_relaxed(&set_by_threads) &&
+	       !tw_load_relaxed(&has_dispatched);
 }
 
 struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope)
@@ -73,6 +83,9 @@ struct tw_dispatch tw_dispatch_set(struct tw_dispatch new_dispatch)
 {
 	struct tw_dispatch before = dispatch;
 
+	if (new_dispatch.is_on)
+		/* RELAXED filter.dispatched: before the calling thread is dispatched. */
+		tw_store_relaxed(&has_dispatched, true);
 	/* A handler that interrupts this finds no selector that is not to be read. */
 	dispatch.is_on = true;
 	tw_compiler_barrier();

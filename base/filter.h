@@ -29,6 +29,9 @@
  */
 bool tw_thread_may_call_system(void);
 
+/* The same for a thread of which nothing may be known, not even thread-local variables: false from the first filter or dispatch on. */
+bool tw_process_may_call_system(void);
+
 enum tw_filter_scope { TW_FILTER_THREAD, TW_FILTER_ALL_THREADS };
 
 /* Bracket a call by which the calling thread sets a filter.  In between, no affected thread may make system calls. */

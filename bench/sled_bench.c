@@ -375,12 +375,15 @@ static uintptr_t return_nothing(uint64_t *slot, uint64_t value)
 TW_BENCH(sled_return_watched)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
-	tw_bp_hit_fn hit = tw_native_hit;
+	tw_bp_return_fn old_return;
+	tw_bp_hit_fn old_hit;
 	uint64_t sum = 0, n;
 	struct bed bed;
 
 	tw_bench_pin(1);
 	open_bed(&bed, true);
+	old_hit = tw_bp_trampoline_hit;
+	old_return = tw_bp_trampoline_return;
 	tw_bp_trampoline_hit = hit_nothing;
 	tw_bp_trampoline_return = return_nothing;
 	hits_of_nothing = returns_of_nothing = 0;
@@ -389,8 +392,8 @@ TW_BENCH(sled_return_watched)
 	for (uint64_t i = 0; i < n; i++)
 		sum += leaf(i & 511, i);
 	tw_bench_stop(bench);
-	tw_bp_trampoline_hit = hit;
-	tw_bp_trampoline_return = tw_native_return;
+	tw_bp_trampoline_hit = old_hit;
+	tw_bp_trampoline_return = old_return;
 	TW_BENCH_MUST(sum == sum_of_calls(n));
 	tw_bench_happened(bench, "hits", hits_of_nothing, 1);
 	tw_bench_happened(bench, "returns", returns_of_nothing, 1);

@@ -5,10 +5,12 @@
 
 #include "base/filter.h"
 #include "base/sys.h"
+#include "base/thread_base.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/counted.h"
+#include "pipeline/hit/foreign.h"
 #include "pipeline/hit/frame.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
@@ -461,13 +463,25 @@ void tw_native_stop_watching(void)
 	has_stopped = true;
 }
 
+/* Where it can be asked, nothing is read through %fs before it is known to be libc's. */
+static const char *hit_checked(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	return tw_likely(tw_thread_base_is_libcs()) ? tw_native_hit(place, words, slot) : tw_foreign_hit(place);
+}
+
+static uintptr_t return_checked(uint64_t *slot, uint64_t value)
+{
+	return tw_likely(tw_thread_base_is_libcs()) ? tw_native_return(slot, value) : tw_foreign_return(slot);
+}
+
 void tw_native_init(void)
 {
+	bool is_checked = tw_thread_base_init();
 	const char *reason;
 
 	/* RELAXED native.watch: before anything is armed. */
 	tw_store_relaxed(&tw_native_can_watch, tw_returns_init(&reason) == 0 && !has_stopped);
-	tw_bp_trampoline_hit = tw_native_hit;
-	tw_bp_trampoline_return = tw_native_return;
+	tw_bp_trampoline_hit = is_checked ? hit_checked : tw_native_hit;
+	tw_bp_trampoline_return = is_checked ? return_checked : tw_native_return;
 	tw_bp_trampoline_throw = tw_native_throw;
 }
