@@ -64,7 +64,10 @@ int tw_sys_parent_process_id(void)
 	return (int)call6(SYS_getppid, 0, 0, 0, 0, 0, 0);
 }
 
-int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+/* Called in hits: the vector registers may be the program's. */
+#define NO_VECTORS __attribute__((target("general-regs-only")))
+
+NO_VECTORS int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
 	struct timespec limit = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
 	long result = call6(SYS_futex, (long)word, FUTEX_WAIT, (long)expected,
@@ -73,7 +76,7 @@ int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t 
 	return result == -EAGAIN ? 0 : (int)result;
 }
 
-int tw_sys_futex_wake(const _Atomic uint32_t *word, int count)
+NO_VECTORS int tw_sys_futex_wake(const _Atomic uint32_t *word, int count)
 {
 	return (int)call6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
@@ -488,26 +491,25 @@ int tw_sys_fork(const char *name)
 	return 0;
 }
 
-int tw_sys_block_signals(uint64_t *saved)
+NO_VECTORS int tw_sys_block_signals(uint64_t *saved)
 {
 	uint64_t all = ~UINT64_C(0);
 
 	return (int)call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)saved, sizeof all, 0, 0);
 }
 
-int tw_sys_restore_signals(const uint64_t *saved)
+NO_VECTORS int tw_sys_restore_signals(const uint64_t *saved)
 {
 	return (int)call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)saved, 0, sizeof *saved, 0, 0);
 }
 
-/* Both are called inside of hits: the vector registers may be the program's. */
-__attribute__((target("general-regs-only"))) void tw_sys_blocked_signals(uint64_t *out)
+NO_VECTORS void tw_sys_blocked_signals(uint64_t *out)
 {
 	*out = 0;
 	call6(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)out, sizeof *out, 0, 0);
 }
 
-__attribute__((target("general-regs-only"))) void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
+NO_VECTORS void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
 {
 	stack_t stack = {0};
 

@@ -50,10 +50,13 @@ uint32_t tw_patch_take_unplanted(struct tw_permit *permit);
 /*
  * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.
  *
- * Trampolines keep the integer registers only; rare operations of a hit that need libc (join, claim a ring) use this.
- * Up to 2.7 KiB of stack.  Threads: any, signal handlers too; after the first tw_patch_prepare().
+ * Trampolines keep the integer registers only.  Up to 2.7 KiB of stack, and what the function needs: only where the program
+ * calls on purpose, as for its tracer modules; all else is called on a stack of our own (own_stack.h).
+ * Threads: any, signal handlers too; after the first tw_patch_prepare().
  */
 void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
+/* The same on the stack that ends at @top, a multiple of 64.  With all signals blocked. */
+void tw_patch_call_on(void (*function)(void *), void *argument, uintptr_t top);
 
 /*
  * Bracket the unloading of objects: after suspend no slot and no sled is written, so that none can be written after

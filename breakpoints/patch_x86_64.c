@@ -4,6 +4,7 @@
 
 #include "breakpoints/entry.h"
 #include "breakpoints/got.h"
+#include "breakpoints/own_stack.h"
 #include "breakpoints/permit.h"
 #include "breakpoints/sled.h"
 #include "tracewheel/error.h"
@@ -11,6 +12,7 @@
 int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place)
 {
 	tw_patch_measure_vectors();
+	tw_own_stacks_init();
 	switch ((enum tw_bp_kind)place->kind) {
 	case TW_BP_DECLARED: return 0;
 	case TW_BP_SLOT: return tw_got_prepare(&permit->run, place);

@@ -7,7 +7,7 @@
 #include "base/own_area.h"
 #include "base/stall_timer.h"
 #include "base/sys.h"
-#include "breakpoints/patch.h"
+#include "breakpoints/own_stack.h"
 #include "tracewheel/error.h"
 
 #include <errno.h>
@@ -64,6 +64,7 @@ int tw_returns_init(const char **reason)
 		*reason = "user shadow stacks are on, and return addresses may not be changed";
 	if (*reason)
 		return TW_ENOTSUP;
+	tw_own_stacks_init();
 	/* Without blocks there are no chains; refused ones are counted. */
 	if (!blocks)
 		blocks = tw_own_area_map(NULL, TW_RETURNS_BLOCKS_MAX * sizeof *blocks);
@@ -158,7 +159,7 @@ bool tw_returns_map(const uint64_t *slot)
 	/* If refused, or another chunk's, the owner does not change any more. */
 	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) &&
 	    tw_thread_may_call_system())
-		tw_patch_call_keeping_vectors(map_there, &mapping);
+		tw_own_stack_try(map_there, &mapping);
 	if (!mapping.is_mapped)
 		count(&tw_returns_lost.no_memory);
 	return mapping.is_mapped;

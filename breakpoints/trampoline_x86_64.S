@@ -90,11 +90,29 @@ slot_entry:
 	.size slot_entry, . - slot_entry
 
 /*
- * ---- tw_patch_call_keeping_vectors(function, argument) ----
+ * ---- tw_patch_call_on(function, argument, top), tw_patch_call_keeping_vectors(function, argument) ----
  *
- * For rare operations of a hit that need libc: all vector and floating-point state is saved on the stack meanwhile.
- * The area's 64-byte header must be zero except for the fields that xsave writes.
+ * For rare operations of a hit that need libc: all vector and floating-point state is saved on the stack meanwhile, the one that
+ * ends at `top`, or the present one.  The area's 64-byte header must be zero except for the fields that xsave writes.
+ *
+ * The caller's frame is found by %rbp, on whatever stack the call is.
  */
+	.p2align 4
+	.globl tw_patch_call_on
+	.hidden tw_patch_call_on
+	.type tw_patch_call_on, @function
+tw_patch_call_on:
+	.cfi_startproc
+	pushq %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	movq %rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	movq %rdx, %rsp
+	jmp keep_vectors
+	.cfi_endproc
+	.size tw_patch_call_on, . - tw_patch_call_on
+
 	.p2align 4
 	.globl tw_patch_call_keeping_vectors
 	.hidden tw_patch_call_keeping_vectors
@@ -106,6 +124,7 @@ tw_patch_call_keeping_vectors:
 	.cfi_offset %rbp, -16
 	movq %rsp, %rbp
 	.cfi_def_cfa_register %rbp
+keep_vectors:
 	movl tw_patch_vector_bytes(%rip), %eax
 	testl %eax, %eax
 	jz 1f

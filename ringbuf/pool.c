@@ -391,13 +391,15 @@ uint32_t tw_rs_recycled(const struct tw_rs *rs)
 	return tw_load_acquire(&rs->own.head->recycled);
 }
 
-void tw_rs_wait_ring(struct tw_rs *rs, uint32_t seen, uint64_t timeout_ns)
+const _Atomic uint32_t *tw_rs_begin_ring_wait(struct tw_rs *rs)
 {
-	struct tw_rs_image_head *head = rs->own.head;
-
 	/* RELAXED rs.waiters: a hint for the owner; a missed wake costs the rest of a slice. */
-	tw_fetch_add_relaxed(&head->ring_waiters, 1);
-	tw_sys_futex_wait(&head->recycled, seen, timeout_ns);
+	tw_fetch_add_relaxed(&rs->own.head->ring_waiters, 1);
+	return &rs->own.head->recycled;
+}
+
+void tw_rs_end_ring_wait(struct tw_rs *rs)
+{
 	/* RELAXED rs.waiters: as above. */
-	tw_fetch_add_relaxed(&head->ring_waiters, UINT32_MAX);
+	tw_fetch_add_relaxed(&rs->own.head->ring_waiters, UINT32_MAX);
 }

@@ -429,27 +429,26 @@ static bool has_space(struct tw_rb_producer *producer, uint32_t bytes)
 	return producer->pos + room_for(bytes) <= tail + producer->mask + 1;
 }
 
+bool tw_rb_begin_wait(struct tw_rb_producer *producer, uint32_t bytes)
+{
+	/* PAIR rb.waiting: seq_cst; see has_space(). */
+	tw_store_seq_cst(&producer->shared->waiting, TW_RB_IS_WAITING);
+	return has_space(producer, bytes);
+}
+
+void tw_rb_end_wait(struct tw_rb_producer *producer)
+{
+	/* PAIR rb.waiting: seq_cst; this thread no longer needs a wake. */
+	tw_store_seq_cst(&producer->shared->waiting, 0);
+}
+
 bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)
 {
-	struct tw_rb_shared *shared = producer->shared;
-	uint64_t until = tw_clock_monotonic_ns() + timeout_ns;
+	uint64_t until = tw_clock_monotonic_ns() + timeout_ns, now;
+	bool has_space;
 
-	for (;;) {
-		uint64_t now;
-
-		/* PAIR rb.waiting: seq_cst; see has_space(). */
-		tw_store_seq_cst(&shared->waiting, 1);
-		if (has_space(producer, bytes))
-			break;
-		now = tw_clock_monotonic_ns();
-		if (now >= until) {
-			/* PAIR rb.waiting: seq_cst; this thread no longer needs a wake. */
-			tw_store_seq_cst(&shared->waiting, 0);
-			return false;
-		}
-		tw_sys_futex_wait(&shared->waiting, 1, until - now);
-	}
-	/* PAIR rb.waiting: seq_cst; as above. */
-	tw_store_seq_cst(&shared->waiting, 0);
-	return true;
+	while (!(has_space = tw_rb_begin_wait(producer, bytes)) && (now = tw_clock_monotonic_ns()) < until)
+		tw_sys_futex_wait(&producer->shared->waiting, TW_RB_IS_WAITING, until - now);
+	tw_rb_end_wait(producer);
+	return has_space;
 }

@@ -278,6 +278,13 @@ void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause caus
  * Outside read sections only.  Returns whether there is space.  Order: PAIR rb.waiting.
  */
 bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns);
+/*
+ * The same in pieces, for a thread that sleeps elsewhere: while tw_rb_begin_wait() returns false, on shared->waiting as long as
+ * that is TW_RB_IS_WAITING.  tw_rb_end_wait() ends the wait with or without space.
+ */
+#define TW_RB_IS_WAITING 1u
+bool tw_rb_begin_wait(struct tw_rb_producer *producer, uint32_t bytes);
+void tw_rb_end_wait(struct tw_rb_producer *producer);
 
 /* ---- the consumer ---- */
 

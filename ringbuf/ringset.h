@@ -417,12 +417,13 @@ void tw_rs_populate_own(struct tw_rs *rs);
 void tw_rs_want(struct tw_rs *rs);
 
 /*
- * tw_rs_wait_ring - sleep until the owner has recycled a ring, or until the timeout.
+ * tw_rs_begin_ring_wait - the caller is about to sleep until the owner has recycled a ring, or for a limited time.
  *
- * @seen	what tw_rs_recycled() returned before the last claim that failed.
+ * Lends the word to sleep on, as long as it has the value that tw_rs_recycled() returned before the last claim that failed.
  */
 uint32_t tw_rs_recycled(const struct tw_rs *rs);
-void tw_rs_wait_ring(struct tw_rs *rs, uint32_t seen, uint64_t timeout_ns);
+const _Atomic uint32_t *tw_rs_begin_ring_wait(struct tw_rs *rs);
+void tw_rs_end_ring_wait(struct tw_rs *rs);
 
 /* The time of the owner's last heartbeat; it changes after each of its rounds. */
 static inline uint64_t tw_rs_beat(const struct tw_rs *rs)

@@ -4,7 +4,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "base/sys.h"
-#include "breakpoints/patch.h"
+#include "breakpoints/own_stack.h"
 #include "tracewheel/function.h"
 #include "tracewheel/session.h"
 
@@ -44,7 +44,7 @@ static void map_counts(void *arg)
 struct tw_thread_counts *tw_counts_map(struct tw_thread *thread)
 {
 	if (!thread->has_no_counts && tw_thread_may_call_system())
-		tw_patch_call_keeping_vectors(map_counts, thread);
+		tw_own_stack_try(map_counts, thread);
 	/* RELAXED count.thread_own: written by this thread. */
 	return tw_load_relaxed(&thread->own_counts);
 }

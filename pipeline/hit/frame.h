@@ -2,7 +2,7 @@
 /*
  * frame.h - the open frames of traced calls, and how they end: return_from, exception_from, return_to.
  *
- *	tw_hit_native(), tw_enterN()  --> struct tw_frame_wants, kept by the code that watches the call
+ *	hits, tw_enterN()  --> struct tw_frame_wants, kept by the code that watches the call
  *	the call returns	      --> tw_frame_return(),    innermost first where several end at once (tail calls)
  *	an exception passes it	      --> tw_frame_exception(), innermost first
  *	then, once		      --> tw_frame_return_to(), with what the ends before have gathered

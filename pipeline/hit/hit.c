@@ -371,28 +371,42 @@ static void count_late(struct tw_place *place, enum tw_thread_state state, bool 
 	}
 }
 
+/* @has_end: the end of the call will not be seen either. */
+static void refused(struct tw_place *place, enum tw_thread_state state, const void *frame, bool is_local, bool has_end)
+{
+	switch (state) {
+	case TW_THREAD_IN_HIT:
+		/* A hit may use libc, whose functions may be traced. */
+		if (!has_end || !tw_hit_is_own_call(&tw_hit_tls, frame))
+			count_nested(&tw_hit_tls, place, is_local);
+		break;
+	case TW_THREAD_ENDED:
+	case TW_THREAD_UNABLE:
+	case TW_THREAD_VFORKED:
+	case TW_THREAD_NO_CLOCK: count_late(place, state, has_end); break;
+	default: break;
+	}
+}
+
 static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, struct tw_words w, void *frame,
 							struct tw_frame_wants *out)
 {
 	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, frame);
 	bool is_watched;
 
-	switch (state) {
-	case TW_THREAD_NEW:
-		is_watched = hit(place, w, out);
-		tw_hit_go_back(&tw_hit_tls);
-		return is_watched;
-	case TW_THREAD_IN_HIT:
-		/* A hit may use libc, whose functions may be traced. */
-		if (!out || !tw_hit_is_own_call(&tw_hit_tls, frame))
-			count_nested(&tw_hit_tls, place, w.is_local);
+	if (state != TW_THREAD_NEW) {
+		refused(place, state, frame, w.is_local, out != NULL);
 		return false;
-	case TW_THREAD_ENDED:
-	case TW_THREAD_UNABLE:
-	case TW_THREAD_VFORKED:
-	case TW_THREAD_NO_CLOCK: count_late(place, state, out != NULL); return false;
-	default: return false;
 	}
+	is_watched = hit(place, w, out);
+	tw_hit_go_back(&tw_hit_tls);
+	return is_watched;
+}
+
+__attribute__((noinline, cold)) void tw_hit_native_refused(struct tw_place *place, enum tw_thread_state state,
+							   const uint64_t *slot)
+{
+	refused(place, state, slot - 1, false, true);
 }
 
 /* PAIR bp.place: acquire; release in tw_function_declare(). The place is initialised before it is published. */
@@ -463,11 +477,6 @@ TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame 
 static INLINE struct tw_words native_words(const uint64_t *words, uint64_t *slot)
 {
 	return (struct tw_words){.more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1};
-}
-
-bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
-{
-	return hit(place, native_words(words, slot), out);
 }
 
 bool tw_hit_native_inside(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)

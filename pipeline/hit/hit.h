@@ -23,6 +23,7 @@
 #include "pipeline/hit/process_memory.h"
 #include "pipeline/hit/seq.h"
 #include "pipeline/hit/walk.h"
+#include "pipeline/thread/space.h"
 #include "progress/progress.h"
 #include "ringbuf/ringset.h"
 
@@ -164,6 +165,64 @@ struct tw_thread_ring {
 				   * reads */
 };
 
+/* Conditions under which a record is still wanted after a wait. Sessions made during the wait never want it. */
+struct tw_recheck {
+	const struct tw_place *place;  /* this place must still be set for the session; NULL: none */
+	const _Atomic uint64_t *wants; /* this word of the tracee must still hold the session's bit; NULL:
+				        * none */
+};
+
+/*
+ * A hit's work on a thread ring, in steps (wait.h): it lies here and not on the program's stack, which may be small.  A thread is
+ * in one hit at a time.
+ */
+struct tw_ring_work {
+	struct tw_hit_tls *t;
+	const struct tw_recheck *recheck;
+	uint64_t *todo; /* in and out: sessions that still want the hit */
+	uint64_t ticks;
+	unsigned session;
+	uint32_t bytes;
+	/* After a step: the word to sleep on, while it has this value, for sleep_ns at most; NULL: the work is done. */
+	const _Atomic uint32_t *sleep_word;
+	uint32_t sleep_value;
+	uint64_t sleep_ns;
+	/* Between the steps. */
+	bool is_begun, is_new, is_waiting, has_waited, result;
+	uint32_t seen; /* tw_rs_recycled() */
+	uint64_t run_stamp, epoch, spent_ns, beat;
+	struct tw_space_wait space;
+};
+
+/* A call in the general case. */
+struct tw_hit_call {
+	const uint64_t *words;
+	unsigned count;		     /* of words */
+	unsigned recorded_count;     /* how many of them the record holds */
+	const struct tw_term *terms; /* instead of words; NULL: words */
+	unsigned term_count;
+	bool is_local;		      /* without the module's name */
+	struct tw_frame_wants *frame; /* NULL: the call's end will not be reported */
+};
+
+/* A hit of one.c, which is here and not on the program's stack for the same reason. */
+struct tw_one_hit {
+	struct tw_recheck recheck;
+	uint64_t wanted; /* sessions that still want its next record */
+	uint64_t ticks;
+	const uint64_t *words;
+	unsigned count;
+	uint8_t flags;
+	uint32_t bytes;
+	struct tw_rb_record *record;
+	uint64_t result[2];
+	struct tw_frame_wants wants;
+	/* Of a match program. */
+	const struct tw_bp_part *part;
+	struct tw_hit_call call;
+	struct tw_match_result decided;
+};
+
 /* One joined thread, from a pool that is never unmapped. */
 struct tw_thread {
 	/* The word of its read sections: written at each hit, read by threads that wait for thread progress. */
@@ -198,7 +257,9 @@ struct tw_thread {
 	_Alignas(16) uint8_t terms[TW_RB_RECORD_BYTES_MAX - 256];
 	uint64_t arguments[TW_ARG_WORDS_MAX]; /* of the current call, where they are typed */
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the current call, where they are recorded */
-	struct tw_described_call described;   /* the last call whose return describes descriptors */
+	struct tw_ring_work ring_work;
+	struct tw_one_hit one;
+	struct tw_described_call described; /* the last call whose return describes descriptors */
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 
@@ -309,7 +370,8 @@ extern struct tw_hit_host tw_hit_host;
 uint64_t tw_hit_unique_integer(void);
 
 /*
- * tw_hit_native - the hit of trampolines that can watch the call end.
+ * tw_hit_native_inside - the general hit of trampolines that can watch the call end, for a thread that has entered the hit (its state
+ * is the call's frame) and its read section. Leaves both.
  *
  * @words	the six integer argument registers.
  * @slot	the address of its return address.
@@ -317,13 +379,9 @@ uint64_t tw_hit_unique_integer(void);
  *
  * Records the call. Returns true if a frame should be opened. Keeps errno and vector registers.
  */
-bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
-
-/*
- * The rest of tw_hit_native(), for a thread that has entered the hit (its state is the call's frame). Leaves the read
- * section.
- */
 bool tw_hit_native_inside(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
+/* Counts a call that tw_hit_make_ready() has refused. */
+void tw_hit_native_refused(struct tw_place *place, enum tw_thread_state state, const uint64_t *slot);
 
 /* Sessions made after that epoch: in data kept since then, their bits mean earlier sessions. */
 uint64_t tw_hit_newer_than(uint64_t epoch);

@@ -12,6 +12,7 @@
 #include "pipeline/hit/counted.h"
 #include "pipeline/hit/foreign.h"
 #include "pipeline/hit/frame.h"
+#include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
@@ -148,14 +149,30 @@ static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw
 	return resume_at;
 }
 
-static __attribute__((noinline)) const char *hit_generally(struct tw_place *place, const uint64_t *words,
-							   uint64_t *slot, bool is_inside)
+const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_frame_wants wants;
 
-	if (!(is_inside ? tw_hit_native_inside : tw_hit_native)(place, words, slot, &wants))
+	if (!tw_hit_native_inside(place, words, slot, &wants))
 		return NULL;
 	return watch(place, slot, &wants);
+}
+
+/* The calls here are mostly the last thing that a function does, and then take no stack in addition. */
+static __attribute__((noinline)) const char *hit_unready(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, FRAME(slot));
+	const char *resume_at;
+
+	if (state != TW_THREAD_NEW) {
+		tw_hit_native_refused(place, state, slot);
+		return NULL;
+	}
+	if (tw_likely(!tw_hit_tls.thread->busy_frame))
+		return tw_native_hit_whole(place, words, slot);
+	resume_at = tw_native_hit_whole(place, words, slot);
+	tw_hit_go_back(&tw_hit_tls);
+	return resume_at;
 }
 
 static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words,
@@ -165,15 +182,15 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 	const char *resume_at = NULL;
 
 	if (tw_unlikely(t->state != TW_THREAD_READY))
-		return hit_generally(place, words, slot, false);
+		return hit_unready(place, words, slot);
 	/* RELAXED hit.wants: as in hit(). */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return NULL;
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
-		return hit_generally(place, words, slot, false);
+		return hit_unready(place, words, slot);
 	tw_progress_enter(&t->thread->reader);
 	if (tw_unlikely(!call_plainly(t, place, words, slot, &resume_at)))
-		return hit_generally(place, words, slot, true);
+		return tw_one_call(place, words, slot);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
 	return resume_at;
@@ -335,15 +352,24 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	return is_done;
 }
 
+/* Are all frames of the entry wanted as tw_one_return() can do it? */
+static bool are_single(const struct tw_return_entry *entry)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants && !tw_one_wants(wants))
+			return false;
+	}
+	return true;
+}
+
 static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_entry *entry, uint64_t *slot,
 							    uint64_t value)
 {
 	struct tw_frame_back back = {.frame = FRAME(slot)};
 	struct tw_frame_where where = {0};
 
-	/* The stack was copied, or overwritten. */
-	if (tw_unlikely(!entry))
-		return tw_returns_lost_address(slot);
 	if (tw_likely(tw_returns_count(entry) == 1))
 		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
 	else
@@ -356,16 +382,46 @@ static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_ent
 	return entry->return_address;
 }
 
+/* Each of these is the last thing that return_slowly() does, and takes no stack beside it. */
+static __attribute__((noinline)) uintptr_t return_single(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	tw_one_return((const struct tw_frame_wants *)entry->words, slot, value);
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+static __attribute__((noinline)) uintptr_t return_chain(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants)
+			tw_one_return(wants, slot, value);
+	}
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+static __attribute__((noinline)) uintptr_t return_slowly(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	/* The stack was copied, or overwritten. */
+	if (tw_unlikely(!entry))
+		return tw_returns_lost_address(slot);
+	if (!are_single(entry))
+		return return_generally(entry, slot, value);
+	return tw_returns_count(entry) == 1 ? return_single(entry, slot, value) : return_chain(entry, slot, value);
+}
+
 uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 {
 	struct tw_return_entry *entry = tw_returns_find(slot);
 
 	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
-		return return_generally(entry, slot, value);
+		return return_slowly(entry, slot, value);
 	if (is_counted((const struct tw_frame_wants *)entry->words))
 		return tw_counted_return(entry, slot);
 	if (tw_unlikely(!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
-		return return_generally(entry, slot, value);
+		return return_slowly(entry, slot, value);
 	tw_returns_close(entry);
 	return entry->return_address;
 }

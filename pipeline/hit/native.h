@@ -9,7 +9,7 @@
  *	tw_native_jump()    longjmp leaves all calls in between: exception_from
  *
  * The most common call and return, one session and nothing special, are recorded here, in few instructions; all
- * others by hit.c and frame.c.
+ * others by one.c, or by hit.c and frame.c.
  *
  * Threads  any, as for hits.  Keep errno and vector registers.
  */
@@ -35,8 +35,10 @@ void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind);
  */
 void tw_native_jump(uintptr_t stack, uintptr_t address);
 
-/* The general case of tw_native_hit(), after its early steps have succeeded or failed. */
+/* tw_native_hit() without its first step. */
 const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+/* The general case of it, for a thread that has entered the hit and its read section. */
+const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 
 /* Can returns be watched in this process?  Set by tw_native_init(). */
 extern _Atomic bool tw_native_can_watch;

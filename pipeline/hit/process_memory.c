@@ -4,7 +4,7 @@
 #include "base/atomic.h"
 #include "base/filter.h"
 #include "base/quiet_lock.h"
-#include "breakpoints/patch.h"
+#include "breakpoints/own_stack.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -128,7 +128,7 @@ struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t capaci
 	if (memory->used_count + capacity >= TW_PROCESS_BLOCKS_MAX)
 		return NULL;
 	if (!memory->spare && tw_thread_may_call_system())
-		tw_patch_call_keeping_vectors(refill, memory);
+		tw_own_stack_try(refill, memory);
 	block = memory->spare;
 	if (!block)
 		return NULL;
@@ -166,7 +166,7 @@ void tw_block_give(struct tw_process_memory *memory, struct tw_block *block)
 {
 	give(memory, block);
 	if (memory->spare_count > SPARE_MAX && tw_thread_may_call_system())
-		tw_patch_call_keeping_vectors(give_spare, memory);
+		tw_own_stack_try(give_spare, memory);
 }
 
 uint32_t tw_block_reference(const struct tw_block *block)

@@ -5,11 +5,15 @@
  */
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
+#include "breakpoints/own_stack.h"
 #include "base/clock.h"
 #include "base/filter.h"
 
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 {
+	/* The functions of libc that our work calls may be traced; no code of the program runs there. */
+	if (tw_own_stack_has(frame))
+		return TW_THREAD_JOINING;
 	if (tw_hit_is_under_way()) {
 		if (!tw_hit_was_abandoned(t, frame))
 			return TW_THREAD_IN_HIT;

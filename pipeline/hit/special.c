@@ -6,7 +6,7 @@
  * Compiled without vector registers, as hit.c; code that needs them is wrapped.
  */
 #include "pipeline/hit/record.h"
-#include "breakpoints/patch.h"
+#include "breakpoints/own_stack.h"
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/module.h"
@@ -91,7 +91,7 @@ static bool vector_of(struct tw_match_run *run, uint64_t number, uint64_t *bits)
 static void keep_vectors(void (*function)(void *), void *arg)
 {
 	tw_arg_read_vectors(tw_hit_tls.thread->vectors);
-	tw_patch_call_keeping_vectors(function, arg);
+	tw_own_stack_call(function, arg);
 }
 
 static const struct tw_match_host host = {.self = self_of,
@@ -274,14 +274,25 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	return wanted;
 }
 
+void tw_hit_act(struct tw_hit_tls *t)
+{
+	if (t->thread->run.result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
+		tw_own_stack_call(silence_there, t->thread);
+}
+
+uint64_t tw_hit_do(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+		   const struct tw_hit_call *call, const struct tw_match_result *result)
+{
+	return do_call(t, place, part, call, result);
+}
+
 uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call)
 {
 	/* A copy: acting and recording may overwrite the thread's run. */
 	struct tw_match_result result = t->thread->run.result;
 
-	if (result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
-		tw_patch_call_keeping_vectors(silence_there, t->thread);
+	tw_hit_act(t);
 	return do_call(t, place, part, call, &result);
 }
 
@@ -349,7 +360,7 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 			return;
 		result = t->thread->run.result;
 		if ((result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)) && has_flags(t->tracee, part->session))
-			tw_patch_call_keeping_vectors(silence_there, t->thread);
+			tw_own_stack_call(silence_there, t->thread);
 	}
 	if (call->frame && (result.actions & (TW_MATCH_RETURN_TRACE | TW_MATCH_EXCEPTION_TRACE))) {
 		call->frame->meta_returns |= bit;

@@ -5,17 +5,6 @@
 
 #include "pipeline/hit/hit.h"
 
-/* A call in the general case. */
-struct tw_hit_call {
-	const uint64_t *words;
-	unsigned count;		     /* of words */
-	unsigned recorded_count;     /* how many of them the record holds */
-	const struct tw_term *terms; /* instead of words; NULL: words */
-	unsigned term_count;
-	bool is_local;		      /* without the module's name */
-	struct tw_frame_wants *frame; /* NULL: the call's end will not be reported */
-};
-
 /*
  * The general case of hit.c, in special.c: match programs, range tests, counters, strict and CPU time stamps, meta.
  * Adds what those sessions want of the call's end to call->frame, which begins as zeros. Returns the mask of sessions
@@ -69,6 +58,11 @@ static inline enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct 
 /* Carries out what the last tw_hit_run() decided. Returns as tw_hit_special(). */
 uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call);
+
+/* The two halves of that: what the program does to the thread; the event, by a copy of the program's result. */
+void tw_hit_act(struct tw_hit_tls *t);
+uint64_t tw_hit_do(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+		   const struct tw_hit_call *call, const struct tw_match_result *result);
 
 /* Makes a thread ready to run match programs. */
 void tw_hit_prepare_run(struct tw_thread *thread);

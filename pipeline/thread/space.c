@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/filter.h"
 #include "base/quiet.h"
+#include "base/sys.h"
 
 /*
  * After a failed attempt: the time for which a full ring does not try to grow, and one that lacks memory asks for
@@ -24,22 +25,51 @@ bool tw_space_is_given_up(struct tw_rs *rs)
  * A slice counts as its nominal length, however long it took; a short wait has several slices, so that one stall does not use
  * it up.
  */
-bool tw_space_wait(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t bytes)
+static uint64_t slice_of(uint64_t timeout_ns)
 {
-	uint64_t timeout_ns = rs->config.block_timeout_ns, spent_ns = 0;
-	uint64_t slice_ns = !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
+	return !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
+}
 
-	for (;;) {
-		bool is_over = tw_space_is_given_up(rs) || (timeout_ns && spent_ns >= timeout_ns);
+/* The rest of the present slice; begins one if that is over. */
+static uint64_t rest_of_slice(struct tw_space_wait *wait, struct tw_rs *rs, uint64_t slice_ns)
+{
+	uint64_t now = tw_clock_monotonic_ns();
 
-		if (tw_rb_wait_space(producer, bytes, is_over ? 0 : slice_ns))
-			return true;
-		if (is_over)
-			return false;
-		spent_ns += slice_ns;
+	if (now < wait->until_ns)
+		return wait->until_ns - now;
+	if (wait->until_ns) {
+		wait->spent_ns += slice_ns;
 		/* The owner's processor may be stalled; waking the owner moves it to another. */
 		tw_rs_wake(rs);
 	}
+	wait->until_ns = now + slice_ns;
+	return slice_ns;
+}
+
+enum tw_space_step tw_space_wait_step(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t bytes,
+				      struct tw_space_wait *wait)
+{
+	uint64_t timeout_ns = rs->config.block_timeout_ns;
+
+	wait->sleep_ns = rest_of_slice(wait, rs, slice_of(timeout_ns));
+	if (!tw_rb_begin_wait(producer, bytes)) {
+		if (!tw_space_is_given_up(rs) && (!timeout_ns || wait->spent_ns < timeout_ns))
+			return TW_SPACE_SLEEPS;
+		tw_rb_end_wait(producer);
+		return TW_SPACE_GIVEN_UP;
+	}
+	tw_rb_end_wait(producer);
+	return TW_SPACE_THERE;
+}
+
+bool tw_space_wait(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t bytes)
+{
+	struct tw_space_wait wait = {0};
+	enum tw_space_step step;
+
+	while ((step = tw_space_wait_step(producer, rs, bytes, &wait)) == TW_SPACE_SLEEPS)
+		tw_sys_futex_wait(&producer->shared->waiting, TW_RB_IS_WAITING, wait.sleep_ns);
+	return step == TW_SPACE_THERE;
 }
 
 void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64_t start_ticks)

@@ -22,6 +22,16 @@ bool tw_space_grow(struct tw_rb_producer *producer, struct tw_rs *rs, uint64_t t
 /* Sleeps until there are @bytes.  False: given up, or the set's time limit has passed.  Outside of read sections. */
 bool tw_space_wait(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t bytes);
 /*
+ * One step of such a wait, for a thread that sleeps elsewhere: after TW_SPACE_SLEEPS as tw_rb_begin_wait() says, for
+ * wait->sleep_ns at most.  @wait: zeros before the first step.
+ */
+struct tw_space_wait {
+	uint64_t sleep_ns, spent_ns, until_ns;
+};
+enum tw_space_step { TW_SPACE_THERE, TW_SPACE_GIVEN_UP, TW_SPACE_SLEEPS };
+enum tw_space_step tw_space_wait_step(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t bytes,
+				      struct tw_space_wait *wait);
+/*
  * tw_space_tell - write a record of the tracer's own time on this thread.
  *
  * @start_ticks	when it began: not before the previous record.  A delayed event follows, with the same ticks.

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/filter.h"
 #include "base/quiet_lock.h"
-#include "breakpoints/patch.h"
+#include "breakpoints/own_stack.h"
 #include "progress/read_side.h"
 
 #include <errno.h>
@@ -245,8 +245,7 @@ static bool join(struct tw_hit_tls *t)
 	return true;
 }
 
-/* Called in the middle of hits, perhaps through a trampoline: then the vector registers are the program's. */
-static void join_keeping_vectors(void *arg)
+static void join_there(void *arg)
 {
 	*(bool *)arg = tw_thread_join();
 }
@@ -255,7 +254,7 @@ bool tw_hit_join(void)
 {
 	bool result = false;
 
-	tw_patch_call_keeping_vectors(join_keeping_vectors, &result);
+	tw_own_stack_try(join_there, &result);
 	return result;
 }
 
@@ -304,7 +303,7 @@ static bool is_anybody_waiting(unsigned session)
 
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next) {
-		/* PAIR hit.waiting: seq_cst; as in tw_wait_for_space(). */
+		/* PAIR hit.waiting: seq_cst; as in fall_asleep(). */
 		found |= tw_load_seq_cst(&thread->waiting_session) == session + 1;
 	}
 	tw_quiet_unlock(&threads_lock);
@@ -365,6 +364,7 @@ void tw_threads_let_go_in_child(void)
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	tw_dispatch_set((struct tw_dispatch){0});
+	tw_own_stacks_after_fork_in_child();
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
 		struct tw_rs *rs = tw_hit_sessions[session].rs;
 		struct tw_thread_ring *ring = t->thread ? &t->thread->rings[session] : NULL;

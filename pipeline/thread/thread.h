@@ -35,12 +35,6 @@ uintptr_t tw_thread_forbid_clock(void);
 void tw_thread_allow_clock(uintptr_t state);
 /* Enables leaving at thread exit. Called once, early, before any thread hits. */
 void tw_thread_init(void);
-/* Conditions under which a record is still wanted after a wait. Sessions made during the wait never want it. */
-struct tw_recheck {
-	const struct tw_place *place;  /* this place must still be set for the session; NULL: none */
-	const _Atomic uint64_t *wants; /* this word of the tracee must still hold the session's bit; NULL:
-				        * none */
-};
 /*
  * Both may leave the read section to wait for space. Afterwards *todo holds only the other sessions that still want
  * the record. False: the record is counted as lost, or is no longer wanted.

@@ -3,8 +3,8 @@
  * thread_ring.c - a thread's end of a session: its ring, switch records, space, and records of the time that these
  * took.
  *
- * Runs in the middle of hits: errno and the vector registers are kept, and all signals are blocked where a ring is
- * claimed.
+ * Runs in the middle of hits: errno and the vector registers are kept.  All but the sleeping is done on a stack of our own,
+ * with all signals blocked.
  */
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
@@ -14,6 +14,7 @@
 #include "base/filter.h"
 #include "base/quiet.h"
 #include "base/sys.h"
+#include "breakpoints/own_stack.h"
 #include "breakpoints/patch.h"
 
 #include <errno.h>
@@ -43,32 +44,27 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 /* The time for which a thread without a ring counts its events before it tries to claim one again. */
 #define RETRY_US 1000
 
-static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
-		       uint64_t *todo, bool *has_waited)
+/* Returns whether there is a ring; without one the work sleeps, or has failed. */
+static bool claim_ring(struct tw_ring_work *w)
 {
-	struct tw_thread_ring *ring = &t->thread->rings[session];
-	struct tw_rs *rs = tw_hit_sessions[session].rs;
-	enum tw_ring_wait wait = TW_RING_MAY_BE_THERE;
-	uint64_t spent_ns = 0;
-	bool has_ring = false;
+	struct tw_thread_ring *ring = &w->t->thread->rings[w->session];
+	struct tw_rs *rs = tw_hit_sessions[w->session].rs;
+	enum tw_ring_wait wait = w->is_waiting ? tw_ring_wait_step(w) : TW_RING_MAY_BE_THERE;
 
-	while (!has_ring && wait == TW_RING_MAY_BE_THERE) {
-		uint32_t seen = tw_rs_recycled(rs);
-
-		has_ring = try_claim_ring(t, session, spent_ns >= TW_RING_WAIT_NS);
-		if (!has_ring) {
-			wait = tw_wait_for_ring(t, recheck, session, seen, &spent_ns, todo);
-			*has_waited |= wait == TW_RING_MAY_BE_THERE;
-		}
+	while (wait == TW_RING_MAY_BE_THERE) {
+		w->seen = tw_rs_recycled(rs);
+		if (try_claim_ring(w->t, w->session, w->spent_ns >= TW_RING_WAIT_NS))
+			return true;
+		wait = tw_ring_wait_step(w);
 	}
-	if (!has_ring && wait != TW_RING_UNWANTED && tw_thread_may_call_system() && !tw_rs_is_own_process(rs)) {
+	if (wait == TW_RING_IN_VAIN && tw_thread_may_call_system() && !tw_rs_is_own_process(rs)) {
 		/* A child of vfork(): the time of the next attempt is its parent's. */
-		tw_rs_count_vfork(rs, ticks);
-	} else if (!has_ring && wait != TW_RING_UNWANTED) {
-		tw_rs_count_no_ring(rs, ticks);
+		tw_rs_count_vfork(rs, w->ticks);
+	} else if (wait == TW_RING_IN_VAIN) {
+		tw_rs_count_no_ring(rs, w->ticks);
 		ring->retry_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(RETRY_US);
 	}
-	return has_ring;
+	return false;
 }
 
 /* Writes which tracee the next records belong to. Without it they would belong to another one. */
@@ -98,96 +94,132 @@ static void tell_own_time(struct tw_thread_ring *ring, enum tw_space capacity, u
 			      ticks);
 }
 
-static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
-		     uint64_t *todo)
+/* What precedes the first record of a run: a ring, and a switch record in it. */
+static void catch_up(struct tw_ring_work *w)
+{
+	struct tw_hit_tls *t = w->t;
+	struct tw_thread_ring *ring = &t->thread->rings[w->session];
+	enum tw_space space = TW_SPACE_NONE;
+	enum tw_rb_outcome outcome = TW_RB_OK;
+
+	if (!w->is_begun && ring->is_inherited)
+		memset(ring, 0, sizeof *ring);
+	if (!w->is_begun)
+		w->is_new = !ring->producer.shared;
+	w->is_begun = true;
+	if (!ring->producer.shared && !claim_ring(w))
+		return;
+	/* If the ring is new and the thread is its own process, no switch record is needed. */
+	if (!w->is_new || t->run_seq) {
+		if (!w->is_new && !w->is_waiting && tw_hit_host.describe)
+			tw_hit_host.describe(t->tracee, w->session);
+		outcome = w->is_waiting ? TW_RB_WAIT : put_switch(t, ring, w->ticks);
+		if (outcome == TW_RB_WAIT)
+			space = tw_space_step_of(w);
+		if (space == TW_SPACE_ASLEEP)
+			return;
+		if (space != TW_SPACE_NONE)
+			outcome = put_switch(t, ring, w->ticks);
+	}
+	if (w->is_new)
+		space = w->has_waited ? TW_SPACE_WAITED : TW_SPACE_GROWN;
+	w->result = outcome == TW_RB_OK;
+	if (!w->result)
+		return;
+	/* The tracee that the switch names has waited. */
+	tell_own_time(ring, space, w->ticks);
+	ring->run_stamp = t->run_stamp;
+}
+
+static void catch_up_step(void *arg)
+{
+	struct tw_ring_work *w = arg;
+	int saved_errno = errno;
+
+	w->sleep_word = NULL;
+	catch_up(w);
+	errno = saved_errno;
+}
+
+static void space_step(void *arg)
+{
+	struct tw_ring_work *w = arg;
+	int saved_errno = errno;
+	enum tw_space space;
+
+	w->sleep_word = NULL;
+	space = tw_space_step_of(w);
+	if (space != TW_SPACE_ASLEEP)
+		tell_own_time(&w->t->thread->rings[w->session], space, w->ticks);
+	w->result = space != TW_SPACE_NONE && space != TW_SPACE_ASLEEP;
+	errno = saved_errno;
+}
+
+/* ---- in the hit, on the program's stack: the vector registers are the program's ---- */
+
+#define NO_VECTORS __attribute__((target("general-regs-only")))
+
+static NO_VECTORS struct tw_ring_work *begin(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+					     uint64_t ticks, uint64_t *todo)
+{
+	struct tw_ring_work *w = &t->thread->ring_work;
+
+	w->t = t;
+	w->recheck = recheck;
+	w->todo = todo;
+	w->ticks = ticks;
+	w->session = session;
+	w->is_begun = w->is_waiting = w->has_waited = w->result = false;
+	w->spent_ns = 0;
+	return w;
+}
+
+/* False: nothing was done, because there was no stack for it. */
+static NO_VECTORS bool work(struct tw_ring_work *w, void (*step)(void *))
+{
+	if (!tw_own_stack_try(step, w))
+		return false;
+	while (w->sleep_word) {
+		tw_sys_futex_wait(w->sleep_word, w->sleep_value, w->sleep_ns);
+		/* What was begun is brought to its end. */
+		if (!tw_own_stack_try(step, w))
+			tw_patch_call_keeping_vectors(step, w);
+	}
+	return true;
+}
+
+NO_VECTORS bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+					uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
-	int saved_errno = errno;
-	bool is_new, has_waited = false;
-	enum tw_rb_outcome outcome = TW_RB_OK;
-	enum tw_space capacity = TW_SPACE_NONE;
+	struct tw_ring_work *w;
 
-	if (ring->is_inherited)
-		memset(ring, 0, sizeof *ring);
-	is_new = !ring->producer.shared;
-	if (is_new && !claim_ring(t, recheck, session, ticks, todo, &has_waited)) {
-		errno = saved_errno;
-		return false;
-	}
-	/* If the ring is new and the thread is its own process, no switch record is needed. */
-	if (!is_new || t->run_seq) {
-		if (!is_new && tw_hit_host.describe)
-			tw_hit_host.describe(t->tracee, session);
-		outcome = put_switch(t, ring, ticks);
-		if (outcome == TW_RB_WAIT)
-			capacity = tw_wait_for_space(t, recheck, session, TW_SWITCH_BYTES, ticks, todo);
-		if (capacity != TW_SPACE_NONE)
-			outcome = put_switch(t, ring, ticks);
-	}
-	if (is_new)
-		capacity = has_waited ? TW_SPACE_WAITED : TW_SPACE_GROWN;
-	/* The tracee that the switch names has waited. */
-	if (outcome == TW_RB_OK)
-		tell_own_time(ring, capacity, ticks);
-	if (outcome == TW_RB_OK)
-		ring->run_stamp = t->run_stamp;
-	errno = saved_errno;
-	return outcome == TW_RB_OK;
-}
-
-/* Called perhaps through a trampoline: then the vector registers are the program's. */
-struct catch_up {
-	struct tw_hit_tls *t;
-	const struct tw_recheck *recheck;
-	unsigned session;
-	uint32_t bytes;
-	uint64_t ticks;
-	uint64_t *todo;
-	bool result;
-};
-
-static void catch_up_keeping_vectors(void *arg)
-{
-	struct catch_up *c = arg;
-
-	c->result = catch_up(c->t, c->recheck, c->session, c->ticks, c->todo);
-}
-
-bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
-			     uint64_t *todo)
-{
-	struct catch_up c = {t, recheck, session, 0, ticks, todo, false};
-	const struct tw_thread_ring *ring = &t->thread->rings[session];
-
-	/*
-	 * The last attempt to get a ring failed a moment ago: no system call, and no need to save the program's
-	 * vector registers.
-	 */
+	/* The last attempt to get a ring failed a moment ago: no system call. */
 	if (!ring->producer.shared && ticks < ring->retry_ticks) {
 		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 		return false;
 	}
-	tw_patch_call_keeping_vectors(catch_up_keeping_vectors, &c);
-	return c.result;
+	w = begin(t, recheck, session, ticks, todo);
+	w->bytes = TW_SWITCH_BYTES;
+	if (work(w, catch_up_step))
+		return w->result;
+	if (ring->producer.shared)
+		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
+	else
+		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
+	return false;
 }
 
-static void wait_keeping_vectors(void *arg)
+NO_VECTORS bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+				    uint32_t bytes, uint64_t ticks, uint64_t *todo)
 {
-	struct catch_up *c = arg;
+	struct tw_ring_work *w = begin(t, recheck, session, ticks, todo);
 
-	enum tw_space capacity = tw_wait_for_space(c->t, c->recheck, c->session, c->bytes, c->ticks, c->todo);
-
-	tell_own_time(&c->t->thread->rings[c->session], capacity, c->ticks);
-	c->result = capacity != TW_SPACE_NONE;
-}
-
-bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
-			 uint64_t ticks, uint64_t *todo)
-{
-	struct catch_up c = {t, recheck, session, bytes, ticks, todo, false};
-
-	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
-	return c.result;
+	w->bytes = bytes;
+	if (work(w, space_step))
+		return w->result;
+	tw_rb_refuse(&t->thread->rings[session].producer, TW_RB_LOST_FULL, ticks);
+	return false;
 }
 
 void tw_thread_prepare(unsigned session)

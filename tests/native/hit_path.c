@@ -11,6 +11,7 @@
 #include "tests/unit/slot_help.h"
 
 #include "pipeline/hit/counted.h"
+#include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/thread.h"
@@ -27,7 +28,9 @@ enum {
 	DECIDED = 16, /* and requested more than a plain event */
 	SPECIAL = 32,
 	COUNTER = 64,
-	ACCOUNT = 128
+	ACCOUNT = 128,
+	ONE = 256, /* one.c, of the command's session */
+	ACTED = 512
 };
 static unsigned passed;
 
@@ -59,6 +62,8 @@ WRAP(DECIDED, uint64_t, tw_hit_decided,
 WRAP(SPECIAL, uint64_t, tw_hit_special,
      (struct tw_hit_tls * t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call),
      (t, place, todo, call))
+WRAP(ONE, const char *, tw_one_call, (struct tw_place * place, const uint64_t *words, uint64_t *at), (place, words, at))
+WRAP(ACTED, void, tw_hit_act, (struct tw_hit_tls * t), (t))
 WRAP(COUNTER, const char *, tw_counted_call, (struct tw_place * place, const uint64_t *words, uint64_t *at),
      (place, words, at))
 WRAP(ACCOUNT, const char *, tw_counted_enter, (struct tw_place * place, const uint64_t *words, uint64_t *at),
@@ -125,8 +130,9 @@ struct way {
 	uint32_t counts;	/* TW_FUNCTION_CALL_*, for the sled, and nothing else */
 	unsigned sessions;	/* with the same setting; 0: one */
 	unsigned passes;
-	unsigned words; /* words of A and B in the record */
-	bool is_silent; /* no record */
+	unsigned words;	 /* words of A and B in the record */
+	bool is_silent;	 /* no record */
+	bool is_command; /* the first session is the command's */
 };
 
 #define RECORDED                          \
@@ -140,8 +146,8 @@ static const struct way ways[] = {
 	{"at once, by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0},
 	{"refused by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'<','$1',5}],[]}]", .passes = 0,
 	 .is_silent = true},
-	{"plain: two sessions", call_native, RECORDED, .sessions = 2, .passes = GENERAL},
-	{"plain: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY},
+	{"plain: two sessions", call_native, RECORDED, .sessions = 2, .passes = ONE | GENERAL},
+	{"plain: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY | ONE | GENERAL},
 	{"plain: declared", call_declared, {0}, .passes = 0, .words = 2},
 	{"plain: declared, by a range test",
 	 call_declared,
@@ -155,25 +161,27 @@ static const struct way ways[] = {
 	 .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
 	 .passes = STAMPED,
 	 .words = 2},
-	{"arguments", call_native, {.actions = TW_ACTION_CALL, .slot_words = 2}, .passes = GENERAL, .words = 2},
-	{"program", call_native, RECORDED, GUARD, .passes = GENERAL | PROGRAM},
+	{"arguments", call_native, {.actions = TW_ACTION_CALL, .slot_words = 2}, .passes = ONE | GENERAL, .words = 2},
+	{"program", call_native, RECORDED, GUARD, .passes = ONE | GENERAL | PROGRAM},
 	{"program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
-	 .passes = GENERAL | PROGRAM, .is_silent = true},
+	 .passes = ONE | GENERAL | PROGRAM, .is_silent = true},
 	{"program: declared",
 	 call_declared,
 	 {0},
 	 "[{['$1','$2'],[{'<','$1','$2'}],[]}]",
 	 .passes = PROGRAM,
 	 .words = 2},
-	{"program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]", .passes = GENERAL | PROGRAM | DECIDED},
+	{"program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]",
+	 .passes = ONE | GENERAL | PROGRAM | DECIDED},
 	{"general: strict stamps", call_native, RECORDED, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
-	 .passes = GENERAL | SPECIAL},
-	{"general: two programs", call_native, RECORDED, GUARD, .sessions = 2, .passes = GENERAL | SPECIAL | PROGRAM},
+	 .passes = ONE | GENERAL | SPECIAL},
+	{"general: two programs", call_native, RECORDED, GUARD, .sessions = 2,
+	 .passes = ONE | GENERAL | SPECIAL | PROGRAM},
 	{"general: arguments and a program",
 	 call_native,
 	 {.actions = TW_ACTION_CALL, .slot_words = 2},
 	 GUARD,
-	 .passes = GENERAL | SPECIAL | PROGRAM,
+	 .passes = ONE | GENERAL | SPECIAL | PROGRAM,
 	 .words = 2},
 	{"counted", call_sled, {0}, .counts = TW_FUNCTION_CALL_COUNT, .passes = COUNTER, .is_silent = true},
 	{"counted with time",
@@ -182,7 +190,34 @@ static const struct way ways[] = {
 	 .counts = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME,
 	 .passes = ACCOUNT,
 	 .is_silent = true},
-	{"general: a stack", call_native, {.actions = TW_ACTION_CALL, .stack_depth = 1}, .passes = GENERAL | SPECIAL},
+	{"one: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY | ONE, .is_command = true},
+	{"one: arguments",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 .passes = ONE,
+	 .words = 2,
+	 .is_command = true},
+	{"one: a program", call_native, RECORDED, GUARD, .passes = ONE | PROGRAM, .is_command = true},
+	{"one: a program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
+	 .passes = ONE | PROGRAM, .is_silent = true, .is_command = true},
+	{"one: a program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]", .passes = ONE | PROGRAM | ACTED,
+	 .is_command = true},
+	{"one: a program and no event", call_native, RECORDED, "[{'_',[],[{message,false}]}]",
+	 .passes = ONE | PROGRAM | ACTED, .is_silent = true, .is_command = true},
+	{"one: arguments and a program",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 GUARD,
+	 .passes = ONE | PROGRAM,
+	 .words = 2,
+	 .is_command = true},
+	{"one: a stack", call_native, {.actions = TW_ACTION_CALL, .stack_depth = 1}, .passes = ONE, .is_command = true},
+	{"one: strict stamps", call_native, RECORDED, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
+	 .passes = ONE | GENERAL | SPECIAL, .is_command = true},
+	{"general: a stack",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .stack_depth = 1},
+	 .passes = ONE | GENERAL | SPECIAL},
 };
 
 static struct tw_match_program *compile(const char *spec)
@@ -268,6 +303,10 @@ static void take_way(const struct way *way)
 		open_bed(&beds[i], i ? "second" : "first");
 		set(way, &beds[i], program);
 	}
+	if (way->is_command) {
+		tw_hit_host.pinned_session = beds[0].session->slot;
+		tw_hit_host.pinned_rs = &beds[0].rs;
+	}
 	way->call();
 	for (unsigned i = 0; i < sessions; i++) {
 		struct tw_rb_record *r[8];
@@ -282,6 +321,7 @@ static void take_way(const struct way *way)
 	assert_int_equal(by_call, way->passes);
 	for (unsigned i = 0; i < sessions; i++)
 		check(way, &beds[i]);
+	tw_hit_host.pinned_rs = NULL;
 	for (unsigned i = sessions; i-- > 0;)
 		close_bed(&beds[i]);
 	if (program)

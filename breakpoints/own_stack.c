@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_stack.c - takes a stack of our own for a call.  Compiled without vector registers: they are the program's here. */
+#include "breakpoints/own_stack.h"
+
+#include "base/cacheline.h"
+#include "base/filter.h"
+#include "base/own_area.h"
+#include "base/sys.h"
+#include "breakpoints/patch.h"
+#include "breakpoints/trampoline.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+/* Frames are several times as large there. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || \
+	__has_feature(thread_sanitizer) || !defined __OPTIMIZE__
+#define STACK_BYTES ((uintptr_t)256 << 10)
+#else
+#define STACK_BYTES ((uintptr_t)64 << 10)
+#endif
+
+#define STACKS 16u
+#define ALL    ((UINT32_C(1) << STACKS) - 1)
+
+/* While all stacks are in use: a release that is missed costs one slice. */
+#define SLICE_NS UINT64_C(1000000)
+#define SLICES	 1000u
+
+struct tw_own_stacks tw_own_stacks;
+static _Atomic uint32_t free_stacks; /* a bit for each stack that nobody uses */
+static _Atomic uint32_t waiters;
+
+void tw_own_stacks_init(void)
+{
+	const uintptr_t bytes = STACKS * STACK_BYTES;
+	char *low;
+
+	/* RELAXED own_stack.low: under the permit. */
+	if (tw_load_relaxed(&tw_own_stacks.low))
+		return;
+	/* Anywhere: sanitizers of programs need certain addresses, each other ones. */
+	low = tw_own_area_map(NULL, bytes);
+	if (!low)
+		return;
+	for (unsigned i = 0; i < STACKS; i++)
+		tw_sys_protect(low + i * STACK_BYTES, TW_PAGE_BYTES, PROT_NONE);
+	tw_own_stacks.bytes = bytes;
+	/* PAIR own_stack.free: release; acq_rel in take(). */
+	tw_store_release(&free_stacks, ALL);
+	/* PAIR own_stack.low: release; acquire in tw_own_stack_has().  The number of bytes is known before. */
+	tw_store_release(&tw_own_stacks.low, (uintptr_t)low);
+}
+
+void tw_own_stacks_after_fork_in_child(void)
+{
+	/* RELAXED own_stack.low: set before the fork, or never used. */
+	if (tw_load_relaxed(&tw_own_stacks.low)) {
+		/* RELAXED own_stack.free: there is one thread, which is on none of them. */
+		tw_store_relaxed(&free_stacks, ALL);
+	}
+}
+
+/* The top of a stack that was free; 0: there is none now. */
+static inline __attribute__((always_inline)) uintptr_t take(void)
+{
+	/* RELAXED own_stack.free: decided by the exchange. */
+	uint32_t found = tw_load_relaxed(&free_stacks);
+
+	while (found) {
+		/*
+		 * PAIR own_stack.free: acq_rel; release in give().  What the last call has left on the stack is overwritten
+		 * behind it.
+		 */
+		if (tw_cas_acq_rel(&free_stacks, &found, found & (found - 1))) {
+			/* RELAXED own_stack.low: set before there was a free stack. */
+			return tw_load_relaxed(&tw_own_stacks.low) +
+			       ((uintptr_t)__builtin_ctz(found) + 1) * STACK_BYTES;
+		}
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) uintptr_t take_later(void)
+{
+	uintptr_t top = 0;
+
+	/* RELAXED own_stack.low: as above. */
+	if (!tw_load_relaxed(&tw_own_stacks.low))
+		return 0;
+	/* RELAXED own_stack.waiters: a hint; a missed wake costs one slice. */
+	tw_fetch_add_relaxed(&waiters, 1);
+	for (unsigned i = 0; !top && i < SLICES; i++) {
+		tw_sys_futex_wait(&free_stacks, 0, SLICE_NS);
+		top = take();
+	}
+	/* RELAXED own_stack.waiters: as above. */
+	tw_fetch_add_relaxed(&waiters, UINT32_MAX);
+	return top;
+}
+
+static void give(uintptr_t top)
+{
+	/* RELAXED own_stack.low: as above. */
+	uintptr_t number = (top - tw_load_relaxed(&tw_own_stacks.low)) / STACK_BYTES - 1;
+
+	/* PAIR own_stack.free: release; acq_rel in take().  The call that used the stack is over. */
+	tw_fetch_or_acq_rel(&free_stacks, UINT32_C(1) << number);
+	/* RELAXED own_stack.waiters: as above. */
+	if (tw_unlikely(tw_load_relaxed(&waiters)))
+		tw_sys_futex_wake(&free_stacks, 1);
+}
+
+/* In place, and without words on the stack but the one that is asked for: this is the program's stack. */
+static inline __attribute__((always_inline)) void set_signals(int how, const uint64_t *set, uint64_t *old)
+{
+	register long bytes __asm__("r10") = sizeof *set;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"((long)SYS_rt_sigprocmask), "D"((long)how), "S"(set), "d"(old), "r"(bytes)
+			 : "rcx", "r11", "memory");
+}
+
+static __attribute__((noinline)) bool call(void (*function)(void *), void *argument)
+{
+	static const uint64_t all = ~UINT64_C(0);
+	uint64_t signals;
+	uintptr_t top;
+
+	/* Before a stack is taken: no handler can leave this function by a jump, with the stack. */
+	set_signals(SIG_BLOCK, &all, &signals);
+	top = take();
+	if (tw_unlikely(!top))
+		top = take_later();
+	if (top) {
+		tw_patch_call_on(function, argument, top);
+		give(top);
+	}
+	set_signals(SIG_SETMASK, &signals, NULL);
+	return top != 0;
+}
+
+bool tw_own_stack_try(void (*function)(void *), void *argument)
+{
+	if (!tw_own_stack_has(__builtin_frame_address(0)) && tw_thread_may_call_system())
+		return call(function, argument);
+	if (tw_own_stack_has(__builtin_frame_address(0)))
+		function(argument);
+	else
+		tw_patch_call_keeping_vectors(function, argument);
+	return true;
+}
+
+void tw_own_stack_call(void (*function)(void *), void *argument)
+{
+	if (!tw_own_stack_try(function, argument))
+		tw_patch_call_keeping_vectors(function, argument);
+}
