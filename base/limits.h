@@ -14,6 +14,9 @@
 /* Ports open at once in one process, less one. */
 #define TW_PORTS_MAX (UINT32_C(1) << 20)
 
+/* What a hit takes of the program's stack at most, its stub included; all else is done elsewhere (breakpoints/own_stack.h). */
+#define TW_HIT_STACK_BYTES 512
+
 /* ---- rings ---- */
 
 #define TW_RB_BYTES_MIN	    (UINT64_C(64) << 10)

@@ -112,6 +112,8 @@ int tw_entry_each_code(tw_unwind_visit_fn visit, void *arg);
  * Wait-free; signal handlers: yes.
  */
 uintptr_t tw_entry_original(uintptr_t pc);
+/* The copy behind a stub that finds too little stack for a hit at this address; 0: it is no such instruction.  As above. */
+uintptr_t tw_entry_without_hit(uintptr_t pc);
 uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there);
 
 #endif

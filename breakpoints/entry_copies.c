@@ -43,11 +43,11 @@
 #define COPIES_MIN 64u
 #define COPIES_MAX 8192u
 /* More than a copy and its frames take on average; a further area is made where that is not enough. */
-#define CODE_BYTES_EACH	  72u
+#define CODE_BYTES_EACH	  84u
 #define FRAMES_BYTES_EACH 68u
 #define STRING_BYTES_EACH 40u
 #define CODE_BYTES_MAX	  (TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES + TW_ENTRY_SPACE_BYTES)
-/* As far as its call, a stub is one block of instructions that are fetched together.  (64 was not faster.) */
+/* (64 was not faster.) */
 #define STUB_ALIGN 32u
 #define INT3	   0xcc
 
@@ -293,6 +293,16 @@ uintptr_t tw_entry_original(uintptr_t pc)
 	if (row->flags & TW_ENTRY_CALL && at + 1u == row->map_count && offset > map[2 * at + 1])
 		return 0;
 	return window_of(copy.entry) + map[2 * at];
+}
+
+uintptr_t tw_entry_without_hit(uintptr_t pc)
+{
+	const struct area *area;
+	struct copy copy;
+
+	if (!find_copy(pc, &copy, &area) || pc != (uintptr_t)copy.stub + TW_ENTRY_STUB_PROBE)
+		return 0;
+	return (uintptr_t)copy.stub + TW_ENTRY_STUB_BYTES;
 }
 
 uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there)

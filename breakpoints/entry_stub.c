@@ -5,12 +5,16 @@
  *	away:	jmp   *-16(%rsp)	where a watched call continues
  *	stub:	cmpl  $0, is_armed
  *		je    copy
+ *		test  %al, -512(%rsp)	what the hit needs of the program's stack
  *		pushq resume		the copy
  *		pushq place
  *		call  *entry		tw_sled_entry, anywhere in our text; the zero flag: the call is not watched
  *		lea   16(%rsp), %rsp
  *		jne   away
  *	copy:
+ *
+ * Where little is left of the stack, it is the test that faults, with the function's registers.  The call then goes on in the copy, not
+ * recorded, and what overflows is the function itself (agent/preload/fault.c).  The flags that the test sets are not used.
  *
  * A hit goes on in the copy without a jump.  So a call takes as many jumps as through a sled, and none but the call of
  * tw_sled_entry is indirect.  (The stub of a sled, reached by `jmp *word` and left by `jmp *-16(%rsp)`, took two more: 8 ns of
@@ -21,7 +25,7 @@
 #include <string.h>
 
 /* Offsets of displacements, and behind the second push. */
-enum { AT_IS_ARMED = 2, AT_RESUME = 11, AT_PLACE = 17, PUSHED_BOTH = 21, AT_ENTRY = 23 };
+enum { AT_IS_ARMED = 2, AT_PROBE = 12, AT_RESUME = 18, AT_PLACE = 24, PUSHED_BOTH = 28, AT_ENTRY = 30 };
 
 enum {
 	CFA_ADVANCE = 0x40,
@@ -41,11 +45,13 @@ static void put_distance(uint8_t *at, const void *target, unsigned tail)
 
 void tw_entry_write_stub(uint8_t *stub, const struct tw_entry_data *data, const char *const *entry)
 {
-	static const char code[] = "\xff\x64\x24\xf0\x83\x3d\0\0\0\0\0\x74\x19\xff\x35\0\0\0\0\xff\x35\0\0\0\0"
-				   "\xff\x15\0\0\0\0\x48\x8d\x64\x24\x10\x75\xda";
+	static const char code[] = "\xff\x64\x24\xf0\x83\x3d\0\0\0\0\0\x74\x20\x84\x84\x24\0\0\0\0"
+				   "\xff\x35\0\0\0\0\xff\x35\0\0\0\0\xff\x15\0\0\0\0\x48\x8d\x64\x24\x10\x75\xd3";
+	const int32_t below = -TW_HIT_STACK_BYTES;
 
 	_Static_assert(sizeof code - 1 == TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES, "both, and the copy behind them");
 	memcpy(stub - TW_ENTRY_AWAY_BYTES, code, sizeof code - 1);
+	memcpy(stub + AT_PROBE, &below, sizeof below);
 	put_distance(stub + AT_IS_ARMED, &data->is_armed, 1);
 	put_distance(stub + AT_RESUME, &data->resume, 0);
 	put_distance(stub + AT_PLACE, &data->place, 0);

@@ -6,11 +6,13 @@
 #include "breakpoints/breakpoints.h"
 
 /* The length of a stub; the copy follows it.  Code of this many bytes before the stub belongs to it. */
-#define TW_ENTRY_STUB_BYTES 34u
+#define TW_ENTRY_STUB_BYTES 41u
 #define TW_ENTRY_AWAY_BYTES 4u
+/* The offset of the instruction that reads what the hit will need of the stack. */
+#define TW_ENTRY_STUB_PROBE 9
 /* Offsets between which a stub has words of its own on the stack. */
-#define TW_ENTRY_STUB_PUSHED 15
-#define TW_ENTRY_STUB_POPPED 32
+#define TW_ENTRY_STUB_PUSHED 22
+#define TW_ENTRY_STUB_POPPED 39
 
 /* The words that a stub reads, and what it belongs to. */
 struct tw_entry_data {

@@ -9,9 +9,11 @@
 #include "breakpoints/patch.h"
 #include "breakpoints/trampoline.h"
 
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -28,7 +30,7 @@
 #define ALL    ((UINT32_C(1) << STACKS) - 1)
 
 /* While all stacks are in use: a release that is missed costs one slice. */
-#define SLICE_NS UINT64_C(1000000)
+#define SLICE_NS 1000000
 #define SLICES	 1000u
 
 struct tw_own_stacks tw_own_stacks;
@@ -85,24 +87,6 @@ static inline __attribute__((always_inline)) uintptr_t take(void)
 	return 0;
 }
 
-static __attribute__((noinline)) uintptr_t take_later(void)
-{
-	uintptr_t top = 0;
-
-	/* RELAXED own_stack.low: as above. */
-	if (!tw_load_relaxed(&tw_own_stacks.low))
-		return 0;
-	/* RELAXED own_stack.waiters: a hint; a missed wake costs one slice. */
-	tw_fetch_add_relaxed(&waiters, 1);
-	for (unsigned i = 0; !top && i < SLICES; i++) {
-		tw_sys_futex_wait(&free_stacks, 0, SLICE_NS);
-		top = take();
-	}
-	/* RELAXED own_stack.waiters: as above. */
-	tw_fetch_add_relaxed(&waiters, UINT32_MAX);
-	return top;
-}
-
 static void give(uintptr_t top)
 {
 	/* RELAXED own_stack.low: as above. */
@@ -115,16 +99,35 @@ static void give(uintptr_t top)
 		tw_sys_futex_wake(&free_stacks, 1);
 }
 
-/* In place, and without words on the stack but the one that is asked for: this is the program's stack. */
-static inline __attribute__((always_inline)) void set_signals(int how, const uint64_t *set, uint64_t *old)
+/* In place, and without words on the stack: this is the program's. */
+static inline __attribute__((always_inline)) void call_system(long number, long a, long b, long c, long d)
 {
-	register long bytes __asm__("r10") = sizeof *set;
+	register long r10 __asm__("r10") = d;
 	long result;
 
 	__asm__ volatile("syscall"
 			 : "=a"(result)
-			 : "0"((long)SYS_rt_sigprocmask), "D"((long)how), "S"(set), "d"(old), "r"(bytes)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
 			 : "rcx", "r11", "memory");
+}
+
+static __attribute__((noinline)) uintptr_t take_later(void)
+{
+	static const struct timespec slice = {.tv_nsec = SLICE_NS};
+	uintptr_t top = 0;
+
+	/* RELAXED own_stack.low: as above. */
+	if (!tw_load_relaxed(&tw_own_stacks.low))
+		return 0;
+	/* RELAXED own_stack.waiters: a hint; a missed wake costs one slice. */
+	tw_fetch_add_relaxed(&waiters, 1);
+	for (unsigned i = 0; !top && i < SLICES; i++) {
+		call_system(SYS_futex, (long)&free_stacks, FUTEX_WAIT, 0, (long)&slice);
+		top = take();
+	}
+	/* RELAXED own_stack.waiters: as above. */
+	tw_fetch_add_relaxed(&waiters, UINT32_MAX);
+	return top;
 }
 
 static __attribute__((noinline)) bool call(void (*function)(void *), void *argument)
@@ -134,7 +137,7 @@ static __attribute__((noinline)) bool call(void (*function)(void *), void *argum
 	uintptr_t top;
 
 	/* Before a stack is taken: no handler can leave this function by a jump, with the stack. */
-	set_signals(SIG_BLOCK, &all, &signals);
+	call_system(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&signals, sizeof signals);
 	top = take();
 	if (tw_unlikely(!top))
 		top = take_later();
@@ -142,7 +145,7 @@ static __attribute__((noinline)) bool call(void (*function)(void *), void *argum
 		tw_patch_call_on(function, argument, top);
 		give(top);
 	}
-	set_signals(SIG_SETMASK, &signals, NULL);
+	call_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, sizeof signals);
 	return top != 0;
 }
 

@@ -6,7 +6,8 @@
  * faults look the interrupted instruction up in tables of their own, and profilers ask for its function.  The handlers
  * of these signals are therefore called through a function of ours, an adapter.  It puts the original address into the
  * context, and the address of the copy back if the handler has left it unchanged.  An address that the handler has set is
- * obeyed.  Everywhere else it jumps to the handler, which then finds its frames as without it.
+ * obeyed.  A stub that finds too little stack for a hit (breakpoints/entry_stub.c) is left for its copy, and the handler is not
+ * called: the stack overflows where it does so without us, or does not.  Everywhere else it jumps to the handler, which then finds its frames as without it.
  *
  * Each handler has an adapter of its own, forever.  Libraries may therefore keep what they find (libjsig calls one handler from
  * another, Go reads handlers by system calls), and handler and flags are exchanged together, by the kernel.
@@ -21,6 +22,7 @@
 #include "agent/preload/real.h"
 #include "base/export.h"
 #include "breakpoints/entry.h"
+#include "pipeline/hit/hit.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -51,11 +53,17 @@ TW_REAL(signal_fn, sigset, "sigset")
 static bool is_watched(int number)
 {
 	/* RELAXED agent.faults: set before anything is traced; a stale value leaves a handler as the program sets it. */
-	return tw_load_relaxed(&is_watching) &&
-	       (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGPROF);
+	return tw_load_relaxed(&is_watching) && (number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
+						 number == SIGILL || number == SIGTRAP || number == SIGPROF);
 }
 
 /* ---- adapters ---- */
+
+static bool is_handler(uintptr_t handler)
+{
+	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN && handler != (uintptr_t)SIG_ERR &&
+	       handler != (uintptr_t)SIG_HOLD;
+}
 
 static handler_fn handler_of(unsigned adapter)
 {
@@ -68,11 +76,34 @@ static bool is_in_copy(const void *context)
 	return tw_entry_original((uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]) != 0;
 }
 
+/* With SA_RESETHAND the handler is not there any more for the fault that may follow. */
+static bool is_set(int number)
+{
+	struct sigaction now;
+
+	return find_action() && !find_action()(number, NULL, &now) && is_handler((uintptr_t)now.sa_sigaction);
+}
+
+/* Goes on without the hit, which is counted. */
+static bool leave_stub(int number, void *context)
+{
+	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	uintptr_t copy = number == SIGSEGV || number == SIGBUS ? tw_entry_without_hit((uintptr_t)*pc) : 0;
+
+	if (!copy || !is_set(number))
+		return false;
+	*pc = (greg_t)copy;
+	tw_hit_count_pinned(UINT64_C(1) << tw_hit_host.pinned_session, TW_THREAD_UNABLE);
+	return true;
+}
+
 static void call_shown(handler_fn handler, int number, siginfo_t *info, void *context)
 {
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	uintptr_t there = (uintptr_t)*pc, shown = tw_entry_original(there);
 
+	if (leave_stub(number, context))
+		return;
 	*pc = (greg_t)shown;
 	/* The fault is at the instruction itself, not at memory that it uses. */
 	if ((uintptr_t)info->si_addr == there)
@@ -106,12 +137,6 @@ static uintptr_t unwrapped(uintptr_t handler)
 		if (handler == (uintptr_t)adapters[i])
 			return (uintptr_t)handler_of(i);
 	return handler;
-}
-
-static bool is_handler(uintptr_t handler)
-{
-	return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN && handler != (uintptr_t)SIG_ERR &&
-	       handler != (uintptr_t)SIG_HOLD;
 }
 
 /* Returns the handler to be set in place of the program's. */

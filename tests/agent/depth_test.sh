@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Goal    A traced call takes at most 512 bytes of the program's stack, with every option, also where its thread joins, its ring grows
+#         or is full, and a match program decides; no handler, jump or cancellation finds the work of a hit on another stack.
+#         docs/unmodified.md has the number.
+# Method  programs/depth.c looks at a stack that it has filled with a pattern.
+. "$(dirname "$0")/lib.sh"
+
+record() {
+	mode=$1
+	shift
+	rm -rf "$folder/o.tw"
+	timeout 300 "$build/bin/tracewheel" record -q -o "$folder/o.tw" "$@" -- "$programs/agent_depth" "$mode" 512 \
+		>"$folder/out" 2>"$folder/err"
+	status=$?
+	[ $status = 0 ] || fail "$mode, $*: status $status: $(cat "$folder/out") $(head -3 "$folder/err")"
+}
+
+# A call that needs more is seen: the pattern is changed by the program's own calls too.
+"$programs/agent_depth" calls -1 >"$folder/out" && fail "nothing was measured: $(cat "$folder/out")"
+
+own='agent_depth:depth_*'
+record calls -t "$own"
+record calls --returns -t "$own"
+record calls --exceptions -t "$own"
+record calls --args -t "$own"
+record calls --stack 4 -t "$own"
+record calls --when '$1 > 50' -t "$own"
+record calls --match "[{'_',[],[{message,{caller}}]}]" -t 'agent_depth:depth_leaf'
+record calls --returns --exceptions --args --stack 4 -t "$own"
+record calls --returns --exceptions --args --stack 4 --on-full block --ring 64K -t "$own"
+record calls --returns --on-full drop --ring 64K -t "$own"
+record calls -t '_:_'
+for mode in threads handler cancel; do
+	record $mode -t "$own"
+	record $mode --returns --args --stack 4 -t "$own"
+	record $mode --returns --on-full block --ring 64K -t "$own"
+done
+finish
