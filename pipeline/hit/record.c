@@ -7,7 +7,7 @@
  */
 #include "pipeline/hit/record.h"
 #include "pipeline/thread/thread.h"
-#include "breakpoints/own_stack.h"
+#include "breakpoints/patch.h"
 #include "term/etf.h"
 
 /* The last bytes are copied one by one: memory behind the last byte need not be readable. */
@@ -119,7 +119,7 @@ static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t 
 
 	/* The version byte temporarily overwrites the preceding byte. */
 	if (terms->keeps_vectors)
-		tw_own_stack_call(encode_there, &e);
+		tw_patch_call_keeping_vectors(encode_there, &e);
 	else
 		encode_there(&e);
 	*before = kept;

@@ -7,6 +7,7 @@
  */
 #include "pipeline/hit/record.h"
 #include "breakpoints/own_stack.h"
+#include "breakpoints/patch.h"
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/module.h"
@@ -87,11 +88,19 @@ static bool vector_of(struct tw_match_run *run, uint64_t number, uint64_t *bits)
 	return run->keep_vectors != NULL;
 }
 
-/* The interpreter is next: this is the last moment at which the registers hold the call's values. */
+/*
+ * The interpreter is next: this is the last moment at which the registers hold the call's values.  A stack of our own costs two system
+ * calls, which a program that sets its own sessions does not need: it knows what its stacks have left.
+ */
 static void keep_vectors(void (*function)(void *), void *arg)
 {
-	tw_arg_read_vectors(tw_hit_tls.thread->vectors);
-	tw_own_stack_call(function, arg);
+	struct tw_thread *thread = tw_hit_tls.thread;
+
+	tw_arg_read_vectors(thread->vectors);
+	if (tw_hit_host.pinned_rs && thread->run_session == tw_hit_host.pinned_session)
+		tw_own_stack_call(function, arg);
+	else
+		tw_patch_call_keeping_vectors(function, arg);
 }
 
 static const struct tw_match_host host = {.self = self_of,
