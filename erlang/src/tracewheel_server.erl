@@ -5,6 +5,7 @@
 -module(tracewheel_server).
 -export([start/1, call/2, leave/1]).
 -export([init/1, loop/1]).
+-include_lib("kernel/include/file.hrl").
 
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
 -define(LOOK_MS, 100).
@@ -108,11 +109,23 @@ recorder(#{path := Path} = Options) ->
     case command(Options) of
         false -> {error, {no_recorder, "the command tracewheel is not in PATH; option recorder names it"}};
         Command ->
-            try open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary]) of
+            try
+                ok = executable(Command),
+                open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary])
+            of
                 Port -> await_ready(Port, Path)
             catch
+                error:{badmatch, {error, Reason}} -> {error, {no_recorder, {Command, Reason}}};
                 error:Reason -> {error, {no_recorder, {Command, Reason}}}
             end
+    end.
+
+%% OTP 25 leaves a descriptor open for each open_port/2 that fails, so that a node that tried often would have none left.
+executable(Command) ->
+    case file:read_file_info(Command, [raw]) of
+        {ok, #file_info{type = regular, mode = Mode}} when Mode band 8#111 =/= 0 -> ok;
+        {ok, _} -> {error, eacces};
+        Error -> Error
     end.
 
 command(#{recorder := Path}) -> Path;

@@ -5,6 +5,8 @@
 # Method  One VM goes through all of it (life.erl); another one loads libraries whose captures have another layout.
 build=$1
 . "$(dirname "$0")/lib.sh"
+# As many files as a login gives a program: none may stay open for each start that is refused.
+ulimit -n 1024
 # Distribution without epmd, which would stay.
 port=$((20000 + $$ % 20000))
 erl_run life main -start_epmd false -erl_epmd_port $port >out 2>&1 || fail "life.erl"
