@@ -131,7 +131,7 @@ complete_bash() {
 is "$(complete_bash rep)" report
 is "$(complete_bash print --form)" --format
 is "$(complete_bash print --format e)" erlang
-is "$(complete_bash record --on-full '')" "drop block overwrite"
+is "$(complete_bash record --on-full '')" "block drop overwrite"
 is "$(complete_bash record -t 'libc:_' --ret)" "--returns --return-to"
 is "$(complete_bash report app)" app.tw
 # A name that no command has: commands are offered too, and a folder of the same name then twice.
