@@ -111,6 +111,13 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 	return *program != NULL;
 }
 
+/* Must the returns of a function not be watched, though its name does not say so? */
+static bool is_unwatched(const struct tw_sym_object *object, uintptr_t address)
+{
+	return tw_agent_end_actions(config) &&
+	       (tw_sym_is_stack_copier(object->path) || tw_agent_keeps_return(object, address));
+}
+
 /* Adds the place and stages it. */
 static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct tw_match_program *program,
 		     const struct tw_place_options *options)
@@ -157,7 +164,7 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	if (error)
 		return error;
 	function->bytes = sled->function_bytes;
-	options.is_unwatched = tw_agent_end_actions(config) && tw_agent_keeps_return(object, sled->entry);
+	options.is_unwatched = is_unwatched(object, sled->entry);
 	return arm_place(permit, function, program, &options);
 }
 
@@ -229,8 +236,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 		return error;
 	options.caller_module_id = modules[slot->caller]->module_id;
 	options.is_watched = slot->is_watched;
-	options.is_unwatched = tw_agent_end_actions(config) &&
-			       tw_agent_keeps_return(&plan->set->objects[slot->definer], (uintptr_t)slot->target);
+	options.is_unwatched = is_unwatched(&plan->set->objects[slot->definer], (uintptr_t)slot->target);
 	return arm_place(permit, function, program, &options);
 }
 
@@ -258,6 +264,7 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 		return error;
 	function->bytes = planned->row->function_bytes;
 	options.entry = &entry;
+	options.is_unwatched = is_unwatched(object, address);
 	return arm_place(permit, function, program, &options);
 }
 

@@ -306,7 +306,7 @@ struct tw_place_options {
 	/* Entries: copied; the plan is borrowed until the process ends; `where` is base + value + window_offset. */
 	const struct tw_bp_entry *entry;
 	bool is_watched;   /* slots: returns may be watched, independent of the function's name */
-	bool is_unwatched; /* sleds, and slots: returns may not be watched, as the function's plan says */
+	bool is_unwatched; /* returns may not be watched, whatever the function's name */
 };
 /* Adds a place to a function, not installed.  A known slot, sled or entry (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,

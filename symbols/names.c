@@ -178,18 +178,29 @@ const char *tw_sym_left_alone(const char *soname)
 	return NULL;
 }
 
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool tw_sym_is_stack_copier(const char *path)
+{
+	return strstr(file_name(path), "greenlet") || strstr(file_name(path), "stacklet");
+}
+
 bool tw_sym_copies_stacks(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = file_name(path);
 
 	/* PyPy has its stacklets inside. */
-	return strstr(name, "greenlet") || strstr(name, "stacklet") || !strncmp(name, "libpypy", 7) ||
-	       !strncmp(name, "pypy", 4);
+	return tw_sym_is_stack_copier(path) || !strncmp(name, "libpypy", 7) || !strncmp(name, "pypy", 4);
 }
 
 bool tw_sym_repeats_stacks(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = file_name(path);
 
 	/* Ruby's callcc; Guile's call/cc. */
 	return !strcmp(name, "continuation.so") || !strncmp(name, "libguile-", 9);

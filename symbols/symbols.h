@@ -184,6 +184,8 @@ bool tw_sym_has_no_end(const char *function);
 bool tw_sym_is_wrapped(const char *function);
 /* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
 bool tw_sym_copies_stacks(const char *path);
+/* Is it a library of its own for that?  A switch into a new stack returns twice there, in the same frames. */
+bool tw_sym_is_stack_copier(const char *path);
 /* And can it return to one copy several times (call/cc)? */
 bool tw_sym_repeats_stacks(const char *path);
 /* Why no jump may be written into a library's code: it is not ordinary code.  NULL: it may. */

@@ -41,6 +41,11 @@ if /usr/bin/python3 -c 'import greenlet' 2>/dev/null; then
 	sources=$(dirname "$0")/programs
 	same "pattern _:_;returns 1" /usr/bin/python3 "$sources/greenlets.py"
 	same "pattern _:_;exceptions 1;return_to 1" /usr/bin/python3 "$sources/greenlets.py"
+	# The library's own functions, at their entries: one of them returns twice in the same frame.
+	/usr/bin/python3 "$sources/greenlets.py" >"$folder/out2"
+	XDG_CACHE_HOME=$folder/cache "$build/bin/tracewheel" record -q --returns -o "$folder/a.tw" -t '_greenlet*:_' -- \
+		/usr/bin/python3 "$sources/greenlets.py" >"$folder/out" 2>"$folder/err" || fail "greenlets at entries: $? $(head -3 "$folder/err")"
+	cmp -s "$folder/out" "$folder/out2" || fail "greenlets at entries: another output"
 else
 	echo "skipped: greenlets (Debian's package python3-greenlet is not installed)"
 fi
