@@ -52,10 +52,10 @@ void tw_own_stacks_init(void)
 	for (unsigned i = 0; i < STACKS; i++)
 		tw_sys_protect(low + i * STACK_BYTES, TW_PAGE_BYTES, PROT_NONE);
 	tw_own_stacks.bytes = bytes;
-	/* PAIR own_stack.free: release; acq_rel in take(). */
-	tw_store_release(&free_stacks, ALL);
 	/* PAIR own_stack.low: release; acquire in tw_own_stack_has().  The number of bytes is known before. */
 	tw_store_release(&tw_own_stacks.low, (uintptr_t)low);
+	/* PAIR own_stack.free: release; acq_rel in take().  Who takes a stack knows where they lie. */
+	tw_store_release(&free_stacks, ALL);
 }
 
 void tw_own_stacks_after_fork_in_child(void)

@@ -34,7 +34,7 @@ struct tw_thread_counts {
 
 struct tw_counter {
 	_Atomic uint64_t base; /* calls that are not in the counts of threads; modulo 2^64 */
-	bool is_used;
+	_Atomic bool is_used;
 };
 extern struct tw_counter tw_counters[TW_COUNTERS_MAX];
 

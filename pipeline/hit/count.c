@@ -16,8 +16,12 @@ enum { PROBES = 32 };
 
 struct tw_counter tw_counters[TW_COUNTERS_MAX];
 static struct tw_counts all_counts[TW_COUNTERS_MAX]; /* the first is never used */
-/* Control, under the permit: the first counter that may be free, and the account after the one made last. */
-static unsigned first_free_counter, next_counts = 1;
+/*
+ * The first counter that may be free: those of a session that ends are given back by any thread, others are taken under the
+ * permit.  A hint: if both happen at once, one below it may be free.
+ */
+static _Atomic uint32_t first_free_counter;
+static unsigned next_counts = 1; /* Control, under the permit: the account after the one made last. */
 static _Atomic uint64_t refused;
 
 /* ---- the counts of a thread ---- */
@@ -54,11 +58,18 @@ struct tw_thread_counts *tw_counts_map(struct tw_thread *thread)
 struct tw_counter *tw_counter_create(void)
 {
 	/* The lowest one: each thread has memory for the words up to the highest. */
-	for (; first_free_counter < TW_COUNTERS_MAX; first_free_counter++) {
-		struct tw_counter *counter = &tw_counters[first_free_counter];
+	/* RELAXED count.used: a hint. */
+	uint32_t first = tw_load_relaxed(&first_free_counter);
 
-		if (!counter->is_used) {
-			counter->is_used = true;
+	for (uint32_t i = 0; i < TW_COUNTERS_MAX; i++) {
+		uint32_t index = (first + i) % TW_COUNTERS_MAX;
+		struct tw_counter *counter = &tw_counters[index];
+		bool is_used = false;
+
+		/* RELAXED count.used: one thread takes counters at a time, and their words are atomic. */
+		if (!tw_load_relaxed(&counter->is_used) && tw_cas_relaxed(&counter->is_used, &is_used, true)) {
+			/* RELAXED count.used: as above. */
+			tw_store_relaxed(&first_free_counter, index + 1);
 			tw_counter_take(counter);
 			return counter;
 		}
@@ -68,11 +79,17 @@ struct tw_counter *tw_counter_create(void)
 
 void tw_counter_destroy(struct tw_counter *counter)
 {
+	uint32_t index, first;
+
 	if (!counter)
 		return;
-	counter->is_used = false;
-	if (counter - tw_counters < first_free_counter)
-		first_free_counter = (unsigned)(counter - tw_counters);
+	index = (uint32_t)(counter - tw_counters);
+	/* RELAXED count.used: the session that used it has ended. */
+	tw_store_relaxed(&counter->is_used, false);
+	/* RELAXED count.used: a hint. */
+	first = tw_load_relaxed(&first_free_counter);
+	while (index < first && !tw_cas_relaxed(&first_free_counter, &first, index))
+		;
 }
 
 struct sum {
