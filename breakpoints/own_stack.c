@@ -36,6 +36,7 @@
 struct tw_own_stacks tw_own_stacks;
 static _Atomic uint32_t free_stacks; /* a bit for each stack that nobody uses */
 static _Atomic uint32_t waiters;
+static _Atomic bool is_refused; /* there was no memory for the stacks */
 
 void tw_own_stacks_init(void)
 {
@@ -47,8 +48,11 @@ void tw_own_stacks_init(void)
 		return;
 	/* Anywhere: sanitizers of programs need certain addresses, each other ones. */
 	low = tw_own_area_map(NULL, bytes);
-	if (!low)
+	if (!low) {
+		/* RELAXED own_stack.refused: before anything is armed. */
+		tw_store_relaxed(&is_refused, true);
 		return;
+	}
 	for (unsigned i = 0; i < STACKS; i++)
 		tw_sys_protect(low + i * STACK_BYTES, TW_PAGE_BYTES, PROT_NONE);
 	tw_own_stacks.bytes = bytes;
@@ -151,7 +155,10 @@ static __attribute__((noinline)) bool call(void (*function)(void *), void *argum
 
 bool tw_own_stack_try(void (*function)(void *), void *argument)
 {
-	if (!tw_own_stack_has(__builtin_frame_address(0)) && tw_thread_may_call_system())
+	/* RELAXED own_stack.refused: as above.  RELAXED own_stack.low: without places, all calls are the program's on purpose. */
+	bool has_any = tw_load_relaxed(&tw_own_stacks.low) || tw_load_relaxed(&is_refused);
+
+	if (has_any && !tw_own_stack_has(__builtin_frame_address(0)) && tw_thread_may_call_system())
 		return call(function, argument);
 	if (tw_own_stack_has(__builtin_frame_address(0)))
 		function(argument);

@@ -29,7 +29,7 @@ void tw_own_stacks_init(void);
  * tw_own_stack_try - call a function on one of these stacks, with all signals blocked.
  *
  * A call from such a stack is a plain call.  A thread that may make no system call stays on its stack, where its vector state is
- * saved as well (tw_patch_call_keeping_vectors()).
+ * saved as well (tw_patch_call_keeping_vectors()), and so does one of a program without places: its calls are made on purpose.
  *
  * Returns false, and does nothing, if there are no stacks, or other threads have had all of them for a second.
  */
