@@ -19,7 +19,7 @@ bcmp fnmatch memchr memcmp memcpy memmem memmove memset mempcpy rawmemchr stpcpy
 strncpy strnlen strrchr strsep strspn strstr strtod_l strtok_r strtol strtoll strtoul strtoull
 fwrite fputc fputs inet_ntop putc sprintf snprintf sscanf vsnprintf
 freelocale frexp ldexp newlocale
-getegid getenv geteuid getgid gethostname getpid getppid getrandom getrlimit getuid kill secure_getenv setrlimit sysconf
+getauxval getegid getenv geteuid getgid gethostname getpid getppid getrandom getrlimit getuid kill secure_getenv setrlimit sysconf
 clock_gettime nanosleep sched_yield time
 close closedir dirfd fchmod fcntl fgetxattr fstat fstatat fstatfs fsync ftruncate isatty lseek lstat mkdir mkostemp open opendir pread pwrite read readdir readlink realpath
 rename rmdir stat unlink unlinkat write
