@@ -71,8 +71,11 @@ static handler_fn handler_of(unsigned adapter)
 	return (handler_fn)tw_load_acquire(&handlers[adapter]);
 }
 
-static bool is_in_copy(const void *context)
+/* A program that steps itself is shown each instruction where it runs; only an int3 of its own is a fault. */
+static bool is_translated(int number, const siginfo_t *info, const void *context)
 {
+	if (number == SIGTRAP && info->si_code == TRAP_TRACE)
+		return false;
 	return tw_entry_original((uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]) != 0;
 }
 
@@ -117,7 +120,7 @@ static void call_shown(handler_fn handler, int number, siginfo_t *info, void *co
 	{                                                                                \
 		handler_fn handler = handler_of(n);                                      \
                                                                                          \
-		if (!is_in_copy(context))                                                \
+		if (!is_translated(number, info, context))                               \
 			TAIL_CALL handler(number, info, context);                        \
 		call_shown(handler, number, info, context);                              \
 	}
