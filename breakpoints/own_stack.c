@@ -58,7 +58,7 @@ void tw_own_stacks_init(void)
 	tw_own_stacks.bytes = bytes;
 	/* PAIR own_stack.low: release; acquire in tw_own_stack_has().  The number of bytes is known before. */
 	tw_store_release(&tw_own_stacks.low, (uintptr_t)low);
-	/* PAIR own_stack.free: release; acq_rel in take().  Who takes a stack knows where they lie. */
+	/* PAIR own_stack.free: release; acq_rel in take().  A thread that takes a stack knows where they lie. */
 	tw_store_release(&free_stacks, ALL);
 }
 

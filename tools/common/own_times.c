@@ -19,27 +19,25 @@ void tw_own_times_free(struct tw_own_times *own)
 	*own = (struct tw_own_times){0};
 }
 
-void tw_own_times_add(struct tw_own_times *own, const struct tw_capture_event *event)
+void tw_own_sum_add(struct tw_own_sum *sum, const struct tw_capture *capture, const struct tw_capture_event *event)
 {
-	uint64_t from_ns = event->time_ns, to_ns = from_ns + tw_capture_own_ns(own->capture, event);
-	if (event->stream >= own->count)
-		return;
-	struct tw_own_sum *time = &own->streams[event->stream];
-	if (from_ns < time->to_ns)
-		from_ns = time->to_ns;
+	uint64_t from_ns = event->time_ns, to_ns = from_ns + tw_capture_own_ns(capture, event);
+	if (from_ns < sum->to_ns)
+		from_ns = sum->to_ns;
 	if (to_ns <= from_ns)
 		return;
-	time->before_ns += time->to_ns - time->from_ns;
-	time->from_ns = from_ns;
-	time->to_ns = to_ns;
+	sum->before_ns += sum->to_ns - sum->from_ns;
+	sum->from_ns = from_ns;
+	sum->to_ns = to_ns;
+}
+
+void tw_own_times_add(struct tw_own_times *own, const struct tw_capture_event *event)
+{
+	if (event->stream < own->count)
+		tw_own_sum_add(&own->streams[event->stream], own->capture, event);
 }
 
 uint64_t tw_own_times_until(const struct tw_own_times *own, uint32_t stream, uint64_t ns)
 {
-	const struct tw_own_sum *time = stream < own->count ? &own->streams[stream] : NULL;
-	if (!time)
-		return 0;
-	if (ns <= time->from_ns)
-		return time->before_ns;
-	return time->before_ns + (ns < time->to_ns ? ns : time->to_ns) - time->from_ns;
+	return stream < own->count ? tw_own_sum_until(&own->streams[stream], ns) : 0;
 }

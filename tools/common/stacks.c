@@ -131,7 +131,7 @@ static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
 static struct tw_frame_time frame_time(const struct tw_stack *stack, const struct tw_stack_frame *frame,
 				       uint64_t end_ns)
 {
-	uint64_t own_ns = tw_stack_own_until(stack, end_ns) - frame->own_before_ns;
+	uint64_t own_ns = tw_own_sum_until(&stack->own, end_ns) - frame->own_before_ns;
 	struct tw_frame_time time = {.total_ns = net(frame->start_ns, end_ns, own_ns),
 				     .gross_ns = net(frame->start_ns, end_ns, 0),
 				     .lost_ns = stack->loss_ns - frame->lost_before_ns,
@@ -153,7 +153,7 @@ static void runs_again(struct tw_stack *stack, uint64_t ns)
 	if (stack->depth && ns > stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns +=
 			net(stack->out_since_ns, ns,
-			    tw_stack_own_until(stack, ns) - tw_stack_own_until(stack, stack->out_since_ns));
+			    tw_own_sum_until(&stack->own, ns) - tw_own_sum_until(&stack->own, stack->out_since_ns));
 	stack->out_since_ns = 0;
 }
 
@@ -205,7 +205,7 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 		return false;
 	stack->frames[stack->depth++] = (struct tw_stack_frame){.start_ns = ns,
 								.function = function,
-								.own_before_ns = tw_stack_own_until(stack, ns),
+								.own_before_ns = tw_own_sum_until(&stack->own, ns),
 								.lost_before_ns = stack->loss_ns,
 								.losses_before = stack->losses,
 								.serial = stack->serials,
@@ -354,7 +354,7 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 	if (event->time_ns <= first_ns)
 		return;
 	uint64_t ns = net(first_ns, event->time_ns,
-			  tw_stack_own_until(stack, event->time_ns) - tw_stack_own_until(stack, first_ns));
+			  tw_own_sum_until(&stack->own, event->time_ns) - tw_own_sum_until(&stack->own, first_ns));
 	stack->loss_ns += ns;
 	if (stack->depth && !stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns += ns;
@@ -363,16 +363,8 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 /* The tracer delayed the thread: this time is subtracted from the calls that were open. */
 static void step_own_time(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
 {
-	struct tw_stack *stack = step->stack;
-	uint64_t from_ns = event->time_ns, to_ns = from_ns + tw_capture_own_ns(stacks->capture, event);
 	step->kind = TW_STEP_OWN_TIME;
-	if (from_ns < stack->own_to_ns)
-		from_ns = stack->own_to_ns;
-	if (to_ns <= from_ns)
-		return;
-	stack->own_before_ns += stack->own_to_ns - stack->own_from_ns;
-	stack->own_from_ns = from_ns;
-	stack->own_to_ns = to_ns;
+	tw_own_sum_add(&step->stack->own, stacks->capture, event);
 }
 
 /* Follows which process runs on a stream. */
@@ -472,7 +464,7 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 		frame->start_ns = from_ns;
 		frame->inner_ns = 0;
 		frame->out_ns = 0;
-		frame->own_before_ns = tw_stack_own_until(stack, from_ns);
+		frame->own_before_ns = tw_own_sum_until(&stack->own, from_ns);
 		frame->lost_before_ns = stack->loss_ns;
 		frame->losses_before = stack->losses;
 	}

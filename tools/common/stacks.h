@@ -29,6 +29,7 @@
 #ifndef TW_TOOLS_STACKS_H
 #define TW_TOOLS_STACKS_H
 
+#include "tools/common/own_times.h"
 #include "tools/common/places.h"
 
 /* Calls beyond this depth are counted and have no time. */
@@ -62,14 +63,11 @@ struct tw_stack {
 	uint32_t capacity;
 	uint32_t too_deep; /* open calls beyond the limit */
 	uint32_t loss_epoch;
-	uint32_t losses;      /* so far */
-	uint64_t lost_events; /* the events lost in them */
-	uint64_t loss_ns;     /* their time */
-	uint64_t serials;     /* of calls */
-	/* The tracer's own time: before its last stretch, and that stretch. */
-	uint64_t own_before_ns;
-	uint64_t own_from_ns;
-	uint64_t own_to_ns;
+	uint32_t losses;       /* so far */
+	uint64_t lost_events;  /* the events lost in them */
+	uint64_t loss_ns;      /* their time */
+	uint64_t serials;      /* of calls */
+	struct tw_own_sum own; /* the tracer's own time */
 	uint64_t last_ns;
 	uint64_t out_since_ns; /* 0: it is running */
 	struct tw_stack_frame *frames;
@@ -185,14 +183,6 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns);
 
 /* Ends the frames that are open at the end: of the capture, or of a selection that ends before to_ns (0: none). */
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
-
-/* The tracer's own time on this stack, up to a time that is not before its last stretch. */
-static inline uint64_t tw_stack_own_until(const struct tw_stack *stack, uint64_t ns)
-{
-	if (ns <= stack->own_from_ns)
-		return stack->own_before_ns;
-	return stack->own_before_ns + (ns < stack->own_to_ns ? ns : stack->own_to_ns) - stack->own_from_ns;
-}
 
 /* The name of a stack's process: "<0.44.0> clerk", for a thread "17512 worker-1" (threads.h). Lends. */
 const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack);
