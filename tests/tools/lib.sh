@@ -51,6 +51,26 @@ calls() {
 	json "sum(f['calls'] for f in d['by_function'] if '$2' in (f['function'], f['module'] + ':' + f['function']))"
 }
 
+# make_calls: a program calls, which makes 500 calls, says so by one byte, waits for one, and does the same again.
+make_calls() {
+	cat >calls.c <<-'C'
+		#include <unistd.h>
+		__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
+		int main(void)
+		{
+			char byte;
+			for (int round = 0; round < 2; round++) {
+				for (int i = 0; i < 500; i++)
+					step(i);
+				if (write(1, "x", 1) != 1 || read(0, &byte, 1) != 1)
+					return 1;
+			}
+			return 0;
+		}
+	C
+	gcc -O1 -fpatchable-function-entry=9 -o calls calls.c || fail "gcc"
+}
+
 # plant_with_traps: plans of entries are kept in an empty folder; the bytes behind planted jumps are int3, so that a jump into them ends
 # the program.
 plant_with_traps() {

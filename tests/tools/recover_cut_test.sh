@@ -8,22 +8,7 @@ build=$1
 
 mkdir shm
 export TRACEWHEEL_SHM=$work/shm
-cat >calls.c <<'C'
-#include <unistd.h>
-__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
-int main(void)
-{
-	char byte;
-	for (int round = 0; round < 2; round++) {
-		for (int i = 0; i < 500; i++)
-			step(i);
-		if (write(1, "x", 1) != 1 || read(0, &byte, 1) != 1)
-			return 1;
-	}
-	return 0;
-}
-C
-gcc -O1 -fpatchable-function-entry=9 -o calls calls.c || fail "gcc"
+make_calls
 
 # cut NAME: a recording with 500 events on disk and 500 in the rings; recorder and program are dead.
 cut() {

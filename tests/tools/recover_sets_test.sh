@@ -37,22 +37,7 @@ expect 0 "$tw" info alive.tw
 is "$(find shm -type f | wc -l)" 0 "files left"
 
 # The events in the rings of a killed recorder are not removed with them: a capture that is still there is completed first.
-cat >calls.c <<'C'
-#include <unistd.h>
-__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
-int main(void)
-{
-	char byte;
-	for (int round = 0; round < 2; round++) {
-		for (int i = 0; i < 500; i++)
-			step(i);
-		if (write(1, "x", 1) != 1 || read(0, &byte, 1) != 1)
-			return 1;
-	}
-	return 0;
-}
-C
-gcc -O1 -fpatchable-function-entry=9 -o calls calls.c || fail "gcc"
+make_calls
 for name in first second; do
 	mkfifo go said
 	mkdir -p "folder of $name"
