@@ -131,18 +131,25 @@ long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 
 bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 {
-	char found[TW_ARG_STRING_BYTES_MAX];
-	/* Includes the terminating zero: a longer string differs. */
-	long readable = may_read(address) && bytes < sizeof found
-				? tw_sys_read_own_memory(process_id ? process_id : getpid(), found, address, bytes + 1)
-				: -1;
+	/* Small, because the stack is the program's; a string that differs does so early, mostly. */
+	char piece[32];
 
-	if (readable < (long)bytes || readable <= 0)
+	if (!may_read(address) || bytes >= TW_ARG_STRING_BYTES_MAX)
 		return false;
-	for (unsigned i = 0; i < bytes; i++)
-		if (found[i] != text[i])
-			return false;
-	return readable == (long)bytes || !found[bytes];
+	/* Includes the terminating zero: a longer string differs. */
+	for (unsigned at = 0; at <= bytes; at += sizeof piece) {
+		unsigned wanted = bytes + 1 - at < sizeof piece ? bytes + 1 - at : (unsigned)sizeof piece;
+		long readable = tw_sys_read_own_memory(process_id ? process_id : getpid(), piece, address + at, wanted);
+
+		readable = readable < 0 ? 0 : readable;
+		for (unsigned i = 0; i < readable; i++)
+			if (piece[i] != (at + i < bytes ? text[at + i] : 0))
+				return false;
+		/* What is not readable may only be the zero. */
+		if (readable < wanted)
+			return bytes && at + (unsigned)readable == bytes;
+	}
+	return true;
 }
 
 /* Copies one string, its head first. Returns the words used. */

@@ -26,6 +26,8 @@ record calls --exceptions -t "$own"
 record calls --args -t "$own"
 record calls --stack 4 -t "$own"
 record calls --when '$1 > 50' -t "$own"
+record calls --when 'text == "text"' -t 'agent_depth:depth_text'
+record calls --when 'text != "a text that is longer than the piece that is read at once"' --args -t 'agent_depth:depth_text'
 record calls --match "[{'_',[],[{message,{caller}}]}]" -t 'agent_depth:depth_leaf'
 record calls --returns --exceptions --args --stack 4 -t "$own"
 record calls --returns --exceptions --args --stack 4 --on-full block --ring 64K -t "$own"

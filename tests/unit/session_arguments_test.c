@@ -115,9 +115,37 @@ static void strings_are_not_read_under_a_filter(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Strings of all lengths are compared right, also at the end of readable memory. */
+static void strings_are_compared_in_pieces(void **state)
+{
+	const unsigned page = 4096;
+	char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), expected[128];
+
+	assert_true(memory != MAP_FAILED);
+	assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
+	memset(expected, 'x', sizeof expected);
+	for (unsigned bytes = 1; bytes < 100; bytes++) {
+		char *whole = memory + page - bytes - 1, *open = memory + page - bytes;
+
+		memset(memory, 'x', page);
+		/* Without its zero, behind which nothing can be read. */
+		assert_true(tw_arg_is_string((uintptr_t)open, expected, bytes));
+		assert_false(tw_arg_is_string((uintptr_t)open, expected, bytes + 1));
+		assert_false(tw_arg_is_string((uintptr_t)whole, expected, bytes));
+		whole[bytes] = 0;
+		assert_true(tw_arg_is_string((uintptr_t)whole, expected, bytes));
+		assert_false(tw_arg_is_string((uintptr_t)whole, expected, bytes - 1));
+		assert_false(tw_arg_is_string((uintptr_t)whole, expected, bytes + 1));
+		whole[bytes - 1] = 'y';
+		assert_false(tw_arg_is_string((uintptr_t)whole, expected, bytes));
+	}
+	munmap(memory, 2 * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strings_are_compared_in_pieces),
 		cmocka_unit_test(each_session_gets_what_it_asked_for),
 		cmocka_unit_test(strings_are_not_read_under_a_filter),
 	};
