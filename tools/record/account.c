@@ -70,7 +70,9 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 	if (stats->write_errors)
 		return "";
 	switch (worst) {
-	case TW_LOST_NO_RING: return "; a larger --ring-cap avoids it if all of it was in use";
+	case TW_LOST_NO_RING:
+		return "; a larger --ring-cap avoids it if all of it was in use; calls at the end of a stack, and of code with a %fs of its "
+		       "own, have no ring in any case";
 	case TW_LOST_NESTED:
 		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
 	case TW_LOST_CAUSES:
