@@ -190,7 +190,7 @@ static bool add_row(struct draft *draft, size_t index)
 static bool add_unframed(struct draft *draft, struct tw_unframed *unframed, uint64_t limit)
 {
 	const struct tw_elf_sections *sections = unframed->sections;
-	const struct tw_elf_function *end = sections->functions + sections->function_count, *function;
+	const struct tw_elf_function *function;
 	struct tw_entry_plan_row *row;
 
 	while ((function = tw_unframed_next(unframed, limit < UINT32_MAX ? limit : UINT32_MAX))) {
@@ -206,7 +206,8 @@ static bool add_unframed(struct draft *draft, struct tw_unframed *unframed, uint
 						  .code = (uint32_t)draft->code_bytes,
 						  .refusal = TW_ENTRY_FRAME,
 						  .flags = TW_ENTRY_UNWATCHED};
-		for (; function < end && function->value == row->value && row->name_count < UINT16_MAX; function++) {
+		/* All names of one address were taken together. */
+		for (; function < &sections->functions[unframed->next] && row->name_count < UINT16_MAX; function++) {
 			if (!add_name(draft, sections->strings + function->name))
 				return false;
 			row->name_count++;
