@@ -35,24 +35,15 @@
 SLOW(slow);
 
 static struct shared {
-	_Atomic uint32_t is_ready, is_over, wrong, is_held, may_go, holder, files, state;
-	_Atomic uint64_t rounds;
+	struct calls calls;
+	_Atomic uint32_t is_ready, is_held, may_go, holder, files, state;
 } * shared;
 
 /* ---- the program ---- */
 
 static void *call(void *unused)
 {
-	for (unsigned x = 0; !get(&shared->is_over); x++) {
-		unsigned leaf = 0, other;
-
-		for (int i = 0; i < 6; i++)
-			__asm__ volatile("cpuid" : "+a"(leaf), "=c"(other) : : "rbx", "rdx");
-		if (slow(x) != x + 5)
-			set(&shared->wrong, 1);
-		/* RELAXED test.rounds: a sign of life. */
-		tw_fetch_add_relaxed(&shared->rounds, 1);
-	}
+	call_slow(&shared->calls, slow);
 	return unused;
 }
 
@@ -72,7 +63,7 @@ static pid_t begin_program(void)
 		set(&shared->is_ready, 1);
 		for (unsigned i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
-		_exit(get(&shared->wrong) ? 1 : 0);
+		_exit(get(&shared->calls.wrong) ? 1 : 0);
 	}
 	while (!get(&shared->is_ready))
 		nap(1000);
@@ -83,7 +74,7 @@ static void end_program(pid_t child)
 {
 	int status;
 
-	set(&shared->is_over, 1);
+	set(&shared->calls.is_over, 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
@@ -91,10 +82,10 @@ static void end_program(pid_t child)
 static void wait_for_rounds(uint64_t more)
 {
 	/* RELAXED test.rounds: a sign of life. */
-	uint64_t end = tw_load_relaxed(&shared->rounds) + more;
+	uint64_t end = tw_load_relaxed(&shared->calls.rounds) + more;
 
 	/* RELAXED test.rounds: as above. */
-	while (tw_load_relaxed(&shared->rounds) < end)
+	while (tw_load_relaxed(&shared->calls.rounds) < end)
 		nap(100);
 }
 

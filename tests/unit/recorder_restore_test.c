@@ -37,8 +37,8 @@
 SLOW(slow);
 
 static struct shared {
-	_Atomic uint32_t is_ready, is_over, wrong, is_changing, has_changed;
-	_Atomic uint64_t rounds;
+	struct calls calls;
+	_Atomic uint32_t is_ready, is_changing, has_changed;
 } * shared;
 
 static struct tw_rs rs;
@@ -57,24 +57,14 @@ enum { CALLS = 1, CHANGES = 2, KEEPS = 4, STOPS_CHANGING = 8 };
 
 static void *call(void *unused)
 {
-	for (unsigned x = 0; !get(&shared->is_over); x++) {
-		unsigned leaf = 0, other;
-
-		/* Threads must also be outside now and then. */
-		for (int i = 0; i < 6; i++)
-			__asm__ volatile("cpuid" : "+a"(leaf), "=c"(other) : : "rbx", "rdx");
-		if (slow(x) != x + 5)
-			set(&shared->wrong, 1);
-		/* RELAXED test.rounds: a sign of life. */
-		tw_fetch_add_relaxed(&shared->rounds, 1);
-	}
+	call_slow(&shared->calls, slow);
 	return unused;
 }
 
 /* As an agent that arms one library after another: now and then for longer than the owner takes to read. */
 static void *change(void *unused)
 {
-	for (unsigned i = 0; !get(&shared->is_over); i++) {
+	for (unsigned i = 0; !get(&shared->calls.is_over); i++) {
 		tw_rs_written_begin(&written);
 		block[1].count = i % 2;
 		if (i % 64 == 0)
@@ -108,7 +98,7 @@ static void run_child(unsigned what)
 	if (what & STOPS_CHANGING)
 		tw_rs_written_begin(&written);
 	set(&shared->is_ready, 1);
-	while (!get(&shared->is_over)) {
+	while (!get(&shared->calls.is_over)) {
 		nap(1000);
 		if (what & STOPS_CHANGING && get(&shared->is_changing)) {
 			nap(20000);
@@ -117,7 +107,7 @@ static void run_child(unsigned what)
 			what = 0;
 		}
 	}
-	_exit(get(&shared->wrong) ? 1 : 0);
+	_exit(get(&shared->calls.wrong) ? 1 : 0);
 }
 
 static pid_t begin_child(unsigned what)
@@ -141,7 +131,7 @@ static int end_child(pid_t child)
 {
 	int status;
 
-	set(&shared->is_over, 1);
+	set(&shared->calls.is_over, 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	tw_rs_destroy(&rs);
 	return status;
@@ -173,10 +163,10 @@ static void plant(pid_t child, int memory)
 static void wait_for_rounds(uint64_t more)
 {
 	/* RELAXED test.rounds: a sign of life. */
-	uint64_t end = tw_load_relaxed(&shared->rounds) + more;
+	uint64_t end = tw_load_relaxed(&shared->calls.rounds) + more;
 
 	/* RELAXED test.rounds: as above. */
-	while (tw_load_relaxed(&shared->rounds) < end)
+	while (tw_load_relaxed(&shared->calls.rounds) < end)
 		nap(100);
 }
 
@@ -220,7 +210,7 @@ static void test_without_the_stop_it_goes_wrong(void **state)
 	int memory = memory_of(child), status = 0;
 	uint32_t number;
 
-	for (unsigned i = 0; i < 5000 && !ended && !get(&shared->wrong); i++) {
+	for (unsigned i = 0; i < 5000 && !ended && !get(&shared->calls.wrong); i++) {
 		piece = planting();
 		tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number);
 		nap(50);

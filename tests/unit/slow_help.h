@@ -57,4 +57,26 @@ static inline void nap(long us)
 	nanosleep(&time, NULL);
 }
 
+/* The words of calling threads, which several processes share. */
+struct calls {
+	_Atomic uint32_t is_over, wrong; /* set by the test; set by a thread that got another answer */
+	_Atomic uint64_t rounds;
+};
+
+/* Calls a slow function until it is over. */
+static inline void call_slow(struct calls *calls, unsigned (*function)(unsigned))
+{
+	for (unsigned x = 0; !get(&calls->is_over); x++) {
+		unsigned leaf = 0, other;
+
+		/* Threads must also be outside now and then. */
+		for (int i = 0; i < 6; i++)
+			__asm__ volatile("cpuid" : "+a"(leaf), "=c"(other) : : "rbx", "rdx");
+		if (function(x) != x + 5)
+			set(&calls->wrong, 1);
+		/* RELAXED test.rounds: a sign of life. */
+		tw_fetch_add_relaxed(&calls->rounds, 1);
+	}
+}
+
 #endif
