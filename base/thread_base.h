@@ -40,14 +40,20 @@ static inline _Atomic(uintptr_t) *tw_thread_base_set(uintptr_t base)
 	return tw_thread_bases[base * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TW_THREAD_BASE_SET_BITS)];
 }
 
-/* Only if tw_thread_base_init() has said yes. */
-static inline bool tw_thread_base_is_libcs(void)
+/* These two only if tw_thread_base_init() has said yes. */
+static inline uintptr_t tw_thread_base(void)
 {
 	uintptr_t base;
 
 	__asm__ volatile("rdfsbase %0" : "=r"(base));
+	return base;
+}
+
+/* Was the address found to be libc's before?  False: tw_thread_base_examine() says. */
+static inline bool tw_thread_base_is_known(uintptr_t base)
+{
 	/* RELAXED thread_base.set: a value is right whoever has stored it. */
-	return tw_likely(tw_load_relaxed(&tw_thread_base_set(base)[0]) == base + 1) || tw_thread_base_examine(base);
+	return tw_likely(tw_load_relaxed(&tw_thread_base_set(base)[0]) == base + 1);
 }
 
 #endif

@@ -519,15 +519,30 @@ void tw_native_stop_watching(void)
 	has_stopped = true;
 }
 
-/* Where it can be asked, nothing is read through %fs before it is known to be libc's. */
+/*
+ * Where it can be asked, nothing is read through %fs before it is known to be libc's.  The rare half is apart: the common one
+ * keeps nothing on the stack, and ends in a jump.
+ */
+static __attribute__((noinline, cold)) const char *hit_examined(struct tw_place *place, const uint64_t *words,
+								uint64_t *slot)
+{
+	return tw_thread_base_examine(tw_thread_base()) ? tw_native_hit(place, words, slot) : tw_foreign_hit(place);
+}
+
 static const char *hit_checked(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	return tw_likely(tw_thread_base_is_libcs()) ? tw_native_hit(place, words, slot) : tw_foreign_hit(place);
+	return tw_thread_base_is_known(tw_thread_base()) ? tw_native_hit(place, words, slot)
+							 : hit_examined(place, words, slot);
+}
+
+static __attribute__((noinline, cold)) uintptr_t return_examined(uint64_t *slot, uint64_t value)
+{
+	return tw_thread_base_examine(tw_thread_base()) ? tw_native_return(slot, value) : tw_foreign_return(slot);
 }
 
 static uintptr_t return_checked(uint64_t *slot, uint64_t value)
 {
-	return tw_likely(tw_thread_base_is_libcs()) ? tw_native_return(slot, value) : tw_foreign_return(slot);
+	return tw_thread_base_is_known(tw_thread_base()) ? tw_native_return(slot, value) : return_examined(slot, value);
 }
 
 void tw_native_init(void)
