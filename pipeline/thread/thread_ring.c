@@ -82,13 +82,9 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring
 	return TW_RB_OK;
 }
 
-/* The least own time that is recorded; less is the cost of a hit. */
-#define SETUP_US 20
-
+/* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
 static void tell_own_time(struct tw_thread_ring *ring, enum tw_space capacity, uint64_t ticks)
 {
-	if (capacity == TW_SPACE_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
-		return;
 	if (capacity != TW_SPACE_NONE)
 		tw_space_tell(&ring->producer, capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT,
 			      ticks);
