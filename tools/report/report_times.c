@@ -371,7 +371,8 @@ static void put_cost(const struct tw_screen *screen, const struct tw_calltree *t
 		if (told == 0)
 			tw_out_format(
 				screen->out,
-				"About %s of each call are the tracer's, as the shortest calls show: half or more of",
+				"The tracer's cost of a call is in its caller's self too. Up to %s of each call's own time "
+				"are the tracer's, as the shortest calls show: half or more of",
 				tw_figure_duration(figure, cost_ns));
 		if (told < COST_NAMES)
 			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
