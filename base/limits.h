@@ -58,6 +58,12 @@
 /* The definitions log of one process image, and how much of it a process maps at a time. */
 #define TW_RS_DEFS_BYTES      (UINT64_C(32) << 20)
 #define TW_RS_DEFS_STEP_BYTES (UINT64_C(128) << 10)
+/*
+ * Ids of functions and places of one process image: one from here on was made up. And what a reader of a capture keeps of
+ * the definitions of one image, in bytes of their records: the names of 22 million threads.
+ */
+#define TW_DEF_IDS_MAX	     (UINT32_C(1) << 20)
+#define TW_CATALOG_BYTES_MAX (UINT64_C(1) << 30)
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 

@@ -439,7 +439,7 @@ static uint32_t count_items(const struct tw_catalog *catalog)
 {
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
 	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
-	       catalog->descriptors.count + catalog->pointers.count;
+	       catalog->descriptors.count + catalog->pointers.count + catalog->old_names.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
@@ -459,13 +459,13 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 		whole = ((size_t)head.payload_bytes + 7) & ~(size_t)7;
 		if (whole > all.left)
 			return TW_EFORMAT;
-		if (whole + sizeof head > TW_RS_DEFS_BYTES - catalog->record_bytes)
+		if (whole + sizeof head > TW_CATALOG_BYTES_MAX - catalog->record_bytes)
 			return TW_ELIMIT;
 		error = add_record(catalog, head.type, &record);
 		if (error)
 			return error;
-		/* Each segment repeats the definitions that it uses: known ids do not count against the limit. */
-		if (head.type > TW_DEF_NODE || count_items(catalog) != items)
+		/* Only what takes memory counts: each segment repeats definitions, and later versions have further types. */
+		if (count_items(catalog) != items)
 			catalog->record_bytes += whole + sizeof head;
 		all.at += whole;
 		all.left -= whole;

@@ -6,7 +6,7 @@
  * id. The first definition of an id counts, but a process has its last name; references are resolved when all are added.
  *
  * Threads  one while records are added; any number of readers after tw_catalog_finish().
- * Limits   TW_RS_DEFS_BYTES of records: the most that one image can log.
+ * Limits   TW_CATALOG_BYTES_MAX of records that are kept.
  */
 #ifndef TW_PIPELINE_CATALOG_H
 #define TW_PIPELINE_CATALOG_H
@@ -45,7 +45,7 @@ struct tw_catalog {
 	char *host;
 	char *node_name; /* of an Erlang node */
 	char *node_shown;
-	uint64_t record_bytes; /* of the records that were added; more than an image can log is refused */
+	uint64_t record_bytes; /* of the records that are kept */
 	uint64_t log_end;      /* of the image's log: everything before it was added */
 };
 

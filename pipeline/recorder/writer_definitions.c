@@ -21,8 +21,6 @@
 
 /* Definitions are collected up to this size, unless a single one is larger. */
 #define DEFINITIONS_BYTES (UINT64_C(128) << 10)
-/* More than fit into a log; a program that uses such ids has corrupted its log. */
-#define IDS_MAX (TW_RS_DEFS_BYTES / sizeof(struct tw_def_function))
 
 /* Positions are those of the log; 0, where the image itself is defined, means none. */
 struct place {
@@ -61,7 +59,7 @@ static void *make_space(void *table, uint32_t *capacity, uint32_t id, size_t siz
 
 	if (id < *capacity)
 		return table;
-	if (id >= IDS_MAX)
+	if (id >= TW_DEF_IDS_MAX)
 		return NULL;
 	more = realloc(table, wanted * size);
 	if (!more)

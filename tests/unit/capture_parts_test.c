@@ -189,20 +189,54 @@ static void the_first_definition_counts(void **state)
 	tw_catalog_fini(&catalog);
 }
 
+static int add_thread(struct tw_catalog *catalog, uint32_t id, const char *name)
+{
+	const struct tw_def_tracee tracee = {.tracee_id = id, .thread_id = 1, .name_bytes = (uint16_t)strlen(name)};
+	uint8_t bytes[64] = {0};
+
+	return tw_catalog_add(catalog, bytes, put(bytes, TW_DEF_TRACEE, &tracee, sizeof(tracee), name));
+}
+
+/* A capture of days: more threads than one log of definitions holds at a time. */
+static void a_catalog_holds_more_than_a_log(void **state)
+{
+	const uint32_t threads = (uint32_t)(TW_RS_DEFS_BYTES / 40 + 10);
+	struct tw_catalog catalog = {0};
+	const struct tw_capture_tracee *last;
+
+	for (uint32_t id = 1; id <= threads; id++)
+		assert_int_equal(add_thread(&catalog, id, "worker"), 0);
+	tw_catalog_finish(&catalog);
+	assert_true(catalog.record_bytes > TW_RS_DEFS_BYTES);
+	last = tw_catalog_find(&catalog.tracees, threads);
+	assert_non_null(last);
+	assert_string_equal(last->name, "worker");
+	tw_catalog_fini(&catalog);
+}
+
+/* Names of threads count, later names too; what is known, and records of a later version, take no memory. */
 static void one_image_cannot_define_without_end(void **state)
 {
 	struct tw_catalog catalog = {0};
-	uint8_t bytes[1024] = {0};
-	int error = 0;
-	uint64_t taken = 0;
+	uint8_t later[1024] = {0};
+	uint64_t before;
 
 	/* Records of an unknown type, 8 bytes each. */
-	for (size_t i = 0; i < sizeof(bytes); i += 8)
-		bytes[i] = 200;
-	while (!(error = tw_catalog_add(&catalog, bytes, sizeof(bytes))))
-		taken += sizeof(bytes);
-	assert_int_equal(error, TW_ELIMIT);
-	assert_int_equal(taken, TW_RS_DEFS_BYTES);
+	for (size_t i = 0; i < sizeof(later); i += 8)
+		later[i] = 200;
+	assert_int_equal(add_thread(&catalog, 1, "first"), 0);
+	before = catalog.record_bytes;
+	assert_true(before > 0);
+	assert_int_equal(tw_catalog_add(&catalog, later, sizeof(later)), 0);
+	assert_int_equal(add_thread(&catalog, 1, "first"), 0);
+	assert_int_equal(catalog.record_bytes, before);
+	assert_int_equal(add_thread(&catalog, 1, "other"), 0);
+	assert_int_equal(catalog.record_bytes, 2 * before);
+	/* As if all but one record of space were used. */
+	catalog.record_bytes = TW_CATALOG_BYTES_MAX - before;
+	assert_int_equal(add_thread(&catalog, 2, "added"), 0);
+	assert_int_equal(add_thread(&catalog, 3, "never"), TW_ELIMIT);
+	assert_null(tw_catalog_find(&catalog.tracees, 3));
 	tw_catalog_fini(&catalog);
 }
 
@@ -216,6 +250,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(time_is_exact_at_its_points),
 		cmocka_unit_test(a_wall_clock_time_is_found_across_steps),
 		cmocka_unit_test(the_first_definition_counts),
+		cmocka_unit_test(a_catalog_holds_more_than_a_log),
 		cmocka_unit_test(one_image_cannot_define_without_end),
 	};
 
