@@ -292,7 +292,7 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 static void set_end(struct tw_place *place, const struct tw_place_options *options)
 {
 	const char *name = place->function->name;
-	bool is_known = tw_sym_is_never_returning(name);
+	bool is_known = tw_sym_is_never_returning(place->function->module->soname, name);
 
 	if (options->kind == TW_BP_DECLARED || options->is_watched)
 		return;

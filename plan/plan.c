@@ -105,7 +105,7 @@ static bool is_unwatched(const struct draft *draft, size_t index)
 	if (draft->has_v8 && !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED))
 		return true;
 	for (size_t i = 0; i < entry->name_count; i++)
-		if (tw_sym_is_never_returning(draft->entries.names[entry->first_name + i]))
+		if (tw_sym_is_never_returning(draft->file->elf.soname, draft->entries.names[entry->first_name + i]))
 			return true;
 	return false;
 }

@@ -225,8 +225,28 @@ static int compare_name(const void *name, const void *entry)
 	return strcmp(name, *(const char *const *)entry);
 }
 
-bool tw_sym_is_never_returning(const char *function)
+/*
+ * Words that a program may use for functions of its own, which return like any.  The others of the list are reserved, or
+ * do what their name says wherever they are (a program's own swapcontext, a preloaded dlopen).
+ */
+static bool is_word(const char *function)
 {
+	static const char *const words[] = {"abort",	  "clone",   "err",  "errx", "exit",
+					    "quick_exit", "savectx", "verr", "verrx"};
+
+	return is_listed(words, TW_COUNT_OF(words), function);
+}
+
+static bool is_c_library(const char *soname)
+{
+	/* glibc's, musl's; older ones of glibc have some of the functions in a library for threads. */
+	return !strncmp(soname, "libc.", 5) || !strncmp(soname, "libpthread.", 11);
+}
+
+bool tw_sym_is_never_returning(const char *soname, const char *function)
+{
+	if (soname && !is_c_library(soname) && is_word(function))
+		return false;
 	return bsearch(function, never_returning, TW_COUNT_OF(never_returning), sizeof *never_returning,
 		       compare_name) != NULL;
 }

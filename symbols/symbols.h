@@ -176,8 +176,13 @@ unsigned tw_sym_nop_bytes(const uint8_t *at, size_t capacity);
 
 /* No hook may see these. */
 bool tw_sym_is_never(const char *function);
-/* Calls may be traced, returns may not: the function returns twice or never, or reads its return address. */
-bool tw_sym_is_never_returning(const char *function);
+/*
+ * Calls may be traced, returns may not: the function returns twice or never, or reads its return address.  Words that
+ * programs use themselves (err, clone, exit) are meant only in the C library.
+ *
+ * @soname	of the object that defines the function; "": it has none; NULL: not known, as the C library's
+ */
+bool tw_sym_is_never_returning(const char *soname, const char *function);
 /* Those of them whose calls contain no later events: they return, or end a child of vfork() in its parent's thread. */
 bool tw_sym_has_no_end(const char *function);
 /* Does the agent wrap this function of libc?  Its slots are shown as calls of libc's function, and lead to the wrapper. */

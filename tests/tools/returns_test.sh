@@ -181,4 +181,39 @@ shows '^700 3.000$'
 "$tw" print plain.tw >text
 [ "$(grep -c 'return_from libc:strtol/_ from plain -> 0x7' text)" = 100 ] || fail "strtol did not return 100 times"
 [ "$(grep -c 'return_from libm:cbrt' text)" = 1 ] || fail "cbrt did not return"
+
+# Functions of the program have ends, though functions of libc of these names have none; those of libc still have none.
+how='words'
+cat >words.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#define OWN(name) \
+	__attribute__((noinline, noclone)) long name(long x) \
+	{ \
+		volatile char bytes[64]; \
+		bytes[x & 63] = 1; \
+		printf("%s", ""); \
+		return x + bytes[x & 63]; \
+	}
+OWN(err)
+OWN(clone)
+OWN(verr)
+OWN(savectx)
+int main(void)
+{
+	long sum = 0;
+	for (int i = 0; i < 10; i++)
+		sum += err(i) + clone(i) + verr(i) + savectx(i);
+	printf("%ld\n", sum);
+	exit(0);
+}
+C
+gcc -O2 -fno-builtin -w -o words words.c || fail "gcc"
+expect 0 "$tw" record -q --force --returns -o words.tw -- ./words
+shows '^220$'
+"$tw" print words.tw >text
+for word in err clone verr savectx; do
+	[ "$(grep -c "return_from words:$word/_" text)" = 10 ] || fail "$word did not return 10 times"
+done
+grep -q 'call libc:exit/_' text || fail "exit of libc was not called"
 echo "all as it should be"

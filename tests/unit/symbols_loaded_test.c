@@ -220,9 +220,17 @@ static void lists_know_their_names(void **state)
 	assert_true(tw_sym_is_never("__tls_get_addr"));
 	assert_true(tw_sym_is_never("mcount"));
 	assert_false(tw_sym_is_never("malloc"));
-	assert_true(tw_sym_is_never_returning("_setjmp"));
-	assert_true(tw_sym_is_never_returning("__cxa_throw"));
-	assert_false(tw_sym_is_never_returning("malloc"));
+	assert_true(tw_sym_is_never_returning("libc.so.6", "_setjmp"));
+	assert_true(tw_sym_is_never_returning("libstdc++.so.6", "__cxa_throw"));
+	assert_false(tw_sym_is_never_returning("libc.so.6", "malloc"));
+	static const char *const words[] = {"err", "clone", "exit", "verr", "savectx"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		assert_true(tw_sym_is_never_returning("libc.so.6", words[i]));
+		assert_true(tw_sym_is_never_returning(NULL, words[i]));
+		assert_false(tw_sym_is_never_returning("", words[i]));
+		assert_false(tw_sym_is_never_returning("libown.so.1", words[i]));
+	}
+	assert_true(tw_sym_is_never_returning("", "swapcontext"));
 	assert_int_equal(tw_sym_role_of("/x/libtracewheel.so.0", ""), TW_SYM_ROLE_OWN);
 	assert_int_equal(tw_sym_role_of("/x/copy.so", "libtracewheel-agent.so"), TW_SYM_ROLE_OWN);
 	assert_int_equal(tw_sym_role_of("/lib/liburcu-memb.so.8", "liburcu-memb.so.8"), TW_SYM_ORDINARY);
