@@ -126,6 +126,17 @@ shows '^ *total *self *calls  call tree'
 expect 0 "$tw" flame app.tw
 shows '"hasTimes":true,"hasStacks":false'
 
+# The callers of the outermost call are known only from its stack.
+record --stack 5 --returns -t app:five -t app:four
+expect 0 "$tw" report --callers app.tw
+shows '^.* 500    from app:four/_$'
+shows '^.* 500    from app:three/_$'
+shows '^Callers with 0 calls are known only from call stacks'
+expect 0 "$tw" report --json app.tw
+is "$(json 'len(d["by_function"]), sum(f["calls"] for f in d["by_function"])')" '2 1002' "$how: callers have no calls"
+expect 0 "$tw" flame --folded app.tw
+shows 'app:three/_;app:four/_;app:five/_ '
+
 how='with a guard, and arguments'
 record --stack 2 --args --when '$1 == 7' -t app:five
 is "$(grep -c 'stack app:five/1: app:four at app.c:7 <- app:three at app.c:8$' text)" 5 "$how"

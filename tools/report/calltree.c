@@ -147,6 +147,18 @@ static void on_begin(void *context, struct tw_stack *stack)
 	tree->functions[frame->function].calls++;
 }
 
+/* Adds the time of an outermost call to the callers that put_callers() gave it. */
+static void add_to_callers(struct tw_calltree *tree, uint32_t node, uint64_t total_ns)
+{
+	for (uint32_t at = tree->nodes[node].parent; at >= TW_CALLTREE_FIRST && !tree->nodes[at].is_process;
+	     at = tree->nodes[at].parent) {
+		struct tw_call_node *caller = &tree->nodes[at];
+		caller->total_ns += total_ns;
+		if (!caller->is_recursive)
+			tree->functions[caller->function].total_ns += total_ns;
+	}
+}
+
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
@@ -158,6 +170,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	function->self_ns += time->self_ns;
 	if (!node->is_recursive)
 		function->total_ns += time->total_ns;
+	if (stack->depth == 1)
+		add_to_callers(tree, frame->node, time->total_ns);
 	function->exceptions += how == TW_FRAME_EXCEPTION;
 	function->cut += how == TW_FRAME_CUT;
 	function->lossy += time->is_lossy;
@@ -233,6 +247,36 @@ static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pend
 	pending->stack = NULL;
 }
 
+/*
+ * Moves an outermost call that begins below the callers that its stack names. What they do beside it is not known: they
+ * have its time, and no calls. Within a call whose return is recorded, the callers are those whose returns are.
+ */
+static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *call,
+			const struct tw_capture_event *event)
+{
+	if (call->stack->depth != 1 || call->stack->frames[0].function != call->function)
+		return;
+	struct tw_stack_frame *frame = &call->stack->frames[0];
+	uint32_t process = process_node(tree, call->stack), at = process;
+	uint32_t count = tw_line_stack_count(tree->capture, event->image, event->payload, event->payload_words);
+	if (!count)
+		return;
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, event->image, event->payload[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return;
+		}
+		at = find_child(tree, at, function);
+	}
+	tree->has_stack_callers = true;
+	tree->nodes[frame->node].calls--;
+	frame->node = find_child(tree, at, call->function);
+	tree->nodes[frame->node].calls++;
+	/* A process has the sum of its outermost nodes, which are now callers without calls. */
+	tree->nodes[process].calls++;
+}
+
 /* A call is kept until the next event of its thread, which may be its stack. */
 static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
@@ -241,12 +285,18 @@ static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_eve
 		return;
 	struct tw_call_pending *pending = &tree->pending[event->stream];
 	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
-		put_stack(tree, pending, event->image, event->payload, event->payload_words);
+		if (tree->is_by_stack)
+			put_stack(tree, pending, event->image, event->payload, event->payload_words);
+		else
+			put_callers(tree, pending, event);
 		pending->stack = NULL;
 		return;
 	}
-	put_stackless(tree, pending);
-	if (step->kind == TW_STEP_MOMENT)
+	if (tree->is_by_stack)
+		put_stackless(tree, pending);
+	else
+		pending->stack = NULL;
+	if (step->kind == (tree->is_by_stack ? TW_STEP_MOMENT : TW_STEP_CALL))
 		*pending = (struct tw_call_pending){step->stack, step->function, event->id};
 }
 
@@ -280,7 +330,7 @@ static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *
 		tree->lost += tw_capture_event_loss(event)->lost[cause];
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
 		return false;
-	if (tree->is_by_stack)
+	if (tree->pending)
 		on_stack_event(tree, event, &step);
 	return true;
 }
@@ -369,7 +419,7 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 	tree->node_count = TW_CALLTREE_FIRST;
 	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
 	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
-	if (tree->is_by_stack && !init_by_stack(tree))
+	if (tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree))
 		return TW_ENOMEM;
 	uint64_t from_ns = all.from_ns ? 0 : filter->from_ns;
 	if (!tree->is_by_stack && !from_ns)
@@ -405,6 +455,12 @@ static int by_pair(const void *a, const void *b)
 	return (x->caller > y->caller) - (x->caller < y->caller);
 }
 
+/* Did put_callers() move all calls of a node to others? */
+static bool is_left(const struct tw_calltree *tree, const struct tw_call_node *node)
+{
+	return tree->pending && !node->calls && !node->total_ns && !node->first_child;
+}
+
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)
 {
 	struct tw_call_edge *edges = malloc(((size_t)tree->node_count + 1) * sizeof *edges);
@@ -413,7 +469,7 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 		return NULL;
 	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++) {
 		const struct tw_call_node *node = &tree->nodes[i], *parent = &tree->nodes[node->parent];
-		if (node->is_process)
+		if (node->is_process || is_left(tree, node))
 			continue;
 		bool is_outermost = node->parent < TW_CALLTREE_FIRST || parent->is_process;
 		edges[used++] = (struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
@@ -457,10 +513,12 @@ uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, si
 	uint32_t *children = malloc((used + 1) * sizeof *children);
 	if (!children)
 		return NULL;
-	*count = used;
 	used = 0;
-	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling)
-		children[used++] = at;
+	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling) {
+		if (!is_left(tree, &tree->nodes[at]))
+			children[used++] = at;
+	}
+	*count = used;
 	qsort_r(children, used, sizeof *children, by_weight, tree->nodes);
 	return children;
 }

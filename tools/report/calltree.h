@@ -6,6 +6,9 @@
  * all views agree. Total time counts only the outermost call of a recursive function; self time is the time in the
  * function itself, without calls that are in the capture and without time in which its process was scheduled out.
  *
+ * If calls return and have recorded call stacks, an outermost call lies below the callers that its stack names: they
+ * have its time, but no calls of their own.
+ *
  * If nothing returns, but call stacks were recorded, the tree is made of stacks: a node's total is the number of
  * events that were recorded with its function on the stack; its self is the number of those of the function itself,
  * which are its calls.
@@ -72,6 +75,7 @@ struct tw_calltree {
 	struct tw_call_function *functions; /* by number */
 	uint32_t function_count;
 	bool is_by_stack;
+	bool has_stack_callers; /* some outermost calls lie below callers of their stacks */
 	struct tw_frames frames;
 	struct tw_call_pending *pending; /* by stream */
 	uint32_t stream_count;

@@ -45,7 +45,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	*count = 0;
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		const struct tw_call_function *function = &tree->functions[i];
-		if (function->calls || (!tree->is_by_stack && function->total_ns))
+		if (function->calls || function->before)
 			rows[(*count)++] =
 				(struct tw_report_row){.name = tree->places.names[i].text,
 						       .function = i,
@@ -395,6 +395,10 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			out,
 			"No returns were recorded: calls within calls are known only from the call stacks, to the depth "
 			"that was recorded.\n");
+	if (tree->has_stack_callers)
+		tw_out_text(out,
+			    "Callers with 0 calls are known only from call stacks: their time is that of the recorded "
+			    "calls in them, and their own is not known.\n");
 	if (tree->stackless)
 		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
 			      tree->stackless == 1 ? " has" : "s have");
