@@ -273,7 +273,7 @@ struct refusals {
 	unsigned slots, sleds, late_sleds;
 	unsigned entries, shadow_entries, late_entries, other_entries, put_off_entries;
 	const struct tw_sym_object *late; /* the object of the last of late_sleds */
-	bool lacks_memory, lacks_entry_memory;
+	bool lacks_memory, lacks_entry_memory, lacks_slots;
 };
 
 /* The consequence for functions whose entries are not planted. */
@@ -290,6 +290,8 @@ static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind 
 		refusals->lacks_entry_memory = true;
 	else if (error == TW_ENOMEM || error == TW_ENOSPC)
 		refusals->lacks_memory = true;
+	else if (error == TW_ELIMIT && kind == TW_BP_SLOT)
+		refusals->lacks_slots = true;
 	else if (error == TW_ENOTSUP && kind == TW_BP_SLED)
 		refusals->late_sleds++;
 	else if (error == TW_ENOTSUP && kind == TW_BP_ENTRY)
@@ -365,6 +367,10 @@ static void tell_refusals(const struct refusals *refusals)
 	if (refusals->lacks_memory || refusals->lacks_entry_memory)
 		tw_agent_tell_unarmed(1,
 				      "not all functions that were asked for are traced: there was no memory for more");
+	if (refusals->lacks_slots)
+		tw_agent_tell(
+			"some functions are not traced: more than 65,536 slots are selected, which is the limit of a process; "
+			"select fewer functions with -t");
 	if (refusals->slots)
 		tw_agent_tell_unarmed(refusals->slots,
 				      "some functions are not traced: the system refuses to make their GOT writable");
@@ -507,7 +513,7 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	if (!refusals.lacks_memory)
 		arm_entries(permit, plan, modules, &refusals);
 	tw_patch_begin(permit);
-	for (size_t i = 0; i < plan->count && !refusals.lacks_memory; i++)
+	for (size_t i = 0; i < plan->count && !refusals.lacks_memory && !refusals.lacks_slots; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
 	tw_patch_end(permit);
 	add_all_modules(permit, plan, modules);

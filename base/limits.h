@@ -132,6 +132,11 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 _Static_assert(TW_PROCESS_BLOCKS_MAX < TW_BLOCKS_MAX, "one process leaves something to the others");
 _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a process' blocks are for its chains");
 
+/* ---- slots ---- */
+
+/* Slots that have a stub, over all sessions of a process: the stubs are text of the library (TW_GOT_STUBS). */
+#define TW_SLOTS_MAX 65536
+
 /* ---- counters ---- */
 
 /*

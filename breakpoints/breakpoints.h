@@ -341,7 +341,7 @@ void tw_bp_modules_check(struct tw_permit *permit);
 
 /* ---- staging and commit: the recipe's steps 2 to 12, in commit.c ---- */
 
-/* Step 2.  The part is copied.  Errors: TW_ENOMEM (nothing of this call staged), TW_ENOTSUP. */
+/* Step 2.  The part is copied.  Errors: TW_ENOMEM, TW_ELIMIT (no stub for another slot; nothing of this call staged), TW_ENOTSUP. */
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
 /* Step 2.  No effect without a part of this session.  Cannot fail, even without memory; returns 0. */
 int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);

@@ -18,6 +18,7 @@
  */
 #include "breakpoints/got.h"
 
+#include "base/limits.h"
 #include "base/own_area.h"
 #include "base/clock.h"
 #include "base/sys.h"
@@ -46,6 +47,7 @@ struct detail {
 	uint64_t armed_ns;
 };
 static struct detail *details; /* TW_GOT_STUBS of them, untouched pages cost nothing */
+_Static_assert(TW_GOT_STUBS == TW_SLOTS_MAX, "a stub for each slot");
 
 static uint32_t maybe_bound; /* number of slots that may still be bound */
 
@@ -95,7 +97,7 @@ static int read_protection(struct tw_patch_run *run, uintptr_t page, int *protec
 	return 0;
 }
 
-/* Takes a free stub: a new one, or that of an unloaded object. */
+/* Takes a free stub: a new one, or that of an unloaded object.  TW_ELIMIT: TW_GOT_STUBS are in use; TW_ENOMEM. */
 static int take_stub(uint32_t *number)
 {
 	static uint32_t next_used;
@@ -120,7 +122,7 @@ static int take_stub(uint32_t *number)
 			return 0;
 		}
 	}
-	return TW_ENOMEM;
+	return TW_ELIMIT;
 }
 
 int tw_got_prepare(struct tw_patch_run *run, struct tw_place *place)

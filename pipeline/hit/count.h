@@ -9,7 +9,7 @@
  *		{calls, ticks or words} lie in a table of each thread, written by that thread alone.
  *
  * Memory is never returned to the system: threads that left keep their counts, which new threads continue. A thread
- * that counts takes 512 KiB and 2 MiB of address space, of which only touched pages use memory. A full table refuses
+ * that counts takes 8 MiB and 2 MiB of address space, of which only touched pages use memory. A full table refuses
  * rows, and a process without memory refuses accounts; tw_counts_refused() of tracewheel/session.h returns the number
  * of such calls.
  *

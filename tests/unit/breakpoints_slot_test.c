@@ -7,6 +7,7 @@
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "breakpoints/trampoline.h"
 #include "tracewheel/error.h"
 
 #include <stdarg.h>
@@ -602,6 +603,31 @@ static void frames_can_be_left(void **state)
 	disarm(place);
 }
 
+/* Beyond the last stub: the limit is named, it is no lack of memory, and a slot that has its stub is armed again. */
+static void the_limit_of_slots_is_told(void **state)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = 3};
+	static void *slots[TW_GOT_STUBS + 1];
+	static struct tw_place *places[TW_GOT_STUBS + 1];
+	struct tw_permit *permit;
+	unsigned n = 0;
+	int error;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	do {
+		slots[n] = jump_out;
+		places[n] = add_slot(permit, &slots[n], jump_out);
+		error = tw_bp_stage_set(permit, places[n], &part);
+	} while (!error && ++n <= TW_GOT_STUBS);
+	assert_int_equal(error, TW_ELIMIT);
+	assert_int_equal(tw_bp_stage_set(permit, places[0], &part), 0);
+	while (n)
+		assert_int_equal(tw_bp_stage_clear(permit, places[--n], 3), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+	assert_ptr_equal(slots[0], jump_out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -617,6 +643,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_written_while_objects_are_unloaded),
 		cmocka_unit_test(threads_call_while_slots_come_and_go),
 		cmocka_unit_test(frames_can_be_left),
+		cmocka_unit_test(the_limit_of_slots_is_told), /* the last: stubs are taken for good */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
