@@ -142,6 +142,24 @@ static void free_printer(struct tw_printer *printer)
 }
 
 /* Makes the texts of thread numbers, with names if names distinguish threads. */
+/*
+ * The number of this image among those of its process, from 1, in order of their starts; 0 where it is the only one. An
+ * exec of the same file changes neither process nor program, so only the number tells its events from those before it.
+ */
+static uint32_t exec_number(const struct tw_capture *capture, const struct tw_capture_image *image)
+{
+	const struct tw_capture_image *other;
+	uint32_t number = 1, images = 0;
+	for (uint32_t i = 0; (other = tw_capture_image(capture, i)); i++) {
+		if (other->process_id != image->process_id || other->process_start != image->process_start ||
+		    memcmp(other->boot_id, image->boot_id, sizeof image->boot_id))
+			continue;
+		images++;
+		number += other->start_ns < image->start_ns;
+	}
+	return images > 1 ? number : 0;
+}
+
 static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
 {
 	static struct tw_out json;
@@ -171,6 +189,11 @@ static bool init_streams(struct tw_printer *printer, const struct tw_capture_inf
 			const char *is = tw_capture_image(printer->capture, stream->image)->node;
 			tw_out_text(&json, ",\"node\":");
 			tw_json_quote(&json, is, strlen(is));
+		}
+		uint32_t number = exec_number(printer->capture, tw_capture_image(printer->capture, stream->image));
+		if (number) {
+			tw_out_text(&json, ",\"exec\":");
+			tw_put_u64(&json, number);
 		}
 		if (*name) {
 			tw_out_text(&json, ",\"thread_name\":");

@@ -23,7 +23,7 @@ struct tw_printer {
 	struct tw_names *places; /* by image */
 	uint32_t image_count;
 	struct tw_name *streams;      /* by stream: the thread's number, padded to a column */
-	struct tw_name *json_streams; /* by stream: its thread's name as a JSON member */
+	struct tw_name *json_streams; /* by stream: JSON members of its node, exec and thread */
 	uint32_t stream_count;
 	/* Cache: the last pid that was looked up. */
 	char pid[64];
