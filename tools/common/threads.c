@@ -22,6 +22,9 @@ static struct part *parts;
 static uint32_t part_count, known_streams;
 static bool has_declared;
 static const struct tw_capture *known_capture;
+/* By image: its number among the images of its process, 0 where it is the only one. */
+static uint32_t *execs;
+static uint32_t exec_count;
 
 static struct part part_of(const struct tw_capture *capture, const struct tw_capture_stream *stream)
 {
@@ -54,9 +57,53 @@ static int compare_parts(const void *x, const void *y)
 void tw_threads_forget(void)
 {
 	free(parts);
+	free(execs);
 	parts = NULL;
-	part_count = known_streams = 0;
+	execs = NULL;
+	part_count = known_streams = exec_count = 0;
 	known_capture = NULL;
+}
+
+static int compare_processes(const struct tw_capture_image *a, const struct tw_capture_image *b)
+{
+	if (a->process_id != b->process_id)
+		return a->process_id < b->process_id ? -1 : 1;
+	if (a->process_start != b->process_start)
+		return a->process_start < b->process_start ? -1 : 1;
+	return memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
+}
+
+static int compare_images(const void *x, const void *y)
+{
+	const struct tw_capture_image *a = *(const struct tw_capture_image *const *)x;
+	const struct tw_capture_image *b = *(const struct tw_capture_image *const *)y;
+	int order = compare_processes(a, b);
+	if (order)
+		return order;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return (a->image > b->image) - (a->image < b->image);
+}
+
+static void number_execs(const struct tw_capture *capture, uint32_t images)
+{
+	const struct tw_capture_image **sorted = calloc(images + (size_t)1, sizeof(const struct tw_capture_image *));
+	execs = calloc(images + (size_t)1, sizeof *execs);
+	if (!sorted || !execs) {
+		free(sorted);
+		return;
+	}
+	for (uint32_t i = 0; i < images; i++)
+		sorted[i] = tw_capture_image(capture, i);
+	qsort(sorted, images, sizeof *sorted, compare_images);
+	for (uint32_t first = 0, next; first < images; first = next) {
+		for (next = first + 1; next < images && compare_processes(sorted[first], sorted[next]) == 0;)
+			next++;
+		for (uint32_t i = first; i < next && next - first > 1; i++)
+			execs[sorted[i]->image] = i - first + 1;
+	}
+	exec_count = images;
+	free(sorted);
 }
 
 /* Built again for a stream that has grown. */
@@ -75,6 +122,7 @@ static void update_table(const struct tw_capture *capture)
 		parts[part_count++] = part_of(capture, stream);
 	if (part_count)
 		qsort(parts, part_count, sizeof *parts, compare_parts);
+	number_execs(capture, info.images);
 	has_declared = false;
 	for (uint32_t i = 0; i < info.images && !has_declared; i++) {
 		const struct tw_capture_tracee *tracee;
@@ -126,18 +174,27 @@ size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text
 	return bytes;
 }
 
-static size_t number_and_name(uint32_t number, const char *name, char *text)
+uint32_t tw_exec_number(const struct tw_capture *capture, uint32_t image)
 {
-	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES - TW_NODE_TEXT_BYTES, "%u%s%s", number, *name ? " " : "",
-				name);
+	update_table(capture);
+	return image < exec_count ? execs[image] : 0;
+}
+
+static size_t number_and_name(uint32_t number, const char *name, uint32_t exec, char *text)
+{
+	const size_t capacity = TW_THREAD_TEXT_BYTES - TW_NODE_TEXT_BYTES;
+	size_t bytes = (size_t)snprintf(text, capacity, "%u%s%s", number, *name ? " " : "", name);
+	if (exec)
+		bytes += (size_t)snprintf(text + bytes, capacity - bytes, " (exec %u)", exec);
+	return bytes;
 }
 
 size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_stream *stream, char *text)
 {
 	char name[TW_THREAD_NAME_BYTES];
 	size_t bytes = tw_node_text(capture, stream->image, text);
-	return bytes +
-	       number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text + bytes);
+	return bytes + number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name),
+				       tw_exec_number(capture, stream->image), text + bytes);
 }
 
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id)
@@ -170,7 +227,7 @@ size_t tw_process_text_alone(const struct tw_capture *capture, uint32_t image, u
 	uint32_t number = tw_process_thread(capture, image, tracee_id);
 	tw_process_name(capture, image, tracee_id, name);
 	if (number && !tw_processes_are_declared(capture))
-		return number_and_name(number, name, text);
+		return number_and_name(number, name, tw_exec_number(capture, image), text);
 	size_t bytes = tw_name_pid(capture, image, tracee_id, text, capacity - 1);
 	bytes += (size_t)snprintf(text + bytes, capacity - bytes, "%s%s", *name ? " " : "", name);
 	if (number)

@@ -8,6 +8,8 @@
  *
  * In captures of several nodes (merge) both begin with that of the thread or process: "shop:<0.45.0> clerk".
  *
+ * Where a process had several programs by exec, those of a thread end in the number of the program: "17512 sh (exec 2)".
+ *
  * A thread may have several streams; it has the name of the one that ended last. Names are clean (clean.c).
  *
  * Threads  one.  Uses a table of the current capture, built at the first query.
@@ -43,6 +45,12 @@ size_t tw_process_text(const struct tw_capture *capture, uint32_t image, uint32_
 size_t tw_process_text_alone(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text);
 /* Writes "shop:" into TW_NODE_TEXT_BYTES, "" in captures of one node; returns the bytes. */
 size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text);
+
+/*
+ * The number of this image among those of its process, from 1, in the order of their starts; 0 where it is the only one.
+ * An exec of the same file changes neither process nor program, so only the number tells its events from earlier ones.
+ */
+uint32_t tw_exec_number(const struct tw_capture *capture, uint32_t image);
 
 /* The thread number in the system of a tracee that is a thread; 0 for others. */
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id);

@@ -2,6 +2,7 @@
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
+#include "base/grow.h"
 #include "tools/common/select.h"
 
 #include "tracewheel/error.h"
@@ -142,24 +143,6 @@ static void free_printer(struct tw_printer *printer)
 }
 
 /* Makes the texts of thread numbers, with names if names distinguish threads. */
-/*
- * The number of this image among those of its process, from 1, in order of their starts; 0 where it is the only one. An
- * exec of the same file changes neither process nor program, so only the number tells its events from those before it.
- */
-static uint32_t exec_number(const struct tw_capture *capture, const struct tw_capture_image *image)
-{
-	const struct tw_capture_image *other;
-	uint32_t number = 1, images = 0;
-	for (uint32_t i = 0; (other = tw_capture_image(capture, i)); i++) {
-		if (other->process_id != image->process_id || other->process_start != image->process_start ||
-		    memcmp(other->boot_id, image->boot_id, sizeof image->boot_id))
-			continue;
-		images++;
-		number += other->start_ns < image->start_ns;
-	}
-	return images > 1 ? number : 0;
-}
-
 static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
 {
 	static struct tw_out json;
@@ -190,7 +173,7 @@ static bool init_streams(struct tw_printer *printer, const struct tw_capture_inf
 			tw_out_text(&json, ",\"node\":");
 			tw_json_quote(&json, is, strlen(is));
 		}
-		uint32_t number = exec_number(printer->capture, tw_capture_image(printer->capture, stream->image));
+		uint32_t number = tw_exec_number(printer->capture, stream->image);
 		if (number) {
 			tw_out_text(&json, ",\"exec\":");
 			tw_put_u64(&json, number);
@@ -217,6 +200,9 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .pid_tracee = UINT32_MAX,
 				       .process_tracee = UINT32_MAX,
 				       .stamp = printer->stamp,
+				       .begun = printer->begun,
+				       .begun_count = printer->begun_count,
+				       .begun_capacity = printer->begun_capacity,
 				       .is_bare = printer->is_bare,
 				       .shown = printer->shown,
 				       .image_count = info.images,
@@ -244,6 +230,24 @@ static bool refresh_printer(struct tw_printer *printer, const struct tw_print_fo
 	*places = info.places;
 	free_printer(printer);
 	return init_printer(printer, printer->capture, format);
+}
+
+/* Before the first shown event of a program that its process came to execute. False: no memory. */
+static bool begin_image(struct tw_printer *printer, const struct tw_capture_event *event,
+			const struct tw_print_format *format)
+{
+	while (printer->begun_count <= event->image) {
+		if (!tw_grow(printer->begun, printer->begun_count, printer->begun_capacity))
+			return false;
+		printer->begun[printer->begun_count++] = false;
+	}
+	if (printer->begun[event->image])
+		return true;
+	printer->begun[event->image] = true;
+	uint32_t number = tw_exec_number(printer->capture, event->image);
+	if (number > 1)
+		format->exec(printer, event, number);
+	return true;
 }
 
 /* Returns 0 or an error. */
@@ -280,6 +284,10 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				if (batch[i].id != TW_CAPTURE_OWN_SETUP || request->has_setups)
 					request->format->own_time(printer, &batch[i]);
 				continue;
+			}
+			if (request->format->exec && !begin_image(printer, &batch[i], request->format)) {
+				count = TW_ENOMEM;
+				break;
 			}
 			request->format->event(printer, &batch[i]);
 			printer->shown++;
@@ -359,6 +367,7 @@ int tw_tool_print(int argc, char **argv)
 	code = tw_names_end(capture, path, code);
 free_request:
 	free_printer(&printer);
+	free(printer.begun);
 	tw_lines_forget();
 	tw_capture_close(capture);
 	tw_selection_free(&request.selection);

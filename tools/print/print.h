@@ -39,6 +39,8 @@ struct tw_printer {
 	/* Cache: whether the image of that number, less one, is an Erlang VM. */
 	uint32_t vm_image;
 	bool is_vm;
+	bool *begun; /* by image: its exec is shown; kept when the other tables are made again */
+	uint32_t begun_count, begun_capacity;
 	int stamp;     /* the kind of --timestamps; -1: each event's own */
 	bool is_bare;  /* Erlang: pids and the like without quotes, for people */
 	bool has_pids; /* there are processes that are not threads: text shows their pids on every line */
@@ -50,6 +52,8 @@ struct tw_print_format {
 	void (*event)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*loss)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*own_time)(struct tw_printer *printer, const struct tw_capture_event *event);
+	/* Before the first event of a program that the process came to execute: its number. NULL: events tell it. */
+	void (*exec)(struct tw_printer *printer, const struct tw_capture_event *event, uint32_t number);
 };
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;

@@ -305,4 +305,4 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 		      (unsigned long long)tw_capture_own_ns(printer->capture, event));
 }
 
-const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time};
+const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time, NULL};

@@ -260,4 +260,14 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 		      tw_figure_seconds(figure, (double)tw_capture_own_ns(printer->capture, event) / 1e9));
 }
 
-const struct tw_print_format tw_print_text = {"text", make_place, put_event, put_loss, put_own_time};
+static void put_exec(struct tw_printer *printer, const struct tw_capture_event *event, uint32_t number)
+{
+	const char *program = tw_capture_image(printer->capture, event->image)->program;
+	tw_out_reserve(printer->out);
+	put_head(printer, event);
+	tw_out_format(printer->out, "-- exec %u: the process now runs ", number);
+	tw_out_clean(printer->out, program, strlen(program));
+	tw_out_text(printer->out, *program ? "\n" : "another program\n");
+}
+
+const struct tw_print_format tw_print_text = {"text", make_place, put_event, put_loss, put_own_time, put_exec};

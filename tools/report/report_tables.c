@@ -64,6 +64,8 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
 		if (strcmp(name, "by_thread") == 0) {
 			tw_json_u64(json, "thread", row->thread_id);
+			if (row->exec)
+				tw_json_u64(json, "exec", row->exec);
 			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
 			tw_json_u64(json, "events", row->events);
 			tw_json_double(json, "seconds", row->seconds);

@@ -235,6 +235,7 @@ static bool name_stream(struct tw_totals *totals, const struct scan *scan, uint3
 		return false;
 	struct tw_totals_row *row = &totals->threads.rows[totals->threads.count - 1];
 	row->thread_id = (uint32_t)stream->thread_id;
+	row->exec = tw_exec_number(scan->capture, stream->image);
 	row->thread_name = strdup(tw_thread_name(scan->capture, stream, name));
 	if (!row->thread_name)
 		return false;

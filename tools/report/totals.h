@@ -19,6 +19,7 @@ struct tw_totals_row {
 	uint64_t lost[TW_LOST_CAUSES];
 	uint32_t thread_id; /* threads: the kernel's number, and the last name */
 	char *thread_name;
+	uint32_t exec; /* threads: the number of their program, if the process had several */
 	const struct tw_capture_function *function; /* functions: any of that name; borrowed from the capture */
 	double seconds;				    /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
