@@ -60,11 +60,10 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 		if ((row->place.refusal != NULL) != refused)
 			continue;
 		char *demangled = tw_name_demangled(row->place.function);
-		char arity[16] = "_";
-		if (row->arity != TW_PATTERN_ARITY_UNKNOWN)
-			snprintf(arity, sizeof arity, "%u", row->arity);
+		char arity[16] = "";
+		tw_name_arity_shown(row->arity, arity, sizeof arity - 1);
 		bool is_shared = demangled && tw_namesakes_have(namesakes, row->module, row->place.function);
-		snprintf(name, sizeof name, "%s:%s%s%s%s/%s", row->module, demangled ? demangled : row->place.function,
+		snprintf(name, sizeof name, "%s:%s%s%s%s%s", row->module, demangled ? demangled : row->place.function,
 			 is_shared ? " [" : "", is_shared ? row->place.function : "", is_shared ? "]" : "", arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;

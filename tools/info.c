@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: summarises a capture. It checks its blocks and decodes no events. */
 #include "tools/common/missing.h"
+#include "tools/common/notes.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
 
@@ -44,17 +45,18 @@ static double bytes_per_event(const struct tw_capture_info *info)
 	return info->events ? (double)info->file_bytes / (double)info->events : 0;
 }
 
-static void put_lost(const struct tw_capture_info *info, const struct tw_capture_account *account)
+static void put_lost(const struct tw_capture *capture, const struct tw_capture_info *info,
+		     const struct tw_capture_account *account)
 {
 	char text[TW_MISSING_TEXT_BYTES];
 	tw_missing_lost(info->lost, account->missing[TW_MISSING_ENDED].events,
 			account->missing[TW_MISSING_VFORK].events, text);
 	tw_out_format(&out, "lost          %s\n",
-		      *text				  ? text
-		      : info->is_live			  ? "nothing so far"
-		      : tw_missing_is_part(account, info) ? "nothing is reported, but parts of it are missing"
-		      : tw_missing_is_untraced(account)	  ? "nothing, but not everything was traced"
-							  : "nothing");
+		      *text				       ? text
+		      : info->is_live			       ? "nothing so far"
+		      : tw_missing_is_part(account, info)      ? "nothing is reported, but parts of it are missing"
+		      : tw_notes_is_untraced(capture, account) ? "nothing, but not everything was traced"
+							       : "nothing");
 }
 
 /* Shows data missing for other causes, and the tracer's own time. */
@@ -81,7 +83,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "events        %s\n", tw_figure_count(a, info->events));
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
-	put_lost(info, &account);
+	put_lost(capture, info, &account);
 	put_missing(&account);
 	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));

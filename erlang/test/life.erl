@@ -212,6 +212,7 @@ other_tracers() ->
         {ok, #{other_tracer := 1}} = tracewheel:stop(),
         noted("others.tw", "processes that another tracer had as the trace began: 1 (some_tracer <"),
         noted("others.tw", "processes that another tracer had as it ended: 1 ("),
+        noted("others.tw", "nothing, but not everything was traced"),
         erlang:trace(A, false, [all]),
         %% Another tracer has new processes.
         erlang:trace(new_processes, true, [procs, {tracer, Tracer}]),

@@ -54,16 +54,16 @@ say() {
 
 for pie in -pie -no-pie; do
 	say -O2 "$pie"
-	grep -q "call foo:bar/_  {{foo,foo,'_'},{foo,foo,'_',{\".*foo.c\",22}}}$" text || fail "$pie, tail calls: $(cat text)"
+	grep -q "call foo:bar  {{foo,foo,'_'},{foo,foo,'_',{\".*foo.c\",22}}}$" text || fail "$pie, tail calls: $(cat text)"
 	grep -q 'return_to foo:foo at foo.c:22$' text || fail "$pie: $(cat text)"
 	is "$(grep -c 'call foo:bar' text)" 1 "$pie: bar's own tail calls are jumps inside of it"
 	shows "{trace,.*,call,{foo,bar,'_'},{{foo,foo,'_'},{foo,foo,'_',{.*,22}}}}.$"
 
 	say -O2 -fno-optimize-sibling-calls -fno-optimize-strlen -fno-tree-tail-merge "$pie"
-	grep -q "call foo:bar/_  {{foo,indirections,'_'},{foo,indirections,'_',{\".*foo.c\",10}}}$" text ||
+	grep -q "call foo:bar  {{foo,indirections,'_'},{foo,indirections,'_',{\".*foo.c\",10}}}$" text ||
 		fail "$pie, no tail calls: $(cat text)"
 	# libc was not traced; its symbols and lines may be missing.
-	grep -q "call foo:main/_  {{libc," text || fail "$pie: who called main: $(cat text)"
+	grep -q "call foo:main  {{libc," text || fail "$pie: who called main: $(cat text)"
 	grep -q 'return_to libc[:+]' text || fail "$pie: where main returns to: $(cat text)"
 done
 "$tw" print --format json foo.tw >lines || fail "print --format json"
@@ -75,7 +75,7 @@ P
 
 # A function's name is the same by its sled and by a later lookup.
 say -O1 -fno-optimize-sibling-calls -fno-inline
-grep -q "call foo:bar/_  {{foo,bar,'_'},{foo,bar,'_',{\".*foo.c\",6}}}$" text || fail "bar by bar: $(cat text)"
+grep -q "call foo:bar  {{foo,bar,'_'},{foo,bar,'_',{\".*foo.c\",6}}}$" text || fail "bar by bar: $(cat text)"
 
 # Without symbols the offset is shown.
 cat >slot.c <<'C'

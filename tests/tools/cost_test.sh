@@ -28,7 +28,7 @@ expect 0 "$tw" report a.tw
 if [ "$cost" = 0.0 ] || [ "$cost" = 0 ]; then
 	! grep -q "are the tracer's" out || fail "a cost that is not known"
 else
-	shows "cost of a call is in its caller's self too. Up to .* of each call's own time are the tracer's, as the shortest calls show: half or more of app:leaf/_\."
+	shows "cost of a call is in its caller's self too. Up to .* of each call's own time are the tracer's, as the shortest calls show: half or more of app:leaf\."
 fi
 # Calls without returns have no times, and so no such sentence.
 expect 0 "$tw" record -q --on-full block -o b.tw -t 'app:_' -- ./app

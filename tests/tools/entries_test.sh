@@ -59,7 +59,7 @@ gcc -O2 -shared -fPIC -s -o libplain.so lib.c -Wl,--build-id && gcc -O2 -s -o ap
 
 # ---- what can be traced, and why not ----
 expect 0 "$tw" functions --local -t 'libplain:_' ./app
-shows 'entry  libplain:lib_outer/_'
+shows 'entry  libplain:lib_outer'
 shows 'libplain: [0-9]* of [0-9]* functions can be traced at their entries'
 expect 0 "$tw" functions --local --refused -t 'libplain:lib_loop' ./app
 shows 'lib_loop.*a loop begins at its first instruction'

@@ -5,9 +5,9 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 
 expect 0 "$tw" functions -t 'libsqlite3:_' sqlite3
-shows '^entry  libsqlite3:sqlite3_step/_$'
+shows '^entry  libsqlite3:sqlite3_step$'
 expect 0 "$tw" functions --global -t 'libsqlite3:_' sqlite3
-shows 'slot  libsqlite3:sqlite3_step/_ .* from .*sqlite3'
+shows 'slot  libsqlite3:sqlite3_step .* from .*sqlite3'
 expect 0 "$tw" functions --json -t 'libsqlite3:_' sqlite3
 is "$(json 'd["recordable"]')" True
 is "$(json '[f["way"] for f in d["functions"] if f["function"] == "sqlite3_step"]')" "['entry']"

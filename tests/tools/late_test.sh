@@ -93,7 +93,7 @@ says "'host:_' can match nothing: .*no sled"
 strip -g libplug.so
 options=(-t 'libplug:_' --args)
 recorded ./host ./libplug.so
-is "$(grep -c 'plug_take/_ (0x' out)" 6
+is "$(grep -c 'plug_take (0x' out)" 6
 grep -q 'no debug information.*its arguments are raw words' said || fail "not said"
 options=(-t 'libplug:_' --when 'bytes > 2000')
 recorded ./host ./libplug.so
@@ -131,7 +131,7 @@ gcc -w -o slow slow.c || fail "gcc"
 options=(-t 'libplug:_' --args)
 recorded ./slow 19
 is "$(cat got)" '7 0' "a stopped recorder"
-is "$(grep -c 'plug_take/_ (0x' out)" 6
+is "$(grep -c 'plug_take (0x' out)" 6
 expect 0 "$tw" info p.tw
 shows 'arguments are words in libplug: it was opened later, and its debug information was not read in time'
 setsid "$tw" record --force -o k.tw "${options[@]}" -- ./slow 9 >/dev/null 2>&1

@@ -24,7 +24,7 @@ expect 0 "$tw" print --format erlang --bare-pids extra.tw
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'},{large,[0-9]*}}\.$"
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'}}\.$"
 expect 0 "$tw" print extra.tw
-shows 'call libc:malloc/_ from .*  {large,[0-9]*}$'
+shows 'call libc:malloc from .*  {large,[0-9]*}$'
 "$tw" print --format json extra.tw | python3 -c '
 import json, sys
 assert any(json.loads(line).get("extra", "").startswith("{large,") for line in sys.stdin)' || fail "no extra in JSON"

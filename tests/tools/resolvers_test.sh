@@ -80,12 +80,12 @@ is $(($(calls b.tw "$nameless") + $(calls b.tw strcspn_ifunc))) 5
 
 # ---- the list of functions tells both ways; with --local there is no such name ----
 expect 0 "$tw" functions -t libc:strlen -t 'libearly:_' "$(command -v sqlite3 || command -v python3)"
-shows '^entry  libc:strlen/_ .*of the code that the loader chooses$'
-shows '^slot   libc:strlen/_ .*, if another function has the same code$'
+shows '^entry  libc:strlen .*of the code that the loader chooses$'
+shows '^slot   libc:strlen .*, if another function has the same code$'
 expect 0 "$tw" functions --json -t 'libearly:_' ./main
 is "$(json "[(f['function'], f['way'], f.get('chosen', False)) for f in d['functions'] if 'early' in f['function'] or f['function'] == 'choose']")" \
 	"[('choose', 'entry', False), ('early', 'entry', True), ('early', 'slot', False), ('early_count', 'entry', False)]"
 expect 0 "$tw" functions --local --refused -t 'libearly:early' ./main
-shows 'libearly:early/_ .*: the loader chooses its code'
+shows 'libearly:early .*: the loader chooses its code'
 expect 2 "$tw" record --local -t libearly:early -o c.tw -- ./main
 says 'early of libearly cannot be traced: the loader chooses its code, which is recorded under this name without --local'

@@ -238,5 +238,5 @@ P
 	expect 0 "$tw" report trap.tw
 	shows '^Note: .*held of trapped is not traced: .*breakpoint'
 	expect 0 "$tw" print trap.tw
-	shows 'call trapped:traced/_$'
+	shows 'call trapped:traced$'
 done

@@ -61,7 +61,7 @@ record() {
 
 # stacks COUNT FUNCTION TEXT: expects that many stacks of it that begin so.
 stacks() {
-	is "$(grep -c "stack app:$2/_: $3" text)" "$1" "$how: stacks of $2: $3"
+	is "$(grep -c "stack app:$2: $3" text)" "$1" "$how: stacks of $2: $3"
 }
 
 make -fno-omit-frame-pointer
@@ -85,33 +85,33 @@ expect 0 "$tw" report app.tw
 
 how='the stacks as a tree'
 expect 0 "$tw" flame --folded app.tw
-shows '^app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 500$'
-shows '^app:deep/_;app:deep/_;app:deep/_;app:deep/_;app:five/_ 1$'
-shows 'app:main/_;app:five/_ 1$'
+shows '^app:one;app:two;app:three;app:four;app:five 500$'
+shows '^app:deep;app:deep;app:deep;app:deep;app:five 1$'
+shows 'app:main;app:five 1$'
 is "$(awk '{ sum += $NF } END { print NR, sum }' out)" '3 502' "$how: weights"
 expect 0 "$tw" flame --folded --by-process app.tw
-is "$(grep -c ';app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 100$' out)" 5 "$how: by thread"
+is "$(grep -c ';app:one;app:two;app:three;app:four;app:five 100$' out)" 5 "$how: by thread"
 expect 0 "$tw" flame app.tw
 shows '"title":"./app (by number of events)","hasTimes":false,"hasStacks":true'
 expect 0 "$tw" report --tree --top 0 app.tw
 shows '^ *events *calls  call stacks$'
-shows '^       500         0  app:one/_$'
-shows '^       500       500          app:five/_$'
+shows '^       500         0  app:one$'
+shows '^       500       500          app:five$'
 # For a function that called itself, each event counts once.
-shows '^         1         0  app:deep/_$'
+shows '^         1         0  app:deep$'
 expect 0 "$tw" report --callers app.tw
-shows '^       502       502  app:five/_$'
-shows '^       500       500    from app:four/_$'
+shows '^       502       502  app:five$'
+shows '^       500       500    from app:four$'
 expect 0 "$tw" report --json app.tw
 is "$(json '[(c["name"], c["calls"]) for c in d["by_function"][0]["callers"]][0], len(d["by_function"])')" "('app:four/_', 500) 1" "$how: JSON"
 is "$(json '"total" in d["by_function"][0] or "unmatched" in d')" False "$how: no times"
 "$tw" record -q --on-full block --local --stack 4 -t app:five -o - -- ./app 2>/dev/null | "$tw" flame --folded - >out || fail "$how: a stream"
-shows '^app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 500$'
+shows '^app:one;app:two;app:three;app:four;app:five 500$'
 # A function with its arguments is the same function when it calls.
 record --stack 4 --args -t app:five -t app:four
 expect 0 "$tw" flame --folded app.tw
 shows ';app:four/1;app:five/1 500$'
-shows ';app:three/_;app:four/1 500$'
+shows ';app:three;app:four/1 500$'
 
 how='beside returns'
 record --stack 5 --returns -t 'app:_'
@@ -129,13 +129,13 @@ shows '"hasTimes":true,"hasStacks":false'
 # The callers of the outermost call are known only from its stack.
 record --stack 5 --returns -t app:five -t app:four
 expect 0 "$tw" report --callers app.tw
-shows '^.* 500    from app:four/_$'
-shows '^.* 500    from app:three/_$'
+shows '^.* 500    from app:four$'
+shows '^.* 500    from app:three$'
 shows '^Callers with 0 calls are known only from call stacks'
 expect 0 "$tw" report --json app.tw
 is "$(json 'len(d["by_function"]), sum(f["calls"] for f in d["by_function"])')" '2 1002' "$how: callers have no calls"
 expect 0 "$tw" flame --folded app.tw
-shows 'app:three/_;app:four/_;app:five/_ '
+shows 'app:three;app:four;app:five '
 
 how='with a guard, and arguments'
 record --stack 2 --args --when '$1 == 7' -t app:five
@@ -163,7 +163,7 @@ C
 gcc -g -O2 -fno-omit-frame-pointer -fno-builtin -o plain plain.c || fail gcc
 expect 0 "$tw" record -q --force --global --stack 3 -t libc:strtol -o plain.tw -- ./plain
 expect 0 "$tw" print plain.tw
-shows 'stack libc:strtol/_.*: plain:inner at plain.c:2 <- plain:outer at plain.c:3 <- plain:main at plain.c:4$'
+shows 'stack libc:strtol.*: plain:inner at plain.c:2 <- plain:outer at plain.c:3 <- plain:main at plain.c:4$'
 
 # Any value in %rbp: null, misaligned, below, itself, in a circle, just below and at the end of the stack, on other
 # stacks.
@@ -241,7 +241,7 @@ for more in '' --returns; do
 	expect 0 "$tw" record -q --force --on-full block --local --stack 64 $more -t odd:leaf -o odd.tw -- ./odd
 	cmp out untraced || fail "$how: another answer"
 	expect 0 "$tw" print odd.tw
-	is "$(grep -c 'stack odd:leaf/_: odd:call_with at' out)" "$(cat untraced)" "$how: the direct caller"
+	is "$(grep -c 'stack odd:leaf: odd:call_with at' out)" "$(cat untraced)" "$how: the direct caller"
 	# Every word shown is a return address; at any other word, the stack shows that it ends.
 	grep -q ' <- ?$' out || fail "$how: no stack ends by a chance word"
 	"$tw" print --format json odd.tw >lines || fail "print --format json"

@@ -11,7 +11,7 @@ expect 0 "$tw" print --format chrome random.tw
 python3 - <<'EOT' || fail "the slices are not the calls"
 import collections, json
 events = json.load(open("out"))["traceEvents"]
-report = {f["name"]: f for f in json.load(open("report"))["by_function"]}
+report = {f["name"].removesuffix("/_"): f for f in json.load(open("report"))["by_function"]}
 calls = collections.Counter()
 tracks = collections.defaultdict(list)
 for event in events:

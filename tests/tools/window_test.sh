@@ -148,7 +148,7 @@ def look(*part):
     assert all(e["dur"] >= 0 for e in slices)
     assert sum("before_ns" in e.get("args", {}) for e in slices) == count
     for name, row in rows.items():
-        mine = [e for e in slices if ":" + name + "/" in e["name"]]
+        mine = [e for e in slices if e["name"].split("/")[0].endswith(":" + name)]
         assert len(mine) == row["calls"] + row["before"], (part, name, len(mine), row)
         took = sum(e["dur"] * 1e3 - e.get("args", {}).get("own_ns", 0) for e in mine)
         # Of slices that begin with the part an inner one begins 1 ns after the outer one.
@@ -164,8 +164,8 @@ def look(*part):
     return rows
 whole = look()
 slices = [(e["name"], e["ts"] * 1000) for e in json.loads(view("print", "--format", "chrome"))["traceEvents"] if e["ph"] == "X"]
-begin, naps = dict(slices), [(name, ts) for name, ts in slices if name.startswith("long:nap/")]
-work = begin["long:work/_"] if "long:work/_" in begin else begin["long:work/0"]
+begin, naps = dict(slices), [(name, ts) for name, ts in slices if name.split("/")[0] == "long:nap"]
+work = begin["long:work"] if "long:work" in begin else begin["long:work/0"]
 # Five milliseconds within the first nap of work(), which has ten or more.
 inside = int(min(ts for name, ts in naps if ts > work)) + 5000000
 rows = look("--from", "%dns" % inside)

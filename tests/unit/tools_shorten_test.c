@@ -24,18 +24,18 @@ static const char *shorten(const char *name, size_t width)
 
 static void names_that_fit_stay(void **state)
 {
-	assert_string_equal(shorten("libc:memcpy/_", 40), "libc:memcpy/_");
+	assert_string_equal(shorten("libc:memcpy", 40), "libc:memcpy");
 	assert_string_equal(shorten("app:std::vector<int>::push_back(int&&)/2", 40),
 			    "app:std::vector<int>::push_back(int&&)/2");
 }
 
 static void names_of_c_lose_arity_module_and_middle(void **state)
 {
-	assert_string_equal(shorten("libc:memcpy/_", 11), "libc:memcpy");
-	assert_string_equal(shorten("libsqlite3:sqlite3_step/_", 16), "..sqlite3_step");
+	assert_string_equal(shorten("libc:memcpy", 11), "libc:memcpy");
+	assert_string_equal(shorten("libsqlite3:sqlite3_step", 16), "..sqlite3_step");
 	assert_string_equal(shorten("sqlite3:sqlite3VdbeMemMakeWriteable/1", 26), "..sqlite3Vdbe..Writeable/1");
 	assert_string_equal(shorten("<0.17.0>", 8), "<0.17.0>");
-	assert_string_equal(shorten("(any: at the function's entry)", 23), "(any: at t..on's entry)");
+	assert_string_equal(shorten("(not defined in the capture)", 23), "(not defin..he capture)");
 	assert_string_equal(shorten("a name with spaces and no colon", 20), "a name wi.. no colon");
 }
 
@@ -75,7 +75,7 @@ static void operators_are_no_brackets(void **state)
 
 static void types_that_stand_for_themselves_stay(void **state)
 {
-	assert_string_equal(shorten("rs:<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop/_", 40),
+	assert_string_equal(shorten("rs:<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop", 40),
 			    "..<alloc::vec::Vec<...:drop::Drop>::drop");
 }
 
@@ -100,16 +100,16 @@ static void nonsense_is_cut_in_the_middle(void **state)
 static void names_of_one_table_stay_different(void **state)
 {
 	static const char *const names[] = {
-		"cl:int app::tw<int, long>(int, long)/_",
-		"cl:int app::tw<long, int>(long, int)/_",
-		"cl:int app::tw<unsigned long, char>(unsigned long, char)/_",
-		"cl:app::S::add(int) const/_",
-		"cl:app::S::add(long) const/_",
+		"cl:int app::tw<int, long>(int, long)",
+		"cl:int app::tw<long, int>(long, int)",
+		"cl:int app::tw<unsigned long, char>(unsigned long, char)",
+		"cl:app::S::add(int) const",
+		"cl:app::S::add(long) const",
 		"app:std::vector<std::map<int, long>, std::allocator<std::map<int, long> > >::push_back(std::map<int, long>&&)/2",
 		"app:std::vector<std::map<int, char>, std::allocator<std::map<int, char> > >::push_back(std::map<int, char>&&)/2",
-		"libsqlite3:sqlite3VdbeMemMakeWriteable/_",
-		"libsqlite3:sqlite3VdbeMemBakeWriteable/_",
-		"cl:int app::tw<int, long>(int, long)/_",
+		"libsqlite3:sqlite3VdbeMemMakeWriteable",
+		"libsqlite3:sqlite3VdbeMemBakeWriteable",
+		"cl:int app::tw<int, long>(int, long)",
 	};
 	enum { COUNT = sizeof names / sizeof *names };
 

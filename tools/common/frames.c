@@ -50,10 +50,10 @@ static uint32_t add(struct tw_frames_table *table, uint64_t address, uint32_t im
 
 /* ---- names: the part before the arity, which a stack does not show ---- */
 
-static size_t stem_bytes(const char *name)
+static size_t stem_bytes(const struct tw_name *name)
 {
-	const char *slash = strrchr(name, '/');
-	return slash ? (size_t)(slash - name) : strlen(name);
+	const char *slash = name->lacks_arity ? NULL : strrchr(name->text, '/');
+	return slash ? (size_t)(slash - name->text) : name->bytes;
 }
 
 static uint64_t hash_text(const char *text, size_t bytes)
@@ -70,8 +70,9 @@ static uint32_t find_name(const struct tw_frames *frames, const char *text, size
 	uint64_t hash = hash_text(text, bytes);
 	for (uint32_t at = first_slot(table, hash, 0); table->slots[at].function; at = (at + 1) & table->mask) {
 		uint32_t number = table->slots[at].function - 1;
-		const char *name = frames->places->names[number].text;
-		if (table->slots[at].address == hash && stem_bytes(name) == bytes && memcmp(name, text, bytes) == 0)
+		const struct tw_name *name = &frames->places->names[number];
+		if (table->slots[at].address == hash && stem_bytes(name) == bytes &&
+		    memcmp(name->text, text, bytes) == 0)
 			return number;
 	}
 	return TW_PLACES_NONE;
@@ -80,11 +81,11 @@ static uint32_t find_name(const struct tw_frames *frames, const char *text, size
 static bool add_names(struct tw_frames *frames)
 {
 	for (; frames->named < frames->places->function_count; frames->named++) {
-		const char *name = frames->places->names[frames->named].text;
+		const struct tw_name *name = &frames->places->names[frames->named];
 		if (!make_space(&frames->names))
 			return false;
 		if (frames->named >= TW_PLACES_FIRST)
-			add(&frames->names, hash_text(name, stem_bytes(name)), 0, frames->named);
+			add(&frames->names, hash_text(name->text, stem_bytes(name)), 0, frames->named);
 	}
 	return make_space(&frames->names);
 }
@@ -101,14 +102,14 @@ static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t
 		text[tw_name_function(&function, text, sizeof text - 1)] = 0;
 	} else if (line.module) {
 		size_t bytes = tw_clean(line.module->name, strlen(line.module->name), text, sizeof text - 40);
-		snprintf(text + bytes, sizeof text - bytes, ":+0x%llx/_", (unsigned long long)line.offset);
+		snprintf(text + bytes, sizeof text - bytes, ":+0x%llx", (unsigned long long)line.offset);
 	}
 	if (!line.module)
-		strcpy(text, "?:?/_");
+		strcpy(text, "?:?");
 	if (!add_names(frames))
 		return TW_PLACES_NONE;
-	uint32_t found = find_name(frames, text, stem_bytes(text));
-	return found != TW_PLACES_NONE ? found : tw_places_add(frames->places, text, strlen(text));
+	uint32_t found = find_name(frames, text, strlen(text));
+	return found != TW_PLACES_NONE ? found : tw_places_add(frames->places, text, strlen(text), true);
 }
 
 uint32_t tw_frames_function(struct tw_frames *frames, uint32_t image, uint64_t address)

@@ -217,7 +217,7 @@ const char *tw_missing_waits(const struct tw_capture_account *account, char *tex
 
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text)
 {
-	return own_clause(&account->setups, "rings were set up %s time%s, %s in all", text);
+	return own_clause(&account->setups, "the tracer prepared threads %s time%s, %s in all", text);
 }
 
 static void put_own(struct tw_json *json, const char *name, const struct tw_capture_own *own)

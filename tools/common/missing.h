@@ -46,6 +46,7 @@ bool tw_missing_is_failure(const struct tw_capture_account *account, const struc
 
 /* "waited 12 times, 1.2 s in all, for space in the rings"; "" if no thread waited. */
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text);
+/* "the tracer prepared threads 5 times, 2 ms in all"; "" if it never did. */
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text);
 
 /* "3 processes that it started were not traced; --follow-fork traces them". */

@@ -42,10 +42,35 @@ size_t tw_name_arity(uint32_t arity, char *text, size_t capacity)
 	return add(text, 0, capacity, digits);
 }
 
+size_t tw_name_arity_shown(uint32_t arity, char *text, size_t capacity)
+{
+	if (arity == TW_CAPTURE_ARITY_UNKNOWN)
+		return 0;
+	size_t used = add(text, 0, capacity, "/");
+	return used + tw_name_arity(arity, text + used, capacity - used);
+}
+
+bool tw_name_lacks_arity(const struct tw_capture_function *function)
+{
+	return !function || function->arity == TW_CAPTURE_ARITY_UNKNOWN;
+}
+
+void tw_json_name(struct tw_json *json, const char *name, size_t bytes, bool lacks_arity)
+{
+	char text[TW_NAME_TEXT_BYTES + 2];
+	if (!lacks_arity || bytes > TW_NAME_TEXT_BYTES) {
+		tw_json_text(json, "name", name, bytes);
+		return;
+	}
+	memcpy(text, name, bytes);
+	memcpy(text + bytes, "/_", 2);
+	tw_json_text(json, "name", text, bytes + 2);
+}
+
 size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t capacity)
 {
 	if (!function)
-		return add(text, 0, capacity, "?:?/_");
+		return add(text, 0, capacity, "?:?");
 	size_t used = add_name(text, 0, capacity, function->module ? function->module->name : "?");
 	used = add(text, used, capacity, ":");
 	char *demangled = tw_name_demangled(function->name);
@@ -56,8 +81,7 @@ size_t tw_name_function(const struct tw_capture_function *function, char *text, 
 		used = add(text, used, capacity, "]");
 	}
 	free(demangled);
-	used = add(text, used, capacity, "/");
-	return used + tw_name_arity(function->arity, text + used, capacity - used);
+	return used + tw_name_arity_shown(function->arity, text + used, capacity - used);
 }
 
 static bool is_reserved(const char *name)
@@ -232,7 +256,7 @@ static bool set_name(struct tw_names *names, uint32_t id, const char *text, size
 	memcpy(copy, text, bytes);
 	copy[bytes] = 0;
 	free(names->at[id].text);
-	names->at[id] = (struct tw_name){copy, (uint32_t)bytes};
+	names->at[id] = (struct tw_name){.text = copy, .bytes = (uint32_t)bytes};
 	return true;
 }
 

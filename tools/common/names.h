@@ -17,6 +17,7 @@
 struct tw_name {
 	char *text;
 	uint32_t bytes;
+	bool lacks_arity; /* a function's: JSON shows it as NAME/_, people see no arity */
 };
 
 /* The most bytes shown of the name of a process. */
@@ -43,12 +44,15 @@ void tw_names_free(struct tw_names *names);
 /* The readable form of a C++ or Rust linkage name, to be freed; NULL for all other names. */
 char *tw_name_demangled(const char *name);
 /*
- * For people: demangled and cleaned. MODULE:FUNCTION/ARITY with _ for unknown parts; '?' if the capture does not
- * define it. With its linkage name in brackets where the capture that tw_names_open() opened has a namesake.
+ * For people: demangled and cleaned. MODULE:FUNCTION/ARITY, or MODULE:FUNCTION if the arity is not known; '?' if the
+ * capture does not define it. With its linkage name in brackets where the capture that tw_names_open() opened has a namesake.
  */
 size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t capacity);
 /* The arity as a string: a number or _. */
 size_t tw_name_arity(uint32_t arity, char *text, size_t capacity);
+/* For people, behind a function's name: "/2"; nothing if it is not known. */
+size_t tw_name_arity_shown(uint32_t arity, char *text, size_t capacity);
+bool tw_name_lacks_arity(const struct tw_capture_function *function);
 /* A name as an Erlang atom, quoted if necessary. */
 size_t tw_name_atom(const char *name, char *text, size_t capacity);
 /* The name of a function as all views show it: demangled. Lent until the next call. */
@@ -58,6 +62,8 @@ const char *tw_name_shown(const char *linkage);
 size_t tw_name_function_atom(const char *linkage, char *text, size_t capacity);
 /* Members of an object: module, function, linkage if it is another name, arity if it is known. */
 struct tw_json;
+/* The member "name": a name as people see it, and /_ behind it if its arity is not known. */
+void tw_json_name(struct tw_json *json, const char *name, size_t bytes, bool lacks_arity);
 void tw_json_function(struct tw_json *json, const struct tw_capture_function *function);
 /* {'module',function,Arity} without the closing brace, and up to where the arity or the arguments follow. */
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t capacity);

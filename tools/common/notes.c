@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notes.c - tells notes apart by their text. */
 #include "tools/common/notes.h"
+#include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
 
@@ -109,6 +110,21 @@ static void tell_twice(const struct tw_capture *capture, uint32_t image, tw_note
 		twice, twice == 1 ? " is" : "s are", twice == 1 ? "one" : "those", example->module->name,
 		example->module->name, example->name);
 	fn(context, text);
+}
+
+bool tw_notes_is_untraced(const struct tw_capture *capture, const struct tw_capture_account *account)
+{
+	const struct tw_capture_image *image;
+	const char *note;
+	if (tw_missing_is_untraced(account))
+		return true;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		for (uint32_t at = 0; (note = tw_capture_note_next(capture, image->image, &at));) {
+			if (refused_by(note) || strstr(note, "another tracer"))
+				return true;
+		}
+	}
+	return false;
 }
 
 size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn *fn, void *context)

@@ -70,7 +70,7 @@ static uint64_t hash_text(const char *text, size_t bytes)
 	return hash ^ hash >> 29;
 }
 
-uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity)
 {
 	if ((places->function_count & (places->function_count - 1)) == 0) {
 		size_t capacity = places->function_count ? places->function_count * 2 : 1;
@@ -85,11 +85,12 @@ uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
 	}
 	places->functions[places->function_count] = NULL;
 	struct tw_name *name = &places->names[places->function_count];
-	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes};
+	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes, lacks_arity};
 	return name->text ? places->function_count++ : TW_PLACES_NONE;
 }
 
-static uint32_t find_name(struct tw_places *places, struct table *table, const char *text, size_t bytes)
+static uint32_t find_name(struct tw_places *places, struct table *table, const char *text, size_t bytes,
+			  bool lacks_arity)
 {
 	uint32_t at = (uint32_t)hash_text(text, bytes) & table->mask;
 	for (; table->slots[at]; at = (at + 1) & table->mask) {
@@ -97,7 +98,7 @@ static uint32_t find_name(struct tw_places *places, struct table *table, const c
 		if (name->bytes == bytes && memcmp(name->text, text, bytes) == 0)
 			return table->slots[at] - 1;
 	}
-	uint32_t number = tw_places_add(places, text, bytes);
+	uint32_t number = tw_places_add(places, text, bytes, lacks_arity);
 	if (number != TW_PLACES_NONE)
 		table->slots[at] = number + 1;
 	return number;
@@ -115,7 +116,8 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 		to->is_moment[place->place_id] = place->has_no_end;
 		size_t bytes = tw_name_function(place->function, text, sizeof text);
 		/* A name that contains a zero byte ends there. */
-		to->function[place->place_id] = find_name(places, table, text, strnlen(text, bytes));
+		to->function[place->place_id] =
+			find_name(places, table, text, strnlen(text, bytes), tw_name_lacks_arity(place->function));
 		if (to->function[place->place_id] == TW_PLACES_NONE)
 			return false;
 		places->functions[to->function[place->place_id]] = place->function;
@@ -133,7 +135,7 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 	table.slots = calloc(table.mask + (size_t)1, sizeof *table.slots);
 	bool is_made = table.slots != NULL;
 	for (size_t i = 0; i < TW_PLACES_FIRST && is_made; i++)
-		is_made = find_name(places, &table, others[i], strlen(others[i])) == i;
+		is_made = find_name(places, &table, others[i], strlen(others[i]), false) == i;
 	for (uint32_t i = 0; i < places->image_count && is_made; i++)
 		is_made = name_image(places, &table, capture, i);
 	free(table.slots);

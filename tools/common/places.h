@@ -23,7 +23,7 @@ struct tw_places_image {
 struct tw_places {
 	struct tw_places_image *images;
 	uint32_t image_count;
-	/* Indexed by function number: MODULE:FUNCTION/ARITY for people. The first three are no functions. */
+	/* Indexed by function number: for people. The first three are no functions. */
 	struct tw_name *names;
 	const struct tw_capture_function **functions; /* by number: any function of that name; NULL: none */
 	uint32_t function_count;
@@ -47,7 +47,7 @@ enum {
 int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_places_free(struct tw_places *places);
 /* Adds a name after the others and returns its number; TW_PLACES_NONE: no memory. */
-uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes);
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity);
 
 static inline uint32_t tw_places_function(const struct tw_places *places, uint32_t image, uint32_t place)
 {

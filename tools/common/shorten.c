@@ -2,7 +2,7 @@
 /*
  * shorten.c - shortens names of functions to the width of a column.
  *
- * The least informative parts go first: an unknown arity, template arguments and parameters from the innermost
+ * The least informative parts go first: template arguments and parameters from the innermost
  * outwards, the result type, the module, the scopes from the left; at last the middle, so that both ends remain. Two
  * dots replace the parts left out.
  */
@@ -162,30 +162,20 @@ static void cut_middle(const char *dots, const char *name, size_t bytes, size_t 
 	}
 }
 
-/* The length without an unknown arity. */
-static size_t known_bytes(const char *name)
-{
-	size_t bytes = strlen(name);
-
-	return bytes > 2 && strcmp(name + bytes - 2, "/_") == 0 ? bytes - 2 : bytes;
-}
-
 void tw_name_shorten(const char *name, size_t width, char *out, size_t capacity)
 {
 	char within[SCOPE_MAX];
 	size_t bytes = strlen(name);
 	const char *colon = strchr(name, ':'), *dots = "", *next;
-	/* "<0.45.0> clerk" and "(any: ...)" are no functions. */
+	/* "<0.45.0> clerk" and "(any object)" are no functions. */
 	bool has_module = colon && *name != '<' && *name != '(', is_shorter = false;
 
-	if (bytes > width)
-		bytes = known_bytes(name);
 	for (unsigned most = BRACKETS_MAX; has_module && bytes > width && most; most--) {
 		if (!strpbrk(colon, "<(") || !without_brackets(name, most, within, sizeof within) ||
-		    (!is_shorter && known_bytes(within) >= bytes))
+		    (!is_shorter && strlen(within) >= bytes))
 			continue;
 		is_shorter = true;
-		bytes = known_bytes(within);
+		bytes = strlen(within);
 	}
 	if (is_shorter)
 		colon = strchr(name = within, ':');
@@ -242,7 +232,7 @@ static size_t word_around(const char *name, size_t *at)
 /* A part of the name with the difference: begins at the outermost scope from which that fits. */
 static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t capacity)
 {
-	size_t at = differs_at, end = word_around(name, &at), bytes = known_bytes(name);
+	size_t at = differs_at, end = word_around(name, &at), bytes = strlen(name);
 	const char *colon = strchr(name, ':'), *from = name,
 		   *next = colon && *name != '<' ? behind_result(colon + 1) : NULL;
 	while (next && next <= name + at && (size_t)(name + end - from) > width - (from == name ? 2 : 4)) {

@@ -182,7 +182,8 @@ static bool init_streams(struct tw_printer *printer, const struct tw_capture_inf
 			tw_out_text(&json, ",\"thread_name\":");
 			tw_json_quote(&json, name, strlen(name));
 		}
-		printer->json_streams[i] = (struct tw_name){strndup(json.data, json.used), (uint32_t)json.used};
+		printer->json_streams[i] =
+			(struct tw_name){.text = strndup(json.data, json.used), .bytes = (uint32_t)json.used};
 		if (!printer->json_streams[i].text)
 			return false;
 	}

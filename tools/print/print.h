@@ -76,7 +76,7 @@ static inline bool tw_print_has_place(unsigned kind)
 static inline const struct tw_name *tw_print_place(const struct tw_printer *printer,
 						   const struct tw_capture_event *event)
 {
-	static const struct tw_name unknown = {(char *)"", 0};
+	static const struct tw_name unknown = {.text = (char *)"", .bytes = 0};
 	const struct tw_names *places = event->image < printer->image_count ? &printer->places[event->image] : NULL;
 	if (places && event->id < places->count && places->at[event->id].text)
 		return &places->at[event->id];

@@ -9,7 +9,7 @@
 /* The width of the column of pids and names. */
 #define PID_COLUMNS 18
 
-/* "libsqlite3:sqlite3_step/_ from sqlite3", shared by all kinds of event. */
+/* "libsqlite3:sqlite3_step from sqlite3", shared by all kinds of event. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
 	size_t used = tw_name_function(place->function, text, capacity);

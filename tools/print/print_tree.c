@@ -114,7 +114,7 @@ static const char *name_of(const struct tree *tree, uint32_t function, uint32_t 
 {
 	static char text[TW_NAME_SHORT_BYTES];
 	const struct tw_name *name = &tree->places.names[function];
-	const char *slash = memrchr(name->text, '/', name->bytes);
+	const char *slash = name->lacks_arity ? NULL : memrchr(name->text, '/', name->bytes);
 	*bytes = slash ? (size_t)(slash - name->text) : name->bytes;
 	if (tree->name_width && drops_types)
 		*bytes = without_types(name->text, *bytes);

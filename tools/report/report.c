@@ -112,7 +112,7 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 					   "more processes or programs"));
 }
 
-static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals,
+static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
 		       const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part)
 {
 	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
@@ -121,12 +121,12 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 		lost += totals->lost[cause];
 	if (!lost) {
 		/* Without the end of a capture its account is not known. */
-		tw_out_text(screen->out, is_part	 ? "Nothing was lost in this part.\n"
-					 : info->is_live ? "Nothing was lost so far.\n"
-					 : tw_missing_is_part(account, info)
-						 ? "It reports no losses, but parts of it are missing.\n"
-					 : tw_missing_is_untraced(account) ? "Nothing was lost of what was traced.\n"
-									   : "Nothing was lost.\n");
+		tw_out_text(screen->out,
+			    is_part				? "Nothing was lost in this part.\n"
+			    : info->is_live			? "Nothing was lost so far.\n"
+			    : tw_missing_is_part(account, info) ? "It reports no losses, but parts of it are missing.\n"
+			    : tw_notes_is_untraced(capture, account) ? "Nothing was lost of what was traced.\n"
+								     : "Nothing was lost.\n");
 		return;
 	}
 	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
@@ -138,9 +138,20 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 		      tw_screen_plain(screen));
 }
 
-/* Shows data missing for other causes, and the tracer's own time. */
+/* After everything that is said of the program. */
+static void put_setups(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_TEXT_BYTES];
+	tw_capture_account(capture, &account);
+	if (*tw_missing_setups(&account, clause))
+		tw_out_format(screen->out, "%c%s: this is not in the times of calls.\n",
+			      toupper((unsigned char)*clause), clause + 1);
+}
+
+/* Shows data missing for other causes, and waits for the tracer. */
 static void put_account(const struct tw_screen *screen, const struct tw_capture *capture,
-			const struct tw_capture_info *info, bool has_times)
+			const struct tw_capture_info *info)
 {
 	struct tw_capture_account account;
 	char clause[TW_MISSING_TEXT_BYTES];
@@ -160,9 +171,6 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 			      tw_names_unfinished(), tw_screen_plain(screen));
 	if (*tw_missing_waits(&account, clause))
 		tw_out_format(screen->out, "The program %s: this is not in the times of calls.\n", clause);
-	if (has_times && *tw_missing_setups(&account, clause))
-		tw_out_format(screen->out, "%c%s: this is not in the times of calls.\n",
-			      toupper((unsigned char)*clause), clause + 1);
 }
 
 static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,
@@ -177,8 +185,8 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
-	put_losses(screen, totals, &account, info, is_part);
-	put_account(screen, capture, info, sums->has_times);
+	put_losses(screen, totals, capture, &account, info, is_part);
+	put_account(screen, capture, info);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well) && !is_well)
@@ -229,6 +237,8 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 			tw_out_text(
 				&text,
 				"No returns were recorded: there are no times, and nothing is known of calls within calls.\n");
+		if (sums->has_times)
+			put_setups(&plain, capture);
 	}
 	tw_screen_wrapped(screen, text.data, text.used);
 }
@@ -265,8 +275,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		tw_report_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller",
-				totals->calls, request->top);
+		tw_report_table(&screen, &totals->callers, "by calling object", totals->calls, request->top);
 	if (!request->has_tree)
 		tw_report_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
 	if (sums->has_activity) {

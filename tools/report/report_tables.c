@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_tables.c - calls by function, by caller or by thread: a table without times. */
+/* report_tables.c - calls by function, by calling object or by thread: a table without times. */
 #include "tools/report/totals.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_totals_row *row = &table->rows[i];
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "name", row->name, strlen(row->name));
+		tw_json_name(json, row->name, strlen(row->name), row->lacks_arity);
 		tw_json_function(json, row->function);
 		tw_json_u64(json, "calls", row->calls);
 		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);

@@ -451,6 +451,14 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 
 /* ---- JSON ---- */
 
+/* Empty for a caller that the capture does not have. */
+static void put_name_json(struct tw_json *json, const struct tw_calltree *tree, uint32_t function)
+{
+	const struct tw_name none = {.text = ""},
+			     *name = function == TW_PLACES_NONE ? &none : &tree->places.names[function];
+	tw_json_name(json, name->text, name->bytes, name->lacks_arity);
+}
+
 static void put_times_json(struct tw_json *json, const struct tw_report_row *row)
 {
 	const struct tw_call_function *sums = row->sums;
@@ -481,7 +489,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
 		const struct tw_call_function *sums = rows[i].sums;
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "name", rows[i].name, strlen(rows[i].name));
+		put_name_json(json, tree, rows[i].function);
 		tw_json_function(json, tree->places.functions[rows[i].function]);
 		tw_json_u64(json, "calls", sums->calls);
 		tw_json_double(json, "share", calls ? (double)sums->calls / (double)calls : 0);
@@ -490,10 +498,8 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 		tw_json_open(json, "callers", '[');
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		for (size_t j = 0; j < found; j++) {
-			const char *name = caller_name(tree, into[j].caller);
 			tw_json_open(json, NULL, '{');
-			tw_json_text(json, "name", into[j].caller == TW_PLACES_NONE ? "" : name,
-				     into[j].caller == TW_PLACES_NONE ? 0 : strlen(name));
+			put_name_json(json, tree, into[j].caller);
 			tw_json_u64(json, "calls", into[j].calls);
 			if (!tree->is_by_stack) {
 				tw_json_seconds(json, "total", into[j].total_ns);

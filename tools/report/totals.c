@@ -203,7 +203,7 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 		if (!calls)
 			continue;
 		/* A row is a function, wherever it was called from: declared functions and sleds have no caller. */
-		const char *caller = "(any: at the function's entry)";
+		const char *caller = "(any object)";
 		char caller_name[TW_NAME_TEXT_BYTES];
 		if (place->caller) {
 			caller_name[tw_clean(place->caller->name, strlen(place->caller->name), caller_name,
@@ -212,7 +212,9 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 		}
 		if (!add_row(&totals->functions, text, tw_name_function(place->function, text, sizeof text), calls))
 			return false;
-		totals->functions.rows[totals->functions.count - 1].function = place->function;
+		struct tw_totals_row *row = &totals->functions.rows[totals->functions.count - 1];
+		row->function = place->function;
+		row->lacks_arity = tw_name_lacks_arity(place->function);
 		if (!add_row(&totals->callers, caller, strlen(caller), calls))
 			return false;
 		counts->calls[place->place_id] = 0;

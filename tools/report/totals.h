@@ -14,6 +14,7 @@
 /* One row of a table: a function, a caller or a thread. */
 struct tw_totals_row {
 	char *name;
+	bool lacks_arity;
 	uint64_t calls;
 	uint64_t events; /* calls, returns and all others */
 	uint64_t lost[TW_LOST_CAUSES];
