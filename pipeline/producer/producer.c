@@ -25,8 +25,6 @@ _Static_assert(sizeof(struct tw_rb_record) + 2 * TW_RB_ALIGN_BYTES + 8 * TW_PROD
 
 /* As in thread_ring.c: the time for which a thread without a ring counts its events before it tries again. */
 #define RETRY_US 1000
-/* The least own time that is recorded. */
-#define SETUP_US 20
 
 struct tw_producer_thread {
 	TW_CACHELINE_ALIGNED struct tw_rb_producer ring;
@@ -299,18 +297,24 @@ static __attribute__((noinline)) bool claim_ring(struct tw_producer_thread *thre
 	return has_ring;
 }
 
+/* The tracer's own work before an event is written. */
+struct own_work {
+	bool has_set_up, has_waited;
+};
+
 /* Gets memory, a larger ring, or, where `block` was asked for, waits.  False: none, which is counted. */
-static bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks, bool *has_waited)
+static bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks, struct own_work *own)
 {
 	struct tw_rb_producer *ring = &thread->ring;
 	struct tw_rs *rs = &thread->producer->rs;
 
+	own->has_set_up = true;
 	if (tw_rb_lacks_memory(ring, bytes))
 		return tw_space_populate(ring, rs, ticks);
 	if (tw_space_grow(ring, rs, ticks))
 		return true;
 	if (ring->policy == TW_RB_BLOCK && tw_space_wait(ring, rs, bytes + TW_OWN_TIME_BYTES)) {
-		*has_waited = true;
+		own->has_waited = true;
 		return true;
 	}
 	tw_rb_refuse(ring, TW_RB_LOST_FULL, ticks);
@@ -338,13 +342,13 @@ static inline void put_switch(struct tw_producer_thread *thread, struct tw_produ
 
 /* Space for one record, made where there is none; NULL: the event is lost, and counted. */
 static struct tw_rb_record *reserve_making(struct tw_producer_thread *thread, uint32_t bytes, uint64_t ticks,
-					   bool *has_waited)
+					   struct own_work *own)
 {
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
 	while ((outcome = tw_rb_reserve(&thread->ring, bytes, ticks, (void **)&record)) == TW_RB_WAIT)
-		if (!make_space(thread, bytes, ticks, has_waited))
+		if (!make_space(thread, bytes, ticks, own))
 			return NULL;
 	return outcome == TW_RB_OK ? record : NULL;
 }
@@ -358,23 +362,24 @@ static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_pro
 								   uint64_t ticks)
 {
 	struct tw_rb_record *record;
-	bool has_waited = false;
+	struct own_work own = {.has_set_up = !thread->ring.shared};
 
 	if (!thread->ring.shared && !claim_ring(thread, ticks))
 		return NULL;
 	if (run_of) {
-		record = reserve_making(thread, SWITCH_BYTES, ticks, &has_waited);
+		record = reserve_making(thread, SWITCH_BYTES, ticks, &own);
 		if (!record)
 			return NULL;
 		put_switch(thread, run_of, record, ticks);
 		tw_rb_commit_uncounted(&thread->ring, SWITCH_BYTES);
 	}
 	/* A reservation that is not committed costs nothing; the record of the time comes first. */
-	if (!reserve_making(thread, bytes, ticks, &has_waited))
+	if (!reserve_making(thread, bytes, ticks, &own))
 		return NULL;
-	if (has_waited || tw_clock_ticks() - ticks >= tw_clock_ticks_of_us(SETUP_US))
-		tw_space_tell(&thread->ring, has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks);
-	return reserve_making(thread, bytes, ticks, &has_waited);
+	/* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
+	if (own.has_waited || own.has_set_up)
+		tw_space_tell(&thread->ring, own.has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks);
+	return reserve_making(thread, bytes, ticks, &own);
 }
 
 TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread,

@@ -2,7 +2,7 @@
 /*
  * Goal	Events that several threads write of the same processes through tracewheel/producer.h are read in the order of the
  *	writes, as far as the program orders them; what finds no space is counted exactly; names, ports and functions are those
- *	that were defined.
+ *	that were defined; a thread's first event is preceded by the time of its set-up.
  * Method	Four threads pass three processes around, each under a lock of its own, and number the events of each.  With `block`
  *	every number is there; with `drop` and the smallest ring, those that are missing are as many as were counted.
  */
@@ -75,7 +75,16 @@ static void run(struct tw_recorder *recorder)
 
 struct seen {
 	uint64_t next[PROCESSES], events;
+	uint64_t first_setups; /* set-ups at the time stamp of a thread's first event */
+	uint64_t begun;	       /* streams that have an event, by bit */
 };
+
+/* A set-up precedes the event that it delayed, with the same time stamp. */
+static void check_setup(const struct tw_capture *capture, const struct tw_capture_event *event, struct seen *seen)
+{
+	seen->first_setups += event->id == TW_CAPTURE_OWN_SETUP && !(seen->begun >> event->stream & 1) &&
+			      tw_capture_own_ns(capture, event) > 0;
+}
 
 static void check_event(const struct tw_capture *capture, const struct tw_capture_event *event, struct seen *seen)
 {
@@ -86,6 +95,7 @@ static void check_event(const struct tw_capture *capture, const struct tw_captur
 	assert_int_equal(event->payload_words, 1);
 	assert_true(event->payload[0] >= seen->next[at]);
 	seen->next[at] = event->payload[0] + 1;
+	seen->begun |= UINT64_C(1) << event->stream;
 	seen->events++;
 	assert_non_null(place);
 	assert_string_equal(place->function->name, "deposit");
@@ -101,11 +111,15 @@ static void read_back(struct seen *seen)
 
 	memset(seen, 0, sizeof *seen);
 	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
-	assert_int_equal(tw_capture_events_create(capture, NULL, &events), 0);
+	assert_int_equal(tw_capture_events_create(capture, &(struct tw_capture_filter){.wants_own_time = true},
+						  &events),
+			 0);
 	while ((got = tw_capture_events_next(events, &batch)) > 0)
 		for (int64_t i = 0; i < got; i++)
 			if (batch[i].kind == TW_CAPTURE_CALL)
 				check_event(capture, &batch[i], seen);
+			else if (batch[i].kind == TW_CAPTURE_OWN_TIME)
+				check_setup(capture, &batch[i], seen);
 	assert_int_equal(got, 0);
 	tw_capture_events_destroy(events);
 	tw_capture_close(capture);
@@ -157,6 +171,17 @@ static void losses_are_counted_exactly(void **state)
 	assert_int_equal(seen.events, stats.events);
 }
 
+/* However short it was. */
+static void a_first_event_has_its_set_up(void **state)
+{
+	struct seen seen;
+
+	record(TW_RECORDER_BLOCK, 0, 10);
+	read_back(&seen);
+	assert_int_equal(seen.events, 10 * THREADS);
+	assert_true(seen.first_setups >= THREADS);
+}
+
 static void what_is_no_ring_set_is_refused(void **state)
 {
 	struct tw_producer *none = NULL;
@@ -171,6 +196,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_is_that_of_the_writes),
 		cmocka_unit_test(losses_are_counted_exactly),
+		cmocka_unit_test(a_first_event_has_its_set_up),
 		cmocka_unit_test(what_is_no_ring_set_is_refused),
 	};
 
