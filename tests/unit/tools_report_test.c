@@ -296,6 +296,111 @@ static void test_limit(void **state)
 	tw_capture_close(capture);
 }
 
+/*
+ * The tracer's cost, by calls whose spans are known: main calls step 64,000 times, 20 ns in it and 30 ns between, one in 64 delayed
+ * by a microsecond; loop spins without calls; move calls alloc, whose returns are not recorded, 40 ns apart; bind takes 5 us.
+ */
+static void make_costs(void)
+{
+	struct maker *maker = begin_view(1, true);
+	uint64_t t = 1000;
+
+	view_switch(maker, 0, t, 1, 1);
+	view_call(maker, 0, t += 100, MAIN);
+	for (unsigned i = 0; i < 64000; i++) {
+		view_call(maker, 0, t += 30, STEP);
+		view_return(maker, 0, t += i % 1000 == 0 ? 1020 : 20, STEP);
+	}
+	view_call(maker, 0, t += 30, LOOP);
+	view_return(maker, 0, t += 5000000, LOOP);
+	view_call(maker, 0, t += 30, MOVE);
+	for (unsigned i = 0; i < 2000; i++)
+		view_call(maker, 0, t += 40, ALLOC);
+	view_return(maker, 0, t += 40, MOVE);
+	for (unsigned i = 0; i < 2000; i++) {
+		view_call(maker, 0, t += 3000, BIND);
+		view_return(maker, 0, t += 5000, BIND);
+	}
+	view_return(maker, 0, t += 100, MAIN);
+	end_maker(maker, true);
+}
+
+static uint64_t tracer_ns_of(const struct tw_calltree *tree, uint32_t place)
+{
+	uint32_t function = tw_places_function(&tree->places, 0, place);
+	const struct tw_call_function *sums = &tree->functions[function];
+
+	return tw_tracer_cost_of(&tree->cost, &sums->paid, sums->self_ns);
+}
+
+/* Within the 1 % of a histogram. */
+static void assert_near(double value, double wanted)
+{
+	assert_true(value >= wanted * 0.99 && value <= wanted * 1.01);
+}
+
+static void test_costs(void **state)
+{
+	make_costs();
+	struct tw_capture *capture = open_capture();
+	struct tw_calltree tree = {0};
+
+	assert_int_equal(tw_calltree_make(&tree, capture, &(struct tw_capture_filter){0}), 0);
+	assert_near(tree.cost.ns[TW_COST_INSIDE], 20);
+	assert_near(tree.cost.ns[TW_COST_OUTSIDE], 30);
+	assert_near(tree.cost.ns[TW_COST_ALONE], 40);
+	/* A caller pays for its calls, and for its own. */
+	assert_near((double)tracer_ns_of(&tree, MAIN), 66002 * 30 + 20);
+	assert_near((double)tracer_ns_of(&tree, STEP), 64000 * 20);
+	assert_near((double)tracer_ns_of(&tree, LOOP), 20);
+	assert_near((double)tracer_ns_of(&tree, BIND), 2000 * 20);
+	assert_near((double)tracer_ns_of(&tree, MOVE), 2000 * 40 + 20);
+	/* Calls without returns have no time. */
+	assert_near((double)tracer_ns_of(&tree, ALLOC), 0);
+	tw_calltree_free(&tree);
+	tw_capture_close(capture);
+	char *text = view_answer(tw_tool_report, "", 0);
+	assert_non_null(strstr(text,
+			       "The tracer's own cost is in these times: up to 20 ns in a call, up to 30 ns in its "
+			       "caller, up to 40 ns in the caller of one without a return, as the shortest calls show. "
+			       "app:main/0: up to 1.99 ms of 7.92 ms self are the tracer's, app:step/1: up to "
+			       "1.29 ms of 1.34 ms, app:"));
+	free(text);
+}
+
+/* Spans that are too few, too long, or interrupted by other events, are not taken for the tracer's. */
+static void test_no_costs(void **state)
+{
+	struct maker *maker = begin_view(1, true);
+	const uint64_t delay = 10;
+	uint64_t t = 1000;
+
+	view_switch(maker, 0, t, 1, 1);
+	view_call(maker, 0, t += 100, MAIN);
+	for (unsigned i = 0; i < 1000; i++) {
+		view_call(maker, 0, t += 30, STEP);
+		view_return(maker, 0, t += 20, STEP);
+	}
+	for (unsigned i = 0; i < 5000; i++) {
+		view_call(maker, 0, t += 110, BIND);
+		view_return(maker, 0, t += 110, BIND);
+	}
+	for (unsigned i = 0; i < 5000; i++) {
+		view_call(maker, 0, t += 110, ALLOC);
+		view_put(maker, &(struct view_event){0, t += 5, TW_EVENT_OWN_TIME, 0, 2}, &delay, 1);
+		view_return(maker, 0, t += 25, ALLOC);
+	}
+	view_return(maker, 0, t += 100, MAIN);
+	end_maker(maker, true);
+	char *text = view_answer(tw_tool_report, "", 0);
+	assert_null(strstr(text, "are the tracer's"));
+	free(text);
+	text = view_answer(tw_tool_report, "--json", 0);
+	assert_non_null(strstr(text, "\"inside_ns\": 0,"));
+	assert_non_null(strstr(text, "\"outside_ns\": 0,"));
+	free(text);
+}
+
 static void test_quantiles(void **state)
 {
 	struct tw_histogram histogram = {0};
@@ -327,8 +432,9 @@ static void test_quantiles(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls), cmocka_unit_test(test_actors), cmocka_unit_test(test_sorted),
-		cmocka_unit_test(test_model), cmocka_unit_test(test_limit),  cmocka_unit_test(test_quantiles),
+		cmocka_unit_test(test_costs),  cmocka_unit_test(test_no_costs),	 cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_actors), cmocka_unit_test(test_sorted),	 cmocka_unit_test(test_model),
+		cmocka_unit_test(test_limit),  cmocka_unit_test(test_quantiles),
 	};
 
 	/* For the tests of other commands: the captures themselves. */

@@ -145,6 +145,9 @@ static void on_begin(void *context, struct tw_stack *stack)
 	frame->node = find_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
 	tree->nodes[frame->node].calls++;
 	tree->functions[frame->function].calls++;
+	tree->functions[frame->function].paid.calls++;
+	if (stack->depth > 1)
+		tree->functions[stack->frames[stack->depth - 2].function].paid.callees++;
 }
 
 /* Adds the time of an outermost call to the callers that put_callers() gave it. */
@@ -189,6 +192,8 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	uint32_t node = find_child(tree, node_above(tree, stack, stack->depth), function);
 	tree->nodes[node].calls++;
 	tree->functions[function].calls++;
+	if (stack->depth)
+		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
 }
 
 /* ---- by recorded stacks ---- */
@@ -323,6 +328,8 @@ static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *
 	struct tw_step step;
 	if (!tw_stacks_event(&tree->stacks, event, &step))
 		return false;
+	if (!tw_tracer_cost_event(&tree->cost, event, &step))
+		return false;
 	if (!is_in_part)
 		return true;
 	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
@@ -414,7 +421,8 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 		error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error)
 		return error;
-	if (!grow_functions(tree) || !grow(tree))
+	if (!grow_functions(tree) || !grow(tree) ||
+	    !tw_tracer_cost_init(&tree->cost, tree->stacks.stream_count, tree->places.function_count))
 		return TW_ENOMEM;
 	tree->node_count = TW_CALLTREE_FIRST;
 	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
@@ -427,6 +435,7 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 	error = read_events(tree, &all, from_ns);
 	if (error == 0)
 		sum_up(tree);
+	tw_tracer_cost_finish(&tree->cost);
 	return error;
 }
 
@@ -441,6 +450,7 @@ void tw_calltree_free(struct tw_calltree *tree)
 	free(tree->slots);
 	free(tree->process_nodes);
 	tw_stacks_free(&tree->stacks);
+	tw_tracer_cost_free(&tree->cost);
 	tw_places_free(&tree->places);
 	tree->nodes = NULL;
 }

@@ -22,6 +22,7 @@
 #include "tools/common/frames.h"
 #include "tools/common/histogram.h"
 #include "tools/common/stacks.h"
+#include "tools/report/tracer_cost.h"
 
 #define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)
 /* Chains of callers longer than this continue below the same node. */
@@ -54,7 +55,8 @@ struct tw_call_function {
 	uint64_t lossy;	   /* calls that continued after a loss, or ended in one */
 	uint64_t lossy_ns; /* of total_ns: time in losses */
 	uint64_t open;
-	struct tw_histogram took; /* of the calls that returned, by value or exception, with no loss in them */
+	struct tw_cost_times paid; /* in the selection */
+	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
 };
 
 /* A call on one thread whose stack may follow. */
@@ -67,6 +69,7 @@ struct tw_calltree {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
+	struct tw_tracer_cost cost;
 	struct tw_call_node *nodes;
 	uint32_t node_count;
 	uint32_t node_max; /* 0: TW_CALLTREE_NODES_MAX */

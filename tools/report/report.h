@@ -65,6 +65,7 @@ struct tw_report_row {
 	uint32_t function;
 	const struct tw_call_function *sums;
 	uint64_t median_ns, p99_ns;
+	uint64_t tracer_ns; /* of the own time: the tracer's, at most */
 };
 
 /* The functions that were called, sorted, to be freed. NULL: no memory. */
@@ -78,6 +79,8 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
 /* Reports what the times do not contain: open calls, calls whose end or beginning is not in the capture. */
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
+/* Reports the tracer's cost of a call, and names the functions whose own time contains most of it. */
+void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tree);
 void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top);
 
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,

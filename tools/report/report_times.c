@@ -51,7 +51,9 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 						       .function = i,
 						       .sums = function,
 						       .median_ns = tw_histogram_quantile(&function->took, 0.5),
-						       .p99_ns = tw_histogram_quantile(&function->took, 0.99)};
+						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
+						       .tracer_ns = tw_tracer_cost_of(&tree->cost, &function->paid,
+										      function->self_ns)};
 	}
 	qsort_r(rows, *count, sizeof *rows, compare_rows, &sort);
 	return rows;
@@ -341,50 +343,6 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 
 /* ---- limits of the times ---- */
 
-/* Enough calls that the shortest was not delayed by anything, and a duration that must be the tracer's. */
-enum { COST_CALLS = 1000, COST_NS_MAX = 150, COST_NAMES = 3 };
-
-/*
- * The least cost of a call's two stamps that lies between them: the shortest call of a function that was called
- * often. The rest of the cost is in its caller's time. 0: no call here is short enough to tell.
- */
-static uint64_t cost_of_call(const struct tw_calltree *tree)
-{
-	uint64_t cost = UINT64_MAX;
-	for (uint32_t i = 0; !tree->is_by_stack && i < tree->places.function_count; i++) {
-		const struct tw_histogram *took = &tree->functions[i].took;
-		if (took->count >= COST_CALLS && took->min < cost)
-			cost = took->min;
-	}
-	return cost <= COST_NS_MAX ? cost : 0;
-}
-
-static void put_cost(const struct tw_screen *screen, const struct tw_calltree *tree)
-{
-	uint64_t cost_ns = cost_of_call(tree);
-	size_t count = 0, told = 0;
-	struct tw_report_row *rows = cost_ns ? tw_report_rows(tree, TW_SORT_CALLS, &count) : NULL;
-	char figure[TW_FIGURE_BYTES];
-	for (size_t i = 0; rows && i < count; i++) {
-		if (rows[i].sums->took.count < COST_CALLS || rows[i].median_ns > 2 * cost_ns)
-			continue;
-		if (told == 0)
-			tw_out_format(
-				screen->out,
-				"The tracer's cost of a call is in its caller's self too. Up to %s of each call's own time "
-				"are the tracer's, as the shortest calls show: half or more of",
-				tw_figure_duration(figure, cost_ns));
-		if (told < COST_NAMES)
-			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
-		told++;
-	}
-	if (told > COST_NAMES)
-		tw_out_format(screen->out, " and %s more", tw_figure_count(figure, told - COST_NAMES));
-	if (told)
-		tw_out_text(screen->out, ".\n");
-	free(rows);
-}
-
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
@@ -440,7 +398,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
 			      stacks->lost == 1 ? "s" : "");
-	put_cost(screen, tree);
+	tw_report_cost(screen, tree);
 	if (tree->is_full)
 		tw_out_format(out, "The call tree has more than %s nodes: the rest is in no total.\n",
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
@@ -471,6 +429,7 @@ static void put_times_json(struct tw_json *json, const struct tw_report_row *row
 	tw_json_u64(json, "before", sums->before);
 	tw_json_seconds(json, "total", sums->total_ns);
 	tw_json_seconds(json, "self", sums->self_ns);
+	tw_json_u64(json, "tracer_ns", row->tracer_ns);
 	tw_json_seconds(json, "min", sums->took.min);
 	tw_json_seconds(json, "median", row->median_ns);
 	tw_json_seconds(json, "p99", row->p99_ns);
@@ -515,7 +474,11 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	free(edges);
 	if (tree->is_by_stack)
 		return;
-	tw_json_seconds(json, "tracer_per_call", cost_of_call(tree));
+	tw_json_open(json, "tracer_per_call", '{');
+	tw_json_double(json, "inside_ns", tree->cost.ns[TW_COST_INSIDE]);
+	tw_json_double(json, "outside_ns", tree->cost.ns[TW_COST_OUTSIDE]);
+	tw_json_double(json, "alone_ns", tree->cost.ns[TW_COST_ALONE]);
+	tw_json_close(json, '}');
 	tw_json_open(json, "unmatched", '{');
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);
