@@ -512,6 +512,31 @@ void tw_native_jump(uintptr_t stack, uintptr_t address)
 	thread->jumping_from = 0;
 }
 
+/* More than the frames of libc between this thread's first function and a destructor of a key. */
+#define EXIT_FRAMES_BYTES 512
+/* Addresses of one library are no farther apart. */
+#define LIBRARY_BYTES (UINT64_C(1) << 24)
+
+void tw_native_thread_exits(uintptr_t frame, uintptr_t caller)
+{
+	uintptr_t high = tw_hit_tls.thread->stack_high, limit = frame + EXIT_FRAMES_BYTES;
+
+	if (!is_own_stack(frame, high))
+		return;
+	for (uintptr_t at = frame + sizeof(uint64_t); at < limit && at < high; at += sizeof(uint64_t)) {
+		uint64_t *slot = (uint64_t *)at;
+		const struct tw_return_entry *entry = tw_returns_find(slot);
+		struct tw_frame_back back = {.frame = FRAME(slot)};
+
+		/* A call whose slot still leads to a stub will return; libc has called the first function of a thread. */
+		if (!entry || tw_returns_is_stub(*slot) ||
+		    entry->return_address - caller + LIBRARY_BYTES > 2 * LIBRARY_BYTES)
+			continue;
+		leave(slot, TW_FRAME_EXIT, "pthread_exit", &back);
+		return;
+	}
+}
+
 void tw_native_stop_watching(void)
 {
 	/* RELAXED native.watch: as in tw_native_is_watching(). */

@@ -7,6 +7,7 @@
  *			    innermost first, then one return_to
  *	tw_native_throw()   an exception leaves it: exception_from, then, when the catcher is next, return_to
  *	tw_native_jump()    longjmp leaves all calls in between: exception_from
+ *	tw_native_thread_exits()  pthread_exit or cancellation leaves the first function of the thread: exception_from
  *
  * The most common call and return, one session and nothing special, are recorded here, in few instructions; all
  * others by one.c, or by hit.c and frame.c.
@@ -34,6 +35,18 @@ void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind);
  * Only jumps within the stack that the thread began with are handled: frames between two other stacks are unknown.
  */
 void tw_native_jump(uintptr_t stack, uintptr_t address);
+
+/*
+ * tw_native_thread_exits - the thread is exiting: ends the call of its first function, if that is left by a forced unwind.
+ *
+ * libc's unwinding stops where the stack pointer is that of the caller of the thread's first function. The frame of that
+ * function's stub is empty, so it has the same one, and its routine is not called (unwind.c). libc has since overwritten
+ * the slot, by calling destructors.
+ *
+ * @frame	the frame address of the destructor of a key.
+ * @caller	where it returns to: in libc.
+ */
+void tw_native_thread_exits(uintptr_t frame, uintptr_t caller);
 
 /* tw_native_hit() without its first step. */
 const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot);

@@ -7,6 +7,7 @@
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/native.h"
 #include "pipeline/thread/thread.h"
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
@@ -103,6 +104,8 @@ static void on_thread_exit(void *value)
 
 	if (tw_hit_tls.state == TW_THREAD_ENDED || tw_hit_tls.state == TW_THREAD_UNABLE || !tw_hit_tls.thread)
 		return;
+	if (round == 1)
+		tw_native_thread_exits((uintptr_t)__builtin_frame_address(0), (uintptr_t)__builtin_return_address(0));
 	if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(exit_key, (void *)(round + 1)) == 0)
 		return;
 	leave(&tw_hit_tls);
