@@ -181,12 +181,11 @@ static void put_json_lists(struct tw_json *json, const struct tw_capture *captur
 static void put_json(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
 	struct tw_json json = {.out = &out, .is_spread = true};
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
 	tw_json_open(&json, NULL, '{');
 	tw_json_u64(&json, "events", info->events);
-	tw_json_open(&json, "lost", '{');
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tw_json_u64(&json, tw_lost_cause_name(cause), info->lost[cause]);
-	tw_json_close(&json, '}');
+	tw_missing_lost_json(&json, info->lost, account.missing[TW_MISSING_OVERWRITTEN].events);
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_double(&json, "bytes_per_event", bytes_per_event(info));
 	tw_json_double(&json, "seconds", seconds_of(info));
@@ -202,8 +201,6 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "raw_bytes", info->raw_bytes);
 	tw_json_u64(&json, "damaged_records", info->damaged_records);
 	tw_json_u64(&json, "start_wall_ns", info->start_wall_ns);
-	struct tw_capture_account account;
-	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);
 	put_json_lists(&json, capture);
 	tw_json_close(&json, '}');

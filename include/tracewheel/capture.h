@@ -136,7 +136,7 @@ void tw_capture_close(struct tw_capture *capture);
 struct tw_capture_info {
 	uint64_t events; /* readable events: calls, returns, terms; without losses and switches; damaged blocks are
 			  * subtracted when they are read */
-	/* In the segments present: losses before the oldest kept segment are not included. */
+	/* In the segments present; without what newer events replaced: TW_MISSING_OVERWRITTEN. */
 	uint64_t lost[TW_LOST_CAUSES];
 	uint64_t damaged_records;  /* records in unreadable parts, known by their sequence numbers */
 	uint64_t file_bytes;	   /* of all segments */
@@ -304,6 +304,7 @@ struct tw_capture_image {
 	uint64_t process_start; /* ticks of /proc/PID/stat */
 	uint64_t capture_id;	/* random, the same in all segments of a recording */
 	uint8_t boot_id[16];	/* of the kernel */
+	bool is_overwriting;	/* its losses of TW_LOST_FULL are older events that newer ones replaced */
 };
 /* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);

@@ -242,7 +242,7 @@ static void account_streams(struct tw_capture *capture)
 		const struct tw_source_stream *stream = &capture->streams[i];
 		const struct tw_source_block *last = &capture->blocks[stream->first_block + stream->block_count - 1];
 		struct tw_source_image *image = capture->images[stream->info.image];
-		bool is_overwritten = image->header.policy == TW_RB_OVERWRITE;
+		bool is_overwritten = image->info.is_overwriting;
 
 		before += stream->records_before;
 		holes += stream->hole_records;

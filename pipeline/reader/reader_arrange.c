@@ -246,7 +246,10 @@ static int sum_up_streams(struct tw_capture *capture)
 		info->events += stream->events;
 		info->damaged_records += stream->damaged_records;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-			info->lost[cause] += stream->lost[cause];
+			info->lost[cause] +=
+				cause == TW_LOST_FULL && capture->images[stream->image]->info.is_overwriting
+					? 0
+					: stream->lost[cause];
 		info->start_ns = stream->start_ns < info->start_ns ? stream->start_ns : info->start_ns;
 		info->end_ns = stream->end_ns > info->end_ns ? stream->end_ns : info->end_ns;
 	}

@@ -51,6 +51,7 @@ uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segmen
 	image->info.lease = header->image_lease;
 	image->info.process_start = header->process_start_time;
 	image->info.capture_id = header->capture_id;
+	image->info.is_overwriting = header->policy == TW_RB_OVERWRITE;
 	memcpy(image->info.boot_id, header->boot_id, sizeof image->info.boot_id);
 	image->info.image = capture->image_count;
 	image->info.process_id = header->process_id;

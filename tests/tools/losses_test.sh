@@ -178,3 +178,24 @@ for line in open("lines"):
 print("nested", nested, "inversions", inversions)
 assert inversions == 0
 EOT
+
+# Events that newer ones replaced are not lost, in any view, and each thread says how far back its events reach.
+expect 0 "$tw" record -q --force --on-full overwrite --ring 64K -t phases:_ -N 'phases:{begin,tell}' -o newest.tw -- ./phases 300000
+expect 0 "$tw" report --json newest.tw
+gone=$((300000 + 5 + 3 - $(json 'd["calls"]')))
+for view in "report --json" "info --json"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view newest.tw
+	is "$(json 'd["lost"]["overwritten"]') $(json 'sum(d["lost"].values())')" "$gone $gone" "replaced and lost events of $view"
+	is "$(json 'd["account"]["missing"]["overwritten"]["events"]')" "$gone" "replaced events of the account"
+done
+expect 0 "$tw" print --format json newest.tw
+is "$(grep '"lost"' out | python3 -c 'import json, sys; d = [json.loads(l) for l in sys.stdin]; print(sum(e["full"] for e in d), sum(e["overwritten"] for e in d))')" \
+	"0 $gone" "replaced events of print"
+for view in report "report --to 10" info print "print --tree" "print --format erlang" flame; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view newest.tw
+	! grep -qE 'LOST|full [0-9]|\{full' out err || fail "$view: replaced events are called lost"
+done
+expect 0 "$tw" report newest.tw
+shows "replaced by newer ones: the last .* of this thread are here"

@@ -156,6 +156,44 @@ void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint6
 	out[TW_LOST_CAUSES + 1] = vforked;
 }
 
+uint64_t tw_missing_overwritten(const struct tw_capture *capture, uint32_t stream, uint64_t lost[TW_LOST_CAUSES])
+{
+	const struct tw_capture_stream *of = tw_capture_stream(capture, stream);
+	const struct tw_capture_image *image = of ? tw_capture_image(capture, of->image) : NULL;
+	uint64_t overwritten = image && image->is_overwriting ? lost[TW_LOST_FULL] : 0;
+	lost[TW_LOST_FULL] -= overwritten;
+	return overwritten;
+}
+
+void tw_missing_loss(const struct tw_capture *capture, const struct tw_capture_event *event,
+		     struct tw_missing_loss *out)
+{
+	memcpy(out->lost, tw_capture_event_loss(event)->lost, sizeof out->lost);
+	out->overwritten = tw_missing_overwritten(capture, event->stream, out->lost);
+	out->sum = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		out->sum += out->lost[cause];
+}
+
+const char *tw_missing_replaced(uint64_t overwritten, char *text)
+{
+	char figure[TW_FIGURE_BYTES];
+	*text = 0;
+	if (overwritten)
+		snprintf(text, TW_MISSING_TEXT_BYTES, "%s replaced by newer ones",
+			 tw_figure_of(figure, overwritten, "older event was", "older events were"));
+	return text;
+}
+
+void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUSES], uint64_t overwritten)
+{
+	tw_json_open(json, "lost", '{');
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		tw_json_u64(json, tw_lost_cause_name(cause), lost[cause]);
+	tw_json_u64(json, "overwritten", overwritten);
+	tw_json_close(json, '}');
+}
+
 const char *tw_missing_lost_name(unsigned cause)
 {
 	return cause < TW_LOST_CAUSES ? tw_lost_cause_name(cause)

@@ -32,6 +32,28 @@ const char *tw_missing_lost_name(unsigned cause);
 /* "full 3, ended 12"; "" for none. */
 const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked, char *text);
 
+/*
+ * tw_missing_overwritten - tells events that newer ones replaced, as `--on-full overwrite` requests, from lost ones.
+ *
+ * @stream	number of a stream of the capture
+ * @lost	losses of that stream; TW_LOST_FULL becomes 0 where they are events replaced by newer ones.
+ *
+ * Returns the number of replaced events.
+ */
+uint64_t tw_missing_overwritten(const struct tw_capture *capture, uint32_t stream, uint64_t lost[TW_LOST_CAUSES]);
+/* The losses of a loss record; sum is without the replaced ones. */
+struct tw_missing_loss {
+	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t sum;
+	uint64_t overwritten;
+};
+void tw_missing_loss(const struct tw_capture *capture, const struct tw_capture_event *event,
+		     struct tw_missing_loss *out);
+/* "12 older events replaced by newer ones"; "" if there are none. */
+const char *tw_missing_replaced(uint64_t overwritten, char *text);
+/* The member "lost": an object of losses. */
+void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUSES], uint64_t overwritten);
+
 /* Were there processes or functions that should have been traced and were not, or not fully? Nothing was lost of these. */
 bool tw_missing_is_untraced(const struct tw_capture_account *account);
 

@@ -335,10 +335,13 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 		return;
 	}
 	if (step->kind == TW_STEP_LOSS) {
-		uint64_t lost = 0;
-		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-			lost += tw_capture_event_loss(event)->lost[cause];
-		tw_out_format(&scratch, "%llu event%s", (unsigned long long)lost, lost == 1 ? "" : "s");
+		struct tw_missing_loss loss;
+		char text[TW_MISSING_TEXT_BYTES];
+		tw_missing_loss(chrome->printer->capture, event, &loss);
+		if (loss.sum)
+			tw_out_format(&scratch, "%llu event%s%s", (unsigned long long)loss.sum,
+				      loss.sum == 1 ? "" : "s", loss.overwritten ? "; " : "");
+		tw_out_text(&scratch, tw_missing_replaced(loss.overwritten, text));
 	} else {
 		struct tw_out *out = chrome->printer->out;
 		chrome->printer->out = &scratch;

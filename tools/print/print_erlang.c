@@ -16,6 +16,7 @@
  * Data that cannot be decoded is '?'. A loss, for which Erlang has no message, is
  * {trace_ts,Pid,lost,[{full,12}],Stamp}.
  */
+#include "tools/common/missing.h"
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
@@ -335,20 +336,23 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 
 static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	struct tw_missing_loss loss;
 	struct tw_out *out = printer->out;
+	tw_missing_loss(printer->capture, event, &loss);
 	tw_out_reserve(out);
 	tw_put(out, "{trace_ts,", 10);
 	put_pid(printer, event);
 	tw_put(out, ",lost,[", 7);
 	bool is_next = false;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (!loss->lost[cause])
+		if (!loss.lost[cause])
 			continue;
 		tw_out_format(out, "%s{%s,%llu}", is_next ? "," : "", tw_lost_cause_name(cause),
-			      (unsigned long long)loss->lost[cause]);
+			      (unsigned long long)loss.lost[cause]);
 		is_next = true;
 	}
+	if (loss.overwritten)
+		tw_out_format(out, "%s{overwritten,%llu}", is_next ? "," : "", (unsigned long long)loss.overwritten);
 	tw_put(out, "],", 2);
 	tw_put_u64(out, event->time_ns);
 	tw_put(out, "}.\n", 3);

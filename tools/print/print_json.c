@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_json.c - one JSON object a line (docs/json.md). */
+#include "tools/common/missing.h"
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
@@ -287,13 +288,16 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 
 static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	struct tw_missing_loss loss;
 	struct tw_out *out = printer->out;
+	tw_missing_loss(printer->capture, event, &loss);
 	tw_out_reserve(out);
 	put_head(printer, event);
 	tw_put(out, "lost\"", 5);
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause), (unsigned long long)loss->lost[cause]);
+		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause), (unsigned long long)loss.lost[cause]);
+	if (loss.overwritten)
+		tw_out_format(out, ",\"overwritten\":%llu", (unsigned long long)loss.overwritten);
 	tw_put(out, "}\n", 2);
 }
 

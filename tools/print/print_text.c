@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_text.c - events for people: time since the start, thread, event. */
+#include "tools/common/missing.h"
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
@@ -225,24 +226,25 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 
 static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
-	char figure[TW_FIGURE_BYTES];
-	uint64_t lost = 0;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost += loss->lost[cause];
+	struct tw_missing_loss loss;
+	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
+	tw_missing_loss(printer->capture, event, &loss);
 	tw_out_reserve(printer->out);
 	put_head(printer, event);
-	tw_out_format(printer->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
-	uint64_t first_ns = tw_capture_ns(printer->capture, loss->first_ticks);
+	tw_out_text(printer->out, tw_missing_replaced(loss.overwritten, text));
+	if (loss.sum)
+		tw_out_format(printer->out, "%s!! LOST %s", loss.overwritten ? "; " : "",
+			      tw_figure_of(figure, loss.sum, "event", "events"));
+	uint64_t first_ns = tw_capture_ns(printer->capture, tw_capture_event_loss(event)->first_ticks);
 	if (first_ns && first_ns < event->time_ns)
 		tw_out_format(printer->out, " in %s",
 			      tw_figure_seconds(figure, (double)(event->time_ns - first_ns) / 1e9));
 	const char *between = ": ";
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (!loss->lost[cause])
+		if (!loss.lost[cause])
 			continue;
 		tw_out_format(printer->out, "%s%s %s", between, tw_lost_cause_name(cause),
-			      tw_figure_count(figure, loss->lost[cause]));
+			      tw_figure_count(figure, loss.lost[cause]));
 		between = ", ";
 	}
 	tw_out_text(printer->out, "\n");

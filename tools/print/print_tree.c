@@ -15,6 +15,7 @@
  * process has a depth of its own; if there are several, lines begin with the process' pid or its thread's number, and
  * its name.
  */
+#include "tools/common/missing.h"
 #include "tools/common/stacks.h"
 #include "tools/common/shorten.h"
 #include "tools/print/print.h"
@@ -286,15 +287,17 @@ static void put_unmatched(struct tree *tree, const struct tw_capture_event *even
 
 static void put_loss(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
-	char figure[TW_FIGURE_BYTES];
-	uint64_t lost = 0;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost += loss->lost[cause];
+	struct tw_missing_loss loss;
+	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
+	tw_missing_loss(tree->printer->capture, event, &loss);
 	put_head(tree, step->stack, step->depth, UINT64_MAX);
-	put_red(tree, true);
-	tw_out_format(tree->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
-	put_red(tree, false);
+	tw_out_text(tree->out, tw_missing_replaced(loss.overwritten, text));
+	if (loss.sum) {
+		put_red(tree, true);
+		tw_out_format(tree->out, "%s!! LOST %s", loss.overwritten ? "; " : "",
+			      tw_figure_of(figure, loss.sum, "event", "events"));
+		put_red(tree, false);
+	}
 	tw_out_text(tree->out, "\n");
 }
 

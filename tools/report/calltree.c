@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calltree.c - one tree of all calls. */
 #include "tools/report/calltree.h"
+#include "tools/common/missing.h"
 #include "tools/common/lines.h"
 #include "tools/tool.h"
 
@@ -333,8 +334,11 @@ static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *
 	if (!is_in_part)
 		return true;
 	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
-	for (unsigned cause = 0; event->kind == TW_CAPTURE_LOSS && cause < TW_LOST_CAUSES; cause++)
-		tree->lost += tw_capture_event_loss(event)->lost[cause];
+	if (event->kind == TW_CAPTURE_LOSS) {
+		struct tw_missing_loss loss;
+		tw_missing_loss(tree->capture, event, &loss);
+		tree->lost += loss.sum;
+	}
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
 		return false;
 	if (tree->pending)

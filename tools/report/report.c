@@ -119,6 +119,12 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += totals->lost[cause];
+	/* The account has the sentence of the whole. */
+	if (totals->overwritten && is_part)
+		tw_out_format(screen->out, "%s in this part, as --on-full overwrite requests.\n",
+			      tw_missing_replaced(totals->overwritten, text));
+	if (!lost && totals->overwritten)
+		return;
 	if (!lost) {
 		/* Without the end of a capture its account is not known. */
 		tw_out_text(screen->out,
@@ -293,10 +299,7 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_open(&json, NULL, '{');
 	tw_json_u64(&json, "events", totals->events);
 	tw_json_u64(&json, "calls", totals->calls);
-	tw_json_open(&json, "lost", '{');
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tw_json_u64(&json, tw_lost_cause_name(cause), totals->lost[cause]);
-	tw_json_close(&json, '}');
+	tw_missing_lost_json(&json, totals->lost, totals->overwritten);
 	tw_json_double(&json, "seconds", seconds);
 	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)totals->events / seconds : 0);
 	tw_json_u64(&json, "bytes", info->file_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_tables.c - calls by function, by calling object or by thread: a table without times. */
+#include "tools/common/missing.h"
 #include "tools/report/totals.h"
 
 #include <stdlib.h>
@@ -38,6 +39,10 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 		if (lost)
 			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
 				      tw_figure_count(figure, lost), tw_screen_plain(screen));
+		if (row->overwritten)
+			tw_out_format(screen->out,
+				      "%14s  replaced by newer ones: the last %s of this thread are here\n",
+				      tw_figure_count(figure, row->overwritten), tw_figure_seconds(more, row->seconds));
 	}
 	if (shown < table->count) {
 		uint64_t rest = 0;
@@ -69,10 +74,7 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
 			tw_json_u64(json, "events", row->events);
 			tw_json_double(json, "seconds", row->seconds);
-			tw_json_open(json, "lost", '{');
-			for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-				tw_json_u64(json, tw_lost_cause_name(cause), row->lost[cause]);
-			tw_json_close(json, '}');
+			tw_missing_lost_json(json, row->lost, row->overwritten);
 		}
 		tw_json_close(json, '}');
 	}

@@ -2,6 +2,7 @@
 /* totals.c - counts calls by place and stream, and then finds their names. */
 #include "tools/report/totals.h"
 #include "tools/tool.h"
+#include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
 
@@ -247,6 +248,8 @@ static bool name_stream(struct tw_totals *totals, const struct scan *scan, uint3
 	row->end_ns = stream->end_ns;
 	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
 	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
+	row->overwritten = tw_missing_overwritten(scan->capture, number, row->lost);
+	totals->overwritten += row->overwritten;
 	totals->calls += row->calls;
 	totals->events += row->events;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
@@ -279,6 +282,7 @@ static void join_threads(struct tw_totals_table *table)
 		last->end_ns = row->end_ns > last->end_ns ? row->end_ns : last->end_ns;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			last->lost[cause] += row->lost[cause];
+		last->overwritten += row->overwritten;
 		free(row->name);
 		free(row->thread_name);
 	}

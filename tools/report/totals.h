@@ -18,7 +18,8 @@ struct tw_totals_row {
 	uint64_t calls;
 	uint64_t events; /* calls, returns and all others */
 	uint64_t lost[TW_LOST_CAUSES];
-	uint32_t thread_id; /* threads: the kernel's number, and the last name */
+	uint64_t overwritten; /* not among the lost: replaced by newer ones */
+	uint32_t thread_id;   /* threads: the kernel's number, and the last name */
 	char *thread_name;
 	uint32_t exec; /* threads: the number of their program, if the process had several */
 	const struct tw_capture_function *function; /* functions: any of that name; borrowed from the capture */
@@ -41,6 +42,7 @@ struct tw_totals {
 	uint64_t all_events;	       /* of the same time and threads, for any function */
 	uint64_t kinds[64];	       /* events by kind; all kinds above 62 in the last element */
 	uint64_t lost[TW_LOST_CAUSES]; /* in that time, on those threads; of any function */
+	uint64_t overwritten;	       /* as the lost, and not among them: replaced by newer ones */
 };
 
 /* Scans. Returns 0 or an error of the library; tw_totals_free() in both cases. */
