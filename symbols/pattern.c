@@ -534,8 +534,10 @@ TW_API bool tw_pattern_wants_demangled_of(const struct tw_pattern *pattern, cons
 	for (size_t i = 0; i < pattern->count; i++) {
 		const struct part *part = &pattern->parts[i];
 
+		/* Rust's own mangling writes types, repeated words and non-ASCII letters as other text. */
 		if (part->function && strncmp(part->function, "_Z", 2) && strncmp(part->function, "_R", 2) &&
-		    (!part->literal_bytes || memmem(function, strlen(function), part->literal, part->literal_bytes)))
+		    (!part->literal_bytes || !strncmp(function, "_R", 2) ||
+		     memmem(function, strlen(function), part->literal, part->literal_bytes)))
 			return true;
 	}
 	return false;

@@ -32,7 +32,7 @@ HEADER_ONLY = {"base/figure.h", "base/grow.h"}
 # The one way to open files that others have named.
 HEADER_ONLY |= {"base/file.h"}
 LIBRARIES = {"Zydis": {"plan"}, "lzma": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
-             "gmp": {"term", "match"}, "elfutils": {"symbols"}, "gelf": {"symbols"}}
+             "gmp": {"term", "match"}, "elfutils": {"symbols"}, "gelf": {"symbols"}, "libiberty": {"tools"}}
 # In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
 # any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.
 OPENERS = ["agent", "symbols", "plan", "tools"]
@@ -79,7 +79,7 @@ def check_file(folder, relative, lines):
                 yield number, f"{folder}/ must not know {other}/"
         if folder in OUTSIDE and other in ROOMS and relative not in LOOKS_INSIDE and quoted[1] not in HEADER_ONLY:
             yield number, f"{folder}/ sees include/tracewheel only, not {other}/"
-        if angled and folder in ROOMS:
+        if angled and folder in ROOMS + OUTSIDE:
             for name, owners in LIBRARIES.items():
                 if angled[1].startswith(name) and folder not in owners:
                     yield number, f"<{angled[1]}> is seen from {folder}/; its one place is {' or '.join(sorted(owners))}/"

@@ -15,6 +15,11 @@ if(Python3_FOUND AND NOT TW_SANITIZE)
   endforeach()
 endif()
 
+if(NOT TW_SANITIZE)
+  add_test(NAME check_demangler COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_demangler.sh ${CMAKE_BINARY_DIR})
+  set_tests_properties(check_demangler PROPERTIES LABELS check)
+endif()
+
 find_program(TW_SPIN spin)
 file(GLOB models CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/models/*.pml)
 foreach(model ${models})

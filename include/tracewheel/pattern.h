@@ -93,7 +93,8 @@ bool tw_pattern_wants_demangled(const struct tw_pattern *pattern);
 /*
  * tw_pattern_wants_demangled_of - can the demangled name of this function change the result?
  *
- * @function	a linkage name; borrows.  Its identifiers are those of its demangled name, so most names need not be demangled.
+ * @function	a linkage name; borrows.  Its identifiers are those of its demangled name, so most names of C++ need not be
+ *		demangled.
  */
 bool tw_pattern_wants_demangled_of(const struct tw_pattern *pattern, const char *function);
 

@@ -200,6 +200,8 @@ static void names_are_demangled_where_it_matters(void **state)
 	check_demangled("_:geo::[]WxyzL]ine(int)", "_ZN3geo4LineEi", "geo::Line(int)");
 	check_demangled("_:geo::[[:digit:]WxyzL]ine(int)", "_ZN3geo4LineEi", "geo::Line(int)");
 	check_demangled("_:*_Float16*", "_Z4halfDF16_", "half(_Float16)");
+	/* Types and repeated words stand in it as other text. */
+	check_demangled("_:*u32*", "_RINvNtCsfq2Zq5gqAK1_2v01m3genmEB4_", "v0::m::gen::<u32>");
 	if (!library)
 		return;
 	*(void **)&demangling.demangle = dlsym(library, "__cxa_demangle");

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * demangle.c - turns linkage names of C++ and Rust into readable ones.
+ * demangle.c - turns linkage names of C++ and Rust into readable ones, with libiberty, which c++filt, gdb and perf use too.
  *
- * The demangler of libstdc++ is loaded at the first such name, so that the command neither links C++ nor contains a
- * demangler of its own; without libstdc++ the linkage names are shown.
+ * It is linked statically, and into the command only: traced programs are spared it.
  */
 #include "tools/common/names.h"
 #include "tools/tool.h"
 
-#include <dlfcn.h>
+#include <libiberty/demangle.h>
 #include <stdlib.h>
 
-typedef char *demangle_fn(const char *name, char *buffer, size_t *bytes, int *status);
+#define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
-static demangle_fn *find_demangler(void)
+bool tw_name_is_mangled(const char *name)
 {
-	static demangle_fn *found;
-	static bool is_searched;
-	if (!is_searched) {
-		void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-		if (library)
-			*(void **)&found = dlsym(library, "__cxa_demangle");
-		is_searched = true;
-	}
-	return found;
+	return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
 }
 
+/* Without DMGL_VERBOSE the hashes of Rust's names are left out. */
 char *tw_name_demangled(const char *name)
 {
-	if (strncmp(name, "_Z", 2) != 0)
+	if (!tw_name_is_mangled(name))
 		return NULL;
-	demangle_fn *demangle = find_demangler();
-	int status = -1;
-	char *text = demangle ? demangle(name, NULL, NULL, &status) : NULL;
-	if (status == 0)
-		return text;
-	free(text);
-	return NULL;
+	/* Link-time optimization makes local functions global with a suffix that says nothing. */
+	const char *suffix = strstr(name, ".llvm.");
+	char *stem = suffix ? strndup(name, (size_t)(suffix - name)) : NULL;
+	const char *whole = stem ? stem : name;
+	char *text = rust_demangle(whole, OPTIONS);
+	if (!text)
+		text = cplus_demangle_v3(whole, OPTIONS);
+	free(stem);
+	return text;
+}
+
+char *tw_name_demangled_inside(const char *name)
+{
+	return strncmp(name, "_Z", 2) == 0 ? cplus_demangle_v3(name, OPTIONS) : NULL;
 }

@@ -43,6 +43,10 @@ void tw_names_free(struct tw_names *names);
 
 /* The readable form of a C++ or Rust linkage name, to be freed; NULL for all other names. */
 char *tw_name_demangled(const char *name);
+/* The same as libstdc++ makes it, which is all that a traced program may have. */
+char *tw_name_demangled_inside(const char *name);
+/* May it be such a name? */
+bool tw_name_is_mangled(const char *name);
 /*
  * For people: demangled and cleaned. MODULE:FUNCTION/ARITY, or MODULE:FUNCTION if the arity is not known; '?' if the
  * capture does not define it. With its linkage name in brackets where the capture that tw_names_open() opened has a namesake.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* namesakes.c - sorts the functions of C++ and Rust by linkage name, to name each once, and then by readable name. */
 #include "tools/common/namesakes.h"
+#include "tools/common/names.h"
 #include "base/grow.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static int by_shown(const void *a, const void *b)
 
 bool tw_namesakes_add(struct tw_namesakes *namesakes, const char *module, const char *linkage)
 {
-	if (strncmp(linkage, "_Z", 2) != 0)
+	if (!tw_name_is_mangled(linkage))
 		return true;
 	if (!tw_grow(namesakes->list, namesakes->count, namesakes->capacity))
 		return false;

@@ -198,6 +198,16 @@ static bool is_slot_needless(const struct tw_check *check, const struct tw_symbo
 	       tw_entries_cover(check->entries, place);
 }
 
+/* Does the program's agent find the function by the pattern itself? */
+static bool is_seen_inside(const struct tw_check *check, const struct tw_pattern *pattern,
+			   const struct tw_patterns_subject *subject)
+{
+	char *demangled = check->can_demangle ? tw_name_demangled_inside(subject->function) : NULL;
+	bool is_seen = tw_pattern_is(pattern, subject, demangled);
+	free(demangled);
+	return is_seen;
+}
+
 static int see_place(const struct tw_symbols_place *place, void *arg)
 {
 	struct tw_check *check = arg;
@@ -215,7 +225,7 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 		if (is_first && is_slot_needless(check, place))
 			break;
 		is_first = false;
-		if (demangled && !check->can_demangle && !tw_pattern_is(asked->pattern, &subject, NULL))
+		if (demangled && !is_seen_inside(check, asked->pattern, &subject))
 			add_linkage(check, asked->is_excluding, place);
 		if (!is_of_this_recording(check, place))
 			continue;
