@@ -12,7 +12,7 @@
 
 static volatile int sink;
 
-static __attribute__((noinline, noipa)) void exec_step(int number)
+static __attribute__((noinline)) void exec_step(int number)
 {
 	sink = number;
 }

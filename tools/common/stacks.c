@@ -482,19 +482,47 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
 }
 
+/*
+ * Until when each process is known to have lived: the last event of any of its threads, or the exec that replaced it.
+ * NULL: no memory.
+ */
+static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t images)
+{
+	uint64_t *ends = calloc(images + (size_t)1, sizeof *ends);
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; ends && (stream = tw_capture_stream(capture, i)); i++) {
+		if (stream->image < images && stream->end_ns > ends[stream->image])
+			ends[stream->image] = stream->end_ns;
+	}
+	for (uint32_t i = 0; ends && i < images; i++) {
+		uint64_t exec_ns = tw_exec_ends_ns(capture, i);
+		ends[i] = exec_ns > ends[i] ? exec_ns : ends[i];
+	}
+	return ends;
+}
+
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 {
 	struct tw_capture_info info;
 	tw_capture_info(stacks->capture, &info);
 	stacks->ends_early = to_ns && to_ns < info.end_ns;
+	uint64_t *ends = lives_of_images(stacks->capture, info.images);
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			/* They are open at the end of the selection. */
-			if (stacks->ends_early && stack->last_ns < to_ns)
-				stack->last_ns = to_ns;
+			/*
+			 * A thread's calls are open until its process ends, or until the selection does. Other processes
+			 * may have ended unseen.
+			 */
+			uint64_t end_ns =
+				stack->is_bound && ends && stack->image < info.images ? ends[stack->image] : 0;
+			if (stacks->ends_early && (end_ns > to_ns || !end_ns))
+				end_ns = to_ns;
+			if (stack->last_ns < end_ns)
+				stack->last_ns = end_ns;
 			end_process(stacks, stack);
 		}
 	}
+	free(ends);
 }
 
 const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)

@@ -22,8 +22,11 @@ static struct part *parts;
 static uint32_t part_count, known_streams;
 static bool has_declared;
 static const struct tw_capture *known_capture;
-/* By image: its number among the images of its process, 0 where it is the only one. */
-static uint32_t *execs;
+/* By image: its number among the images of its process, 0 where it is the only one; the start of the next one. */
+static struct exec {
+	uint32_t number;
+	uint64_t next_ns;
+} * execs;
 static uint32_t exec_count;
 
 static struct part part_of(const struct tw_capture *capture, const struct tw_capture_stream *stream)
@@ -100,7 +103,8 @@ static void number_execs(const struct tw_capture *capture, uint32_t images)
 		for (next = first + 1; next < images && compare_processes(sorted[first], sorted[next]) == 0;)
 			next++;
 		for (uint32_t i = first; i < next && next - first > 1; i++)
-			execs[sorted[i]->image] = i - first + 1;
+			execs[sorted[i]->image] =
+				(struct exec){i - first + 1, i + 1 < next ? sorted[i + 1]->start_ns : 0};
 	}
 	exec_count = images;
 	free(sorted);
@@ -177,7 +181,13 @@ size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text
 uint32_t tw_exec_number(const struct tw_capture *capture, uint32_t image)
 {
 	update_table(capture);
-	return image < exec_count ? execs[image] : 0;
+	return image < exec_count ? execs[image].number : 0;
+}
+
+uint64_t tw_exec_ends_ns(const struct tw_capture *capture, uint32_t image)
+{
+	update_table(capture);
+	return image < exec_count ? execs[image].next_ns : 0;
 }
 
 static size_t number_and_name(uint32_t number, const char *name, uint32_t exec, char *text)

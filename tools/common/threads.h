@@ -51,6 +51,8 @@ size_t tw_node_text(const struct tw_capture *capture, uint32_t image, char *text
  * An exec of the same file changes neither process nor program, so only the number tells its events from earlier ones.
  */
 uint32_t tw_exec_number(const struct tw_capture *capture, uint32_t image);
+/* When the next program of its process began; 0: it had no next one. */
+uint64_t tw_exec_ends_ns(const struct tw_capture *capture, uint32_t image);
 
 /* The thread number in the system of a tracee that is a thread; 0 for others. */
 uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id);

@@ -469,6 +469,7 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	int error = tw_stacks_foresee(&chrome->stacks, &all);
 	if (error == 0)
 		error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
+	uint64_t reached_ns = 0;
 	int64_t count = 0;
 	if (error)
 		return error;
@@ -478,6 +479,7 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns)
 				begin(chrome, filter->from_ns);
 			put_event(chrome, &batch[i]);
+			reached_ns = batch[i].time_ns;
 			if (!chrome->has_begun)
 				continue;
 			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
@@ -495,7 +497,7 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	if (!chrome->has_begun)
 		begin(chrome, filter->from_ns);
 	chrome->printer->shown += chrome->stacks.before;
-	tw_stacks_finish(&chrome->stacks, filter->to_ns);
+	tw_stacks_finish(&chrome->stacks, chrome->is_limited ? reached_ns : filter->to_ns);
 	return 0;
 }
 
