@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - messages at the end of a recording. */
 #include "tools/record/account.h"
+#include "tools/record/rings.h"
 #include "tools/common/missing.h"
 #include "tools/common/notes.h"
 #include "tools/tool.h"
@@ -8,8 +9,10 @@
 #include "tracewheel/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 void tw_account_not_created(int error, const char *path, bool may_replace)
@@ -57,9 +60,29 @@ void tw_account_dead_sets(void)
 		       count == 1 ? "it" : "them");
 }
 
-/* Advice that would have kept the events of the cause that lost most; "" if no option would. @lost: tw_missing_split(). */
-static const char *advice(const struct tw_recorder_stats *stats, const uint64_t *lost, enum tw_recorder_policy policy)
+/* A ring grows no further than its file system has space: then no option helps. */
+static bool is_confined(uint64_t ring_bytes, char *text, size_t capacity)
 {
+	const char *root = secure_getenv("TRACEWHEEL_SHM");
+	struct statvfs system;
+	char ring[TW_FIGURE_BYTES], space[TW_FIGURE_BYTES];
+	root = root && *root ? root : "/dev/shm";
+	ring_bytes = ring_bytes ? ring_bytes : TW_RING_BYTES_DEFAULT;
+	if (statvfs(root, &system) || system.f_blocks * system.f_frsize > ring_bytes)
+		return false;
+	snprintf(
+		text, capacity,
+		"; a ring of %s does not fit into %.200s, which has %s: enlarge it, or name another folder in TRACEWHEEL_SHM",
+		tw_figure_bytes(ring, ring_bytes), root, tw_figure_bytes(space, system.f_blocks * system.f_frsize));
+	return true;
+}
+
+/* Advice that would have kept the events of the cause that lost most; "" if no option would. @lost: tw_missing_split(). */
+static const char *advice(const struct tw_recorder_stats *stats, const uint64_t *lost,
+			  const struct tw_recorder_options *options)
+{
+	static char confined[400];
+	enum tw_recorder_policy policy = options->policy;
 	/* In an overwriting ring, full is what was requested. */
 	unsigned first = policy == TW_RECORDER_OVERWRITE ? 1 : 0, worst = first;
 	for (unsigned cause = first; cause < TW_MISSING_LOST_CAUSES; cause++)
@@ -80,15 +103,20 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 	case TW_LOST_CAUSES + 1:
 		return "; vfork are calls of children that still ran in the program's memory: no option avoids it";
 	case TW_LOST_FULL:
+		if (is_confined(options->ring_bytes, confined, sizeof confined))
+			return confined;
 		return policy == TW_RECORDER_BLOCK
-			       ? "; with block, events are lost under a seccomp filter, or while the recorder gets no processor time"
+			       ? "; with block, events are lost while the recorder stands still, as at a disk that hangs or without "
+				 "processor time, or where a filter forbids the program to wait"
 			       : "; --on-full block avoids it, or a larger --ring";
 	default: return "";
 	}
 }
 
-void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
+void tw_account_losses(const struct tw_recorder_stats *stats, const char *path,
+		       const struct tw_recorder_options *options)
 {
+	enum tw_recorder_policy policy = options->policy;
 	char text[TW_MISSING_TEXT_BYTES], figure[TW_FIGURE_BYTES];
 	uint64_t counts[TW_LOST_CAUSES], lost[TW_MISSING_LOST_CAUSES], sum = 0;
 	uint64_t replaced = policy == TW_RECORDER_OVERWRITE ? stats->lost[TW_LOST_FULL] - stats->unstored : 0;
@@ -107,7 +135,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 		       text);
 	else if (sum)
 		tw_say("LOST %s: %s. `tracewheel report %s` shows where%s.", figure, text, path,
-		       advice(stats, lost, policy));
+		       advice(stats, lost, options));
 }
 
 static void say_unrestored(const struct tw_recorder_stats *stats)

@@ -24,6 +24,7 @@ void tw_account_not_created(int error, const char *path, bool may_replace);
 /* Reports errors, and processes that live on with changed code, even when quiet. */
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
 /* @path: NULL for a stream. */
-void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy);
+void tw_account_losses(const struct tw_recorder_stats *stats, const char *path,
+		       const struct tw_recorder_options *options);
 
 #endif

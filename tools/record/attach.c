@@ -345,7 +345,7 @@ static int sum_up(const struct request *request, char *counts, const char *path)
 		if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
 			tw_say("the trace has ended at its limit of --%s.", state);
 	}
-	tw_account_losses(&end.stats, path, request->recorder.policy);
+	tw_account_losses(&end.stats, path, &request->recorder);
 	tell_gaps(&end, path);
 	return end.stats.write_errors || strcmp(state, "tracer") == 0 ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }

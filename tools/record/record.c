@@ -91,7 +91,13 @@ static bool add_flags(struct request *request, const char *text)
 		uint32_t flags = tw_process_flag_named(name);
 		is_right = flags != 0;
 		if (!is_right)
-			tw_usage(&tw_record_command, "'%s' is not a flag of processes.", name);
+			tw_usage(
+				&tw_record_command,
+				name[strspn(name, "0123456789")] || !*name
+					? "'%s' is not a flag of processes."
+					: "-p %s names no process: `record` starts the program that it traces, and attaches only "
+					  "to Erlang nodes (--erlang PID).",
+				name);
 		/* 'all' includes calls, so it does not include 'silent'. */
 		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
 		/* CPU time needs stamps that show it. */
@@ -417,7 +423,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (!request->is_quiet)
 		say_what_is_missing(request, &stats);
 	if (!is_left && !request->tracer.path[0])
-		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path, request->recorder.policy);
+		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path, &request->recorder);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();

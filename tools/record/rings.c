@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* The recorder's defaults (tracewheel/consumer.h). */
-#define RING_BYTES_DEFAULT (UINT64_C(4) << 20)
-#define CAP_BYTES_DEFAULT  (UINT64_C(256) << 20)
+#define CAP_BYTES_DEFAULT (UINT64_C(256) << 20)
 
 bool tw_rings_set_policy(struct tw_recorder_options *options, const struct tw_command *command, const char *word)
 {
@@ -25,7 +24,7 @@ bool tw_rings_set_policy(struct tw_recorder_options *options, const struct tw_co
 bool tw_rings_are_too_large(const struct tw_recorder_options *options, const struct tw_command *command)
 {
 	char ring[TW_FIGURE_BYTES], cap[TW_FIGURE_BYTES];
-	uint64_t ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES_DEFAULT;
+	uint64_t ring_bytes = options->ring_bytes ? options->ring_bytes : TW_RING_BYTES_DEFAULT;
 	uint64_t cap_bytes = options->cap_bytes ? options->cap_bytes : CAP_BYTES_DEFAULT;
 	if (ring_bytes <= cap_bytes)
 		return false;

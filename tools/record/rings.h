@@ -3,6 +3,9 @@
 #ifndef TW_TOOLS_RINGS_H
 #define TW_TOOLS_RINGS_H
 
+/* Of --ring. */
+#define TW_RING_BYTES_DEFAULT (UINT64_C(4) << 20)
+
 #include "tracewheel/consumer.h"
 
 struct tw_command;
