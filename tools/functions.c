@@ -32,7 +32,7 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
 	{KEY_GLOBAL, "global", NULL, "what `record --global` traces: slots"},
 	{KEY_CAREFUL, "careful", NULL, "which entries `record --careful` leaves"},
-	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},
+	{KEY_REFUSED, "refused", NULL, "list only what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
 };
@@ -245,12 +245,16 @@ static int take_unplaced(const char *function, void *arg)
 		return TW_ENOMEM;
 	return add_row(
 		unplaced->list,
-		&(struct tw_symbols_place){.how = TW_SYMBOLS_SLED,
-					   .function = copy,
-					   .module = program,
-					   .caller = program,
-					   .refusal = "it has no sled: compile with -fpatchable-function-entry=9, see "
-						      "docs/instrumenting.md"});
+		&(struct tw_symbols_place){
+			.how = TW_SYMBOLS_SLED,
+			.function = copy,
+			.module = program,
+			.caller = program,
+			.refusal = unplaced->list->request->is_global
+					   ? "it has no sled: compile with -fpatchable-function-entry=9, see "
+					     "docs/instrumenting.md"
+					   : "it has no sled, and no call frame information to find its entry by: "
+					     "compile with -fpatchable-function-entry=9, see docs/instrumenting.md"});
 }
 
 /* Adds none if there is no symbol table. */
@@ -383,7 +387,7 @@ static int show(const struct tw_functions_request *request, const char *path)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	struct tw_functions list = {.request = request, .symbols = symbols};
 	error = take_places(&list);
-	if (!error && request->wants_refused && request->is_global)
+	if (!error && request->wants_refused)
 		error = take_all_unplaced(&list);
 	tw_debug_close(list.debug);
 	int code;

@@ -232,12 +232,7 @@ void tw_functions_put_text(const struct tw_functions *list, const struct tw_symb
 		put_refusal(refusal);
 	begin = tw_out_mark(&tw_functions_out);
 	struct tw_namesakes namesakes = find_namesakes(list);
-	put_rows(list, &namesakes, false);
-	if (list->request->wants_refused) {
-		tw_out_text(&tw_functions_out,
-			    tw_out_mark(&tw_functions_out) > begin ? "\nNot to be traced:\n" : "Not to be traced:\n");
-		put_rows(list, &namesakes, true);
-	}
+	put_rows(list, &namesakes, list->request->wants_refused);
 	tw_namesakes_free(&namesakes);
 	if (tw_out_mark(&tw_functions_out) > begin)
 		tw_out_text(&tw_functions_out, "\n");

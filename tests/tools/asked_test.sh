@@ -149,7 +149,43 @@ expect 0 "$tw" functions --global --refused -t 'plain:_' ./plain
 shows 'plain:leaf .*it has no sled: compile with'
 is "$(grep -c 'plain:middle' out)" 1
 expect 0 "$tw" functions --refused -t 'leaf:_' ./leaf
-is "$(grep -c 'leaf:leaf' out)" 1
+is "$(grep -c '^[a-z]* *leaf:leaf' out)" 0 "--refused lists what can be traced"
+cat >spin.s <<'S'
+	.globl spin, bare
+	.type spin, @function
+	.type bare, @function
+spin:	.cfi_startproc
+	sub $1, %edi
+	jg spin
+	ret
+	.cfi_endproc
+	.size spin, .-spin
+bare:	sub $1, %edi
+	jg bare
+	ret
+	.size bare, .-bare
+	.section .note.GNU-stack,"",@progbits
+S
+printf 'void spin(int), bare(int);\nint main(void) { spin(3); bare(3); return 0; }\n' >turns.c
+gcc -O1 -o turns turns.c spin.s || fail "gcc"
+expect 0 "$tw" functions --refused -t 'turns:_' ./turns
+shows '^entry  turns:spin .*: a loop begins at its first instruction'
+shows 'turns:bare .*: it has no sled, and no call frame information'
+! grep -q 'turns:main' out || fail "--refused lists what can be traced"
+
+# Methods are suggested by the part that users type, with a module and without; nothing is recorded in silence.
+cat >bank.cc <<'C'
+struct Account { long sum; __attribute__((noinline)) long deposit(long x); };
+long Account::deposit(long x) { __asm__ volatile(""); return sum += x; }
+int main(int argc, char **) { Account a{argc}; return a.deposit(3) == 99; }
+C
+g++ -O1 -o bank bank.cc || fail "g++"
+for asked in bank:deposit deposit bank:depositt; do
+	expect 2 "$tw" record --force -o none.tw -t "$asked" -- ./bank
+	says "did you mean 'Account::deposit'?"
+done
+expect 2 "$tw" record -p 1234
+says '-p 1234 names no process: .record. starts the program'
 
 # Calls that were not seen are no loss, and "nothing was lost" would deny them.
 printf '.globl short\n.type short, @function\nshort: .cfi_startproc\nnop\nret\n.cfi_endproc\n.size short, .-short\n.section .note.GNU-stack\n' >short.s

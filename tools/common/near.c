@@ -55,6 +55,55 @@ void tw_near_see(struct tw_near *near, const char *name)
 	}
 }
 
+/* The last name of a path, without parameters and template arguments: the bytes of it. */
+static const char *last_name(const char *demangled, size_t *bytes)
+{
+	const char *name = demangled, *end = NULL;
+	unsigned depth = 0;
+	for (const char *at = demangled; *at; at++) {
+		if (*at == '(' && !depth && at > name)
+			break;
+		if (*at == '<' && !depth && at > name)
+			end = end ? end : at;
+		depth += *at == '<' || *at == '(';
+		depth -= depth && (*at == '>' || *at == ')');
+		/* Rust writes name::<type>. */
+		if (!depth && strncmp(at, "::", 2) == 0 && at[2] != '<') {
+			name = at + 2;
+			end = NULL;
+			at++;
+		} else if (!depth && *at == ' ') {
+			name = at + 1;
+			end = NULL;
+		}
+	}
+	end = end ? end : name + strcspn(name, "(");
+	if (end - name > 2 && strncmp(end - 2, "::", 2) == 0)
+		end -= 2;
+	*bytes = (size_t)(end - name);
+	return name;
+}
+
+void tw_near_see_demangled(struct tw_near *near, const char *demangled)
+{
+	char name[NAME_MAX_BYTES + 1];
+	size_t bytes, far = strlen(near->wanted);
+	const char *last = last_name(demangled, &bytes);
+	far = far < 4 ? 1 : far < 8 ? 2 : 3;
+	if (!bytes || bytes >= sizeof name || (size_t)(last + bytes - demangled) >= sizeof near->best)
+		return;
+	memcpy(name, last, bytes);
+	name[bytes] = 0;
+	size_t d = distance(near->wanted, name);
+	if (d > far || d >= strlen(near->wanted) || (*near->best && d >= near->distance))
+		return;
+	const char *from = demangled, *blank = memrchr(demangled, ' ', (size_t)(last - demangled));
+	if (blank && !memchr(demangled, '<', (size_t)(last - demangled)))
+		from = blank + 1; /* behind the result type */
+	snprintf(near->best, sizeof near->best, "%.*s", (int)(last + strcspn(last, "(") - from), from);
+	near->distance = d;
+}
+
 /* ---- libraries ---- */
 
 /* Is it the file of the library that the pattern names, "libm" for "libm.so.6"? */

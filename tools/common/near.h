@@ -18,6 +18,9 @@ struct tw_near {
 /* Considers one existing name: kept if none was nearer. Zeroed at first, except `wanted`. */
 void tw_near_see(struct tw_near *near, const char *name);
 
+/* The same for a name of C++ or Rust, by its last part: "deposit" is near "Account::deposit(int)". */
+void tw_near_see_demangled(struct tw_near *near, const char *demangled);
+
 /*
  * tw_near_library - is the library that a pattern's module names installed?
  *

@@ -305,7 +305,9 @@ static int see_function(const char *name, void *arg)
 		free(search->found);
 		search->found = strdup(name);
 		search->is_exported = is_exported;
-	} else if (!is_found && !demangled) {
+	} else if (!is_found && demangled) {
+		tw_near_see_demangled(&search->near, demangled);
+	} else if (!is_found) {
 		tw_near_see(&search->near, name);
 	}
 	free(demangled);
@@ -345,8 +347,11 @@ static void explain_function(const struct tw_check *check, struct asked *asked, 
 	else if (strchr(asked->text, ','))
 		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
 			 " (several patterns need -t each, or braces: {a,b})");
-	asked->may_come = check->may_declare || check->options.may_become_another ||
-			  (!is_exact(asked->module) && (check->can_open || check->can_become || check->has_preloads));
+	/* A part of a name that is there was meant, and not what may be loaded later. */
+	bool is_part = *search->near.best && !search->near.distance;
+	asked->may_come =
+		check->may_declare || check->options.may_become_another ||
+		(!is_exact(asked->module) && !is_part && (check->can_open || check->can_become || check->has_preloads));
 }
 
 /* The function exists, and no call of it can be seen. */
