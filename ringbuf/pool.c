@@ -263,6 +263,7 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	shared->session_index = claim->session_index;
 	shared->scheduler_id = claim->scheduler_id;
 	shared->tracee_id = claim->tracee_id;
+	shared->is_own_tracee = claim->is_own_tracee;
 	tw_sys_thread_name(shared->thread_name);
 }
 

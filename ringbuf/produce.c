@@ -155,6 +155,7 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	to->session_index = from->session_index;
 	to->scheduler_id = from->scheduler_id;
 	to->tracee_id = from->tracee_id;
+	to->is_own_tracee = from->is_own_tracee;
 	to->policy = from->policy;
 	to->grown_from = from->ring_index + 1;
 	memcpy(to->thread_name, from->thread_name, sizeof to->thread_name);

@@ -112,6 +112,7 @@ struct tw_rb_shared {
 	uint32_t tracee_id;	     /* the thread's tracee at that time */
 	uint32_t policy;	     /* enum tw_rb_policy */
 	uint32_t grown_from;	     /* 1 + the ring of the same image and lease that this one continues; 0: none */
+	uint32_t is_own_tracee;	     /* tracee_id is the thread itself, which this header defines; 0: not so */
 	char thread_name[16];
 
 	/* Written by the producer. */

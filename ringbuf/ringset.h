@@ -54,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  9
+#define TW_RS_VERSION	  10
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -365,7 +365,8 @@ struct tw_rs_claim {
 	uint32_t scheduler_id;
 	uint32_t tracee_id;
 	uint64_t thread_start_ticks; /* tells apart threads that had the same number in turn */
-	bool may_pass_cap; /* take a small ring in spite of the cap, because waiting for one would never end */
+	bool is_own_tracee; /* the tracee is the thread: the ring's header defines it, the log of definitions need not */
+	bool may_pass_cap;  /* take a small ring in spite of the cap, because waiting for one would never end */
 };
 
 /* False in a child that shares the memory of the image's process (vfork). */

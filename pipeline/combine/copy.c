@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Positions of definitions that stand in no log. */
-#define OUTSIDE_LOG    (UINT64_C(1) << 62)
 #define NODE_BYTES_MAX 64
 #define NOTE_BYTES_MAX 1000
 
@@ -149,8 +147,8 @@ static int write_node(struct tw_copy *copy, const struct tw_format_clock *clock)
 	struct tw_def_node def = {.shown_bytes = (uint16_t)strnlen(node, NODE_BYTES_MAX)};
 	struct tw_def_note text = {.text_bytes = (uint16_t)(note ? strnlen(note, NOTE_BYTES_MAX) : 0)};
 	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS,
-					 .first_pos = OUTSIDE_LOG,
-					 .end_pos = OUTSIDE_LOG,
+					 .first_pos = TW_FORMAT_OUTSIDE_LOG,
+					 .end_pos = TW_FORMAT_OUTSIDE_LOG,
 					 .clock = *clock};
 	uint8_t bytes[2048] = {0};
 	const uint8_t *stored;

@@ -3,15 +3,18 @@
  * definitions.h - the definitions log of a process image: the meaning of the ids in its events.
  *
  * Appended on the control path, published before the id is handed out, never changed; ids are never reused for the
- * life of the image. Strings are UTF-8, counted, not terminated, and follow the fixed part in the order of their
- * *_bytes fields. A capture's segments contain the same records.
+ * life of the image. Threads are not in the log: the headers of their rings define them. Strings are UTF-8, counted,
+ * not terminated, and follow the fixed part in the order of their *_bytes fields. A capture's segments contain the same
+ * records.
  *
  * Types and layouts are part of the capture format (docs/format.md): little-endian, no padding.
  */
 #ifndef TW_PIPELINE_DEFINITIONS_H
 #define TW_PIPELINE_DEFINITIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum tw_def_type {
 	TW_DEF_IMAGE = 1,
@@ -99,6 +102,22 @@ struct tw_def_tracee {
 	uint16_t kind; /* enum tw_tracee_kind */
 	uint16_t reserved[2];
 };
+
+/* The payload of a thread's definition, with its name. */
+#define TW_DEF_THREAD_BYTES_MAX (sizeof(struct tw_def_tracee) + 16)
+
+/* Fills in the definition of a thread that is a process by itself; returns its bytes. */
+static inline size_t tw_def_thread(void *payload, uint32_t tracee_id, int32_t thread_id, const char name[16])
+{
+	struct tw_def_tracee def = {.tracee_id = tracee_id,
+				    .thread_id = thread_id,
+				    .pid_number = tracee_id,
+				    .name_bytes = (uint16_t)strnlen(name, 16)};
+
+	memcpy(payload, &def, sizeof def);
+	memcpy((char *)payload + sizeof def, name, def.name_bytes);
+	return sizeof def + def.name_bytes;
+}
 
 struct tw_def_session {
 	uint32_t session_index;

@@ -23,6 +23,8 @@
 #define TW_FORMAT_CAUSES	4
 /* Everything in a segment begins at a multiple of this. */
 #define TW_FORMAT_ALIGN_BYTES 8
+/* Both positions of definitions that are in no log: behind the end of each log. */
+#define TW_FORMAT_OUTSIDE_LOG (UINT64_C(1) << 62)
 
 struct tw_format_clock {
 	uint64_t ticks;

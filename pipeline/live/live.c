@@ -206,6 +206,7 @@ static void read_position(struct tw_live *live, uint32_t index, bool is_first)
 							  .pos = shared->first_pos,
 							  .given_pos = shared->first_pos,
 							  .tracee_id = shared->tracee_id,
+							  .is_unnamed = shared->is_own_tracee != 0,
 							  .is_seen = true,
 							  .is_ended = cursor->is_ended};
 		cursor->due_pos = cursor->known_pos = cursor->pos;
@@ -214,6 +215,25 @@ static void read_position(struct tw_live *live, uint32_t index, bool is_first)
 	if (is_first)
 		cursor->due_pos = committed;
 	cursor->known_pos = committed;
+}
+
+/* Takes in the threads that the headers of new rings define. */
+static int take_threads(struct tw_live *live)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; error != TW_ENOMEM && i < live->count; i++) {
+		const struct tw_rb_shared *shared = ring_of(live, &live->cursors[i]);
+		uint8_t payload[TW_DEF_THREAD_BYTES_MAX];
+
+		if (!live->cursors[i].is_unnamed)
+			continue;
+		error = take_definition(live, TW_DEF_TRACEE, payload,
+					tw_def_thread(payload, shared->tracee_id, shared->thread_id,
+						      shared->thread_name));
+		live->cursors[i].is_unnamed = error == TW_ENOMEM;
+	}
+	return error == TW_ENOMEM ? error : 0;
 }
 
 static int load_all(struct tw_live *live)
@@ -254,6 +274,8 @@ int tw_live_begin(struct tw_live *live)
 		read_position(live, i, false);
 	if (!error)
 		error = take_definitions(live);
+	if (!error)
+		error = take_threads(live);
 	if (!error)
 		error = load_all(live);
 	if (error)

@@ -38,6 +38,7 @@ struct tw_live_cursor {
 	uint64_t run_seq;
 	uint32_t tracee_id;
 	bool is_seen, is_ended, is_waiting, is_forced, needs_check;
+	bool is_unnamed;	      /* the ring's header defines a thread that the catalog lacks */
 	uint64_t told[TW_RB_CAUSES];  /* reported by loss records of the stream, and before them */
 	uint64_t ahead[TW_RB_CAUSES]; /* of these, losses that the stream will report again */
 };

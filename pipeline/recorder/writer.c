@@ -114,9 +114,12 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 		.session_index = copy.session_index,
 		.scheduler_id = copy.scheduler_id,
 		.own_tracee_id = copy.tracee_id,
+		.defines_tracee = copy.is_own_tracee && copy.tracee_id,
 	};
 	memcpy(ring->thread_name, copy.thread_name, sizeof ring->thread_name);
 	memcpy(ring->ring_name, copy.thread_name, sizeof ring->ring_name);
+	memcpy(ring->first_name, copy.thread_name, sizeof ring->first_name);
+	writer->images[tw_rs_ring_image(&writer->rs, index)].has_new_threads |= ring->defines_tracee;
 	if (!is_sound(writer, index, &copy)) {
 		ring->is_bad = true;
 		tw_writer_damaged(writer);

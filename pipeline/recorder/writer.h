@@ -44,6 +44,9 @@ struct tw_writer_ring {
 	uint32_t scheduler_id;
 	char thread_name[16];
 	uint32_t own_tracee_id; /* of the thread itself; 0: it runs processes of a run-time */
+	bool defines_tracee;	/* the header defines that tracee, with the name that the thread had first, */
+	char first_name[16];
+	uint32_t defined_segment; /* and this segment of the image has the definition; 0: none yet */
 	struct tw_writer_run_delay run_delay;
 	uint32_t successor;  /* 1 + the ring in which the stream continues; 0: none known */
 	bool is_held;	     /* its stream begins in another ring, which is not drained yet */
@@ -80,6 +83,7 @@ struct tw_writer_image {
 	struct tw_writer_names *names; /* NULL: the image has one segment so far */
 	uint64_t defs_seen;	       /* position in the log up to which definitions were counted, in any
 				        * segment */
+	bool has_new_threads;	       /* rings may define threads that the segment does not */
 	uint64_t no_ring_told;
 	uint64_t refused_told;
 	bool is_forged; /* its counts are not valid */
@@ -209,8 +213,8 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 /* ---- definitions: writer_definitions.c ---- */
 
 /*
- * Writes the definitions that the image's current segment lacks, except those of functions that are written when they
- * are used.
+ * Writes the definitions that the image's current segment lacks, those of threads with rings too, except those of
+ * functions that are written when they are used.
  */
 int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
 

@@ -11,6 +11,10 @@
  * and then the log as it grows. A program easily has 100,000 functions, and the events of a segment of a few
  * megabytes use some hundred of them. Their positions in the log are kept, from the second segment on, so that they
  * can be found again.
+ *
+ * Threads are not in the log, which only grows: the header of a thread's ring defines it. Each segment takes the threads
+ * that have rings when it begins, and those that get one later. What the recorder knows of a thread goes when its ring
+ * has ended and is stored.
  */
 #include "base/error.h"
 #include "pipeline/format/definitions.h"
@@ -21,6 +25,10 @@
 
 /* Definitions are collected up to this size, unless a single one is larger. */
 #define DEFINITIONS_BYTES (UINT64_C(128) << 10)
+
+_Static_assert(TW_RS_IMAGE_RINGS_MAX *(sizeof(struct tw_definition_head) + TW_DEF_THREAD_BYTES_MAX + 8) <=
+		       TW_BLOCK_STORED_BYTES_MAX,
+	       "one block holds the threads of an image");
 
 /* Positions are those of the log; 0, where the image itself is defined, means none. */
 struct place {
@@ -204,23 +212,49 @@ static void begin_segment(struct tw_writer *writer, uint32_t index)
 	struct tw_writer_image *image = &writer->images[index];
 
 	image->defs_at = 0;
+	image->has_new_threads = true;
 	if (!image->names && image->store.segment_count > 1)
 		image->names = calloc(1, sizeof *image->names);
 	/* PAIR rs.defs: acquire; only to see how far the log goes, its records are checked one by one. */
 	image->by_use_end = image->names ? tw_load_acquire(&tw_rs_head(&writer->rs, index)->defs_committed_bytes) : 0;
 }
 
-int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
+static bool needs_definition(const struct tw_writer_ring *ring, uint32_t segment)
+{
+	return ring->is_seen && ring->defines_tracee && ring->defined_segment != segment;
+}
+
+/* Writes the definitions of threads with rings that the segment lacks, in one block. */
+static int write_threads(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_image *image = &writer->images[index];
-	int opened;
+	uint32_t segment = image->store.segment_count, first = tw_rs_image(&writer->rs, index)->first_ring, bytes = 0;
+	uint8_t payload[TW_DEF_THREAD_BYTES_MAX];
+	int error;
 
-	tw_writer_free_descriptor(writer, image);
-	opened = tw_store_open_segment(&writer->store, &image->store);
-	if (opened < 0)
-		return opened;
-	if (opened)
-		begin_segment(writer, index);
+	for (uint32_t i = first; i != UINT32_MAX; i = writer->rs.rings[i].next) {
+		const struct tw_writer_ring *ring = &writer->rings[i];
+
+		if (needs_definition(ring, segment))
+			bytes += (uint32_t)put_record(writer->definitions + bytes, TW_DEF_TRACEE, payload,
+						      tw_def_thread(payload, ring->own_tracee_id, ring->thread_id,
+								    ring->first_name));
+	}
+	error = bytes ? write_definitions(writer, image, TW_FORMAT_OUTSIDE_LOG, TW_FORMAT_OUTSIDE_LOG, bytes) : 0;
+	if (error)
+		return error;
+	for (uint32_t i = first; i != UINT32_MAX; i = writer->rs.rings[i].next) {
+		if (needs_definition(&writer->rings[i], segment))
+			writer->rings[i].defined_segment = segment;
+	}
+	image->has_new_threads = false;
+	return 0;
+}
+
+static int write_log(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+
 	for (;;) {
 		bool is_by_use = image->defs_at < image->by_use_end;
 		uint64_t at = image->defs_at;
@@ -236,6 +270,21 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 		if (at > image->defs_seen)
 			image->defs_seen = at;
 	}
+}
+
+int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	int opened, error;
+
+	tw_writer_free_descriptor(writer, image);
+	opened = tw_store_open_segment(&writer->store, &image->store);
+	if (opened < 0)
+		return opened;
+	if (opened)
+		begin_segment(writer, index);
+	error = write_log(writer, index);
+	return !error && image->has_new_threads ? write_threads(writer, index) : error;
 }
 
 /* ---- definitions written when they are used ---- */

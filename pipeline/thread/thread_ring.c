@@ -23,10 +23,13 @@
 static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass_cap)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
+	/* Most threads end soon, and the log of definitions only grows: the ring's header defines such a tracee. */
+	bool is_own_tracee = t->tracee == t->thread->own_tracee && t->tracee->thread_id;
 	struct tw_rs_claim who = {.session_index = s->session_index,
 				  .scheduler_id = t->thread->scheduler_id,
 				  .tracee_id = t->tracee->tracee_id,
 				  .thread_start_ticks = t->thread->start_ticks,
+				  .is_own_tracee = is_own_tracee,
 				  .may_pass_cap = may_pass_cap};
 	struct tw_quiet quiet;
 	bool has_ring;
@@ -34,9 +37,13 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 	if (!tw_thread_may_call_system())
 		return false;
 	tw_quiet_begin(&quiet);
-	if (tw_hit_host.describe)
+	if (!is_own_tracee && tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
 	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->rings[session].producer);
+	if (has_ring && is_own_tracee) {
+		/* RELAXED tracee.described: a tracee runs on one thread at a time, which describes it. */
+		tw_fetch_or_relaxed(&t->tracee->described, UINT64_C(1) << session);
+	}
 	tw_quiet_end(&quiet);
 	return has_ring;
 }

@@ -11,6 +11,7 @@ record() {
 	expect 0 bash -c '"$0" record -q -t "crash:_" -t "libcrash_work:_" "$@" >program.out' "$tw" -o "$name" "$@"
 	accounts "$name"
 	is "$(json 'd["complete"]')" True "$name is whole"
+	is "$(json 'd["account"]["missing"]["names"]["places"]')" 0 "$name has all names"
 }
 
 many=${TW_CRASH_THREADS:-3000}
