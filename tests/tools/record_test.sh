@@ -15,7 +15,7 @@ says "sqlite3.tw: .* events of 1 thread in .* B an event"
 expect 0 "$tw" info --json sqlite3.tw
 events=$(json 'd["events"]')
 [ "$events" -gt 100 ] || fail "only $events events"
-is "$(json 'sorted(d["lost"])')" "['full', 'nested', 'no_ring', 'too_big']"
+is "$(json 'sorted(d["lost"])')" "['full', 'nested', 'no_ring', 'overwritten', 'too_big']"
 is "$(json 'sum(d["lost"].values())')" 0
 is "$(json 'd["complete"], d["threads"], d["segments"]')" "True 1 1"
 json 'd["bytes"], d["bytes_per_event"], d["seconds"], d["functions"]' >/dev/null

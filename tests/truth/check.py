@@ -18,7 +18,7 @@ SLEDS = ("prog", "libplug", "libleft")
 KINDS = {"call": ENTER, "return_from": RETURN, "exception_from": LEFT}
 # These are not watched, so no call lies inside them.
 UNWATCHED = ["libc:dlsym", "libc:_setjmp", "libc:longjmp", "libstdc++:__cxa_throw", "libgcc_s:_Unwind_Resume"]
-LOSSES = ("full", "too_big", "nested", "no_ring")
+LOSSES = ("full", "too_big", "nested", "no_ring", "overwritten")
 # Clocks: the capture's is the processor's counter mapped by snapshots, the account's is the system's.
 CLOCK_NS = 20000
 
@@ -401,7 +401,7 @@ def check_parts(tw, capture, events):
         made = sum(e["kind"] == "call" for e in have)
         if report["calls"] != made:
             raise Untrue("report %s: %d calls, print has %d" % (" ".join(options), report["calls"], made))
-        lost = sum(sum(e.get(c, 0) for c in ("full", "too_big", "nested", "no_ring")) for e in have if e["kind"] == "lost")
+        lost = sum(sum(e.get(c, 0) for c in LOSSES) for e in have if e["kind"] == "lost")
         if "-t" not in options and sum(report["lost"].values()) != lost:
             raise Untrue("report %s: %s lost, print of the same has %d" % (" ".join(options), report["lost"], lost))
 

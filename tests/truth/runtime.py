@@ -69,7 +69,7 @@ def compare(events, account, is_lossless):
     lost = 0
     for event in events:
         if event["kind"] == "lost":
-            lost += sum(event.get(cause, 0) for cause in ("full", "too_big", "nested", "no_ring"))
+            lost += sum(event.get(cause, 0) for cause in ("full", "too_big", "nested", "no_ring", "overwritten"))
         elif event["kind"] != "own_time":
             seen[event["pid"]].append(item_of(event))
     made, shown = sum(map(len, account.values())), sum(map(len, seen.values()))
