@@ -281,7 +281,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		tw_report_table(&screen, &totals->callers, "by calling object", totals->calls, request->top);
+		tw_report_table(&screen, &totals->callers, "from object", totals->calls, request->top);
 	if (!request->has_tree)
 		tw_report_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
 	if (sums->has_activity) {
