@@ -97,8 +97,9 @@ expect 0 "$tw" record --force -o none.tw -t 'starts:main' -- ./starts none
 expect 0 "$tw" report none.tw
 shows '^Nothing was lost\.$'
 setpriv=(setpriv --reuid=65534 --clear-groups)
+# A tree below a folder that only root may search cannot be used by nobody.
 if [ "$(id -u)" = 0 ] && mkdir -m 777 of-nobody && cp -r starts of-nobody/ && chmod 755 "$work" &&
-	TRACEWHEEL_SHM=$work/of-nobody "${setpriv[@]}" "$tw" --version >/dev/null 2>&1; then
+	"${setpriv[@]}" test -r "$build/lib/libtracewheel-agent.so"; then
 	cd of-nobody || exit 1
 	export TRACEWHEEL_SHM=$PWD
 	expect 11 "${setpriv[@]}" "$tw" record -o fails.tw -t 'starts:main' -- ./starts fails
