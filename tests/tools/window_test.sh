@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 ticks.c -o ticks || fail "no program"
 # Rings large enough that no wait for space is among the events.
-expect 0 "$tw" record --on-full block --ring 16M --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 600000
+expect 0 "$tw" record --on-full block --ring 16M --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 1500000
 line=$(cat err)
 "$tw" print --format json a.tw >all 2>/dev/null || fail "print"
 
