@@ -10,6 +10,7 @@
 #include "breakpoints/trampoline.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -134,9 +135,28 @@ static __attribute__((noinline)) uintptr_t take_later(void)
 	return top;
 }
 
+struct work {
+	void (*function)(void *);
+	void *argument;
+	int cancel_state;
+};
+
+/*
+ * libc acts on a cancellation at once where it is enabled again, and signals do not matter then: the sections without
+ * cancellation in our work (base/quiet.h) would end the thread here, and the stack would never be given back.
+ */
+static void work_there(void *argument)
+{
+	struct work *work = argument;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &work->cancel_state);
+	work->function(work->argument);
+}
+
 static __attribute__((noinline)) bool call(void (*function)(void *), void *argument)
 {
 	static const uint64_t all = ~UINT64_C(0);
+	struct work work = {function, argument, PTHREAD_CANCEL_DISABLE};
 	uint64_t signals;
 	uintptr_t top;
 
@@ -146,10 +166,13 @@ static __attribute__((noinline)) bool call(void (*function)(void *), void *argum
 	if (tw_unlikely(!top))
 		top = take_later();
 	if (top) {
-		tw_patch_call_on(function, argument, top);
+		tw_patch_call_on(work_there, &work, top);
 		give(top);
 	}
 	call_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, sizeof signals);
+	/* The destructors of a thread that is cancelled here run with the program's own mask. */
+	if (work.cancel_state == PTHREAD_CANCEL_ENABLE)
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	return top != 0;
 }
 

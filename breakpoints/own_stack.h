@@ -9,7 +9,8 @@
  *
  * Signals are blocked because no code of the program may run on such a stack.  The system would begin a handler with SA_ONSTACK at
  * the top of the signal stack, over the handler that the hit interrupted, and a garbage collector's handler would report a
- * stack pointer that is not in its thread's stack.  Thus no jump leaves such a stack, and each is free again after its call.
+ * stack pointer that is not in its thread's stack.  Cancellation is disabled there: libc would unwind from it.  Thus no jump leaves
+ * such a stack, and each is free again after its call.
  * Work that has to wait for long is cut into steps, and the thread waits between them on the program's stack.
  *
  * Threads  any, in hits; signal handlers: yes.  Keeps vector registers and errno is the function's concern.
@@ -26,7 +27,7 @@
 void tw_own_stacks_init(void);
 
 /*
- * tw_own_stack_try - call a function on one of these stacks, with all signals blocked.
+ * tw_own_stack_try - call a function on one of these stacks, with all signals blocked and cancellation disabled.
  *
  * A call from such a stack is a plain call.  A thread that may make no system call stays on its stack, where its vector state is
  * saved as well (tw_patch_call_keeping_vectors()), and so does one of a program without places: its calls are made on purpose.

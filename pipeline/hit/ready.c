@@ -29,8 +29,10 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		/* Joining takes system calls; the thread counts as one without a ring. */
 		return TW_THREAD_UNABLE;
 	} else if (!tw_hit_join()) {
-		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
-		return t->state == TW_THREAD_NEW ? TW_THREAD_VFORKED : TW_THREAD_JOINING;
+		/* A child of vfork() in this memory, which is counted; a thread for which no stack was free; or one that cannot join. */
+		return t->state != TW_THREAD_NEW    ? TW_THREAD_JOINING
+		       : tw_thread_is_own_process() ? TW_THREAD_UNABLE
+						    : TW_THREAD_VFORKED;
 	}
 	return TW_THREAD_NEW;
 }

@@ -120,3 +120,51 @@ expect 0 timeout 120 "$tw" record -q --force --follow-fork --on-full block -t li
 expect 0 "$tw" report --json --top 0 f.tw
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:strlen/"))')" 100 "calls of the child"
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("work:work/"))')" 1 "calls of the child"
+
+# Threads that a cancellation ends within their first traced calls give back what they worked with: the calls of others go on.
+cat >first.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int first(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+__attribute__((noinline)) int later(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+static volatile int is_ready;
+static void *call_first(void *arg)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	is_ready = 1;
+	for (int i = 0;; i++)
+		first(i);
+	return arg;
+}
+static void *call_later(void *arg)
+{
+	for (int i = 0; i < 10; i++)
+		later(i);
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 3000; i++) {
+		is_ready = 0;
+		pthread_create(&thread, NULL, call_first, NULL);
+		while (!is_ready)
+			;
+		for (volatile int spin = rand() % 30000; spin; spin--)
+			;
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&thread, NULL, call_later, NULL);
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+C
+gcc -O2 -g -fpatchable-function-entry=9 -o first first.c -pthread || fail gcc
+expect 0 timeout 120 "$tw" record -q --force --ring 64K -t 'first:{first,later}' -o g.tw -- ./first
+is "$(calls g.tw later)" 200 "calls of later threads"
+expect 0 "$tw" info --json g.tw
+is "$(json 'd["account"]["missing"]["vfork"]["events"]')" 0 "calls said to be of children of vfork()"
