@@ -60,8 +60,8 @@ mod bank {
     impl Account {
         #[inline(never)]
         pub fn deposit(&mut self, sum: u64) -> u64 {
-            self.0 = std::hint::black_box(self.0 * 3 + sum);
-            self.0
+            self.0 = self.0 * 3 + sum;
+            unsafe { std::ptr::read_volatile(&self.0) }
         }
     }
 }
@@ -73,7 +73,7 @@ R
 	for mangling in legacy v0; do
 		options=()
 		[ $mangling = legacy ] || options=(-C symbol-mangling-version=v0)
-		rustc -O "${options[@]}" -o own own.rs 2>/dev/null || fail "rustc"
+		rustc -O "${options[@]}" -o own own.rs 2>err || fail "rustc $mangling"
 		expect 0 "$tw" record --force -q -o own.tw -t 'own:*Account*deposit' -- ./own
 		expect 0 "$tw" report own.tw
 		grep -qE 'own:(<?own::)?bank::Account>?::deposit$' out || fail "$mangling: $(cat out)"

@@ -61,7 +61,7 @@ is "$(cat others.tw/file)" precious "a folder that is no capture is never replac
 if [ "$(id -u)" != 0 ]; then
 	mkdir -m 555 locked
 	expect 125 "$tw" record -o locked/x.tw -- true
-	says "may not be written"
+	says "may not write to its folder"
 fi
 ls -d ./*.tw | sort >found
 printf './file.tw\n./others.tw\n' | cmp -s - found || fail "a refusal left something behind: $(cat found)"
