@@ -10,7 +10,7 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=$work/cache
 mkdir cache
-library=$(ldconfig -p | awk '$1 == "libunwind.so.8" && /x86-64/ { print $NF; exit }')
+library=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | awk '$1 == "libunwind.so.8" && /x86-64/ { print $NF; exit }')
 [ -n "$library" ] || { echo "libunwind8 is not here: not tested" && exit 77; }
 nm -D "$build/lib/libtracewheel-agent.so" | grep -q ' _dl_find_object$' || { echo "libc has no _dl_find_object here: not tested" && exit 77; }
 
