@@ -160,7 +160,7 @@ all() {
 	rm -rf cache ./*.tw
 }
 
-command -v sqlite3 >/dev/null && sqlite=$(ldconfig -p | awk '/libsqlite3.so.0 / { print $NF; exit }') || sqlite=
+command -v sqlite3 >/dev/null && sqlite=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | awk '/libsqlite3.so.0 / { print $NF; exit }') || sqlite=
 run=
 all "this user"
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
