@@ -288,6 +288,14 @@ void tw_rs_image_end(struct tw_rs *rs, uint32_t index)
 	end_slot(rs, index, TW_RS_IMAGE_ENDED, rs->own.process_id);
 }
 
+void tw_rs_image_exits(struct tw_rs *rs, uint64_t ticks)
+{
+	if (rs->own.process_id != tw_sys_process_id())
+		return;
+	/* RELAXED rs.exit: read when the process is gone; a time for readers. */
+	tw_store_relaxed(&rs->own.head->exit_ticks, ticks);
+}
+
 /* ---- fork ---- */
 
 void tw_rs_after_fork_in_child(struct tw_rs *rs)

@@ -119,6 +119,8 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&shared->grown_to, 0);
 	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->thread_end_ticks, 0);
+	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&shared->oldest_pos, producer->pos);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
 		/* RELAXED rb.claim: as above. */
@@ -175,6 +177,8 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	tw_store_relaxed(&to->lost_last_ticks, load(&from->lost_last_ticks));
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&to->grown_to, 0);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->thread_end_ticks, 0);
 	producer->shared = to;
 	producer->data = tw_rb_data(to);
 	producer->mask = to->data_bytes - 1;

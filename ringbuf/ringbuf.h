@@ -127,6 +127,8 @@ struct tw_rb_shared {
 	_Atomic uint64_t giving_up_lost;
 	/* 1 + the ring in which the stream continues once this one has ENDED; 0: none. */
 	_Atomic uint32_t grown_to;
+	/* When the thread ended, before the ring did; 0: it did not, or is not known to have. */
+	_Atomic uint64_t thread_end_ticks;
 
 	/* Written by the consumer. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t tail_pos;

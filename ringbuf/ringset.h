@@ -178,6 +178,7 @@ struct tw_rs_image_head {
 	_Atomic uint64_t no_ring_last_ticks;
 	_Atomic uint32_t ring_waiters;
 	_Atomic uint32_t unwakeable; /* a thread may not wake the owner, which therefore polls while the image lives */
+	_Atomic uint64_t exit_ticks; /* the process began to exit; 0: it did not, or has not said so */
 	TW_CACHELINE_ALIGNED struct tw_rs_held held;
 	/* Written by the owner. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t recycled; /* rings given back; a futex */
@@ -347,6 +348,8 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *slot);
 void tw_rs_image_refuse(struct tw_rs *rs, enum tw_rs_refusal why);
 /* Ends the image: LIVE to ENDED. */
 void tw_rs_image_end(struct tw_rs *rs, uint32_t slot);
+/* The process of the image exits at this time; its image stays LIVE until it is gone. */
+void tw_rs_image_exits(struct tw_rs *rs, uint64_t ticks);
 
 /*
  * tw_rs_after_fork_in_child - detach the child from its parent's image.
@@ -459,6 +462,8 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
  * already ended and may belong to another thread: it is then left alone.
  */
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
+/* The same, when the thread itself ends, at this time. */
+void tw_rs_ring_end_with_thread(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t ticks);
 
 /* Counts an event of a thread without a ring.  Signal handlers: yes. */
 void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks);

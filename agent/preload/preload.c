@@ -10,6 +10,7 @@
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
+#include "base/clock.h"
 #include "base/export.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
@@ -31,6 +32,7 @@ __attribute__((destructor)) static void destruct(void)
 {
 	if (!tw_agent_is_active() || !tw_thread_may_call_system())
 		return;
+	tw_rs_image_exits(&tw_agent_ring_set, tw_clock_ticks());
 	tw_agent_bind_again();
 	tw_agent_returns_end();
 	tw_seq_tell(tw_agent_session);

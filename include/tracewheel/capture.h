@@ -134,14 +134,12 @@ void tw_capture_close(struct tw_capture *capture);
 /* ---- what it holds ---- */
 
 struct tw_capture_info {
-	uint64_t events; /* readable events: calls, returns, terms; without losses and switches; damaged blocks are
-			  * subtracted when they are read */
-	/* In the segments present; without what newer events replaced: TW_MISSING_OVERWRITTEN. */
-	uint64_t lost[TW_LOST_CAUSES];
-	uint64_t damaged_records;  /* records in unreadable parts, known by their sequence numbers */
-	uint64_t file_bytes;	   /* of all segments */
-	uint64_t raw_bytes;	   /* of the records before encoding */
-	uint64_t start_ns;	   /* of the first event */
+	uint64_t events; /* readable: calls, returns, terms; damaged blocks are subtracted when they are read */
+	uint64_t lost[TW_LOST_CAUSES]; /* in the segments present, without TW_MISSING_OVERWRITTEN */
+	uint64_t damaged_records;      /* records in unreadable parts, known by their sequence numbers */
+	uint64_t file_bytes;	       /* of all segments */
+	uint64_t raw_bytes;	       /* of the records before encoding */
+	uint64_t start_ns;	       /* of the first event */
 	uint64_t zero_ns;	   /* of the recording's first event, even if removed: views show times from there */
 	uint64_t end_ns;	   /* of the last */
 	uint64_t start_wall_ns;	   /* CLOCK_REALTIME at start_ns, since 1970 */
@@ -158,8 +156,8 @@ struct tw_capture_info {
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
 
 /*
- * Why an event or a definition is missing from the capture.  The first four are those of enum tw_lost_cause: the
- * program counts them at the moment and place of the loss.  NO_RING is without ENDED and VFORK.
+ * Why an event or a definition is missing from the capture.  The first four are those of enum tw_lost_cause, counted
+ * by the program.  NO_RING is without ENDED and VFORK.
  */
 enum tw_missing_cause {
 	TW_MISSING_FULL,
@@ -249,8 +247,8 @@ int tw_capture_check(struct tw_capture *capture, void (*progress)(void *context,
 const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number);
 
 /*
- * One segment; segments are in the order of their numbers.  (capture_id, number) identifies a segment globally; a
- * shipper that keeps segments under other names may put any of them into one folder, which is then a capture.
+ * One segment; they are in the order of their numbers.  (capture_id, number) identifies it globally; any set of segments
+ * of a capture, also under other names, is a capture.
  */
 struct tw_capture_segment {
 	const char *file; /* name in the directory; lends: until tw_capture_close() */
@@ -280,7 +278,8 @@ struct tw_capture_stream {
 	uint64_t damaged_records;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	char thread_name[17]; /* the last name recorded */
+	char thread_name[17];	/* the last name recorded */
+	uint64_t thread_end_ns; /* 0: not known */
 };
 /* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
@@ -305,6 +304,7 @@ struct tw_capture_image {
 	uint64_t capture_id;	/* random, the same in all segments of a recording */
 	uint8_t boot_id[16];	/* of the kernel */
 	bool is_overwriting;	/* its losses of TW_LOST_FULL are older events that newer ones replaced */
+	uint64_t end_ns; /* of the process, which may be after its last event; 0: not known, or exec ended the image */
 };
 /* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);

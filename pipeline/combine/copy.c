@@ -81,6 +81,48 @@ static int write_events(struct tw_copy *copy, struct tw_block_header *header)
 	return tw_segment_append(&copy->segment, header, stored);
 }
 
+/* Gives definitions of ends their new leases and times. Returns whether there are any; stops at damage. */
+static bool move_ends(struct tw_copy *copy, uint8_t *bytes, uint32_t count)
+{
+	struct tw_definition_head head;
+	struct tw_def_end end;
+	bool is_any = false;
+
+	for (size_t at = 0; count - at >= sizeof head;) {
+		memcpy(&head, bytes + at, sizeof head);
+		at += sizeof head;
+		if (head.payload_bytes > count - at)
+			break;
+		if (head.type == TW_DEF_END && head.payload_bytes >= sizeof end) {
+			memcpy(&end, bytes + at, sizeof end);
+			end.lease += end.lease ? copy->ring_lease_base : 0;
+			end.ticks = copy->retime ? tw_retime_ticks(copy->retime, end.ticks) : end.ticks;
+			memcpy(bytes + at, &end, sizeof end);
+			is_any = true;
+		}
+		at += ((size_t)head.payload_bytes + 7) & ~(size_t)7;
+		if (at > count)
+			break;
+	}
+	return is_any;
+}
+
+/* Ends are outside the log, as are the threads and what merging adds. False: there are none, *stored is as it was. */
+static bool rewrite_ends(struct tw_copy *copy, struct tw_block_header *header, const uint8_t **stored)
+{
+	const uint8_t *bytes;
+	uint32_t count;
+
+	if (header->type != TW_BLOCK_DEFINITIONS || header->first_pos != TW_FORMAT_OUTSIDE_LOG ||
+	    tw_block_decode_definitions(copy->decoder, header, &bytes, &count) || count > TW_BLOCK_RAW_BYTES_MAX)
+		return false;
+	memcpy(copy->raw, bytes, count);
+	if (!move_ends(copy, copy->raw, count))
+		return false;
+	tw_block_encode_definitions(copy->encoder, header, copy->raw, count, stored);
+	return true;
+}
+
 /* Definitions, losses and blocks of later versions. */
 static int write_other(struct tw_copy *copy, struct tw_block_header *header)
 {
@@ -97,7 +139,8 @@ static int write_other(struct tw_copy *copy, struct tw_block_header *header)
 			header->last_ticks = tw_retime_ticks(copy->retime, header->last_ticks);
 		}
 	}
-	seal_header(header);
+	if (!rewrite_ends(copy, header, &stored))
+		seal_header(header);
 	return tw_segment_append(&copy->segment, header, stored);
 }
 

@@ -416,6 +416,19 @@ static int add_pointer(struct tw_catalog *catalog, struct input *input)
 	return error < 0 ? error : 0;
 }
 
+static int add_end(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_end *end = malloc(sizeof *end);
+	int error;
+
+	if (!end)
+		return TW_ENOMEM;
+	error = take(input, end, sizeof *end) ? add(&catalog->ends, end->lease, end) : TW_EFORMAT;
+	if (error <= 0)
+		free(end);
+	return error < 0 ? error : 0;
+}
+
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
 {
 	switch (type) {
@@ -431,6 +444,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_DESCRIPTOR: return add_descriptor(catalog, input);
 	case TW_DEF_POINTER: return add_pointer(catalog, input);
 	case TW_DEF_NODE: return add_node(catalog, input);
+	case TW_DEF_END: return add_end(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -439,7 +453,7 @@ static uint32_t count_items(const struct tw_catalog *catalog)
 {
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
 	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
-	       catalog->descriptors.count + catalog->pointers.count + catalog->old_names.count;
+	       catalog->descriptors.count + catalog->pointers.count + catalog->ends.count + catalog->old_names.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
@@ -496,6 +510,13 @@ const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id)
 	return at == TW_IDMAP_NONE ? NULL : table->items[at];
 }
 
+uint64_t tw_catalog_end(const struct tw_catalog *catalog, uint64_t lease)
+{
+	uint32_t at = tw_idmap_get(&catalog->ends.by_id, lease);
+
+	return at == TW_IDMAP_NONE ? 0 : ((const struct tw_def_end *)catalog->ends.items[at])->ticks;
+}
+
 const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at)
 {
 	return *at < table->count ? table->items[(*at)++] : NULL;
@@ -521,6 +542,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->layouts, free_layout);
 	fini_table(&catalog->descriptors, free_text);
 	fini_table(&catalog->pointers, free_pointer);
+	fini_table(&catalog->ends, free);
 	fini_table(&catalog->old_names, free);
 	free(catalog->program);
 	free(catalog->command);

@@ -38,6 +38,7 @@ struct tw_catalog {
 	struct tw_catalog_table layouts;     /* of struct tw_layout, by function */
 	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
 	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
+	struct tw_catalog_table ends;	     /* of struct tw_def_end, by lease */
 	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
 	char *program;
 	char *command;
@@ -61,6 +62,9 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 
 /* All records are added: resolves the functions of places and the modules of functions. */
 void tw_catalog_finish(struct tw_catalog *catalog);
+
+/* When the thread of this ring ended, or with lease 0 the process, in ticks; 0: not known. */
+uint64_t tw_catalog_end(const struct tw_catalog *catalog, uint64_t lease);
 
 /* NULL: there is none. */
 const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id);

@@ -29,7 +29,8 @@ enum tw_def_type {
 	TW_DEF_LAYOUT = 10,
 	TW_DEF_DESCRIPTOR = 11,
 	TW_DEF_POINTER = 12,
-	TW_DEF_NODE = 13
+	TW_DEF_NODE = 13,
+	TW_DEF_END = 14
 };
 
 /* The process image itself; the first record of a log. */
@@ -151,6 +152,12 @@ struct tw_def_node {
 	uint16_t name_bytes;  /* of an Erlang node: the atom; 0: it is none, or not known */
 	uint16_t shown_bytes; /* as views call it beside other nodes; 0: no name is needed */
 	uint32_t creation;
+};
+
+/* When the process of an image ended, or the thread of a ring. Not in the log: the recorder adds it. */
+struct tw_def_end {
+	uint64_t lease; /* of the ring; 0: the process */
+	uint64_t ticks;
 };
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */

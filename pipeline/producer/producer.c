@@ -267,7 +267,7 @@ TW_API void tw_producer_leave(struct tw_producer_thread *thread)
 	struct tw_producer_thread **at;
 
 	if (thread->ring.shared)
-		tw_rs_ring_end(&producer->rs, &thread->ring);
+		tw_rs_ring_end_with_thread(&producer->rs, &thread->ring, tw_clock_ticks());
 	tw_lock_seize(&producer->threads_lock);
 	for (at = &producer->threads; *at != thread; at = &(*at)->next)
 		;

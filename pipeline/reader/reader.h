@@ -153,6 +153,9 @@ void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *
 /* Sums up missing data, by cause; called after all other sums. */
 void tw_source_account(struct tw_capture *capture);
 
+/* Sets when processes and threads ended, by the definitions read so far. */
+void tw_source_take_ends(struct tw_capture *capture);
+
 /* Sorts the blocks, leaves out duplicates, and sums up. Called after all segments were listed. */
 int tw_source_arrange(struct tw_capture *capture);
 

@@ -145,6 +145,26 @@ static void keep_new_blocks(struct tw_capture *capture)
 	capture->block_count = kept;
 }
 
+static uint64_t end_of(const struct tw_capture *capture, const struct tw_catalog *catalog, uint64_t lease)
+{
+	uint64_t ticks = tw_catalog_end(catalog, lease);
+	size_t hint = 0;
+
+	return ticks ? tw_clockmap_ns(&capture->clocks, ticks, &hint) : 0;
+}
+
+void tw_source_take_ends(struct tw_capture *capture)
+{
+	for (uint32_t i = 0; i < capture->image_count; i++)
+		capture->images[i]->info.end_ns = end_of(capture, &capture->images[i]->catalog, 0);
+	for (uint32_t i = 0; i < capture->stream_count; i++) {
+		struct tw_source_stream *stream = &capture->streams[i];
+
+		stream->info.thread_end_ns =
+			end_of(capture, &capture->images[stream->info.image]->catalog, stream->lease);
+	}
+}
+
 static void sum_up_images(struct tw_capture *capture)
 {
 	struct tw_capture_info *info = &capture->info;
@@ -276,6 +296,7 @@ int tw_source_arrange(struct tw_capture *capture)
 	tw_clockmap_finish(&capture->clocks, rate);
 	keep_new_blocks(capture);
 	sum_up_images(capture);
+	tw_source_take_ends(capture);
 	if (sum_up_streams(capture))
 		return TW_ENOMEM;
 	tw_source_account(capture);

@@ -212,12 +212,14 @@ static int take_definitions(struct tw_stream_in *in, const struct tw_block_heade
 	struct tw_source_image *image = in->image;
 	struct tw_catalog *catalog = &image->catalog;
 	const uint8_t *bytes;
-	uint32_t count;
+	uint32_t count, ends = catalog->ends.count;
 	int error = tw_block_decode_definitions(in->decoder, header, &bytes, &count);
 
 	if (!error)
 		error = tw_catalog_add(catalog, bytes, count);
 	tw_catalog_finish(catalog);
+	if (catalog->ends.count != ends)
+		tw_source_take_ends(in->capture);
 	in->capture->info.places = 0;
 	for (uint32_t i = 0; i < in->capture->image_count; i++)
 		in->capture->info.places += in->capture->images[i]->catalog.places.count;

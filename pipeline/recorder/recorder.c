@@ -245,8 +245,14 @@ TW_API void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id)
 
 TW_API void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status)
 {
+	struct tw_writer *writer = &recorder->writer;
+
 	if (wait_status >= 0)
-		recorder->writer.store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)wait_status;
+		writer->store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)wait_status;
+	/* Programs before the last one ended by exec. */
+	for (uint32_t i = 0; wait_status >= 0 && recorder->child && i < tw_rs_image_count(&writer->rs); i++)
+		if (tw_writer_is_last_of(writer, i, recorder->child) && !writer->images[i].gone_ticks)
+			writer->images[i].gone_ticks = tw_clock_ticks();
 	recorder->child = 0;
 }
 
@@ -274,6 +280,13 @@ static int end_images(struct tw_recorder *recorder)
 	return 0;
 }
 
+static void reap_image(struct tw_writer *writer, uint32_t index)
+{
+	if (tw_rs_image_reap(&writer->rs, index) && tw_writer_knows_image(writer, index) &&
+	    !writer->images[index].gone_ticks)
+		writer->images[index].gone_ticks = tw_clock_ticks();
+}
+
 /* Asks the kernel which processes and threads have died; rarely, because each question is a system call. */
 static void reap(struct tw_recorder *recorder, bool asks_for_all)
 {
@@ -284,7 +297,7 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 		uint32_t distance = (i + images - from) % images;
 
 		if (asks_for_all || distance < REAP_IMAGES || !tw_sys_is_process_there(rs->images[i].process_id))
-			tw_rs_image_reap(rs, i);
+			reap_image(&recorder->writer, i);
 	}
 	recorder->reaped_image = images ? (from + REAP_IMAGES) % images : 0;
 	for (uint32_t i = 0; i < count; i++)

@@ -28,6 +28,7 @@ int tw_writer_init(struct tw_writer *writer)
 static void forget_image(struct tw_writer_image *image)
 {
 	free(image->store.closed);
+	free(image->ends);
 	tw_writer_forget_names(image);
 	memset(image, 0, sizeof *image);
 }
@@ -428,8 +429,13 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 		if (told < 0)
 			return told;
 	}
-	if (has_let_go && !ring->queued)
+	if (has_let_go && !ring->queued) {
+		int error = next ? 0 : tw_writer_note_end(writer, index);
+
+		if (error)
+			return error;
 		tw_writer_recycle_ring(writer, index);
+	}
 	return told;
 }
 
@@ -449,6 +455,8 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	/* This may have ended a segment by age: only an open segment can be marked as the last. */
 	if (error >= 0)
 		error = tw_writer_definitions(writer, index);
+	if (error >= 0)
+		error = tw_writer_tell_ends(writer, index, is_final);
 	if (error < 0)
 		return error;
 	if (refused - image->refused_told > TW_RB_LOST_MAX) {

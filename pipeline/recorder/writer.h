@@ -88,6 +88,9 @@ struct tw_writer_image {
 	uint64_t refused_told;
 	bool is_forged; /* its counts are not valid */
 	uint64_t loss_told_ns;
+	uint64_t gone_ticks;	 /* when its process was seen to be gone; 0: it was not */
+	struct tw_def_end *ends; /* of threads, to be written together; NULL: none */
+	uint32_t end_count;
 };
 
 struct tw_writer {
@@ -221,7 +224,12 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
 /* Writes the definitions that these records use and the current segment lacks. The records may be invalid. */
 int tw_writer_define_used(struct tw_writer *writer, uint32_t image, const uint8_t *raw, uint32_t bytes);
 
-/* Frees the memory that the two functions above took for the image. */
+/* The ring is drained: if its thread has ended, the time of that is written, together with those of other threads. */
+int tw_writer_note_end(struct tw_writer *writer, uint32_t index);
+/* Writes the ends of threads that are not written yet, and when the process ended, if it has. */
+int tw_writer_tell_ends(struct tw_writer *writer, uint32_t image, bool is_final);
+
+/* Frees the memory that these functions took for the image. */
 void tw_writer_forget_names(struct tw_writer_image *image);
 
 /* Makes sure that there is a descriptor for a segment of the image: closes another's if none would be left. */

@@ -287,6 +287,70 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 	return !error && image->has_new_threads ? write_threads(writer, index) : error;
 }
 
+/* ---- ends of threads and processes ---- */
+
+/* Ends of threads are collected up to this number: a block for each would be longer than some threads' events. */
+#define ENDS_MAX 256
+
+static int write_ends(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	uint32_t bytes = 0;
+	int error = tw_writer_definitions(writer, index);
+
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < image->end_count; i++)
+		bytes += (uint32_t)put_record(writer->definitions + bytes, TW_DEF_END, &image->ends[i],
+					      sizeof *image->ends);
+	error = bytes ? write_definitions(writer, image, TW_FORMAT_OUTSIDE_LOG, TW_FORMAT_OUTSIDE_LOG, bytes) : 0;
+	if (!error)
+		image->end_count = 0;
+	return error;
+}
+
+/* Times of the program are checked: they are only believed if they lie before now. */
+static int add_end(struct tw_writer *writer, uint32_t index, uint64_t lease, uint64_t ticks)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	int error = 0;
+
+	if (!ticks || ticks > tw_clock_ticks())
+		return 0;
+	if (!image->ends)
+		image->ends = malloc(ENDS_MAX * sizeof *image->ends);
+	if (!image->ends)
+		return TW_ENOMEM;
+	if (image->end_count == ENDS_MAX)
+		error = write_ends(writer, index);
+	if (!error)
+		image->ends[image->end_count++] = (struct tw_def_end){lease, ticks};
+	return error;
+}
+
+int tw_writer_note_end(struct tw_writer *writer, uint32_t index)
+{
+	/* RELAXED rs.thread_end: stored before the ring ENDED, which was seen; or it is read again later. */
+	uint64_t ticks = tw_load_relaxed(&tw_rs_ring(&writer->rs, index)->thread_end_ticks);
+
+	return add_end(writer, tw_rs_ring_image(&writer->rs, index), writer->rings[index].lease, ticks);
+}
+
+int tw_writer_tell_ends(struct tw_writer *writer, uint32_t index, bool is_final)
+{
+	/* RELAXED rs.exit: the process is gone if it is final. */
+	uint64_t ticks = tw_load_relaxed(&tw_rs_head(&writer->rs, index)->exit_ticks);
+	int error = 0;
+
+	/* Rings that are kept: of threads that ended last, of an overwriting recording, of a dead ring set. */
+	for (uint32_t i = tw_rs_image(&writer->rs, index)->first_ring; !error && i != UINT32_MAX;
+	     i = writer->rs.rings[i].next)
+		error = writer->rings[i].is_seen ? tw_writer_note_end(writer, i) : 0;
+	if (!error && is_final)
+		error = add_end(writer, index, 0, ticks ? ticks : writer->images[index].gone_ticks);
+	return error ? error : write_ends(writer, index);
+}
+
 /* ---- definitions written when they are used ---- */
 
 struct gathering {

@@ -37,10 +37,15 @@ static _Atomic int32_t own_process_id;
 
 /* ---- leaving ---- */
 
-static void end_ring(struct tw_thread_ring *ring, unsigned session)
+/* @thread_end_ticks: 0: the thread lives on. */
+static void end_ring(struct tw_thread_ring *ring, unsigned session, uint64_t thread_end_ticks)
 {
-	if (ring->producer.shared)
-		tw_rs_ring_end(tw_hit_sessions[session].rs, &ring->producer);
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+
+	if (ring->producer.shared && thread_end_ticks)
+		tw_rs_ring_end_with_thread(rs, &ring->producer, thread_end_ticks);
+	else if (ring->producer.shared)
+		tw_rs_ring_end(rs, &ring->producer);
 	memset(ring, 0, sizeof *ring);
 }
 
@@ -67,6 +72,7 @@ static void leave(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread = t->thread;
 	struct tw_quiet quiet;
+	uint64_t ticks = tw_clock_ticks();
 
 	if (!tw_thread_may_call_system()) {
 		leave_as_it_is(t);
@@ -85,7 +91,7 @@ static void leave(struct tw_hit_tls *t)
 	tw_process_memory_fini(&thread->memory);
 	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
-		end_ring(&thread->rings[session], session);
+		end_ring(&thread->rings[session], session, ticks);
 	unlink_thread(thread);
 	thread->next = free_threads;
 	free_threads = thread;
@@ -346,7 +352,7 @@ void tw_threads_end_rings(unsigned session)
 	tw_progress_wait();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
-		end_ring(&thread->rings[session], session);
+		end_ring(&thread->rings[session], session, 0);
 	tw_quiet_unlock(&threads_lock);
 }
 

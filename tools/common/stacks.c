@@ -99,6 +99,16 @@ static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_cap
 	return stack;
 }
 
+static struct tw_stack *look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
+				uint32_t id)
+{
+	struct tw_stack *stack = stacks->slots[slot_of(stacks, image, session, id)];
+	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != image ||
+			 stack->session_index != session))
+		stack = stack->next;
+	return stack;
+}
+
 static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_capture_event *event)
 {
 	bool has_tracee = event->tracee_id != 0;
@@ -108,10 +118,7 @@ static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_cap
 		return *last;
 	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
 	uint32_t session = stream ? stream->session_index : 0;
-	struct tw_stack *stack = stacks->slots[slot_of(stacks, event->image, session, id)];
-	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != event->image ||
-			 stack->session_index != session))
-		stack = stack->next;
+	struct tw_stack *stack = look_up(stacks, event->image, session, has_tracee, id);
 	if (!stack)
 		stack = make_stack(stacks, event, session, has_tracee, id);
 	if (last)
@@ -470,21 +477,9 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 	}
 }
 
-void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
-{
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			begin_frames(stack, from_ns);
-			stacks->before += stack->depth;
-		}
-	}
-	/* Counts before the selection do not matter. */
-	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
-}
-
 /*
- * Until when each process is known to have lived: the last event of any of its threads, or the exec that replaced it.
- * NULL: no memory.
+ * Until when each process is known to have lived: its end, the exec that replaced it, or the last event of any of its
+ * threads.  NULL: no memory.
  */
 static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t images)
 {
@@ -496,9 +491,57 @@ static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t imag
 	}
 	for (uint32_t i = 0; ends && i < images; i++) {
 		uint64_t exec_ns = tw_exec_ends_ns(capture, i);
-		ends[i] = exec_ns > ends[i] ? exec_ns : ends[i];
+		uint64_t end_ns = exec_ns ? exec_ns : tw_capture_image(capture, i)->end_ns;
+		ends[i] = end_ns > ends[i] ? end_ns : ends[i];
 	}
 	return ends;
+}
+
+/*
+ * A thread's calls are open until it ends, or its process does. Other processes may have ended unseen.
+ */
+static void find_ends(struct tw_stacks *stacks)
+{
+	struct tw_capture_info info;
+	const struct tw_capture_stream *stream;
+	tw_capture_info(stacks->capture, &info);
+	uint64_t *ends = lives_of_images(stacks->capture, info.images);
+	for (uint32_t i = 0; ends && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			if (!stack->is_bound || stack->image >= info.images)
+				continue;
+			stack->end_ns = ends[stack->image];
+			stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
+					      tw_exec_ends_ns(stacks->capture, stack->image);
+		}
+	}
+	free(ends);
+	for (uint32_t i = 0; (stream = tw_capture_stream(stacks->capture, i)); i++) {
+		bool has_tracee = stream->tracee_id != 0;
+		struct tw_stack *stack = stream->thread_end_ns ? look_up(stacks, stream->image, stream->session_index,
+									 has_tracee, has_tracee ? stream->tracee_id : i)
+							       : NULL;
+		if (stack && stack->is_bound) {
+			stack->end_ns = stream->thread_end_ns;
+			stack->is_end_known = true;
+		}
+	}
+}
+
+void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
+{
+	find_ends(stacks);
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			/* Threads that had ended by then have no part in the selection. */
+			if (stack->end_ns && stack->end_ns <= from_ns)
+				stack->depth = 0;
+			begin_frames(stack, from_ns);
+			stacks->before += stack->depth;
+		}
+	}
+	/* Counts before the selection do not matter. */
+	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
 }
 
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
@@ -506,23 +549,25 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 	struct tw_capture_info info;
 	tw_capture_info(stacks->capture, &info);
 	stacks->ends_early = to_ns && to_ns < info.end_ns;
-	uint64_t *ends = lives_of_images(stacks->capture, info.images);
+	find_ends(stacks);
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			/*
-			 * A thread's calls are open until its process ends, or until the selection does. Other processes
-			 * may have ended unseen.
-			 */
-			uint64_t end_ns =
-				stack->is_bound && ends && stack->image < info.images ? ends[stack->image] : 0;
-			if (stacks->ends_early && (end_ns > to_ns || !end_ns))
+			uint64_t end_ns = stack->end_ns;
+			if (to_ns && (end_ns > to_ns || (!end_ns && stacks->ends_early)))
 				end_ns = to_ns;
 			if (stack->last_ns < end_ns)
 				stack->last_ns = end_ns;
+			stacks->has_guessed |= stack->depth && !stack->is_end_known;
 			end_process(stacks, stack);
 		}
 	}
-	free(ends);
+}
+
+const char *tw_stacks_open_until(const struct tw_stacks *stacks)
+{
+	if (stacks->ends_early)
+		return "the end of this part";
+	return stacks->has_guessed ? "the last event of the process" : "the end of the thread or the process";
 }
 
 const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)

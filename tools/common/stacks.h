@@ -15,7 +15,7 @@
  * (tw_stacks_foresee()). A return may also belong to another call of the same function, made in the loss: it proves
  * nothing if such a call is likely among the lost events, by its share of the calls in the capture. All other calls
  * are *lost*: they end where the loss begins. A call that is open when its process or the capture ends is *open*: its
- * time runs to the last event of its process.
+ * time runs to the end of its thread or of its process, as far as that is known, else to the last event of the process.
  *
  * If only a part is selected, the events before it are processed first: calls that are open at its beginning
  * (tw_stacks_begin()) count from there on, and only their returns are events of the part.
@@ -69,6 +69,8 @@ struct tw_stack {
 	uint64_t serials;      /* of calls */
 	struct tw_own_sum own; /* the tracer's own time */
 	uint64_t last_ns;
+	uint64_t end_ns;       /* of its thread or process, or the last that is known of it; 0: nothing is */
+	bool is_end_known;     /* end_ns is the end */
 	uint64_t out_since_ns; /* 0: it is running */
 	struct tw_stack_frame *frames;
 	struct tw_stack *next; /* in its slot */
@@ -147,8 +149,9 @@ struct tw_stacks {
 	uint64_t unmatched;
 	uint64_t cut;
 	uint64_t open;
-	bool ends_early; /* frames were ended at the end of the selection, before that of the capture */
-	uint64_t before; /* calls that were open at the beginning of the selection */
+	bool ends_early;  /* frames were ended at the end of the selection, before that of the capture */
+	bool has_guessed; /* frames were ended with the last event of their process, whose end is not known */
+	uint64_t before;  /* calls that were open at the beginning of the selection */
 	uint64_t too_deep;
 	uint64_t losses;
 	uint64_t lost; /* calls that ended in a loss */
@@ -183,6 +186,9 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns);
 
 /* Ends the frames that are open at the end: of the capture, or of a selection that ends before to_ns (0: none). */
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
+
+/* "the end of this part", ...: how far the calls count that tw_stacks_finish() ended. */
+const char *tw_stacks_open_until(const struct tw_stacks *stacks);
 
 /* The name of a stack's process: "<0.44.0> clerk", for a thread "17512 worker-1" (threads.h). Lends. */
 const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack);

@@ -393,7 +393,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
 					    .is_quiet = request->is_quiet},
 			 &status);
-	tw_recorder_child_ended(recorder, has_ended ? status : -1);
+	if (!has_ended)
+		tw_recorder_child_ended(recorder, -1);
 	tw_recorder_close(recorder);
 	tw_late_code_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};

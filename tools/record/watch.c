@@ -201,6 +201,8 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 		if (stats.last_error)
 			tw_recorder_close(watch->recorder);
 		if (poll_child(watch->child, status)) {
+			/* At once: this is the time at which it ended. */
+			tw_recorder_child_ended(watch->recorder, *status);
 			if (watch->waits_for_all && !stats.last_error)
 				drain_the_others(watch);
 			return true;

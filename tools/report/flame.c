@@ -237,8 +237,8 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 		put_note(false, "%c%s: this is not in the times of calls.", toupper((unsigned char)*clause),
 			 clause + 1);
 	if (tree->stacks.open)
-		put_note(false, "Calls that were open at the end, and count up to the last event of their process: %s.",
-			 tw_figure_count(a, tree->stacks.open));
+		put_note(false, "Calls that were open at the end, and count up to %s: %s.",
+			 tw_stacks_open_until(&tree->stacks), tw_figure_count(a, tree->stacks.open));
 	if (tree->stacks.before)
 		put_note(false, "Calls that were open at the beginning of this part: %s. Their time counts from there.",
 			 tw_figure_count(a, tree->stacks.before));

@@ -361,12 +361,9 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
 			      tree->stackless == 1 ? " has" : "s have");
 	if (stacks->open)
-		tw_out_format(
-			out,
-			stacks->ends_early
-				? "%s call%s still open at the end of this part: counted up to there.\n"
-				: "%s call%s still open at the end: counted up to the last event of the process.\n",
-			tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were");
+		tw_out_format(out, "%s call%s still open at the end: counted up to %s.\n",
+			      tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were",
+			      tw_stacks_open_until(stacks));
 	if (stacks->before)
 		tw_out_format(
 			out,
