@@ -40,12 +40,11 @@ static _Atomic int32_t own_process_id;
 /* @thread_end_ticks: 0: the thread lives on. */
 static void end_ring(struct tw_thread_ring *ring, unsigned session, uint64_t thread_end_ticks)
 {
-	struct tw_rs *rs = tw_hit_sessions[session].rs;
-
+	/* The row of a session in which this thread has no ring may change meanwhile. */
 	if (ring->producer.shared && thread_end_ticks)
-		tw_rs_ring_end_with_thread(rs, &ring->producer, thread_end_ticks);
+		tw_rs_ring_end_with_thread(tw_hit_sessions[session].rs, &ring->producer, thread_end_ticks);
 	else if (ring->producer.shared)
-		tw_rs_ring_end(rs, &ring->producer);
+		tw_rs_ring_end(tw_hit_sessions[session].rs, &ring->producer);
 	memset(ring, 0, sizeof *ring);
 }
 
