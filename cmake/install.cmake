@@ -5,7 +5,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tracewheel)
 set(public tracewheel tracewheel-capture tracewheel-debug)
 
 # Everything that is installed, and nothing else: `./run build`.
-add_custom_target(product DEPENDS ${public} tracewheel-agent tracewheel-command)
+add_custom_target(product DEPENDS ${public} tracewheel-agent tracewheel-command tracewheel-stress)
 if(TARGET tracewheel-manual)
   add_dependencies(product tracewheel-manual)
 endif()
@@ -13,7 +13,8 @@ endif()
 set_target_properties(tracewheel-capture PROPERTIES EXPORT_NAME capture)
 set_target_properties(tracewheel-debug PROPERTIES EXPORT_NAME debug)
 set_target_properties(tracewheel-command PROPERTIES EXPORT_NAME command)
-install(TARGETS ${public} tracewheel-command EXPORT tracewheel-targets
+set_target_properties(tracewheel-stress PROPERTIES EXPORT_NAME stress)
+install(TARGETS ${public} tracewheel-command tracewheel-stress EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Preloaded by the command; no program links it.
 install(TARGETS tracewheel-agent LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel)

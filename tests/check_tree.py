@@ -24,7 +24,7 @@ SEAMS = {
     "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
-# Breaks steps of the rooms on purpose; linked into the command only (stress --break).
+# Of tracewheel-stress, a program of its own: breaks steps of the rooms on purpose (--break), and plants its own entries.
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros and inline functions without symbols, of no room.

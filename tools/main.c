@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - the command `tracewheel`: one table of commands.
+ * main.c - the command `tracewheel`: one table of commands. As with git, a command may also be a program of its own:
+ * `tracewheel NAME` runs `tracewheel-NAME`.
  */
 #include "tools/common/near.h"
 #include "tools/tool.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 struct row {
 	const char *name;
 	const char *summary;
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv); /* NULL: the program tracewheel-NAME */
 };
 
 static const struct row rows[] = {
@@ -27,7 +31,7 @@ static const struct row rows[] = {
 	{"compact", "make entry sleds cost less while not traced", tw_tool_compact},
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
-	{"stress", "prove changes under load on this machine", tw_tool_stress},
+	{"stress", "prove changes under load on this machine", NULL},
 };
 
 static void print_help(FILE *to)
@@ -39,6 +43,7 @@ static void print_help(FILE *to)
 	fprintf(to, "\n"
 		    "  --help      this text; `tracewheel COMMAND --help` explains one command\n"
 		    "  --version   version and build\n\n"
+		    "Any other COMMAND is the program tracewheel-COMMAND, in the folder of this command or in PATH.\n\n"
 		    "Examples:\n"
 		    "  tracewheel record -t 'libsqlite3:_' -- sqlite3 app.db < work.sql\n"
 		    "  tracewheel report sqlite3.tw\n"
@@ -56,6 +61,46 @@ static void print_version(void)
 	       "gcc " __VERSION__
 #endif
 	       ")\n");
+}
+
+/*
+ * Runs tracewheel-NAME of this command's folder, or else of PATH. Returns only if that was impossible: the exit code, which
+ * has been reported, or TW_EXIT_OK if there is no such program.
+ */
+static int run_program(const char *name, char **argv)
+{
+	static char file[NAME_MAX + 1];
+	char self[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+	int error = ENOENT, parent = tw_command_path(self);
+
+	if (!*name || *name == '-' || strchr(name, '/') ||
+	    snprintf(file, sizeof file, "tracewheel-%s", name) >= (int)sizeof file)
+		return TW_EXIT_OK;
+	argv[0] = file;
+	if (parent >= 0) {
+		snprintf(path, sizeof path, "%.*s/%s", parent, self, file);
+		execv(path, argv);
+		error = errno;
+	}
+	if (error == ENOENT) {
+		execvp(file, argv);
+		error = errno;
+		/* Also where a folder of PATH may not be searched. */
+		if (error == EACCES || error == ENOTDIR)
+			error = ENOENT;
+	}
+	if (error == ENOENT)
+		return TW_EXIT_OK;
+	return tw_fail("the program %s could not be started: %s.", file, strerror(error));
+}
+
+static int say_missing(const char *name, const char *best)
+{
+	tw_say(*best ? "there is no command '%s', and no program tracewheel-%s; did you mean %s?"
+		     : "there is no command '%s', and no program tracewheel-%s in the folder of this command or in PATH.",
+	       name, name, best);
+	print_help(stderr);
+	return TW_EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -77,14 +122,22 @@ int main(int argc, char **argv)
 		return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
 	struct tw_near near = {.wanted = word};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		tw_near_see(&near, rows[i].name);
-		if (strcmp(word, rows[i].name) == 0)
-			return rows[i].run(argc - 1, argv + 1);
-	}
+	const struct row *row = rows;
+	while (row < rows + sizeof rows / sizeof *rows && strcmp(word, row->name) != 0)
+		tw_near_see(&near, row++->name);
+	bool is_known = row < rows + sizeof rows / sizeof *rows;
+	if (is_known && row->run)
+		return row->run(argc - 1, argv + 1);
+	int code = run_program(word, argv + 1);
+	if (code != TW_EXIT_OK)
+		return code;
+	if (is_known)
+		return tw_fail(
+			"%s is the program tracewheel-%s, which is neither in the folder of this command nor in PATH; install "
+			"them together.",
+			word, word);
 	if (*word)
-		tw_say(*near.best ? "there is no command '%s'; did you mean %s?" : "there is no command '%s'.", word,
-		       near.best);
+		return say_missing(word, near.best);
 	print_help(stderr);
 	return TW_EXIT_USAGE;
 }

@@ -10,6 +10,7 @@
 #ifndef TW_TOOLS_TOOL_H
 #define TW_TOOLS_TOOL_H
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +40,6 @@ int tw_tool_match(int argc, char **argv);
 int tw_tool_recover(int argc, char **argv);
 int tw_tool_convert(int argc, char **argv);
 int tw_tool_compact(int argc, char **argv);
-int tw_tool_stress(int argc, char **argv);
 
 /* ---- options: the parser and --help use the same table ---- */
 
@@ -129,6 +129,9 @@ void tw_meter_start(struct tw_meter *meter, const char *what);
 /* Cheap enough to be called often: reads the clock and does little else. total 0: unknown. */
 void tw_meter_at(struct tw_meter *meter, uint64_t done, uint64_t total);
 void tw_meter_stop(struct tw_meter *meter);
+
+/* The path of this program's file. Returns the bytes of its folder, without the slash behind it; -1: /proc cannot be read. */
+int tw_command_path(char path[PATH_MAX]);
 
 /* Flushes stdio's output. False: it could not be written, which has been reported. */
 bool tw_flush_stdout(void);

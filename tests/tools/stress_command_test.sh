@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    `tracewheel stress` as a user runs it: each kind of place alone, all at once, an end by Ctrl-C with the
-#         report, a command without symbols, the JSON, wrong options; it notices each step that is broken on purpose,
-#         and none of these breaks is in the library or in the agent.
+#         report, a program without symbols, the JSON, wrong options; it notices each step that is broken on purpose,
+#         and none of these breaks is in the command, the libraries or the agent.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -28,8 +28,8 @@ shows '^PASS$'
 shows '^threads  '
 
 # Its own functions are found where the symbols were stripped.
-cp "$tw" tracewheel
-strip tracewheel
+cp "$tw" "$build/bin/tracewheel-stress" .
+strip tracewheel-stress
 expect 0 ./tracewheel stress --seconds 1 --what sleds --threads 1 --changers 0
 shows '^PASS$'
 
@@ -50,7 +50,7 @@ expect 1 "$tw" stress --break no-wait --seconds 300 --json
 is "$(json "d['broken'], d['noticed'], d['runs'] >= 1, d['by'] != ''")" "no-wait True True True"
 expect 2 "$tw" stress --break everything
 says 'one of no-wait'
-for object in "$build"/lib/libtracewheel*.so; do
+for object in "$tw" "$build"/lib/libtracewheel*.so; do
 	if nm -a "$object" | grep -q 'stress_break\|__wrap_tw_'; then fail "$object contains the breaks of --self-test"; fi
 done
 

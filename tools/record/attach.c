@@ -164,11 +164,9 @@ static bool take_option(struct request *request, int key, const char *value)
 static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 {
 	static const char *const places[] = {"/" TW_AGENT_FOLDER "/erlang", "/../erlang"};
-	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
-	if (n <= 0)
+	int parent = tw_command_path(self);
+	if (parent < 0)
 		return tw_say("this command does not know where it is: /proc cannot be read."), false;
-	self[n] = 0;
-	int parent = (int)(strrchr(self, '/') - self);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		char candidate[2 * PATH_MAX], *real;
 		snprintf(candidate, sizeof candidate, "%.*s%s/ebin/tracewheel_attach.beam", parent, self, places[i]);

@@ -194,14 +194,13 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 {
 	/* The installed tree; the build tree. */
 	static const char *const folders[] = {"/" TW_AGENT_FOLDER, "/../lib"};
-	char self[PATH_MAX] = "";
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash = n > 0 ? strrchr(self, '/') : NULL;
-	if (slash)
-		*slash = 0;
+	char self[PATH_MAX];
+	int parent = tw_command_path(self);
+	if (parent < 0)
+		parent = 0;
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		char candidate[2 * PATH_MAX];
-		snprintf(candidate, sizeof candidate, "%s%s/libtracewheel-agent.so", self, folders[i]);
+		snprintf(candidate, sizeof candidate, "%.*s%s/libtracewheel-agent.so", parent, self, folders[i]);
 		char *real = realpath(candidate, NULL);
 		if (!real)
 			continue;
@@ -219,9 +218,9 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 		return is_usable;
 	}
 	snprintf(reason, TW_LAUNCH_REASON_BYTES,
-		 "%s%s/libtracewheel-agent.so is missing, with which programs are traced; install the command and it "
+		 "%.*s%s/libtracewheel-agent.so is missing, with which programs are traced; install the command and it "
 		 "together, and move them together.",
-		 self, folders[0]);
+		 parent, self, folders[0]);
 	return false;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stress.c - `tracewheel stress`: options and output of the command; stress_run.c has the run. */
+/*
+ * stress.c - the program `tracewheel-stress`, which `tracewheel stress` runs: options and output; stress_run.c has the
+ * run.
+ */
 #include "tools/stress/stress_break.h"
 #include "tools/tool.h"
 
@@ -288,7 +291,7 @@ static int report(const struct tw_stress_options *options, const struct tw_stres
 	return tw_stress_has_passed(result) ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }
 
-int tw_tool_stress(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct tw_stress_options stress = {.seconds = 10,

@@ -2,8 +2,9 @@
 /*
  * stress_break.h - steps that `tracewheel stress` can break in its own process, to show that it would notice.
  *
- * The mistakes are inserted between the object files of the command when it is linked (--wrap; tools/CMakeLists.txt).
- * Neither the library nor the agent, which runs in traced programs, contains them.
+ * The mistakes are inserted between the object files of tracewheel-stress when it is linked (--wrap;
+ * tools/stress/CMakeLists.txt). Nothing else contains them: neither the command `tracewheel`, nor the libraries, nor the
+ * agent, which runs in traced programs.
  */
 #ifndef TW_TOOLS_STRESS_BREAK_H
 #define TW_TOOLS_STRESS_BREAK_H
@@ -33,11 +34,8 @@ struct tw_stress_break_kind {
 };
 extern const struct tw_stress_break_kind tw_stress_breaks[TW_BREAKS];
 
-/*
- * Breaks that step in this process from here on, forever. Called before other threads are started. A weak symbol:
- * only the command has it, NULL elsewhere.
- */
-void tw_stress_break(enum tw_stress_break kind) __attribute__((weak));
+/* Breaks that step in this process from here on, forever. Called before other threads are started. */
+void tw_stress_break(enum tw_stress_break kind);
 
 /* ---- stress_proof.c ---- */
 
