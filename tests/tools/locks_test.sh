@@ -154,7 +154,7 @@ assert quiet["taken"] == 1002, quiet
 news, = d["conditions"]
 assert news["symbol"] == "contend:news" and news["signals"] == 1 and 1 <= news["waits"], news
 assert any(p["waiter"] == waiter and p["signaller"] == holder for p in news["pairs"]), news
-assert d["lock_gaps"] == {"gaps": 0, "lost": 0, "dropped": 0, "wordless": 0}, d["lock_gaps"]
+assert d["lock_gaps"] == {"gaps": 0, "lost": 0, "overwritten": 0, "dropped": 0, "wordless": 0}, d["lock_gaps"]
 EOT
 expect 0 env COLUMNS=80 "$tw" report --locks contend.tw
 shows 'locks: [4-9] were used, [34] waited for'

@@ -199,3 +199,33 @@ for view in report "report --to 10" info print "print --tree" "print --format er
 done
 expect 0 "$tw" report newest.tw
 shows "replaced by newer ones: the last .* of this thread are here"
+
+# Nor in views that say which of their rows may be wrong: locks and messages.
+cat >lock.c <<'EOT'
+#include <pthread.h>
+int main(void)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	for (int i = 0; i < 20000; i++) {
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+	}
+	return 0;
+}
+EOT
+gcc -O1 lock.c -o lock || fail "cannot build lock.c"
+expect 0 "$tw" record -q --force --on-full overwrite --ring 64K --locks -o lock.tw -- ./lock
+expect 0 "$tw" record -q --force --on-full overwrite --ring 64K -p send,receive,procs,running -o chat.tw -- \
+	"$build/bin/actors" chat -m 3000
+while read -r capture view; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view --json $capture.tw
+	is "$(json '(lambda g: (g["lost"], g["overwritten"] > 0))(d.get("lock_gaps", d))')" "(0, True)" "replaced events of $view --json"
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view $capture.tw
+	shows "older events were replaced by newer ones: "
+	! grep -qE 'LOST|were lost' out || fail "$view: replaced events are called lost"
+done <<-'LIST'
+	lock report --locks
+	chat why-late
+LIST

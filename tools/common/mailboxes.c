@@ -2,6 +2,7 @@
 /* mailboxes.c - follows the queue and the state of each process by its events. */
 #include "tools/common/mailboxes.h"
 #include "tools/common/mailboxes_sends.h"
+#include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
 #include "tools/tool.h"
@@ -436,9 +437,10 @@ static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process
 /* After a gap the queues and states of an image's processes are not known. */
 static void on_loss(struct tw_mailboxes *mailboxes, const struct tw_capture_event *event)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		mailboxes->lost += loss->lost[cause];
+	struct tw_missing_loss loss;
+	tw_missing_loss(mailboxes->capture, event, &loss);
+	mailboxes->lost += loss.sum;
+	mailboxes->overwritten += loss.overwritten;
 	mailboxes->images[event->image].losses++;
 }
 

@@ -138,10 +138,11 @@ struct tw_mailboxes {
 	uint64_t last_ns;
 	/* Shown by every view. */
 	uint64_t messages, taken, unmatched, timeouts;
-	uint64_t lost;	     /* events */
-	uint64_t unfollowed; /* messages in queues at a gap */
-	uint64_t dropped;    /* in the queues of processes that exited */
-	uint64_t left_out;   /* that did not fit */
+	uint64_t lost;	      /* events */
+	uint64_t overwritten; /* not among the lost: replaced by newer ones */
+	uint64_t unfollowed;  /* messages in queues at a gap */
+	uint64_t dropped;     /* in the queues of processes that exited */
+	uint64_t left_out;    /* that did not fit */
 	uint64_t runs;
 	bool has_takes, has_waits; /* in some image */
 	bool are_erlang_vms;	   /* all images */

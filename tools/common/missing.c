@@ -165,14 +165,20 @@ uint64_t tw_missing_overwritten(const struct tw_capture *capture, uint32_t strea
 	return overwritten;
 }
 
-void tw_missing_loss(const struct tw_capture *capture, const struct tw_capture_event *event,
-		     struct tw_missing_loss *out)
+void tw_missing_loss_of(const struct tw_capture *capture, uint32_t stream, const struct tw_capture_loss *loss,
+			struct tw_missing_loss *out)
 {
-	memcpy(out->lost, tw_capture_event_loss(event)->lost, sizeof out->lost);
-	out->overwritten = tw_missing_overwritten(capture, event->stream, out->lost);
+	memcpy(out->lost, loss->lost, sizeof out->lost);
+	out->overwritten = tw_missing_overwritten(capture, stream, out->lost);
 	out->sum = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		out->sum += out->lost[cause];
+}
+
+void tw_missing_loss(const struct tw_capture *capture, const struct tw_capture_event *event,
+		     struct tw_missing_loss *out)
+{
+	tw_missing_loss_of(capture, event->stream, tw_capture_event_loss(event), out);
 }
 
 const char *tw_missing_replaced(uint64_t overwritten, char *text)
@@ -182,6 +188,16 @@ const char *tw_missing_replaced(uint64_t overwritten, char *text)
 	if (overwritten)
 		snprintf(text, TW_MISSING_TEXT_BYTES, "%s replaced by newer ones",
 			 tw_figure_of(figure, overwritten, "older event was", "older events were"));
+	return text;
+}
+
+const char *tw_missing_gone(uint64_t lost, uint64_t overwritten, char *text)
+{
+	char figure[TW_FIGURE_BYTES], replaced[TW_MISSING_TEXT_BYTES];
+	snprintf(text, TW_MISSING_TEXT_BYTES, "%s%s%s%s",
+		 lost || !overwritten ? tw_figure_of(figure, lost, "event was", "events were") : "",
+		 lost || !overwritten ? " lost" : "", lost && overwritten ? " and " : "",
+		 tw_missing_replaced(overwritten, replaced));
 	return text;
 }
 

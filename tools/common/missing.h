@@ -49,6 +49,11 @@ struct tw_missing_loss {
 };
 void tw_missing_loss(const struct tw_capture *capture, const struct tw_capture_event *event,
 		     struct tw_missing_loss *out);
+/* The same of a record that was read by blocks. */
+void tw_missing_loss_of(const struct tw_capture *capture, uint32_t stream, const struct tw_capture_loss *loss,
+			struct tw_missing_loss *out);
+/* "12 events were lost", "3 older events were replaced by newer ones", or both. */
+const char *tw_missing_gone(uint64_t lost, uint64_t overwritten, char *text);
 /* "12 older events replaced by newer ones"; "" if there are none. */
 const char *tw_missing_replaced(uint64_t overwritten, char *text);
 /* The member "lost": an object of losses. */

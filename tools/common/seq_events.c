@@ -2,6 +2,7 @@
 /* seq_events.c - reads events of sequential tracing, and finds the nodes of their pids. */
 #include "tools/common/seq_events.h"
 #include "base/grow.h"
+#include "tools/common/missing.h"
 #include "tools/common/payload.h"
 
 #include "tracewheel/error.h"
@@ -237,9 +238,12 @@ static int take_loss(struct scan *scan, const struct tw_capture_batch *batch, co
 				   .to_ns = tw_capture_ns(scan->capture, record->ticks),
 				   .image = batch->image,
 				   .stream = batch->stream};
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost.count += loss->lost[cause];
-	if (lost.to_ns < reader->from_ns || (reader->to_ns && lost.from_ns >= reader->to_ns) || !lost.count)
+	struct tw_missing_loss missing;
+	tw_missing_loss_of(scan->capture, batch->stream, loss, &missing);
+	lost.count = missing.sum;
+	lost.overwritten = missing.overwritten;
+	if (lost.to_ns < reader->from_ns || (reader->to_ns && lost.from_ns >= reader->to_ns) ||
+	    !(lost.count + lost.overwritten))
 		return 0;
 	return reader->loss(reader->context, &lost) ? 0 : TW_ENOMEM;
 }

@@ -87,7 +87,7 @@ uint64_t tw_seq_key(const struct tw_seq_event *event);
 struct tw_seq_loss {
 	uint64_t from_ns, to_ns;
 	uint32_t image, stream;
-	uint64_t count;
+	uint64_t count, overwritten; /* lost; replaced by newer ones, which are not among the lost */
 };
 
 struct tw_seq_reader {

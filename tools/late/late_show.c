@@ -239,6 +239,7 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 	tw_json_u64(&json, "still_waiting", lates->waiting);
 	tw_json_u64(&json, "dropped", lates->mailboxes.dropped);
 	tw_json_u64(&json, "lost", lates->mailboxes.lost);
+	tw_json_u64(&json, "overwritten", lates->mailboxes.overwritten);
 	tw_json_u64(&json, "unfollowed", lates->mailboxes.unfollowed);
 	tw_json_u64(&json, "unsure", lates->unsure);
 	tw_json_bool(&json, "knows_takes", lates->mailboxes.has_takes);

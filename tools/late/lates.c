@@ -4,6 +4,7 @@
  * overwritten.
  */
 #include "tools/late/late.h"
+#include "tools/common/missing.h"
 #include "tools/common/payload.h"
 #include "tools/common/threads.h"
 
@@ -302,7 +303,7 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 		  bool *warns)
 {
 	const struct tw_mailboxes *mailboxes = &lates->mailboxes;
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], gone[TW_MISSING_TEXT_BYTES];
 	*text = 0;
 	*warns = false;
 	switch (number) {
@@ -338,11 +339,11 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 				mailboxes->are_erlang_vms ? "" : " (-t 'mailbox:_')");
 		return true;
 	case 4:
-		*warns = true;
-		if (mailboxes->lost)
+		*warns = mailboxes->lost;
+		if (mailboxes->lost || mailboxes->overwritten)
 			snprintf(text, TW_LATE_NOTE,
-				 "%s lost: %s in queues then, and not in this list; waits marked ? may be wrong (%s).",
-				 tw_figure_of(a, mailboxes->lost, "event was", "events were"),
+				 "%s: %s in queues then, and not in this list; waits marked ? may be wrong (%s).",
+				 tw_missing_gone(mailboxes->lost, mailboxes->overwritten, gone),
 				 tw_figure_of(b, mailboxes->unfollowed, "message was", "messages were"),
 				 lates->unsure ? "of messages taken after a gap" : "there are none");
 		return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locks.c - waits for locks, and the threads that held them meanwhile: one pass over the calls, in order of time. */
 #include "tools/report/locks.h"
+#include "tools/common/missing.h"
 #include "tools/report/lock_calls.h"
 #include "tools/tool.h"
 
@@ -466,10 +467,11 @@ static void begin_gaps(struct tw_locks *locks, uint64_t now_ns)
 
 static void count_loss(struct tw_locks *locks, const struct tw_capture_event *event)
 {
-	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	struct tw_missing_loss loss;
+	tw_missing_loss(locks->capture, event, &loss);
 	locks->gaps++;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		locks->lost += loss->lost[cause];
+	locks->lost += loss.sum;
+	locks->overwritten += loss.overwritten;
 }
 
 static void on_event(struct tw_locks *locks, const struct tw_capture_event *event)

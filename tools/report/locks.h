@@ -102,8 +102,9 @@ struct tw_locks {
 	struct tw_gaps losses;
 	uint64_t wait_count; /* numbers of waits */
 	/* Shown by every view. */
-	uint64_t calls, lost, gaps, dropped; /* dropped: calls that were open at a gap, or never returned */
-	uint64_t wordless;		     /* calls without arguments, or returns without a value */
+	uint64_t calls, gaps, dropped; /* dropped: calls that were open at a gap, or never returned */
+	uint64_t lost, overwritten;    /* events in the gaps: overwritten ones are not among the lost */
+	uint64_t wordless;	       /* calls without arguments, or returns without a value */
 	bool are_full;
 	bool has_no_memory;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_locks.c - locks as tables: waits, and the threads that held the locks meanwhile. */
+#include "tools/common/missing.h"
 #include "tools/common/threads.h"
 #include "tools/report/locks.h"
 #include "tools/report/report.h"
@@ -203,17 +204,18 @@ static void put_conditions(const struct tw_screen *screen, const struct tw_locks
 static void put_notes(const struct tw_screen *screen, const struct tw_locks *locks)
 {
 	static struct tw_out text;
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
+	char a[TW_FIGURE_BYTES], gone[TW_MISSING_TEXT_BYTES];
 	tw_out_init(&text, -1);
 	if (!locks->calls)
 		tw_out_text(&text, "No calls of locks were recorded: tracewheel record --locks -- COMMAND.\n");
-	if (locks->lost)
+	if (locks->lost || locks->overwritten)
 		tw_out_format(
 			&text,
-			"%sIn %s gap%s %s lost: which thread held a lock is known again from its next call on, and some waits are not "
+			"%sIn %s gap%s %s: which thread held a lock is known again from its next call on, and some waits are not "
 			"counted.%s\n",
-			tw_screen_red(screen), tw_figure_count(a, locks->gaps), locks->gaps == 1 ? "" : "s",
-			tw_figure_of(b, locks->lost, "event was", "events were"), tw_screen_plain(screen));
+			locks->lost ? tw_screen_red(screen) : "", tw_figure_count(a, locks->gaps),
+			locks->gaps == 1 ? "" : "s", tw_missing_gone(locks->lost, locks->overwritten, gone),
+			locks->lost ? tw_screen_plain(screen) : "");
 	if (locks->dropped)
 		tw_out_format(&text, "%s call%s did not return in the selection, and %s in no wait.\n",
 			      tw_figure_count(a, locks->dropped), locks->dropped == 1 ? "" : "s",
@@ -307,6 +309,7 @@ void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, ui
 	tw_json_open(json, "lock_gaps", '{');
 	tw_json_u64(json, "gaps", locks->gaps);
 	tw_json_u64(json, "lost", locks->lost);
+	tw_json_u64(json, "overwritten", locks->overwritten);
 	tw_json_u64(json, "dropped", locks->dropped);
 	tw_json_u64(json, "wordless", locks->wordless);
 	tw_json_close(json, '}');

@@ -78,6 +78,7 @@ void tw_seq_json(struct tw_out *out, const struct tw_seq_trace *trace)
 	tw_json_u64(&json, "no_receive", trace->sends_alone);
 	tw_json_u64(&json, "no_send", trace->receives_alone);
 	tw_json_u64(&json, "lost", trace->lost);
+	tw_json_u64(&json, "overwritten", trace->overwritten);
 	tw_json_open(&json, "notes", '[');
 	for (unsigned i = 0; tw_seq_trace_note(trace, i, note); i++) {
 		if (*note)

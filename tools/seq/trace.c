@@ -162,6 +162,7 @@ static bool on_loss(void *context, const struct tw_seq_loss *loss)
 		known->from_ns = loss->from_ns < known->from_ns ? loss->from_ns : known->from_ns;
 		known->to_ns = loss->to_ns > known->to_ns ? loss->to_ns : known->to_ns;
 		known->count += loss->count;
+		known->overwritten += loss->overwritten;
 		return true;
 	}
 	if (!tw_grow(trace->losses, trace->loss_count, trace->loss_capacity))
@@ -483,8 +484,10 @@ static void find_gaps(struct tw_seq_trace *trace)
 	}
 	for (uint32_t i = 0; i < trace->loss_count; i++) {
 		const struct tw_seq_loss *loss = &trace->losses[i];
-		if (loss->to_ns >= trace->start_ns && loss->from_ns <= trace->end_ns)
+		if (loss->to_ns >= trace->start_ns && loss->from_ns <= trace->end_ns) {
 			trace->lost += loss->count;
+			trace->overwritten += loss->overwritten;
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ enum tw_seq_trace_gap {
 	TW_SEQ_TRACE_WHOLE = 0,
 	TW_SEQ_TRACE_UNSEEN, /* such events were not recorded at all: the token's flags */
 	TW_SEQ_TRACE_ABSENT, /* its node is not in this capture */
-	TW_SEQ_TRACE_LOST,   /* events of its node were lost when it could have been */
+	TW_SEQ_TRACE_LOST,   /* events of its node are missing when it could have been */
 	TW_SEQ_TRACE_OPEN    /* a message without a receive; a receive without a send */
 };
 
@@ -86,7 +86,8 @@ struct tw_seq_trace {
 	uint64_t left_out, damaged, went_back;
 	struct tw_seq_loss *losses;
 	uint32_t loss_count, loss_capacity;
-	uint64_t lost; /* events, while the request went on */
+	/* Events while the request went on: overwritten ones were replaced by newer ones, and are not among the lost. */
+	uint64_t lost, overwritten;
 	bool has_sends, has_receives;
 };
 

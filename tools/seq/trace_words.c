@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_words.c - processes, messages and gaps of a trace in words. */
 #include "tools/seq/trace.h"
+#include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
@@ -59,7 +60,7 @@ const char *tw_seq_trace_gap(const struct tw_seq_trace *trace, const struct tw_h
 		return misses_send ? "its sender's node is not in this capture"
 				   : "its receiver's node is not in this capture";
 	case TW_SEQ_TRACE_LOST:
-		return misses_send ? "no send: events were lost there" : "no receive: events were lost there";
+		return misses_send ? "no send: events are missing there" : "no receive: events are missing there";
 	case TW_SEQ_TRACE_OPEN: return misses_send ? "no send" : "no receive";
 	default: return "";
 	}
@@ -103,11 +104,15 @@ static void note_absent(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE
 
 static void note_lost(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], gone[TW_MISSING_TEXT_BYTES];
 	if (trace->lost)
 		snprintf(text, TW_SEQ_TRACE_NOTE,
 			 "LOST %s while this request went on: sends, receives and prints may be among them.",
 			 tw_figure_of(figure, trace->lost, "event", "events"));
+	else if (trace->overwritten)
+		snprintf(text, TW_SEQ_TRACE_NOTE,
+			 "%s while this request went on: sends, receives and prints may be among them.",
+			 tw_missing_gone(0, trace->overwritten, gone));
 }
 
 static void note_unseen(const struct tw_seq_trace *trace, char text[TW_SEQ_TRACE_NOTE])
