@@ -47,8 +47,8 @@ static void brackets_result_module_and_scopes_go_in_turn(void **state)
 	const char *local = "app:app::(anonymous namespace)::greet(std::basic_string<char> const&)/1";
 
 	assert_string_equal(shorten(push, 65), push);
-	assert_string_equal(shorten(push, 64), "app:std::vector<char, std::allocator<..> >::push_back(char&&)/2");
-	assert_string_equal(shorten(push, 50), "app:std::vector<..>::push_back(..)/2");
+	assert_string_equal(shorten(push, 64), "app:std::vector<char>::push_back(char&&)/2");
+	assert_string_equal(shorten(push, 40), "app:std::vector<..>::push_back(..)/2");
 	assert_string_equal(shorten(push, 32), "..vector<..>::push_back(..)/2");
 	assert_string_equal(shorten(push, 20), "..push_back(..)/2");
 	assert_string_equal(
@@ -58,6 +58,30 @@ static void brackets_result_module_and_scopes_go_in_turn(void **state)
 	assert_string_equal(shorten(scan, 48), "..json::v3::detail::lexer<..>::scan<..>(..)/3");
 	assert_string_equal(shorten(scan, 30), "..lexer<..>::scan<..>(..)/3");
 	assert_string_equal(shorten(local, 50), "app:app::(anonymous namespace)::greet(..)/1");
+}
+
+static void default_template_arguments_go_first(void **state)
+{
+	assert_string_equal(shorten("app:std::vector<int, std::allocator<int> >::push_back(int const&)", 50),
+			    "app:std::vector<int>::push_back(int const&)");
+	assert_string_equal(
+		shorten("app:f(std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, "
+			"std::vector<long, std::allocator<long> >, "
+			"std::less<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >, "
+			"std::allocator<std::pair<std::__cxx11::basic_string<char, std::char_traits<char>, "
+			"std::allocator<char> > const, std::vector<long, std::allocator<long> > > > >&)",
+			60),
+		"app:f(std::map<std::string, std::vector<long> >&)");
+	assert_string_equal(shorten("app:g(std::unordered_map<int, std::unique_ptr<T, std::default_delete<T> >, "
+				    "std::hash<int>, std::equal_to<int>, std::allocator<std::pair<int const, "
+				    "std::unique_ptr<T, std::default_delete<T> > > > >)",
+				    60),
+			    "app:g(std::unordered_map<int, std::unique_ptr<T> >)");
+	/* Others than the default stay. */
+	assert_string_equal(shorten("app:std::set<int, std::greater<int>, std::allocator<int> >::insert(int)", 60),
+			    "app:std::set<int, std::greater<int> >::insert(int)");
+	assert_string_equal(shorten("app:std::vector<int, std::allocator<char> >::begin(std::string)", 62),
+			    "app:std::vector<int, std::allocator<..> >::begin(std::string)");
 }
 
 static void operators_are_no_brackets(void **state)
@@ -138,6 +162,7 @@ int main(void)
 		cmocka_unit_test(names_of_one_table_stay_different),
 		cmocka_unit_test(names_of_c_lose_arity_module_and_middle),
 		cmocka_unit_test(brackets_result_module_and_scopes_go_in_turn),
+		cmocka_unit_test(default_template_arguments_go_first),
 		cmocka_unit_test(operators_are_no_brackets),
 		cmocka_unit_test(types_that_stand_for_themselves_stay),
 		cmocka_unit_test(nonsense_is_cut_in_the_middle),

@@ -2,8 +2,8 @@
 /*
  * shorten.c - shortens names of functions to the width of a column.
  *
- * The least informative parts go first: template arguments and parameters from the innermost
- * outwards, the result type, the module, the scopes from the left; at last the middle, so that both ends remain. Two
+ * The least informative parts go first: template arguments that are the default, then all of them and parameters from
+ * the innermost outwards, the result type, the module, the scopes from the left; at last the middle, so that both ends remain. Two
  * dots replace the parts left out.
  */
 #include "tools/common/shorten.h"
@@ -164,8 +164,14 @@ static void cut_middle(const char *dots, const char *name, size_t bytes, size_t 
 
 void tw_name_shorten(const char *name, size_t width, char *out, size_t capacity)
 {
-	char within[SCOPE_MAX];
+	char whole[TW_NAME_SHORT_BYTES], within[SCOPE_MAX];
 	size_t bytes = strlen(name);
+
+	if (bytes > width && bytes < sizeof whole && strchr(name, '<')) {
+		memcpy(whole, name, bytes + 1);
+		tw_name_drop_defaults(whole);
+		bytes = strlen(name = whole);
+	}
 	const char *colon = strchr(name, ':'), *dots = "", *next;
 	/* "<0.45.0> clerk" and "(any object)" are no functions. */
 	bool has_module = colon && *name != '<' && *name != '(', is_shorter = false;
