@@ -23,6 +23,7 @@
 #ifndef TW_AGENT_AGENT_H
 #define TW_AGENT_AGENT_H
 
+#include "base/program.h"
 #include "base/vectors.h"
 #include "ringbuf/ringset.h"
 #include "symbols/symbols.h"
@@ -318,8 +319,11 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack);
 
 /* ---- preload/bind.c ---- */
 
-/* After entries were planted: leads our own calls of these functions past them.  Under the permit. */
-void tw_agent_bind_beside(struct tw_permit *permit);
+/*
+ * After entries were planted: leads our own calls of these functions past them.  Under the permit.  Set before all constructors, NULL
+ * outside of the preloaded library.
+ */
+extern void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
 /* ---- places.c ---- */
 
@@ -408,22 +412,13 @@ void tw_agent_returns_end(void);
  * handlers ----
  */
 
-enum tw_agent_program {
-	TW_PROGRAM_TRACED,  /* dynamically linked, loaded by glibc's ld.so, without other privileges; or text, which a
-			    * shell runs */
-	TW_PROGRAM_UNKNOWN, /* not found, or not readable */
-	TW_PROGRAM_STATIC,
-	TW_PROGRAM_OTHER, /* another C library or machine */
-	TW_PROGRAM_RIGHTS /* set-uid, set-gid, file capabilities */
-};
-
 /*
- * Classifies the program that would be executed: by name in a folder (a descriptor or AT_FDCWD); by descriptor; by a
+ * The kind of the program that would be executed, never TW_PROGRAM_SCRIPT: by name in a folder (a descriptor or AT_FDCWD); by descriptor; by a
  * shell's search.
  */
-enum tw_agent_program tw_agent_program_at(int folder, const char *name);
-enum tw_agent_program tw_agent_program_of(int fd);
-enum tw_agent_program tw_agent_program_in(const char *path_list, const char *name);
+enum tw_program_kind tw_agent_program_at(int folder, const char *name);
+enum tw_program_kind tw_agent_program_of(int fd);
+enum tw_program_kind tw_agent_program_in(const char *path_list, const char *name);
 
 /*
  * tw_agent_environment_init - remember our variables, and remove them if children are not followed.
@@ -440,7 +435,7 @@ bool tw_agent_environment_is_followed(void);
  * @variables	borrows; may be NULL.
  * @memory	holds the result: tw_agent_environment_bytes() of @variables.
  */
-char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory);
+char **tw_agent_environment_for(enum tw_program_kind program, char *const *variables, void *memory);
 size_t tw_agent_environment_bytes(char *const *variables);
 
 /* ---- state.c: what every file may ask.  Any thread, but for what the constructor's writes. ---- */
@@ -465,7 +460,7 @@ void tw_agent_tell_unarmed(unsigned count, const char *text);
 /* In a forked child, whose image has no notes yet. */
 void tw_agent_tell_again(void);
 /* Counts a program that is executed and not traced, by the reason. */
-void tw_agent_count_untraced(enum tw_agent_program program);
+void tw_agent_count_untraced(enum tw_program_kind program);
 
 struct tw_place;
 

@@ -209,7 +209,7 @@ size_t tw_agent_environment_bytes(char *const *variables)
 	return count * sizeof *variables + text;
 }
 
-static bool has_ours(enum tw_agent_program program)
+static bool has_ours(enum tw_program_kind program)
 {
 	/* A program that is not found here may be found with other privileges or in another folder. */
 	if (program == TW_PROGRAM_TRACED || program == TW_PROGRAM_UNKNOWN)
@@ -218,7 +218,7 @@ static bool has_ours(enum tw_agent_program program)
 	return false;
 }
 
-char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory)
+char **tw_agent_environment_for(enum tw_program_kind program, char *const *variables, void *memory)
 {
 	char **out = memory, *text, *preload, *asan;
 	const char *options = "";

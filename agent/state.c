@@ -15,6 +15,7 @@
 
 struct tw_rs tw_agent_ring_set;
 struct tw_session *tw_agent_session;
+void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
 static _Atomic bool is_active;
 
@@ -81,9 +82,9 @@ void tw_agent_tell_unarmed(unsigned count, const char *text)
 	tw_rs_count_unarmed(&tw_agent_ring_set, count);
 }
 
-void tw_agent_count_untraced(enum tw_agent_program program)
+void tw_agent_count_untraced(enum tw_program_kind program)
 {
-	tw_rs_image_refuse(&tw_agent_ring_set, program == TW_PROGRAM_STATIC  ? TW_RS_REFUSED_STATIC
-					       : program == TW_PROGRAM_OTHER ? TW_RS_REFUSED_LIBRARY
-									     : TW_RS_REFUSED_RIGHTS);
+	tw_rs_image_refuse(&tw_agent_ring_set, program == TW_PROGRAM_STATIC   ? TW_RS_REFUSED_STATIC
+					       : program < TW_PROGRAM_SET_UID ? TW_RS_REFUSED_LIBRARY
+									      : TW_RS_REFUSED_RIGHTS);
 }

@@ -28,11 +28,12 @@ OUTSIDE = ["tools", "examples", "erlang"]
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros and inline functions without symbols, of no room.
-HEADER_ONLY = {"base/figure.h", "base/grow.h"}
-# The one way to open files that others have named.
-HEADER_ONLY |= {"base/file.h"}
-LIBRARIES = {"Zydis": {"plan"}, "lzma": {"plan"}, "urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
-             "gmp": {"term", "match"}, "elfutils": {"symbols"}, "gelf": {"symbols"}, "libiberty": {"tools"}}
+FOR_ALL = {"base/figure.h", "base/grow.h"}
+# The one way to open files that others have named, and the one decision whether a program can be traced.
+FOR_ALL |= {"base/file.h", "base/program.h"}
+LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
+             "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "tools/common",
+             "erl_nif": "erlang"}
 # In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
 # any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.
 OPENERS = ["agent", "symbols", "plan", "tools"]
@@ -77,12 +78,12 @@ def check_file(folder, relative, lines):
         if other in ROOMS and other != folder and folder in ROOMS:
             if ROOMS.index(other) > ROOMS.index(folder) or {other, folder} in STRANGERS:
                 yield number, f"{folder}/ must not know {other}/"
-        if folder in OUTSIDE and other in ROOMS and relative not in LOOKS_INSIDE and quoted[1] not in HEADER_ONLY:
+        if folder in OUTSIDE and other in ROOMS and relative not in LOOKS_INSIDE and quoted[1] not in FOR_ALL:
             yield number, f"{folder}/ sees include/tracewheel only, not {other}/"
         if angled and folder in ROOMS + OUTSIDE:
-            for name, owners in LIBRARIES.items():
-                if angled[1].startswith(name) and folder not in owners:
-                    yield number, f"<{angled[1]}> is seen from {folder}/; its one place is {' or '.join(sorted(owners))}/"
+            for name, owner in LIBRARIES.items():
+                if angled[1].startswith(name) and not relative.startswith(owner + "/"):
+                    yield number, f"<{angled[1]}> is seen from {folder}/; its one place is {owner}/"
         if folder in OPENERS and path_is_c(relative) and relative not in OPENS and OPEN.search(line) and not COMMENT.match(line):
             yield number, "files are opened through base/file.h"
         if folder in ROOMS and relative != "base/atomic.h" and RAW_ATOMIC.search(line):

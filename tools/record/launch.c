@@ -4,9 +4,9 @@
 #include "tools/tool.h"
 
 #include "base/file.h"
+#include "base/program.h"
 #include "tracewheel/error.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,12 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
-
-/* Nested interpreters that are scripts: the kernel's limit. */
-#define SCRIPTS_MAX	    5
-#define PROGRAM_HEADERS_MAX 128
 
 /* Signals that a writer of files must survive and the traced program must not inherit. */
 static const int writers_signals[] = {SIGPIPE, SIGXFSZ};
@@ -90,70 +85,44 @@ static int find_path(struct tw_launch *launch, const char *command)
 	return 0;
 }
 
-/* Does the loader ignore LD_PRELOAD because it does not trust the environment of this program? */
-static int check_trust(struct tw_launch *launch, int fd)
+/* Refuses a program of this kind; 0: it can be traced. `text` is that of tw_program_classify(). */
+static int check_kind(struct tw_launch *launch, enum tw_program_kind kind, const char *text)
 {
-	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return refuse(launch, TW_EXIT_NOT_STARTED, "'%s' cannot be read: %s.", launch->program,
-			      strerror(errno));
-	if (((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid()))
-		return refuse(launch, TW_EXIT_NOT_STARTED,
-			      "'%s' is set-%cid: it runs with other rights than yours, so the loader takes "
-			      "no tracing library "
-			      "from you. Run it as that user to trace it.",
-			      launch->program, st.st_mode & S_ISUID ? 'u' : 'g');
-	if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
-		return refuse(launch, TW_EXIT_NOT_STARTED,
-			      "'%s' has file capabilities, so the loader takes no tracing library from you. "
-			      "Trace it as root.",
-			      launch->program);
-	return 0;
-}
-
-static int check_elf(struct tw_launch *launch, int fd, const Elf64_Ehdr *head)
-{
-	if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != EM_X86_64)
+	switch (kind) {
+	case TW_PROGRAM_MACHINE:
 		return refuse(launch, TW_EXIT_NOT_STARTED,
 			      "'%s' is not a 64-bit x86 program; only those can be traced.", launch->program);
-	if ((head->e_type != ET_EXEC && head->e_type != ET_DYN) || head->e_phentsize != sizeof(Elf64_Phdr))
+	case TW_PROGRAM_OBJECT:
 		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is an ELF file, but not a program.",
 			      launch->program);
-	Elf64_Phdr table[PROGRAM_HEADERS_MAX];
-	size_t bytes = sizeof *table * (head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX);
-	if (pread(fd, table, bytes, (off_t)head->e_phoff) != (ssize_t)bytes)
+	case TW_PROGRAM_UNKNOWN:
 		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a damaged ELF file.", launch->program);
-	for (size_t i = 0; i < bytes / sizeof *table; i++) {
-		char loader[256] = "";
-		if (table[i].p_type != PT_INTERP)
-			continue;
-		size_t length = table[i].p_filesz < sizeof loader ? table[i].p_filesz : sizeof loader - 1;
-		if (pread(fd, loader, length, (off_t)table[i].p_offset) == (ssize_t)length &&
-		    strstr(loader, "/ld-linux-x86-64"))
-			return check_trust(launch, fd);
-		return refuse(launch, TW_EXIT_NOT_STARTED,
-			      "'%s' is loaded by '%s' and not by glibc's loader, which is the only one that "
-			      "can bring the "
-			      "tracing library in.",
-			      launch->program, loader);
+	case TW_PROGRAM_LOADER:
+		return refuse(
+			launch, TW_EXIT_NOT_STARTED,
+			"'%s' is loaded by '%s' and not by glibc's loader, which is the only one that can bring the "
+			"tracing library in.",
+			launch->program, text);
+	case TW_PROGRAM_STATIC:
+		return refuse(
+			launch, TW_EXIT_NOT_STARTED,
+			"'%s' is statically linked: it has no calls into shared libraries and no loader that could bring "
+			"the tracing library in. Link it dynamically, or link libtracewheel into it.",
+			launch->program);
+	case TW_PROGRAM_SET_UID:
+	case TW_PROGRAM_SET_GID:
+		return refuse(
+			launch, TW_EXIT_NOT_STARTED,
+			"'%s' is set-%cid: it runs with other rights than yours, so the loader takes no tracing library "
+			"from you. Run it as that user to trace it.",
+			launch->program, kind == TW_PROGRAM_SET_UID ? 'u' : 'g');
+	case TW_PROGRAM_CAPABILITIES:
+		return refuse(
+			launch, TW_EXIT_NOT_STARTED,
+			"'%s' has file capabilities, so the loader takes no tracing library from you. Trace it as root.",
+			launch->program);
+	default: return 0;
 	}
-	return refuse(launch, TW_EXIT_NOT_STARTED,
-		      "'%s' is statically linked: it has no calls into shared libraries and no loader that "
-		      "could bring the tracing "
-		      "library in. Link it dynamically, or link libtracewheel into it.",
-		      launch->program);
-}
-
-/* Sets launch->program from the #! line; an empty one means /bin/sh, as execvp() does for text without it. */
-static void take_interpreter(struct tw_launch *launch, const char *line)
-{
-	line += strspn(line, " \t");
-	int bytes = (int)strcspn(line, " \t\n");
-	if (bytes)
-		snprintf(launch->program, sizeof launch->program, "%.*s", bytes, line);
-	else
-		strcpy(launch->program, "/bin/sh");
-	launch->is_script = true;
 }
 
 int tw_launch_find(struct tw_launch *launch, const char *command)
@@ -163,11 +132,8 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 	if (code)
 		return code;
 	strcpy(launch->program, launch->path);
-	for (int depth = 0; depth < SCRIPTS_MAX; depth++) {
-		union {
-			Elf64_Ehdr elf;
-			char text[PATH_MAX];
-		} head = {.text = ""};
+	for (int depth = 0; depth < TW_PROGRAM_SCRIPTS_MAX; depth++) {
+		char text[TW_PROGRAM_TEXT_BYTES];
 		struct stat status;
 		int fd = tw_file_open(launch->program, &status);
 		if ((fd == TW_ENOENT || fd == TW_EFORMAT) && launch->is_script)
@@ -178,13 +144,13 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 				      "'%s' may be executed but not read, so the loader takes no tracing "
 				      "library for it.",
 				      launch->program);
-		ssize_t n = pread(fd, head.text, sizeof head.text - 1, 0);
-		bool is_elf = n >= (ssize_t)sizeof head.elf && memcmp(head.text, ELFMAG, SELFMAG) == 0;
-		code = is_elf ? check_elf(launch, fd, &head.elf) : -1;
+		enum tw_program_kind kind = tw_program_classify(fd, text);
 		close(fd);
-		if (is_elf)
-			return code;
-		take_interpreter(launch, n > 2 && memcmp(head.text, "#!", 2) == 0 ? head.text + 2 : "");
+		if (kind != TW_PROGRAM_SCRIPT)
+			return check_kind(launch, kind, text);
+		/* As execvp() does for text without an interpreter. */
+		strcpy(launch->program, *text ? text : "/bin/sh");
+		launch->is_script = true;
 	}
 	return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a script of a script of a script; that is too deep.",
 		      launch->path);
