@@ -482,7 +482,7 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 			refusals->put_off_entries = 0;
 	}
 	tw_patch_end(permit);
-	if (plan->entry_count)
+	if (plan->entry_count && tw_agent_bind_beside)
 		tw_agent_bind_beside(permit);
 	unplanted = tw_patch_take_unplanted(permit);
 	refusals->entries += unplanted;

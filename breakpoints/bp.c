@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct tw_bp_list *tw_bp_list;
-
 /* Actions besides calls that do not make a part special. */
 #define PLAIN_ACTIONS (TW_ACTION_RETURN | TW_ACTION_EXCEPTION | TW_ACTION_GLOBAL)
 

@@ -221,15 +221,6 @@ enum tw_bp_allocator tw_bp_allocator_of(const char *function)
 	return TW_BP_ALLOCATES_NOTHING;
 }
 
-struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
-{
-	struct tw_place *place;
-
-	TW_ASSERT(tw_permit_is_held(permit));
-	place = tw_ck_table_get(&permit->places, (uintptr_t)where);
-	return place && !place->is_gone ? place : NULL;
-}
-
 /*
  * Memory for places, which live forever: pieces of a few KiB at first, of a huge page for thousands, so that a change
  * of all places walks over contiguous memory.

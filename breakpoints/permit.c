@@ -3,7 +3,7 @@
  * permit.c - the one permit to change code and breakpoints.
  *
  * A ticket lock whose waiters sleep.  Waiters are served in order of arrival, so a thread that changes breakpoints in
- * a loop cannot starve the others.
+ * a loop cannot starve the others.  With it: where all places are found by their addresses.
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+const struct tw_bp_list *tw_bp_list;
 static struct tw_permit the_permit = {.next_module_id = 1, .next_function_id = 1, .next_place_id = 1};
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
@@ -79,4 +80,13 @@ void tw_permit_after_fork_in_child(void)
 	is_holder = false;
 	/* RELAXED permit.fork: the child has one thread. */
 	tw_store_relaxed(&serving, tw_load_relaxed(&next_ticket));
+}
+
+struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
+{
+	struct tw_place *place;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	place = tw_ck_table_get(&permit->places, (uintptr_t)where);
+	return place && !place->is_gone ? place : NULL;
 }

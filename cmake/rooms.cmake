@@ -25,4 +25,7 @@ function(tw_room name)
     endif()
   endforeach()
   target_link_libraries(tw_${name} PUBLIC ${ROOM_LIBRARIES})
+  # For check_links.py.
+  string(REPLACE ";" " " below "${ROOM_UNPARSED_ARGUMENTS}")
+  set_property(GLOBAL APPEND_STRING PROPERTY TW_ROOMS "${name}:${below}\n")
 endfunction()

@@ -23,9 +23,6 @@
 #include <string.h>
 #include <unistd.h>
 
-_Atomic uint32_t tw_seq_epoch = 1;
-uint32_t tw_seq_process_key = 1;
-_Atomic uint64_t tw_seq_tracer;
 static _Atomic uint64_t counts[TW_SEQ_COUNTS], told[TW_SEQ_COUNTS];
 /* In this epoch a thread that is a process had a token: pthread_create is watched. */
 static _Atomic bool threads_have_tokens;

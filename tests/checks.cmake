@@ -7,6 +7,10 @@ if(Python3_FOUND AND NOT TW_SANITIZE)
                                          ${CMAKE_SOURCE_DIR})
     set_tests_properties(check_${check} PROPERTIES LABELS check TIMEOUT 1800 SKIP_RETURN_CODE 77)
   endforeach()
+  get_property(rooms GLOBAL PROPERTY TW_ROOMS)
+  file(WRITE ${CMAKE_BINARY_DIR}/rooms.txt "${rooms}")
+  add_test(NAME check_links COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_links.py ${CMAKE_BINARY_DIR})
+  set_tests_properties(check_links PROPERTIES LABELS check)
   # Each labelled atomic weakened, and the memory of ring sets changed, in turn: the check must report it.
   foreach(check memory_order ringset)
     add_test(NAME check_${check}_self_test

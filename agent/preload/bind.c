@@ -172,24 +172,6 @@ static void protect(int protection)
 	}
 }
 
-/* Runs before all other constructors of this library: their allocations must come from the malloc that frees them. */
-__attribute__((constructor(101))) static void bind_all(void)
-{
-	struct tables tables = {0};
-	void *libc = find_libc(); /* a link map, as from dlopen() */
-	struct range range;
-
-	read_tables(&tables);
-	if (!libc || !tables.symbols || !tables.strings || !tables.versions || !tables.needs)
-		return;
-	range = range_of(libc);
-	protect(PROT_READ | PROT_WRITE);
-	for (unsigned which = 0; which < 2; which++)
-		for (size_t i = 0; i < tables.counts[which]; i++)
-			bind_one(&tables, &tables.relocations[which][i], libc, range);
-	protect(PROT_READ);
-}
-
 /* A function is reached by either address: the slot may change while another thread calls through it. */
 static void bind_beside(struct tw_permit *permit, void **slot)
 {
@@ -201,7 +183,7 @@ static void bind_beside(struct tw_permit *permit, void **slot)
 	}
 }
 
-void tw_agent_bind_beside(struct tw_permit *permit)
+static void bind_all_beside(struct tw_permit *permit)
 {
 	struct tables tables = {0};
 
@@ -218,4 +200,23 @@ void tw_agent_bind_beside(struct tw_permit *permit)
 		}
 	protect(PROT_READ);
 	tw_unwind_enter_beside(permit);
+}
+
+/* Runs before all other constructors of this library: their allocations must come from the malloc that frees them. */
+__attribute__((constructor(101))) static void bind_all(void)
+{
+	struct tables tables = {0};
+	void *libc = find_libc(); /* a link map, as from dlopen() */
+	struct range range;
+
+	tw_agent_bind_beside = bind_all_beside;
+	read_tables(&tables);
+	if (!libc || !tables.symbols || !tables.strings || !tables.versions || !tables.needs)
+		return;
+	range = range_of(libc);
+	protect(PROT_READ | PROT_WRITE);
+	for (unsigned which = 0; which < 2; which++)
+		for (size_t i = 0; i < tables.counts[which]; i++)
+			bind_one(&tables, &tables.relocations[which][i], libc, range);
+	protect(PROT_READ);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* state.c - variables shared by hits and control, and a thread's own. */
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/seq.h"
 #include "pipeline/thread/thread.h"
 
 __thread struct tw_hit_tls tw_hit_tls;
@@ -11,6 +12,9 @@ struct tw_hit_host tw_hit_host;
 _Atomic uint64_t tw_hit_no_clock_ticks;
 __thread struct tw_sys_signal_stack tw_thread_signal_stack;
 bool tw_thread_hears_signal_stacks;
+_Atomic uint32_t tw_seq_epoch = 1;
+uint32_t tw_seq_process_key = 1;
+_Atomic uint64_t tw_seq_tracer;
 
 static _Atomic uint64_t unique_integer;
 
