@@ -124,5 +124,5 @@ void tw_agent_returns_end(void)
 	tell_count(&tw_returns_lost.no_memory, "there was no memory for their return addresses");
 	tell_count(&tw_returns_lost.chain, "too many tail calls in a row, of which the first are seen");
 	tell_count(&tw_returns_lost.copied, "their places on the stack were those of frames that were copied away");
-	tell_count(&tw_returns_lost.unusable, "their caller keeps its stack in a way that leaves no space beside it");
+	tell_count(&tw_returns_lost.unusable, "the program has moved their return addresses");
 }

@@ -113,7 +113,7 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 
 /* ---- returns of native calls ---- */
 
-/* Pieces of 1 MiB of addresses in which stacks lie, each with 4 MiB of addresses for its shadow. */
+/* Pieces of 1 MiB of addresses in which stacks lie, each with 4 MiB of addresses for the shadow of either half of each 16 bytes. */
 #define TW_RETURNS_CHUNKS_MAX 16384
 /* Blocks of 256 bytes and three frames, for chains of tail calls: at most 32 MiB per process, kept by stack slots. */
 #define TW_RETURNS_BLOCKS_MAX 131072

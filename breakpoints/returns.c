@@ -17,15 +17,18 @@
 #define __has_feature(x) 0
 #endif
 
-#define CHUNK_BYTES	   (UINT64_C(1) << TW_SHADOW_CHUNK_BITS)
-#define CHUNK_SHADOW_BYTES (CHUNK_BYTES << TW_SHADOW_SHIFT)
+#define CHUNK_SHADOW_BYTES (UINT64_C(1) << (TW_SHADOW_CHUNK_BITS + TW_SHADOW_SHIFT))
 #define ADDRESS_BITS	   47
 
 /* Values of a chunk's owner other than a number from 1 to 32. */
 enum { NO_OWNER = 0, REFUSED = 0xfe, BEING_MAPPED = 0xff };
 
 _Static_assert((1 << (ADDRESS_BITS - TW_SHADOW_SLOT_BITS)) < REFUSED, "owners fit a byte");
-_Static_assert(sizeof(struct tw_return_entry) == 16 << TW_SHADOW_SHIFT, "an entry for 16 bytes of stack");
+_Static_assert(sizeof(struct tw_return_entry) == 2 * TW_SHADOW_HALF << TW_SHADOW_SHIFT, "an entry for each half");
+_Static_assert(TW_SHADOW_HALF == sizeof(uint64_t), "a half holds one return address");
+_Static_assert((uintptr_t)TW_SHADOW_HALF << TW_SHADOW_HALF_SHIFT == UINT64_C(1)
+									    << (TW_SHADOW_SLOT_BITS + TW_SHADOW_SHIFT),
+	       "the shadow of the upper halves follows that of the lower ones");
 
 _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
 struct tw_returns_lost tw_returns_lost;
@@ -79,10 +82,10 @@ int tw_returns_init(const char **reason)
 
 /* ---- shadow ---- */
 
-/* Maps memory for the shadow of a chunk at its fixed address. */
-static bool map_chunk(uintptr_t chunk)
+/* Maps memory for the shadow of a slot's chunk at its fixed address. */
+static bool map_chunk(const uint64_t *slot)
 {
-	uintptr_t at = (((chunk << TW_SHADOW_CHUNK_BITS) & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
+	uintptr_t at = (uintptr_t)tw_returns_entry(slot) & -CHUNK_SHADOW_BYTES;
 
 	/* RELAXED returns.chunks: a limit; some threads may pass it by one each. */
 	if (tw_fetch_add_relaxed(&chunks_mapped, 1) >= TW_RETURNS_CHUNKS_MAX)
@@ -91,7 +94,7 @@ static bool map_chunk(uintptr_t chunk)
 }
 
 struct mapping {
-	uintptr_t chunk;
+	const uint64_t *slot;
 	bool is_mapped;
 };
 
@@ -127,8 +130,8 @@ static uint8_t wait_for_owner(_Atomic uint8_t *owner)
 static void map_there(void *arg)
 {
 	struct mapping *mapping = arg;
-	_Atomic uint8_t *owner = &tw_shadow_owners[mapping->chunk & (TW_SHADOW_CHUNKS - 1)];
-	uint8_t mine = (uint8_t)((mapping->chunk >> (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS)) + 1);
+	_Atomic uint8_t *owner = &tw_shadow_owners[tw_returns_chunk(mapping->slot)];
+	uint8_t mine = (uint8_t)(((uintptr_t)mapping->slot >> TW_SHADOW_SLOT_BITS) + 1);
 	uint8_t found = NO_OWNER;
 	int saved_errno = errno;
 	uint64_t signals;
@@ -136,7 +139,7 @@ static void map_there(void *arg)
 	tw_sys_block_signals(&signals);
 	/* PAIR shadow.owner: acq_rel; a thread that finds another's word here waits for the next value. */
 	if (tw_cas_acq_rel(owner, &found, BEING_MAPPED)) {
-		found = map_chunk(mapping->chunk) ? mine : REFUSED;
+		found = map_chunk(mapping->slot) ? mine : REFUSED;
 		/* PAIR shadow.owner: release; acquire in tw_returns_has_shadow(). */
 		tw_store_release(owner, found);
 	}
@@ -149,9 +152,9 @@ static void map_there(void *arg)
 
 bool tw_returns_map(const uint64_t *slot)
 {
-	struct mapping mapping = {(uintptr_t)slot >> TW_SHADOW_CHUNK_BITS, false};
+	struct mapping mapping = {slot, false};
 	/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
-	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
+	uint8_t owner = tw_load_acquire(&tw_shadow_owners[tw_returns_chunk(slot)]);
 
 	/* Another thread has mapped it since the caller's check. */
 	if (tw_returns_has_shadow(slot))
@@ -237,7 +240,7 @@ static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return
 {
 	uintptr_t shares = entry->state & TW_RETURN_SHARE_MASK;
 
-	if (is_long || entry->return_address != *slot || (entry->state & TW_RETURN_UPPER) != tw_returns_half(slot)) {
+	if (is_long || entry->return_address != *slot) {
 		count(&tw_returns_lost.copied);
 		return false;
 	}
@@ -246,7 +249,7 @@ static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return
 		shares += TW_RETURN_SHARE;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = words[i];
-	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | shares | TW_RETURN_OPEN | tw_returns_half(slot);
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | shares | TW_RETURN_OPEN;
 	tw_compiler_barrier();
 	*slot = (uintptr_t)stub;
 	return true;
@@ -264,7 +267,7 @@ void tw_returns_close_shared(struct tw_return_entry *entry)
 	}
 	if (shares < TW_RETURN_SHARE_MASK)
 		shares -= TW_RETURN_SHARE;
-	entry->state = (state & (TW_RETURN_BLOCK_MASK | TW_RETURN_OPEN | TW_RETURN_UPPER)) | shares | TW_RETURN_TOLD;
+	entry->state = (state & (TW_RETURN_BLOCK_MASK | TW_RETURN_OPEN)) | shares | TW_RETURN_TOLD;
 }
 
 uintptr_t tw_returns_lost_address(const uint64_t *slot)
@@ -283,15 +286,13 @@ bool tw_returns_open_slow(uint64_t *slot, const tw_return_word *words, bool is_l
 			  const char **resume_at)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
-	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);
 	const char *stub = is_catching ? tw_return_stub_catching : tw_return_stub;
 	const char *enter = is_catching ? tw_return_enter_catching : tw_return_enter;
 	bool is_open = entry->state & TW_RETURN_OPEN;
-	bool is_same = (entry->state & TW_RETURN_UPPER) == tw_returns_half(slot);
 
 	if (tw_returns_is_stub(*slot)) {
 		/* A tail call. */
-		if (!is_open || !is_same || (entry->state & TW_RETURN_TOLD)) {
+		if (!is_open || (entry->state & TW_RETURN_TOLD)) {
 			count(&tw_returns_lost.unusable);
 			return false;
 		}
@@ -301,11 +302,6 @@ bool tw_returns_open_slow(uint64_t *slot, const tw_return_word *words, bool is_l
 			*slot = (uintptr_t)stub;
 		return true;
 	}
-	/* The caller's frame is only its return address, so it calls with a misaligned stack. */
-	if (is_open && !is_same && tw_returns_is_stub(*other)) {
-		count(&tw_returns_lost.unusable);
-		return false;
-	}
 	/* RELAXED returns.copied: as above. */
 	if (is_open && tw_load_relaxed(&stacks_are_copied)) {
 		if (!share(entry, slot, words, is_long, stub))
@@ -314,7 +310,7 @@ bool tw_returns_open_slow(uint64_t *slot, const tw_return_word *words, bool is_l
 		return true;
 	}
 	/* The call that was open here was left by a jump. */
-	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
+	entry->state &= TW_RETURN_BLOCK_MASK;
 	entry->return_address = *slot;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = is_long ? 0 : words[i];

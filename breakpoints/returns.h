@@ -11,8 +11,10 @@
  * ever, even after tracing is switched off.
  *
  *	shadow	chunks of 1 MiB of addresses that hold stacks of any kind (threads', coroutines', signal stacks), each
- *		with 4 MiB of shadow: 64 bytes for 16 bytes of stack, mapped by the first call that needs it and
- *		backed by memory where calls were watched.  Never unmapped.
+ *		with 4 MiB of shadow for its upper halves of 16 bytes, in which the return addresses of calls with an
+ *		aligned stack lie, and 4 MiB elsewhere for the lower ones, which compilers use for calls of local
+ *		functions that need no aligned stack: 64 bytes for each 8 of stack, mapped by the first call that
+ *		needs them and backed by memory where calls were watched.  Never unmapped.
  *	chain	a function that is entered by a jump has its caller's slot: it finds a stub there.  Such tail calls
  *		become further frames of the same entry, TW_RETURNS_CHAIN_MAX at most, in blocks that the entry keeps.
  *
@@ -41,12 +43,13 @@
 #define TW_RETURNS_CHAIN_MAX 63
 
 #define TW_SHADOW_CHUNK_BITS 20
-#define TW_SHADOW_CHUNKS     (UINT64_C(1) << (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS))
+/* Of both halves. */
+#define TW_SHADOW_CHUNKS (UINT64_C(2) << (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS))
 
 /* A word that may alias other types. */
 typedef uint64_t __attribute__((may_alias)) tw_return_word;
 
-/* The shadow of 16 bytes of stack, in which one return address fits (two would need no frame). */
+/* The shadow of 8 bytes of stack. */
 struct tw_return_entry {
 	uintptr_t return_address;
 	uintptr_t state; /* TW_RETURN_* and a count, in the low bits of the address of a kept block */
@@ -54,8 +57,7 @@ struct tw_return_entry {
 };
 
 enum {
-	TW_RETURN_OPEN = 1,  /* a call is watched */
-	TW_RETURN_UPPER = 2, /* its slot is the upper half of the 16 bytes */
+	TW_RETURN_OPEN = 1, /* a call is watched */
 	TW_RETURN_COUNT_SHIFT = 2,
 	TW_RETURN_COUNT_MASK = 0xfc /* frames in blocks */
 };
@@ -91,9 +93,8 @@ extern const char tw_return_listed[];
 struct tw_returns_lost {
 	_Atomic uint64_t no_memory; /* the system gave no shadow, or its addresses are in use */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
-	_Atomic uint64_t
-		unusable; /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
-	_Atomic uint64_t copied; /* the slot belongs to a frame that was copied away */
+	_Atomic uint64_t unusable;  /* a stub's address as return address that was not stored by us */
+	_Atomic uint64_t copied;    /* the slot belongs to a frame that was copied away */
 };
 extern struct tw_returns_lost tw_returns_lost;
 
@@ -126,27 +127,28 @@ static inline uint64_t tw_returns_second(const uint64_t *slot)
 
 static inline struct tw_return_entry *tw_returns_entry(const uint64_t *slot)
 {
-	return (struct tw_return_entry *)((((uintptr_t)slot & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) +
-					  TW_SHADOW_BASE);
+	uintptr_t address = (uintptr_t)slot;
+
+	return (struct tw_return_entry *)(((address & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) +
+					  ((address & TW_SHADOW_HALF) << TW_SHADOW_HALF_SHIFT) + TW_SHADOW_BASE);
+}
+
+/* The index of a slot's chunk among the owners. */
+static inline size_t tw_returns_chunk(const uint64_t *slot)
+{
+	return ((uintptr_t)tw_returns_entry(slot) - TW_SHADOW_BASE) >> (TW_SHADOW_CHUNK_BITS + TW_SHADOW_SHIFT);
 }
 
 static inline bool tw_returns_has_shadow(const uint64_t *slot)
 {
-	uintptr_t address = (uintptr_t)slot;
-
 	/* PAIR shadow.owner: acquire; release in tw_returns_map().  The memory is mapped before it is used. */
-	return tw_load_acquire(&tw_shadow_owners[address >> TW_SHADOW_CHUNK_BITS & (TW_SHADOW_CHUNKS - 1)]) ==
-	       (uint8_t)((address >> TW_SHADOW_SLOT_BITS) + 1);
+	return tw_load_acquire(&tw_shadow_owners[tw_returns_chunk(slot)]) ==
+	       (uint8_t)(((uintptr_t)slot >> TW_SHADOW_SLOT_BITS) + 1);
 }
 
 static inline bool tw_returns_is_stub(uint64_t address)
 {
 	return address - (uintptr_t)tw_return_stub < (uintptr_t)(tw_return_stubs_end - tw_return_stub);
-}
-
-static inline uintptr_t tw_returns_half(const uint64_t *slot)
-{
-	return ((uintptr_t)slot & 8) / 8 * TW_RETURN_UPPER;
 }
 
 /* Maps the chunk; false: failed, and counted. */
@@ -171,7 +173,7 @@ static inline const char *tw_returns_open_fast(uint64_t *slot, const tw_return_w
 #pragma GCC unroll 6
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = words[i];
-	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN;
 	/* A handler that unwinds from here finds either state complete. */
 	tw_compiler_barrier();
 	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
@@ -224,8 +226,7 @@ static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
 
 	if ((uintptr_t)slot >> 47 || !tw_returns_has_shadow(slot))
 		return NULL;
-	return (entry->state & (TW_RETURN_OPEN | TW_RETURN_UPPER)) == (TW_RETURN_OPEN | tw_returns_half(slot)) ? entry
-													       : NULL;
+	return entry->state & TW_RETURN_OPEN ? entry : NULL;
 }
 
 /*

@@ -15,7 +15,7 @@
  * Call frame information: the frame of a stub is empty (CFA = %rsp), and its return address, minus one byte, is the
  * first word of the slot's entry, see returns.h:
  *
- *	*(((CFA - 8 & MASK) << SHIFT) + BASE) - 1
+ *	*(((CFA - 8 & MASK) << SHIFT) + ((CFA - 8 & HALF) << HALF_SHIFT) + BASE) - 1
  *
  * A frame without size has the same CFA as the one below; unwinders tell them apart only where one of them is a
  * signal frame, so it says that it is one.  For signal frames, unwinders use the return address as it is, not as the
@@ -31,16 +31,17 @@
 /* A DWARF expression: the shadow's word for the stack slot below the CFA, which is on the expression's stack. */
 #define SHADOW_WORD \
 	0x38, 0x1c, \
+	0x12, 0x30 + TW_SHADOW_HALF, 0x1a, 0x08, TW_SHADOW_HALF_SHIFT, 0x24, 0x16, \
 	0x0e, TW_SHADOW_SLOT_MASK & 0xff, TW_SHADOW_SLOT_MASK >> 8 & 0xff, TW_SHADOW_SLOT_MASK >> 16 & 0xff, \
 	TW_SHADOW_SLOT_MASK >> 24 & 0xff, TW_SHADOW_SLOT_MASK >> 32 & 0xff, TW_SHADOW_SLOT_MASK >> 40 & 0xff, 0, 0, \
-	0x1a, 0x30 + TW_SHADOW_SHIFT, 0x24, \
+	0x1a, 0x30 + TW_SHADOW_SHIFT, 0x24, 0x22, \
 	0x0e, TW_SHADOW_BASE & 0xff, TW_SHADOW_BASE >> 8 & 0xff, TW_SHADOW_BASE >> 16 & 0xff, \
 	TW_SHADOW_BASE >> 24 & 0xff, TW_SHADOW_BASE >> 32 & 0xff, TW_SHADOW_BASE >> 40 & 0xff, 0, 0, \
 	0x22, 0x06
 
 	/* Written as data: the assembler has no words for expressions.  DW_CFA_val_expression of column 16. */
 	.macro RETURN_ADDRESS_IS_IN_SHADOW
-	.cfi_escape 0x16, 16, 29, SHADOW_WORD, 0x12, 0x30, 0x2e, 0x1c
+	.cfi_escape 0x16, 16, 37, SHADOW_WORD, 0x12, 0x30, 0x2e, 0x1c
 	.endm
 
 	.macro STUB name
@@ -189,7 +190,7 @@ tw_return_listed:
 	/* Version, augmentation, factors 1 and -8, column, size of the augmentation, form of addresses. */
 	.byte 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b
 	.byte 0x0c, 7, 8
-	.byte 0x16, 16, 25, SHADOW_WORD
+	.byte 0x16, 16, 33, SHADOW_WORD
 	.p2align 2, 0
 2:
 	LISTED .Lplain

@@ -25,13 +25,16 @@
 #define TW_PLACE_SHOWN_OFFSET 360
 
 /*
- * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux never maps unless
- * requested.  Addresses that differ by a multiple of 4 TiB share a shadow; the first chunk to need it owns it.
+ * The shadow of a stack address: ((address & MASK) << SHIFT) + ((address & HALF) << HALF_SHIFT) + BASE, twice 16 TiB of
+ * addresses that Linux never maps unless requested.  Addresses that differ by a multiple of 4 TiB share a shadow; the
+ * first chunk to need it owns it.
  */
-#define TW_SHADOW_SLOT_BITS 42
-#define TW_SHADOW_SLOT_MASK 0x3fffffffff0
-#define TW_SHADOW_SHIFT	    2
-#define TW_SHADOW_BASE	    0x200000000000
+#define TW_SHADOW_SLOT_BITS  42
+#define TW_SHADOW_SLOT_MASK  0x3fffffffff0
+#define TW_SHADOW_SHIFT	     2
+#define TW_SHADOW_HALF	     8
+#define TW_SHADOW_HALF_SHIFT 41
+#define TW_SHADOW_BASE	     0x200000000000
 
 #ifndef __ASSEMBLER__
 

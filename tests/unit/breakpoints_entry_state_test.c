@@ -2,15 +2,17 @@
 /*
  * Goal    A function sees the same registers and stack through a planted entry as without, and its caller gets the same ones back,
  *         whether the entry is armed or not: all general registers, vector registers, the red zone, the status flags that the
- *         function sets; entered beside the stub, also the flags that the function finds.
+ *         function sets; entered beside the stub, also the flags that the function finds. If its return is watched, the same but the
+ *         flags, which no caller reads after a call, with an aligned stack and, as compilers call local functions, with another.
  * Method  Functions in assembly, one a class of displaced instruction, some of which read the flags, the stack pointer or the red zone
  *         that they find at their entry. Each is called with random registers and flags, before it is planted, armed and switched
- *         off; what it leaves is compared. The hit changes every register that it may. The control: a function that is called
- *         with another flag leaves something else.
+ *         off; what it leaves is compared. The hit and the watched return change every register that they may. The control: a
+ *         function that is called with another flag leaves something else.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
+#include "breakpoints/returns.h"
 #include "plan/plan.h"
 #include "sanitized_help.h"
 #include "tracewheel/error.h"
@@ -70,6 +72,12 @@ _Static_assert(offsetof(struct state, flags) == 120 && offsetof(struct state, ve
 
 __asm__(".pushsection .data\n.globl state_word\n.p2align 3\nstate_word: .quad 77\nstate_other: .quad state_add\n.popsection");
 
+/* Calls another function with a stack that is not aligned. */
+__asm__(".pushsection .text\n.p2align 4\ncall_shifted:\ncall *state_shifted(%rip)\nret\n.popsection\n"
+	".pushsection .bss\n.globl state_shifted\n.p2align 3\nstate_shifted: .skip 8\n.popsection");
+extern void call_shifted(void);
+extern void *state_shifted;
+
 FUNCTION(state_add, "add $5, %rax\nret");
 /* What the function finds at its entry. */
 FUNCTION(flags_at_entry, "pushfq\npop %rax\nand $0x8d5, %eax\nret\nnop\nnop");
@@ -101,7 +109,7 @@ FUNCTION(returns, "rcr $1, %rax\nret");
 FUNCTION(nothing, "ret\nnop\nnop\nnop\nnop");
 
 /* What a function does with the status flags: no caller passes any, so the stub may change those that a function finds. */
-enum flags { KEEPS, SETS, READS };
+enum flags { KEEPS, SETS, READS, READS_AFTER_CALL };
 
 static const struct {
 	const char *name;
@@ -131,8 +139,8 @@ static const struct {
 	KIND(exchanges, SETS),
 	KIND(compares, SETS),
 	KIND(with_endbr, READS),
-	KIND(calls, SETS),
-	KIND(calls_through_slot, SETS),
+	KIND(calls, READS_AFTER_CALL),
+	KIND(calls_through_slot, READS_AFTER_CALL),
 	KIND(jumps, SETS),
 	KIND(jumps_short, READS),
 	KIND(returns, READS),
@@ -142,23 +150,48 @@ static const struct {
 #define TRIES 16
 
 static struct tw_place *places[KINDS];
-static struct state before[KINDS][TRIES], after[KINDS][TRIES];
-static unsigned hits;
+static struct state before[KINDS][TRIES], after[2][KINDS][TRIES]; /* with an aligned stack, and another */
+static unsigned hits, ends;
+static bool are_watched;
 
-/* Changes every general register that it may, and the flags. */
-__attribute__((target("general-regs-only"))) static const char *wild_hit(struct tw_place *place, const uint64_t *words,
-									 uint64_t *slot)
+#define GENERAL __attribute__((target("general-regs-only")))
+
+/* Changes every general register that a function may, and the flags. */
+GENERAL static void change_registers(void)
 {
-	hits++;
 	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
 			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11; add $1, %%r11" ::
 				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
-	return NULL;
 }
 
-static void call(void (*function)(void), struct state *state)
+GENERAL static const char *wild_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	memcpy(&state_function, &function, sizeof function);
+	const tw_return_word kept[TW_RETURNS_WORDS] = {(uintptr_t)place};
+	const char *way = NULL;
+
+	hits++;
+	if (are_watched && !tw_returns_open(slot, kept, false, false, &way))
+		abort();
+	change_registers();
+	return way;
+}
+
+GENERAL static uintptr_t wild_return(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	ends += tw_returns_count(entry);
+	tw_returns_close(entry);
+	change_registers();
+	return entry->return_address;
+}
+
+static void call(void (*function)(void), bool is_shifted, struct state *state)
+{
+	void (*first)(void) = is_shifted ? call_shifted : function;
+
+	memcpy(&state_function, &first, sizeof first);
+	memcpy(&state_shifted, &function, sizeof function);
 	call_with_state(state, NULL);
 	state->flags &= FLAGS;
 }
@@ -233,26 +266,37 @@ static void (*address_of(size_t kind, bool is_beside))(void)
 	return function;
 }
 
+static void a_state_is_as_before(const char *when, size_t kind, bool is_armed, bool is_shifted, size_t try)
+{
+	struct state state = before[kind][try], *expected = &after[is_shifted][kind][try];
+
+	hits = ends = 0;
+	call(address_of(kind, !is_armed && kinds[kind].flags == READS), is_shifted, &state);
+	assert_int_equal(hits > 0, is_armed); /* some call another one */
+	assert_int_equal(ends, are_watched ? hits : 0);
+	if (kinds[kind].flags == KEEPS || are_watched)
+		state.flags = expected->flags;
+	for (size_t w = 0; w < sizeof state / 8; w++) {
+		uint64_t got, wanted;
+
+		memcpy(&got, (uint64_t *)&state + w, sizeof got);
+		memcpy(&wanted, (uint64_t *)expected + w, sizeof wanted);
+		if (got != wanted)
+			fail_msg("%s, %s%s: word %zu is %#llx, not %#llx", kinds[kind].name, when,
+				 is_shifted ? ", stack not aligned" : "", w, (unsigned long long)got,
+				 (unsigned long long)wanted);
+	}
+}
+
 static void all_states_are_as_before(const char *when, bool is_armed)
 {
 	for (size_t i = 0; i < KINDS; i++)
-		for (size_t n = 0; n < TRIES && !(is_armed && kinds[i].flags == READS); n++) {
-			struct state state = before[i][n];
-
-			hits = 0;
-			call(address_of(i, !is_armed && kinds[i].flags == READS), &state);
-			assert_int_equal(hits > 0, is_armed); /* some call another one */
-			if (kinds[i].flags == KEEPS)
-				state.flags = after[i][n].flags;
-			for (size_t w = 0; w < sizeof state / 8; w++) {
-				uint64_t got, wanted;
-
-				memcpy(&got, (uint64_t *)&state + w, sizeof got);
-				memcpy(&wanted, (uint64_t *)&after[i][n] + w, sizeof wanted);
-				if (got != wanted)
-					fail_msg("%s, %s: word %zu is %#llx, not %#llx", kinds[i].name, when, w,
-						 (unsigned long long)got, (unsigned long long)wanted);
-			}
+		for (size_t n = 0; n < TRIES; n++) {
+			if (is_armed &&
+			    (kinds[i].flags == READS || (are_watched && kinds[i].flags == READS_AFTER_CALL)))
+				continue;
+			a_state_is_as_before(when, i, is_armed, false, n);
+			a_state_is_as_before(when, i, is_armed, true, n);
 		}
 }
 
@@ -263,10 +307,13 @@ static int set_up(void **state)
 			for (size_t w = 0; w < 32; w++)
 				((uint64_t *)&before[i][n])[w] = random_word();
 			before[i][n].flags = 0x202 | (before[i][n].flags & FLAGS);
-			after[i][n] = before[i][n];
-			call(kinds[i].function, &after[i][n]);
+			for (int is_shifted = 0; is_shifted < 2; is_shifted++) {
+				after[is_shifted][i][n] = before[i][n];
+				call(kinds[i].function, is_shifted, &after[is_shifted][i][n]);
+			}
 		}
 	tw_bp_trampoline_hit = wild_hit;
+	tw_bp_trampoline_return = wild_return;
 	tw_entry_fills_windows = true;
 	return 0;
 }
@@ -281,6 +328,19 @@ static void everything_is_the_same_through_an_entry(void **state)
 	}
 }
 
+static void everything_but_flags_is_the_same_after_a_watched_return(void **state)
+{
+	const char *reason;
+
+	if (IS_SANITIZED || tw_returns_init(&reason) != 0)
+		skip();
+	switch_all(true);
+	are_watched = true;
+	all_states_are_as_before("watched", true);
+	are_watched = false;
+	switch_all(false);
+}
+
 /* Control: the functions notice what they are given. */
 static void another_flag_leaves_another_state(void **state)
 {
@@ -292,8 +352,8 @@ static void another_flag_leaves_another_state(void **state)
 
 		with.flags |= 1;
 		without.flags &= ~UINT64_C(1);
-		call(readers[i], &with);
-		call(readers[i], &without);
+		call(readers[i], false, &with);
+		call(readers[i], false, &without);
 		assert_memory_not_equal(&with, &without, sizeof with);
 	}
 }
@@ -303,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_flag_leaves_another_state),
 		cmocka_unit_test(everything_is_the_same_through_an_entry),
+		cmocka_unit_test(everything_but_flags_is_the_same_after_a_watched_return),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

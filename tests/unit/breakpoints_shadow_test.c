@@ -30,7 +30,7 @@ static void fill(tw_return_word *words, uint64_t tag)
 }
 
 /* The way in which a call is opened on a slot. */
-enum way { SIMPLE, LONG, TAIL_CALL, AFTER_JUMP, AFTER_JUMP_LONG, OTHER_HALF, COPIED, WAYS };
+enum way { SIMPLE, LONG, TAIL_CALL, AFTER_JUMP, AFTER_JUMP_LONG, COPIED, WAYS };
 
 static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
 {
@@ -46,17 +46,10 @@ static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
 	}
 	if (way == AFTER_JUMP || way == AFTER_JUMP_LONG)
 		*slot = 0x5678;
-	if (way == OTHER_HALF) {
-		/*
-		 * The earlier call was left by a jump, and the next call's slot is the other half of the same 16 bytes.
-		 */
-		*slot = 0x5678;
-		slot++;
-	}
 	/* From COPIED on, permanently: a frame that was copied away is back, with its call open. */
 	if (way == COPIED)
 		tw_returns_stacks_are_copied();
-	if (way < TAIL_CALL || way == OTHER_HALF || way == COPIED)
+	if (way < TAIL_CALL || way == COPIED)
 		*slot = 0x1234;
 	assert_true(tw_returns_open(slot, words, is_long, false, &stub));
 }
@@ -72,22 +65,20 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 		for (unsigned at = 0; at < SLOTS; at++) {
 			uint64_t *slots = memory + way * CHUNK_BYTES / 8 / WAYS;
 
-			/* Each 16 bytes have an entry; all but one hold an open call. */
+			/* All 8 bytes, of both halves of each 16, have an entry; all but one hold an open call. */
 			for (unsigned i = 0; i < SLOTS; i++) {
-				slots[2 * i] = 0x1000 + i;
-				slots[2 * i + 1] = 0x2000 + i;
-				assert_true(tw_returns_has_shadow(&slots[2 * i]) || tw_returns_map(&slots[2 * i]));
-				memset(tw_returns_entry(&slots[2 * i]), 0, sizeof(struct tw_return_entry));
+				slots[i] = 0x1000 + i;
+				assert_true(tw_returns_has_shadow(&slots[i]) || tw_returns_map(&slots[i]));
+				memset(tw_returns_entry(&slots[i]), 0, sizeof(struct tw_return_entry));
 				if (i != at)
-					open_slot(&slots[2 * i], SIMPLE, 100 * i);
+					open_slot(&slots[i], SIMPLE, 100 * i);
 			}
 			for (unsigned i = 0; i < SLOTS; i++)
-				before[i] = *tw_returns_entry(&slots[2 * i]);
-			open_slot(&slots[2 * at], way, 7000);
+				before[i] = *tw_returns_entry(&slots[i]);
+			open_slot(&slots[at], way, 7000);
 			for (unsigned i = 0; i < SLOTS; i++)
 				if (i != at)
-					assert_memory_equal(&before[i], tw_returns_entry(&slots[2 * i]),
-							    sizeof *before);
+					assert_memory_equal(&before[i], tw_returns_entry(&slots[i]), sizeof *before);
 		}
 	}
 }
