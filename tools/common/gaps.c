@@ -2,6 +2,7 @@
 /* gaps.c - reads the losses of a capture in advance. */
 #include "tools/common/gaps.h"
 #include "base/grow.h"
+#include "tools/common/pass.h"
 
 #include "tracewheel/error.h"
 
@@ -13,42 +14,34 @@ static int compare(const void *a, const void *b)
 	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
 }
 
-static bool add(struct tw_gaps *gaps, const struct tw_capture *capture, const struct tw_capture_event *event)
+static int see(void *self, const struct tw_capture_event *event)
 {
-	const struct tw_capture_stream *stream = tw_capture_stream(capture, event->stream);
+	struct tw_gaps *gaps = self;
+	if (event->kind != TW_CAPTURE_LOSS)
+		return 0;
+	const struct tw_capture_stream *stream = tw_capture_stream(gaps->capture, event->stream);
 	if (!tw_grow(gaps->list, gaps->count, gaps->capacity))
-		return false;
+		return TW_ENOMEM;
 	gaps->list[gaps->count++] =
-		(struct tw_gap){.first_ns = tw_capture_ns(capture, tw_capture_event_loss(event)->first_ticks),
+		(struct tw_gap){.first_ns = tw_capture_ns(gaps->capture, tw_capture_event_loss(event)->first_ticks),
 				.last_ns = event->time_ns,
 				.thread = stream ? stream->thread : TW_GAP_NO_THREAD,
 				.image = event->image};
-	return true;
+	return 0;
 }
 
 int tw_gaps_find(struct tw_gaps *gaps, struct tw_capture *capture, const struct tw_capture_filter *selected)
 {
-	struct tw_capture_filter filter = *selected;
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	bool has_memory = true;
-	int64_t count;
-	*gaps = (struct tw_gaps){0};
+	struct tw_fold fold = {.self = gaps, .filter = *selected, .see = see};
+	*gaps = (struct tw_gaps){.capture = capture};
 	/* A loss that began within the selection may stand behind it. */
-	filter.to_ns = 0;
-	filter.kinds = UINT64_C(1) << TW_CAPTURE_LOSS;
-	filter.wants_own_time = false;
-	int error = tw_capture_events_create(capture, &filter, &events);
-	if (error)
-		return error;
-	while (has_memory && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; has_memory && i < count; i++)
-			has_memory = batch[i].kind != TW_CAPTURE_LOSS || add(gaps, capture, &batch[i]);
-	}
-	tw_capture_events_destroy(events);
+	fold.filter.to_ns = 0;
+	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_LOSS;
+	fold.filter.wants_own_time = false;
+	int error = tw_pass_one(capture, &fold, NULL);
 	if (gaps->count)
 		qsort(gaps->list, gaps->count, sizeof *gaps->list, compare);
-	return has_memory ? (int)count : TW_ENOMEM;
+	return error;
 }
 
 void tw_gaps_free(struct tw_gaps *gaps)

@@ -24,6 +24,7 @@ struct tw_gap {
 };
 
 struct tw_gaps {
+	const struct tw_capture *capture;
 	struct tw_gap *list; /* sorted by their beginning */
 	size_t count, capacity;
 	size_t next; /* for tw_gaps_begun() */

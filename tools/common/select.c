@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* select.c - selects a part of a capture. */
 #include "tools/common/names.h"
+#include "tools/common/pass.h"
 #include "tools/common/select.h"
 #include "tools/common/threads.h"
 
@@ -160,41 +161,42 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
 
+struct tail {
+	uint64_t *times; /* of the last `count` events, in a circle */
+	uint64_t count, seen;
+};
+
+static int see_tail(void *self, const struct tw_capture_event *event)
+{
+	struct tail *tail = self;
+	if (event->kind != TW_CAPTURE_LOSS)
+		tail->times[tail->seen++ % tail->count] = event->time_ns;
+	return 0;
+}
+
 /* The time at which the last `count` events that the filter selects begin; UINT64_MAX: no memory, or reading failed. */
 static uint64_t tail_of(const struct tw_capture *capture, const struct tw_capture_filter *filter,
 			const struct tw_capture_info *info, uint64_t count)
 {
-	uint64_t *times = malloc(count * sizeof *times), end_ns = filter->to_ns ? filter->to_ns : info->end_ns + 1;
-	uint64_t from_ns = UINT64_MAX;
+	struct tail tail = {.times = malloc(count * sizeof *tail.times), .count = count};
+	uint64_t end_ns = filter->to_ns ? filter->to_ns : info->end_ns + 1, from_ns = UINT64_MAX;
 	bool is_found = false;
 	/* Reads ever longer parts at the end of the capture, until one has enough events; the rest is not read. */
-	for (uint64_t length_ns = 1000000; times && !is_found; length_ns *= 4) {
-		struct tw_capture_filter part = *filter;
-		struct tw_capture_events *events;
-		const struct tw_capture_event *batch;
-		uint64_t seen = 0;
-		int64_t got;
+	for (uint64_t length_ns = 1000000; tail.times && !is_found; length_ns *= 4) {
+		struct tw_fold fold = {.self = &tail, .filter = *filter, .see = see_tail};
 		bool is_whole = end_ns < length_ns || end_ns - length_ns <= info->start_ns;
-		part.from_ns = is_whole ? 0 : end_ns - length_ns;
-		if (part.from_ns < filter->from_ns)
-			part.from_ns = filter->from_ns;
-		part.wants_own_time = false;
-		if (tw_capture_events_create((struct tw_capture *)capture, &part, &events))
+		fold.filter.from_ns = is_whole ? 0 : end_ns - length_ns;
+		if (fold.filter.from_ns < filter->from_ns)
+			fold.filter.from_ns = filter->from_ns;
+		fold.filter.wants_own_time = false;
+		tail.seen = 0;
+		if (tw_pass_one((struct tw_capture *)capture, &fold, NULL))
 			break;
-		while ((got = tw_capture_events_next(events, &batch)) > 0) {
-			for (int64_t i = 0; i < got; i++) {
-				if (batch[i].kind != TW_CAPTURE_LOSS)
-					times[seen++ % count] = batch[i].time_ns;
-			}
-		}
-		tw_capture_events_destroy(events);
-		if (got < 0)
-			break;
-		is_found = is_whole || seen >= count;
+		is_found = is_whole || tail.seen >= count;
 		if (is_found)
-			from_ns = seen >= count ? times[seen % count] : filter->from_ns;
+			from_ns = tail.seen >= count ? tail.times[tail.seen % count] : filter->from_ns;
 	}
-	free(times);
+	free(tail.times);
 	return from_ns;
 }
 

@@ -11,6 +11,7 @@
  * increasing numbers, so that one number stands for all calls up to it.
  */
 #include "tools/common/stacks_foresee.h"
+#include "tools/common/pass.h"
 
 #include "tracewheel/error.h"
 
@@ -67,34 +68,30 @@ static bool keep_outermost(struct tw_stacks *stacks)
 	return true;
 }
 
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_step step;
+	return tw_stacks_event(self, event, &step) ? 0 : TW_ENOMEM;
+}
+
 int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *filter)
 {
 	struct tw_stacks first;
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	struct tw_step step;
-	int64_t count = 0;
+	struct tw_fold fold = {.self = &first, .filter = *filter, .see = see};
 	if (!stacks->places->kinds[TW_CAPTURE_LOSS] || !tw_places_have_returns(stacks->places))
 		return 0;
 	int error = tw_stacks_init(&first, stacks->capture, stacks->places);
-	if (error == 0)
-		error = tw_capture_events_create(stacks->capture, filter, &events);
-	if (error) {
-		tw_stacks_free(&first);
-		return error;
-	}
 	first.is_foreseeing = true;
-	while (error == 0 && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && error == 0; i++)
-			error = tw_stacks_event(&first, &batch[i], &step) ? 0 : TW_ENOMEM;
-	}
-	tw_capture_events_destroy(events);
+	if (error == 0)
+		error = tw_pass_one((struct tw_capture *)stacks->capture, &fold, NULL);
 	if (error == 0 && !keep_outermost(&first))
 		error = TW_ENOMEM;
-	stacks->verdicts = first.verdicts;
-	stacks->verdict_count = first.verdict_count;
-	first.verdicts = NULL;
-	first.verdict_count = 0;
+	if (error == 0) {
+		stacks->verdicts = first.verdicts;
+		stacks->verdict_count = first.verdict_count;
+		first.verdicts = NULL;
+		first.verdict_count = 0;
+	}
 	tw_stacks_free(&first);
-	return error ? error : (int)count;
+	return error;
 }

@@ -2,6 +2,7 @@
 /* convert.c - `tracewheel convert`: captures from and to the trace files of Erlang's own tools. */
 #include "tools/common/lines.h"
 #include "tools/common/names.h"
+#include "tools/common/pass.h"
 #include "tools/convert/convert.h"
 
 #include "tracewheel/error.h"
@@ -118,28 +119,10 @@ static int check_request(const struct request *request)
 
 /* ---- to ---- */
 
-static int export_events(struct tw_ttb_export *export, struct tw_capture *capture)
+static int see_event(void *self, const struct tw_capture_event *event)
 {
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	struct tw_capture_info info;
-	struct tw_meter meter;
-	int64_t count;
-	uint64_t done = 0;
-	int error = tw_capture_events_create(capture, NULL, &events);
-	if (error)
-		return error;
-	tw_capture_info(capture, &info);
-	tw_meter_start(&meter, "converting");
-	while (!error && !export->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && !error; i++)
-			error = tw_ttb_export_event(export, &batch[i]);
-		done += (uint64_t)count;
-		tw_meter_at(&meter, done, info.events);
-	}
-	tw_meter_stop(&meter);
-	tw_capture_events_destroy(events);
-	return error ? error : count < 0 ? (int)count : 0;
+	struct tw_ttb_export *export = self;
+	return export->out->error ? TW_FOLD_DONE : tw_ttb_export_event(export, event);
 }
 
 static int open_output(const struct request *request)
@@ -174,7 +157,8 @@ static int convert_to(const struct request *request)
 		       request->output, strerror(errno));
 	} else {
 		tw_out_init(&out, fd);
-		int error = export_events(&export, capture);
+		struct tw_fold fold = {.self = &export, .see = see_event};
+		int error = tw_pass_one(capture, &fold, "converting");
 		code = tw_out_finish(&out);
 		if (error)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));

@@ -5,6 +5,7 @@
  */
 #include "tools/late/late.h"
 #include "tools/common/missing.h"
+#include "tools/common/pass.h"
 #include "tools/common/payload.h"
 #include "tools/common/threads.h"
 
@@ -189,30 +190,35 @@ static void on_forgets(void *context, uint64_t before_ns)
 
 /* ---- the messages themselves ---- */
 
+struct text_of {
+	const struct tw_mailbox_process *receiver;
+	char *text;
+};
+
+static int see_text(void *self, const struct tw_capture_event *event)
+{
+	struct text_of *of = self;
+	struct tw_print_payload payload;
+	struct tw_term term;
+	if (event->kind != TW_CAPTURE_RECEIVE || event->image != of->receiver->image ||
+	    event->tracee_id != of->receiver->tracee_id)
+		return 0;
+	tw_print_payload_take(event, &payload);
+	if (payload.has_terms && tw_print_next_term(&payload, &term))
+		tw_term_format(term, TW_PRINT_PRETTY | TW_PRINT_NODES, of->text, TW_LATE_TEXT);
+	return *of->text ? TW_FOLD_DONE : 0;
+}
+
 static void read_text(const struct tw_lates *lates, struct tw_capture *capture, struct tw_late *late)
 {
-	const struct tw_mailbox_process *receiver = lates->mailboxes.processes[late->receiver];
-	struct tw_capture_filter filter = {.from_ns = late->arrived_ns,
-					   .to_ns = late->arrived_ns + 1,
-					   .kinds = UINT64_C(1) << TW_CAPTURE_RECEIVE};
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	int64_t count;
-	if (tw_capture_events_create(capture, &filter, &events))
-		return;
-	while (!*late->text && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && !*late->text; i++) {
-			struct tw_print_payload payload;
-			struct tw_term term;
-			if (batch[i].kind != TW_CAPTURE_RECEIVE || batch[i].image != receiver->image ||
-			    batch[i].tracee_id != receiver->tracee_id)
-				continue;
-			tw_print_payload_take(&batch[i], &payload);
-			if (payload.has_terms && tw_print_next_term(&payload, &term))
-				tw_term_format(term, TW_PRINT_PRETTY | TW_PRINT_NODES, late->text, sizeof late->text);
-		}
-	}
-	tw_capture_events_destroy(events);
+	struct text_of of = {lates->mailboxes.processes[late->receiver], late->text};
+	struct tw_fold fold = {.self = &of,
+			       .filter = {.from_ns = late->arrived_ns,
+					  .to_ns = late->arrived_ns + 1,
+					  .kinds = UINT64_C(1) << TW_CAPTURE_RECEIVE},
+			       .see = see_text};
+	if (!*late->text)
+		tw_pass_one(capture, &fold, NULL);
 }
 
 /* ---- the pass ---- */
@@ -224,37 +230,25 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return tw_mailboxes_wants_place(place);
 }
 
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_lates *lates = self;
+	if (event->kind == TW_CAPTURE_OWN_TIME)
+		lates->own[lates->own_count++ & (OWN_TIMES - 1)] =
+			(struct tw_late_own){event->time_ns,
+					     event->time_ns + tw_capture_own_ns(lates->mailboxes.capture, event)};
+	return tw_mailboxes_event(&lates->mailboxes, event) && !lates->has_no_memory ? 0 : TW_ENOMEM;
+}
+
 static int read_events(struct tw_lates *lates, struct tw_capture *capture)
 {
-	struct tw_capture_filter filter = {.to_ns = lates->to_ns,
-					   .kinds = tw_mailboxes_kinds(),
-					   .wants_place = wants_place,
-					   .wants_own_time = true};
-	struct tw_capture_events *events;
-	struct tw_capture_info info;
-	struct tw_meter meter;
-	const struct tw_capture_event *batch;
-	int64_t count;
-	uint64_t done = 0;
-	int error = tw_capture_events_create(capture, &filter, &events);
-	if (error)
-		return error;
-	tw_capture_info(capture, &info);
-	tw_meter_start(&meter, "reading");
-	while ((count = tw_capture_events_next(events, &batch)) > 0 && !error) {
-		for (int64_t i = 0; i < count && !error; i++) {
-			if (batch[i].kind == TW_CAPTURE_OWN_TIME)
-				lates->own[lates->own_count++ & (OWN_TIMES - 1)] =
-					(struct tw_late_own){batch[i].time_ns,
-							     batch[i].time_ns + tw_capture_own_ns(capture, &batch[i])};
-			error = tw_mailboxes_event(&lates->mailboxes, &batch[i]) ? 0 : TW_ENOMEM;
-		}
-		done += (uint64_t)count;
-		tw_meter_at(&meter, done, info.events);
-	}
-	tw_meter_stop(&meter);
-	tw_capture_events_destroy(events);
-	return error ? error : count < 0 ? (int)count : lates->has_no_memory ? TW_ENOMEM : 0;
+	struct tw_fold fold = {.self = lates,
+			       .filter = {.to_ns = lates->to_ns,
+					  .kinds = tw_mailboxes_kinds(),
+					  .wants_place = wants_place,
+					  .wants_own_time = true},
+			       .see = see};
+	return tw_pass_one(capture, &fold, "reading");
 }
 
 int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t capacity)

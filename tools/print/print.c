@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
 #include "tools/common/lines.h"
+#include "tools/common/pass.h"
 #include "tools/print/print.h"
 #include "base/grow.h"
 #include "tools/common/select.h"
@@ -251,58 +252,64 @@ static bool begin_image(struct tw_printer *printer, const struct tw_capture_even
 	return true;
 }
 
+struct printing {
+	struct tw_printer *printer;
+	const struct request *request;
+	uint64_t left;
+	uint32_t places;
+};
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct printing *printing = self;
+	const struct tw_print_format *format = printing->request->format;
+	if (!printing->left || out.error)
+		return TW_FOLD_DONE;
+	if (event->kind == TW_CAPTURE_LOSS) {
+		format->loss(printing->printer, event);
+	} else if (event->kind == TW_CAPTURE_OWN_TIME) {
+		/* Each thread has a set-up, a busy one several: views subtract them from times, and text shows no line for them. */
+		if (event->id != TW_CAPTURE_OWN_SETUP || printing->request->has_setups)
+			format->own_time(printing->printer, event);
+	} else {
+		if (format->exec && !begin_image(printing->printer, event, format))
+			return TW_ENOMEM;
+		format->event(printing->printer, event);
+		printing->printer->shown++;
+		printing->left--;
+	}
+	return printing->left ? 0 : TW_FOLD_DONE;
+}
+
+/* A live stream is shown as it comes, with the names that came with it. */
+static int follow(void *self, bool is_over)
+{
+	struct printing *printing = self;
+	if (is_over)
+		tw_out_flush(&out);
+	else if (!refresh_printer(printing->printer, printing->request->format, &printing->places))
+		return TW_ENOMEM;
+	return 0;
+}
+
 /* Returns 0 or an error. */
 static int print_events(struct tw_printer *printer, const struct request *request,
 			const struct tw_capture_filter *filter)
 {
-	struct tw_capture_events *events;
-	int error = tw_capture_events_create((struct tw_capture *)printer->capture, filter, &events);
-	if (error)
-		return error;
 	struct tw_capture_info info;
 	tw_capture_info(printer->capture, &info);
-	struct tw_meter meter;
-	tw_meter_start(&meter, "printing");
-	uint64_t left = request->has_limit ? request->limit : UINT64_MAX, done = 0;
-	const struct tw_capture_event *batch;
-	int64_t count = 0;
-	uint32_t places = info.places;
-	while (left && !out.error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		if (request->is_stream && !refresh_printer(printer, request->format, &places)) {
-			count = TW_ENOMEM;
-			break;
-		}
-		for (int64_t i = 0; i < count && left; i++) {
-			if (batch[i].kind == TW_CAPTURE_LOSS) {
-				request->format->loss(printer, &batch[i]);
-				continue;
-			}
-			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
-				/*
-				 * Each thread has a set-up, a busy one several: views subtract them from times, and
-				 * text shows no line for them.
-				 */
-				if (batch[i].id != TW_CAPTURE_OWN_SETUP || request->has_setups)
-					request->format->own_time(printer, &batch[i]);
-				continue;
-			}
-			if (request->format->exec && !begin_image(printer, &batch[i], request->format)) {
-				count = TW_ENOMEM;
-				break;
-			}
-			request->format->event(printer, &batch[i]);
-			printer->shown++;
-			left--;
-		}
-		done += (uint64_t)count;
-		if (request->is_stream)
-			tw_out_flush(&out);
-		else if (!isatty(STDOUT_FILENO))
-			tw_meter_at(&meter, done, info.events);
-	}
-	tw_meter_stop(&meter);
-	tw_capture_events_destroy(events);
-	return left && !out.error && count < 0 ? (int)count : 0;
+	struct printing printing = {.printer = printer,
+				    .request = request,
+				    .left = request->has_limit ? request->limit : UINT64_MAX,
+				    .places = info.places};
+	struct tw_fold fold = {.self = &printing,
+			       .filter = *filter,
+			       .see = see,
+			       .batch = request->is_stream ? follow : NULL};
+	if (!printing.left)
+		return 0;
+	return tw_pass((struct tw_capture *)printer->capture, &fold, 1,
+		       request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");
 }
 
 int tw_tool_print(int argc, char **argv)

@@ -10,6 +10,7 @@
  * Source: "Trace Event Format" of the Chromium project.
  */
 #include "tools/common/missing.h"
+#include "tools/common/pass.h"
 #include "tools/common/seq_events.h"
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
@@ -61,6 +62,8 @@ struct chrome {
 	const struct tw_capture_event *event; /* the one being processed */
 	bool is_next;
 	bool has_no_memory;
+	uint64_t limit;	       /* the events that may still be shown */
+	uint64_t reached_ns;   /* the time of the last one */
 	bool is_limited;       /* calls still open at --limit continued after it */
 	bool has_begun;	       /* events are now inside the selection */
 	bool schedulers[1024]; /* whose tracks are named */
@@ -441,12 +444,13 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 }
 
 /* Begins the selection: slices of open calls, and of runs, begin here. */
-static void begin(struct chrome *chrome, uint64_t from_ns)
+static int begin(void *self, uint64_t from_ns)
 {
+	struct chrome *chrome = self;
 	chrome->has_begun = true;
 	chrome->stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = chrome};
 	if (!from_ns)
-		return;
+		return 0;
 	tw_stacks_begin(&chrome->stacks, from_ns);
 	for (uint32_t i = 0; i <= chrome->stacks.mask; i++) {
 		for (struct tw_stack *stack = chrome->stacks.slots[i]; stack; stack = stack->next) {
@@ -457,47 +461,37 @@ static void begin(struct chrome *chrome, uint64_t from_ns)
 				nest_begin(stack, depth);
 		}
 	}
+	return 0;
 }
 
-static int put_events(struct chrome *chrome, const struct tw_capture_filter *filter, uint64_t limit)
+static int see(void *self, const struct tw_capture_event *event)
 {
+	struct chrome *chrome = self;
+	chrome->is_limited = !chrome->limit;
+	if (chrome->is_limited || chrome->out->error)
+		return TW_FOLD_DONE;
+	put_event(chrome, event);
+	chrome->reached_ns = event->time_ns;
+	if (chrome->has_begun && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
+		chrome->limit--;
+		chrome->printer->shown++;
+	}
+	return chrome->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int put_events(struct chrome *chrome, const struct tw_capture_filter *filter)
+{
+	struct tw_fold fold = {.self = chrome, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
 	struct tw_capture_filter all = *filter;
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
 	/* Calls and runs from before it may reach into it. */
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&chrome->stacks, &all);
 	if (error == 0)
-		error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
-	uint64_t reached_ns = 0;
-	int64_t count = 0;
+		error = tw_pass_one((struct tw_capture *)chrome->printer->capture, &fold, NULL);
 	if (error)
 		return error;
-	while (limit && !chrome->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		int64_t i = 0;
-		for (; i < count && limit && !chrome->has_no_memory; i++) {
-			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns)
-				begin(chrome, filter->from_ns);
-			put_event(chrome, &batch[i]);
-			reached_ns = batch[i].time_ns;
-			if (!chrome->has_begun)
-				continue;
-			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
-			limit -= is_event;
-			chrome->printer->shown += is_event;
-		}
-		chrome->is_limited = !limit && i < count;
-		if (chrome->has_no_memory)
-			count = TW_ENOMEM;
-	}
-	chrome->is_limited |= !limit && tw_capture_events_next(events, &batch) > 0;
-	tw_capture_events_destroy(events);
-	if (limit && count < 0)
-		return (int)count;
-	if (!chrome->has_begun)
-		begin(chrome, filter->from_ns);
 	chrome->printer->shown += chrome->stacks.before;
-	tw_stacks_finish(&chrome->stacks, chrome->is_limited ? reached_ns : filter->to_ns);
+	tw_stacks_finish(&chrome->stacks, chrome->is_limited ? chrome->reached_ns : filter->to_ns);
 	return 0;
 }
 
@@ -576,6 +570,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 		return TW_ENOMEM;
 	chrome->printer = printer;
 	chrome->out = printer->out;
+	chrome->limit = limit;
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
 	if (error == 0)
@@ -588,7 +583,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	if (error == 0) {
 		tw_out_text(chrome->out, "{\"traceEvents\":[");
 		put_process_names(chrome);
-		error = put_events(chrome, filter, limit);
+		error = put_events(chrome, filter);
 		put_account(chrome);
 	}
 	free_chrome(chrome);

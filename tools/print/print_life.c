@@ -7,6 +7,8 @@
  * senders of messages.
  */
 #include "tools/common/mailboxes.h"
+#include "tools/common/missing.h"
+#include "tools/common/pass.h"
 #include "tools/print/print.h"
 
 #include "tracewheel/error.h"
@@ -145,34 +147,16 @@ static bool sums_place(void *context, uint32_t image, const struct tw_capture_pl
 	return tw_mailboxes_wants_place(place);
 }
 
-/* Returns 0 or an error; `each` returns false to stop. */
-static int read_events(struct tw_capture *capture, const struct tw_capture_filter *filter,
-		       bool (*each)(void *, const struct tw_capture_event *), void *context)
+static int sum(void *self, const struct tw_capture_event *event)
 {
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	int64_t count;
-	bool goes_on = true;
-	int error = tw_capture_events_create(capture, filter, &events);
-	if (error)
-		return error;
-	while (goes_on && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && goes_on; i++)
-			goes_on = each(context, &batch[i]);
-	}
-	tw_capture_events_destroy(events);
-	return goes_on && count < 0 ? (int)count : 0;
-}
-
-static bool sum(void *context, const struct tw_capture_event *event)
-{
-	return tw_mailboxes_event(context, event);
+	return tw_mailboxes_event(self, event) ? 0 : TW_ENOMEM;
 }
 
 static void introduce(struct tw_out *out, const struct life *life, const struct tw_mailbox_process *process,
 		      uint64_t zero_ns)
 {
 	char name[TW_THREAD_TEXT_BYTES], a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	char gone[TW_MISSING_TEXT_BYTES];
 	tw_mailboxes_name(&life->mailboxes, process->number, name);
 	tw_out_format(out, "%s:", name);
 	if (process->born_ns)
@@ -190,10 +174,10 @@ static void introduce(struct tw_out *out, const struct life *life, const struct 
 			      tw_figure_duration(b, process->doing_ns[TW_DOING_READY]),
 			      tw_figure_duration(c, process->doing_ns[TW_DOING_BLOCKED]));
 	tw_out_text(out, "\n");
-	if (life->mailboxes.lost)
-		tw_out_format(
-			out, "    %s lost, of all processes: messages marked (?) may be others, and times cross gaps\n",
-			tw_figure_of(a, life->mailboxes.lost, "event was", "events were"));
+	if (life->mailboxes.lost || life->mailboxes.overwritten)
+		tw_out_format(out,
+			      "    %s, of all processes: messages marked (?) may be others, and times cross gaps\n",
+			      tw_missing_gone(life->mailboxes.lost, life->mailboxes.overwritten, gone));
 }
 
 struct printing {
@@ -219,25 +203,27 @@ static void print_event(struct printing *printing, const struct tw_capture_event
 	tw_out_text(out, "\n");
 }
 
-static bool print_each(void *context, const struct tw_capture_event *event)
+static int print_each(void *self, const struct tw_capture_event *event)
 {
-	struct printing *printing = context;
+	struct printing *printing = self;
 	struct life *life = printing->life;
 	bool is_in = event->time_ns >= printing->request->from_ns;
 	life->note_bytes = 0;
+	if (!printing->left || printing->printer->out->error)
+		return TW_FOLD_DONE;
 	if (!tw_mailboxes_event(&life->mailboxes, event))
-		return false;
+		return TW_ENOMEM;
 	if (event->kind == TW_CAPTURE_LOSS) {
 		if (is_in)
 			printing->format->loss(printing->printer, event);
-		return true;
+		return 0;
 	}
 	struct tw_mailbox_process *process =
 		event->kind == TW_CAPTURE_OWN_TIME || event->image >= life->mailboxes.image_count
 			? NULL
 			: tw_mailboxes_process(&life->mailboxes, event->image, event->tracee_id);
 	if (!process || !is_wanted(life, process))
-		return true;
+		return 0;
 	if (event->kind == TW_CAPTURE_RECEIVE)
 		keep_text(life, event);
 	if (event->kind == TW_CAPTURE_CALL || event->kind == TW_CAPTURE_RETURN_FROM ||
@@ -245,7 +231,7 @@ static bool print_each(void *context, const struct tw_capture_event *event)
 		follow_calls(life, event);
 	if (is_in)
 		print_event(printing, event);
-	return printing->left && !printing->printer->out->error;
+	return printing->left ? 0 : TW_FOLD_DONE;
 }
 
 int tw_print_life(struct tw_printer *printer, const struct tw_print_format *format,
@@ -253,17 +239,20 @@ int tw_print_life(struct tw_printer *printer, const struct tw_print_format *form
 {
 	struct tw_capture *capture = (struct tw_capture *)printer->capture;
 	struct life *life = calloc(1, sizeof *life);
-	struct tw_capture_filter filter = *selected, sums = {.kinds = tw_mailboxes_kinds(),
-							     .wants_place = sums_place,
-							     .to_ns = selected->to_ns,
-							     .wants_own_time = true};
+	struct tw_fold sums = {.self = NULL,
+			       .filter = {.kinds = tw_mailboxes_kinds(),
+					  .wants_place = sums_place,
+					  .to_ns = selected->to_ns,
+					  .wants_own_time = true},
+			       .see = sum};
 	unsigned found = 0;
 	if (!life)
 		return TW_ENOMEM;
 	life->wanted = request->process;
 	life->filter = selected;
 	int error = tw_mailboxes_init(&life->mailboxes, capture, 0);
-	error = error ? error : read_events(capture, &sums, sum, &life->mailboxes);
+	sums.self = &life->mailboxes;
+	error = error ? error : tw_pass_one(capture, &sums, NULL);
 	if (!error)
 		tw_mailboxes_finish(&life->mailboxes);
 	for (uint32_t i = 0; !error && i < life->mailboxes.count; i++) {
@@ -281,11 +270,12 @@ int tw_print_life(struct tw_printer *printer, const struct tw_print_format *form
 					    .left = limit};
 		life->mailboxes.calls =
 			(struct tw_mailbox_calls){.taken = on_taken, .stretch = on_stretch, .context = life};
-		filter.from_ns = 0;
-		filter.wants_place = wants_place;
-		filter.context = life;
-		filter.wants_own_time = true;
-		error = read_events(capture, &filter, print_each, &printing);
+		struct tw_fold fold = {.self = &printing, .filter = *selected, .see = print_each};
+		fold.filter.from_ns = 0;
+		fold.filter.wants_place = wants_place;
+		fold.filter.context = life;
+		fold.filter.wants_own_time = true;
+		error = tw_pass_one(capture, &fold, NULL);
 	}
 	tw_mailboxes_free(&life->mailboxes);
 	free(life);

@@ -16,6 +16,7 @@
  * its name.
  */
 #include "tools/common/missing.h"
+#include "tools/common/pass.h"
 #include "tools/common/stacks.h"
 #include "tools/common/shorten.h"
 #include "tools/print/print.h"
@@ -53,6 +54,8 @@ struct tree {
 	int name_columns;
 	bool is_coloured;
 	bool has_no_memory;
+	uint64_t limit;	     /* the events that may still be shown */
+	bool has_begun;	     /* the selection */
 	bool is_limited;     /* calls still open at --limit continued after it */
 	size_t name_width;   /* of names on a terminal, at depth 0; 0: names are not cut */
 	uint32_t indent_max; /* levels; deeper calls show their depth as a number */
@@ -396,58 +399,49 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 	return true;
 }
 
-static int put_events(struct tree *tree, const struct tw_capture_filter *filter, uint64_t limit)
+static int begin(void *self, uint64_t from_ns)
 {
-	const struct tw_stacks_calls calls = {.end = on_end, .context = tree};
-	struct tw_capture_filter all = *filter;
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
+	struct tree *tree = self;
+	tree->has_begun = true;
+	if (from_ns && !put_open_calls(tree, from_ns))
+		return TW_ENOMEM;
+	tree->stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = tree};
+	return 0;
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tree *tree = self;
 	struct tw_step step;
-	bool has_begun = filter->from_ns == 0;
-	int64_t count = 0;
+	tree->is_limited = !tree->limit;
+	if (tree->is_limited || tree->out->error)
+		return TW_FOLD_DONE;
+	if (!tree->has_begun)
+		return tw_stacks_event(&tree->stacks, event, &step) ? 0 : TW_ENOMEM;
+	if (!put_event(tree, event))
+		return TW_ENOMEM;
+	if (event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
+		tree->limit--;
+		tree->printer->shown++;
+	}
+	return tree->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
+{
 	/*
 	 * Calls from before the selection may be open in it: all events from the beginning are followed, and printed
 	 * from there on.
 	 */
+	struct tw_fold fold = {.self = tree, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error == 0)
-		error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, &all, &events);
-	if (error)
-		return error;
-	if (has_begun)
-		tree->stacks.calls = calls;
-	while (limit && !tree->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		int64_t i = 0;
-		for (; i < count && limit && !tree->has_no_memory; i++) {
-			if (!has_begun && batch[i].time_ns < filter->from_ns) {
-				tree->has_no_memory = !tw_stacks_event(&tree->stacks, &batch[i], &step);
-				continue;
-			}
-			if (!has_begun) {
-				has_begun = true;
-				tree->has_no_memory = !put_open_calls(tree, filter->from_ns);
-				tree->stacks.calls = calls;
-			}
-			if (!put_event(tree, &batch[i]))
-				tree->has_no_memory = true;
-			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
-			limit -= is_event;
-			tree->printer->shown += is_event;
-		}
-		tree->is_limited = !limit && i < count;
-		if (tree->has_no_memory)
-			count = TW_ENOMEM;
-	}
-	tree->is_limited |= !limit && tw_capture_events_next(events, &batch) > 0;
-	tw_capture_events_destroy(events);
-	if (limit && count < 0)
-		return (int)count;
-	if (!has_begun && !put_open_calls(tree, filter->from_ns))
-		return TW_ENOMEM;
-	tree->stacks.calls = calls;
-	tw_stacks_finish(&tree->stacks, filter->to_ns);
-	return 0;
+		error = tw_pass_one((struct tw_capture *)tree->printer->capture, &fold, NULL);
+	if (error == 0)
+		tw_stacks_finish(&tree->stacks, filter->to_ns);
+	return error;
 }
 
 static void free_pending(struct tw_stacks *stacks)
@@ -486,7 +480,10 @@ static int name_columns(const struct tw_capture *capture)
 
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
 {
-	struct tree tree = {.printer = printer, .out = printer->out, .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+	struct tree tree = {.printer = printer,
+			    .out = printer->out,
+			    .limit = limit,
+			    .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
 	struct tw_capture *capture = (struct tw_capture *)printer->capture;
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -505,7 +502,7 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 		if (!tw_places_have_returns(&tree.places))
 			tw_say("no returns were recorded: nothing is known of durations and of calls within "
 			       "calls.");
-		error = put_events(&tree, filter, limit);
+		error = put_events(&tree, filter);
 	}
 	free_pending(&tree.stacks);
 	tw_stacks_free(&tree.stacks);

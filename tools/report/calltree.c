@@ -3,6 +3,7 @@
 #include "tools/report/calltree.h"
 #include "tools/common/missing.h"
 #include "tools/common/lines.h"
+#include "tools/common/pass.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -324,15 +325,25 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
 }
 
-static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *event, bool is_in_part)
+static int begin(void *self, uint64_t from_ns)
 {
+	struct tw_calltree *tree = self;
+	tree->is_in_part = true;
+	if (from_ns && tw_places_have_durations(&tree->places))
+		begin_part(tree, from_ns);
+	else if (!tree->is_by_stack)
+		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+	return tree->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_calltree *tree = self;
 	struct tw_step step;
-	if (!tw_stacks_event(&tree->stacks, event, &step))
-		return false;
-	if (!tw_tracer_cost_event(&tree->cost, event, &step))
-		return false;
-	if (!is_in_part)
-		return true;
+	if (!tw_stacks_event(&tree->stacks, event, &step) || !tw_tracer_cost_event(&tree->cost, event, &step))
+		return TW_ENOMEM;
+	if (!tree->is_in_part)
+		return 0;
 	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
 	if (event->kind == TW_CAPTURE_LOSS) {
 		struct tw_missing_loss loss;
@@ -340,47 +351,26 @@ static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *
 		tree->lost += loss.sum;
 	}
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
-		return false;
+		return TW_ENOMEM;
 	if (tree->pending)
 		on_stack_event(tree, event, &step);
-	return true;
+	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
-static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter, uint64_t from_ns)
+static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter)
 {
-	struct tw_capture_events *events;
-	struct tw_capture_info info;
-	int error = tw_capture_events_create(tree->capture, filter, &events);
-	if (error)
-		return error;
-	tw_capture_info(tree->capture, &info);
-	struct tw_meter meter;
-	tw_meter_start(&meter, "reading");
-	const struct tw_capture_event *batch;
-	bool has_begun = from_ns == 0;
-	uint64_t done = 0;
-	int64_t count;
-	while ((count = tw_capture_events_next(events, &batch)) > 0 && !tree->has_no_memory) {
-		for (int64_t i = 0; i < count; i++) {
-			if (!has_begun && batch[i].time_ns >= from_ns) {
-				has_begun = true;
-				begin_part(tree, from_ns);
-			}
-			if (!read_event(tree, &batch[i], has_begun))
-				tree->has_no_memory = true;
-		}
-		done += (uint64_t)count;
-		tw_meter_at(&meter, done, info.events);
-	}
-	if (!has_begun && !tree->has_no_memory)
-		begin_part(tree, from_ns);
-	tw_meter_stop(&meter);
-	tw_capture_events_destroy(events);
+	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
+	struct tw_fold fold = {.self = tree,
+			       .filter = *filter,
+			       .wants_before = tw_places_have_durations(&tree->places),
+			       .begin = begin,
+			       .see = see};
+	int error = tw_pass_one(tree->capture, &fold, "reading");
 	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
 		put_stackless(tree, &tree->pending[i]);
-	if (count >= 0 && !tree->has_no_memory)
+	if (!error)
 		tw_stacks_finish(&tree->stacks, filter->to_ns);
-	return tree->has_no_memory ? TW_ENOMEM : (int)count;
+	return tree->has_no_memory ? TW_ENOMEM : error;
 }
 
 /* Adds to processes and the root the sums of the nodes below them. */
@@ -416,7 +406,6 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 		tree->node_max = TW_CALLTREE_NODES_MAX;
 	struct tw_capture_filter all = *filter;
 	int error = tw_places_make(&tree->places, capture, filter);
-	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
 	if (tw_places_have_durations(&tree->places))
 		all.from_ns = 0;
 	if (error == 0)
@@ -433,10 +422,7 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
 	if (tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree))
 		return TW_ENOMEM;
-	uint64_t from_ns = all.from_ns ? 0 : filter->from_ns;
-	if (!tree->is_by_stack && !from_ns)
-		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
-	error = read_events(tree, &all, from_ns);
+	error = read_events(tree, filter);
 	if (error == 0)
 		sum_up(tree);
 	tw_tracer_cost_finish(&tree->cost);

@@ -88,6 +88,7 @@ struct tw_calltree {
 	bool is_by_process;
 	bool is_full; /* nodes were refused */
 	bool has_no_memory;
+	bool is_in_part; /* the selection has begun */
 	uint64_t events;
 	uint64_t lost;
 	/* Called for every event as well; NULL: none. */

@@ -2,6 +2,7 @@
 /* locks.c - waits for locks, and the threads that held them meanwhile: one pass over the calls, in order of time. */
 #include "tools/report/locks.h"
 #include "tools/common/missing.h"
+#include "tools/common/pass.h"
 #include "tools/report/lock_calls.h"
 #include "tools/tool.h"
 
@@ -474,8 +475,9 @@ static void count_loss(struct tw_locks *locks, const struct tw_capture_event *ev
 	locks->overwritten += loss.overwritten;
 }
 
-static void on_event(struct tw_locks *locks, const struct tw_capture_event *event)
+static int see(void *self, const struct tw_capture_event *event)
 {
+	struct tw_locks *locks = self;
 	uint8_t what = event->image < locks->image_count && event->id < locks->place_counts[event->image]
 			       ? locks->places[event->image][event->id]
 			       : TW_LOCK_DOES_NOTHING;
@@ -508,6 +510,7 @@ static void on_event(struct tw_locks *locks, const struct tw_capture_event *even
 		break;
 	default: break;
 	}
+	return locks->has_no_memory ? TW_ENOMEM : 0;
 }
 
 /* ---- the pass ---- */
@@ -546,29 +549,21 @@ static bool init(struct tw_locks *locks, struct tw_capture *capture)
 
 int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected)
 {
-	struct tw_capture_filter filter = *selected;
-	struct tw_capture_events *events;
-	const struct tw_capture_event *batch;
-	int64_t count;
+	struct tw_fold fold = {.self = locks, .filter = *selected, .see = see};
 	if (!init(locks, capture))
 		return TW_ENOMEM;
-	filter.wants_place = wants_place;
-	filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
-		       UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
-	filter.wants_own_time = true;
+	fold.filter.wants_place = wants_place;
+	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
+	fold.filter.wants_own_time = true;
 	int error = tw_gaps_find(&locks->losses, capture, selected);
 	if (!error)
-		error = tw_capture_events_create(capture, &filter, &events);
+		error = tw_pass_one(capture, &fold, NULL);
 	if (error)
 		return error;
-	while ((count = tw_capture_events_next(events, &batch)) > 0 && !locks->has_no_memory) {
-		for (int64_t i = 0; i < count; i++)
-			on_event(locks, &batch[i]);
-	}
-	tw_capture_events_destroy(events);
 	for (uint32_t i = 0; i < locks->thread_count; i++)
 		locks->dropped += locks->threads[i].is_counted;
-	return locks->has_no_memory ? TW_ENOMEM : (int)count;
+	return 0;
 }
 
 void tw_locks_free(struct tw_locks *locks)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native_ports.c - calls of libc replayed into tables of descriptors. */
 #include "tools/common/descriptors.h"
+#include "tools/common/pass.h"
 #include "tools/report/native_replay.h"
 
 #include "tracewheel/error.h"
@@ -480,20 +481,17 @@ static void end_all(struct tw_native_replay *r)
 	free(r->slots);
 }
 
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_native_replay *r = self;
+	take_event(r, event);
+	return r->error;
+}
+
 static int replay_events(struct tw_native_replay *r)
 {
-	struct tw_capture_filter filter = {.to_ns = r->filter->to_ns};
-	const struct tw_capture_event *batch;
-	struct tw_capture_events *events;
-	int64_t count = 0;
-	int error = tw_capture_events_create(r->capture, &filter, &events);
-	if (error)
-		return error;
-	while (!r->error && (count = tw_capture_events_next(events, &batch)) > 0)
-		for (int64_t i = 0; i < count; i++)
-			take_event(r, &batch[i]);
-	tw_capture_events_destroy(events);
-	return r->error ? r->error : (int)count;
+	struct tw_fold fold = {.self = r, .filter = {.to_ns = r->filter->to_ns}, .see = see};
+	return tw_pass_one(r->capture, &fold, NULL);
 }
 
 int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
