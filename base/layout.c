@@ -57,7 +57,7 @@ static bool take_type(char *text, struct tw_layout_value *value, struct tw_layou
 {
 	char *brace = strchr(text, '{'), *slash, *end;
 
-	if (!*text || !strchr("iubenpsfSvd_", *text))
+	if (!*text || !strchr("iubenpsfSvdgoxEmMVZ_", *text))
 		return false;
 	value->type = *text++;
 	value->bytes = 8;
@@ -98,10 +98,39 @@ static bool take_value(char *token, struct tw_layout_value *value, struct tw_lay
 	value->name = token;
 	value->registers[0] = register_of(registers[0]);
 	value->registers[1] = register_of(registers[1]);
-	/* A second register needs a first one; a string is one word. */
+	/* A second register needs a first one; an address is one word. */
 	if (value->registers[0] < 0 && value->registers[1] >= 0)
 		return false;
-	return take_type(type, value, at) && !(value->type == 's' && value->registers[1] >= 0);
+	return take_type(type, value, at) && !(strchr("smMVZ", value->type) && value->registers[1] >= 0);
+}
+
+/* An argument that other values refer to is in an integer register. */
+static bool is_argument(const struct tw_layout *layout, uint32_t number)
+{
+	return number < layout->count && layout->values[number].registers[0] >= 0 &&
+	       layout->values[number].registers[0] < 6;
+}
+
+/* Is what stands in the braces of a value of memory right? */
+static bool is_memory_right(const struct tw_layout *layout, const struct tw_layout_value *value)
+{
+	struct tw_layout_value element;
+	struct tw_layout_factor factor;
+	uint32_t count;
+
+	if (value->registers[0] > 5)
+		return false;
+	if (value->type == 'V')
+		return tw_layout_numbers(value, &element, &count);
+	if (value->type == 'Z' || value->type == 's')
+		return true;
+	if (!value->enumerator_count || value->enumerator_count > TW_LAYOUT_FACTORS_MAX)
+		return false;
+	for (uint32_t i = 0; i < value->enumerator_count; i++)
+		if (!tw_layout_factor(value, i, &factor) || (factor.kind == 'r' && value->type == 'm') ||
+		    (factor.kind != 'n' && factor.kind != 'r' && !is_argument(layout, factor.number)))
+			return false;
+	return true;
 }
 
 /* Counts the words that a call records for its arguments. */
@@ -115,9 +144,17 @@ static bool count_words(struct tw_layout *layout)
 				return false;
 			layout->word_count += value->registers[j] >= 0;
 		}
-		layout->string_count += value->type == 's' && value->registers[0] >= 0;
+		if (value->registers[0] < 0 || !strchr("smMVZ", value->type))
+			continue;
+		if (value->type != 's' && !is_memory_right(layout, value))
+			return false;
+		layout->string_count += value->type == 's' || value->type == 'm';
+		layout->filled_count += value->type != 's' && value->type != 'm';
 	}
-	return layout->word_count <= TW_LAYOUT_WORDS_MAX && layout->string_count <= 6;
+	layout->filled_count += layout->result.type == 'Z';
+	layout->has_errno = strchr("iupxZ", layout->result.type) && layout->result.enumerator_count == 1 &&
+			    !strcmp(layout->result.enumerators->name, "errno");
+	return layout->word_count <= TW_LAYOUT_WORDS_MAX && layout->string_count <= 6 && layout->filled_count <= 6;
 }
 
 static bool take_all(struct whole *whole)
@@ -218,7 +255,8 @@ static bool take_string(struct tw_layout_reader *r, struct tw_layout_item *out)
 	bytes = (uint32_t)head;
 	if (bytes > (uint64_t)(r->word_count - r->string_at) * 8)
 		return false;
-	if (head >> 32 != TW_LAYOUT_UNREADABLE) {
+	out->is_nothing = head >> 32 == TW_LAYOUT_NOTHING;
+	if (head >> 32 != TW_LAYOUT_UNREADABLE && !out->is_nothing) {
 		out->text = (const char *)(r->words + r->string_at);
 		out->text_bytes = bytes;
 		out->is_cut = head >> 32 == TW_LAYOUT_CUT;
@@ -239,7 +277,36 @@ TW_API bool tw_layout_next(struct tw_layout_reader *r, struct tw_layout_item *ou
 	*out = (struct tw_layout_item){.value = value};
 	for (int i = 0; i < 2 && value->registers[i] >= 0; i++)
 		out->words[out->word_count++] = r->words[r->word_at++];
-	return value->type != 's' || !out->word_count || take_string(r, out);
+	return (value->type != 's' && value->type != 'm') || !out->word_count || take_string(r, out);
+}
+
+static bool is_filled(const struct tw_layout_value *value)
+{
+	return value->registers[0] >= 0 && (value->type == 'M' || value->type == 'V' || value->type == 'Z');
+}
+
+/* The result is asked for first, and then the arguments: `at` is one more than the argument's number. */
+TW_API bool tw_layout_next_filled(struct tw_layout_reader *r, struct tw_layout_item *out)
+{
+	const struct tw_layout *layout = r->layout;
+
+	if (r->at == 0)
+		r->string_at = 1 + layout->has_errno;
+	while (r->at <= layout->count) {
+		const struct tw_layout_value *value = r->at ? &layout->values[r->at - 1] : &layout->result;
+
+		r->at++;
+		if (!is_filled(value))
+			continue;
+		*out = (struct tw_layout_item){.value = value};
+		return take_string(r, out);
+	}
+	return false;
+}
+
+TW_API int tw_layout_error(const struct tw_layout *layout, const uint64_t *words, uint32_t word_count)
+{
+	return layout->has_errno && word_count > 1 ? (int)words[1] : 0;
 }
 
 TW_API bool tw_layout_next_description(const uint64_t *words, uint32_t word_count, uint32_t *at,

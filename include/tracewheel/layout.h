@@ -12,8 +12,19 @@
  *	enumerator= name "=" number; for a struct its fields: name "." letter bits "=" first bit
  *	letter    = i signed, u unsigned, b bool, e enum, n signed enum, p pointer, s string, f float,
  *		    S struct in one or two words, v void, _ unknown; of fields: i, u, b, p, f;
- *		    d, of results: a descriptor that is described, its number is of enum tw_layout_descriptor
+ *		    d, of results: a descriptor that is described, its number is of enum tw_layout_descriptor;
+ *		    g flags, o octal, x hexadecimal, E an error number;
+ *		    m bytes of memory, read at the call; M bytes, V numbers, Z a string: read when the call has returned
  *	register  = "0" to "5" rdi rsi rdx rcx r8 r9, "6" rax, "7" rdx, "8" to "f" xmm0 to xmm7, "-" none
+ *
+ * What stands in braces has another meaning behind some letters:
+ *
+ *	g		NAME "=" VALUE, or NAME "." MASK "=" VALUE: the bits of that mask together have this value
+ *	o		ARGUMENT "=" MASK: the argument counts only if that one, from 0, has one of these bits
+ *	m M		the length in bytes, a product of one or two: "n=" NUMBER, "a" ARGUMENT "=1", "r=1" the result,
+ *			"p" ARGUMENT "=1" and "q" ARGUMENT "=1" the 4 or 8 bytes to which an argument points
+ *	V		LETTER BYTES "=" COUNT: numbers of that type (i, u, p, x)
+ *	results		"errno=1": of i, u, p and x: the call reports an error by -1 or a null pointer, and the reason by errno
  *
  * Names hold no blanks and none of : @ / { } , = .  A value without a register is not recorded, except one that a
  * function returns in st(0): f16.
@@ -74,7 +85,9 @@ struct tw_layout {
 	uint32_t count;
 	bool is_variadic;
 	uint32_t word_count;   /* words that a call records before its strings */
-	uint32_t string_count; /* values of type 's' with a register */
+	uint32_t string_count; /* values of type 's' and 'm' with a register: memory that is read at the call */
+	uint32_t filled_count; /* values of type 'M', 'V' and 'Z', and a result of type 'Z' */
+	bool has_errno;	       /* of the result */
 	struct tw_layout_value result;
 	const struct tw_layout_value *values;
 };
@@ -91,14 +104,32 @@ void tw_layout_destroy(struct tw_layout *layout);
 
 /*
  * The payload of a call recorded by a layout: word_count words, one for each register of each value in order; then
- * for each string in order one word, with the number of copied bytes in its low half and enum tw_layout_string in its
+ * for each string or memory in order one word, with the number of copied bytes in its low half and enum tw_layout_string in its
  * high half, followed by the bytes, padded with zeros to a word.
  */
 enum tw_layout_string {
 	TW_LAYOUT_WHOLE = 0,
-	TW_LAYOUT_CUT = 1,	 /* the string is longer */
-	TW_LAYOUT_UNREADABLE = 2 /* no memory there, or a null pointer */
+	TW_LAYOUT_CUT = 1,	  /* the string is longer */
+	TW_LAYOUT_UNREADABLE = 2, /* no memory there, or a null pointer */
+	TW_LAYOUT_NOTHING = 3	  /* the call has failed, or was given no memory to fill */
 };
+
+/* A factor of the length of memory. */
+struct tw_layout_factor {
+	char kind;	 /* n, a, p, q, r */
+	uint32_t number; /* of n; the argument's, from 0 */
+};
+
+#define TW_LAYOUT_FACTORS_MAX 2
+
+/* Factor number @at of a value of type 'm' or 'M', from 0.  False: there are no more, or its text is malformed. */
+bool tw_layout_factor(const struct tw_layout_value *value, uint32_t at, struct tw_layout_factor *out);
+
+/* The numbers of a value of type 'V': a type of one, and how many.  False: its text is malformed. */
+bool tw_layout_numbers(const struct tw_layout_value *value, struct tw_layout_value *element, uint32_t *count);
+
+/* A flag: the bits of @mask have this value.  False: its text is malformed. */
+bool tw_layout_flag(const struct tw_layout_enumerator *entry, size_t *name_bytes, uint64_t *mask);
 
 /*
  * A result is one word for each register of the result, or two for st(0).  Captures of earlier programs have the
@@ -110,9 +141,10 @@ struct tw_layout_item {
 	const struct tw_layout_value *value;
 	unsigned word_count; /* 0: not recorded */
 	uint64_t words[2];
-	const char *text; /* a readable string; lends from the payload; NULL otherwise */
+	const char *text; /* a readable string or memory; lends from the payload; NULL otherwise */
 	size_t text_bytes;
 	bool is_cut;
+	bool is_nothing; /* TW_LAYOUT_NOTHING */
 };
 
 /* Zero all but the first three at first. */
@@ -160,6 +192,20 @@ bool tw_layout_result(const struct tw_layout *layout, const uint64_t *words, uin
 
 /* The next value.  False past the last, and where the payload contradicts the layout. */
 bool tw_layout_next(struct tw_layout_reader *reader, struct tw_layout_item *out);
+
+/*
+ * What a call has filled, behind its result in the payload of the return: one word with errno if the result has it (0: the call
+ * has not failed), and what the result of type 'Z' and each value of type 'M', 'V' or 'Z' point to, in order, as strings of calls.
+ */
+
+/* errno of a call that failed; 0: it did not fail, or nothing is known. */
+int tw_layout_error(const struct tw_layout *layout, const uint64_t *words, uint32_t word_count);
+
+/* The next of these; a reader of its own.  Items without text were not readable, or not filled: is_nothing. */
+bool tw_layout_next_filled(struct tw_layout_reader *reader, struct tw_layout_item *out);
+
+/* Does the argument count, by the bits of another one (o)?  @words: those of the call. */
+bool tw_layout_is_given(const struct tw_layout *layout, const struct tw_layout_value *value, const uint64_t *words);
 
 #ifdef __cplusplus
 }

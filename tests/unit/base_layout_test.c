@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 #include <string.h>
@@ -96,6 +97,87 @@ static void payloads_are_not_trusted(void **state)
 	tw_layout_destroy(layout);
 }
 
+/* A return: -1 and errno; what was filled, in order, behind it. */
+static void filled_values_are_read(void **state)
+{
+	static const char memory[] =
+		":i4{errno=1}@6- a:M8{r=1,a1=1}@0- n:x8@1- s:s8@2- v:V8{i4=2}@3- z:Z8@4- o:o4{1=6}@5-";
+	uint64_t words[] = {5,
+			    2,
+			    3 | (uint64_t)TW_LAYOUT_CUT << 32,
+			    0,
+			    8,
+			    1 | (uint64_t)UINT32_MAX << 32,
+			    (uint64_t)TW_LAYOUT_NOTHING << 32};
+	struct tw_layout_reader reader = {.words = words, .word_count = 7};
+	struct tw_layout_value element;
+	struct tw_layout_factor factor;
+	struct tw_layout_item item;
+	struct tw_layout *layout;
+	uint32_t count;
+
+	memcpy(&words[3], "abc", 3);
+	assert_int_equal(tw_layout_parse(memory, strlen(memory), &layout), 0);
+	assert_true(layout->has_errno);
+	assert_int_equal(layout->string_count, 1);
+	assert_int_equal(layout->filled_count, 3);
+	assert_true(tw_layout_factor(&layout->values[0], 1, &factor));
+	assert_int_equal(factor.kind, 'a');
+	assert_int_equal(factor.number, 1);
+	assert_false(tw_layout_factor(&layout->values[0], 2, &factor));
+	assert_true(tw_layout_numbers(&layout->values[3], &element, &count));
+	assert_int_equal(count, 2);
+	assert_int_equal(tw_layout_error(layout, words, 7), 2);
+	reader.layout = layout;
+	assert_true(tw_layout_next_filled(&reader, &item));
+	assert_memory_equal(item.text, "abc", 3);
+	assert_true(item.is_cut);
+	assert_true(tw_layout_next_filled(&reader, &item));
+	assert_string_equal(item.value->name, "v");
+	assert_true(tw_layout_next_filled(&reader, &item));
+	assert_true(item.is_nothing);
+	assert_null(item.text);
+	assert_false(tw_layout_next_filled(&reader, &item));
+	/* The sixth argument counts if the second has one of its bits. */
+	assert_true(tw_layout_is_given(layout, &layout->values[5], (uint64_t[6]){0, 4}));
+	assert_false(tw_layout_is_given(layout, &layout->values[5], (uint64_t[6]){6, 1, 6, 6, 6, 6}));
+	/* A payload that is too short, or whose bytes are more than it has. */
+	reader = (struct tw_layout_reader){.layout = layout, .words = words, .word_count = 3};
+	assert_false(tw_layout_next_filled(&reader, &item));
+	assert_int_equal(tw_layout_error(layout, words, 1), 0);
+	tw_layout_destroy(layout);
+}
+
+static void wrong_memory_is_refused(void **state)
+{
+	static const char *const texts[] = {"a:m8@0-",
+					    "a:m8{}@0-",
+					    "a:m8{r=1}@0-",
+					    "a:m8{a1=1}@0-",
+					    "a:m8{a0=1}@8-",
+					    "a:M8{x=1}@0-",
+					    "a:M8{a9=1}@0-",
+					    "a:M8{n=-1}@0-",
+					    "a:M8{n=1,n=1,n=1}@0-",
+					    "a:V8{i3=1}@0-",
+					    "a:V8{i4=0}@0-",
+					    "a:V8{i8=33}@0-",
+					    "a:V8{f8=1}@0-",
+					    "a:V8@0-",
+					    "a:Z8@01",
+					    "a:M8{a1=1}@0- b:i8@--",
+					    "a:M8{n=1}@6-",
+					    "a:M8{a1=1}@0- b:f8@8-"};
+	char text[200];
+	struct tw_layout *layout;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		snprintf(text, sizeof text, ":v0@-- %s", texts[i]);
+		if (tw_layout_parse(text, strlen(text), &layout) != TW_EBADARG)
+			fail_msg("%s was taken", texts[i]);
+	}
+}
+
 static void fields_are_bits_of_words(void **state)
 {
 	static const char fields[] =
@@ -151,6 +233,8 @@ int main(void)
 		cmocka_unit_test(values_are_read),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(payloads_are_not_trusted),
+		cmocka_unit_test(filled_values_are_read),
+		cmocka_unit_test(wrong_memory_is_refused),
 		cmocka_unit_test(fields_are_bits_of_words),
 		cmocka_unit_test(results_have_as_many_words_as_were_recorded),
 	};
