@@ -136,7 +136,7 @@ enum tw_bp_gives {
 	TW_BP_GIVES_WORD_VECTOR, /* rax, xmm0 */
 	TW_BP_GIVES_VECTOR_WORD, /* xmm0, rax */
 	TW_BP_GIVES_X87,	 /* st(0), in two words */
-	TW_BP_GIVES_DESCRIPTION	 /* rax, and what descriptors are that the call has made */
+	TW_BP_GIVES_MORE	 /* rax, and what the call has made or filled */
 };
 
 /*

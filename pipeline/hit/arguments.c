@@ -35,27 +35,82 @@ static uint8_t gives_of(const struct tw_layout_value *result)
 	return TW_BP_GIVES_WORD;
 }
 
+static bool take_memory(struct tw_arg_memory *memory, const struct tw_layout *layout,
+			const struct tw_layout_value *value)
+{
+	struct tw_layout_factor factor;
+
+	if (value->registers[0] < 0 || value->registers[0] > TW_ARG_RESULT)
+		return false;
+	*memory = (struct tw_arg_memory){.type = value->type, .source = (uint8_t)value->registers[0]};
+	while (memory->factor_count < TW_LAYOUT_FACTORS_MAX && tw_layout_factor(value, memory->factor_count, &factor)) {
+		bool is_argument = factor.kind != 'n' && factor.kind != 'r';
+
+		memory->factors[memory->factor_count++] =
+			(struct tw_arg_factor){.kind = factor.kind,
+					       .source = is_argument
+								 ? (uint8_t)layout->values[factor.number].registers[0]
+								 : TW_ARG_RESULT,
+					       .number = factor.number};
+	}
+	if (value->type == 'V') {
+		struct tw_layout_value element;
+		uint32_t count;
+
+		if (!tw_layout_numbers(value, &element, &count))
+			return false;
+		memory->factors[memory->factor_count++] =
+			(struct tw_arg_factor){.kind = 'n', .number = element.bytes * count};
+	}
+	return true;
+}
+
+/* How a return is more than its result. */
+static void plan_return(struct tw_arg_plan *plan, const struct tw_layout *layout)
+{
+	char type = layout->result.type;
+
+	plan->result_bytes = layout->result.bytes == 4 ? 4 : 8;
+	plan->has_errno = layout->has_errno;
+	if (plan->has_errno)
+		plan->fails = type == 'i' || type == 'u' ? 'i' : 'p';
+	else if (type == 'E')
+		plan->fails = 'E';
+	if (type == 'Z' && take_memory(&plan->filled[0], layout, &layout->result))
+		plan->filled_count = 1;
+	for (uint32_t i = 0; i < layout->count && plan->filled_count < layout->filled_count; i++) {
+		const struct tw_layout_value *value = &layout->values[i];
+
+		if (value->type == 'M' || value->type == 'V' || value->type == 'Z')
+			plan->filled_count += take_memory(&plan->filled[plan->filled_count], layout, value);
+	}
+	if (layout->result.type == 'd') {
+		plan->describes = (uint8_t)layout->result.bytes;
+		plan->filled_count = plan->has_errno = 0;
+	}
+	if (plan->describes || plan->filled_count || plan->has_errno)
+		plan->gives = TW_BP_GIVES_MORE;
+	plan->keeps = plan->describes || plan->filled_count;
+}
+
 void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes)
 {
 	*plan = (struct tw_arg_plan){
 		.string_bytes =
 			(uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX ? string_bytes : TW_ARG_STRING_BYTES_MAX)};
 	plan->gives = gives_of(&layout->result);
-	if (layout->result.type == 'd') {
-		plan->gives = TW_BP_GIVES_DESCRIPTION;
-		plan->describes = (uint8_t)layout->result.bytes;
-	}
+	plan_return(plan, layout);
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tw_layout_value *value = &layout->values[i];
 
-		if (value->type == 's' && value->registers[0] >= 0)
-			plan->strings[plan->string_count++] = plan->count;
+		if ((value->type == 's' || value->type == 'm') && plan->string_count < TW_ARGS_MAX)
+			plan->string_count += take_memory(&plan->strings[plan->string_count], layout, value);
 		for (int j = 0; j < 2 && value->registers[j] >= 0; j++) {
 			plan->has_vectors |= value->registers[j] >= 8;
 			plan->registers[plan->count++] = (uint8_t)value->registers[j];
 		}
 	}
-	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count && !plan->describes;
+	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count && !plan->keeps;
 }
 
 void tw_arg_read_vectors(uint64_t out[8])
@@ -152,16 +207,17 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 	return true;
 }
 
-/* Copies one string, its head first. Returns the words used. */
-static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
+/* Copies memory behind its head, a string as far as its zero; @wanted: the bytes that it has.  Returns the words used. */
+static unsigned copy_memory(bool is_string, uint64_t address, uint64_t wanted, unsigned bytes_max, uint64_t *out)
 {
 	char *text = (char *)(out + 1);
-	long readable = may_read(address) ? tw_sys_read_own_memory(process_id, text, address, bytes_max) : 0;
+	unsigned most = wanted < bytes_max ? (unsigned)wanted : bytes_max;
+	long readable = most && may_read(address) ? tw_sys_read_own_memory(process_id, text, address, most) : 0;
 	uint64_t bytes = 0, state = TW_LAYOUT_UNREADABLE;
 
-	while ((long)bytes < readable && text[bytes])
+	while ((long)bytes < readable && !(is_string && !text[bytes]))
 		bytes++;
-	if ((long)bytes < readable)
+	if (is_string ? (long)bytes < readable : bytes == wanted)
 		state = TW_LAYOUT_WHOLE;
 	else if (readable > 0)
 		state = TW_LAYOUT_CUT;
@@ -170,6 +226,45 @@ static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
 		text[i] = 0;
 	out[0] = bytes | state << 32;
 	return 1 + (unsigned)((bytes + 7) / 8);
+}
+
+/* A number that the program has in its memory; 0 where there is none. */
+static uint64_t number_at(uint64_t address, unsigned bytes)
+{
+	uint64_t number = 0;
+
+	if (may_read(address) && tw_sys_read_own_memory(process_id, &number, address, bytes) != (long)bytes)
+		number = 0;
+	return number;
+}
+
+/* A result of four bytes leaves the upper half of the register undefined. */
+static int64_t result_of(const struct tw_arg_plan *plan, uint64_t value)
+{
+	return plan->result_bytes == 4 ? (int32_t)value : (int64_t)value;
+}
+
+/* The length of memory: a product of factors.  A negative result, and a product that overflows, are none. */
+static uint64_t length_of(const struct tw_arg_plan *plan, const struct tw_arg_memory *memory, const uint64_t *words,
+			  uint64_t value)
+{
+	uint64_t length = 1;
+
+	for (unsigned i = 0; i < memory->factor_count; i++) {
+		const struct tw_arg_factor *factor = &memory->factors[i];
+		uint64_t number = factor->number;
+
+		switch (factor->kind) {
+		case 'a': number = words[factor->source]; break;
+		case 'p': number = number_at(words[factor->source], 4); break;
+		case 'q': number = number_at(words[factor->source], 8); break;
+		case 'r': number = result_of(plan, value) > 0 ? (uint64_t)result_of(plan, value) : 0; break;
+		default: break;
+		}
+		if (__builtin_mul_overflow(length, number, &length))
+			return 0;
+	}
+	return length;
 }
 
 unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
@@ -184,7 +279,49 @@ unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, u
 
 		out[i] = number < TW_ARGS_MAX ? words[number] : vectors[number & 7];
 	}
-	for (unsigned i = 0; i < plan->string_count; i++)
-		count += copy_string(out[plan->strings[i]], plan->string_bytes, out + count);
+	for (unsigned i = 0; i < plan->string_count; i++) {
+		const struct tw_arg_memory *memory = &plan->strings[i];
+		bool is_string = memory->type == 's';
+
+		count += copy_memory(is_string, words[memory->source],
+				     is_string ? UINT64_MAX : length_of(plan, memory, words, 0), plan->string_bytes,
+				     out + count);
+	}
+	return count;
+}
+
+static bool has_failed(const struct tw_arg_plan *plan, uint64_t value)
+{
+	int64_t result = result_of(plan, value);
+
+	switch (plan->fails) {
+	case 'i': return result == -1;
+	case 'p': return !result || result == -1;
+	case 'E': return (int32_t)value != 0;
+	default: return false;
+	}
+}
+
+unsigned tw_arg_capture_filled(const struct tw_arg_plan *plan, uint64_t value, const uint64_t *words, int error,
+			       uint64_t *out)
+{
+	bool is_failed = has_failed(plan, value);
+	unsigned count = 0;
+
+	out[count++] = value;
+	if (plan->has_errno)
+		out[count++] = is_failed ? (uint64_t)(uint32_t)error : 0;
+	for (unsigned i = 0; i < plan->filled_count; i++) {
+		const struct tw_arg_memory *memory = &plan->filled[i];
+		bool is_string = memory->type == 'Z', is_result = memory->source == TW_ARG_RESULT;
+
+		if (is_failed || (!is_result && (!words || !words[memory->source]))) {
+			out[count++] = (uint64_t)TW_LAYOUT_NOTHING << 32;
+			continue;
+		}
+		count += copy_memory(is_string, is_result ? value : words[memory->source],
+				     is_string ? UINT64_MAX : length_of(plan, memory, words, value), plan->string_bytes,
+				     out + count);
+	}
 	return count;
 }

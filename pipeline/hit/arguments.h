@@ -3,8 +3,10 @@
  * arguments.h - what a hit copies of a call's arguments, by the layout of its function.
  *
  * Integer registers come as the words of the trampoline; vector registers still hold the caller's values, because no
- * code between the call and here changes them. Strings are copied by the kernel, which returns an error for an
- * invalid address, so that no fault ever reaches the program.
+ * code between the call and here changes them. Strings and other memory are copied by the kernel, which returns an error for an
+ * invalid address, so that no fault ever reaches the program, whatever the layout says of it.
+ *
+ * Memory that a call fills is copied when it has returned, by the registers that kept.h has from the call.
  */
 #ifndef TW_PIPELINE_ARGUMENTS_H
 #define TW_PIPELINE_ARGUMENTS_H
@@ -18,6 +20,24 @@
 /* The value of slot_words in struct tw_bp_part for typed arguments; it is not a number of words. */
 #define TW_SLOT_WORDS_TYPED 255
 
+/* In place of a register's number: the result. */
+#define TW_ARG_RESULT 6
+
+/* A factor of a length, as in tracewheel/layout.h; the source is a register. */
+struct tw_arg_factor {
+	char kind;
+	uint8_t source;
+	uint32_t number;
+};
+
+/* Memory to which a value points. */
+struct tw_arg_memory {
+	char type;	/* s, m: copied at the call; M, V, Z: when it has returned */
+	uint8_t source; /* the register that holds its address */
+	uint8_t factor_count;
+	struct tw_arg_factor factors[TW_LAYOUT_FACTORS_MAX];
+};
+
 /* A layout in the form that a hit reads. Never changed or freed once a function has it. */
 struct tw_arg_plan {
 	uint8_t count;	     /* of words */
@@ -26,12 +46,18 @@ struct tw_arg_plan {
 	uint8_t gives;	     /* enum tw_bp_gives */
 	uint8_t describes;   /* enum tw_layout_descriptor: what its return describes; 0: nothing */
 	uint8_t string_count;
+	uint8_t filled_count;
+	uint8_t keeps;	       /* its return needs what the call's registers held */
+	uint8_t fails;	       /* i, p: a result that says that errno is set; E: the result is an error; 0: never */
+	uint8_t result_bytes;  /* 4 or 8 */
+	uint8_t has_errno;     /* a word behind the result */
+	uint16_t string_bytes; /* the most bytes copied of each string or memory */
 	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
-	uint8_t strings[TW_ARGS_MAX];		/* indexes of the words that are addresses of strings */
-	uint16_t string_bytes;			/* the most bytes copied of each */
+	struct tw_arg_memory strings[TW_ARGS_MAX];
+	struct tw_arg_memory filled[TW_ARGS_MAX];
 };
 
-/* The most words that a call can record: words, and strings with a head each. */
+/* The most words that a call can record: words, and strings with a head each.  A return: a result, errno, and as many. */
 #define TW_ARG_WORDS_MAX (TW_LAYOUT_WORDS_MAX + TW_ARGS_MAX * (1 + TW_ARG_STRING_BYTES_MAX / 8))
 
 /* Makes a plan from a layout. string_bytes is at most TW_ARG_STRING_BYTES_MAX. */
@@ -46,6 +72,20 @@ void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, 
  * Returns the number of words. One system call for each string, none without. Keeps errno.
  */
 unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out);
+
+/*
+ * tw_arg_capture_filled - the payload of a return: the result, errno, and what the call has filled.
+ *
+ * @value	rax.
+ * @words	the argument registers at the call; NULL: not known, and then only the result's own memory is copied.
+ * @error	errno of the program.
+ * @out		holds TW_ARG_WORDS_MAX words.
+ *
+ * Returns the number of words, 1 at least.  One system call for each memory, one more for each length in memory; none if
+ * the call has failed.
+ */
+unsigned tw_arg_capture_filled(const struct tw_arg_plan *plan, uint64_t value, const uint64_t *words, int error,
+			       uint64_t *out);
 
 /*
  * tw_arg_read_string - a string of the program, without its zero; at most @bytes_max bytes.

@@ -23,17 +23,17 @@ static unsigned pad(uint64_t *at, long bytes)
 }
 
 /* The address that connect() was given, where the kernel names no peer: not connected yet, or in vain. */
-static long copy_given(const struct tw_described_call *call, uint64_t *out)
+static long copy_given(const uint64_t *words, uint64_t *out)
 {
-	uint64_t bytes = call->words[2] < TW_LAYOUT_ADDRESS_BYTES_MAX ? call->words[2] : TW_LAYOUT_ADDRESS_BYTES_MAX;
+	uint64_t bytes = words[2] < TW_LAYOUT_ADDRESS_BYTES_MAX ? words[2] : TW_LAYOUT_ADDRESS_BYTES_MAX;
 
-	return bytes ? tw_sys_read_own_memory((long)tw_sys_descriptor_call(SYS_getpid, 0, 0, 0, 0, 0), out,
-					      call->words[1], bytes)
+	return bytes ? tw_sys_read_own_memory((long)tw_sys_descriptor_call(SYS_getpid, 0, 0, 0, 0, 0), out, words[1],
+					      bytes)
 		     : 0;
 }
 
-/* One descriptor; @given: of a call of connect(), else NULL.  Returns its words; 0: there is no such descriptor. */
-static unsigned describe(int fd, const struct tw_described_call *given, uint64_t *out)
+/* One descriptor; @given: the registers of a call of connect(), else NULL.  Returns its words; 0: there is no such descriptor. */
+static unsigned describe(int fd, const uint64_t *given, uint64_t *out)
 {
 	long local = 0, peer = 0, path = 0, type = 0;
 	unsigned count = 3;
@@ -68,22 +68,22 @@ unsigned tw_described_one(int fd, uint64_t *out)
 	return describe(fd, NULL, out);
 }
 
-static unsigned describe_pair(const struct tw_described_call *call, uint64_t *out)
+/* Two descriptors, which lie there. */
+static unsigned describe_pair(uint64_t address, uint64_t *out)
 {
 	int fds[2];
 	unsigned first;
 
-	if (tw_sys_read_own_memory((long)tw_sys_descriptor_call(SYS_getpid, 0, 0, 0, 0, 0), fds, call->words[0],
-				   sizeof fds) != (long)sizeof fds)
+	if (tw_sys_read_own_memory((long)tw_sys_descriptor_call(SYS_getpid, 0, 0, 0, 0, 0), fds, address, sizeof fds) !=
+	    (long)sizeof fds)
 		return 0;
 	first = describe(fds[0], NULL, out);
 	return first ? first + describe(fds[1], NULL, out + first) : 0;
 }
 
-unsigned tw_described_return(unsigned how, uint64_t value, const struct tw_described_call *call, uintptr_t frame,
-			     uint64_t *out)
+unsigned tw_described_return(unsigned how, uint64_t value, const uint64_t *words, uint64_t *out)
 {
-	bool is_kept = call->frame == frame;
+	bool is_kept = words != NULL;
 	int result = (int)value;
 
 	out[0] = value;
@@ -95,15 +95,13 @@ unsigned tw_described_return(unsigned how, uint64_t value, const struct tw_descr
 	case TW_LAYOUT_DESCRIPTOR_STREAM:
 		/* A stream that libc has just opened is a valid one. */
 		return 1 + (value ? describe(((const FILE *)(uintptr_t)value)->_fileno, NULL, out + 1) : 0);
-	case TW_LAYOUT_DESCRIPTOR_PAIR_FIRST:
-	case TW_LAYOUT_DESCRIPTOR_PAIR_FOURTH: return 1 + (is_kept && !result ? describe_pair(call, out + 1) : 0);
-	case TW_LAYOUT_DESCRIPTOR_CONNECTED: return 1 + (is_kept ? describe((int)call->words[0], call, out + 1) : 0);
-	case TW_LAYOUT_DESCRIPTOR_BOUND:
-		return 1 + (is_kept && !result ? describe((int)call->words[0], NULL, out + 1) : 0);
+	case TW_LAYOUT_DESCRIPTOR_PAIR_FIRST: return 1 + (is_kept && !result ? describe_pair(words[0], out + 1) : 0);
+	case TW_LAYOUT_DESCRIPTOR_PAIR_FOURTH: return 1 + (is_kept && !result ? describe_pair(words[3], out + 1) : 0);
+	case TW_LAYOUT_DESCRIPTOR_CONNECTED: return 1 + (is_kept ? describe((int)words[0], words, out + 1) : 0);
+	case TW_LAYOUT_DESCRIPTOR_BOUND: return 1 + (is_kept && !result ? describe((int)words[0], NULL, out + 1) : 0);
 	case TW_LAYOUT_DESCRIPTOR_FCNTL:
 		/* F_DUPFD, F_DUPFD_CLOEXEC: other commands return something else. */
-		return 1 + (is_kept && (call->words[1] == 0 || call->words[1] == 1030) ? describe(result, NULL, out + 1)
-										       : 0);
+		return 1 + (is_kept && (words[1] == 0 || words[1] == 1030) ? describe(result, NULL, out + 1) : 0);
 	default: return 1;
 	}
 }

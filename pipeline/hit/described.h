@@ -18,27 +18,6 @@
 /* A result and two descriptors. */
 #define TW_DESCRIBED_WORDS_MAX (1 + 2 * TW_LAYOUT_DESCRIPTOR_WORDS_MAX)
 
-/* The arguments of the call that returns; `frame` tells it from a call that came between. */
-struct tw_described_call {
-	uintptr_t frame;
-	uint64_t words[3]; /* as tw_described_keep() has chosen them */
-};
-
-/*
- * tw_described_keep - remember what a return will need, at the call.
- *
- * @how		enum tw_layout_descriptor.
- * @words	the six integer argument registers.
- */
-static inline void tw_described_keep(struct tw_described_call *call, unsigned how, uintptr_t frame,
-				     const uint64_t *words)
-{
-	call->words[0] = words[how == TW_LAYOUT_DESCRIPTOR_PAIR_FOURTH ? 3 : 0];
-	call->words[1] = words[1];
-	call->words[2] = words[2];
-	call->frame = frame;
-}
-
 /*
  * tw_described_one - the description of a descriptor.
  *
@@ -53,12 +32,11 @@ unsigned tw_described_one(int fd, uint64_t *out);
  *
  * @how		enum tw_layout_descriptor.
  * @value	rax.
- * @call	as kept; its frame is another one where it was not, and then nothing is described that needs it.
+ * @words	the argument registers at the call; NULL: not known, and then nothing is described that needs them.
  * @out		space for TW_DESCRIBED_WORDS_MAX words.
  *
  * Returns the number of words, 1 at least.
  */
-unsigned tw_described_return(unsigned how, uint64_t value, const struct tw_described_call *call, uintptr_t frame,
-			     uint64_t *out);
+unsigned tw_described_return(unsigned how, uint64_t value, const uint64_t *words, uint64_t *out);
 
 #endif

@@ -81,8 +81,8 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 		w->more = NULL;
 		w->flags = TW_EVENT_FLAG_ARGS;
 	} else if (plan) {
-		if (tw_unlikely(plan->describes))
-			tw_described_keep(&t->thread->described, plan->describes, t->state, w->more);
+		if (tw_unlikely(plan->keeps))
+			tw_kept_add(&t->thread->kept, plan, t->state, w->more);
 		w->count = tw_arg_capture(plan, w->more, t->thread->arguments);
 		w->more = t->thread->arguments;
 		w->flags = TW_EVENT_FLAG_ARGS;

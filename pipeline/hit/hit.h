@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/arguments.h"
-#include "pipeline/hit/described.h"
+#include "pipeline/hit/kept.h"
 #include "match/match.h"
 #include "pipeline/format/event.h"
 #include "pipeline/hit/frame.h"
@@ -259,7 +259,7 @@ struct tw_thread {
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the current call, where they are recorded */
 	struct tw_ring_work ring_work;
 	struct tw_one_hit one;
-	struct tw_described_call described; /* the last call whose return describes descriptors */
+	struct tw_kept_calls kept; /* calls whose returns need their arguments */
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 

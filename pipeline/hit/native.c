@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native.c - hits of native calls, and what is kept of a call while it runs, in the shadow of its return address. */
+#include "pipeline/hit/described.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/arguments.h"
 
@@ -252,19 +253,24 @@ static inline void end_counted(const struct tw_frame_wants *wants, const void *h
 	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
 }
 
-/* The result, and what the descriptors are that the call has made. */
-static __attribute__((noinline)) void return_described(const struct tw_frame_wants *wants, const uint64_t *slot,
-						       uint64_t value, struct tw_frame_back *back)
+_Static_assert(TW_DESCRIBED_WORDS_MAX <= TW_ARG_WORDS_MAX, "descriptions fit where arguments do");
+
+/* The result, and what the call has made or filled. */
+static __attribute__((noinline)) void return_more(const struct tw_frame_wants *wants, const uint64_t *slot,
+						  uint64_t value, struct tw_frame_back *back)
 {
 	const struct tw_arg_plan *plan = wants->place->function->arguments;
 	struct tw_thread *thread = tw_hit_tls.thread;
-	uint64_t words[TW_DESCRIBED_WORDS_MAX];
+	const uint64_t *kept;
+	uint64_t words[TW_ARG_WORDS_MAX];
 	struct tw_frame_value given = {.kind = TW_FRAME_MANY, .many = {.words = words, .count = 1}};
 
 	words[0] = value;
-	if (thread && plan)
-		given.many.count =
-			tw_described_return(plan->describes, value, &thread->described, (uintptr_t)FRAME(slot), words);
+	if (thread && plan) {
+		kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
+		given.many.count = plan->describes ? tw_described_return(plan->describes, value, kept, words)
+						   : tw_arg_capture_filled(plan, value, kept, *thread->errno_at, words);
+	}
 	tw_frame_return(wants, &given, back);
 }
 
@@ -276,8 +282,8 @@ static inline void return_one(const struct tw_frame_wants *wants, const uint64_t
 	struct tw_frame_value given = {.kind = TW_FRAME_WORD, .word = value};
 
 	if (tw_unlikely(wants->place->gives)) {
-		if (wants->place->gives == TW_BP_GIVES_DESCRIPTION) {
-			return_described(wants, slot, value, back);
+		if (wants->place->gives == TW_BP_GIVES_MORE) {
+			return_more(wants, slot, value, back);
 			return;
 		}
 		given.kind =

@@ -17,8 +17,6 @@
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
 
-_Static_assert(TW_DESCRIBED_WORDS_MAX <= TW_ARG_WORDS_MAX, "descriptions fit where arguments do");
-
 #define INLINE inline __attribute__((always_inline))
 
 /* As in native.c: identifies a call during its hits. */
@@ -255,9 +253,23 @@ static void describe_there(void *arg)
 {
 	struct tw_thread *thread = arg;
 	struct tw_one_hit *one = &thread->one;
+	const struct tw_arg_plan *plan = one->wants.place->function->arguments;
 
-	one->count = tw_described_return(one->wants.place->function->arguments->describes, one->result[0],
-					 &thread->described, tw_hit_tls.state, thread->arguments);
+	one->count = tw_described_return(plan->describes, one->result[0],
+					 tw_kept_take(&thread->kept, plan, tw_hit_tls.state), thread->arguments);
+}
+
+/* What the call has made or filled.  Descriptions take more stack than the program's may have left. */
+static __attribute__((noinline)) void take_more(struct tw_thread *thread, const struct tw_arg_plan *plan)
+{
+	struct tw_one_hit *one = &thread->one;
+
+	if (plan->describes)
+		tw_own_stack_call(describe_there, thread);
+	else
+		one->count =
+			tw_arg_capture_filled(plan, one->result[0], tw_kept_take(&thread->kept, plan, tw_hit_tls.state),
+					      *thread->errno_at, thread->arguments);
 	one->words = thread->arguments;
 }
 
@@ -273,10 +285,10 @@ static INLINE void take_result(struct tw_thread *thread, const struct tw_place *
 	if (tw_likely(!place->gives))
 		return;
 	one->wants.place = (struct tw_place *)(uintptr_t)place;
-	if (place->gives != TW_BP_GIVES_DESCRIPTION)
+	if (place->gives != TW_BP_GIVES_MORE)
 		one->count = tw_arg_read_result(place->gives, value, tw_returns_second(slot), one->result);
 	else if (place->function->arguments)
-		tw_own_stack_call(describe_there, thread);
+		take_more(thread, place->function->arguments);
 }
 
 void tw_one_return(const struct tw_frame_wants *wants, uint64_t *slot, uint64_t value)

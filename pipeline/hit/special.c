@@ -242,6 +242,16 @@ static void open_frame(const struct tw_bp_part *part, uint64_t bit, uint8_t acti
 /* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
 #define IS_SILENT(t, bit) ((tw_load_relaxed(&(t)->tracee->silent) & (bit)) != 0)
 
+/* There is no event of the call, but of its return, which needs its arguments. */
+static void keep_suppressed(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
+			    const struct tw_hit_call *call)
+{
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (part->slot_words == TW_SLOT_WORDS_TYPED && plan && plan->keeps && call->words)
+		tw_kept_add(&t->thread->kept, plan, t->state, call->words);
+}
+
 /* Handles a call that is accepted, with the result of its match program (NULL: it has none). */
 static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call, const struct tw_match_result *result)
@@ -253,8 +263,10 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	if (IS_SILENT(t, bit))
 		return wanted;
 	open_frame(part, bit, result ? result->actions : 0, call);
-	if (is_suppressed)
+	if (is_suppressed) {
+		keep_suppressed(t, place, part, call);
 		return wanted;
+	}
 	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
 	if (call->frame && !(part->actions & TW_ACTION_GLOBAL) && place->kind != TW_BP_SLOT)
 		call->frame->return_tos |= bit & tw_load_relaxed(&t->tracee->wants_return_to);

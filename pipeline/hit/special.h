@@ -27,8 +27,8 @@ static inline __attribute__((always_inline)) void tw_hit_take_arguments(struct t
 	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
 		*count = part->slot_words;
 	} else if (plan) {
-		if (tw_unlikely(plan->describes))
-			tw_described_keep(&t->thread->described, plan->describes, t->state, *words);
+		if (tw_unlikely(plan->keeps))
+			tw_kept_add(&t->thread->kept, plan, t->state, *words);
 		*count = tw_arg_capture(plan, *words, t->thread->arguments);
 		*words = t->thread->arguments;
 		*flags = TW_EVENT_FLAG_ARGS;
