@@ -16,7 +16,7 @@ lib=$to/$(sed -n 's/^CMAKE_INSTALL_LIBDIR:PATH=//p' "$build/CMakeCache.txt")
 tw=$to/bin/tracewheel
 find "$to" -type f \( -name '*.cmake' -o -name '*.pc' -o -name '*.h' -o -path '*/man1/*' \) -exec grep -l -e "$build" -e "$top" {} + &&
 	fail "files that name the folder of the build"
-for file in share/doc/tracewheel/LICENSE share/doc/tracewheel/docs/cli.md share/doc/tracewheel/examples/count_calls.c; do
+for file in share/doc/tracewheel/LICENSE share/doc/tracewheel/docs/cli.md share/doc/tracewheel/examples/count_calls.c share/tracewheel/prototypes/libc.proto; do
 	[ -s "$to/$file" ] || fail "no $file"
 done
 

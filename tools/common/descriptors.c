@@ -87,6 +87,11 @@ static bool put_address(char *text, size_t capacity, const void *address, uint32
 	return false;
 }
 
+bool tw_descriptor_address(const void *address, size_t bytes, char *text, size_t capacity)
+{
+	return put_address(text, capacity, address, (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX), true);
+}
+
 static bool is_unbound(const char *address)
 {
 	return !*address || !strcmp(address, "0.0.0.0:0") || !strcmp(address, "[::]:0");

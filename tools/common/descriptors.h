@@ -9,6 +9,7 @@
 
 #include "tracewheel/layout.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Room for the longest text; not cleaned: a path may hold any byte but 0. */
@@ -29,6 +30,8 @@ enum tw_descriptor_form {
  */
 size_t tw_descriptor_text(const struct tw_layout_description *what, enum tw_descriptor_form form, bool is_accepted,
 			  char *text);
+/* An address and its port as text, of at most 160 bytes. False: it names nothing. */
+bool tw_descriptor_address(const void *address, size_t bytes, char *text, size_t capacity);
 /* "file", "tcp", "pipe", ...; a constant. */
 const char *tw_descriptor_kind(const struct tw_layout_description *what);
 

@@ -3,13 +3,12 @@
 #include "tools/common/typed.h"
 #include "tools/common/descriptors.h"
 #include "tools/common/names.h"
+#include "tools/common/typed_numbers.h"
 
 #include "tracewheel/layout.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const struct tw_capture_event *event)
 {
@@ -44,61 +43,6 @@ static void put_address(struct tw_out *out, enum tw_typed_form form, uint64_t wo
 		tw_out_text(out, "NULL");
 	else
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, word);
-}
-
-/* Prints numbers that no format has digits for. */
-static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long double number)
-{
-	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
-	if (isfinite(number))
-		return false;
-	tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
-	return true;
-}
-
-/* Erlang's floats have a point, also before an exponent. */
-static void put_pointed(struct tw_out *out, const char *text)
-{
-	const char *exponent = strchr(text, 'e');
-	if (strchr(text, '.'))
-		tw_out_text(out, text);
-	else if (exponent)
-		tw_out_format(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
-	else
-		tw_out_format(out, "%s.0", text);
-}
-
-static void put_float(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
-{
-	char text[64];
-	double number;
-	if (value->bytes == 4) {
-		uint32_t half = (uint32_t)word;
-		float single;
-		memcpy(&single, &half, sizeof single);
-		number = (double)single;
-	} else {
-		memcpy(&number, &word, sizeof number);
-	}
-	if (put_infinite(out, form, (long double)number))
-		return;
-	snprintf(text, sizeof text, "%.*g", value->bytes == 4 ? 7 : 15, number);
-	if (value->bytes != 4 && strtod(text, NULL) != number)
-		snprintf(text, sizeof text, "%.17g", number);
-	put_pointed(out, text);
-}
-
-static void put_x87(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
-{
-	long double number = 0;
-	char text[64];
-	memcpy(&number, item->words, 10);
-	if (put_infinite(out, form, number))
-		return;
-	snprintf(text, sizeof text, "%.18Lg", number);
-	if (strtold(text, NULL) != number)
-		snprintf(text, sizeof text, "%.21Lg", number);
-	put_pointed(out, text);
 }
 
 /* ---- names of numbers ---- */
@@ -150,6 +94,50 @@ static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct t
 		put_signed(out, number);
 }
 
+/* O_RDWR|O_CREAT|0x400000: those of the table whose bits are there, in its order; 0 if there are none. */
+static void put_flags(struct tw_out *out, const struct tw_layout_value *value, uint64_t word)
+{
+	uint64_t number = unsigned_of(value, word), left = number, mask;
+	const char *between = "";
+	size_t bytes;
+	for (uint32_t i = 0; i < value->enumerator_count; i++) {
+		const struct tw_layout_enumerator *flag = &value->enumerators[i];
+		uint64_t bits = (uint64_t)flag->value;
+		if (!tw_layout_flag(flag, &bytes, &mask) || (number & mask) != bits)
+			continue;
+		/* Bits that a name before has told are not told again, but 0 of a mask is. */
+		if (bits ? !(left & bits) : !strchr(flag->name, '.') && number)
+			continue;
+		tw_out_text(out, between);
+		tw_out_clean(out, flag->name, bytes);
+		tw_out_reserve(out);
+		between = "|";
+		left &= ~mask;
+	}
+	if (left || !*between)
+		tw_out_format(out, left ? "%s0x%" PRIx64 : "%s%" PRIu64, between, left);
+}
+
+/* As an enumerator. */
+static void put_error(struct tw_out *out, enum tw_typed_form form, int error)
+{
+	const char *name = error ? strerrorname_np(error) : NULL;
+	if (name)
+		tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
+	else
+		put_signed(out, error);
+}
+
+/* The numbers stay numbers where a program reads them. */
+static void put_in_base(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
+{
+	uint64_t number = unsigned_of(value, word);
+	if (form != TW_TYPED_TEXT || !number)
+		tw_put_u64(out, number);
+	else
+		tw_out_format(out, value->type == 'o' ? "0%" PRIo64 : "0x%" PRIx64, number);
+}
+
 /* ---- strings ---- */
 
 static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char c)
@@ -176,22 +164,64 @@ static void put_string(struct tw_out *out, enum tw_typed_form form, const struct
 		put_address(out, form, item->words[0]);
 		return;
 	}
+	bool is_address = item->value && (item->value->type == 'm' || item->value->type == 'M') &&
+			  strcmp(item->value->type_name, "sockaddr") == 0;
+	const char *text = item->text;
+	size_t bytes = item->text_bytes;
+	char address[160];
+	if (is_address && tw_descriptor_address(text, bytes, address, sizeof address)) {
+		text = address;
+		bytes = strlen(address);
+	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "<<\"" : "\"");
-	for (size_t i = 0; i < item->text_bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		tw_out_reserve(out);
-		put_char(out, form, (unsigned char)item->text[i]);
+		put_char(out, form, (unsigned char)text[i]);
 	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "\">>" : "\"");
 	if (item->is_cut && form == TW_TYPED_TEXT)
 		tw_out_text(out, "...");
 }
 
-/* ---- values ---- */
-
 static void put_unknown(struct tw_out *out, enum tw_typed_form form)
 {
 	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
 }
+
+static void put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
+
+/* [3, 4], or one number without brackets. */
+static void put_numbers(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	struct tw_layout_value element;
+	uint32_t count;
+	if (!tw_layout_numbers(item->value, &element, &count) || item->text_bytes < (size_t)element.bytes * count) {
+		put_unknown(out, form);
+		return;
+	}
+	tw_out_text(out, count > 1 ? "[" : "");
+	for (uint32_t i = 0; i < count; i++) {
+		struct tw_layout_item number = {.value = &element, .word_count = 1};
+		memcpy(number.words, item->text + (size_t)i * element.bytes, element.bytes);
+		tw_out_text(out, !i ? "" : form == TW_TYPED_TEXT ? ", " : ",");
+		put_item(out, form, &number);
+		tw_out_reserve(out);
+	}
+	tw_out_text(out, count > 1 ? "]" : "");
+}
+
+/* What the call has filled. */
+static void put_content(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	if (!item->text)
+		put_unknown(out, form);
+	else if (item->value->type == 'V')
+		put_numbers(out, form, item);
+	else
+		put_string(out, form, item);
+}
+
+/* ---- values ---- */
 
 /* Prints the words of the value. */
 static void put_words(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
@@ -209,37 +239,20 @@ static void put_words(struct tw_out *out, enum tw_typed_form form, const struct 
 	tw_out_text(out, form == TW_TYPED_JSON ? "]" : "}");
 }
 
-static void put_wide(struct tw_out *out, bool is_signed, const uint64_t words[2])
-{
-	unsigned __int128 number = (unsigned __int128)words[1] << 64 | words[0];
-	char text[48], *at = text + sizeof text;
-	bool is_negative = is_signed && words[1] >> 63;
-	if (is_negative)
-		number = -number;
-	*--at = 0;
-	do
-		*--at = (char)('0' + (unsigned)(number % 10));
-	while (number /= 10);
-	if (is_negative)
-		*--at = '-';
-	tw_out_text(out, at);
-}
-
 static void put_field(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_field *field,
 		      const uint64_t words[2])
 {
 	uint64_t word = words[field->first_bit / 64] >> field->first_bit % 64;
 	unsigned unused = 64 - field->bits;
-	const struct tw_layout_value number = {.bytes = field->bits / 8};
 	if (field->bits == 128) {
-		put_wide(out, field->type == 'i', words);
+		tw_typed_put_wide(out, field->type == 'i', words);
 		return;
 	}
 	switch (field->type) {
 	case 'i': put_signed(out, (int64_t)(word << unused) >> unused); break;
 	case 'b': tw_out_text(out, word << unused ? "true" : "false"); break;
 	case 'p': put_address(out, form, word); break;
-	case 'f': put_float(out, form, &number, word); break;
+	case 'f': tw_typed_put_float(out, form, field->bits / 8, word); break;
 	default: tw_put_u64(out, word << unused >> unused); break;
 	}
 }
@@ -300,12 +313,25 @@ static void put_item(struct tw_out *out, enum tw_typed_form form, const struct t
 	case 'e':
 	case 'n': put_enum(out, form, value, item->words[0]); break;
 	case 'p': put_address(out, form, item->words[0]); break;
-	case 's': put_string(out, form, item); break;
+	case 's':
+	case 'm': put_string(out, form, item); break;
+	case 'M':
+	case 'V':
+	case 'Z': put_address(out, form, item->words[0]); break;
+	case 'g':
+		if (form == TW_TYPED_TEXT)
+			put_flags(out, value, item->words[0]);
+		else
+			tw_put_u64(out, unsigned_of(value, item->words[0]));
+		break;
+	case 'o':
+	case 'x': put_in_base(out, form, value, item->words[0]); break;
+	case 'E': put_error(out, form, (int)item->words[0]); break;
 	case 'f':
 		if (value->bytes == TW_LAYOUT_X87_BYTES)
-			put_x87(out, form, item);
+			tw_typed_put_x87(out, form, item->words);
 		else
-			put_float(out, form, value, item->words[0]);
+			tw_typed_put_float(out, form, value->bytes, item->words[0]);
 		break;
 	case 'S': put_struct(out, form, item); break;
 	default: put_unknown(out, form); break;
@@ -330,6 +356,8 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 	const char *between = "";
 	tw_out_text(out, form == TW_TYPED_TEXT ? "(" : form == TW_TYPED_ERLANG ? "[" : "\"args\":[");
 	while (tw_layout_next(&reader, &item)) {
+		if (form == TW_TYPED_TEXT && !tw_layout_is_given(layout, item.value, words))
+			continue;
 		tw_out_text(out, between);
 		between = form == TW_TYPED_TEXT ? ", " : ",";
 		if (form == TW_TYPED_TEXT && *item.value->name) {
@@ -383,21 +411,94 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 		tw_out_text(out, ")");
 }
 
+/*
+ * What a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}; for Erlang an element of its
+ * tuple: [{buf,<<"hello">>}].
+ */
+static void put_filled(struct tw_out *out, enum tw_typed_form form, struct tw_layout_reader *reader, bool is_first)
+{
+	static const struct {
+		const char *open, *between, *close, *item_open, *equals, *item_close;
+	} forms[] = {[TW_TYPED_TEXT] = {"(", ", ", ")", "", " = ", ""},
+		     [TW_TYPED_ERLANG] = {",[", ",", "]", "{", ",", "}"},
+		     [TW_TYPED_JSON] = {",\"filled\":{", ",", "}", "", ":", ""}};
+	struct tw_layout_item item;
+	char atom[TW_NAME_TEXT_BYTES], number[16];
+	bool is_open = false;
+	while (tw_layout_next_filled(reader, &item)) {
+		if (item.is_nothing)
+			continue;
+		snprintf(number, sizeof number, "$%u", reader->at - 1);
+		const char *name = *item.value->name ? item.value->name : number;
+		if (!is_open && !is_first && form == TW_TYPED_TEXT)
+			tw_out_text(out, " ");
+		tw_out_text(out, is_open ? forms[form].between : forms[form].open);
+		tw_out_text(out, forms[form].item_open);
+		if (form == TW_TYPED_JSON)
+			tw_json_quote(out, name, strlen(name));
+		else if (form == TW_TYPED_ERLANG)
+			tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
+		else
+			tw_out_name(out, name);
+		tw_out_text(out, forms[form].equals);
+		put_content(out, form, &item);
+		tw_out_text(out, forms[form].item_close);
+		tw_out_reserve(out);
+		is_open = true;
+	}
+	tw_out_text(out, is_open ? forms[form].close : "");
+}
+
+/* Has the payload of a return an error, or anything that the call has filled? */
+static bool has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
+	struct tw_layout_item item;
+	while (tw_layout_next_filled(&reader, &item))
+		if (!item.is_nothing && item.value != &layout->result)
+			return true;
+	return tw_layout_error(layout, words, count) != 0;
+}
+
+/* -1 ENOENT, "/home", 5 (buf = "hello"). False: there is nothing to show. */
+static bool put_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
+		       const struct tw_layout_item *result, const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
+	bool is_void = layout->result.type == 'v', is_more = has_more(layout, words, count);
+	bool is_tuple = form == TW_TYPED_ERLANG && is_more;
+	int error = tw_layout_error(layout, words, count);
+	struct tw_layout_item content;
+	if (is_void && !is_more)
+		return false;
+	tw_out_text(out, is_tuple ? "{" : "");
+	if (layout->result.type == 'Z' && tw_layout_next_filled(&reader, &content) && content.text)
+		put_string(out, form, &content);
+	else if (!is_void)
+		put_item(out, form, result);
+	else if (form != TW_TYPED_TEXT)
+		put_unknown(out, form);
+	if (error) {
+		tw_out_text(out, form == TW_TYPED_TEXT ? " " : form == TW_TYPED_ERLANG ? "," : ",\"errno\":");
+		put_error(out, form, error);
+	}
+	put_filled(out, form, &reader, is_void);
+	tw_out_text(out, is_tuple ? "}" : "");
+	return true;
+}
+
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
 		     uint32_t count)
 {
 	struct tw_layout_item item;
-	if (layout->result.type == 'v')
-		return false;
 	if (layout->result.type == 'd' && count) {
 		put_described(out, form, layout, words, count);
 		return true;
 	}
 	/* If nothing is known, the member is left out. */
-	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON)
+	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON && layout->result.type != 'v')
 		return false;
-	put_item(out, form, &item);
-	return true;
+	return put_result(out, form, layout, &item, words, count);
 }
 
 /* ---- for viewers ---- */
@@ -433,8 +534,10 @@ bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, c
 		put_described(out, TW_TYPED_JSON, layout, words, count);
 		return true;
 	}
-	if (layout->result.type == 'v' || !tw_layout_result(layout, words, count, &item))
+	if (layout->result.type != 'v' && !tw_layout_result(layout, words, count, &item))
 		return false;
+	if (layout->result.type != 'p')
+		return put_result(out, TW_TYPED_JSON, layout, &item, words, count);
 	put_shown(out, &item);
 	return true;
 }

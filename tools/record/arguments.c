@@ -11,17 +11,74 @@
 /* How long a dlopen waits for the layouts of arguments: libraries with much debug information take half of it. */
 #define ASK_MS "2000"
 
+#define STRING_BYTES 64
+
+static bool has_no_memory(void)
+{
+	tw_say("there is no memory.");
+	return false;
+}
+
+/* Those of the command line are read when the installed ones are, whose tables they may use. */
+static bool open_prototypes(struct tw_arguments *arguments)
+{
+	if (!arguments->prototypes)
+		arguments->prototypes = tw_prototypes_open();
+	return arguments->prototypes || has_no_memory();
+}
+
+static bool give_prototype(struct tw_arguments *arguments, const struct tw_command *command, const char *text)
+{
+	char reason[TW_PROTOTYPE_REASON_BYTES];
+	if (!open_prototypes(arguments))
+		return false;
+	arguments->has_given = true;
+	if (!arguments->string_bytes)
+		arguments->string_bytes = STRING_BYTES;
+	if (tw_prototypes_give(arguments->prototypes, text, reason))
+		return true;
+	tw_usage(command, "--args='%s' is refused: %s (docs/prototypes.md).", text, reason);
+	return false;
+}
+
+bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_command *command, const char *path)
+{
+	char reason[TW_PROTOTYPE_REASON_BYTES];
+	arguments->is_wanted = true;
+	arguments->has_given = true;
+	if (!arguments->string_bytes)
+		arguments->string_bytes = STRING_BYTES;
+	if (!open_prototypes(arguments))
+		return false;
+	if (tw_prototypes_give_file(arguments->prototypes, path, reason))
+		return true;
+	tw_usage(command, "--prototypes: %s (docs/prototypes.md).", reason);
+	return false;
+}
+
 bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *command, const char *value)
 {
 	bool is_raw = value && strcmp(value, "raw") == 0;
 	arguments->is_wanted = true;
-	arguments->string_bytes = is_raw ? 0 : 64;
+	if (value && strchr(value, '('))
+		return give_prototype(arguments, command, value);
+	arguments->string_bytes = is_raw ? 0 : STRING_BYTES;
 	if (!value || is_raw ||
 	    (tw_parse_count(value, &arguments->string_bytes) && arguments->string_bytes >= 8 &&
 	     arguments->string_bytes <= 256))
 		return true;
-	tw_usage(command, "--args is raw, or the bytes to keep of a string, from 8 to 256; not '%s'.", value);
+	tw_usage(
+		command,
+		"--args is raw, the bytes to keep of a string, from 8 to 256, or a prototype, 'f(int, str)'; not '%s'.",
+		value);
 	return false;
+}
+
+void tw_arguments_free(struct tw_arguments *arguments)
+{
+	tw_layouts_free(&arguments->layouts);
+	tw_prototypes_close(arguments->prototypes);
+	arguments->prototypes = NULL;
 }
 
 bool tw_arguments_find(struct tw_arguments *arguments, const char *program, struct tw_config *config, bool is_quiet)
@@ -33,6 +90,10 @@ bool tw_arguments_find(struct tw_arguments *arguments, const char *program, stru
 		return false;
 	if (!arguments->string_bytes)
 		return true;
+	if (!open_prototypes(arguments))
+		return false;
+	tw_prototypes_sort(arguments->prototypes);
+	arguments->layouts.prototypes = arguments->prototypes;
 	snprintf(bytes, sizeof bytes, "%u", (unsigned)arguments->string_bytes);
 	tw_layouts_find(program, config->text, is_quiet, &arguments->layouts);
 	return tw_config_add(config, "typed", bytes);
@@ -73,7 +134,7 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
 			     struct tw_config *config, bool is_quiet)
 {
-	struct tw_layouts layouts = {0};
+	struct tw_layouts layouts = {.prototypes = arguments->prototypes};
 	struct tw_when_left left = {0};
 	char figure[TW_FIGURE_BYTES];
 	tw_layouts_find(program, config->text, true, &layouts);

@@ -5,24 +5,31 @@
 
 #include "tools/record/config.h"
 #include "tools/record/layouts.h"
+#include "tools/record/prototypes.h"
 
 #include <stdint.h>
 
 struct tw_command;
 
 struct tw_arguments {
-	bool is_wanted;		   /* --args */
-	uint64_t string_bytes;	   /* 0: words only */
-	bool has_arities;	   /* patterns specify a number of arguments */
-	const char *guard;	   /* of --when, if it contains names; borrows; NULL: none */
-	struct tw_layouts layouts; /* for the agents */
+	bool is_wanted;			  /* --args */
+	uint64_t string_bytes;		  /* 0: words only */
+	struct tw_prototypes *prototypes; /* of functions without debug information; NULL: none are asked for */
+	bool has_given;			  /* some are of the command line */
+	bool has_arities;		  /* patterns specify a number of arguments */
+	const char *guard;		  /* of --when, if it contains names; borrows; NULL: none */
+	struct tw_layouts layouts;	  /* for the agents */
 };
 
-/* The value of --args, or NULL. False: it is not valid, which has been reported. */
+/* The value of --args, or NULL; may be given several times. False: it is not valid, which has been reported. */
 bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *command, const char *value);
 
+/* A file of --prototypes. */
+bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_command *command, const char *path);
+void tw_arguments_free(struct tw_arguments *arguments);
+
 /*
- * tw_arguments_find - read layouts from the debug information of the program and the libraries it needs.
+ * tw_arguments_find - read layouts from the debug information of the program and the libraries it needs, and from prototypes.
  *
  * @config	has the patterns; lines are added.
  *

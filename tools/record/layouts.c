@@ -2,6 +2,7 @@
 /* layouts.c - writes the layouts of the functions that patterns name, for the agents. */
 #include "tools/record/layouts.h"
 #include "tools/record/config.h"
+#include "tools/record/prototypes.h"
 #include "tools/common/entries.h"
 #include "tools/common/names.h"
 #include "tools/common/patterns.h"
@@ -34,8 +35,12 @@ struct walk {
 	struct tw_patterns_subject subject;
 	const struct tw_symbols_object *object;
 	struct tw_debug *debug;
-	uint64_t last_value;
-	bool has_last;
+	uint64_t last_value, wanted_value, bare_value;
+	bool has_last, has_wanted, has_bare;
+	struct walk_prototype {
+		uint64_t value;
+		const char *layout;
+	} given, other; /* of the last names */
 };
 
 /* ---- one line ---- */
@@ -234,6 +239,45 @@ static bool is_wanted(struct walk *walk, const char *name, uint32_t arity)
 	return tw_patterns_match(&walk->patterns, &walk->subject);
 }
 
+/* A prototype of this name, or of one before at the same value: any name of a function may have one.  NULL: there is none. */
+static const char *prototype_of(struct walk *walk, const char *name, uint64_t value, bool is_given)
+{
+	const struct tw_prototypes *prototypes = walk->layouts->prototypes;
+	struct walk_prototype *kept = is_given ? &walk->given : &walk->other;
+	if (!prototypes)
+		return NULL;
+	if (kept->layout && kept->value == value)
+		return kept->layout;
+	walk->subject.function = name;
+	*kept = (struct walk_prototype){value, tw_prototypes_find(prototypes, &walk->subject, is_given)};
+	return kept->layout;
+}
+
+/* A name that patterns name, without a layout.  Another one of the same function may have one. */
+static void count_bare(struct walk *walk, uint64_t value, int change)
+{
+	if ((change > 0) == (walk->has_bare && walk->bare_value == value))
+		return;
+	walk->layouts->bare_count += (size_t)change;
+	walk->has_bare = change > 0;
+	walk->bare_value = value;
+}
+
+static int take_prototype(struct walk *walk, uint64_t value, const char *layout)
+{
+	char head[32];
+	count_bare(walk, value, -1);
+	snprintf(head, sizeof head, "f %llx ", (unsigned long long)value);
+	walk->layouts->function_count++;
+	walk->has_last = true;
+	walk->last_value = value;
+	return tw_layouts_append(walk->layouts, head, strlen(head)) &&
+			       tw_layouts_append(walk->layouts, layout, strlen(layout)) &&
+			       tw_layouts_append(walk->layouts, "\n", 1)
+		       ? 0
+		       : TW_ENOMEM;
+}
+
 static int take_symbol(const char *name, uint64_t value, void *arg)
 {
 	struct walk *walk = arg;
@@ -242,11 +286,26 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	if (walk->layouts->stop && __atomic_load_n(walk->layouts->stop, __ATOMIC_RELAXED))
 		return TW_EPIPE;
 	/* The names of one function are adjacent. */
-	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name, TW_PATTERN_ARITY_ANY))
+	if (walk->has_last && walk->last_value == value)
 		return 0;
+	const char *given = prototype_of(walk, name, value, true), *other = prototype_of(walk, name, value, false);
+	if (is_wanted(walk, name, TW_PATTERN_ARITY_ANY)) {
+		walk->has_wanted = true;
+		walk->wanted_value = value;
+	} else if (!walk->has_wanted || walk->wanted_value != value || !(given || other)) {
+		return 0;
+	}
+	if (given)
+		return take_prototype(walk, value, given);
 	int error = tw_debug_function(walk->debug, value, name, &function);
-	if (error)
-		return error == TW_ENOMEM ? error : 0;
+	if (error == TW_ENOMEM)
+		return error;
+	if (error && other)
+		return take_prototype(walk, value, other);
+	if (error) {
+		count_bare(walk, value, 1);
+		return 0;
+	}
 	uint32_t arity = function->is_variadic ? TW_PATTERN_ARITY_UNKNOWN : function->arity;
 	if (!is_wanted(walk, name, arity)) {
 		/* Its line tells the agents that it is not selected. */
@@ -269,14 +328,18 @@ static int take_object(struct walk *walk)
 	if (error)
 		return error;
 	const char *problem = tw_debug_problem(walk->debug);
-	if (problem && !walk->layouts->problem[0])
-		snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
+	bool has_prototypes =
+		walk->layouts->prototypes && tw_prototypes_have_module(walk->layouts->prototypes, &walk->subject);
+	size_t bare_count = walk->layouts->bare_count;
 	if (!append_module(walk->layouts, walk->object)) {
 		error = TW_ENOMEM;
-	} else if (!problem) {
-		walk->has_last = false;
+	} else if (!problem || has_prototypes) {
+		walk->has_last = walk->has_wanted = walk->has_bare = false;
+		walk->given = walk->other = (struct walk_prototype){0};
 		error = tw_debug_each_symbol(walk->debug, take_symbol, walk);
 	}
+	if (problem && !walk->layouts->problem[0] && (!has_prototypes || walk->layouts->bare_count > bare_count))
+		snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
 	tw_debug_close(walk->debug);
 	return error;
 }
@@ -321,7 +384,10 @@ void tw_layouts_find(const char *program, const char *config, bool is_quiet, str
 	if (error)
 		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
 	else if (layouts->problem[0] && !is_quiet)
-		tw_say("%s; its arguments are raw words.", layouts->problem);
+		tw_say(layouts->bare_count && layouts->function_count
+			       ? "%s; the arguments of functions without a prototype (docs/prototypes.md) are raw words."
+			       : "%s; its arguments are raw words.",
+		       layouts->problem);
 }
 
 bool tw_layouts_are_wanted(const char *path, const char *config, bool is_for_arities)

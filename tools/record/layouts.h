@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tw_prototypes;
+
 struct tw_layouts {
 	char *text; /* NULL: none */
 	size_t bytes, capacity;
@@ -23,11 +25,13 @@ struct tw_layouts {
 	 */
 	size_t other_count;
 	uint32_t other_arity;
-	bool is_for_arities; /* input: only for patterns that specify a number of arguments */
-	char problem[4400];  /* of the first module that patterns name and that has no debug information; "" */
-	bool has_others;     /* a pattern names a module that the program does not have: it may be opened
+	bool is_for_arities;			/* input: only for patterns that specify a number of arguments */
+	const struct tw_prototypes *prototypes; /* input: of functions without debug information; NULL: none */
+	size_t bare_count;			/* functions that patterns name of which nothing is known */
+	char problem[4400]; /* of the first module that patterns name and that has no debug information; "" */
+	bool has_others;    /* a pattern names a module that the program does not have: it may be opened
 			      * later */
-	const int *stop;     /* set by another thread to end the search; NULL: never */
+	const int *stop;    /* set by another thread to end the search; NULL: never */
 };
 
 /*

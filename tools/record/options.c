@@ -35,10 +35,17 @@ static const struct tw_option options_table[] = {
 	 "number, '$1 > 4096': the integer registers $1 to $6, or arguments of\n"
 	 "declared functions"},
 	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
-	{KEY_ARGS, "args", "[=raw|BYTES]",
+	{KEY_ARGS, "args", "[=raw|BYTES|PROTOTYPE]",
 	 "record arguments: by name and type if there is debug\n"
 	 "information, strings up to BYTES (64); raw, or without debug\n"
-	 "information: the six integer registers (docs/arguments.md)"},
+	 "information: the six integer registers (docs/arguments.md).\n"
+	 "PROTOTYPE, which may be repeated, says what they are: 'f(_, str)',\n"
+	 "'int f(fd fd, out buf(len=result) data, size n)' (docs/prototypes.md).\n"
+	 "Those of libc, SQLite, OpenSSL and zlib are known. With --returns,\n"
+	 "what a call fills is shown with its return"},
+	{KEY_PROTOTYPES, "prototypes", "FILE",
+	 "--args with the prototypes of that file; those of\n"
+	 "~/.config/tracewheel/prototypes/*.proto are known without"},
 	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
 	{KEY_EXCEPTIONS, "exceptions", NULL,
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"

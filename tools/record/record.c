@@ -208,6 +208,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_WHEN: return set_guard(request, value);
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &tw_record_command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, &tw_record_command, value);
+	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, &tw_record_command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
@@ -497,7 +498,7 @@ int tw_tool_record(int argc, char **argv)
 		code = record_counting_signals(&request, &launch, argv + options.index);
 free_config:
 	tw_check_close(request.check);
-	tw_layouts_free(&request.arguments.layouts);
+	tw_arguments_free(&request.arguments);
 	free(request.config.text);
 	return code;
 }
