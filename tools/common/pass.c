@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* What a filter without kinds selects. */
+#define ALL_KINDS (~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME))
+
 struct pass {
 	struct tw_capture *capture;
 	struct tw_fold *folds;
@@ -98,8 +101,7 @@ static void widen(struct tw_capture_filter *all, const struct tw_fold *fold, boo
 		all->from_ns = from_ns;
 	if (is_first || !filter->to_ns || (all->to_ns && filter->to_ns > all->to_ns))
 		all->to_ns = filter->to_ns;
-	/* 0: all but switches and own time. */
-	all->kinds = is_first ? filter->kinds : all->kinds && filter->kinds ? all->kinds | filter->kinds : 0;
+	all->kinds |= filter->kinds ? filter->kinds : ALL_KINDS;
 	all->wants_own_time |= filter->wants_own_time;
 }
 
@@ -133,8 +135,7 @@ static bool is_wanted(const struct pass *pass, const struct tw_fold *fold, const
 		       tw_capture_ns(pass->capture, tw_capture_event_loss(event)->first_ticks) < filter->to_ns;
 	if (filter->to_ns && event->time_ns >= filter->to_ns)
 		return false;
-	if (filter->kinds ? !(filter->kinds >> (event->kind < 63 ? event->kind : 63) & 1)
-			  : event->kind == TW_CAPTURE_SWITCH)
+	if (!((filter->kinds ? filter->kinds : ALL_KINDS) >> (event->kind < 63 ? event->kind : 63) & 1))
 		return false;
 	return event->kind < TW_CAPTURE_CALL || event->kind > TW_CAPTURE_STACK ||
 	       is_place_wanted(fold, event->image, event->id);

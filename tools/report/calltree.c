@@ -3,7 +3,6 @@
 #include "tools/report/calltree.h"
 #include "tools/common/missing.h"
 #include "tools/common/lines.h"
-#include "tools/common/pass.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -357,22 +356,6 @@ static int see(void *self, const struct tw_capture_event *event)
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
-static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter)
-{
-	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
-	struct tw_fold fold = {.self = tree,
-			       .filter = *filter,
-			       .wants_before = tw_places_have_durations(&tree->places),
-			       .begin = begin,
-			       .see = see};
-	int error = tw_pass_one(tree->capture, &fold, "reading");
-	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
-		put_stackless(tree, &tree->pending[i]);
-	if (!error)
-		tw_stacks_finish(&tree->stacks, filter->to_ns);
-	return tree->has_no_memory ? TW_ENOMEM : error;
-}
-
 /* Adds to processes and the root the sums of the nodes below them. */
 static void sum_up(struct tw_calltree *tree)
 {
@@ -399,15 +382,20 @@ static bool init_by_stack(struct tw_calltree *tree)
 	return tree->pending != NULL;
 }
 
-int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
+int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold *fold)
 {
 	tree->capture = capture;
 	if (!tree->node_max)
 		tree->node_max = TW_CALLTREE_NODES_MAX;
+	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
 	struct tw_capture_filter all = *filter;
 	int error = tw_places_make(&tree->places, capture, filter);
-	if (tw_places_have_durations(&tree->places))
+	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
+	if (tw_places_have_durations(&tree->places)) {
+		fold->wants_before = true;
 		all.from_ns = 0;
+	}
 	if (error == 0)
 		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
 	if (error == 0)
@@ -420,13 +408,27 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 	tree->node_count = TW_CALLTREE_FIRST;
 	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
 	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
-	if (tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree))
-		return TW_ENOMEM;
-	error = read_events(tree, filter);
-	if (error == 0)
-		sum_up(tree);
+	return tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree) ? TW_ENOMEM : 0;
+}
+
+void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter)
+{
+	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
+		put_stackless(tree, &tree->pending[i]);
+	tw_stacks_finish(&tree->stacks, filter->to_ns);
+	sum_up(tree);
 	tw_tracer_cost_finish(&tree->cost);
-	return error;
+}
+
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_fold fold;
+	int error = tw_calltree_begin(tree, capture, filter, &fold);
+	if (!error)
+		error = tw_pass_one(capture, &fold, "reading");
+	if (!error)
+		tw_calltree_end(tree, filter);
+	return tree->has_no_memory ? TW_ENOMEM : error;
 }
 
 void tw_calltree_free(struct tw_calltree *tree)

@@ -21,6 +21,7 @@
 
 #include "tools/common/frames.h"
 #include "tools/common/histogram.h"
+#include "tools/common/pass.h"
 #include "tools/common/stacks.h"
 #include "tools/report/tracer_cost.h"
 
@@ -107,13 +108,18 @@ struct tw_call_edge {
 };
 
 /*
- * tw_calltree_make - read the whole selection of a capture.
+ * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
  * @tree	zeroed, except is_by_process, node_max, on_event and context.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
+ * @fold	is written; it refers to the tree.
  *
  * Returns 0 or an error; tw_calltree_free() in both cases.
  */
+int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold *fold);
+void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter);
+/* The two around a pass of their own. Returns 0 or an error; tw_calltree_free() in both cases. */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_calltree_free(struct tw_calltree *tree);
 

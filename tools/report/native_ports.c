@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native_ports.c - calls of libc replayed into tables of descriptors. */
 #include "tools/common/descriptors.h"
-#include "tools/common/pass.h"
 #include "tools/report/native_replay.h"
 
 #include "tracewheel/error.h"
@@ -488,31 +487,43 @@ static int see(void *self, const struct tw_capture_event *event)
 	return r->error;
 }
 
-static int replay_events(struct tw_native_replay *r)
-{
-	struct tw_fold fold = {.self = r, .filter = {.to_ns = r->filter->to_ns}, .see = see};
-	return tw_pass_one(r->capture, &fold, NULL);
-}
-
-int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
-			 const struct tw_capture_filter *filter, bool is_each, const char *glob)
+int tw_native_ports_begin(struct tw_native_ports *ports, struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, bool is_each, struct tw_fold *fold)
 {
 	struct tw_capture_info info;
+	struct tw_native_replay *r = calloc(1, sizeof *r);
 	tw_capture_info(capture, &info);
-	*ports = (struct tw_native_ports){.is_each = is_each};
-	struct tw_native_replay r = {.ports = ports,
-				     .capture = capture,
-				     .filter = filter,
-				     .process_count = info.images,
-				     .thread_count = info.streams,
-				     .processes = calloc((size_t)info.images + 1, sizeof *r.processes),
-				     .threads = calloc((size_t)info.streams + 1, sizeof *r.threads)};
-	int error = r.processes && r.threads ? replay_events(&r) : TW_ENOMEM;
-	if (!r.processes || !r.threads)
-		r.process_count = r.thread_count = 0;
-	end_all(&r);
-	if (!error)
-		error = r.error;
+	*ports = (struct tw_native_ports){.is_each = is_each, .replay = r};
+	*fold = (struct tw_fold){.self = r, .filter = {.to_ns = filter->to_ns}, .see = see};
+	if (!r)
+		return TW_ENOMEM;
+	*r = (struct tw_native_replay){.ports = ports,
+				       .capture = capture,
+				       .filter = filter,
+				       .processes = calloc((size_t)info.images + 1, sizeof *r->processes),
+				       .threads = calloc((size_t)info.streams + 1, sizeof *r->threads)};
+	if (!r->processes || !r->threads)
+		return TW_ENOMEM;
+	r->process_count = info.images;
+	r->thread_count = info.streams;
+	return 0;
+}
+
+static int end_replay(struct tw_native_ports *ports)
+{
+	int error = 0;
+	if (ports->replay) {
+		end_all(ports->replay);
+		error = ports->replay->error;
+	}
+	free(ports->replay);
+	ports->replay = NULL;
+	return error;
+}
+
+int tw_native_ports_end(struct tw_native_ports *ports, const char *glob)
+{
+	int error = end_replay(ports);
 	size_t kept = 0;
 	for (size_t i = 0; i < ports->count; i++) {
 		if (glob && fnmatch(glob, ports->rows[i].what, 0) != 0)
@@ -534,6 +545,7 @@ int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *captu
 
 void tw_native_ports_free(struct tw_native_ports *ports)
 {
+	end_replay(ports);
 	for (size_t i = 0; i < ports->count; i++)
 		free(ports->rows[i].what);
 	free(ports->rows);

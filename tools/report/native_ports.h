@@ -15,6 +15,7 @@
 #ifndef TW_TOOLS_NATIVE_PORTS_H
 #define TW_TOOLS_NATIVE_PORTS_H
 
+#include "tools/common/pass.h"
 #include "tools/report/report.h"
 
 #include "tracewheel/capture.h"
@@ -48,19 +49,28 @@ struct tw_native_ports {
 	unsigned indirect_count;
 	bool is_recorded; /* the capture holds such calls at all */
 	bool is_each;
+	struct tw_native_replay *replay; /* between begin and end */
 };
 
 /*
- * tw_native_ports_make - the ports of a capture, those with the most bytes first.
+ * tw_native_ports_begin - the fold that follows the ports of a capture; tw_native_ports_end() after its pass.
  *
  * @filter	borrows: only its times count; everything before them is read, for what is open then.
  * @is_each	one row for each port that was opened, not one for each description.
- * @glob	only ports whose description matches it, as fnmatch(); NULL: all.
+ * @fold	is written; it refers to the ports.
  *
  * Returns 0 or an error; tw_native_ports_free() in both cases.
  */
-int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
-			 const struct tw_capture_filter *filter, bool is_each, const char *glob);
+int tw_native_ports_begin(struct tw_native_ports *ports, struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, bool is_each, struct tw_fold *fold);
+/*
+ * tw_native_ports_end - sums the ports up, those with the most bytes first.
+ *
+ * @glob	only ports whose description matches it, as fnmatch(); NULL: all.
+ *
+ * Returns 0 or TW_ENOMEM.
+ */
+int tw_native_ports_end(struct tw_native_ports *ports, const char *glob);
 void tw_native_ports_free(struct tw_native_ports *ports);
 
 /* top: so many rows; 0: all. */

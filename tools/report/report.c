@@ -82,6 +82,7 @@ struct sums {
 	struct tw_activity activity;
 	struct tw_lengths lengths;
 	struct tw_native_ports ports;
+	bool wants_tree;
 	bool has_times;	   /* the tree is made of calls and returns */
 	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
 	bool has_activity; /* there are messages or schedules */
@@ -392,7 +393,7 @@ static int has_durations(struct tw_capture *capture, const struct tw_capture_fil
 	return error;
 }
 
-/* One fast scan for every capture; another, in order, if there is more than calls. Returns 0 or an error. */
+/* One fast scan for every capture, which says whether more is to be read. Returns 0 or an error. */
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
@@ -429,9 +430,29 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		sums->tree.on_event = on_event;
 		sums->tree.context = sums;
 	}
-	error = tw_calltree_make(&sums->tree, capture, filter);
+	sums->wants_tree = true;
+	return 0;
+}
+
+/* Everything that needs events in their order is made from one reading of them. */
+static int fold_events(struct sums *sums, const struct request *request, struct tw_capture *capture,
+		       const struct tw_capture_filter *filter)
+{
+	struct tw_fold folds[2];
+	size_t count = 0;
+	int error = 0;
+	if (sums->wants_tree)
+		error = tw_calltree_begin(&sums->tree, capture, filter, &folds[count++]);
+	if (!error && request->has_ports)
+		error = tw_native_ports_begin(&sums->ports, capture, filter, request->has_each_port, &folds[count++]);
+	if (!error && count)
+		error = tw_pass(capture, folds, count, "reading");
+	if (!error && sums->wants_tree)
+		tw_calltree_end(&sums->tree, filter);
+	if (!error && request->has_ports)
+		error = tw_native_ports_end(&sums->ports, request->port_glob);
 	tw_lengths_finish(&sums->lengths);
-	return error;
+	return sums->tree.has_no_memory ? TW_ENOMEM : error;
 }
 
 static void free_sums(struct sums *sums)
@@ -453,8 +474,8 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = make_sums(&sums, request, capture, &filter);
-	if (!error && request->has_ports)
-		error = tw_native_ports_make(&sums.ports, capture, &filter, request->has_each_port, request->port_glob);
+	if (!error)
+		error = fold_events(&sums, request, capture, &filter);
 	if (error) {
 		free_sums(&sums);
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
