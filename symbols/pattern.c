@@ -346,7 +346,7 @@ TW_API void tw_pattern_names(const struct tw_pattern *pattern, size_t index, con
 /* Names that views print may contain literal brackets and stars: compares the text literally first. */
 static bool glob(const char *pattern, const char *text)
 {
-	return text && (!strcmp(pattern, text) || fnmatch(pattern, text, 0) == 0);
+	return text && (!strcmp(pattern, text) || (strpbrk(pattern, "*?[\\") && fnmatch(pattern, text, 0) == 0));
 }
 
 /* The same, for the first bytes of a text.  @buffer has TW_NAME_BYTES_MAX + 1. */
@@ -531,6 +531,9 @@ TW_API bool tw_pattern_wants_demangled(const struct tw_pattern *pattern)
 
 TW_API bool tw_pattern_wants_demangled_of(const struct tw_pattern *pattern, const char *function)
 {
+	/* Most names of C are told apart by two characters: recordings with hundreds of patterns ask for each function. */
+	if (function[0] != '_' || (function[1] != 'Z' && function[1] != 'R'))
+		return false;
 	for (size_t i = 0; i < pattern->count; i++) {
 		const struct part *part = &pattern->parts[i];
 
