@@ -4,6 +4,7 @@
 #include "tools/common/descriptors.h"
 #include "tools/common/names.h"
 #include "tools/common/typed_numbers.h"
+#include "tools/common/typed_put.h"
 
 #include "tracewheel/layout.h"
 
@@ -119,7 +120,7 @@ static void put_flags(struct tw_out *out, const struct tw_layout_value *value, u
 }
 
 /* As an enumerator. */
-static void put_error(struct tw_out *out, enum tw_typed_form form, int error)
+void tw_typed_put_error(struct tw_out *out, enum tw_typed_form form, int error)
 {
 	const char *name = error ? strerrorname_np(error) : NULL;
 	if (name)
@@ -158,7 +159,7 @@ static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char 
 		tw_out_format(out, "\\x%02x", c);
 }
 
-static void put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+void tw_typed_put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
 	if (!item->text) {
 		put_address(out, form, item->words[0]);
@@ -183,12 +184,10 @@ static void put_string(struct tw_out *out, enum tw_typed_form form, const struct
 		tw_out_text(out, "...");
 }
 
-static void put_unknown(struct tw_out *out, enum tw_typed_form form)
+void tw_typed_put_unknown(struct tw_out *out, enum tw_typed_form form)
 {
 	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
 }
-
-static void put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
 
 /* [3, 4], or one number without brackets. */
 static void put_numbers(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
@@ -196,7 +195,7 @@ static void put_numbers(struct tw_out *out, enum tw_typed_form form, const struc
 	struct tw_layout_value element;
 	uint32_t count;
 	if (!tw_layout_numbers(item->value, &element, &count) || item->text_bytes < (size_t)element.bytes * count) {
-		put_unknown(out, form);
+		tw_typed_put_unknown(out, form);
 		return;
 	}
 	tw_out_text(out, count > 1 ? "[" : "");
@@ -204,21 +203,21 @@ static void put_numbers(struct tw_out *out, enum tw_typed_form form, const struc
 		struct tw_layout_item number = {.value = &element, .word_count = 1};
 		memcpy(number.words, item->text + (size_t)i * element.bytes, element.bytes);
 		tw_out_text(out, !i ? "" : form == TW_TYPED_TEXT ? ", " : ",");
-		put_item(out, form, &number);
+		tw_typed_put_item(out, form, &number);
 		tw_out_reserve(out);
 	}
 	tw_out_text(out, count > 1 ? "]" : "");
 }
 
 /* What the call has filled. */
-static void put_content(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+void tw_typed_put_content(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
 	if (!item->text)
-		put_unknown(out, form);
+		tw_typed_put_unknown(out, form);
 	else if (item->value->type == 'V')
 		put_numbers(out, form, item);
 	else
-		put_string(out, form, item);
+		tw_typed_put_string(out, form, item);
 }
 
 /* ---- values ---- */
@@ -234,7 +233,7 @@ static void put_words(struct tw_out *out, enum tw_typed_form form, const struct 
 	/* Older captures have only one word of such a result. */
 	if (item->word_count == 1 && item->value->registers[1] >= 0) {
 		tw_out_text(out, ",");
-		put_unknown(out, form);
+		tw_typed_put_unknown(out, form);
 	}
 	tw_out_text(out, form == TW_TYPED_JSON ? "]" : "}");
 }
@@ -299,11 +298,11 @@ static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct
 	put_words(out, form, item);
 }
 
-static void put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+void tw_typed_put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
 	const struct tw_layout_value *value = item->value;
 	if (!item->word_count) {
-		put_unknown(out, form);
+		tw_typed_put_unknown(out, form);
 		return;
 	}
 	switch (value->type) {
@@ -314,7 +313,7 @@ static void put_item(struct tw_out *out, enum tw_typed_form form, const struct t
 	case 'n': put_enum(out, form, value, item->words[0]); break;
 	case 'p': put_address(out, form, item->words[0]); break;
 	case 's':
-	case 'm': put_string(out, form, item); break;
+	case 'm': tw_typed_put_string(out, form, item); break;
 	case 'M':
 	case 'V':
 	case 'Z': put_address(out, form, item->words[0]); break;
@@ -326,7 +325,7 @@ static void put_item(struct tw_out *out, enum tw_typed_form form, const struct t
 		break;
 	case 'o':
 	case 'x': put_in_base(out, form, value, item->words[0]); break;
-	case 'E': put_error(out, form, (int)item->words[0]); break;
+	case 'E': tw_typed_put_error(out, form, (int)item->words[0]); break;
 	case 'f':
 		if (value->bytes == TW_LAYOUT_X87_BYTES)
 			tw_typed_put_x87(out, form, item->words);
@@ -334,7 +333,7 @@ static void put_item(struct tw_out *out, enum tw_typed_form form, const struct t
 			tw_typed_put_float(out, form, value->bytes, item->words[0]);
 		break;
 	case 'S': put_struct(out, form, item); break;
-	default: put_unknown(out, form); break;
+	default: tw_typed_put_unknown(out, form); break;
 	}
 }
 
@@ -364,7 +363,7 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 			tw_out_name(out, item.value->name);
 			tw_out_text(out, " = ");
 		}
-		put_item(out, form, &item);
+		tw_typed_put_item(out, form, &item);
 		tw_out_reserve(out);
 	}
 	if (form == TW_TYPED_TEXT && layout->is_variadic)
@@ -400,7 +399,7 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 			tw_out_clean(out, text, bytes);
 		} else {
 			tw_out_format(out, form == TW_TYPED_ERLANG ? "{%d," : "{\"fd\":%d,\"port\":", what.fd);
-			put_string(out, form, &(struct tw_layout_item){.text = text, .text_bytes = bytes});
+			tw_typed_put_string(out, form, &(struct tw_layout_item){.text = text, .text_bytes = bytes});
 			tw_out_text(out, "}");
 		}
 		tw_out_reserve(out);
@@ -409,82 +408,6 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 		tw_out_text(out, "]}");
 	else if (*between)
 		tw_out_text(out, ")");
-}
-
-/*
- * What a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}; for Erlang an element of its
- * tuple: [{buf,<<"hello">>}].
- */
-static void put_filled(struct tw_out *out, enum tw_typed_form form, struct tw_layout_reader *reader, bool is_first)
-{
-	static const struct {
-		const char *open, *between, *close, *item_open, *equals, *item_close;
-	} forms[] = {[TW_TYPED_TEXT] = {"(", ", ", ")", "", " = ", ""},
-		     [TW_TYPED_ERLANG] = {",[", ",", "]", "{", ",", "}"},
-		     [TW_TYPED_JSON] = {",\"filled\":{", ",", "}", "", ":", ""}};
-	struct tw_layout_item item;
-	char atom[TW_NAME_TEXT_BYTES], number[16];
-	bool is_open = false;
-	while (tw_layout_next_filled(reader, &item)) {
-		if (item.is_nothing)
-			continue;
-		snprintf(number, sizeof number, "$%u", reader->at - 1);
-		const char *name = *item.value->name ? item.value->name : number;
-		if (!is_open && !is_first && form == TW_TYPED_TEXT)
-			tw_out_text(out, " ");
-		tw_out_text(out, is_open ? forms[form].between : forms[form].open);
-		tw_out_text(out, forms[form].item_open);
-		if (form == TW_TYPED_JSON)
-			tw_json_quote(out, name, strlen(name));
-		else if (form == TW_TYPED_ERLANG)
-			tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
-		else
-			tw_out_name(out, name);
-		tw_out_text(out, forms[form].equals);
-		put_content(out, form, &item);
-		tw_out_text(out, forms[form].item_close);
-		tw_out_reserve(out);
-		is_open = true;
-	}
-	tw_out_text(out, is_open ? forms[form].close : "");
-}
-
-/* Has the payload of a return an error, or anything that the call has filled? */
-static bool has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count)
-{
-	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
-	struct tw_layout_item item;
-	while (tw_layout_next_filled(&reader, &item))
-		if (!item.is_nothing && item.value != &layout->result)
-			return true;
-	return tw_layout_error(layout, words, count) != 0;
-}
-
-/* -1 ENOENT, "/home", 5 (buf = "hello"). False: there is nothing to show. */
-static bool put_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
-		       const struct tw_layout_item *result, const uint64_t *words, uint32_t count)
-{
-	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
-	bool is_void = layout->result.type == 'v', is_more = has_more(layout, words, count);
-	bool is_tuple = form == TW_TYPED_ERLANG && is_more;
-	int error = tw_layout_error(layout, words, count);
-	struct tw_layout_item content;
-	if (is_void && !is_more)
-		return false;
-	tw_out_text(out, is_tuple ? "{" : "");
-	if (layout->result.type == 'Z' && tw_layout_next_filled(&reader, &content) && content.text)
-		put_string(out, form, &content);
-	else if (!is_void)
-		put_item(out, form, result);
-	else if (form != TW_TYPED_TEXT)
-		put_unknown(out, form);
-	if (error) {
-		tw_out_text(out, form == TW_TYPED_TEXT ? " " : form == TW_TYPED_ERLANG ? "," : ",\"errno\":");
-		put_error(out, form, error);
-	}
-	put_filled(out, form, &reader, is_void);
-	tw_out_text(out, is_tuple ? "}" : "");
-	return true;
 }
 
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
@@ -498,7 +421,7 @@ bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct t
 	/* If nothing is known, the member is left out. */
 	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON && layout->result.type != 'v')
 		return false;
-	return put_result(out, form, layout, &item, words, count);
+	return tw_typed_put_result(out, form, layout, &item, words, count);
 }
 
 /* ---- for viewers ---- */
@@ -508,7 +431,7 @@ static void put_shown(struct tw_out *out, const struct tw_layout_item *item)
 	if (item->word_count && item->value->type == 'p')
 		tw_out_format(out, "\"0x%" PRIx64 "\"", item->words[0]);
 	else
-		put_item(out, TW_TYPED_JSON, item);
+		tw_typed_put_item(out, TW_TYPED_JSON, item);
 }
 
 void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count)
@@ -537,7 +460,7 @@ bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, c
 	if (layout->result.type != 'v' && !tw_layout_result(layout, words, count, &item))
 		return false;
 	if (layout->result.type != 'p')
-		return put_result(out, TW_TYPED_JSON, layout, &item, words, count);
+		return tw_typed_put_result(out, TW_TYPED_JSON, layout, &item, words, count);
 	put_shown(out, &item);
 	return true;
 }

@@ -32,4 +32,26 @@ bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct t
 /* The same for a viewer: as JSON, addresses in hexadecimal. */
 bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count);
 
+/*
+ * A call as strace shows it: arguments without names, and what it has filled in their places.
+ *
+ * is_over	it has returned; its return's payload may be empty.
+ */
+struct tw_typed_call {
+	const struct tw_layout *layout;
+	const uint64_t *words; /* of the call's payload */
+	uint32_t count;
+	bool is_over;
+	const uint64_t *return_words;
+	uint32_t return_count;
+};
+
+/*
+ * Prints the arguments from number @from on, from 0; before it is over, as far as the first that the call fills. Returns the number of the
+ * next one.
+ */
+uint32_t tw_typed_call_arguments(struct tw_out *out, const struct tw_typed_call *call, uint32_t from);
+/* 3; -1 ENOENT (No such file or directory); "/home"; ? */
+void tw_typed_call_result(struct tw_out *out, const struct tw_typed_call *call);
+
 #endif

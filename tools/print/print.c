@@ -15,8 +15,9 @@
 enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS };
 
 static const struct tw_option options_table[] = {
-	{'f', "format", "text|erlang|json|chrome",
-	 "text for people (default), Erlang's trace messages, one JSON\n"
+	{'f', "format", "text|strace|erlang|json|chrome",
+	 "text for people (default), a line for each call with its result\n"
+	 "and time, as strace shows it, Erlang's trace messages, one JSON\n"
 	 "object a line (docs/json.md), or a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
 	{KEY_TREE, "tree", NULL,
@@ -61,7 +62,7 @@ struct request {
 	bool is_tree;
 	bool has_setups;
 	const char *process;
-	bool is_chrome;
+	bool is_chrome, is_strace;
 	bool is_stream;
 	bool is_bare;
 	int stamp;
@@ -118,7 +119,8 @@ static bool take_option(struct request *request, int key, const char *value)
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
 	request->is_chrome = strcmp(value, "chrome") == 0;
-	if (request->is_chrome)
+	request->is_strace = strcmp(value, "strace") == 0;
+	if (request->is_chrome || request->is_strace)
 		return true;
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
 		if (strcmp(value, formats[i]->name) == 0) {
@@ -126,7 +128,7 @@ static bool take_option(struct request *request, int key, const char *value)
 			return true;
 		}
 	}
-	tw_usage(&command, "--format is text, erlang, json or chrome, not '%s'.", value);
+	tw_usage(&command, "--format is text, strace, erlang, json or chrome, not '%s'.", value);
 	return false;
 }
 
@@ -328,15 +330,18 @@ int tw_tool_print(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_request;
 	}
-	if (request.is_tree && (request.format != &tw_print_text || request.is_chrome)) {
+	if (request.is_tree && (request.format != &tw_print_text || request.is_chrome || request.is_strace)) {
 		tw_usage(&command, "--tree is text; it cannot be --format %s.",
-			 request.is_chrome ? "chrome" : request.format->name);
+			 request.is_chrome   ? "chrome"
+			 : request.is_strace ? "strace"
+					     : request.format->name);
 		goto free_request;
 	}
-	if (request.process && (request.is_tree || request.is_chrome || request.selection.thread)) {
+	if (request.process &&
+	    (request.is_tree || request.is_chrome || request.is_strace || request.selection.thread)) {
 		tw_usage(
 			&command,
-			"--process is a list of events over all threads: not with --tree, --format chrome or --thread.");
+			"--process is a list of events over all threads: not with --tree, --format chrome or strace, or --thread.");
 		goto free_request;
 	}
 	const char *path = tw_options_capture(&options);
@@ -344,7 +349,8 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These read the whole capture before they print. */
-	capture = request.is_tree || request.is_chrome || request.process || tw_selection_wants_end(&request.selection)
+	capture = request.is_tree || request.is_chrome || request.is_strace || request.process ||
+				  tw_selection_wants_end(&request.selection)
 			  ? tw_names_open(path)
 			  : tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
@@ -362,6 +368,7 @@ int tw_tool_print(int argc, char **argv)
 	if (init_printer(&printer, capture, request.format))
 		error = request.is_tree	    ? tw_print_tree(&printer, &filter, limit)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
+			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
 			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
 					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);

@@ -83,6 +83,9 @@ static inline const struct tw_name *tw_print_place(const struct tw_printer *prin
 	return &unknown;
 }
 
+/* Whole calls, a line each: print_strace.c. Returns 0 or an error. */
+int tw_print_strace(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+
 /* Prints the rest of a line of text after the kind and the place: arguments, values, terms. */
 void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event);
 

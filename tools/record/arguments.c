@@ -56,6 +56,22 @@ bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_comma
 	return false;
 }
 
+static bool add_syscall(const char *function, void *arg)
+{
+	char pattern[300];
+	snprintf(pattern, sizeof pattern, "libc:%.200s", function);
+	return tw_config_add(arg, "pattern", pattern);
+}
+
+bool tw_arguments_set_syscalls(struct tw_arguments *arguments, struct tw_config *config)
+{
+	arguments->is_wanted = true;
+	if (!arguments->string_bytes)
+		arguments->string_bytes = STRING_BYTES;
+	return open_prototypes(arguments) &&
+	       (tw_prototypes_take_file(arguments->prototypes, "syscalls", add_syscall, config) || has_no_memory());
+}
+
 bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *command, const char *value)
 {
 	bool is_raw = value && strcmp(value, "raw") == 0;

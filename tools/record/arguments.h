@@ -26,6 +26,8 @@ bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *c
 
 /* A file of --prototypes. */
 bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_command *command, const char *path);
+/* --syscalls: all functions of the prototypes of system calls, as patterns for @config. False: reported. */
+bool tw_arguments_set_syscalls(struct tw_arguments *arguments, struct tw_config *config);
 void tw_arguments_free(struct tw_arguments *arguments);
 
 /*

@@ -29,6 +29,9 @@ static const struct tw_option options_table[] = {
 	{KEY_PORTS, "ports", NULL,
 	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
 	 "what they return. Functions are then traced only with -t"},
+	{KEY_SYSCALLS, "syscalls", NULL,
+	 "record libc's functions that are system calls, with arguments, returns and errors; `print --format strace` shows them as strace "
+	 "does. Other functions are then traced only with -t (docs/prototypes.md)"},
 	{KEY_WHEN, "when", "EXPR",
 	 "record only calls whose arguments satisfy this condition, by names\n"
 	 "from debug information, 'size > 4096 and name == \"users\"', or by\n"

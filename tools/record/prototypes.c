@@ -25,6 +25,7 @@ struct prototype {
 	const char *name;
 	const char *layout;
 	const struct tw_pattern *module; /* NULL: any */
+	const char *file;		 /* its name without .proto; "": the command line */
 	enum tw_prototype_rank rank;
 	size_t order;
 };
@@ -43,6 +44,7 @@ struct tw_prototypes {
 /* Where a line is from. */
 struct place {
 	const struct tw_pattern *module;
+	const char *file;
 	enum tw_prototype_rank rank;
 	bool has_tables; /* they were read before */
 };
@@ -77,6 +79,7 @@ static bool add_names(struct tw_prototypes *p, const struct place *place, char *
 		p->all[p->count] = (struct prototype){.name = name,
 						      .layout = layout,
 						      .module = place->module,
+						      .file = place->file,
 						      .rank = place->rank,
 						      .order = p->count};
 		p->count++;
@@ -191,6 +194,13 @@ static char *end_line(char *line, unsigned *number)
 	return is_last ? NULL : next + 1;
 }
 
+/* Without folders and .proto; to be freed. */
+static char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	return strndup(name, dot ? (size_t)(dot - name) : strlen(name));
+}
+
 /*
  * Reads the tables, or with @has_tables all else.  Lines that are refused are reported and left out, except those of files of the command
  * line, where the first one ends it.
@@ -198,12 +208,12 @@ static char *end_line(char *line, unsigned *number)
 static bool add_file(struct tw_prototypes *p, const char *path, enum tw_prototype_rank rank, bool has_tables,
 		     char reason[TW_PROTOTYPE_REASON_BYTES])
 {
-	struct place place = {.rank = rank, .has_tables = has_tables};
+	struct place place = {.rank = rank, .has_tables = has_tables, .file = keep(p, file_name(path))};
 	bool is_lenient = rank != TW_PROTOTYPE_GIVEN;
 	char why[TW_PROTOTYPE_REASON_BYTES] = "there is no memory";
 	char *text = read_text(path, reason), *next;
 	unsigned number = 0;
-	bool is_right = text != NULL;
+	bool is_right = text != NULL && place.file;
 	for (char *line = text; line && is_right; line = next) {
 		unsigned from = number + 1;
 		next = end_line(line, &number);
@@ -305,7 +315,7 @@ void tw_prototypes_close(struct tw_prototypes *p)
 
 bool tw_prototypes_give(struct tw_prototypes *p, const char *text, char reason[TW_PROTOTYPE_REASON_BYTES])
 {
-	struct place place = {.rank = TW_PROTOTYPE_GIVEN};
+	struct place place = {.rank = TW_PROTOTYPE_GIVEN, .file = ""};
 	return add_prototype(p, &place, text, reason);
 }
 
@@ -313,6 +323,19 @@ bool tw_prototypes_give_file(struct tw_prototypes *p, const char *path, char rea
 {
 	return add_file(p, path, TW_PROTOTYPE_GIVEN, false, reason) &&
 	       add_file(p, path, TW_PROTOTYPE_GIVEN, true, reason);
+}
+
+bool tw_prototypes_take_file(struct tw_prototypes *p, const char *file, bool (*visit)(const char *function, void *arg),
+			     void *arg)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		if (strcmp(p->all[i].file, file) != 0)
+			continue;
+		p->all[i].rank = TW_PROTOTYPE_GIVEN;
+		if (!visit(p->all[i].name, arg))
+			return false;
+	}
+	return true;
 }
 
 /* Of two prototypes of one rank the later one counts. */

@@ -71,6 +71,14 @@ bool tw_prototypes_give(struct tw_prototypes *prototypes, const char *text, char
 bool tw_prototypes_give_file(struct tw_prototypes *prototypes, const char *path,
 			     char reason[TW_PROTOTYPE_REASON_BYTES]);
 
+/*
+ * tw_prototypes_take_file - as if all prototypes of the files of this name had been given on the command line: "syscalls".
+ *
+ * @visit	gets each of their names; false ends it, and is returned.
+ */
+bool tw_prototypes_take_file(struct tw_prototypes *prototypes, const char *file,
+			     bool (*visit)(const char *function, void *arg), void *arg);
+
 /* To be called once, before the first search. */
 void tw_prototypes_sort(struct tw_prototypes *prototypes);
 

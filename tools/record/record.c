@@ -46,7 +46,8 @@ struct request {
 	struct tw_config config;
 	bool has_patterns, has_excluded;
 	bool has_ports; /* these are patterns as well, and the agent knows them */
-	bool has_names; /* -t, --locks */
+	bool has_names; /* -t, --locks, --syscalls */
+	bool has_syscalls;
 	bool allows_nothing;
 	char alias[NAME_MAX + 1]; /* the name that the program was started by, if it is not its file's; "" */
 	struct tw_check *check;
@@ -210,6 +211,9 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, &tw_record_command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, &tw_record_command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
+	case KEY_SYSCALLS:
+		request->has_patterns = request->has_names = request->has_syscalls = true;
+		return add_config(request, "returns", "1");
 	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
@@ -297,6 +301,25 @@ static bool is_main_only(const struct request *request)
 }
 
 /* Checks the patterns against the files. False: one can match nothing, which has been reported. */
+/*
+ * Looks up the patterns. Those of --syscalls need not all match: another libc has other functions. For the check they are one
+ * pattern, of all functions of libc.
+ */
+static bool check_config(struct request *request)
+{
+	if (!request->has_syscalls) {
+		tw_check_patterns(request->check, request->config.text);
+		return true;
+	}
+	size_t bytes = request->config.bytes;
+	if (!add_config(request, "pattern", "libc:_"))
+		return false;
+	tw_check_patterns(request->check, request->config.text);
+	request->config.bytes = bytes;
+	request->config.text[bytes] = 0;
+	return tw_arguments_set_syscalls(&request->arguments, &request->config);
+}
+
 static bool check_patterns(struct request *request, const struct tw_launch *launch)
 {
 	if (!request->has_patterns && !request->has_excluded && !request->guard && !has_entries(request))
@@ -312,8 +335,8 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
 					   .is_quiet = request->is_quiet,
 					   .allows_nothing = request->allows_nothing});
-	if (request->has_patterns || request->has_excluded)
-		tw_check_patterns(request->check, request->config.text);
+	if ((request->has_patterns || request->has_excluded) && !check_config(request))
+		return false;
 	bool is_excluding = false;
 	const char *pattern;
 	for (size_t i = 0; (pattern = tw_check_linkage(request->check, i, &is_excluding)); i++)
