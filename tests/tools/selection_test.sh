@@ -44,6 +44,26 @@ for key in min p99; do
 	! grep -q '^.\{81\}' out || fail "a line wider than 80 columns"
 done
 
+# Columns by name; CSV has all of them, the numbers of JSON.
+expect 0 "$tw" report --columns calls,p99,total,returned p.tw
+shows '^ *calls  *p99  *total  *returned  function'
+expect 2 "$tw" report --columns calls,size p.tw
+says "a column is calls, .* or max, not 'size'"
+expect 0 "$tw" report --json --top 0 p.tw
+mv out rows.json
+expect 0 "$tw" report --csv --top 0 p.tw
+python3 - <<'EOT' || fail "CSV is not JSON"
+import csv, json
+rows, members = list(csv.DictReader(open("out"))), json.load(open("rows.json"))["by_function"]
+assert len(rows) == len(members) > 1
+for row, member in zip(rows, members):
+    assert member["name"] in (row["name"], row["name"] + "/_"), (row, member)
+    for key in set(row) - {"name"}:
+        assert not row[key] or abs(float(row[key]) - member[key]) < 2e-9, (key, row, member)
+assert any(row["total"] and row["max"] for row in rows)
+EOT
+expect 2 "$tw" report --csv --tree p.tw
+
 # An empty part: each view names the part of the request that is the reason.
 expect 0 "$tw" report -t nosuch:_ p.tw
 shows 'Nothing in the capture matches -t nosuch:_: functions of part'

@@ -14,7 +14,7 @@ says 'Usage: tracewheel COMMAND'
 expect 2 "$tw" no-such-command
 says "no command 'no-such-command'"
 expect 2 "$tw" recrod
-says "no command 'recrod'; did you mean record?"
+says "no command 'recrod', and no program tracewheel-recrod; did you mean record?"
 expect 0 "$tw" version
 shows '^tracewheel [0-9]'
 expect 0 "$tw" help report
@@ -136,7 +136,7 @@ says "text, erlang, json or chrome"
 expect 2 "$tw" print --tree --format json a.tw
 says "tree is text"
 expect 2 "$tw" report --sort size a.tw
-says "total, self, calls"
+says "total, self, tracer_ns"
 for command in report print flame info; do
 	expect 1 "$tw" "$command" missing.tw
 	says "there is no capture 'missing.tw'"

@@ -155,7 +155,7 @@ static void put_names(const struct page *page)
 static void put_functions(const struct tw_calltree *tree, bool has_times)
 {
 	size_t count = 0;
-	struct tw_report_row *rows = tw_report_rows(tree, has_times ? TW_SORT_SELF : TW_SORT_CALLS, &count);
+	struct tw_report_row *rows = tw_report_rows(tree, has_times ? "self" : "calls", &count);
 	tw_out_text(&out, "],\"functions\":[");
 	for (size_t i = 0; rows && i < count && i < TABLE_ROWS; i++)
 		tw_out_format(&out, "%s[%u,%llu,%llu,%llu]", i ? "," : "", rows[i].function,

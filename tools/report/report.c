@@ -25,12 +25,15 @@
 #define TOP_THREADS 10
 #define NOTES_SHOWN 3
 
-enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS };
+enum { KEY_JSON = 256, KEY_CSV, KEY_SORT, KEY_COLUMNS, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS };
 
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{KEY_CSV, "csv", NULL, "as CSV: the table of functions, all its columns, times in seconds"},
 	{KEY_SORT, "sort", "KEY",
-	 "total (default, if returns were recorded), self, calls, name, min, median, p99 or max"},
+	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
+	{KEY_COLUMNS, "columns", "LIST",
+	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, lossy, in_losses, open, before, tracer_ns"},
 	{KEY_CALLERS, "callers", NULL,
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
@@ -65,8 +68,8 @@ static const struct tw_command command = {
 
 struct request {
 	struct tw_selection selection;
-	uint64_t top;
-	enum tw_report_sort sort;
+	struct tw_report_order order;
+	bool is_csv;
 	bool is_json;
 	bool has_callers;
 	bool has_tree;
@@ -265,29 +268,31 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	if (is_empty)
 		return;
 	if (request->has_ports) {
-		tw_native_ports_screen(&screen, &sums->ports, request->top);
+		tw_native_ports_screen(&screen, &sums->ports, request->order.top);
 		return;
 	}
 	snprintf(title, sizeof title, screen.columns < 60 ? "by function" : "by function (%s)",
 		 tw_figure_of(figure, totals->functions.count, "was called", "were called"));
 	if (has_tree && request->has_tree)
-		tw_report_tree(&screen, &sums->tree, request->top);
+		tw_report_tree(&screen, &sums->tree, request->order.top);
 	else if (sums->has_times)
-		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
+		tw_report_functions(&screen, &sums->tree, &request->order);
 	else if (totals->functions.count)
-		tw_report_table(&screen, &totals->functions, title, totals->calls, request->top);
+		tw_report_table(&screen, &totals->functions, title, totals->calls, request->order.top);
 	if (has_tree && request->has_callers)
-		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
+		tw_report_callers(&screen, &sums->tree, &request->order);
 	/* With times, a table of unknown callers is of no use. */
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		tw_report_table(&screen, &totals->callers, "from object", totals->calls, request->top);
+		tw_report_table(&screen, &totals->callers, "from object", totals->calls, request->order.top);
 	if (!request->has_tree)
-		tw_report_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
+		tw_report_table(&screen, &totals->threads, "by thread", totals->calls,
+				request->order.top ? TOP_THREADS : 0);
 	if (sums->has_activity) {
-		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
-		tw_report_lengths(&screen, &sums->lengths, sums->start_ns, request->top > 10 ? 10 : request->top);
+		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->order.top);
+		tw_report_lengths(&screen, &sums->lengths, sums->start_ns,
+				  request->order.top > 10 ? 10 : request->order.top);
 	}
 }
 
@@ -313,35 +318,42 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_notes_json(&json, capture);
 	tw_json_u64(&json, "functions", totals->functions.count);
 	if (request->has_ports)
-		tw_native_ports_json(&json, &sums->ports, request->top);
+		tw_native_ports_json(&json, &sums->ports, request->order.top);
 	else if (sums->has_times || sums->has_stacks)
-		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
+		tw_report_times_json(&json, &sums->tree, &request->order);
 	else
-		tw_report_table_json(&json, "by_function", &totals->functions, totals->calls, request->top);
-	tw_report_table_json(&json, "by_caller", &totals->callers, totals->calls, request->top);
+		tw_report_table_json(&json, "by_function", &totals->functions, totals->calls, request->order.top);
+	tw_report_table_json(&json, "by_caller", &totals->callers, totals->calls, request->order.top);
 	tw_report_table_json(&json, "by_thread", &totals->threads, totals->calls, 0);
 	if (sums->has_activity) {
-		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
-		tw_report_lengths_json(&json, &sums->lengths, sums->start_ns, request->top);
+		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->order.top);
+		tw_report_lengths_json(&json, &sums->lengths, sums->start_ns, request->order.top);
 	}
 	tw_json_close(&json, '}');
 }
 
 static bool take_sort(struct request *request, const char *value)
 {
-	static const struct {
-		const char *name;
-		enum tw_report_sort sort;
-	} rows[] = {{"calls", TW_SORT_CALLS}, {"name", TW_SORT_NAME}, {"total", TW_SORT_TOTAL},
-		    {"self", TW_SORT_SELF},   {"min", TW_SORT_MIN},   {"median", TW_SORT_MEDIAN},
-		    {"p99", TW_SORT_P99},     {"max", TW_SORT_MAX}};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (strcmp(value, rows[i].name) == 0) {
-			request->sort = rows[i].sort;
-			return true;
-		}
-	}
-	tw_usage(&command, "--sort is total, self, calls, name, min, median, p99 or max, not '%s'.", value);
+	char keys[400];
+	request->order.sort = value;
+	if (strcmp(value, "name") == 0 || tw_table_column(&tw_report_columns, value, strlen(value)))
+		return true;
+	tw_usage(&command, "--sort is name, %s, not '%s'.", tw_table_keys(&tw_report_columns, true, keys, sizeof keys),
+		 value);
+	return false;
+}
+
+static bool take_columns(struct request *request, const char *value)
+{
+	struct tw_table_shape shape;
+	char keys[400];
+	const char *unknown = tw_table_choose(&tw_report_columns, value, &shape);
+	request->order.columns = value;
+	if (!unknown && shape.count)
+		return true;
+	unknown = unknown ? unknown : "";
+	tw_usage(&command, "a column is %s, not '%.*s'.", tw_table_keys(&tw_report_columns, true, keys, sizeof keys),
+		 (int)strcspn(unknown, ","), unknown);
 	return false;
 }
 
@@ -360,10 +372,14 @@ static bool take_option(void *context, int key, const char *value)
 		request->has_ports = true;
 		request->has_each_port = value && !strcmp(value, "each");
 		request->port_glob = request->has_each_port ? NULL : value;
+	} else if (key == KEY_CSV) {
+		request->is_csv = true;
 	} else if (key == KEY_SORT) {
 		return take_sort(request, value);
+	} else if (key == KEY_COLUMNS) {
+		return take_columns(request, value);
 	} else if (key == 'n') {
-		if (!tw_parse_count(value, &request->top)) {
+		if (!tw_parse_count(value, &request->order.top)) {
 			tw_usage(&command, "--top is a number, not '%s'.", value);
 			return false;
 		}
@@ -413,7 +429,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
 	/* Only for views that show callers: resolving their names takes time. */
-	bool wants_stacks = request->is_json || request->has_callers || request->has_tree;
+	bool wants_stacks = request->is_json || request->is_csv || request->has_callers || request->has_tree;
 	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
 	if (error || (!returns && !others && !sums->has_stacks))
 		return error;
@@ -481,8 +497,9 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	}
 	tw_capture_info(capture, &info);
-	tw_totals_sort(&sums.totals.functions, request->sort == TW_SORT_NAME);
-	tw_totals_sort(&sums.totals.callers, request->sort == TW_SORT_NAME);
+	bool is_by_name = request->order.sort && strcmp(request->order.sort, "name") == 0;
+	tw_totals_sort(&sums.totals.functions, is_by_name);
+	tw_totals_sort(&sums.totals.callers, is_by_name);
 	tw_totals_sort(&sums.totals.threads, false);
 	uint64_t from = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
 	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
@@ -492,9 +509,13 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	tw_out_init(&out, STDOUT_FILENO);
 	if (request->is_json)
 		put_json(request, capture, &info, &sums);
+	else if (request->is_csv && (sums.has_times || sums.has_stacks))
+		tw_report_functions_csv(&out, &sums.tree, &request->order);
+	else if (request->is_csv)
+		tw_report_table_csv(&out, &sums.totals.functions, sums.totals.calls, request->order.top);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
-	if (request->is_json && !sums.totals.events && !sums.tree.stacks.before && has_reason)
+	if ((request->is_json || request->is_csv) && !sums.totals.events && !sums.tree.stacks.before && has_reason)
 		tw_say("%s.", empty);
 	free_sums(&sums);
 	tw_lines_forget();
@@ -518,7 +539,7 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 	} else if (request->is_json) {
 		struct tw_json json = {.out = &out, .is_spread = true};
 		tw_json_open(&json, NULL, '{');
-		tw_report_locks_json(&json, &locks, info.zero_ns, request->top);
+		tw_report_locks_json(&json, &locks, info.zero_ns, request->order.top);
 		tw_capture_account(capture, &account);
 		tw_missing_json(&json, &account);
 		tw_notes_json(&json, capture);
@@ -527,7 +548,7 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 	} else {
 		struct tw_screen screen = tw_screen_make(&out, 0);
 		put_head(&screen, capture, &info);
-		tw_report_locks(&screen, &locks, request->top);
+		tw_report_locks(&screen, &locks, request->order.top);
 		code = tw_out_finish(&out);
 	}
 	tw_locks_free(&locks);
@@ -539,11 +560,18 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	struct request request = {.top = TOP_DEFAULT};
+	struct request request = {.order = {.top = TOP_DEFAULT}};
 	int code;
 	const char *path = tw_options_take(&options, take_option, &request, &code);
 	if (!path)
 		goto free_selection;
+	if (request.is_csv &&
+	    (request.is_json || request.has_ports || request.has_locks || request.has_tree || request.has_callers)) {
+		code = tw_usage(
+			&command,
+			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.");
+		goto free_selection;
+	}
 	if (request.has_ports && tw_selection_is_of_events(&request.selection)) {
 		code = tw_usage(
 			&command,

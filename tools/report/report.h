@@ -9,6 +9,7 @@
 #include "tools/report/calltree.h"
 #include "tools/report/lengths.h"
 #include "tools/common/shorten.h"
+#include "tools/common/table.h"
 #include "tools/tool.h"
 
 struct tw_screen {
@@ -46,42 +47,42 @@ void tw_screen_names_free(struct tw_screen_names *names);
 /* Prints a name, cut to this width if names are cut, and a line end. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 
-/* The order of functions; TW_SORT_DEFAULT is by total time, or by calls if there are no times. */
-enum tw_report_sort {
-	TW_SORT_DEFAULT,
-	TW_SORT_CALLS,
-	TW_SORT_NAME,
-	TW_SORT_TOTAL,
-	TW_SORT_SELF,
-	TW_SORT_MIN,
-	TW_SORT_MEDIAN,
-	TW_SORT_P99,
-	TW_SORT_MAX
+/* Which functions, in which order, with which columns. */
+struct tw_report_order {
+	const char *sort;    /* "name", or a key of tw_report_columns; NULL: by total time */
+	const char *columns; /* keys, separated by commas; NULL: those that fit */
+	size_t top;	     /* the most rows; 0: all */
 };
+/* The columns of functions with times; their rows are struct tw_report_row. */
+extern const struct tw_table tw_report_columns;
+/* NULL: "name", or no such column. */
+const struct tw_column *tw_report_sort(const char *key);
 
 /* One function to be shown. */
 struct tw_report_row {
 	const char *name; /* borrowed from the tree */
 	uint32_t function;
 	const struct tw_call_function *sums;
+	double share; /* of all calls */
 	uint64_t median_ns, p99_ns;
 	uint64_t tracer_ns; /* of the own time: the tracer's, at most */
 };
 
 /* The functions that were called, sorted, to be freed. NULL: no memory. */
-struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count);
+struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char *sort, size_t *count);
 
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
+			 const struct tw_report_order *order);
+void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree, const struct tw_report_order *order);
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
+		       const struct tw_report_order *order);
 /* top: the most rows; 0: all. */
-void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
-			 size_t top);
-void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
-		       size_t top);
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
 /* Reports what the times do not contain: open calls, calls whose end or beginning is not in the capture. */
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
 /* Reports the tracer's cost of a call, and names the functions whose own time contains most of it. */
 void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tree);
-void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top);
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, const struct tw_report_order *order);
 
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
 			size_t top);

@@ -42,7 +42,7 @@ void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tr
 	const char *between = "";
 	char tracer[TW_FIGURE_BYTES], self[TW_FIGURE_BYTES];
 	size_t count = 0;
-	struct tw_report_row *rows = tree->is_by_stack ? NULL : tw_report_rows(tree, TW_SORT_NAME, &count);
+	struct tw_report_row *rows = tree->is_by_stack ? NULL : tw_report_rows(tree, "name", &count);
 	size_t kept = rows ? keep_costly(rows, count) : 0;
 	if (kept) {
 		tw_out_text(screen->out, "The tracer's own cost is in these times:");

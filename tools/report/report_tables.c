@@ -55,6 +55,16 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 	tw_screen_names_free(&names);
 }
 
+void tw_report_table_csv(struct tw_out *out, const struct tw_totals_table *table, uint64_t calls, size_t top)
+{
+	tw_out_text(out, "name,calls,share\n");
+	for (size_t i = 0; i < table->count && (!top || i < top); i++) {
+		tw_table_csv_text(out, table->rows[i].name);
+		tw_out_format(out, ",%llu,%.9f\n", (unsigned long long)table->rows[i].calls,
+			      calls ? (double)table->rows[i].calls / (double)calls : 0);
+	}
+}
+
 void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
 			  size_t top)
 {

@@ -10,36 +10,75 @@
 #define TREE_SHARE 0.005
 #define TREE_DEPTH 200
 
-static uint64_t sort_key(const struct tw_report_row *row, enum tw_report_sort sort)
-{
-	switch (sort) {
-	case TW_SORT_CALLS: return row->sums->calls;
-	case TW_SORT_SELF: return row->sums->self_ns;
-	case TW_SORT_MIN: return row->sums->took.min;
-	case TW_SORT_MEDIAN: return row->median_ns;
-	case TW_SORT_P99: return row->p99_ns;
-	case TW_SORT_MAX: return row->sums->took.max;
-	default: return row->sums->total_ns;
+/*
+ * The columns, in the order of JSON and CSV: key, title, unit, width, place on the screen, from how many columns of it on, are
+ * hidden rows summed up; value; is it unknown, is it marked.
+ */
+#define HAS_NO_TIMES (!sums->took.count && !sums->total_ns && !sums->self_ns)
+#define COLUMNS(column)                                                                                                \
+	column(calls, "calls", TW_UNIT_COUNT, 13, 3, 0, true, sums->calls, false,                                      \
+	       false) column(share, "share", TW_UNIT_SHARE, 9, 0, 0, true, row->share, false, false)                   \
+		column(returned, "returned", TW_UNIT_COUNT, 13, 0, 0, true, sums->took.count, false,                   \
+		       false) column(exceptions, "exceptions", TW_UNIT_COUNT, 13, 0, 0, true, sums->exceptions, false, \
+				     false) column(cut, "cut", TW_UNIT_COUNT, 10, 0, 0, true, sums->cut, false, false) \
+			column(lossy, "lossy", TW_UNIT_COUNT, 10, 0, 0, true, sums->lossy, false,                      \
+			       false) column(in_losses, "in losses", TW_UNIT_DURATION, 11, 0, 0, false,                \
+					     sums->lossy_ns, false, false) column(open, "open", TW_UNIT_COUNT, 10, 0,  \
+										  0, true, sums->open, false, false)   \
+				column(before, "before", TW_UNIT_COUNT, 10, 0, 0, true, sums->before, false,           \
+				       false) column(total, "total", TW_UNIT_DURATION, 9, 1, 0, false, sums->total_ns, \
+						     HAS_NO_TIMES, sums->lossy || sums->cut)                           \
+					column(self, "self", TW_UNIT_DURATION, 9, 2, 50, true, sums->self_ns,          \
+					       HAS_NO_TIMES, sums->lossy || sums->cut)                                 \
+						column(tracer_ns, "tracer", TW_UNIT_NS, 9, 0, 0, true, row->tracer_ns, \
+						       HAS_NO_TIMES, false) column(min, "min", TW_UNIT_DURATION, 9, 4, \
+										   100, false, sums->took.min,         \
+										   !sums->took.count, false)           \
+							column(median, "median", TW_UNIT_DURATION, 9, 5, 72,           \
+							       false, row->median_ns, !sums->took.count, false)        \
+								column(p99, "p99", TW_UNIT_DURATION, 9, 6, 100, false, \
+								       row->p99_ns, !sums->took.count, false)          \
+									column(max, "max", TW_UNIT_DURATION, 9, 7, 72, \
+									       false, sums->took.max,                  \
+									       !sums->took.count, false)
+
+#define CELL(key, title, unit, width, place, from, is_summed, number, unknown, doubtful)         \
+	static struct tw_cell cell_##key(const void *at)                                         \
+	{                                                                                        \
+		const struct tw_report_row *row = at;                                            \
+		const struct tw_call_function *sums = row->sums;                                 \
+		(void)sums;                                                                      \
+		return (struct tw_cell){.value = (uint64_t)(number),                             \
+					.share = (unit) == TW_UNIT_SHARE ? (double)(number) : 0, \
+					.is_unknown = (unknown),                                 \
+					.is_doubtful = (doubtful)};                              \
 	}
+COLUMNS(CELL)
+#define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
+	{#key, title, unit, width, place, from, is_summed, cell_##key},
+static const struct tw_column columns[] = {COLUMNS(COLUMN)};
+const struct tw_table tw_report_columns = {columns, sizeof columns / sizeof *columns};
+/* Of a tree that is made of stacks, which has no times. */
+enum { COLUMNS_WITHOUT_TIMES = 2 };
+
+const struct tw_column *tw_report_sort(const char *key)
+{
+	return tw_table_column(&tw_report_columns, key ? key : "total", strlen(key ? key : "total"));
 }
 
-static int compare_rows(const void *a, const void *b, void *context)
+static int compare_rows(const void *a, const void *b, void *sort)
 {
 	const struct tw_report_row *x = a, *y = b;
-	enum tw_report_sort sort = *(const enum tw_report_sort *)context;
-	if (sort != TW_SORT_NAME) {
-		uint64_t k = sort_key(x, sort), l = sort_key(y, sort);
-		if (k != l)
-			return k < l ? 1 : -1;
-		if (x->sums->calls != y->sums->calls)
-			return x->sums->calls < y->sums->calls ? 1 : -1;
-	}
-	return strcmp(x->name, y->name);
+	int order = sort ? tw_table_compare(sort, x, y) : 0;
+	if (!order && sort)
+		order = (x->sums->calls < y->sums->calls) - (x->sums->calls > y->sums->calls);
+	return order ? order : strcmp(x->name, y->name);
 }
 
-struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count)
+struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char *sort, size_t *count)
 {
 	struct tw_report_row *rows = malloc((tree->places.function_count + (size_t)1) * sizeof *rows);
+	uint64_t calls = 0;
 	if (!rows)
 		return NULL;
 	*count = 0;
@@ -54,8 +93,11 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
 						       .tracer_ns = tw_tracer_cost_of(&tree->cost, &function->paid,
 										      function->self_ns)};
+		calls += function->calls || function->before ? function->calls : 0;
 	}
-	qsort_r(rows, *count, sizeof *rows, compare_rows, &sort);
+	for (size_t i = 0; i < *count; i++)
+		rows[i].share = calls ? (double)rows[i].sums->calls / (double)calls : 0;
+	qsort_r(rows, *count, sizeof *rows, compare_rows, (void *)tw_report_sort(sort));
 	return rows;
 }
 
@@ -65,13 +107,6 @@ static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, 
 	char figure[TW_FIGURE_BYTES];
 	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ",
 		      is_known ? tw_figure_duration(figure, ns) : "-");
-}
-
-/* Prints a duration in a column; nothing if no call returned. */
-static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
-{
-	char figure[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, " %8s", is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
 /* Prints the sum of a tree's node: a duration, or a number of events. */
@@ -121,93 +156,77 @@ static struct tw_screen_names shown_names(const struct tw_screen *screen, const 
 	return tw_screen_names(screen, names, count, width);
 }
 
-/* Columns beside the total and the calls. */
-enum { HAS_SELF = 1, HAS_MIN = 2, HAS_MEDIAN = 4, HAS_P99 = 8, HAS_MAX = 16 };
-
-/*
- * min and p99 are for wide terminals; on narrow ones names take precedence. The column that is sorted by is always
- * shown.
- */
-static unsigned shown_columns(const struct tw_screen *screen, enum tw_report_sort sort)
+/* Where the columns up to that of the calls end; -1: it is not shown. */
+static int end_of_calls(const struct tw_table_shape *shape)
 {
-	int columns = screen->cuts_names ? screen->columns : INT_MAX;
-	unsigned shown = columns >= 100	 ? HAS_SELF | HAS_MIN | HAS_MEDIAN | HAS_P99 | HAS_MAX
-			 : columns >= 72 ? HAS_SELF | HAS_MEDIAN | HAS_MAX
-			 : columns >= 50 ? HAS_SELF
-					 : 0;
-	static const unsigned sorted_by[] = {[TW_SORT_SELF] = HAS_SELF,
-					     [TW_SORT_MIN] = HAS_MIN,
-					     [TW_SORT_MEDIAN] = HAS_MEDIAN,
-					     [TW_SORT_P99] = HAS_P99,
-					     [TW_SORT_MAX] = HAS_MAX};
-	return shown | sorted_by[sort];
-}
-
-static void put_row(const struct tw_screen *screen, const struct tw_report_row *row, unsigned columns, const char *name)
-{
-	const struct tw_call_function *sums = row->sums;
-	char figure[TW_FIGURE_BYTES];
-	bool is_known = sums->took.count != 0, has_times = is_known || sums->total_ns || sums->self_ns;
-	put_sum(screen, sums->total_ns, has_times, sums->lossy || sums->cut);
-	if (columns & HAS_SELF)
-		put_sum(screen, sums->self_ns, has_times, sums->lossy || sums->cut);
-	tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
-	if (columns & HAS_MIN)
-		put_time(screen, sums->took.min, is_known);
-	if (columns & HAS_MEDIAN)
-		put_time(screen, row->median_ns, is_known);
-	if (columns & HAS_P99)
-		put_time(screen, row->p99_ns, is_known);
-	if (columns & HAS_MAX)
-		put_time(screen, sums->took.max, is_known);
-	tw_out_format(screen->out, "  %s\n", name);
-	if (sums->exceptions)
-		tw_out_format(screen->out, "%s%*s  of them left by an exception%s\n", tw_screen_red(screen),
-			      columns & HAS_SELF ? 31 : 22, tw_figure_count(figure, sums->exceptions),
-			      tw_screen_plain(screen));
-}
-
-static void put_others(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, unsigned columns)
-{
-	char figure[TW_FIGURE_BYTES], more[TW_FIGURE_BYTES];
-	uint64_t self_ns = 0, calls = 0;
-	for (size_t i = 0; i < count; i++) {
-		self_ns += rows[i].sums->self_ns;
-		calls += rows[i].sums->calls;
+	int end = 0;
+	for (unsigned i = 0; i < shape->count; i++) {
+		end += shape->columns[i]->width;
+		if (strcmp(shape->columns[i]->key, "calls") == 0)
+			return end;
 	}
-	tw_out_format(screen->out, "%9s", "");
-	if (columns & HAS_SELF)
-		put_time(screen, self_ns, true);
-	tw_out_format(screen->out, "%13s  in %s more\n", tw_figure_count(figure, calls), tw_figure_count(more, count));
+	return -1;
 }
 
-void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
-			 size_t top)
+static void put_row(const struct tw_screen *screen, const struct tw_report_row *row, const struct tw_table_shape *shape,
+		    const char *name)
 {
 	char figure[TW_FIGURE_BYTES];
-	static const char *const titles[] = {"     self", "      min", "   median", "      p99", "      max"};
+	int end = end_of_calls(shape);
+	tw_table_cells(screen->out, shape, row);
+	tw_out_format(screen->out, "  %s\n", name);
+	if (row->sums->exceptions && end > 0)
+		tw_out_format(screen->out, "%s%*s  of them left by an exception%s\n", tw_screen_red(screen), end,
+			      tw_figure_count(figure, row->sums->exceptions), tw_screen_plain(screen));
+}
+
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
+			 const struct tw_report_order *order)
+{
+	char figure[TW_FIGURE_BYTES];
 	size_t count;
-	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
-	unsigned columns = shown_columns(screen, sort);
-	int used = 9 + 13 + 9 * __builtin_popcount(columns) + 2;
+	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
+	struct tw_table_shape shape;
 	if (!rows)
 		return;
-	size_t shown = top && top < count ? top : count;
+	if (order->columns)
+		tw_table_choose(&tw_report_columns, order->columns, &shape);
+	else
+		tw_table_fit(&tw_report_columns, screen->cuts_names ? screen->columns : INT_MAX,
+			     tw_report_sort(order->sort), &shape);
+	int used = shape.width + 2;
+	size_t shown = order->top && order->top < count ? order->top : count;
 	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
-	tw_out_format(screen->out, "\n%s%9s%s%13s", tw_screen_bold(screen), "total",
-		      columns & HAS_SELF ? titles[0] : "", "calls");
-	for (unsigned i = 1; i < sizeof titles / sizeof *titles; i++)
-		tw_out_text(screen->out, columns & 1u << i ? titles[i] : "");
+	tw_out_format(screen->out, "\n%s", tw_screen_bold(screen));
+	tw_table_titles(screen->out, &shape);
 	tw_out_format(screen->out, "  function (%s%s)%s\n", tw_figure_count(figure, count),
 		      used + (int)sizeof "function (1000 were called)" > screen->columns ? ""
 		      : count == 1							 ? " was called"
 											 : " were called",
 		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++)
-		put_row(screen, &rows[i], columns, tw_screen_names_at(&names, i));
-	if (shown < count)
-		put_others(screen, rows + shown, count - shown, columns);
+		put_row(screen, &rows[i], &shape, tw_screen_names_at(&names, i));
+	if (shown < count) {
+		tw_table_sums(screen->out, &shape, rows + shown, count - shown, sizeof *rows);
+		tw_out_format(screen->out, "  in %s more\n", tw_figure_count(figure, count - shown));
+	}
 	tw_screen_names_free(&names);
+	free(rows);
+}
+
+void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree, const struct tw_report_order *order)
+{
+	size_t count;
+	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
+	const struct tw_table table = {columns, tree->is_by_stack ? COLUMNS_WITHOUT_TIMES : tw_report_columns.count};
+	tw_out_text(out, "name");
+	tw_table_csv_titles(out, &table);
+	tw_out_text(out, "\n");
+	for (size_t i = 0; rows && i < count && (!order->top || i < order->top); i++) {
+		tw_table_csv_text(out, rows[i].name);
+		tw_table_csv(out, &table, &rows[i]);
+		tw_out_text(out, "\n");
+	}
 	free(rows);
 }
 
@@ -249,14 +268,15 @@ static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)
 	return caller == TW_PLACES_NONE ? "(no caller in the capture)" : tree->places.names[caller].text;
 }
 
-void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
-		       size_t top)
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
+		       const struct tw_report_order *order)
 {
+	size_t top = order->top;
 	char figure[TW_FIGURE_BYTES];
 	enum { CALLERS = 5 };
 	int used = columns_used(tree);
 	size_t count, edge_count, found;
-	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
+	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
 	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
 	put_columns(screen, tree, "callers of each function");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
@@ -414,43 +434,18 @@ static void put_name_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_name(json, name->text, name->bytes, name->lacks_arity);
 }
 
-static void put_times_json(struct tw_json *json, const struct tw_report_row *row)
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, const struct tw_report_order *order)
 {
-	const struct tw_call_function *sums = row->sums;
-	tw_json_u64(json, "returned", sums->took.count);
-	tw_json_u64(json, "exceptions", sums->exceptions);
-	tw_json_u64(json, "cut", sums->cut);
-	tw_json_u64(json, "lossy", sums->lossy);
-	tw_json_seconds(json, "in_losses", sums->lossy_ns);
-	tw_json_u64(json, "open", sums->open);
-	tw_json_u64(json, "before", sums->before);
-	tw_json_seconds(json, "total", sums->total_ns);
-	tw_json_seconds(json, "self", sums->self_ns);
-	tw_json_u64(json, "tracer_ns", row->tracer_ns);
-	tw_json_seconds(json, "min", sums->took.min);
-	tw_json_seconds(json, "median", row->median_ns);
-	tw_json_seconds(json, "p99", row->p99_ns);
-	tw_json_seconds(json, "max", sums->took.max);
-}
-
-void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top)
-{
-	size_t count, edge_count, found;
-	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
+	size_t count, edge_count, found, top = order->top;
+	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
 	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
-	uint64_t calls = 0;
-	for (size_t i = 0; rows && i < count; i++)
-		calls += rows[i].sums->calls;
 	tw_json_open(json, "by_function", '[');
 	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
-		const struct tw_call_function *sums = rows[i].sums;
 		tw_json_open(json, NULL, '{');
 		put_name_json(json, tree, rows[i].function);
 		tw_json_function(json, tree->places.functions[rows[i].function]);
-		tw_json_u64(json, "calls", sums->calls);
-		tw_json_double(json, "share", calls ? (double)sums->calls / (double)calls : 0);
-		if (!tree->is_by_stack)
-			put_times_json(json, &rows[i]);
+		tw_table_json(json, &tw_report_columns,
+			      tree->is_by_stack ? COLUMNS_WITHOUT_TIMES : tw_report_columns.count, &rows[i]);
 		tw_json_open(json, "callers", '[');
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		for (size_t j = 0; j < found; j++) {

@@ -56,6 +56,7 @@ void tw_totals_sort(struct tw_totals_table *table, bool by_name);
 /* A table on the screen, and as an array of JSON; top: so many rows, 0: all.  @calls: the whole that shares are of. */
 void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
 		     uint64_t calls, size_t top);
+void tw_report_table_csv(struct tw_out *out, const struct tw_totals_table *table, uint64_t calls, size_t top);
 void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
 			  size_t top);
 
