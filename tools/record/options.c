@@ -47,8 +47,8 @@ static const struct tw_option options_table[] = {
 	 "Those of libc, SQLite, OpenSSL and zlib are known. With --returns,\n"
 	 "what a call fills is shown with its return"},
 	{KEY_PROTOTYPES, "prototypes", "FILE",
-	 "--args with the prototypes of that file; those of\n"
-	 "~/.config/tracewheel/prototypes/*.proto are known without"},
+	 "--args with the prototypes of that file; *.proto in\n"
+	 "~/.config/tracewheel/prototypes are used without it"},
 	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
 	{KEY_EXCEPTIONS, "exceptions", NULL,
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"
