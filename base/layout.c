@@ -146,11 +146,13 @@ static bool count_words(struct tw_layout *layout)
 		}
 		if (value->registers[0] < 0 || !strchr("smMVZ", value->type))
 			continue;
-		if (value->type != 's' && !is_memory_right(layout, value))
+		if (!is_memory_right(layout, value))
 			return false;
 		layout->string_count += value->type == 's' || value->type == 'm';
 		layout->filled_count += value->type != 's' && value->type != 'm';
 	}
+	if (layout->result.type == 'Z' && layout->result.registers[0] != 6)
+		return false;
 	layout->filled_count += layout->result.type == 'Z';
 	layout->has_errno = strchr("iupxZ", layout->result.type) && layout->result.enumerator_count == 1 &&
 			    !strcmp(layout->result.enumerators->name, "errno");

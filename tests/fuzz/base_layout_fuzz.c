@@ -43,8 +43,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		}
 		if (tw_layout_result(layout, words, (uint32_t)(rest / 8), &item))
 			TW_ASSERT(item.word_count && item.word_count <= 2 && item.word_count <= rest / 8);
+		reader =
+			(struct tw_layout_reader){.layout = layout, .words = words, .word_count = (uint32_t)(rest / 8)};
+		while (tw_layout_next_filled(&reader, &item))
+			for (size_t i = 0; item.text && i < item.text_bytes; i++)
+				TW_ASSERT(item.text[i] == item.text[i]);
+		tw_layout_error(layout, words, (uint32_t)(rest / 8));
+		for (uint32_t i = 0; i < layout->count && layout->word_count <= rest / 8; i++)
+			tw_layout_is_given(layout, &layout->values[i], words);
 		tw_arg_plan_make(&plan, layout, 64);
 		TW_ASSERT(plan.count == layout->word_count && plan.string_count == layout->string_count);
+		TW_ASSERT(plan.describes || plan.filled_count == layout->filled_count);
+		for (unsigned i = 0; i < plan.string_count; i++)
+			TW_ASSERT(plan.strings[i].source < TW_ARG_RESULT && plan.strings[i].factor_count <= 2);
+		for (unsigned i = 0; i < plan.filled_count; i++)
+			TW_ASSERT(plan.filled[i].source <= TW_ARG_RESULT && plan.filled[i].factor_count <= 2);
 		tw_layout_destroy(layout);
 	}
 	free(words);

@@ -155,6 +155,7 @@ static void wrong_memory_is_refused(void **state)
 					    "a:m8{r=1}@0-",
 					    "a:m8{a1=1}@0-",
 					    "a:m8{a0=1}@8-",
+					    "a:s8@8-",
 					    "a:M8{x=1}@0-",
 					    "a:M8{a9=1}@0-",
 					    "a:M8{n=-1}@0-",
@@ -171,6 +172,7 @@ static void wrong_memory_is_refused(void **state)
 	char text[200];
 	struct tw_layout *layout;
 
+	assert_int_equal(tw_layout_parse(":Z8@--", 6, &layout), TW_EBADARG);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		snprintf(text, sizeof text, ":v0@-- %s", texts[i]);
 		if (tw_layout_parse(text, strlen(text), &layout) != TW_EBADARG)

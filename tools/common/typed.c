@@ -149,6 +149,8 @@ static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char 
 		tw_out_text(out, "\\n");
 	else if (c == '\t')
 		tw_out_text(out, "\\t");
+	else if (c == '\r')
+		tw_out_text(out, "\\r");
 	else if (c >= 0x20 && c < 0x7f)
 		tw_put_char(out, (char)c);
 	else if (form == TW_TYPED_JSON)
