@@ -92,6 +92,28 @@ static bool has_v8(const struct tw_sym_entries *entries)
 }
 
 /*
+ * Code that V8 makes finds functions by their addresses, and its collector then looks up that code by their return addresses.
+ * Functions of C do not make it collect.
+ */
+static bool is_for_made_code(const struct draft *draft, size_t index)
+{
+	const struct tw_sym_entry *entry = &draft->entries.entries[index];
+	bool is_of_c = entry->name_count;
+
+	for (size_t i = 0; i < entry->name_count; i++)
+		is_of_c &= strncmp(draft->entries.names[entry->first_name + i], "_Z", 2) != 0;
+	return !is_of_c && draft->scan.entry_facts[index] & TW_SCAN_ENTRY_VALUE &&
+	       !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED);
+}
+
+/* It passes its return address on, but to a profile that there is only with LD_PROFILE. */
+static bool is_profiled(const struct draft *draft, const struct tw_sym_entry *entry)
+{
+	return entry->name_count && !strcmp(draft->file->elf.soname, "libc.so.6") &&
+	       !strcmp(draft->entries.names[entry->first_name], "_dl_mcount_wrapper_check");
+}
+
+/*
  * Functions whose return address may not be another: those that use it (unwinders, in stripped files without a name),
  * and those that are known by name.
  */
@@ -99,10 +121,9 @@ static bool is_unwatched(const struct draft *draft, size_t index)
 {
 	const struct tw_sym_entry *entry = &draft->entries.entries[index];
 
-	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_READS_RETURN)
+	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_READS_RETURN && !is_profiled(draft, entry))
 		return true;
-	/* Code that V8 makes calls such functions; its collector then looks up that code by their return addresses. */
-	if (draft->has_v8 && !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED))
+	if (draft->has_v8 && is_for_made_code(draft, index))
 		return true;
 	for (size_t i = 0; i < entry->name_count; i++)
 		if (tw_sym_is_never_returning(draft->file->elf.soname, draft->entries.names[entry->first_name + i]))
@@ -329,9 +350,10 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 	if (!file->elf.build_id_bytes)
 		return TW_ENOENT;
 	error = read_entries(&draft);
+	draft.has_v8 = !error && has_v8(&draft.entries);
 	if (!error)
-		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC);
-	draft.has_v8 = has_v8(&draft.entries);
+		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC,
+				     draft.has_v8);
 	draft.unframed_count = draft.entries.unframed_count;
 	if (!error)
 		error = add_rows(&draft);

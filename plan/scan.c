@@ -39,12 +39,6 @@ static void mark(struct tw_scan *scan, uint64_t value, uint8_t fact)
 		scan->facts[value - scan->low] |= fact;
 }
 
-static void mark_taken(struct tw_scan *scan, uint64_t value)
-{
-	if (is_code(scan, value))
-		mark(scan, value, TW_SCAN_TAKEN);
-}
-
 /* The entry whose code holds a value; NULL: none. */
 static const struct tw_sym_entry *entry_at(const struct tw_scan *scan, uint64_t value)
 {
@@ -61,7 +55,62 @@ static size_t index_of(const struct tw_scan *scan, const struct tw_sym_entry *en
 	return (size_t)(entry - scan->entries->entries);
 }
 
+static void mark_taken(struct tw_scan *scan, uint64_t value)
+{
+	if (is_code(scan, value))
+		mark(scan, value, TW_SCAN_TAKEN);
+}
+
+/* Code or data uses the address as a value. */
+static void mark_value(struct tw_scan *scan, uint64_t value)
+{
+	const struct tw_sym_entry *entry;
+
+	mark_taken(scan, value);
+	if (!scan->notes_values)
+		return;
+	entry = entry_at(scan, value);
+	if (entry && entry->value == value)
+		scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_VALUE;
+}
+
+static bool is_in_vtable(const struct tw_elf_sections *sections, uint64_t at)
+{
+	size_t above = tw_search(i, sections->vtable_count, sections->vtables[i].value <= at);
+
+	return above && at - sections->vtables[above - 1].value < sections->vtables[above - 1].bytes;
+}
+
+/* For ld.so, which resolves calls and relocations by them. */
+static bool is_in_symbols(const struct tw_scan *scan, uint64_t at)
+{
+	const ElfW(Shdr) *symbols = tw_elf_sections_find(&scan->entries->own, ".dynsym", NULL);
+
+	return symbols && at - symbols->sh_addr < symbols->sh_size;
+}
+
+/* The word at `at` holds the address. */
+static void mark_value_at(struct tw_scan *scan, uint64_t at, uint64_t value)
+{
+	if (!is_code(scan, value))
+		return;
+	if (scan->notes_values && (is_in_vtable(&scan->entries->own, at) ||
+				   is_in_vtable(&scan->entries->separate, at) || is_in_symbols(scan, at)))
+		mark_taken(scan, value);
+	else
+		mark_value(scan, value);
+}
+
 /* ---- relocations and symbols ---- */
+
+/* The address of a function by its symbol, which others may read there. */
+static void mark_symbol(struct tw_scan *scan, const ElfW(Rela) *relocation)
+{
+	const ElfW(Sym) *symbol = scan->elf->symbols + ELF64_R_SYM(relocation->r_info);
+
+	if (scan->elf->symbols && tw_elf_holds(scan->elf, (uintptr_t)symbol, sizeof *symbol) && symbol->st_shndx)
+		mark_value_at(scan, relocation->r_offset, symbol->st_value + (uint64_t)relocation->r_addend);
+}
 
 static void mark_relocations(struct tw_scan *scan, const ElfW(Rela) *relocations, size_t count)
 {
@@ -69,7 +118,9 @@ static void mark_relocations(struct tw_scan *scan, const ElfW(Rela) *relocations
 		uint64_t type = ELF64_R_TYPE(relocations[i].r_info);
 
 		if (type == R_X86_64_RELATIVE || type == R_X86_64_IRELATIVE)
-			mark_taken(scan, (uint64_t)relocations[i].r_addend);
+			mark_value_at(scan, relocations[i].r_offset, (uint64_t)relocations[i].r_addend);
+		if (scan->notes_values && (type == R_X86_64_64 || type == R_X86_64_GLOB_DAT))
+			mark_symbol(scan, &relocations[i]);
 		/* Text relocations. */
 		if (is_code(scan, relocations[i].r_offset))
 			for (unsigned k = 0; k < 8; k++)
@@ -85,7 +136,7 @@ static void mark_word(struct tw_scan *scan, uint64_t value)
 	if (!at || left < sizeof target)
 		return;
 	memcpy(&target, at, sizeof target);
-	mark_taken(scan, target);
+	mark_value_at(scan, value, target);
 }
 
 /* Relative relocations in their packed form (-z pack-relative-relocs): addresses, and bitmaps of 63 words behind them. */
@@ -200,6 +251,14 @@ static bool stack_operand(const ZydisDecodedInstruction *instruction, uint64_t *
 	return instruction->raw.modrm.rm == RM_RBP && instruction->raw.modrm.mod;
 }
 
+/* A barrier for memory: `lock or $0` to the top of the stack changes nothing, and nothing is read. */
+static bool is_barrier(const ZydisDecodedInstruction *instruction)
+{
+	return instruction->attributes & ZYDIS_ATTRIB_HAS_LOCK && instruction->raw.imm[0].size &&
+	       !instruction->raw.imm[0].value.u &&
+	       (instruction->mnemonic == ZYDIS_MNEMONIC_OR || instruction->mnemonic == ZYDIS_MNEMONIC_ADD);
+}
+
 /* __builtin_return_address(), and hand-written code that moves its return address, returns twice, or looks at its caller's frame. */
 bool tw_scan_uses_return_address(uint64_t dwarf_register, uint64_t above, const ZydisDecodedInstruction *instruction)
 {
@@ -209,14 +268,23 @@ bool tw_scan_uses_return_address(uint64_t dwarf_register, uint64_t above, const 
 	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && dwarf_register == TW_SCAN_RSP && above == 8)
 		return true;
 	return instruction->mnemonic != ZYDIS_MNEMONIC_LEA && instruction->mnemonic != ZYDIS_MNEMONIC_NOP &&
-	       stack_operand(instruction, &own_register, &displacement) && dwarf_register == own_register &&
-	       displacement + 8 == (int64_t)above;
+	       !is_barrier(instruction) && stack_operand(instruction, &own_register, &displacement) &&
+	       dwarf_register == own_register && displacement + 8 == (int64_t)above;
 }
 
 /* @row NULL: not known. */
 static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisDecodedInstruction *instruction)
 {
 	return row && tw_scan_uses_return_address(row->cfa_register, row->cfa_offset, instruction);
+}
+
+/* What is compared with an address may be called, but not by it: compilers guess targets of virtual calls. */
+static void mark_operand(struct tw_scan *scan, const ZydisDecodedInstruction *instruction)
+{
+	if (instruction->mnemonic == ZYDIS_MNEMONIC_CMP)
+		mark_taken(scan, instruction->raw.imm[0].value.u);
+	else
+		mark_value(scan, instruction->raw.imm[0].value.u);
 }
 
 static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
@@ -239,9 +307,9 @@ static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 		if (instruction.raw.imm[0].is_relative)
 			mark_branch(scan, entry, &instruction, relative_target(&instruction, at));
 		else if (scan->is_fixed && instruction.raw.imm[0].size >= 32)
-			mark_taken(scan, instruction.raw.imm[0].value.u);
+			mark_operand(scan, &instruction);
 		if (instruction.mnemonic == ZYDIS_MNEMONIC_LEA && tw_scan_is_relative_memory(&instruction))
-			mark_taken(scan, at + instruction.length + (uint64_t)instruction.raw.disp.value);
+			mark_value(scan, at + instruction.length + (uint64_t)instruction.raw.disp.value);
 		if (is_indirect_jump(&instruction))
 			scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_INDIRECT;
 	}
@@ -366,13 +434,15 @@ static bool is_decoded(const struct tw_sym_entry *entry)
 	return entry->kind != TW_SYM_ENTRY_PLT;
 }
 
-int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed)
+int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed,
+		 bool notes_values)
 {
 	*scan = (struct tw_scan){.elf = elf,
 				 .entries = entries,
 				 .low = elf->image.low - elf->base,
 				 .bytes = elf->image.high - elf->image.low,
-				 .is_fixed = is_fixed};
+				 .is_fixed = is_fixed,
+				 .notes_values = notes_values};
 	ZydisDecoderInit(&scan->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	scan->entry_facts = calloc(entries->count + 1, 1);
 	scan->facts =

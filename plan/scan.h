@@ -40,6 +40,7 @@ struct tw_scan {
 	uint64_t filled_bytes; /* that the file has */
 	uint64_t landing_count;
 	bool is_fixed;	      /* ET_EXEC: immediate operands may be addresses */
+	bool notes_values;    /* TW_SCAN_ENTRY_VALUE is set */
 	uint8_t *entry_facts; /* by entry: TW_SCAN_ENTRY_* */
 };
 
@@ -48,11 +49,16 @@ enum {
 	TW_SCAN_ENTRY_UNKNOWN_TABLE = 2, /* and no jump table of it was found */
 	TW_SCAN_ENTRY_FAR_CONDITION = 4, /* a conditional jump of another entry leads to its first byte */
 	TW_SCAN_ENTRY_READS_RETURN = 8,	 /* it reads or writes its return address, other than by returning */
-	TW_SCAN_ENTRY_READS_FLAGS = 16	 /* it reads status flags that it has not set */
+	TW_SCAN_ENTRY_READS_FLAGS = 16,	 /* it reads status flags that it has not set */
+	TW_SCAN_ENTRY_VALUE = 32 /* its address is used as a value, other than in a table of virtual functions */
 };
 
-/* Errors: TW_ENOMEM.  tw_scan_fini() in any case. */
-int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed);
+/*
+ * @is_fixed, @notes_values	as in the structure.
+ * Errors: TW_ENOMEM.  tw_scan_fini() in any case.
+ */
+int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed,
+		 bool notes_values);
 void tw_scan_fini(struct tw_scan *scan);
 
 /* The facts about a byte; 0 outside the image. */

@@ -2,6 +2,7 @@
 /* sections.c - section headers and function symbols, read from a file. */
 #include "symbols/sections.h"
 
+#include "base/grow.h"
 #include "base/search.h"
 #include "symbols/file.h"
 #include "tracewheel/error.h"
@@ -70,6 +71,26 @@ static int compare(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
+static int compare_vtables(const void *a, const void *b)
+{
+	const struct tw_elf_vtable *x = a, *y = b;
+
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+static int take_vtable(struct tw_elf_sections *sections, const ElfW(Sym) *symbol)
+{
+	static const char prefix[] = "_ZTV";
+
+	if (symbol->st_name >= sections->string_bytes || symbol->st_shndx == SHN_UNDEF ||
+	    strncmp(sections->strings + symbol->st_name, prefix, sizeof prefix - 1) != 0)
+		return 0;
+	if (!tw_grow(sections->vtables, sections->vtable_count, sections->vtable_capacity))
+		return TW_ENOMEM;
+	sections->vtables[sections->vtable_count++] = (struct tw_elf_vtable){symbol->st_value, symbol->st_size};
+	return 0;
+}
+
 static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) *symbols, size_t count)
 {
 	sections->functions = calloc(count + 1, sizeof *sections->functions);
@@ -78,6 +99,8 @@ static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) *sym
 	for (size_t i = 0; i < count; i++) {
 		const ElfW(Sym) *symbol = &symbols[i];
 
+		if (ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && take_vtable(sections, symbol))
+			return TW_ENOMEM;
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
 		    symbol->st_name >= sections->string_bytes)
 			continue;
@@ -87,6 +110,8 @@ static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) *sym
 						 ELF64_ST_BIND(symbol->st_info)};
 	}
 	qsort(sections->functions, sections->function_count, sizeof *sections->functions, compare);
+	if (sections->vtable_count)
+		qsort(sections->vtables, sections->vtable_count, sizeof *sections->vtables, compare_vtables);
 	return 0;
 }
 
@@ -119,6 +144,7 @@ void tw_elf_sections_fini(struct tw_elf_sections *sections)
 	free(sections->table);
 	free(sections->names);
 	free(sections->functions);
+	free(sections->vtables);
 	free(sections->strings);
 	*sections = (struct tw_elf_sections){0};
 }

@@ -22,6 +22,11 @@ struct tw_elf_function {
 	uint8_t binding;
 };
 
+/* A table of virtual functions, by its symbol. */
+struct tw_elf_vtable {
+	uint64_t value, bytes;
+};
+
 struct tw_elf_sections {
 	ElfW(Shdr) *table;
 	unsigned count;
@@ -29,13 +34,15 @@ struct tw_elf_sections {
 	uint64_t name_bytes;
 	struct tw_elf_function *functions; /* by value */
 	size_t function_count;
+	struct tw_elf_vtable *vtables; /* by value */
+	size_t vtable_count, vtable_capacity;
 	char *strings; /* closed by a zero byte */
 	uint64_t string_bytes;
 };
 
 /* Reads the section headers.  TW_ENOENT: the file has none.  tw_elf_sections_fini() in any case. */
 int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *header, int fd);
-/* Reads the functions of the full symbol table, or of the dynamic one for a stripped file.  TW_ENOENT. */
+/* Reads the functions and tables of virtual functions of the full symbol table, or of the dynamic one for a stripped file.  TW_ENOENT. */
 int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd);
 void tw_elf_sections_fini(struct tw_elf_sections *sections);
 
