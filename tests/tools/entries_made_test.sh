@@ -14,7 +14,7 @@ cat >made.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #define OWN __attribute__((noipa))
-OWN int add(int a, int b) { return a + b + 3; }
+OWN int add_three(int a, int b) { return a + b + 3; }
 OWN static int first(int a) { return a / 7 + 1; }
 OWN static int second(int a) { return a / 9 + 2; }
 OWN int same_a(int a) { return a / 11; }
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 {
 	long sum = fib(10);
 	for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 400); i++)
-		sum += add(i, 2) + choose(i) + same_a(i) + same_b(i) + table[i & 1](i);
+		sum += add_three(i, 2) + choose(i) + same_a(i) + same_b(i) + table[i & 1](i);
 	printf("%ld\n", sum);
 	return 3;
 }
@@ -61,7 +61,7 @@ for row in report["by_function"]:
     calls[row["function"]] = calls.get(row["function"], 0) + row["calls"]
 # Folded functions have one address and several names.
 calls["same"] = calls.pop("same_a", 0) + calls.pop("same_b", 0)
-want = {"add": 400, "first": 200, "second": 250, "same": 800, "rare": 50, "choose": 400, "fib": 177, "main": 1}
+want = {"add_three": 400, "first": 200, "second": 250, "same": 800, "rare": 50, "choose": 400, "fib": 177, "main": 1}
 for name, count in want.items():
     assert calls.get(name, 0) == count, (name, calls.get(name, 0), count)
 assert "unused" not in calls and len(names) >= 8, names
@@ -79,7 +79,7 @@ right() {
 }
 # refused PROGRAM CODE SENTENCE: nothing is started, and the sentence says why.
 refused() {
-	expect "$2" "$tw" record --force --local -t "$1:add" -o refused.tw -- ./"$1"
+	expect "$2" "$tw" record --force --local -t "$1:add_three" -o refused.tw -- ./"$1"
 	says "$3"
 	[ ! -s out ] || fail "$1 was started"
 }
@@ -155,11 +155,11 @@ done
 
 # ---- what cannot be traced says so ----
 gcc -O1 -fno-asynchronous-unwind-tables -fno-unwind-tables -o bare made.c -Wl,--build-id || fail "gcc"
-refused bare 2 'add exists, but has no sled and no call frame information'
+refused bare 2 'add_three exists, but has no sled and no call frame information'
 gcc -O1 -o untabled made.c -Wl,--build-id -Wl,--no-eh-frame-hdr || fail "gcc"
 refused untabled 2 'its entries are left alone: it has no call frame information'
 gcc -O2 -fpatchable-function-entry=16,14 -o patchable made.c -Wl,--build-id || fail "gcc"
-refused patchable 2 'add of patchable cannot be traced: its entry sled is too short'
+refused patchable 2 'add_three of patchable cannot be traced: its entry sled is too short'
 echo '__asm__(".text\n.globl tiny, next\n.type tiny, @function\ntiny: .cfi_startproc\nlea 1(%rdi), %eax\nret\n.cfi_endproc\n.size tiny, .-tiny\n"
 	".type next, @function\nnext: .cfi_startproc\nlea 2(%rdi), %eax\nret\n.cfi_endproc\n.size next, .-next\n");
 int tiny(int), next(int);
@@ -209,7 +209,7 @@ for line in subprocess.run(["uftrace", "report", "-d", folder, "-f", "call"], ca
     words = line.split()
     if len(words) == 2 and words[0].isdigit():
         theirs[words[1]] = int(words[0])
-want = {"add": 400, "first": 200, "second": 250, "same_a": 400, "same_b": 400, "rare": 50, "choose": 400, "fib": 177, "main": 1}
+want = {"add_three": 400, "first": 200, "second": 250, "same_a": 400, "same_b": 400, "rare": 50, "choose": 400, "fib": 177, "main": 1}
 for name, count in want.items():
     # uftrace takes some functions, and those are not ours; no call is counted twice or lost.
     assert ours.get(name, count) == count and theirs.get(name, count) == count and (name in ours) != (name in theirs), (name, ours, theirs)
@@ -231,7 +231,7 @@ if has uftrace && uftrace record -P . --no-libcall --no-event -d alone.uf ./made
 fi
 # broken_at COMMAND: a debugger's breakpoint on choose(), set once the program stands where this gdb command leads to.
 broken_at() {
-	expect 3 "$tw" record -q --force --local --follow-fork --on-full block -t 'made:{add,choose}' -o gdb.tw -- \
+	expect 3 "$tw" record -q --force --local --follow-fork --on-full block -t 'made:{add_three,choose}' -o gdb.tw -- \
 		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'break main' -ex "$1" -ex 'break *choose' -ex 'ignore 2 1000' \
 		-ex continue -ex continue -ex 'info breakpoints' -ex 'quit $_exitcode' ./made
 	shows "$(cat answer)"
@@ -240,9 +240,9 @@ broken_at() {
 	is "$(json "sorted((f['function'], f['calls']) for f in d['by_function'])")" "$2" "$1"
 }
 if has gdb && gdb -q -nx -batch -ex 'break main' -ex run ./made 2>/dev/null | grep -q 'Breakpoint 1, '; then
-	broken_at run "[('add', 400), ('choose', 400)]"
+	broken_at run "[('add_three', 400), ('choose', 400)]"
 	# The agent finds the debugger's int3.
-	broken_at starti "[('add', 400)]"
+	broken_at starti "[('add_three', 400)]"
 	expect 0 "$tw" info gdb.tw
 	shows '1 function of made is not traced: the first instructions in memory are not those of the file'
 fi
