@@ -15,6 +15,7 @@
 #include "term/term.h"
 #include "term/utf8.h"
 #include "base/atomic.h"
+#include "base/map.h"
 #include "base/export.h"
 #include "base/lock.h"
 
@@ -49,25 +50,6 @@ static _Atomic bool has_known_names; /* the table has all of them */
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct tw_arena texts;
 static bool has_fork_handlers;
-
-uint64_t tw_hash_bytes(const void *data, size_t bytes, uint64_t seed)
-{
-	const unsigned char *p = data;
-	uint64_t hash = seed ^ bytes * UINT64_C(0x9e3779b97f4a7c15);
-
-	while (bytes > 0) {
-		size_t step = bytes < 8 ? bytes : 8;
-		uint64_t word = 0;
-
-		memcpy(&word, p, step);
-		word *= UINT64_C(0xbf58476d1ce4e5b9);
-		hash = (hash ^ word ^ word >> 32) * UINT64_C(0x94d049bb133111eb);
-		hash ^= hash >> 29;
-		p += step;
-		bytes -= step;
-	}
-	return hash ^ hash >> 32;
-}
 
 static const struct tw_atom_entry *entry_at(uint32_t index)
 {

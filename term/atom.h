@@ -125,7 +125,4 @@ bool tw_atom_table_is_half_full(void);
  */
 void tw_atom_table_fini(void);
 
-/* The 64-bit hash of a byte string, as used by tw_term_hash() and the atom table; stable across versions. */
-uint64_t tw_hash_bytes(const void *data, size_t bytes, uint64_t seed);
-
 #endif

@@ -8,18 +8,12 @@
  */
 #include "term/walk.h"
 #include "base/export.h"
-
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	word *= UINT64_C(0xbf58476d1ce4e5b9);
-	hash = (hash ^ word ^ word >> 32) * UINT64_C(0x94d049bb133111eb);
-	return hash ^ hash >> 29;
-}
+#include "base/map.h"
 
 static uint64_t hash_atom(struct tw_term atom, uint64_t hash)
 {
 	/* None stands for the local node in pids, ports and references. */
-	return mix(hash, tw_is_atom(atom) ? tw_atom_entry(tw_atom_index(atom))->hash : 1);
+	return tw_hash_word(hash, tw_is_atom(atom) ? tw_atom_entry(tw_atom_index(atom))->hash : 1);
 }
 
 static uint64_t hash_leaf(struct tw_term t, uint64_t hash)
@@ -36,7 +30,7 @@ static uint64_t hash_leaf(struct tw_term t, uint64_t hash)
 	case TW_BLOCK_EXPORT: return hash_atom(tw_word(block[2]), hash_atom(tw_word(block[1]), hash));
 	case TW_BLOCK_FUN: return tw_hash_bytes(fun->etf, size, hash_atom(fun->module, hash));
 	default:
-		hash = mix(hash_atom(identifier->node, hash), identifier->creation);
+		hash = tw_hash_word(hash_atom(identifier->node, hash), identifier->creation);
 		return tw_hash_bytes(identifier->words, size * sizeof(uint32_t), hash);
 	}
 }
@@ -54,12 +48,12 @@ static void push(struct tw_walk *walk, const struct tw_term *parts, size_t count
 static uint64_t hash_one(struct tw_walk *walk, struct tw_term t, uint64_t hash)
 {
 	switch (tw_tag(t)) {
-	case TW_TAG_ATOM: return hash_atom(t, mix(hash, TW_TAG_ATOM));
-	case TW_TAG_CONS: push(walk, &tw_cell(t)->head, 2); return mix(hash, TW_TAG_CONS);
+	case TW_TAG_ATOM: return hash_atom(t, tw_hash_word(hash, TW_TAG_ATOM));
+	case TW_TAG_CONS: push(walk, &tw_cell(t)->head, 2); return tw_hash_word(hash, TW_TAG_CONS);
 	case TW_TAG_BLOCK: break;
-	default: return mix(hash, t.word);
+	default: return tw_hash_word(hash, t.word);
 	}
-	hash = mix(hash, *tw_block(t));
+	hash = tw_hash_word(hash, *tw_block(t));
 	if (tw_is_tuple(t)) {
 		push(walk, tw_elements(t), tw_block_size(t));
 		return hash;

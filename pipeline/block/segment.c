@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c - writing: header, blocks, index, trailer. */
-#include "pipeline/format/idmap.h"
+#include "base/map.h"
 #include "pipeline/block/segment.h"
 #include "base/checksum.h"
 #include "base/error.h"
@@ -204,19 +204,19 @@ static int write_index(struct tw_segment *segment, struct tw_block_encoder *enco
 /* Sums up the losses in the last block of each lease; lease 0 has the events without a ring. */
 static void sum_up_losses(struct tw_segment *segment)
 {
-	struct tw_idmap seen = {0};
+	struct tw_map seen = {0};
 
 	for (size_t i = segment->entry_count; i-- > 0;) {
 		const struct tw_block_header *header = &segment->entries[i].header;
 
-		if (header->type == TW_BLOCK_DEFINITIONS || tw_idmap_get(&seen, header->ring_lease) != TW_IDMAP_NONE)
+		if (header->type == TW_BLOCK_DEFINITIONS || tw_map_get(&seen, header->ring_lease) != TW_MAP_NONE)
 			continue;
-		if (!tw_idmap_put(&seen, header->ring_lease, 0))
+		if (!tw_map_put(&seen, header->ring_lease, 0))
 			break;
 		for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++)
 			segment->totals.lost[cause] += header->lost[cause];
 	}
-	tw_idmap_fini(&seen);
+	tw_map_fini(&seen);
 }
 
 static int write_end(struct tw_segment *segment, struct tw_block_encoder *encoder)

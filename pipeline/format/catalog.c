@@ -62,11 +62,11 @@ static int take_text(struct input *input, size_t bytes, char **out)
 /* Takes an item and adds it. Returns 1 if the id was new. */
 static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 {
-	if (tw_idmap_get(&table->by_id, id) != TW_IDMAP_NONE)
+	if (tw_map_get(&table->by_id, id) != TW_MAP_NONE)
 		return 0;
 	if (!tw_grow(table->items, table->count, table->capacity))
 		return TW_ENOMEM;
-	if (!tw_idmap_put(&table->by_id, id, table->count))
+	if (!tw_map_put(&table->by_id, id, table->count))
 		return TW_ENOMEM;
 	table->items[table->count++] = item;
 	return 1;
@@ -224,8 +224,7 @@ static void free_tracee(void *item)
 /* A later name of a process: the earlier one stays in memory, because readers may hold it. */
 static int rename_tracee(struct tw_catalog *catalog, struct tw_capture_tracee *later)
 {
-	struct tw_capture_tracee *known =
-		catalog->tracees.items[tw_idmap_get(&catalog->tracees.by_id, later->tracee_id)];
+	struct tw_capture_tracee *known = catalog->tracees.items[tw_map_get(&catalog->tracees.by_id, later->tracee_id)];
 	struct tw_catalog_table *names = &catalog->old_names;
 	const char *name = known->name;
 
@@ -505,16 +504,16 @@ void tw_catalog_finish(struct tw_catalog *catalog)
 
 const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id)
 {
-	uint32_t at = tw_idmap_get(&table->by_id, id);
+	uint32_t at = tw_map_get(&table->by_id, id);
 
-	return at == TW_IDMAP_NONE ? NULL : table->items[at];
+	return at == TW_MAP_NONE ? NULL : table->items[at];
 }
 
 uint64_t tw_catalog_end(const struct tw_catalog *catalog, uint64_t lease)
 {
-	uint32_t at = tw_idmap_get(&catalog->ends.by_id, lease);
+	uint32_t at = tw_map_get(&catalog->ends.by_id, lease);
 
-	return at == TW_IDMAP_NONE ? 0 : ((const struct tw_def_end *)catalog->ends.items[at])->ticks;
+	return at == TW_MAP_NONE ? 0 : ((const struct tw_def_end *)catalog->ends.items[at])->ticks;
 }
 
 const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at)
@@ -527,7 +526,7 @@ static void fini_table(struct tw_catalog_table *table, void (*free_item)(void *)
 	for (uint32_t i = 0; i < table->count; i++)
 		free_item(table->items[i]);
 	free(table->items);
-	tw_idmap_fini(&table->by_id);
+	tw_map_fini(&table->by_id);
 }
 
 void tw_catalog_fini(struct tw_catalog *catalog)

@@ -11,12 +11,12 @@
 #ifndef TW_PIPELINE_CATALOG_H
 #define TW_PIPELINE_CATALOG_H
 
-#include "pipeline/format/idmap.h"
+#include "base/map.h"
 #include "tracewheel/capture.h"
 
 /* Structures of one size, each allocated separately so that pointers to them stay valid. */
 struct tw_catalog_table {
-	struct tw_idmap by_id;
+	struct tw_map by_id;
 	void **items;
 	uint32_t count;
 	uint32_t capacity;

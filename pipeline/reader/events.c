@@ -20,8 +20,8 @@ struct tw_capture_events {
 	struct tw_capture *capture;
 	struct tw_merge merge;
 	struct tw_capture_filter filter;
-	struct tw_idmap *places; /* by image: the selected places; NULL: all */
-	struct tw_idmap asked;	 /* streams: answers of wants_place(), by image and place */
+	struct tw_map *places; /* by image: the selected places; NULL: all */
+	struct tw_map asked;   /* streams: answers of wants_place(), by image and place */
 	uint64_t kinds;
 	size_t clock_hint;
 	struct tw_capture_event batch[BATCH_EVENTS];
@@ -40,7 +40,7 @@ static int ask_for_places(struct tw_capture_events *events)
 
 		while ((place = tw_catalog_next(&capture->images[image]->catalog.places, &at)) != NULL) {
 			if (events->filter.wants_place(events->filter.context, image, place) &&
-			    !tw_idmap_put(&events->places[image], place->place_id, 0))
+			    !tw_map_put(&events->places[image], place->place_id, 0))
 				return TW_ENOMEM;
 		}
 	}
@@ -83,11 +83,11 @@ TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
 {
 	if (!events)
 		return;
-	tw_idmap_fini(&events->asked);
+	tw_map_fini(&events->asked);
 	if (!events->capture->stream_in)
 		tw_merge_fini(&events->merge);
 	for (uint32_t i = 0; events->places && i < events->capture->image_count; i++)
-		tw_idmap_fini(&events->places[i]);
+		tw_map_fini(&events->places[i]);
 	free(events->places);
 	free(events);
 }
@@ -96,14 +96,14 @@ TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
 static bool is_place_wanted(struct tw_capture_events *events, uint32_t image, uint32_t id)
 {
 	uint64_t key = (uint64_t)image << 32 | id;
-	uint32_t answer = tw_idmap_get(&events->asked, key);
+	uint32_t answer = tw_map_get(&events->asked, key);
 	const struct tw_capture_place *place;
 
-	if (answer != TW_IDMAP_NONE)
+	if (answer != TW_MAP_NONE)
 		return answer;
 	place = tw_capture_place(events->capture, image, id);
 	answer = place && events->filter.wants_place(events->filter.context, image, place);
-	tw_idmap_put(&events->asked, key, answer);
+	tw_map_put(&events->asked, key, answer);
 	return answer;
 }
 
@@ -116,7 +116,7 @@ static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t 
 		return is_place_wanted(events, image, id);
 	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_STACK)
 		return true;
-	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
+	return tw_map_get(&events->places[image], id) != TW_MAP_NONE;
 }
 
 /* Removes the CPU time before the payload; a valid record has it. */

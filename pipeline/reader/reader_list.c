@@ -14,7 +14,7 @@ struct lister {
 	struct tw_capture *capture;
 	struct tw_block_decoder *index_decoder;
 	struct tw_block_decoder *decoder;
-	struct tw_idmap streams; /* by image and lease */
+	struct tw_map streams; /* by image and lease */
 	uint32_t file;
 	struct tw_source_image *image;
 	struct tw_segment_file *segment;
@@ -69,14 +69,14 @@ static int find_stream(struct lister *lister, const struct tw_block_header *head
 	uint64_t key = header->ring_lease ^ (uint64_t)image << 48;
 	struct tw_source_stream *more;
 
-	*out = tw_idmap_get(&lister->streams, key);
-	if (*out != TW_IDMAP_NONE)
+	*out = tw_map_get(&lister->streams, key);
+	if (*out != TW_MAP_NONE)
 		return 0;
 	more = tw_source_grow(capture->streams, capture->stream_count, sizeof *more);
 	if (!more)
 		return TW_ENOMEM;
 	capture->streams = more;
-	if (!tw_idmap_put(&lister->streams, key, capture->stream_count))
+	if (!tw_map_put(&lister->streams, key, capture->stream_count))
 		return TW_ENOMEM;
 	*out = capture->stream_count++;
 	more += *out;
@@ -323,7 +323,7 @@ int tw_source_list_segments(struct tw_capture *capture)
 		error = list_segment(&lister, i);
 	tw_block_decoder_destroy(lister.index_decoder);
 	tw_block_decoder_destroy(lister.decoder);
-	tw_idmap_fini(&lister.streams);
+	tw_map_fini(&lister.streams);
 	if (!error && !capture->info.segments)
 		error = error_of_nothing(capture);
 	return error;
@@ -331,12 +331,12 @@ int tw_source_list_segments(struct tw_capture *capture)
 
 /* ---- a stream in a file: one file, with the pieces of all segments mixed ---- */
 
-static int begin_piece(struct lister *lister, struct tw_idmap *segments, const struct tw_segment_header *header)
+static int begin_piece(struct lister *lister, struct tw_map *segments, const struct tw_segment_header *header)
 {
 	struct tw_capture *capture = lister->capture;
 	uint32_t image = tw_source_find_image(capture, header);
 
-	if (image == TW_CAPTURE_NONE || !tw_idmap_put(segments, header->segment_number, image) ||
+	if (image == TW_CAPTURE_NONE || !tw_map_put(segments, header->segment_number, image) ||
 	    !tw_clockmap_add(&capture->clocks, &header->clock))
 		return TW_ENOMEM;
 	lister->image = capture->images[image];
@@ -364,7 +364,7 @@ static int end_piece(struct lister *lister, uint64_t offset, const struct tw_blo
 	return 0;
 }
 
-static int list_pieces(struct lister *lister, struct tw_idmap *segments)
+static int list_pieces(struct lister *lister, struct tw_map *segments)
 {
 	struct tw_capture *capture = lister->capture;
 	uint64_t offset = 0;
@@ -402,7 +402,7 @@ static int list_pieces(struct lister *lister, struct tw_idmap *segments)
 int tw_source_list_stream(struct tw_capture *capture)
 {
 	struct lister lister = {.capture = capture, .segment = &capture->files[0].file};
-	struct tw_idmap segments = {0};
+	struct tw_map segments = {0};
 	int error = TW_ENOMEM;
 
 	capture->info.is_complete = true;
@@ -411,7 +411,7 @@ int tw_source_list_stream(struct tw_capture *capture)
 	if (lister.decoder)
 		error = list_pieces(&lister, &segments);
 	tw_block_decoder_destroy(lister.decoder);
-	tw_idmap_fini(&segments);
-	tw_idmap_fini(&lister.streams);
+	tw_map_fini(&segments);
+	tw_map_fini(&lister.streams);
 	return error;
 }

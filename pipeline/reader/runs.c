@@ -11,7 +11,7 @@ void tw_runs_fini(struct tw_runs *runs)
 	for (uint32_t i = 0; i < runs->count; i++)
 		free(runs->tracees[i].intervals);
 	free(runs->tracees);
-	tw_idmap_fini(&runs->by_tracee);
+	tw_map_fini(&runs->by_tracee);
 	*runs = (struct tw_runs){0};
 }
 
@@ -22,9 +22,9 @@ static uint64_t key_of(uint32_t image, uint32_t tracee)
 
 struct tw_runs_tracee *tw_runs_find(struct tw_runs *runs, uint32_t image, uint32_t tracee)
 {
-	uint32_t at = tw_idmap_get(&runs->by_tracee, key_of(image, tracee));
+	uint32_t at = tw_map_get(&runs->by_tracee, key_of(image, tracee));
 
-	return at == TW_IDMAP_NONE ? NULL : &runs->tracees[at];
+	return at == TW_MAP_NONE ? NULL : &runs->tracees[at];
 }
 
 static struct tw_runs_tracee *add_tracee(struct tw_runs *runs, uint32_t image, uint32_t tracee)
@@ -36,7 +36,7 @@ static struct tw_runs_tracee *add_tracee(struct tw_runs *runs, uint32_t image, u
 	if (!more)
 		return NULL;
 	runs->tracees = more;
-	if (!tw_idmap_put(&runs->by_tracee, key_of(image, tracee), runs->count))
+	if (!tw_map_put(&runs->by_tracee, key_of(image, tracee), runs->count))
 		return NULL;
 	more += runs->count++;
 	*more = (struct tw_runs_tracee){.waiters = TW_RUNS_NOBODY, .cursor = TW_RUNS_NOBODY};

@@ -11,7 +11,7 @@
 #ifndef TW_PIPELINE_RUNS_H
 #define TW_PIPELINE_RUNS_H
 
-#include "pipeline/format/idmap.h"
+#include "base/map.h"
 
 /* No cursor. */
 #define TW_RUNS_NOBODY UINT32_MAX
@@ -36,7 +36,7 @@ struct tw_runs_tracee {
 
 /* Zeroed: empty. */
 struct tw_runs {
-	struct tw_idmap by_tracee;
+	struct tw_map by_tracee;
 	struct tw_runs_tracee *tracees;
 	uint32_t count;
 	uint32_t intervals;

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/format/event.h"
-#include "pipeline/format/idmap.h"
+#include "base/map.h"
 #include "pipeline/format/round.h"
 #include "pipeline/reader/scan.h"
 
@@ -41,10 +41,10 @@ struct tw_stream_in {
 	uint64_t ticks_per_second;
 	unsigned version;
 	bool is_over;
-	struct tw_idmap segments; /* by number: segments that began, and the number of those that ended */
+	struct tw_map segments; /* by number: segments that began, and the number of those that ended */
 	uint32_t ended_count;
-	struct tw_idmap streams; /* by image and lease */
-	struct cursor *cursors;	 /* by stream */
+	struct tw_map streams;	/* by image and lease */
+	struct cursor *cursors; /* by stream */
 	uint32_t count;
 	struct tw_round round;
 	struct chunk *retired;
@@ -88,7 +88,7 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 		return found;
 	image = tw_source_find_image(capture, &header);
 	if (image == TW_CAPTURE_NONE || !tw_clockmap_add(&capture->clocks, &header.clock) ||
-	    !tw_idmap_put(&in->segments, header.segment_number, image))
+	    !tw_map_put(&in->segments, header.segment_number, image))
 		return TW_ENOMEM;
 	in->image = capture->images[image];
 	tw_source_begin_image(in->image, &header);
@@ -108,11 +108,11 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 	struct tw_capture *capture = in->capture;
 	uint32_t image = in->image->info.image;
 	uint64_t key = header->ring_lease ^ (uint64_t)image << 48;
-	uint32_t at = tw_idmap_get(&in->streams, key);
+	uint32_t at = tw_map_get(&in->streams, key);
 	struct tw_source_stream *streams;
 	struct cursor *cursors;
 
-	if (at != TW_IDMAP_NONE) {
+	if (at != TW_MAP_NONE) {
 		*out = &in->cursors[at];
 		/* The last name that it had. */
 		memcpy(capture->streams[at].info.thread_name, header->thread_name, sizeof header->thread_name);
@@ -124,7 +124,7 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 	cursors = tw_source_grow(in->cursors, in->count, sizeof *cursors);
 	if (cursors)
 		in->cursors = cursors;
-	if (!streams || !cursors || !tw_idmap_put(&in->streams, key, in->count))
+	if (!streams || !cursors || !tw_map_put(&in->streams, key, in->count))
 		return TW_ENOMEM;
 	streams[in->count] = (struct tw_source_stream){.lease = header->ring_lease,
 						       .info = {.stream = in->count,
@@ -505,8 +505,8 @@ void tw_stream_in_destroy(struct tw_stream_in *in)
 	}
 	free(in->cursors);
 	tw_round_fini(&in->round);
-	tw_idmap_fini(&in->segments);
-	tw_idmap_fini(&in->streams);
+	tw_map_fini(&in->segments);
+	tw_map_fini(&in->streams);
 	tw_block_decoder_destroy(in->decoder);
 	free(in);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: an array keeps its items while it grows; without memory neither it nor its capacity changes. Method: append
- * far more items than the first capacity and compare all; ask for more than an address space holds.
+ * Goal: an array keeps its items while it grows, and new ones are zero where that is asked; without memory neither it nor
+ * its capacity changes. Method: append far more items than the first capacity and compare all; ask for more than an
+ * address space holds.
  */
 #include "base/grow.h"
 
@@ -36,10 +37,32 @@ static void changes_nothing_without_memory(void **state)
 	assert_int_equal(capacity, SIZE_MAX / 8192 + 1);
 }
 
+static void zeroes_new_items(void **state)
+{
+	uint64_t *items = NULL;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < 3000; i += 7) {
+		uint32_t before = count;
+
+		assert_true(tw_grow_to(items, count, i));
+		assert_true(i < count);
+		for (uint32_t k = 0; k < count; k++)
+			assert_int_equal(items[k], k < before ? UINT64_MAX : 0);
+		memset(items, 0xff, count * sizeof *items);
+	}
+	count--;
+	size_t far = SIZE_MAX / sizeof *items;
+	assert_false(tw_grow_to(items, count, far));
+	assert_int_equal(items[count], UINT64_MAX);
+	free(items);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_items),
+		cmocka_unit_test(zeroes_new_items),
 		cmocka_unit_test(changes_nothing_without_memory),
 	};
 

@@ -19,27 +19,6 @@ static uint64_t number(void)
 	return seed ^= seed << 17;
 }
 
-static void ids_are_found_again(void **state)
-{
-	enum { IDS = 5000 };
-	struct tw_idmap map = {0};
-	static uint64_t keys[IDS];
-
-	assert_int_equal(tw_idmap_get(&map, 5), TW_IDMAP_NONE);
-	for (uint32_t i = 0; i < IDS; i++) {
-		/* Also keys that differ in their highest bits only. */
-		keys[i] = i % 3 ? (uint64_t)i << 52 | i : number();
-		assert_true(tw_idmap_put(&map, keys[i], i));
-	}
-	for (uint32_t i = 0; i < IDS; i++)
-		assert_int_equal(tw_idmap_get(&map, keys[i]), i);
-	assert_int_equal(map.count, IDS);
-	assert_true(tw_idmap_put(&map, keys[7], 99));
-	assert_int_equal(tw_idmap_get(&map, keys[7]), 99);
-	assert_int_equal(map.count, IDS);
-	tw_idmap_fini(&map);
-}
-
 static void runs_are_a_set_of_numbers(void **state)
 {
 	enum { RUNS = 400 };
@@ -243,7 +222,6 @@ static void one_image_cannot_define_without_end(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_are_found_again),
 		cmocka_unit_test(runs_are_a_set_of_numbers),
 		cmocka_unit_test(in_order_runs_are_one_interval),
 		cmocka_unit_test(time_never_goes_backwards),

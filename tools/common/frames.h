@@ -9,24 +9,22 @@
 #define TW_TOOLS_FRAMES_H
 
 #include "tools/common/places.h"
+#include "base/map.h"
 
-struct tw_frames_slot {
-	uint64_t address; /* or the hash of a name */
-	uint32_t image;
-	uint32_t function; /* + 1; 0: the slot is free */
-};
-
-struct tw_frames_table {
-	struct tw_frames_slot *slots;
-	uint32_t mask, count;
+struct tw_frame_address {
+	uint64_t address;
+	uint32_t image, function;
 };
 
 /* Zeroed, except capture and places, which are borrowed until tw_frames_free(); names are added to places. */
 struct tw_frames {
 	const struct tw_capture *capture;
 	struct tw_places *places;
-	uint32_t named; /* the number of names of places that are in the table */
-	struct tw_frames_table addresses, names;
+	uint32_t named;	     /* the number of names of places that are in the map */
+	struct tw_map names; /* functions, by the hashes of their names */
+	struct tw_frame_address *addresses;
+	uint32_t count, capacity;
+	struct tw_map by_address;
 };
 
 /* The function that continues at a return address. TW_PLACES_NONE: no memory. */

@@ -6,6 +6,8 @@
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
 #include "tools/tool.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -67,57 +69,23 @@ uint64_t tw_mailboxes_kinds(void)
 
 /* ---- processes ---- */
 
-static uint32_t spread(uint64_t key)
-{
-	return (uint32_t)(key * 0x9e3779b97f4a7c15 >> 32);
-}
-
-static uint32_t pid_slot(const struct tw_mailboxes *mailboxes, uint32_t image, uint32_t number, uint32_t serial)
-{
-	uint32_t at = spread(((uint64_t)serial << 40) ^ ((uint64_t)number << 8) ^ image) & mailboxes->pid_mask;
-	for (; mailboxes->by_pid[at]; at = (at + 1) & mailboxes->pid_mask) {
-		const struct tw_mailbox_process *process = mailboxes->processes[mailboxes->by_pid[at] - 1];
-		if (process->pid_number == number && process->pid_serial == serial && process->image == image)
-			break;
-	}
-	return at;
-}
-
-static bool grow_processes(struct tw_mailboxes *mailboxes)
-{
-	uint32_t capacity = mailboxes->capacity ? mailboxes->capacity * 2 : 128;
-	struct tw_mailbox_process **processes = realloc(mailboxes->processes, capacity * sizeof *processes);
-	if (processes)
-		mailboxes->processes = processes;
-	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
-	if (!processes || !slots) {
-		free(slots);
-		return false;
-	}
-	free(mailboxes->by_pid);
-	mailboxes->by_pid = slots;
-	mailboxes->pid_mask = capacity * 2 - 1;
-	mailboxes->capacity = capacity;
-	for (uint32_t i = 0; i < mailboxes->count; i++)
-		slots[pid_slot(mailboxes, processes[i]->image, processes[i]->pid_number, processes[i]->pid_serial)] =
-			i + 1;
-	return true;
-}
-
 static struct tw_mailbox_process *process_of_pid(struct tw_mailboxes *mailboxes, uint32_t image, uint32_t tracee_id,
 						 uint32_t number, uint32_t serial)
 {
-	uint32_t at = pid_slot(mailboxes, image, number, serial);
-	if (mailboxes->by_pid[at])
-		return mailboxes->processes[mailboxes->by_pid[at] - 1];
-	if (mailboxes->count == mailboxes->capacity) {
-		if (!grow_processes(mailboxes))
-			return NULL;
-		at = pid_slot(mailboxes, image, number, serial);
-	}
-	struct tw_mailbox_process *process = calloc(1, sizeof *process);
-	if (!process)
+	uint64_t key = tw_hash_word((uint64_t)serial << 32 | number, image);
+	uint32_t at = tw_map_find(&mailboxes->by_pid, key, i,
+				  mailboxes->processes[i]->pid_number == number &&
+					  mailboxes->processes[i]->pid_serial == serial &&
+					  mailboxes->processes[i]->image == image);
+	if (at != TW_MAP_NONE)
+		return mailboxes->processes[at];
+	if (!tw_grow(mailboxes->processes, mailboxes->count, mailboxes->capacity))
 		return NULL;
+	struct tw_mailbox_process *process = calloc(1, sizeof *process);
+	if (!process || !tw_map_add(&mailboxes->by_pid, key, mailboxes->count)) {
+		free(process);
+		return NULL;
+	}
 	process->image = image;
 	process->tracee_id = tracee_id;
 	process->pid_number = number;
@@ -125,66 +93,22 @@ static struct tw_mailbox_process *process_of_pid(struct tw_mailboxes *mailboxes,
 	process->number = mailboxes->count;
 	process->losses = image < mailboxes->image_count ? mailboxes->images[image].losses : 0;
 	mailboxes->processes[mailboxes->count++] = process;
-	mailboxes->by_pid[at] = mailboxes->count;
 	return process;
-}
-
-static uint32_t tracee_slot(const struct tw_mailboxes *mailboxes, uint64_t key)
-{
-	uint32_t at = spread(key) & mailboxes->tracee_mask;
-	while (mailboxes->by_tracee[at] && mailboxes->tracee_keys[at] != key)
-		at = (at + 1) & mailboxes->tracee_mask;
-	return at;
-}
-
-static bool grow_tracees(struct tw_mailboxes *mailboxes)
-{
-	uint32_t old = mailboxes->tracee_keys ? mailboxes->tracee_mask + 1 : 0, capacity = old ? old * 2 : 256;
-	uint32_t *values = mailboxes->by_tracee;
-	uint64_t *keys = mailboxes->tracee_keys;
-	mailboxes->by_tracee = calloc(capacity, sizeof *values);
-	mailboxes->tracee_keys = calloc(capacity, sizeof *keys);
-	if (!mailboxes->by_tracee || !mailboxes->tracee_keys) {
-		free(mailboxes->by_tracee);
-		free(mailboxes->tracee_keys);
-		mailboxes->by_tracee = values;
-		mailboxes->tracee_keys = keys;
-		return false;
-	}
-	mailboxes->tracee_mask = capacity - 1;
-	for (uint32_t i = 0; i < old; i++) {
-		if (!values[i])
-			continue;
-		uint32_t at = tracee_slot(mailboxes, keys[i]);
-		mailboxes->by_tracee[at] = values[i];
-		mailboxes->tracee_keys[at] = keys[i];
-	}
-	free(values);
-	free(keys);
-	return true;
 }
 
 struct tw_mailbox_process *tw_mailboxes_process(struct tw_mailboxes *mailboxes, uint32_t image, uint32_t tracee_id)
 {
 	uint64_t key = (uint64_t)image << 32 | tracee_id;
-	uint32_t at = tracee_slot(mailboxes, key);
-	if (mailboxes->by_tracee[at])
-		return mailboxes->processes[mailboxes->by_tracee[at] - 1];
-	if (mailboxes->tracee_count * 2 > mailboxes->tracee_mask) {
-		if (!grow_tracees(mailboxes))
-			return NULL;
-		at = tracee_slot(mailboxes, key);
-	}
+	uint32_t at = tw_map_get(&mailboxes->by_tracee, key);
+	if (at != TW_MAP_NONE)
+		return mailboxes->processes[at];
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(mailboxes->capture, image, tracee_id);
 	struct tw_mailbox_process *process =
 		process_of_pid(mailboxes, image, tracee_id, tracee ? tracee->pid_number : tracee_id,
 			       tracee ? tw_name_serial(tracee) : 0);
-	if (process) {
-		process->tracee_id = tracee_id;
-		mailboxes->by_tracee[at] = process->number + 1;
-		mailboxes->tracee_keys[at] = key;
-		mailboxes->tracee_count++;
-	}
+	if (!process || !tw_map_add(&mailboxes->by_tracee, key, process->number))
+		return NULL;
+	process->tracee_id = tracee_id;
 	return process;
 }
 
@@ -550,8 +474,7 @@ int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *c
 					   .are_erlang_vms = info.images != 0};
 	mailboxes->images = calloc(info.images + (size_t)1, sizeof *mailboxes->images);
 	mailboxes->sends = tw_mailbox_sends_create();
-	bool is_done = mailboxes->images && mailboxes->sends && tw_own_times_init(&mailboxes->own_times, capture) &&
-		       grow_processes(mailboxes) && grow_tracees(mailboxes);
+	bool is_done = mailboxes->images && mailboxes->sends && tw_own_times_init(&mailboxes->own_times, capture);
 	for (uint32_t i = 0; is_done && i < info.images; i++)
 		is_done = find_places(mailboxes, i);
 	if (is_done && history) {
@@ -576,9 +499,8 @@ void tw_mailboxes_free(struct tw_mailboxes *mailboxes)
 	tw_own_times_free(&mailboxes->own_times);
 	free(mailboxes->images);
 	free(mailboxes->processes);
-	free(mailboxes->by_tracee);
-	free(mailboxes->tracee_keys);
-	free(mailboxes->by_pid);
+	tw_map_fini(&mailboxes->by_tracee);
+	tw_map_fini(&mailboxes->by_pid);
 	free(mailboxes->stretches);
 	free(mailboxes->page_ns);
 	*mailboxes = (struct tw_mailboxes){0};

@@ -27,6 +27,7 @@
 #define TW_TOOLS_MAILBOXES_H
 
 #include "tools/common/own_times.h"
+#include "base/map.h"
 
 #include "tracewheel/capture.h"
 
@@ -124,10 +125,7 @@ struct tw_mailboxes {
 	uint32_t image_count;
 	struct tw_mailbox_process **processes; /* by number */
 	uint32_t count, capacity;
-	/* Numbers + 1 by tracee, and by pid. */
-	uint32_t *by_tracee, *by_pid;
-	uint32_t tracee_count, tracee_mask, pid_mask;
-	uint64_t *tracee_keys;
+	struct tw_map by_tracee, by_pid;
 	struct tw_mailbox_sends *sends;
 	struct tw_own_times own_times;
 	/* The history: stretch n is at n & mask. */

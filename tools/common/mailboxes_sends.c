@@ -7,6 +7,7 @@
 #include "tools/common/mailboxes_sends.h"
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 
@@ -26,27 +27,9 @@ void tw_mailbox_sends_destroy(struct tw_mailbox_sends *sends)
 	free(sends);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-	return hash ^ hash >> 32;
-}
-
-static uint64_t hash_bytes(uint64_t hash, const unsigned char *at, size_t bytes)
-{
-	uint64_t word;
-	for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
-		memcpy(&word, at, sizeof word);
-		hash = mix(hash, word);
-	}
-	word = 0;
-	memcpy(&word, at, bytes);
-	return mix(hash, word ^ (uint64_t)bytes << 56);
-}
-
 static uint64_t with_receiver(uint64_t hash, uint32_t number, uint32_t serial)
 {
-	return mix(hash, (uint64_t)serial << 32 | (number ^ 0x80000000u));
+	return tw_hash_word(hash, (uint64_t)serial << 32 | (number ^ 0x80000000u));
 }
 
 /* Hashes the first term, which is the message. False: it cannot be decoded. */
@@ -65,7 +48,7 @@ static bool hash_message(const struct tw_capture_event *event, bool is_alone, ui
 			return false;
 		bytes = (size_t)((const unsigned char *)payload.terms - from);
 	}
-	*out = hash_bytes(event->image, from, bytes);
+	*out = tw_hash_bytes(from, bytes, event->image);
 	return true;
 }
 
@@ -83,7 +66,7 @@ static bool hash_send(const struct tw_capture_event *event, uint64_t *out)
 	tw_print_payload_take(event, &payload);
 	if (has_receiver && payload.has_terms && !payload.has_extra && payload.term_count == 2 &&
 	    payload.term_bytes > PID && memcmp((const char *)payload.terms + payload.term_bytes - PID, own, OWN) == 0)
-		*out = hash_bytes(event->image, payload.terms, payload.term_bytes - PID);
+		*out = tw_hash_bytes(payload.terms, payload.term_bytes - PID, event->image);
 	else if (!hash_message(event, false, out))
 		return false;
 	*out = has_receiver ? with_receiver(*out, number, serial) : *out;

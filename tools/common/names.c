@@ -5,6 +5,7 @@
 #include "tools/common/namesakes.h"
 #include "tools/common/spool.h"
 #include "tools/tool.h"
+#include "base/grow.h"
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
@@ -238,18 +239,11 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
 
 static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
 {
-	if (id >= names->count) {
-		/* Ids are small and dense; names of larger ones, in a hostile file, are not kept. */
-		if (id > UINT32_C(1) << 26)
-			return true;
-		uint32_t count = id + id / 2 + 64;
-		struct tw_name *grown = realloc(names->at, count * sizeof *grown);
-		if (!grown)
-			return false;
-		memset(grown + names->count, 0, (count - names->count) * sizeof *grown);
-		names->at = grown;
-		names->count = count;
-	}
+	/* Ids are small and dense; names of larger ones, in a hostile file, are not kept. */
+	if (id > UINT32_C(1) << 26)
+		return true;
+	if (!tw_grow_to(names->at, names->count, id))
+		return false;
 	char *copy = malloc(bytes + 1);
 	if (!copy)
 		return false;

@@ -2,6 +2,7 @@
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "tools/common/places.h"
 #include "tools/tool.h"
+#include "base/map.h"
 
 #include "tracewheel/error.h"
 
@@ -56,20 +57,6 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 
 /* ---- names ---- */
 
-struct table {
-	uint32_t *slots; /* function numbers + 1 */
-	uint32_t mask;
-	uint32_t capacity;
-};
-
-static uint64_t hash_text(const char *text, size_t bytes)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-	return hash ^ hash >> 29;
-}
-
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity)
 {
 	if ((places->function_count & (places->function_count - 1)) == 0) {
@@ -89,22 +76,21 @@ uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes,
 	return name->text ? places->function_count++ : TW_PLACES_NONE;
 }
 
-static uint32_t find_name(struct tw_places *places, struct table *table, const char *text, size_t bytes,
+static uint32_t find_name(struct tw_places *places, struct tw_map *by_name, const char *text, size_t bytes,
 			  bool lacks_arity)
 {
-	uint32_t at = (uint32_t)hash_text(text, bytes) & table->mask;
-	for (; table->slots[at]; at = (at + 1) & table->mask) {
-		const struct tw_name *name = &places->names[table->slots[at] - 1];
-		if (name->bytes == bytes && memcmp(name->text, text, bytes) == 0)
-			return table->slots[at] - 1;
-	}
+	uint64_t key = tw_hash_bytes(text, bytes, 0);
+	uint32_t known =
+		tw_map_find(by_name, key, i,
+			    places->names[i].bytes == bytes && memcmp(places->names[i].text, text, bytes) == 0);
+	if (known != TW_MAP_NONE)
+		return known;
 	uint32_t number = tw_places_add(places, text, bytes, lacks_arity);
-	if (number != TW_PLACES_NONE)
-		table->slots[at] = number + 1;
-	return number;
+	return number != TW_PLACES_NONE && tw_map_add(by_name, key, number) ? number : TW_PLACES_NONE;
 }
 
-static bool name_image(struct tw_places *places, struct table *table, const struct tw_capture *capture, uint32_t image)
+static bool name_image(struct tw_places *places, struct tw_map *by_name, const struct tw_capture *capture,
+		       uint32_t image)
 {
 	struct tw_places_image *to = &places->images[image];
 	const struct tw_capture_place *place;
@@ -117,7 +103,7 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 		size_t bytes = tw_name_function(place->function, text, sizeof text);
 		/* A name that contains a zero byte ends there. */
 		to->function[place->place_id] =
-			find_name(places, table, text, strnlen(text, bytes), tw_name_lacks_arity(place->function));
+			find_name(places, by_name, text, strnlen(text, bytes), tw_name_lacks_arity(place->function));
 		if (to->function[place->place_id] == TW_PLACES_NONE)
 			return false;
 		places->functions[to->function[place->place_id]] = place->function;
@@ -129,16 +115,13 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 {
 	static const char *const others[TW_PLACES_FIRST] = {"(not defined in the capture)",
 							    "(minor garbage collection)", "(major garbage collection)"};
-	struct table table = {.mask = 63};
-	while (table.mask < place_count * 2 + 64 && table.mask < UINT32_MAX / 2)
-		table.mask = table.mask * 2 + 1;
-	table.slots = calloc(table.mask + (size_t)1, sizeof *table.slots);
-	bool is_made = table.slots != NULL;
+	struct tw_map by_name = {0};
+	bool is_made = true;
 	for (size_t i = 0; i < TW_PLACES_FIRST && is_made; i++)
-		is_made = find_name(places, &table, others[i], strlen(others[i]), false) == i;
+		is_made = find_name(places, &by_name, others[i], strlen(others[i]), false) == i;
 	for (uint32_t i = 0; i < places->image_count && is_made; i++)
-		is_made = name_image(places, &table, capture, i);
-	free(table.slots);
+		is_made = name_image(places, &by_name, capture, i);
+	tw_map_fini(&by_name);
 	return is_made;
 }
 

@@ -4,6 +4,7 @@
 #include "base/grow.h"
 #include "tools/common/missing.h"
 #include "tools/common/payload.h"
+#include "base/map.h"
 
 #include "tracewheel/error.h"
 
@@ -18,20 +19,14 @@
 
 /* ---- nodes ---- */
 
-uint32_t tw_seq_slot(const char *name)
+static uint64_t key_of(const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
-	return (uint32_t)(hash ^ hash >> 32) % TW_SEQ_SLOTS;
+	return tw_hash_bytes(name, strlen(name), 0);
 }
 
 static uint32_t find_name(const struct tw_seq_nodes *nodes, const char *name)
 {
-	uint32_t at = nodes->slots[tw_seq_slot(name)];
-	while (at != TW_SEQ_NO_NODE && strcmp(nodes->nodes[at].name, name) != 0)
-		at = nodes->nodes[at].next;
-	return at;
+	return tw_map_find(&nodes->by_name, key_of(name), i, strcmp(nodes->nodes[i].name, name) == 0);
 }
 
 static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t image)
@@ -41,11 +36,12 @@ static uint32_t add_node(struct tw_seq_nodes *nodes, const char *name, uint32_t 
 	if (!tw_grow(nodes->nodes, nodes->count, nodes->capacity))
 		return TW_SEQ_NO_NODE;
 	char *copy = strdup(name);
-	if (!copy)
+	if (!copy || !tw_map_add(&nodes->by_name, key_of(name), nodes->count)) {
+		free(copy);
 		return TW_SEQ_NO_NODE;
-	uint32_t *slot = &nodes->slots[tw_seq_slot(name)];
-	nodes->nodes[nodes->count] = (struct tw_seq_node){.name = copy, .image = image, .next = *slot};
-	return *slot = nodes->count++;
+	}
+	nodes->nodes[nodes->count] = (struct tw_seq_node){.name = copy, .image = image};
+	return nodes->count++;
 }
 
 static void name_image(const struct tw_capture_image *image, char name[NAME_BYTES])
@@ -66,10 +62,8 @@ int tw_seq_nodes_make(struct tw_seq_nodes *nodes, const struct tw_capture *captu
 	while (tw_capture_image(capture, nodes->image_count))
 		nodes->image_count++;
 	nodes->of_image = calloc(nodes->image_count + (size_t)1, sizeof *nodes->of_image);
-	nodes->slots = malloc(TW_SEQ_SLOTS * sizeof *nodes->slots);
-	if (!nodes->of_image || !nodes->slots)
+	if (!nodes->of_image)
 		return TW_ENOMEM;
-	memset(nodes->slots, 0xff, TW_SEQ_SLOTS * sizeof *nodes->slots);
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
 		char name[NAME_BYTES];
 		name_image(image, name);
@@ -90,7 +84,7 @@ void tw_seq_nodes_free(struct tw_seq_nodes *nodes)
 		free(nodes->nodes[i].name);
 	free(nodes->nodes);
 	free(nodes->of_image);
-	free(nodes->slots);
+	tw_map_fini(&nodes->by_name);
 	*nodes = (struct tw_seq_nodes){0};
 }
 
@@ -208,17 +202,12 @@ int tw_seq_take(struct tw_seq_nodes *nodes, const struct tw_capture_event *from,
 	return 1;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
-}
-
 uint64_t tw_seq_key(const struct tw_seq_event *event)
 {
-	uint64_t hash = mix(tw_term_hash(event->label), (uint64_t)event->current);
-	hash = mix(mix(hash, (uint64_t)event->previous), event->from.node);
-	return mix(mix(hash, (uint64_t)event->from.serial << 32 | event->from.number), event->from.creation);
+	uint64_t hash = tw_hash_word(tw_term_hash(event->label), (uint64_t)event->current);
+	hash = tw_hash_word(tw_hash_word(hash, (uint64_t)event->previous), event->from.node);
+	return tw_hash_word(tw_hash_word(hash, (uint64_t)event->from.serial << 32 | event->from.number),
+			    event->from.creation);
 }
 
 /* ---- blocks ---- */

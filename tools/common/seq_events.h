@@ -15,6 +15,7 @@
 #define TW_TOOLS_SEQ_EVENTS_H
 
 #include "tools/tool.h"
+#include "base/map.h"
 
 #include "tracewheel/capture.h"
 #include "tracewheel/term.h"
@@ -23,12 +24,10 @@
 #define TW_SEQ_NO_NODE UINT32_MAX
 /* The most nodes: more are no memory. */
 #define TW_SEQ_NODES_MAX (UINT32_C(1) << 22)
-#define TW_SEQ_SLOTS	 8192
 
 struct tw_seq_node {
 	char *name;
 	uint32_t image; /* the first with this name; TW_CAPTURE_NONE: the capture has no events of this node */
-	uint32_t next;	/* in its slot */
 	bool is_learnt; /* the name is that of an Erlang node, and was found in its events */
 };
 
@@ -36,15 +35,12 @@ struct tw_seq_nodes {
 	const struct tw_capture *capture;
 	struct tw_seq_node *nodes;
 	uint32_t count, capacity;
-	uint32_t *slots;    /* a hash table of names */
+	struct tw_map by_name;
 	uint32_t *of_image; /* by image */
 	uint32_t image_count;
 	struct tw_term atoms[16]; /* a cache: atoms and their nodes */
 	uint32_t atom_nodes[16];
 };
-
-/* The slot of a name in a hash table of TW_SEQ_SLOTS. */
-uint32_t tw_seq_slot(const char *name);
 
 /* Finds the nodes of all images. Returns 0 or TW_ENOMEM; tw_seq_nodes_free() in both cases. */
 int tw_seq_nodes_make(struct tw_seq_nodes *nodes, const struct tw_capture *capture);

@@ -12,38 +12,20 @@
  */
 #include "tools/common/stacks_foresee.h"
 #include "tools/common/pass.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void *grow(void *list, uint32_t *count, uint32_t wanted, size_t item_bytes)
-{
-	uint32_t capacity = wanted + wanted / 2 + 16;
-	char *grown = realloc(list, capacity * item_bytes);
-	if (!grown)
-		return NULL;
-	memset(grown + *count * item_bytes, 0, (capacity - *count) * item_bytes);
-	*count = capacity;
-	return grown;
-}
-
 bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_stack_frame *frame)
 {
-	if (stack->number >= stacks->verdict_count) {
-		void *grown = grow(stacks->verdicts, &stacks->verdict_count, stack->number, sizeof *stacks->verdicts);
-		if (!grown)
-			return false;
-		stacks->verdicts = grown;
-	}
+	if (!tw_grow_to(stacks->verdicts, stacks->verdict_count, stack->number))
+		return false;
 	struct tw_stack_verdicts *verdicts = &stacks->verdicts[stack->number];
-	if (stack->losses > verdicts->count) {
-		void *grown = grow(verdicts->kept, &verdicts->count, stack->losses, sizeof *verdicts->kept);
-		if (!grown)
-			return false;
-		verdicts->kept = grown;
-	}
+	if (stack->losses > verdicts->count && !tw_grow_to(verdicts->kept, verdicts->count, stack->losses))
+		return false;
 	for (uint32_t loss = frame->sure_losses; loss < stack->losses; loss++) {
 		if (frame->serial > verdicts->kept[loss])
 			verdicts->kept[loss] = frame->serial;

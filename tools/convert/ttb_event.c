@@ -12,6 +12,8 @@
  */
 #include "tools/common/names.h"
 #include "tools/convert/convert.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 #include "tracewheel/term.h"
@@ -30,63 +32,37 @@
 /* ---- tables by words ---- */
 
 struct table {
-	struct slot {
+	struct entry {
 		uint64_t key[3];
-		void *value; /* NULL: free */
-	} * slots;
-	size_t capacity, count;
+		void *value;
+	} * entries;
+	uint32_t count, capacity;
+	struct tw_map by_key;
 };
-
-static struct slot *find(const struct table *table, const uint64_t key[3])
-{
-	uint64_t hash = (key[0] * 0x9e3779b97f4a7c15 ^ key[1]) * 0x9e3779b97f4a7c15 ^ key[2];
-	hash *= 0x9e3779b97f4a7c15;
-	for (size_t at = (hash >> 32) & (table->capacity - 1);; at = (at + 1) & (table->capacity - 1)) {
-		struct slot *slot = &table->slots[at];
-		if (!slot->value || memcmp(slot->key, key, sizeof slot->key) == 0)
-			return slot;
-	}
-}
-
-static bool grow(struct table *table)
-{
-	struct table more = {.capacity = table->capacity ? table->capacity * 2 : 256, .count = table->count};
-	if (table->count * 2 < table->capacity)
-		return true;
-	more.slots = calloc(more.capacity, sizeof *more.slots);
-	if (!more.slots)
-		return false;
-	for (size_t i = 0; i < table->capacity; i++) {
-		if (table->slots[i].value)
-			*find(&more, table->slots[i].key) = table->slots[i];
-	}
-	free(table->slots);
-	*table = more;
-	return true;
-}
 
 /* The value of a key: a block of so many bytes, zeroed when it is new. NULL: no memory. */
 static void *value_of(struct table *table, const uint64_t key[3], size_t bytes, bool *is_new)
 {
-	if (!grow(table))
+	uint64_t hash = tw_hash_word(tw_hash_word(key[0], key[1]), key[2]);
+	uint32_t at = tw_map_find(&table->by_key, hash, i, memcmp(table->entries[i].key, key, 3 * sizeof *key) == 0);
+	*is_new = at == TW_MAP_NONE;
+	if (!*is_new)
+		return table->entries[at].value;
+	void *value = tw_grow(table->entries, table->count, table->capacity) ? calloc(1, bytes) : NULL;
+	if (!value || !tw_map_add(&table->by_key, hash, table->count)) {
+		free(value);
 		return NULL;
-	struct slot *slot = find(table, key);
-	*is_new = !slot->value;
-	if (*is_new) {
-		slot->value = calloc(1, bytes);
-		if (!slot->value)
-			return NULL;
-		memcpy(slot->key, key, sizeof slot->key);
-		table->count++;
 	}
-	return slot->value;
+	table->entries[table->count++] = (struct entry){{key[0], key[1], key[2]}, value};
+	return value;
 }
 
 static void free_table(struct table *table)
 {
-	for (size_t i = 0; i < table->capacity; i++)
-		free(table->slots[i].value);
-	free(table->slots);
+	for (uint32_t i = 0; i < table->count; i++)
+		free(table->entries[i].value);
+	free(table->entries);
+	tw_map_fini(&table->by_key);
 }
 
 /* ---- stamps ---- */

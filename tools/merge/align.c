@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* align.c - hulls of the messages between machines, and all machines in one time. */
 #include "tools/merge/align_line.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -150,14 +151,8 @@ bool tw_align_add(struct tw_align *align, uint32_t from, uint64_t sent_ns, uint3
 	if (cell->count == cell->capacity) {
 		if (cell->count - cell->hull >= FRESH_MAX)
 			make_hull(cell);
-		uint32_t capacity = cell->capacity ? cell->capacity * 2 : 16;
-		if (cell->count * 2 >= cell->capacity) {
-			struct point *grown = realloc(cell->points, capacity * sizeof *grown);
-			if (!grown)
-				return false;
-			cell->points = grown;
-			cell->capacity = capacity;
-		}
+		if (cell->count * 2 >= cell->capacity && !tw_grow(cell->points, cell->capacity, cell->capacity))
+			return false;
 	}
 	cell->points[cell->count++] = point;
 	(*way)->messages++;

@@ -2,6 +2,7 @@
 /* messages.c - ends of messages, sorted by what they have in common. */
 #include "tools/merge/messages.h"
 #include "base/grow.h"
+#include "base/map.h"
 
 #include "tracewheel/error.h"
 
@@ -31,40 +32,27 @@ struct reading {
 
 static uint32_t find_node(struct tw_messages *messages, const char *name)
 {
-	uint32_t slot = tw_seq_slot(name);
-	if (!messages->slots) {
-		messages->slots = malloc(TW_SEQ_SLOTS * sizeof *messages->slots);
-		if (!messages->slots)
-			return UINT32_MAX;
-		memset(messages->slots, 0xff, TW_SEQ_SLOTS * sizeof *messages->slots);
-	}
-	for (uint32_t i = messages->slots[slot]; i != UINT32_MAX; i = messages->nodes[i].next) {
-		if (strcmp(messages->nodes[i].name, name) == 0)
-			return i;
-	}
+	uint64_t key = tw_hash_bytes(name, strlen(name), 0);
+	uint32_t known = tw_map_find(&messages->by_name, key, i, strcmp(messages->nodes[i].name, name) == 0);
+	if (known != TW_MAP_NONE)
+		return known;
 	if (!tw_grow(messages->nodes, messages->node_count, messages->node_capacity))
 		return UINT32_MAX;
 	char *copy = strdup(name);
-	if (!copy)
+	if (!copy || !tw_map_add(&messages->by_name, key, messages->node_count)) {
+		free(copy);
 		return UINT32_MAX;
-	messages->nodes[messages->node_count] =
-		(struct tw_messages_node){.name = copy, .capture = UINT32_MAX, .next = messages->slots[slot]};
-	return messages->slots[slot] = messages->node_count++;
+	}
+	messages->nodes[messages->node_count] = (struct tw_messages_node){.name = copy, .capture = UINT32_MAX};
+	return messages->node_count++;
 }
 
 static uint32_t global_node(struct reading *reading, uint32_t node)
 {
 	if (node == TW_SEQ_NO_NODE)
 		return UINT32_MAX;
-	if (node >= reading->global_count) {
-		uint32_t count = node + node / 2 + 64;
-		uint32_t *grown = realloc(reading->global, count * sizeof *grown);
-		if (!grown)
-			return UINT32_MAX;
-		memset(grown + reading->global_count, 0, (count - reading->global_count) * sizeof *grown);
-		reading->global = grown;
-		reading->global_count = count;
-	}
+	if (!tw_grow_to(reading->global, reading->global_count, node))
+		return UINT32_MAX;
 	if (!reading->global[node])
 		reading->global[node] = find_node(reading->messages, reading->nodes.nodes[node].name) + 1;
 	return reading->global[node] - 1;
@@ -123,18 +111,12 @@ int tw_messages_find_nodes(struct tw_messages *messages)
 
 /* ---- ends ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
-}
-
 /* A node does not know its own creation in its events: it is no part of the key. */
 static uint64_t key_of(const struct tw_seq_event *event, uint32_t from_node)
 {
-	uint64_t hash = mix(tw_term_hash(event->label), (uint64_t)event->current);
-	return mix(mix(mix(hash, (uint64_t)event->previous), from_node),
-		   (uint64_t)event->from.serial << 32 | event->from.number);
+	uint64_t hash = tw_hash_word(tw_term_hash(event->label), (uint64_t)event->current);
+	return tw_hash_word(tw_hash_word(tw_hash_word(hash, (uint64_t)event->previous), from_node),
+			    (uint64_t)event->from.serial << 32 | event->from.number);
 }
 
 static bool on_event(void *context, const struct tw_seq_event *event)
@@ -255,5 +237,5 @@ void tw_messages_free(struct tw_messages *messages)
 	for (uint32_t i = 0; i < messages->node_count; i++)
 		free(messages->nodes[i].name);
 	free(messages->nodes);
-	free(messages->slots);
+	tw_map_fini(&messages->by_name);
 }

@@ -10,6 +10,7 @@
 
 #include "tools/common/seq_events.h"
 #include "tools/merge/align.h"
+#include "base/map.h"
 
 /* The most ends that are kept at once, 32 bytes each. */
 #define TW_MESSAGES_ENDS_MAX   (UINT32_C(1) << 22)
@@ -17,7 +18,6 @@
 
 struct tw_messages_node {
 	char *name;
-	uint32_t next;	  /* in its slot */
 	uint32_t capture; /* UINT32_MAX: no capture has its events */
 	bool is_twice;	  /* two captures have events of it */
 	uint32_t other;
@@ -33,7 +33,7 @@ struct tw_messages {
 	/* Results. */
 	struct tw_messages_node *nodes;
 	uint32_t node_count, node_capacity;
-	uint32_t *slots;    /* a hash table of their names */
+	struct tw_map by_name;
 	uint64_t pairs;	    /* messages between captures */
 	uint64_t between;   /* those between machines: they are in align */
 	uint64_t ambiguous; /* of serials that occur more than once: not used */

@@ -14,9 +14,10 @@
 #include "tools/common/seq_events.h"
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
-#include "tools/print/print_numbers.h"
 #include "tools/common/stacks.h"
 #include "tools/common/threads.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -55,8 +56,8 @@ struct chrome {
 	struct tw_out *out;
 	struct tw_places places;
 	struct tw_stacks stacks;
-	struct tw_numbers taken; /* process and number of each thread's track */
-	struct tw_name *quoted;	 /* by function: its name as JSON */
+	struct tw_map taken;	/* process and number of each thread's track */
+	struct tw_name *quoted; /* by function: its name as JSON */
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */
@@ -138,8 +139,9 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 			chrome->has_no_memory = true;
 			return NULL;
 		}
-		bool is_free = thread && tw_numbers_take(&chrome->taken,
-							 (uint64_t)process_id(chrome, stack->image) << 32 | thread);
+		uint64_t key = (uint64_t)process_id(chrome, stack->image) << 32 | thread;
+		bool is_free =
+			thread && tw_map_get(&chrome->taken, key) == TW_MAP_NONE && tw_map_add(&chrome->taken, key, 0);
 		track->number = is_free ? thread : OTHER_TRACKS + stack->number;
 	}
 	if (!track->is_named && chrome->has_begun) {
@@ -183,18 +185,11 @@ static void keep_arguments(struct chrome *chrome, const struct tw_capture_event 
 	scratch.used = 0;
 	bool has_any = event->kind == TW_CAPTURE_CALL && event->payload_words &&
 		       tw_print_arguments_member(chrome->printer, event, &scratch);
-	if (depth >= track->arguments_count) {
-		if (!has_any)
-			return;
-		uint32_t count = depth * 2 + 8;
-		struct arguments *grown = realloc(track->arguments, count * sizeof *grown);
-		if (!grown) {
-			chrome->has_no_memory = true;
-			return;
-		}
-		memset(grown + track->arguments_count, 0, (count - track->arguments_count) * sizeof *grown);
-		track->arguments = grown;
-		track->arguments_count = count;
+	if (depth >= track->arguments_count && !has_any)
+		return;
+	if (!tw_grow_to(track->arguments, track->arguments_count, depth)) {
+		chrome->has_no_memory = true;
+		return;
 	}
 	struct arguments *arguments = &track->arguments[depth];
 	arguments->bytes = 0;
@@ -558,7 +553,7 @@ static void free_chrome(struct chrome *chrome)
 	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
 		free(chrome->quoted[i].text);
 	free(chrome->quoted);
-	tw_numbers_free(&chrome->taken);
+	tw_map_fini(&chrome->taken);
 	tw_stacks_free(&chrome->stacks);
 	tw_places_free(&chrome->places);
 }

@@ -2,8 +2,10 @@
 /*
  * print_flows.c - messages that are sent and not yet received: a hash table, each slot in the order of their sends.
  */
+#include "base/map.h"
 #include "tools/print/print_flows.h"
 #include "tools/common/names.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -58,10 +60,7 @@ static bool hash_message(const struct tw_capture_event *event, uint64_t *out)
 	const unsigned char *from = payload.terms;
 	if (!payload.has_terms || !payload.term_count || !tw_print_next_term(&payload, &term))
 		return false;
-	uint64_t hash = 0xcbf29ce484222325 ^ event->image;
-	for (; from < (const unsigned char *)payload.terms; from++)
-		hash = (hash ^ *from) * 0x100000001b3;
-	*out = hash ^ hash >> 29;
+	*out = tw_hash_bytes(from, (size_t)((const unsigned char *)payload.terms - from), event->image);
 	return true;
 }
 
@@ -73,15 +72,8 @@ static uint32_t take_message(struct tw_flows *flows)
 		flows->unused = flows->messages[at].next;
 		return at;
 	}
-	if (flows->count + 1 >= flows->capacity) {
-		uint32_t capacity = flows->capacity ? flows->capacity * 2 : 256;
-		struct message *grown =
-			capacity <= MESSAGES_MAX ? realloc(flows->messages, capacity * sizeof *grown) : NULL;
-		if (!grown)
-			return 0;
-		flows->messages = grown;
-		flows->capacity = capacity;
-	}
+	if (flows->count + 1 >= MESSAGES_MAX || !tw_grow(flows->messages, flows->count + 1, flows->capacity))
+		return 0;
 	return ++flows->count;
 }
 

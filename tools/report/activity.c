@@ -6,63 +6,37 @@
 #include "tools/tool.h"
 #include "tools/common/payload.h"
 #include "tools/common/names.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- processes ---- */
 
-static uint32_t slot_of(const struct tw_activity *activity, uint32_t image, uint32_t number)
-{
-	return (uint32_t)(((uint64_t)number << 8 ^ image) * 0x9e3779b97f4a7c15 >> 32) & activity->mask;
-}
-
-static bool grow_slots(struct tw_activity *activity)
-{
-	uint32_t mask = activity->mask ? activity->mask * 2 + 1 : 255;
-	struct tw_activity_process **slots = calloc(mask + (size_t)1, sizeof *slots);
-	struct tw_activity_process **processes = realloc(activity->processes, (mask + (size_t)1) * sizeof *processes);
-	if (processes)
-		activity->processes = processes;
-	if (!slots || !processes) {
-		free(slots);
-		return false;
-	}
-	free(activity->slots);
-	activity->slots = slots;
-	activity->mask = mask;
-	activity->process_capacity = mask + 1;
-	for (uint32_t i = 0; i < activity->process_count; i++) {
-		struct tw_activity_process *process = processes[i];
-		uint32_t at = slot_of(activity, process->image, process->pid_number);
-		process->next = slots[at];
-		slots[at] = process;
-	}
-	return true;
-}
-
 /* The process of a pid; NULL: no memory. */
 static struct tw_activity_process *find_process(struct tw_activity *activity, uint32_t image, uint32_t number,
 						uint32_t serial)
 {
-	struct tw_activity_process *process = activity->slots[slot_of(activity, image, number)];
-	while (process && (process->pid_number != number || process->pid_serial != serial || process->image != image))
-		process = process->next;
-	if (process)
-		return process;
-	if (activity->process_count == activity->process_capacity && !grow_slots(activity))
+	uint64_t key = tw_hash_word((uint64_t)serial << 32 | number, image);
+	uint32_t at = tw_map_find(&activity->by_pid, key, i,
+				  activity->processes[i]->pid_number == number &&
+					  activity->processes[i]->pid_serial == serial &&
+					  activity->processes[i]->image == image);
+	if (at != TW_MAP_NONE)
+		return activity->processes[at];
+	if (!tw_grow(activity->processes, activity->process_count, activity->process_capacity))
 		return NULL;
-	process = calloc(1, sizeof *process);
-	if (!process)
+	struct tw_activity_process *process = calloc(1, sizeof *process);
+	if (!process || !tw_map_add(&activity->by_pid, key, activity->process_count)) {
+		free(process);
 		return NULL;
-	uint32_t at = slot_of(activity, image, number);
+	}
 	process->image = image;
 	process->pid_number = number;
 	process->pid_serial = serial;
 	process->number = activity->process_count;
 	process->last_sender = TW_PLACES_NONE;
-	process->next = activity->slots[at];
-	activity->slots[at] = process;
 	activity->processes[activity->process_count++] = process;
 	return process;
 }
@@ -86,56 +60,21 @@ static struct tw_activity_process *process_of(struct tw_activity *activity, stru
 
 /* ---- pairs ---- */
 
-static uint32_t pair_slot(const struct tw_activity *activity, uint32_t sender, uint32_t receiver)
-{
-	uint32_t at = (uint32_t)(((uint64_t)sender << 32 | receiver) * 0x9e3779b97f4a7c15 >> 32) & activity->pair_mask;
-	for (; activity->pair_slots[at]; at = (at + 1) & activity->pair_mask) {
-		const struct tw_activity_pair *pair = &activity->pairs[activity->pair_slots[at] - 1];
-		if (pair->sender == sender && pair->receiver == receiver)
-			break;
-	}
-	return at;
-}
-
-static bool grow_pairs(struct tw_activity *activity)
-{
-	uint32_t capacity = activity->pair_count ? activity->pair_count * 2 : 256;
-	struct tw_activity_pair *pairs = realloc(activity->pairs, capacity * sizeof *pairs);
-	if (pairs)
-		activity->pairs = pairs;
-	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
-	if (!pairs || !slots) {
-		free(slots);
-		return false;
-	}
-	free(activity->pair_slots);
-	activity->pair_slots = slots;
-	activity->pair_mask = capacity * 2 - 1;
-	for (uint32_t i = 0; i < activity->pair_count; i++)
-		slots[pair_slot(activity, pairs[i].sender, pairs[i].receiver)] = i + 1;
-	return true;
-}
-
 /* NULL: there are too many, or no memory. */
 static struct tw_activity_pair *find_pair(struct tw_activity *activity, uint32_t sender, uint32_t receiver)
 {
-	uint32_t at = pair_slot(activity, sender, receiver);
-	if (activity->pair_slots[at])
-		return &activity->pairs[activity->pair_slots[at] - 1];
-	if (activity->pair_count >= TW_ACTIVITY_PAIRS_MAX) {
+	uint64_t key = (uint64_t)sender << 32 | receiver;
+	uint32_t at = tw_map_get(&activity->by_pair, key);
+	if (at != TW_MAP_NONE)
+		return &activity->pairs[at];
+	if (activity->pair_count >= TW_ACTIVITY_PAIRS_MAX ||
+	    !tw_grow(activity->pairs, activity->pair_count, activity->pair_capacity) ||
+	    !tw_map_add(&activity->by_pair, key, activity->pair_count)) {
 		activity->are_pairs_full = true;
 		return NULL;
 	}
-	if (activity->pair_count >= 256 && (activity->pair_count & (activity->pair_count - 1)) == 0) {
-		if (!grow_pairs(activity)) {
-			activity->are_pairs_full = true;
-			return NULL;
-		}
-		at = pair_slot(activity, sender, receiver);
-	}
-	struct tw_activity_pair *pair = &activity->pairs[activity->pair_count];
+	struct tw_activity_pair *pair = &activity->pairs[activity->pair_count++];
 	*pair = (struct tw_activity_pair){.sender = sender, .receiver = receiver};
-	activity->pair_slots[at] = ++activity->pair_count;
 	return pair;
 }
 
@@ -322,8 +261,7 @@ bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *cap
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	*activity = (struct tw_activity){.capture = capture, .stream_count = info.streams};
-	return grow_slots(activity) && grow_pairs(activity) && init_schedulers(activity) &&
-	       tw_own_times_init(&activity->own_times, capture);
+	return init_schedulers(activity) && tw_own_times_init(&activity->own_times, capture);
 }
 
 void tw_activity_free(struct tw_activity *activity)
@@ -333,9 +271,9 @@ void tw_activity_free(struct tw_activity *activity)
 		free(activity->processes[i]);
 	}
 	free(activity->processes);
-	free(activity->slots);
+	tw_map_fini(&activity->by_pid);
 	free(activity->pairs);
-	free(activity->pair_slots);
+	tw_map_fini(&activity->by_pair);
 	free(activity->schedulers);
 	free(activity->stream_schedulers);
 	tw_own_times_free(&activity->own_times);

@@ -18,6 +18,7 @@
 #include "tools/common/histogram.h"
 #include "tools/common/own_times.h"
 #include "tools/common/stacks.h"
+#include "base/map.h"
 
 #define TW_ACTIVITY_PAIRS_MAX (UINT32_C(1) << 20)
 #define TW_ACTIVITY_LONGEST   10
@@ -26,8 +27,7 @@ struct tw_activity_process {
 	uint32_t image;
 	uint32_t pid_number, pid_serial;
 	uint32_t number;
-	char *name; /* clean; NULL: none */
-	struct tw_activity_process *next;
+	char *name;	      /* clean; NULL: none */
 	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
 	bool is_running;
 	uint64_t since_ns;   /* start of its run, if is_running */
@@ -61,11 +61,12 @@ struct tw_activity_scheduler {
 
 struct tw_activity {
 	const struct tw_capture *capture;
-	struct tw_activity_process **slots, **processes; /* by hash; by number */
-	uint32_t mask, process_count, process_capacity;
+	struct tw_activity_process **processes; /* by number */
+	uint32_t process_count, process_capacity;
+	struct tw_map by_pid;
 	struct tw_activity_pair *pairs;
-	uint32_t *pair_slots; /* numbers + 1 */
-	uint32_t pair_count, pair_mask;
+	uint32_t pair_count, pair_capacity;
+	struct tw_map by_pair;
 	struct tw_activity_scheduler *schedulers;
 	uint32_t scheduler_count;
 	uint32_t *stream_schedulers; /* by stream */

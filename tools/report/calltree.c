@@ -4,6 +4,8 @@
 #include "tools/common/missing.h"
 #include "tools/common/lines.h"
 #include "tools/tool.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -12,38 +14,9 @@
 /* More nodes than there can be. */
 #define NO_NODE UINT32_MAX
 
-static uint32_t slot_of(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
+static uint64_t key_of(uint32_t parent, uint32_t function)
 {
-	uint64_t hash = ((uint64_t)parent << 32 | function) * 0x9e3779b97f4a7c15;
-	return (uint32_t)(hash >> 33) & tree->mask;
-}
-
-static void add_slot(struct tw_calltree *tree, uint32_t node)
-{
-	uint32_t at = slot_of(tree, tree->nodes[node].parent, tree->nodes[node].function);
-	while (tree->slots[at])
-		at = (at + 1) & tree->mask;
-	tree->slots[at] = node;
-}
-
-/* Doubles the nodes and their slots. */
-static bool grow(struct tw_calltree *tree)
-{
-	size_t capacity = tree->node_count ? (size_t)tree->node_count * 2 : 256;
-	struct tw_call_node *nodes = realloc(tree->nodes, capacity * sizeof *nodes);
-	if (nodes)
-		tree->nodes = nodes;
-	uint32_t *slots = calloc(capacity * 2, sizeof *slots);
-	if (!nodes || !slots) {
-		free(slots);
-		return false;
-	}
-	free(tree->slots);
-	tree->slots = slots;
-	tree->mask = (uint32_t)capacity * 2 - 1;
-	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++)
-		add_slot(tree, i);
-	return true;
+	return (uint64_t)parent << 32 | function;
 }
 
 static bool is_recursive(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
@@ -66,7 +39,8 @@ static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t fun
 		tree->is_full = true;
 		return NO_NODE;
 	}
-	if ((tree->node_count & (tree->node_count - 1)) == 0 && tree->node_count >= 256 && !grow(tree)) {
+	if (!tw_grow(tree->nodes, tree->node_count, tree->node_capacity) ||
+	    (!is_process && !tw_map_add(&tree->by_key, key_of(parent, function), tree->node_count))) {
 		tree->has_no_memory = true;
 		return TW_CALLTREE_BEYOND;
 	}
@@ -80,7 +54,6 @@ static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t fun
 				      .is_process = is_process,
 				      .is_recursive = !is_process && is_recursive(tree, parent, function)};
 	above->first_child = number;
-	add_slot(tree, number);
 	return number;
 }
 
@@ -92,14 +65,8 @@ static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t f
 	if (tree->nodes[parent].depth >= TW_CALLTREE_DEPTH_MAX)
 		parent = TW_CALLTREE_BEYOND;
 	for (;;) {
-		uint32_t at = slot_of(tree, parent, function);
-		for (; tree->slots[at]; at = (at + 1) & tree->mask) {
-			const struct tw_call_node *node = &tree->nodes[tree->slots[at]];
-			if (node->parent == parent && node->function == function && !node->is_process)
-				break;
-		}
-		uint32_t number = tree->slots[at];
-		if (!number)
+		uint32_t number = tw_map_get(&tree->by_key, key_of(parent, function));
+		if (number == TW_MAP_NONE)
 			number = add_node(tree, parent, function, false);
 		if (number != NO_NODE) {
 			tree->nodes[parent].last_used = number;
@@ -114,16 +81,9 @@ static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *st
 {
 	if (!tree->is_by_process)
 		return TW_CALLTREE_ROOT;
-	if (stack->number >= tree->process_capacity) {
-		uint32_t capacity = stack->number * 2 + 64;
-		uint32_t *grown = realloc(tree->process_nodes, capacity * sizeof *grown);
-		if (!grown) {
-			tree->has_no_memory = true;
-			return TW_CALLTREE_ROOT;
-		}
-		memset(grown + tree->process_capacity, 0, (capacity - tree->process_capacity) * sizeof *grown);
-		tree->process_nodes = grown;
-		tree->process_capacity = capacity;
+	if (!tw_grow_to(tree->process_nodes, tree->process_capacity, stack->number)) {
+		tree->has_no_memory = true;
+		return TW_CALLTREE_ROOT;
 	}
 	uint32_t *node = &tree->process_nodes[stack->number];
 	if (!*node) {
@@ -402,7 +362,7 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 		error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error)
 		return error;
-	if (!grow_functions(tree) || !grow(tree) ||
+	if (!grow_functions(tree) || !tw_grow(tree->nodes, tree->node_count, tree->node_capacity) ||
 	    !tw_tracer_cost_init(&tree->cost, tree->stacks.stream_count, tree->places.function_count))
 		return TW_ENOMEM;
 	tree->node_count = TW_CALLTREE_FIRST;
@@ -439,7 +399,7 @@ void tw_calltree_free(struct tw_calltree *tree)
 	free(tree->pending);
 	free(tree->functions);
 	free(tree->nodes);
-	free(tree->slots);
+	tw_map_fini(&tree->by_key);
 	free(tree->process_nodes);
 	tw_stacks_free(&tree->stacks);
 	tw_tracer_cost_free(&tree->cost);

@@ -24,6 +24,7 @@
 #include "tools/common/pass.h"
 #include "tools/common/stacks.h"
 #include "tools/report/tracer_cost.h"
+#include "base/map.h"
 
 #define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)
 /* Chains of callers longer than this continue below the same node. */
@@ -72,10 +73,9 @@ struct tw_calltree {
 	struct tw_stacks stacks;
 	struct tw_tracer_cost cost;
 	struct tw_call_node *nodes;
-	uint32_t node_count;
-	uint32_t node_max; /* 0: TW_CALLTREE_NODES_MAX */
-	uint32_t *slots;
-	uint32_t mask;
+	uint32_t node_count, node_capacity;
+	uint32_t node_max;		    /* 0: TW_CALLTREE_NODES_MAX */
+	struct tw_map by_key;		    /* nodes of functions, by parent and function */
 	struct tw_call_function *functions; /* by number */
 	uint32_t function_count;
 	bool is_by_stack;

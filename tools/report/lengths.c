@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lengths.c - see lengths.h. */
 #include "tools/report/lengths.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -28,16 +29,9 @@ static void on_length(void *context, struct tw_mailbox_process *process, uint64_
 {
 	struct tw_lengths *lengths = context;
 	if (!process->user) {
-		if (lengths->count == lengths->capacity) {
-			uint32_t capacity = lengths->capacity ? lengths->capacity * 2 : 64;
-			struct tw_length *grown =
-				capacity <= TW_LENGTHS_MAX ? realloc(lengths->rows, capacity * sizeof *grown) : NULL;
-			if (!grown) {
-				lengths->left_out++;
-				return;
-			}
-			lengths->rows = grown;
-			lengths->capacity = capacity;
+		if (lengths->count >= TW_LENGTHS_MAX || !tw_grow(lengths->rows, lengths->count, lengths->capacity)) {
+			lengths->left_out++;
+			return;
 		}
 		lengths->rows[lengths->count] = (struct tw_length){.process = process->number};
 		process->user = (void *)(uintptr_t)++lengths->count;

@@ -5,6 +5,8 @@
 #include "tools/common/pass.h"
 #include "tools/report/lock_calls.h"
 #include "tools/tool.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -47,44 +49,14 @@ struct tw_lock_image {
 	uint64_t until_ns; /* the latest end of these */
 };
 
-static uint32_t slot_of(const struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
-{
-	uint32_t at = (uint32_t)((address ^ (uint64_t)image << 48) * 0x9e3779b97f4a7c15 >> 32) & locks->mask;
-	for (; locks->slots[at]; at = (at + 1) & locks->mask) {
-		const struct tw_lock_row *lock = &locks->locks[locks->slots[at] - 1];
-		if (lock->address == address && lock->image == image && lock->kind == kind)
-			break;
-	}
-	return at;
-}
-
-static bool grow(struct tw_locks *locks)
-{
-	uint32_t capacity = locks->capacity ? locks->capacity * 2 : 256;
-	struct tw_lock_row *grown = realloc(locks->locks, capacity * sizeof *grown);
-	if (grown)
-		locks->locks = grown;
-	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
-	if (!grown || !slots) {
-		free(slots);
-		locks->has_no_memory = true;
-		return false;
-	}
-	free(locks->slots);
-	locks->slots = slots;
-	locks->mask = capacity * 2 - 1;
-	locks->capacity = capacity;
-	/* If several locks had one address, the last is found. */
-	for (uint32_t i = 0; i < locks->count; i++)
-		slots[slot_of(locks, grown[i].image, grown[i].address, grown[i].kind)] = i + 1;
-	return true;
-}
-
 /* The lock at an address; NULL: there are too many. */
 static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
 {
-	uint32_t at = slot_of(locks, image, address, kind);
-	struct tw_lock_row *lock = locks->slots[at] ? &locks->locks[locks->slots[at] - 1] : NULL;
+	uint64_t key = tw_hash_word(address, (uint64_t)image << 8 | kind);
+	struct tw_map_slot *slot = tw_map_slot(&locks->by_address, key, i,
+					       locks->locks[i].address == address && locks->locks[i].image == image &&
+						       locks->locks[i].kind == kind);
+	struct tw_lock_row *lock = slot ? &locks->locks[slot->after - 1] : NULL;
 	if (lock && !lock->is_ended)
 		return lock;
 	if (lock && !lock->waits && !lock->waiting) {
@@ -95,14 +67,16 @@ static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uin
 			locks->are_full = true;
 			return NULL;
 		}
-		if (locks->count == locks->capacity) {
-			if (!grow(locks))
-				return NULL;
-			at = slot_of(locks, image, address, kind);
+		if (!tw_grow(locks->locks, locks->count, locks->capacity) ||
+		    (!slot && !tw_map_add(&locks->by_address, key, locks->count))) {
+			locks->has_no_memory = true;
+			return NULL;
 		}
+		/* If several locks had one address, the last is found. */
+		if (slot)
+			slot->after = locks->count + 1;
 		lock = &locks->locks[locks->count];
 		*lock = (struct tw_lock_row){.number = locks->count++};
-		locks->slots[at] = locks->count;
 	}
 	lock->address = address;
 	lock->image = image;
@@ -121,16 +95,10 @@ static void add_pair(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t 
 	while (at && (locks->pairs[at - 1].waiter != waiter || locks->pairs[at - 1].holder != holder))
 		at = locks->pairs[at - 1].next;
 	if (!at) {
-		if (locks->pair_count == locks->pair_capacity) {
-			uint32_t capacity = locks->pair_capacity ? locks->pair_capacity * 2 : 256;
-			struct tw_lock_pair *grown =
-				capacity <= TW_LOCK_PAIRS_MAX ? realloc(locks->pairs, capacity * sizeof *grown) : NULL;
-			if (!grown) {
-				locks->are_full = true;
-				return;
-			}
-			locks->pairs = grown;
-			locks->pair_capacity = capacity;
+		if (locks->pair_count >= TW_LOCK_PAIRS_MAX ||
+		    !tw_grow(locks->pairs, locks->pair_count, locks->pair_capacity)) {
+			locks->are_full = true;
+			return;
 		}
 		locks->pairs[locks->pair_count] = (struct tw_lock_pair){.lock = lock->number,
 									.waiter = waiter,
@@ -541,7 +509,7 @@ static bool init(struct tw_locks *locks, struct tw_capture *capture)
 	locks->places = calloc(info.images + (size_t)1, sizeof *locks->places);
 	locks->place_counts = calloc(info.images + (size_t)1, sizeof *locks->place_counts);
 	locks->images = calloc(info.images + (size_t)1, sizeof *locks->images);
-	bool is_done = locks->threads && locks->places && locks->place_counts && locks->images && grow(locks);
+	bool is_done = locks->threads && locks->places && locks->place_counts && locks->images;
 	for (uint32_t i = 0; is_done && i < info.images; i++)
 		is_done = find_places(locks, i);
 	return is_done;
@@ -576,7 +544,7 @@ void tw_locks_free(struct tw_locks *locks)
 	tw_gaps_free(&locks->losses);
 	free(locks->threads);
 	free(locks->locks);
-	free(locks->slots);
+	tw_map_fini(&locks->by_address);
 	free(locks->pairs);
 	*locks = (struct tw_locks){0};
 }

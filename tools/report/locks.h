@@ -27,6 +27,7 @@
 
 #include "tools/common/gaps.h"
 #include "tools/common/histogram.h"
+#include "base/map.h"
 
 #include "tracewheel/capture.h"
 
@@ -90,7 +91,7 @@ struct tw_locks {
 	struct tw_capture *capture;
 	struct tw_lock_row *locks;
 	uint32_t count, capacity;
-	uint32_t *slots, mask; /* numbers + 1 by address */
+	struct tw_map by_address;
 	struct tw_lock_pair *pairs;
 	uint32_t pair_count, pair_capacity;
 	struct tw_lock_thread *threads; /* by number of the capture's threads */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native_children.c - children as ports, and those of vfork(), whose calls come on their parent's thread. */
 #include "tools/report/native_replay.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -12,12 +13,9 @@ void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *p
 {
 	char text[32];
 	snprintf(text, sizeof text, r->ports->is_each && process_id ? "process %d" : "process", process_id);
-	struct tw_native_child *grown =
-		tw_native_grow(process->children, &process->child_space, process->child_count + 1, sizeof *grown);
+	bool has_space = tw_grow(process->children, process->child_count, process->child_space);
 	struct tw_native_instance *instance = tw_native_instance_create(r, "process", text);
-	if (grown)
-		process->children = grown;
-	else
+	if (!has_space)
 		r->error = TW_ENOMEM;
 	if (!instance)
 		return;
@@ -26,8 +24,8 @@ void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *p
 	instance->sums.opened = is_counted;
 	instance->open_count = 1;
 	tw_native_hold(instance);
-	if (grown)
-		grown[process->child_count++] = (struct tw_native_child){process_id, instance};
+	if (has_space)
+		process->children[process->child_count++] = (struct tw_native_child){process_id, instance};
 	else
 		tw_native_release(r, instance);
 }

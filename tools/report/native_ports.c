@@ -2,6 +2,8 @@
 /* native_ports.c - calls of libc replayed into tables of descriptors. */
 #include "tools/common/descriptors.h"
 #include "tools/report/native_replay.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -21,11 +23,7 @@ static const struct tw_native_function *function_of(struct tw_native_replay *r, 
 	if (!place || !place->function || !place->function->module)
 		return NULL;
 	struct tw_native_function *function = malloc(sizeof *function);
-	void *grown = tw_native_grow(process->functions, &process->function_count, (size_t)event->id + 1,
-				     sizeof *process->functions);
-	if (grown)
-		process->functions = grown;
-	if (!grown || !function) {
+	if (!function || !tw_grow_to(process->functions, process->function_count, event->id)) {
 		free(function);
 		r->error = TW_ENOMEM;
 		return NULL;
@@ -477,7 +475,7 @@ static void end_all(struct tw_native_replay *r)
 	}
 	free(r->processes);
 	free(r->threads);
-	free(r->slots);
+	tw_map_fini(&r->by_port);
 }
 
 static int see(void *self, const struct tw_capture_event *event)

@@ -14,6 +14,7 @@
 
 #include "tools/report/native_calls.h"
 #include "tools/report/native_ports.h"
+#include "base/map.h"
 
 /* Calls under way on one thread: a handler may interrupt one with another. */
 #define DEPTH_MAX 16
@@ -115,13 +116,10 @@ struct tw_native_replay {
 	struct tw_native_thread *threads;
 	uint32_t thread_count;
 	size_t row_room;
-	size_t *slots; /* a hash table of rows: 1 + number */
-	size_t slot_count;
+	struct tw_map by_port; /* rows */
 	int error;
 };
 
-/* Makes an array of at least so many elements; new ones are zero.  NULL: no memory. */
-void *tw_native_grow(void *array, size_t *count, size_t wanted, size_t bytes);
 /* Gives a reference back; the last one adds the instance to its row.  NULL is allowed. */
 void tw_native_release(struct tw_native_replay *r, struct tw_native_instance *instance);
 /* Takes one more reference; NULL gives NULL. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native_rows.c - ports while they are open, and sums of those that are alike. */
 #include "tools/report/native_replay.h"
+#include "base/map.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -8,30 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes an array of at least so many elements; new ones are zero. */
-void *tw_native_grow(void *array, size_t *count, size_t wanted, size_t bytes)
+static uint64_t key_of(const struct tw_native_port *port)
 {
-	size_t more = *count ? 2 * *count : 16;
-	if (wanted <= *count)
-		return array;
-	if (more < wanted)
-		more = wanted;
-	char *grown = realloc(array, more * bytes);
-	if (!grown)
-		return NULL;
-	memset(grown + *count * bytes, 0, (more - *count) * bytes);
-	*count = more;
-	return grown;
-}
-
-static size_t hash_of(const struct tw_native_port *port)
-{
-	size_t hash = (size_t)(uintptr_t)port->kind;
-	for (const char *at = port->what; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-	for (const char *at = port->opener; at && *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-	return hash ^ hash >> 32;
+	uint64_t hash = tw_hash_bytes(port->what, strlen(port->what), (uintptr_t)port->kind);
+	return port->opener ? tw_hash_bytes(port->opener, strlen(port->opener), hash) : hash;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -39,49 +21,31 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool rehash(struct tw_native_replay *r)
+static bool is_like(const struct tw_native_port *row, const struct tw_native_port *port)
 {
-	size_t count = r->slot_count ? 2 * r->slot_count : 1024, *slots = calloc(count, sizeof *slots);
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < r->ports->count; i++) {
-		size_t at = hash_of(&r->ports->rows[i]) & (count - 1);
-		while (slots[at])
-			at = (at + 1) & (count - 1);
-		slots[at] = i + 1;
-	}
-	free(r->slots);
-	r->slots = slots;
-	r->slot_count = count;
-	return true;
+	return row->kind == port->kind && !strcmp(row->what, port->what) && same_text(row->opener, port->opener) &&
+	       same_text(row->caller, port->caller);
 }
 
 /* The row of ports like this one, or a new one that takes its text. NULL: no memory. */
 static struct tw_native_port *row_of(struct tw_native_replay *r, struct tw_native_port *port)
 {
 	struct tw_native_ports *ports = r->ports;
-	if (2 * ports->count >= r->slot_count && !rehash(r))
+	uint64_t key = key_of(port);
+	uint32_t at = ports->is_each ? TW_MAP_NONE : tw_map_find(&r->by_port, key, i, is_like(&ports->rows[i], port));
+	if (at != TW_MAP_NONE)
+		return &ports->rows[at];
+	if (!tw_grow_to(ports->rows, r->row_room, ports->count))
 		return NULL;
-	size_t at = hash_of(port) & (r->slot_count - 1);
-	for (; r->slots[at] && !ports->is_each; at = (at + 1) & (r->slot_count - 1)) {
-		struct tw_native_port *row = &ports->rows[r->slots[at] - 1];
-		if (row->kind == port->kind && !strcmp(row->what, port->what) && same_text(row->opener, port->opener) &&
-		    same_text(row->caller, port->caller))
-			return row;
-	}
-	while (r->slots[at])
-		at = (at + 1) & (r->slot_count - 1);
-	struct tw_native_port *grown = tw_native_grow(ports->rows, &r->row_room, ports->count + 1, sizeof *ports->rows);
-	if (!grown)
+	if (!ports->is_each && !tw_map_add(&r->by_port, key, (uint32_t)ports->count))
 		return NULL;
-	ports->rows = grown;
-	r->slots[at] = ++ports->count;
-	grown[ports->count - 1] = (struct tw_native_port){.what = port->what,
-							  .kind = port->kind,
-							  .opener = port->opener,
-							  .caller = port->caller};
+	ports->count++;
+	ports->rows[ports->count - 1] = (struct tw_native_port){.what = port->what,
+								.kind = port->kind,
+								.opener = port->opener,
+								.caller = port->caller};
 	port->what = NULL;
-	return &grown[ports->count - 1];
+	return &ports->rows[ports->count - 1];
 }
 
 static bool is_empty(const struct tw_native_port *port)

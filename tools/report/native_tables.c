@@ -2,6 +2,7 @@
 /* native_tables.c - which descriptor of which process leads to which port. */
 #include "tools/common/descriptors.h"
 #include "tools/report/native_replay.h"
+#include "base/grow.h"
 
 #include "tracewheel/error.h"
 
@@ -13,12 +14,10 @@ struct tw_native_entry *tw_native_entry_at(struct tw_native_replay *r, struct tw
 {
 	if (fd < 0 || fd >= FD_MAX)
 		return NULL;
-	void *grown = tw_native_grow(table->entries, &table->entry_count, (size_t)fd + 1, sizeof *table->entries);
-	if (!grown) {
+	if (!tw_grow_to(table->entries, table->entry_count, (size_t)fd)) {
 		r->error = TW_ENOMEM;
 		return NULL;
 	}
-	table->entries = grown;
 	return &table->entries[fd];
 }
 

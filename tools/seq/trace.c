@@ -9,25 +9,28 @@
 #include "base/grow.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
+#include "base/map.h"
 
 #include "tracewheel/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOTS (UINT32_C(1) << 14)
 /* The most losses that are told apart. */
 #define LOSSES_MAX 4096
 
 /* ---- processes ---- */
 
-static uint32_t hash_process(const struct tw_seq_process *process, const char *term)
+static uint64_t key_of(const struct tw_seq_process *process, const char *term)
 {
-	uint64_t hash = process->number * UINT64_C(0x9e3779b97f4a7c15) ^
-			process->serial * UINT64_C(0xff51afd7ed558ccd) ^ process->node * UINT64_C(0xc4ceb9fe1a85ec53);
-	for (; term && *term; term++)
-		hash = (hash ^ (unsigned char)*term) * 0x100000001b3;
-	return (uint32_t)(hash >> 32 ^ hash) & (SLOTS - 1);
+	uint64_t hash = term ? tw_hash_bytes(term, strlen(term), 0) : 0;
+	return tw_hash_word(tw_hash_word(hash, (uint64_t)process->serial << 32 | process->number), process->node);
+}
+
+static bool is_alike(const struct tw_seq_trace *trace, uint32_t at, const struct tw_seq_process *process)
+{
+	const struct tw_seq_process *known = &trace->processes[at].is;
+	return known->node == process->node && known->number == process->number && known->serial == process->serial;
 }
 
 /* TW_SEQ_TRACE_NONE: no memory. */
@@ -38,25 +41,36 @@ static uint32_t find_process(struct tw_seq_trace *trace, const struct tw_seq_pro
 		tw_term_format(process->term, TW_PRINT_PRETTY | TW_PRINT_NODES, text, sizeof text);
 		term = text;
 	}
-	uint32_t slot = hash_process(process, term);
-	for (uint32_t at = trace->slots[slot]; at != TW_SEQ_TRACE_NONE; at = trace->processes[at].next) {
-		const struct tw_seq_trace_process *known = &trace->processes[at];
-		if (known->is.node == process->node && known->is.number == process->number &&
-		    known->is.serial == process->serial && known->is.creation == process->creation &&
-		    (!term || strcmp(known->term, term) == 0))
-			return at;
-	}
+	uint64_t key = key_of(process, term);
+	uint32_t known =
+		tw_map_find(&trace->by_process, key, i,
+			    is_alike(trace, i, process) && trace->processes[i].is.creation == process->creation &&
+				    (!term || strcmp(trace->processes[i].term, term) == 0));
+	if (known != TW_MAP_NONE)
+		return known;
 	if (!tw_grow(trace->processes, trace->process_count, trace->process_capacity))
 		return TW_SEQ_TRACE_NONE;
 	struct tw_seq_trace_process *added = &trace->processes[trace->process_count];
 	*added = (struct tw_seq_trace_process){.is = *process,
 					       .image = TW_CAPTURE_NONE,
-					       .term = term ? strdup(term) : NULL,
-					       .next = trace->slots[slot]};
+					       .term = term ? strdup(term) : NULL};
 	added->is.term = (struct tw_term){0};
-	if (term && !added->term)
+	if ((term && !added->term) || !tw_map_add(&trace->by_process, key, trace->process_count)) {
+		free(added->term);
 		return TW_SEQ_TRACE_NONE;
-	return trace->slots[slot] = trace->process_count++;
+	}
+	return trace->process_count++;
+}
+
+/* Takes a tracee for a process that is like it; false: to see the others. */
+static bool take_tracee(struct tw_seq_trace *trace, uint32_t at, const struct tw_seq_process *is, uint32_t image,
+			uint32_t tracee_id)
+{
+	if (is_alike(trace, at, is)) {
+		trace->processes[at].image = image;
+		trace->processes[at].tracee_id = tracee_id;
+	}
+	return false;
 }
 
 /* Finds the tracees of all processes in one pass over the definitions. */
@@ -69,15 +83,9 @@ static void find_tracees(struct tw_seq_trace *trace)
 			struct tw_seq_process is = {.node = trace->nodes.of_image[image],
 						    .number = tracee->pid_number,
 						    .serial = tracee->pid_serial};
-			uint32_t process = tracee->is_port ? TW_SEQ_TRACE_NONE : trace->slots[hash_process(&is, NULL)];
-			for (; process != TW_SEQ_TRACE_NONE; process = trace->processes[process].next) {
-				struct tw_seq_trace_process *known = &trace->processes[process];
-				if (known->is.node != is.node || known->is.number != is.number ||
-				    known->is.serial != is.serial)
-					continue;
-				known->image = image;
-				known->tracee_id = tracee->tracee_id;
-			}
+			if (!tracee->is_port)
+				tw_map_find(&trace->by_process, key_of(&is, NULL), i,
+					    take_tracee(trace, i, &is, image, tracee->tracee_id));
 		}
 	}
 }
@@ -528,15 +536,10 @@ int tw_seq_trace_make(struct tw_seq_trace *trace, struct tw_capture *capture, co
 				       .event = on_event,
 				       .loss = on_loss,
 				       .context = trace};
-	*trace = (struct tw_seq_trace){.capture = capture,
-				       .label = label,
-				       .first_root = TW_SEQ_TRACE_NONE,
-				       .slots = malloc(SLOTS * sizeof *trace->slots)};
-	int error = trace->slots ? tw_seq_nodes_make(&trace->nodes, capture) : TW_ENOMEM;
-	if (error == 0) {
-		memset(trace->slots, 0xff, SLOTS * sizeof *trace->slots);
+	*trace = (struct tw_seq_trace){.capture = capture, .label = label, .first_root = TW_SEQ_TRACE_NONE};
+	int error = tw_seq_nodes_make(&trace->nodes, capture);
+	if (error == 0)
 		error = tw_seq_read(&reader, capture);
-	}
 	trace->damaged = reader.damaged;
 	return error ? error : finish(trace);
 }
@@ -546,7 +549,7 @@ void tw_seq_trace_free(struct tw_seq_trace *trace)
 	for (uint32_t i = 0; i < trace->process_count; i++)
 		free(trace->processes[i].term);
 	free(trace->processes);
-	free(trace->slots);
+	tw_map_fini(&trace->by_process);
 	free(trace->events);
 	free(trace->hops);
 	free(trace->bytes);

@@ -13,6 +13,7 @@
 #define TW_TOOLS_SEQ_TRACE_H
 
 #include "tools/common/seq_events.h"
+#include "base/map.h"
 
 #define TW_SEQ_TRACE_NONE UINT32_MAX
 /* The most events kept, and bytes of their messages; further ones are counted. */
@@ -26,7 +27,6 @@ struct tw_seq_trace_process {
 	char *term;		  /* of a target that is no pid; NULL: a pid */
 	uint32_t image;		  /* TW_CAPTURE_NONE: not in this capture */
 	uint32_t tracee_id;	  /* 0: not known */
-	uint32_t next;		  /* in its slot of the table */
 	bool takes_part;	  /* in a hop: a name to which a message was sent gives way to its receiver */
 };
 
@@ -71,7 +71,7 @@ struct tw_seq_trace {
 	uint32_t event_count, event_capacity;
 	struct tw_seq_trace_process *processes;
 	uint32_t process_count, process_capacity;
-	uint32_t *slots;
+	struct tw_map by_process;
 	struct tw_hop *hops; /* in order of their first event: causes before effects */
 	uint32_t hop_count;
 	uint32_t first_root;
@@ -129,16 +129,14 @@ struct tw_request {
 	uint64_t events, sends, receives, prints;
 	uint64_t first_ns, last_ns;
 	uint32_t processes, nodes;
-	uint32_t next;
 };
 
 struct tw_requests {
 	struct tw_request *rows; /* in order of their first event */
 	uint32_t count, capacity;
-	uint32_t *slots;
-	uint64_t *seen; /* label and process, label and node: a hash table */
-	size_t seen_count, seen_capacity;
-	uint64_t left_out; /* events of labels beyond the limit */
+	struct tw_map by_label;
+	struct tw_map seen; /* hashes of label and process, label and node */
+	uint64_t left_out;  /* events of labels beyond the limit */
 	uint64_t damaged;
 	bool is_unsure; /* there were too many processes to count */
 };
