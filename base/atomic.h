@@ -97,6 +97,19 @@ static inline _Bool tw_cas_own(unsigned long *word, unsigned long expected, unsi
 }
 
 /*
+ * Adds to a word that only the calling thread writes, in one instruction as above; other threads, or processes, may read it.
+ * RELAXED: no order.
+ */
+static inline void tw_add_own(_Atomic unsigned long *word, unsigned long value)
+{
+#if defined __x86_64__ && !defined __SANITIZE_THREAD__ && !__has_feature(thread_sanitizer)
+	__asm__("addq %[value], %[word]" : [word] "+m"(*word) : [value] "er"(value) : "cc");
+#else
+	atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + value, memory_order_relaxed);
+#endif
+}
+
+/*
  * A full barrier of the processor, for the two protocols in which a store must come before a later load and neither is a
  * read-modify-write (PROGRESS).  Not a fence of C11: thread sanitizers refuse those, and no order that they check needs
  * this one.

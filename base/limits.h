@@ -64,9 +64,19 @@
  */
 #define TW_DEF_IDS_MAX	     (UINT32_C(1) << 20)
 #define TW_CATALOG_BYTES_MAX (UINT64_C(1) << 30)
+/*
+ * Calls that are counted and not recorded, of one process image: threads at a time whose counts are apart, places of one block of
+ * words, and blocks, which are at most 64 MiB.  Further threads count together.
+ */
+#define TW_RS_COUNT_ROWS_MAX   4096
+#define TW_RS_COUNT_GROUP      64
+#define TW_RS_COUNT_BLOCKS_MAX 131072
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 
+_Static_assert(TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP <= TW_RS_COUNT_BLOCKS_MAX / 8,
+	       "most blocks are for threads, if all places are counted");
+_Static_assert(TW_RS_COUNT_ROWS_MAX < (1 << 24), "a row's number fits the word of a block");
 _Static_assert(TW_RS_STALLED_NS >= 10 * TW_RS_SLICE_NS, "a machine that pauses now and then stalls no thread");
 _Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its head");
 _Static_assert(TW_RB_RECORD_BYTES_MAX % TW_RB_ALIGN_BYTES == 0, "the largest record ends on a step");
@@ -140,8 +150,8 @@ _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a proce
 /* ---- counters ---- */
 
 /*
- * Functions with call_count, and with call_time or call_memory, over all sessions of a process.  Each thread that counts has
- * addresses for one word each, of which the words in use get memory.
+ * Functions with call_count, and with call_time or call_memory, over all sessions of a process.  A thread has words for those that it
+ * calls, in blocks of TW_RS_COUNT_GROUP.
  */
 #define TW_COUNTERS_BITS 20
 #define TW_COUNTERS_MAX	 (1u << TW_COUNTERS_BITS)

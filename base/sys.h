@@ -88,6 +88,8 @@ void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes);
 void tw_sys_unmap(void *address, size_t bytes);
 /* Keeps this mapping from children. */
 int tw_sys_keep_from_children(void *address, size_t bytes);
+/* Shares it with children again. */
+int tw_sys_share_with_children(void *address, size_t bytes);
 /* Maps private zeroed memory, replacing any mapping there. */
 int tw_sys_map_over(void *address, size_t bytes);
 

@@ -237,6 +237,11 @@ int tw_sys_keep_from_children(void *address, size_t bytes)
 	return (int)call6(SYS_madvise, (long)address, (long)bytes, MADV_DONTFORK, 0, 0, 0);
 }
 
+int tw_sys_share_with_children(void *address, size_t bytes)
+{
+	return (int)call6(SYS_madvise, (long)address, (long)bytes, MADV_DOFORK, 0, 0, 0);
+}
+
 int tw_sys_map_over(void *address, size_t bytes)
 {
 	return mapped(call6(SYS_mmap, (long)address, (long)bytes, PROT_READ | PROT_WRITE,

@@ -55,6 +55,7 @@ void tw_rs_own_fini(struct tw_rs *rs)
 	if (own->process_id && !rs->config.is_anonymous) {
 		unmap_rings(own);
 		tw_sys_unmap(own->defs, own->defs_mapped_bytes);
+		tw_sys_unmap(own->counts.mapped, own->counts.mapped_bytes);
 		tw_sys_unmap(own->first_piece, TW_RS_FIRST_PIECE_BYTES);
 	}
 	tw_rs_own_init(rs);
@@ -156,7 +157,8 @@ static int make_file(struct tw_rs *rs, uint64_t lease)
 	uint8_t *first = tw_sys_reserve(TW_RS_FIRST_PIECE_BYTES);
 	struct tw_backing_piece pieces[] = {{0, TW_RS_HEAD_BYTES, first + TW_PAGE_BYTES},
 					    {TW_RS_HEAD_BYTES, TW_RS_DEFS_STEP_BYTES, NULL},
-					    {TW_RS_RINGS_AT, TW_PAGE_BYTES, first + TW_RS_FIRST_ANCHOR_AT}};
+					    {TW_RS_RINGS_AT, TW_PAGE_BYTES, first + TW_RS_FIRST_ANCHOR_AT},
+					    {TW_RS_COUNTS_AT(&rs->config), TW_PAGE_BYTES, NULL}};
 	struct tw_rs_own *own = &rs->own;
 	char name[40];
 	int error;
@@ -179,6 +181,8 @@ static int make_file(struct tw_rs *rs, uint64_t lease)
 	own->defs_mapped_bytes = TW_RS_DEFS_STEP_BYTES;
 	own->anchor = pieces[2].mapped;
 	own->anchor_bytes = TW_PAGE_BYTES;
+	own->counts.mapped = pieces[3].mapped;
+	own->counts.mapped_bytes = TW_PAGE_BYTES;
 	error = make_present(own);
 	if (error) {
 		own->process_id = tw_sys_process_id();
@@ -203,6 +207,8 @@ static int make_image(struct tw_rs *rs, uint64_t lease)
 	rs->own.defs = image + TW_RS_HEAD_BYTES;
 	rs->own.defs_mapped_bytes = TW_RS_DEFS_BYTES;
 	rs->own.anchor = image + TW_RS_RINGS_AT;
+	rs->own.counts.mapped = image + TW_RS_COUNTS_AT(&rs->config);
+	rs->own.counts.mapped_bytes = TW_RS_COUNTS_BYTES;
 	return 0;
 }
 
@@ -305,6 +311,7 @@ void tw_rs_after_fork_in_child(struct tw_rs *rs)
 	if (rs->anonymous) {
 		tw_sys_map_over(rs->anonymous, rs->anonymous_bytes);
 	} else if (own->process_id) {
+		tw_rs_counts_after_fork_in_child(rs);
 		tw_sys_map_over(own->head, TW_RS_HEAD_BYTES);
 		if (!own->is_moving)
 			tw_sys_map_over(own->defs, own->defs_mapped_bytes);

@@ -15,9 +15,11 @@
 	((config)->cap_bytes + TW_RS_IMAGE_RINGS_MAX * (TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES))
 
 /* One page more than the last ring needs: the anchor of the next. */
+#define TW_RS_COUNTS_AT(config) (TW_RS_RINGS_AT + TW_RS_IMAGE_RINGS_BYTES(config) + TW_PAGE_BYTES)
+
 static inline uint64_t tw_rs_image_bytes(const struct tw_rs_config *config)
 {
-	return TW_RS_RINGS_AT + TW_RS_IMAGE_RINGS_BYTES(config) + TW_PAGE_BYTES;
+	return TW_RS_COUNTS_AT(config) + TW_RS_COUNTS_BYTES;
 }
 
 /* The first mapping of an image: a reserved page, the head, a growing page, the anchor, a growing page. */

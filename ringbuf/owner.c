@@ -56,7 +56,7 @@ static uint32_t free_entry(struct tw_rs *rs)
 
 static bool is_sound(const struct tw_rs *rs, const struct tw_rs_seen_image *image, uint64_t offset, uint64_t data_bytes)
 {
-	uint64_t end = tw_rs_image_bytes(&rs->config);
+	uint64_t end = TW_RS_COUNTS_AT(&rs->config);
 
 	return data_bytes >= TW_RB_BYTES_MIN && data_bytes <= TW_RB_BYTES_MAX && (data_bytes & (data_bytes - 1)) == 0 &&
 	       offset >= image->rings_end && offset <= end && data_bytes + TW_PAGE_BYTES <= end - offset;
@@ -410,7 +410,7 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
 		return;
 	if (at < image->rings_end || (at - image->rings_end) % ring_bytes)
 		at = image->rings_end;
-	for (; at < to && at + ring_bytes <= tw_rs_image_bytes(&rs->config); at += ring_bytes)
+	for (; at < to && at + ring_bytes <= TW_RS_COUNTS_AT(&rs->config); at += ring_bytes)
 		tw_sys_populate_write(image->memory + at, TW_PAGE_BYTES + TW_RS_PRESENT_BYTES);
 	image->populated_end = at;
 }

@@ -8,8 +8,8 @@
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
  *	    answers	text from the rooms above, possibly large: the owner answers what members ask (TW_RS_QUESTION_LAYOUTS)
- *	    plan-ID	files of the rooms above, which members read (TW_RS_QUESTION_PLANS); removed with the set
- *	    image-LEASE	one process image: struct tw_rs_image_head, its definitions, its rings; sparse
+ *	    plan-ID	files of the rooms above, which members read (TW_RS_QUESTION_PLANS)
+ *	    image-LEASE	one process image: its head, definitions, rings, counts (counts.h); sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).
  *
@@ -41,20 +41,20 @@
  *	the member: fill the new header {lease, grown_from, first_pos}; new ring LIVE; old ring: grown_to; old ring ENDED
  *	the owner: drains a ring to its end before it reads the ring that continues it
  *
- * Limits  TW_RS_RINGS_MAX, TW_RS_IMAGE_RINGS_MAX, TW_RS_IMAGES_MAX, TW_RS_DEFS_BYTES, TW_RS_CONFIG_BYTES.
- * Errors  those of tracewheel/error.h.
+ * Limits  those of base/limits.h, TW_RS_*.  Errors  those of tracewheel/error.h.
  */
 #ifndef TW_RINGBUF_RINGSET_H
 #define TW_RINGBUF_RINGSET_H
 
 #include "base/stall_timer.h"
 #include "base/quiet_lock.h"
+#include "ringbuf/counts.h"
 #include "ringbuf/held.h"
 #include "ringbuf/ringbuf.h"
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  10
+#define TW_RS_VERSION	  11
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -180,6 +180,7 @@ struct tw_rs_image_head {
 	_Atomic uint32_t unwakeable; /* a thread may not wake the owner, which therefore polls while the image lives */
 	_Atomic uint64_t exit_ticks; /* the process began to exit; 0: it did not, or has not said so */
 	TW_CACHELINE_ALIGNED struct tw_rs_held held;
+	TW_CACHELINE_ALIGNED struct tw_rs_counting counting;
 	/* Written by the owner. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t recycled; /* rings given back; a futex */
 	TW_CACHELINE_ALIGNED struct tw_rs_ring rings[TW_RS_IMAGE_RINGS_MAX];
@@ -206,6 +207,7 @@ struct tw_rs_own {
 	uint32_t slot;
 	int32_t process_id; /* of the image; 0: none */
 	uint64_t lease;
+	struct tw_rs_own_counts counts;
 	_Atomic uint32_t next_ring_lease;
 	struct tw_quiet_lock cutting;
 	_Atomic uint32_t ring_count; /* valid entries; decides here, not the head's, which a stray write may change */

@@ -16,8 +16,9 @@ import sys
 PARTS = [
     ("ringbuf/ringset.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/held.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
+    ("ringbuf/counts.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/ringbuf.h", r"^(/\* The head of every record\..*?)^/\*\n \* The producer's private half"),
-    ("base/limits.h", r"^#define (TW_RS_(?:RINGS|IMAGE_RINGS|IMAGES)_MAX|TW_RS_DEFS_BYTES|TW_RS_CONFIG_BYTES|"
+    ("base/limits.h", r"^#define (TW_RS_(?:RINGS|IMAGE_RINGS|IMAGES|COUNT_ROWS|COUNT_BLOCKS)_MAX|TW_RS_COUNT_GROUP|TW_RS_DEFS_BYTES|TW_RS_CONFIG_BYTES|"
                       r"TW_RB_ALIGN_BYTES|TW_RB_BYTES_\w+|TW_RB_CHUNKS)\b(.*)$"),
     ("base/cacheline.h", r"^#define (TW_CACHELINE_BYTES|TW_PAGE_BYTES)(.*)$"),
 ]
