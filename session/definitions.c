@@ -2,6 +2,7 @@
 /* definitions.c - definitions of a session's ids, appended to its log before any event uses the id. */
 #include "session/definitions.h"
 #include "session/session.h"
+#include "base/clock.h"
 #include "pipeline/thread/image.h"
 #include "tracewheel/layout.h"
 
@@ -209,6 +210,32 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 	return error;
 }
 
+/* Under the lock. */
+static int define_counted(struct tw_session *session, const struct tw_place *place)
+{
+	struct tw_def_counted fixed = {.place_id = place->place_id, .since_ticks = tw_clock_ticks()};
+
+	return tw_rs_defs_append(session->rs, TW_DEF_COUNTED, &fixed, sizeof fixed);
+}
+
+int tw_define_counted(struct tw_session *session, const struct tw_place *place)
+{
+	int error;
+
+	tw_quiet_lock(&session->definitions);
+	error = define_counted(session, place);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
+static int define_again(struct tw_session *session, struct tw_permit *permit, const struct tw_session_place *set)
+{
+	int error = define_place(session, permit, set->place);
+
+	return !error && set->counter && tw_session_shares_counts(session) ? define_counted(session, set->place)
+									   : error;
+}
+
 /* Number of places defined with signals blocked at a time, which takes about 20 us. */
 #define PLACES_AT_ONCE 64
 
@@ -220,7 +247,7 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit)
 		tw_quiet_lock(&session->definitions);
 		for (uint32_t id = from; id < session->set_capacity && id - from < PLACES_AT_ONCE && !error; id++)
 			if (session->set_places[id].place)
-				error = define_place(session, permit, session->set_places[id].place);
+				error = define_again(session, permit, &session->set_places[id]);
 		tw_quiet_unlock(&session->definitions);
 	}
 	return error;

@@ -73,6 +73,28 @@ static void intern_names(struct tw_function *function)
 	function->name_atom = atom_of(function->name);
 }
 
+/* The counter of a place, if it has none yet. */
+static int make_counter(struct tw_session *session, struct tw_session_place *set)
+{
+	int error;
+
+	if (set->counter)
+		return 0;
+	if (!tw_session_shares_counts(session)) {
+		set->counter = tw_counter_create();
+		return set->counter ? 0 : TW_ELIMIT;
+	}
+	error = tw_counter_share(session->rs, set->place->place_id, &set->counter);
+	return error ? error : tw_define_counted(session, set->place);
+}
+
+int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_COUNT};
+
+	return tw_session_stage(session, permit, place, &part);
+}
+
 int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_bp_part *part)
 {
@@ -89,10 +111,9 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 		return TW_ENOMEM;
 	staged.session = (uint8_t)session->slot;
 	if (staged.actions & TW_ACTION_COUNT) {
-		if (!set->counter)
-			set->counter = tw_counter_create();
-		if (!set->counter)
-			return TW_ELIMIT;
+		error = make_counter(session, set);
+		if (error)
+			return error;
 		staged.counter = set->counter;
 	}
 	staged.times = staged.actions & TW_ACTION_TIME ? set->times.now : NULL;

@@ -37,6 +37,12 @@ uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit
 /* Stages the settings of one session for one place, and remembers the place.  Under the permit; the caller commits. */
 int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_bp_part *part);
+/*
+ * Stages that calls of the place are counted and nothing else, from the commit on: one moment for all threads.  Calls that began
+ * before are recorded with their ends.  With tw_session_shares_counts() the capture says since when, and has the counts by thread.
+ * Errors: also those of tw_counter_share().
+ */
+int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
 /* Stages the removal of all settings of a session. */
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
 

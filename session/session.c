@@ -126,6 +126,8 @@ int tw_session_continue_in_child(struct tw_session *session)
 	if (error)
 		return error;
 	error = tw_define_places(session, permit);
+	if (!error && tw_session_shares_counts(session))
+		error = tw_counters_continue_in_child(session->rs);
 	if (!error)
 		tw_bp_gate_open();
 	tw_permit_drop(permit);

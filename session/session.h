@@ -121,6 +121,12 @@ struct tw_session {
 	bool is_on_load_touched; /* touched by the change in progress: on_load_before has the old state */
 };
 
+/* Does another process read the session's counters?  So it is with that of a recording from outside. */
+static inline bool tw_session_shares_counts(const struct tw_session *session)
+{
+	return session->rs && session->rs == tw_hit_host.pinned_rs;
+}
+
 /* ---- session.c ---- */
 
 /* Makes a session over a ring set that is already attached (or NULL); for the agent. */

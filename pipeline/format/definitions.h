@@ -30,7 +30,9 @@ enum tw_def_type {
 	TW_DEF_DESCRIPTOR = 11,
 	TW_DEF_POINTER = 12,
 	TW_DEF_NODE = 13,
-	TW_DEF_END = 14
+	TW_DEF_END = 14,
+	TW_DEF_COUNTED = 15,
+	TW_DEF_COUNTS = 16
 };
 
 /* The process image itself; the first record of a log. */
@@ -159,6 +161,32 @@ struct tw_def_end {
 	uint64_t lease; /* of the ring; 0: the process */
 	uint64_t ticks;
 };
+
+/* From then on calls of the place are counted, and make no events. */
+struct tw_def_counted {
+	uint32_t place_id;
+	uint32_t reserved;
+	uint64_t since_ticks;
+};
+
+/*
+ * How often a thread has called counted functions so far; pairs follow.  Not in the log: the recorder adds it, with ever larger
+ * numbers for the same lease and place, of which a reader takes the largest.
+ */
+struct tw_def_counts {
+	uint64_t
+		lease; /* of the thread's row of counters, other than leases of rings; 0: calls of no thread in particular */
+	uint32_t tracee_id; /* 0: none */
+	uint32_t pair_count;
+};
+
+struct tw_def_count {
+	uint64_t place_id;
+	uint64_t count;
+};
+
+/* Pairs of one record. */
+#define TW_DEF_COUNTS_PAIRS_MAX 4096
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */
 struct tw_def_note {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.h - the internals of count.h, for the two files that count in hits: count.c and counted.c.
+ * account.h - the internals of count.h, for the files that count in hits: counters.c, count.c and counted.c.
  *
  *	tw_tracee.accounts[i]	{since, on: id, row}	the account that runs now; id 0: none
  *	.further_accounts	blocks of more of them, a session and kind each; kept until the process exits
@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
+#include "ringbuf/counts.h"
 
 /* The share of one process in one account, on one thread. Written by that thread only. */
 struct tw_count_row {
@@ -26,14 +27,21 @@ struct tw_count_row {
 	_Atomic uint64_t value; /* ticks or words */
 };
 
+#define TW_COUNT_GROUPS (TW_COUNTERS_MAX / TW_RS_COUNT_GROUP)
+
 /* The counts of a thread. */
 struct tw_thread_counts {
-	_Atomic uint64_t counters[TW_COUNTERS_MAX];
+	struct tw_rs_count_words *_Atomic blocks[TW_COUNT_GROUPS]; /* of counters; NULL: not used yet */
 	struct tw_count_row rows[TW_COUNT_ROWS];
+	/* Written by the thread. */
+	uint32_t row;	    /* of shared counters: in the ring set; 0: none */
+	bool has_no_blocks; /* without success: it counts together with other threads */
+	uint32_t free_blocks;
+	struct tw_rs_count_words *free_at; /* private ones, not used yet */
 };
 
 struct tw_counter {
-	_Atomic uint64_t base; /* calls that are not in the counts of threads; modulo 2^64 */
+	_Atomic uint64_t base; /* private: calls that are not in the counts of threads; modulo 2^64 */
 	_Atomic bool is_used;
 };
 extern struct tw_counter tw_counters[TW_COUNTERS_MAX];
@@ -43,14 +51,20 @@ struct tw_counts {
 	uint32_t generation;
 };
 
-/* A word that only this thread writes. */
+/* A word that only this thread writes; readers accept any recent value. */
 static inline void tw_count_add(_Atomic uint64_t *word, uint64_t value)
 {
-	/* RELAXED count.add: one writer; readers accept any recent value. */
-	uint64_t old = tw_load_relaxed(word);
+	tw_add_own(word, value);
+}
 
-	/* RELAXED count.add: as above. */
-	tw_store_relaxed(word, old + value);
+/* The thread's word of a counter; NULL: it has none. */
+static inline __attribute__((always_inline)) _Atomic uint64_t *tw_count_word(const struct tw_thread_counts *own,
+									     uint32_t index)
+{
+	/* RELAXED count.thread_own: written by this thread. */
+	struct tw_rs_count_words *block = tw_load_relaxed(&own->blocks[index / TW_RS_COUNT_GROUP]);
+
+	return tw_likely(block) ? &block->words[index % TW_RS_COUNT_GROUP] : NULL;
 }
 
 static inline uint64_t tw_count_key(uint32_t id, uint32_t pid)

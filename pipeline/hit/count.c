@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* count.c - call_count, call_time, call_memory.  Compiled without vector registers, as hit.c. */
+/* count.c - call_time, call_memory.  Compiled without vector registers, as hit.c. */
 #include "pipeline/hit/account.h"
 #include "base/export.h"
 #include "base/filter.h"
@@ -14,133 +14,9 @@
 
 enum { PROBES = 32 };
 
-struct tw_counter tw_counters[TW_COUNTERS_MAX];
 static struct tw_counts all_counts[TW_COUNTERS_MAX]; /* the first is never used */
-/*
- * The first counter that may be free: those of a session that ends are given back by any thread, others are taken under the
- * permit.  A hint: if both happen at once, one below it may be free.
- */
-static _Atomic uint32_t first_free_counter;
 static unsigned next_counts = 1; /* Control, under the permit: the account after the one made last. */
 static _Atomic uint64_t refused;
-
-/* ---- the counts of a thread ---- */
-
-static void map_counts(void *arg)
-{
-	struct tw_thread *thread = arg;
-	int saved_errno = errno;
-	uint64_t signals;
-	void *own;
-
-	tw_sys_block_signals(&signals);
-	own = mmap(NULL, sizeof(struct tw_thread_counts), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	thread->has_no_counts = own == MAP_FAILED;
-	if (!thread->has_no_counts) {
-		/* PAIR count.thread: release; acquire in add_ring(), add_rows(). */
-		tw_store_release(&thread->own_counts, own);
-	}
-	tw_sys_restore_signals(&signals);
-	errno = saved_errno;
-}
-
-struct tw_thread_counts *tw_counts_map(struct tw_thread *thread)
-{
-	if (!thread->has_no_counts && tw_thread_may_call_system())
-		tw_own_stack_try(map_counts, thread);
-	/* RELAXED count.thread_own: written by this thread. */
-	return tw_load_relaxed(&thread->own_counts);
-}
-
-/* ---- call_count ---- */
-
-struct tw_counter *tw_counter_create(void)
-{
-	/* The lowest one: each thread has memory for the words up to the highest. */
-	/* RELAXED count.used: a hint. */
-	uint32_t first = tw_load_relaxed(&first_free_counter);
-
-	for (uint32_t i = 0; i < TW_COUNTERS_MAX; i++) {
-		uint32_t index = (first + i) % TW_COUNTERS_MAX;
-		struct tw_counter *counter = &tw_counters[index];
-		bool is_used = false;
-
-		/* RELAXED count.used: one thread takes counters at a time, and their words are atomic. */
-		if (!tw_load_relaxed(&counter->is_used) && tw_cas_relaxed(&counter->is_used, &is_used, true)) {
-			/* RELAXED count.used: as above. */
-			tw_store_relaxed(&first_free_counter, index + 1);
-			tw_counter_take(counter);
-			return counter;
-		}
-	}
-	return NULL;
-}
-
-void tw_counter_destroy(struct tw_counter *counter)
-{
-	uint32_t index, first;
-
-	if (!counter)
-		return;
-	index = (uint32_t)(counter - tw_counters);
-	/* RELAXED count.used: the session that used it has ended. */
-	tw_store_relaxed(&counter->is_used, false);
-	/* RELAXED count.used: a hint. */
-	first = tw_load_relaxed(&first_free_counter);
-	while (index < first && !tw_cas_relaxed(&first_free_counter, &first, index))
-		;
-}
-
-struct sum {
-	size_t index;
-	uint64_t value;
-};
-
-static void add_ring(struct tw_thread *thread, void *arg)
-{
-	struct sum *sum = arg;
-	/* PAIR count.thread: acquire; release in map_counts(). */
-	struct tw_thread_counts *own = tw_load_acquire(&thread->own_counts);
-
-	if (own) {
-		/* RELAXED count.add: calls in progress may or may not be counted. */
-		sum->value += tw_load_relaxed(&own->counters[sum->index]);
-	}
-}
-
-uint64_t tw_counter_value(const struct tw_counter *counter)
-{
-	/* RELAXED count.add: as above. */
-	struct sum sum = {(size_t)(counter - tw_counters), tw_load_relaxed(&counter->base)};
-
-	tw_threads_each(add_ring, &sum);
-	return sum.value;
-}
-
-void tw_counter_add(struct tw_counter *counter, uint64_t value)
-{
-	/* RELAXED count.add: as above. */
-	tw_fetch_add_relaxed(&counter->base, value);
-}
-
-uint64_t tw_counter_take(struct tw_counter *counter)
-{
-	uint64_t value = tw_counter_value(counter);
-
-	tw_counter_add(counter, 0 - value);
-	return value;
-}
-
-void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
-{
-	struct tw_thread_counts *own = tw_counts_of_thread(t->thread);
-
-	if (tw_likely(own))
-		tw_count_add(&own->counters[counter - tw_counters], 1);
-	else
-		tw_counter_add(counter, 1);
-}
 
 /* ---- ids of accounts ---- */
 

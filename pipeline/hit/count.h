@@ -2,15 +2,16 @@
 /*
  * count.h - counters without events: call_count by thread, call_time and call_memory by process.
  *
- * call_count	one element of an array; each thread adds in a copy of its own, and readers sum the copies.
+ * call_count	one word in a block of each thread that calls the function; readers sum the words.  A call that has no
+ *		such word, for want of memory or in a signal handler that interrupts a hit, adds to one of the process.
  * call_time	a process' time goes to an *account*: the traced function that it entered or returned to last. A process
  * call_memory	has one account for each session and kind: four in place, any more in blocks of the process
  *		(process_memory.h), as have frames for the accounts that they resume. Rows {account, process} ->
  *		{calls, ticks or words} lie in a table of each thread, written by that thread alone.
  *
  * Memory is never returned to the system: threads that left keep their counts, which new threads continue. A thread
- * that counts takes 8 MiB and 2 MiB of address space, of which only touched pages use memory. A full table refuses
- * rows, and a process without memory refuses accounts; tw_counts_refused() of tracewheel/session.h returns the number
+ * that counts takes 2.1 MiB of address space, of which only touched pages use memory, and blocks of 64 counters where it
+ * uses one. A full table refuses rows, and a process without memory refuses accounts; tw_counts_refused() of tracewheel/session.h returns the number
  * of such calls.
  *
  * Threads  hits on any; functions marked *control*: under the permit, beside hits.
@@ -29,14 +30,31 @@ struct tw_frame_wants;
 
 /* Control. A counter at 0; NULL: there are TW_COUNTERS_MAX already. */
 struct tw_counter *tw_counter_create(void);
+/*
+ * tw_counter_share - control: a counter in the shared memory of a ring set, where its owner reads it by thread, also after the
+ * process has died (ringbuf/counts.h).  For the one ring set of the process that is recorded from outside; its numbers are
+ * place ids.  tw_counter_value() then lacks the calls of threads that have left.
+ *
+ * Errors: TW_ELIMIT (TW_COUNTERS_MAX), TW_ENOMEM, TW_ENOSPC (no memory, or no block, for the calls of all threads), TW_ENOTSUP (no
+ * image).
+ */
+struct tw_rs;
+int tw_counter_share(struct tw_rs *rs, uint32_t number, struct tw_counter **out);
 /* Called after a wait for thread progress: no hit counts in it any more. NULL is allowed. */
 void tw_counter_destroy(struct tw_counter *counter);
 /* Control. Calls in progress may or may not be included. */
 uint64_t tw_counter_value(const struct tw_counter *counter);
 /* Control. Returns the value and resets it to 0. */
 uint64_t tw_counter_take(struct tw_counter *counter);
-/* Control. Gives back what was taken. */
+/* Gives back what was taken; or counts calls that no thread has a word for: in hits, and without read side. */
 void tw_counter_add(struct tw_counter *counter, uint64_t value);
+
+/* A thread leaves: shared counters are told whose calls they were. */
+void tw_counts_leave(struct tw_thread *thread);
+/* In a forked child, for each thread structure. */
+void tw_counts_after_fork_in_child(struct tw_thread *thread);
+/* In a forked child with an image of its own: shared counters begin at 0 there.  Errors: as tw_counter_share(). */
+int tw_counters_continue_in_child(struct tw_rs *rs);
 
 /* In a hit. */
 void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter);

@@ -67,7 +67,8 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_generation *generation;
 	const struct tw_counter *counter;
-	struct tw_thread_counts *own;
+	const struct tw_thread_counts *own;
+	_Atomic uint64_t *word;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
@@ -78,7 +79,10 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	own = tw_load_relaxed(&t->thread->own_counts);
 	if (tw_unlikely(!counter || !own))
 		return leave_undone(place, words, slot);
-	tw_count_add(&own->counters[counter - tw_counters], 1);
+	word = tw_count_word(own, (uint32_t)(counter - tw_counters));
+	if (tw_unlikely(!word))
+		return leave_undone(place, words, slot);
+	tw_count_add(word, 1);
 	return leave(t) ? wake() : NULL;
 }
 
@@ -165,6 +169,16 @@ static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, con
 		frame->more |= TW_COUNTED_MEMORY;
 }
 
+static INLINE void count(struct tw_hit_tls *t, const struct tw_thread_counts *own, struct tw_counter *counter)
+{
+	_Atomic uint64_t *word = tw_count_word(own, (uint32_t)(counter - tw_counters));
+
+	if (tw_likely(word))
+		tw_count_add(word, 1);
+	else
+		tw_counter_count(t, counter);
+}
+
 const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -183,7 +197,7 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	if (tw_unlikely(!part || !own))
 		return leave_undone(place, words, slot);
 	if (part->actions & TW_ACTION_COUNT)
-		tw_count_add(&own->counters[part->counter - tw_counters], 1);
+		count(t, own, part->counter);
 	enter(t, own, part, &frame);
 	if (leave(t))
 		wake();

@@ -12,7 +12,7 @@ const char *tw_foreign_hit(struct tw_place *place)
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active)
+	if (active && !tw_hit_only_counts(&place->gen[active - 1]))
 		tw_hit_count_pinned(place->gen[active - 1].sessions, TW_THREAD_UNABLE);
 	return NULL;
 }

@@ -333,7 +333,7 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 	return hit_entered(t, place, w, out);
 }
 
-/* Counts a hit inside another hit of this thread (in a signal handler) as lost for each session that wants the call. */
+/* Counts a hit inside another hit of this thread (in a signal handler): as a call where calls are only counted, else as lost for each session that wants the call. */
 static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
 {
 	uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
@@ -346,7 +346,7 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 		/* PROGRESS hit.wants: as in hit(). */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
 
-		todo = is_local ? todo & ~generation->global : todo;
+		todo = tw_hit_only_counts(generation) ? 0 : is_local ? todo & ~generation->global : todo;
 		tw_hit_count_nested(t, todo);
 		/* The end of the call will not be seen either. */
 		if (!place->is_unwatched)
@@ -360,7 +360,7 @@ static void count_late(struct tw_place *place, enum tw_thread_state state, bool 
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active) {
+	if (active && !tw_hit_only_counts(&place->gen[active - 1])) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
 
 		tw_hit_count_pinned(generation->sessions, state);

@@ -392,6 +392,11 @@ uint64_t tw_hit_newer_than(uint64_t epoch);
  * is possible.
  */
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame);
+/*
+ * Are calls here only counted?  Then this one is: for all threads together, by a thread that is not ready.  Uses only what is
+ * never freed.
+ */
+bool tw_hit_only_counts(const struct tw_bp_generation *generation);
 /* Counts one record for each of these sessions as lost inside another hit. Called in a read section. */
 void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions);
 /* The same on a thread that has left, or may not read the clock: counted for the session that is never destroyed. */

@@ -3,6 +3,7 @@
  * ready.c - threads that are not ready for a hit: they join, are nested in another hit, or have left; then calls are
  * counted.
  */
+#include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
 #include "breakpoints/own_stack.h"
@@ -35,6 +36,14 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 						    : TW_THREAD_VFORKED;
 	}
 	return TW_THREAD_NEW;
+}
+
+bool tw_hit_only_counts(const struct tw_bp_generation *generation)
+{
+	if (!generation->only_counter)
+		return false;
+	tw_counter_add(generation->only_counter, 1);
+	return true;
 }
 
 void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)

@@ -91,6 +91,7 @@ static void leave(struct tw_hit_tls *t)
 	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		end_ring(&thread->rings[session], session, ticks);
+	tw_counts_leave(thread);
 	unlink_thread(thread);
 	thread->next = free_threads;
 	free_threads = thread;
@@ -373,6 +374,8 @@ void tw_threads_let_go_in_child(void)
 
 	tw_dispatch_set((struct tw_dispatch){0});
 	tw_own_stacks_after_fork_in_child();
+	if (t->thread)
+		tw_counts_after_fork_in_child(t->thread);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
 		struct tw_rs *rs = tw_hit_sessions[session].rs;
 		struct tw_thread_ring *ring = t->thread ? &t->thread->rings[session] : NULL;
@@ -408,6 +411,7 @@ void tw_threads_after_fork_in_child(void)
 		if (thread == own)
 			continue;
 		memset(thread->rings, 0, sizeof thread->rings);
+		tw_counts_after_fork_in_child(thread);
 		unlink_thread(thread);
 		thread->next = free_threads;
 		free_threads = thread;
