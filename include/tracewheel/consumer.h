@@ -118,6 +118,7 @@ struct tw_recorder_stats {
 	uint32_t streams; /* threads x sessions seen */
 	uint32_t streams_alive;
 	uint32_t functions;	 /* defined */
+	uint64_t counted_calls;	 /* stored numbers of calls that were counted, not recorded (counts.h) */
 	uint64_t memory_left;	 /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that should have been traced and could not be */
 	uint64_t children;	 /* processes that traced ones started, and that were not followed */

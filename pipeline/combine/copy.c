@@ -81,11 +81,32 @@ static int write_events(struct tw_copy *copy, struct tw_block_header *header)
 	return tw_segment_append(&copy->segment, header, stored);
 }
 
-/* Gives definitions of ends their new leases and times. Returns whether there are any; stops at damage. */
-static bool move_ends(struct tw_copy *copy, uint8_t *bytes, uint32_t count)
+/* Returns whether the definition holds a lease or a time, which it gives its new value. */
+static bool move_definition(const struct tw_copy *copy, const struct tw_definition_head *head, uint8_t *payload)
+{
+	struct tw_def_counted counted;
+	struct tw_def_end end;
+
+	if (head->type == TW_DEF_END && head->payload_bytes >= sizeof end) {
+		memcpy(&end, payload, sizeof end);
+		end.lease += end.lease ? copy->ring_lease_base : 0;
+		end.ticks = copy->retime ? tw_retime_ticks(copy->retime, end.ticks) : end.ticks;
+		memcpy(payload, &end, sizeof end);
+		return true;
+	}
+	if (head->type == TW_DEF_COUNTED && head->payload_bytes >= sizeof counted && copy->retime) {
+		memcpy(&counted, payload, sizeof counted);
+		counted.since_ticks = tw_retime_ticks(copy->retime, counted.since_ticks);
+		memcpy(payload, &counted, sizeof counted);
+		return true;
+	}
+	return false;
+}
+
+/* Gives definitions their new leases and times. Returns whether any has one; stops at damage. */
+static bool move_definitions(struct tw_copy *copy, uint8_t *bytes, uint32_t count)
 {
 	struct tw_definition_head head;
-	struct tw_def_end end;
 	bool is_any = false;
 
 	for (size_t at = 0; count - at >= sizeof head;) {
@@ -93,13 +114,7 @@ static bool move_ends(struct tw_copy *copy, uint8_t *bytes, uint32_t count)
 		at += sizeof head;
 		if (head.payload_bytes > count - at)
 			break;
-		if (head.type == TW_DEF_END && head.payload_bytes >= sizeof end) {
-			memcpy(&end, bytes + at, sizeof end);
-			end.lease += end.lease ? copy->ring_lease_base : 0;
-			end.ticks = copy->retime ? tw_retime_ticks(copy->retime, end.ticks) : end.ticks;
-			memcpy(bytes + at, &end, sizeof end);
-			is_any = true;
-		}
+		is_any |= move_definition(copy, &head, bytes + at);
 		at += ((size_t)head.payload_bytes + 7) & ~(size_t)7;
 		if (at > count)
 			break;
@@ -107,17 +122,17 @@ static bool move_ends(struct tw_copy *copy, uint8_t *bytes, uint32_t count)
 	return is_any;
 }
 
-/* Ends are outside the log, as are the threads and what merging adds. False: there are none, *stored is as it was. */
-static bool rewrite_ends(struct tw_copy *copy, struct tw_block_header *header, const uint8_t **stored)
+/* Ends are outside the log, times are in it too. False: there are none, *stored is as it was. */
+static bool rewrite_definitions(struct tw_copy *copy, struct tw_block_header *header, const uint8_t **stored)
 {
 	const uint8_t *bytes;
 	uint32_t count;
 
-	if (header->type != TW_BLOCK_DEFINITIONS || header->first_pos != TW_FORMAT_OUTSIDE_LOG ||
+	if (header->type != TW_BLOCK_DEFINITIONS || (header->first_pos != TW_FORMAT_OUTSIDE_LOG && !copy->retime) ||
 	    tw_block_decode_definitions(copy->decoder, header, &bytes, &count) || count > TW_BLOCK_RAW_BYTES_MAX)
 		return false;
 	memcpy(copy->raw, bytes, count);
-	if (!move_ends(copy, copy->raw, count))
+	if (!move_definitions(copy, copy->raw, count))
 		return false;
 	tw_block_encode_definitions(copy->encoder, header, copy->raw, count, stored);
 	return true;
@@ -139,7 +154,7 @@ static int write_other(struct tw_copy *copy, struct tw_block_header *header)
 			header->last_ticks = tw_retime_ticks(copy->retime, header->last_ticks);
 		}
 	}
-	if (!rewrite_ends(copy, header, &stored))
+	if (!rewrite_definitions(copy, header, &stored))
 		seal_header(header);
 	return tw_segment_append(&copy->segment, header, stored);
 }

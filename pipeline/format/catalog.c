@@ -72,6 +72,27 @@ static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 	return 1;
 }
 
+/* The same for an item whose texts were read with this result; frees what is not added. */
+static int add_or_free(struct tw_catalog_table *table, uint64_t id, void *item, int error, void (*free_item)(void *))
+{
+	if (!error)
+		error = add(table, id, item);
+	if (error <= 0)
+		free_item(item);
+	return error < 0 ? error : 0;
+}
+
+/* Adds a copy of the structure, unless its id is known. */
+static int add_copy(struct tw_catalog_table *table, uint64_t id, const void *from, size_t bytes)
+{
+	void *item = malloc(bytes);
+
+	if (!item)
+		return TW_ENOMEM;
+	memcpy(item, from, bytes);
+	return add_or_free(table, id, item, 0, free);
+}
+
 static int add_image(struct tw_catalog *catalog, struct input *input)
 {
 	struct tw_def_image def;
@@ -152,11 +173,7 @@ static int add_module(struct tw_catalog *catalog, struct input *input)
 		error = take_text(input, def.build_id_bytes, &build_id);
 	module->build_id = (const uint8_t *)build_id;
 	module->build_id_bytes = def.build_id_bytes;
-	if (!error)
-		error = add(&catalog->modules, def.module_id, module);
-	if (error <= 0)
-		free_module(module);
-	return error < 0 ? error : 0;
+	return add_or_free(&catalog->modules, def.module_id, module, error, free_module);
 }
 
 static void free_function(void *item)
@@ -183,34 +200,23 @@ static int add_function(struct tw_catalog *catalog, struct input *input)
 	function->item.address = def.address;
 	function->module_id = def.module_id;
 	error = take_text(input, def.name_bytes, (char **)&function->item.name);
-	if (!error)
-		error = add(&catalog->functions, def.function_id, function);
-	if (error <= 0)
-		free_function(function);
-	return error < 0 ? error : 0;
+	return add_or_free(&catalog->functions, def.function_id, function, error, free_function);
 }
 
 static int add_place(struct tw_catalog *catalog, struct input *input)
 {
-	struct place_item *place;
+	struct place_item place = {0};
 	struct tw_def_place def;
-	int error;
 
 	if (!take(input, &def, sizeof def))
 		return TW_EFORMAT;
-	place = calloc(1, sizeof *place);
-	if (!place)
-		return TW_ENOMEM;
-	place->item.place_id = def.place_id;
-	place->item.kind = def.kind & ~TW_PLACE_HAS_NO_END;
-	place->item.has_no_end = def.kind & TW_PLACE_HAS_NO_END;
-	place->item.address = def.address;
-	place->function_id = def.function_id;
-	place->caller_id = def.caller_module_id;
-	error = add(&catalog->places, def.place_id, place);
-	if (error <= 0)
-		free(place);
-	return error < 0 ? error : 0;
+	place.item.place_id = def.place_id;
+	place.item.kind = def.kind & ~TW_PLACE_HAS_NO_END;
+	place.item.has_no_end = def.kind & TW_PLACE_HAS_NO_END;
+	place.item.address = def.address;
+	place.function_id = def.function_id;
+	place.caller_id = def.caller_module_id;
+	return add_copy(&catalog->places, def.place_id, &place, sizeof place);
 }
 
 static void free_tracee(void *item)
@@ -286,11 +292,7 @@ static int add_session(struct tw_catalog *catalog, struct input *input)
 	session->session_index = def.session_index;
 	session->session_id = def.session_id;
 	error = take_text(input, def.name_bytes, (char **)&session->name);
-	if (!error)
-		error = add(&catalog->sessions, def.session_index, session);
-	if (error <= 0)
-		free_session(session);
-	return error < 0 ? error : 0;
+	return add_or_free(&catalog->sessions, def.session_index, session, error, free_session);
 }
 
 static void free_text(void *item)
@@ -310,11 +312,7 @@ static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, s
 		return TW_ENOMEM;
 	text->bytes = bytes;
 	error = take_text(input, bytes, &text->text);
-	if (!error)
-		error = add(table, id, text);
-	if (error <= 0)
-		free_text(text);
-	return error < 0 ? error : 0;
+	return add_or_free(table, id, text, error, free_text);
 }
 
 static int add_atom(struct tw_catalog *catalog, struct input *input)
@@ -417,15 +415,51 @@ static int add_pointer(struct tw_catalog *catalog, struct input *input)
 
 static int add_end(struct tw_catalog *catalog, struct input *input)
 {
-	struct tw_def_end *end = malloc(sizeof *end);
-	int error;
+	struct tw_def_end def;
 
-	if (!end)
-		return TW_ENOMEM;
-	error = take(input, end, sizeof *end) ? add(&catalog->ends, end->lease, end) : TW_EFORMAT;
-	if (error <= 0)
-		free(end);
-	return error < 0 ? error : 0;
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	return add_copy(&catalog->ends, def.lease, &def, sizeof def);
+}
+
+static int add_counted(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_counted def;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	return add_copy(&catalog->counted, def.place_id, &def, sizeof def);
+}
+
+/* Of a thread and a place; a row's number and that of a place are far below the halves. */
+static int add_count(struct tw_catalog *catalog, const struct tw_def_counts *def, const struct tw_def_count *pair)
+{
+	struct tw_capture_count count = {.place_id = (uint32_t)pair->place_id,
+					 .tracee_id = def->tracee_id,
+					 .lease = def->lease,
+					 .count = pair->count};
+	uint64_t key = def->lease << 32 | count.place_id;
+	uint32_t at = tw_map_get(&catalog->counts.by_id, key);
+	struct tw_capture_count *known = at == TW_MAP_NONE ? NULL : catalog->counts.items[at];
+
+	if (!known)
+		return add_copy(&catalog->counts, key, &count, sizeof count);
+	if (known->count < count.count)
+		known->count = count.count;
+	return 0;
+}
+
+static int add_counts(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_counts def;
+	struct tw_def_count pair;
+	int error = 0;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	for (uint32_t i = 0; i < def.pair_count && !error; i++)
+		error = take(input, &pair, sizeof pair) ? add_count(catalog, &def, &pair) : TW_EFORMAT;
+	return error;
 }
 
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
@@ -444,6 +478,8 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_POINTER: return add_pointer(catalog, input);
 	case TW_DEF_NODE: return add_node(catalog, input);
 	case TW_DEF_END: return add_end(catalog, input);
+	case TW_DEF_COUNTED: return add_counted(catalog, input);
+	case TW_DEF_COUNTS: return add_counts(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -452,7 +488,8 @@ static uint32_t count_items(const struct tw_catalog *catalog)
 {
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
 	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
-	       catalog->descriptors.count + catalog->pointers.count + catalog->ends.count + catalog->old_names.count;
+	       catalog->descriptors.count + catalog->pointers.count + catalog->ends.count + catalog->counted.count +
+	       catalog->counts.count + catalog->old_names.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
@@ -542,6 +579,8 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->descriptors, free_text);
 	fini_table(&catalog->pointers, free_pointer);
 	fini_table(&catalog->ends, free);
+	fini_table(&catalog->counted, free);
+	fini_table(&catalog->counts, free);
 	fini_table(&catalog->old_names, free);
 	free(catalog->program);
 	free(catalog->command);

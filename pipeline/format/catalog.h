@@ -12,7 +12,7 @@
 #define TW_PIPELINE_CATALOG_H
 
 #include "base/map.h"
-#include "tracewheel/capture.h"
+#include "tracewheel/counts.h"
 
 /* Structures of one size, each allocated separately so that pointers to them stay valid. */
 struct tw_catalog_table {
@@ -39,6 +39,8 @@ struct tw_catalog {
 	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
 	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
 	struct tw_catalog_table ends;	     /* of struct tw_def_end, by lease */
+	struct tw_catalog_table counted;     /* of struct tw_def_counted, by place */
+	struct tw_catalog_table counts;	     /* of struct tw_capture_count, by row and place */
 	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
 	char *program;
 	char *command;

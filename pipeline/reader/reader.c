@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - capture.h: opens a capture, and answers questions about it. */
+#include "pipeline/format/definitions.h"
 #include "pipeline/reader/reader.h"
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
@@ -537,6 +538,22 @@ TW_API const struct tw_capture_pointer *tw_capture_pointer_next(const struct tw_
 								uint32_t *at)
 {
 	return tw_catalog_next(&catalog_of(capture, image)->pointers, at);
+}
+
+TW_API bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,
+				    struct tw_capture_counted *out)
+{
+	const struct tw_def_counted *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
+
+	if (def)
+		*out = (struct tw_capture_counted){def->place_id, tw_capture_ns(capture, def->since_ticks)};
+	return def != NULL;
+}
+
+TW_API const struct tw_capture_count *tw_capture_count_next(const struct tw_capture *capture, uint32_t image,
+							    uint32_t *at)
+{
+	return tw_catalog_next(&catalog_of(capture, image)->counts, at);
 }
 
 TW_API uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks)

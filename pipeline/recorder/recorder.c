@@ -402,8 +402,10 @@ static void reap_and_check(struct tw_recorder *recorder, uint64_t now_ns)
 	reap(recorder, is_wanted);
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && tw_writer_knows_image(writer, i) &&
-		    !writer->store.stats.is_stalled)
+		    !writer->store.stats.is_stalled) {
 			tw_writer_tell_no_ring(writer, i);
+			tw_writer_tell_ended_counts(writer, i);
+		}
 	}
 }
 

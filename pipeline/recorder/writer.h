@@ -84,6 +84,7 @@ struct tw_writer_image {
 	uint64_t defs_seen;	       /* position in the log up to which definitions were counted, in any
 				        * segment */
 	bool has_new_threads;	       /* rings may define threads that the segment does not */
+	uint32_t count_rows_told;      /* tw_rs_counts_ended() */
 	uint64_t no_ring_told;
 	uint64_t refused_told;
 	bool is_forged; /* its counts are not valid */
@@ -223,6 +224,22 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
 
 /* Writes the definitions that these records use and the current segment lacks. The records may be invalid. */
 int tw_writer_define_used(struct tw_writer *writer, uint32_t image, const uint8_t *raw, uint32_t bytes);
+
+/* The same for these places. */
+int tw_writer_define_places(struct tw_writer *writer, uint32_t image, const uint32_t *ids, uint32_t count);
+
+/* Writes records that are in no log to the current segment, which is open. */
+int tw_writer_define_outside(struct tw_writer *writer, struct tw_writer_image *image, const uint8_t *records,
+			     uint32_t bytes);
+/* Puts a record there; returns its bytes, at most those of the payload and 15. */
+size_t tw_writer_put_record(uint8_t *to, uint32_t type, const void *payload, size_t payload_bytes);
+
+/* ---- counts of calls that make no events: writer_counts.c ---- */
+
+/* Writes the counts of all threads of the image, so far. */
+int tw_writer_tell_counts(struct tw_writer *writer, uint32_t image);
+/* Writes those of threads that have ended, and gives their memory back; unless old segments are removed, where they would be lost. */
+int tw_writer_tell_ended_counts(struct tw_writer *writer, uint32_t image);
 
 /* The ring is drained: if its thread has ended, the time of that is written, together with those of other threads. */
 int tw_writer_note_end(struct tw_writer *writer, uint32_t index);

@@ -6,7 +6,7 @@
  * began,
  *
  *	modules, tracees, sessions, atoms, notes	at once: they are few, and views use them as names
- *	functions, places, layouts			before the first block of events that uses them
+ *	functions, places, layouts, what is counted	before the first block of events that uses them
  *
  * and then the log as it grows. A program easily has 100,000 functions, and the events of a segment of a few
  * megabytes use some hundred of them. Their positions in the log are kept, from the second segment on, so that they
@@ -33,6 +33,7 @@ _Static_assert(TW_RS_IMAGE_RINGS_MAX *(sizeof(struct tw_definition_head) + TW_DE
 /* Positions are those of the log; 0, where the image itself is defined, means none. */
 struct place {
 	uint32_t at;
+	uint32_t counted_at;
 	uint32_t function_id;
 	uint32_t segment; /* the segment of the image that it was last written to */
 };
@@ -108,15 +109,25 @@ static bool keep_position(struct tw_writer_names *names, uint32_t type, const vo
 	struct tw_def_place place;
 	struct tw_def_function function;
 	struct tw_def_layout layout;
+	struct tw_def_counted counted;
 	struct function *known;
 
+	if (type == TW_DEF_COUNTED && bytes >= sizeof counted) {
+		struct place *entry;
+
+		memcpy(&counted, payload, sizeof counted);
+		entry = place_of(names, counted.place_id);
+		if (entry && !entry->counted_at)
+			entry->counted_at = (uint32_t)at;
+		return entry != NULL;
+	}
 	if (type == TW_DEF_PLACE && bytes >= sizeof place) {
 		struct place *entry;
 
 		memcpy(&place, payload, sizeof place);
 		entry = place_of(names, place.place_id);
 		if (entry && !entry->at)
-			*entry = (struct place){(uint32_t)at, place.function_id, segment};
+			*entry = (struct place){(uint32_t)at, entry->counted_at, place.function_id, segment};
 		return entry != NULL;
 	}
 	if (type == TW_DEF_FUNCTION && bytes >= sizeof function) {
@@ -136,7 +147,7 @@ static bool keep_position(struct tw_writer_names *names, uint32_t type, const vo
 	return false;
 }
 
-static size_t put_record(uint8_t *to, uint32_t type, const void *payload, size_t payload_bytes)
+size_t tw_writer_put_record(uint8_t *to, uint32_t type, const void *payload, size_t payload_bytes)
 {
 	struct tw_definition_head head = {type, (uint32_t)payload_bytes};
 	size_t whole = (sizeof head + payload_bytes + 7) & ~(size_t)7;
@@ -181,29 +192,49 @@ static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, u
 		*at = next;
 		writer->store.stats.functions += next > image->defs_seen && type == TW_DEF_FUNCTION;
 		if (!is_kept || segment)
-			bytes += (uint32_t)put_record(writer->definitions + bytes, type, payload, payload_bytes);
+			bytes += (uint32_t)tw_writer_put_record(writer->definitions + bytes, type, payload,
+								payload_bytes);
 	}
 	return bytes;
 }
 
 /* Rare, so it is written directly, when the queue is empty. */
-static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos,
-			     uint64_t end_pos, uint32_t bytes)
+static int write_block(struct tw_writer *writer, struct tw_writer_image *image, struct tw_block_header header,
+		       const uint8_t *records, uint32_t bytes)
 {
-	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = end_pos};
 	const uint8_t *stored;
 	int error = tw_writer_drain_queue(writer);
 
 	if (error)
 		return error;
 	tw_store_clock(&header.clock);
-	tw_block_encode_definitions(writer->store.encoder, &header, writer->definitions, bytes, &stored);
+	tw_block_encode_definitions(writer->store.encoder, &header, records, bytes, &stored);
 	error = tw_segment_append(&image->store.segment, &header, stored);
 	if (error)
 		return error;
 	writer->store.stats.file_bytes += tw_block_file_bytes(&header);
 	writer->store.stats.blocks++;
 	return 0;
+}
+
+static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos,
+			     uint64_t end_pos, uint32_t bytes)
+{
+	const struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS,
+					       .first_pos = first_pos,
+					       .end_pos = end_pos};
+
+	return write_block(writer, image, header, writer->definitions, bytes);
+}
+
+int tw_writer_define_outside(struct tw_writer *writer, struct tw_writer_image *image, const uint8_t *records,
+			     uint32_t bytes)
+{
+	const struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS,
+					       .first_pos = TW_FORMAT_OUTSIDE_LOG,
+					       .end_pos = TW_FORMAT_OUTSIDE_LOG};
+
+	return write_block(writer, image, header, records, bytes);
 }
 
 /* Begins a new segment: if it is not the first, present definitions of functions are written when they are used. */
@@ -236,11 +267,11 @@ static int write_threads(struct tw_writer *writer, uint32_t index)
 		const struct tw_writer_ring *ring = &writer->rings[i];
 
 		if (needs_definition(ring, segment))
-			bytes += (uint32_t)put_record(writer->definitions + bytes, TW_DEF_TRACEE, payload,
-						      tw_def_thread(payload, ring->own_tracee_id, ring->thread_id,
-								    ring->first_name));
+			bytes += (uint32_t)tw_writer_put_record(writer->definitions + bytes, TW_DEF_TRACEE, payload,
+								tw_def_thread(payload, ring->own_tracee_id,
+									      ring->thread_id, ring->first_name));
 	}
-	error = bytes ? write_definitions(writer, image, TW_FORMAT_OUTSIDE_LOG, TW_FORMAT_OUTSIDE_LOG, bytes) : 0;
+	error = bytes ? tw_writer_define_outside(writer, image, writer->definitions, bytes) : 0;
 	if (error)
 		return error;
 	for (uint32_t i = first; i != UINT32_MAX; i = writer->rs.rings[i].next) {
@@ -301,9 +332,9 @@ static int write_ends(struct tw_writer *writer, uint32_t index)
 	if (error)
 		return error;
 	for (uint32_t i = 0; i < image->end_count; i++)
-		bytes += (uint32_t)put_record(writer->definitions + bytes, TW_DEF_END, &image->ends[i],
-					      sizeof *image->ends);
-	error = bytes ? write_definitions(writer, image, TW_FORMAT_OUTSIDE_LOG, TW_FORMAT_OUTSIDE_LOG, bytes) : 0;
+		bytes += (uint32_t)tw_writer_put_record(writer->definitions + bytes, TW_DEF_END, &image->ends[i],
+							sizeof *image->ends);
+	error = bytes ? tw_writer_define_outside(writer, image, writer->definitions, bytes) : 0;
 	if (!error)
 		image->end_count = 0;
 	return error;
@@ -384,7 +415,8 @@ static int add_record(struct gathering *gathering, uint64_t at)
 		return 0;
 	if (gathering->bytes + record_bytes(payload_bytes) > DEFINITIONS_BYTES)
 		error = flush(gathering);
-	gathering->bytes += (uint32_t)put_record(writer->definitions + gathering->bytes, type, payload, payload_bytes);
+	gathering->bytes +=
+		(uint32_t)tw_writer_put_record(writer->definitions + gathering->bytes, type, payload, payload_bytes);
 	gathering->end_pos = at > gathering->end_pos ? at : gathering->end_pos;
 	return error;
 }
@@ -396,6 +428,8 @@ static int add_place(struct gathering *gathering, struct place *place)
 	uint32_t segment = image->store.segment_count;
 	int error = add_record(gathering, place->at);
 
+	if (!error)
+		error = add_record(gathering, place->counted_at);
 	place->segment = segment;
 	if (!error && place->function_id < names->function_capacity &&
 	    names->functions[place->function_id].segment != segment) {
@@ -427,6 +461,34 @@ static void forget_segment(struct tw_writer_names *names, uint32_t segment)
 			names->functions[id].segment == segment ? 0 : names->functions[id].segment;
 }
 
+static int add_used(struct gathering *gathering, uint32_t id)
+{
+	struct tw_writer_image *image = &gathering->writer->images[gathering->image];
+	struct tw_writer_names *names = image->names;
+
+	return id < names->place_capacity && names->places[id].segment != image->store.segment_count &&
+			       names->places[id].at
+		       ? add_place(gathering, &names->places[id])
+		       : 0;
+}
+
+int tw_writer_define_places(struct tw_writer *writer, uint32_t index, const uint32_t *ids, uint32_t count)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	struct gathering gathering = {.writer = writer, .image = index};
+	int error = 0;
+
+	if (!image->by_use_end)
+		return 0;
+	for (uint32_t i = 0; !error && i < count; i++)
+		error = add_used(&gathering, ids[i]);
+	if (!error)
+		error = flush(&gathering);
+	if (error)
+		forget_segment(image->names, image->store.segment_count);
+	return error;
+}
+
 int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_t *raw, uint32_t bytes)
 {
 	struct tw_writer_image *image = &writer->images[index];
@@ -447,8 +509,7 @@ int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_
 		if (id == before || !names_place(head))
 			continue;
 		before = id;
-		if (id < names->place_capacity && names->places[id].segment != segment && names->places[id].at)
-			error = add_place(&gathering, &names->places[id]);
+		error = add_used(&gathering, id);
 	}
 	if (!error)
 		error = flush(&gathering);
