@@ -40,6 +40,11 @@ struct tw_agent_config {
 	size_t pattern_count;
 	struct tw_pattern **excluded; /* functions that match these are not traced */
 	size_t excluded_count;
+	struct tw_pattern *
+		*counted; /* calls of functions that match are counted, not recorded; these also match `patterns` */
+	size_t counted_count;
+	uint32_t
+		recorded_most; /* of an object with more functions, the largest are recorded, the others counted; 0: all are recorded */
 	bool has_arities; /* a pattern specifies an arity, which layouts supply */
 	char *alias;	  /* another module name for the file alias_path; NULL: none */
 	char *alias_path;
@@ -233,6 +238,10 @@ struct tw_plan {
  */
 bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		   uint32_t arity);
+
+/* Is a function that is requested to be counted, and not recorded? */
+bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		    uint32_t arity);
 
 /* The same, but for patterns that exclude functions, and whatever the arity. */
 bool tw_plan_selects(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);

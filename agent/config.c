@@ -104,6 +104,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	}
 	if (!strcmp(line, "exclude"))
 		return add_pattern(config, &config->excluded, &config->excluded_count, value);
+	if (!strcmp(line, "count"))
+		return add_pattern(config, &config->counted, &config->counted_count, value);
 	if (!strcmp(line, "alias"))
 		return take_alias(config, value);
 	if (!strcmp(line, "tracer"))
@@ -121,6 +123,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->is_careful = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "global")) {
 		config->is_global = strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "record_most")) {
+		config->recorded_most = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "processes")) {
 		config->process_flags = read_flags(value);
 	} else if (!strcmp(line, "functions")) {
@@ -191,8 +195,11 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 		tw_pattern_destroy(config->patterns[i]);
 	for (size_t i = 0; i < config->excluded_count; i++)
 		tw_pattern_destroy(config->excluded[i]);
+	for (size_t i = 0; i < config->counted_count; i++)
+		tw_pattern_destroy(config->counted[i]);
 	free(config->patterns);
 	free(config->excluded);
+	free(config->counted);
 	free(config->alias);
 	free(config->alias_path);
 	free(config->plan_folder);

@@ -23,6 +23,8 @@
 #include <string.h>
 
 static const struct tw_agent_config *config;
+/* Functions of fewer bytes are counted, not recorded: see choose_recorded(). */
+static uint32_t counted_below;
 
 void tw_agent_places_init(const struct tw_agent_config *new_config)
 {
@@ -90,25 +92,32 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 	return error;
 }
 
+/* How a function is requested. */
+struct asked {
+	const struct tw_match_program *program; /* the condition on its calls; NULL: none */
+	bool is_counted;			/* its calls are counted, all of them, and not recorded */
+};
+
 /*
- * The condition on a function's calls; *program NULL: none.  Returns false if the function is not requested.  Calls that use
- * descriptors have none: the table of ports needs all of them.
+ * Returns false if the function is not requested.  Calls that use descriptors have no condition, and are recorded: the table of ports
+ * needs all of them.
  */
-static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address,
-			 const struct tw_match_program **program)
+static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address, struct asked *asked)
 {
 	uint64_t value = address - object->elf.base;
 	bool is_port = tw_agent_is_port_module(config, object->elf.soname) && tw_agent_is_port_function(config, name);
+	uint32_t arity = config->has_arities ? arity_of(tw_agent_layouts_find(config->layouts, object, value))
+					     : TW_PATTERN_ARITY_UNKNOWN;
 
-	*program = is_port ? NULL : config->program;
+	*asked = (struct asked){.program = is_port ? NULL : config->program};
 	/* The plan was made without arities: those of a library are known only after the command has examined it. */
-	if (config->has_arities &&
-	    !tw_plan_wants(config, object, name, arity_of(tw_agent_layouts_find(config->layouts, object, value))))
+	if (config->has_arities && !tw_plan_wants(config, object, name, arity))
 		return false;
-	if (!config->has_guards || is_port)
+	asked->is_counted = !is_port && config->counted_count && tw_plan_counts(config, object, name, arity);
+	if (!config->has_guards || is_port || asked->is_counted)
 		return true;
-	*program = tw_agent_layouts_guard(config->layouts, object, value);
-	return *program != NULL;
+	asked->program = tw_agent_layouts_guard(config->layouts, object, value);
+	return asked->program != NULL;
 }
 
 /* Must the returns of a function not be watched, though its name does not say so? */
@@ -118,8 +127,20 @@ static bool is_unwatched(const struct tw_sym_object *object, uintptr_t address)
 	       (tw_sym_is_stack_copier(object->path) || tw_agent_keeps_return(object, address));
 }
 
+/* Stages that the calls are counted. */
+static int count_place(struct tw_permit *permit, struct tw_place *place)
+{
+	int error = place->place_id < TW_COUNTERS_MAX ? tw_session_stage_counted(tw_agent_session, permit, place) : 0;
+
+	if (place->place_id >= TW_COUNTERS_MAX)
+		tw_agent_tell_unarmed(
+			1, "some functions are neither recorded nor counted: a process counts those among its "
+			   "first 1,048,576 functions; select fewer with -t");
+	return error;
+}
+
 /* Adds the place and stages it. */
-static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct tw_match_program *program,
+static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct asked *asked,
 		     const struct tw_place_options *options)
 {
 	struct tw_bp_part part = {.actions = TW_ACTION_CALL | tw_agent_end_actions(config),
@@ -136,11 +157,13 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 		if (!error)
 			place->gives = function->arguments->gives;
 	}
-	if (!error && program)
-		tw_session_use_program(&part, place, program);
+	if (!error && asked->program)
+		tw_session_use_program(&part, place, asked->program);
 	if (error)
 		return error;
 	tw_agent_written_expect(place);
+	if (asked->is_counted)
+		return count_place(permit, place);
 	return tw_session_stage(tw_agent_session, permit, place, &part);
 }
 
@@ -152,11 +175,11 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 					   .where = (void *)sled->where,
 					   .sled_bytes = (uint8_t)sled->bytes};
 	const struct tw_sym_object *object = &plan->set->objects[planned->object];
-	const struct tw_match_program *program;
+	struct asked asked;
 	struct tw_function *function;
 	int error;
 
-	if (!is_asked_for(object, sled->function, sled->entry, &program))
+	if (!is_asked_for(object, sled->function, sled->entry, &asked))
 		return 0;
 	error = add_module(permit, object, &modules[planned->object]);
 	if (!error)
@@ -164,8 +187,9 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	if (error)
 		return error;
 	function->bytes = sled->function_bytes;
+	asked.is_counted |= function->bytes < counted_below;
 	options.is_unwatched = is_unwatched(object, sled->entry);
-	return arm_place(permit, function, program, &options);
+	return arm_place(permit, function, &asked, &options);
 }
 
 /* Does the place belong to the function that begins there?  Versions of one name are one function with several addresses. */
@@ -214,7 +238,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 		    struct tw_module **modules)
 {
 	struct tw_place_options options = {.kind = TW_BP_SLOT, .where = slot->where, .target = slot->target};
-	const struct tw_match_program *program;
+	struct asked asked;
 	struct tw_function *function;
 	int error;
 
@@ -224,7 +248,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	}
 	if (is_recorded_inside(permit, slot->target) ||
 	    !is_asked_for(&plan->set->objects[slot->definer], slot->function, (uint64_t)(uintptr_t)slot->target,
-			  &program))
+			  &asked))
 		return 0;
 	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)
@@ -237,7 +261,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	options.caller_module_id = modules[slot->caller]->module_id;
 	options.is_watched = slot->is_watched;
 	options.is_unwatched = is_unwatched(&plan->set->objects[slot->definer], (uintptr_t)slot->target);
-	return arm_place(permit, function, program, &options);
+	return arm_place(permit, function, &asked, &options);
 }
 
 static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_entry *planned,
@@ -247,7 +271,7 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	uintptr_t address = object->elf.base + planned->row->value;
 	struct tw_place_options options = {.kind = TW_BP_ENTRY,
 					   .where = (void *)(address + planned->row->window_offset)};
-	const struct tw_match_program *program;
+	struct asked asked;
 	char nameless[TW_SYM_NAMELESS_BYTES];
 	const char *name = planned->name ? planned->name : nameless;
 	const struct tw_bp_entry entry = {planned->plan, planned->row, object->elf.base};
@@ -255,7 +279,7 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	int error;
 
 	tw_sym_nameless(planned->row->value, nameless);
-	if (!is_asked_for(object, name, address, &program))
+	if (!is_asked_for(object, name, address, &asked))
 		return 0;
 	error = add_module(permit, object, &modules[planned->object]);
 	if (!error)
@@ -263,9 +287,10 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	if (error)
 		return error;
 	function->bytes = planned->row->function_bytes;
+	asked.is_counted |= function->bytes < counted_below;
 	options.entry = &entry;
 	options.is_unwatched = is_unwatched(object, address);
-	return arm_place(permit, function, program, &options);
+	return arm_place(permit, function, &asked, &options);
 }
 
 /* Counts of failures to arm, by cause. */
@@ -501,6 +526,48 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 		tw_callers_update(permit);
 }
 
+static int by_size(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void tell_counted(size_t count, size_t all)
+{
+	char text[512], figures[2][TW_COUNT_TEXT_BYTES];
+
+	snprintf(
+		text, sizeof text,
+		"the program has %s functions: its largest are recorded, and calls of the %s that are smaller than %u bytes "
+		"are counted; -t _ --callers main records all",
+		tw_count_text(figures[0], all), tw_count_text(figures[1], count), counted_below);
+	tw_agent_tell(text);
+}
+
+/*
+ * Of very many functions that no pattern names, the largest are recorded: they are the ones that do the work, and
+ * the many calls are those of the smallest.
+ */
+static void choose_recorded(const struct tw_plan *plan)
+{
+	size_t count = plan->entry_count + plan->sled_count, below = 0;
+	uint32_t *sizes = config->recorded_most && count > config->recorded_most ? malloc(count * sizeof *sizes) : NULL;
+
+	if (!sizes)
+		return;
+	for (size_t i = 0; i < plan->entry_count; i++)
+		sizes[i] = plan->entries[i].row->function_bytes;
+	for (size_t i = 0; i < plan->sled_count; i++)
+		sizes[plan->entry_count + i] = plan->sleds[i].sled.function_bytes;
+	qsort(sizes, count, sizeof *sizes, by_size);
+	counted_below = sizes[count - config->recorded_most];
+	while (sizes[below] < counted_below)
+		below++;
+	free(sizes);
+	tell_counted(below, count);
+}
+
 /* Sleds and entries first: a function that is recorded there needs no slot. */
 void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 {
@@ -509,6 +576,7 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 
 	if (!modules)
 		return;
+	choose_recorded(plan);
 	arm_sleds(permit, plan, modules, &refusals);
 	if (!refusals.lacks_memory)
 		arm_entries(permit, plan, modules, &refusals);

@@ -125,6 +125,17 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 	return is_wanted;
 }
 
+bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		    uint32_t arity)
+{
+	struct tw_pattern_subject subject = {.function = function, .arity = arity};
+	char *demangled = NULL;
+	bool is_counted = is_any(config, config->counted, config->counted_count, definer, &subject, &demangled);
+
+	free(demangled);
+	return is_counted;
+}
+
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: summarises a capture. It checks its blocks and decodes no events. */
+#include "tools/common/counted.h"
 #include "tools/common/missing.h"
 #include "tools/common/notes.h"
 #include "tools/common/names.h"
@@ -97,6 +98,9 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well))
 		tw_out_format(&out, "ended         %s\n", ending);
+	char counted[TW_COUNTED_TEXT_BYTES];
+	if (*tw_counted_clause(capture, counted))
+		tw_out_format(&out, "counted       %s\n", counted);
 	tw_out_text(&out, "complete      ");
 	const char *between = "no: ";
 	if (info->is_live)
@@ -202,6 +206,14 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "damaged_records", info->damaged_records);
 	tw_json_u64(&json, "start_wall_ns", info->start_wall_ns);
 	tw_missing_json(&json, &account);
+	struct tw_counted counted;
+	tw_counted_sum(capture, &counted);
+	if (counted.functions) {
+		tw_json_open(&json, "counted", '{');
+		tw_json_u64(&json, "functions", counted.functions);
+		tw_json_u64(&json, "calls", counted.calls);
+		tw_json_close(&json, '}');
+	}
 	put_json_lists(&json, capture);
 	tw_json_close(&json, '}');
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
+#include "tools/common/counted.h"
 #include "tools/common/lines.h"
 #include "tools/common/pass.h"
 #include "tools/print/print.h"
@@ -377,6 +378,8 @@ int tw_tool_print(int argc, char **argv)
 		       request.process);
 	else if (!error && !printer.shown)
 		tw_selection_say_empty(&request.selection, capture, &filter);
+	if (!error)
+		tw_counted_say(capture);
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	code = tw_names_end(capture, path, code);

@@ -216,6 +216,11 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		say_empty(stats, path);
 		return;
 	}
+	if (!stats->events && stats->counted_calls) {
+		tw_say("%s: %s counted; `tracewheel report` shows them.", path,
+		       tw_figure_of(count, stats->counted_calls, "call", "calls"));
+		return;
+	}
 	if (!stats->events) {
 		tw_say("%s holds no events.", path);
 		return;
@@ -225,6 +230,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 	       tw_figure_of(threads, stats->streams, "thread", "threads"), tw_figure_seconds(time, seconds),
 	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
 	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
+	if (stats->counted_calls)
+		tw_say("%s counted, not recorded.",
+		       tw_figure_of(count, stats->counted_calls, "call more was", "calls more were"));
 	if (stats->segments_removed)
 		tw_say("kept: the last %s; %s before them %s removed by --keep %u; %s on disk.",
 		       tw_figure_of(count, stats->events - stats->events_removed, "event", "events"),

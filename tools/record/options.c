@@ -12,8 +12,14 @@ static const struct tw_option options_table[] = {
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
 	 "_ is anything; names printed by views are patterns; may be\n"
 	 "repeated. By default: every call of the program's own functions,\n"
-	 "and every call from the program itself into shared libraries"},
+	 "and every call from the program itself into shared libraries; of a\n"
+	 "program with more than 10,000 functions the largest are recorded,\n"
+	 "and calls of the others counted (all: -t _ --callers main)"},
 	TW_EXCLUDE_OPTION,
+	{KEY_COUNT, "count", "PATTERN",
+	 "count the calls of these functions, by thread, instead of recording\n"
+	 "them: all calls, exactly, without times (docs/counting.md); may be\n"
+	 "repeated. Others are then recorded only with -t"},
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
 	 "record even if a pattern cannot match anything; by default such\n"
 	 "a pattern is refused before the program starts"},

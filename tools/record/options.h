@@ -34,6 +34,7 @@ enum {
 	KEY_LOCKS,
 	KEY_TRACER,
 	KEY_PORTS,
+	KEY_COUNT,
 	KEY_ERLANG
 };
 

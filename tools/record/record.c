@@ -40,6 +40,9 @@
 
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+/* Without -t, of a program's own functions: the largest are recorded, calls of the others counted (docs/decisions/0044). */
+#define RECORDED_MOST "10000"
+
 struct request {
 	struct tw_recorder_options recorder;
 	char path[PATH_MAX + 4];
@@ -49,7 +52,8 @@ struct request {
 	bool has_names; /* -t, --locks, --syscalls */
 	bool has_syscalls;
 	bool allows_nothing;
-	char alias[NAME_MAX + 1]; /* the name that the program was started by, if it is not its file's; "" */
+	struct tw_patterns counted; /* --count; these are patterns as well */
+	char alias[NAME_MAX + 1];   /* the name that the program was started by, if it is not its file's; "" */
 	struct tw_check *check;
 	bool has_match;
 	const char *guard; /* of --when */
@@ -82,6 +86,31 @@ static bool add_pattern(struct request *request, bool is_excluding, const char *
 	tw_patterns_free(&patterns);
 	free(absolute);
 	return is_right;
+}
+
+static bool add_counted(struct request *request, const char *text)
+{
+	char *absolute = tw_patterns_absolute(text);
+	bool is_right = tw_patterns_take(&request->counted, &tw_record_command, false, text) && absolute &&
+			add_config(request, "count", absolute);
+	free(absolute);
+	return is_right && add_pattern(request, false, text);
+}
+
+/* A linkage name, MODULE:FUNCTION, stands for a pattern: is that one of --count? */
+static bool is_counted(const struct request *request, const char *linkage)
+{
+	char *module = strdup(linkage), *end = module ? strrchr(module, ':') : NULL;
+	bool is_counted = false;
+	if (end) {
+		*end = '\0';
+		is_counted = tw_patterns_match(&request->counted,
+					       &(struct tw_patterns_subject){.module = module,
+									     .function = end + 1,
+									     .arity = TW_PATTERN_ARITY_ANY});
+	}
+	free(module);
+	return is_counted && request->counted.wanted_count;
 }
 
 static bool add_flags(struct request *request, const char *text)
@@ -194,6 +223,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		return true;
 	case 't':
 	case 'N': return add_pattern(request, key == 'N', value);
+	case KEY_COUNT: return add_counted(request, value);
 	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
@@ -244,7 +274,10 @@ static bool is_tracer_alone(const struct request *request)
 {
 	if (!request->tracer.path[0])
 		return true;
-	if (request->has_stack)
+	if (request->counted.wanted_count)
+		tw_usage(&tw_record_command,
+			 "--tracer and --count exclude each other: a tracer module gets each call.");
+	else if (request->has_stack)
 		tw_usage(&tw_record_command,
 			 "--tracer and --stack exclude each other: events of a tracer module have no callers.");
 	else if (request->arguments.is_wanted && request->arguments.string_bytes)
@@ -268,7 +301,9 @@ static bool has_entries(const struct request *request)
 static bool complete_request(struct request *request, const char *program)
 {
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
-	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
+	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0];
+	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
+	    (!is_selected && !add_config(request, "record_most", RECORDED_MOST)))
 		return false;
 	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
 	    (has_entries(request) && !tw_late_code_config(&request->config)) ||
@@ -340,7 +375,8 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 	bool is_excluding = false;
 	const char *pattern;
 	for (size_t i = 0; (pattern = tw_check_linkage(request->check, i, &is_excluding)); i++)
-		if (!add_config(request, is_excluding ? "exclude" : "pattern", pattern))
+		if (!add_config(request, is_excluding ? "exclude" : "pattern", pattern) ||
+		    (!is_excluding && is_counted(request, pattern) && !add_config(request, "count", pattern)))
 			return false;
 	return tw_check_say(request->check);
 }
@@ -351,7 +387,7 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 	const char *path = request->recorder.is_stream ? NULL : request->path;
 	if (!stats->images || request->tracer.path[0] || (has_entries(request) && path && tw_account_entries(path)))
 		return;
-	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
+	tw_check_end(request->check, path, stats->events + stats->counted_calls, request->has_match || request->guard);
 	if (stats->events || (request->check && request->has_patterns && path))
 		return;
 	if (request->flags && !request->has_patterns)
@@ -522,6 +558,7 @@ int tw_tool_record(int argc, char **argv)
 free_config:
 	tw_check_close(request.check);
 	tw_arguments_free(&request.arguments);
+	tw_patterns_free(&request.counted);
 	free(request.config.text);
 	return code;
 }

@@ -6,6 +6,7 @@
  * functions cannot end the element that contains it.
  */
 #include "tools/report/calltree.h"
+#include "tools/common/counted.h"
 #include "tools/common/page.h"
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
@@ -216,6 +217,9 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	else if (!has_times)
 		put_note(true, "No returns were recorded: widths are calls, and nothing is known of calls "
 			       "within calls.");
+	char counted[TW_COUNTED_TEXT_BYTES];
+	if (*tw_counted_clause(tree->capture, counted))
+		put_note(false, "%s: they are not drawn, and their time is that of their callers.", counted);
 	if (tree->stackless)
 		put_note(false, "Calls without a stack: %s.", tw_figure_count(a, tree->stackless));
 	if (lost)

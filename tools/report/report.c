@@ -5,6 +5,7 @@
  * First the program and its end; then tables: functions with their times, if returns were recorded, or with their
  * shares; callers, threads; messages and schedules, if there are any. Losses are shown prominently.
  */
+#include "tools/common/counted.h"
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
@@ -188,13 +189,19 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 {
 	const struct tw_totals *totals = &sums->totals;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES], e[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s in %s (%s/s), %s, %s on disk, %.2f B an event\n",
-		      tw_figure_of(a, totals->events, "event", "events"), tw_figure_seconds(b, screen->seconds),
-		      tw_figure_short(c, screen->seconds > 0 ? (double)totals->events / screen->seconds : 0),
-		      tw_figure_of(e, totals->threads.count, "thread", "threads"), tw_figure_bytes(d, info->file_bytes),
-		      info->events ? (double)info->file_bytes / (double)info->events : 0);
+	if (totals->events || !totals->counted.count)
+		tw_out_format(screen->out, "%s in %s (%s/s), %s, %s on disk, %.2f B an event\n",
+			      tw_figure_of(a, totals->events, "event", "events"), tw_figure_seconds(b, screen->seconds),
+			      tw_figure_short(c, screen->seconds > 0 ? (double)totals->events / screen->seconds : 0),
+			      tw_figure_of(e, totals->threads.count, "thread", "threads"),
+			      tw_figure_bytes(d, info->file_bytes),
+			      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
+	char counted[TW_COUNTED_TEXT_BYTES];
+	if (*tw_counted_clause(capture, counted))
+		tw_out_format(screen->out, "%s%s.\n", counted,
+			      totals->counted.count ? ": all of them, in a table of their own" : "");
 	put_losses(screen, totals, capture, &account, info, is_part);
 	put_account(screen, capture, info);
 	char ending[TW_ENDING_BYTES];
@@ -262,7 +269,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	char figure[TW_FIGURE_BYTES];
 	char title[64];
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
-	bool is_empty = !totals->events && empty && !sums->tree.stacks.before;
+	bool is_empty = !totals->events && empty && !sums->tree.stacks.before && !totals->counted.count;
 	put_head(&screen, capture, info);
 	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
 	if (is_empty)
@@ -279,6 +286,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		tw_report_functions(&screen, &sums->tree, &request->order);
 	else if (totals->functions.count)
 		tw_report_table(&screen, &totals->functions, title, totals->calls, request->order.top);
+	tw_report_counted(&screen, totals, request->order.top);
 	if (has_tree && request->has_callers)
 		tw_report_callers(&screen, &sums->tree, &request->order);
 	/* With times, a table of unknown callers is of no use. */
@@ -286,7 +294,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
 		tw_report_table(&screen, &totals->callers, "from object", totals->calls, request->order.top);
-	if (!request->has_tree)
+	if (!request->has_tree && totals->threads.count)
 		tw_report_table(&screen, &totals->threads, "by thread", totals->calls,
 				request->order.top ? TOP_THREADS : 0);
 	if (sums->has_activity) {
@@ -323,6 +331,7 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 		tw_report_times_json(&json, &sums->tree, &request->order);
 	else
 		tw_report_table_json(&json, "by_function", &totals->functions, totals->calls, request->order.top);
+	tw_report_counted_json(&json, totals, request->order.top);
 	tw_report_table_json(&json, "by_caller", &totals->callers, totals->calls, request->order.top);
 	tw_report_table_json(&json, "by_thread", &totals->threads, totals->calls, 0);
 	if (sums->has_activity) {

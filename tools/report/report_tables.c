@@ -39,6 +39,9 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 		if (lost)
 			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
 				      tw_figure_count(figure, lost), tw_screen_plain(screen));
+		if (row->since > 0)
+			tw_out_format(screen->out, "%14s  counted from %s on\n", "",
+				      tw_figure_seconds(more, row->since));
 		if (row->overwritten)
 			tw_out_format(screen->out,
 				      "%14s  replaced by newer ones: the last %s of this thread are here\n",
@@ -77,6 +80,14 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 		tw_json_function(json, row->function);
 		tw_json_u64(json, "calls", row->calls);
 		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
+		if (strncmp(name, "counted", 7) == 0)
+			tw_json_bool(json, "counted", true);
+		if (row->since > 0)
+			tw_json_double(json, "since", row->since);
+		if (strcmp(name, "counted_by_thread") == 0) {
+			tw_json_u64(json, "thread", row->thread_id);
+			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
+		}
 		if (strcmp(name, "by_thread") == 0) {
 			tw_json_u64(json, "thread", row->thread_id);
 			if (row->exec)
@@ -89,4 +100,19 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
+}
+
+void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top)
+{
+	if (totals->counted.count)
+		tw_report_table(screen, &totals->counted, "counted, not recorded", totals->counted_calls, top);
+}
+
+void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top)
+{
+	if (!totals->counted.count)
+		return;
+	tw_json_u64(json, "counted_calls", totals->counted_calls);
+	tw_report_table_json(json, "counted_by_function", &totals->counted, totals->counted_calls, top);
+	tw_report_table_json(json, "counted_by_thread", &totals->counted_threads, totals->counted_calls, 0);
 }

@@ -6,6 +6,7 @@
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
 
+#include "tracewheel/counts.h"
 #include "tracewheel/error.h"
 
 #include <stdio.h>
@@ -186,6 +187,7 @@ static void join_rows(struct tw_totals_table *table)
 			table->rows[kept - 1].calls += table->rows[i].calls;
 			table->rows[kept - 1].events += table->rows[i].events;
 			free(table->rows[i].name);
+			free(table->rows[i].thread_name);
 		} else {
 			table->rows[kept++] = table->rows[i];
 		}
@@ -327,6 +329,81 @@ static bool name_all(struct tw_totals *totals, const struct scan *scan)
 	return true;
 }
 
+/* ---- counted calls ---- */
+
+/* Since when a place is counted, by place id; zeros: it is not. */
+static uint64_t *counted_since(const struct tw_capture *capture, uint32_t image, uint32_t place_count)
+{
+	uint64_t *since = calloc(place_count + (size_t)1, sizeof *since);
+	struct tw_capture_counted counted;
+	uint32_t at = 0;
+	while (since && tw_capture_counted_next(capture, image, &at, &counted)) {
+		if (counted.place_id < place_count)
+			since[counted.place_id] = counted.since_ns;
+	}
+	return since;
+}
+
+/* The row of the thread: its number and name, or that of all threads that are not told apart. */
+static bool add_counted_thread(struct tw_totals *totals, const struct scan *scan, uint32_t image,
+			       const struct tw_capture_count *count)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(scan->capture, image, count->tracee_id);
+	char text[TW_THREAD_TEXT_BYTES] = "(threads that are not told apart)";
+	size_t bytes = strlen(text);
+	if (count->lease && tracee) {
+		bytes = (size_t)snprintf(text, sizeof text, "%d ", tracee->thread_id);
+		bytes += tw_clean(tracee->name, strlen(tracee->name), text + bytes, sizeof text - bytes - 1);
+	}
+	if (!add_row(&totals->counted_threads, text, bytes, count->count))
+		return false;
+	struct tw_totals_row *row = &totals->counted_threads.rows[totals->counted_threads.count - 1];
+	row->thread_id = count->lease && tracee ? (uint32_t)tracee->thread_id : 0;
+	row->thread_name = strdup(count->lease && tracee ? tracee->name : "");
+	return row->thread_name != NULL;
+}
+
+static bool name_counted(struct tw_totals *totals, const struct scan *scan, uint32_t image, const uint64_t *since)
+{
+	const struct tw_capture_count *count;
+	const struct image_counts *counts = &scan->images[image];
+	struct tw_capture_info info;
+	char text[TW_NAME_TEXT_BYTES];
+	tw_capture_info(scan->capture, &info);
+	for (uint32_t at = 0; (count = tw_capture_count_next(scan->capture, image, &at));) {
+		const struct tw_capture_place *place = tw_capture_place(scan->capture, image, count->place_id);
+		if (!place || count->place_id >= counts->count || !counts->is_wanted[count->place_id])
+			continue;
+		if (!add_row(&totals->counted, text, tw_name_function(place->function, text, sizeof text),
+			     count->count) ||
+		    !add_counted_thread(totals, scan, image, count))
+			return false;
+		struct tw_totals_row *row = &totals->counted.rows[totals->counted.count - 1];
+		row->function = place->function;
+		row->lacks_arity = tw_name_lacks_arity(place->function);
+		if (since[count->place_id] > info.zero_ns && info.events)
+			row->since = (double)(since[count->place_id] - info.zero_ns) / 1e9;
+		totals->counted_calls += count->count;
+	}
+	return true;
+}
+
+/* Of a part of the time, or of one thread, nothing is known. */
+static bool name_all_counted(struct tw_totals *totals, const struct scan *scan)
+{
+	bool is_done = true;
+	for (uint32_t i = 0; i < scan->image_count && is_done; i++) {
+		uint64_t *since = counted_since(scan->capture, i, scan->images[i].count);
+		is_done = since && name_counted(totals, scan, i, since);
+		free(since);
+	}
+	join_rows(&totals->counted);
+	join_rows(&totals->counted_threads);
+	tw_totals_sort(&totals->counted, false);
+	tw_totals_sort(&totals->counted_threads, false);
+	return is_done;
+}
+
 int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
 		   const struct tw_capture_filter *filter)
 {
@@ -355,6 +432,9 @@ int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const s
 	tw_meter_stop(&scan.meter);
 	if (error == 0 && !name_all(totals, &scan))
 		error = TW_ENOMEM;
+	bool is_part = filter->from_ns || filter->to_ns || filter->wants_stream;
+	if (error == 0 && !is_part && !name_all_counted(totals, &scan))
+		error = TW_ENOMEM;
 free_scan:
 	for (uint32_t i = 0; scan.images && i < info.images; i++) {
 		free(scan.images[i].calls);
@@ -381,5 +461,7 @@ void tw_totals_free(struct tw_totals *totals)
 	free_table(&totals->functions);
 	free_table(&totals->callers);
 	free_table(&totals->threads);
+	free_table(&totals->counted);
+	free_table(&totals->counted_threads);
 	*totals = (struct tw_totals){0};
 }

@@ -26,6 +26,7 @@ struct tw_totals_row {
 	double seconds;				    /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* of the capture, from 0 */
+	double since;	 /* counted functions: seconds of the recording; 0: from before the first event */
 };
 
 struct tw_totals_table {
@@ -37,6 +38,9 @@ struct tw_totals {
 	struct tw_totals_table functions;
 	struct tw_totals_table callers;
 	struct tw_totals_table threads;
+	/* Calls that were counted, not recorded: by function and by thread, in the whole capture. */
+	struct tw_totals_table counted, counted_threads;
+	uint64_t counted_calls;
 	uint64_t calls;
 	uint64_t events;
 	uint64_t all_events;	       /* of the same time and threads, for any function */
@@ -59,5 +63,9 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 void tw_report_table_csv(struct tw_out *out, const struct tw_totals_table *table, uint64_t calls, size_t top);
 void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
 			  size_t top);
+
+/* Calls that were counted, not recorded: nothing if there are none. */
+void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top);
+void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top);
 
 #endif

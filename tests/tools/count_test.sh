@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Counted calls are as many as the program itself counts: on threads that end, in handlers, in a forked child, in a library that is
+#         opened again, and when it is killed; every view marks them; of a large program the largest functions are recorded.
+# Method  A program writes its own numbers into a file that it maps, and is recorded with --count; JSON and sentences are compared.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >lib.c <<'C'
+__attribute__((noinline)) void lib_step(void) { __asm__ volatile("nop;nop;nop;nop;nop;nop;nop;nop"); }
+C
+cat >work.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static _Atomic unsigned long *own; /* calls of step, handled, lib_step, rec; the process */
+__attribute__((noinline)) void step(void) { __asm__ volatile("nop;nop;nop;nop;nop;nop;nop;nop"); }
+__attribute__((noinline)) void handled(void) { __asm__ volatile("nop;nop;nop;nop;nop;nop;nop;nop"); }
+__attribute__((noinline)) void rec(void) { __asm__ volatile("nop;nop;nop;nop;nop;nop;nop;nop"); }
+static void on_alarm(int s) { own[1]++; handled(); }
+static void *run(void *n)
+{
+	for (long i = 0; i < (long)n || (long)n < 0; i++) {
+		own[0]++;
+		step();
+		if (i % 100 == 0) {
+			own[3]++;
+			rec();
+		}
+	}
+	return 0;
+}
+static void threads(long n)
+{
+	pthread_t t[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], 0, run, (void *)n);
+	for (int i = 0; n >= 0 && i < 4; i++)
+		pthread_join(t[i], 0);
+}
+int main(int c, char **v)
+{
+	struct itimerval every = {{0, 300}, {0, 300}}, off = {0};
+	int fd = open(v[1], O_RDWR | O_CREAT | O_TRUNC, 0600), status;
+	if (ftruncate(fd, 64))
+		return 1;
+	own = mmap(0, 64, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!strcmp(v[2], "kill")) {
+		threads(-1);
+		own[4] = getpid();
+		usleep(1 + strtoul(v[3], 0, 10));
+		kill(getpid(), SIGKILL);
+	}
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &every, 0);
+	for (int round = 0; round < 20; round++)
+		threads(5000);
+	setitimer(ITIMER_REAL, &off, 0);
+	pid_t child = fork();
+	if (!child) {
+		run((void *)1234);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	for (int i = 0; i < 3; i++) {
+		void *lib = dlopen("./libcounted.so", RTLD_NOW);
+		void (*f)(void) = lib ? (void (*)(void))dlsym(lib, "lib_step") : 0;
+		for (int k = 0; f && k < 10 + i; k++, own[2]++)
+			f();
+		dlclose(lib);
+	}
+	return 0;
+}
+C
+gcc -O1 -shared -fPIC -o libcounted.so lib.c && gcc -O1 -pthread -o work work.c || fail "no programs"
+
+own() { # INDEX: the program's own number
+	python3 -c "import struct; print(struct.unpack_from('Q', open('numbers', 'rb').read(), 8 * $1)[0])"
+}
+counted() { # FUNCTION
+	json "sum(f['calls'] for f in d.get('counted_by_function', []) if f['function'] == '$1' and f['counted'])"
+}
+recorded() { # FUNCTION
+	json "sum(f['calls'] for f in d['by_function'] if f['function'] == '$1')"
+}
+
+# Plans of entries are kept: later recordings find them in time, whatever the load.
+"$tw" record -q -o warm.tw --follow-fork -- ./work numbers all >/dev/null 2>&1
+
+# The child has an image of its own; threads are made again and again.
+expect 0 "$tw" record -o a.tw --follow-fork --returns --count 'work:{step,handled}' --count libcounted:lib_step -t work:rec -- ./work numbers all
+says "calls more were counted, not recorded"
+expect 0 "$tw" report --json -n 0 a.tw
+is "$(counted step)" "$(own 0)" "calls of step"
+is "$(own 0)" 401234 "the program's own calls"
+is "$(counted handled)" "$(own 1)" "calls in handlers"
+is "$(counted lib_step)" 33 "calls of a library that is opened again"
+is "$(recorded rec)" "$(own 3)" "recorded calls"
+is "$(recorded step)" 0 "calls of step that are recorded"
+is "$(json "sum(t['calls'] for t in d['counted_by_thread'])")" "$(json "d['counted_calls']")" "by thread"
+is "$(json "len([t for t in d['counted_by_thread'] if t['thread'] and 5000 <= t['calls'] < 6000]) >= 70")" True "threads that are told apart"
+is "$(json "any('total' in f for f in d['counted_by_function'])")" False "times of counted calls"
+expect 0 "$tw" report a.tw
+shows "counted, not recorded"
+shows "of 3 functions are counted, not recorded"
+expect 0 "$tw" info a.tw
+shows "^counted  .* of 3 functions are counted, not recorded"
+expect 0 "$tw" print --limit 1 a.tw
+says "of 3 functions are counted, not recorded"
+expect 0 "$tw" flame a.tw
+shows "of 3 functions are counted, not recorded"
+expect 0 "$tw" merge -o b.tw a.tw warm.tw
+expect 0 "$tw" report --json -n 0 b.tw
+is "$(counted step)" 401234 "after merging"
+# Parts of the time have none.
+expect 0 "$tw" report --json --from 0.001 a.tw
+is "$(json "'counted_calls' in d")" False "counts of a part"
+
+# Segments that are removed take no counts with them; functions are named in the last ones too.
+expect 0 "$tw" record -o k.tw --rotate 64K --keep 2 --count work:step -t work:rec --args=raw --stack 4 -- ./work numbers all
+expect 0 "$tw" report --json -n 0 k.tw
+is "$(counted step)" 400000 "with --keep"
+
+# Killed at any moment: each of four threads may have written down one call that it had not made, nor the tracer seen.
+for round in $(seq 8); do
+	expect 137 "$tw" record -q --force -o c.tw --count work:step -- ./work numbers kill $((round * 731 % 9000))
+	expect 0 "$tw" report --json -n 0 c.tw
+	difference=$(($(own 0) - $(counted step)))
+	[ $difference -ge 0 ] && [ $difference -le 4 ] || fail "killed: $(own 0) calls, $(counted step) counted"
+done
+
+# The recorder is killed too: the ring set has the counts.
+rm numbers
+"$tw" record -q --force -o d.tw --count work:step -- ./work numbers kill 100000000 >out 2>err &
+recorder=$!
+program=0
+while [ "$program" = 0 ] && kill -0 $recorder; do
+	sleep 0.1
+	program=$(own 4 2>/dev/null || echo 0)
+done
+kill -9 $recorder
+kill -9 "$program"
+wait $recorder 2>/dev/null
+expect 0 "$tw" recover d.tw
+expect 0 "$tw" report --json -n 0 d.tw
+difference=$(($(own 0) - $(counted step)))
+[ $difference -ge 0 ] && [ $difference -le 4 ] || fail "recovered: $(own 0) calls, $(counted step) counted"
+
+# More than 10,000 functions: the largest are recorded, and all calls are recorded or counted.
+python3 - >large.c <<'PY'
+n = 10500
+for i in range(n):
+    more = ' __asm__ volatile("nop;nop;nop;nop;nop;nop;nop;nop");' if i % 100 else ''
+    print(f'__attribute__((noinline)) void f{i}(void) {{ __asm__ volatile("nop;nop;nop;nop");{more} }}')
+print('void (*const all[])(void) = {' + ', '.join(f'f{i}' for i in range(n)) + '};')
+print(f'int main(void) {{ for (int k = 0; k < 3; k++) for (int i = 0; i < {n}; i++) all[i](); return 0; }}')
+PY
+gcc -O1 -fno-toplevel-reorder -o large large.c || fail "no large program"
+expect 0 "$tw" record -o e.tw -- ./large
+says "its largest are recorded, and calls of the .* that are smaller than .* bytes are counted; -t _ --callers main records all"
+expect 0 "$tw" report --json -n 0 e.tw
+all="(f for f in d['by_function'] + d['counted_by_function'] if f['function'][0] == 'f' and f['function'][1:].isdigit())"
+is "$(json "sum(f['calls'] for f in $all)")" 31500 "calls of a large program"
+is "$(json "len([f for f in d['counted_by_function'] if f['function'] in ('f0', 'f100', 'f10400')])")" 3 "the smallest are counted"
+is "$(json "len([f for f in d['by_function'] if f['function'] in ('f1', 'f99', 'f10499')])")" 3 "the largest are recorded"
+expect 0 "$tw" record -o f.tw -t _ --callers main -- ./large
+expect 0 "$tw" report --json -n 0 f.tw
+is "$(json "'counted_calls' in d")" False "all are recorded"
+is "$(json "sum(f['calls'] for f in d['by_function'] if f['function'][0] == 'f' and f['function'][1:].isdigit())")" 31500
+
+expect 2 "$tw" record --count work:nothing -- ./work numbers all
+says "work:nothing"
+echo "counted"
