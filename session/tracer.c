@@ -6,6 +6,7 @@
  * a program that is traced from outside, or only counts, maps no compressor.  In a program linked with it, the weak
  * names below are already resolved to it.
  */
+#include "base/worker.h"
 #include "session/queue.h"
 #include "session/tracer_gone.h"
 #include "session/writer.h"
@@ -159,13 +160,7 @@ static void *run_writer(void *arg)
 
 static int start_thread(struct tw_session_writer *writer)
 {
-	uint64_t signals;
-	int error;
-
-	tw_sys_block_signals(&signals);
-	error = pthread_create(&writer->thread, NULL, run_writer, writer);
-	tw_sys_restore_signals(&signals);
-	return error ? TW_ENOMEM : 0;
+	return tw_worker_start(&writer->thread, 0, run_writer, writer) ? TW_ENOMEM : 0;
 }
 
 /* Attaches the recorder's memory: files, mapped a second time as by any member, or its anonymous memory. */

@@ -28,7 +28,7 @@ OUTSIDE = ["tools", "examples", "erlang"]
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros and inline functions without symbols, of no room.
-FOR_ALL = {"base/figure.h", "base/grow.h", "base/map.h"}
+FOR_ALL = {"base/figure.h", "base/grow.h", "base/map.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",

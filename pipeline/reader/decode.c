@@ -4,10 +4,10 @@
 #include "base/ck.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "base/worker.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #define RING_SLOTS 16
@@ -60,7 +60,6 @@ static void *work(void *argument)
 /* Signals are handled by the program's own threads. */
 static bool start(struct worker *worker, struct tw_decode_pool *pool)
 {
-	sigset_t all, saved;
 	int error;
 
 	worker->pool = pool;
@@ -69,10 +68,7 @@ static bool start(struct worker *worker, struct tw_decode_pool *pool)
 		return false;
 	tw_ck_ring_init(&worker->jobs, worker->slots, RING_SLOTS);
 	sem_init(&worker->wanted, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &saved);
-	error = pthread_create(&worker->thread, NULL, work, worker);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	error = tw_worker_start(&worker->thread, 0, work, worker);
 	if (error) {
 		sem_destroy(&worker->wanted);
 		tw_block_decoder_destroy(worker->decoder);

@@ -2,10 +2,10 @@
 /* syncer.c - a queue of files, and the thread that syncs them. */
 #include "pipeline/recorder/syncer.h"
 #include "base/error.h"
+#include "base/worker.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -109,17 +109,13 @@ static void *work(void *arg)
 int tw_syncer_create(struct tw_syncer **out)
 {
 	struct tw_syncer *syncer = calloc(1, sizeof *syncer);
-	sigset_t all, before;
 	int error;
 
 	if (!syncer)
 		return TW_ENOMEM;
 	pthread_mutex_init(&syncer->mutex, NULL);
 	pthread_cond_init(&syncer->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&syncer->thread, NULL, work, syncer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = tw_worker_start(&syncer->thread, 0, work, syncer);
 	if (error) {
 		pthread_cond_destroy(&syncer->changed);
 		pthread_mutex_destroy(&syncer->mutex);

@@ -3,10 +3,10 @@
 #include "pipeline/recorder/write_queue.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/worker.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -137,7 +137,6 @@ static void *work(void *arg)
 int tw_write_queue_create(struct tw_write_queue **out, void (*wake)(void *arg), void *arg)
 {
 	struct tw_write_queue *queue = calloc(1, sizeof *queue);
-	sigset_t all, before;
 	int error;
 
 	if (!queue)
@@ -149,10 +148,7 @@ int tw_write_queue_create(struct tw_write_queue **out, void (*wake)(void *arg), 
 	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->added, NULL);
 	pthread_cond_init(&queue->finished_some, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&queue->thread, NULL, work, queue);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = tw_worker_start(&queue->thread, 0, work, queue);
 	if (error) {
 		pthread_cond_destroy(&queue->finished_some);
 		pthread_cond_destroy(&queue->added);

@@ -13,6 +13,7 @@
 #include "tools/record/mapped.h"
 #include "tools/record/when.h"
 #include "tools/tool.h"
+#include "base/worker.h"
 
 #include "base/file.h"
 
@@ -334,14 +335,9 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 /* Signals are handled by the other thread. */
 static bool start(struct worker *worker)
 {
-	sigset_t all, before;
-	sigfillset(&all);
-	/* Raised if the program truncates a mapped file. */
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_store_n(&worker->is_done, 0, __ATOMIC_RELAXED);
-	worker->is_running = pthread_create(&worker->thread, NULL, answer, worker) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	/* SIGBUS is raised if the program truncates a mapped file. */
+	worker->is_running = tw_worker_start(&worker->thread, SIGBUS, answer, worker) == 0;
 	return worker->is_running;
 }
 
