@@ -27,7 +27,7 @@
  *
  *		reserve	commit	peek	consume
  *	reserve	no	no	yes	yes	producer: one thread; a nested hit of the same thread
- *	commit		no	yes	yes	calls tw_rb_count_nested() only
+ *	commit		no	yes	yes	is counted and records nothing
  *	peek			no	no	consumer: one thread at a time
  *
  * Progress  Everything is wait-free except tw_rb_wait_space(), which sleeps.

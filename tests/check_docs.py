@@ -78,6 +78,7 @@ def check_code_names(names, documents, problems):
         if name.endswith((".c", ".h", ".S", ".cc", ".py", ".cmake", "CMakeLists.txt", ".map")) and name != "tests/check_docs.py":
             text = (root / name).read_text(errors="replace")
             code |= set(CODE_NAME.findall(re.sub(r"/\*.*?\*/", " ", text, flags=re.S)))
+    check_comments(names, code, problems)
     families = {re.sub(r"\d+$", "N", name) for name in code}
     for name in documents:
         text = (root / name).read_text()
@@ -86,7 +87,22 @@ def check_code_names(names, documents, problems):
                 problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: the code has no {found[0]}")
 
 
+def check_comments(names, code, problems):
+    """Names of code, and of files of ours, in comments of the product."""
+    for name in names:
+        if not name.endswith((".c", ".h", ".S")) or name.startswith(("tests/", "bench/")):
+            continue
+        text = (root / name).read_text(errors="replace")
+        for comment in re.finditer(r"/\*(.*?)\*/", text, re.S):
+            for found in re.finditer(r"\b(?:tw|TW)_\w*\w\b(?<!_)|\b(?:tests|docs|tools|bench)/[\w/]+\.(?:sh|c|h|py|md)\b", comment[1]):
+                is_there = found[0] in names if "/" in found[0] else found[0] in code or re.sub(r"N$", "", found[0]) in code
+                if not is_there and not re.search(r"^tw_.*[A-Z]{2}|N$", found[0]) and not any(c.startswith(found[0]) for c in code):
+                    line = text.count("\n", 0, comment.start() + 2 + found.start()) + 1
+                    problems.append(f"{name}:{line}: there is no {found[0]}")
+
+
 def check_decisions(names, problems):
+    index = (root / "docs/decisions/README.md").read_text()
     numbers = {}
     for name in names:
         found = re.fullmatch(r"docs/decisions/(\d{4})-.*\.md", name)
@@ -97,6 +113,9 @@ def check_decisions(names, problems):
         numbers[found[1]] = name
         if not (root / name).read_text().startswith(f"# {found[1]}: "):
             problems.append(f"{name}:1: the title does not begin with its number")
+        title = (root / name).read_text().split("\n", 1)[0].removeprefix(f"# {found[1]}: ")
+        if f"| [{found[1]}]({pathlib.PurePosixPath(name).name}) | {title} |" not in index:
+            problems.append(f"docs/decisions/README.md: it lacks {found[1]}, or has another sentence than its title")
 
 
 def main():

@@ -2,7 +2,7 @@
 /*
  * libc.c - our own versions of libc functions that would use the program's malloc (see bind.c).
  *
- * Hidden functions with libc's names, which all rooms in this library link to. tests/agent/bound_test.sh holds the list
+ * Hidden functions with libc's names, which all rooms in this library link to. tests/tools/own_calls_test.sh holds the list
  * of other functions that the library may call.
  */
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  * A reader that stops reading delays only its writer: the writer waits between pieces that the kernel takes at once,
  * so that it can be told to give up. Nothing is written after the first error.
  *
- * Threads  one writes; tw_stream_hurry(): any, and signal handlers.
+ * Threads  one writes; is_in_a_hurry is set by any, and by signal handlers.
  */
 #ifndef TW_PIPELINE_STREAM_WRITE_H
 #define TW_PIPELINE_STREAM_WRITE_H

@@ -36,7 +36,7 @@ struct tw_frame_wants {
 	uint64_t exceptions; /* exception_from; a subset of returns */
 	uint64_t return_tos; /* return_to */
 	uint64_t epoch;	     /* tw_hit_epoch at the call: sessions made later want nothing */
-	/* 0: the fields that follow are not valid and need not be kept. The upper half: see TW_COUNTS_BLOCK(). */
+	/* 0: the fields that follow are not valid and need not be kept. The upper half: see TW_COUNTS_BLOCK_SHIFT. */
 	uint64_t more;
 	uint64_t meta_returns;
 	uint64_t meta_exceptions;

@@ -2,7 +2,7 @@
 /*
  * select.h - the part of a capture that the user selects: times, functions, one thread.
  *
- * Shared by the commands that read events; each adds tw_selection_options to its own.
+ * Shared by the commands that read events; each adds these options to its own.
  */
 #ifndef TW_TOOLS_SELECT_H
 #define TW_TOOLS_SELECT_H

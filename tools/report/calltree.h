@@ -32,7 +32,7 @@
 
 struct tw_call_node {
 	uint32_t parent;
-	uint32_t function; /* TW_CALLTREE_PROCESS: a process, with stack number `process` */
+	uint32_t function; /* of a process: the number of its stack */
 	uint32_t first_child, next_sibling;
 	uint32_t last_used; /* the child of the last call */
 	uint16_t depth;
