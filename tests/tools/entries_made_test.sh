@@ -209,7 +209,7 @@ for line in subprocess.run(["uftrace", "report", "-d", folder, "-f", "call"], ca
     words = line.split()
     if len(words) == 2 and words[0].isdigit():
         theirs[words[1]] = int(words[0])
-want = {"add_three": 400, "first": 200, "second": 250, "same_a": 400, "same_b": 400, "rare": 50, "choose": 400, "fib": 177, "main": 1}
+want = {"add_three": 400, "first": 200, "second": 250, "same_a": 400, "same_b": 400, "rare": 50, "choose": 400, "fib": 177}
 for name, count in want.items():
     # uftrace takes some functions, and those are not ours; no call is counted twice or lost.
     assert ours.get(name, count) == count and theirs.get(name, count) == count and (name in ours) != (name in theirs), (name, ours, theirs)
@@ -224,7 +224,8 @@ if has uftrace && uftrace record -P . --no-libcall --no-event -d alone.uf ./made
 	expect 0 python3 shared.py "$tw" inside.tw inside.uf
 	expect 0 "$tw" info inside.tw
 	shows 'functions of made are not traced: the first instructions in memory are not those of the file'
-	expect 1 uftrace record -P . --no-libcall --no-event -d outside.uf \
+	# Not all: uftrace traces the command as well, which has functions of its own.
+	expect 1 uftrace record -P '^(add_three|first|second|same_a|same_b|rare|choose|fib)$' --no-libcall --no-event -d outside.uf \
 		"$tw" record -q --force --local --on-full block -t 'made:_' -o outside.tw -- ./made
 	cmp -s answer out || fail "another answer: the recording in uftrace"
 	expect 0 python3 shared.py "$tw" outside.tw outside.uf
