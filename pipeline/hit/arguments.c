@@ -267,9 +267,10 @@ static uint64_t length_of(const struct tw_arg_plan *plan, const struct tw_arg_me
 	return length;
 }
 
-unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
+/* Not inlined: the program's stack does not hold the vectors while memory is copied. */
+static __attribute__((noinline)) void copy_registers(const struct tw_arg_plan *plan, const uint64_t *words,
+						     uint64_t *out)
 {
-	unsigned count = plan->count;
 	uint64_t vectors[8];
 
 	if (plan->has_vectors)
@@ -279,6 +280,13 @@ unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, u
 
 		out[i] = number < TW_ARGS_MAX ? words[number] : vectors[number & 7];
 	}
+}
+
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
+{
+	unsigned count = plan->count;
+
+	copy_registers(plan, words, out);
 	for (unsigned i = 0; i < plan->string_count; i++) {
 		const struct tw_arg_memory *memory = &plan->strings[i];
 		bool is_string = memory->type == 's';
