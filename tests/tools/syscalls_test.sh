@@ -8,6 +8,8 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 needs_strings
+# Descriptors of who runs the tests would change the numbers of those that the commands open.
+exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 # Without locales, whose files are read before and after the agent starts.
 export LC_ALL=C
 
