@@ -116,13 +116,18 @@ static void fetch_message(struct actor *self, struct signal *signal)
 	trace_mailbox(self, ++self->mailbox.inner_count);
 }
 
-/* A message from the run-time itself.  cause: the signal whose token it carries; NULL: none. */
+/*
+ * A message from the run-time itself.  cause: the signal whose token it carries; NULL: none.  Its event is made under the
+ * mailbox's lock, as those of senders are: all sessions see the messages of an actor in the same order.
+ */
 static void message_to_self(struct actor *self, struct value message, struct value from, const struct signal *cause)
 {
 	struct signal *signal = signal_make(self->scheduler, SIGNAL_MESSAGE, from, message);
 	if (cause)
 		signal->traced = cause->traced;
+	lock_take(&self->mailbox.lock);
 	trace_signal(self, signal);
+	lock_give(&self->mailbox.lock);
 	fetch_message(self, signal);
 }
 
