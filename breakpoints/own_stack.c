@@ -9,6 +9,7 @@
 #include "breakpoints/patch.h"
 #include "breakpoints/trampoline.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,9 +31,13 @@
 #define STACKS 16u
 #define ALL    ((UINT32_C(1) << STACKS) - 1)
 
-/* While all stacks are in use: a release that is missed costs one slice. */
-#define SLICE_NS 1000000
-#define SLICES	 1000u
+/*
+ * While all stacks are in use, each thread that gives one back wakes one that waits.  A wake that is missed costs one slice; short
+ * slices of hundreds of threads would take the processors from those that have the stacks.
+ */
+#define SLICE_NS  20000000
+#define SLICES	  50u
+#define WAKES_MAX 100000u
 
 struct tw_own_stacks tw_own_stacks;
 static _Atomic uint32_t free_stacks; /* a bit for each stack that nobody uses */
@@ -105,7 +110,7 @@ static void give(uintptr_t top)
 }
 
 /* In place, and without words on the stack: this is the program's. */
-static inline __attribute__((always_inline)) void call_system(long number, long a, long b, long c, long d)
+static inline __attribute__((always_inline)) long call_system(long number, long a, long b, long c, long d)
 {
 	register long r10 __asm__("r10") = d;
 	long result;
@@ -114,20 +119,23 @@ static inline __attribute__((always_inline)) void call_system(long number, long 
 			 : "=a"(result)
 			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
 			 : "rcx", "r11", "memory");
+	return result;
 }
 
 static __attribute__((noinline)) uintptr_t take_later(void)
 {
 	static const struct timespec slice = {.tv_nsec = SLICE_NS};
 	uintptr_t top = 0;
+	unsigned slices = 0;
 
 	/* RELAXED own_stack.low: as above. */
 	if (!tw_load_relaxed(&tw_own_stacks.low))
 		return 0;
 	/* RELAXED own_stack.waiters: a hint; a missed wake costs one slice. */
 	tw_fetch_add_relaxed(&waiters, 1);
-	for (unsigned i = 0; !top && i < SLICES; i++) {
-		call_system(SYS_futex, (long)&free_stacks, FUTEX_WAIT, 0, (long)&slice);
+	/* Another thread that takes the stack first makes progress: only time without a wake counts. */
+	for (unsigned wakes = 0; !top && slices < SLICES && wakes < WAKES_MAX; wakes++) {
+		slices += call_system(SYS_futex, (long)&free_stacks, FUTEX_WAIT, 0, (long)&slice) == -ETIMEDOUT;
 		top = take();
 	}
 	/* RELAXED own_stack.waiters: as above. */
