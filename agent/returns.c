@@ -122,6 +122,7 @@ static void tell_count(_Atomic uint64_t *counter, const char *why)
 void tw_agent_returns_end(void)
 {
 	tell_count(&tw_returns_lost.no_memory, "there was no memory for their return addresses");
+	tell_count(&tw_returns_lost.no_stack, "all stacks of the tracer were in use for other threads");
 	tell_count(&tw_returns_lost.chain, "too many tail calls in a row, of which the first are seen");
 	tell_count(&tw_returns_lost.copied, "their places on the stack were those of frames that were copied away");
 	tell_count(&tw_returns_lost.unusable, "the program has moved their return addresses");

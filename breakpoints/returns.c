@@ -161,9 +161,9 @@ bool tw_returns_map(const uint64_t *slot)
 		return true;
 	/* If refused, or another chunk's, the owner does not change any more. */
 	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) &&
-	    tw_thread_may_call_system())
-		tw_own_stack_try(map_there, &mapping);
-	if (!mapping.is_mapped)
+	    tw_thread_may_call_system() && !tw_own_stack_try(map_there, &mapping))
+		count(&tw_returns_lost.no_stack);
+	else if (!mapping.is_mapped)
 		count(&tw_returns_lost.no_memory);
 	return mapping.is_mapped;
 }

@@ -92,6 +92,7 @@ extern const char tw_return_listed[];
 /* Calls whose returns are not watched, by cause. */
 struct tw_returns_lost {
 	_Atomic uint64_t no_memory; /* the system gave no shadow, or its addresses are in use */
+	_Atomic uint64_t no_stack;  /* other threads had all of our own stacks for a second (own_stack.h) */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
 	_Atomic uint64_t unusable;  /* a stub's address as return address that was not stored by us */
 	_Atomic uint64_t copied;    /* the slot belongs to a frame that was copied away */
