@@ -132,6 +132,9 @@ shows 'close(-1) *= -1 EBADF (Bad file descriptor) <'
 shows '_exit(0) *= ?$'
 shows '^[0-9.]* \[[0-9][^]]*\] read([0-9]*,  <unfinished \.\.\.>$\|^[0-9.]* \[[0-9][^]]*\] read([0-9]*, "x", 300) *= 1 <'
 is "$(grep -c 'unfinished' out)" "$(grep -c 'resumed' out)"
+# A call that returned after --limit is not one that never did.
+expect 0 "$tw" print --format strace --limit 1 s.tw
+shows '= ? <unfinished \.\.\.>$'
 # JSON of the same has numbers.
 expect 0 "$tw" print --format json s.tw
 shows '"function":"connect".*"args":\[[0-9]*,"127.0.0.1:9",16\]'

@@ -48,6 +48,7 @@ struct strace {
 	struct tw_places places;
 	bool has_pids;
 	bool has_begun;
+	bool is_limited; /* calls still open at --limit continued after it */
 	uint64_t limit;
 	/* The line that is not printed yet; NULL: none. */
 	struct tw_stack *line_stack;
@@ -231,7 +232,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		leave_line(s);
 	s->line_stack = NULL;
 	put_call(s, stack, stack->depth - 1, &stack->frames[stack->depth - 1], stack->last_ns);
-	tw_out_text(s->out, how == TW_FRAME_LOST ? "? (lost)\n" : "?\n");
+	bool continues = how == TW_FRAME_OPEN && (s->is_limited || s->stacks.ends_early);
+	tw_out_text(s->out, how == TW_FRAME_LOST ? "? (lost)\n" : continues ? "? <unfinished ...>\n" : "?\n");
 }
 
 static void put_loss(struct strace *s, const struct tw_capture_event *event)
@@ -281,7 +283,8 @@ static int see(void *self, const struct tw_capture_event *event)
 {
 	struct strace *s = self;
 	struct tw_step step;
-	if (!s->limit || s->out->error)
+	s->is_limited = !s->limit;
+	if (s->is_limited || s->out->error)
 		return TW_FOLD_DONE;
 	if (!s->has_begun)
 		return tw_stacks_event(&s->stacks, event, &step) ? 0 : TW_ENOMEM;
