@@ -115,6 +115,11 @@ expect 0 "$tw" info a.tw
 shows "^counted  .* of 3 functions are counted, not recorded"
 expect 0 "$tw" print --limit 1 a.tw
 says "of 3 functions are counted, not recorded"
+for view in "report --csv" "flame --folded" "convert --to ttb --force -o count.ttb"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view a.tw
+	says "of 3 functions are counted, not recorded"
+done
 expect 0 "$tw" flame a.tw
 shows "of 3 functions are counted, not recorded"
 expect 0 "$tw" merge -o b.tw a.tw warm.tw

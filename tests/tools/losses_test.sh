@@ -197,6 +197,16 @@ for view in report "report --to 10" info print "print --tree" "print --format er
 	expect 0 "$tw" $view newest.tw
 	! grep -qE 'LOST|full [0-9]|\{full' out err || fail "$view: replaced events are called lost"
 done
+# Output for other programs has no place for it: standard error has.
+for view in "report --csv" "flame --folded"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view newest.tw
+	says "replaced by newer ones"
+	! grep -q LOST err || fail "$view: replaced events are called lost"
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view lossy.tw
+	says "LOST .* events of the capture: full "
+done
 expect 0 "$tw" report newest.tw
 shows "replaced by newer ones: the last .* of this thread are here"
 

@@ -2,6 +2,8 @@
 /* missing.c - the account of missing data, in words and as JSON. */
 #include "tools/common/missing.h"
 
+#include "tools/common/counted.h"
+
 #include <stdio.h>
 
 bool tw_missing_any(const struct tw_capture_account *account, unsigned cause)
@@ -208,6 +210,26 @@ void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUS
 		tw_json_u64(json, tw_lost_cause_name(cause), lost[cause]);
 	tw_json_u64(json, "overwritten", overwritten);
 	tw_json_close(json, '}');
+}
+
+void tw_missing_say(const struct tw_capture *capture)
+{
+	struct tw_capture_account account;
+	struct tw_capture_info info;
+	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
+	uint64_t lost = 0;
+	tw_capture_account(capture, &account);
+	tw_capture_info(capture, &info);
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += info.lost[cause];
+	if (lost)
+		tw_say("LOST %s of the capture: %s.", tw_figure_of(figure, lost, "event", "events"),
+		       tw_missing_lost(info.lost, account.missing[TW_MISSING_ENDED].events,
+				       account.missing[TW_MISSING_VFORK].events, text));
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++)
+		if (*tw_missing_clause(&account, cause, text))
+			tw_say("%s.", text);
+	tw_counted_say(capture);
 }
 
 const char *tw_missing_lost_name(unsigned cause)

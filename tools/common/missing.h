@@ -59,6 +59,9 @@ const char *tw_missing_replaced(uint64_t overwritten, char *text);
 /* The member "lost": an object of losses. */
 void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUSES], uint64_t overwritten);
 
+/* Says on standard error which events of the whole capture are missing, and which calls were counted only: for output without a place for it. */
+void tw_missing_say(const struct tw_capture *capture);
+
 /* Were there processes or functions that should have been traced and were not, or not fully? Nothing was lost of these. */
 bool tw_missing_is_untraced(const struct tw_capture_account *account);
 

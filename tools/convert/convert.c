@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert.c - `tracewheel convert`: captures from and to the trace files of Erlang's own tools. */
+#include "tools/common/counted.h"
 #include "tools/common/lines.h"
 #include "tools/common/names.h"
 #include "tools/common/pass.h"
@@ -164,6 +165,8 @@ static int convert_to(const struct request *request)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
 		if (!code)
 			say_exported(request, &export);
+		if (!code && !request->quiet)
+			tw_counted_say(capture);
 		if (fd != STDOUT_FILENO)
 			close(fd);
 	}

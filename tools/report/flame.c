@@ -393,6 +393,8 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 		tw_selection_say_empty(&request->selection, capture, &filter);
 	else if (!error && request->is_folded && tree.node_count <= TW_CALLTREE_FIRST)
 		tw_say("no calls are in the selection, only other events.");
+	if (!error && request->is_folded)
+		tw_missing_say(capture);
 	if (error)
 		tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	else

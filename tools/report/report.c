@@ -524,6 +524,8 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		tw_report_table_csv(&out, &sums.totals.functions, sums.totals.calls, request->order.top);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
+	if (request->is_csv)
+		tw_missing_say(capture);
 	if ((request->is_json || request->is_csv) && !sums.totals.events && !sums.tree.stacks.before && has_reason)
 		tw_say("%s.", empty);
 	free_sums(&sums);
@@ -540,12 +542,10 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 	struct tw_locks locks = {0};
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
-	int error = tw_locks_make(&locks, capture, &filter), code;
+	int error = tw_locks_make(&locks, capture, &filter);
 	tw_capture_info(capture, &info);
 	tw_out_init(&out, STDOUT_FILENO);
-	if (error) {
-		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
-	} else if (request->is_json) {
+	if (!error && request->is_json) {
 		struct tw_json json = {.out = &out, .is_spread = true};
 		tw_json_open(&json, NULL, '{');
 		tw_report_locks_json(&json, &locks, info.zero_ns, request->order.top);
@@ -553,13 +553,12 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 		tw_missing_json(&json, &account);
 		tw_notes_json(&json, capture);
 		tw_json_close(&json, '}');
-		code = tw_out_finish(&out);
-	} else {
+	} else if (!error) {
 		struct tw_screen screen = tw_screen_make(&out, 0);
 		put_head(&screen, capture, &info);
 		tw_report_locks(&screen, &locks, request->order.top);
-		code = tw_out_finish(&out);
 	}
+	int code = error ? tw_fail("reading '%s' failed: %s", path, tw_strerror(error)) : tw_out_finish(&out);
 	tw_locks_free(&locks);
 	tw_lock_names_forget();
 	tw_lines_forget();
