@@ -324,6 +324,9 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 			.caller = &caller->shown,
 			.refusal = slots[i].refusal ? tw_sym_refusal_text(slots[i].refusal) : NULL,
 			.value = slots[i].value,
+			.has_no_end =
+				tw_sym_is_never_returning(slots[i].definer ? slots[i].definer->shown.soname : NULL,
+							  slots[i].function),
 		};
 
 		result = visit(&place, arg);
@@ -357,6 +360,7 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 				.refusal = refusal ? tw_sym_refusal_text(refusal) : NULL,
 				.value = sled->entry - object->file->elf.base,
 				.is_loose = is_loose(&object->file->elf, sled),
+				.has_no_end = tw_sym_is_never_returning(object->shown.soname, sled->function),
 			};
 
 			result = visit(&place, arg);

@@ -331,6 +331,8 @@ static void put_json(const struct tw_functions *list, const struct tw_symbols *s
 		tw_json_close(&json, ']');
 		if (row->place.refusal)
 			tw_json_text(&json, "refusal", row->place.refusal, strlen(row->place.refusal));
+		else
+			tw_json_bool(&json, "ends", !row->place.has_no_end);
 		if (row->is_chosen)
 			tw_json_bool(&json, "chosen", true);
 		tw_json_close(&json, '}');

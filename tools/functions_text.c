@@ -67,7 +67,8 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 			 is_shared ? " [" : "", is_shared ? row->place.function : "", is_shared ? "]" : "", arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
-		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused && !row->is_chosen;
+		bool is_alone =
+			row->place.how != TW_SYMBOLS_SLOT && !refused && !row->is_chosen && !row->place.has_no_end;
 		tw_out_format(&tw_functions_out, "%s%s  %-*s", tw_functions_way(row),
 			      row->place.how == TW_SYMBOLS_ENTRY || !list->entries ? "" : " ",
 			      is_alone ? 0 : NAME_COLUMNS, clean);
@@ -75,6 +76,8 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 			tw_out_text(&tw_functions_out, k ? ", " : "  from ");
 			tw_out_name(&tw_functions_out, row[k].place.caller->name);
 		}
+		if (row->place.has_no_end && !refused)
+			tw_out_text(&tw_functions_out, "  without ends");
 		if (row->is_chosen && !refused)
 			tw_out_text(&tw_functions_out, "  of the code that the loader chooses");
 		if (!refused && is_slot_of_chosen(list, i))
@@ -94,6 +97,11 @@ static int compare_values(const void *a, const void *b)
 }
 
 typedef bool is_place_fn(const struct tw_symbols_place *place);
+
+static bool is_endless(const struct tw_symbols_place *place)
+{
+	return !place->refusal && place->has_no_end;
+}
 
 static bool is_entry(const struct tw_symbols_place *place)
 {
@@ -177,6 +185,7 @@ static void put_sums(const struct tw_functions *list, const struct tw_symbols *s
 {
 	size_t entries = count_everywhere(list, is_entry), refused = count_everywhere(list, is_refused_entry);
 	size_t sleds = count_everywhere(list, is_sled), loose = count_everywhere(list, is_loose_sled);
+	size_t endless = count_everywhere(list, is_endless);
 	size_t slots = 0, objects = tw_symbols_object_count(symbols);
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	for (size_t i = 0, n; i < list->count; i += n) {
@@ -203,6 +212,12 @@ static void put_sums(const struct tw_functions *list, const struct tw_symbols *s
 			      tw_figure_of(a, entries, "function", "functions"),
 			      entries == 1 ? "its entry" : "their entries", tw_figure_count(b, sleds),
 			      tw_figure_count(c, slots), tw_figure_of(d, objects, "object", "objects"));
+	if (endless)
+		tw_out_format(
+			&tw_functions_out,
+			"Of %s only calls are recorded, without ends: such functions return twice or never, or use their "
+			"return address.\n",
+			tw_figure_of(a, endless, "function", "functions"));
 	if (loose)
 		tw_out_format(
 			&tw_functions_out,

@@ -58,6 +58,8 @@ struct tw_symbols_place {
 	uint64_t value;	     /* address of the function in its file; 0: not known */
 	/* TW_SYMBOLS_SLED: several instructions long, so it is armed while the process has one thread, or all are stopped. */
 	bool is_loose;
+	/* Its calls are recorded without their ends: it returns twice or never, or uses its return address. */
+	bool has_no_end;
 };
 
 /*

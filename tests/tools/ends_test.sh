@@ -66,6 +66,26 @@ assert not longest, longest
 P
 expect 0 "$tw" report --json --top 0 e.tw
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:vfork/"))')" 1
+# Each call of these is one without an end, and stands at its caller; no other call is.
+is "$(json 'sorted(f["function"].strip("_") for f in d["by_function"] if f["no_end"])')" \
+	"['dlsym', 'dlvsym', 'execv', 'exit', 'getcontext', 'sigsetjmp', 'vfork']"
+is "$(json '[f["no_end"] - f["calls"] for f in d["by_function"] if f["no_end"]].count(0)')" 7
+is "$(json '[(f["function"], f["no_end_inside"]) for f in d["by_function"] if f["no_end_inside"]]')" "[('main', 7)]"
+expect 0 "$tw" report e.tw
+shows '^7 calls are without a recorded end: libc:[a-z_]* (1), libc:[a-z_]* (1), libc:[a-z_]* (1) and 4 functions more\. Their time is their callers'
+shows '^ *[0-9.]* [mun]s *?[0-9.]* [mun]s .* app:main$'
+# What can be seen before.
+expect 0 "$tw" functions ./app -t libc:dlsym -t libc:usleep -t app:after
+shows '^entry  libc:dlsym  *without ends$'
+shows '^entry  libc:usleep$'
+shows '^Of 1 function only calls are recorded, without ends'
+expect 0 "$tw" functions --json ./app -t libc:dlsym -t libc:usleep
+is "$(json 'sorted((f["function"], f["ends"]) for f in d["functions"] if f["function"] in ("dlsym", "usleep"))')" "[('dlsym', False), ('usleep', True)]"
+expect 3 "$tw" record --force --returns -t libc:dlsym -t libc:usleep -o n.tw -- ./app
+says "the calls of -t 'libc:dlsym' are recorded without ends"
+! grep -q "usleep.*without ends" err || fail "usleep has ends"
+expect 3 "$tw" record --force -t libc:dlsym -o n.tw -- ./app
+! grep -q "without ends" err || fail "no ends were asked for"
 
 cat >left.cc <<'C'
 #include <setjmp.h>
@@ -90,11 +110,11 @@ for ends in exceptions returns; do
 	expect 0 "$tw" report l.tw
 	if [ $ends = returns ]; then
 		shows '^2 calls have no return in the capture: .*record --exceptions'
-		shows '^? .* left:throws'
-		shows '^? .* left:jumps'
+		shows '^ *?[0-9.]* [mun]s .* left:throws'
+		shows '^ *?[0-9.]* [mun]s .* left:jumps'
 	else
 		grep -q 'no return in the capture' out && fail "calls without a return"
-		shows '^  .* left:throws'
+		shows '^ *[0-9.]* [mun]s .* left:throws'
 	fi
 	shows '^  .* left:after'
 done

@@ -71,7 +71,7 @@ EOT
 	[ "$(json 'sum(d["lost"].values())')" -eq 0 ] || lossy=1
 	if [ "$(json 'sum(d["lost"].values())')" -gt 0 ]; then
 		expect 0 "$tw" report lossy.tw
-		shows '^?.*phases:main'
+		shows '^ *?.*phases:main'
 		expect 0 "$tw" flame lossy.tw
 		grep -q '"lossy":\[[0-9]' out || fail "the flame graph marks no frame"
 		expect 0 "$tw" print --format chrome lossy.tw

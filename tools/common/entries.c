@@ -177,6 +177,7 @@ static int visit_row(const struct tw_entries *entries, size_t index, const struc
 		.caller = shown,
 		.refusal = refusal ? tw_entry_refusal_text(refusal) : NULL,
 		.value = row->value,
+		.has_no_end = row->flags & TW_ENTRY_UNWATCHED,
 	};
 	unsigned n = 0;
 	int result;

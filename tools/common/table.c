@@ -101,8 +101,9 @@ void tw_table_cells(struct tw_out *out, const struct tw_table_shape *shape, cons
 	for (unsigned i = 0; i < shape->count; i++) {
 		const struct tw_column *column = shape->columns[i];
 		struct tw_cell cell = column->cell(row);
-		tw_out_format(out, "%s%*s", cell.is_doubtful && !cell.is_unknown ? "?" : " ", column->width - 1,
-			      cell.is_unknown ? "-" : figure_of(column->unit, &cell, figure));
+		const char *text = cell.is_unknown ? "-" : figure_of(column->unit, &cell, figure);
+		bool is_doubtful = cell.is_doubtful && !cell.is_unknown;
+		tw_out_format(out, "%*s%s", column->width - (int)strlen(text), is_doubtful ? "?" : "", text);
 	}
 }
 

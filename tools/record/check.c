@@ -231,10 +231,10 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 			continue;
 		if (place->refusal)
 			add_refused(asked, place);
-		else if (asked->is_excluding || tw_patterns_match(&check->patterns, &subject))
-			asked->place_count++;
-		else
+		else if (!asked->is_excluding && !tw_patterns_match(&check->patterns, &subject))
 			asked->excluded_count++;
+		else
+			asked->place_count++, asked->endless_count += place->has_no_end;
 	}
 	free(demangled);
 	return 0;
@@ -455,6 +455,9 @@ static void say_refused(const struct tw_check *check, const struct asked *asked)
 {
 	if (!is_exact(asked->function) || asked->is_excluding)
 		return;
+	if (check->wants_ends && asked->endless_count && asked->endless_count == asked->place_count)
+		tw_say("the calls of -t '%s' are recorded without ends: it returns twice or never, or uses its return address.",
+		       asked->text);
 	for (size_t i = 0; i < asked->refused_count; i++)
 		if (tw_refused_is_of_program(check, &asked->refused[i]))
 			tw_say("the calls of %s by %s cannot be seen: %s.", asked->refused[i].function,
@@ -489,6 +492,7 @@ void tw_check_patterns(struct tw_check *check, const char *config)
 						sizeof demanglers / sizeof *demanglers);
 	if (!check || !read_asked(check, config) || see_places(check))
 		return;
+	check->wants_ends = config && strstr(config, "returns ");
 	for (size_t i = 0; i < check->count; i++) {
 		if (!check->asked[i].place_count)
 			explain_nothing(check, &check->asked[i]);

@@ -26,6 +26,7 @@ struct asked {
 	const char *text, *module, *function; /* borrowed from the pattern; NULL: any */
 	bool is_excluding;
 	size_t place_count;    /* that can be traced */
+	size_t endless_count;  /* those of them whose calls have no end */
 	size_t excluded_count; /* that could be traced, if -N did not exclude them */
 	struct refused refused[REFUSED_MAX];
 	size_t refused_count;
@@ -46,6 +47,7 @@ struct tw_check {
 	struct tw_patterns patterns; /* as given on the command line */
 	struct asked *asked;
 	size_t count;
+	bool wants_ends; /* returns are recorded */
 	bool can_open, can_become, may_declare, has_preloads;
 	bool can_demangle; /* the program has a demangler */
 	struct linkage linkage[LINKAGE_MAX];

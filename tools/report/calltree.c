@@ -153,6 +153,7 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	uint32_t node = find_child(tree, node_above(tree, stack, stack->depth), function);
 	tree->nodes[node].calls++;
 	tree->functions[function].calls++;
+	tree->functions[function].no_end++;
 	if (stack->depth)
 		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
 }

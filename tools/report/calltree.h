@@ -54,6 +54,7 @@ struct tw_call_function {
 	uint64_t self_ns;
 	uint64_t exceptions;
 	uint64_t cut;
+	uint64_t no_end;   /* whose ends are not recorded: their time is their callers' */
 	uint64_t lossy;	   /* calls that continued after a loss, or ended in one */
 	uint64_t lossy_ns; /* of total_ns: time in losses */
 	uint64_t open;

@@ -15,32 +15,29 @@
  * hidden rows summed up; value; is it unknown, is it marked.
  */
 #define HAS_NO_TIMES (!sums->took.count && !sums->total_ns && !sums->self_ns)
-#define COLUMNS(column)                                                                                                \
-	column(calls, "calls", TW_UNIT_COUNT, 13, 3, 0, true, sums->calls, false,                                      \
-	       false) column(share, "share", TW_UNIT_SHARE, 9, 0, 0, true, row->share, false, false)                   \
-		column(returned, "returned", TW_UNIT_COUNT, 13, 0, 0, true, sums->took.count, false,                   \
-		       false) column(exceptions, "exceptions", TW_UNIT_COUNT, 13, 0, 0, true, sums->exceptions, false, \
-				     false) column(cut, "cut", TW_UNIT_COUNT, 10, 0, 0, true, sums->cut, false, false) \
-			column(lossy, "lossy", TW_UNIT_COUNT, 10, 0, 0, true, sums->lossy, false,                      \
-			       false) column(in_losses, "in losses", TW_UNIT_DURATION, 11, 0, 0, false,                \
-					     sums->lossy_ns, false, false) column(open, "open", TW_UNIT_COUNT, 10, 0,  \
-										  0, true, sums->open, false, false)   \
-				column(before, "before", TW_UNIT_COUNT, 10, 0, 0, true, sums->before, false,           \
-				       false) column(total, "total", TW_UNIT_DURATION, 9, 1, 0, false, sums->total_ns, \
-						     HAS_NO_TIMES, sums->lossy || sums->cut)                           \
-					column(self, "self", TW_UNIT_DURATION, 9, 2, 50, true, sums->self_ns,          \
-					       HAS_NO_TIMES, sums->lossy || sums->cut)                                 \
-						column(tracer_ns, "tracer", TW_UNIT_NS, 9, 0, 0, true, row->tracer_ns, \
-						       HAS_NO_TIMES, false) column(min, "min", TW_UNIT_DURATION, 9, 4, \
-										   100, false, sums->took.min,         \
-										   !sums->took.count, false)           \
-							column(median, "median", TW_UNIT_DURATION, 9, 5, 72,           \
-							       false, row->median_ns, !sums->took.count, false)        \
-								column(p99, "p99", TW_UNIT_DURATION, 9, 6, 100, false, \
-								       row->p99_ns, !sums->took.count, false)          \
-									column(max, "max", TW_UNIT_DURATION, 9, 7, 72, \
-									       false, sums->took.max,                  \
-									       !sums->took.count, false)
+#define IS_DOUBTFUL  (sums->lossy || sums->cut)
+/* clang-format off */
+#define COLUMNS(column) \
+	column(calls, "calls", TW_UNIT_COUNT, 13, 3, 0, true, sums->calls, false, false) \
+	column(share, "share", TW_UNIT_SHARE, 9, 0, 0, true, row->share, false, false) \
+	column(returned, "returned", TW_UNIT_COUNT, 13, 0, 0, true, sums->took.count, false, false) \
+	column(exceptions, "exceptions", TW_UNIT_COUNT, 13, 0, 0, true, sums->exceptions, false, false) \
+	column(cut, "cut", TW_UNIT_COUNT, 10, 0, 0, true, sums->cut, false, false) \
+	column(no_end, "no end", TW_UNIT_COUNT, 10, 0, 0, true, sums->no_end, false, false) \
+	column(no_end_inside, "inside", TW_UNIT_COUNT, 10, 0, 0, true, sums->paid.moments, false, false) \
+	column(lossy, "lossy", TW_UNIT_COUNT, 10, 0, 0, true, sums->lossy, false, false) \
+	column(in_losses, "in losses", TW_UNIT_DURATION, 11, 0, 0, false, sums->lossy_ns, false, false) \
+	column(open, "open", TW_UNIT_COUNT, 10, 0, 0, true, sums->open, false, false) \
+	column(before, "before", TW_UNIT_COUNT, 10, 0, 0, true, sums->before, false, false) \
+	column(total, "total", TW_UNIT_DURATION, 9, 1, 0, false, sums->total_ns, HAS_NO_TIMES, IS_DOUBTFUL) \
+	column(self, "self", TW_UNIT_DURATION, 9, 2, 50, true, sums->self_ns, HAS_NO_TIMES, \
+	       IS_DOUBTFUL || sums->paid.moments) \
+	column(tracer_ns, "tracer", TW_UNIT_NS, 9, 0, 0, true, row->tracer_ns, HAS_NO_TIMES, false) \
+	column(min, "min", TW_UNIT_DURATION, 9, 4, 100, false, sums->took.min, !sums->took.count, false) \
+	column(median, "median", TW_UNIT_DURATION, 9, 5, 72, false, row->median_ns, !sums->took.count, false) \
+	column(p99, "p99", TW_UNIT_DURATION, 9, 6, 100, false, row->p99_ns, !sums->took.count, false) \
+	column(max, "max", TW_UNIT_DURATION, 9, 7, 72, false, sums->took.max, !sums->took.count, false)
+/* clang-format on */
 
 #define CELL(key, title, unit, width, place, from, is_summed, number, unknown, doubtful)         \
 	static struct tw_cell cell_##key(const void *at)                                         \
@@ -105,8 +102,8 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ",
-		      is_known ? tw_figure_duration(figure, ns) : "-");
+	const char *text = is_known ? tw_figure_duration(figure, ns) : "-";
+	tw_out_format(screen->out, "%*s%s", 9 - (int)strlen(text), is_known && is_lossy ? "?" : "", text);
 }
 
 /* Prints the sum of a tree's node: a duration, or a number of events. */
@@ -363,6 +360,44 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 
 /* ---- limits of the times ---- */
 
+/* Names the functions whose ends are not recorded, those with most calls first. */
+static void put_endless(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	enum { SHOWN = 3 };
+	uint32_t most[SHOWN];
+	size_t functions = 0, shown = 0;
+	uint64_t calls = 0;
+	char figure[TW_FIGURE_BYTES];
+	if (tree->is_by_stack || !tree->places.kinds[TW_CAPTURE_RETURN_FROM])
+		return;
+	for (uint32_t i = 0; i < tree->places.function_count; i++) {
+		uint64_t of_this = tree->functions[i].no_end;
+		size_t at = shown < SHOWN ? shown : SHOWN;
+		if (!of_this)
+			continue;
+		functions++;
+		calls += of_this;
+		for (; at && tree->functions[most[at - 1]].no_end < of_this; at--)
+			if (at < SHOWN)
+				most[at] = most[at - 1];
+		if (at < SHOWN)
+			most[at] = i;
+		shown += shown < SHOWN;
+	}
+	if (!functions)
+		return;
+	tw_out_format(screen->out, "%s without a recorded end: ", tw_figure_of(figure, calls, "call is", "calls are"));
+	for (size_t i = 0; i < shown; i++) {
+		tw_out_text(screen->out, i ? ", " : "");
+		tw_out_name(screen->out, tree->places.names[most[i]].text);
+		tw_out_format(screen->out, " (%s)", tw_figure_count(figure, tree->functions[most[i]].no_end));
+	}
+	if (functions > shown)
+		tw_out_format(screen->out, " and %s more",
+			      tw_figure_of(figure, functions - shown, "function", "functions"));
+	tw_out_text(screen->out, ". Their time is their callers', whose self has a ?.\n");
+}
+
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
@@ -400,6 +435,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			stacks->losses || tree->places.kinds[TW_CAPTURE_EXCEPTION_FROM]
 				? ""
 				: " `record --exceptions` records calls that exceptions and longjmp leave.");
+	put_endless(screen, tree);
 	if (stacks->unmatched)
 		tw_out_format(out, "%s return%s no call in the capture, and %s no time.\n",
 			      tw_figure_count(figure, stacks->unmatched), stacks->unmatched == 1 ? " has" : "s have",
