@@ -75,8 +75,7 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
-	/* RELAXED count.thread_own: written by this thread. */
-	own = tw_load_relaxed(&t->thread->own_counts);
+	own = t->own_counts;
 	if (tw_unlikely(!counter || !own))
 		return leave_undone(place, words, slot);
 	word = tw_count_word(own, (uint32_t)(counter - tw_counters));
@@ -192,8 +191,7 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
-	/* RELAXED count.thread_own: written by this thread. */
-	own = tw_load_relaxed(&t->thread->own_counts);
+	own = t->own_counts;
 	if (tw_unlikely(!part || !own))
 		return leave_undone(place, words, slot);
 	if (part->actions & TW_ACTION_COUNT)

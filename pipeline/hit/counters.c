@@ -39,6 +39,7 @@ static _Atomic uint32_t shared_end;
 
 /* ---- the counts of a thread ---- */
 
+/* By the thread itself. */
 static void map_counts(void *arg)
 {
 	struct tw_thread *thread = arg;
@@ -53,6 +54,7 @@ static void map_counts(void *arg)
 	if (!thread->has_no_counts) {
 		/* PAIR count.thread: release; acquire in add_ring(), add_rows(). */
 		tw_store_release(&thread->own_counts, own);
+		tw_hit_tls.own_counts = own;
 	}
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;

@@ -287,6 +287,8 @@ struct tw_hit_tls {
 	struct tw_thread *thread;
 	uint64_t run_stamp; /* raised at each change of tracee */
 	uint64_t run_seq;   /* of the tracee, for switch records */
+	/* The thread's own counts, one load nearer than in its structure; NULL: it has counted nothing yet. */
+	struct tw_thread_counts *own_counts;
 };
 #pragma GCC visibility push(hidden)
 extern __thread struct tw_hit_tls tw_hit_tls;

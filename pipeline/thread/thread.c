@@ -241,6 +241,8 @@ static bool join(struct tw_hit_tls *t)
 	thread->start_ticks = tw_clock_ticks();
 	thread->errno_at = &errno;
 	t->thread = thread;
+	/* RELAXED count.thread_own: this thread's, or of the one before it that had the structure. */
+	t->own_counts = tw_load_relaxed(&thread->own_counts);
 	t->run_stamp = 1;
 	t->tracee = &tw_hit_nobody;
 	if (tw_hit_host.make_tracee)
