@@ -6,7 +6,7 @@
  * from a file, and may contain anything: escape sequences that change a terminal, line feeds that forge lines, marks
  * that reverse the order of letters. Such characters are shown as \n, \x1b or \u202e.
  */
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counted.c - sums of what a capture has counted. */
 #include "tools/common/counted.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

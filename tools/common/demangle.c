@@ -5,7 +5,7 @@
  * It is linked statically, and into the command only: traced programs are spared it.
  */
 #include "tools/common/names.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <libiberty/demangle.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* figures.c - prints and parses numbers with units. */
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/figure.h"
 
 #include <ctype.h>

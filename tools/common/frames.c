@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frames.c - finds the functions of return addresses. */
 #include "tools/common/frames.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "tools/common/lines.h"
 #include "base/map.h"
 #include "base/grow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json.c - JSON written in order. */
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <math.h>
 

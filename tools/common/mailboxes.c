@@ -5,7 +5,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/map.h"
 #include "base/grow.h"
 

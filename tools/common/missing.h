@@ -3,7 +3,7 @@
 #ifndef TW_TOOLS_MISSING_H
 #define TW_TOOLS_MISSING_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/capture.h"
 

@@ -4,7 +4,7 @@
 #include "tools/common/names.h"
 #include "tools/common/namesakes.h"
 #include "tools/common/spool.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/grow.h"
 
 #include "tracewheel/consumer.h"

@@ -3,7 +3,7 @@
 #include "tools/common/notes.h"
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <ctype.h>
 #include <stdio.h>

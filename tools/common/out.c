@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* out.c - writes standard output in large pieces, and formats numbers itself: millions of lines a second. */
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <errno.h>
 #include <stdio.h>

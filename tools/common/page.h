@@ -5,7 +5,7 @@
 #ifndef TW_TOOLS_PAGE_H
 #define TW_TOOLS_PAGE_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 /* Defines the text of the file as `const char symbol[]`. */
 #define TW_PAGE(symbol, file)                              \

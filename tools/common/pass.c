@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass.c - the one loop over the events of a capture. */
 #include "tools/common/pass.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/error.h"
 

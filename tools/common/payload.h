@@ -8,7 +8,7 @@
 #ifndef TW_TOOLS_PAYLOAD_H
 #define TW_TOOLS_PAYLOAD_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/capture.h"
 #include "tracewheel/term.h"

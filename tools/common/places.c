@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "tools/common/places.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/map.h"
 
 #include "tracewheel/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* say.c - messages, properties of the terminal, and progress. */
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <errno.h>
 #include <stdio.h>

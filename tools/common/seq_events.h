@@ -14,7 +14,7 @@
 #ifndef TW_TOOLS_SEQ_EVENTS_H
 #define TW_TOOLS_SEQ_EVENTS_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/map.h"
 
 #include "tracewheel/capture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spool.c - copies a pipe into a file without a name. */
 #include "tools/common/spool.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

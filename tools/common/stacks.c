@@ -4,7 +4,7 @@
 #include "base/grow.h"
 #include "tools/common/stacks_foresee.h"
 #include "tools/common/threads.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/error.h"
 

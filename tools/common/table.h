@@ -8,7 +8,7 @@
 #ifndef TW_TOOLS_TABLE_H
 #define TW_TOOLS_TABLE_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 /* What a value is: a number as it is, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1. */
 enum tw_unit { TW_UNIT_COUNT, TW_UNIT_DURATION, TW_UNIT_NS, TW_UNIT_SHARE };

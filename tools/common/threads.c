@@ -2,7 +2,7 @@
 /* threads.c - names of threads and processes. */
 #include "tools/common/threads.h"
 #include "tools/common/names.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef TW_TOOLS_TYPED_H
 #define TW_TOOLS_TYPED_H
 
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/capture.h"
 

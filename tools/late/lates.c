@@ -3,7 +3,7 @@
  * lates.c - one pass over the events; the steps of a message are made at the end, or before the history they need is
  * overwritten.
  */
-#include "tools/late/late.h"
+#include "tools/late/lates.h"
 #include "tools/common/missing.h"
 #include "tools/common/pass.h"
 #include "tools/common/payload.h"

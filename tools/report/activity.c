@@ -3,7 +3,7 @@
 #include "tools/report/activity.h"
 #include "tools/common/mailboxes_sends.h"
 #include "tools/common/threads.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "tools/common/payload.h"
 #include "tools/common/names.h"
 #include "base/map.h"

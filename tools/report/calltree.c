@@ -3,7 +3,7 @@
 #include "tools/report/calltree.h"
 #include "tools/common/missing.h"
 #include "tools/common/lines.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/map.h"
 #include "base/grow.h"
 

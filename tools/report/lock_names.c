@@ -8,7 +8,7 @@
 #include "base/grow.h"
 #include "tools/common/names.h"
 #include "tools/report/locks.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include "tracewheel/debug.h"
 

@@ -4,7 +4,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/pass.h"
 #include "tools/report/lock_calls.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "base/map.h"
 #include "base/grow.h"
 

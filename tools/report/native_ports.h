@@ -16,7 +16,6 @@
 #define TW_TOOLS_NATIVE_PORTS_H
 
 #include "tools/common/pass.h"
-#include "tools/report/report.h"
 
 #include "tracewheel/capture.h"
 
@@ -72,9 +71,5 @@ int tw_native_ports_begin(struct tw_native_ports *ports, struct tw_capture *capt
  */
 int tw_native_ports_end(struct tw_native_ports *ports, const char *glob);
 void tw_native_ports_free(struct tw_native_ports *ports);
-
-/* top: so many rows; 0: all. */
-void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
-void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);
 
 #endif

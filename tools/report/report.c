@@ -10,6 +10,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/notes.h"
+#include "tools/common/select.h"
 #include "tools/report/locks.h"
 #include "tools/report/native_ports.h"
 #include "tools/report/report.h"
@@ -422,7 +423,7 @@ static int has_durations(struct tw_capture *capture, const struct tw_capture_fil
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
-	int error = tw_totals_make(&sums->totals, capture, &request->selection, filter);
+	int error = tw_totals_make(&sums->totals, capture, filter);
 	uint64_t returns = 0, others = 0;
 	for (unsigned kind = 0; kind < 64; kind++) {
 		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||

@@ -8,6 +8,8 @@
 #include "tools/report/activity.h"
 #include "tools/report/calltree.h"
 #include "tools/report/lengths.h"
+#include "tools/report/native_ports.h"
+#include "tools/report/totals.h"
 #include "tools/common/shorten.h"
 #include "tools/common/table.h"
 #include "tools/tool.h"
@@ -91,5 +93,20 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 /* Mailboxes over time; seconds: of the report. */
 void tw_report_lengths(const struct tw_screen *screen, const struct tw_lengths *lengths, uint64_t start_ns, size_t top);
 void tw_report_lengths_json(struct tw_json *json, const struct tw_lengths *lengths, uint64_t start_ns, size_t top);
+
+/* A table on the screen, and as an array of JSON; top: so many rows, 0: all.  @calls: the whole that shares are of. */
+void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
+		     uint64_t calls, size_t top);
+void tw_report_table_csv(struct tw_out *out, const struct tw_totals_table *table, uint64_t calls, size_t top);
+void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
+			  size_t top);
+
+/* Calls that were counted, not recorded: nothing if there are none. */
+void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top);
+void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top);
+
+/* Descriptors (record --ports); top: so many rows, 0: all. */
+void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
+void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);
 
 #endif

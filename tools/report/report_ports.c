@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_ports.c - the table of ports, for people and as JSON. */
 #include "tools/common/descriptors.h"
-#include "tools/report/native_ports.h"
+#include "tools/report/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* totals.c - counts calls by place and stream, and then finds their names. */
 #include "tools/report/totals.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
@@ -112,8 +112,13 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 	return 0;
 }
 
+static bool is_wanted(const struct tw_capture_filter *filter, uint32_t image, const struct tw_capture_place *place)
+{
+	return !filter->wants_place || filter->wants_place(filter->context, image, place);
+}
+
 static bool init_image(struct image_counts *counts, const struct tw_capture *capture, uint32_t image,
-		       const struct tw_selection *selection)
+		       const struct tw_capture_filter *filter)
 {
 	const struct tw_capture_place *place;
 	uint32_t at = 0, highest = 0;
@@ -126,15 +131,13 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 	counts->is_wanted = calloc(counts->count, sizeof *counts->is_wanted);
 	if (!counts->calls || !counts->is_wanted)
 		return false;
-	/*
-	 * Events whose place the capture does not define, as a return_to of an unknown function: selected unless a
-	 * pattern is given.
-	 */
-	memset(counts->is_wanted, selection->patterns.wanted_count == 0, counts->count);
+	/* Events whose place the capture does not define, as a return_to of an unknown function. */
+	const struct tw_capture_place undefined = {.place_id = 0};
+	memset(counts->is_wanted, is_wanted(filter, image, &undefined), counts->count);
 	at = 0;
 	while ((place = tw_capture_place_next(capture, image, &at))) {
 		if (place->place_id < counts->count)
-			counts->is_wanted[place->place_id] = tw_selection_wants_place(selection, place);
+			counts->is_wanted[place->place_id] = is_wanted(filter, image, place);
 	}
 	return true;
 }
@@ -404,8 +407,7 @@ static bool name_all_counted(struct tw_totals *totals, const struct scan *scan)
 	return is_done;
 }
 
-int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
-		   const struct tw_capture_filter *filter)
+int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -424,7 +426,7 @@ int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const s
 	if (!scan.images || !scan.stream_calls || !scan.stream_events || !scan.stream_lost)
 		goto free_scan;
 	for (uint32_t i = 0; i < info.images; i++) {
-		if (!init_image(&scan.images[i], capture, i, selection))
+		if (!init_image(&scan.images[i], capture, i, filter))
 			goto free_scan;
 	}
 	tw_meter_start(&scan.meter, "counting");

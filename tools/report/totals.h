@@ -8,8 +8,11 @@
 #ifndef TW_TOOLS_TOTALS_H
 #define TW_TOOLS_TOTALS_H
 
-#include "tools/report/report.h"
-#include "tools/common/select.h"
+#include "tracewheel/capture.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* One row of a table: a function, a caller or a thread. */
 struct tw_totals_row {
@@ -49,23 +52,18 @@ struct tw_totals {
 	uint64_t overwritten;	       /* as the lost, and not among them: replaced by newer ones */
 };
 
-/* Scans. Returns 0 or an error of the library; tw_totals_free() in both cases. */
-int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
-		   const struct tw_capture_filter *filter);
+/*
+ * tw_totals_make - scan what a filter selects.
+ *
+ * @filter	borrows.  Its wants_place() is also asked about a place without a function, for those that the capture
+ *		does not define.
+ *
+ * Returns 0 or an error of the library; tw_totals_free() in both cases.
+ */
+int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */
 void tw_totals_sort(struct tw_totals_table *table, bool by_name);
-
-/* A table on the screen, and as an array of JSON; top: so many rows, 0: all.  @calls: the whole that shares are of. */
-void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
-		     uint64_t calls, size_t top);
-void tw_report_table_csv(struct tw_out *out, const struct tw_totals_table *table, uint64_t calls, size_t top);
-void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
-			  size_t top);
-
-/* Calls that were counted, not recorded: nothing if there are none. */
-void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top);
-void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top);
 
 #endif

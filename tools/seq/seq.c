@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq.c - `tracewheel seq`: the trace of one request. */
-#include "tools/seq/trace.h"
+#include "tools/seq/seq.h"
 #include "tools/common/names.h"
 #include "tools/common/select.h"
 #include "tools/common/threads.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq_forms.c - a request as JSON, as a sequence diagram of Mermaid, and as the terms of seq_trace. */
-#include "tools/seq/trace.h"
+#include "tools/seq/seq.h"
 #include "tools/common/names.h"
 #include "tools/common/payload.h"
 #include "tools/common/threads.h"

@@ -3,7 +3,7 @@
  * seq_page.c - a request as one page: seq.html, which is built into the program, with the data as JSON, escaped so that
  * it cannot end its element.
  */
-#include "tools/seq/trace.h"
+#include "tools/seq/seq.h"
 #include "tools/common/page.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *	     5.20 us    900 ns  |  <0.32.0> c -> <0.31.0> b  {data,1}
  *	     2.00 us            `- <0.31.0> b: "asked c"
  */
-#include "tools/seq/trace.h"
+#include "tools/seq/seq.h"
 #include "tools/common/threads.h"
 
 #include <stdio.h>

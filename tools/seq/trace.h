@@ -152,15 +152,4 @@ static inline uint64_t tw_request_messages(const struct tw_request *request)
 /* The most bytes of a label that are compared. */
 #define TW_LABEL_BYTES 1024
 
-/* ---- output ---- */
-
-void tw_seq_text(struct tw_out *out, const struct tw_seq_trace *trace);
-void tw_seq_list(struct tw_out *out, const struct tw_requests *requests, const struct tw_capture *capture);
-void tw_seq_json(struct tw_out *out, const struct tw_seq_trace *trace);
-void tw_seq_list_json(struct tw_out *out, const struct tw_requests *requests);
-void tw_seq_mermaid(struct tw_out *out, const struct tw_seq_trace *trace);
-void tw_seq_erlang(struct tw_out *out, const struct tw_seq_trace *trace);
-/* Returns false if the page is broken. */
-bool tw_seq_page(struct tw_out *out, const struct tw_seq_trace *trace, const char *path);
-
 #endif

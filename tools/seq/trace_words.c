@@ -4,7 +4,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
-#include "tools/tool.h"
+#include "tools/common/output.h"
 
 #include <stdio.h>
 
