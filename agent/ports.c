@@ -4,7 +4,7 @@
  *
  * `record --ports` traces these functions with their returns. Their layouts stand here, because libc rarely comes with
  * debug information, and because a return of type `d` describes the descriptors that the call has made, which no
- * debug information says. Readers know what a call does by the type name of its result (tools/report/native_calls.c):
+ * debug information says. Readers know what a call does by the type name of its result (views/ports/native_calls.c):
  *
  *	open, reopen, accept, dup	makes descriptors		memory	makes a stream without a descriptor
  *	in, out, both, tee		transfers as many bytes as it returns

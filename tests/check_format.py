@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-FOLDERS = "base term progress ringbuf match symbols breakpoints pipeline session agent plan tools erlang include tests bench examples cmake"
+FOLDERS = "base term progress ringbuf match symbols breakpoints pipeline session agent plan views tools erlang include tests bench examples cmake"
 SUFFIXES = {".c", ".h", ".cc"}
 
 

@@ -27,7 +27,7 @@ import sys
 from collections import defaultdict
 
 FOLDERS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "plan",
-           "session", "agent", "tools", "erlang", "bench", "include", "examples"]
+           "session", "agent", "views", "tools", "erlang", "bench", "include", "examples"]
 LABEL = r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*"
 ATOMIC = re.compile(r"(?<!#define )\b(tw_(?:load|store|exchange|cas|fetch_add|fetch_sub|fetch_or|fetch_and|fence)(?:_plain)?"
                     r"|load|store|exchange)_(relaxed|acquire|release|acq_rel|seq_cst)\(")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* functions_text.c - the list of `tracewheel functions` as text. */
 #include "tools/functions.h"
-#include "tools/common/names.h"
-#include "tools/common/namesakes.h"
+#include "views/names/names.h"
+#include "views/names/namesakes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

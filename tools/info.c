@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: summarises a capture. It checks its blocks and decodes no events. */
-#include "tools/common/counted.h"
-#include "tools/common/missing.h"
-#include "tools/common/notes.h"
-#include "tools/common/names.h"
+#include "views/names/counted.h"
+#include "views/names/missing.h"
+#include "views/names/notes.h"
+#include "views/names/names.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"

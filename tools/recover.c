@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recover.c - `tracewheel recover`: completes a capture whose recorder died. */
-#include "tools/common/missing.h"
+#include "views/names/missing.h"
 #include "tools/tool.h"
 
 #include "tracewheel/capture.h"

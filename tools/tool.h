@@ -9,7 +9,7 @@
 #ifndef TW_TOOLS_TOOL_H
 #define TW_TOOLS_TOOL_H
 
-#include "tools/common/output.h"
+#include "views/output/output.h"
 
 #include <limits.h>
 

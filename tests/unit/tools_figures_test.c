@@ -4,7 +4,7 @@
  * correctly.  Method: tables of values at the limits; output is compared as text.
  */
 #include "tools/record/mapped.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/tool.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
  */
 #include "views_help.h"
 
-#include "tools/report/locks.h"
+#include "views/folds/locks.h"
 #include "tools/report/report.h"
 
 #define THREADS 4

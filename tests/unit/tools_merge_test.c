@@ -11,7 +11,7 @@
 #include "seq_play.h"
 
 #include "tools/merge/messages.h"
-#include "tools/seq/trace.h"
+#include "views/folds/seq_trace.h"
 #include "tracewheel/merge.h"
 
 #include <math.h>

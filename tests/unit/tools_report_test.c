@@ -8,7 +8,7 @@
  */
 #include "views_help.h"
 
-#include "tools/report/calltree.h"
+#include "views/folds/calltree.h"
 
 /* One thread, with every possible course of a call. */
 static void make_calls(void)

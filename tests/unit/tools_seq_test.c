@@ -9,7 +9,7 @@
  */
 #include "seq_play.h"
 
-#include "tools/seq/trace.h"
+#include "views/folds/seq_trace.h"
 
 /* ---- a request with known causes ---- */
 

@@ -10,7 +10,7 @@
 #include "views_help.h"
 
 #include "tools/late/late.h"
-#include "tools/report/lengths.h"
+#include "views/folds/lengths.h"
 #include "tools/report/report.h"
 
 #define PROCESSES     6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - the parser and --help use one table of options, so that they never differ. */
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/common/near.h"
 #include "tools/tool.h"
 

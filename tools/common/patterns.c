@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* patterns.c - selects functions by patterns. */
 #include "tools/common/patterns.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* select.c - selects a part of a capture. */
-#include "tools/common/names.h"
-#include "tools/common/pass.h"
+#include "views/names/names.h"
+#include "views/folds/pass.h"
 #include "tools/common/select.h"
-#include "tools/common/threads.h"
+#include "views/names/threads.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

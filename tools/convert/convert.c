@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert.c - `tracewheel convert`: captures from and to the trace files of Erlang's own tools. */
-#include "tools/common/counted.h"
-#include "tools/common/lines.h"
-#include "tools/common/names.h"
-#include "tools/common/pass.h"
+#include "views/names/counted.h"
+#include "views/names/lines.h"
+#include "views/names/names.h"
+#include "views/folds/pass.h"
 #include "tools/convert/convert.h"
 
 #include "tracewheel/error.h"

@@ -11,7 +11,7 @@
 #ifndef TW_TOOLS_CONVERT_H
 #define TW_TOOLS_CONVERT_H
 
-#include "tools/common/payload.h"
+#include "views/names/payload.h"
 #include "tools/tool.h"
 
 #include "tracewheel/capture.h"

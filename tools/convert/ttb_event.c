@@ -10,7 +10,7 @@
  * The payloads are those that the tracer inside the VM writes (docs/format.md). X is of {message,X}. A message without a
  * stamp has the time of the one before it.
  */
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/convert/convert.h"
 #include "base/map.h"
 #include "base/grow.h"

@@ -4,8 +4,8 @@
  *
  * Pids are those of nonode@nohost: a node without a name takes them as its own.
  */
-#include "tools/common/names.h"
-#include "tools/common/typed.h"
+#include "views/names/names.h"
+#include "views/names/typed.h"
 #include "tools/convert/convert.h"
 
 #include "tracewheel/error.h"

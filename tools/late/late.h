@@ -3,7 +3,7 @@
 #ifndef TW_TOOLS_LATE_H
 #define TW_TOOLS_LATE_H
 
-#include "tools/late/lates.h"
+#include "views/folds/lates.h"
 #include "tools/tool.h"
 
 void tw_late_text(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture);

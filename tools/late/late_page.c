@@ -4,9 +4,9 @@
  * escaped so that it cannot end its element.
  */
 #include "tools/late/late.h"
-#include "tools/common/names.h"
-#include "tools/common/page.h"
-#include "tools/common/threads.h"
+#include "views/names/names.h"
+#include "views/output/page.h"
+#include "views/names/threads.h"
 
 #include <stdlib.h>
 

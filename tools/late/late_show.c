@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* late_show.c - the slowest messages as text and as JSON. */
 #include "tools/late/late.h"
-#include "tools/common/missing.h"
-#include "tools/common/names.h"
-#include "tools/common/threads.h"
+#include "views/names/missing.h"
+#include "views/names/names.h"
+#include "views/names/threads.h"
 
 #include <stdio.h>
 #include <unistd.h>

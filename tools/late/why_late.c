@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* why_late.c - `tracewheel why-late`: the slowest messages and the chain of causes behind each. */
 #include "tools/late/late.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/common/select.h"
-#include "tools/common/threads.h"
+#include "views/names/threads.h"
 
 #include "tracewheel/error.h"
 

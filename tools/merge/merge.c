@@ -5,7 +5,7 @@
  *	1 open and check them   2 which machine each is of   3 messages between machines   4 the common time
  *	5 write                 6 say what was found
  */
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/merge/messages.h"
 #include "tools/merge/merge.h"
 #include "tools/tool.h"

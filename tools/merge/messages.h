@@ -8,7 +8,7 @@
 #ifndef TW_TOOLS_MESSAGES_H
 #define TW_TOOLS_MESSAGES_H
 
-#include "tools/common/seq_events.h"
+#include "views/folds/seq_events.h"
 #include "tools/merge/align.h"
 #include "base/map.h"
 

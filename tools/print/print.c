@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
-#include "tools/common/counted.h"
-#include "tools/common/lines.h"
-#include "tools/common/pass.h"
+#include "views/names/counted.h"
+#include "views/names/lines.h"
+#include "views/folds/pass.h"
 #include "tools/print/print.h"
 #include "base/grow.h"
 #include "tools/common/select.h"

@@ -8,11 +8,11 @@
 #ifndef TW_TOOLS_PRINT_H
 #define TW_TOOLS_PRINT_H
 
-#include "tools/common/names.h"
-#include "tools/common/payload.h"
-#include "tools/common/threads.h"
+#include "views/names/names.h"
+#include "views/names/payload.h"
+#include "views/names/threads.h"
 #include "tools/tool.h"
-#include "tools/common/typed.h"
+#include "views/names/typed.h"
 
 #include "tracewheel/term.h"
 

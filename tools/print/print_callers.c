@@ -9,7 +9,7 @@
  * A hit knows only the offset in the object. Callers are resolved anywhere in a term, as {message,X} may contain
  * them.
  */
-#include "tools/common/lines.h"
+#include "views/names/lines.h"
 #include "tools/print/print.h"
 
 #include <stdio.h>

@@ -9,13 +9,13 @@
  *
  * Source: "Trace Event Format" of the Chromium project.
  */
-#include "tools/common/missing.h"
-#include "tools/common/pass.h"
-#include "tools/common/seq_events.h"
+#include "views/names/missing.h"
+#include "views/folds/pass.h"
+#include "views/folds/seq_events.h"
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
-#include "tools/common/stacks.h"
-#include "tools/common/threads.h"
+#include "views/folds/stacks.h"
+#include "views/names/threads.h"
 #include "base/map.h"
 #include "base/grow.h"
 

@@ -16,10 +16,10 @@
  * Data that cannot be decoded is '?'. A loss, for which Erlang has no message, is
  * {trace_ts,Pid,lost,[{full,12}],Stamp}.
  */
-#include "tools/common/missing.h"
-#include "tools/common/lines.h"
+#include "views/names/missing.h"
+#include "views/names/lines.h"
 #include "tools/print/print.h"
-#include "tools/common/typed.h"
+#include "views/names/typed.h"
 
 #include <stdio.h>
 

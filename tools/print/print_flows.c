@@ -4,7 +4,7 @@
  */
 #include "base/map.h"
 #include "tools/print/print_flows.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "base/grow.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef TW_TOOLS_PRINT_FLOWS_H
 #define TW_TOOLS_PRINT_FLOWS_H
 
-#include "tools/common/payload.h"
+#include "views/names/payload.h"
 
 struct tw_flows;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_json.c - one JSON object a line (docs/json.md). */
-#include "tools/common/missing.h"
-#include "tools/common/lines.h"
+#include "views/names/missing.h"
+#include "views/names/lines.h"
 #include "tools/print/print.h"
-#include "tools/common/typed.h"
+#include "views/names/typed.h"
 
 /* A buffer to make the text of a place with the string writer. */
 static struct tw_out scratch;

@@ -6,9 +6,9 @@
  * blocked, a message's time in the queue, a call. The events of all other processes are read as well, to find the
  * senders of messages.
  */
-#include "tools/common/mailboxes.h"
-#include "tools/common/missing.h"
-#include "tools/common/pass.h"
+#include "views/folds/mailboxes.h"
+#include "views/names/missing.h"
+#include "views/folds/pass.h"
 #include "tools/print/print.h"
 
 #include "tracewheel/error.h"

@@ -11,11 +11,11 @@
  * A call is printed when it returns. If another call begins before, on any thread, the line is left unfinished and resumed at the
  * return, as strace does. Calls whose arguments are not known by type show their words.
  */
-#include "tools/common/missing.h"
-#include "tools/common/pass.h"
-#include "tools/common/stacks.h"
-#include "tools/common/threads.h"
-#include "tools/common/typed.h"
+#include "views/names/missing.h"
+#include "views/folds/pass.h"
+#include "views/folds/stacks.h"
+#include "views/names/threads.h"
+#include "views/names/typed.h"
 #include "tools/print/print.h"
 
 #include "tracewheel/error.h"

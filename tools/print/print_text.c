@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_text.c - events for people: time since the start, thread, event. */
-#include "tools/common/missing.h"
-#include "tools/common/lines.h"
+#include "views/names/missing.h"
+#include "views/names/lines.h"
 #include "tools/print/print.h"
-#include "tools/common/typed.h"
+#include "views/names/typed.h"
 
 #include <stdlib.h>
 

@@ -15,13 +15,13 @@
  * process has a depth of its own; if there are several, lines begin with the process' pid or its thread's number, and
  * its name.
  */
-#include "tools/common/missing.h"
-#include "tools/common/pass.h"
-#include "tools/common/stacks.h"
-#include "tools/common/shorten.h"
+#include "views/names/missing.h"
+#include "views/folds/pass.h"
+#include "views/folds/stacks.h"
+#include "views/output/shorten.h"
 #include "tools/print/print.h"
-#include "tools/common/threads.h"
-#include "tools/common/typed.h"
+#include "views/names/threads.h"
+#include "views/names/typed.h"
 
 #include "tracewheel/error.h"
 

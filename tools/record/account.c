@@ -2,8 +2,8 @@
 /* account.c - messages at the end of a recording. */
 #include "tools/record/account.h"
 #include "tools/record/rings.h"
-#include "tools/common/missing.h"
-#include "tools/common/notes.h"
+#include "views/names/missing.h"
+#include "views/names/notes.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"

@@ -7,7 +7,7 @@
  */
 #include "tools/record/check_state.h"
 #include "tools/record/layouts.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/common/near.h"
 #include "tools/tool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_end.c - at the end of a recording: why a pattern matched nothing, or no call was made. */
 #include "tools/record/check_state.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/tool.h"
 
 #include "tracewheel/capture.h"

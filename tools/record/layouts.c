@@ -4,7 +4,7 @@
 #include "tools/record/config.h"
 #include "tools/record/prototypes.h"
 #include "tools/common/entries.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 

@@ -5,11 +5,11 @@
  * The page is flame.html, which is built into the program; the tree is inserted as JSON, escaped so that names of
  * functions cannot end the element that contains it.
  */
-#include "tools/report/calltree.h"
-#include "tools/common/counted.h"
-#include "tools/common/page.h"
-#include "tools/common/lines.h"
-#include "tools/common/missing.h"
+#include "views/folds/calltree.h"
+#include "views/names/counted.h"
+#include "views/output/page.h"
+#include "views/names/lines.h"
+#include "views/names/missing.h"
 #include "tools/report/report.h"
 #include "tools/common/select.h"
 

@@ -5,16 +5,16 @@
  * First the program and its end; then tables: functions with their times, if returns were recorded, or with their
  * shares; callers, threads; messages and schedules, if there are any. Losses are shown prominently.
  */
-#include "tools/common/counted.h"
-#include "tools/common/lines.h"
-#include "tools/common/missing.h"
-#include "tools/common/names.h"
-#include "tools/common/notes.h"
+#include "views/names/counted.h"
+#include "views/names/lines.h"
+#include "views/names/missing.h"
+#include "views/names/names.h"
+#include "views/names/notes.h"
 #include "tools/common/select.h"
-#include "tools/report/locks.h"
-#include "tools/report/native_ports.h"
+#include "views/folds/locks.h"
+#include "views/ports/native_ports.h"
 #include "tools/report/report.h"
-#include "tools/report/totals.h"
+#include "views/folds/totals.h"
 
 #include "tracewheel/error.h"
 

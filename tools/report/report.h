@@ -5,13 +5,13 @@
 #ifndef TW_TOOLS_REPORT_H
 #define TW_TOOLS_REPORT_H
 
-#include "tools/report/activity.h"
-#include "tools/report/calltree.h"
-#include "tools/report/lengths.h"
-#include "tools/report/native_ports.h"
-#include "tools/report/totals.h"
-#include "tools/common/shorten.h"
-#include "tools/common/table.h"
+#include "views/folds/activity.h"
+#include "views/folds/calltree.h"
+#include "views/folds/lengths.h"
+#include "views/ports/native_ports.h"
+#include "views/folds/totals.h"
+#include "views/output/shorten.h"
+#include "views/output/table.h"
 #include "tools/tool.h"
 
 struct tw_screen {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_activity.c - messages and schedules as tables: which process waits for which. */
 #include "tools/report/report.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_lengths.c - mailboxes over time, each as a row of bars. */
-#include "tools/common/names.h"
-#include "tools/common/threads.h"
+#include "views/names/names.h"
+#include "views/names/threads.h"
 #include "tools/report/report.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_locks.c - locks as tables: waits, and the threads that held the locks meanwhile. */
-#include "tools/common/missing.h"
-#include "tools/common/threads.h"
-#include "tools/report/locks.h"
+#include "views/names/missing.h"
+#include "views/names/threads.h"
+#include "views/folds/locks.h"
 #include "tools/report/report.h"
 
 #include <stdio.h>

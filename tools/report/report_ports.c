@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_ports.c - the table of ports, for people and as JSON. */
-#include "tools/common/descriptors.h"
+#include "views/names/descriptors.h"
 #include "tools/report/report.h"
 
 #include <stdio.h>

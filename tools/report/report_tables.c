@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_tables.c - calls by function, by calling object, or by thread: a table without times. */
-#include "tools/common/missing.h"
+#include "views/names/missing.h"
 #include "tools/report/report.h"
 
 #include <stdlib.h>

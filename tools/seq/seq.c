@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq.c - `tracewheel seq`: the trace of one request. */
 #include "tools/seq/seq.h"
-#include "tools/common/names.h"
+#include "views/names/names.h"
 #include "tools/common/select.h"
-#include "tools/common/threads.h"
+#include "views/names/threads.h"
 
 #include "tracewheel/error.h"
 

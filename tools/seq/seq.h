@@ -3,7 +3,7 @@
 #ifndef TW_TOOLS_SEQ_H
 #define TW_TOOLS_SEQ_H
 
-#include "tools/seq/trace.h"
+#include "views/folds/seq_trace.h"
 #include "tools/tool.h"
 
 void tw_seq_text(struct tw_out *out, const struct tw_seq_trace *trace);

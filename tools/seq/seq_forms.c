@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq_forms.c - a request as JSON, as a sequence diagram of Mermaid, and as the terms of seq_trace. */
 #include "tools/seq/seq.h"
-#include "tools/common/names.h"
-#include "tools/common/payload.h"
-#include "tools/common/threads.h"
+#include "views/names/names.h"
+#include "views/names/payload.h"
+#include "views/names/threads.h"
 
 #include <stdio.h>
 

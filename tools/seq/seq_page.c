@@ -4,7 +4,7 @@
  * it cannot end its element.
  */
 #include "tools/seq/seq.h"
-#include "tools/common/page.h"
+#include "views/output/page.h"
 
 #include <stdio.h>
 #include <stdlib.h>

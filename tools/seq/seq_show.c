@@ -9,7 +9,7 @@
  *	     2.00 us            `- <0.31.0> b: "asked c"
  */
 #include "tools/seq/seq.h"
-#include "tools/common/threads.h"
+#include "views/names/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

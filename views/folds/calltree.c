@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calltree.c - one tree of all calls. */
+#include "views/folds/calltree.h"
+#include "views/names/missing.h"
+#include "views/names/lines.h"
+#include "views/output/output.h"
+#include "base/map.h"
+#include "base/grow.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* More nodes than there can be. */
+#define NO_NODE UINT32_MAX
+
+static uint64_t key_of(uint32_t parent, uint32_t function)
+{
+	return (uint64_t)parent << 32 | function;
+}
+
+static bool is_recursive(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	/*
+	 * Beyond the limit the callers are not known: a total that is too small is better than one that counts twice.
+	 */
+	if (parent == TW_CALLTREE_BEYOND)
+		return true;
+	for (uint32_t at = parent; at != TW_CALLTREE_ROOT; at = tree->nodes[at].parent) {
+		if (tree->nodes[at].function == function && !tree->nodes[at].is_process)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t function, bool is_process)
+{
+	if (tree->node_count >= tree->node_max && parent != TW_CALLTREE_BEYOND) {
+		tree->is_full = true;
+		return NO_NODE;
+	}
+	if (!tw_grow(tree->nodes, tree->node_count, tree->node_capacity) ||
+	    (!is_process && !tw_map_add(&tree->by_key, key_of(parent, function), tree->node_count))) {
+		tree->has_no_memory = true;
+		return TW_CALLTREE_BEYOND;
+	}
+	uint32_t number = tree->node_count++;
+	struct tw_call_node *above = &tree->nodes[parent];
+	tree->nodes[number] =
+		(struct tw_call_node){.parent = parent,
+				      .function = function,
+				      .next_sibling = above->first_child,
+				      .depth = (uint16_t)(above->depth + 1),
+				      .is_process = is_process,
+				      .is_recursive = !is_process && is_recursive(tree, parent, function)};
+	above->first_child = number;
+	return number;
+}
+
+static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t last = tree->nodes[parent].last_used;
+	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
+		return last;
+	if (tree->nodes[parent].depth >= TW_CALLTREE_DEPTH_MAX)
+		parent = TW_CALLTREE_BEYOND;
+	for (;;) {
+		uint32_t number = tw_map_get(&tree->by_key, key_of(parent, function));
+		if (number == TW_MAP_NONE)
+			number = add_node(tree, parent, function, false);
+		if (number != NO_NODE) {
+			tree->nodes[parent].last_used = number;
+			return number;
+		}
+		parent = TW_CALLTREE_BEYOND;
+	}
+}
+
+/* The parent node of a process's outermost calls. */
+static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *stack)
+{
+	if (!tree->is_by_process)
+		return TW_CALLTREE_ROOT;
+	if (!tw_grow_to(tree->process_nodes, tree->process_capacity, stack->number)) {
+		tree->has_no_memory = true;
+		return TW_CALLTREE_ROOT;
+	}
+	uint32_t *node = &tree->process_nodes[stack->number];
+	if (!*node) {
+		*node = add_node(tree, TW_CALLTREE_ROOT, stack->number, true);
+		if (*node == NO_NODE)
+			*node = TW_CALLTREE_BEYOND;
+	}
+	return *node;
+}
+
+static uint32_t node_above(struct tw_calltree *tree, const struct tw_stack *stack, uint32_t depth)
+{
+	return depth ? stack->frames[depth - 1].node : process_node(tree, stack);
+}
+
+static void on_begin(void *context, struct tw_stack *stack)
+{
+	struct tw_calltree *tree = context;
+	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	frame->node = find_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
+	tree->nodes[frame->node].calls++;
+	tree->functions[frame->function].calls++;
+	tree->functions[frame->function].paid.calls++;
+	if (stack->depth > 1)
+		tree->functions[stack->frames[stack->depth - 2].function].paid.callees++;
+}
+
+/* Adds the time of an outermost call to the callers that put_callers() gave it. */
+static void add_to_callers(struct tw_calltree *tree, uint32_t node, uint64_t total_ns)
+{
+	for (uint32_t at = tree->nodes[node].parent; at >= TW_CALLTREE_FIRST && !tree->nodes[at].is_process;
+	     at = tree->nodes[at].parent) {
+		struct tw_call_node *caller = &tree->nodes[at];
+		caller->total_ns += total_ns;
+		if (!caller->is_recursive)
+			tree->functions[caller->function].total_ns += total_ns;
+	}
+}
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	struct tw_calltree *tree = context;
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	struct tw_call_node *node = &tree->nodes[frame->node];
+	struct tw_call_function *function = &tree->functions[frame->function];
+	node->total_ns += time->total_ns;
+	node->self_ns += time->self_ns;
+	function->self_ns += time->self_ns;
+	if (!node->is_recursive)
+		function->total_ns += time->total_ns;
+	if (stack->depth == 1)
+		add_to_callers(tree, frame->node, time->total_ns);
+	function->exceptions += how == TW_FRAME_EXCEPTION;
+	function->cut += how == TW_FRAME_CUT;
+	function->lossy += time->is_lossy;
+	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
+	/* The calls inside a call that was cut are not known. */
+	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
+	function->open += how == TW_FRAME_OPEN;
+	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
+		tree->has_no_memory = true;
+}
+
+static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
+{
+	struct tw_calltree *tree = context;
+	uint32_t node = find_child(tree, node_above(tree, stack, stack->depth), function);
+	tree->nodes[node].calls++;
+	tree->functions[function].calls++;
+	tree->functions[function].no_end++;
+	if (stack->depth)
+		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
+}
+
+/* ---- by recorded stacks ---- */
+
+static bool grow_functions(struct tw_calltree *tree)
+{
+	uint32_t count = tree->places.function_count;
+	if (count <= tree->function_count)
+		return true;
+	struct tw_call_function *grown = realloc(tree->functions, count * sizeof *grown);
+	if (!grown)
+		return false;
+	memset(grown + tree->function_count, 0, (count - tree->function_count) * sizeof *grown);
+	tree->functions = grown;
+	tree->function_count = count;
+	return true;
+}
+
+/* Counts one more event with this function on the stack. */
+static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t number = find_child(tree, parent, function);
+	struct tw_call_node *node = &tree->nodes[number];
+	node->total_ns++;
+	if (!node->is_recursive)
+		tree->functions[function].total_ns++;
+	return number;
+}
+
+/* Adds a call, and its return addresses, the innermost first. */
+static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
+		      const uint64_t *words, uint32_t count)
+{
+	uint32_t at = process_node(tree, call->stack);
+	for (uint32_t i = tw_line_stack_count(tree->capture, image, words, count); i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, image, words[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return;
+		}
+		at = pass_through(tree, at, function);
+	}
+	at = pass_through(tree, at, call->function);
+	tree->nodes[at].calls++;
+	tree->nodes[at].self_ns++;
+	tree->functions[call->function].calls++;
+	tree->functions[call->function].self_ns++;
+}
+
+static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pending)
+{
+	if (!pending->stack)
+		return;
+	tree->stackless++;
+	put_stack(tree, pending, 0, NULL, 0);
+	pending->stack = NULL;
+}
+
+/*
+ * Moves an outermost call that begins below the callers that its stack names. What they do beside it is not known: they
+ * have its time, and no calls. Within a call whose return is recorded, the callers are those whose returns are.
+ */
+static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *call,
+			const struct tw_capture_event *event)
+{
+	if (call->stack->depth != 1 || call->stack->frames[0].function != call->function)
+		return;
+	struct tw_stack_frame *frame = &call->stack->frames[0];
+	uint32_t process = process_node(tree, call->stack), at = process;
+	uint32_t count = tw_line_stack_count(tree->capture, event->image, event->payload, event->payload_words);
+	if (!count)
+		return;
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, event->image, event->payload[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return;
+		}
+		at = find_child(tree, at, function);
+	}
+	tree->has_stack_callers = true;
+	tree->nodes[frame->node].calls--;
+	frame->node = find_child(tree, at, call->function);
+	tree->nodes[frame->node].calls++;
+	/* A process has the sum of its outermost nodes, which are now callers without calls. */
+	tree->nodes[process].calls++;
+}
+
+/* A call is kept until the next event of its thread, which may be its stack. */
+static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	/* Between the two a ring may have grown, or a handler have lost an event. */
+	if (event->stream >= tree->stream_count || event->kind == TW_CAPTURE_OWN_TIME || event->kind == TW_CAPTURE_LOSS)
+		return;
+	struct tw_call_pending *pending = &tree->pending[event->stream];
+	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
+		if (tree->is_by_stack)
+			put_stack(tree, pending, event->image, event->payload, event->payload_words);
+		else
+			put_callers(tree, pending, event);
+		pending->stack = NULL;
+		return;
+	}
+	if (tree->is_by_stack)
+		put_stackless(tree, pending);
+	else
+		pending->stack = NULL;
+	if (step->kind == (tree->is_by_stack ? TW_STEP_MOMENT : TW_STEP_CALL))
+		*pending = (struct tw_call_pending){step->stack, step->function, event->id};
+}
+
+/* ---- all events ---- */
+
+/* Calls that are open at the beginning of the selection have their time counted from there. */
+static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
+{
+	tw_stacks_begin(&tree->stacks, from_ns);
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
+			for (uint32_t depth = 0; depth < stack->depth; depth++) {
+				struct tw_stack_frame *frame = &stack->frames[depth];
+				frame->node = find_child(tree, node_above(tree, stack, depth), frame->function);
+				tree->functions[frame->function].before++;
+			}
+		}
+	}
+	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+}
+
+static int begin(void *self, uint64_t from_ns)
+{
+	struct tw_calltree *tree = self;
+	tree->is_in_part = true;
+	if (from_ns && tw_places_have_durations(&tree->places))
+		begin_part(tree, from_ns);
+	else if (!tree->is_by_stack)
+		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+	return tree->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_calltree *tree = self;
+	struct tw_step step;
+	if (!tw_stacks_event(&tree->stacks, event, &step) || !tw_tracer_cost_event(&tree->cost, event, &step))
+		return TW_ENOMEM;
+	if (!tree->is_in_part)
+		return 0;
+	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
+	if (event->kind == TW_CAPTURE_LOSS) {
+		struct tw_missing_loss loss;
+		tw_missing_loss(tree->capture, event, &loss);
+		tree->lost += loss.sum;
+	}
+	if (tree->on_event && !tree->on_event(tree->context, event, &step))
+		return TW_ENOMEM;
+	if (tree->pending)
+		on_stack_event(tree, event, &step);
+	return tree->has_no_memory ? TW_ENOMEM : 0;
+}
+
+/* Adds to processes and the root the sums of the nodes below them. */
+static void sum_up(struct tw_calltree *tree)
+{
+	for (uint32_t i = tree->node_count; i-- > TW_CALLTREE_FIRST;) {
+		const struct tw_call_node *node = &tree->nodes[i];
+		struct tw_call_node *parent = &tree->nodes[node->parent];
+		bool is_sum = node->parent < TW_CALLTREE_FIRST || parent->is_process;
+		if (!is_sum)
+			continue;
+		parent->calls += node->calls;
+		parent->total_ns += node->total_ns;
+		parent->is_lossy |= node->is_lossy;
+	}
+}
+
+static bool init_by_stack(struct tw_calltree *tree)
+{
+	struct tw_capture_info info;
+	tw_capture_info(tree->capture, &info);
+	tree->frames.capture = tree->capture;
+	tree->frames.places = &tree->places;
+	tree->pending = calloc(info.streams + (size_t)1, sizeof *tree->pending);
+	tree->stream_count = info.streams;
+	return tree->pending != NULL;
+}
+
+int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold *fold)
+{
+	tree->capture = capture;
+	if (!tree->node_max)
+		tree->node_max = TW_CALLTREE_NODES_MAX;
+	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
+	struct tw_capture_filter all = *filter;
+	int error = tw_places_make(&tree->places, capture, filter);
+	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
+	if (tw_places_have_durations(&tree->places)) {
+		fold->wants_before = true;
+		all.from_ns = 0;
+	}
+	if (error == 0)
+		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
+	if (error == 0)
+		error = tw_stacks_foresee(&tree->stacks, &all);
+	if (error)
+		return error;
+	if (!grow_functions(tree) || !tw_grow(tree->nodes, tree->node_count, tree->node_capacity) ||
+	    !tw_tracer_cost_init(&tree->cost, tree->stacks.stream_count, tree->places.function_count))
+		return TW_ENOMEM;
+	tree->node_count = TW_CALLTREE_FIRST;
+	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
+	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
+	return tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree) ? TW_ENOMEM : 0;
+}
+
+void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter)
+{
+	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
+		put_stackless(tree, &tree->pending[i]);
+	tw_stacks_finish(&tree->stacks, filter->to_ns);
+	sum_up(tree);
+	tw_tracer_cost_finish(&tree->cost);
+}
+
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_fold fold;
+	int error = tw_calltree_begin(tree, capture, filter, &fold);
+	if (!error)
+		error = tw_pass_one(capture, &fold, "reading");
+	if (!error)
+		tw_calltree_end(tree, filter);
+	return tree->has_no_memory ? TW_ENOMEM : error;
+}
+
+void tw_calltree_free(struct tw_calltree *tree)
+{
+	for (uint32_t i = 0; i < tree->function_count; i++)
+		tw_histogram_free(&tree->functions[i].took);
+	tw_frames_free(&tree->frames);
+	free(tree->pending);
+	free(tree->functions);
+	free(tree->nodes);
+	tw_map_fini(&tree->by_key);
+	free(tree->process_nodes);
+	tw_stacks_free(&tree->stacks);
+	tw_tracer_cost_free(&tree->cost);
+	tw_places_free(&tree->places);
+	tree->nodes = NULL;
+}
+
+/* ---- sums ---- */
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct tw_call_edge *x = a, *y = b;
+	if (x->callee != y->callee)
+		return x->callee < y->callee ? -1 : 1;
+	return (x->caller > y->caller) - (x->caller < y->caller);
+}
+
+/* Did put_callers() move all calls of a node to others? */
+static bool is_left(const struct tw_calltree *tree, const struct tw_call_node *node)
+{
+	return tree->pending && !node->calls && !node->total_ns && !node->first_child;
+}
+
+struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)
+{
+	struct tw_call_edge *edges = malloc(((size_t)tree->node_count + 1) * sizeof *edges);
+	size_t used = 0, kept = 0;
+	if (!edges)
+		return NULL;
+	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++) {
+		const struct tw_call_node *node = &tree->nodes[i], *parent = &tree->nodes[node->parent];
+		if (node->is_process || is_left(tree, node))
+			continue;
+		bool is_outermost = node->parent < TW_CALLTREE_FIRST || parent->is_process;
+		edges[used++] = (struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
+						      .callee = node->function,
+						      .calls = node->calls,
+						      .total_ns = node->is_recursive ? 0 : node->total_ns,
+						      .self_ns = node->self_ns,
+						      .is_lossy = node->is_lossy};
+	}
+	qsort(edges, used, sizeof *edges, by_pair);
+	for (size_t i = 0; i < used; i++) {
+		if (kept && by_pair(&edges[kept - 1], &edges[i]) == 0) {
+			edges[kept - 1].calls += edges[i].calls;
+			edges[kept - 1].total_ns += edges[i].total_ns;
+			edges[kept - 1].self_ns += edges[i].self_ns;
+			edges[kept - 1].is_lossy |= edges[i].is_lossy;
+		} else {
+			edges[kept++] = edges[i];
+		}
+	}
+	*count = kept;
+	return edges;
+}
+
+static int by_weight(const void *a, const void *b, void *context)
+{
+	const struct tw_call_node *nodes = context;
+	const struct tw_call_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count)
+{
+	size_t used = 0;
+	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling)
+		used++;
+	uint32_t *children = malloc((used + 1) * sizeof *children);
+	if (!children)
+		return NULL;
+	used = 0;
+	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling) {
+		if (!is_left(tree, &tree->nodes[at]))
+			children[used++] = at;
+	}
+	*count = used;
+	qsort_r(children, used, sizeof *children, by_weight, tree->nodes);
+	return children;
+}
+
+static struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
+{
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
+			if (stack->number == number)
+				return stack;
+		}
+	}
+	return NULL;
+}
+
+const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node)
+{
+	const struct tw_call_node *at = &tree->nodes[node];
+	if (node == TW_CALLTREE_ROOT)
+		return "all";
+	if (node == TW_CALLTREE_BEYOND)
+		return "(beyond the limit of the tree)";
+	if (!at->is_process)
+		return tree->places.names[at->function].text;
+	struct tw_stack *stack = find_stack(tree, at->function);
+	return stack ? tw_stacks_name(&tree->stacks, stack) : "";
+}

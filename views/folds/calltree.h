@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calltree.h - the calls between functions, with numbers and times: one tree of a whole capture.
+ *
+ * A node is a function at the end of a chain of callers. Sums by function and by caller are derived from it, so that
+ * all views agree. Total time counts only the outermost call of a recursive function; self time is the time in the
+ * function itself, without calls that are in the capture and without time in which its process was scheduled out.
+ *
+ * If calls return and have recorded call stacks, an outermost call lies below the callers that its stack names: they
+ * have its time, but no calls of their own.
+ *
+ * If nothing returns, but call stacks were recorded, the tree is made of stacks: a node's total is the number of
+ * events that were recorded with its function on the stack; its self is the number of those of the function itself,
+ * which are its calls.
+ *
+ * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: calls beyond that are counted, by function,
+ *	below a node of their own.  A histogram for each function that returned.
+ */
+#ifndef TW_VIEWS_CALLTREE_H
+#define TW_VIEWS_CALLTREE_H
+
+#include "views/folds/frames.h"
+#include "views/folds/histogram.h"
+#include "views/folds/pass.h"
+#include "views/folds/stacks.h"
+#include "views/folds/tracer_cost.h"
+#include "base/map.h"
+
+#define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)
+/* Chains of callers longer than this continue below the same node. */
+#define TW_CALLTREE_DEPTH_MAX 2000
+
+struct tw_call_node {
+	uint32_t parent;
+	uint32_t function; /* of a process: the number of its stack */
+	uint32_t first_child, next_sibling;
+	uint32_t last_used; /* the child of the last call */
+	uint16_t depth;
+	bool is_recursive; /* its function is also an ancestor */
+	bool is_process;
+	bool is_lossy; /* its sums contain losses, or calls that were cut */
+	uint64_t calls;
+	uint64_t total_ns; /* both: numbers of events, if the tree is made of stacks */
+	uint64_t self_ns;
+};
+
+/* The root, and the node for calls beyond the limit. */
+enum { TW_CALLTREE_ROOT, TW_CALLTREE_BEYOND, TW_CALLTREE_FIRST };
+
+struct tw_call_function {
+	uint64_t calls;	 /* that began in the selection */
+	uint64_t before; /* that were open at its beginning: their time counts from there */
+	uint64_t total_ns;
+	uint64_t self_ns;
+	uint64_t exceptions;
+	uint64_t cut;
+	uint64_t no_end;   /* whose ends are not recorded: their time is their callers' */
+	uint64_t lossy;	   /* calls that continued after a loss, or ended in one */
+	uint64_t lossy_ns; /* of total_ns: time in losses */
+	uint64_t open;
+	struct tw_cost_times paid; /* in the selection */
+	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
+};
+
+/* A call on one thread whose stack may follow. */
+struct tw_call_pending {
+	const struct tw_stack *stack; /* NULL: none */
+	uint32_t function, place;
+};
+
+struct tw_calltree {
+	struct tw_capture *capture;
+	struct tw_places places;
+	struct tw_stacks stacks;
+	struct tw_tracer_cost cost;
+	struct tw_call_node *nodes;
+	uint32_t node_count, node_capacity;
+	uint32_t node_max;		    /* 0: TW_CALLTREE_NODES_MAX */
+	struct tw_map by_key;		    /* nodes of functions, by parent and function */
+	struct tw_call_function *functions; /* by number */
+	uint32_t function_count;
+	bool is_by_stack;
+	bool has_stack_callers; /* some outermost calls lie below callers of their stacks */
+	struct tw_frames frames;
+	struct tw_call_pending *pending; /* by stream */
+	uint32_t stream_count;
+	uint64_t stackless;	 /* calls without a stack, if others have one */
+	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
+	uint32_t process_capacity;
+	bool is_by_process;
+	bool is_full; /* nodes were refused */
+	bool has_no_memory;
+	bool is_in_part; /* the selection has begun */
+	uint64_t events;
+	uint64_t lost;
+	/* Called for every event as well; NULL: none. */
+	bool (*on_event)(void *context, const struct tw_capture_event *event, const struct tw_step *step);
+	void *context;
+};
+
+/* A pair of caller and function, summed up. */
+struct tw_call_edge {
+	uint32_t caller; /* a function; TW_PLACES_NONE: none is known */
+	uint32_t callee;
+	uint64_t calls;
+	uint64_t total_ns;
+	uint64_t self_ns;
+	bool is_lossy; /* the sums contain losses, or calls that were cut */
+};
+
+/*
+ * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
+ *
+ * @tree	zeroed, except is_by_process, node_max, on_event and context.
+ * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
+ * @fold	is written; it refers to the tree.
+ *
+ * Returns 0 or an error; tw_calltree_free() in both cases.
+ */
+int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold *fold);
+void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter);
+/* The two around a pass of their own. Returns 0 or an error; tw_calltree_free() in both cases. */
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
+void tw_calltree_free(struct tw_calltree *tree);
+
+/* All pairs of caller and function, to be freed. NULL: no memory. */
+struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count);
+
+/* The children of a node, most total time first (calls, if there are no times), to be freed. */
+uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count);
+
+/* The name of a node: borrowed. */
+const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* histogram.c - quantiles of durations. */
+#include "views/folds/histogram.h"
+
+#include <math.h>
+
+#define POWERS (sizeof(((struct tw_histogram *)0)->parts) / sizeof(uint64_t *))
+
+/* The middle of a part. */
+static uint64_t value_of(unsigned power, unsigned part)
+{
+	if (power == 0)
+		return part;
+	uint64_t low = (uint64_t)(TW_HISTOGRAM_PARTS + part) << (power - 1);
+	return low + ((UINT64_C(1) << (power - 1)) >> 1);
+}
+
+uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double share)
+{
+	uint64_t wanted = (uint64_t)ceil(share * (double)histogram->count), seen = 0;
+	if (!histogram->count)
+		return 0;
+	if (wanted <= 1)
+		return histogram->min;
+	if (wanted >= histogram->count)
+		return histogram->max;
+	for (unsigned power = 0; power < POWERS; power++) {
+		for (unsigned part = 0; histogram->parts[power] && part < TW_HISTOGRAM_PARTS; part++) {
+			seen += histogram->parts[power][part];
+			if (seen < wanted)
+				continue;
+			uint64_t value = value_of(power, part);
+			if (value < histogram->min)
+				return histogram->min;
+			return value < histogram->max ? value : histogram->max;
+		}
+	}
+	return histogram->max;
+}
+
+void tw_histogram_free(struct tw_histogram *histogram)
+{
+	for (unsigned power = 0; power < POWERS; power++)
+		free(histogram->parts[power]);
+	*histogram = (struct tw_histogram){0};
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.c - the one loop over the events of a capture. */
+#include "views/folds/pass.h"
+#include "views/output/output.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* What a filter without kinds selects. */
+#define ALL_KINDS (~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME))
+
+struct pass {
+	struct tw_capture *capture;
+	struct tw_fold *folds;
+	size_t count, done;
+};
+
+/* ---- what is read ---- */
+
+static bool is_stream_wanted(const struct tw_fold *fold, const struct tw_capture_stream *stream)
+{
+	return !fold->filter.wants_stream || fold->filter.wants_stream(fold->filter.context, stream);
+}
+
+static bool wants_stream(void *context, const struct tw_capture_stream *stream)
+{
+	const struct pass *pass = context;
+	for (size_t i = 0; i < pass->count; i++) {
+		if (is_stream_wanted(&pass->folds[i], stream))
+			return true;
+	}
+	return false;
+}
+
+static bool is_place_wanted(const struct tw_fold *fold, uint32_t image, uint32_t id)
+{
+	return !fold->filter.wants_place || (id < fold->wanted[image].count && fold->wanted[image].places[id]);
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	const struct pass *pass = context;
+	for (size_t i = 0; i < pass->count; i++) {
+		if (is_place_wanted(&pass->folds[i], image, place->place_id))
+			return true;
+	}
+	return false;
+}
+
+static void forget_places(struct pass *pass)
+{
+	struct tw_capture_info info;
+	tw_capture_info(pass->capture, &info);
+	for (size_t i = 0; i < pass->count; i++) {
+		for (uint32_t image = 0; pass->folds[i].wanted && image < info.images; image++)
+			free(pass->folds[i].wanted[image].places);
+		free(pass->folds[i].wanted);
+		pass->folds[i].wanted = NULL;
+	}
+}
+
+static bool ask_for_places(struct tw_capture *capture, struct tw_fold *fold, uint32_t image)
+{
+	const struct tw_capture_place *place;
+	struct tw_fold_places *wanted = &fold->wanted[image];
+	uint32_t at = 0;
+	while ((place = tw_capture_place_next(capture, image, &at)))
+		wanted->count = place->place_id >= wanted->count ? place->place_id + 1 : wanted->count;
+	wanted->places = calloc(wanted->count + (size_t)1, sizeof *wanted->places);
+	for (at = 0; wanted->places && (place = tw_capture_place_next(capture, image, &at));)
+		wanted->places[place->place_id] = fold->filter.wants_place(fold->filter.context, image, place);
+	return wanted->places;
+}
+
+/* A lone fold gets what the reader selects. */
+static bool make_places(struct pass *pass)
+{
+	struct tw_capture_info info;
+	tw_capture_info(pass->capture, &info);
+	for (size_t i = 0; i < pass->count && pass->count > 1; i++) {
+		struct tw_fold *fold = &pass->folds[i];
+		if (!fold->filter.wants_place)
+			continue;
+		fold->wanted = calloc(info.images + (size_t)1, sizeof *fold->wanted);
+		if (!fold->wanted)
+			return false;
+		for (uint32_t image = 0; image < info.images; image++) {
+			if (!ask_for_places(pass->capture, fold, image))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void widen(struct tw_capture_filter *all, const struct tw_fold *fold, bool is_first)
+{
+	const struct tw_capture_filter *filter = &fold->filter;
+	uint64_t from_ns = fold->wants_before ? 0 : filter->from_ns;
+	if (is_first || from_ns < all->from_ns)
+		all->from_ns = from_ns;
+	if (is_first || !filter->to_ns || (all->to_ns && filter->to_ns > all->to_ns))
+		all->to_ns = filter->to_ns;
+	all->kinds |= filter->kinds ? filter->kinds : ALL_KINDS;
+	all->wants_own_time |= filter->wants_own_time;
+}
+
+static struct tw_capture_filter filter_of(struct pass *pass)
+{
+	struct tw_capture_filter all = {.context = pass, .wants_stream = wants_stream, .wants_place = wants_place};
+	for (size_t i = 0; i < pass->count; i++) {
+		widen(&all, &pass->folds[i], i == 0);
+		if (!pass->folds[i].filter.wants_place)
+			all.wants_place = NULL;
+	}
+	if (pass->count > 1)
+		return all;
+	struct tw_capture_filter only = pass->folds[0].filter;
+	only.from_ns = all.from_ns;
+	return only;
+}
+
+/* ---- who sees it ---- */
+
+static bool is_wanted(const struct pass *pass, const struct tw_fold *fold, const struct tw_capture_event *event)
+{
+	const struct tw_capture_filter *filter = &fold->filter;
+	if ((event->time_ns < filter->from_ns && !fold->wants_before) ||
+	    (filter->wants_stream && !is_stream_wanted(fold, tw_capture_stream(pass->capture, event->stream))))
+		return false;
+	if (event->kind == TW_CAPTURE_OWN_TIME)
+		return filter->wants_own_time;
+	if (event->kind == TW_CAPTURE_LOSS)
+		return !filter->to_ns || event->time_ns < filter->to_ns ||
+		       tw_capture_ns(pass->capture, tw_capture_event_loss(event)->first_ticks) < filter->to_ns;
+	if (filter->to_ns && event->time_ns >= filter->to_ns)
+		return false;
+	if (!((filter->kinds ? filter->kinds : ALL_KINDS) >> (event->kind < 63 ? event->kind : 63) & 1))
+		return false;
+	return event->kind < TW_CAPTURE_CALL || event->kind > TW_CAPTURE_STACK ||
+	       is_place_wanted(fold, event->image, event->id);
+}
+
+static int begin(struct tw_fold *fold)
+{
+	fold->has_begun = true;
+	return fold->begin ? fold->begin(fold->self, fold->filter.from_ns) : 0;
+}
+
+/* Takes the answer of a fold: 0, or an error. */
+static int answer(struct pass *pass, struct tw_fold *fold, int result)
+{
+	if (result != TW_FOLD_DONE)
+		return result;
+	fold->is_done = true;
+	pass->done++;
+	return 0;
+}
+
+static int show(struct pass *pass, struct tw_fold *fold, const struct tw_capture_event *event)
+{
+	int error = 0;
+	if (!fold->has_begun && event->time_ns >= fold->filter.from_ns)
+		error = answer(pass, fold, begin(fold));
+	return error || fold->is_done ? error : answer(pass, fold, fold->see(fold->self, event));
+}
+
+static int show_batch(struct pass *pass, const struct tw_capture_event *events, int64_t count)
+{
+	int error = 0;
+	for (int64_t i = 0; i < count && !error && pass->done < pass->count; i++) {
+		for (size_t j = 0; j < pass->count && !error; j++) {
+			struct tw_fold *fold = &pass->folds[j];
+			if (!fold->is_done && (pass->count == 1 || is_wanted(pass, fold, &events[i])))
+				error = show(pass, fold, &events[i]);
+		}
+	}
+	return error;
+}
+
+static int around(struct pass *pass, bool is_over)
+{
+	int error = 0;
+	for (size_t i = 0; i < pass->count && !error; i++) {
+		struct tw_fold *fold = &pass->folds[i];
+		if (fold->batch && !fold->is_done)
+			error = answer(pass, fold, fold->batch(fold->self, is_over));
+	}
+	return error;
+}
+
+static int read_events(struct pass *pass, const char *doing)
+{
+	struct tw_capture_filter filter = filter_of(pass);
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_capture_info info;
+	struct tw_meter meter;
+	int64_t count = 0;
+	uint64_t done = 0;
+	int error = tw_capture_events_create(pass->capture, &filter, &events);
+	if (error)
+		return error;
+	tw_capture_info(pass->capture, &info);
+	if (doing)
+		tw_meter_start(&meter, doing);
+	while (!error && pass->done < pass->count && (count = tw_capture_events_next(events, &batch)) > 0) {
+		error = around(pass, false);
+		if (!error)
+			error = show_batch(pass, batch, count);
+		if (!error)
+			error = around(pass, true);
+		done += (uint64_t)count;
+		if (doing)
+			tw_meter_at(&meter, done, info.events);
+	}
+	if (doing)
+		tw_meter_stop(&meter);
+	tw_capture_events_destroy(events);
+	return error ? error : count < 0 ? (int)count : 0;
+}
+
+int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing)
+{
+	struct pass pass = {.capture = capture, .folds = folds, .count = count};
+	for (size_t i = 0; i < count; i++)
+		folds[i].has_begun = folds[i].is_done = false;
+	int error = make_places(&pass) ? read_events(&pass, doing) : TW_ENOMEM;
+	for (size_t i = 0; i < count && !error; i++) {
+		if (!folds[i].has_begun)
+			error = answer(&pass, &folds[i], begin(&folds[i]));
+	}
+	forget_places(&pass);
+	return error;
+}

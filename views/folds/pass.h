@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pass.h - reads the events of a capture once, in their order, for any number of folds.
+ *
+ * A fold is what a view makes of events: a call tree, mailboxes, locks, lines of text. It says which events it wants, and
+ * sees each of them. No view has a loop over events of its own.
+ *
+ * Threads  one; a fold is called on the thread of tw_pass().
+ */
+#ifndef TW_VIEWS_PASS_H
+#define TW_VIEWS_PASS_H
+
+#include "tracewheel/capture.h"
+
+/* Every function returns 0 to go on, TW_FOLD_DONE if the fold needs no more, or an error (below 0), which ends the pass. */
+enum { TW_FOLD_DONE = 1 };
+
+struct tw_fold {
+	void *self;
+	/* Which events; losses are always among them.  What is selected begins at from_ns. */
+	struct tw_capture_filter filter;
+	/*
+	 * Events from before from_ns too, from the beginning of the capture on: calls and processes may have begun there.
+	 * begin() tells them apart.
+	 */
+	bool wants_before;
+	/* Before the first event of the selection, and at the end if there is none: exactly once.  NULL: no interest. */
+	int (*begin)(void *self, uint64_t from_ns);
+	int (*see)(void *self, const struct tw_capture_event *event);
+	/* Around the events that were read at once, of a live stream those that have arrived.  NULL: no interest. */
+	int (*batch)(void *self, bool is_over);
+	/* Of the pass. */
+	bool has_begun, is_done;
+	struct tw_fold_places {
+		bool *places; /* by place: is it wanted? */
+		uint32_t count;
+	} * wanted; /* by image; NULL: all, or the only fold, which gets what the reader selects */
+};
+
+/*
+ * tw_pass - reads the events that any of the folds wants.
+ *
+ * @doing	"reading": a progress meter on standard error shows it; NULL: none.
+ * @folds	each sees its events in the capture's order; folds see one event in the order of the array.
+ *
+ * Returns 0, also when all folds were done before the end, or the first error.
+ */
+int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing);
+
+/* The same with one fold. */
+static inline int tw_pass_one(struct tw_capture *capture, struct tw_fold *fold, const char *doing)
+{
+	return tw_pass(capture, fold, 1, doing);
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - one scan to find the functions that return, and one number for all places of a name. */
+#include "views/folds/places.h"
+#include "views/output/output.h"
+#include "base/map.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* Ids are small and dense; larger ones, in a hostile file, are ignored. */
+#define PLACE_ID_MAX (UINT32_C(1) << 26)
+
+struct seen {
+	uint64_t made;
+	uint32_t calls;
+	uint32_t last_stream; /* + 1, of the last call */
+	bool returns;
+	bool is_repeated; /* called twice in succession on one thread, or more often than there are threads */
+};
+
+struct scan {
+	struct tw_places *places;
+	struct seen **seen; /* by image and place */
+	uint32_t stream_count;
+	struct tw_meter meter;
+	uint64_t done, total;
+};
+
+static int on_batch(void *context, const struct tw_capture_batch *batch)
+{
+	struct scan *scan = context;
+	if (batch->image >= scan->places->image_count)
+		return 0;
+	struct seen *seen = scan->seen[batch->image];
+	uint32_t count = scan->places->images[batch->image].count, stream = batch->stream + 1;
+	uint64_t *kinds = scan->places->kinds;
+	for (const struct tw_capture_record *record = batch->first; record < batch->end;
+	     record = tw_capture_record_next(record)) {
+		unsigned kind = tw_capture_record_kind(record);
+		uint32_t id = tw_capture_record_id(record);
+		kinds[kind < 63 ? kind : 63]++;
+		if (kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_EXCEPTION_FROM || id >= count)
+			continue;
+		if (kind == TW_CAPTURE_CALL) {
+			seen[id].made++;
+			seen[id].is_repeated |= seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
+			seen[id].last_stream = stream;
+		} else {
+			seen[id].returns = true;
+		}
+	}
+	scan->done += batch->records;
+	tw_meter_at(&scan->meter, scan->done, scan->total);
+	return 0;
+}
+
+/* ---- names ---- */
+
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity)
+{
+	if ((places->function_count & (places->function_count - 1)) == 0) {
+		size_t capacity = places->function_count ? places->function_count * 2 : 1;
+		struct tw_name *grown = realloc(places->names, capacity * sizeof *grown);
+		if (!grown)
+			return TW_PLACES_NONE;
+		places->names = grown;
+		const struct tw_capture_function **functions = realloc(places->functions, capacity * sizeof *functions);
+		if (!functions)
+			return TW_PLACES_NONE;
+		places->functions = functions;
+	}
+	places->functions[places->function_count] = NULL;
+	struct tw_name *name = &places->names[places->function_count];
+	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes, lacks_arity};
+	return name->text ? places->function_count++ : TW_PLACES_NONE;
+}
+
+static uint32_t find_name(struct tw_places *places, struct tw_map *by_name, const char *text, size_t bytes,
+			  bool lacks_arity)
+{
+	uint64_t key = tw_hash_bytes(text, bytes, 0);
+	uint32_t known =
+		tw_map_find(by_name, key, i,
+			    places->names[i].bytes == bytes && memcmp(places->names[i].text, text, bytes) == 0);
+	if (known != TW_MAP_NONE)
+		return known;
+	uint32_t number = tw_places_add(places, text, bytes, lacks_arity);
+	return number != TW_PLACES_NONE && tw_map_add(by_name, key, number) ? number : TW_PLACES_NONE;
+}
+
+static bool name_image(struct tw_places *places, struct tw_map *by_name, const struct tw_capture *capture,
+		       uint32_t image)
+{
+	struct tw_places_image *to = &places->images[image];
+	const struct tw_capture_place *place;
+	char text[TW_NAME_TEXT_BYTES];
+	uint32_t at = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id >= to->count)
+			continue;
+		to->is_moment[place->place_id] = place->has_no_end;
+		size_t bytes = tw_name_function(place->function, text, sizeof text);
+		/* A name that contains a zero byte ends there. */
+		to->function[place->place_id] =
+			find_name(places, by_name, text, strnlen(text, bytes), tw_name_lacks_arity(place->function));
+		if (to->function[place->place_id] == TW_PLACES_NONE)
+			return false;
+		places->functions[to->function[place->place_id]] = place->function;
+	}
+	return true;
+}
+
+static bool name_all(struct tw_places *places, const struct tw_capture *capture, uint32_t place_count)
+{
+	static const char *const others[TW_PLACES_FIRST] = {"(not defined in the capture)",
+							    "(minor garbage collection)", "(major garbage collection)"};
+	struct tw_map by_name = {0};
+	bool is_made = true;
+	for (size_t i = 0; i < TW_PLACES_FIRST && is_made; i++)
+		is_made = find_name(places, &by_name, others[i], strlen(others[i]), false) == i;
+	for (uint32_t i = 0; i < places->image_count && is_made; i++)
+		is_made = name_image(places, &by_name, capture, i);
+	tw_map_fini(&by_name);
+	return is_made;
+}
+
+static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image, struct seen **seen)
+{
+	const struct tw_capture_place *place;
+	uint32_t at = 0, highest = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id < PLACE_ID_MAX && place->place_id > highest)
+			highest = place->place_id;
+	}
+	to->count = highest + 1;
+	to->function = calloc(to->count, sizeof *to->function);
+	to->is_moment = calloc(to->count, sizeof *to->is_moment);
+	*seen = calloc(to->count, sizeof **seen);
+	return to->function && to->is_moment && *seen;
+}
+
+int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	struct scan scan = {.places = places, .stream_count = info.streams, .total = info.events};
+	struct tw_capture_filter all = *filter;
+	all.from_ns = all.to_ns = 0;
+	int error = TW_ENOMEM;
+	*places = (struct tw_places){.image_count = info.images};
+	places->images = calloc(info.images + 1, sizeof *places->images);
+	scan.seen = calloc(info.images + 1, sizeof *scan.seen);
+	if (!places->images || !scan.seen)
+		goto free_seen;
+	for (uint32_t i = 0; i < info.images; i++) {
+		if (!init_image(&places->images[i], capture, i, &scan.seen[i]))
+			goto free_seen;
+	}
+	if (!name_all(places, capture, info.places))
+		goto free_seen;
+	tw_meter_start(&scan.meter, "looking");
+	error = tw_capture_scan(capture, &all, on_batch, &scan);
+	tw_meter_stop(&scan.meter);
+	bool returns = tw_places_have_returns(places);
+	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);
+	places->calls_count = places->calls ? places->function_count : 0;
+	if (!places->calls)
+		error = TW_ENOMEM;
+	for (uint32_t i = 0; i < info.images; i++) {
+		/* Returns are asked for function by function there: a single call without one need not last to the end. */
+		bool is_erlang_vm = tw_names_is_erlang_vm(capture, i);
+		for (uint32_t id = 0; id < places->images[i].count; id++) {
+			const struct seen *seen = &scan.seen[i][id];
+			if (places->calls)
+				places->calls[places->images[i].function[id]] += seen->made;
+			places->images[i].is_moment[id] |=
+				!returns || (!seen->returns && (seen->is_repeated || is_erlang_vm));
+		}
+	}
+free_seen:
+	for (uint32_t i = 0; scan.seen && i < info.images; i++)
+		free(scan.seen[i]);
+	free(scan.seen);
+	return error;
+}
+
+void tw_places_free(struct tw_places *places)
+{
+	for (uint32_t i = 0; places->images && i < places->image_count; i++) {
+		free(places->images[i].function);
+		free(places->images[i].is_moment);
+	}
+	for (uint32_t i = 0; i < places->function_count; i++)
+		free(places->names[i].text);
+	free(places->images);
+	free(places->calls);
+	free(places->names);
+	free(places->functions);
+	*places = (struct tw_places){0};
+}

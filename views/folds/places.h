@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * places.h - the function of each place in a capture, and the functions that return in it.
+ *
+ * Places of one name (several processes, several slots) are one function. Whether the returns of a place were
+ * recorded is derived from the capture, by one fast scan: if a place was called more than once on a thread and
+ * nothing ever returned, its returns were not recorded, and its calls are moments without a duration.
+ */
+#ifndef TW_VIEWS_PLACES_H
+#define TW_VIEWS_PLACES_H
+
+#include "views/names/names.h"
+
+#define TW_PLACES_NONE UINT32_MAX
+
+/* The places of one image, indexed by place id. */
+struct tw_places_image {
+	uint32_t *function;
+	bool *is_moment;
+	uint32_t count;
+};
+
+struct tw_places {
+	struct tw_places_image *images;
+	uint32_t image_count;
+	/* Indexed by function number: for people. The first three are no functions. */
+	struct tw_name *names;
+	const struct tw_capture_function **functions; /* by number: any function of that name; NULL: none */
+	uint32_t function_count;
+	uint64_t *calls; /* by function number; names that were added later have none */
+	uint32_t calls_count;
+	uint64_t kinds[64]; /* events by kind; all kinds above 62 in the last element */
+};
+
+/* Numbers of entries that are no functions. */
+enum {
+	TW_PLACES_UNKNOWN, /* a place that the capture does not define */
+	TW_PLACES_GC_MINOR,
+	TW_PLACES_GC_MAJOR,
+	TW_PLACES_FIRST
+};
+
+/*
+ * Scans the events that a filter selects, at any time: whether a function returns is derived from the whole capture.
+ * Returns 0 or an error; tw_places_free() in both cases.
+ */
+int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter);
+void tw_places_free(struct tw_places *places);
+/* Adds a name after the others and returns its number; TW_PLACES_NONE: no memory. */
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity);
+
+static inline uint32_t tw_places_function(const struct tw_places *places, uint32_t image, uint32_t place)
+{
+	if (image >= places->image_count || place >= places->images[image].count)
+		return TW_PLACES_UNKNOWN;
+	return places->images[image].function[place];
+}
+
+static inline bool tw_places_is_moment(const struct tw_places *places, uint32_t image, uint32_t place)
+{
+	return image >= places->image_count || place >= places->images[image].count ||
+	       places->images[image].is_moment[place];
+}
+
+/* Does the capture have any returns? */
+static inline bool tw_places_have_returns(const struct tw_places *places)
+{
+	return places->kinds[TW_CAPTURE_RETURN_FROM] || places->kinds[TW_CAPTURE_EXCEPTION_FROM];
+}
+
+/* Does the capture have anything with a duration: calls, or garbage collections? */
+static inline bool tw_places_have_durations(const struct tw_places *places)
+{
+	for (unsigned kind = TW_CAPTURE_GC_MINOR_START; kind <= TW_CAPTURE_GC_MAJOR_END; kind++) {
+		if (places->kinds[kind])
+			return true;
+	}
+	return tw_places_have_returns(places);
+}
+
+/* Does the capture have call stacks, and nothing with a duration? */
+static inline bool tw_places_have_stacks_only(const struct tw_places *places)
+{
+	return places->kinds[TW_CAPTURE_STACK] && !tw_places_have_durations(places);
+}
+
+#endif

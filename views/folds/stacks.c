@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stacks.c - keeps the open calls of each process. */
+#include "views/folds/stacks.h"
+#include "base/grow.h"
+#include "views/folds/stacks_foresee.h"
+#include "views/names/threads.h"
+#include "views/output/output.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most frames that are searched for the call of a return. */
+#define SEARCH_FRAMES 4096
+
+int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const struct tw_places *places)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*stacks = (struct tw_stacks){.capture = capture, .places = places, .mask = 255, .stream_count = info.streams};
+	for (unsigned kind = TW_CAPTURE_CALL; kind < 64; kind++)
+		stacks->events += places->kinds[kind];
+	stacks->slots = calloc(stacks->mask + (size_t)1, sizeof(struct tw_stack *));
+	stacks->streams = calloc(info.streams + (size_t)1, sizeof(struct tw_stack *));
+	stacks->running = calloc(info.streams + (size_t)1, sizeof(struct tw_stack *));
+	return stacks->slots && stacks->streams && stacks->running ? 0 : TW_ENOMEM;
+}
+
+void tw_stacks_free(struct tw_stacks *stacks)
+{
+	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
+		struct tw_stack *next;
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = next) {
+			next = stack->next;
+			free(stack->frames);
+			free(stack->name);
+			free(stack);
+		}
+	}
+	for (uint32_t i = 0; i < stacks->verdict_count; i++)
+		free(stacks->verdicts[i].kept);
+	free(stacks->verdicts);
+	free(stacks->slots);
+	free(stacks->streams);
+	free(stacks->running);
+	*stacks = (struct tw_stacks){0};
+}
+
+/* ---- finding a stack ---- */
+
+static uint32_t slot_of(const struct tw_stacks *stacks, uint32_t image, uint32_t session, uint32_t id)
+{
+	uint64_t hash = ((uint64_t)id << 20 ^ (uint64_t)image << 8 ^ session) * 0x9e3779b97f4a7c15;
+	return (uint32_t)(hash >> 32) & stacks->mask;
+}
+
+static void grow_slots(struct tw_stacks *stacks)
+{
+	uint32_t old = stacks->mask;
+	struct tw_stack **from = stacks->slots, **to = calloc(((size_t)old + 1) * 2, sizeof *to);
+	if (!to)
+		return; /* no memory: chains get longer, nothing worse */
+	stacks->mask = old * 2 + 1;
+	stacks->slots = to;
+	for (uint32_t i = 0; i <= old; i++) {
+		struct tw_stack *next;
+		for (struct tw_stack *stack = from[i]; stack; stack = next) {
+			uint32_t at = slot_of(stacks, stack->image, stack->session_index, stack->tracee_id);
+			next = stack->next;
+			stack->next = to[at];
+			to[at] = stack;
+		}
+	}
+	free(from);
+}
+
+static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_capture_event *event, uint32_t session,
+				   bool has_tracee, uint32_t id)
+{
+	struct tw_stack *stack = calloc(1, sizeof *stack);
+	if (!stack)
+		return NULL;
+	const struct tw_capture_tracee *tracee =
+		has_tracee ? tw_capture_tracee(stacks->capture, event->image, id) : NULL;
+	stack->image = event->image;
+	stack->session_index = session;
+	stack->tracee_id = id;
+	stack->has_tracee = has_tracee;
+	stack->is_bound = !has_tracee || (tracee && tracee->thread_id);
+	stack->number = stacks->count++;
+	stack->loss_epoch = stacks->loss_epoch;
+	if (stacks->count > stacks->mask)
+		grow_slots(stacks);
+	uint32_t at = slot_of(stacks, event->image, session, id);
+	stack->next = stacks->slots[at];
+	stacks->slots[at] = stack;
+	return stack;
+}
+
+static struct tw_stack *look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
+				uint32_t id)
+{
+	struct tw_stack *stack = stacks->slots[slot_of(stacks, image, session, id)];
+	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != image ||
+			 stack->session_index != session))
+		stack = stack->next;
+	return stack;
+}
+
+static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_capture_event *event)
+{
+	bool has_tracee = event->tracee_id != 0;
+	uint32_t id = has_tracee ? event->tracee_id : event->stream;
+	struct tw_stack **last = event->stream < stacks->stream_count ? &stacks->streams[event->stream] : NULL;
+	if (last && *last && (*last)->tracee_id == id && (*last)->has_tracee == has_tracee)
+		return *last;
+	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
+	uint32_t session = stream ? stream->session_index : 0;
+	struct tw_stack *stack = look_up(stacks, event->image, session, has_tracee, id);
+	if (!stack)
+		stack = make_stack(stacks, event, session, has_tracee, id);
+	if (last)
+		*last = stack;
+	return stack;
+}
+
+/* ---- frames ---- */
+
+/* The part of a duration that was not the tracer's own. */
+static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
+{
+	uint64_t ns = to_ns > from_ns ? to_ns - from_ns : 0;
+	return ns > own_ns ? ns - own_ns : 0;
+}
+
+static struct tw_frame_time frame_time(const struct tw_stack *stack, const struct tw_stack_frame *frame,
+				       uint64_t end_ns)
+{
+	uint64_t own_ns = tw_own_sum_until(&stack->own, end_ns) - frame->own_before_ns;
+	struct tw_frame_time time = {.total_ns = net(frame->start_ns, end_ns, own_ns),
+				     .gross_ns = net(frame->start_ns, end_ns, 0),
+				     .lost_ns = stack->loss_ns - frame->lost_before_ns,
+				     .is_lossy = frame->losses_before != stack->losses};
+	/* Clocks of two processors may differ by some nanoseconds. */
+	if (time.total_ns < frame->inner_ns + frame->out_ns)
+		time.total_ns = frame->inner_ns + frame->out_ns;
+	time.self_ns = time.total_ns - frame->inner_ns - frame->out_ns;
+	if (time.gross_ns < time.total_ns)
+		time.gross_ns = time.total_ns;
+	return time;
+}
+
+/* A process that was scheduled out runs again: the time between belongs to no call. */
+static void runs_again(struct tw_stack *stack, uint64_t ns)
+{
+	if (!stack->out_since_ns)
+		return;
+	if (stack->depth && ns > stack->out_since_ns)
+		stack->frames[stack->depth - 1].out_ns +=
+			net(stack->out_since_ns, ns,
+			    tw_own_sum_until(&stack->own, ns) - tw_own_sum_until(&stack->own, stack->out_since_ns));
+	stack->out_since_ns = 0;
+}
+
+/* The innermost frame ends. */
+static void end_frame(struct tw_stacks *stacks, struct tw_stack *stack, enum tw_frame_end how,
+		      const struct tw_frame_time *time)
+{
+	if (stacks->calls.end)
+		stacks->calls.end(stacks->calls.context, stack, how, time);
+	stack->depth--;
+	if (stack->depth)
+		stack->frames[stack->depth - 1].inner_ns += time->total_ns;
+	stacks->lost += how == TW_FRAME_LOST;
+	stacks->cut += how == TW_FRAME_CUT;
+	stacks->open += how == TW_FRAME_OPEN;
+}
+
+static void cut_to(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t depth)
+{
+	while (stack->depth > depth) {
+		const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+		struct tw_frame_time time = frame_time(stack, frame, 0);
+		end_frame(stacks, stack, TW_FRAME_CUT, &time);
+	}
+}
+
+static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
+{
+	stack->too_deep = 0;
+	runs_again(stack, stack->last_ns);
+	while (stack->depth) {
+		const struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], stack->last_ns);
+		end_frame(stacks, stack, TW_FRAME_OPEN, &time);
+	}
+	free(stack->frames);
+	stack->frames = NULL;
+	stack->capacity = 0;
+}
+
+static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t function, uint64_t ns)
+{
+	stack->serials++;
+	if (stack->depth == TW_STACK_FRAMES_MAX) {
+		stack->too_deep++;
+		stacks->too_deep++;
+		return true;
+	}
+	if (!tw_grow(stack->frames, stack->depth, stack->capacity))
+		return false;
+	stack->frames[stack->depth++] = (struct tw_stack_frame){.start_ns = ns,
+								.function = function,
+								.own_before_ns = tw_own_sum_until(&stack->own, ns),
+								.lost_before_ns = stack->loss_ns,
+								.losses_before = stack->losses,
+								.serial = stack->serials,
+								.sure_losses = stack->losses,
+								.sure_lost = stack->lost_events};
+	if (stacks->calls.begin)
+		stacks->calls.begin(stacks->calls.context, stack);
+	return true;
+}
+
+static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t ns)
+{
+	struct tw_stack *stack = step->stack;
+	step->kind = TW_STEP_CALL;
+	step->depth = stack->depth;
+	return push(stacks, stack, step->function, ns);
+}
+
+/* Another call counts as likely from an expectation of one in ten on. */
+#define LIKELY 10.0
+
+/*
+ * Does this return belong to the given call, which was open before a loss? Not if another call of the function is
+ * likely among the events lost since the call was known to be open: at least one return and one call.
+ */
+static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack,
+			  const struct tw_stack_frame *frame)
+{
+	uint64_t lost = stack->lost_events - frame->sure_lost;
+	uint64_t calls = frame->function < stacks->places->calls_count ? stacks->places->calls[frame->function] : 0;
+	if (frame->sure_losses == stack->losses || lost < 2 || calls < 2 || !stacks->events)
+		return true;
+	return LIKELY * (double)lost * (double)(calls - 1) < (double)stacks->events;
+}
+
+/* The call at this index returns now, so it and all calls outside it were open all the time. */
+static bool confirm(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t place)
+{
+	const struct tw_stack_frame *frame = &stack->frames[place];
+	if (frame->sure_losses == stack->losses)
+		return true;
+	if (stacks->is_foreseeing && !tw_stacks_keep(stacks, stack, frame))
+		return false;
+	for (uint32_t i = place + 1; i-- > 0 && stack->frames[i].sure_losses != stack->losses;) {
+		stack->frames[i].sure_losses = stack->losses;
+		stack->frames[i].sure_lost = stack->lost_events;
+	}
+	return true;
+}
+
+static bool is_fork(const struct tw_capture_function *function)
+{
+	static const char *const names[] = {"fork", "_Fork", "vfork", "__fork", "__libc_fork"};
+	for (size_t i = 0; function && i < sizeof names / sizeof *names; i++)
+		if (strcmp(function->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_frame_end how, uint64_t ns)
+{
+	struct tw_stack *stack = step->stack;
+	uint32_t at = stack->depth, last = at > SEARCH_FRAMES ? at - SEARCH_FRAMES : 0;
+	if (stack->too_deep) {
+		stack->too_deep--;
+		return true;
+	}
+	while (at > last && (stack->frames[at - 1].function != step->function ||
+			     !is_its_return(stacks, stack, &stack->frames[at - 1])))
+		at--;
+	step->depth = stack->depth;
+	if (at == last) {
+		step->kind = TW_STEP_UNMATCHED;
+		step->is_of_parent = !stack->serials && is_fork(stacks->places->functions[step->function]);
+		stacks->unmatched += !step->is_of_parent;
+		return true;
+	}
+	if (!confirm(stacks, stack, at - 1))
+		return false;
+	step->cut_count = stack->depth - at;
+	cut_to(stacks, stack, at);
+	step->kind = TW_STEP_RETURN;
+	step->depth = at - 1;
+	step->frame = stack->frames[at - 1];
+	step->time = frame_time(stack, &step->frame, ns);
+	step->time.is_exact = !step->time.is_lossy && !step->frame.before_ns;
+	end_frame(stacks, stack, how, &step->time);
+	return true;
+}
+
+/* ---- losses, scheduling, exits ---- */
+
+/* Ends the calls that are not proved to have continued. */
+static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns)
+{
+	const struct tw_stack_verdicts *verdicts =
+		stack->number < stacks->verdict_count ? &stacks->verdicts[stack->number] : NULL;
+	uint64_t kept = verdicts && stack->losses < verdicts->count ? verdicts->kept[stack->losses] : 0;
+	uint32_t before = stack->depth;
+	while (stack->depth && stack->frames[stack->depth - 1].serial > kept) {
+		struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], ns);
+		time.is_lossy = true;
+		end_frame(stacks, stack, TW_FRAME_LOST, &time);
+	}
+	return before - stack->depth;
+}
+
+/*
+ * This number of events of the stack is lost, from `ns` on. Losses of signal handlers that interrupted a hit (nested)
+ * leave the calls open that the handler found.
+ */
+static uint32_t note_loss(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns, uint64_t lost, bool is_nested)
+{
+	uint32_t ended = 0;
+	if (is_nested || stacks->is_foreseeing) {
+		for (uint32_t i = stack->depth; is_nested && i-- > 0 && stack->frames[i].sure_losses == stack->losses;)
+			stack->frames[i].sure_losses++;
+	} else {
+		ended = lose_calls(stacks, stack, ns);
+	}
+	stack->losses++;
+	stack->lost_events += is_nested ? 0 : lost;
+	return ended;
+}
+
+static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
+{
+	struct tw_stack *stack = step->stack;
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	uint64_t first_ns = tw_capture_ns(stacks->capture, loss->first_ticks), lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += loss->lost[cause];
+	bool is_nested = lost == loss->lost[TW_LOST_NESTED];
+	step->kind = TW_STEP_LOSS;
+	stacks->losses++;
+	/* Other processes may have run there too. */
+	if ((!stack->is_bound || event->stream >= stacks->stream_count) && !is_nested) {
+		stacks->loss_epoch++;
+		stacks->epoch_lost = lost;
+	}
+	stack->loss_epoch = stacks->loss_epoch;
+	if (first_ns < stack->last_ns)
+		first_ns = stack->last_ns;
+	step->cut_count = note_loss(stacks, stack, first_ns, lost, is_nested);
+	step->depth = stack->depth;
+	if (event->time_ns <= first_ns)
+		return;
+	uint64_t ns = net(first_ns, event->time_ns,
+			  tw_own_sum_until(&stack->own, event->time_ns) - tw_own_sum_until(&stack->own, first_ns));
+	stack->loss_ns += ns;
+	if (stack->depth && !stack->out_since_ns)
+		stack->frames[stack->depth - 1].out_ns += ns;
+}
+
+/* The tracer delayed the thread: this time is subtracted from the calls that were open. */
+static void step_own_time(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
+{
+	step->kind = TW_STEP_OWN_TIME;
+	tw_own_sum_add(&step->stack->own, stacks->capture, event);
+}
+
+/* Follows which process runs on a stream. */
+static void step_run(struct tw_stacks *stacks, struct tw_stack *stack, const struct tw_capture_event *event)
+{
+	bool begins = event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_IN_EXITING;
+	if (begins)
+		runs_again(stack, event->time_ns);
+	else if (!stack->out_since_ns)
+		stack->out_since_ns = event->time_ns;
+	if (event->stream < stacks->stream_count)
+		stacks->running[event->stream] = begins ? stack : NULL;
+}
+
+static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
+{
+	struct tw_stack *stack = step->stack;
+	switch (event->kind) {
+	case TW_CAPTURE_LOSS: step_loss(stacks, step, event); break;
+	case TW_CAPTURE_OWN_TIME: step_own_time(stacks, step, event); break;
+	case TW_CAPTURE_GC_MINOR_START:
+	case TW_CAPTURE_GC_MAJOR_START:
+		step->function = event->kind == TW_CAPTURE_GC_MINOR_START ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
+		return step_call(stacks, step, event->time_ns);
+	case TW_CAPTURE_GC_MINOR_END:
+	case TW_CAPTURE_GC_MAJOR_END:
+		step->function = event->kind == TW_CAPTURE_GC_MINOR_END ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
+		return step_return(stacks, step, TW_FRAME_RETURNED, event->time_ns);
+	case TW_CAPTURE_IN:
+	case TW_CAPTURE_IN_EXITING:
+	case TW_CAPTURE_OUT:
+	case TW_CAPTURE_OUT_EXITING: step_run(stacks, stack, event); break;
+	case TW_CAPTURE_OUT_EXITED:
+		if (event->stream < stacks->stream_count)
+			stacks->running[event->stream] = NULL;
+		/* fall through */
+	case TW_CAPTURE_EXIT:
+		step->cut_count = stack->depth;
+		if (stack->last_ns < event->time_ns)
+			stack->last_ns = event->time_ns;
+		end_process(stacks, stack);
+		break;
+	default: break;
+	}
+	return true;
+}
+
+bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *event, struct tw_step *step)
+{
+	bool is_of_thread = event->kind == TW_CAPTURE_OWN_TIME && event->stream < stacks->stream_count &&
+			    stacks->running[event->stream];
+	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : find_stack(stacks, event);
+	bool is_done = true;
+	step->kind = TW_STEP_OTHER;
+	step->stack = stack;
+	step->cut_count = 0;
+	if (!stack)
+		return false;
+	step->depth = stack->depth;
+	if (stack->loss_epoch != stacks->loss_epoch && !stack->is_bound) {
+		stack->loss_epoch = stacks->loss_epoch;
+		step->cut_count = note_loss(stacks, stack, stack->last_ns, stacks->epoch_lost, false);
+		step->depth = stack->depth;
+	}
+	if (event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_EXCEPTION_FROM) {
+		runs_again(stack, event->time_ns);
+		step->function = tw_places_function(stacks->places, event->image, event->id);
+		if (event->kind != TW_CAPTURE_CALL) {
+			is_done = step_return(stacks, step,
+					      event->kind == TW_CAPTURE_RETURN_FROM ? TW_FRAME_RETURNED
+										    : TW_FRAME_EXCEPTION,
+					      event->time_ns);
+		} else if (tw_places_is_moment(stacks->places, event->image, event->id)) {
+			step->kind = TW_STEP_MOMENT;
+			if (stacks->calls.moment)
+				stacks->calls.moment(stacks->calls.context, stack, step->function);
+		} else {
+			is_done = step_call(stacks, step, event->time_ns);
+		}
+	} else {
+		is_done = step_other(stacks, step, event);
+	}
+	if (stack->last_ns < event->time_ns)
+		stack->last_ns = event->time_ns;
+	return is_done;
+}
+
+static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
+{
+	if (stack->out_since_ns && stack->out_since_ns < from_ns)
+		stack->out_since_ns = from_ns;
+	if (stack->depth && stack->last_ns < from_ns)
+		stack->last_ns = from_ns;
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		struct tw_stack_frame *frame = &stack->frames[i];
+		frame->before_ns = net(frame->start_ns, from_ns, 0);
+		frame->start_ns = from_ns;
+		frame->inner_ns = 0;
+		frame->out_ns = 0;
+		frame->own_before_ns = tw_own_sum_until(&stack->own, from_ns);
+		frame->lost_before_ns = stack->loss_ns;
+		frame->losses_before = stack->losses;
+	}
+}
+
+/*
+ * Until when each process is known to have lived: its end, the exec that replaced it, or the last event of any of its
+ * threads.  NULL: no memory.
+ */
+static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t images)
+{
+	uint64_t *ends = calloc(images + (size_t)1, sizeof *ends);
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; ends && (stream = tw_capture_stream(capture, i)); i++) {
+		if (stream->image < images && stream->end_ns > ends[stream->image])
+			ends[stream->image] = stream->end_ns;
+	}
+	for (uint32_t i = 0; ends && i < images; i++) {
+		uint64_t exec_ns = tw_exec_ends_ns(capture, i);
+		uint64_t end_ns = exec_ns ? exec_ns : tw_capture_image(capture, i)->end_ns;
+		ends[i] = end_ns > ends[i] ? end_ns : ends[i];
+	}
+	return ends;
+}
+
+/*
+ * A thread's calls are open until it ends, or its process does. Other processes may have ended unseen.
+ */
+static void find_ends(struct tw_stacks *stacks)
+{
+	struct tw_capture_info info;
+	const struct tw_capture_stream *stream;
+	tw_capture_info(stacks->capture, &info);
+	uint64_t *ends = lives_of_images(stacks->capture, info.images);
+	for (uint32_t i = 0; ends && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			if (!stack->is_bound || stack->image >= info.images)
+				continue;
+			stack->end_ns = ends[stack->image];
+			stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
+					      tw_exec_ends_ns(stacks->capture, stack->image);
+		}
+	}
+	free(ends);
+	for (uint32_t i = 0; (stream = tw_capture_stream(stacks->capture, i)); i++) {
+		bool has_tracee = stream->tracee_id != 0;
+		struct tw_stack *stack = stream->thread_end_ns ? look_up(stacks, stream->image, stream->session_index,
+									 has_tracee, has_tracee ? stream->tracee_id : i)
+							       : NULL;
+		if (stack && stack->is_bound) {
+			stack->end_ns = stream->thread_end_ns;
+			stack->is_end_known = true;
+		}
+	}
+}
+
+void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
+{
+	find_ends(stacks);
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			/* Threads that had ended by then have no part in the selection. */
+			if (stack->end_ns && stack->end_ns <= from_ns)
+				stack->depth = 0;
+			begin_frames(stack, from_ns);
+			stacks->before += stack->depth;
+		}
+	}
+	/* Counts before the selection do not matter. */
+	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
+}
+
+void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
+{
+	struct tw_capture_info info;
+	tw_capture_info(stacks->capture, &info);
+	stacks->ends_early = to_ns && to_ns < info.end_ns;
+	find_ends(stacks);
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			uint64_t end_ns = stack->end_ns;
+			if (to_ns && (end_ns > to_ns || (!end_ns && stacks->ends_early)))
+				end_ns = to_ns;
+			if (stack->last_ns < end_ns)
+				stack->last_ns = end_ns;
+			stacks->has_guessed |= stack->depth && !stack->is_end_known;
+			end_process(stacks, stack);
+		}
+	}
+}
+
+const char *tw_stacks_open_until(const struct tw_stacks *stacks)
+{
+	if (stacks->ends_early)
+		return "the end of this part";
+	return stacks->has_guessed ? "the last event of the process" : "the end of the thread or the process";
+}
+
+const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)
+{
+	const struct tw_capture_stream *stream;
+	char text[TW_THREAD_TEXT_BYTES] = "?";
+	if (stack->name)
+		return stack->name;
+	if (stack->has_tracee)
+		tw_process_text(stacks->capture, stack->image, stack->tracee_id, text);
+	else if ((stream = tw_capture_stream(stacks->capture, stack->tracee_id)))
+		tw_thread_text(stacks->capture, stream, text);
+	stack->name = strdup(text);
+	return stack->name ? stack->name : "?";
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_cost.c - typical short spans between calls and returns. */
+#include "views/folds/tracer_cost.h"
+
+#include <stdlib.h>
+
+/* Longer spans are not taken for the tracer's cost, nor are those of functions that have fewer than this many means. */
+enum { COST_NS_MAX = 100, MEANS_MIN = 16 };
+
+bool tw_tracer_cost_init(struct tw_tracer_cost *cost, uint32_t streams, uint32_t functions)
+{
+	cost->last = calloc(streams + (size_t)1, sizeof *cost->last);
+	cost->functions = calloc(functions + (size_t)1, sizeof *cost->functions);
+	cost->stream_count = streams;
+	cost->function_count = functions;
+	return cost->last && cost->functions;
+}
+
+void tw_tracer_cost_free(struct tw_tracer_cost *cost)
+{
+	for (uint32_t i = 0; cost->functions && i < cost->function_count; i++) {
+		for (unsigned span = 0; cost->functions[i] && span < TW_COST_COUNT; span++)
+			tw_histogram_free(&cost->functions[i][span].sums);
+		free(cost->functions[i]);
+	}
+	free(cost->functions);
+	free(cost->last);
+	*cost = (struct tw_tracer_cost){0};
+}
+
+static bool add_span(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind, uint64_t ns)
+{
+	if (function >= cost->function_count)
+		return true;
+	if (!cost->functions[function])
+		cost->functions[function] = calloc(TW_COST_COUNT, sizeof *cost->functions[function]);
+	if (!cost->functions[function])
+		return false;
+	struct tw_cost_spans *spans = &cost->functions[function][kind];
+	uint64_t sum_ns = spans->sum_ns += ns;
+	if (++spans->count < TW_COST_SPANS)
+		return true;
+	spans->sum_ns = 0;
+	spans->count = 0;
+	return tw_histogram_add(&spans->sums, sum_ns);
+}
+
+/* The span between two events in a row of one process and depth; TW_COST_COUNT: none. */
+static enum tw_cost_span span_of(enum tw_step_kind from, enum tw_step_kind to)
+{
+	if (from == TW_STEP_CALL && to == TW_STEP_RETURN)
+		return TW_COST_INSIDE;
+	if (from == TW_STEP_RETURN && to == TW_STEP_CALL)
+		return TW_COST_OUTSIDE;
+	return from == TW_STEP_MOMENT && to == TW_STEP_MOMENT ? TW_COST_ALONE : TW_COST_COUNT;
+}
+
+/* The function in whose own time the span lies; none if its caller is not in the capture. */
+static uint32_t function_of(enum tw_cost_span span, const struct tw_step *step)
+{
+	if (span == TW_COST_INSIDE)
+		return step->function;
+	return step->depth ? step->stack->frames[step->depth - 1].function : TW_PLACES_NONE;
+}
+
+bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	/* The stack of a call belongs to the call: its cost is a part of the call's. */
+	if (event->stream >= cost->stream_count || event->kind == TW_CAPTURE_STACK)
+		return true;
+	struct tw_cost_last *last = &cost->last[event->stream];
+	struct tw_cost_last now = {step->stack, event->time_ns, step->depth, step->kind};
+	enum tw_cost_span span = TW_COST_COUNT;
+	if (event->kind < TW_CAPTURE_CALL || event->kind > TW_CAPTURE_EXCEPTION_FROM)
+		now.stack = NULL;
+	if (now.stack && last->stack == now.stack && last->depth == now.depth && last->ns <= now.ns)
+		span = span_of(last->kind, now.kind);
+	uint64_t ns = now.ns - last->ns;
+	*last = now;
+	return span == TW_COST_COUNT || add_span(cost, function_of(span, step), span, ns);
+}
+
+void tw_tracer_cost_finish(struct tw_tracer_cost *cost)
+{
+	for (uint32_t i = 0; i < cost->function_count; i++) {
+		for (unsigned span = 0; cost->functions[i] && span < TW_COST_COUNT; span++) {
+			const struct tw_histogram *sums = &cost->functions[i][span].sums;
+			double ns = (double)tw_histogram_quantile(sums, 0.5) / TW_COST_SPANS;
+			if (sums->count >= MEANS_MIN && ns <= COST_NS_MAX &&
+			    (cost->ns[span] == 0 || ns < cost->ns[span]))
+				cost->ns[span] = ns;
+		}
+	}
+}
+
+uint64_t tw_tracer_cost_of(const struct tw_tracer_cost *cost, const struct tw_cost_times *times, uint64_t self_ns)
+{
+	double ns = (double)times->calls * cost->ns[TW_COST_INSIDE] +
+		    (double)times->callees * cost->ns[TW_COST_OUTSIDE] +
+		    (double)times->moments * cost->ns[TW_COST_ALONE];
+	return ns < (double)self_ns ? (uint64_t)ns : self_ns;
+}

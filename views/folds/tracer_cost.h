@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracer_cost.h - the tracer's own cost of a call, derived from the calls of a capture.
+ *
+ *	 call f        return f        call g        return g
+ *	   |-- inside ---|-- outside ----|-- inside ---|
+ *
+ *	 call f        call g, both without a recorded return
+ *	   |--- alone ---|
+ *
+ * inside	between the stamps of a call that calls nothing that was recorded: in the call's own time.
+ * outside	between two such calls of one caller: in the caller's own time.
+ *
+ * Each of these spans contains the tracer's cost once, and what the program did. Of the function whose typical span is the shortest, it
+ * is therefore an upper limit of the typical cost: close to it, if some function that does little is called often. Typical is the
+ * median of the means of TW_COST_SPANS spans: a mean is finer than the clock, whose steps may be as long as the cost.
+ *
+ * Memory  a pointer for each function, and histograms for those that have such spans.
+ */
+#ifndef TW_VIEWS_TRACER_COST_H
+#define TW_VIEWS_TRACER_COST_H
+
+#include "views/folds/histogram.h"
+#include "views/folds/stacks.h"
+
+#define TW_COST_SPANS 64
+
+enum tw_cost_span { TW_COST_INSIDE, TW_COST_OUTSIDE, TW_COST_ALONE, TW_COST_COUNT };
+
+/* The last event of a stream. */
+struct tw_cost_last {
+	const struct tw_stack *stack; /* NULL: a span that ends next is not known */
+	uint64_t ns;
+	uint32_t depth;
+	enum tw_step_kind kind;
+};
+
+/* The spans of one kind in one function's own time. */
+struct tw_cost_spans {
+	uint64_t sum_ns; /* since the last mean */
+	uint32_t count;
+	struct tw_histogram sums; /* of TW_COST_SPANS spans each */
+};
+
+struct tw_tracer_cost {
+	struct tw_cost_last *last;	  /* by stream */
+	struct tw_cost_spans **functions; /* by function: TW_COST_COUNT of them; NULL: none */
+	uint32_t stream_count, function_count;
+	double ns[TW_COST_COUNT]; /* 0: not known, as no spans are short enough to consist of the tracer's cost */
+};
+
+/* How often a function paid. */
+struct tw_cost_times {
+	uint64_t calls;	  /* of the function */
+	uint64_t callees; /* that it called, with returns */
+	uint64_t moments; /* that it called, without returns */
+};
+
+/* Returns false without memory. */
+bool tw_tracer_cost_init(struct tw_tracer_cost *cost, uint32_t streams, uint32_t functions);
+void tw_tracer_cost_free(struct tw_tracer_cost *cost);
+
+/* Adds an event, in the order of the capture, and its effect. Returns false without memory. */
+bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_event *event,
+			  const struct tw_step *step);
+
+/* After the last event: derives ns. */
+void tw_tracer_cost_finish(struct tw_tracer_cost *cost);
+
+/* The tracer's part of a function's own time: an upper limit. */
+uint64_t tw_tracer_cost_of(const struct tw_tracer_cost *cost, const struct tw_cost_times *times, uint64_t self_ns);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* counted.h - functions of a capture whose calls were counted and not recorded, for a sentence about all of them. */
+#ifndef TW_VIEWS_COUNTED_H
+#define TW_VIEWS_COUNTED_H
+
+#include "tracewheel/counts.h"
+
+struct tw_counted {
+	uint64_t functions; /* counted, called or not */
+	uint64_t calls;
+	uint64_t since_ns; /* the earliest beginning; 0: nothing is counted */
+	uint64_t last_ns;  /* the latest */
+};
+
+/* Sums up a capture.  Without memory: nothing. */
+void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out);
+
+/* "1,234 calls of 2 functions are counted, not recorded, since 0.25 s": without a full stop; "" where nothing is counted. */
+#define TW_COUNTED_TEXT_BYTES 200
+const char *tw_counted_clause(const struct tw_capture *capture, char text[TW_COUNTED_TEXT_BYTES]);
+/* Says it on standard error, for views that show events. */
+void tw_counted_say(const struct tw_capture *capture);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notes.c - tells notes apart by their text. */
+#include "views/names/notes.h"
+#include "views/names/missing.h"
+#include "views/names/names.h"
+#include "views/output/output.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IMAGES_MAX 1000
+/* More are not told apart: they count as further ones. */
+#define KNOWN_MAX 200
+
+struct notes {
+	const char *known[KNOWN_MAX];
+	size_t known_count, shown, others;
+	uint64_t refused;
+	unsigned objects;	     /* that the refused functions are of */
+	const char *note_of_refused; /* of the last of them */
+};
+
+/* The number of functions in a note about those of an object without an entry that can be traced (agent/plan_entries.c); 0: it is another note. */
+static unsigned refused_by(const char *note)
+{
+	unsigned count = 0;
+	const char *at = note;
+	bool is_of_entries = (strstr(note, " not traced at ") && strstr(note, " functions --local --refused")) ||
+			     (strstr(note, " traced only where ") && strstr(note, " functions --refused"));
+	for (; is_of_entries && (isdigit((unsigned char)*at) || *at == ','); at++)
+		count = *at == ',' ? count : count * 10 + (unsigned)(*at - '0');
+	return strncmp(at, " function", 9) == 0 ? count : 0;
+}
+
+/* Is the note to be shown? */
+static bool take_note(struct notes *notes, const char *note)
+{
+	for (size_t i = 0; i < notes->known_count; i++) {
+		if (strcmp(notes->known[i], note) == 0)
+			return false;
+	}
+	if (notes->known_count < KNOWN_MAX)
+		notes->known[notes->known_count++] = note;
+	unsigned refused = refused_by(note);
+	notes->refused += refused;
+	notes->objects += refused != 0;
+	notes->note_of_refused = refused ? note : notes->note_of_refused;
+	return !refused && !strstr(note, " its plan was not ready in time ");
+}
+
+static void tell_refused(const struct notes *notes, tw_notes_fn *fn, void *context)
+{
+	char text[256], functions[TW_FIGURE_BYTES];
+	if (notes->objects == 1) {
+		fn(context, notes->note_of_refused);
+		return;
+	}
+	bool is_local = strstr(notes->note_of_refused, " --local ");
+	snprintf(text, sizeof text,
+		 "%s functions of %u objects that match are %s: `tracewheel functions %s--refused` says why",
+		 tw_figure_count(functions, notes->refused), notes->objects,
+		 is_local ? "not traced at their entries" : "traced only where other objects call them",
+		 is_local ? "--local " : "");
+	fn(context, text);
+}
+
+/* ---- functions that are recorded twice ---- */
+
+#define DECLARED_MAX 256
+
+static bool is_namesake(const struct tw_capture_function *a, const struct tw_capture_function *b)
+{
+	return strcmp(a->name, b->name) == 0 && strcmp(a->module->name, b->module->name) == 0;
+}
+
+/*
+ * A declared function in a module with the name of a program or library may be the report of a function there: each of its calls is
+ * two events then, one inside the other.
+ */
+static void tell_twice(const struct tw_capture *capture, uint32_t image, tw_notes_fn *fn, void *context)
+{
+	const struct tw_capture_function *declared[DECLARED_MAX], *example = NULL;
+	const struct tw_capture_place *place;
+	size_t count = 0, twice = 0;
+	char text[512];
+	for (uint32_t at = 0; (place = tw_capture_place_next(capture, image, &at));) {
+		if (place->kind == TW_CAPTURE_DECLARED && place->function && place->function->module &&
+		    count < DECLARED_MAX)
+			declared[count++] = place->function;
+	}
+	for (uint32_t at = 0; count && (place = tw_capture_place_next(capture, image, &at));) {
+		if (place->kind == TW_CAPTURE_DECLARED || !place->function || !place->function->module)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			if (!declared[i] || !is_namesake(declared[i], place->function))
+				continue;
+			example = declared[i];
+			declared[i] = NULL;
+			twice++;
+		}
+	}
+	if (!example)
+		return;
+	snprintf(
+		text, sizeof text,
+		"%zu function%s recorded twice, as declared and as %s of the file %.64s, for example %.64s:%.128s: another name for the "
+		"declared module tells them apart",
+		twice, twice == 1 ? " is" : "s are", twice == 1 ? "one" : "those", example->module->name,
+		example->module->name, example->name);
+	fn(context, text);
+}
+
+bool tw_notes_is_untraced(const struct tw_capture *capture, const struct tw_capture_account *account)
+{
+	const struct tw_capture_image *image;
+	const char *note;
+	if (tw_missing_is_untraced(account))
+		return true;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		for (uint32_t at = 0; (note = tw_capture_note_next(capture, image->image, &at));) {
+			if (refused_by(note) || strstr(note, "another tracer"))
+				return true;
+		}
+	}
+	return false;
+}
+
+size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn *fn, void *context)
+{
+	const struct tw_capture_image **images = malloc(IMAGES_MAX * sizeof *images);
+	size_t count = images ? tw_names_images(capture, images, IMAGES_MAX) : 0;
+	struct notes notes = {0};
+	const char *note;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = 0;
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
+			if (!take_note(&notes, note))
+				continue;
+			if (notes.shown == most)
+				notes.others++;
+			else if (++notes.shown)
+				fn(context, note);
+		}
+	}
+	if (notes.refused)
+		tell_refused(&notes, fn, context);
+	if (count)
+		tell_twice(capture, images[0]->image, fn, context);
+	free(images);
+	return notes.others;
+}
+
+static void put_note(void *context, const char *note)
+{
+	tw_json_text(context, NULL, note, strlen(note));
+}
+
+void tw_notes_json(struct tw_json *json, const struct tw_capture *capture)
+{
+	tw_json_open(json, "notes", '[');
+	tw_notes_each(capture, SIZE_MAX, put_note, json);
+	tw_json_close(json, ']');
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * payload.h - decodes the payload of an event: its words, and its terms one by one.
+ *
+ * Nothing in it is trusted: a count or a length beyond the payload, and bytes that are no term, are damage, which
+ * every view shows in its own way. One thread at a time: terms are borrowed until the next event is decoded.
+ */
+#ifndef TW_VIEWS_PAYLOAD_H
+#define TW_VIEWS_PAYLOAD_H
+
+#include "views/output/output.h"
+
+#include "tracewheel/capture.h"
+#include "tracewheel/term.h"
+
+/* The kinds of time stamp of a session, in the low bits of an event's flags. */
+enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };
+
+static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
+{
+	return event->flags & TW_CAPTURE_STAMP_MASK;
+}
+
+/* The most words of a payload that are shown: real ones have six, or those of six strings. */
+#define TW_PRINT_WORDS_MAX 256
+
+/*
+ * A decoded payload. Every count comes from the file and is checked against the payload's size; if it does not fit,
+ * the payload is damaged and has no terms.
+ */
+struct tw_print_payload {
+	const uint64_t *words;
+	uint32_t count;
+	struct tw_arena *arena; /* of its terms: reused for the next event */
+	const void *terms;	/* not yet decoded */
+	size_t term_bytes;
+	uint32_t term_count; /* without the extra element */
+	bool has_terms;	     /* the event's elements are terms, not words */
+	bool has_extra;	     /* one more term follows, X of {message,X} */
+	bool is_damaged;
+};
+
+void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
+
+/*
+ * tw_print_next_term - the next of term_count terms, and then the extra one: borrowed until the next event.
+ *
+ * Returns false if the bytes are no term: from there on the payload is damaged.
+ */
+bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
+
+/* The numbers of the pid or port (TW_SERIAL_OF_PORT) that a message was sent to. False: it was a name, or cannot be decoded. */
+bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial);
+
+/* ---- kinds of events: kinds.c ---- */
+
+/* The name of a kind of event, and the least number of terms in its message. */
+struct tw_print_kind {
+	const char *word;
+	const char *atom; /* as Erlang writes it: quoted if it is a reserved word */
+	uint32_t term_count;
+};
+
+/* NULL for a kind that this version does not know. */
+const struct tw_print_kind *tw_print_kind(unsigned kind);
+
+static inline bool tw_print_is_gc(unsigned kind)
+{
+	return kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAX_HEAP_SIZE;
+}
+
+/* The twelve words of the events of garbage collections. */
+#define TW_PRINT_GC_KEYS 12
+extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - tables of views, of which a column is one row of an array. */
+#include "views/output/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct tw_column *tw_table_column(const struct tw_table *table, const char *key, size_t bytes)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		if (strlen(table->columns[i].key) == bytes && memcmp(table->columns[i].key, key, bytes) == 0)
+			return &table->columns[i];
+	}
+	return NULL;
+}
+
+const char *tw_table_keys(const struct tw_table *table, bool is_all, char *text, size_t capacity)
+{
+	const struct tw_column *last = NULL;
+	size_t used = 0;
+	*text = 0;
+	for (unsigned i = 0; i < table->count; i++)
+		last = is_all || table->columns[i].place ? &table->columns[i] : last;
+	for (unsigned i = 0; i < table->count && used < capacity; i++) {
+		const struct tw_column *column = &table->columns[i];
+		if (is_all || column->place)
+			used += (size_t)snprintf(text + used, capacity - used, "%s%s",
+						 !used		  ? ""
+						 : column == last ? " or "
+								  : ", ",
+						 column->key);
+	}
+	return text;
+}
+
+static void add(struct tw_table_shape *shape, const struct tw_column *column)
+{
+	if (shape->count == TW_TABLE_COLUMNS_MAX)
+		return;
+	shape->columns[shape->count++] = column;
+	shape->width += column->width;
+}
+
+void tw_table_fit(const struct tw_table *table, int columns, const struct tw_column *sort, struct tw_table_shape *shape)
+{
+	*shape = (struct tw_table_shape){0};
+	for (int place = 1; place <= (int)table->count; place++) {
+		for (unsigned i = 0; i < table->count; i++) {
+			const struct tw_column *column = &table->columns[i];
+			if (column->place == place && (columns >= column->from_columns || column == sort))
+				add(shape, column);
+		}
+	}
+	if (sort && !sort->place)
+		add(shape, sort);
+}
+
+const char *tw_table_choose(const struct tw_table *table, const char *keys, struct tw_table_shape *shape)
+{
+	*shape = (struct tw_table_shape){0};
+	for (const char *key = keys; *key;) {
+		size_t bytes = strcspn(key, ",");
+		const struct tw_column *column = tw_table_column(table, key, bytes);
+		if (!column)
+			return key;
+		add(shape, column);
+		key += bytes + (key[bytes] == ',');
+	}
+	return NULL;
+}
+
+int tw_table_compare(const struct tw_column *column, const void *a, const void *b)
+{
+	struct tw_cell x = column->cell(a), y = column->cell(b);
+	if (column->unit == TW_UNIT_SHARE)
+		return (x.share < y.share) - (x.share > y.share);
+	return (x.value < y.value) - (x.value > y.value);
+}
+
+/* ---- the screen ---- */
+
+void tw_table_titles(struct tw_out *out, const struct tw_table_shape *shape)
+{
+	for (unsigned i = 0; i < shape->count; i++)
+		tw_out_format(out, "%*s", shape->columns[i]->width, shape->columns[i]->title);
+}
+
+static const char *figure_of(enum tw_unit unit, const struct tw_cell *cell, char *text)
+{
+	if (unit == TW_UNIT_COUNT)
+		return tw_figure_count(text, cell->value);
+	if (unit != TW_UNIT_SHARE)
+		return tw_figure_duration(text, cell->value);
+	snprintf(text, TW_FIGURE_BYTES, "%.1f %%", cell->share * 100);
+	return text;
+}
+
+void tw_table_cells(struct tw_out *out, const struct tw_table_shape *shape, const void *row)
+{
+	char figure[TW_FIGURE_BYTES];
+	for (unsigned i = 0; i < shape->count; i++) {
+		const struct tw_column *column = shape->columns[i];
+		struct tw_cell cell = column->cell(row);
+		const char *text = cell.is_unknown ? "-" : figure_of(column->unit, &cell, figure);
+		bool is_doubtful = cell.is_doubtful && !cell.is_unknown;
+		tw_out_format(out, "%*s%s", column->width - (int)strlen(text), is_doubtful ? "?" : "", text);
+	}
+}
+
+void tw_table_sums(struct tw_out *out, const struct tw_table_shape *shape, const void *rows, size_t count, size_t bytes)
+{
+	char figure[TW_FIGURE_BYTES];
+	unsigned end = 0;
+	for (unsigned i = 0; i < shape->count; i++)
+		end = shape->columns[i]->is_summed ? i + 1 : end;
+	for (unsigned i = 0; i < end; i++) {
+		const struct tw_column *column = shape->columns[i];
+		struct tw_cell sum = {0};
+		for (size_t j = 0; j < count; j++) {
+			struct tw_cell cell = column->cell((const char *)rows + j * bytes);
+			sum.value += cell.value;
+			sum.share += cell.share;
+		}
+		tw_out_format(out, "%*s", column->width,
+			      column->is_summed ? figure_of(column->unit, &sum, figure) : "");
+	}
+}
+
+/* ---- other programs ---- */
+
+void tw_table_json(struct tw_json *json, const struct tw_table *table, unsigned count, const void *row)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct tw_column *column = &table->columns[i];
+		struct tw_cell cell = column->cell(row);
+		if (column->unit == TW_UNIT_SHARE)
+			tw_json_double(json, column->key, cell.share);
+		else if (column->unit == TW_UNIT_DURATION)
+			tw_json_seconds(json, column->key, cell.value);
+		else
+			tw_json_u64(json, column->key, cell.value);
+	}
+}
+
+void tw_table_csv_titles(struct tw_out *out, const struct tw_table *table)
+{
+	for (unsigned i = 0; i < table->count; i++)
+		tw_out_format(out, ",%s", table->columns[i].key);
+}
+
+void tw_table_csv(struct tw_out *out, const struct tw_table *table, const void *row)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		const struct tw_column *column = &table->columns[i];
+		struct tw_cell cell = column->cell(row);
+		if (cell.is_unknown)
+			tw_out_text(out, ",");
+		else if (column->unit == TW_UNIT_SHARE)
+			tw_out_format(out, ",%.9f", cell.share);
+		else if (column->unit == TW_UNIT_DURATION)
+			tw_out_format(out, ",%llu.%09llu", (unsigned long long)(cell.value / 1000000000),
+				      (unsigned long long)(cell.value % 1000000000));
+		else
+			tw_out_format(out, ",%llu", (unsigned long long)cell.value);
+	}
+}
+
+void tw_table_csv_text(struct tw_out *out, const char *text)
+{
+	tw_out_text(out, "\"");
+	for (; *text; text++)
+		tw_out_format(out, *text == '"' ? "\"\"" : "%c", *text);
+	tw_out_text(out, "\"");
+}
