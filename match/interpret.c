@@ -382,7 +382,7 @@ static INLINE enum step decide(struct registers *r)
 	if (!is_boolean(r->sp[-1])) {
 		if (r->insn->c)
 			return FAIL;
-		r->sp[-1] = tw_atom(TW_ATOM_EXIT);
+		r->sp[-1] = tw_atom(TW_ATOM_CAUGHT);
 	}
 	return JUMP;
 }
@@ -489,7 +489,7 @@ enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw
 	TW_MATCH_OPS(TW_MATCH_STEP)
 exit:
 	if (!r.insn->c) {
-		*r.sp++ = tw_atom(TW_ATOM_EXIT);
+		*r.sp++ = tw_atom(TW_ATOM_CAUGHT);
 		r.insn++;
 		goto *labels[r.insn->op];
 	}

@@ -227,17 +227,6 @@ TW_API bool tw_port_wants_any(tw_port id, uint32_t kinds)
 
 /* ---- links ---- */
 
-static enum tw_event_kind kind_of_link(unsigned what)
-{
-	switch (what) {
-	case TW_LINK: return TW_EVENT_LINK;
-	case TW_UNLINK: return TW_EVENT_UNLINK;
-	case TW_GETTING_LINKED: return TW_EVENT_GETTING_LINKED;
-	case TW_GETTING_UNLINKED: return TW_EVENT_GETTING_UNLINKED;
-	default: return TW_EVENT_PAD;
-	}
-}
-
 TW_API int tw_runtime_port_linked(tw_port id, tw_pid other, unsigned what)
 {
 	struct tw_tracee *port;
@@ -250,21 +239,21 @@ TW_API int tw_runtime_port_linked(tw_port id, tw_pid other, unsigned what)
 	if (!port)
 		return TW_EBADARG;
 	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
-	tw_process_tell(port, kind_of_link(what), TW_WANT_PORTS, pid_term(&arena, other), (struct tw_term){0});
+	tw_process_tell(port, (enum tw_event_kind)what, TW_WANT_PORTS, pid_term(&arena, other), (struct tw_term){0});
 	drop(port);
 	return 0;
 }
 
 TW_API int tw_runtime_process_port_linked(struct tw_process *process, tw_port port, unsigned what)
 {
-	enum tw_event_kind kind = kind_of_link(what);
 	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
-	if (!process || kind == TW_EVENT_PAD || !tw_port_number(port))
+	if (!process || what < TW_LINK || what > TW_GETTING_UNLINKED || !tw_port_number(port))
 		return TW_EBADARG;
 	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
-	tw_process_tell(tw_tracee_of(process), kind, TW_WANT_PROCS, tw_port_term(&arena, port), (struct tw_term){0});
+	tw_process_tell(tw_tracee_of(process), (enum tw_event_kind)what, TW_WANT_PROCS, tw_port_term(&arena, port),
+			(struct tw_term){0});
 	return 0;
 }
 

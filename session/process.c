@@ -295,10 +295,6 @@ TW_API void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned
 	if (what >= TW_LINK && what <= TW_GETTING_UNLINKED)
 		tw_process_tell_pid(tw_tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){0});
 }
-_Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_EVENT_UNLINK &&
-		       (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
-		       (int)TW_GETTING_UNLINKED == (int)TW_EVENT_GETTING_UNLINKED,
-	       "the program's numbers and ours");
 
 /* ---- messages ---- */
 
@@ -368,9 +364,6 @@ TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, co
 	tw_runtime_event(tw_tracee_of(process), &runtime_event);
 	tw_monitor_gc(tw_tracee_of(process), event, sizes);
 }
-_Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
-		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
-	       "the program's numbers and ours");
 
 /* ---- identity and time ---- */
 

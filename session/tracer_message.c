@@ -11,37 +11,11 @@
 /* trace, pid, tag, term, extra, X, scheduler, time. */
 #define ELEMENTS_MAX 8
 
-static const char *const names[] = {
-	[TW_TRACER_TAG_STATUS] = "trace_status",
-	[TW_TRACER_TAG_SEQ_TRACE] = "seq_trace",
-	[TW_TRACER_TAG_CALL] = "call",
-	[TW_TRACER_TAG_RETURN_FROM] = "return_from",
-	[TW_TRACER_TAG_EXCEPTION_FROM] = "exception_from",
-	[TW_TRACER_TAG_RETURN_TO] = "return_to",
-	[TW_TRACER_TAG_SEND] = "send",
-	[TW_TRACER_TAG_SEND_TO_NON_EXISTING_PROCESS] = "send_to_non_existing_process",
-	[TW_TRACER_TAG_RECEIVE] = "receive",
-	[TW_TRACER_TAG_SPAWN] = "spawn",
-	[TW_TRACER_TAG_SPAWNED] = "spawned",
-	[TW_TRACER_TAG_EXIT] = "exit",
-	[TW_TRACER_TAG_REGISTER] = "register",
-	[TW_TRACER_TAG_UNREGISTER] = "unregister",
-	[TW_TRACER_TAG_LINK] = "link",
-	[TW_TRACER_TAG_UNLINK] = "unlink",
-	[TW_TRACER_TAG_GETTING_LINKED] = "getting_linked",
-	[TW_TRACER_TAG_GETTING_UNLINKED] = "getting_unlinked",
-	[TW_TRACER_TAG_IN] = "in",
-	[TW_TRACER_TAG_OUT] = "out",
-	[TW_TRACER_TAG_IN_EXITING] = "in_exiting",
-	[TW_TRACER_TAG_OUT_EXITING] = "out_exiting",
-	[TW_TRACER_TAG_OUT_EXITED] = "out_exited",
-	[TW_TRACER_TAG_GC_MINOR_START] = "gc_minor_start",
-	[TW_TRACER_TAG_GC_MINOR_END] = "gc_minor_end",
-	[TW_TRACER_TAG_GC_MAJOR_START] = "gc_major_start",
-	[TW_TRACER_TAG_GC_MAJOR_END] = "gc_major_end",
-	[TW_TRACER_TAG_GC_MAX_HEAP_SIZE] = "gc_max_heap_size",
-	[TW_TRACER_TAG_OPEN] = "open",
-	[TW_TRACER_TAG_CLOSED] = "closed",
+static const char *const names[] = {[TW_TRACER_TAG_STATUS] = "trace_status",
+				    [TW_TRACER_TAG_SEQ_TRACE] = "seq_trace",
+#define TAG(NAME, number, word, group, first, second) [number] = word,
+				    TW_TRACE_KINDS(TAG)
+#undef TAG
 };
 
 TW_API const char *tw_tracer_tag_name(enum tw_tracer_tag tag)

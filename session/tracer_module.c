@@ -76,7 +76,7 @@ static void set_pairs(struct tw_hit_module *to, const struct tw_tracer_module *m
 	set_pair(to, TW_MODULE_PROCS, m->enabled_procs, m->trace_procs);
 	set_pair(to, TW_MODULE_RECEIVE, m->enabled_receive, m->trace_receive);
 	set_pair(to, TW_MODULE_RUNNING_PORTS, m->enabled_running_ports, m->trace_running_ports);
-	set_pair(to, TW_MODULE_RUNNING_PROCS, m->enabled_running_procs, m->trace_running_procs);
+	set_pair(to, TW_MODULE_RUNNING, m->enabled_running_procs, m->trace_running_procs);
 	set_pair(to, TW_MODULE_SEND, m->enabled_send, m->trace_send);
 }
 

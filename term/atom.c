@@ -36,9 +36,13 @@ struct table {
 };
 
 static const char *const known_names[] = {
-#define KNOWN_NAME(identifier, name) name,
-	TW_ATOM_NAMES(KNOWN_NAME)
+#define KNOWN_NAME(identifier, name)				   name,
+#define KNOWN_KIND(identifier, number, word, group, first, second) word,
+#define KNOWN_SIZE(identifier, field)				   #field,
+	TW_ATOM_NAMES(KNOWN_NAME) TW_TRACE_KINDS(KNOWN_KIND) TW_SYSTEM_KINDS(KNOWN_KIND) TW_GC_SIZES(KNOWN_SIZE)
 #undef KNOWN_NAME
+#undef KNOWN_KIND
+#undef KNOWN_SIZE
 };
 
 static _Atomic(struct table *) current_table;

@@ -11,6 +11,8 @@
 #ifndef TW_TERM_ATOM_H
 #define TW_TERM_ATOM_H
 
+#include "tracewheel/kinds.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,13 +23,14 @@
 
 /*
  * The names that every process knows from the start, at the same index: enum tw_atom_index.  A name that is not a C
- * identifier has a separate identifier here.
+ * identifier has a separate identifier here.  After these follow the tags of trace messages and the sizes of collections, of
+ * tracewheel/kinds.h.
  */
 /* clang-format off */
 #define TW_ATOM_NAMES(X)                                                                                     \
 	/* values and marks */                                                                               \
 	X(TRUE, "true") X(FALSE, "false") X(UNDEFINED, "undefined") X(CUT, "...") X(ANY, "_")                \
-	X(WHOLE, "$_") X(BINDINGS, "$$") X(NONODE, "nonode@nohost") X(EXIT, "EXIT") X(OK, "ok")              \
+	X(WHOLE, "$_") X(BINDINGS, "$$") X(NONODE, "nonode@nohost") X(CAUGHT, "EXIT") X(OK, "ok")            \
 	X(ERROR, "error") X(NONE, "none") X(EMPTY, "") X(CONST, "const")                                     \
 	/* match specifications: guards */                                                                   \
 	X(IS_ATOM, "is_atom") X(IS_BOOLEAN, "is_boolean") X(IS_FLOAT, "is_float")                            \
@@ -50,17 +53,9 @@
 	X(TRACE, "trace") X(SET_SEQ_TOKEN, "set_seq_token") X(GET_SEQ_TOKEN, "get_seq_token")                \
 	X(SET_TCW, "set_tcw") X(CALLER, "caller") X(CALLER_LINE, "caller_line")                              \
 	X(CURRENT_STACKTRACE, "current_stacktrace") X(PROCESS_DUMP, "process_dump") X(DISPLAY, "display")    \
-	/* trace messages */                                                                                 \
-	X(TRACE_TS, "trace_ts") X(SEQ_TRACE, "seq_trace") X(CALL, "call") X(RETURN_FROM, "return_from")      \
-	X(RETURN_TO, "return_to") X(EXCEPTION_FROM, "exception_from") X(SEND, "send")                        \
-	X(SEND_TO_NON_EXISTING_PROCESS, "send_to_non_existing_process") X(RECEIVE, "receive")                \
-	X(SPAWN, "spawn") X(SPAWNED, "spawned") X(EXIT_EVENT, "exit") X(REGISTER, "register")                \
-	X(UNREGISTER, "unregister") X(LINK, "link") X(UNLINK, "unlink") X(GETTING_LINKED, "getting_linked")  \
-	X(GETTING_UNLINKED, "getting_unlinked") X(IN, "in") X(OUT, "out") X(IN_EXITING, "in_exiting")        \
-	X(OUT_EXITING, "out_exiting") X(OUT_EXITED, "out_exited") X(OPEN, "open") X(CLOSED, "closed")        \
-	X(GC_MINOR_START, "gc_minor_start") X(GC_MINOR_END, "gc_minor_end")                                  \
-	X(GC_MAJOR_START, "gc_major_start") X(GC_MAJOR_END, "gc_major_end") X(DROP, "drop")                  \
-	X(LABEL, "label") X(SERIAL, "serial") X(PRINT, "print") X(TIMESTAMP, "timestamp")                    \
+	/* trace messages, beside the tags: kinds.h */                                                       \
+	X(TRACE_TS, "trace_ts") X(SEQ_TRACE, "seq_trace") X(DROP, "drop") X(LABEL, "label")                  \
+	X(SERIAL, "serial") X(PRINT, "print") X(TIMESTAMP, "timestamp")                                      \
 	X(MONOTONIC_TIMESTAMP, "monotonic_timestamp")                                                        \
 	X(STRICT_MONOTONIC_TIMESTAMP, "strict_monotonic_timestamp")                                          \
 	/* flags */                                                                                          \
@@ -76,23 +71,17 @@
 	X(SCHEDULER_ID, "scheduler_id")                                                                      \
 	/* words in events */                                                                                \
 	X(TIMEOUT, "timeout") X(CLOCK_SERVICE, "clock_service") X(NORMAL, "normal")                          \
-	X(MONITOR, "monitor") X(LONG_GC, "long_gc") X(LONG_SCHEDULE, "long_schedule")                        \
+	X(LONG_GC, "long_gc") X(LONG_SCHEDULE, "long_schedule")                                              \
 	X(LARGE_HEAP, "large_heap") X(LONG_MESSAGE_QUEUE, "long_message_queue") X(BUSY_PORT, "busy_port")    \
 	X(BUSY_DIST_PORT, "busy_dist_port") X(PORT_OP, "port_op")                                            \
 	/* match specifications: types of machine words */                                                   \
-	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")          \
-	/* sizes of collections */                                                                          \
-	X(HEAP_SIZE, "heap_size") X(HEAP_BLOCK_SIZE, "heap_block_size") X(OLD_HEAP_SIZE, "old_heap_size")    \
-	X(OLD_HEAP_BLOCK_SIZE, "old_heap_block_size") X(STACK_SIZE, "stack_size")                            \
-	X(RECENT_SIZE, "recent_size") X(MBUF_SIZE, "mbuf_size") X(BIN_VHEAP_SIZE, "bin_vheap_size")          \
-	X(BIN_VHEAP_BLOCK_SIZE, "bin_vheap_block_size") X(BIN_OLD_VHEAP_SIZE, "bin_old_vheap_size")          \
-	X(BIN_OLD_VHEAP_BLOCK_SIZE, "bin_old_vheap_block_size") X(WORDSIZE, "wordsize")
+	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")
 /* clang-format on */
 
 enum tw_atom_index {
-#define TW_ATOM_ENUM(identifier, name) TW_ATOM_##identifier,
-	TW_ATOM_NAMES(TW_ATOM_ENUM)
-#undef TW_ATOM_ENUM
+#define ATOM(NAME, ...) TW_ATOM_##NAME,
+	TW_ATOM_NAMES(ATOM) TW_TRACE_KINDS(ATOM) TW_SYSTEM_KINDS(ATOM) TW_GC_SIZES(ATOM)
+#undef ATOM
 		TW_ATOMS_KNOWN,
 };
 

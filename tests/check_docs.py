@@ -10,6 +10,7 @@
   the NAME any name.
 5 Each decision has a number of its own, which its title begins with.
 6 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
+7 docs/format.md has each kind of event with its number, and docs/json.md the members of its terms.
 """
 import pathlib
 import re
@@ -118,6 +119,17 @@ def check_decisions(names, problems):
             problems.append(f"docs/decisions/README.md: it lacks {found[1]}, or has another sentence than its title")
 
 
+def check_kinds(problems):
+    rows = re.findall(r'\bX\((\w+), (\d+), "(\w+)"(?:, \w+, ("\w+"|NULL), ("\w+"|NULL))?\)', (root / "include/tracewheel/kinds.h").read_text())
+    formats, members = (root / "docs/format.md").read_text(), (root / "docs/json.md").read_text()
+    for name, number, word, first, second in rows:
+        shown = word if first else f"seq_{word}"
+        if not re.search(rf"\b{number} ({shown}|{name.lower().replace('_', ' ')})\b", formats):
+            problems.append(f"docs/format.md: there is no {number} {shown}")
+        problems.extend(f"docs/json.md: there is no `{term}` of {shown}" for term in (first.strip('"'), second.strip('"'))
+                        if term and term != "NULL" and f"`{term}`" not in members)
+
+
 def main():
     names, problems = files(), []
     with_folders = set(names)
@@ -146,6 +158,7 @@ def main():
                 problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: there is no {found[1]}")
     check_code_names(names, documents, problems)
     check_decisions(names, problems)
+    check_kinds(problems)
     index = set(re.findall(r"\]\(([\w/-]+\.md)\)", (root / "docs/README.md").read_text()))
     there = {name[5:] for name in documents if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
     problems += [f"docs/README.md: {name} is not in the index" for name in sorted(there - index)]

@@ -35,34 +35,9 @@ static const struct tag {
 	const char *name;
 	uint8_t kind;
 } tag_names[] = {
-	{"call", TW_CAPTURE_CALL},
-	{"return_from", TW_CAPTURE_RETURN_FROM},
-	{"exception_from", TW_CAPTURE_EXCEPTION_FROM},
-	{"return_to", TW_CAPTURE_RETURN_TO},
-	{"send", TW_CAPTURE_SEND},
-	{"send_to_non_existing_process", TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS},
-	{"receive", TW_CAPTURE_RECEIVE},
-	{"spawn", TW_CAPTURE_SPAWN},
-	{"spawned", TW_CAPTURE_SPAWNED},
-	{"exit", TW_CAPTURE_EXIT},
-	{"register", TW_CAPTURE_REGISTER},
-	{"unregister", TW_CAPTURE_UNREGISTER},
-	{"link", TW_CAPTURE_LINK},
-	{"unlink", TW_CAPTURE_UNLINK},
-	{"getting_linked", TW_CAPTURE_GETTING_LINKED},
-	{"getting_unlinked", TW_CAPTURE_GETTING_UNLINKED},
-	{"in", TW_CAPTURE_IN},
-	{"out", TW_CAPTURE_OUT},
-	{"in_exiting", TW_CAPTURE_IN_EXITING},
-	{"out_exiting", TW_CAPTURE_OUT_EXITING},
-	{"out_exited", TW_CAPTURE_OUT_EXITED},
-	{"gc_minor_start", TW_CAPTURE_GC_MINOR_START},
-	{"gc_minor_end", TW_CAPTURE_GC_MINOR_END},
-	{"gc_major_start", TW_CAPTURE_GC_MAJOR_START},
-	{"gc_major_end", TW_CAPTURE_GC_MAJOR_END},
-	{"gc_max_heap_size", TW_CAPTURE_GC_MAX_HEAP_SIZE},
-	{"open", TW_CAPTURE_OPEN},
-	{"closed", TW_CAPTURE_CLOSED},
+#define TAG(NAME, number, word, group, first, second) {word, number},
+	TW_TRACE_KINDS(TAG)
+#undef TAG
 };
 #define TAGS (sizeof tag_names / sizeof *tag_names)
 
@@ -87,19 +62,12 @@ static unsigned kind_of(ERL_NIF_TERM atom)
 	return 0;
 }
 
-static const char *const gc_keys[] = {"heap_size",
-				      "heap_block_size",
-				      "old_heap_size",
-				      "old_heap_block_size",
-				      "stack_size",
-				      "recent_size",
-				      "mbuf_size",
-				      "bin_vheap_size",
-				      "bin_vheap_block_size",
-				      "bin_old_vheap_size",
-				      "bin_old_vheap_block_size",
-				      "wordsize"};
-#define GC_KEYS (sizeof gc_keys / sizeof *gc_keys)
+static const char *const gc_keys[] = {
+#define KEY(NAME, field) #field,
+	TW_GC_SIZES(KEY)
+#undef KEY
+};
+#define GC_KEYS TW_GC_SIZES_COUNT
 static ERL_NIF_TERM gc_atoms[GC_KEYS];
 
 void event_init(ErlNifEnv *env)
@@ -384,12 +352,12 @@ static int fill(struct writer *w, ERL_NIF_TERM term)
 	case TW_CAPTURE_RETURN_FROM:
 	case TW_CAPTURE_EXCEPTION_FROM: return put_return(w, term);
 	case TW_CAPTURE_RETURN_TO: return put_return_to(w, term);
-	case TW_CAPTURE_GC_MINOR_START:
-	case TW_CAPTURE_GC_MINOR_END:
-	case TW_CAPTURE_GC_MAJOR_START:
-	case TW_CAPTURE_GC_MAJOR_END:
-	case TW_CAPTURE_GC_MAX_HEAP_SIZE: put_collection(w, term); return 1;
-	default: put_terms(w, term, w->extra); return 1;
+	default:
+		if (tw_kind_is(w->event.kind, TW_GROUP_GARBAGE_COLLECTION))
+			put_collection(w, term);
+		else
+			put_terms(w, term, w->extra);
+		return 1;
 	}
 }
 

@@ -22,6 +22,7 @@
 #ifndef TRACEWHEEL_CAPTURE_H
 #define TRACEWHEEL_CAPTURE_H
 
+#include "tracewheel/kinds.h"
 #include "tracewheel/layout.h"
 
 #include <stdbool.h>
@@ -43,48 +44,6 @@ enum tw_lost_cause {
 
 /* "full", "too_big", "nested", "no_ring"; "unknown" for anything else. */
 const char *tw_lost_cause_name(unsigned cause);
-
-/* Kinds of events; the numbers are those of docs/format.md. */
-enum tw_capture_kind {
-	TW_CAPTURE_LOSS = 1,
-	TW_CAPTURE_SWITCH = 2,
-	TW_CAPTURE_CALL = 3,
-	TW_CAPTURE_RETURN_FROM = 4,
-	TW_CAPTURE_EXCEPTION_FROM = 5,
-	TW_CAPTURE_RETURN_TO = 6,
-	TW_CAPTURE_STACK = 7,	 /* stack of the preceding call in its stream: return addresses, the innermost first */
-	TW_CAPTURE_OWN_TIME = 8, /* not an event of the program: tw_capture_own_ns(); delivered only on request */
-	TW_CAPTURE_TERM_FIRST = 16, /* and above: terms as payload, but for gc_* */
-	TW_CAPTURE_SEND = 16,
-	TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS = 17,
-	TW_CAPTURE_RECEIVE = 18,
-	TW_CAPTURE_SPAWN = 19,
-	TW_CAPTURE_SPAWNED = 20,
-	TW_CAPTURE_EXIT = 21,
-	TW_CAPTURE_REGISTER = 22,
-	TW_CAPTURE_UNREGISTER = 23,
-	TW_CAPTURE_LINK = 24,
-	TW_CAPTURE_UNLINK = 25,
-	TW_CAPTURE_GETTING_LINKED = 26,
-	TW_CAPTURE_GETTING_UNLINKED = 27,
-	TW_CAPTURE_IN = 28,
-	TW_CAPTURE_OUT = 29,
-	TW_CAPTURE_IN_EXITING = 30,
-	TW_CAPTURE_OUT_EXITING = 31,
-	TW_CAPTURE_OUT_EXITED = 32,
-	TW_CAPTURE_GC_MINOR_START = 33,
-	TW_CAPTURE_GC_MINOR_END = 34,
-	TW_CAPTURE_GC_MAJOR_START = 35,
-	TW_CAPTURE_GC_MAJOR_END = 36,
-	TW_CAPTURE_GC_MAX_HEAP_SIZE = 37,
-	TW_CAPTURE_OPEN = 38,
-	TW_CAPTURE_CLOSED = 39,
-	/* Sequential tracing: Label, {Previous,Current}, From, To, Message; To of a print is []. */
-	TW_CAPTURE_SEQ_SEND = 40,
-	TW_CAPTURE_SEQ_RECEIVE = 41,
-	TW_CAPTURE_SEQ_PRINT = 42,
-	TW_CAPTURE_MONITOR = 48 /* a system event: its name and what it says */
-};
 
 /* No place, tracee, stream or image. */
 #define TW_CAPTURE_NONE UINT32_MAX
@@ -422,8 +381,11 @@ struct tw_capture_filter {
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
-	uint64_t kinds;	     /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches and own time.
-			   Losses are always delivered. */
+	/*
+	 * Bit k: kind k is wanted (63: kind 63 and above), as tw_kinds_of(); 0: all but switches and own time. Losses are
+	 * always delivered.
+	 */
+	uint64_t kinds;
 	bool wants_own_time; /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
 	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
 	bool by_time_only;

@@ -27,6 +27,7 @@
 #define TRACEWHEEL_RUNTIME_H
 
 #include "tracewheel/function.h"
+#include "tracewheel/kinds.h"
 #include "tracewheel/process.h"
 #include "tracewheel/term.h"
 
@@ -143,7 +144,12 @@ int tw_process_sensitive(struct tw_process *process, bool is_sensitive);
 /* The out-of-line halves; call those below. */
 void tw_runtime_link(struct tw_process *process, struct tw_process *other);
 void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what);
-enum { TW_LINK = 24, TW_UNLINK = 25, TW_GETTING_LINKED = 26, TW_GETTING_UNLINKED = 27 };
+enum {
+	TW_LINK = TW_CAPTURE_LINK,
+	TW_UNLINK = TW_CAPTURE_UNLINK,
+	TW_GETTING_LINKED = TW_CAPTURE_GETTING_LINKED,
+	TW_GETTING_UNLINKED = TW_CAPTURE_GETTING_UNLINKED
+};
 
 /* The process links to another one, which inherits its flags by set_on_link and set_on_first_link. */
 static inline void tw_process_link(struct tw_process *process, struct tw_process *other)
@@ -283,28 +289,19 @@ static inline void tw_process_busy_dist_port(struct tw_process *process, struct 
 
 /* ---- garbage collections ---- */
 
-/* In words, in the order of OTP's documentation, which defines each. */
+/* In words; the last, wordsize, at a start the words needed, at an end the words reclaimed. */
 struct tw_gc_sizes {
-	uint64_t heap_size;
-	uint64_t heap_block_size;
-	uint64_t old_heap_size;
-	uint64_t old_heap_block_size;
-	uint64_t stack_size;
-	uint64_t recent_size;
-	uint64_t mbuf_size;
-	uint64_t bin_vheap_size;
-	uint64_t bin_vheap_block_size;
-	uint64_t bin_old_vheap_size;
-	uint64_t bin_old_vheap_block_size;
-	uint64_t wordsize; /* at a start: words needed; at an end: words reclaimed */
+#define TW_GC_ROW(NAME, field) uint64_t field;
+	TW_GC_SIZES(TW_GC_ROW)
+#undef TW_GC_ROW
 };
 
 enum tw_gc_event {
-	TW_GC_MINOR_START = 33,
-	TW_GC_MINOR_END,
-	TW_GC_MAJOR_START,
-	TW_GC_MAJOR_END,
-	TW_GC_MAX_HEAP_SIZE /* the limit was reached: the process is killed */
+	TW_GC_MINOR_START = TW_CAPTURE_GC_MINOR_START,
+	TW_GC_MINOR_END = TW_CAPTURE_GC_MINOR_END,
+	TW_GC_MAJOR_START = TW_CAPTURE_GC_MAJOR_START,
+	TW_GC_MAJOR_END = TW_CAPTURE_GC_MAJOR_END,
+	TW_GC_MAX_HEAP_SIZE = TW_CAPTURE_GC_MAX_HEAP_SIZE /* the limit was reached: the process is killed */
 };
 
 void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes);

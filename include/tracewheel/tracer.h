@@ -32,6 +32,7 @@
 #ifndef TRACEWHEEL_TRACER_H
 #define TRACEWHEEL_TRACER_H
 
+#include "tracewheel/kinds.h"
 #include "tracewheel/session.h"
 #include "tracewheel/term.h"
 
@@ -41,7 +42,12 @@
 extern "C" {
 #endif
 
-/* The reason for the call of a callback.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
+/*
+ * The reason for the call of a callback.  OTP: trace tags.  Events are those of TW_TRACE_KINDS(), with the numbers of enum
+ * tw_capture_kind.  Their callbacks are named by the group: enabled_send and trace_send; of RUNNING enabled_running_procs and
+ * trace_running_procs.  Of a port, PROCS are enabled_ports and trace_ports, and RUNNING enabled_running_ports and
+ * trace_running_ports.
+ */
 enum tw_tracer_tag {
 	/*
 	 * Not an event: asks whether the tracer is still active.  Passed to `enabled` only, which answers TW_TRACER_REMOVE or
@@ -55,41 +61,9 @@ enum tw_tracer_tag {
 	 * with 'receive' or print in place of send.  TW_TRACER_REMOVE unsets the system tracer.
 	 */
 	TW_TRACER_TAG_SEQ_TRACE = 2,
-	/* enabled_call, trace_call */
-	TW_TRACER_TAG_CALL = 3,
-	TW_TRACER_TAG_RETURN_FROM,
-	TW_TRACER_TAG_EXCEPTION_FROM,
-	TW_TRACER_TAG_RETURN_TO,
-	/* enabled_send, trace_send */
-	TW_TRACER_TAG_SEND = 16,
-	TW_TRACER_TAG_SEND_TO_NON_EXISTING_PROCESS,
-	/* enabled_receive, trace_receive */
-	TW_TRACER_TAG_RECEIVE,
-	/* enabled_procs, trace_procs; link to getting_unlinked of ports: enabled_ports, trace_ports */
-	TW_TRACER_TAG_SPAWN,
-	TW_TRACER_TAG_SPAWNED,
-	TW_TRACER_TAG_EXIT,
-	TW_TRACER_TAG_REGISTER,
-	TW_TRACER_TAG_UNREGISTER,
-	TW_TRACER_TAG_LINK,
-	TW_TRACER_TAG_UNLINK,
-	TW_TRACER_TAG_GETTING_LINKED,
-	TW_TRACER_TAG_GETTING_UNLINKED,
-	/* enabled_running_procs, trace_running_procs; of ports: enabled_running_ports, trace_running_ports */
-	TW_TRACER_TAG_IN,
-	TW_TRACER_TAG_OUT,
-	TW_TRACER_TAG_IN_EXITING,
-	TW_TRACER_TAG_OUT_EXITING,
-	TW_TRACER_TAG_OUT_EXITED,
-	/* enabled_garbage_collection, trace_garbage_collection */
-	TW_TRACER_TAG_GC_MINOR_START,
-	TW_TRACER_TAG_GC_MINOR_END,
-	TW_TRACER_TAG_GC_MAJOR_START,
-	TW_TRACER_TAG_GC_MAJOR_END,
-	TW_TRACER_TAG_GC_MAX_HEAP_SIZE,
-	/* enabled_ports, trace_ports */
-	TW_TRACER_TAG_OPEN,
-	TW_TRACER_TAG_CLOSED
+#define TW_TAG_ROW(NAME, number, word, group, first, second) TW_TRACER_TAG_##NAME = number,
+	TW_TRACE_KINDS(TW_TAG_ROW)
+#undef TW_TAG_ROW
 };
 
 /* The answers of `enabled`; any other number discards the event and is counted. */

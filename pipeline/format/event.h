@@ -13,83 +13,30 @@
 #define TW_PIPELINE_EVENT_H
 
 #include "ringbuf/ringbuf.h"
+#include "tracewheel/kinds.h"
 
-/* Numbers are part of the capture format: never reuse one. */
+/* The kinds, all less than TW_EVENT_CPU_TIME; payloads: tracewheel/kinds.h, docs/format.md. */
 enum tw_event_kind {
 	TW_EVENT_PAD = TW_RB_KIND_PAD,
-	TW_EVENT_LOSS = TW_RB_KIND_LOSS,
-	/* This thread now runs tracee `id`; payload u64 run_seq.  Id 0: none. */
-	TW_EVENT_SWITCH = 2,
-	/* A call of place `id`; payload: the argument words, if any are recorded. */
-	TW_EVENT_CALL = 3,
-	/* A return from place `id`; payload: the returned word, if it is recorded; with TERMS: the value. */
-	TW_EVENT_RETURN_FROM = 4,
-	/* An exception out of place `id`; TERMS, one term: {Class, Value}. */
-	TW_EVENT_EXCEPTION_FROM = 5,
-	/* Id 0.  TERMS: {M,F,A} or undefined; without: one word, the code address that control came back to. */
-	TW_EVENT_RETURN_TO = 6,
-	/*
-	 * Follows the call of place `id` directly and has the same time: the return addresses of its callers, the
-	 * innermost first.
-	 */
-	TW_EVENT_STACK = 7,
-	/*
-	 * Time that the tracer used for itself on this thread, from the record's ticks on: no event of the program.
-	 * Id: enum tw_own_time. Payload: one word, the ticks spent. An event that was delayed follows it, with the
-	 * same ticks.
-	 */
-	TW_EVENT_OWN_TIME = 8,
-	/*
-	 * Kinds from 16 on carry terms as payload; a reader shows unknown kinds by their terms. The terms are the
-	 * elements of OTP's trace message after the tag, in order.
-	 */
-	TW_EVENT_TERM_FIRST = 16,
-	TW_EVENT_SEND = 16,
-	TW_EVENT_SEND_TO_NON_EXISTING_PROCESS = 17,
-	TW_EVENT_RECEIVE = 18,
-	TW_EVENT_SPAWN = 19,
-	TW_EVENT_SPAWNED = 20,
-	TW_EVENT_EXIT = 21,
-	TW_EVENT_REGISTER = 22,
-	TW_EVENT_UNREGISTER = 23,
-	TW_EVENT_LINK = 24,
-	TW_EVENT_UNLINK = 25,
-	TW_EVENT_GETTING_LINKED = 26,
-	TW_EVENT_GETTING_UNLINKED = 27,
-	TW_EVENT_IN = 28,
-	TW_EVENT_OUT = 29,
-	TW_EVENT_IN_EXITING = 30,
-	TW_EVENT_OUT_EXITING = 31,
-	TW_EVENT_OUT_EXITED = 32,
-	/*
-	 * No TERMS: twelve words, heap_size, heap_block_size, old_heap_size, old_heap_block_size, stack_size,
-	 * recent_size, mbuf_size, bin_vheap_size, bin_vheap_block_size, bin_old_vheap_size,
-	 * bin_old_vheap_block_size, wordsize.
-	 */
-	TW_EVENT_GC_MINOR_START = 33,
-	TW_EVENT_GC_MINOR_END = 34,
-	TW_EVENT_GC_MAJOR_START = 35,
-	TW_EVENT_GC_MAJOR_END = 36,
-	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
-	TW_EVENT_OPEN = 38,
-	TW_EVENT_CLOSED = 39,
-	/*
-	 * Sequential tracing, of the process that sends, receives or prints.  Five terms: Label, {Previous,Current}, From, To,
-	 * Message; To of a print is [].  The stamp is the token's.  OTP: {seq_trace,Label,{send,Serial,From,To,Message}}.
-	 */
-	TW_EVENT_SEQ_SEND = 40,
-	TW_EVENT_SEQ_RECEIVE = 41,
-	TW_EVENT_SEQ_PRINT = 42,
-	/* Two terms: the system event and its Info.  Never stamped.  OTP: {monitor,Pid,Event,Info}. */
-	TW_EVENT_MONITOR = 48
-	/* Kinds are less than TW_EVENT_CPU_TIME. */
+#define KIND(NAME, number, word, group, first, second) TW_EVENT_##NAME = number,
+#define SEQ_KIND(NAME, number, word)		       TW_EVENT_SEQ_##NAME = number,
+	TW_RECORD_KINDS(KIND) TW_TRACE_KINDS(KIND) TW_SEQ_KINDS(SEQ_KIND) TW_SYSTEM_KINDS(KIND)
+#undef KIND
+#undef SEQ_KIND
+		TW_EVENT_TERM_FIRST = TW_CAPTURE_TERM_FIRST
 };
+_Static_assert((int)TW_EVENT_LOSS == (int)TW_RB_KIND_LOSS, "the ring writes losses itself");
+
 /*
  * A bit added to kinds from CALL on: the stamp is the CPU time of the OS process, and the first word of the payload
  * is that time in ns.
  */
 enum { TW_EVENT_CPU_TIME = 128 };
 
+/*
+ * The id of a TW_EVENT_OWN_TIME record, whose payload is one word, the ticks spent. An event that was delayed follows it, with
+ * the same ticks.
+ */
 enum tw_own_time {
 	TW_OWN_TIME_WAIT = 1, /* a wait for space in a ring, or for a ring: `block` was asked for */
 	TW_OWN_TIME_SETUP = 2 /* setting up the thread, or a ring for it */

@@ -16,7 +16,8 @@
 
 /* The most words that an event shows: arguments, or sizes of a collection. */
 #define WORDS_MAX 12
-_Static_assert(WORDS_MAX >= TW_ARGS_MAX, "the words of a call fit");
+_Static_assert(WORDS_MAX >= TW_ARGS_MAX && WORDS_MAX == TW_GC_SIZES_COUNT,
+	       "the words of a call and of a collection fit");
 
 /* ---- terms on the stack ---- */
 
@@ -106,21 +107,13 @@ static struct tw_term mfa_in(struct memory *memory, const struct tw_module_event
 			last);
 }
 
-/* @count: all, or of gc_max_heap_size all but wordsize, as OTP. */
 static struct tw_term sizes_in(struct memory *memory, const uint64_t *words, unsigned count)
 {
-	static const enum tw_atom_index keys[WORDS_MAX] = {TW_ATOM_HEAP_SIZE,
-							   TW_ATOM_HEAP_BLOCK_SIZE,
-							   TW_ATOM_OLD_HEAP_SIZE,
-							   TW_ATOM_OLD_HEAP_BLOCK_SIZE,
-							   TW_ATOM_STACK_SIZE,
-							   TW_ATOM_RECENT_SIZE,
-							   TW_ATOM_MBUF_SIZE,
-							   TW_ATOM_BIN_VHEAP_SIZE,
-							   TW_ATOM_BIN_VHEAP_BLOCK_SIZE,
-							   TW_ATOM_BIN_OLD_VHEAP_SIZE,
-							   TW_ATOM_BIN_OLD_VHEAP_BLOCK_SIZE,
-							   TW_ATOM_WORDSIZE};
+	static const enum tw_atom_index keys[WORDS_MAX] = {
+#define KEY(NAME, field) TW_ATOM_##NAME,
+		TW_GC_SIZES(KEY)
+#undef KEY
+	};
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = count; i-- > 0;)
@@ -133,41 +126,25 @@ static struct tw_term sizes_in(struct memory *memory, const uint64_t *words, uns
 
 /* ---- selecting callbacks ---- */
 
-static INLINE bool is_seq(enum tw_event_kind kind)
-{
-	return kind >= TW_EVENT_SEQ_SEND && kind <= TW_EVENT_SEQ_PRINT;
-}
-
 static INLINE enum tw_module_pair pair_of(enum tw_event_kind kind, bool is_port)
 {
-	if (kind <= TW_EVENT_RETURN_TO)
-		return TW_MODULE_CALL;
-	if (kind <= TW_EVENT_SEND_TO_NON_EXISTING_PROCESS)
-		return TW_MODULE_SEND;
-	if (kind == TW_EVENT_RECEIVE)
-		return TW_MODULE_RECEIVE;
-	if (kind <= TW_EVENT_GETTING_UNLINKED)
-		return is_port ? TW_MODULE_PORTS : TW_MODULE_PROCS;
-	if (is_seq(kind))
-		return TW_MODULE_GENERAL;
-	if (kind <= TW_EVENT_OUT_EXITED)
-		return is_port ? TW_MODULE_RUNNING_PORTS : TW_MODULE_RUNNING_PROCS;
-	return kind <= TW_EVENT_GC_MAX_HEAP_SIZE ? TW_MODULE_GARBAGE_COLLECTION : TW_MODULE_PORTS;
+	/* All others: TW_MODULE_GENERAL. */
+	static const uint8_t pairs[TW_EVENT_CPU_TIME] = {
+#define PAIR(NAME, number, word, group, first, second) [number] = TW_MODULE_##group,
+		TW_TRACE_KINDS(PAIR)
+#undef PAIR
+	};
+	enum tw_module_pair pair = (enum tw_module_pair)pairs[kind];
+
+	if (is_port && pair == TW_MODULE_PROCS)
+		return TW_MODULE_PORTS;
+	return is_port && pair == TW_MODULE_RUNNING ? TW_MODULE_RUNNING_PORTS : pair;
 }
 
 static INLINE enum tw_tracer_tag tag_of(enum tw_event_kind kind)
 {
-	return is_seq(kind) ? TW_TRACER_TAG_SEQ_TRACE : (enum tw_tracer_tag)kind;
+	return tw_kind_is(kind, TW_GROUP_SEQ) ? TW_TRACER_TAG_SEQ_TRACE : (enum tw_tracer_tag)kind;
 }
-_Static_assert((int)TW_TRACER_TAG_CALL == (int)TW_EVENT_CALL &&
-		       (int)TW_TRACER_TAG_RETURN_TO == (int)TW_EVENT_RETURN_TO &&
-		       (int)TW_TRACER_TAG_SEND == (int)TW_EVENT_SEND &&
-		       (int)TW_TRACER_TAG_RECEIVE == (int)TW_EVENT_RECEIVE &&
-		       (int)TW_TRACER_TAG_GETTING_UNLINKED == (int)TW_EVENT_GETTING_UNLINKED &&
-		       (int)TW_TRACER_TAG_OUT_EXITED == (int)TW_EVENT_OUT_EXITED &&
-		       (int)TW_TRACER_TAG_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE &&
-		       (int)TW_TRACER_TAG_CLOSED == (int)TW_EVENT_CLOSED,
-	       "tags have the numbers of kinds");
 
 /* ---- enabled ---- */
 
@@ -262,7 +239,7 @@ enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum
 		ask_there(&q);
 	if (tw_likely(q.answer == TW_TRACER_TRACE || q.answer == TW_TRACER_DISCARD))
 		return q.answer;
-	if (is_seq(kind) && q.answer == TW_TRACER_REMOVE) {
+	if (tw_kind_is(kind, TW_GROUP_SEQ) && q.answer == TW_TRACER_REMOVE) {
 		/*
 		 * PROGRESS seq.tracer: no process has lost its tracer, but the system has. Events under way ask, and are not
 		 * told.
@@ -321,8 +298,7 @@ static inline void deliver(const struct delivery *delivery, struct tw_cell *cell
 		if (event->term_count > 1)
 			options.extra = event->terms[1];
 	} else if (event->word_count == WORDS_MAX) {
-		term = sizes_in(&memory, event->words,
-				event->kind == TW_EVENT_GC_MAX_HEAP_SIZE ? WORDS_MAX - 1 : WORDS_MAX);
+		term = sizes_in(&memory, event->words, tw_gc_sizes_shown(event->kind));
 	} else {
 		term = event->word_count ? word_in(&memory, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
 	}

@@ -17,7 +17,7 @@
 #include "term/term.h"
 #include "tracewheel/tracer.h"
 
-/* A pair of callbacks. */
+/* A pair of callbacks, in the order of struct tw_tracer_module. */
 enum tw_module_pair {
 	TW_MODULE_GENERAL,
 	TW_MODULE_CALL,
@@ -26,7 +26,7 @@ enum tw_module_pair {
 	TW_MODULE_PROCS,
 	TW_MODULE_RECEIVE,
 	TW_MODULE_RUNNING_PORTS,
-	TW_MODULE_RUNNING_PROCS,
+	TW_MODULE_RUNNING,
 	TW_MODULE_SEND,
 	TW_MODULE_PAIRS
 };

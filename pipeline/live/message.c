@@ -230,31 +230,20 @@ static void put_return_to(struct building *b)
 
 static void put_gc(struct building *b)
 {
-	static const char *const keys[] = {"heap_size",
-					   "heap_block_size",
-					   "old_heap_size",
-					   "old_heap_block_size",
-					   "stack_size",
-					   "recent_size",
-					   "mbuf_size",
-					   "bin_vheap_size",
-					   "bin_vheap_block_size",
-					   "bin_old_vheap_size",
-					   "bin_old_vheap_block_size",
-					   "wordsize"};
-	const size_t words = sizeof keys / sizeof *keys;
-	/* In gc_max_heap_size, which is neither start nor end, OTP leaves out wordsize. */
-	const size_t count = b->event->kind == TW_EVENT_GC_MAX_HEAP_SIZE ? words - 1 : words;
+	static const enum tw_atom_index keys[] = {
+#define KEY(NAME, field) TW_ATOM_##NAME,
+		TW_GC_SIZES(KEY)
+#undef KEY
+	};
 	struct tw_term list = tw_term_nil();
 
-	if (b->payload.word_count < words) {
+	if (b->payload.word_count < TW_GC_SIZES_COUNT) {
 		b->error = TW_EFORMAT;
 		return;
 	}
-	for (size_t i = count; i--;)
+	for (unsigned i = tw_gc_sizes_shown(b->event->kind); i--;)
 		list = tw_term_cons(b->arena,
-				    pair(b, tw_term_atom_z(keys[i]), tw_term_unsigned(b->arena, b->payload.words[i])),
-				    list);
+				    pair(b, tw_atom(keys[i]), tw_term_unsigned(b->arena, b->payload.words[i])), list);
 	put(b, list);
 }
 
@@ -291,48 +280,13 @@ static void put_stamp(struct building *b, unsigned stamp)
 /* ---- the message ---- */
 
 static const enum tw_atom_index tags[] = {
-	[TW_EVENT_CALL] = TW_ATOM_CALL,
-	[TW_EVENT_RETURN_FROM] = TW_ATOM_RETURN_FROM,
-	[TW_EVENT_EXCEPTION_FROM] = TW_ATOM_EXCEPTION_FROM,
-	[TW_EVENT_RETURN_TO] = TW_ATOM_RETURN_TO,
-	[TW_EVENT_SEND] = TW_ATOM_SEND,
-	[TW_EVENT_SEND_TO_NON_EXISTING_PROCESS] = TW_ATOM_SEND_TO_NON_EXISTING_PROCESS,
-	[TW_EVENT_RECEIVE] = TW_ATOM_RECEIVE,
-	[TW_EVENT_SPAWN] = TW_ATOM_SPAWN,
-	[TW_EVENT_SPAWNED] = TW_ATOM_SPAWNED,
-	[TW_EVENT_EXIT] = TW_ATOM_EXIT_EVENT,
-	[TW_EVENT_REGISTER] = TW_ATOM_REGISTER,
-	[TW_EVENT_UNREGISTER] = TW_ATOM_UNREGISTER,
-	[TW_EVENT_LINK] = TW_ATOM_LINK,
-	[TW_EVENT_UNLINK] = TW_ATOM_UNLINK,
-	[TW_EVENT_GETTING_LINKED] = TW_ATOM_GETTING_LINKED,
-	[TW_EVENT_GETTING_UNLINKED] = TW_ATOM_GETTING_UNLINKED,
-	[TW_EVENT_IN] = TW_ATOM_IN,
-	[TW_EVENT_OUT] = TW_ATOM_OUT,
-	[TW_EVENT_IN_EXITING] = TW_ATOM_IN_EXITING,
-	[TW_EVENT_OUT_EXITING] = TW_ATOM_OUT_EXITING,
-	[TW_EVENT_OUT_EXITED] = TW_ATOM_OUT_EXITED,
-	[TW_EVENT_GC_MINOR_START] = TW_ATOM_GC_MINOR_START,
-	[TW_EVENT_GC_MINOR_END] = TW_ATOM_GC_MINOR_END,
-	[TW_EVENT_GC_MAJOR_START] = TW_ATOM_GC_MAJOR_START,
-	[TW_EVENT_GC_MAJOR_END] = TW_ATOM_GC_MAJOR_END,
-	[TW_EVENT_OPEN] = TW_ATOM_OPEN,
-	[TW_EVENT_CLOSED] = TW_ATOM_CLOSED,
-	[TW_EVENT_SEQ_SEND] = TW_ATOM_SEND,
-	[TW_EVENT_SEQ_RECEIVE] = TW_ATOM_RECEIVE,
-	[TW_EVENT_SEQ_PRINT] = TW_ATOM_PRINT,
-	[TW_EVENT_MONITOR] = TW_ATOM_MONITOR,
+#define TAG(NAME, number, ...) [number] = TW_ATOM_##NAME,
+	TW_TRACE_KINDS(TAG) TW_SEQ_KINDS(TAG) TW_SYSTEM_KINDS(TAG)
+#undef TAG
 };
-
-static bool is_gc(unsigned kind)
-{
-	return kind >= TW_EVENT_GC_MINOR_START && kind <= TW_EVENT_GC_MAX_HEAP_SIZE;
-}
 
 static struct tw_term tag_of(unsigned kind)
 {
-	if (kind == TW_EVENT_GC_MAX_HEAP_SIZE)
-		return tw_term_atom_z("gc_max_heap_size");
 	return kind < sizeof tags / sizeof *tags && tags[kind] ? tw_atom(tags[kind]) : (struct tw_term){0};
 }
 
@@ -347,7 +301,7 @@ static void put_own(struct building *b)
 	} else if (kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM) {
 		put_mfa(b);
 		put_value(b);
-	} else if (is_gc(kind)) {
+	} else if (tw_kind_is(kind, TW_GROUP_GARBAGE_COLLECTION)) {
 		put_gc(b);
 	} else {
 		put_terms(b);
@@ -408,11 +362,6 @@ static void put_seq(struct building *b, struct tw_term tag)
 	put(b, tw_term_tuple(b->arena, parts, 5));
 }
 
-static bool is_seq(unsigned kind)
-{
-	return kind >= TW_EVENT_SEQ_SEND && kind <= TW_EVENT_SEQ_PRINT;
-}
-
 TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out)
 {
 	struct building b = {.from = from, .event = from->event, .arena = arena};
@@ -426,7 +375,7 @@ TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena
 	b.error = take_payload(from->event, &b.payload);
 	if (b.error)
 		return b.error;
-	if (is_seq(from->event->kind)) {
+	if (tw_kind_is(from->event->kind, TW_GROUP_SEQ)) {
 		put_seq(&b, tag);
 		put_stamp(&b, stamp);
 		return finish(&b, out);

@@ -18,14 +18,8 @@
 /* The most damages that are listed. */
 #define DAMAGES_MAX 10000
 
-_Static_assert((int)TW_CAPTURE_LOSS == TW_EVENT_LOSS && (int)TW_CAPTURE_SWITCH == TW_EVENT_SWITCH &&
-		       (int)TW_CAPTURE_CALL == TW_EVENT_CALL && (int)TW_CAPTURE_RETURN_FROM == TW_EVENT_RETURN_FROM &&
-		       (int)TW_CAPTURE_EXCEPTION_FROM == TW_EVENT_EXCEPTION_FROM &&
-		       (int)TW_CAPTURE_RETURN_TO == TW_EVENT_RETURN_TO && (int)TW_CAPTURE_STACK == TW_EVENT_STACK &&
-		       (int)TW_CAPTURE_OWN_TIME == TW_EVENT_OWN_TIME && (int)TW_CAPTURE_OWN_WAIT == TW_OWN_TIME_WAIT &&
-		       (int)TW_CAPTURE_OWN_SETUP == TW_OWN_TIME_SETUP &&
-		       (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
-	       "the public kinds are those of the records");
+_Static_assert((int)TW_CAPTURE_OWN_WAIT == TW_OWN_TIME_WAIT && (int)TW_CAPTURE_OWN_SETUP == TW_OWN_TIME_SETUP,
+	       "the public causes are those of the records");
 _Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK && TW_CAPTURE_FLAG_ARITY == TW_EVENT_FLAG_ARITY,
 	       "and so are the flags");
 

@@ -26,32 +26,11 @@ struct recorded {
 static struct recorded *recorded;
 static size_t recorded_count;
 
-static const char *const tags[] = {[TW_CAPTURE_CALL] = "call",
-				   [TW_CAPTURE_RETURN_FROM] = "return_from",
-				   [TW_CAPTURE_EXCEPTION_FROM] = "exception_from",
-				   [TW_CAPTURE_RETURN_TO] = "return_to",
-				   [TW_CAPTURE_SEND] = "send",
-				   [TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = "send_to_non_existing_process",
-				   [TW_CAPTURE_RECEIVE] = "receive",
-				   [TW_CAPTURE_SPAWN] = "spawn",
-				   [TW_CAPTURE_SPAWNED] = "spawned",
-				   [TW_CAPTURE_EXIT] = "exit",
-				   [TW_CAPTURE_REGISTER] = "register",
-				   [TW_CAPTURE_UNREGISTER] = "unregister",
-				   [TW_CAPTURE_LINK] = "link",
-				   [TW_CAPTURE_UNLINK] = "unlink",
-				   [TW_CAPTURE_GETTING_LINKED] = "getting_linked",
-				   [TW_CAPTURE_GETTING_UNLINKED] = "getting_unlinked",
-				   [TW_CAPTURE_IN] = "in",
-				   [TW_CAPTURE_OUT] = "out",
-				   [TW_CAPTURE_IN_EXITING] = "in_exiting",
-				   [TW_CAPTURE_OUT_EXITING] = "out_exiting",
-				   [TW_CAPTURE_OUT_EXITED] = "out_exited",
-				   [TW_CAPTURE_GC_MINOR_START] = "gc_minor_start",
-				   [TW_CAPTURE_GC_MINOR_END] = "gc_minor_end",
-				   [TW_CAPTURE_GC_MAJOR_START] = "gc_major_start",
-				   [TW_CAPTURE_GC_MAJOR_END] = "gc_major_end",
-				   [TW_CAPTURE_GC_MAX_HEAP_SIZE] = "gc_max_heap_size"};
+static const char *const tags[] = {
+#define TAG(NAME, number, word, group, first, second) [number] = word,
+	TW_TRACE_KINDS(TAG)
+#undef TAG
+};
 
 /* ---- pids by name ---- */
 

@@ -38,33 +38,13 @@ static inline void forget_names(void)
 	named_count = 0;
 }
 
-static const char *const event_tags[] = {[TW_EVENT_SEND] = "send",
-					 [TW_EVENT_SEND_TO_NON_EXISTING_PROCESS] = "send_to_non_existing_process",
-					 [TW_EVENT_RECEIVE] = "receive",
-					 [TW_EVENT_SPAWN] = "spawn",
-					 [TW_EVENT_SPAWNED] = "spawned",
-					 [TW_EVENT_EXIT] = "exit",
-					 [TW_EVENT_REGISTER] = "register",
-					 [TW_EVENT_UNREGISTER] = "unregister",
-					 [TW_EVENT_LINK] = "link",
-					 [TW_EVENT_UNLINK] = "unlink",
-					 [TW_EVENT_GETTING_LINKED] = "getting_linked",
-					 [TW_EVENT_GETTING_UNLINKED] = "getting_unlinked",
-					 [TW_EVENT_IN] = "in",
-					 [TW_EVENT_OUT] = "out",
-					 [TW_EVENT_IN_EXITING] = "in_exiting",
-					 [TW_EVENT_OUT_EXITING] = "out_exiting",
-					 [TW_EVENT_OUT_EXITED] = "out_exited",
-					 [TW_EVENT_GC_MINOR_START] = "gc_minor_start",
-					 [TW_EVENT_GC_MINOR_END] = "gc_minor_end",
-					 [TW_EVENT_GC_MAJOR_START] = "gc_major_start",
-					 [TW_EVENT_GC_MAJOR_END] = "gc_major_end",
-					 [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size",
-					 [TW_EVENT_OPEN] = "open",
-					 [TW_EVENT_CLOSED] = "closed",
-					 [TW_EVENT_SEQ_SEND] = "seq_send",
-					 [TW_EVENT_SEQ_RECEIVE] = "seq_receive",
-					 [TW_EVENT_SEQ_PRINT] = "seq_print"};
+static const char *const event_tags[] = {
+#define TAG(NAME, number, word, group, first, second) [number] = word,
+#define SEQ_TAG(NAME, number, word)		      [number] = "seq_" word,
+	TW_TRACE_KINDS(TAG) TW_SEQ_KINDS(SEQ_TAG)
+#undef TAG
+#undef SEQ_TAG
+};
 
 /* Events of one session, oldest first over all rings of the test's only thread, or of several. */
 struct lines {

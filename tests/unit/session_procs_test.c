@@ -157,8 +157,8 @@ static void f68_a_sensitive_process_makes_no_events(void **state)
 	assert_int_equal(tw_process_sensitive(p, false), 0);
 	tw_call2(&step, 2, 2);
 	tw_process_send(p, parse("b"), pid_of(q));
-	EXPECT(&one, "p kind 3", "p send b, q");
-	EXPECT(&two, "p kind 3", "p send b, q");
+	EXPECT(&one, "p call", "p send b, q");
+	EXPECT(&two, "p call", "p send b, q");
 	tw_process_out();
 }
 

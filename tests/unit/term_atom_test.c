@@ -109,9 +109,13 @@ static void an_atom_is_handed_over_without_order(void **state)
 static void known_names_have_their_index(void **state)
 {
 	static const char *const names[] = {
-#define NAME(identifier, name) name,
-		TW_ATOM_NAMES(NAME)
+#define NAME(identifier, name)					  name,
+#define KIND_NAME(identifier, number, word, group, first, second) word,
+#define SIZE_NAME(identifier, field)				  #field,
+		TW_ATOM_NAMES(NAME) TW_TRACE_KINDS(KIND_NAME) TW_SYSTEM_KINDS(KIND_NAME) TW_GC_SIZES(SIZE_NAME)
 #undef NAME
+#undef KIND_NAME
+#undef SIZE_NAME
 	};
 
 	for (uint32_t i = 0; i < TW_ATOMS_KNOWN; i++) {

@@ -344,15 +344,15 @@ static bool put_words(struct tw_ttb_import *import, struct tw_term list)
 static void put_collection(struct tw_ttb_import *import, struct tw_term list)
 {
 	uint64_t *words = import->words + import->event.count;
-	memset(words, 0, TW_PRINT_GC_KEYS * sizeof *words);
+	memset(words, 0, TW_GC_SIZES_COUNT * sizeof *words);
 	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
 		struct tw_term pair = tw_term_head(list);
-		for (unsigned i = 0; i < TW_PRINT_GC_KEYS; i++) {
+		for (unsigned i = 0; i < TW_GC_SIZES_COUNT; i++) {
 			if (is_atom(tw_term_element(pair, 0), tw_print_gc_keys[i]))
 				tw_term_get_uint64(tw_term_element(pair, 1), &words[i]);
 		}
 	}
-	import->event.count = (uint16_t)(import->event.count + TW_PRINT_GC_KEYS);
+	import->event.count = (uint16_t)(import->event.count + TW_GC_SIZES_COUNT);
 }
 
 /* @elements: those after the tag, and then X if has_extra. */
@@ -392,13 +392,8 @@ static int put_end(struct tw_ttb_import *import, const struct tw_term *elements,
 /* The elements of a message after its tag, without X and the scheduler. */
 static unsigned element_count(unsigned kind)
 {
-	switch (kind) {
-	case TW_CAPTURE_RETURN_FROM:
-	case TW_CAPTURE_EXCEPTION_FROM: return 2;
-	case TW_CAPTURE_CALL:
-	case TW_CAPTURE_RETURN_TO: return 1;
-	default: return tw_print_is_gc(kind) ? 1 : tw_print_kind(kind)->term_count;
-	}
+	bool has_more = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM || tw_print_is_gc(kind);
+	return has_more + tw_print_term_count(tw_print_kind(kind));
 }
 
 static int fill(struct tw_ttb_import *import, const struct tw_term *elements, unsigned count, bool has_extra)
@@ -426,16 +421,19 @@ static int fill(struct tw_ttb_import *import, const struct tw_term *elements, un
 /* 0: no kind of event. */
 static unsigned kind_of(struct tw_term tag)
 {
-	static struct tw_term atoms[TW_CAPTURE_CLOSED + 1];
-	if (tw_term_is_none(atoms[TW_CAPTURE_CALL])) {
-		for (unsigned kind = TW_CAPTURE_CALL; kind <= TW_CAPTURE_CLOSED; kind++) {
-			if (tw_print_kind(kind) && kind != TW_CAPTURE_STACK)
-				atoms[kind] = tw_term_atom_z(tw_print_kind(kind)->word);
-		}
-	}
-	for (unsigned kind = TW_CAPTURE_CALL; kind <= TW_CAPTURE_CLOSED; kind++) {
-		if (!tw_term_is_none(atoms[kind]) && tw_term_is_same(atoms[kind], tag))
-			return kind;
+	static struct {
+		const char *word;
+		struct tw_term atom;
+		unsigned kind;
+	} tags[] = {
+#define TAG(NAME, number, word, group, first, second) {word, {0}, number},
+		TW_TRACE_KINDS(TAG)};
+	const size_t count = sizeof tags / sizeof *tags;
+	for (size_t i = 0; i < count && tw_term_is_none(tags[count - 1].atom); i++)
+		tags[i].atom = tw_term_atom_z(tags[i].word);
+	for (size_t i = 0; i < count; i++) {
+		if (tw_term_is_same(tags[i].atom, tag))
+			return tags[i].kind;
 	}
 	return 0;
 }

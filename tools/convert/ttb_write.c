@@ -171,7 +171,7 @@ static void put_value(const struct tw_ttb_export *export, const struct tw_captur
 
 static void put_collection(unsigned kind, const struct tw_print_payload *payload)
 {
-	uint32_t keys = kind == TW_CAPTURE_GC_MAX_HEAP_SIZE ? TW_PRINT_GC_KEYS - 1 : TW_PRINT_GC_KEYS;
+	uint32_t keys = tw_gc_sizes_shown(kind);
 	struct tw_term list = tw_term_nil();
 	for (uint32_t i = keys < payload->count ? keys : payload->count; i-- > 0;)
 		list = tw_term_cons(&arena,
@@ -200,8 +200,9 @@ static void put_elements(const struct tw_ttb_export *export, const struct tw_cap
 	} else if (!payload->has_terms && payload->count) {
 		put(list_of(payload->words, payload->count));
 	} else {
-		const struct tw_print_kind *kind = tw_print_kind(event->kind);
-		uint32_t terms = kind->term_count > payload->term_count ? kind->term_count : payload->term_count;
+		uint32_t terms = tw_print_term_count(tw_print_kind(event->kind));
+		if (terms < payload->term_count)
+			terms = payload->term_count;
 		for (uint32_t i = 0; i < terms; i++)
 			put(i < payload->term_count ? next_term(payload) : tw_term_atom_z("?"));
 	}
@@ -236,9 +237,7 @@ static void put_seq(const struct tw_capture_event *event, struct tw_print_payloa
 	struct tw_term info[5];
 	put(tw_term_atom_z("seq_trace"));
 	put(next_term(payload));
-	info[0] = tw_term_atom_z(event->kind == TW_CAPTURE_SEQ_SEND	 ? "send"
-				 : event->kind == TW_CAPTURE_SEQ_RECEIVE ? "receive"
-									 : "print");
+	info[0] = tw_term_atom_z(tw_print_kind(event->kind)->word + sizeof "seq_" - 1);
 	for (unsigned i = 1; i < 5; i++)
 		info[i] = next_term(payload);
 	put(tw_term_tuple(&arena, info, 5));
@@ -284,7 +283,7 @@ int tw_ttb_export_event(struct tw_ttb_export *export, const struct tw_capture_ev
 		return 0;
 	}
 	/* Stacks of native calls, and kinds of later versions: Erlang has no message for them. */
-	if (event->kind == TW_CAPTURE_STACK || event->kind < TW_CAPTURE_CALL || !tw_print_kind(event->kind))
+	if (tw_kind_is(event->kind, TW_GROUP_RECORD) || !tw_print_kind(event->kind))
 		return 0;
 	if (has_arena)
 		tw_arena_reset(&arena);
@@ -293,7 +292,7 @@ int tw_ttb_export_event(struct tw_ttb_export *export, const struct tw_capture_ev
 	has_arena = true;
 	count = 0;
 	tw_print_payload_take(event, &payload);
-	if (event->kind >= TW_CAPTURE_SEQ_SEND && event->kind <= TW_CAPTURE_SEQ_PRINT)
+	if (tw_kind_is(event->kind, TW_GROUP_SEQ))
 		put_seq(event, &payload);
 	else
 		put_trace(export, event, &payload, stamp);

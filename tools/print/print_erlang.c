@@ -223,11 +223,9 @@ static void put_return_to(struct tw_printer *printer, const struct tw_capture_ev
 		put_mfa(printer, event, payload);
 }
 
-/* As OTP, which leaves wordsize out of gc_max_heap_size. */
 static void put_gc(struct tw_out *out, unsigned kind, const struct tw_print_payload *payload)
 {
-	uint32_t count = kind == TW_CAPTURE_GC_MAX_HEAP_SIZE ? TW_PRINT_GC_KEYS - 1 : TW_PRINT_GC_KEYS;
-
+	uint32_t count = tw_gc_sizes_shown(kind);
 	tw_put(out, ",[", 2);
 	for (uint32_t i = 0; i < count && i < payload->count; i++)
 		tw_out_format(out, "%s{%s,%llu}", i ? "," : "", tw_print_gc_keys[i],
@@ -240,7 +238,7 @@ static void put_elements(struct tw_printer *printer, const struct tw_capture_eve
 			 struct tw_print_payload *payload, const struct tw_print_kind *kind)
 {
 	struct tw_out *out = printer->out;
-	uint32_t count = kind ? kind->term_count : 0;
+	uint32_t count = tw_print_term_count(kind);
 	if (!kind) {
 		tw_put_char(out, ',');
 		tw_put_u64(out, event->kind);
@@ -291,7 +289,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	struct tw_print_payload payload;
 	tw_print_payload(event, &payload);
 	tw_out_reserve(out);
-	if (event->kind >= TW_CAPTURE_SEQ_SEND && event->kind <= TW_CAPTURE_SEQ_PRINT) {
+	if (tw_kind_is(event->kind, TW_GROUP_SEQ)) {
 		put_seq(printer, event, &payload, kind);
 		return;
 	}

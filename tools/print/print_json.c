@@ -84,41 +84,6 @@ static void put_words(struct tw_out *out, const char *name, const uint64_t *word
 	tw_put_char(out, ']');
 }
 
-/* The names of the terms of a message, in their order; further terms have none. */
-static const char *term_name(unsigned kind, uint32_t number)
-{
-	static const char *const seq_names[5] = {"label", "serial", "from", "to", "message"};
-	static const char *const names[][2] = {
-		[TW_CAPTURE_CALL] = {"args", NULL},
-		[TW_CAPTURE_RETURN_FROM] = {"value", NULL},
-		[TW_CAPTURE_EXCEPTION_FROM] = {"exception", NULL},
-		[TW_CAPTURE_RETURN_TO] = {"mfa", NULL},
-		[TW_CAPTURE_SEND] = {"message", "to"},
-		[TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = {"message", "to"},
-		[TW_CAPTURE_RECEIVE] = {"message", NULL},
-		[TW_CAPTURE_SPAWN] = {"other", "mfa"},
-		[TW_CAPTURE_SPAWNED] = {"other", "mfa"},
-		[TW_CAPTURE_EXIT] = {"reason", NULL},
-		[TW_CAPTURE_REGISTER] = {"name", NULL},
-		[TW_CAPTURE_UNREGISTER] = {"name", NULL},
-		[TW_CAPTURE_LINK] = {"other", NULL},
-		[TW_CAPTURE_UNLINK] = {"other", NULL},
-		[TW_CAPTURE_GETTING_LINKED] = {"other", NULL},
-		[TW_CAPTURE_GETTING_UNLINKED] = {"other", NULL},
-		[TW_CAPTURE_IN] = {"mfa", NULL},
-		[TW_CAPTURE_OUT] = {"mfa", NULL},
-		[TW_CAPTURE_IN_EXITING] = {"mfa", NULL},
-		[TW_CAPTURE_OUT_EXITING] = {"mfa", NULL},
-		[TW_CAPTURE_OUT_EXITED] = {"mfa", NULL},
-		[TW_CAPTURE_OPEN] = {"other", "driver"},
-		[TW_CAPTURE_CLOSED] = {"reason", NULL},
-		[TW_CAPTURE_MONITOR] = {"event", "info"},
-	};
-	if (kind >= TW_CAPTURE_SEQ_SEND && kind <= TW_CAPTURE_SEQ_PRINT && number < 5)
-		return seq_names[number];
-	return kind < sizeof names / sizeof *names && number < 2 ? names[kind][number] : NULL;
-}
-
 static void put_arguments(struct tw_out *out, struct tw_term list)
 {
 	const char *between = "[";
@@ -163,11 +128,12 @@ static void put_terms(struct tw_printer *printer, const struct tw_capture_event 
 	bool is_schedule = event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_OUT;
 	const struct tw_capture_tracee *tracee =
 		is_schedule ? tw_capture_tracee(printer->capture, event->image, event->tracee_id) : NULL;
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
 	struct tw_out *out = printer->out;
 	struct tw_term term;
 	bool has_others = false;
 	for (uint32_t i = 0; i < payload->term_count; i++) {
-		const char *name = term_name(event->kind, i);
+		const char *name = kind && i < TW_PRINT_TERMS_MAX ? kind->terms[i] : NULL;
 		if (name && tracee && tracee->is_port)
 			name = "command";
 		if (!tw_print_next_term(payload, &term))
@@ -236,7 +202,7 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 	if (payload.has_terms) {
 		put_terms(printer, event, &payload);
 	} else if (tw_print_is_gc(event->kind)) {
-		for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload.count; i++)
+		for (uint32_t i = 0; i < TW_GC_SIZES_COUNT && i < payload.count; i++)
 			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i], (unsigned long long)payload.words[i]);
 	} else if (event->kind == TW_CAPTURE_STACK) {
 		put_stack(printer, event, &payload);

@@ -120,7 +120,7 @@ static void put_words(struct tw_printer *printer, const struct tw_capture_event 
 
 static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 {
-	for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload->count; i++) {
+	for (uint32_t i = 0; i < TW_GC_SIZES_COUNT && i < payload->count; i++) {
 		if (payload->words[i])
 			tw_out_format(out, " %s %llu", tw_print_gc_keys[i], (unsigned long long)payload->words[i]);
 	}

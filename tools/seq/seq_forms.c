@@ -258,13 +258,12 @@ static void put_label(struct tw_out *out, const struct tw_seq_trace *trace)
 
 void tw_seq_erlang(struct tw_out *out, const struct tw_seq_trace *trace)
 {
-	static const char *const kinds[] = {"send", "'receive'", "print"};
 	for (uint32_t i = 0; i < trace->event_count && !out->error; i++) {
 		const struct tw_seq_trace_event *event = &trace->events[i];
 		tw_out_text(out, "{seq_trace,");
 		put_label(out, trace);
-		tw_out_format(out, ",{%s,{%lld,%lld},", kinds[event->kind - TW_CAPTURE_SEQ_SEND],
-			      (long long)event->previous, (long long)event->current);
+		tw_out_format(out, ",{%s,{%lld,%lld},", tw_print_kind(event->kind)->atom, (long long)event->previous,
+			      (long long)event->current);
 		put_pid(out, trace, event->from);
 		tw_out_text(out, ",");
 		put_pid(out, trace, event->to);

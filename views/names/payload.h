@@ -54,23 +54,25 @@ bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, u
 
 /* ---- kinds of events: kinds.c ---- */
 
-/* The name of a kind of event, and the least number of terms in its message. */
+#define TW_PRINT_TERMS_MAX 5
+
 struct tw_print_kind {
 	const char *word;
-	const char *atom; /* as Erlang writes it: quoted if it is a reserved word */
-	uint32_t term_count;
+	const char *atom;		       /* the tag as Erlang writes it: quoted if it is a reserved word */
+	const char *terms[TW_PRINT_TERMS_MAX]; /* names of the terms, as in JSON; NULL after the last */
 };
 
 /* NULL for a kind that this version does not know. */
 const struct tw_print_kind *tw_print_kind(unsigned kind);
+/* The least number of terms of the kind's events. */
+uint32_t tw_print_term_count(const struct tw_print_kind *kind);
 
 static inline bool tw_print_is_gc(unsigned kind)
 {
-	return kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAX_HEAP_SIZE;
+	return tw_kind_is(kind, TW_GROUP_GARBAGE_COLLECTION);
 }
 
-/* The twelve words of the events of garbage collections. */
-#define TW_PRINT_GC_KEYS 12
-extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];
+/* The names of TW_GC_SIZES(). */
+extern const char *const tw_print_gc_keys[TW_GC_SIZES_COUNT];
 
 #endif
