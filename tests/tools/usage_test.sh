@@ -79,7 +79,13 @@ says 'there is no option -Z'
 expect 2 "$tw" report --color=blue a.tw
 says '--color is auto, always or never'
 expect 2 "$tw" record --ring 512M -- true
-says 'one ring of 512 MiB does not fit into --ring-cap, which is 256 MiB'
+says 'one ring of 512 MiB, and 4 KiB beside it, does not fit into --ring-cap, which is 256 MiB'
+expect 2 "$tw" record -q --ring 128K --ring-cap 128K -- true
+says 'one ring of 128 KiB, and 4 KiB beside it'
+expect 2 "$tw" record -q --ring-cap 64K -- true
+says "ring-cap is a size from 68K to 1024G"
+# Not a whole number of pages.
+expect 0 "$tw" record -q --force -o cap.tw --ring 64K --ring-cap 70001 -- true
 
 # Without a name: the newest capture of the folder; commands that change captures do not guess.
 expect 0 "$tw" record -q -t 'libc:_' -o first.tw -- ls

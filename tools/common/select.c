@@ -5,6 +5,8 @@
 #include "tools/common/select.h"
 #include "views/names/threads.h"
 
+#include "tracewheel/error.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,11 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
 			return true;
 		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
+		return false;
+	} else if (key == TW_KEY_LONGER) {
+		if (tw_parse_duration(value, &selection->longer_ns) && selection->longer_ns)
+			return true;
+		tw_usage(command, "--longer is a duration, such as 10ms or 0.5, not '%s'.", value);
 		return false;
 	} else if (key == TW_KEY_THREAD) {
 		selection->thread = value;
@@ -383,6 +390,13 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 		tw_say("%s.", text);
 	else if (tw_capture_info(capture, &info), !info.events)
 		tw_say("the capture holds no events%s.", info.is_live ? " yet" : "");
+}
+
+int tw_selection_fail(const struct tw_selection *selection, const char *path, int error)
+{
+	if (error == TW_ENOTSUP && selection->longer_ns)
+		return tw_fail("--longer needs durations, and '%s' has no returns: record with --returns.", path);
+	return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 }
 
 void tw_selection_free(struct tw_selection *selection)

@@ -14,7 +14,7 @@
 
 #define TW_SELECTION_ALIASES_MAX 64
 
-enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER };
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                                  \
@@ -29,10 +29,19 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}
 
+/* The same for views of calls with durations. */
+#define TW_LONGER_OPTION                                                                   \
+	{                                                                                  \
+		TW_KEY_LONGER, "longer", "T",                                              \
+			"only calls that took so long or longer, such as 10ms; the time\n" \
+			"of others is that of the call around them"                        \
+	}
+
 struct tw_selection {
 	const char *from;
 	const char *to;
 	uint64_t tail;			  /* the number of events at the end; 0: all */
+	uint64_t longer_ns;		  /* 0: all calls */
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
 	struct tw_patterns patterns;
@@ -66,6 +75,8 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 			    const struct tw_capture_filter *filter);
 /* Does it select by more than time? */
 bool tw_selection_is_of_events(const struct tw_selection *selection);
+/* Says why the events of a view could not be read, and returns the exit code. */
+int tw_selection_fail(const struct tw_selection *selection, const char *path, int error);
 void tw_selection_free(struct tw_selection *selection);
 
 #endif

@@ -32,6 +32,7 @@ static const struct tw_option options_table[] = {
 	{KEY_PROCESS, "process", "PID|NAME",
 	 "one process' life over all threads, from spawn to exit: '<0.45.0>', its name or the number of its thread, of one node shop:NAME; in text, an event shows what it ended: a run, "
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
+	TW_LONGER_OPTION,
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -210,6 +211,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .begun_capacity = printer->begun_capacity,
 				       .is_bare = printer->is_bare,
 				       .shown = printer->shown,
+				       .longer_ns = printer->longer_ns,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
 	printer->places = calloc(info.images + 1, sizeof *printer->places);
@@ -315,6 +317,30 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 		       request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");
 }
 
+/* Options that exclude each other are reported. */
+static bool fits_together(const struct request *request)
+{
+	if (request->is_tree && (request->format != &tw_print_text || request->is_chrome || request->is_strace)) {
+		tw_usage(&command, "--tree is text; it cannot be --format %s.",
+			 request->is_chrome   ? "chrome"
+			 : request->is_strace ? "strace"
+					      : request->format->name);
+		return false;
+	}
+	if (request->process &&
+	    (request->is_tree || request->is_chrome || request->is_strace || request->selection.thread)) {
+		tw_usage(
+			&command,
+			"--process is a list of events over all threads: not with --tree, --format chrome or strace, or --thread.");
+		return false;
+	}
+	if (request->selection.longer_ns && !request->is_tree && !request->is_chrome && !request->is_strace) {
+		tw_usage(&command, "--longer is about calls: it goes with --tree, --format chrome or --format strace.");
+		return false;
+	}
+	return true;
+}
+
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -322,6 +348,7 @@ int tw_tool_print(int argc, char **argv)
 	struct tw_printer printer = {0};
 	struct tw_capture *capture = NULL;
 	struct tw_capture_filter filter;
+	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
 	int key, code = TW_EXIT_USAGE;
 	while ((key = tw_options_next(&options)) > 0) {
 		if (!take_option(&request, key, options.value))
@@ -331,20 +358,8 @@ int tw_tool_print(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_request;
 	}
-	if (request.is_tree && (request.format != &tw_print_text || request.is_chrome || request.is_strace)) {
-		tw_usage(&command, "--tree is text; it cannot be --format %s.",
-			 request.is_chrome   ? "chrome"
-			 : request.is_strace ? "strace"
-					     : request.format->name);
+	if (!fits_together(&request))
 		goto free_request;
-	}
-	if (request.process &&
-	    (request.is_tree || request.is_chrome || request.is_strace || request.selection.thread)) {
-		tw_usage(
-			&command,
-			"--process is a list of events over all threads: not with --tree, --format chrome or strace, or --thread.");
-		goto free_request;
-	}
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		goto free_request;
@@ -363,6 +378,7 @@ int tw_tool_print(int argc, char **argv)
 	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
 	printer.is_bare = request.is_bare;
+	printer.longer_ns = request.selection.longer_ns;
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};
@@ -380,8 +396,11 @@ int tw_tool_print(int argc, char **argv)
 		tw_selection_say_empty(&request.selection, capture, &filter);
 	if (!error)
 		tw_counted_say(capture);
+	if (!error && printer.longer_ns)
+		tw_say("calls of %s or longer only: %s left out.", tw_figure_duration(longer, printer.longer_ns),
+		       tw_figure_of(figure, printer.hidden, "call is", "calls are"));
 	if (error)
-		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+		code = tw_selection_fail(&request.selection, path, error);
 	code = tw_names_end(capture, path, code);
 free_request:
 	free_printer(&printer);

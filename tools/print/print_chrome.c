@@ -400,14 +400,17 @@ static void put_own_time(struct chrome *chrome, const struct tw_capture_event *e
 	tw_out_format(chrome->out, ",\"name\":\"(tracer: %s)\",\"cat\":\"own_time\"}", tw_capture_own_name(event->id));
 }
 
-static void put_event(struct chrome *chrome, const struct tw_capture_event *event)
+/* False: it is left out, as a short call. */
+static bool put_event(struct chrome *chrome, const struct tw_capture_event *event)
 {
 	struct tw_step step;
 	chrome->event = event;
 	if (!tw_stacks_event(&chrome->stacks, event, &step)) {
 		chrome->has_no_memory = true;
-		return;
+		return false;
 	}
+	if (step.kind == TW_STEP_HIDDEN)
+		return false;
 	if (step.kind == TW_STEP_CALL && step.stack->depth > step.depth) {
 		struct track *track = track_of(chrome, step.stack);
 		nest_begin(step.stack, step.depth);
@@ -415,15 +418,15 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 			keep_arguments(chrome, event, track, step.depth);
 	}
 	if (step.kind == TW_STEP_CALL || step.kind == TW_STEP_RETURN)
-		return;
+		return true;
 	if (step.kind == TW_STEP_OWN_TIME) {
 		if (chrome->has_begun)
 			put_own_time(chrome, event, step.stack);
-		return;
+		return true;
 	}
 	struct track *track = track_of(chrome, step.stack);
 	if (!track)
-		return;
+		return true;
 	if (event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_IN_EXITING) {
 		const struct tw_capture_stream *stream = tw_capture_stream(chrome->printer->capture, event->stream);
 		track->since_ns = event->time_ns;
@@ -436,6 +439,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 		put_moment(chrome, event, &step, track);
 		put_flow(chrome, event, track);
 	}
+	return true;
 }
 
 /* Begins the selection: slices of open calls, and of runs, begin here. */
@@ -465,9 +469,9 @@ static int see(void *self, const struct tw_capture_event *event)
 	chrome->is_limited = !chrome->limit;
 	if (chrome->is_limited || chrome->out->error)
 		return TW_FOLD_DONE;
-	put_event(chrome, event);
+	bool is_shown = put_event(chrome, event);
 	chrome->reached_ns = event->time_ns;
-	if (chrome->has_begun && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
+	if (chrome->has_begun && is_shown && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
 		chrome->limit--;
 		chrome->printer->shown++;
 	}
@@ -486,6 +490,7 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	if (error)
 		return error;
 	chrome->printer->shown += chrome->stacks.before;
+	chrome->printer->hidden = chrome->stacks.hidden;
 	tw_stacks_finish(&chrome->stacks, chrome->is_limited ? chrome->reached_ns : filter->to_ns);
 	return 0;
 }
@@ -570,6 +575,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&chrome->stacks, (struct tw_capture *)printer->capture, &chrome->places);
+	chrome->stacks.least_ns = printer->longer_ns;
 	chrome->flows = tw_flows_create(printer->capture);
 	if (error == 0)
 		error = tw_seq_nodes_make(&chrome->nodes, printer->capture);

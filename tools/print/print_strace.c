@@ -248,21 +248,18 @@ static void put_loss(struct strace *s, const struct tw_capture_event *event)
 	tw_out_text(s->out, "\n");
 }
 
-static bool put_event(struct strace *s, const struct tw_capture_event *event)
+static bool put_event(struct strace *s, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	struct tw_step step;
-	if (!tw_stacks_event(&s->stacks, event, &step))
-		return false;
-	if (step.kind == TW_STEP_RETURN) {
-		put_return(s, event, &step);
-	} else if (step.kind == TW_STEP_CALL && step.stack->depth > step.depth) {
+	if (step->kind == TW_STEP_RETURN) {
+		put_return(s, event, step);
+	} else if (step->kind == TW_STEP_CALL && step->stack->depth > step->depth) {
 		leave_line(s);
-		s->line_stack = step.stack;
-		s->line_depth = step.depth;
-		return keep_call(s, step.stack, step.depth, event);
-	} else if (step.kind == TW_STEP_MOMENT) {
-		return put_moment(s, event, &step);
-	} else if (step.kind == TW_STEP_LOSS) {
+		s->line_stack = step->stack;
+		s->line_depth = step->depth;
+		return keep_call(s, step->stack, step->depth, event);
+	} else if (step->kind == TW_STEP_MOMENT) {
+		return put_moment(s, event, step);
+	} else if (step->kind == TW_STEP_LOSS) {
 		leave_line(s);
 		put_loss(s, event);
 	}
@@ -286,9 +283,11 @@ static int see(void *self, const struct tw_capture_event *event)
 	s->is_limited = !s->limit;
 	if (s->is_limited || s->out->error)
 		return TW_FOLD_DONE;
-	if (!s->has_begun)
-		return tw_stacks_event(&s->stacks, event, &step) ? 0 : TW_ENOMEM;
-	if (!put_event(s, event))
+	if (!tw_stacks_event(&s->stacks, event, &step))
+		return TW_ENOMEM;
+	if (!s->has_begun || step.kind == TW_STEP_HIDDEN)
+		return 0;
+	if (!put_event(s, event, &step))
 		return TW_ENOMEM;
 	if (event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
 		s->limit--;
@@ -323,6 +322,7 @@ int tw_print_strace(struct tw_printer *printer, const struct tw_capture_filter *
 	int error = tw_places_make(&s.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&s.stacks, capture, &s.places);
+	s.stacks.least_ns = printer->longer_ns;
 	if (error == 0 && !tw_places_have_returns(&s.places))
 		tw_say("no returns were recorded: nothing is known of results and durations.");
 	if (error == 0)
@@ -331,6 +331,7 @@ int tw_print_strace(struct tw_printer *printer, const struct tw_capture_filter *
 		error = tw_pass_one(capture, &fold, NULL);
 	if (error == 0)
 		tw_stacks_finish(&s.stacks, filter->to_ns);
+	printer->hidden = s.stacks.hidden;
 	free_calls(&s.stacks);
 	tw_stacks_free(&s.stacks);
 	tw_places_free(&s.places);

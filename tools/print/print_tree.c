@@ -357,46 +357,42 @@ static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 	return true;
 }
 
-static bool put_event(struct tree *tree, const struct tw_capture_event *event)
+static void put_event(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	struct tw_step step;
-	if (!tw_stacks_event(&tree->stacks, event, &step))
-		return false;
-	struct tw_stack *stack = step.stack;
-	if (step.kind == TW_STEP_RETURN) {
-		put_return(tree, event, &step);
-		return true;
+	struct tw_stack *stack = step->stack;
+	if (step->kind == TW_STEP_RETURN) {
+		put_return(tree, event, step);
+		return;
 	}
-	if (step.kind == TW_STEP_UNMATCHED) {
-		put_unmatched(tree, event, &step);
-		return true;
+	if (step->kind == TW_STEP_UNMATCHED) {
+		put_unmatched(tree, event, step);
+		return;
 	}
-	if (step.kind == TW_STEP_CALL) {
-		open_call(tree, stack, step.depth);
-		if (stack->depth > step.depth) {
-			make_call(tree, event, step.function, step.depth);
+	if (step->kind == TW_STEP_CALL) {
+		open_call(tree, stack, step->depth);
+		if (stack->depth > step->depth) {
+			make_call(tree, event, step->function, step->depth);
 			keep_call(tree, stack);
 			stack->frames[stack->depth - 1].mark = IS_PENDING;
 		}
-		return true;
+		return;
 	}
 	/* As in print.c: subtracted from times, without a line. */
-	if (step.kind == TW_STEP_OWN_TIME && event->id == TW_CAPTURE_OWN_SETUP)
-		return true;
+	if (step->kind == TW_STEP_OWN_TIME && event->id == TW_CAPTURE_OWN_SETUP)
+		return;
 	open_call(tree, stack, stack->depth);
-	if (step.kind == TW_STEP_OWN_TIME) {
-		put_own_time(tree, event, &step);
-	} else if (step.kind == TW_STEP_LOSS) {
-		put_loss(tree, event, &step);
-	} else if (step.kind == TW_STEP_MOMENT) {
-		make_call(tree, event, step.function, step.depth);
-		put_head(tree, stack, step.depth, UINT64_MAX);
+	if (step->kind == TW_STEP_OWN_TIME) {
+		put_own_time(tree, event, step);
+	} else if (step->kind == TW_STEP_LOSS) {
+		put_loss(tree, event, step);
+	} else if (step->kind == TW_STEP_MOMENT) {
+		make_call(tree, event, step->function, step->depth);
+		put_head(tree, stack, step->depth, UINT64_MAX);
 		tw_out_bytes(tree->out, scratch.data, scratch.used);
 		tw_out_text(tree->out, "\n");
 	} else {
-		put_other(tree, event, &step);
+		put_other(tree, event, step);
 	}
-	return true;
 }
 
 static int begin(void *self, uint64_t from_ns)
@@ -416,10 +412,11 @@ static int see(void *self, const struct tw_capture_event *event)
 	tree->is_limited = !tree->limit;
 	if (tree->is_limited || tree->out->error)
 		return TW_FOLD_DONE;
-	if (!tree->has_begun)
-		return tw_stacks_event(&tree->stacks, event, &step) ? 0 : TW_ENOMEM;
-	if (!put_event(tree, event))
+	if (!tw_stacks_event(&tree->stacks, event, &step))
 		return TW_ENOMEM;
+	if (!tree->has_begun || step.kind == TW_STEP_HIDDEN)
+		return 0;
+	put_event(tree, event, &step);
 	if (event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
 		tree->limit--;
 		tree->printer->shown++;
@@ -441,6 +438,7 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
 		error = tw_pass_one((struct tw_capture *)tree->printer->capture, &fold, NULL);
 	if (error == 0)
 		tw_stacks_finish(&tree->stacks, filter->to_ns);
+	tree->printer->hidden = tree->stacks.hidden;
 	return error;
 }
 
@@ -498,6 +496,7 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
+	tree.stacks.least_ns = printer->longer_ns;
 	if (error == 0) {
 		if (!tw_places_have_returns(&tree.places))
 			tw_say("no returns were recorded: nothing is known of durations and of calls within "

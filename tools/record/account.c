@@ -44,7 +44,7 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		tw_say("'%s' cannot be made: no space on its disk, or in /dev/shm for the rings; --ring 64K "
 		       "needs less.",
 		       path);
-	else if (error == TW_EBADARG)
+	else if (error == TW_EBADARG || error == TW_ELIMIT)
 		tw_say("'%s' cannot be made: the patterns and conditions, or its path, are too long.", path);
 	else
 		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));

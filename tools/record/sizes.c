@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define LEAST_BYTES	 65536
+#define PAGE_BYTES	 4096
 #define LEAST_SEGMENT_NS 10000000
 
 static bool is_ring(const char *value, uint64_t *bytes)
@@ -17,6 +18,15 @@ static bool is_ring(const char *value, uint64_t *bytes)
 static bool is_size(const char *value, uint64_t *bytes)
 {
 	return tw_parse_bytes(value, bytes) && *bytes >= LEAST_BYTES;
+}
+
+/* Whole pages: the next lower number of them. */
+static bool is_cap(const char *value, uint64_t *bytes)
+{
+	if (!tw_parse_bytes(value, bytes) || *bytes < LEAST_BYTES + PAGE_BYTES || *bytes > UINT64_C(1) << 40)
+		return false;
+	*bytes -= *bytes % PAGE_BYTES;
+	return true;
 }
 
 static bool is_milliseconds(const char *value, uint64_t *ns)
@@ -43,8 +53,9 @@ bool tw_sizes_set(struct tw_recorder_options *recorder, const struct tw_command 
 		sentence = is_ring(value, &recorder->ring_bytes) ? NULL
 								 : "--ring is a power of two from 64K to 1G, not '%s'.";
 	else if (strcmp(option, "ring-cap") == 0)
-		sentence = is_size(value, &recorder->cap_bytes) ? NULL
-								: "'%s' is not a size of at least 64K, such as 16M.";
+		sentence = is_cap(value, &recorder->cap_bytes)
+				   ? NULL
+				   : "--ring-cap is a size from 68K to 1024G, such as 16M, not '%s'.";
 	else if (strcmp(option, "rotate") == 0)
 		sentence = is_size(value, &recorder->segment_bytes)
 				   ? NULL

@@ -33,6 +33,7 @@ static const struct tw_option options_table[] =
 	 {KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
 	 {KEY_LEAST, "least", "PERCENT",
 	  "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01); 0 keeps all"},
+	 TW_LONGER_OPTION,
 	 TW_SELECTION_OPTIONS,
 	 {0}};
 
@@ -181,12 +182,31 @@ static void put_note(bool warns, const char *format, ...)
 	is_next = true;
 }
 
+/* Of calls whose times are those of a part, or of others. */
+static void put_notes_of_calls(const struct tw_calltree *tree)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	if (tree->stacks.open)
+		put_note(false, "Calls that were open at the end, and count up to %s: %s.",
+			 tw_stacks_open_until(&tree->stacks), tw_figure_count(a, tree->stacks.open));
+	if (tree->stacks.before)
+		put_note(false, "Calls that were open at the beginning of this part: %s. Their time counts from there.",
+			 tw_figure_count(a, tree->stacks.before));
+	if (tree->longer_ns)
+		put_note(false, "Calls of %s or longer only: %s left out, and their time is that of the calls around.",
+			 tw_figure_duration(b, tree->longer_ns),
+			 tw_figure_of(a, tree->stacks.hidden, "call is", "calls are"));
+	if (tree->stacks.cut || tree->stacks.unmatched)
+		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
+			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
+}
+
 /* Notes on the recording, and on missing data. */
 static void put_notes(const struct request *request, const struct tw_calltree *tree,
 		      const struct tw_capture_filter *filter, bool has_times)
 {
 	struct tw_capture_info info;
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	bool is_part = filter->from_ns || filter->to_ns;
 	tw_capture_info(tree->capture, &info);
 	uint64_t from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns,
@@ -240,15 +260,7 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (*tw_missing_setups(&account, clause))
 		put_note(false, "%c%s: this is not in the times of calls.", toupper((unsigned char)*clause),
 			 clause + 1);
-	if (tree->stacks.open)
-		put_note(false, "Calls that were open at the end, and count up to %s: %s.",
-			 tw_stacks_open_until(&tree->stacks), tw_figure_count(a, tree->stacks.open));
-	if (tree->stacks.before)
-		put_note(false, "Calls that were open at the beginning of this part: %s. Their time counts from there.",
-			 tw_figure_count(a, tree->stacks.before));
-	if (tree->stacks.cut || tree->stacks.unmatched)
-		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
-			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
+	put_notes_of_calls(tree);
 	if (tree->is_full)
 		put_note(true, "The tree has too many nodes: some calls are missing in it.");
 }
@@ -376,7 +388,7 @@ static bool take_option(void *context, int key, const char *value)
 static int flame(struct request *request, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;
-	struct tw_calltree tree = {.is_by_process = request->is_by_process};
+	struct tw_calltree tree = {.is_by_process = request->is_by_process, .longer_ns = request->selection.longer_ns};
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;
@@ -396,7 +408,7 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 	if (!error && request->is_folded)
 		tw_missing_say(capture);
 	if (error)
-		tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+		tw_selection_fail(&request->selection, path, error);
 	else
 		code = tw_out_finish(&out);
 	tw_calltree_free(&tree);

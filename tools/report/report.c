@@ -45,6 +45,7 @@ static const struct tw_option options_table[] = {
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
+	TW_LONGER_OPTION,
 	TW_SELECTION_OPTIONS,
 	{0}};
 
@@ -405,20 +406,6 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 	return tw_activity_event(&sums->activity, event, step) && tw_lengths_event(&sums->lengths, event);
 }
 
-/* Sets *out if anything returns, at any time. Returns 0 or an error. */
-static int has_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
-{
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	if (info.has_moments_only)
-		return 0;
-	struct tw_places places;
-	int error = tw_places_make(&places, capture, filter);
-	*out = error == 0 && tw_places_have_durations(&places);
-	tw_places_free(&places);
-	return error;
-}
-
 /* One fast scan for every capture, which says whether more is to be read. Returns 0 or an error. */
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
@@ -435,7 +422,10 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	}
 	/* A selection without returns may lie within calls that return. */
 	if (!error && !returns && (filter->from_ns || filter->to_ns))
-		error = has_durations(capture, filter, &returns);
+		error = tw_places_find_durations(capture, filter, &returns);
+	if (!error && !returns && request->selection.longer_ns)
+		return TW_ENOTSUP;
+	sums->tree.longer_ns = request->selection.longer_ns;
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
 	/* Only for views that show callers: resolving their names takes time. */
@@ -504,7 +494,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		error = fold_events(&sums, request, capture, &filter);
 	if (error) {
 		free_sums(&sums);
-		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+		return tw_selection_fail(&request->selection, path, error);
 	}
 	tw_capture_info(capture, &info);
 	bool is_by_name = request->order.sort && strcmp(request->order.sort, "name") == 0;

@@ -398,6 +398,28 @@ static void put_endless(const struct tw_screen *screen, const struct tw_calltree
 	tw_out_text(screen->out, ". Their time is their callers', whose self has a ?.\n");
 }
 
+/* Of calls that are left out, or reach over a border. */
+static void put_borders(const struct tw_calltree *tree, struct tw_out *out)
+{
+	const struct tw_stacks *stacks = &tree->stacks;
+	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
+	if (tree->longer_ns)
+		tw_out_format(out,
+			      "Calls of %s or longer only: %s left out, and their time is that of the calls around.\n",
+			      tw_figure_duration(longer, tree->longer_ns),
+			      tw_figure_of(figure, stacks->hidden, "call is", "calls are"));
+	if (stacks->open)
+		tw_out_format(out, "%s call%s still open at the end: counted up to %s.\n",
+			      tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were",
+			      tw_stacks_open_until(stacks));
+	if (stacks->before)
+		tw_out_format(
+			out,
+			"%s call%s open at the beginning of this part: %s time counts from there, and %s not in calls.\n",
+			tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
+			stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
+}
+
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
@@ -415,16 +437,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 	if (tree->stackless)
 		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
 			      tree->stackless == 1 ? " has" : "s have");
-	if (stacks->open)
-		tw_out_format(out, "%s call%s still open at the end: counted up to %s.\n",
-			      tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were",
-			      tw_stacks_open_until(stacks));
-	if (stacks->before)
-		tw_out_format(
-			out,
-			"%s call%s open at the beginning of this part: %s time counts from there, and %s not in calls.\n",
-			tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
-			stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
+	put_borders(tree, out);
 	if (stacks->cut)
 		tw_out_format(
 			out,
@@ -513,5 +526,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_u64(json, "open", tree->stacks.open);
 	tw_json_u64(json, "lost", tree->stacks.lost);
 	tw_json_u64(json, "before", tree->stacks.before);
+	if (tree->longer_ns)
+		tw_json_u64(json, "shorter", tree->stacks.hidden);
 	tw_json_close(json, '}');
 }

@@ -185,6 +185,19 @@ free_seen:
 	return error;
 }
 
+int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (info.has_moments_only)
+		return 0;
+	struct tw_places places;
+	int error = tw_places_make(&places, capture, filter);
+	*out = error == 0 && tw_places_have_durations(&places);
+	tw_places_free(&places);
+	return error;
+}
+
 void tw_places_free(struct tw_places *places)
 {
 	for (uint32_t i = 0; places->images && i < places->image_count; i++) {

@@ -35,12 +35,16 @@ void tw_stacks_free(struct tw_stacks *stacks)
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = next) {
 			next = stack->next;
 			free(stack->frames);
+			free(stack->hidden);
 			free(stack->name);
 			free(stack);
 		}
 	}
 	for (uint32_t i = 0; i < stacks->verdict_count; i++)
 		free(stacks->verdicts[i].kept);
+	for (uint32_t i = 0; i < stacks->longer_count; i++)
+		free(stacks->longer[i].bits);
+	free(stacks->longer);
 	free(stacks->verdicts);
 	free(stacks->slots);
 	free(stacks->streams);
@@ -99,8 +103,8 @@ static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_cap
 	return stack;
 }
 
-static struct tw_stack *look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
-				uint32_t id)
+struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
+				   uint32_t id)
 {
 	struct tw_stack *stack = stacks->slots[slot_of(stacks, image, session, id)];
 	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != image ||
@@ -118,7 +122,7 @@ static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_cap
 		return *last;
 	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
 	uint32_t session = stream ? stream->session_index : 0;
-	struct tw_stack *stack = look_up(stacks, event->image, session, has_tracee, id);
+	struct tw_stack *stack = tw_stacks_look_up(stacks, event->image, session, has_tracee, id);
 	if (!stack)
 		stack = make_stack(stacks, event, session, has_tracee, id);
 	if (last)
@@ -198,7 +202,10 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 	free(stack->frames);
 	stack->frames = NULL;
 	stack->capacity = 0;
+	stack->hidden_count = 0;
 }
+
+/* ---- calls and returns ---- */
 
 static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t function, uint64_t ns)
 {
@@ -226,9 +233,22 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
+	stack->is_call_hidden = tw_stacks_hides_next(stacks, stack);
+	if (stack->is_call_hidden)
+		return tw_stacks_hide(stacks, step);
 	step->kind = TW_STEP_CALL;
 	step->depth = stack->depth;
 	return push(stacks, stack, step->function, ns);
+}
+
+/* A call without a recorded end has no duration: it is short. */
+static void step_moment(struct tw_stacks *stacks, struct tw_step *step)
+{
+	step->kind = stacks->least_ns ? TW_STEP_HIDDEN : TW_STEP_MOMENT;
+	step->stack->is_call_hidden = stacks->least_ns;
+	stacks->hidden += step->kind == TW_STEP_HIDDEN;
+	if (step->kind == TW_STEP_MOMENT && stacks->calls.moment)
+		stacks->calls.moment(stacks->calls.context, step->stack, step->function);
 }
 
 /* Another call counts as likely from an expectation of one in ten on. */
@@ -276,6 +296,10 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 {
 	struct tw_stack *stack = step->stack;
 	uint32_t at = stack->depth, last = at > SEARCH_FRAMES ? at - SEARCH_FRAMES : 0;
+	if (stack->hidden_count && tw_stacks_end_hidden(stack, step->function)) {
+		step->kind = TW_STEP_HIDDEN;
+		return true;
+	}
 	if (stack->too_deep) {
 		stack->too_deep--;
 		return true;
@@ -293,6 +317,7 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 	if (!confirm(stacks, stack, at - 1))
 		return false;
 	step->cut_count = stack->depth - at;
+	stack->hidden_count = 0;
 	cut_to(stacks, stack, at);
 	step->kind = TW_STEP_RETURN;
 	step->depth = at - 1;
@@ -312,6 +337,8 @@ static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uin
 		stack->number < stacks->verdict_count ? &stacks->verdicts[stack->number] : NULL;
 	uint64_t kept = verdicts && stack->losses < verdicts->count ? verdicts->kept[stack->losses] : 0;
 	uint32_t before = stack->depth;
+	while (stack->hidden_count && stack->hidden[stack->hidden_count - 1].serial > kept)
+		stack->hidden_count--;
 	while (stack->depth && stack->frames[stack->depth - 1].serial > kept) {
 		struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], ns);
 		time.is_lossy = true;
@@ -390,6 +417,7 @@ static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const str
 {
 	struct tw_stack *stack = step->stack;
 	switch (event->kind) {
+	case TW_CAPTURE_STACK: step->kind = stack->is_call_hidden ? TW_STEP_HIDDEN : TW_STEP_OTHER; break;
 	case TW_CAPTURE_LOSS: step_loss(stacks, step, event); break;
 	case TW_CAPTURE_OWN_TIME: step_own_time(stacks, step, event); break;
 	case TW_CAPTURE_GC_MINOR_START:
@@ -445,9 +473,7 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 										    : TW_FRAME_EXCEPTION,
 					      event->time_ns);
 		} else if (tw_places_is_moment(stacks->places, event->image, event->id)) {
-			step->kind = TW_STEP_MOMENT;
-			if (stacks->calls.moment)
-				stacks->calls.moment(stacks->calls.context, stack, step->function);
+			step_moment(stacks, step);
 		} else {
 			is_done = step_call(stacks, step, event->time_ns);
 		}
@@ -477,60 +503,9 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 	}
 }
 
-/*
- * Until when each process is known to have lived: its end, the exec that replaced it, or the last event of any of its
- * threads.  NULL: no memory.
- */
-static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t images)
-{
-	uint64_t *ends = calloc(images + (size_t)1, sizeof *ends);
-	const struct tw_capture_stream *stream;
-	for (uint32_t i = 0; ends && (stream = tw_capture_stream(capture, i)); i++) {
-		if (stream->image < images && stream->end_ns > ends[stream->image])
-			ends[stream->image] = stream->end_ns;
-	}
-	for (uint32_t i = 0; ends && i < images; i++) {
-		uint64_t exec_ns = tw_exec_ends_ns(capture, i);
-		uint64_t end_ns = exec_ns ? exec_ns : tw_capture_image(capture, i)->end_ns;
-		ends[i] = end_ns > ends[i] ? end_ns : ends[i];
-	}
-	return ends;
-}
-
-/*
- * A thread's calls are open until it ends, or its process does. Other processes may have ended unseen.
- */
-static void find_ends(struct tw_stacks *stacks)
-{
-	struct tw_capture_info info;
-	const struct tw_capture_stream *stream;
-	tw_capture_info(stacks->capture, &info);
-	uint64_t *ends = lives_of_images(stacks->capture, info.images);
-	for (uint32_t i = 0; ends && i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			if (!stack->is_bound || stack->image >= info.images)
-				continue;
-			stack->end_ns = ends[stack->image];
-			stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
-					      tw_exec_ends_ns(stacks->capture, stack->image);
-		}
-	}
-	free(ends);
-	for (uint32_t i = 0; (stream = tw_capture_stream(stacks->capture, i)); i++) {
-		bool has_tracee = stream->tracee_id != 0;
-		struct tw_stack *stack = stream->thread_end_ns ? look_up(stacks, stream->image, stream->session_index,
-									 has_tracee, has_tracee ? stream->tracee_id : i)
-							       : NULL;
-		if (stack && stack->is_bound) {
-			stack->end_ns = stream->thread_end_ns;
-			stack->is_end_known = true;
-		}
-	}
-}
-
 void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 {
-	find_ends(stacks);
+	tw_stacks_find_ends(stacks);
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
 			/* Threads that had ended by then have no part in the selection. */
@@ -541,7 +516,8 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 		}
 	}
 	/* Counts before the selection do not matter. */
-	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
+	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost =
+		stacks->hidden = 0;
 }
 
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
@@ -549,7 +525,7 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 	struct tw_capture_info info;
 	tw_capture_info(stacks->capture, &info);
 	stacks->ends_early = to_ns && to_ns < info.end_ns;
-	find_ends(stacks);
+	tw_stacks_find_ends(stacks);
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
 			uint64_t end_ns = stack->end_ns;

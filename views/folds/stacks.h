@@ -24,6 +24,9 @@
  * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile in the
  * process that ran on its thread.
  *
+ * Calls shorter than least_ns can be left out, and all within them: their time is that of the call around them. How long
+ * a call will take is known from reading the events once in advance.
+ *
  * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_FRAMES_MAX.
  */
 #ifndef TW_VIEWS_STACKS_H
@@ -52,6 +55,12 @@ struct tw_stack_frame {
 	uint32_t mark; /* for the caller's use: by print */
 };
 
+/* A call that is left out because it is short, or that lies in such a one. */
+struct tw_stack_hidden {
+	uint64_t serial;
+	uint32_t function;
+};
+
 struct tw_stack {
 	uint32_t image;
 	uint32_t session_index;
@@ -73,6 +82,9 @@ struct tw_stack {
 	bool is_end_known;     /* end_ns is the end */
 	uint64_t out_since_ns; /* 0: it is running */
 	struct tw_stack_frame *frames;
+	struct tw_stack_hidden *hidden; /* within the innermost frame */
+	uint32_t hidden_count, hidden_capacity;
+	bool is_call_hidden;   /* of the last call: the callers that follow it are too */
 	struct tw_stack *next; /* in its slot */
 	void *user;
 	char *name; /* made on demand */
@@ -108,7 +120,8 @@ enum tw_step_kind {
 	TW_STEP_RETURN,	   /* removes a frame, and those cut inside it */
 	TW_STEP_UNMATCHED, /* a return without a known call */
 	TW_STEP_LOSS,
-	TW_STEP_OWN_TIME
+	TW_STEP_OWN_TIME,
+	TW_STEP_HIDDEN /* a call that is left out because it is short, or its return: shown nowhere */
 };
 
 struct tw_step {
@@ -129,6 +142,12 @@ struct tw_stack_verdicts {
 	uint32_t count;
 };
 
+/* For one stack, by serial: did the call take least_ns or longer? */
+struct tw_stack_longer {
+	uint64_t *bits;
+	uint32_t count; /* of words */
+};
+
 struct tw_stacks {
 	struct tw_capture *capture;
 	const struct tw_places *places;
@@ -145,6 +164,9 @@ struct tw_stacks {
 	struct tw_stack_verdicts *verdicts; /* by stack number */
 	uint32_t verdict_count;
 	bool is_foreseeing;
+	uint64_t least_ns; /* set before tw_stacks_foresee(): calls shorter than that are left out; 0: none is */
+	struct tw_stack_longer *longer; /* by stack number; NULL: none is left out */
+	uint32_t longer_count;
 	/* Shown by every view. */
 	uint64_t unmatched;
 	uint64_t cut;
@@ -154,7 +176,8 @@ struct tw_stacks {
 	uint64_t before;  /* calls that were open at the beginning of the selection */
 	uint64_t too_deep;
 	uint64_t losses;
-	uint64_t lost; /* calls that ended in a loss */
+	uint64_t lost;	 /* calls that ended in a loss */
+	uint64_t hidden; /* calls that were left out */
 };
 
 /*
@@ -163,11 +186,13 @@ struct tw_stacks {
 int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const struct tw_places *places);
 
 /*
- * tw_stacks_foresee - read the events once in advance, to find the calls that continued after losses.
+ * tw_stacks_foresee - read the events once in advance, to find the calls that continued after losses; and once more to find
+ * those that take least_ns.
  *
- * @filter	selects the events that will be passed in, in the same order.  Nothing is read if there are no losses.
+ * @filter	selects the events that will be passed in, in the same order.  Nothing is read if there are no losses, and
+ *		least_ns is 0.
  *
- * Returns 0 or an error. Without this call all calls end in a loss.
+ * Returns 0 or an error, TW_ENOTSUP if there is a least_ns and nothing has a duration. Without this call all calls end in a loss, and none is left out.
  */
 int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
 void tw_stacks_free(struct tw_stacks *stacks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stacks_foresee.h - shared by stacks.c and stacks_foresee.c. */
+/* stacks_foresee.h - what the files of stacks.h share. */
 #ifndef TW_VIEWS_STACKS_FORESEE_H
 #define TW_VIEWS_STACKS_FORESEE_H
 
@@ -7,5 +7,21 @@
 
 /* Notes that this call continued after every loss since it was last known to be open. False: no memory. */
 bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_stack_frame *frame);
+
+/* Finds the calls that take least_ns or longer; the verdicts about losses are known. Returns 0 or an error. */
+int tw_stacks_find_longer(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
+
+/* Is the next call of the stack left out? */
+bool tw_stacks_hides_next(const struct tw_stacks *stacks, const struct tw_stack *stack);
+/* Leaves the call out. False: no memory. */
+bool tw_stacks_hide(struct tw_stacks *stacks, struct tw_step *step);
+/* Is this the return of a call that was left out? Then it ends; those inside it have no return. */
+bool tw_stacks_end_hidden(struct tw_stack *stack, uint32_t function);
+
+/* NULL: it has no events yet. */
+struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
+				   uint32_t id);
+/* A thread's calls are open until it ends, or its process does. Other processes may have ended unseen. */
+void tw_stacks_find_ends(struct tw_stacks *stacks);
 
 #endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stacks_ends.c - until when calls that were never seen to end were open: to the end of their thread, or of its process. */
+#include "views/folds/stacks_foresee.h"
+#include "views/names/threads.h"
+
+#include <stdlib.h>
+
+/*
+ * Until when each process is known to have lived: its end, the exec that replaced it, or the last event of any of its
+ * threads.  NULL: no memory.
+ */
+static uint64_t *lives_of_images(const struct tw_capture *capture, uint32_t images)
+{
+	uint64_t *ends = calloc(images + (size_t)1, sizeof *ends);
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; ends && (stream = tw_capture_stream(capture, i)); i++) {
+		if (stream->image < images && stream->end_ns > ends[stream->image])
+			ends[stream->image] = stream->end_ns;
+	}
+	for (uint32_t i = 0; ends && i < images; i++) {
+		uint64_t exec_ns = tw_exec_ends_ns(capture, i);
+		uint64_t end_ns = exec_ns ? exec_ns : tw_capture_image(capture, i)->end_ns;
+		ends[i] = end_ns > ends[i] ? end_ns : ends[i];
+	}
+	return ends;
+}
+
+void tw_stacks_find_ends(struct tw_stacks *stacks)
+{
+	struct tw_capture_info info;
+	const struct tw_capture_stream *stream;
+	tw_capture_info(stacks->capture, &info);
+	uint64_t *ends = lives_of_images(stacks->capture, info.images);
+	for (uint32_t i = 0; ends && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			if (!stack->is_bound || stack->image >= info.images)
+				continue;
+			stack->end_ns = ends[stack->image];
+			stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
+					      tw_exec_ends_ns(stacks->capture, stack->image);
+		}
+	}
+	free(ends);
+	for (uint32_t i = 0; (stream = tw_capture_stream(stacks->capture, i)); i++) {
+		bool has_tracee = stream->tracee_id != 0;
+		struct tw_stack *stack = stream->thread_end_ns
+						 ? tw_stacks_look_up(stacks, stream->image, stream->session_index,
+								     has_tracee, has_tracee ? stream->tracee_id : i)
+						 : NULL;
+		if (stack && stack->is_bound) {
+			stack->end_ns = stream->thread_end_ns;
+			stack->is_end_known = true;
+		}
+	}
+}
