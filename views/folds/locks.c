@@ -163,6 +163,9 @@ static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint6
 		uint32_t waiter = (uint32_t)((struct tw_lock_thread *)(void *)wait - locks->threads);
 		if (holder != TW_LOCK_NONE && holder != waiter && now_ns > wait->since_ns) {
 			uint64_t ns = without_own(&locks->threads[waiter], wait->since_ns, now_ns);
+			/* It may have been free before the wait began. */
+			if (wait->since_ns == wait->begin_ns && now_ns - wait->begin_ns <= TW_LOCK_SKEW_NS)
+				ns = 0;
 			wait->blocked_ns += ns;
 			if (ns)
 				add_pair(locks, lock, waiter, holder, wait->number, ns);

@@ -11,7 +11,7 @@
  * A lock is held from the return of the call that took it until the call that releases it, or that waits on a
  * condition with it: so no two holders overlap. A wait is a call to take a lock that another thread holds when the
  * call begins, or takes meanwhile; it lasts until the call returns, and the part in which another thread held the
- * lock is attributed to this pair of threads. Readers of a rwlock do not wait for readers, and a try never waits. A call that
+ * lock is attributed to this pair of threads, unless it ends within TW_LOCK_SKEW_NS. Readers of a rwlock do not wait for readers, and a try never waits. A call that
  * took longer than TW_LOCK_LONG_NS although no thread was seen to hold the lock is slow, not a wait: the thread did
  * not run, or a holder was not recorded.
  *
@@ -38,8 +38,10 @@
 #define TW_LOCKS_MAX	  (UINT32_C(1) << 20)
 #define TW_LOCK_PAIRS_MAX (UINT32_C(1) << 20)
 #define TW_LOCK_LONG_NS	  20000
-#define TW_LOCK_READERS	  16 /* the most readers of one lock that are known at a time */
-#define TW_LOCK_NONE	  TW_GAP_NO_THREAD
+/* The clocks of two processors may differ by so much: a lock that is released so soon after a call to take it may have been free. */
+#define TW_LOCK_SKEW_NS 100
+#define TW_LOCK_READERS 16 /* the most readers of one lock that are known at a time */
+#define TW_LOCK_NONE	TW_GAP_NO_THREAD
 
 enum tw_lock_kind { TW_LOCK_MUTEX, TW_LOCK_RWLOCK, TW_LOCK_CONDITION, TW_LOCK_KINDS };
 
