@@ -3,6 +3,7 @@
 # Goal    --longer leaves out calls that took less, with all in them, and counts them; the time of those is their caller's. All
 #         views agree: report, its tree, print --tree, strace's form, the timeline, the flame graph. A part of the capture
 #         (--from) judges calls by their whole duration. Captures without durations are refused with a sentence.
+#         --slowest finds the calls that a model finds, with their times, threads, and all that they called.
 # Method  A program with two threads, recursion, exceptions out of nested calls, and naps. A model computes from all events which
 #         calls are long, their number, total and self by function. The same with losses: nothing is shown twice or unmatched.
 build=$1
@@ -125,11 +126,88 @@ for least in 1ms 50ms; do
 	[ "$(json 'd["unmatched"]["returns"]')" -le "$(cat all)" ] || fail "returns without calls"
 done
 
+# ---- the slowest: found by their whole time, or by their own; with what each did
+cat >slowest.py <<'P'
+import collections, json, sys
+name, count = sys.argv[1], int(sys.argv[2])
+open_, setups = collections.defaultdict(list), collections.defaultdict(list)
+calls = []
+def took(stack, began, ns):
+    return ns - began - sum(max(0, min(ns, to) - max(began, at)) for at, to in setups[id(stack)])
+for line in open("events.json"):
+    e = json.loads(line)
+    stack = open_[e["thread"]]
+    if e["kind"] == "call":
+        stack.append({"f": e["function"], "ns": e["ns"], "inner": 0, "tree": [], "thread": e["thread"]})
+    elif e["kind"] in ("return_from", "exception_from"):
+        c = stack.pop()
+        c["total"] = took(stack, c["ns"], e["ns"])
+        c["self"] = c["total"] - c["inner"]
+        if stack:
+            stack[-1]["inner"] += c["total"]
+            stack[-1]["tree"].append(c)
+        calls.append(c)
+    elif e["kind"] == "own_time":
+        setups[id(stack)].append((e["ns"], e["ns"] + e["own_ns"]))
+by = "total" if name else "self"
+calls = [c for c in calls if not name or c["f"] == name]
+best = sorted(calls, key=lambda c: -c[by])[:count]
+found = [json.loads(line) for line in open("out")]
+assert len(found) == count
+def near(a, b):
+    assert abs(a - b) <= 200, (a, b)
+def sums(call, depth, into):
+    for c in call["tree"]:
+        if id(c) in listed:
+            into[depth, c["f"], listed[id(c)]] += 1
+            continue
+        into[depth, c["f"], 0] += 1
+        sums(c, depth + 1, into)
+listed = {}
+for i, row in enumerate(found):
+    c = next(c for c in calls if abs(c["ns"] - row["ns"]) < 5 and c["f"] == row["name"].split(":")[1].split("/")[0])
+    near(row["total_ns"], c["total"]), near(row["self_ns"], c["self"])
+    near(row[by + "_ns"], best[i][by])
+    assert row["slowest"] == i + 1 and row["process"].split()[0] == str(c["thread"])
+    listed[id(c)] = i + 1
+    row["call"] = c
+for row in found:
+    want, got = collections.Counter(), collections.Counter()
+    sums(row["call"], 0, want)
+    for n in row["inside"]:
+        got[n["depth"], n["name"].split(":")[1].split("/")[0], n.get("slowest", 0)] += n["calls"]
+    assert want == got, (want, got)
+P
+expect 0 "$tw" print --slowest 12 -t app:down --format json a.tw
+python3 slowest.py down 12 || fail "the slowest calls of a function"
+expect 0 "$tw" print --slowest 7 --format json a.tw
+python3 slowest.py "" 7 || fail "the slowest calls"
+expect 0 "$tw" print --slowest 1 -t app:work a.tw
+shows '^The slowest of 2 calls, by their whole time\.$'
+shows '^ 1 *[0-9.]* ms  app:work'
+shows ' its own; from [0-9]*\.[0-9]\{9\} on [0-9]* app'
+shows '^ *[0-9.]* ms  x 5 *| app:down$'
+shows '^ *[0-9.]* ms  x [45] *| app:catches$'
+# The time can be given to --from: the call begins there.
+from=$(sed -n 's/.*; from \([0-9.]*\) on .*/\1/p' out)
+expect 0 "$tw" print --from "$from" --limit 1 -t app:work a.tw
+shows ' call *app:work'
+expect 0 "$tw" print --slowest 5 l.tw
+shows '^The 5 slowest of '
+expect 2 "$tw" print --slowest 0 a.tw
+says "from 1 to 1000"
+expect 2 "$tw" print --slowest 3 --tree a.tw
+says "a list of its own"
+expect 1 "$tw" print --slowest 3 c.tw
+says "no capture\|c.tw"
+
 expect 2 "$tw" print --longer 1ms a.tw
 says "goes with --tree"
 expect 2 "$tw" report --longer soon a.tw
 says "--longer is a duration"
 expect 0 "$tw" record -q --force -t app:_ -o n.tw -- ./app
+expect 1 "$tw" print --slowest 3 n.tw
+says "has no returns: record with --returns"
 for view in report flame "print --tree" "print --format strace"; do
 	# shellcheck disable=SC2086
 	expect 1 "$tw" $view --longer 1ms n.tw

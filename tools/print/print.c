@@ -3,6 +3,7 @@
 #include "views/names/counted.h"
 #include "views/names/lines.h"
 #include "views/folds/pass.h"
+#include "views/folds/slowest.h"
 #include "tools/print/print.h"
 #include "base/grow.h"
 #include "tools/common/select.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|strace|erlang|json|chrome",
@@ -23,6 +24,8 @@ static const struct tw_option options_table[] = {
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
 	{KEY_TREE, "tree", NULL,
 	 "text: calls indented by depth, with durations; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
+	{KEY_SLOWEST, "slowest", "N",
+	 "text or JSON: the N slowest calls of the functions of -t, each with what it did; without -t those with most time of their own"},
 	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
@@ -49,6 +52,7 @@ static const struct tw_command command = {
 	.has_colour = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
 		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
+		    "  tracewheel print --slowest 10 -t libsqlite3:sqlite3_step sqlite3.tw\n"
 		    "  tracewheel print --from 1.5 --to 1.6 -t 'libc:read' -t 'libc:write' sqlite3.tw\n"
 		    "  tracewheel print --process '<0.45.0>' actors.tw\n"
 		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
@@ -64,6 +68,7 @@ struct request {
 	bool is_tree;
 	bool has_setups;
 	const char *process;
+	uint64_t slowest; /* 0: events */
 	bool is_chrome, is_strace;
 	bool is_stream;
 	bool is_bare;
@@ -107,6 +112,12 @@ static bool take_option(struct request *request, int key, const char *value)
 	if (key == KEY_PROCESS) {
 		request->process = value;
 		return true;
+	}
+	if (key == KEY_SLOWEST) {
+		if (tw_parse_count(value, &request->slowest) && request->slowest && request->slowest <= TW_SLOWEST_MAX)
+			return true;
+		tw_usage(&command, "--slowest is a number of calls from 1 to %u, not '%s'.", TW_SLOWEST_MAX, value);
+		return false;
 	}
 	if (key == KEY_SETUPS) {
 		request->has_setups = true;
@@ -334,6 +345,13 @@ static bool fits_together(const struct request *request)
 			"--process is a list of events over all threads: not with --tree, --format chrome or strace, or --thread.");
 		return false;
 	}
+	if (request->slowest && (request->is_tree || request->is_chrome || request->is_strace || request->process ||
+				 request->selection.longer_ns || request->format == &tw_print_erlang)) {
+		tw_usage(
+			&command,
+			"--slowest is a list of its own, as text or --format json: not with --tree, --process or --longer.");
+		return false;
+	}
 	if (request->selection.longer_ns && !request->is_tree && !request->is_chrome && !request->is_strace) {
 		tw_usage(&command, "--longer is about calls: it goes with --tree, --format chrome or --format strace.");
 		return false;
@@ -365,7 +383,7 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These read the whole capture before they print. */
-	capture = request.is_tree || request.is_chrome || request.is_strace || request.process ||
+	capture = request.is_tree || request.is_chrome || request.is_strace || request.process || request.slowest ||
 				  tw_selection_wants_end(&request.selection)
 			  ? tw_names_open(path)
 			  : tw_names_open_stream(path, &request.is_stream);
@@ -383,7 +401,9 @@ int tw_tool_print(int argc, char **argv)
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};
 	if (init_printer(&printer, capture, request.format))
-		error = request.is_tree	    ? tw_print_tree(&printer, &filter, limit)
+		error = request.slowest	    ? tw_print_slowest(&printer, &filter, (uint32_t)request.slowest,
+							       request.format == &tw_print_json)
+			: request.is_tree   ? tw_print_tree(&printer, &filter, limit)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
 			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
 			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
@@ -400,7 +420,10 @@ int tw_tool_print(int argc, char **argv)
 		tw_say("calls of %s or longer only: %s left out.", tw_figure_duration(longer, printer.longer_ns),
 		       tw_figure_of(figure, printer.hidden, "call is", "calls are"));
 	if (error)
-		code = tw_selection_fail(&request.selection, path, error);
+		code = error == TW_ENOTSUP && request.slowest
+			       ? tw_fail("--slowest needs durations, and '%s' has no returns: record with --returns.",
+					 path)
+			       : tw_selection_fail(&request.selection, path, error);
 	code = tw_names_end(capture, path, code);
 free_request:
 	free_printer(&printer);

@@ -148,6 +148,9 @@ void tw_print_put_arguments(struct tw_out *out, struct tw_term list);
 /* Prints calls indented by depth, with durations: at most `limit` events. Returns 0 or an error. */
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
+/* The slowest calls and what they did: print_slowest.c. Returns 0 or an error, TW_ENOTSUP if nothing has a duration. */
+int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter, uint32_t count, bool is_json);
+
 /* Prints the same as a timeline, for Perfetto and similar viewers. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 

@@ -215,6 +215,9 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
 /* "the end of this part", ...: how far the calls count that tw_stacks_finish() ended. */
 const char *tw_stacks_open_until(const struct tw_stacks *stacks);
 
+/* "returned", "exception", "cut", "open" or "lost". */
+const char *tw_stacks_end_name(enum tw_frame_end how);
+
 /* The name of a stack's process: "<0.44.0> clerk", for a thread "17512 worker-1" (threads.h). Lends. */
 const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack);
 

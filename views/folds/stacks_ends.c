@@ -5,6 +5,12 @@
 
 #include <stdlib.h>
 
+const char *tw_stacks_end_name(enum tw_frame_end how)
+{
+	static const char *const names[] = {"returned", "exception", "cut", "open", "lost"};
+	return names[how];
+}
+
 /*
  * Until when each process is known to have lived: its end, the exec that replaced it, or the last event of any of its
  * threads.  NULL: no memory.

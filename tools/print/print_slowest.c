@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print_slowest.c - `tracewheel print --slowest N`: the slowest calls, each with what it did.
+ *
+ *	 1  12.3 ms  srv:handle(0x3) = 0
+ *	             from 1.234567890 on 17512 worker-1, in main > run
+ *	    11.9 ms         | libc:pthread_mutex_lock
+ *	     210 us  x 900  | app:step
+ */
+#include "tools/print/print.h"
+#include "views/folds/slowest.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Calls of less than this part of the found one are not listed. */
+#define LEAST_PART    100
+#define DEPTH_MAX     100
+#define COUNT_COLUMNS 10
+/* Levels; deeper calls show theirs as a number. */
+#define INDENT_MAX 12
+
+/* The event of a found call, and that of its end, as text. */
+struct texts {
+	char *arguments, *result;
+};
+
+struct view {
+	struct tw_printer *printer;
+	struct tw_slowest slowest;
+	uint64_t zero_ns;
+	uint64_t left_out; /* of the call that is printed */
+};
+
+static bool keep_text(void *context, struct tw_slow_call *call, const struct tw_capture_event *event)
+{
+	static struct tw_out scratch;
+	const struct view *view = context;
+	struct tw_out *out = view->printer->out;
+	struct texts *texts = call->user;
+	if (!texts)
+		texts = call->user = calloc(1, sizeof *texts);
+	if (!texts)
+		return false;
+	if (!tw_print_has_place(event->kind))
+		return true;
+	tw_out_init(&scratch, -1);
+	view->printer->out = &scratch;
+	tw_print_text_payload(view->printer, event);
+	view->printer->out = out;
+	char **to = event->kind == TW_CAPTURE_CALL ? &texts->arguments : &texts->result;
+	free(*to);
+	*to = strndup(scratch.data, scratch.used);
+	return *to != NULL;
+}
+
+/* "app:step" without "/1". */
+static void put_name(const struct view *view, uint32_t function)
+{
+	const struct tw_name *name = &view->slowest.places.names[function];
+	const char *slash = name->lacks_arity ? NULL : memrchr(name->text, '/', name->bytes);
+	tw_out_bytes(view->printer->out, name->text, slash ? (size_t)(slash - name->text) : name->bytes);
+}
+
+static const char *end_of(const struct tw_slow_call *call)
+{
+	return call->how == TW_FRAME_OPEN ? "  (still open)" : call->how == TW_FRAME_LOST ? "  (ended in a loss)" : "";
+}
+
+/* ---- text ---- */
+
+static void put_inside(struct view *view, const struct tw_slow_call *call, uint32_t parent, unsigned depth)
+{
+	struct tw_out *out = view->printer->out;
+	char figure[TW_FIGURE_BYTES], count[TW_FIGURE_BYTES + 2] = "";
+	for (uint32_t at = view->slowest.nodes[parent].first; at; at = view->slowest.nodes[at].next) {
+		const struct tw_slow_node *node = &view->slowest.nodes[at];
+		if (node->total_ns < call->total_ns / LEAST_PART || depth > DEPTH_MAX) {
+			view->left_out += node->calls;
+			continue;
+		}
+		snprintf(count, sizeof count, node->calls > 1 ? "x %s" : "", tw_figure_count(figure, node->calls));
+		tw_out_format(out, "    %8s  %-*s", tw_figure_duration(figure, node->total_ns), COUNT_COLUMNS, count);
+		tw_out_format(out, "| %*s", (int)(depth < INDENT_MAX ? depth : INDENT_MAX) * 2, "");
+		if (depth > INDENT_MAX)
+			tw_out_format(out, "[%u] ", depth);
+		put_name(view, node->function);
+		if (node->call)
+			tw_out_format(out, "  (%u)", node->call);
+		tw_out_text(out, "\n");
+		/* What a found call did stands there. */
+		if (!node->call)
+			put_inside(view, call, at, depth + 1);
+	}
+}
+
+static void put_call(struct view *view, const struct tw_slow_call *call, uint32_t number)
+{
+	struct tw_out *out = view->printer->out;
+	const struct texts *texts = call->user;
+	char figure[TW_FIGURE_BYTES];
+	tw_out_format(out, "\n%2u %c%8s  ", number,
+		      call->is_lossy	? '?'
+		      : call->before_ns ? '>'
+					: ' ',
+		      tw_figure_duration(figure, call->total_ns));
+	put_name(view, call->function);
+	const char *arguments = texts && texts->arguments ? texts->arguments : "";
+	tw_out_text(out, arguments + (*arguments == ' '));
+	const char *result = texts && texts->result ? texts->result : end_of(call);
+	bool has_arrow = strncmp(result, " -> ", 4) == 0;
+	tw_out_text(out, has_arrow ? " = " : "");
+	tw_out_text(out, result + (has_arrow ? 4 : 0));
+	uint64_t ns = call->start_ns > view->zero_ns ? call->start_ns - view->zero_ns : 0;
+	tw_out_format(out, "\n              %s its own; from %llu.%09llu on ",
+		      tw_figure_duration(figure, call->self_ns), (unsigned long long)(ns / 1000000000),
+		      (unsigned long long)(ns % 1000000000));
+	tw_out_name(out, call->process ? call->process : "?");
+	if (call->callers && *call->callers) {
+		tw_out_text(out, ", in ");
+		tw_out_text(out, call->callers);
+	}
+	tw_out_text(out, "\n");
+	view->left_out = 0;
+	put_inside(view, call, call->node, 0);
+	if (view->left_out)
+		tw_out_format(out, "    %8s  %-*s| %s\n", "", COUNT_COLUMNS, "",
+			      tw_figure_of(figure, view->left_out, "call more", "calls more"));
+}
+
+static void put_text(struct view *view)
+{
+	const struct tw_slowest *slowest = &view->slowest;
+	struct tw_out *out = view->printer->out;
+	char count[TW_FIGURE_BYTES], all[TW_FIGURE_BYTES];
+	tw_out_format(out, "The %s of %s, by %s.\n",
+		      slowest->count == 1 ? "slowest" : tw_figure_of(count, slowest->count, "slowest", "slowest"),
+		      tw_figure_of(all, slowest->compared, "call", "calls"),
+		      slowest->wanted ? "their whole time" : "their own time; those of -t by their whole time");
+	for (uint32_t i = 0; i < slowest->count; i++)
+		put_call(view, &slowest->calls[i], i + 1);
+}
+
+/* ---- JSON: an object a line ---- */
+
+static void put_times(struct tw_json *json, const struct view *view, uint64_t from_ns, uint64_t total_ns,
+		      uint64_t self_ns)
+{
+	tw_json_u64(json, "ns", from_ns > view->zero_ns ? from_ns - view->zero_ns : 0);
+	tw_json_u64(json, "total_ns", total_ns);
+	tw_json_u64(json, "self_ns", self_ns);
+}
+
+static void put_function(struct tw_json *json, const struct view *view, uint32_t function)
+{
+	const struct tw_name *name = &view->slowest.places.names[function];
+	tw_json_name(json, name->text, name->bytes, name->lacks_arity);
+}
+
+static void put_inside_json(struct tw_json *json, const struct view *view, uint32_t parent, unsigned depth)
+{
+	for (uint32_t at = view->slowest.nodes[parent].first; at; at = view->slowest.nodes[at].next) {
+		const struct tw_slow_node *node = &view->slowest.nodes[at];
+		tw_json_open(json, NULL, '{');
+		put_function(json, view, node->function);
+		tw_json_u64(json, "depth", depth);
+		tw_json_u64(json, "calls", node->calls);
+		put_times(json, view, node->first_ns, node->total_ns, node->self_ns);
+		if (node->call)
+			tw_json_u64(json, "slowest", node->call);
+		tw_json_close(json, '}');
+		if (!node->call)
+			put_inside_json(json, view, at, depth + 1);
+	}
+}
+
+static void put_json(const struct view *view)
+{
+	for (uint32_t i = 0; i < view->slowest.count; i++) {
+		const struct tw_slow_call *call = &view->slowest.calls[i];
+		const char *end = tw_stacks_end_name(call->how);
+		struct tw_json json = {.out = view->printer->out};
+		tw_json_open(&json, NULL, '{');
+		tw_json_u64(&json, "slowest", i + 1);
+		put_function(&json, view, call->function);
+		put_times(&json, view, call->start_ns, call->total_ns, call->self_ns);
+		tw_json_u64(&json, "before_ns", call->before_ns);
+		tw_json_text(&json, "end", end, strlen(end));
+		tw_json_bool(&json, "lossy", call->is_lossy);
+		tw_json_text(&json, "process", call->process, strlen(call->process));
+		tw_json_text(&json, "callers", call->callers, strlen(call->callers));
+		tw_json_open(&json, "inside", '[');
+		put_inside_json(&json, view, call->node, 0);
+		tw_json_close(&json, ']');
+		tw_json_close(&json, '}');
+	}
+}
+
+int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter, uint32_t count, bool is_json)
+{
+	struct view view = {.printer = printer, .slowest = {.most = count, .on_event = keep_text, .context = &view}};
+	struct tw_capture_info info;
+	tw_capture_info(printer->capture, &info);
+	view.zero_ns = info.zero_ns;
+	int error = tw_slowest_make(&view.slowest, (struct tw_capture *)printer->capture, filter);
+	if (error == 0 && is_json)
+		put_json(&view);
+	else if (error == 0 && view.slowest.count)
+		put_text(&view);
+	if (error == 0 && view.slowest.is_full)
+		tw_say("what the calls did is cut: they are of more than %u paths.", TW_SLOWEST_NODES_MAX);
+	printer->shown = view.slowest.count;
+	for (uint32_t i = 0; i < view.slowest.count; i++) {
+		struct texts *texts = view.slowest.calls[i].user;
+		free(texts ? texts->arguments : NULL);
+		free(texts ? texts->result : NULL);
+		free(texts);
+	}
+	tw_slowest_free(&view.slowest);
+	return error;
+}

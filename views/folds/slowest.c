@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slowest.c - finds the slowest calls, then sums up what they did. */
+#include "views/folds/slowest.h"
+
+#include "base/grow.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CALLERS_SHOWN = 3, CALLERS_BYTES = 400 };
+
+/* ---- the first reading ---- */
+
+static uint64_t key_of(const struct tw_stack *stack, const struct tw_stack_frame *frame)
+{
+	return (uint64_t)stack->number << 40 | frame->serial;
+}
+
+/* Keeps the slowest, in order. */
+static void keep(struct tw_slowest *slowest, const struct tw_slow_call *call)
+{
+	uint32_t at = slowest->count;
+	if (at == slowest->most && call->compared_ns <= slowest->calls[at - 1].compared_ns)
+		return;
+	if (at < slowest->most)
+		slowest->count++;
+	else
+		at--;
+	for (; at > 0 && slowest->calls[at - 1].compared_ns < call->compared_ns; at--)
+		slowest->calls[at] = slowest->calls[at - 1];
+	slowest->calls[at] = *call;
+}
+
+static void on_found(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	struct tw_slowest *slowest = context;
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	/* How long a call took that has no end is not known. */
+	if (how == TW_FRAME_CUT || (slowest->wanted && !slowest->wanted[frame->function]))
+		return;
+	slowest->compared++;
+	const struct tw_slow_call call = {.key = key_of(stack, frame),
+					  .compared_ns = slowest->wanted ? time->total_ns : time->self_ns,
+					  .start_ns = frame->start_ns,
+					  .total_ns = time->total_ns,
+					  .self_ns = time->self_ns,
+					  .before_ns = frame->before_ns,
+					  .function = frame->function,
+					  .how = how,
+					  .is_lossy = time->is_lossy};
+	keep(slowest, &call);
+}
+
+/* ---- the second reading ---- */
+
+static uint32_t add_node(struct tw_slowest *slowest, uint32_t parent, uint32_t function)
+{
+	if (slowest->node_count == TW_SLOWEST_NODES_MAX) {
+		slowest->is_full = true;
+		return parent;
+	}
+	if (!tw_grow(slowest->nodes, slowest->node_count, slowest->node_capacity)) {
+		slowest->has_no_memory = true;
+		return parent;
+	}
+	uint32_t number = slowest->node_count++;
+	slowest->nodes[number] = (struct tw_slow_node){.function = function};
+	struct tw_slow_node *above = &slowest->nodes[parent];
+	if (parent && above->last)
+		slowest->nodes[above->last].next = number;
+	else if (parent)
+		above->first = number;
+	above->last = parent ? number : 0;
+	return number;
+}
+
+/* The node of this function below another; found calls have their own. */
+static uint32_t child_of(struct tw_slowest *slowest, uint32_t parent, uint32_t function)
+{
+	uint32_t at = slowest->nodes[parent].last;
+	if (at && slowest->nodes[at].function == function && !slowest->nodes[at].call)
+		return at;
+	for (at = slowest->nodes[parent].first; at; at = slowest->nodes[at].next)
+		if (slowest->nodes[at].function == function && !slowest->nodes[at].call)
+			return at;
+	return add_node(slowest, parent, function);
+}
+
+static char *callers_of(const struct tw_slowest *slowest, const struct tw_stack *stack)
+{
+	char text[CALLERS_BYTES] = "";
+	size_t used = 0;
+	uint32_t depth = stack->depth - 1, from = depth > CALLERS_SHOWN ? depth - CALLERS_SHOWN : 0;
+	for (uint32_t at = from; at < depth && used < sizeof text; at++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+					 at > from ? " > "
+					 : from	   ? "... > "
+						   : "",
+					 slowest->places.names[stack->frames[at].function].text);
+	return strdup(text);
+}
+
+static struct tw_slow_call *found_call(const struct tw_slowest *slowest, const struct tw_stack *stack)
+{
+	uint32_t at = tw_map_get(&slowest->by_key, key_of(stack, &stack->frames[stack->depth - 1]));
+	return at == TW_MAP_NONE ? NULL : &slowest->calls[at];
+}
+
+static void begin_node(struct tw_slowest *slowest, struct tw_stack *stack, uint32_t parent)
+{
+	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	struct tw_slow_call *call = found_call(slowest, stack);
+	frame->node = call     ? add_node(slowest, parent, frame->function)
+		      : parent ? child_of(slowest, parent, frame->function)
+			       : 0;
+	struct tw_slow_node *node = &slowest->nodes[frame->node];
+	if (!frame->node || frame->node == parent)
+		return;
+	if (!node->calls++)
+		node->first_ns = frame->start_ns;
+	if (!call)
+		return;
+	call->node = frame->node;
+	node->call = (uint32_t)(call - slowest->calls) + 1;
+	call->process = strdup(tw_stacks_name(&slowest->stacks, stack));
+	call->callers = callers_of(slowest, stack);
+	slowest->has_no_memory |= !call->process || !call->callers;
+}
+
+static void on_begin(void *context, struct tw_stack *stack)
+{
+	begin_node(context, stack, stack->depth > 1 ? stack->frames[stack->depth - 2].node : 0);
+}
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	struct tw_slowest *slowest = context;
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	uint32_t above = stack->depth > 1 ? stack->frames[stack->depth - 2].node : 0;
+	(void)how;
+	if (!frame->node || frame->node == above)
+		return;
+	slowest->nodes[frame->node].total_ns += time->total_ns;
+	slowest->nodes[frame->node].self_ns += time->self_ns;
+}
+
+static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
+{
+	struct tw_slowest *slowest = context;
+	uint32_t parent = stack->depth ? stack->frames[stack->depth - 1].node : 0;
+	uint32_t number = parent ? child_of(slowest, parent, function) : 0;
+	if (number && number != parent && !slowest->nodes[number].calls++)
+		slowest->nodes[number].first_ns = stack->last_ns;
+}
+
+/* ---- both ---- */
+
+struct reading {
+	struct tw_slowest *slowest;
+	struct tw_stacks_calls calls;
+	bool has_begun;
+};
+
+static int begin(void *self, uint64_t from_ns)
+{
+	struct reading *reading = self;
+	struct tw_slowest *slowest = reading->slowest;
+	struct tw_stacks *stacks = &slowest->stacks;
+	reading->has_begun = true;
+	stacks->calls = reading->calls;
+	if (!from_ns)
+		return 0;
+	tw_stacks_begin(stacks, from_ns);
+	for (uint32_t i = 0; slowest->nodes && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			uint32_t depth = stack->depth, parent = 0;
+			for (stack->depth = 1; stack->depth <= depth; stack->depth++) {
+				begin_node(slowest, stack, parent);
+				parent = stack->frames[stack->depth - 1].node;
+			}
+			stack->depth = depth;
+		}
+	}
+	return slowest->has_no_memory ? TW_ENOMEM : 0;
+}
+
+/* The found call that an event begins or ends; it is still among the frames when it began. */
+static struct tw_slow_call *call_of(struct tw_slowest *slowest, const struct tw_step *step)
+{
+	const struct tw_stack_frame *frame = NULL;
+	if (step->kind == TW_STEP_CALL && step->stack->depth > step->depth)
+		frame = &step->stack->frames[step->depth];
+	else if (step->kind == TW_STEP_RETURN)
+		frame = &step->frame;
+	uint32_t call = frame && frame->node ? slowest->nodes[frame->node].call : 0;
+	return call ? &slowest->calls[call - 1] : NULL;
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	const struct reading *reading = self;
+	struct tw_slowest *slowest = reading->slowest;
+	struct tw_step step;
+	if (!tw_stacks_event(&slowest->stacks, event, &step) || slowest->has_no_memory)
+		return TW_ENOMEM;
+	struct tw_slow_call *call =
+		slowest->nodes && reading->has_begun && slowest->on_event ? call_of(slowest, &step) : NULL;
+	return !call || slowest->on_event(slowest->context, call, event) ? 0 : TW_ENOMEM;
+}
+
+static int read_events(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_stacks_calls calls)
+{
+	struct reading reading = {.slowest = slowest, .calls = calls};
+	struct tw_fold fold = {.self = &reading, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	struct tw_capture_filter all = *filter;
+	all.from_ns = 0;
+	int error = tw_stacks_init(&slowest->stacks, slowest->capture, &slowest->places);
+	if (error == 0)
+		error = tw_stacks_foresee(&slowest->stacks, &all);
+	if (error == 0)
+		error = tw_pass_one(slowest->capture, &fold, "reading");
+	if (error == 0)
+		tw_stacks_finish(&slowest->stacks, filter->to_ns);
+	return error ? error : slowest->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static bool *find_wanted(const struct tw_slowest *slowest, const struct tw_capture_filter *filter)
+{
+	bool *wanted = calloc(slowest->places.function_count + (size_t)1, sizeof *wanted);
+	const struct tw_capture_place *place;
+	for (uint32_t image = 0; wanted && image < slowest->places.image_count; image++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(slowest->capture, image, &at)))
+			wanted[tw_places_function(&slowest->places, image, place->place_id)] |=
+				filter->wants_place(filter->context, image, place);
+	}
+	return wanted;
+}
+
+int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_filter all = *filter;
+	all.wants_place = NULL;
+	slowest->capture = capture;
+	int error = tw_places_make(&slowest->places, capture, &all);
+	if (error)
+		return error;
+	if (!tw_places_have_durations(&slowest->places))
+		return TW_ENOTSUP;
+	slowest->calls = calloc(slowest->most, sizeof *slowest->calls);
+	if (filter->wants_place)
+		slowest->wanted = find_wanted(slowest, filter);
+	if (!slowest->calls || (filter->wants_place && !slowest->wanted))
+		return TW_ENOMEM;
+	error = read_events(slowest, &all, (struct tw_stacks_calls){.end = on_found, .context = slowest});
+	tw_stacks_free(&slowest->stacks);
+	for (uint32_t i = 0; i < slowest->count && !error; i++)
+		error = tw_map_put(&slowest->by_key, slowest->calls[i].key, i) ? 0 : TW_ENOMEM;
+	/* The first node stands for none. */
+	if (error == 0)
+		add_node(slowest, 0, TW_PLACES_UNKNOWN);
+	if (error || !slowest->nodes)
+		return error ? error : TW_ENOMEM;
+	return read_events(slowest, &all, (struct tw_stacks_calls){on_begin, on_end, on_moment, slowest});
+}
+
+void tw_slowest_free(struct tw_slowest *slowest)
+{
+	for (uint32_t i = 0; i < slowest->count; i++) {
+		free(slowest->calls[i].process);
+		free(slowest->calls[i].callers);
+	}
+	free((bool *)(uintptr_t)slowest->wanted);
+	free(slowest->calls);
+	free(slowest->nodes);
+	tw_map_fini(&slowest->by_key);
+	tw_stacks_free(&slowest->stacks);
+	tw_places_free(&slowest->places);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slowest.h - the calls that took longest, and what each of them did.
+ *
+ * The events are read twice: once to find the calls, once to sum up the calls within each, by function and by path, in the
+ * order in which they were first made:
+ *
+ *	12.3 ms        handle		a call that was found
+ *	11.9 ms        | lock
+ *	 210 us  x 900 | step
+ *
+ * If functions are given, their calls are compared by their whole time; else all calls by their own time, since the slowest
+ * would be main, and those that it calls.
+ *
+ * Memory  two readings of stacks.h; 56 bytes a node, TW_SLOWEST_NODES_MAX of them: calls beyond that are counted with the
+ *	   call around them.
+ */
+#ifndef TW_VIEWS_SLOWEST_H
+#define TW_VIEWS_SLOWEST_H
+
+#include "base/map.h"
+#include "views/folds/pass.h"
+#include "views/folds/stacks.h"
+
+#define TW_SLOWEST_MAX	     1000
+#define TW_SLOWEST_NODES_MAX (UINT32_C(1) << 18)
+
+struct tw_slow_node {
+	uint32_t function;
+	uint32_t next, first, last; /* its next sibling; its children, in the order of their first calls; 0: none */
+	uint64_t calls;
+	uint64_t total_ns, self_ns;
+	uint64_t first_ns; /* when the first began */
+	uint32_t call;	   /* the number + 1 of the found call that it is; 0: none */
+};
+
+struct tw_slow_call {
+	uint64_t key;	      /* its stack and number there */
+	uint64_t compared_ns; /* by which it was found */
+	uint64_t start_ns, total_ns, self_ns;
+	uint64_t before_ns; /* it had been open so long when the selection began */
+	uint32_t function, node;
+	enum tw_frame_end how;
+	bool is_lossy;
+	char *process; /* the name of its thread or process */
+	char *callers; /* "main > run", the nearest at the end; "": none is known */
+	void *user;    /* of the caller */
+};
+
+struct tw_slowest {
+	struct tw_capture *capture;
+	struct tw_places places;
+	struct tw_stacks stacks;
+	const bool *wanted; /* by function: are its calls compared? NULL: all, by own time */
+	uint32_t most;
+	struct tw_slow_call *calls; /* the slowest first */
+	uint32_t count;
+	struct tw_map by_key; /* calls */
+	struct tw_slow_node *nodes;
+	uint32_t node_count, node_capacity;
+	uint64_t compared; /* calls */
+	bool is_full, has_no_memory;
+	/* In the second reading: the event that begins a found call, or ends it. NULL: no interest. */
+	bool (*on_event)(void *context, struct tw_slow_call *call, const struct tw_capture_event *event);
+	void *context;
+};
+
+/*
+ * tw_slowest_make - find the slowest calls of a selection.
+ *
+ * @slowest	zeroed, except most (1 .. TW_SLOWEST_MAX), on_event and context.
+ * @filter	selects times and threads; which functions are compared is for its wants_place to say, but all events are read.
+ *
+ * Returns 0 or an error, TW_ENOTSUP if nothing has a duration; tw_slowest_free() in both cases.
+ */
+int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter);
+void tw_slowest_free(struct tw_slowest *slowest);
+
+#endif
