@@ -4,12 +4,11 @@
 #include "base/export.h"
 #include "base/limits.h"
 #include "base/sys.h"
+#include "pipeline/format/event.h"
 #include "pipeline/hit/hit.h"
 #include "term/term.h"
+#include "tracewheel/message.h"
 #include "tracewheel/tracer.h"
-
-/* trace, pid, tag, term, extra, X, scheduler, time. */
-#define ELEMENTS_MAX 8
 
 static const char *const names[] = {[TW_TRACER_TAG_STATUS] = "trace_status",
 				    [TW_TRACER_TAG_SEQ_TRACE] = "seq_trace",
@@ -23,57 +22,66 @@ TW_API const char *tw_tracer_tag_name(enum tw_tracer_tag tag)
 	return (unsigned)tag < TW_COUNT_OF(names) ? names[tag] : NULL;
 }
 
-static struct tw_term day_time(struct tw_arena *arena, uint64_t us)
+/* The message of one call of a callback. */
+struct told {
+	struct tw_message_form form; /* first: converted back */
+	struct tw_term tracee, term;
+	const struct tw_tracer_options *options;
+	bool is_seq;
+};
+
+static bool put_part(struct tw_message_form *form, struct tw_message_part *part)
 {
-	struct tw_term parts[3] = {tw_term_unsigned(arena, us / 1000000000000),
-				   tw_term_unsigned(arena, us / 1000000 % 1000000),
-				   tw_term_unsigned(arena, us % 1000000)};
+	const struct told *told = (const struct told *)form;
 
-	return tw_term_tuple(arena, parts, 3);
-}
-
-static struct tw_term stamp_now(struct tw_arena *arena, enum tw_tracer_stamp stamp)
-{
-	struct tw_clock_snapshot now;
-	struct tw_term pair[2];
-	int64_t cpu_ns;
-
-	switch (stamp) {
-	case TW_TRACER_STAMP_MONOTONIC: return tw_term_unsigned(arena, tw_clock_monotonic_ns());
-	case TW_TRACER_STAMP_STRICT_MONOTONIC:
-		pair[0] = tw_term_unsigned(arena, tw_clock_monotonic_ns());
-		pair[1] = tw_term_unsigned(arena, tw_hit_unique_integer());
-		return tw_term_tuple(arena, pair, 2);
-	case TW_TRACER_STAMP_CPU_TIMESTAMP:
-		cpu_ns = tw_sys_process_cpu_ns();
-		return day_time(arena, cpu_ns < 0 ? 0 : (uint64_t)cpu_ns / 1000);
-	default: tw_clock_snapshot(&now); return day_time(arena, now.realtime_ns / 1000);
+	if (part->what == TW_MESSAGE_TRACEE) {
+		part->elements[0] = told->tracee;
+	} else if (told->is_seq) {
+		part->elements[0] = told->tracee;
+		part->elements[1] = told->term;
+	} else {
+		part->elements[0] = told->term;
+		part->elements[1] = told->options->extra;
+		part->elements[2] = told->options->match_spec_result;
 	}
+	return true;
 }
 
 TW_API struct tw_term tw_tracer_message(struct tw_arena *arena, enum tw_tracer_tag tag, struct tw_term tracee,
 					struct tw_term term, const struct tw_tracer_options *options)
 {
-	const char *name = tw_tracer_tag_name(tag);
-	bool is_seq = tag == TW_TRACER_TAG_SEQ_TRACE;
-	struct tw_term elements[ELEMENTS_MAX];
-	size_t count = 0;
+	static const uint8_t stamps[] = {
+		[TW_TRACER_STAMP_MONOTONIC] = TW_STAMP_MONOTONIC,
+		[TW_TRACER_STAMP_STRICT_MONOTONIC] = TW_STAMP_STRICT_MONOTONIC,
+		[TW_TRACER_STAMP_TIMESTAMP] = TW_STAMP_TIMESTAMP,
+		[TW_TRACER_STAMP_CPU_TIMESTAMP] = TW_STAMP_TIMESTAMP,
+	};
+	bool is_seq = tag == TW_TRACER_TAG_SEQ_TRACE,
+	     is_strict = options->timestamp == TW_TRACER_STAMP_STRICT_MONOTONIC;
+	struct told told = {.form = {.part = put_part, .stamp = -1},
+			    .tracee = tracee,
+			    .term = term,
+			    .options = options,
+			    .is_seq = is_seq};
+	uint64_t unique_integer = is_strict ? tw_hit_unique_integer() : 0;
+	struct tw_capture_event event = {.kind = is_seq ? TW_EVENT_SEQ_SEND : (uint8_t)tag,
+					 .flags = stamps[options->timestamp],
+					 .payload = &unique_integer,
+					 .payload_words = is_strict,
+					 .has_cpu_time = options->timestamp == TW_TRACER_STAMP_CPU_TIMESTAMP};
+	struct tw_message_event from = {.event = &event, .scheduler_id = options->scheduler_id};
+	struct tw_term message = {0};
+	struct tw_clock_snapshot now;
+	int64_t cpu_ns = event.has_cpu_time ? tw_sys_process_cpu_ns() : 0;
 
-	if (!is_seq)
-		elements[count++] = tw_atom(options->timestamp ? TW_ATOM_TRACE_TS : TW_ATOM_TRACE);
-	else
-		elements[count++] = tw_atom(TW_ATOM_SEQ_TRACE);
-	elements[count++] = tracee;
-	if (!is_seq)
-		elements[count++] = name ? tw_term_atom_z(name) : (struct tw_term){0};
-	elements[count++] = term;
-	if (!tw_term_is_none(options->extra))
-		elements[count++] = options->extra;
-	if (!tw_term_is_none(options->match_spec_result))
-		elements[count++] = options->match_spec_result;
+	if (options->timestamp) {
+		tw_clock_snapshot(&now);
+		event.time_ns = tw_clock_monotonic_ns();
+		event.cpu_ns = cpu_ns < 0 ? 0 : (uint64_t)cpu_ns;
+		from.wall_ns = now.realtime_ns;
+	}
 	if (options->scheduler_id)
-		elements[count++] = tw_term_unsigned(arena, options->scheduler_id);
-	if (options->timestamp)
-		elements[count++] = stamp_now(arena, options->timestamp);
-	return tw_term_tuple(arena, elements, count);
+		event.flags |= TW_EVENT_FLAG_SCHEDULER_ID;
+	tw_message_build_as(&from, &told.form, arena, &message);
+	return message;
 }

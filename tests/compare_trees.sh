@@ -50,6 +50,7 @@ views() {
 		'print --tree --limit 50' 'print --limit 50' 'print --tail 40' 'print --from 1ms --to 3ms' 'print --tree --from 1ms --to 3ms' \
 		'print --format chrome --from 1ms --limit 60' 'print --process 0' report 'report --json' 'report --from 1ms --to 3ms --json' \
 		'report --tree' 'report --callers' 'report --locks' 'report --locks --json' 'report --ports' 'report --ports --json' \
+		'print --format erlang --bare-pids --timestamps wall' 'convert --quiet --to ttb -o -' 'convert --quiet --to ttb --timestamps wall -o -' \
 		flame 'flame --folded' why-late 'why-late --json' 'why-late --from 1ms' seq 'seq --json'
 }
 

@@ -42,6 +42,43 @@ struct tw_message_event {
 	uint64_t wall_ns; /* CLOCK_REALTIME of the event; used for timestamp only */
 };
 
+/* A part of a message that a form may show in its own way. */
+enum tw_message_what {
+	TW_MESSAGE_TRACEE, /* the pid or port */
+	TW_MESSAGE_OWN,	   /* the elements after the tag, of seq_trace all, and X; none set: each is a part, as below */
+	TW_MESSAGE_FUNCTION,  /* two elements: module and name of the place */
+	TW_MESSAGE_ARGUMENTS, /* of a call, from its words; none with is_view: the words were not recorded */
+	TW_MESSAGE_VALUE,     /* of a return or exception, from its words */
+	TW_MESSAGE_ADDRESS,   /* a native return_to: words[0] is the code address */
+	TW_MESSAGE_STACK, /* words are return addresses, the innermost first; without a form that shows them there is no message */
+	TW_MESSAGE_EXTRA /* elements[0] is X of {message,X} */
+};
+
+struct tw_message_part {
+	enum tw_message_what what;
+	const struct tw_message_event *from;
+	const uint64_t *words; /* borrows */
+	uint32_t word_count;
+	struct tw_arena *arena;
+	struct tw_term elements[3]; /* for the answer */
+};
+
+/* A form of messages: which parts are shown otherwise, and where the elements go.  Zeroed, with stamp -1: as tw_message_build(). */
+struct tw_message_form {
+	/* Sets the elements, or writes them and sets none.  False, or NULL: they are as in every message. */
+	bool (*part)(struct tw_message_form *form, struct tw_message_part *part);
+	/* Take the elements in order, those of inner tuples between open and close.  All three, or NULL: a term is built. */
+	void (*open)(struct tw_message_form *form);
+	void (*element)(struct tw_message_form *form, struct tw_term term);
+	void (*close)(struct tw_message_form *form);
+	int stamp; /* the kind of stamp; -1: the event's own */
+	/*
+	 * Shows every event, as far as it is known: '?' stands for data that cannot be decoded, and for terms that are
+	 * missing; kinds of later versions are `event` and their number.
+	 */
+	bool is_view;
+};
+
 /*
  * tw_message_build - the message of one event.
  *
@@ -49,6 +86,14 @@ struct tw_message_event {
  * flags, or an event that has no message (a switch); TW_ENOMEM; TW_ELIMIT as tw_etf_decode().
  */
 int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out);
+/*
+ * tw_message_build_as - the same in another form.
+ *
+ * @form	borrows; NULL: tw_message_build().
+ * @out		untouched if the form takes the elements.
+ */
+int tw_message_build_as(const struct tw_message_event *from, struct tw_message_form *form, struct tw_arena *arena,
+			struct tw_term *out);
 
 /* The code address of a native return_to; 0: none. */
 static inline uint64_t tw_message_address(const struct tw_capture_event *event)
@@ -59,16 +104,19 @@ static inline uint64_t tw_message_address(const struct tw_capture_event *event)
 	return !(event->flags & TW_CAPTURE_FLAG_TERMS) && at < event->payload_words ? event->payload[at] : 0;
 }
 
-/*
- * tw_capture_event_message - the message of an event that tw_capture_events_next() returned.
- *
- * Threads: the capture's.
- */
-static inline int tw_capture_event_message(const struct tw_capture *capture, const struct tw_capture_event *event,
-					   struct tw_arena *arena, struct tw_term *out)
+/* The kind of stamp that the message has, 0 to 3: none, monotonic, strict, the time of day. */
+static inline unsigned tw_message_stamp(const struct tw_capture_event *event, const struct tw_message_form *form)
+{
+	return form && form->stamp >= 0 ? (unsigned)form->stamp : event->flags & TW_CAPTURE_STAMP_MASK;
+}
+
+/* tw_message_build_as() for an event that tw_capture_events_next() returned.  Threads: the capture's. */
+static inline int tw_capture_event_message_as(const struct tw_capture *capture, const struct tw_capture_event *event,
+					      struct tw_message_form *form, struct tw_arena *arena, struct tw_term *out)
 {
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, event->image, event->tracee_id);
-	const struct tw_capture_stream *stream = tw_capture_stream(capture, event->stream);
+	const struct tw_capture_stream *stream =
+		event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID ? tw_capture_stream(capture, event->stream) : NULL;
 	const struct tw_capture_module *module;
 	struct tw_message_event from = {0};
 	uint32_t at = 0;
@@ -80,7 +128,8 @@ static inline int tw_capture_event_message(const struct tw_capture *capture, con
 	if (event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_STACK)
 		from.place = tw_capture_place(capture, event->image, event->id);
 	from.scheduler_id = stream ? stream->scheduler_id : 0;
-	from.wall_ns = tw_capture_wall_ns(capture, event->time_ns);
+	if (tw_message_stamp(event, form) == 3)
+		from.wall_ns = tw_capture_wall_ns(capture, event->time_ns);
 	if (event->kind == TW_CAPTURE_RETURN_TO) {
 		uint64_t address = tw_message_address(event);
 
@@ -88,7 +137,18 @@ static inline int tw_capture_event_message(const struct tw_capture *capture, con
 			if (address >= module->base_address && address < module->end_address)
 				from.module = module;
 	}
-	return tw_message_build(&from, arena, out);
+	return tw_message_build_as(&from, form, arena, out);
+}
+
+/*
+ * tw_capture_event_message - the message of an event that tw_capture_events_next() returned.
+ *
+ * Threads: the capture's.
+ */
+static inline int tw_capture_event_message(const struct tw_capture *capture, const struct tw_capture_event *event,
+					   struct tw_arena *arena, struct tw_term *out)
+{
+	return tw_capture_event_message_as(capture, event, NULL, arena, out);
 }
 
 #ifdef __cplusplus

@@ -16,11 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* trace, pid, tag, at most this many elements of the tag, X, scheduler, time. */
+/* Terms of one event beside X: more are no message of OTP's. */
 #define OWN_MAX	     4
-#define ELEMENTS_MAX (OWN_MAX + 6)
+#define ELEMENTS_MAX 32
 /* More than a record can hold. */
 #define WORDS_MAX 1024
+/* Of a view: real payloads have six words, or those of six strings. */
+#define WORDS_SHOWN_MAX 256
 
 struct payload {
 	const uint64_t *words;
@@ -28,15 +30,18 @@ struct payload {
 	const uint8_t *terms;
 	size_t term_bytes;
 	uint32_t term_count; /* without X */
-	bool has_terms, has_extra, is_strict;
+	bool has_terms, has_extra, is_damaged;
 	uint64_t unique_integer;
 };
 
 struct building {
 	const struct tw_message_event *from;
 	const struct tw_capture_event *event;
+	struct tw_message_form *form;
 	struct tw_arena *arena;
 	struct payload payload;
+	bool is_view;
+	/* Of all open tuples, the inner ones last. */
 	struct tw_term elements[ELEMENTS_MAX];
 	size_t count;
 	int error;
@@ -44,7 +49,7 @@ struct building {
 
 /* ---- decoding the payload ---- */
 
-static int take_terms(struct payload *p, bool has_extra)
+static void take_terms(struct payload *p, bool has_extra)
 {
 	uint64_t head = p->words[0];
 
@@ -52,47 +57,46 @@ static int take_terms(struct payload *p, bool has_extra)
 	p->term_count = (uint32_t)head;
 	p->term_bytes = head >> 32;
 	/* A term has at least two bytes. */
-	if (p->term_bytes > (size_t)(p->word_count - 1) * 8 || p->term_count > p->term_bytes / 2 ||
-	    p->term_count < has_extra)
-		return TW_EFORMAT;
-	p->term_count -= has_extra;
+	p->is_damaged = p->term_bytes > (size_t)(p->word_count - 1) * 8 || p->term_count > p->term_bytes / 2 ||
+			p->term_count < has_extra;
+	p->has_extra = has_extra && !p->is_damaged;
+	p->term_count = p->is_damaged ? 0 : p->term_count - has_extra;
 	p->word_count = 0;
-	return 0;
 }
 
-static int take_extra(struct payload *p)
+static void take_extra(struct payload *p)
 {
 	uint32_t count = (uint32_t)p->words[0], left = p->word_count - 1;
 
 	p->term_bytes = p->words[0] >> 32;
-	if (count > left || p->term_bytes > (size_t)(left - count) * 8)
-		return TW_EFORMAT;
+	p->is_damaged = count > left || p->term_bytes > (size_t)(left - count) * 8;
+	p->has_extra = !p->is_damaged;
 	p->words++;
-	p->word_count = count;
-	p->terms = (const uint8_t *)(p->words + count);
-	return 0;
+	p->word_count = count < left ? count : left;
+	p->terms = (const uint8_t *)(p->words + p->word_count);
 }
 
-static int take_payload(const struct tw_capture_event *event, struct payload *p)
+static void take_payload(const struct tw_capture_event *event, struct payload *p)
 {
+	bool has_extra = event->flags & TW_EVENT_FLAG_EXTRA;
+
 	*p = (struct payload){.words = event->payload,
 			      .word_count = event->payload_words,
-			      .has_terms = event->flags & TW_EVENT_FLAG_TERMS,
-			      .has_extra = event->flags & TW_EVENT_FLAG_EXTRA,
-			      .is_strict = (event->flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC};
-	if (p->word_count > WORDS_MAX || (p->word_count && !p->words))
-		return TW_EFORMAT;
-	if (p->is_strict) {
-		if (!p->word_count)
-			return TW_EFORMAT;
-		p->unique_integer = *p->words++;
-		p->word_count--;
+			      .has_terms = event->flags & TW_EVENT_FLAG_TERMS};
+	p->is_damaged = p->word_count > WORDS_MAX || (p->word_count && !p->words);
+	if ((event->flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC) {
+		p->is_damaged |= !p->word_count;
+		if (p->word_count) {
+			p->unique_integer = *p->words++;
+			p->word_count--;
+		}
 	}
-	if ((p->has_terms || p->has_extra) && !p->word_count)
-		return TW_EFORMAT;
-	if (p->has_terms)
-		return take_terms(p, p->has_extra);
-	return p->has_extra ? take_extra(p) : 0;
+	if (!p->word_count)
+		p->is_damaged |= p->has_terms || has_extra;
+	else if (p->has_terms)
+		take_terms(p, has_extra);
+	else if (has_extra)
+		take_extra(p);
 }
 
 static struct tw_term next_term(struct building *b)
@@ -100,25 +104,83 @@ static struct tw_term next_term(struct building *b)
 	struct payload *p = &b->payload;
 	struct tw_term term = {0};
 	size_t used = 0;
-	int error = p->term_bytes ? tw_etf_decode(b->arena, p->terms, p->term_bytes, NULL, &used, &term) : TW_EFORMAT;
+	int error = TW_EFORMAT;
 
-	if (error) {
-		b->error = error == TW_ENOTSUP ? TW_EFORMAT : error;
-		return (struct tw_term){0};
-	}
+	if (p->term_bytes && !p->is_damaged)
+		error = tw_etf_decode(b->arena, p->terms, p->term_bytes, NULL, &used, &term);
+	p->is_damaged |= error != 0;
 	p->terms += used;
 	p->term_bytes -= used;
-	return term;
+	if (!error)
+		return term;
+	if (b->is_view)
+		return tw_term_atom_z("?");
+	b->error = error == TW_ENOTSUP ? TW_EFORMAT : error;
+	return (struct tw_term){0};
 }
 
 /* ---- elements ---- */
 
+static bool is_taken(const struct building *b)
+{
+	return b->form && b->form->element;
+}
+
 static void put(struct building *b, struct tw_term term)
 {
-	if (tw_term_is_none(term) && !b->error)
+	if (tw_term_is_none(term) && b->is_view)
+		term = tw_term_atom_z("?");
+	else if (tw_term_is_none(term) && !b->error)
 		b->error = TW_ENOMEM;
-	if (b->count < ELEMENTS_MAX)
+	if (is_taken(b))
+		b->form->element(b->form, term);
+	else if (b->count < ELEMENTS_MAX)
 		b->elements[b->count++] = term;
+}
+
+/* A tuple begins; the result is for end(). */
+static size_t begin(struct building *b)
+{
+	if (is_taken(b))
+		b->form->open(b->form);
+	return b->count;
+}
+
+static struct tw_term end_whole(struct building *b, size_t start)
+{
+	size_t count = b->count - start;
+
+	b->count = start;
+	if (!is_taken(b))
+		return tw_term_tuple(b->arena, b->elements + start, count);
+	b->form->close(b->form);
+	return (struct tw_term){0};
+}
+
+static void end(struct building *b, size_t start)
+{
+	struct tw_term tuple = end_whole(b, start);
+
+	if (!is_taken(b))
+		put(b, tuple);
+}
+
+static void put_number(struct building *b, uint64_t number)
+{
+	put(b, tw_term_unsigned(b->arena, number));
+}
+
+/* Shows a part as the form does. False: it does not. */
+static bool put_part(struct building *b, enum tw_message_what what, struct tw_term term)
+{
+	struct tw_message_part part = {what, b->from, b->payload.words, b->payload.word_count, b->arena, {term}};
+
+	if (!b->form || !b->form->part || !b->form->part(b->form, &part))
+		return false;
+	for (unsigned i = 0; i < TW_COUNT_OF(part.elements); i++)
+		if (!tw_term_is_none(part.elements[i]))
+			put(b, part.elements[i]);
+	return true;
 }
 
 static struct tw_term pair(struct building *b, struct tw_term first, struct tw_term second)
@@ -141,91 +203,117 @@ static struct tw_term name_of(const char *name)
 	return tw_term_is_none(atom) ? tw_term_atom_z("?") : atom;
 }
 
-static struct tw_term word_list(struct building *b, const uint64_t *words, uint32_t count)
+static void put_words(struct building *b)
 {
 	struct tw_term list = tw_term_nil();
 
-	while (count--)
-		list = tw_term_cons(b->arena, tw_term_unsigned(b->arena, words[count]), list);
-	return list;
+	for (uint32_t i = b->payload.word_count; i-- > 0;)
+		list = tw_term_cons(b->arena, tw_term_unsigned(b->arena, b->payload.words[i]), list);
+	put(b, list);
 }
 
-static struct tw_term arity_of(struct building *b, const struct tw_capture_function *function)
+static void put_arity(struct building *b, const struct tw_capture_function *function)
 {
 	if (!function || function->arity == TW_CAPTURE_ARITY_UNKNOWN)
-		return tw_atom(TW_ATOM_ANY);
-	return tw_term_unsigned(b->arena, function->arity);
+		put(b, tw_atom(TW_ATOM_ANY));
+	else
+		put_number(b, function->arity);
 }
 
 /* The arguments, or the arity. */
-static struct tw_term last_of_mfa(struct building *b, const struct tw_capture_function *function)
+static void put_last_of_mfa(struct building *b, const struct tw_capture_function *function)
 {
-	bool is_call = b->event->kind == TW_EVENT_CALL;
+	bool is_call = b->event->kind == TW_EVENT_CALL, has_arity = !is_call || b->event->flags & TW_EVENT_FLAG_ARITY;
 	struct payload *p = &b->payload;
+	struct tw_term list = {0};
 
-	if (is_call && p->has_terms && p->term_count) {
-		struct tw_term list = next_term(b);
-
-		return b->event->flags & TW_EVENT_FLAG_ARITY && !b->error ? arity_of(b, function) : list;
-	}
-	if (!is_call || (b->event->flags & TW_EVENT_FLAG_ARITY))
-		return arity_of(b, function);
-	if (p->word_count || (function && function->arity == 0))
-		return word_list(b, p->words, p->word_count);
-	return arity_of(b, function);
+	if (is_call && p->has_terms && (p->term_count || (b->is_view && !has_arity)))
+		list = next_term(b);
+	if (!has_arity && !tw_term_is_none(list))
+		put(b, list);
+	else if (has_arity || (!p->word_count && (b->is_view || !function || function->arity)))
+		put_arity(b, function);
+	else if (!put_part(b, TW_MESSAGE_ARGUMENTS, list))
+		put_words(b);
 }
 
 static void put_mfa(struct building *b)
 {
 	const struct tw_capture_place *place = b->from->place;
 	const struct tw_capture_function *function = place ? place->function : NULL;
-	struct tw_term mfa[3];
+	size_t start = begin(b);
 
-	mfa[0] = name_of(function && function->module ? function->module->name : "?");
-	mfa[1] = function ? name_of(function->name) : tw_term_unsigned(b->arena, b->event->id);
-	mfa[2] = last_of_mfa(b, function);
-	put(b, tw_term_tuple(b->arena, mfa, 3));
+	if (!put_part(b, TW_MESSAGE_FUNCTION, (struct tw_term){0})) {
+		put(b, name_of(function && function->module ? function->module->name : "?"));
+		put(b, function ? name_of(function->name) : tw_term_unsigned(b->arena, b->event->id));
+	}
+	put_last_of_mfa(b, function);
+	end(b, start);
+}
+
+static void put_word_value(struct building *b)
+{
+	if (!b->payload.word_count)
+		put(b, tw_atom(TW_ATOM_ANY));
+	else if (!put_part(b, TW_MESSAGE_VALUE, (struct tw_term){0}))
+		put_number(b, b->payload.words[0]);
 }
 
 static void put_value(struct building *b)
 {
-	struct payload *p = &b->payload;
-	bool is_exception = b->event->kind == TW_EVENT_EXCEPTION_FROM;
-	struct tw_term value;
+	size_t start;
 
-	if (p->has_terms) {
+	if (b->payload.has_terms) {
 		put(b, next_term(b));
-		return;
+	} else if (b->event->kind != TW_EVENT_EXCEPTION_FROM) {
+		put_word_value(b);
+	} else {
+		start = begin(b);
+		put(b, tw_atom(TW_ATOM_ERROR));
+		put_word_value(b);
+		end(b, start);
 	}
-	value = p->word_count ? tw_term_unsigned(b->arena, p->words[0]) : tw_atom(TW_ATOM_ANY);
-	put(b, is_exception ? pair(b, tw_atom(TW_ATOM_ERROR), value) : value);
 }
 
 /* For native code the module and the offset in it: symbols are not recorded. */
-static void put_return_to(struct building *b)
+static void put_address(struct building *b)
 {
 	const struct tw_capture_module *module = b->from->module;
-	struct payload *p = &b->payload;
 	char offset[32];
 	struct tw_term mfa[3];
 
-	if (p->has_terms && p->term_count) {
-		put(b, next_term(b));
+	if (put_part(b, TW_MESSAGE_ADDRESS, (struct tw_term){0}))
 		return;
-	}
-	if (!p->word_count && b->from->place) {
-		put_mfa(b);
-		return;
-	}
-	if (!module || !p->word_count) {
+	if (!module) {
 		put(b, tw_atom(TW_ATOM_UNDEFINED));
 		return;
 	}
-	snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(p->words[0] - module->base_address));
+	snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(b->payload.words[0] - module->base_address));
 	mfa[0] = name_of(module->name);
 	mfa[1] = tw_term_atom_z(offset);
 	mfa[2] = tw_atom(TW_ATOM_ANY);
 	put(b, tw_term_tuple(b->arena, mfa, 3));
+}
+
+static void put_return_to(struct building *b)
+{
+	struct payload *p = &b->payload;
+
+	if (p->has_terms && (p->term_count || b->is_view))
+		put(b, next_term(b));
+	else if (p->word_count)
+		put_address(b);
+	else if (b->from->place || b->is_view)
+		put_mfa(b);
+	else
+		put(b, tw_atom(TW_ATOM_UNDEFINED));
+}
+
+static void put_stack(struct building *b)
+{
+	put_mfa(b);
+	if (!put_part(b, TW_MESSAGE_STACK, (struct tw_term){0}))
+		b->error = TW_EFORMAT;
 }
 
 static void put_gc(struct building *b)
@@ -235,84 +323,110 @@ static void put_gc(struct building *b)
 		TW_GC_SIZES(KEY)
 #undef KEY
 	};
+	unsigned count = tw_gc_sizes_shown(b->event->kind);
 	struct tw_term list = tw_term_nil();
 
-	if (b->payload.word_count < TW_GC_SIZES_COUNT) {
+	if (b->payload.word_count < TW_GC_SIZES_COUNT && !b->is_view)
 		b->error = TW_EFORMAT;
-		return;
-	}
-	for (unsigned i = tw_gc_sizes_shown(b->event->kind); i--;)
+	if (count > b->payload.word_count)
+		count = b->payload.word_count;
+	while (count--)
 		list = tw_term_cons(b->arena,
-				    pair(b, tw_atom(keys[i]), tw_term_unsigned(b->arena, b->payload.words[i])), list);
+				    pair(b, tw_atom(keys[count]), tw_term_unsigned(b->arena, b->payload.words[count])),
+				    list);
 	put(b, list);
-}
-
-static void put_terms(struct building *b)
-{
-	if (!b->payload.has_terms && b->payload.word_count)
-		put(b, word_list(b, b->payload.words, b->payload.word_count));
-	if (b->payload.term_count > OWN_MAX)
-		b->error = TW_EFORMAT;
-	for (uint32_t i = 0; i < b->payload.term_count && !b->error; i++)
-		put(b, next_term(b));
-}
-
-static void put_stamp(struct building *b, unsigned stamp)
-{
-	uint64_t ns = b->event->time_ns;
-	uint64_t us = (b->event->has_cpu_time ? b->event->cpu_ns : b->from->wall_ns) / 1000;
-	struct tw_term parts[3];
-
-	if (stamp == TW_STAMP_NONE)
-		return;
-	if (stamp == TW_STAMP_MONOTONIC) {
-		put(b, tw_term_unsigned(b->arena, ns));
-	} else if (stamp == TW_STAMP_STRICT_MONOTONIC) {
-		put(b, pair(b, tw_term_unsigned(b->arena, ns), tw_term_unsigned(b->arena, b->payload.unique_integer)));
-	} else {
-		parts[0] = tw_term_unsigned(b->arena, us / 1000000000000);
-		parts[1] = tw_term_unsigned(b->arena, us / 1000000 % 1000000);
-		parts[2] = tw_term_unsigned(b->arena, us % 1000000);
-		put(b, tw_term_tuple(b->arena, parts, 3));
-	}
 }
 
 /* ---- the message ---- */
 
-static const enum tw_atom_index tags[] = {
-#define TAG(NAME, number, ...) [number] = TW_ATOM_##NAME,
-	TW_TRACE_KINDS(TAG) TW_SEQ_KINDS(TAG) TW_SYSTEM_KINDS(TAG)
-#undef TAG
+static const struct {
+	enum tw_atom_index tag;
+	const char *terms[2]; /* names: of those that every such message has */
+} kinds[] = {
+#define KIND(NAME, number, word, group, first, second) [number] = {TW_ATOM_##NAME, {first, second}},
+#define SEQ_KIND(NAME, number, word)		       [number] = {TW_ATOM_##NAME, {NULL}},
+	TW_TRACE_KINDS(KIND) TW_SEQ_KINDS(SEQ_KIND) TW_SYSTEM_KINDS(KIND)
+#undef KIND
+#undef SEQ_KIND
 };
 
-static struct tw_term tag_of(unsigned kind)
+static bool is_known(unsigned kind)
 {
-	return kind < sizeof tags / sizeof *tags && tags[kind] ? tw_atom(tags[kind]) : (struct tw_term){0};
+	return kind < TW_COUNT_OF(kinds) && kinds[kind].tag;
+}
+
+static void put_terms(struct building *b)
+{
+	bool is_kind = is_known(b->event->kind);
+	uint32_t least =
+		is_kind ? (kinds[b->event->kind].terms[0] != NULL) + (kinds[b->event->kind].terms[1] != NULL) : 0;
+	uint32_t count = b->payload.term_count;
+
+	if (!b->payload.has_terms && (b->payload.word_count || !is_kind)) {
+		put_words(b);
+		return;
+	}
+	if (count > OWN_MAX && !b->is_view)
+		b->error = TW_EFORMAT;
+	for (uint32_t i = 0; i < count && !b->error; i++)
+		put(b, next_term(b));
+	for (; b->is_view && count < least; count++)
+		put(b, tw_term_atom_z("?"));
+}
+
+static void put_stamp(struct building *b)
+{
+	bool is_cpu_time = b->event->has_cpu_time && (!b->form || b->form->stamp < 0);
+	uint64_t us = (is_cpu_time ? b->event->cpu_ns : b->from->wall_ns) / 1000;
+	unsigned stamp = tw_message_stamp(b->event, b->form);
+	size_t start;
+
+	if (stamp == TW_STAMP_NONE)
+		return;
+	/* A view shows a strict stamp without its integer as the time alone. */
+	if (stamp == TW_STAMP_MONOTONIC || (stamp == TW_STAMP_STRICT_MONOTONIC && !b->event->payload_words)) {
+		put_number(b, b->event->time_ns);
+		return;
+	}
+	start = begin(b);
+	if (stamp == TW_STAMP_STRICT_MONOTONIC) {
+		put_number(b, b->event->time_ns);
+		put_number(b, b->payload.unique_integer);
+	} else {
+		put_number(b, us / 1000000000000);
+		put_number(b, us / 1000000 % 1000000);
+		put_number(b, us % 1000000);
+	}
+	end(b, start);
 }
 
 static void put_own(struct building *b)
 {
 	unsigned kind = b->event->kind;
 
+	if (put_part(b, TW_MESSAGE_OWN, (struct tw_term){0}))
+		return;
 	if (kind == TW_EVENT_RETURN_TO) {
 		put_return_to(b);
 	} else if (kind == TW_EVENT_CALL) {
 		put_mfa(b);
+	} else if (kind == TW_EVENT_STACK) {
+		put_stack(b);
 	} else if (kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM) {
 		put_mfa(b);
 		put_value(b);
-	} else if (tw_kind_is(kind, TW_GROUP_GARBAGE_COLLECTION)) {
+	} else if (tw_kind_is(kind, TW_GROUP_GARBAGE_COLLECTION) && !(b->is_view && b->payload.has_terms)) {
 		put_gc(b);
 	} else {
 		put_terms(b);
 	}
 }
 
-static int finish(struct building *b, struct tw_term *out)
+static int finish(struct building *b, size_t start, struct tw_term *out)
 {
-	struct tw_term tuple = b->error ? (struct tw_term){0} : tw_term_tuple(b->arena, b->elements, b->count);
+	struct tw_term tuple = b->error ? (struct tw_term){0} : end_whole(b, start);
 
-	if (b->error)
+	if (b->error || is_taken(b))
 		return b->error;
 	if (tw_term_is_none(tuple))
 		return TW_ENOMEM;
@@ -320,12 +434,13 @@ static int finish(struct building *b, struct tw_term *out)
 	return 0;
 }
 
-static struct tw_term tracee_of(const struct building *b)
+static void put_tracee(struct building *b)
 {
 	const struct tw_message_event *from = b->from;
 
-	return from->is_port ? tw_term_port(b->arena, from->pid_number)
-			     : tw_term_pid(b->arena, from->pid_number, from->pid_serial);
+	if (!put_part(b, TW_MESSAGE_TRACEE, (struct tw_term){0}))
+		put(b, from->is_port ? tw_term_port(b->arena, from->pid_number)
+				     : tw_term_pid(b->arena, from->pid_number, from->pid_serial));
 }
 
 static int build_loss(struct building *b, struct tw_term *out)
@@ -333,6 +448,7 @@ static int build_loss(struct building *b, struct tw_term *out)
 	static const char *const causes[] = {"full", "too_big", "nested", "no_ring"};
 	const uint64_t *words = b->event->payload;
 	struct tw_term list = tw_term_nil();
+	size_t start;
 
 	if (b->event->payload_words < 1 + TW_LOST_CAUSES)
 		return TW_EFORMAT;
@@ -342,57 +458,94 @@ static int build_loss(struct building *b, struct tw_term *out)
 					    pair(b, tw_term_atom_z(causes[cause]),
 						 tw_term_unsigned(b->arena, words[1 + cause])),
 					    list);
+	start = begin(b);
 	put(b, tw_atom(TW_ATOM_TRACE_TS));
-	put(b, tracee_of(b));
+	put_tracee(b);
 	put(b, tw_term_atom_z("lost"));
 	put(b, list);
-	put(b, tw_term_unsigned(b->arena, b->event->time_ns));
-	return finish(b, out);
+	put_number(b, b->event->time_ns);
+	return finish(b, start, out);
 }
 
 /* {seq_trace,Label,{send,Serial,From,To,Message}}: no tracee, and the label comes first. */
-static void put_seq(struct building *b, struct tw_term tag)
+static int build_seq(struct building *b, struct tw_term *out)
 {
-	struct tw_term parts[5] = {tag};
+	size_t start = begin(b), inner;
 
 	put(b, tw_atom(TW_ATOM_SEQ_TRACE));
-	put(b, next_term(b));
-	for (unsigned i = 1; i < 5; i++)
-		parts[i] = next_term(b);
-	put(b, tw_term_tuple(b->arena, parts, 5));
+	if (!put_part(b, TW_MESSAGE_OWN, (struct tw_term){0})) {
+		put(b, next_term(b));
+		inner = begin(b);
+		put(b, tw_atom(kinds[b->event->kind].tag));
+		for (unsigned i = 1; i < 5; i++)
+			put(b, next_term(b));
+		end(b, inner);
+	}
+	put_stamp(b);
+	return finish(b, start, out);
+}
+
+static void put_tag(struct building *b)
+{
+	unsigned kind = b->event->kind;
+
+	if (is_known(kind)) {
+		put(b, tw_atom(kinds[kind].tag));
+	} else {
+		put(b, tw_term_atom_z(kind == TW_EVENT_STACK ? "stack" : "event"));
+		if (kind != TW_EVENT_STACK)
+			put_number(b, kind);
+	}
+}
+
+static int build_trace(struct building *b, struct tw_term *out)
+{
+	bool is_monitor = b->event->kind == TW_EVENT_MONITOR;
+	size_t start = begin(b);
+
+	put(b, tw_atom(is_monitor					      ? TW_ATOM_MONITOR
+		       : tw_message_stamp(b->event, b->form) == TW_STAMP_NONE ? TW_ATOM_TRACE
+									      : TW_ATOM_TRACE_TS));
+	put_tracee(b);
+	if (!is_monitor)
+		put_tag(b);
+	put_own(b);
+	if (b->payload.has_extra && !b->error) {
+		struct tw_term extra = next_term(b);
+
+		if (b->payload.is_damaged || !put_part(b, TW_MESSAGE_EXTRA, extra))
+			put(b, extra);
+	}
+	if (b->event->flags & TW_EVENT_FLAG_SCHEDULER_ID)
+		put_number(b, b->from->scheduler_id);
+	put_stamp(b);
+	return finish(b, start, out);
+}
+
+TW_API int tw_message_build_as(const struct tw_message_event *from, struct tw_message_form *form,
+			       struct tw_arena *arena, struct tw_term *out)
+{
+	/* The elements are not cleared. */
+	struct building b;
+
+	b.from = from;
+	b.event = from->event;
+	b.form = form;
+	b.arena = arena;
+	b.is_view = form && form->is_view;
+	b.count = 0;
+	b.error = 0;
+	if (from->event->kind == TW_EVENT_LOSS)
+		return build_loss(&b, out);
+	take_payload(from->event, &b.payload);
+	if (!b.is_view && (b.payload.is_damaged || !is_known(from->event->kind)))
+		return TW_EFORMAT;
+	if (b.is_view && b.payload.word_count > WORDS_SHOWN_MAX)
+		b.payload.word_count = WORDS_SHOWN_MAX;
+	return tw_kind_is(from->event->kind, TW_GROUP_SEQ) ? build_seq(&b, out) : build_trace(&b, out);
 }
 
 TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out)
 {
-	struct building b = {.from = from, .event = from->event, .arena = arena};
-	unsigned stamp = from->event->flags & TW_EVENT_FLAG_STAMP_MASK;
-	struct tw_term tag = tag_of(from->event->kind);
-
-	if (from->event->kind == TW_EVENT_LOSS)
-		return build_loss(&b, out);
-	if (tw_term_is_none(tag))
-		return TW_EFORMAT;
-	b.error = take_payload(from->event, &b.payload);
-	if (b.error)
-		return b.error;
-	if (tw_kind_is(from->event->kind, TW_GROUP_SEQ)) {
-		put_seq(&b, tag);
-		put_stamp(&b, stamp);
-		return finish(&b, out);
-	}
-	if (from->event->kind == TW_EVENT_MONITOR) {
-		put(&b, tag);
-		put(&b, tracee_of(&b));
-	} else {
-		put(&b, tw_atom(stamp == TW_STAMP_NONE ? TW_ATOM_TRACE : TW_ATOM_TRACE_TS));
-		put(&b, tracee_of(&b));
-		put(&b, tag);
-	}
-	put_own(&b);
-	if (b.payload.has_extra && !b.error)
-		put(&b, next_term(&b));
-	if (from->event->flags & TW_EVENT_FLAG_SCHEDULER_ID)
-		put(&b, tw_term_unsigned(arena, from->scheduler_id));
-	put_stamp(&b, stamp);
-	return finish(&b, out);
+	return tw_message_build_as(from, NULL, arena, out);
 }

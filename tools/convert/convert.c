@@ -147,10 +147,11 @@ static void say_exported(const struct request *request, const struct tw_ttb_expo
 static int convert_to(const struct request *request)
 {
 	static struct tw_out out;
-	struct tw_ttb_export export = {.out = &out, .stamp = request->stamp};
+	struct tw_ttb_export export;
 	struct tw_capture *capture = tw_names_open(request->paths[0]);
 	if (!capture)
 		return TW_EXIT_FAILURE;
+	tw_ttb_export_init(&export, &out, request->stamp);
 	export.capture = capture;
 	int code = TW_EXIT_FAILURE, fd = open_output(request);
 	if (fd < 0) {
@@ -171,7 +172,7 @@ static int convert_to(const struct request *request)
 			close(fd);
 	}
 	code = tw_names_end(capture, request->paths[0], code);
-	tw_ttb_export_fini();
+	tw_ttb_export_fini(&export);
 	tw_lines_forget();
 	tw_capture_close(capture);
 	return code;

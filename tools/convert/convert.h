@@ -14,7 +14,7 @@
 #include "views/names/payload.h"
 #include "tools/tool.h"
 
-#include "tracewheel/capture.h"
+#include "tracewheel/message.h"
 #include "tracewheel/writer.h"
 
 #include <stdio.h>
@@ -75,13 +75,18 @@ int tw_ttb_import_dropped(struct tw_ttb_import *import, uint64_t count);
 /* ---- from events to records: ttb_write.c ---- */
 
 struct tw_ttb_export {
+	struct tw_message_form form; /* first: converted back */
 	struct tw_out *out;
-	const struct tw_capture *capture;
-	int stamp; /* TW_PRINT_STAMP_*; -1: each event's own */
+	const struct tw_capture *capture; /* set it before the first event */
+	int stamp;			  /* TW_PRINT_STAMP_*; -1: each event's own */
 	uint64_t events, dropped;
+	struct tw_arena arena; /* of one message */
+	char *encoded;	       /* the message, in memory that grows */
+	size_t encoded_bytes;
 };
+void tw_ttb_export_init(struct tw_ttb_export *export, struct tw_out *out, int stamp);
 /* Writes one event. Returns 0 or an error. */
 int tw_ttb_export_event(struct tw_ttb_export *export, const struct tw_capture_event *event);
-void tw_ttb_export_fini(void);
+void tw_ttb_export_fini(struct tw_ttb_export *export);
 
 #endif

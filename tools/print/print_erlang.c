@@ -21,47 +21,14 @@
 #include "tools/print/print.h"
 #include "views/names/typed.h"
 
+#include "tracewheel/message.h"
+
 #include <stdio.h>
 
-/* {module,function,Arity}: the arity of a call is cut off again if it has arguments. */
+/* "{module,function,": the brace and the last comma are left out. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
-	size_t used = tw_name_mfa_open(place->function, text, capacity);
-	uint32_t arity = place->function ? place->function->arity : TW_CAPTURE_ARITY_UNKNOWN;
-	if (arity == TW_CAPTURE_ARITY_UNKNOWN && capacity - used > 2) {
-		memcpy(text + used, "'_'", 3);
-		return used + 3;
-	}
-	return used + tw_name_arity(arity, text + used, capacity - used);
-}
-
-static void put_stamp(struct tw_printer *printer, const struct tw_capture_event *event)
-{
-	struct tw_out *out = printer->out;
-	unsigned stamp = tw_print_shown_stamp(printer, event);
-	if (stamp == TW_PRINT_STAMP_NONE)
-		return;
-	tw_put_char(out, ',');
-	if (stamp == TW_PRINT_STAMP_WALL) {
-		bool is_cpu_time = event->has_cpu_time && printer->stamp < 0;
-		uint64_t us =
-			(is_cpu_time ? event->cpu_ns : tw_capture_wall_ns(printer->capture, event->time_ns)) / 1000;
-		tw_put_char(out, '{');
-		tw_put_u64(out, us / 1000000000000);
-		tw_put_char(out, ',');
-		tw_put_u64(out, us / 1000000 % 1000000);
-		tw_put_char(out, ',');
-		tw_put_u64(out, us % 1000000);
-		tw_put_char(out, '}');
-	} else if (stamp == TW_PRINT_STAMP_STRICT && event->payload_words) {
-		tw_put_char(out, '{');
-		tw_put_u64(out, event->time_ns);
-		tw_put_char(out, ',');
-		tw_put_u64(out, event->payload[0]);
-		tw_put_char(out, '}');
-	} else {
-		tw_put_u64(out, event->time_ns);
-	}
+	return tw_name_mfa_open(place->function, text, capacity);
 }
 
 /* '<0.1.0>@shop': in captures of several nodes. */
@@ -88,16 +55,21 @@ static void put_pid(struct tw_printer *printer, const struct tw_capture_event *e
 		tw_put_char(printer->out, '\'');
 }
 
-static void put_open(struct tw_printer *printer, const struct tw_capture_event *event)
+/* ---- parts ---- */
+
+/* A line that is being written. */
+struct line {
+	struct tw_message_form form; /* first: converted back */
+	struct tw_printer *printer;
+	const struct tw_capture_event *event;
+	bool has_elements; /* in the tuple that is open */
+};
+
+static void next(struct line *line)
 {
-	if (event->kind == TW_CAPTURE_MONITOR)
-		tw_put(printer->out, "{monitor,", 9);
-	else if (tw_print_shown_stamp(printer, event) == TW_PRINT_STAMP_NONE)
-		tw_put(printer->out, "{trace,", 7);
-	else
-		tw_put(printer->out, "{trace_ts,", 10);
-	put_pid(printer, event);
-	tw_put_char(printer->out, ',');
+	if (line->has_elements)
+		tw_put_char(line->printer->out, ',');
+	line->has_elements = true;
 }
 
 static void put_list(struct tw_out *out, const uint64_t *words, uint32_t count)
@@ -109,71 +81,6 @@ static void put_list(struct tw_out *out, const uint64_t *words, uint32_t count)
 		tw_put_u64(out, words[i]);
 	}
 	tw_put_char(out, ']');
-}
-
-/* Prints a term, or '?' if the bytes are none. */
-static void put_next_term(struct tw_printer *printer, struct tw_print_payload *payload)
-{
-	struct tw_term term;
-	if (tw_print_next_term(payload, &term))
-		tw_print_put_term(printer->out, term, printer->is_bare);
-	else
-		tw_out_text(printer->out, "'?'");
-}
-
-static void put_mfa(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_print_payload *payload)
-{
-	const struct tw_name *place = tw_print_place(printer, event);
-	struct tw_out *out = printer->out;
-	const struct tw_layout *layout;
-	size_t bytes = place->bytes;
-	bool has_arguments = event->kind == TW_CAPTURE_CALL && !(event->flags & TW_CAPTURE_FLAG_ARITY) &&
-			     (payload->count || payload->has_terms);
-	if (!bytes && !has_arguments) {
-		tw_put(out, "{'?',", 5);
-		tw_put_u64(out, event->id);
-		tw_put(out, ",'_'}", 5);
-		return;
-	}
-	/* The arity holds no comma; names with one are quoted before it. */
-	while (has_arguments && bytes && place->text[bytes - 1] != ',')
-		bytes--;
-	tw_put(out, place->text, bytes);
-	if (!bytes) {
-		tw_put(out, "{'?',", 5);
-		tw_put_u64(out, event->id);
-		tw_put_char(out, ',');
-	}
-	if (has_arguments && payload->has_terms)
-		put_next_term(printer, payload);
-	else if (has_arguments && (layout = tw_typed_layout(printer->capture, event)))
-		tw_typed_arguments(out, TW_TYPED_ERLANG, layout, payload->words, payload->count);
-	else if (has_arguments)
-		put_list(out, payload->words, payload->count);
-	tw_put_char(out, '}');
-}
-
-/* The value of a return or an exception. */
-static void put_value(struct tw_printer *printer, const struct tw_capture_event *event,
-		      struct tw_print_payload *payload)
-{
-	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
-	struct tw_out *out = printer->out;
-	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
-	tw_put_char(out, ',');
-	if (payload->has_terms) {
-		put_next_term(printer, payload);
-		return;
-	}
-	if (is_exception)
-		tw_put(out, "{error,", 7);
-	if (!payload->count ||
-	    (layout && !tw_typed_result(out, TW_TYPED_ERLANG, layout, payload->words, payload->count)))
-		tw_put(out, "'_'", 3);
-	else if (!layout)
-		tw_put_u64(out, payload->words[0]);
-	if (is_exception)
-		tw_put_char(out, '}');
 }
 
 /* {M,F,A}: the function, or the offset in the module if it is not known; undefined without a module. */
@@ -197,139 +104,145 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 
 /* Prints the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
+		      const struct tw_message_part *part)
 {
-	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
-	tw_out_text(printer->out, ",[");
+	uint32_t count = tw_line_stack_count(printer->capture, event->image, part->words, part->word_count);
+	tw_out_text(printer->out, "[");
 	for (uint32_t i = 0; i < count; i++) {
 		tw_out_text(printer->out, i ? "," : "");
-		put_address(printer, event, payload->words[i]);
+		put_address(printer, event, part->words[i]);
 	}
-	if (count < payload->count)
+	if (count < part->word_count)
 		tw_out_text(printer->out, ",'?'");
 	tw_out_text(printer->out, "]");
-	tw_out_reserve(printer->out);
 }
 
-/* {M,F,A} or undefined. */
-static void put_return_to(struct tw_printer *printer, const struct tw_capture_event *event,
-			  struct tw_print_payload *payload)
+static void put_arguments(struct line *line, const struct tw_message_part *part)
 {
-	if (payload->has_terms)
-		put_next_term(printer, payload);
-	else if (payload->count)
-		put_address(printer, event, payload->words[0]);
+	const struct tw_layout *layout = tw_typed_layout(line->printer->capture, line->event);
+	if (layout)
+		tw_typed_erlang_arguments(line->printer->out, part->arena, layout, part->words, part->word_count);
 	else
-		put_mfa(printer, event, payload);
+		put_list(line->printer->out, part->words, part->word_count);
 }
 
-static void put_gc(struct tw_out *out, unsigned kind, const struct tw_print_payload *payload)
+static void put_value(struct line *line, const struct tw_message_part *part)
 {
-	uint32_t count = tw_gc_sizes_shown(kind);
-	tw_put(out, ",[", 2);
-	for (uint32_t i = 0; i < count && i < payload->count; i++)
-		tw_out_format(out, "%s{%s,%llu}", i ? "," : "", tw_print_gc_keys[i],
-			      (unsigned long long)payload->words[i]);
-	tw_put_char(out, ']');
+	const struct tw_layout *layout = tw_typed_layout(line->printer->capture, line->event);
+	struct tw_out *out = line->printer->out;
+	if (!layout)
+		tw_put_u64(out, part->words[0]);
+	else
+		tw_typed_erlang_result(out, part->arena, layout, part->words, part->word_count);
 }
 
-/* Prints the elements after the tag: at least as many as the message has. */
-static void put_elements(struct tw_printer *printer, const struct tw_capture_event *event,
-			 struct tw_print_payload *payload, const struct tw_print_kind *kind)
+static bool put_function(struct line *line)
 {
-	struct tw_out *out = printer->out;
-	uint32_t count = tw_print_term_count(kind);
-	if (!kind) {
-		tw_put_char(out, ',');
-		tw_put_u64(out, event->kind);
+	const struct tw_name *place = tw_print_place(line->printer, line->event);
+	if (!place->bytes)
+		return false;
+	next(line);
+	tw_put(line->printer->out, place->text + 1, place->bytes - 2);
+	return true;
+}
+
+static bool put_part(struct tw_message_form *form, struct tw_message_part *part)
+{
+	struct line *line = (struct line *)form;
+	struct tw_printer *printer = line->printer;
+	if (part->what == TW_MESSAGE_OWN)
+		return false;
+	if (part->what == TW_MESSAGE_FUNCTION)
+		return put_function(line);
+	if (part->what == TW_MESSAGE_EXTRA) {
+		part->elements[0] = tw_print_name_callers(printer, line->event, part->arena, part->elements[0], false);
+		return true;
 	}
-	if (payload->term_count > count)
-		count = payload->term_count;
-	if (!payload->has_terms && tw_print_is_gc(event->kind)) {
-		put_gc(out, event->kind, payload);
-	} else if (!payload->has_terms && event->kind == TW_CAPTURE_SWITCH) {
-		tw_put(out, ",0", 2);
-	} else if (!payload->has_terms && (payload->count || !kind)) {
-		tw_put_char(out, ',');
-		put_list(out, payload->words, payload->count);
-	} else {
-		for (uint32_t i = 0; i < count; i++) {
-			tw_put_char(out, ',');
-			if (i < payload->term_count)
-				put_next_term(printer, payload);
-			else
-				tw_put(out, "'?'", 3);
+	next(line);
+	if (part->what == TW_MESSAGE_TRACEE)
+		put_pid(printer, line->event);
+	else if (part->what == TW_MESSAGE_ARGUMENTS)
+		put_arguments(line, part);
+	else if (part->what == TW_MESSAGE_VALUE)
+		put_value(line, part);
+	else if (part->what == TW_MESSAGE_ADDRESS)
+		put_address(printer, line->event, part->words[0]);
+	else
+		put_stack(printer, line->event, part);
+	tw_out_reserve(printer->out);
+	return true;
+}
+
+/* ---- elements ---- */
+
+static void open_tuple(struct tw_message_form *form)
+{
+	struct line *line = (struct line *)form;
+	next(line);
+	tw_put_char(line->printer->out, '{');
+	line->has_elements = false;
+}
+
+static void close_tuple(struct tw_message_form *form)
+{
+	struct line *line = (struct line *)form;
+	tw_put_char(line->printer->out, '}');
+	line->has_elements = true;
+}
+
+/* Tags come again and again: their texts are kept by the atom. */
+static void put_atom(struct tw_out *out, struct tw_term atom)
+{
+	static struct {
+		struct tw_term atom;
+		size_t bytes;
+		char text[64];
+	} known[64];
+	size_t at = atom.word / 16 % (sizeof known / sizeof *known);
+	if (!tw_term_is_same(known[at].atom, atom)) {
+		char text[TW_OUT_SLACK / 4];
+		size_t bytes = tw_term_format(atom, TW_PRINT_CONSULT, text, sizeof text);
+		if (bytes > sizeof known->text) {
+			tw_put(out, text, bytes);
+			return;
 		}
+		known[at].atom = atom;
+		known[at].bytes = bytes;
+		memcpy(known[at].text, text, bytes);
 	}
+	tw_put(out, known[at].text, known[at].bytes);
 }
 
-/* {seq_trace,Label,{send,Serial,From,To,Message}}: the label comes first, and there is no tracee. */
-static void put_seq(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_print_payload *payload,
-		    const struct tw_print_kind *kind)
+static void put_element(struct tw_message_form *form, struct tw_term term)
 {
-	struct tw_out *out = printer->out;
-	tw_put(out, "{seq_trace,", 11);
-	put_next_term(printer, payload);
-	tw_put(out, ",{", 2);
-	tw_put(out, kind->atom, strlen(kind->atom));
-	for (unsigned i = 1; i < 5; i++) {
-		tw_put_char(out, ',');
-		put_next_term(printer, payload);
-	}
-	tw_put_char(out, '}');
-	put_stamp(printer, event);
+	struct line *line = (struct line *)form;
+	struct tw_out *out = line->printer->out;
+	uint64_t number;
+	next(line);
+	if (tw_term_get_uint64(term, &number) == 0)
+		tw_put_u64(out, number);
+	else if (tw_term_type(term) == TW_TYPE_ATOM)
+		put_atom(out, term);
+	else
+		tw_print_put_term(out, term, line->printer->is_bare);
 	tw_out_reserve(out);
-	tw_put(out, "}.\n", 3);
 }
+
+/* ---- lines ---- */
 
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	struct tw_out *out = printer->out;
-	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	struct tw_print_payload payload;
-	tw_print_payload(event, &payload);
-	tw_out_reserve(out);
-	if (tw_kind_is(event->kind, TW_GROUP_SEQ)) {
-		put_seq(printer, event, &payload, kind);
-		return;
-	}
-	put_open(printer, event);
-	/* {monitor,Pid,Event,Info}: its tag comes first, and its event follows the pid. */
-	if (event->kind == TW_CAPTURE_MONITOR)
-		out->used--;
-	else
-		tw_put(out, kind ? kind->atom : "event", kind ? strlen(kind->atom) : 5);
-	if (event->kind == TW_CAPTURE_RETURN_TO) {
-		tw_put_char(out, ',');
-		put_return_to(printer, event, &payload);
-	} else if (tw_print_has_place(event->kind)) {
-		tw_put_char(out, ',');
-		put_mfa(printer, event, &payload);
-		if (event->kind == TW_CAPTURE_STACK)
-			put_stack(printer, event, &payload);
-		else if (event->kind != TW_CAPTURE_CALL)
-			put_value(printer, event, &payload);
-		else if (payload.has_terms && (event->flags & TW_CAPTURE_FLAG_ARITY) && payload.term_count)
-			tw_print_next_term(&payload, &(struct tw_term){0});
-	} else {
-		put_elements(printer, event, &payload, kind);
-	}
-	if (payload.has_extra) {
-		struct tw_term extra;
-		tw_put_char(out, ',');
-		if (tw_print_next_extra(printer, event, &payload, false, &extra))
-			tw_print_put_term(out, extra, printer->is_bare);
-		else
-			tw_out_text(out, "'?'");
-	}
-	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
-		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
-		tw_put_char(out, ',');
-		tw_put_u64(out, stream ? stream->scheduler_id : 0);
-	}
-	put_stamp(printer, event);
-	tw_out_reserve(out);
-	tw_put(out, "}.\n", 3);
+	struct line line = {.form = {.part = put_part,
+				     .open = open_tuple,
+				     .element = put_element,
+				     .close = close_tuple,
+				     .stamp = printer->stamp,
+				     .is_view = true},
+			    .printer = printer,
+			    .event = event};
+	tw_out_reserve(printer->out);
+	tw_capture_event_message_as(printer->capture, event, &line.form, tw_print_arena(), &(struct tw_term){0});
+	tw_put(printer->out, ".\n", 2);
 }
 
 static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)

@@ -9,6 +9,16 @@ static bool has_arena;
 
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
 
+struct tw_arena *tw_print_arena(void)
+{
+	if (has_arena)
+		tw_arena_reset(&arena);
+	else
+		tw_arena_init(&arena, ARENA_BYTES_MAX);
+	has_arena = true;
+	return &arena;
+}
+
 /* The first word of TERMS and EXTRA: a count, and the bytes of the terms (of EXTRA: of the last one). */
 static void take_terms(struct tw_print_payload *p, bool has_extra)
 {
@@ -67,14 +77,8 @@ void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print
 	}
 	if (p->count > TW_PRINT_WORDS_MAX)
 		p->count = TW_PRINT_WORDS_MAX;
-	if (p->has_terms || p->has_extra) {
-		if (has_arena)
-			tw_arena_reset(&arena);
-		else
-			tw_arena_init(&arena, ARENA_BYTES_MAX);
-		has_arena = true;
-		p->arena = &arena;
-	}
+	if (p->has_terms || p->has_extra)
+		p->arena = tw_print_arena();
 }
 
 bool tw_print_next_term(struct tw_print_payload *p, struct tw_term *out)

@@ -40,6 +40,9 @@ struct tw_print_payload {
 	bool is_damaged;
 };
 
+/* The arena of payloads' terms, emptied. */
+struct tw_arena *tw_print_arena(void);
+
 void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
 
 /*

@@ -22,12 +22,12 @@ const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const 
 /* ---- numbers ---- */
 
 /* Bits of a register above the type's size are undefined. */
-static uint64_t unsigned_of(const struct tw_layout_value *value, uint64_t word)
+uint64_t tw_typed_unsigned(const struct tw_layout_value *value, uint64_t word)
 {
 	return value->bytes && value->bytes < 8 ? word & ((UINT64_C(1) << 8 * value->bytes) - 1) : word;
 }
 
-static int64_t signed_of(const struct tw_layout_value *value, uint64_t word)
+int64_t tw_typed_signed(const struct tw_layout_value *value, uint64_t word)
 {
 	unsigned unused = value->bytes && value->bytes < 8 ? 64 - 8 * value->bytes : 0;
 	return (int64_t)(word << unused) >> unused;
@@ -48,8 +48,14 @@ static void put_address(struct tw_out *out, enum tw_typed_form form, uint64_t wo
 
 /* ---- names of numbers ---- */
 
-static const char *enumerator_of(const struct tw_layout_value *value, int64_t number)
+int64_t tw_typed_enum(const struct tw_layout_value *value, uint64_t word)
 {
+	return value->type == 'n' ? tw_typed_signed(value, word) : (int64_t)tw_typed_unsigned(value, word);
+}
+
+const char *tw_typed_enumerator(const struct tw_layout_value *value, uint64_t word)
+{
+	int64_t number = tw_typed_enum(value, word);
 	for (uint32_t i = 0; i < value->enumerator_count; i++)
 		if (value->enumerators[i].value == number)
 			return value->enumerators[i].name;
@@ -82,15 +88,12 @@ static bool put_bits(struct tw_out *out, const struct tw_layout_value *value, in
 
 static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
 {
-	int64_t number = value->type == 'n' ? signed_of(value, word) : (int64_t)unsigned_of(value, word);
-	const char *name = enumerator_of(value, number);
-	char atom[TW_NAME_TEXT_BYTES];
+	int64_t number = tw_typed_enum(value, word);
+	const char *name = tw_typed_enumerator(value, word);
 	if (name && form == TW_TYPED_TEXT)
 		tw_out_name(out, name);
-	else if (name && form == TW_TYPED_JSON)
-		tw_json_quote(out, name, strlen(name));
 	else if (name)
-		tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
+		tw_json_quote(out, name, strlen(name));
 	else if (form != TW_TYPED_TEXT || number <= 0 || !put_bits(out, value, number))
 		put_signed(out, number);
 }
@@ -98,7 +101,7 @@ static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct t
 /* O_RDWR|O_CREAT|0x400000: those of the table whose bits are there, in its order; 0 if there are none. */
 static void put_flags(struct tw_out *out, const struct tw_layout_value *value, uint64_t word)
 {
-	uint64_t number = unsigned_of(value, word), left = number, mask;
+	uint64_t number = tw_typed_unsigned(value, word), left = number, mask;
 	const char *between = "";
 	size_t bytes;
 	for (uint32_t i = 0; i < value->enumerator_count; i++) {
@@ -124,7 +127,7 @@ void tw_typed_put_error(struct tw_out *out, enum tw_typed_form form, int error)
 {
 	const char *name = error ? strerrorname_np(error) : NULL;
 	if (name)
-		tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
+		tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : "\"%s\"", name);
 	else
 		put_signed(out, error);
 }
@@ -132,7 +135,7 @@ void tw_typed_put_error(struct tw_out *out, enum tw_typed_form form, int error)
 /* The numbers stay numbers where a program reads them. */
 static void put_in_base(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
 {
-	uint64_t number = unsigned_of(value, word);
+	uint64_t number = tw_typed_unsigned(value, word);
 	if (form != TW_TYPED_TEXT || !number)
 		tw_put_u64(out, number);
 	else
@@ -141,7 +144,7 @@ static void put_in_base(struct tw_out *out, enum tw_typed_form form, const struc
 
 /* ---- strings ---- */
 
-static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char c)
+void tw_typed_put_char(struct tw_out *out, const char *escape, unsigned char c)
 {
 	if (c == '"' || c == '\\')
 		tw_out_format(out, "\\%c", c);
@@ -153,42 +156,41 @@ static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char 
 		tw_out_text(out, "\\r");
 	else if (c >= 0x20 && c < 0x7f)
 		tw_put_char(out, (char)c);
-	else if (form == TW_TYPED_JSON)
-		tw_out_format(out, "\\u%04x", c);
-	else if (form == TW_TYPED_ERLANG)
-		tw_out_format(out, "\\x{%x}", c);
 	else
-		tw_out_format(out, "\\x%02x", c);
+		tw_out_format(out, escape, c);
+}
+
+const char *tw_typed_text(const struct tw_layout_item *item, char address[TW_TYPED_ADDRESS_BYTES], size_t *bytes)
+{
+	bool is_address = item->text && item->value && (item->value->type == 'm' || item->value->type == 'M') &&
+			  strcmp(item->value->type_name, "sockaddr") == 0;
+	*bytes = item->text_bytes;
+	if (!is_address || !tw_descriptor_address(item->text, *bytes, address, TW_TYPED_ADDRESS_BYTES))
+		return item->text;
+	*bytes = strlen(address);
+	return address;
 }
 
 void tw_typed_put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
-	if (!item->text) {
+	char address[TW_TYPED_ADDRESS_BYTES];
+	size_t bytes;
+	const char *text = tw_typed_text(item, address, &bytes);
+	if (!text) {
 		put_address(out, form, item->words[0]);
 		return;
 	}
-	bool is_address = item->value && (item->value->type == 'm' || item->value->type == 'M') &&
-			  strcmp(item->value->type_name, "sockaddr") == 0;
-	const char *text = item->text;
-	size_t bytes = item->text_bytes;
-	char address[160];
-	if (is_address && tw_descriptor_address(text, bytes, address, sizeof address)) {
-		text = address;
-		bytes = strlen(address);
-	}
-	tw_out_text(out, form == TW_TYPED_ERLANG ? "<<\"" : "\"");
+	tw_out_text(out, "\"");
 	for (size_t i = 0; i < bytes; i++) {
 		tw_out_reserve(out);
-		put_char(out, form, (unsigned char)text[i]);
+		tw_typed_put_char(out, form == TW_TYPED_JSON ? "\\u%04x" : "\\x%02x", (unsigned char)text[i]);
 	}
-	tw_out_text(out, form == TW_TYPED_ERLANG ? "\">>" : "\"");
-	if (item->is_cut && form == TW_TYPED_TEXT)
-		tw_out_text(out, "...");
+	tw_out_text(out, item->is_cut && form == TW_TYPED_TEXT ? "\"..." : "\"");
 }
 
 void tw_typed_put_unknown(struct tw_out *out, enum tw_typed_form form)
 {
-	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
+	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : "null");
 }
 
 /* [3, 4], or one number without brackets. */
@@ -253,13 +255,12 @@ static void put_field(struct tw_out *out, enum tw_typed_form form, const struct 
 	case 'i': put_signed(out, (int64_t)(word << unused) >> unused); break;
 	case 'b': tw_out_text(out, word << unused ? "true" : "false"); break;
 	case 'p': put_address(out, form, word); break;
-	case 'f': tw_typed_put_float(out, form, field->bits / 8, word); break;
+	case 'f': tw_typed_put_float(out, form, field->bits / 8, (const uint64_t[2]){word}); break;
 	default: tw_put_u64(out, word << unused >> unused); break;
 	}
 }
 
-/* Prints the fields by name: {x = -1, y = 2}. False: not enough is known of them. */
-static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+bool tw_typed_has_fields(const struct tw_layout_item *item)
 {
 	const struct tw_layout_value *value = item->value;
 	struct tw_layout_field field;
@@ -268,6 +269,17 @@ static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct
 	for (uint32_t i = 0; i < value->enumerator_count; i++)
 		if (!tw_layout_field(value, i, &field) || field.first_bit + field.bits > 64 * item->word_count)
 			return false;
+	return true;
+}
+
+/* Prints the fields by name: {x = -1, y = 2}. False: not enough is known of them. */
+static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	const struct tw_layout_value *value = item->value;
+	struct tw_layout_field field;
+	if (!tw_typed_has_fields(item))
+		return false;
+	tw_layout_field(value, 0, &field);
 	if (!field.name_bytes && value->enumerator_count == 1) {
 		put_field(out, form, &field, item->words);
 		return true;
@@ -308,9 +320,9 @@ void tw_typed_put_item(struct tw_out *out, enum tw_typed_form form, const struct
 		return;
 	}
 	switch (value->type) {
-	case 'i': put_signed(out, signed_of(value, item->words[0])); break;
-	case 'u': tw_put_u64(out, unsigned_of(value, item->words[0])); break;
-	case 'b': tw_out_text(out, unsigned_of(value, item->words[0]) ? "true" : "false"); break;
+	case 'i': put_signed(out, tw_typed_signed(value, item->words[0])); break;
+	case 'u': tw_put_u64(out, tw_typed_unsigned(value, item->words[0])); break;
+	case 'b': tw_out_text(out, tw_typed_unsigned(value, item->words[0]) ? "true" : "false"); break;
 	case 'e':
 	case 'n': put_enum(out, form, value, item->words[0]); break;
 	case 'p': put_address(out, form, item->words[0]); break;
@@ -323,17 +335,12 @@ void tw_typed_put_item(struct tw_out *out, enum tw_typed_form form, const struct
 		if (form == TW_TYPED_TEXT)
 			put_flags(out, value, item->words[0]);
 		else
-			tw_put_u64(out, unsigned_of(value, item->words[0]));
+			tw_put_u64(out, tw_typed_unsigned(value, item->words[0]));
 		break;
 	case 'o':
 	case 'x': put_in_base(out, form, value, item->words[0]); break;
 	case 'E': tw_typed_put_error(out, form, (int)item->words[0]); break;
-	case 'f':
-		if (value->bytes == TW_LAYOUT_X87_BYTES)
-			tw_typed_put_x87(out, form, item->words);
-		else
-			tw_typed_put_float(out, form, value->bytes, item->words[0]);
-		break;
+	case 'f': tw_typed_put_float(out, form, value->bytes, item->words); break;
 	case 'S': put_struct(out, form, item); break;
 	default: tw_typed_put_unknown(out, form); break;
 	}
@@ -355,7 +362,7 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
 	struct tw_layout_item item;
 	const char *between = "";
-	tw_out_text(out, form == TW_TYPED_TEXT ? "(" : form == TW_TYPED_ERLANG ? "[" : "\"args\":[");
+	tw_out_text(out, form == TW_TYPED_TEXT ? "(" : "\"args\":[");
 	while (tw_layout_next(&reader, &item)) {
 		if (form == TW_TYPED_TEXT && !tw_layout_is_given(layout, item.value, words))
 			continue;
@@ -384,13 +391,13 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 	bool is_accepted = layout->result.bytes == TW_LAYOUT_DESCRIPTOR_ACCEPTED;
 	const char *between = "";
 	uint32_t at = 1;
-	tw_out_text(out, form == TW_TYPED_TEXT ? "" : form == TW_TYPED_ERLANG ? "{" : "{\"result\":");
+	tw_out_text(out, form == TW_TYPED_TEXT ? "" : "{\"result\":");
 	if (layout->result.bytes == TW_LAYOUT_DESCRIPTOR_STREAM)
 		put_address(out, form, words[0]);
 	else
 		put_signed(out, (int32_t)words[0]);
 	if (form != TW_TYPED_TEXT)
-		tw_out_text(out, form == TW_TYPED_ERLANG ? ",[" : ",\"descriptors\":[");
+		tw_out_text(out, ",\"descriptors\":[");
 	while (tw_layout_next_description(words, count, &at, &what)) {
 		size_t bytes = tw_descriptor_text(&what, TW_DESCRIPTOR_WHOLE, is_accepted, text);
 		tw_out_text(out, form == TW_TYPED_TEXT && !*between ? " (" : between);
@@ -400,7 +407,7 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 				tw_out_format(out, "%d: ", what.fd);
 			tw_out_clean(out, text, bytes);
 		} else {
-			tw_out_format(out, form == TW_TYPED_ERLANG ? "{%d," : "{\"fd\":%d,\"port\":", what.fd);
+			tw_out_format(out, "{\"fd\":%d,\"port\":", what.fd);
 			tw_typed_put_string(out, form, &(struct tw_layout_item){.text = text, .text_bytes = bytes});
 			tw_out_text(out, "}");
 		}

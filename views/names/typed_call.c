@@ -6,18 +6,16 @@
 #include <stdio.h>
 
 /*
- * What a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}; for Erlang an element of its
- * tuple: [{buf,<<"hello">>}].
+ * What a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}.
  */
 static void put_filled(struct tw_out *out, enum tw_typed_form form, struct tw_layout_reader *reader, bool is_first)
 {
 	static const struct {
 		const char *open, *between, *close, *item_open, *equals, *item_close;
 	} forms[] = {[TW_TYPED_TEXT] = {"(", ", ", ")", "", " = ", ""},
-		     [TW_TYPED_ERLANG] = {",[", ",", "]", "{", ",", "}"},
 		     [TW_TYPED_JSON] = {",\"filled\":{", ",", "}", "", ":", ""}};
 	struct tw_layout_item item;
-	char atom[TW_NAME_TEXT_BYTES], number[16];
+	char number[16];
 	bool is_open = false;
 	while (tw_layout_next_filled(reader, &item)) {
 		if (item.is_nothing)
@@ -30,8 +28,6 @@ static void put_filled(struct tw_out *out, enum tw_typed_form form, struct tw_la
 		tw_out_text(out, forms[form].item_open);
 		if (form == TW_TYPED_JSON)
 			tw_json_quote(out, name, strlen(name));
-		else if (form == TW_TYPED_ERLANG)
-			tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
 		else
 			tw_out_name(out, name);
 		tw_out_text(out, forms[form].equals);
@@ -43,8 +39,7 @@ static void put_filled(struct tw_out *out, enum tw_typed_form form, struct tw_la
 	tw_out_text(out, is_open ? forms[form].close : "");
 }
 
-/* Has the payload of a return an error, or anything that the call has filled? */
-static bool has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count)
+bool tw_typed_has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count)
 {
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
 	struct tw_layout_item item;
@@ -59,13 +54,11 @@ bool tw_typed_put_result(struct tw_out *out, enum tw_typed_form form, const stru
 			 const struct tw_layout_item *result, const uint64_t *words, uint32_t count)
 {
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
-	bool is_void = layout->result.type == 'v', is_more = has_more(layout, words, count);
-	bool is_tuple = form == TW_TYPED_ERLANG && is_more;
+	bool is_void = layout->result.type == 'v', is_more = tw_typed_has_more(layout, words, count);
 	int error = tw_layout_error(layout, words, count);
 	struct tw_layout_item content;
 	if (is_void && !is_more)
 		return false;
-	tw_out_text(out, is_tuple ? "{" : "");
 	if (layout->result.type == 'Z' && tw_layout_next_filled(&reader, &content) && content.text)
 		tw_typed_put_string(out, form, &content);
 	else if (!is_void)
@@ -73,11 +66,10 @@ bool tw_typed_put_result(struct tw_out *out, enum tw_typed_form form, const stru
 	else if (form != TW_TYPED_TEXT)
 		tw_typed_put_unknown(out, form);
 	if (error) {
-		tw_out_text(out, form == TW_TYPED_TEXT ? " " : form == TW_TYPED_ERLANG ? "," : ",\"errno\":");
+		tw_out_text(out, form == TW_TYPED_TEXT ? " " : ",\"errno\":");
 		tw_typed_put_error(out, form, error);
 	}
 	put_filled(out, form, &reader, is_void);
-	tw_out_text(out, is_tuple ? "}" : "");
 	return true;
 }
 

@@ -2,63 +2,56 @@
 /* typed_numbers.c - floating-point numbers, and integers of two words. */
 #include "views/names/typed_numbers.h"
 
+#include "tracewheel/layout.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Prints numbers that no format has digits for. */
-static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long double number)
+/* The shortest of two numbers of digits that gives the number again. */
+static void compose(char text[TW_TYPED_FLOAT_BYTES], unsigned bytes, long double number)
 {
-	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
-	if (isfinite(number))
-		return false;
-	tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
-	return true;
+	unsigned digits = bytes == 4 ? 7 : bytes == 8 ? 15 : 18, more = bytes == 8 ? 17 : 21;
+	snprintf(text, TW_TYPED_FLOAT_BYTES, "%.*Lg", (int)digits, number);
+	if (bytes == 8 ? strtod(text, NULL) != (double)number : bytes > 8 && strtold(text, NULL) != number)
+		snprintf(text, TW_TYPED_FLOAT_BYTES, "%.*Lg", (int)more, number);
 }
 
 /* Erlang's floats have a point, also before an exponent. */
-static void put_pointed(struct tw_out *out, const char *text)
+static void add_point(char text[TW_TYPED_FLOAT_BYTES])
 {
-	const char *exponent = strchr(text, 'e');
+	char *exponent = strchr(text, 'e'), *at = exponent ? exponent : text + strlen(text);
 	if (strchr(text, '.'))
-		tw_out_text(out, text);
-	else if (exponent)
-		tw_out_format(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
-	else
-		tw_out_format(out, "%s.0", text);
-}
-
-void tw_typed_put_float(struct tw_out *out, enum tw_typed_form form, unsigned bytes, uint64_t word)
-{
-	char text[64];
-	double number;
-	if (bytes == 4) {
-		uint32_t half = (uint32_t)word;
-		float single;
-		memcpy(&single, &half, sizeof single);
-		number = (double)single;
-	} else {
-		memcpy(&number, &word, sizeof number);
-	}
-	if (put_infinite(out, form, (long double)number))
 		return;
-	snprintf(text, sizeof text, "%.*g", bytes == 4 ? 7 : 15, number);
-	if (bytes != 4 && strtod(text, NULL) != number)
-		snprintf(text, sizeof text, "%.17g", number);
-	put_pointed(out, text);
+	memmove(at + 2, at, strlen(at) + 1);
+	memcpy(at, ".0", 2);
 }
 
-void tw_typed_put_x87(struct tw_out *out, enum tw_typed_form form, const uint64_t words[2])
+bool tw_typed_float_text(unsigned bytes, const uint64_t words[2], char text[TW_TYPED_FLOAT_BYTES])
 {
 	long double number = 0;
-	char text[64];
-	memcpy(&number, words, 10);
-	if (put_infinite(out, form, number))
-		return;
-	snprintf(text, sizeof text, "%.18Lg", number);
-	if (strtold(text, NULL) != number)
-		snprintf(text, sizeof text, "%.21Lg", number);
-	put_pointed(out, text);
+	double whole;
+	float single;
+	memcpy(&single, words, sizeof single);
+	memcpy(&whole, words, sizeof whole);
+	if (bytes == TW_LAYOUT_X87_BYTES)
+		memcpy(&number, words, 10);
+	else
+		number = bytes == 4 ? (long double)single : (long double)whole;
+	if (!isfinite(number)) {
+		strcpy(text, isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
+		return false;
+	}
+	compose(text, bytes == 4 || bytes == TW_LAYOUT_X87_BYTES ? bytes : 8, number);
+	add_point(text);
+	return true;
+}
+
+void tw_typed_put_float(struct tw_out *out, enum tw_typed_form form, unsigned bytes, const uint64_t words[2])
+{
+	char text[TW_TYPED_FLOAT_BYTES];
+	bool is_finite = tw_typed_float_text(bytes, words, text);
+	tw_out_format(out, is_finite || form == TW_TYPED_TEXT ? "%s" : "\"%s\"", text);
 }
 
 void tw_typed_put_wide(struct tw_out *out, bool is_signed, const uint64_t words[2])

@@ -9,6 +9,22 @@
 
 #include "tracewheel/layout.h"
 
+/* A number as its type says: bits of a register above the type's size are undefined. */
+uint64_t tw_typed_unsigned(const struct tw_layout_value *value, uint64_t word);
+int64_t tw_typed_signed(const struct tw_layout_value *value, uint64_t word);
+/* The number of an enumeration, and its name; NULL: it has none. */
+int64_t tw_typed_enum(const struct tw_layout_value *value, uint64_t word);
+const char *tw_typed_enumerator(const struct tw_layout_value *value, uint64_t word);
+/* Is enough known of the fields of a structure? */
+bool tw_typed_has_fields(const struct tw_layout_item *item);
+/* Has the payload of a return an error, or anything that the call has filled? */
+bool tw_typed_has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count);
+/* A string, or memory; that of a socket's address as people write it, in `address`.  NULL: it has no text. */
+#define TW_TYPED_ADDRESS_BYTES 160
+const char *tw_typed_text(const struct tw_layout_item *item, char address[TW_TYPED_ADDRESS_BYTES], size_t *bytes);
+/* A byte between quotes; @escape: the format of those that are no printable ASCII and have no escape of their own. */
+void tw_typed_put_char(struct tw_out *out, const char *escape, unsigned char c);
+
 void tw_typed_put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
 /* A string, or memory, between quotes; its address if it has no text. */
 void tw_typed_put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
