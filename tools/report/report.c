@@ -410,7 +410,7 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
-	int error = tw_totals_make(&sums->totals, capture, filter);
+	int error = tw_totals_make(&sums->totals, &sums->tree.places, capture, filter);
 	uint64_t returns = 0, others = 0;
 	for (unsigned kind = 0; kind < 64; kind++) {
 		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||

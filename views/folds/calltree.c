@@ -351,7 +351,7 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 		tree->node_max = TW_CALLTREE_NODES_MAX;
 	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
 	struct tw_capture_filter all = *filter;
-	int error = tw_places_make(&tree->places, capture, filter);
+	int error = tree->places.images ? 0 : tw_places_make(&tree->places, capture, filter);
 	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
 	if (tw_places_have_durations(&tree->places)) {
 		fold->wants_before = true;

@@ -112,7 +112,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, longer_ns, node_max, on_event and context.
+ * @tree	zeroed, except is_by_process, longer_ns, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "views/folds/places.h"
-#include "views/output/output.h"
 #include "base/map.h"
 
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Ids are small and dense; larger ones, in a hostile file, are ignored. */
 #define PLACE_ID_MAX (UINT32_C(1) << 26)
@@ -19,22 +19,21 @@ struct seen {
 	bool is_repeated; /* called twice in succession on one thread, or more often than there are threads */
 };
 
-struct scan {
-	struct tw_places *places;
+struct tw_places_scan {
+	const struct tw_capture *capture;
 	struct seen **seen; /* by image and place */
 	uint32_t stream_count;
-	struct tw_meter meter;
-	uint64_t done, total;
 };
 
-static int on_batch(void *context, const struct tw_capture_batch *batch)
+static int see(void *self, const struct tw_capture_batch *batch)
 {
-	struct scan *scan = context;
-	if (batch->image >= scan->places->image_count)
+	struct tw_places *places = self;
+	if (batch->image >= places->image_count)
 		return 0;
+	const struct tw_places_scan *scan = places->scan;
 	struct seen *seen = scan->seen[batch->image];
-	uint32_t count = scan->places->images[batch->image].count, stream = batch->stream + 1;
-	uint64_t *kinds = scan->places->kinds;
+	uint32_t count = places->images[batch->image].count, stream = batch->stream + 1;
+	uint64_t *kinds = places->kinds;
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
 	     record = tw_capture_record_next(record)) {
 		unsigned kind = tw_capture_record_kind(record);
@@ -50,8 +49,6 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 			seen[id].returns = true;
 		}
 	}
-	scan->done += batch->records;
-	tw_meter_at(&scan->meter, scan->done, scan->total);
 	return 0;
 }
 
@@ -140,49 +137,66 @@ static bool init_image(struct tw_places_image *to, const struct tw_capture *capt
 	return to->function && to->is_moment && *seen;
 }
 
-int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter)
+int tw_places_begin(struct tw_places *places, struct tw_capture *capture, struct tw_count *count)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	struct scan scan = {.places = places, .stream_count = info.streams, .total = info.events};
-	struct tw_capture_filter all = *filter;
-	all.from_ns = all.to_ns = 0;
-	int error = TW_ENOMEM;
-	*places = (struct tw_places){.image_count = info.images};
+	*places = (struct tw_places){.image_count = info.images, .scan = calloc(1, sizeof *places->scan)};
+	*count = (struct tw_count){places, see};
 	places->images = calloc(info.images + 1, sizeof *places->images);
-	scan.seen = calloc(info.images + 1, sizeof *scan.seen);
-	if (!places->images || !scan.seen)
-		goto free_seen;
+	if (!places->images || !places->scan)
+		return TW_ENOMEM;
+	*places->scan = (struct tw_places_scan){.capture = capture, .stream_count = info.streams};
+	places->scan->seen = calloc(info.images + 1, sizeof *places->scan->seen);
+	if (!places->scan->seen)
+		return TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
-		if (!init_image(&places->images[i], capture, i, &scan.seen[i]))
-			goto free_seen;
+		if (!init_image(&places->images[i], capture, i, &places->scan->seen[i]))
+			return TW_ENOMEM;
 	}
-	if (!name_all(places, capture, info.places))
-		goto free_seen;
-	tw_meter_start(&scan.meter, "looking");
-	error = tw_capture_scan(capture, &all, on_batch, &scan);
-	tw_meter_stop(&scan.meter);
+	return name_all(places, capture, info.places) ? 0 : TW_ENOMEM;
+}
+
+static void free_scan(struct tw_places *places)
+{
+	for (uint32_t i = 0; places->scan && places->scan->seen && i < places->image_count; i++)
+		free(places->scan->seen[i]);
+	if (places->scan)
+		free(places->scan->seen);
+	free(places->scan);
+	places->scan = NULL;
+}
+
+int tw_places_end(struct tw_places *places)
+{
 	bool returns = tw_places_have_returns(places);
 	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);
-	places->calls_count = places->calls ? places->function_count : 0;
 	if (!places->calls)
-		error = TW_ENOMEM;
-	for (uint32_t i = 0; i < info.images; i++) {
+		return TW_ENOMEM;
+	places->calls_count = places->function_count;
+	for (uint32_t i = 0; i < places->image_count; i++) {
 		/* Returns are asked for function by function there: a single call without one need not last to the end. */
-		bool is_erlang_vm = tw_names_is_erlang_vm(capture, i);
+		bool is_erlang_vm = tw_names_is_erlang_vm(places->scan->capture, i);
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
-			const struct seen *seen = &scan.seen[i][id];
-			if (places->calls)
-				places->calls[places->images[i].function[id]] += seen->made;
+			const struct seen *seen = &places->scan->seen[i][id];
+			places->calls[places->images[i].function[id]] += seen->made;
 			places->images[i].is_moment[id] |=
 				!returns || (!seen->returns && (seen->is_repeated || is_erlang_vm));
 		}
 	}
-free_seen:
-	for (uint32_t i = 0; scan.seen && i < info.images; i++)
-		free(scan.seen[i]);
-	free(scan.seen);
-	return error;
+	free_scan(places);
+	return 0;
+}
+
+int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_filter all = *filter;
+	struct tw_count count;
+	all.from_ns = all.to_ns = 0;
+	int error = tw_places_begin(places, capture, &count);
+	if (!error)
+		error = tw_scan(capture, &all, &count, 1, "looking");
+	return error ? error : tw_places_end(places);
 }
 
 int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
@@ -200,6 +214,7 @@ int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture
 
 void tw_places_free(struct tw_places *places)
 {
+	free_scan(places);
 	for (uint32_t i = 0; places->images && i < places->image_count; i++) {
 		free(places->images[i].function);
 		free(places->images[i].is_moment);

@@ -9,6 +9,7 @@
 #ifndef TW_VIEWS_PLACES_H
 #define TW_VIEWS_PLACES_H
 
+#include "views/folds/scan.h"
 #include "views/names/names.h"
 
 #define TW_PLACES_NONE UINT32_MAX
@@ -29,7 +30,8 @@ struct tw_places {
 	uint32_t function_count;
 	uint64_t *calls; /* by function number; names that were added later have none */
 	uint32_t calls_count;
-	uint64_t kinds[64]; /* events by kind; all kinds above 62 in the last element */
+	uint64_t kinds[64];	     /* events by kind; all kinds above 62 in the last element */
+	struct tw_places_scan *scan; /* between begin and end */
 };
 
 /* Numbers of entries that are no functions. */
@@ -41,9 +43,17 @@ enum {
 };
 
 /*
- * Scans the events that a filter selects, at any time: whether a function returns is derived from the whole capture.
+ * tw_places_begin - the count that finds the functions of a capture, and those that return; tw_places_end() after its scan.
+ *
+ * The scan selects no time: whether a function returns is derived from the whole capture.
+ *
+ * @count	is written; it refers to the places.
+ *
  * Returns 0 or an error; tw_places_free() in both cases.
  */
+int tw_places_begin(struct tw_places *places, struct tw_capture *capture, struct tw_count *count);
+int tw_places_end(struct tw_places *places);
+/* The two around a scan of their own, of the streams that a filter selects. Returns 0 or an error; tw_places_free() in both cases. */
 int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter);
 /* Sets *out if anything in the selection has a duration. Returns 0 or an error. */
 int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out);

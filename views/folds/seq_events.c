@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seq_events.c - reads events of sequential tracing, and finds the nodes of their pids. */
 #include "views/folds/seq_events.h"
+#include "views/folds/scan.h"
 #include "base/grow.h"
 #include "views/names/missing.h"
 #include "views/names/payload.h"
@@ -263,9 +264,9 @@ static int take_record(struct scan *scan, const struct tw_capture_batch *batch, 
 	return !taken || reader->event(reader->context, &out) ? 0 : TW_ENOMEM;
 }
 
-static int on_batch(void *context, const struct tw_capture_batch *batch)
+static int see(void *self, const struct tw_capture_batch *batch)
 {
-	struct scan *scan = context;
+	struct scan *scan = self;
 	int result = 0;
 	for (const struct tw_capture_record *record = batch->first; record < batch->end && !result;
 	     record = tw_capture_record_next(record)) {
@@ -283,5 +284,5 @@ int tw_seq_read(struct tw_seq_reader *reader, struct tw_capture *capture)
 	struct tw_capture_filter filter = {.from_ns = reader->from_ns, .to_ns = reader->to_ns, .kinds = KINDS};
 	struct scan scan = {reader, capture};
 	reader->damaged = 0;
-	return tw_capture_scan(capture, &filter, on_batch, &scan);
+	return tw_scan(capture, &filter, &(struct tw_count){&scan, see}, 1, NULL);
 }

@@ -20,7 +20,7 @@ struct image_counts {
 	uint64_t unknown; /* of places that the capture does not define */
 };
 
-struct scan {
+struct tw_totals_scan {
 	const struct tw_capture_filter *filter;
 	struct image_counts *images;
 	uint32_t image_count;
@@ -31,27 +31,25 @@ struct scan {
 	uint64_t *kinds;
 	uint32_t stream_count;
 	const struct tw_capture *capture;
-	struct tw_meter meter;
-	uint64_t done;
-	uint64_t total;
 };
 
 /* Does a loss overlap the selected times? */
-static bool has_time_of(const struct scan *scan, uint64_t first_ticks, uint64_t last_ticks)
+static bool has_time_of(const struct tw_totals_scan *scan, uint64_t first_ticks, uint64_t last_ticks)
 {
 	return tw_capture_ns(scan->capture, last_ticks) >= scan->filter->from_ns &&
 	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, first_ticks) < scan->filter->to_ns);
 }
 
 /* Is the record within the selected times? Blocks at the edges contain others. */
-static bool is_in_time(const struct scan *scan, const struct tw_capture_record *record)
+static bool is_in_time(const struct tw_totals_scan *scan, const struct tw_capture_record *record)
 {
 	uint64_t ns = tw_capture_ns(scan->capture, record->ticks);
 	return ns >= scan->filter->from_ns && (!scan->filter->to_ns || ns < scan->filter->to_ns);
 }
 
 /* A loss counts if it overlaps the selected times: when in it each event was lost is not known. */
-static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, const struct tw_capture_record *record)
+static void count_loss(struct tw_totals_scan *scan, const struct tw_capture_batch *batch,
+		       const struct tw_capture_record *record)
 {
 	const struct tw_capture_loss *loss = (const void *)record->payload;
 	if (tw_capture_record_words(record) < 1 + TW_LOST_CAUSES ||
@@ -62,13 +60,13 @@ static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, 
 }
 
 /* Does the whole batch lie within the selected times? Then its records need no check. */
-static bool is_all_in_time(const struct scan *scan, const struct tw_capture_batch *batch)
+static bool is_all_in_time(const struct tw_totals_scan *scan, const struct tw_capture_batch *batch)
 {
 	return tw_capture_ns(scan->capture, batch->start_ticks) >= scan->filter->from_ns &&
 	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, batch->end_ticks) < scan->filter->to_ns);
 }
 
-static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool is_part)
+static void count_batch(struct tw_totals_scan *scan, const struct tw_capture_batch *batch, bool is_part)
 {
 	bool checks_time = is_part && !is_all_in_time(scan, batch);
 	struct image_counts *image = &scan->images[batch->image];
@@ -101,14 +99,11 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 	scan->stream_events[batch->stream] += events;
 }
 
-static int on_batch(void *context, const struct tw_capture_batch *batch)
+static int see(void *self, const struct tw_capture_batch *batch)
 {
-	struct scan *scan = context;
-	if (batch->image >= scan->image_count || batch->stream >= scan->stream_count)
-		return 0;
-	count_batch(scan, batch, scan->filter->from_ns || scan->filter->to_ns);
-	scan->done += batch->records;
-	tw_meter_at(&scan->meter, scan->done, scan->total);
+	struct tw_totals_scan *scan = self;
+	if (batch->image < scan->image_count && batch->stream < scan->stream_count)
+		count_batch(scan, batch, scan->filter->from_ns || scan->filter->to_ns);
 	return 0;
 }
 
@@ -198,7 +193,7 @@ static void join_rows(struct tw_totals_table *table)
 	table->count = kept;
 }
 
-static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32_t image)
+static bool name_image(struct tw_totals *totals, const struct tw_totals_scan *scan, uint32_t image)
 {
 	const struct image_counts *counts = &scan->images[image];
 	const struct tw_capture_place *place;
@@ -232,7 +227,7 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 			    add_row(&totals->callers, "(not defined in the capture)", 28, unknown));
 }
 
-static bool name_stream(struct tw_totals *totals, const struct scan *scan, uint32_t number)
+static bool name_stream(struct tw_totals *totals, const struct tw_totals_scan *scan, uint32_t number)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
 	char text[TW_THREAD_TEXT_BYTES], name[TW_THREAD_NAME_BYTES];
@@ -298,7 +293,7 @@ static void join_threads(struct tw_totals_table *table)
 	}
 }
 
-static bool has_wanted_stream(const struct scan *scan, uint32_t image)
+static bool has_wanted_stream(const struct tw_totals_scan *scan, uint32_t image)
 {
 	const struct tw_capture_filter *filter = scan->filter;
 	bool found = !filter->wants_stream;
@@ -309,7 +304,7 @@ static bool has_wanted_stream(const struct scan *scan, uint32_t image)
 	return found;
 }
 
-static bool name_all(struct tw_totals *totals, const struct scan *scan)
+static bool name_all(struct tw_totals *totals, const struct tw_totals_scan *scan)
 {
 	for (uint32_t i = 0; i < scan->image_count; i++) {
 		if (!name_image(totals, scan, i))
@@ -348,7 +343,7 @@ static uint64_t *counted_since(const struct tw_capture *capture, uint32_t image,
 }
 
 /* The row of the thread: its number and name, or that of all threads that are not told apart. */
-static bool add_counted_thread(struct tw_totals *totals, const struct scan *scan, uint32_t image,
+static bool add_counted_thread(struct tw_totals *totals, const struct tw_totals_scan *scan, uint32_t image,
 			       const struct tw_capture_count *count)
 {
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(scan->capture, image, count->tracee_id);
@@ -366,7 +361,8 @@ static bool add_counted_thread(struct tw_totals *totals, const struct scan *scan
 	return row->thread_name != NULL;
 }
 
-static bool name_counted(struct tw_totals *totals, const struct scan *scan, uint32_t image, const uint64_t *since)
+static bool name_counted(struct tw_totals *totals, const struct tw_totals_scan *scan, uint32_t image,
+			 const uint64_t *since)
 {
 	const struct tw_capture_count *count;
 	const struct image_counts *counts = &scan->images[image];
@@ -392,7 +388,7 @@ static bool name_counted(struct tw_totals *totals, const struct scan *scan, uint
 }
 
 /* Of a part of the time, or of one thread, nothing is known. */
-static bool name_all_counted(struct tw_totals *totals, const struct scan *scan)
+static bool name_all_counted(struct tw_totals *totals, const struct tw_totals_scan *scan)
 {
 	bool is_done = true;
 	for (uint32_t i = 0; i < scan->image_count && is_done; i++) {
@@ -407,46 +403,76 @@ static bool name_all_counted(struct tw_totals *totals, const struct scan *scan)
 	return is_done;
 }
 
-int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter)
+int tw_totals_begin(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		    struct tw_count *count)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	struct scan scan = {.filter = filter,
-			    .capture = capture,
-			    .image_count = info.images,
-			    .stream_count = info.streams,
-			    .total = info.events};
-	*totals = (struct tw_totals){0};
-	scan.kinds = totals->kinds;
-	int error = TW_ENOMEM;
-	scan.images = calloc(info.images + 1, sizeof *scan.images);
-	scan.stream_calls = calloc(info.streams + 1, sizeof *scan.stream_calls);
-	scan.stream_events = calloc(info.streams + 1, sizeof *scan.stream_events);
-	scan.stream_lost = calloc(info.streams + 1, sizeof *scan.stream_lost);
-	if (!scan.images || !scan.stream_calls || !scan.stream_events || !scan.stream_lost)
-		goto free_scan;
+	*totals = (struct tw_totals){.scan = calloc(1, sizeof *totals->scan)};
+	struct tw_totals_scan *scan = totals->scan;
+	if (!scan)
+		return TW_ENOMEM;
+	*scan = (struct tw_totals_scan){.filter = filter,
+					.capture = capture,
+					.image_count = info.images,
+					.stream_count = info.streams,
+					.kinds = totals->kinds};
+	*count = (struct tw_count){scan, see};
+	scan->images = calloc(info.images + 1, sizeof *scan->images);
+	scan->stream_calls = calloc(info.streams + 1, sizeof *scan->stream_calls);
+	scan->stream_events = calloc(info.streams + 1, sizeof *scan->stream_events);
+	scan->stream_lost = calloc(info.streams + 1, sizeof *scan->stream_lost);
+	if (!scan->images || !scan->stream_calls || !scan->stream_events || !scan->stream_lost)
+		return TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
-		if (!init_image(&scan.images[i], capture, i, filter))
-			goto free_scan;
+		if (!init_image(&scan->images[i], capture, i, filter))
+			return TW_ENOMEM;
 	}
-	tw_meter_start(&scan.meter, "counting");
-	error = tw_capture_scan(capture, filter, on_batch, &scan);
-	tw_meter_stop(&scan.meter);
-	if (error == 0 && !name_all(totals, &scan))
-		error = TW_ENOMEM;
+	return 0;
+}
+
+static void free_scan(struct tw_totals *totals)
+{
+	struct tw_totals_scan *scan = totals->scan;
+	if (!scan)
+		return;
+	for (uint32_t i = 0; scan->images && i < scan->image_count; i++) {
+		free(scan->images[i].calls);
+		free(scan->images[i].is_wanted);
+	}
+	free(scan->images);
+	free(scan->stream_calls);
+	free(scan->stream_events);
+	free(scan->stream_lost);
+	free(scan);
+	totals->scan = NULL;
+}
+
+int tw_totals_end(struct tw_totals *totals)
+{
+	const struct tw_capture_filter *filter = totals->scan->filter;
 	bool is_part = filter->from_ns || filter->to_ns || filter->wants_stream;
-	if (error == 0 && !is_part && !name_all_counted(totals, &scan))
-		error = TW_ENOMEM;
-free_scan:
-	for (uint32_t i = 0; scan.images && i < info.images; i++) {
-		free(scan.images[i].calls);
-		free(scan.images[i].is_wanted);
-	}
-	free(scan.images);
-	free(scan.stream_calls);
-	free(scan.stream_events);
-	free(scan.stream_lost);
-	return error;
+	bool is_made = name_all(totals, totals->scan) && (is_part || name_all_counted(totals, totals->scan));
+	free_scan(totals);
+	return is_made ? 0 : TW_ENOMEM;
+}
+
+int tw_totals_make(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
+		   const struct tw_capture_filter *filter)
+{
+	struct tw_count counts[2];
+	size_t count = 0;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	bool has_places = !info.has_moments_only && !filter->from_ns && !filter->to_ns;
+	int error = tw_totals_begin(totals, capture, filter, &counts[count++]);
+	if (!error && has_places)
+		error = tw_places_begin(places, capture, &counts[count++]);
+	if (!error)
+		error = tw_scan(capture, filter, counts, count, "counting");
+	if (!error)
+		error = tw_totals_end(totals);
+	return error || !has_places ? error : tw_places_end(places);
 }
 
 static void free_table(struct tw_totals_table *table)
@@ -460,6 +486,7 @@ static void free_table(struct tw_totals_table *table)
 
 void tw_totals_free(struct tw_totals *totals)
 {
+	free_scan(totals);
 	free_table(&totals->functions);
 	free_table(&totals->callers);
 	free_table(&totals->threads);

@@ -8,6 +8,9 @@
 #ifndef TW_VIEWS_TOTALS_H
 #define TW_VIEWS_TOTALS_H
 
+#include "views/folds/places.h"
+#include "views/folds/scan.h"
+
 #include "tracewheel/capture.h"
 
 #include <stdbool.h>
@@ -50,17 +53,32 @@ struct tw_totals {
 	uint64_t kinds[64];	       /* events by kind; all kinds above 62 in the last element */
 	uint64_t lost[TW_LOST_CAUSES]; /* in that time, on those threads; of any function */
 	uint64_t overwritten;	       /* as the lost, and not among them: replaced by newer ones */
+	struct tw_totals_scan *scan;   /* between begin and end */
 };
 
 /*
- * tw_totals_make - scan what a filter selects.
+ * tw_totals_begin - the count that makes the totals of a selection; tw_totals_end() after its scan, which has the same filter.
  *
- * @filter	borrows.  Its wants_place() is also asked about a place without a function, for those that the capture
- *		does not define.
+ * @filter	borrows until tw_totals_end().  Its wants_place() is also asked about a place without a function, for those
+ *		that the capture does not define.
+ * @count	is written; it refers to the totals.
  *
- * Returns 0 or an error of the library; tw_totals_free() in both cases.
+ * Returns 0 or an error; tw_totals_free() in both cases.
  */
-int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter);
+int tw_totals_begin(struct tw_totals *totals, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		    struct tw_count *count);
+/* Names and joins what was counted. Returns 0 or TW_ENOMEM. */
+int tw_totals_end(struct tw_totals *totals);
+
+/*
+ * tw_totals_make - the two around a scan, which makes the places as well, if calls may return.
+ *
+ * @places	zeroed.  Stays so where nothing returns, or the filter selects a part of the time, which does not show what returns.
+ *
+ * Returns 0 or an error; tw_totals_free() and tw_places_free() in both cases.
+ */
+int tw_totals_make(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
+		   const struct tw_capture_filter *filter);
 void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: counts that share a scan count the same as in scans of their own, and an error ends a scan.
+ *
+ * Method: a capture of random calls and returns of three threads, of which some functions never return; totals and places are made
+ * from one scan and from two, and compared with what was put into the capture.
+ */
+#include "views_help.h"
+
+#include "tracewheel/error.h"
+#include "views/folds/places.h"
+#include "views/folds/totals.h"
+
+enum { FUNCTIONS = 8, EVENTS = 4000 };
+
+static uint64_t calls[FUNCTIONS], all_calls, returns;
+
+/* Only functions with an even number return. */
+static void make(void)
+{
+	struct maker *maker = begin_view(3, true);
+	uint64_t ticks[3] = {1000, 1001, 1002}, random = 20261128;
+
+	memset(calls, 0, sizeof calls);
+	all_calls = returns = 0;
+	for (unsigned i = 0; i < EVENTS; i++) {
+		uint32_t stream = (uint32_t)(random = random * 6364136223846793005u + 1442695040888963407u) % 3;
+		uint32_t place = (uint32_t)(random >> 50) % FUNCTIONS;
+
+		ticks[stream] += 3 + (random >> 33) % 90;
+		if (place % 2 == 0 && (random >> 40) % 2) {
+			view_return(maker, stream, ticks[stream], place);
+			returns++;
+			continue;
+		}
+		view_call(maker, stream, ticks[stream], place);
+		calls[place]++;
+		all_calls++;
+	}
+	end_maker(maker, true);
+}
+
+static void check_totals(const struct tw_totals *totals)
+{
+	uint64_t sum = 0;
+
+	assert_int_equal(totals->calls, all_calls);
+	assert_int_equal(totals->events, all_calls + returns);
+	assert_int_equal(totals->kinds[TW_CAPTURE_RETURN_FROM], returns);
+	assert_int_equal(totals->functions.count, FUNCTIONS);
+	assert_int_equal(totals->threads.count, 3);
+	for (size_t i = 0; i < totals->functions.count; i++)
+		sum += totals->functions.rows[i].calls;
+	assert_int_equal(sum, all_calls);
+}
+
+static void check_places(const struct tw_places *places)
+{
+	assert_int_equal(places->kinds[TW_CAPTURE_CALL], all_calls);
+	assert_int_equal(places->kinds[TW_CAPTURE_RETURN_FROM], returns);
+	for (uint32_t id = 0; id < FUNCTIONS; id++) {
+		assert_int_equal(places->calls[tw_places_function(places, 0, id)], calls[id]);
+		assert_int_equal(tw_places_is_moment(places, 0, id), id % 2);
+	}
+}
+
+static void counts_are_equal_in_one_scan_and_in_two(void **state)
+{
+	const struct tw_capture_filter all = {0};
+	struct tw_totals totals;
+	struct tw_places places;
+	struct tw_count counts[2];
+
+	make();
+	struct tw_capture *capture = open_capture();
+
+	for (size_t together = 1; together <= 2; together++) {
+		assert_int_equal(tw_totals_begin(&totals, capture, &all, &counts[0]), 0);
+		assert_int_equal(tw_places_begin(&places, capture, &counts[1]), 0);
+		for (size_t i = 0; i < 2; i += together)
+			assert_int_equal(tw_scan(capture, &all, &counts[i], together, NULL), 0);
+		assert_int_equal(tw_totals_end(&totals), 0);
+		assert_int_equal(tw_places_end(&places), 0);
+		check_totals(&totals);
+		check_places(&places);
+		tw_totals_free(&totals);
+		tw_places_free(&places);
+	}
+	assert_int_equal(tw_places_make(&places, capture, &(struct tw_capture_filter){.from_ns = 1}), 0);
+	check_places(&places);
+	tw_places_free(&places);
+	tw_capture_close(capture);
+}
+
+static int refuse(void *self, const struct tw_capture_batch *batch)
+{
+	++*(unsigned *)self;
+	return TW_ENOMEM;
+}
+
+static int count_blocks(void *self, const struct tw_capture_batch *batch)
+{
+	++*(unsigned *)self;
+	return 0;
+}
+
+static void an_error_ends_a_scan(void **state)
+{
+	const struct tw_capture_filter all = {0};
+	unsigned before = 0, failing = 0, after = 0;
+	const struct tw_count counts[3] = {{&before, count_blocks}, {&failing, refuse}, {&after, count_blocks}};
+	struct tw_places unfinished;
+	struct tw_count count;
+
+	make();
+	struct tw_capture *capture = open_capture();
+
+	assert_int_equal(tw_scan(capture, &all, counts, 3, NULL), TW_ENOMEM);
+	assert_int_equal(before, 1);
+	assert_int_equal(failing, 1);
+	assert_int_equal(after, 0);
+	/* Without its end it is freed as well. */
+	assert_int_equal(tw_places_begin(&unfinished, capture, &count), 0);
+	tw_places_free(&unfinished);
+	tw_capture_close(capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_are_equal_in_one_scan_and_in_two),
+		cmocka_unit_test(an_error_ends_a_scan),
+	};
+
+	return RUN_IN_DIRECTORY(tests);
+}
