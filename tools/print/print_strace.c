@@ -197,7 +197,7 @@ static void put_return(struct strace *s, const struct tw_capture_event *event, c
 		open->call.return_words = payload.words;
 		open->call.return_count = payload.count;
 	}
-	put_call(s, step->stack, step->depth, &step->frame, event->time_ns);
+	put_call(s, step->stack, step->depth, step->frame, event->time_ns);
 	if (event->kind == TW_CAPTURE_EXCEPTION_FROM || payload.has_terms)
 		tw_out_text(s->out, "? (exception)");
 	else if (open && open->call.layout)

@@ -260,7 +260,7 @@ static void put_value(struct tree *tree, const struct tw_capture_event *event)
 static void put_return(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	const struct pending *pending = step->stack->user;
-	bool is_one_line = step->frame.mark == IS_PENDING && pending;
+	bool is_one_line = step->frame->mark == IS_PENDING && pending;
 	char mark = step->time.is_exact ? ' ' : step->time.is_lossy ? '?' : '>';
 	put_marked_head(tree, step->stack, step->depth, step->time.total_ns, mark);
 	if (is_one_line)

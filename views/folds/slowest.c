@@ -193,7 +193,7 @@ static struct tw_slow_call *call_of(struct tw_slowest *slowest, const struct tw_
 	if (step->kind == TW_STEP_CALL && step->stack->depth > step->depth)
 		frame = &step->stack->frames[step->depth];
 	else if (step->kind == TW_STEP_RETURN)
-		frame = &step->frame;
+		frame = step->frame;
 	uint32_t call = frame && frame->node ? slowest->nodes[frame->node].call : 0;
 	return call ? &slowest->calls[call - 1] : NULL;
 }

@@ -128,12 +128,12 @@ struct tw_step {
 	enum tw_step_kind kind;
 	struct tw_stack *stack; /* NULL: no memory */
 	uint32_t function;
-	uint32_t depth;		     /* of the frame, from 0; other events: the number of open frames */
-	uint32_t cut_count;	     /* frames that ended before it, without a return */
-	bool is_of_parent;	     /* unmatched returns: fork() returns in the child as well, which did not call
+	uint32_t depth;	    /* of the frame, from 0; other events: the number of open frames */
+	uint32_t cut_count; /* frames that ended before it, without a return */
+	bool is_of_parent;  /* unmatched returns: fork() returns in the child as well, which did not call
 			        * it */
-	struct tw_stack_frame frame; /* returns only */
-	struct tw_frame_time time;
+	const struct tw_stack_frame *frame; /* returns only; lends until the next event */
+	struct tw_frame_time time;	    /* the same */
 };
 
 /* For one stack, by loss: the serial of the innermost call that continued after it; 0: none did. */

@@ -69,14 +69,16 @@ bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_e
 	if (event->stream >= cost->stream_count || event->kind == TW_CAPTURE_STACK)
 		return true;
 	struct tw_cost_last *last = &cost->last[event->stream];
-	struct tw_cost_last now = {step->stack, event->time_ns, step->depth, step->kind};
+	bool is_of_call = event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_EXCEPTION_FROM;
+	const struct tw_stack *stack = is_of_call ? step->stack : NULL;
 	enum tw_cost_span span = TW_COST_COUNT;
-	if (event->kind < TW_CAPTURE_CALL || event->kind > TW_CAPTURE_EXCEPTION_FROM)
-		now.stack = NULL;
-	if (now.stack && last->stack == now.stack && last->depth == now.depth && last->ns <= now.ns)
-		span = span_of(last->kind, now.kind);
-	uint64_t ns = now.ns - last->ns;
-	*last = now;
+	if (stack && last->stack == stack && last->depth == step->depth && last->ns <= event->time_ns)
+		span = span_of(last->kind, step->kind);
+	uint64_t ns = event->time_ns - last->ns;
+	last->stack = stack;
+	last->ns = event->time_ns;
+	last->depth = step->depth;
+	last->kind = step->kind;
 	return span == TW_COST_COUNT || add_span(cost, function_of(span, step), span, ns);
 }
 
