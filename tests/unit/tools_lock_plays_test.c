@@ -4,7 +4,8 @@
  * how long it was held; after a gap no unseen holder is blamed.
  *
  * Method: random plays of threads that take, try, read, give up and wait on conditions, by the rules of pthreads; the
- * player notes the holders of each lock at each moment, and sums up over every moment of every wait.
+ * player notes the holders of each lock at each moment, and sums up over every moment of every wait. A moment is longer than clocks
+ * may differ, but in plays of that difference.
  */
 #include "views_help.h"
 
@@ -27,7 +28,8 @@ struct truth {
 
 static struct {
 	struct maker *maker;
-	uint64_t now;
+	uint64_t now; /* a moment */
+	uint64_t moment_ns;
 	struct {
 		int lock; /* the wanted lock; -1: none */
 		bool is_read, is_wanting, waits_for_signal, is_signalled;
@@ -56,6 +58,7 @@ static void begin_play(void)
 	uint32_t at = 0;
 
 	memset(&play, 0, sizeof play);
+	play.moment_ns = 1;
 	play.maker = begin_maker();
 	memset(bytes, 0, sizeof bytes);
 	view_definition(bytes, &at, TW_DEF_IMAGE, &image, sizeof image, "/bin/appapp -xhost");
@@ -84,12 +87,15 @@ static void call(uint32_t thread, uint32_t place, uint64_t a, uint64_t b)
 {
 	const uint64_t words[2] = {a, b};
 
-	view_put(play.maker, &(struct view_event){thread, 5000 + play.now, TW_EVENT_CALL, 0, place}, words, 2);
+	view_put(play.maker, &(struct view_event){thread, 5000 + play.now * play.moment_ns, TW_EVENT_CALL, 0, place},
+		 words, 2);
 }
 
 static void returns(uint32_t thread, uint32_t place, uint64_t value)
 {
-	view_put(play.maker, &(struct view_event){thread, 5000 + play.now, TW_EVENT_RETURN_FROM, 0, place}, &value, 1);
+	view_put(play.maker,
+		 &(struct view_event){thread, 5000 + play.now * play.moment_ns, TW_EVENT_RETURN_FROM, 0, place}, &value,
+		 1);
 }
 
 static bool is_free(int lock, bool is_read)
@@ -240,6 +246,7 @@ static uint64_t next_random(uint64_t *seed)
 static void random_play(uint64_t seed, uint64_t moments)
 {
 	begin_play();
+	play.moment_ns = TW_LOCK_SKEW_NS + 1;
 	while (play.now < moments) {
 		for (uint64_t i = 1 + next_random(&seed) % 40; i && play.now < moments; i--)
 			pass();
@@ -270,16 +277,16 @@ static void compare(int number, const struct tw_locks *locks)
 {
 	const struct truth *truth = &play.truth[number];
 	const struct tw_lock_row *lock = lock_at(locks, address_of(number));
-	uint64_t held_ns = lock->held_ns, ns = 0, expected_ns = 0;
+	uint64_t held_ns = lock->held_ns, ns = 0, expected_ns = 0, each_ns = play.moment_ns;
 
 	/* One that is held at the end is not counted yet. */
 	if (lock->writer.thread != TW_LOCK_NONE || lock->reader_count)
-		held_ns = truth->held_ns;
+		held_ns = truth->held_ns * each_ns;
 	assert_int_equal(lock->taken, truth->taken);
 	assert_int_equal(lock->busy, truth->busy);
 	assert_int_equal(lock->waits, truth->waits);
-	assert_int_equal(lock->wait_ns, truth->wait_ns);
-	assert_int_equal(held_ns, truth->held_ns);
+	assert_int_equal(lock->wait_ns, truth->wait_ns * each_ns);
+	assert_int_equal(held_ns, truth->held_ns * each_ns);
 	for (uint32_t at = lock->pairs; at; at = locks->pairs[at - 1].next) {
 		const struct tw_lock_pair *pair = &locks->pairs[at - 1];
 		uint32_t waiter = player_of(locks, pair->waiter), holder = player_of(locks, pair->holder);
@@ -288,13 +295,13 @@ static void compare(int number, const struct tw_locks *locks)
 		assert_true(waiter < THREADS && holder < THREADS);
 		/* Several read at a time: only the sum is certain. */
 		if (number < 2) {
-			assert_int_equal(pair->ns, truth->pair_ns[waiter][holder]);
+			assert_int_equal(pair->ns, truth->pair_ns[waiter][holder] * each_ns);
 			assert_int_equal(pair->times, truth->pair_times[waiter][holder]);
 		}
 	}
 	for (uint32_t i = 0; i < THREADS; i++)
 		for (uint32_t k = 0; k < THREADS; k++)
-			expected_ns += truth->pair_ns[i][k];
+			expected_ns += truth->pair_ns[i][k] * each_ns;
 	/* Threads that wait at the end have their pairs, but no finished waits yet. */
 	assert_true(ns >= expected_ns);
 	bool is_waiting = false;
@@ -377,10 +384,45 @@ static void test_gap_of_another(void **state)
 	free(text);
 }
 
+/* Thread 0 releases the lock so long after the call of thread 2, and thread 2 has it later. */
+static void check_release(uint64_t after_ns, unsigned waits, uint64_t pair_ns)
+{
+	const struct tw_capture_filter all = {0};
+	struct tw_capture *capture;
+	struct tw_locks locks = {0};
+
+	begin_play();
+	call(0, LOCK, address_of(0), 0);
+	play.now = 10;
+	returns(0, LOCK, 0);
+	play.now = 1000;
+	call(2, LOCK, address_of(0), 0);
+	play.now = 1000 + after_ns;
+	call(0, UNLOCK, address_of(0), 0);
+	returns(0, UNLOCK, 0);
+	play.now = 2000;
+	returns(2, LOCK, 0);
+	end_maker(play.maker, true);
+	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
+	assert_int_equal(tw_locks_make(&locks, capture, &all), 0);
+	const struct tw_lock_row *lock = lock_at(&locks, address_of(0));
+	assert_int_equal(lock->waits, waits);
+	assert_int_equal(lock->pairs ? locks.pairs[lock->pairs - 1].ns : 0, pair_ns);
+	tw_locks_free(&locks);
+	tw_capture_close(capture);
+}
+
+/* Clocks of two processors may differ by so much: the lock may have been free. */
+static void test_skew(void **state)
+{
+	check_release(TW_LOCK_SKEW_NS, 0, 0);
+	check_release(TW_LOCK_SKEW_NS + 1, 1, TW_LOCK_SKEW_NS + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_gap),
-					   cmocka_unit_test(test_gap_of_another)};
+					   cmocka_unit_test(test_gap_of_another), cmocka_unit_test(test_skew)};
 
 	return RUN_IN_DIRECTORY(tests);
 }
