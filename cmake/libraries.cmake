@@ -37,12 +37,12 @@ endfunction()
 
 # In every traced program: from a call to a ring.
 tw_public_library(tracewheel LIBRARIES libck.a gmp m pthread dl
-           ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
+           ROOMS session pipeline message catalog breakpoints symbols match ringbuf progress term base)
 # Preloaded into unprepared programs. It contains the rooms itself, and its exports take precedence over libtracewheel's
 # in programs that have both. Without a run path: ld.so would search it whenever the program calls dlopen, which passes
 # through here. libm only if the compiler calls a function that libc lacks.
 tw_library(tracewheel-agent LIBRARIES libck.a gmp -Wl,--as-needed c m -Wl,--no-as-needed pthread dl
-           ROOMS agent session pipeline catalog breakpoints symbols match ringbuf progress term base)
+           ROOMS agent session pipeline message catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
                ${CMAKE_SOURCE_DIR}/agent/preload/confine.c agent/preload/fork.c ${CMAKE_SOURCE_DIR}/agent/preload/children.c ${CMAKE_SOURCE_DIR}/agent/preload/name.c ${CMAKE_SOURCE_DIR}/agent/preload/signal_stack.c
                ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c ${CMAKE_SOURCE_DIR}/agent/preload/fault.c

@@ -16,7 +16,7 @@ STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"
 STRANGERS += [{"plan", other} for other in ROOMS if other not in ("plan", "symbols", "base")]
 # The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
-    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "block": {"format"},
+    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "message": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"},
                  "combine": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},

@@ -95,6 +95,30 @@ int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena
 int tw_message_build_as(const struct tw_message_event *from, struct tw_message_form *form, struct tw_arena *arena,
 			struct tw_term *out);
 
+/*
+ * The payload of an event, taken apart.  Nothing in it is trusted: if a count or a length does not fit, it is damaged, and has no
+ * terms.
+ */
+struct tw_message_payload {
+	const uint64_t *words; /* behind the integer of a strict stamp */
+	uint32_t count;	       /* of the words */
+	uint32_t term_count;   /* without X */
+	const uint8_t *terms;  /* not yet decoded */
+	size_t term_bytes;
+	struct tw_arena *arena; /* of the terms */
+	uint64_t unique_integer;
+	bool has_terms; /* the elements are terms, not words */
+	bool has_extra; /* one more term follows: X of {message,X} */
+	bool is_damaged;
+};
+/* Borrows the event and the arena until the last term is taken.  @out: gives. */
+void tw_message_payload(const struct tw_capture_event *event, struct tw_arena *arena, struct tw_message_payload *out);
+/*
+ * The next of term_count terms, and then X.  On an error, TW_EFORMAT or as tw_etf_decode(), the payload is damaged, and @out is
+ * untouched.
+ */
+int tw_message_next_term(struct tw_message_payload *payload, struct tw_term *out);
+
 /* The code address of a native return_to; 0: none. */
 static inline uint64_t tw_message_address(const struct tw_capture_event *event)
 {

@@ -108,24 +108,24 @@ static inline bool tw_print_is_plain(const struct tw_capture_event *event)
 	       tw_print_stamp(event) != TW_PRINT_STAMP_STRICT;
 }
 
-static inline void tw_print_payload(const struct tw_capture_event *event, struct tw_print_payload *payload)
+static inline void tw_print_payload(const struct tw_capture_event *event, struct tw_message_payload *payload)
 {
 	if (tw_print_is_plain(event))
-		*payload = (struct tw_print_payload){.words = event->payload,
-						     .count = event->payload_words < TW_PRINT_WORDS_MAX
-								      ? event->payload_words
-								      : TW_PRINT_WORDS_MAX};
+		*payload = (struct tw_message_payload){.words = event->payload,
+						       .count = event->payload_words < TW_PRINT_WORDS_MAX
+									? event->payload_words
+									: TW_PRINT_WORDS_MAX};
 	else
 		tw_print_payload_take(event, payload);
 }
 
 /* Prints words with types from debug information, in this form. False: there are none. */
 bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
-		    const struct tw_print_payload *payload, enum tw_typed_form form);
+		    const struct tw_message_payload *payload, enum tw_typed_form form);
 
 /* tw_print_next_term() for X of {message,X}; callers recorded as offsets in objects are resolved: print_callers.c. */
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
-			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out);
+			 struct tw_message_payload *payload, bool is_for_people, struct tw_term *out);
 struct tw_term tw_print_name_callers(const struct tw_printer *printer, const struct tw_capture_event *event,
 				     struct tw_arena *arena, struct tw_term term, bool is_for_people);
 

@@ -277,7 +277,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 /* The command that a port executed last: the term of its event out. */
 static void put_command(struct chrome *chrome, const struct tw_capture_event *event)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term command;
 	tw_print_payload(event, &payload);
 	if (!payload.has_terms || !tw_print_next_term(&payload, &command))

@@ -54,7 +54,7 @@ uint64_t tw_flows_left_out(const struct tw_flows *flows)
 /* Hashes the first term, which is the message. False: it cannot be decoded. */
 static bool hash_message(const struct tw_capture_event *event, uint64_t *out)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term term;
 	tw_print_payload_take(event, &payload);
 	const unsigned char *from = payload.terms;

@@ -123,7 +123,7 @@ static void put_info(struct tw_out *out, struct tw_term list)
 
 /* Writes the terms of a message: Erlang text in strings. */
 static void put_terms(struct tw_printer *printer, const struct tw_capture_event *event,
-		      struct tw_print_payload *payload)
+		      struct tw_message_payload *payload)
 {
 	bool is_schedule = event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_OUT;
 	const struct tw_capture_tracee *tracee =
@@ -181,7 +181,7 @@ static void put_line(struct tw_printer *printer, const struct tw_capture_event *
 
 /* Writes the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
+		      const struct tw_message_payload *payload)
 {
 	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
 	tw_out_text(printer->out, ",\"stack\":[");
@@ -196,7 +196,7 @@ static void put_stack(struct tw_printer *printer, const struct tw_capture_event 
 static void put_payload(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term extra;
 	tw_print_payload(event, &payload);
 	if (payload.has_terms) {

@@ -98,7 +98,7 @@ static void on_taken(void *context, struct tw_mailbox_process *process, const st
 static void keep_text(struct life *life, const struct tw_capture_event *event)
 {
 	uint64_t number = life->mailboxes.messages;
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term term;
 	tw_print_payload_take(event, &payload);
 	if (!payload.has_terms || !tw_print_next_term(&payload, &term))

@@ -33,7 +33,7 @@ static void put_terms(struct tw_out *out, struct tw_term list)
 
 bool tw_print_arguments_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term list;
 	tw_print_payload(event, &payload);
 	const struct tw_layout *layout = payload.has_terms ? NULL : tw_typed_layout(printer->capture, event);
@@ -73,7 +73,7 @@ static bool put_exception(struct tw_printer *printer, const struct tw_capture_ev
 
 bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term term;
 	if (event->kind == TW_CAPTURE_EXCEPTION_FROM)
 		return put_exception(printer, event, out);

@@ -40,7 +40,7 @@ void tw_print_process(struct tw_printer *printer, const struct tw_capture_event 
 /* ---- terms ---- */
 
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
-			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out)
+			 struct tw_message_payload *payload, bool is_for_people, struct tw_term *out)
 {
 	if (!tw_print_next_term(payload, out))
 		return false;
@@ -162,7 +162,7 @@ void tw_print_put_arguments(struct tw_out *out, struct tw_term list)
 /* ---- words ---- */
 
 bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
-		    const struct tw_print_payload *payload, enum tw_typed_form form)
+		    const struct tw_message_payload *payload, enum tw_typed_form form)
 {
 	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
 	bool is_call = event->kind == TW_CAPTURE_CALL, is_json = form == TW_TYPED_JSON;

@@ -84,7 +84,7 @@ static struct open_call *make_call_at(struct tw_stack *stack, uint32_t depth)
 static bool keep_call(struct strace *s, struct tw_stack *stack, uint32_t depth, const struct tw_capture_event *event)
 {
 	struct open_call *open = make_call_at(stack, depth);
-	struct tw_print_payload payload = {0};
+	struct tw_message_payload payload = {0};
 	if (!open)
 		return false;
 	if (tw_print_is_plain(event))
@@ -186,7 +186,7 @@ static void put_call(struct strace *s, struct tw_stack *stack, uint32_t depth, c
 static void put_return(struct strace *s, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	struct open_call *open = call_at(step->stack, step->depth);
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	uint64_t ns = step->time.total_ns;
 	if (s->line_stack != step->stack || s->line_depth != step->depth)
 		leave_line(s);

@@ -79,7 +79,7 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 
 /* Prints the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
+		      const struct tw_message_payload *payload)
 {
 	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -97,7 +97,7 @@ static void put_damage(struct tw_out *out)
 }
 
 static void put_words(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
+		      const struct tw_message_payload *payload)
 {
 	bool is_call = event->kind == TW_CAPTURE_CALL, is_vm = tw_print_is_vm(printer, event->image);
 	struct tw_out *out = printer->out;
@@ -118,7 +118,7 @@ static void put_words(struct tw_printer *printer, const struct tw_capture_event 
 		tw_put_char(out, ')');
 }
 
-static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
+static void put_gc(struct tw_out *out, const struct tw_message_payload *payload)
 {
 	for (uint32_t i = 0; i < TW_GC_SIZES_COUNT && i < payload->count; i++) {
 		if (payload->words[i])
@@ -127,7 +127,7 @@ static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 }
 
 /* Prints the terms of a message in a readable form. */
-static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_message_payload *payload)
 {
 	bool is_send = event->kind == TW_CAPTURE_SEND || event->kind == TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS;
 	for (uint32_t i = 0; i < payload->term_count; i++) {
@@ -156,7 +156,7 @@ static void put_terms(struct tw_out *out, const struct tw_capture_event *event, 
 void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term extra;
 	tw_print_payload(event, &payload);
 	if (payload.has_terms)
@@ -213,10 +213,10 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	}
 	if (tw_print_is_plain(event) && event->kind == TW_CAPTURE_CALL &&
 	    !(event->flags & (TW_CAPTURE_FLAG_SCHEDULER_ID | TW_CAPTURE_FLAG_ARGS))) {
-		const struct tw_print_payload payload = {.words = event->payload,
-							 .count = event->payload_words < TW_PRINT_WORDS_MAX
-									  ? event->payload_words
-									  : TW_PRINT_WORDS_MAX};
+		const struct tw_message_payload payload = {.words = event->payload,
+							   .count = event->payload_words < TW_PRINT_WORDS_MAX
+									    ? event->payload_words
+									    : TW_PRINT_WORDS_MAX};
 		put_words(printer, event, &payload);
 	} else {
 		tw_print_text_payload(printer, event);

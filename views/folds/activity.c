@@ -175,7 +175,7 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 static void on_monitor(struct tw_activity *activity, const struct tw_capture_event *event,
 		       struct tw_activity_process *process)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term name, list;
 	uint64_t ns = 0;
 	tw_print_payload_take(event, &payload);

@@ -198,7 +198,7 @@ struct text_of {
 static int see_text(void *self, const struct tw_capture_event *event)
 {
 	struct text_of *of = self;
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term term;
 	if (event->kind != TW_CAPTURE_RECEIVE || event->image != of->receiver->image ||
 	    event->tracee_id != of->receiver->tracee_id)

@@ -35,7 +35,7 @@ static uint64_t with_receiver(uint64_t hash, uint32_t number, uint32_t serial)
 /* Hashes the first term, which is the message. False: it cannot be decoded. */
 static bool hash_message(const struct tw_capture_event *event, bool is_alone, uint64_t *out)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term term;
 	tw_print_payload_take(event, &payload);
 	const unsigned char *from = payload.terms;
@@ -57,7 +57,7 @@ static bool hash_send(const struct tw_capture_event *event, uint64_t *out)
 {
 	static const char own[] = "\203Xw\015nonode@nohost";
 	enum { OWN = sizeof own - 1, PID = OWN + 12 };
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	uint32_t number, serial;
 	bool has_receiver = tw_print_receiver(event, &number, &serial);
 	/* A port has no mailbox. */
@@ -131,7 +131,7 @@ bool tw_mailbox_sends_match(struct tw_mailbox_sends *sends, const struct tw_capt
 bool tw_mailbox_is_timeout(const struct tw_capture_event *event)
 {
 	static const char timeout[] = "\203w\007timeout";
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	tw_print_payload_take(event, &payload);
 	return payload.has_terms && !payload.is_damaged && payload.term_count == 1 &&
 	       payload.term_bytes >= sizeof timeout - 1 && memcmp(payload.terms, timeout, sizeof timeout - 1) == 0;

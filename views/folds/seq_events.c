@@ -178,7 +178,7 @@ static bool take_serial(struct tw_term pair, struct tw_seq_event *event)
 
 int tw_seq_take(struct tw_seq_nodes *nodes, const struct tw_capture_event *from, struct tw_seq_event *event)
 {
-	struct tw_print_payload payload;
+	struct tw_message_payload payload;
 	struct tw_term serial, sender, receiver;
 	*event = (struct tw_seq_event){.ticks = from->ticks,
 				       .image = from->image,

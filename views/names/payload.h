@@ -10,8 +10,7 @@
 
 #include "views/output/output.h"
 
-#include "tracewheel/capture.h"
-#include "tracewheel/term.h"
+#include "tracewheel/message.h"
 
 /* The kinds of time stamp of a session, in the low bits of an event's flags. */
 enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };
@@ -24,33 +23,21 @@ static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
 /* The most words of a payload that are shown: real ones have six, or those of six strings. */
 #define TW_PRINT_WORDS_MAX 256
 
-/*
- * A decoded payload. Every count comes from the file and is checked against the payload's size; if it does not fit,
- * the payload is damaged and has no terms.
- */
-struct tw_print_payload {
-	const uint64_t *words;
-	uint32_t count;
-	struct tw_arena *arena; /* of its terms: reused for the next event */
-	const void *terms;	/* not yet decoded */
-	size_t term_bytes;
-	uint32_t term_count; /* without the extra element */
-	bool has_terms;	     /* the event's elements are terms, not words */
-	bool has_extra;	     /* one more term follows, X of {message,X} */
-	bool is_damaged;
-};
-
 /* The arena of payloads' terms, emptied. */
 struct tw_arena *tw_print_arena(void);
 
-void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
+/* The payload, with a bounded number of words. */
+void tw_print_payload_take(const struct tw_capture_event *event, struct tw_message_payload *payload);
 
 /*
  * tw_print_next_term - the next of term_count terms, and then the extra one: borrowed until the next event.
  *
  * Returns false if the bytes are no term: from there on the payload is damaged.
  */
-bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
+static inline bool tw_print_next_term(struct tw_message_payload *payload, struct tw_term *out)
+{
+	return tw_message_next_term(payload, out) == 0;
+}
 
 /* The numbers of the pid or port (TW_SERIAL_OF_PORT) that a message was sent to. False: it was a name, or cannot be decoded. */
 bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial);

@@ -24,22 +24,12 @@
 /* Of a view: real payloads have six words, or those of six strings. */
 #define WORDS_SHOWN_MAX 256
 
-struct payload {
-	const uint64_t *words;
-	uint32_t word_count;
-	const uint8_t *terms;
-	size_t term_bytes;
-	uint32_t term_count; /* without X */
-	bool has_terms, has_extra, is_damaged;
-	uint64_t unique_integer;
-};
-
 struct building {
 	const struct tw_message_event *from;
 	const struct tw_capture_event *event;
 	struct tw_message_form *form;
 	struct tw_arena *arena;
-	struct payload payload;
+	struct tw_message_payload payload;
 	bool is_view;
 	/* Of all open tuples, the inner ones last. */
 	struct tw_term elements[ELEMENTS_MAX];
@@ -49,7 +39,7 @@ struct building {
 
 /* ---- decoding the payload ---- */
 
-static void take_terms(struct payload *p, bool has_extra)
+static void take_terms(struct tw_message_payload *p, bool has_extra)
 {
 	uint64_t head = p->words[0];
 
@@ -57,41 +47,43 @@ static void take_terms(struct payload *p, bool has_extra)
 	p->term_count = (uint32_t)head;
 	p->term_bytes = head >> 32;
 	/* A term has at least two bytes. */
-	p->is_damaged = p->term_bytes > (size_t)(p->word_count - 1) * 8 || p->term_count > p->term_bytes / 2 ||
+	p->is_damaged = p->term_bytes > (size_t)(p->count - 1) * 8 || p->term_count > p->term_bytes / 2 ||
 			p->term_count < has_extra;
 	p->has_extra = has_extra && !p->is_damaged;
 	p->term_count = p->is_damaged ? 0 : p->term_count - has_extra;
-	p->word_count = 0;
+	p->count = 0;
 }
 
-static void take_extra(struct payload *p)
+static void take_extra(struct tw_message_payload *p)
 {
-	uint32_t count = (uint32_t)p->words[0], left = p->word_count - 1;
+	uint32_t count = (uint32_t)p->words[0], left = p->count - 1;
 
 	p->term_bytes = p->words[0] >> 32;
 	p->is_damaged = count > left || p->term_bytes > (size_t)(left - count) * 8;
 	p->has_extra = !p->is_damaged;
 	p->words++;
-	p->word_count = count < left ? count : left;
-	p->terms = (const uint8_t *)(p->words + p->word_count);
+	p->count = count < left ? count : left;
+	p->terms = (const uint8_t *)(p->words + p->count);
 }
 
-static void take_payload(const struct tw_capture_event *event, struct payload *p)
+TW_API void tw_message_payload(const struct tw_capture_event *event, struct tw_arena *arena,
+			       struct tw_message_payload *p)
 {
 	bool has_extra = event->flags & TW_EVENT_FLAG_EXTRA;
 
-	*p = (struct payload){.words = event->payload,
-			      .word_count = event->payload_words,
-			      .has_terms = event->flags & TW_EVENT_FLAG_TERMS};
-	p->is_damaged = p->word_count > WORDS_MAX || (p->word_count && !p->words);
+	*p = (struct tw_message_payload){.words = event->payload,
+					 .count = event->payload_words,
+					 .arena = arena,
+					 .has_terms = event->flags & TW_EVENT_FLAG_TERMS};
+	p->is_damaged = p->count > WORDS_MAX || (p->count && !p->words);
 	if ((event->flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC) {
-		p->is_damaged |= !p->word_count;
-		if (p->word_count) {
+		p->is_damaged |= !p->count;
+		if (p->count) {
 			p->unique_integer = *p->words++;
-			p->word_count--;
+			p->count--;
 		}
 	}
-	if (!p->word_count)
+	if (!p->count)
 		p->is_damaged |= p->has_terms || has_extra;
 	else if (p->has_terms)
 		take_terms(p, has_extra);
@@ -99,24 +91,28 @@ static void take_payload(const struct tw_capture_event *event, struct payload *p
 		take_extra(p);
 }
 
-static struct tw_term next_term(struct building *b)
+TW_API int tw_message_next_term(struct tw_message_payload *p, struct tw_term *out)
 {
-	struct payload *p = &b->payload;
-	struct tw_term term = {0};
 	size_t used = 0;
 	int error = TW_EFORMAT;
 
 	if (p->term_bytes && !p->is_damaged)
-		error = tw_etf_decode(b->arena, p->terms, p->term_bytes, NULL, &used, &term);
+		error = tw_etf_decode(p->arena, p->terms, p->term_bytes, NULL, &used, out);
 	p->is_damaged |= error != 0;
 	p->terms += used;
 	p->term_bytes -= used;
-	if (!error)
-		return term;
-	if (b->is_view)
+	return error == TW_ENOTSUP ? TW_EFORMAT : error;
+}
+
+static struct tw_term next_term(struct building *b)
+{
+	struct tw_term term = {0};
+	int error = tw_message_next_term(&b->payload, &term);
+
+	if (error && b->is_view)
 		return tw_term_atom_z("?");
-	b->error = error == TW_ENOTSUP ? TW_EFORMAT : error;
-	return (struct tw_term){0};
+	b->error = error ? error : b->error;
+	return error ? (struct tw_term){0} : term;
 }
 
 /* ---- elements ---- */
@@ -173,7 +169,7 @@ static void put_number(struct building *b, uint64_t number)
 /* Shows a part as the form does. False: it does not. */
 static bool put_part(struct building *b, enum tw_message_what what, struct tw_term term)
 {
-	struct tw_message_part part = {what, b->from, b->payload.words, b->payload.word_count, b->arena, {term}};
+	struct tw_message_part part = {what, b->from, b->payload.words, b->payload.count, b->arena, {term}};
 
 	if (!b->form || !b->form->part || !b->form->part(b->form, &part))
 		return false;
@@ -207,7 +203,7 @@ static void put_words(struct building *b)
 {
 	struct tw_term list = tw_term_nil();
 
-	for (uint32_t i = b->payload.word_count; i-- > 0;)
+	for (uint32_t i = b->payload.count; i-- > 0;)
 		list = tw_term_cons(b->arena, tw_term_unsigned(b->arena, b->payload.words[i]), list);
 	put(b, list);
 }
@@ -224,14 +220,14 @@ static void put_arity(struct building *b, const struct tw_capture_function *func
 static void put_last_of_mfa(struct building *b, const struct tw_capture_function *function)
 {
 	bool is_call = b->event->kind == TW_EVENT_CALL, has_arity = !is_call || b->event->flags & TW_EVENT_FLAG_ARITY;
-	struct payload *p = &b->payload;
+	struct tw_message_payload *p = &b->payload;
 	struct tw_term list = {0};
 
 	if (is_call && p->has_terms && (p->term_count || (b->is_view && !has_arity)))
 		list = next_term(b);
 	if (!has_arity && !tw_term_is_none(list))
 		put(b, list);
-	else if (has_arity || (!p->word_count && (b->is_view || !function || function->arity)))
+	else if (has_arity || (!p->count && (b->is_view || !function || function->arity)))
 		put_arity(b, function);
 	else if (!put_part(b, TW_MESSAGE_ARGUMENTS, list))
 		put_words(b);
@@ -253,7 +249,7 @@ static void put_mfa(struct building *b)
 
 static void put_word_value(struct building *b)
 {
-	if (!b->payload.word_count)
+	if (!b->payload.count)
 		put(b, tw_atom(TW_ATOM_ANY));
 	else if (!put_part(b, TW_MESSAGE_VALUE, (struct tw_term){0}))
 		put_number(b, b->payload.words[0]);
@@ -297,11 +293,11 @@ static void put_address(struct building *b)
 
 static void put_return_to(struct building *b)
 {
-	struct payload *p = &b->payload;
+	struct tw_message_payload *p = &b->payload;
 
 	if (p->has_terms && (p->term_count || b->is_view))
 		put(b, next_term(b));
-	else if (p->word_count)
+	else if (p->count)
 		put_address(b);
 	else if (b->from->place || b->is_view)
 		put_mfa(b);
@@ -326,10 +322,10 @@ static void put_gc(struct building *b)
 	unsigned count = tw_gc_sizes_shown(b->event->kind);
 	struct tw_term list = tw_term_nil();
 
-	if (b->payload.word_count < TW_GC_SIZES_COUNT && !b->is_view)
+	if (b->payload.count < TW_GC_SIZES_COUNT && !b->is_view)
 		b->error = TW_EFORMAT;
-	if (count > b->payload.word_count)
-		count = b->payload.word_count;
+	if (count > b->payload.count)
+		count = b->payload.count;
 	while (count--)
 		list = tw_term_cons(b->arena,
 				    pair(b, tw_atom(keys[count]), tw_term_unsigned(b->arena, b->payload.words[count])),
@@ -362,7 +358,7 @@ static void put_terms(struct building *b)
 		is_kind ? (kinds[b->event->kind].terms[0] != NULL) + (kinds[b->event->kind].terms[1] != NULL) : 0;
 	uint32_t count = b->payload.term_count;
 
-	if (!b->payload.has_terms && (b->payload.word_count || !is_kind)) {
+	if (!b->payload.has_terms && (b->payload.count || !is_kind)) {
 		put_words(b);
 		return;
 	}
@@ -537,11 +533,11 @@ TW_API int tw_message_build_as(const struct tw_message_event *from, struct tw_me
 	b.error = 0;
 	if (from->event->kind == TW_EVENT_LOSS)
 		return build_loss(&b, out);
-	take_payload(from->event, &b.payload);
+	tw_message_payload(from->event, arena, &b.payload);
 	if (!b.is_view && (b.payload.is_damaged || !is_known(from->event->kind)))
 		return TW_EFORMAT;
-	if (b.is_view && b.payload.word_count > WORDS_SHOWN_MAX)
-		b.payload.word_count = WORDS_SHOWN_MAX;
+	if (b.is_view && b.payload.count > WORDS_SHOWN_MAX)
+		b.payload.count = WORDS_SHOWN_MAX;
 	return tw_kind_is(from->event->kind, TW_GROUP_SEQ) ? build_seq(&b, out) : build_trace(&b, out);
 }
 
