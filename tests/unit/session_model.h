@@ -161,7 +161,7 @@ static struct lines *heard_lines(const struct session *session)
 		size_t capacity = sizeof lines.text[i], used;
 
 		if (heard->tag < TW_TRACER_TAG_SEND) {
-			snprintf(out, capacity, "%s kind %u", name_of(heard->number, pid), (unsigned)heard->tag);
+			snprintf(out, capacity, "%s %s", name_of(heard->number, pid), tw_tracer_tag_name(heard->tag));
 			continue;
 		}
 		used = (size_t)snprintf(out, capacity, "%s %s", name_of(heard->number, pid),

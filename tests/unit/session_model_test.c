@@ -225,7 +225,7 @@ static void call(const struct step *step)
 		setting->count += setting->is_counted && !setting->is_paused;
 		if (!knows_no_calls && running && (setting->is_local || setting->is_global) &&
 		    hears(s, running, TW_FLAG_CALL) && !(running->flags[s] & TW_FLAG_SILENT))
-			tell(s, "%s kind %u", running->name, TW_EVENT_CALL);
+			tell(s, "%s call", running->name);
 	}
 }
 
