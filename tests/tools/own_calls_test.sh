@@ -16,7 +16,7 @@ __cxa_finalize __errno_location __register_atfork __stack_chk_fail __tls_get_add
 abort dl_iterate_phdr dladdr dladdr1 dlerror dlinfo dlopen dlsym dlvsym
 aligned_alloc calloc free malloc realloc
 bcmp fnmatch memchr memcmp memcpy memmem memmove memset mempcpy rawmemchr stpcpy stpncpy strcat strchr strchrnul strcmp strcpy strcspn strlen strncat strncmp
-strncpy strnlen strrchr strsep strspn strstr strtod_l strtok_r strtol strtoll strtoul strtoull
+strncpy strnlen strpbrk strrchr strsep strspn strstr strtod_l strtok_r strtol strtoll strtoul strtoull
 fwrite fputc fputs inet_ntop putc sprintf snprintf sscanf vsnprintf
 freelocale frexp ldexp newlocale
 getauxval getegid getenv geteuid getgid gethostname getpid getppid getrandom getrlimit getuid kill secure_getenv setrlimit sysconf
@@ -26,7 +26,7 @@ rename rmdir stat unlink unlinkat write
 getpeername getsockname getsockopt
 madvise mmap mprotect munlockall munmap process_vm_readv
 pthread_create pthread_detach pthread_join pthread_key_create pthread_once pthread_self pthread_setcancelstate pthread_setspecific
-pthread_sigmask ptrace waitid waitpid
+pthread_sigmask ptrace sigfillset waitid waitpid
 K
 cat >imports.py <<'P'
 import re, subprocess, sys
