@@ -167,7 +167,7 @@ if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
 	echo "this is not root: another user and a process that drops its rights were not tested" >&2
 	exit 77
 fi
-run="setpriv --reuid 65534 --regid 65534 --clear-groups"
+run="setpriv --reuid 65534 --regid 65534 --clear-groups env -u TRACEWHEEL_SHM"
 if $run test -x "$tw"; then
 	export HOME=$work
 	all "another user"
