@@ -74,6 +74,8 @@ void tw_own_stacks_after_fork_in_child(void)
 	if (tw_load_relaxed(&tw_own_stacks.low)) {
 		/* RELAXED own_stack.free: there is one thread, which is on none of them. */
 		tw_store_relaxed(&free_stacks, ALL);
+		/* RELAXED own_stack.waiters: as above; those of the parent's other threads are not here. */
+		tw_store_relaxed(&waiters, 0);
 	}
 }
 
