@@ -75,13 +75,11 @@ static bool put_part(struct tw_message_form *form, struct tw_message_part *part)
 		return true;
 	case TW_MESSAGE_ARGUMENTS:
 		if (layout)
-			part->elements[0] =
-				tw_typed_erlang_arguments(NULL, part->arena, layout, part->words, part->word_count);
+			part->elements[0] = tw_typed_arguments_term(part->arena, layout, part->words, part->word_count);
 		return layout != NULL;
 	case TW_MESSAGE_VALUE:
 		if (layout)
-			part->elements[0] =
-				tw_typed_erlang_result(NULL, part->arena, layout, part->words, part->word_count);
+			part->elements[0] = tw_typed_result_term(part->arena, layout, part->words, part->word_count);
 		return layout != NULL;
 	case TW_MESSAGE_ADDRESS: part->elements[0] = tw_term_atom_z("undefined"); return true;
 	default: return false;

@@ -121,7 +121,7 @@ static void put_arguments(struct line *line, const struct tw_message_part *part)
 {
 	const struct tw_layout *layout = tw_typed_layout(line->printer->capture, line->event);
 	if (layout)
-		tw_typed_erlang_arguments(line->printer->out, part->arena, layout, part->words, part->word_count);
+		tw_typed_arguments(line->printer->out, TW_TYPED_ERLANG, layout, part->words, part->word_count);
 	else
 		put_list(line->printer->out, part->words, part->word_count);
 }
@@ -132,8 +132,8 @@ static void put_value(struct line *line, const struct tw_message_part *part)
 	struct tw_out *out = line->printer->out;
 	if (!layout)
 		tw_put_u64(out, part->words[0]);
-	else
-		tw_typed_erlang_result(out, part->arena, layout, part->words, part->word_count);
+	else if (!tw_typed_result(out, TW_TYPED_ERLANG, layout, part->words, part->word_count))
+		tw_put(out, "'_'", 3);
 }
 
 static bool put_function(struct line *line)

@@ -12,13 +12,13 @@
 #include "tracewheel/capture.h"
 #include "tracewheel/term.h"
 
-enum tw_typed_form { TW_TYPED_TEXT, TW_TYPED_JSON };
+enum tw_typed_form { TW_TYPED_TEXT, TW_TYPED_ERLANG, TW_TYPED_JSON };
 
 /* The layout of an event's function, if the payload follows it: typed calls, and their returns. NULL: plain words. */
 const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const struct tw_capture_event *event);
 
 /*
- * The arguments of a call: "(a = 1, b = \"x\")", and for JSON "args":[1,"x"],"names":["a","b"]
+ * The arguments of a call: "(a = 1, b = \"x\")", "[1,<<\"x\">>]", and for JSON "args":[1,"x"],"names":["a","b"]
  * without braces.
  */
 void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
@@ -30,14 +30,11 @@ void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const 
 /* The result of a call, from these words. False: they do not determine the value, and nothing was written. */
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
 		     uint32_t count);
-/*
- * The same in Erlang's form: [1,<<"x">>]; a result with what the call has filled is {5,[{buf,<<"x">>}]}, an unknown one '_'.
- * Printed into @out, and then none; as a term if @out is NULL.
- */
-struct tw_term tw_typed_erlang_arguments(struct tw_out *out, struct tw_arena *arena, const struct tw_layout *layout,
-					 const uint64_t *words, uint32_t count);
-struct tw_term tw_typed_erlang_result(struct tw_out *out, struct tw_arena *arena, const struct tw_layout *layout,
-				      const uint64_t *words, uint32_t count);
+/* Erlang's form of both as terms; '_' for a result that is not known.  None: no memory. */
+struct tw_term tw_typed_arguments_term(struct tw_arena *arena, const struct tw_layout *layout, const uint64_t *words,
+				       uint32_t count);
+struct tw_term tw_typed_result_term(struct tw_arena *arena, const struct tw_layout *layout, const uint64_t *words,
+				    uint32_t count);
 /* The same for a viewer: as JSON, addresses in hexadecimal. */
 bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count);
 

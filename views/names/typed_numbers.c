@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* typed_numbers.c - floating-point numbers, and integers of two words. */
-#include "views/names/typed_numbers.h"
+#include "views/names/typed_put.h"
 
 #include "tracewheel/layout.h"
 
@@ -8,17 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define FLOAT_BYTES 64
+
 /* The shortest of two numbers of digits that gives the number again. */
-static void compose(char text[TW_TYPED_FLOAT_BYTES], unsigned bytes, long double number)
+static void compose(char text[FLOAT_BYTES], unsigned bytes, long double number)
 {
 	unsigned digits = bytes == 4 ? 7 : bytes == 8 ? 15 : 18, more = bytes == 8 ? 17 : 21;
-	snprintf(text, TW_TYPED_FLOAT_BYTES, "%.*Lg", (int)digits, number);
+	snprintf(text, FLOAT_BYTES, "%.*Lg", (int)digits, number);
 	if (bytes == 8 ? strtod(text, NULL) != (double)number : bytes > 8 && strtold(text, NULL) != number)
-		snprintf(text, TW_TYPED_FLOAT_BYTES, "%.*Lg", (int)more, number);
+		snprintf(text, FLOAT_BYTES, "%.*Lg", (int)more, number);
 }
 
 /* Erlang's floats have a point, also before an exponent. */
-static void add_point(char text[TW_TYPED_FLOAT_BYTES])
+static void add_point(char text[FLOAT_BYTES])
 {
 	char *exponent = strchr(text, 'e'), *at = exponent ? exponent : text + strlen(text);
 	if (strchr(text, '.'))
@@ -27,7 +29,8 @@ static void add_point(char text[TW_TYPED_FLOAT_BYTES])
 	memcpy(at, ".0", 2);
 }
 
-bool tw_typed_float_text(unsigned bytes, const uint64_t words[2], char text[TW_TYPED_FLOAT_BYTES])
+/* The digits of a number; "nan", "inf", "-inf": false. */
+static bool float_text(unsigned bytes, const uint64_t words[2], char text[FLOAT_BYTES])
 {
 	long double number = 0;
 	double whole;
@@ -47,25 +50,40 @@ bool tw_typed_float_text(unsigned bytes, const uint64_t words[2], char text[TW_T
 	return true;
 }
 
-void tw_typed_put_float(struct tw_out *out, enum tw_typed_form form, unsigned bytes, const uint64_t words[2])
+void tw_typed_put_float(struct tw_typed *typed, unsigned bytes, const uint64_t words[2])
 {
-	char text[TW_TYPED_FLOAT_BYTES];
-	bool is_finite = tw_typed_float_text(bytes, words, text);
-	tw_out_format(out, is_finite || form == TW_TYPED_TEXT ? "%s" : "\"%s\"", text);
+	char text[FLOAT_BYTES];
+	bool is_finite = float_text(bytes, words, text);
+	if (!typed->out)
+		tw_typed_put_term(typed,
+				  is_finite ? tw_term_float(typed->arena, strtod(text, NULL)) : tw_term_atom_z(text));
+	else if (is_finite || typed->form == TW_TYPED_TEXT)
+		tw_typed_put_text(typed, text);
+	else
+		tw_out_format(typed->out, typed->form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", text);
 }
 
-void tw_typed_put_wide(struct tw_out *out, bool is_signed, const uint64_t words[2])
+void tw_typed_put_wide(struct tw_typed *typed, bool is_signed, const uint64_t words[2])
 {
 	unsigned __int128 number = (unsigned __int128)words[1] << 64 | words[0];
-	char text[48], *at = text + sizeof text;
 	bool is_negative = is_signed && words[1] >> 63;
+	/* The external format of an integer: its sign, and its bytes from the lowest on. */
+	uint8_t bytes[20] = {131, 110, 16, is_negative};
+	char text[48], *at = text + sizeof text;
+	struct tw_term term = {0};
 	if (is_negative)
 		number = -number;
+	memcpy(bytes + 4, &number, sizeof number);
+	if (!typed->out) {
+		tw_etf_decode(typed->arena, bytes, sizeof bytes, NULL, NULL, &term);
+		tw_typed_put_term(typed, term);
+		return;
+	}
 	*--at = 0;
 	do
 		*--at = (char)('0' + (unsigned)(number % 10));
 	while (number /= 10);
 	if (is_negative)
 		*--at = '-';
-	tw_out_text(out, at);
+	tw_typed_put_text(typed, at);
 }

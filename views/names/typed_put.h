@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * typed_put.h - single values in each form of typed.h, for typed.c (arguments, results) and typed_call.c (what calls have filled).
+ * typed_put.h - single values in each form of typed.h, for typed.c (arguments, results), typed_numbers.c, and typed_call.c (what
+ * calls have filled).
  */
 #ifndef TW_VIEWS_TYPED_PUT_H
 #define TW_VIEWS_TYPED_PUT_H
@@ -9,32 +10,46 @@
 
 #include "tracewheel/layout.h"
 
-/* A number as its type says: bits of a register above the type's size are undefined. */
-uint64_t tw_typed_unsigned(const struct tw_layout_value *value, uint64_t word);
-int64_t tw_typed_signed(const struct tw_layout_value *value, uint64_t word);
-/* The number of an enumeration, and its name; NULL: it has none. */
-int64_t tw_typed_enum(const struct tw_layout_value *value, uint64_t word);
-const char *tw_typed_enumerator(const struct tw_layout_value *value, uint64_t word);
-/* Is enough known of the fields of a structure? */
-bool tw_typed_has_fields(const struct tw_layout_item *item);
-/* Has the payload of a return an error, or anything that the call has filled? */
-bool tw_typed_has_more(const struct tw_layout *layout, const uint64_t *words, uint32_t count);
-/* A string, or memory; that of a socket's address as people write it, in `address`.  NULL: it has no text. */
-#define TW_TYPED_ADDRESS_BYTES 160
-const char *tw_typed_text(const struct tw_layout_item *item, char address[TW_TYPED_ADDRESS_BYTES], size_t *bytes);
-/* A byte between quotes; @escape: the format of those that are no printable ASCII and have no escape of their own. */
-void tw_typed_put_char(struct tw_out *out, const char *escape, unsigned char c);
+/* Where values go: they are printed in a form, or made terms, which are Erlang's form. */
+struct tw_typed {
+	enum tw_typed_form form;
+	struct tw_out *out; /* NULL: terms */
+	struct tw_arena *arena;
+	struct tw_term *items; /* values of the open lists and tuples, the inner ones last */
+	uint32_t count, capacity;
+};
 
-void tw_typed_put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
+static inline void tw_typed_put_text(struct tw_typed *typed, const char *text)
+{
+	if (typed->out)
+		tw_out_text(typed->out, text);
+}
+static inline void tw_typed_reserve(struct tw_typed *typed)
+{
+	if (typed->out)
+		tw_out_reserve(typed->out);
+}
+/* Behind the values before; '_' in place of none, a name or number that Erlang does not have. */
+void tw_typed_put_term(struct tw_typed *typed, struct tw_term term);
+/* Erlang's form of a name, which of a plain one is the name. */
+void tw_typed_put_atom(struct tw_typed *typed, const char *name);
+/* Prints the bracket; the items from `start` on, a count of that time, are a tuple or a list. */
+void tw_typed_close(struct tw_typed *typed, uint32_t start, const char *bracket);
+
+/* typed_numbers.c.  @bytes: 4, in the low half of the first word, 8, or TW_LAYOUT_X87_BYTES, of which the first ten count. */
+void tw_typed_put_float(struct tw_typed *typed, unsigned bytes, const uint64_t words[2]);
+void tw_typed_put_wide(struct tw_typed *typed, bool is_signed, const uint64_t words[2]);
+
+void tw_typed_put_item(struct tw_typed *typed, const struct tw_layout_item *item);
 /* A string, or memory, between quotes; its address if it has no text. */
-void tw_typed_put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
+void tw_typed_put_string(struct tw_typed *typed, const struct tw_layout_item *item);
 /* What a call has filled. */
-void tw_typed_put_content(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item);
-void tw_typed_put_unknown(struct tw_out *out, enum tw_typed_form form);
+void tw_typed_put_content(struct tw_typed *typed, const struct tw_layout_item *item);
+void tw_typed_put_unknown(struct tw_typed *typed);
 /* errno by its name. */
-void tw_typed_put_error(struct tw_out *out, enum tw_typed_form form, int error);
+void tw_typed_put_error(struct tw_typed *typed, int error);
 /* A result, its error, and what the call has filled; @result is of tw_layout_result(). False: there is nothing to show. */
-bool tw_typed_put_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
-			 const struct tw_layout_item *result, const uint64_t *words, uint32_t count);
+bool tw_typed_put_result(struct tw_typed *typed, const struct tw_layout *layout, const struct tw_layout_item *result,
+			 const uint64_t *words, uint32_t count);
 
 #endif
