@@ -74,14 +74,16 @@ static const char *end_of(const struct tw_slow_call *call)
 static void put_inside(struct view *view, const struct tw_slow_call *call, uint32_t parent, unsigned depth)
 {
 	struct tw_out *out = view->printer->out;
-	char figure[TW_FIGURE_BYTES], count[TW_FIGURE_BYTES + 2] = "";
+	char figure[TW_FIGURE_BYTES], count[TW_FIGURE_BYTES + 2];
 	for (uint32_t at = view->slowest.nodes[parent].first; at; at = view->slowest.nodes[at].next) {
 		const struct tw_slow_node *node = &view->slowest.nodes[at];
 		if (node->total_ns < call->total_ns / LEAST_PART || depth > DEPTH_MAX) {
 			view->left_out += node->calls;
 			continue;
 		}
-		snprintf(count, sizeof count, node->calls > 1 ? "x %s" : "", tw_figure_count(figure, node->calls));
+		count[0] = '\0';
+		if (node->calls > 1)
+			snprintf(count, sizeof count, "x %s", tw_figure_count(figure, node->calls));
 		tw_out_format(out, "    %8s  %-*s", tw_figure_duration(figure, node->total_ns), COUNT_COLUMNS, count);
 		tw_out_format(out, "| %*s", (int)(depth < INDENT_MAX ? depth : INDENT_MAX) * 2, "");
 		if (depth > INDENT_MAX)
