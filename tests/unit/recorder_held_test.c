@@ -121,14 +121,13 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		nap(1000);
 }
 
-static void handle(bool is_elsewhere)
+static void prepare_handler(bool is_elsewhere)
 {
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | (is_elsewhere ? SA_ONSTACK : 0)};
 	stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
 
 	sigaltstack(&stack, NULL);
 	sigaction(SIGUSR1, &action, NULL);
-	call(NULL);
 }
 
 static void *sleep_until_over(void *unused)
@@ -174,6 +173,8 @@ static void run_child(unsigned what)
 		start(sleep_until_over);
 	if (what & HAS_OLD_WORDS)
 		sleep_on_old_words();
+	if (what & (HANDLES | HANDLES_ELSEWHERE))
+		prepare_handler(what & HANDLES_ELSEWHERE);
 	set(&shared->is_ready, 1);
 	if (what & STARTS_PROCESS && !vfork()) {
 		while (!get(&shared->is_over))
@@ -181,7 +182,7 @@ static void run_child(unsigned what)
 		_exit(0);
 	}
 	if (what & (HANDLES | HANDLES_ELSEWHERE))
-		handle(what & HANDLES_ELSEWHERE);
+		call(NULL);
 	sleep_until_over(NULL);
 	_exit(get(&shared->wrong) ? 1 : 0);
 }
@@ -306,6 +307,7 @@ static void check_handler(unsigned what)
 	int memory = memory_of(child);
 
 	while (!get(&shared->in_handler)) {
+		assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
 		kill(child, SIGUSR1);
 		nap(50);
 	}
