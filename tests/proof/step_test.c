@@ -116,23 +116,28 @@ marked:
 	return 0;
 }
 
-/* A repeated string instruction is one step per repetition: the rest of them is run at once. */
+/*
+ * A repeated string instruction is one step per repetition: the rest of them is run at once, to a breakpoint behind it.
+ * It is written into the code, as debug registers do nothing on some virtual machines.
+ */
 static bool pass_repeated(pid_t tid, unsigned long at)
 {
 	const unsigned long word = (unsigned long)ptrace(PTRACE_PEEKTEXT, tid, at, 0);
-	const unsigned long debug = offsetof(struct user, u_debugreg);
-	unsigned long bytes = (word >> 8 & 0xf8) == 0x48 ? 3 : 2;
+	const unsigned long next = at + ((word >> 8 & 0xf8) == 0x48 ? 3 : 2);
+	const unsigned long behind = (unsigned long)ptrace(PTRACE_PEEKTEXT, tid, next, 0);
+	struct user_regs_struct regs;
 	int code, got;
 
-	if ((word & 0xff) != 0xf3)
-		return false;
-	if (ptrace(PTRACE_POKEUSER, tid, debug, at + bytes) < 0 ||
-	    ptrace(PTRACE_POKEUSER, tid, debug + 7 * sizeof(long), 1) < 0)
+	if ((word & 0xff) != 0xf3 || ptrace(PTRACE_POKETEXT, tid, next, (behind & ~0xfful) | 0xcc) < 0)
 		return false;
 	ptrace(PTRACE_CONT, tid, 0, 0);
 	got = wait_stop(tid, &code);
-	ptrace(PTRACE_POKEUSER, tid, debug + 7 * sizeof(long), 0);
-	return got == SIGTRAP;
+	ptrace(PTRACE_POKETEXT, tid, next, behind);
+	ptrace(PTRACE_GETREGS, tid, 0, &regs);
+	if (got != SIGTRAP || regs.rip != next + 1)
+		return false;
+	regs.rip = next;
+	return ptrace(PTRACE_SETREGS, tid, 0, &regs) == 0;
 }
 
 /* Steps from the first mark to the last.  Returns the number of steps, or -1. */
