@@ -15,7 +15,35 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-void tw_account_not_created(int error, const char *path, bool may_replace)
+static uint64_t ring_bytes_of(const struct tw_recorder_options *options)
+{
+	return options->ring_bytes ? options->ring_bytes : TW_RING_BYTES_DEFAULT;
+}
+
+/* The folder of rings, as the library chooses it. */
+static const char *rings_root(void)
+{
+	const char *root = secure_getenv("TRACEWHEEL_SHM");
+	return root && root[0] == '/' ? root : "/dev/shm";
+}
+
+/* No space: where, and what would help of what was not done. */
+static void say_no_space(const char *path, const struct tw_recorder_options *options)
+{
+	char ring[TW_FIGURE_BYTES], space[TW_FIGURE_BYTES];
+	const char *root = rings_root();
+	struct statvfs system;
+	if (statvfs(root, &system) || system.f_bavail * system.f_frsize > ring_bytes_of(options)) {
+		tw_say("'%s' cannot be made: no space on its disk.", path);
+		return;
+	}
+	tw_say("'%s' cannot be made: %s, which holds the rings, has %s left, and a ring has %s; another folder in TRACEWHEEL_SHM%s helps.",
+	       path, root, tw_figure_bytes(space, system.f_bavail * system.f_frsize),
+	       tw_figure_bytes(ring, ring_bytes_of(options)),
+	       ring_bytes_of(options) > TW_RING_BYTES_LEAST ? ", or a smaller --ring," : "");
+}
+
+void tw_account_not_created(int error, const char *path, bool may_replace, const struct tw_recorder_options *options)
 {
 	struct rlimit limit;
 	struct stat status;
@@ -41,9 +69,7 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		       "another path.",
 		       path);
 	else if (error == TW_ENOSPC)
-		tw_say("'%s' cannot be made: no space on its disk, or in /dev/shm for the rings; --ring 64K "
-		       "needs less.",
-		       path);
+		say_no_space(path, options);
 	else if (error == TW_EBADARG || error == TW_ELIMIT)
 		tw_say("'%s' cannot be made: the patterns and conditions, or its path, are too long.", path);
 	else
@@ -61,13 +87,12 @@ void tw_account_dead_sets(void)
 }
 
 /* A ring grows no further than its file system has space: then no option helps. */
-static bool is_confined(uint64_t ring_bytes, char *text, size_t capacity)
+static bool is_confined(const struct tw_recorder_options *options, char *text, size_t capacity)
 {
-	const char *root = secure_getenv("TRACEWHEEL_SHM");
+	const uint64_t ring_bytes = ring_bytes_of(options);
+	const char *root = rings_root();
 	struct statvfs system;
 	char ring[TW_FIGURE_BYTES], space[TW_FIGURE_BYTES];
-	root = root && *root ? root : "/dev/shm";
-	ring_bytes = ring_bytes ? ring_bytes : TW_RING_BYTES_DEFAULT;
 	if (statvfs(root, &system) || system.f_blocks * system.f_frsize > ring_bytes)
 		return false;
 	snprintf(
@@ -81,7 +106,8 @@ static bool is_confined(uint64_t ring_bytes, char *text, size_t capacity)
 static const char *advice(const struct tw_recorder_stats *stats, const uint64_t *lost,
 			  const struct tw_recorder_options *options)
 {
-	static char confined[400];
+	static char text[400];
+	char ring[TW_FIGURE_BYTES];
 	enum tw_recorder_policy policy = options->policy;
 	/* In an overwriting ring, full is what was requested. */
 	unsigned first = policy == TW_RECORDER_OVERWRITE ? 1 : 0, worst = first;
@@ -94,6 +120,8 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 		return "";
 	switch (worst) {
 	case TW_LOST_NO_RING:
+		if (is_confined(options, text, sizeof text))
+			return text;
 		return "; a larger --ring-cap avoids it if all of it was in use; calls at the end of a stack, and of code with a %fs of its "
 		       "own, have no ring in any case";
 	case TW_LOST_NESTED:
@@ -103,12 +131,14 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 	case TW_LOST_CAUSES + 1:
 		return "; vfork are calls of children that still ran in the program's memory: no option avoids it";
 	case TW_LOST_FULL:
-		if (is_confined(options->ring_bytes, confined, sizeof confined))
-			return confined;
-		return policy == TW_RECORDER_BLOCK
-			       ? "; with block, events are lost while the recorder stands still, as at a disk that hangs or without "
-				 "processor time, or where a filter forbids the program to wait"
-			       : "; --on-full block avoids it, or a larger --ring";
+		if (is_confined(options, text, sizeof text))
+			return text;
+		if (policy == TW_RECORDER_BLOCK)
+			return "; with block, events are lost while the recorder stands still, as at a disk that hangs or without "
+			       "processor time, or where a filter forbids the program to wait";
+		snprintf(text, sizeof text, "; --on-full block avoids it, or a --ring of more than %s",
+			 tw_figure_bytes(ring, ring_bytes_of(options)));
+		return text;
 	default: return "";
 	}
 }

@@ -20,7 +20,7 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 /* At the start: reports memory in /dev/shm that cut-off recordings have left and that is not in use. */
 void tw_account_dead_sets(void);
 /* Says why the capture could not be made. */
-void tw_account_not_created(int error, const char *path, bool may_replace);
+void tw_account_not_created(int error, const char *path, bool may_replace, const struct tw_recorder_options *options);
 /* Reports errors, and processes that live on with changed code, even when quiet. */
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
 /* @path: NULL for a stream. */

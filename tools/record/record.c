@@ -420,7 +420,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	bool makes_old = request->recorder.keep_old && !request->recorder.force && access(request->path, F_OK) == 0;
 	int error = tw_recorder_create(&request->recorder, &recorder);
 	if (error) {
-		tw_account_not_created(error, request->path, request->recorder.force || request->recorder.keep_old);
+		tw_account_not_created(error, request->path, request->recorder.force || request->recorder.keep_old,
+				       &request->recorder);
 		return TW_EXIT_NOT_STARTED;
 	}
 	if (makes_old && !request->is_quiet)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sizes.c - options of `record` that are a size, a time or a number: sizes.h. */
 #include "tools/record/sizes.h"
+#include "tools/record/rings.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#define LEAST_BYTES	 65536
 #define PAGE_BYTES	 4096
 #define LEAST_SEGMENT_NS 10000000
 
 static bool is_ring(const char *value, uint64_t *bytes)
 {
-	return tw_parse_bytes(value, bytes) && *bytes >= LEAST_BYTES && *bytes <= UINT64_C(1) << 30 &&
+	return tw_parse_bytes(value, bytes) && *bytes >= TW_RING_BYTES_LEAST && *bytes <= UINT64_C(1) << 30 &&
 	       (*bytes & (*bytes - 1)) == 0;
 }
 
 static bool is_size(const char *value, uint64_t *bytes)
 {
-	return tw_parse_bytes(value, bytes) && *bytes >= LEAST_BYTES;
+	return tw_parse_bytes(value, bytes) && *bytes >= TW_RING_BYTES_LEAST;
 }
 
 /* Whole pages: the next lower number of them. */
 static bool is_cap(const char *value, uint64_t *bytes)
 {
-	if (!tw_parse_bytes(value, bytes) || *bytes < LEAST_BYTES + PAGE_BYTES || *bytes > UINT64_C(1) << 40)
+	if (!tw_parse_bytes(value, bytes) || *bytes < TW_RING_BYTES_LEAST + PAGE_BYTES || *bytes > UINT64_C(1) << 40)
 		return false;
 	*bytes -= *bytes % PAGE_BYTES;
 	return true;
