@@ -213,6 +213,17 @@ expect 3 "$tw" record --force -o app.tw -t 'app:fill' --args -- ./app
 says "own.proto, line 1: the table is empty; the line is left out"
 expect 0 "$tw" print app.tw
 is "$(grep -c '(_, own = 64, _)' out)" 1 "the user's own"
+# Conditions know the names too, with and without --args.
+for args in --args ''; do
+	for condition in 'own == 64:1' 'own > 64:0'; do
+		# shellcheck disable=SC2086 # no word, or one
+		expect 3 "$tw" record -q --force -o app.tw -t 'app:fill' $args --when "${condition%:*}" -- ./app
+		expect 0 "$tw" print app.tw
+		is "$(grep -c 'call app:fill' out)" "${condition#*:}" "--when '${condition%:*}' $args"
+	done
+done
+expect 2 "$tw" record --force -o app.tw -t 'app:fill' --when 'size > 64' -- ./app
+says "no parameter 'size': its parameters are _, own, _"
 expect 3 "$tw" record -q --force -o app.tw -t 'app:fill' --args=raw -- ./app
 expect 0 "$tw" print app.tw
 is "$(grep -c 'own = ' out)" 0 "raw"

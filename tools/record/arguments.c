@@ -97,6 +97,15 @@ void tw_arguments_free(struct tw_arguments *arguments)
 	arguments->prototypes = NULL;
 }
 
+/* For finding: nothing is given any more. */
+static bool ready_prototypes(struct tw_arguments *arguments)
+{
+	if (!open_prototypes(arguments))
+		return false;
+	tw_prototypes_sort(arguments->prototypes);
+	return true;
+}
+
 bool tw_arguments_find(struct tw_arguments *arguments, const char *program, struct tw_config *config, bool is_quiet)
 {
 	char bytes[32];
@@ -106,9 +115,8 @@ bool tw_arguments_find(struct tw_arguments *arguments, const char *program, stru
 		return false;
 	if (!arguments->string_bytes)
 		return true;
-	if (!open_prototypes(arguments))
+	if (!ready_prototypes(arguments))
 		return false;
-	tw_prototypes_sort(arguments->prototypes);
 	arguments->layouts.prototypes = arguments->prototypes;
 	snprintf(bytes, sizeof bytes, "%u", (unsigned)arguments->string_bytes);
 	tw_layouts_find(program, config->text, is_quiet, &arguments->layouts);
@@ -137,7 +145,7 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 {
 	if (left->count)
 		return false;
-	snprintf(left->reason, sizeof left->reason, "names of parameters need debug information: %.400s",
+	snprintf(left->reason, sizeof left->reason, "names of parameters need debug information or a prototype (docs/prototypes.md): %.360s",
 		 layouts->problem[0] ? layouts->problem
 				     : "no function of the program or its libraries that is named has any");
 	if (!layouts->has_others || !tw_when_check(arguments->guard, left->reason))
@@ -150,9 +158,12 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
 			     struct tw_config *config, bool is_quiet)
 {
-	struct tw_layouts layouts = {.prototypes = arguments->prototypes};
+	struct tw_layouts layouts = {0};
 	struct tw_when_left left = {0};
 	char figure[TW_FIGURE_BYTES];
+	if (!ready_prototypes(arguments))
+		return false;
+	layouts.prototypes = arguments->prototypes;
 	tw_layouts_find(program, config->text, true, &layouts);
 	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
 			may_come_later(arguments, &layouts, is_quiet, &left);

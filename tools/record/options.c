@@ -40,9 +40,9 @@ static const struct tw_option options_table[] = {
 	 "does. Other functions are then traced only with -t (docs/prototypes.md)"},
 	{KEY_WHEN, "when", "EXPR",
 	 "record only calls whose arguments satisfy this condition, by names\n"
-	 "from debug information, 'size > 4096 and name == \"users\"', or by\n"
-	 "number, '$1 > 4096': the integer registers $1 to $6, or arguments of\n"
-	 "declared functions"},
+	 "from debug information or prototypes (docs/prototypes.md),\n"
+	 "'size > 4096 and name == \"users\"', or by number, '$1 > 4096':\n"
+	 "the integer registers $1 to $6, or arguments of declared functions"},
 	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES|PROTOTYPE]",
 	 "record arguments: by name and type if there is debug\n"

@@ -103,7 +103,8 @@ static void list_parameters(const struct tw_layout *layout, char *text, size_t c
 {
 	size_t used = (size_t)snprintf(text, capacity, layout->count ? "its parameters are" : "it has none");
 	for (uint32_t i = 0; i < layout->count && used < capacity; i++)
-		used += (size_t)snprintf(text + used, capacity - used, "%s %s", i ? "," : "", layout->values[i].name);
+		used += (size_t)snprintf(text + used, capacity - used, "%s %s", i ? "," : "",
+					 *layout->values[i].name ? layout->values[i].name : "_");
 }
 
 /* The value of a parameter as an expression. False: it cannot be compared. */
