@@ -145,7 +145,8 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 {
 	if (left->count)
 		return false;
-	snprintf(left->reason, sizeof left->reason, "names of parameters need debug information or a prototype (docs/prototypes.md): %.360s",
+	snprintf(left->reason, sizeof left->reason,
+		 "names of parameters need debug information or a prototype (docs/prototypes.md): %.360s",
 		 layouts->problem[0] ? layouts->problem
 				     : "no function of the program or its libraries that is named has any");
 	if (!layouts->has_others || !tw_when_check(arguments->guard, left->reason))

@@ -399,10 +399,37 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 
 /* ---- the recording ---- */
 
+/* What was recorded, and what was not. @left_pid: the program, if it continues untraced; else 0. */
+static void say_account(struct request *request, const struct tw_recorder_stats *stats, int error, bool is_left,
+			pid_t left_pid)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (is_left && !request->is_quiet)
+		tw_say("the reader of the stream has gone; the program continued untraced.");
+	if (!is_left)
+		tw_account_troubles(stats, request->path, error);
+	if (!request->is_quiet) {
+		if (request->tracer.path[0])
+			tw_account_tracer(stats, request->tracer.path, request->path);
+		else
+			tw_account_events(stats, request->path, request->recorder.segments_kept);
+		tw_account_children(stats);
+		if (!left_pid && stats->images_alive && request->recorder.follow_fork)
+			tw_say("%s, and %s no longer traced.",
+			       tw_figure_of(figure, stats->images_alive, "of its processes still runs",
+					    "of its processes still run"),
+			       stats->images_alive == 1 ? "is" : "are");
+		if (left_pid)
+			tw_say("the program (process %d) continues, and is no longer traced.", (int)left_pid);
+		say_what_is_missing(request, stats);
+	}
+	if (!is_left && !request->tracer.path[0])
+		tw_account_losses(stats, request->recorder.is_stream ? NULL : request->path, &request->recorder);
+}
+
 /* Runs a whole recording; returns the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
-	char figure[TW_FIGURE_BYTES];
 	struct tw_recorder *recorder;
 	char agent[PATH_MAX];
 	if (!tw_launch_agent(agent, launch->reason)) {
@@ -463,29 +490,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	error = tw_recorder_finish(recorder, &stats);
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
-	if (is_left && !request->is_quiet)
-		tw_say("the reader of the stream has gone; the program continued untraced.");
 	error = is_left ? 0 : error;
-	if (!is_left)
-		tw_account_troubles(&stats, request->path, error);
-	if (!request->is_quiet) {
-		if (request->tracer.path[0])
-			tw_account_tracer(&stats, request->tracer.path, request->path);
-		else
-			tw_account_events(&stats, request->path, request->recorder.segments_kept);
-		tw_account_children(&stats);
-		if (has_ended && stats.images_alive && request->recorder.follow_fork)
-			tw_say("%s, and %s no longer traced.",
-			       tw_figure_of(figure, stats.images_alive, "of its processes still runs",
-					    "of its processes still run"),
-			       stats.images_alive == 1 ? "is" : "are");
-		if (!has_ended)
-			tw_say("the program (process %d) continues, and is no longer traced.", (int)child);
-	}
-	if (!request->is_quiet)
-		say_what_is_missing(request, &stats);
-	if (!is_left && !request->tracer.path[0])
-		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path, &request->recorder);
+	say_account(request, &stats, error, is_left, has_ended ? 0 : child);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();

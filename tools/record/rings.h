@@ -5,7 +5,7 @@
 
 /* Of --ring. */
 #define TW_RING_BYTES_DEFAULT (UINT64_C(4) << 20)
-#define TW_RING_BYTES_LEAST (UINT64_C(64) << 10)
+#define TW_RING_BYTES_LEAST   (UINT64_C(64) << 10)
 
 #include "tracewheel/consumer.h"
 
