@@ -74,6 +74,8 @@ int tw_options_exit(int answer);
 int tw_usage(const struct tw_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Handles one option of a command; false: it was wrong, which has been reported. */
 typedef bool tw_options_take_fn(void *request, int key, const char *value);
+/* Handles all options. False: the command ends here, and *code is its exit code. */
+bool tw_options_read(struct tw_options *options, tw_options_take_fn *take, void *request, int *code);
 /*
  * tw_options_take - handle all options, and the capture's path after them.
  *

@@ -294,16 +294,20 @@ const char *tw_options_capture(struct tw_options *options)
 	return NULL;
 }
 
-const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)
+bool tw_options_read(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)
 {
 	int key;
 	*code = TW_EXIT_USAGE;
 	while ((key = tw_options_next(options)) > 0) {
 		if (!take(request, key, options->value))
-			return NULL;
+			return false;
 	}
-	if (key == TW_OPTIONS_END)
-		return tw_options_capture(options);
-	*code = tw_options_exit(key);
-	return NULL;
+	if (key != TW_OPTIONS_END)
+		*code = tw_options_exit(key);
+	return key == TW_OPTIONS_END;
+}
+
+const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)
+{
+	return tw_options_read(options, take, request, code) ? tw_options_capture(options) : NULL;
 }

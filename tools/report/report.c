@@ -14,6 +14,7 @@
 #include "views/folds/locks.h"
 #include "views/ports/native_ports.h"
 #include "tools/report/report.h"
+#include "tools/report/report_diff.h"
 #include "views/folds/totals.h"
 
 #include "tracewheel/error.h"
@@ -27,7 +28,7 @@
 #define TOP_THREADS 10
 #define NOTES_SHOWN 3
 
-enum { KEY_JSON = 256, KEY_CSV, KEY_SORT, KEY_COLUMNS, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS };
+enum { KEY_JSON = 256, KEY_CSV, KEY_SORT, KEY_COLUMNS, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS, KEY_DIFF };
 
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
@@ -44,6 +45,9 @@ static const struct tw_option options_table[] = {
 	 "them meanwhile; for captures of `record --locks`"},
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
+	{KEY_DIFF, "diff", "OLD.tw",
+	 "show instead what differs from this capture: own time, calls and percentiles by function, that which explains most first, and "
+	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_LONGER_OPTION,
 	TW_SELECTION_OPTIONS,
@@ -51,7 +55,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "report",
-	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
+	.arguments = "[OPTION]... [NAME.tw | FILE | -]...",
 	.summary = "Shows calls by function, caller and thread; times, if returns were recorded;\n"
 		   "messages and schedules; rates; losses.\n" TW_STREAM_HELP "\n\n"
 		   "total: time in the function and everything it called; recursive calls count\n"
@@ -66,6 +70,7 @@ static const struct tw_command command = {
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
 		    "  tracewheel record --locks -- ./server; tracewheel report --locks server.tw\n"
+		    "  tracewheel report --diff before.tw after.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
 
@@ -79,6 +84,7 @@ struct request {
 	bool has_locks;
 	bool has_ports, has_each_port;
 	const char *port_glob;
+	struct tw_diff diff;
 };
 
 /* All sums of a report. */
@@ -97,27 +103,6 @@ struct sums {
 };
 
 static struct tw_out out;
-
-static void put_head(const struct tw_screen *screen, const struct tw_capture *capture,
-		     const struct tw_capture_info *info)
-{
-	const struct tw_capture_image *images[100], *image = NULL;
-	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images);
-	if (count)
-		image = images[0];
-	tw_out_text(screen->out, tw_screen_bold(screen));
-	if (image)
-		tw_out_command(screen->out, image->command, image->command_bytes,
-			       screen->cuts_names ? (size_t)screen->columns - 1 : SIZE_MAX);
-	else
-		tw_out_text(screen->out, "(no process was recorded)");
-	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
-	char figure[TW_FIGURE_BYTES];
-	if (info->images > 1)
-		tw_out_format(screen->out, "and %s started by it\n",
-			      tw_figure_of(figure, info->images - 1, "more process or program",
-					   "more processes or programs"));
-}
 
 static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
 		       const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part)
@@ -272,7 +257,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	char title[64];
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	bool is_empty = !totals->events && empty && !sums->tree.stacks.before && !totals->counted.count;
-	put_head(&screen, capture, info);
+	tw_report_head(&screen, capture, info);
 	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
 	if (is_empty)
 		return;
@@ -343,28 +328,21 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_close(&json, '}');
 }
 
-static bool take_sort(struct request *request, const char *value)
-{
-	char keys[400];
-	request->order.sort = value;
-	if (strcmp(value, "name") == 0 || tw_table_column(&tw_report_columns, value, strlen(value)))
-		return true;
-	tw_usage(&command, "--sort is name, %s, not '%s'.", tw_table_keys(&tw_report_columns, true, keys, sizeof keys),
-		 value);
-	return false;
-}
-
-static bool take_columns(struct request *request, const char *value)
+/* Do --sort and --columns name columns of the table? */
+static bool check_order(const struct tw_report_order *order, const struct tw_table *table)
 {
 	struct tw_table_shape shape;
-	char keys[400];
-	const char *unknown = tw_table_choose(&tw_report_columns, value, &shape);
-	request->order.columns = value;
-	if (!unknown && shape.count)
+	char keys[500];
+	tw_table_keys(table, true, keys, sizeof keys);
+	if (order->sort && strcmp(order->sort, "name") && !tw_table_column(table, order->sort, strlen(order->sort))) {
+		tw_usage(&command, "--sort is name, %s, not '%s'.", keys, order->sort);
+		return false;
+	}
+	const char *unknown = order->columns ? tw_table_choose(table, order->columns, &shape) : NULL;
+	if (!unknown && (!order->columns || shape.count))
 		return true;
 	unknown = unknown ? unknown : "";
-	tw_usage(&command, "a column is %s, not '%.*s'.", tw_table_keys(&tw_report_columns, true, keys, sizeof keys),
-		 (int)strcspn(unknown, ","), unknown);
+	tw_usage(&command, "a column is %s, not '%.*s'.", keys, (int)strcspn(unknown, ","), unknown);
 	return false;
 }
 
@@ -386,9 +364,11 @@ static bool take_option(void *context, int key, const char *value)
 	} else if (key == KEY_CSV) {
 		request->is_csv = true;
 	} else if (key == KEY_SORT) {
-		return take_sort(request, value);
+		request->order.sort = value;
 	} else if (key == KEY_COLUMNS) {
-		return take_columns(request, value);
+		request->order.columns = value;
+	} else if (key == KEY_DIFF) {
+		return tw_diff_take(&request->diff, &command, value);
 	} else if (key == 'n') {
 		if (!tw_parse_count(value, &request->order.top)) {
 			tw_usage(&command, "--top is a number, not '%s'.", value);
@@ -410,19 +390,13 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
-	int error = tw_totals_make(&sums->totals, &sums->tree.places, capture, filter);
 	uint64_t returns = 0, others = 0;
+	int error = tw_report_totals(&sums->totals, &sums->tree.places, capture, filter, &returns);
 	for (unsigned kind = 0; kind < 64; kind++) {
-		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
-				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
-		returns += is_stretch ? sums->totals.kinds[kind] : 0;
 		bool is_activity =
 			(kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED) || kind == TW_CAPTURE_MONITOR;
 		others += is_activity ? sums->totals.kinds[kind] : 0;
 	}
-	/* A selection without returns may lie within calls that return. */
-	if (!error && !returns && (filter->from_ns || filter->to_ns))
-		error = tw_places_find_durations(capture, filter, &returns);
 	if (!error && !returns && request->selection.longer_ns)
 		return TW_ENOTSUP;
 	sums->tree.longer_ns = request->selection.longer_ns;
@@ -546,7 +520,7 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 		tw_json_close(&json, '}');
 	} else if (!error) {
 		struct tw_screen screen = tw_screen_make(&out, 0);
-		put_head(&screen, capture, &info);
+		tw_report_head(&screen, capture, &info);
 		tw_report_locks(&screen, &locks, request->order.top);
 	}
 	int code = error ? tw_fail("reading '%s' failed: %s", path, tw_strerror(error)) : tw_out_finish(&out);
@@ -556,34 +530,58 @@ static int report_locks(struct request *request, struct tw_capture *capture, con
 	return tw_names_end(capture, path, code);
 }
 
+/* Which of the views, and do its options go together? False: they do not, which has been reported. */
+static bool check_request(const struct request *request)
+{
+	bool is_other = request->has_ports || request->has_locks || request->has_tree || request->has_callers;
+	const char *problem = NULL;
+	if (request->is_csv && (request->is_json || is_other))
+		problem =
+			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.";
+	else if (request->diff.old_count && is_other)
+		problem = "--diff compares functions: it goes without --tree, --callers, --ports and --locks.";
+	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
+		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
+	if (problem)
+		tw_usage(&command, "%s", problem);
+	return !problem &&
+	       check_order(&request->order, request->diff.old_count ? &tw_diff_columns : &tw_report_columns);
+}
+
+static int report_diff(struct request *request, const struct tw_options *options)
+{
+	request->diff.command = &command;
+	request->diff.selection = &request->selection;
+	request->diff.order = &request->order;
+	request->diff.format = request->is_json ? TW_DIFF_JSON : request->is_csv ? TW_DIFF_CSV : TW_DIFF_SCREEN;
+	return tw_diff_run(&request->diff, options->argv + options->index);
+}
+
 int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {.order = {.top = TOP_DEFAULT}};
+	const char *path = NULL;
 	int code;
-	const char *path = tw_options_take(&options, take_option, &request, &code);
-	if (!path)
-		goto free_selection;
-	if (request.is_csv &&
-	    (request.is_json || request.has_ports || request.has_locks || request.has_tree || request.has_callers)) {
-		code = tw_usage(
-			&command,
-			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.");
-		goto free_selection;
+	bool is_right = tw_options_read(&options, take_option, &request, &code);
+	if (is_right && !check_request(&request)) {
+		code = TW_EXIT_USAGE;
+		is_right = false;
 	}
-	if (request.has_ports && tw_selection_is_of_events(&request.selection)) {
-		code = tw_usage(
-			&command,
-			"--ports follows all calls of whole processes: only --from and --to select a part of it.");
-		goto free_selection;
-	}
-	struct tw_capture *capture = tw_names_open(path);
-	code = TW_EXIT_FAILURE;
-	if (capture) {
-		code = request.has_locks ? report_locks(&request, capture, path) : report(&request, capture, path);
+	if (is_right && request.diff.old_count && options.index < argc)
+		code = report_diff(&request, &options);
+	else if (is_right && request.diff.old_count)
+		code = tw_usage(&command, "which capture is compared with '%s'? Its name follows.",
+				request.diff.old[0]);
+	else if (is_right)
+		path = tw_options_capture(&options);
+	struct tw_capture *capture = path ? tw_names_open(path) : NULL;
+	if (path)
+		code = !capture		   ? TW_EXIT_FAILURE
+		       : request.has_locks ? report_locks(&request, capture, path)
+					   : report(&request, capture, path);
+	if (capture)
 		tw_capture_close(capture);
-	}
-free_selection:
 	tw_selection_free(&request.selection);
 	return code;
 }

@@ -49,6 +49,17 @@ void tw_screen_names_free(struct tw_screen_names *names);
 /* Prints a name, cut to this width if names are cut, and a line end. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 
+/*
+ * Totals of a selection; *durations: how many events end something that takes time, so that a tree of calls has times.
+ * Returns 0 or an error; tw_totals_free() and tw_places_free() in both cases.
+ */
+int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
+		     const struct tw_capture_filter *filter, uint64_t *durations);
+
+/* The command of the first process, and how many others there were. */
+void tw_report_head(const struct tw_screen *screen, const struct tw_capture *capture,
+		    const struct tw_capture_info *info);
+
 /* Which functions, in which order, with which columns. */
 struct tw_report_order {
 	const char *sort;    /* "name", or a key of tw_report_columns; NULL: by total time */

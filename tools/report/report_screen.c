@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_screen.c - building blocks of the tables of a report. */
 #include "tools/report/report.h"
+#include "views/names/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,4 +146,25 @@ void tw_screen_names_free(struct tw_screen_names *names)
 {
 	tw_names_shorten_free(names->texts, names->count);
 	free(names->names);
+}
+
+void tw_report_head(const struct tw_screen *screen, const struct tw_capture *capture,
+		    const struct tw_capture_info *info)
+{
+	const struct tw_capture_image *images[100], *image = NULL;
+	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images);
+	if (count)
+		image = images[0];
+	tw_out_text(screen->out, tw_screen_bold(screen));
+	if (image)
+		tw_out_command(screen->out, image->command, image->command_bytes,
+			       screen->cuts_names ? (size_t)screen->columns - 1 : SIZE_MAX);
+	else
+		tw_out_text(screen->out, "(no process was recorded)");
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+	char figure[TW_FIGURE_BYTES];
+	if (info->images > 1)
+		tw_out_format(screen->out, "and %s started by it\n",
+			      tw_figure_of(figure, info->images - 1, "more process or program",
+					   "more processes or programs"));
 }

@@ -9,6 +9,22 @@
 /* Columns before the bar: count, share, and the blanks between. */
 #define HEAD_COLUMNS 25
 
+int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
+		     const struct tw_capture_filter *filter, uint64_t *durations)
+{
+	int error = tw_totals_make(totals, places, capture, filter);
+	*durations = 0;
+	for (unsigned kind = 0; kind < 64; kind++) {
+		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
+				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
+		*durations += is_stretch ? totals->kinds[kind] : 0;
+	}
+	/* A selection without returns may lie within calls that return. */
+	if (!error && !*durations && (filter->from_ns || filter->to_ns))
+		error = tw_places_find_durations(capture, filter, durations);
+	return error;
+}
+
 void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
 		     uint64_t calls, size_t top)
 {

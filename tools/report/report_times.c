@@ -48,11 +48,11 @@
 		return (struct tw_cell){.value = (uint64_t)(number),                             \
 					.share = (unit) == TW_UNIT_SHARE ? (double)(number) : 0, \
 					.is_unknown = (unknown),                                 \
-					.is_doubtful = (doubtful)};                              \
+					.mark = (doubtful) ? '?' : 0};                           \
 	}
 COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
-	{#key, title, unit, width, place, from, is_summed, cell_##key},
+	{#key, title, unit, width, place, from, is_summed, cell_##key, false},
 static const struct tw_column columns[] = {COLUMNS(COLUMN)};
 const struct tw_table tw_report_columns = {columns, sizeof columns / sizeof *columns};
 /* Of a tree that is made of stacks, which has no times. */

@@ -123,6 +123,14 @@ static void add_to_callers(struct tw_calltree *tree, uint32_t node, uint64_t tot
 	}
 }
 
+static bool add_spread(struct tw_call_function *function, uint64_t self_ns)
+{
+	if (!function->spread && !(function->spread = calloc(1, sizeof *function->spread)))
+		return false;
+	tw_spread_add(function->spread, self_ns);
+	return true;
+}
+
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
@@ -144,6 +152,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
 	function->open += how == TW_FRAME_OPEN;
 	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
+		tree->has_no_memory = true;
+	if (tree->has_spread && !add_spread(function, time->self_ns))
 		tree->has_no_memory = true;
 }
 
@@ -395,8 +405,10 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 
 void tw_calltree_free(struct tw_calltree *tree)
 {
-	for (uint32_t i = 0; i < tree->function_count; i++)
+	for (uint32_t i = 0; i < tree->function_count; i++) {
 		tw_histogram_free(&tree->functions[i].took);
+		free(tree->functions[i].spread);
+	}
 	tw_frames_free(&tree->frames);
 	free(tree->pending);
 	free(tree->functions);

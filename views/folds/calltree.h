@@ -22,6 +22,7 @@
 #include "views/folds/frames.h"
 #include "views/folds/histogram.h"
 #include "views/folds/pass.h"
+#include "views/folds/spread.h"
 #include "views/folds/stacks.h"
 #include "views/folds/tracer_cost.h"
 #include "base/map.h"
@@ -60,6 +61,7 @@ struct tw_call_function {
 	uint64_t open;
 	struct tw_cost_times paid; /* in the selection */
 	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
+	struct tw_spread *spread;  /* of own times; NULL without has_spread */
 };
 
 /* A call on one thread whose stack may follow. */
@@ -89,7 +91,8 @@ struct tw_calltree {
 	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;
 	bool is_by_process;
-	bool is_full; /* nodes were refused */
+	bool has_spread; /* how own times vary is wanted */
+	bool is_full;	 /* nodes were refused */
 	bool has_no_memory;
 	bool is_in_part; /* the selection has begun */
 	uint64_t events;
@@ -112,7 +115,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, longer_ns, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, has_spread, longer_ns, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

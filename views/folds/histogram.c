@@ -38,6 +38,26 @@ uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double shar
 	return histogram->max;
 }
 
+void tw_histogram_join(struct tw_histogram *histogram, struct tw_histogram *from)
+{
+	if (!from->count)
+		return;
+	if (!histogram->count || from->min < histogram->min)
+		histogram->min = from->min;
+	if (from->max > histogram->max)
+		histogram->max = from->max;
+	histogram->count += from->count;
+	for (unsigned power = 0; power < POWERS; power++) {
+		if (!histogram->parts[power]) {
+			histogram->parts[power] = from->parts[power];
+			from->parts[power] = NULL;
+		}
+		for (unsigned part = 0; from->parts[power] && part < TW_HISTOGRAM_PARTS; part++)
+			histogram->parts[power][part] += from->parts[power][part];
+	}
+	tw_histogram_free(from);
+}
+
 void tw_histogram_free(struct tw_histogram *histogram)
 {
 	for (unsigned power = 0; power < POWERS; power++)

@@ -40,6 +40,8 @@ static inline bool tw_histogram_add(struct tw_histogram *histogram, uint64_t val
 	return true;
 }
 
+/* Takes all values of the other, which is empty afterwards. */
+void tw_histogram_join(struct tw_histogram *histogram, struct tw_histogram *from);
 /* The value below which this share of all values lies: 0.5 is the median. 0 if there are none. */
 uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double share);
 void tw_histogram_free(struct tw_histogram *histogram);

@@ -69,11 +69,26 @@ const char *tw_table_choose(const struct tw_table *table, const char *keys, stru
 	return NULL;
 }
 
+static bool is_change(enum tw_unit unit)
+{
+	return unit == TW_UNIT_COUNT_CHANGE || unit == TW_UNIT_DURATION_CHANGE;
+}
+
+/* How far a change is from none. */
+static uint64_t size_of(uint64_t change)
+{
+	return (int64_t)change < 0 ? -change : change;
+}
+
 int tw_table_compare(const struct tw_column *column, const void *a, const void *b)
 {
 	struct tw_cell x = column->cell(a), y = column->cell(b);
 	if (column->unit == TW_UNIT_SHARE)
 		return (x.share < y.share) - (x.share > y.share);
+	if (is_change(column->unit)) {
+		x.value = size_of(x.value);
+		y.value = size_of(y.value);
+	}
 	return (x.value < y.value) - (x.value > y.value);
 }
 
@@ -85,31 +100,39 @@ void tw_table_titles(struct tw_out *out, const struct tw_table_shape *shape)
 		tw_out_format(out, "%*s", shape->columns[i]->width, shape->columns[i]->title);
 }
 
+/* With a sign. */
+#define FIGURE_BYTES (TW_FIGURE_BYTES + 1)
+
 static const char *figure_of(enum tw_unit unit, const struct tw_cell *cell, char *text)
 {
+	if (is_change(unit)) {
+		*text = (int64_t)cell->value < 0 ? '-' : cell->value ? '+' : ' ';
+		(unit == TW_UNIT_COUNT_CHANGE ? tw_figure_count : tw_figure_duration)(text + 1, size_of(cell->value));
+		return *text == ' ' ? text + 1 : text;
+	}
 	if (unit == TW_UNIT_COUNT)
 		return tw_figure_count(text, cell->value);
 	if (unit != TW_UNIT_SHARE)
 		return tw_figure_duration(text, cell->value);
-	snprintf(text, TW_FIGURE_BYTES, "%.1f %%", cell->share * 100);
+	snprintf(text, FIGURE_BYTES, "%.1f %%", cell->share * 100);
 	return text;
 }
 
 void tw_table_cells(struct tw_out *out, const struct tw_table_shape *shape, const void *row)
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[FIGURE_BYTES];
 	for (unsigned i = 0; i < shape->count; i++) {
 		const struct tw_column *column = shape->columns[i];
 		struct tw_cell cell = column->cell(row);
 		const char *text = cell.is_unknown ? "-" : figure_of(column->unit, &cell, figure);
-		bool is_doubtful = cell.is_doubtful && !cell.is_unknown;
-		tw_out_format(out, "%*s%s", column->width - (int)strlen(text), is_doubtful ? "?" : "", text);
+		const char mark[2] = {cell.is_unknown ? 0 : cell.mark};
+		tw_out_format(out, "%*s%s", column->width - (int)strlen(text), mark, text);
 	}
 }
 
 void tw_table_sums(struct tw_out *out, const struct tw_table_shape *shape, const void *rows, size_t count, size_t bytes)
 {
-	char figure[TW_FIGURE_BYTES];
+	char figure[FIGURE_BYTES];
 	unsigned end = 0;
 	for (unsigned i = 0; i < shape->count; i++)
 		end = shape->columns[i]->is_summed ? i + 1 : end;
@@ -133,8 +156,14 @@ void tw_table_json(struct tw_json *json, const struct tw_table *table, unsigned 
 	for (unsigned i = 0; i < count; i++) {
 		const struct tw_column *column = &table->columns[i];
 		struct tw_cell cell = column->cell(row);
+		if (cell.is_unknown && column->is_optional)
+			continue;
 		if (column->unit == TW_UNIT_SHARE)
 			tw_json_double(json, column->key, cell.share);
+		else if (column->unit == TW_UNIT_COUNT_CHANGE)
+			tw_json_i64(json, column->key, (int64_t)cell.value);
+		else if (column->unit == TW_UNIT_DURATION_CHANGE)
+			tw_json_double(json, column->key, (double)(int64_t)cell.value / 1e9);
 		else if (column->unit == TW_UNIT_DURATION)
 			tw_json_seconds(json, column->key, cell.value);
 		else
@@ -157,6 +186,12 @@ void tw_table_csv(struct tw_out *out, const struct tw_table *table, const void *
 			tw_out_text(out, ",");
 		else if (column->unit == TW_UNIT_SHARE)
 			tw_out_format(out, ",%.9f", cell.share);
+		else if (column->unit == TW_UNIT_COUNT_CHANGE)
+			tw_out_format(out, ",%lld", (long long)cell.value);
+		else if (column->unit == TW_UNIT_DURATION_CHANGE)
+			tw_out_format(out, ",%s%llu.%09llu", (int64_t)cell.value < 0 ? "-" : "",
+				      (unsigned long long)(size_of(cell.value) / 1000000000),
+				      (unsigned long long)(size_of(cell.value) % 1000000000));
 		else if (column->unit == TW_UNIT_DURATION)
 			tw_out_format(out, ",%llu.%09llu", (unsigned long long)(cell.value / 1000000000),
 				      (unsigned long long)(cell.value % 1000000000));

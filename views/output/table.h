@@ -10,14 +10,24 @@
 
 #include "views/output/output.h"
 
-/* What a value is: a number as it is, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1. */
-enum tw_unit { TW_UNIT_COUNT, TW_UNIT_DURATION, TW_UNIT_NS, TW_UNIT_SHARE };
+/*
+ * What a value is: a number as it is, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1; changes are an
+ * int64_t in value, sorted by their size.
+ */
+enum tw_unit {
+	TW_UNIT_COUNT,
+	TW_UNIT_DURATION,
+	TW_UNIT_NS,
+	TW_UNIT_SHARE,
+	TW_UNIT_COUNT_CHANGE,
+	TW_UNIT_DURATION_CHANGE
+};
 
 struct tw_cell {
 	uint64_t value;
-	double share;	  /* of TW_UNIT_SHARE */
-	bool is_unknown;  /* the screen shows - */
-	bool is_doubtful; /* the screen marks it with a ? */
+	double share;	 /* of TW_UNIT_SHARE */
+	bool is_unknown; /* the screen shows -, CSV nothing */
+	char mark;	 /* the screen shows it before the value; 0: nothing */
 };
 
 struct tw_column {
@@ -28,6 +38,7 @@ struct tw_column {
 	int from_columns; /* narrower screens leave it out, unless the table is sorted by it */
 	bool is_summed;	  /* rows that are not shown have a sum */
 	struct tw_cell (*cell)(const void *row);
+	bool is_optional; /* JSON has no member for an unknown value, else 0 */
 };
 
 struct tw_table {

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* differences.c - two runs, function by function. */
+#include "views/folds/differences.h"
+#include "views/names/names.h"
+#include "base/grow.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The module of the first program's own functions, to be freed; NULL: not known. */
+static char *program_of(const struct tw_capture *capture)
+{
+	const struct tw_capture_image *image;
+	if (!tw_names_images(capture, &image, 1) || !*image->program)
+		return NULL;
+	const char *slash = strrchr(image->program, '/');
+	return strdup(slash ? slash + 1 : image->program);
+}
+
+/* Without the program's module, which may be another in the other run. */
+static const char *key_of(const char *name, const char *program)
+{
+	size_t bytes = program ? strlen(program) : 0;
+	return bytes && strncmp(name, program, bytes) == 0 && name[bytes] == ':' ? name + bytes : name;
+}
+
+static bool add_part(struct tw_differences *differences, const char *name, struct tw_difference_part *part)
+{
+	if (!tw_grow(differences->parts, differences->part_count, differences->part_capacity) ||
+	    !(part->name = strdup(name))) {
+		tw_histogram_free(&part->took);
+		return false;
+	}
+	differences->parts[differences->part_count++] = *part;
+	return true;
+}
+
+static bool add_functions(struct tw_differences *differences, struct tw_difference_part *part, struct tw_calltree *tree)
+{
+	bool is_added = true;
+	for (uint32_t i = 0; i < tree->places.function_count && is_added; i++) {
+		struct tw_call_function *function = &tree->functions[i];
+		const struct tw_name *name = &tree->places.names[i];
+		if (!function->calls && !function->before)
+			continue;
+		part->lacks_arity = name->lacks_arity;
+		part->calls = function->calls;
+		part->has_times = function->total_ns || function->self_ns || function->took.count;
+		part->total_ns = function->total_ns;
+		part->self_ns = function->self_ns;
+		part->is_lossy = function->lossy || function->cut;
+		part->took = function->took;
+		function->took = (struct tw_histogram){0};
+		part->self = function->spread ? tw_spread_sum(function->spread, function->self_ns)
+					      : (struct tw_estimate){.value = (double)function->self_ns};
+		is_added = add_part(differences, key_of(name->text, differences->program[part->side]), part);
+	}
+	return is_added;
+}
+
+static bool add_calls(struct tw_differences *differences, struct tw_difference_part *part,
+		      const struct tw_totals_table *table)
+{
+	bool is_added = true;
+	for (size_t i = 0; i < table->count && is_added; i++) {
+		const struct tw_totals_row *row = &table->rows[i];
+		part->lacks_arity = row->lacks_arity;
+		part->calls = row->calls;
+		if (row->calls)
+			is_added = add_part(differences, key_of(row->name, differences->program[part->side]), part);
+	}
+	return is_added;
+}
+
+bool tw_differences_add(struct tw_differences *differences, unsigned side, const struct tw_capture *capture,
+			struct tw_calltree *tree, const struct tw_totals *totals)
+{
+	const struct tw_difference_part empty = {.side = side, .capture = differences->captures[side]++};
+	struct tw_difference_part recorded = empty, counted = empty;
+	if (!differences->program[side])
+		differences->program[side] = program_of(capture);
+	differences->lacks_times |= !tree;
+	return (tree ? add_functions(differences, &recorded, tree)
+		     : add_calls(differences, &recorded, &totals->functions)) &&
+	       add_calls(differences, &counted, &totals->counted);
+}
+
+/* ---- rows ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct tw_difference_part *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+	order = order ? order : (x->side > y->side) - (x->side < y->side);
+	return order ? order : (x->capture > y->capture) - (x->capture < y->capture);
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct tw_difference *x = a, *y = b;
+	int64_t own = llabs(tw_difference_self(x)), other = llabs(tw_difference_self(y));
+	if (own != other)
+		return own < other ? 1 : -1;
+	own = llabs((int64_t)(x->sides[TW_NEW].calls - x->sides[TW_OLD].calls));
+	other = llabs((int64_t)(y->sides[TW_NEW].calls - y->sides[TW_OLD].calls));
+	return own != other ? (own < other ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* The own time of a function that its side has not called is 0 for certain. */
+static const struct tw_estimate never = {.freedom = INFINITY};
+
+/* Joins the parts of one side, of which there may be none; several of one capture are recorded and counted calls. */
+static bool join(struct tw_difference_side *side, struct tw_difference_part *parts, size_t count, unsigned captures,
+		 struct tw_estimate *self)
+{
+	double *runs = calloc(captures + (size_t)1, sizeof *runs);
+	if (!runs)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		side->calls += parts[i].calls;
+		if (!parts[i].has_times)
+			continue;
+		side->has_times = true;
+		side->total_ns += parts[i].total_ns;
+		side->self_ns += parts[i].self_ns;
+		side->is_lossy |= parts[i].is_lossy;
+		runs[parts[i].capture] += (double)parts[i].self_ns;
+		tw_histogram_join(&side->took, &parts[i].took);
+	}
+	*self = !count ? never : captures > 1 ? tw_estimate_runs(runs, captures) : parts->self;
+	if (captures > 1) {
+		side->calls = (side->calls + captures / 2) / captures;
+		side->total_ns /= captures;
+		side->self_ns /= captures;
+	}
+	free(runs);
+	return true;
+}
+
+static bool make_row(struct tw_differences *differences, struct tw_difference_part *parts, size_t count)
+{
+	struct tw_difference *row = &differences->rows[differences->count++];
+	struct tw_estimate self[TW_SIDES];
+	double noise;
+	size_t old = 0;
+	while (old < count && parts[old].side == TW_OLD)
+		old++;
+	*row = (struct tw_difference){.name = parts->name, .lacks_arity = parts->lacks_arity};
+	if (!join(&row->sides[TW_OLD], parts, old, differences->captures[TW_OLD], &self[TW_OLD]) ||
+	    !join(&row->sides[TW_NEW], parts + old, count - old, differences->captures[TW_NEW], &self[TW_NEW]))
+		return false;
+	row->has_noise = tw_estimates_noise(&self[TW_OLD], &self[TW_NEW], &noise);
+	row->noise_ns = (uint64_t)noise;
+	differences->common += old && old < count;
+	for (unsigned side = 0; side < TW_SIDES; side++)
+		differences->calls[side] += row->sides[side].calls;
+	return true;
+}
+
+/* The program's own functions have its name again: the new one. */
+static bool name_row(const struct tw_differences *differences, struct tw_difference_part *part)
+{
+	const char *program =
+		differences->program[TW_NEW] ? differences->program[TW_NEW] : differences->program[TW_OLD];
+	char *name;
+	if (*part->name != ':' || !program)
+		return true;
+	if (asprintf(&name, "%s%s", program, part->name) < 0)
+		return false;
+	free(part->name);
+	part->name = name;
+	return true;
+}
+
+/* The own time of all functions, and its noise if there are several captures. */
+static bool sum_self(struct tw_differences *differences, unsigned side)
+{
+	double *runs = calloc(differences->captures[side] + (size_t)1, sizeof *runs);
+	if (!runs)
+		return false;
+	for (uint32_t i = 0; i < differences->part_count; i++) {
+		if (differences->parts[i].side == side)
+			runs[differences->parts[i].capture] += (double)differences->parts[i].self_ns;
+	}
+	differences->self[side] = tw_estimate_runs(runs, differences->captures[side]);
+	free(runs);
+	return true;
+}
+
+bool tw_differences_finish(struct tw_differences *differences)
+{
+	uint32_t end;
+	differences->rows = calloc(differences->part_count + (size_t)1, sizeof *differences->rows);
+	if (!differences->rows || !sum_self(differences, TW_OLD) || !sum_self(differences, TW_NEW))
+		return false;
+	for (uint32_t i = 0; i < differences->part_count; i++)
+		differences->parts[i].has_times &= !differences->lacks_times;
+	qsort(differences->parts, differences->part_count, sizeof *differences->parts, by_name);
+	for (uint32_t at = 0; at < differences->part_count; at = end) {
+		for (end = at + 1; end < differences->part_count &&
+				   strcmp(differences->parts[end].name, differences->parts[at].name) == 0;)
+			end++;
+		if (!make_row(differences, &differences->parts[at], end - at))
+			return false;
+		if (!name_row(differences, &differences->parts[at]))
+			return false;
+		differences->rows[differences->count - 1].name = differences->parts[at].name;
+	}
+	qsort(differences->rows, differences->count, sizeof *differences->rows, by_weight);
+	return true;
+}
+
+void tw_differences_free(struct tw_differences *differences)
+{
+	for (uint32_t i = 0; i < differences->part_count; i++) {
+		free(differences->parts[i].name);
+		tw_histogram_free(&differences->parts[i].took);
+	}
+	for (size_t i = 0; i < differences->count; i++) {
+		tw_histogram_free(&differences->rows[i].sides[TW_OLD].took);
+		tw_histogram_free(&differences->rows[i].sides[TW_NEW].took);
+	}
+	free(differences->parts);
+	free(differences->rows);
+	free(differences->program[TW_OLD]);
+	free(differences->program[TW_NEW]);
+	*differences = (struct tw_differences){0};
+}
