@@ -93,11 +93,11 @@ is "$(wc -l <out)" "$all" "lines of --limit 0"
 
 # A window within main and work: they are open at its beginning and at its end.
 expect 0 "$tw" print --tree --from 20ms --to 40ms p.tw
-sed -n 1p out | grep -Eq '^ +[0-9]+ part +\|  part:main \{  \(called [0-9.]+ ms before\)$' || fail "main is not open first"
+sed -n 1p out | grep -Eq '^0\.[0-9]{9} +[0-9]+ part +\|  part:main \{  \(called [0-9.]+ ms before\)$' || fail "main is not open first"
 sed -n 2p out | grep -q '|    part:work {  (called .* before)$' || fail "work is not open within main"
 [ "$(grep -c 'leaf(ms = 2)' out)" -ge 1 ] || fail "no calls inside the window"
 tail -n 1 out | grep -q '}  part:main  (still open)$' || fail "main does not end the window"
-awk '/part:(main|work)  .still open/ { last = $2 + 0; if ($3 != "ms" || last > 60) bad = 1 } END { exit bad || last < 15 }' out || fail "times of open calls"
+awk '/part:(main|work)  .still open/ { last = $3 + 0; if ($4 != "ms" || last > 60) bad = 1 } END { exit bad || last < 15 }' out || fail "times of open calls"
 expect 0 "$tw" print --format chrome --from 20ms --to 40ms p.tw
 python3 - <<'EOT' || fail "the timeline of the window"
 import json

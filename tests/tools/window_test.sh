@@ -157,7 +157,7 @@ def look(*part):
     tree = view("print", "--tree", *part)
     assert tree.count("(called ") == count and "no call seen" not in tree, tree
     shown = collections.Counter()
-    for number, unit, rest in re.findall(r"^[ >?]\s*([0-9.]+) (ns|us|ms|s)  \|(.*)$", tree, re.M):
+    for number, unit, rest in re.findall(r"^\s*[0-9]+\.[0-9]{9}  [ >?]\s*([0-9.]+) (ns|us|ms|s)  \|(.*)$", tree, re.M):
         shown[re.search(r"long:(\w+)", rest).group(1)] += float(number) * UNIT[unit]
     for name, row in rows.items():
         assert abs(shown[name] - row["total"] * 1e9) <= 0.02 * row["total"] * 1e9 + 200, (part, name, shown[name], row)

@@ -72,14 +72,14 @@ TREE = re.compile(r"^(.*?)\|( *)(?:\[(\d+)\] )?(.*)$")
 
 
 def print_tree(text):
-    """{label of a thread: [("enter" | "leave", name)]}; the ends of open calls are missing."""
+    """{label of a thread: [("enter" | "leave", name)]}; the ends of open calls are missing. Equal leaves are one line: f()  x 9."""
     threads = {}
     open_calls = {}
     for line in text.splitlines():
         found = TREE.match(line)
         if not found:
             continue
-        label = re.sub(r"^\s*([\d.]+ (ns|us|ms|s)\b|- )?\s*", "", found[1]).strip()
+        label = re.sub(r"^\s*\d+\.\d{9}\s*([?>]?\s*[\d.]+ (ns|us|ms|s)\b)?\s*", "", found[1]).strip()
         what = found[4]
         items, calls = threads.setdefault(label, []), open_calls.setdefault(label, [])
         depth = int(found[3]) + 1 if found[3] else len(found[2]) // 2
@@ -95,11 +95,12 @@ def print_tree(text):
             if depth != len(calls) + 1:
                 raise Untrue("print --tree: %r is at depth %d, and %d calls are open" % (line, depth, len(calls)))
             name = plain(re.match(r"^([^ (]+)", what)[1])
-            items.append(("enter", name))
             if what.endswith("{"):
+                items.append(("enter", name))
                 calls.append((name, depth))
             else:
-                items.append(("leave", name))
+                times = re.search(r"  x ([\d,]+)$", what)
+                items += [("enter", name), ("leave", name)] * (int(times[1].replace(",", "")) if times else 1)
     return threads
 
 

@@ -104,8 +104,7 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 	put_process(screen, late->sender, 9);
 	tw_out_text(screen->out, *late->text ? ": " : "");
 	put_cut(screen, late->text, 40);
-	tw_out_format(screen->out, "\n    it arrived at %llu.%09llu s", (unsigned long long)(at_ns / 1000000000),
-		      (unsigned long long)(at_ns % 1000000000));
+	tw_out_format(screen->out, "\n    it arrived at %s s", tw_figure_moment(a, at_ns));
 	if (late->length > 1)
 		tw_out_format(screen->out, " after %s other%s", tw_figure_count(b, late->length - 1),
 			      late->length == 2 ? "" : "s");

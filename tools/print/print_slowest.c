@@ -102,7 +102,7 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 {
 	struct tw_out *out = view->printer->out;
 	const struct texts *texts = call->user;
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], from[TW_FIGURE_BYTES];
 	tw_out_format(out, "\n%2u %c%8s  ", number,
 		      call->is_lossy	? '?'
 		      : call->before_ns ? '>'
@@ -116,9 +116,8 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 	tw_out_text(out, has_arrow ? " = " : "");
 	tw_out_text(out, result + (has_arrow ? 4 : 0));
 	uint64_t ns = call->start_ns > view->zero_ns ? call->start_ns - view->zero_ns : 0;
-	tw_out_format(out, "\n              %s its own; from %llu.%09llu on ",
-		      tw_figure_duration(figure, call->self_ns), (unsigned long long)(ns / 1000000000),
-		      (unsigned long long)(ns % 1000000000));
+	tw_out_format(out, "\n              %s its own; from %s on ", tw_figure_duration(figure, call->self_ns),
+		      tw_figure_moment(from, ns));
 	tw_out_name(out, call->process ? call->process : "?");
 	if (call->callers && *call->callers) {
 		tw_out_text(out, ", in ");

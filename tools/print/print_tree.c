@@ -2,102 +2,74 @@
 /*
  * print_tree.c - `tracewheel print --tree`: calls indented by their depth, with durations.
  *
- *	           |  app:main() {
- *	  1.20 us  |    app:step(0x1) = 5
- *	           |    app:step(0x2) {
- *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
- *	  2.10 us  |    } = 7  app:step
+ *	0.000000000             |  app:main() {
+ *	0.000000310    1.20 us  |    app:step(0x1) = 5
+ *	0.000001620             |    app:step(0x2) {
+ *	0.000001850     300 ns  |      app:bind() ! throw 'std::runtime_error'
+ *	0.000002300     900 ns  |      app:leaf() = 0  x 9
+ *	0.000001620    2.10 us  |    } = 7  app:step
  *
- * Calls that are open at the beginning of a selection come first: `app:main {  (called 9.10 ms before)`. Their durations count
- * from there, and are marked with >: the calls took longer.
+ * The first column is the time at which the call began; of other lines that of the event. Calls that are open at the
+ * beginning of a selection come first: `app:main {  (called 9.10 ms before)`. Their durations count from there, and are
+ * marked with >: the calls took longer.
  *
  * A call is printed when the next event of its process is known: if that is its return, both share a line. Each
- * process has a depth of its own; if there are several, lines begin with the process' pid or its thread's number, and
+ * process has a depth of its own; if there are several, lines name the process' pid or its thread's number, and
  * its name.
  */
 #include "views/names/missing.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
-#include "views/output/shorten.h"
 #include "tools/print/print.h"
-#include "views/names/threads.h"
+#include "tools/print/print_tree_lines.h"
 #include "views/names/typed.h"
 
 #include "tracewheel/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-/* Longer names shift their lines to the right. */
-#define NAME_COLUMNS_MIN 10
-#define NAME_COLUMNS_MAX 24
-/* The columns before calls: the duration and the bar; and the least width of names after them. */
-#define HEAD_COLUMNS	 14
-#define NAME_WIDTH_LEAST 24
 
 /* Marks of frames. */
 enum { IS_OPEN, IS_PENDING };
 
-/* The text of a call that is not printed yet; a stack's user data. */
-struct pending {
-	char *text;
-	size_t bytes, capacity;
-};
-
 struct tree {
 	struct tw_printer *printer;
-	struct tw_out *out;
 	struct tw_stacks stacks;
 	struct tw_places places;
-	bool has_pids;
-	int name_columns;
-	bool is_coloured;
-	bool has_no_memory;
-	uint64_t limit;	     /* the events that may still be shown */
-	bool has_begun;	     /* the selection */
-	bool is_limited;     /* calls still open at --limit continued after it */
-	size_t name_width;   /* of names on a terminal, at depth 0; 0: names are not cut */
-	uint32_t indent_max; /* levels; deeper calls show their depth as a number */
+	struct tw_tree_lines lines;
+	struct tw_tree_line line; /* the one in progress, if it is no call's */
+	uint64_t limit;		  /* the events that may still be shown */
+	bool has_begun;		  /* the selection */
+	bool is_limited;	  /* calls still open at --limit continued after it */
 };
 
 /* A buffer for the payload of one event. */
 static struct tw_out scratch;
 
-/* ---- lines ---- */
+/* ---- parts of lines ---- */
 
-/* Prints a duration after its mark, or blanks: ns is UINT64_MAX. */
-static void put_marked_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns, char mark)
+static void add(struct tree *tree, enum tw_tree_part kind, const char *text)
 {
-	char figure[TW_FIGURE_BYTES];
-	tw_out_format(tree->out, "%c%8s", ns == UINT64_MAX ? ' ' : mark,
-		      ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
-	if (tree->has_pids)
-		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
-	if (depth > tree->indent_max)
-		tw_out_format(tree->out, "  |%*s[%u] ", (int)tree->indent_max * 2, "", depth);
-	else
-		tw_out_format(tree->out, "  |  %*s", (int)depth * 2, "");
+	tw_tree_line_add(&tree->lines, &tree->line, kind, text, strlen(text));
 }
 
-static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns)
+/* Writes the line in progress. */
+static void put(struct tree *tree, struct tw_stack *stack, struct tw_tree_head head)
 {
-	put_marked_head(tree, stack, depth, ns, ' ');
+	tw_tree_lines_put(&tree->lines, stack, &head, &tree->line);
+	tw_tree_line_clear(&tree->line);
 }
 
-static void put_red(struct tree *tree, bool is_on)
+/* The head of an event's line that is no call. */
+static struct tw_tree_head head_at(uint64_t at_ns, uint32_t depth)
 {
-	if (tree->is_coloured)
-		tw_out_text(tree->out, is_on ? "\033[1;31m" : "\033[0m");
+	return (struct tw_tree_head){.at_ns = at_ns, .ns = TW_TREE_NO_TIME, .depth = depth};
 }
 
-/* The width for a name at a depth, on a terminal. */
-static size_t name_width(const struct tree *tree, uint32_t depth)
+/* That of a call, even if it began before the selection. */
+static struct tw_tree_head head_of(const struct tw_stack_frame *frame, uint32_t depth)
 {
-	if (!tree->name_width)
-		return SIZE_MAX;
-	size_t indent = 2 * (size_t)(depth < tree->indent_max ? depth : tree->indent_max);
-	return tree->name_width > indent + NAME_WIDTH_LEAST ? tree->name_width - indent : NAME_WIDTH_LEAST;
+	return head_at(frame->start_ns - frame->before_ns, depth);
 }
 
 /* The part of "f(int, g(*)())" before the types; the whole name if it does not end in types. */
@@ -113,89 +85,61 @@ static size_t without_types(const char *name, size_t bytes)
 	return bytes;
 }
 
-/* A function's name without its arity; on a terminal cut to one line, and without its types if `drops_types`. */
-static const char *name_of(const struct tree *tree, uint32_t function, uint32_t depth, bool drops_types, size_t *bytes)
+/* Adds a function's name without its arity; on a terminal without its types if `drops_types`. Has it types? */
+static bool add_name(struct tree *tree, struct tw_tree_line *line, uint32_t function, bool drops_types)
 {
-	static char text[TW_NAME_SHORT_BYTES];
 	const struct tw_name *name = &tree->places.names[function];
 	const char *slash = name->lacks_arity ? NULL : memrchr(name->text, '/', name->bytes);
-	*bytes = slash ? (size_t)(slash - name->text) : name->bytes;
-	if (tree->name_width && drops_types)
-		*bytes = without_types(name->text, *bytes);
-	if (*bytes <= name_width(tree, depth))
-		return name->text;
-	char whole[TW_NAME_TEXT_BYTES + 1];
-	snprintf(whole, sizeof whole, "%.*s", (int)*bytes, name->text);
-	tw_name_shorten(whole, name_width(tree, depth), text, sizeof text);
-	*bytes = strlen(text);
-	return text;
+	size_t bytes = slash ? (size_t)(slash - name->text) : name->bytes;
+	if (tree->lines.columns && drops_types)
+		bytes = without_types(name->text, bytes);
+	tw_tree_line_add(&tree->lines, line, TW_TREE_NAME, name->text, bytes);
+	return bytes && name->text[bytes - 1] == ')';
 }
 
-static void put_name(struct tree *tree, uint32_t function, uint32_t depth)
+/* The text of an event's payload, in the buffer. */
+static void make_payload(struct tree *tree, const struct tw_capture_event *event)
 {
-	size_t bytes;
-	const char *name = name_of(tree, function, depth, true, &bytes);
-	tw_out_bytes(tree->out, name, bytes);
+	struct tw_out *out = tree->printer->out;
+	scratch.used = 0;
+	tree->printer->out = &scratch;
+	tw_print_text_payload(tree->printer, event);
+	tree->printer->out = out;
 }
 
 /*
  * "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets.
  */
-static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function, uint32_t depth)
+static void make_call(struct tree *tree, struct tw_tree_line *line, const struct tw_capture_event *event,
+		      uint32_t function)
 {
-	struct tw_out *out = tree->printer->out;
-	size_t bytes;
-	const char *name =
-		name_of(tree, function, depth, event->kind == TW_CAPTURE_CALL && event->payload_words, &bytes);
+	bool is_call = event->kind == TW_CAPTURE_CALL;
+	tw_tree_line_clear(line);
+	bool has_brackets = add_name(tree, line, function, is_call && event->payload_words);
 	scratch.used = 0;
-	tw_out_bytes(&scratch, name, bytes);
-	bool has_brackets = bytes && name[bytes - 1] == ')';
-	size_t before = scratch.used;
-	tree->printer->out = &scratch;
-	if (event->kind == TW_CAPTURE_CALL)
-		tw_print_text_payload(tree->printer, event);
-	tree->printer->out = out;
-	bool has_arguments = scratch.used > before + 1 && scratch.data[before + 1] == '(';
-	if (has_arguments && !has_brackets) {
-		memmove(scratch.data + before, scratch.data + before + 1, scratch.used - before - 1);
-		scratch.used--;
-	} else if (!has_arguments && !has_brackets) {
-		memmove(scratch.data + before + 2, scratch.data + before, scratch.used - before);
-		memcpy(scratch.data + before, "()", 2);
-		scratch.used += 2;
-	}
-}
-
-static void keep_call(struct tree *tree, struct tw_stack *stack)
-{
-	struct pending *pending = stack->user;
-	if (!pending)
-		pending = stack->user = calloc(1, sizeof *pending);
-	if (pending && pending->capacity < scratch.used) {
-		char *grown = realloc(pending->text, scratch.used * 2);
-		if (grown) {
-			pending->text = grown;
-			pending->capacity = scratch.used * 2;
-		}
-	}
-	if (!pending || pending->capacity < scratch.used) {
-		tree->has_no_memory = true;
-		return;
-	}
-	memcpy(pending->text, scratch.data, scratch.used);
-	pending->bytes = scratch.used;
+	if (is_call)
+		make_payload(tree, event);
+	bool has_arguments = scratch.used > 1 && scratch.data[1] == '(';
+	size_t from = has_arguments && !has_brackets;
+	if (!has_arguments && !has_brackets)
+		tw_tree_line_add(&tree->lines, line, TW_TREE_FIXED, "()", 2);
+	tw_tree_line_add(&tree->lines, line, has_arguments ? TW_TREE_ARGUMENTS : TW_TREE_VALUE, scratch.data + from,
+			 scratch.used - from);
 }
 
 /* Prints the call at depth - 1 if it is not printed yet: an event follows inside it. */
 static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 {
-	const struct pending *pending = stack->user;
-	if (!depth || !pending || stack->frames[depth - 1].mark != IS_PENDING)
+	struct tw_stack_frame *frame = depth ? &stack->frames[depth - 1] : NULL;
+	if (!frame || frame->mark != IS_PENDING)
 		return;
-	stack->frames[depth - 1].mark = IS_OPEN;
-	put_head(tree, stack, depth - 1, UINT64_MAX);
-	tw_out_bytes(tree->out, pending->text, pending->bytes);
-	tw_out_text(tree->out, " {\n");
+	struct tw_tree_line *pending = tw_tree_lines_pending(&tree->lines, stack);
+	const struct tw_tree_head head = head_of(frame, depth - 1);
+	frame->mark = IS_OPEN;
+	if (!pending)
+		return;
+	tw_tree_line_add(&tree->lines, pending, TW_TREE_FIXED, " {", 2);
+	tw_tree_lines_put(&tree->lines, stack, &head, pending);
 }
 
 /* A frame ends without a return. */
@@ -203,89 +147,95 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 {
 	struct tree *tree = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	const struct pending *pending = stack->user;
+	struct tw_tree_line *line = &tree->line;
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;
 	bool is_limited = how == TW_FRAME_OPEN && tree->is_limited;
-	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT || is_limited ? UINT64_MAX : time->total_ns,
-			'?');
-	if (frame->mark == IS_PENDING && pending) {
-		tw_out_bytes(tree->out, pending->text, pending->bytes);
+	struct tw_tree_head head = head_of(frame, stack->depth - 1);
+	head.mark = '?';
+	if (how != TW_FRAME_CUT && !is_limited)
+		head.ns = time->total_ns;
+	if (frame->mark == IS_PENDING) {
+		line = tw_tree_lines_pending(&tree->lines, stack);
 	} else {
-		tw_out_text(tree->out, "}  ");
-		put_name(tree, frame->function, stack->depth - 1);
+		add(tree, TW_TREE_FIXED, "}  ");
+		add_name(tree, line, frame->function, true);
 	}
-	tw_out_text(tree->out, is_limited	      ? "  (continued after --limit)\n"
-			       : how == TW_FRAME_OPEN ? "  (still open)\n"
-			       : how == TW_FRAME_LOST ? "  (ended in the loss, or at an unknown time)\n"
-						      : "  (no return seen)\n");
+	const char *end = is_limited		 ? "  (continued after --limit)"
+			  : how == TW_FRAME_OPEN ? "  (still open)"
+			  : how == TW_FRAME_LOST ? "  (ended in the loss, or at an unknown time)"
+						 : "  (no return seen)";
+	if (!line)
+		return;
+	tw_tree_line_add(&tree->lines, line, TW_TREE_VALUE, end, strlen(end));
+	tw_tree_lines_put(&tree->lines, stack, &head, line);
+	tw_tree_line_clear(line);
 }
 
-/* Prints " = 5" or " ! throw x": the outcome of a call. */
-static void put_value(struct tree *tree, const struct tw_capture_event *event)
+/* Adds " = 5" or " ! throw x": the outcome of a call. */
+static void add_value(struct tree *tree, struct tw_tree_line *line, const struct tw_capture_event *event)
 {
 	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
-	struct tw_out *out = tree->out;
+	enum tw_tree_part kind = is_exception ? TW_TREE_RED : TW_TREE_VALUE;
+	scratch.used = 0;
 	/* If the type is not known, a small number is shown as one. */
 	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1 &&
 	    !tw_typed_layout(tree->printer->capture, event)) {
 		uint64_t value = event->payload[0];
 		if (value < 1000000 || tw_print_is_vm(tree->printer, event->image))
-			tw_out_format(out, " = %llu", (unsigned long long)value);
+			tw_out_format(&scratch, " = %llu", (unsigned long long)value);
 		else if ((int64_t)value < 0 && (int64_t)value > -1000000)
-			tw_out_format(out, " = %lld", (long long)value);
+			tw_out_format(&scratch, " = %lld", (long long)value);
 		else if (value >> 32 == 0 && (int32_t)value < 0 && (int32_t)value > -4096)
-			tw_out_format(out, " = %d", (int32_t)value);
+			tw_out_format(&scratch, " = %d", (int32_t)value);
 		else
-			tw_out_format(out, " = 0x%llx", (unsigned long long)value);
+			tw_out_format(&scratch, " = 0x%llx", (unsigned long long)value);
+		tw_tree_line_add(&tree->lines, line, kind, scratch.data, scratch.used);
 		return;
 	}
-	scratch.used = 0;
-	tree->printer->out = &scratch;
-	tw_print_text_payload(tree->printer, event);
-	tree->printer->out = out;
+	make_payload(tree, event);
 	bool has_arrow = scratch.used > 4 && memcmp(scratch.data, " -> ", 4) == 0;
-	put_red(tree, is_exception);
-	tw_out_text(out, is_exception ? " ! " : has_arrow ? " = " : "");
 	if (has_arrow)
-		tw_out_bytes(out, scratch.data + 4, scratch.used - 4);
-	else if (scratch.used)
-		tw_out_bytes(out, scratch.data, scratch.used);
+		memcpy(scratch.data + 1, is_exception ? " ! " : " = ", 3);
 	else if (is_exception)
-		tw_out_text(out, "exception");
-	if (is_exception)
-		put_red(tree, false);
+		tw_tree_line_add(&tree->lines, line, kind, " ! ", 3);
+	if (!scratch.used && is_exception)
+		tw_out_text(&scratch, "exception");
+	tw_tree_line_add(&tree->lines, line, kind, scratch.data + has_arrow, scratch.used - has_arrow);
 }
 
 static void put_return(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	const struct pending *pending = step->stack->user;
-	bool is_one_line = step->frame->mark == IS_PENDING && pending;
-	char mark = step->time.is_exact ? ' ' : step->time.is_lossy ? '?' : '>';
-	put_marked_head(tree, step->stack, step->depth, step->time.total_ns, mark);
-	if (is_one_line)
-		tw_out_bytes(tree->out, pending->text, pending->bytes);
-	else
-		tw_out_text(tree->out, "}");
+	struct tw_tree_line *pending = tw_tree_lines_pending(&tree->lines, step->stack);
+	bool is_leaf = step->frame->mark == IS_PENDING;
+	struct tw_tree_head head = head_of(step->frame, step->depth);
+	head.ns = step->time.total_ns;
+	head.mark = step->time.is_exact ? ' ' : step->time.is_lossy ? '?' : '>';
+	if (!pending)
+		return;
+	if (!is_leaf)
+		add(tree, TW_TREE_FIXED, "}");
 	if (tw_print_has_place(event->kind))
-		put_value(tree, event);
-	if (!is_one_line) {
-		tw_out_text(tree->out, "  ");
-		put_name(tree, step->function, step->depth);
+		add_value(tree, is_leaf ? pending : &tree->line, event);
+	if (is_leaf) {
+		tw_tree_lines_put_leaf(&tree->lines, step->stack, &head, pending);
+		return;
 	}
-	tw_out_text(tree->out, "\n");
+	add(tree, TW_TREE_FIXED, "  ");
+	add_name(tree, &tree->line, step->function, true);
+	put(tree, step->stack, head);
 }
 
 static void put_unmatched(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	open_call(tree, step->stack, step->stack->depth);
-	put_head(tree, step->stack, step->depth, UINT64_MAX);
-	tw_out_text(tree->out, "}");
+	add(tree, TW_TREE_FIXED, "}");
 	if (tw_print_has_place(event->kind))
-		put_value(tree, event);
-	tw_out_text(tree->out, "  ");
-	put_name(tree, step->function, step->depth);
-	tw_out_text(tree->out, step->is_of_parent ? "  (called by the parent)\n" : "  (no call seen)\n");
+		add_value(tree, &tree->line, event);
+	add(tree, TW_TREE_FIXED, "  ");
+	add_name(tree, &tree->line, step->function, true);
+	add(tree, TW_TREE_VALUE, step->is_of_parent ? "  (called by the parent)" : "  (no call seen)");
+	put(tree, step->stack, head_at(event->time_ns, step->depth));
 }
 
 static void put_loss(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
@@ -293,63 +243,66 @@ static void put_loss(struct tree *tree, const struct tw_capture_event *event, co
 	struct tw_missing_loss loss;
 	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
 	tw_missing_loss(tree->printer->capture, event, &loss);
-	put_head(tree, step->stack, step->depth, UINT64_MAX);
-	tw_out_text(tree->out, tw_missing_replaced(loss.overwritten, text));
+	add(tree, TW_TREE_VALUE, tw_missing_replaced(loss.overwritten, text));
 	if (loss.sum) {
-		put_red(tree, true);
-		tw_out_format(tree->out, "%s!! LOST %s", loss.overwritten ? "; " : "",
-			      tw_figure_of(figure, loss.sum, "event", "events"));
-		put_red(tree, false);
+		add(tree, TW_TREE_VALUE, loss.overwritten ? "; " : "");
+		add(tree, TW_TREE_RED, "!! LOST ");
+		add(tree, TW_TREE_RED, tw_figure_of(figure, loss.sum, "event", "events"));
 	}
-	tw_out_text(tree->out, "\n");
+	put(tree, step->stack, head_at(event->time_ns, step->depth));
 }
 
 static void put_own_time(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	put_head(tree, step->stack, step->depth, tw_capture_own_ns(tree->printer->capture, event));
-	tw_out_format(tree->out, "(tracer: %s)\n", tw_capture_own_name(event->id));
+	struct tw_tree_head head = head_at(event->time_ns, step->depth);
+	head.ns = tw_capture_own_ns(tree->printer->capture, event);
+	head.mark = ' ';
+	add(tree, TW_TREE_FIXED, "(tracer: ");
+	add(tree, TW_TREE_FIXED, tw_capture_own_name(event->id));
+	add(tree, TW_TREE_FIXED, ")");
+	put(tree, step->stack, head);
+}
+
+/* A call whose return is not recorded. */
+static void put_moment(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct tw_tree_head head = head_at(event->time_ns, step->depth);
+	make_call(tree, &tree->line, event, step->function);
+	tw_tree_lines_put_leaf(&tree->lines, step->stack, &head, &tree->line);
+	tw_tree_line_clear(&tree->line);
 }
 
 /* Prints messages, spawns, schedules: inside the open call. */
 static void put_other(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	put_head(tree, step->stack, step->stack->depth, UINT64_MAX);
-	if (kind)
-		tw_out_text(tree->out, kind->word);
-	else
-		tw_out_format(tree->out, "event %u", event->kind);
-	tw_print_text_payload(tree->printer, event);
-	tw_out_text(tree->out, "\n");
+	char number[TW_FIGURE_BYTES];
+	snprintf(number, sizeof number, "event %u", event->kind);
+	add(tree, TW_TREE_FIXED, kind ? kind->word : number);
+	make_payload(tree, event);
+	tw_tree_line_add(&tree->lines, &tree->line, TW_TREE_VALUE, scratch.data, scratch.used);
+	put(tree, step->stack, head_at(event->time_ns, step->stack->depth));
 }
 
 /* ---- open calls at the beginning of the selection ---- */
 
-static int by_number(const void *a, const void *b)
-{
-	const struct tw_stack *x = *(struct tw_stack *const *)a, *y = *(struct tw_stack *const *)b;
-	return (x->number > y->number) - (x->number < y->number);
-}
-
 static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 {
 	tw_stacks_begin(&tree->stacks, from_ns);
-	struct tw_stack **stacks = malloc((tree->stacks.count + (size_t)1) * sizeof *stacks);
-	char figure[TW_FIGURE_BYTES];
-	size_t count = 0;
+	char figure[TW_FIGURE_BYTES], text[TW_FIGURE_BYTES + 32];
+	size_t count;
+	struct tw_stack **stacks = tw_tree_lines_stacks(&tree->stacks, &count);
 	if (!stacks)
 		return false;
-	for (uint32_t i = 0; i <= tree->stacks.mask; i++)
-		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next)
-			if (stack->depth)
-				stacks[count++] = stack;
-	qsort(stacks, count, sizeof *stacks, by_number);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t depth = 0; depth < stacks[i]->depth; depth++) {
-			put_head(tree, stacks[i], depth, UINT64_MAX);
-			put_name(tree, stacks[i]->frames[depth].function, depth);
-			tw_out_format(tree->out, " {  (called %s before)\n",
-				      tw_figure_duration(figure, stacks[i]->frames[depth].before_ns));
+			const struct tw_stack_frame *frame = &stacks[i]->frames[depth];
+			snprintf(text, sizeof text, "  (called %s before)",
+				 tw_figure_duration(figure, frame->before_ns));
+			add_name(tree, &tree->line, frame->function, true);
+			add(tree, TW_TREE_FIXED, " {");
+			add(tree, TW_TREE_VALUE, text);
+			put(tree, stacks[i], head_of(frame, depth));
 			tree->printer->shown++;
 		}
 	}
@@ -370,9 +323,9 @@ static void put_event(struct tree *tree, const struct tw_capture_event *event, c
 	}
 	if (step->kind == TW_STEP_CALL) {
 		open_call(tree, stack, step->depth);
-		if (stack->depth > step->depth) {
-			make_call(tree, event, step->function, step->depth);
-			keep_call(tree, stack);
+		struct tw_tree_line *pending = tw_tree_lines_pending(&tree->lines, stack);
+		if (pending && stack->depth > step->depth) {
+			make_call(tree, pending, event, step->function);
 			stack->frames[stack->depth - 1].mark = IS_PENDING;
 		}
 		return;
@@ -386,10 +339,7 @@ static void put_event(struct tree *tree, const struct tw_capture_event *event, c
 	} else if (step->kind == TW_STEP_LOSS) {
 		put_loss(tree, event, step);
 	} else if (step->kind == TW_STEP_MOMENT) {
-		make_call(tree, event, step->function, step->depth);
-		put_head(tree, stack, step->depth, UINT64_MAX);
-		tw_out_bytes(tree->out, scratch.data, scratch.used);
-		tw_out_text(tree->out, "\n");
+		put_moment(tree, event, step);
 	} else {
 		put_other(tree, event, step);
 	}
@@ -410,7 +360,7 @@ static int see(void *self, const struct tw_capture_event *event)
 	struct tree *tree = self;
 	struct tw_step step;
 	tree->is_limited = !tree->limit;
-	if (tree->is_limited || tree->out->error)
+	if (tree->is_limited || tree->printer->out->error)
 		return TW_FOLD_DONE;
 	if (!tw_stacks_event(&tree->stacks, event, &step))
 		return TW_ENOMEM;
@@ -421,7 +371,7 @@ static int see(void *self, const struct tw_capture_event *event)
 		tree->limit--;
 		tree->printer->shown++;
 	}
-	return tree->has_no_memory ? TW_ENOMEM : 0;
+	return tree->lines.has_no_memory ? TW_ENOMEM : 0;
 }
 
 static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
@@ -436,62 +386,17 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
 	int error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error == 0)
 		error = tw_pass_one((struct tw_capture *)tree->printer->capture, &fold, NULL);
+	tw_tree_lines_flush(&tree->lines);
 	if (error == 0)
 		tw_stacks_finish(&tree->stacks, filter->to_ns);
 	tree->printer->hidden = tree->stacks.hidden;
 	return error;
 }
 
-static void free_pending(struct tw_stacks *stacks)
-{
-	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			struct pending *pending = stack->user;
-			free(pending ? pending->text : NULL);
-			free(pending);
-		}
-	}
-}
-
-/* The width of the longest name of a process or a thread. */
-static int name_columns(const struct tw_capture *capture)
-{
-	char text[TW_THREAD_TEXT_BYTES];
-	const struct tw_capture_stream *stream;
-	size_t widest = NAME_COLUMNS_MIN;
-	for (uint32_t i = 0; (stream = tw_capture_stream(capture, i)); i++) {
-		size_t bytes = tw_thread_text(capture, stream, text);
-		widest = bytes > widest ? bytes : widest;
-	}
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	for (uint32_t i = 0; i < info.images; i++) {
-		const struct tw_capture_tracee *tracee;
-		uint32_t at = 0;
-		while ((tracee = tw_capture_tracee_next(capture, i, &at))) {
-			size_t bytes = tw_process_text(capture, i, tracee->tracee_id, text);
-			widest = bytes > widest ? bytes : widest;
-		}
-	}
-	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
-}
-
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
 {
-	struct tree tree = {.printer = printer,
-			    .out = printer->out,
-			    .limit = limit,
-			    .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+	struct tree tree = {.printer = printer, .limit = limit};
 	struct tw_capture *capture = (struct tw_capture *)printer->capture;
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	tree.has_pids = printer->has_pids || info.threads > 1;
-	tree.name_columns = tree.has_pids ? name_columns(capture) : 0;
-	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 50 + tree.name_columns : 48);
-	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
-	if (isatty(STDOUT_FILENO))
-		tree.name_width = (size_t)tw_terminal_columns(STDOUT_FILENO) - HEAD_COLUMNS -
-				  (tree.has_pids ? (size_t)tree.name_columns + 2 : 0);
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)
@@ -501,9 +406,11 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 		if (!tw_places_have_returns(&tree.places))
 			tw_say("no returns were recorded: nothing is known of durations and of calls within "
 			       "calls.");
+		tw_tree_lines_init(&tree.lines, printer->out, &tree.stacks, printer->has_pids);
 		error = put_events(&tree, filter);
 	}
-	free_pending(&tree.stacks);
+	tw_tree_lines_free(&tree.lines);
+	free(tree.line.text);
 	tw_stacks_free(&tree.stacks);
 	tw_places_free(&tree.places);
 	return error;

@@ -152,8 +152,7 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 	for (uint32_t i = 0; i < activity->longest_count && (!top || i < 5); i++) {
 		const struct tw_activity_wait *wait = &activity->longest[i];
 		uint64_t at_ns = wait->at_ns > start_ns ? wait->at_ns - start_ns : 0;
-		tw_out_format(screen->out, "%9s%6llu.%09llu  ", tw_figure_duration(a, wait->ns),
-			      (unsigned long long)(at_ns / 1000000000), (unsigned long long)(at_ns % 1000000000));
+		tw_out_format(screen->out, "%9s%16s  ", tw_figure_duration(a, wait->ns), tw_figure_moment(b, at_ns));
 		put_pair(screen, activity, wait->receiver, wait->sender, 27);
 	}
 	free(pairs);

@@ -93,6 +93,13 @@ const char *tw_figure_duration(char *text, uint64_t ns)
 	return text;
 }
 
+const char *tw_figure_moment(char *text, uint64_t ns)
+{
+	snprintf(text, TW_FIGURE_BYTES, "%llu.%09llu", (unsigned long long)(ns / 1000000000),
+		 (unsigned long long)(ns % 1000000000));
+	return text;
+}
+
 /* Parses an unsigned decimal number; *rest is the text after it. */
 static bool parse_number(const char *text, double *value, const char **rest)
 {

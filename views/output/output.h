@@ -73,6 +73,7 @@ const char *tw_figure_short(char *text, double value);	   /* 1.23 M */
 const char *tw_figure_bytes(char *text, uint64_t bytes);   /* 12.3 MiB */
 const char *tw_figure_seconds(char *text, double seconds); /* 1.23 s, 45.6 ms */
 const char *tw_figure_duration(char *text, uint64_t ns);   /* 1.23 us: at most seven characters up to 99,999 s */
+const char *tw_figure_moment(char *text, uint64_t ns);	   /* 1.234567890: seconds, as --from takes them */
 
 /* "64K", "4MiB", "1G": false if it is not a size. */
 bool tw_parse_bytes(const char *text, uint64_t *out);
