@@ -25,7 +25,7 @@ static const struct tw_option options_table[] = {
 	{KEY_TREE, "tree", NULL,
 	 "text: calls indented by depth, with the time at which each began (--from takes it) and durations; equal leaves that follow each other are one line: x 900; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
 	{KEY_SLOWEST, "slowest", "N",
-	 "text or JSON: the N slowest calls of the functions of -t, each with what it did; without -t those with most time of their own"},
+	 "text or JSON: the N slowest calls of the functions of -t, each with what it did and, with record --locks, the locks that it waited for and the calls that held them; without -t those with most time of their own"},
 	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"

@@ -6,6 +6,8 @@
  *	             from 1.234567890 on 17512 worker-1, in main > run
  *	    11.9 ms         | libc:pthread_mutex_lock
  *	     210 us  x 900  | app:step
+ *	    11.8 ms         waited for mutex srv:table_lock, from 1.234577890
+ *			      held by srv:flush, from 1.230000000 on 17513 worker-2
  */
 #include "tools/print/print.h"
 #include "views/folds/slowest.h"
@@ -98,6 +100,73 @@ static void put_inside(struct view *view, const struct tw_slow_call *call, uint3
 	}
 }
 
+/* "srv:table_lock", or its address and where it was made. */
+static void put_lock(struct view *view, const struct tw_lock_row *lock)
+{
+	struct tw_out *out = view->printer->out;
+	char text[TW_LOCK_NAME_BYTES];
+	tw_out_text(out, tw_lock_kind_name(lock->kind));
+	if (tw_lock_symbol(&view->slowest.waits.locks, lock, text)) {
+		tw_out_format(out, " %s", text);
+		return;
+	}
+	tw_out_format(out, " 0x%llx", (unsigned long long)lock->address);
+	if (tw_lock_site(&view->slowest.waits.locks, lock, text))
+		tw_out_format(out, " %s %s", lock->is_made_there ? "made in" : "first used in", text);
+}
+
+static const char *since_zero(const struct view *view, char *text, uint64_t ns)
+{
+	return tw_figure_moment(text, ns > view->zero_ns ? ns - view->zero_ns : 0);
+}
+
+/* The other thread of a wait, on a line of its own: its call is the one to look at next. */
+static void put_holder(struct view *view, const struct tw_slow_wait *wait, bool is_condition)
+{
+	struct tw_out *out = view->printer->out;
+	char name[TW_THREAD_TEXT_BYTES] = "?", at[TW_FIGURE_BYTES];
+	const struct tw_capture_stream *stream = tw_lock_thread(&view->slowest.waits.locks, wait->by.thread);
+	tw_out_format(out, "    %8s  %-*s", "", COUNT_COLUMNS, "");
+	if (!stream) {
+		tw_out_text(out, is_condition ? "  no signal was seen\n" : "  its holder is not known\n");
+		return;
+	}
+	tw_thread_text(view->printer->capture, stream, name);
+	tw_out_text(out, is_condition ? "  signalled by " : "  held by ");
+	if (wait->by.function != TW_PLACES_UNKNOWN) {
+		put_name(view, wait->by.function);
+		tw_out_format(out, ", from %s", since_zero(view, at, wait->by.call_ns));
+	} else {
+		tw_out_text(out, "an unknown call");
+	}
+	tw_out_text(out, " on ");
+	tw_out_name(out, name);
+	tw_out_text(out, "\n");
+}
+
+static void put_waits(struct view *view, const struct tw_slow_call *call)
+{
+	struct tw_out *out = view->printer->out;
+	char figure[TW_FIGURE_BYTES], other[TW_FIGURE_BYTES];
+	uint64_t shown = 0, ns = 0;
+	for (; shown < call->wait_count && shown < TW_SLOW_WAITS_MAX; shown++) {
+		const struct tw_slow_wait *wait = &call->waits[shown];
+		const struct tw_lock_row *lock = &view->slowest.waits.locks.locks[wait->lock];
+		if (wait->ns < call->total_ns / LEAST_PART)
+			break;
+		ns += wait->ns;
+		tw_out_format(out, "    %8s  %-*swaited for ", tw_figure_duration(figure, wait->ns), COUNT_COLUMNS, "");
+		put_lock(view, lock);
+		tw_out_format(out, ", from %s\n", since_zero(view, other, wait->begin_ns));
+		put_holder(view, wait, lock->kind == TW_LOCK_CONDITION);
+	}
+	if (shown < call->wait_count)
+		tw_out_format(out, "    %8s  %-*s%s for locks\n", tw_figure_duration(figure, call->wait_ns - ns),
+			      COUNT_COLUMNS, "",
+			      tw_figure_of(other, call->wait_count - shown, shown ? "wait more" : "wait",
+					   shown ? "waits more" : "waits"));
+}
+
 static void put_call(struct view *view, const struct tw_slow_call *call, uint32_t number)
 {
 	struct tw_out *out = view->printer->out;
@@ -115,9 +184,8 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 	bool has_arrow = strncmp(result, " -> ", 4) == 0;
 	tw_out_text(out, has_arrow ? " = " : "");
 	tw_out_text(out, result + (has_arrow ? 4 : 0));
-	uint64_t ns = call->start_ns > view->zero_ns ? call->start_ns - view->zero_ns : 0;
 	tw_out_format(out, "\n              %s its own; from %s on ", tw_figure_duration(figure, call->self_ns),
-		      tw_figure_moment(from, ns));
+		      since_zero(view, from, call->start_ns));
 	tw_out_name(out, call->process ? call->process : "?");
 	if (call->callers && *call->callers) {
 		tw_out_text(out, ", in ");
@@ -129,6 +197,7 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 	if (view->left_out)
 		tw_out_format(out, "    %8s  %-*s| %s\n", "", COUNT_COLUMNS, "",
 			      tw_figure_of(figure, view->left_out, "call more", "calls more"));
+	put_waits(view, call);
 }
 
 static void put_text(struct view *view)
@@ -177,6 +246,35 @@ static void put_inside_json(struct tw_json *json, const struct view *view, uint3
 	}
 }
 
+static void put_wait_json(struct tw_json *json, const struct view *view, const struct tw_slow_wait *wait)
+{
+	const struct tw_locks *locks = &view->slowest.waits.locks;
+	const struct tw_lock_row *lock = &locks->locks[wait->lock];
+	const struct tw_capture_stream *stream = tw_lock_thread(locks, wait->by.thread);
+	const char *kind = tw_lock_kind_name(lock->kind);
+	char text[TW_LOCK_NAME_BYTES];
+	tw_json_open(json, NULL, '{');
+	tw_json_text(json, "kind", kind, strlen(kind));
+	tw_json_u64(json, "address", lock->address);
+	tw_json_text(json, "symbol", text, tw_lock_symbol(locks, lock, text));
+	tw_json_text(json, lock->is_made_there ? "made_in" : "used_in", text, tw_lock_site(locks, lock, text));
+	tw_json_u64(json, "ns", wait->begin_ns > view->zero_ns ? wait->begin_ns - view->zero_ns : 0);
+	tw_json_u64(json, "wait_ns", wait->ns);
+	if (stream) {
+		tw_json_open(json, "by", '{');
+		tw_json_u64(json, "thread", (uint64_t)stream->thread_id);
+		if (wait->by.took_ns > view->zero_ns)
+			tw_json_u64(json, "took_ns", wait->by.took_ns - view->zero_ns);
+		if (wait->by.function != TW_PLACES_UNKNOWN) {
+			put_function(json, view, wait->by.function);
+			tw_json_u64(json, "ns",
+				    wait->by.call_ns > view->zero_ns ? wait->by.call_ns - view->zero_ns : 0);
+		}
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, '}');
+}
+
 static void put_json(const struct view *view)
 {
 	for (uint32_t i = 0; i < view->slowest.count; i++) {
@@ -195,6 +293,12 @@ static void put_json(const struct view *view)
 		tw_json_open(&json, "inside", '[');
 		put_inside_json(&json, view, call->node, 0);
 		tw_json_close(&json, ']');
+		tw_json_u64(&json, "wait_count", call->wait_count);
+		tw_json_u64(&json, "wait_ns", call->wait_ns);
+		tw_json_open(&json, "waits", '[');
+		for (uint64_t j = 0; j < call->wait_count && j < TW_SLOW_WAITS_MAX; j++)
+			put_wait_json(&json, view, &call->waits[j]);
+		tw_json_close(&json, ']');
 		tw_json_close(&json, '}');
 	}
 }
@@ -212,6 +316,8 @@ int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter 
 		put_text(&view);
 	if (error == 0 && view.slowest.is_full)
 		tw_say("what the calls did is cut: they are of more than %u paths.", TW_SLOWEST_NODES_MAX);
+	if (error == 0 && view.slowest.waits.locks.wordless)
+		tw_say("waits for locks are not known: calls to take them lack arguments or values; record with --locks.");
 	printer->shown = view.slowest.count;
 	for (uint32_t i = 0; i < view.slowest.count; i++) {
 		struct texts *texts = view.slowest.calls[i].user;
@@ -219,6 +325,7 @@ int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter 
 		free(texts ? texts->result : NULL);
 		free(texts);
 	}
+	tw_lock_names_forget();
 	tw_slowest_free(&view.slowest);
 	return error;
 }

@@ -56,20 +56,9 @@ static struct tw_lock_pair **sorted_pairs(const struct tw_locks *locks, const st
 	return sorted;
 }
 
-/* A stream of a thread, which has its name. */
-static const struct tw_capture_stream *stream_of(const struct tw_locks *locks, uint32_t thread)
-{
-	const struct tw_capture_stream *stream;
-	for (uint32_t i = 0; (stream = tw_capture_stream(locks->capture, i)); i++) {
-		if (stream->thread == thread)
-			return stream;
-	}
-	return NULL;
-}
-
 static const char *thread_text(const struct tw_locks *locks, uint32_t thread, char *text)
 {
-	const struct tw_capture_stream *stream = thread == TW_LOCK_NONE ? NULL : stream_of(locks, thread);
+	const struct tw_capture_stream *stream = tw_lock_thread(locks, thread);
 	if (!stream || !tw_thread_text(locks->capture, stream, text))
 		snprintf(text, TW_THREAD_TEXT_BYTES, "no known thread");
 	return text;
@@ -241,7 +230,7 @@ void tw_report_locks(const struct tw_screen *screen, const struct tw_locks *lock
 
 static void put_thread(struct tw_json *json, const char *name, const struct tw_locks *locks, uint32_t thread)
 {
-	const struct tw_capture_stream *stream = thread == TW_LOCK_NONE ? NULL : stream_of(locks, thread);
+	const struct tw_capture_stream *stream = tw_lock_thread(locks, thread);
 	char text[TW_THREAD_NAME_BYTES] = "", member[40];
 	tw_json_u64(json, name, stream ? (uint64_t)stream->thread_id : 0);
 	if (stream)

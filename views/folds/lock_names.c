@@ -165,3 +165,13 @@ size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock
 	}
 	return bytes;
 }
+
+const struct tw_capture_stream *tw_lock_thread(const struct tw_locks *locks, uint32_t thread)
+{
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; thread != TW_LOCK_NONE && (stream = tw_capture_stream(locks->capture, i)); i++) {
+		if (stream->thread == thread)
+			return stream;
+	}
+	return NULL;
+}

@@ -169,6 +169,9 @@ static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint6
 			wait->blocked_ns += ns;
 			if (ns)
 				add_pair(locks, lock, waiter, holder, wait->number, ns);
+			if (ns && locks->on.was_held)
+				locks->on.was_held(locks->on.context,
+						   &(struct tw_lock_waited){lock, waiter, holder, wait->begin_ns, ns});
 		}
 		wait->since_ns = now_ns;
 	}
@@ -179,6 +182,8 @@ static void acquire(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t t
 	const struct tw_lock_holder holder = {thread, locks->threads[thread].gaps};
 	charge_waits(locks, lock, now_ns);
 	lock->taken++;
+	if (locks->on.took)
+		locks->on.took(locks->on.context, lock, thread);
 	/* In a gap another thread may release it unseen. */
 	if (lock->is_handed && now_ns < locks->images[lock->image].until_ns)
 		return;
@@ -343,6 +348,8 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 		lock->signals++;
 		lock->signaller = number;
 		lock->signalled_ns = event->time_ns;
+		if (locks->on.took)
+			locks->on.took(locks->on.context, lock, number);
 		break;
 	case TW_LOCK_DOES_DESTROY: lock->is_ended = true; break;
 	case TW_LOCK_DOES_WAIT:
@@ -356,8 +363,11 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 	}
 }
 
-static void add_wait(struct tw_lock_row *lock, uint64_t ns, uint64_t at_ns)
+static void add_wait(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t waiter, uint32_t by, uint64_t ns)
 {
+	uint64_t at_ns = locks->threads[waiter].wait.begin_ns;
+	if (locks->on.waited)
+		locks->on.waited(locks->on.context, &(struct tw_lock_waited){lock, waiter, by, at_ns, ns});
 	lock->waits++;
 	lock->wait_ns += ns;
 	if (ns > lock->wait_max_ns) {
@@ -371,12 +381,12 @@ static void end_condition(struct tw_locks *locks, struct tw_lock_row *lock, stru
 {
 	const struct tw_lock_wait *wait = &thread->wait;
 	uint64_t ns = without_own(thread, wait->begin_ns, now_ns);
-	add_wait(lock, ns, wait->begin_ns);
 	lock->timeouts += (uint32_t)value == 110;
 	/* A later signal may lie in a gap. */
 	bool is_known = lock->signaller != TW_LOCK_NONE && lock->signalled_ns >= wait->begin_ns &&
 			lock->signalled_ns > locks->images[lock->image].until_ns;
 	uint32_t by = (uint32_t)value != 110 && is_known ? lock->signaller : TW_LOCK_NONE;
+	add_wait(locks, lock, number, by, ns);
 	add_pair(locks, lock, number, by, wait->number, ns);
 	if (thread->mutex != TW_LOCK_NONE)
 		acquire(locks, &locks->locks[thread->mutex], number, false, now_ns);
@@ -407,7 +417,7 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 	/* EOWNERDEAD: the lock was taken nevertheless. */
 	bool is_got = !is_exception && ((uint32_t)value == 0 || (uint32_t)value == 130);
 	if (wait->blocked_ns) {
-		add_wait(lock, ns, wait->begin_ns);
+		add_wait(locks, lock, number, TW_LOCK_NONE, ns);
 	} else if (ns >= TW_LOCK_LONG_NS) {
 		lock->slow++;
 		lock->slow_ns += ns;
@@ -453,6 +463,7 @@ static int see(void *self, const struct tw_capture_event *event)
 			       ? locks->places[event->image][event->id]
 			       : TW_LOCK_DOES_NOTHING;
 	uint32_t number;
+	locks->event = event;
 	begin_gaps(locks, event->time_ns);
 	switch (event->kind) {
 	case TW_CAPTURE_LOSS: count_loss(locks, event); break;
@@ -495,7 +506,7 @@ static bool find_places(struct tw_locks *locks, uint32_t image)
 	locks->places[image] = calloc(count + (size_t)1, 1);
 	locks->place_counts[image] = locks->places[image] ? count : 0;
 	for (at = 0; locks->places[image] && (place = tw_capture_place_next(locks->capture, image, &at));)
-		locks->places[image][place->place_id] = tw_lock_place_does(place);
+		locks->has_calls |= (locks->places[image][place->place_id] = tw_lock_place_does(place)) != 0;
 	return locks->places[image] != NULL;
 }
 
@@ -518,23 +529,34 @@ static bool init(struct tw_locks *locks, struct tw_capture *capture)
 	return is_done;
 }
 
-int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected)
+int tw_locks_begin(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected,
+		   struct tw_fold *fold)
 {
-	struct tw_fold fold = {.self = locks, .filter = *selected, .see = see};
+	*fold = (struct tw_fold){.self = locks, .filter = *selected, .see = see};
 	if (!init(locks, capture))
 		return TW_ENOMEM;
-	fold.filter.wants_place = wants_place;
-	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
-			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
-	fold.filter.wants_own_time = true;
-	int error = tw_gaps_find(&locks->losses, capture, selected);
-	if (!error)
-		error = tw_pass_one(capture, &fold, NULL);
-	if (error)
-		return error;
+	fold->filter.wants_place = wants_place;
+	fold->filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+			     UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
+	fold->filter.wants_own_time = true;
+	return tw_gaps_find(&locks->losses, capture, selected);
+}
+
+void tw_locks_end(struct tw_locks *locks)
+{
 	for (uint32_t i = 0; i < locks->thread_count; i++)
 		locks->dropped += locks->threads[i].is_counted;
-	return 0;
+}
+
+int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected)
+{
+	struct tw_fold fold;
+	int error = tw_locks_begin(locks, capture, selected, &fold);
+	if (!error)
+		error = tw_pass_one(capture, &fold, NULL);
+	if (!error)
+		tw_locks_end(locks);
+	return error;
 }
 
 void tw_locks_free(struct tw_locks *locks)

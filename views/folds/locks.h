@@ -89,8 +89,34 @@ struct tw_lock_pair {
 	uint32_t next; /* of the lock, + 1 */
 };
 
+/* A wait, or a part of one. */
+struct tw_lock_waited {
+	const struct tw_lock_row *lock;
+	uint32_t waiter;
+	uint32_t by;	   /* the thread that held the lock, or signalled the condition; TW_LOCK_NONE: none is known */
+	uint64_t begin_ns; /* of the whole wait */
+	uint64_t ns;
+};
+
+/*
+ * For another fold that reads the same events after this one, so that its stacks are still those before the event, which is
+ * tw_locks.event. All, or none.
+ */
+struct tw_locks_calls {
+	/* The thread has taken the lock, or signals the condition. */
+	void (*took)(void *context, const struct tw_lock_row *lock, uint32_t thread);
+	/* A part of a wait, in which one thread held the lock. */
+	void (*was_held)(void *context, const struct tw_lock_waited *part);
+	/* A wait ends; of locks without `by`. */
+	void (*waited)(void *context, const struct tw_lock_waited *wait);
+	void *context;
+};
+
 struct tw_locks {
 	struct tw_capture *capture;
+	struct tw_locks_calls on;
+	const struct tw_capture_event *event; /* the one in progress */
+	bool has_calls;			      /* the capture has functions of locks */
 	struct tw_lock_row *locks;
 	uint32_t count, capacity;
 	struct tw_map by_address;
@@ -112,7 +138,19 @@ struct tw_locks {
 	bool has_no_memory;
 };
 
-/* Reads the times and streams that a filter selects. Returns 0 or an error; tw_locks_free() in both cases. */
+/*
+ * tw_locks_begin - the fold that follows locks; tw_locks_end() after its pass.
+ *
+ * @locks	`on` is set between the two.
+ * @fold	is written; it refers to the locks.
+ *
+ * Returns 0 or an error; tw_locks_free() in both cases.
+ */
+struct tw_fold;
+int tw_locks_begin(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		   struct tw_fold *fold);
+void tw_locks_end(struct tw_locks *locks);
+/* The two around a pass of their own, for the times and streams that a filter selects. Returns 0 or an error; tw_locks_free() in both cases. */
 int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_locks_free(struct tw_locks *locks);
 
@@ -126,6 +164,8 @@ const char *tw_lock_kind_name(unsigned kind);
 #define TW_LOCK_NAME_BYTES 400
 size_t tw_lock_symbol(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
 size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
+/* A stream of a thread, which has its name. NULL: the thread is not known. */
+const struct tw_capture_stream *tw_lock_thread(const struct tw_locks *locks, uint32_t thread);
 /* Called before the capture is closed. */
 void tw_lock_names_forget(void);
 

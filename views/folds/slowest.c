@@ -213,17 +213,26 @@ static int see(void *self, const struct tw_capture_event *event)
 static int read_events(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_stacks_calls calls)
 {
 	struct reading reading = {.slowest = slowest, .calls = calls};
-	struct tw_fold fold = {.self = &reading, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	struct tw_fold folds[2] = {
+		{.self = &reading, .filter = *filter, .wants_before = true, .begin = begin, .see = see}};
+	struct tw_fold *first = folds;
+	size_t count = 1;
 	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
 	int error = tw_stacks_init(&slowest->stacks, slowest->capture, &slowest->places);
 	if (error == 0)
 		error = tw_stacks_foresee(&slowest->stacks, &all);
+	if (error == 0 && slowest->nodes) {
+		folds[1] = folds[0];
+		error = tw_slowest_waits_begin(slowest, filter, &folds[0]);
+		count = 1 + (size_t)slowest->waits.locks.has_calls;
+		first = &folds[2 - count];
+	}
 	if (error == 0)
-		error = tw_pass_one(slowest->capture, &fold, "reading");
+		error = tw_pass(slowest->capture, first, count, "reading");
 	if (error == 0)
 		tw_stacks_finish(&slowest->stacks, filter->to_ns);
-	return error ? error : slowest->has_no_memory ? TW_ENOMEM : 0;
+	return error ? error : slowest->has_no_memory || slowest->waits.has_no_memory ? TW_ENOMEM : 0;
 }
 
 static bool *find_wanted(const struct tw_slowest *slowest, const struct tw_capture_filter *filter)
@@ -274,6 +283,7 @@ void tw_slowest_free(struct tw_slowest *slowest)
 	}
 	free((bool *)(uintptr_t)slowest->wanted);
 	free(slowest->calls);
+	tw_slowest_waits_free(&slowest->waits);
 	free(slowest->nodes);
 	tw_map_fini(&slowest->by_key);
 	tw_stacks_free(&slowest->stacks);

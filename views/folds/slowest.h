@@ -9,6 +9,10 @@
  *	11.9 ms        | lock
  *	 210 us  x 900 | step
  *
+ * Waits for locks within a found call are kept, the longest of them with the call in which the other thread took the lock
+ * (or signalled the condition): its function and its beginning say where to look next. Captures have them with
+ * `record --locks` (locks.h).
+ *
  * If functions are given, their calls are compared by their whole time; else all calls by their own time, since the slowest
  * would be main, and those that it calls.
  *
@@ -19,10 +23,12 @@
 #define TW_VIEWS_SLOWEST_H
 
 #include "base/map.h"
+#include "views/folds/locks.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
 
 #define TW_SLOWEST_MAX	     1000
+#define TW_SLOW_WAITS_MAX    5
 #define TW_SLOWEST_NODES_MAX (UINT32_C(1) << 18)
 
 struct tw_slow_node {
@@ -34,6 +40,20 @@ struct tw_slow_node {
 	uint32_t call;	   /* the number + 1 of the found call that it is; 0: none */
 };
 
+/* The thread that held the lock for most of a wait, or signalled, and the call in which it did. */
+struct tw_slow_holder {
+	uint32_t thread;   /* as of locks.h; TW_LOCK_NONE: none is known */
+	uint32_t function; /* TW_PLACES_UNKNOWN: the call is not known */
+	uint64_t took_ns;  /* when it took the lock, or signalled; 0: not known */
+	uint64_t call_ns;  /* when the call began */
+};
+
+struct tw_slow_wait {
+	uint32_t lock; /* its number in tw_slowest.waits.locks */
+	uint64_t begin_ns, ns;
+	struct tw_slow_holder by;
+};
+
 struct tw_slow_call {
 	uint64_t key;	      /* its stack and number there */
 	uint64_t compared_ns; /* by which it was found */
@@ -42,9 +62,24 @@ struct tw_slow_call {
 	uint32_t function, node;
 	enum tw_frame_end how;
 	bool is_lossy;
-	char *process; /* the name of its thread or process */
-	char *callers; /* "main > run", the nearest at the end; "": none is known */
-	void *user;    /* of the caller */
+	char *process;				      /* the name of its thread or process */
+	char *callers;				      /* "main > run", the nearest at the end; "": none is known */
+	uint64_t wait_count, wait_ns;		      /* for locks */
+	struct tw_slow_wait waits[TW_SLOW_WAITS_MAX]; /* the longest of them, the longest first */
+	void *user;				      /* of the caller */
+};
+
+/* What is known of waits in the second reading. */
+struct tw_slowest_waits {
+	struct tw_locks locks;
+	struct tw_slow_holder *holders; /* by lock: the last thread that took it */
+	uint32_t holder_count;
+	struct tw_slow_part {
+		struct tw_slow_holder by;
+		uint64_t begin_ns; /* of the wait */
+		uint64_t ns;
+	} * parts; /* by thread: of its wait, that of the holder with most of it */
+	bool has_no_memory;
 };
 
 struct tw_slowest {
@@ -59,6 +94,7 @@ struct tw_slowest {
 	struct tw_slow_node *nodes;
 	uint32_t node_count, node_capacity;
 	uint64_t compared; /* calls */
+	struct tw_slowest_waits waits;
 	bool is_full, has_no_memory;
 	/* In the second reading: the event that begins a found call, or ends it. NULL: no interest. */
 	bool (*on_event)(void *context, struct tw_slow_call *call, const struct tw_capture_event *event);
@@ -75,5 +111,9 @@ struct tw_slowest {
  */
 int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_slowest_free(struct tw_slowest *slowest);
+
+/* Of tw_slowest_make(): the fold of waits, which sees events before the stacks. Returns 0 or an error. */
+int tw_slowest_waits_begin(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_fold *fold);
+void tw_slowest_waits_free(struct tw_slowest_waits *waits);
 
 #endif
