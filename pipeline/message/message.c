@@ -99,8 +99,11 @@ TW_API int tw_message_next_term(struct tw_message_payload *p, struct tw_term *ou
 	if (p->term_bytes && !p->is_damaged)
 		error = tw_etf_decode(p->arena, p->terms, p->term_bytes, NULL, &used, out);
 	p->is_damaged |= error != 0;
-	p->terms += used;
-	p->term_bytes -= used;
+	/* A payload without terms has a null pointer, to which not even 0 may be added. */
+	if (used) {
+		p->terms += used;
+		p->term_bytes -= used;
+	}
 	return error == TW_ENOTSUP ? TW_EFORMAT : error;
 }
 
