@@ -143,7 +143,7 @@ says 'no function was called in both: these are captures of different programs'
 expect 2 "$tw" report --diff old1.tw
 says "which capture is compared with 'old1.tw'? Its name follows."
 expect 2 "$tw" report --diff old1.tw --tree app1.tw
-says '\-\-diff compares functions'
+says '\-\-diff, \-\-by and \-\-histogram are views of their own'
 expect 2 "$tw" report --diff old1.tw --sort total app1.tw
 says "\-\-sort is name, self_change, .* not 'total'"
 expect 2 "$tw" report old1.tw app1.tw

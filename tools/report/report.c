@@ -11,6 +11,7 @@
 #include "views/names/names.h"
 #include "views/names/notes.h"
 #include "tools/common/select.h"
+#include "views/folds/groups.h"
 #include "views/folds/locks.h"
 #include "views/ports/native_ports.h"
 #include "tools/report/report.h"
@@ -26,9 +27,20 @@
 
 #define TOP_DEFAULT 20
 #define TOP_THREADS 10
-#define NOTES_SHOWN 3
 
-enum { KEY_JSON = 256, KEY_CSV, KEY_SORT, KEY_COLUMNS, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS, KEY_DIFF };
+enum {
+	KEY_JSON = 256,
+	KEY_CSV,
+	KEY_SORT,
+	KEY_COLUMNS,
+	KEY_CALLERS,
+	KEY_TREE,
+	KEY_LOCKS,
+	KEY_PORTS,
+	KEY_DIFF,
+	KEY_BY,
+	KEY_HISTOGRAM
+};
 
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
@@ -45,6 +57,10 @@ static const struct tw_option options_table[] = {
 	 "them meanwhile; for captures of `record --locks`"},
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
+	{KEY_BY, "by", "KEY",
+	 "show instead calls by arg:N or arg:NAME, result, errno, caller, thread, process, program or module; with -t of these functions"},
+	{KEY_HISTOGRAM, "histogram", "KEY[/STEP]",
+	 "show instead a histogram of arg:N, arg:NAME, result or duration for each function, by powers of two, or in equal steps: arg:size/512, duration/1ms"},
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "show instead what differs from this capture: own time, calls and percentiles by function, that which explains most first, and "
 	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
@@ -71,6 +87,9 @@ static const struct tw_command command = {
 		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
 		    "  tracewheel record --locks -- ./server; tracewheel report --locks server.tw\n"
 		    "  tracewheel report --diff before.tw after.tw\n"
+		    "  tracewheel record --args --returns -t libc:read -- ./server\n"
+		    "  tracewheel report --by result -t libc:read server.tw\n"
+		    "  tracewheel report --histogram arg:3 -t libc:read server.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
 
@@ -85,6 +104,8 @@ struct request {
 	bool has_ports, has_each_port;
 	const char *port_glob;
 	struct tw_diff diff;
+	bool has_by;
+	struct tw_grouping by;
 };
 
 /* All sums of a report. */
@@ -104,73 +125,6 @@ struct sums {
 
 static struct tw_out out;
 
-static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
-		       const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part)
-{
-	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
-	uint64_t lost = 0;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost += totals->lost[cause];
-	/* The account has the sentence of the whole. */
-	if (totals->overwritten && is_part)
-		tw_out_format(screen->out, "%s in this part, as --on-full overwrite requests.\n",
-			      tw_missing_replaced(totals->overwritten, text));
-	if (!lost && totals->overwritten)
-		return;
-	if (!lost) {
-		/* Without the end of a capture its account is not known. */
-		tw_out_text(screen->out,
-			    is_part				? "Nothing was lost in this part.\n"
-			    : info->is_live			? "Nothing was lost so far.\n"
-			    : tw_missing_is_part(account, info) ? "It reports no losses, but parts of it are missing.\n"
-			    : tw_notes_is_untraced(capture, account) ? "Nothing was lost of what was traced.\n"
-								     : "Nothing was lost.\n");
-		return;
-	}
-	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
-	tw_missing_lost(totals->lost, is_part ? 0 : account->missing[TW_MISSING_ENDED].events,
-			is_part ? 0 : account->missing[TW_MISSING_VFORK].events, text);
-	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s: %s%s\n", tw_screen_red(screen),
-		      tw_figure_of(figure, lost, "event", "events"),
-		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "", text,
-		      tw_screen_plain(screen));
-}
-
-/* After everything that is said of the program. */
-static void put_setups(const struct tw_screen *screen, const struct tw_capture *capture)
-{
-	struct tw_capture_account account;
-	char clause[TW_MISSING_TEXT_BYTES];
-	tw_capture_account(capture, &account);
-	if (*tw_missing_setups(&account, clause))
-		tw_out_format(screen->out, "%c%s: this is not in the times of calls.\n",
-			      toupper((unsigned char)*clause), clause + 1);
-}
-
-/* Shows data missing for other causes, and waits for the tracer. */
-static void put_account(const struct tw_screen *screen, const struct tw_capture *capture,
-			const struct tw_capture_info *info)
-{
-	struct tw_capture_account account;
-	char clause[TW_MISSING_TEXT_BYTES];
-	tw_capture_account(capture, &account);
-	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
-		bool is_failure = cause >= TW_MISSING_SEGMENTS && cause <= TW_MISSING_UNSTORED;
-		if (!*tw_missing_clause(&account, cause, clause))
-			continue;
-		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
-			      is_failure ? "This capture is not complete: " : "",
-			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
-			      is_failure ? "; the readable part is shown" : "",
-			      is_failure ? tw_screen_plain(screen) : "");
-	}
-	if (info->is_live)
-		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
-			      tw_names_unfinished(), tw_screen_plain(screen));
-	if (*tw_missing_waits(&account, clause))
-		tw_out_format(screen->out, "The program %s: this is not in the times of calls.\n", clause);
-}
-
 static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,
 		     const struct tw_capture_info *info, bool is_part)
 {
@@ -189,31 +143,13 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 	if (*tw_counted_clause(capture, counted))
 		tw_out_format(screen->out, "%s%s.\n", counted,
 			      totals->counted.count ? ": all of them, in a table of their own" : "");
-	put_losses(screen, totals, capture, &account, info, is_part);
-	put_account(screen, capture, info);
+	tw_report_losses(screen, totals, capture, &account, info, is_part);
+	tw_report_account(screen, capture, info);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well) && !is_well)
 		tw_out_format(screen->out, "%sThe program ended: %s.%s\n", tw_screen_red(screen), ending,
 			      tw_screen_plain(screen));
-}
-
-static void put_note(void *context, const char *note)
-{
-	const struct tw_screen *screen = context;
-	tw_out_text(screen->out, "Note: ");
-	tw_out_name(screen->out, note);
-	tw_out_text(screen->out, ".\n");
-}
-
-/* Shows some notes of the agent: why something that was requested is missing. */
-static void put_notes(struct tw_screen *screen, const struct tw_capture *capture)
-{
-	char figure[TW_FIGURE_BYTES];
-	size_t others = tw_notes_each(capture, NOTES_SHOWN, put_note, screen);
-	if (others)
-		tw_out_format(screen->out, "%s: tracewheel info.\n",
-			      tw_figure_of(figure, others, "further note", "further notes"));
 }
 
 static bool is_part(const struct tw_selection *selection)
@@ -234,7 +170,7 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 		tw_out_format(&text, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
 	} else {
 		put_sums(&plain, sums, capture, info, is_part(&request->selection));
-		put_notes(&plain, capture);
+		tw_report_notes(&plain, capture);
 		if (has_tree)
 			tw_report_honestly(&plain, &sums->tree);
 		else if (request->has_callers || request->has_tree)
@@ -242,7 +178,7 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 				&text,
 				"No returns were recorded: there are no times, and nothing is known of calls within calls.\n");
 		if (sums->has_times)
-			put_setups(&plain, capture);
+			tw_report_setups(&plain, capture);
 	}
 	tw_screen_wrapped(screen, text.data, text.used);
 }
@@ -346,6 +282,19 @@ static bool check_order(const struct tw_report_order *order, const struct tw_tab
 	return false;
 }
 
+static bool take_by(struct request *request, bool is_histogram, const char *value)
+{
+	request->has_by = (is_histogram ? tw_grouping_parse_histogram : tw_grouping_parse)(value, &request->by);
+	if (!request->has_by)
+		tw_usage(
+			&command,
+			is_histogram
+				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
+				: "--by is arg:N, arg:NAME, result, errno, caller, thread, process, program or module, not '%s'.",
+			value);
+	return request->has_by;
+}
+
 static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
@@ -367,6 +316,8 @@ static bool take_option(void *context, int key, const char *value)
 		request->order.sort = value;
 	} else if (key == KEY_COLUMNS) {
 		request->order.columns = value;
+	} else if (key == KEY_BY || key == KEY_HISTOGRAM) {
+		return take_by(request, key == KEY_HISTOGRAM, value);
 	} else if (key == KEY_DIFF) {
 		return tw_diff_take(&request->diff, &command, value);
 	} else if (key == 'n') {
@@ -538,14 +489,25 @@ static bool check_request(const struct request *request)
 	if (request->is_csv && (request->is_json || is_other))
 		problem =
 			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.";
-	else if (request->diff.old_count && is_other)
-		problem = "--diff compares functions: it goes without --tree, --callers, --ports and --locks.";
+	else if ((request->diff.old_count || request->has_by) &&
+		 (is_other || (request->diff.old_count && request->has_by)))
+		problem =
+			"--diff, --by and --histogram are views of their own: one of them, without --tree, --callers, --ports and --locks.";
 	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
 		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
 	if (problem)
 		tw_usage(&command, "%s", problem);
 	return !problem &&
 	       check_order(&request->order, request->diff.old_count ? &tw_diff_columns : &tw_report_columns);
+}
+
+static int report_by(struct request *request, struct tw_capture *capture, const char *path)
+{
+	return tw_report_by(&request->selection, &request->by, &request->order, &command,
+			    request->is_json  ? 'j'
+			    : request->is_csv ? 'c'
+					      : 't',
+			    capture, path);
 }
 
 static int report_diff(struct request *request, const struct tw_options *options)
@@ -578,6 +540,7 @@ int tw_tool_report(int argc, char **argv)
 	struct tw_capture *capture = path ? tw_names_open(path) : NULL;
 	if (path)
 		code = !capture		   ? TW_EXIT_FAILURE
+		       : request.has_by	   ? report_by(&request, capture, path)
 		       : request.has_locks ? report_locks(&request, capture, path)
 					   : report(&request, capture, path);
 	if (capture)

@@ -56,6 +56,13 @@ void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter, uint64_t *durations);
 
+/* Losses; other data that is missing, and waits; the tracer's own time of new threads; notes of the agent. */
+void tw_report_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
+		      const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part);
+void tw_report_setups(const struct tw_screen *screen, const struct tw_capture *capture);
+void tw_report_account(const struct tw_screen *screen, const struct tw_capture *capture,
+		       const struct tw_capture_info *info);
+void tw_report_notes(struct tw_screen *screen, const struct tw_capture *capture);
 /* The command of the first process, and how many others there were. */
 void tw_report_head(const struct tw_screen *screen, const struct tw_capture *capture,
 		    const struct tw_capture_info *info);
@@ -83,6 +90,14 @@ struct tw_report_row {
 
 /* The functions that were called, sorted, to be freed. NULL: no memory. */
 struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char *sort, size_t *count);
+
+/* Shares of all calls, and the order. */
+void tw_report_sort_rows(struct tw_report_row *rows, size_t count, const char *sort);
+/* A table of rows; @title: of the names; @one, @more: what is said behind their number. As CSV: without times only their numbers. */
+void tw_report_put_rows(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count,
+			const struct tw_report_order *order, const char *title, const char *one, const char *more);
+void tw_report_put_rows_csv(struct tw_out *out, const struct tw_report_row *rows, size_t count,
+			    const struct tw_report_order *order, bool has_times);
 
 void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
 			 const struct tw_report_order *order);
@@ -115,6 +130,12 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 /* Calls that were counted, not recorded: nothing if there are none. */
 void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top);
 void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top);
+
+/* `report --by`, of an open capture, as text, JSON or CSV. Returns the exit code. */
+struct tw_selection;
+struct tw_grouping;
+int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, const struct tw_report_order *order,
+		 const struct tw_command *command, char format, struct tw_capture *capture, const char *path);
 
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);

@@ -72,10 +72,19 @@ static int compare_rows(const void *a, const void *b, void *sort)
 	return order ? order : strcmp(x->name, y->name);
 }
 
+void tw_report_sort_rows(struct tw_report_row *rows, size_t count, const char *sort)
+{
+	uint64_t calls = 0;
+	for (size_t i = 0; i < count; i++)
+		calls += rows[i].sums->calls;
+	for (size_t i = 0; i < count; i++)
+		rows[i].share = calls ? (double)rows[i].sums->calls / (double)calls : 0;
+	qsort_r(rows, count, sizeof *rows, compare_rows, (void *)tw_report_sort(sort));
+}
+
 struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char *sort, size_t *count)
 {
 	struct tw_report_row *rows = malloc((tree->places.function_count + (size_t)1) * sizeof *rows);
-	uint64_t calls = 0;
 	if (!rows)
 		return NULL;
 	*count = 0;
@@ -90,11 +99,8 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
 						       .tracer_ns = tw_tracer_cost_of(&tree->cost, &function->paid,
 										      function->self_ns)};
-		calls += function->calls || function->before ? function->calls : 0;
 	}
-	for (size_t i = 0; i < *count; i++)
-		rows[i].share = calls ? (double)rows[i].sums->calls / (double)calls : 0;
-	qsort_r(rows, *count, sizeof *rows, compare_rows, (void *)tw_report_sort(sort));
+	tw_report_sort_rows(rows, *count, sort);
 	return rows;
 }
 
@@ -177,15 +183,11 @@ static void put_row(const struct tw_screen *screen, const struct tw_report_row *
 			      tw_figure_count(figure, row->sums->exceptions), tw_screen_plain(screen));
 }
 
-void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
-			 const struct tw_report_order *order)
+void tw_report_put_rows(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count,
+			const struct tw_report_order *order, const char *title, const char *one, const char *more)
 {
 	char figure[TW_FIGURE_BYTES];
-	size_t count;
-	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
 	struct tw_table_shape shape;
-	if (!rows)
-		return;
 	if (order->columns)
 		tw_table_choose(&tw_report_columns, order->columns, &shape);
 	else
@@ -196,10 +198,11 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
 	tw_out_format(screen->out, "\n%s", tw_screen_bold(screen));
 	tw_table_titles(screen->out, &shape);
-	tw_out_format(screen->out, "  function (%s%s)%s\n", tw_figure_count(figure, count),
-		      used + (int)sizeof "function (1000 were called)" > screen->columns ? ""
-		      : count == 1							 ? " was called"
-											 : " were called",
+	bool has_words = used + (int)(strlen(title) + sizeof " (1000 )" + strlen(more)) <= screen->columns;
+	tw_out_format(screen->out, "  %s (%s%s)%s\n", title, tw_figure_count(figure, count),
+		      !has_words   ? ""
+		      : count == 1 ? one
+				   : more,
 		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++)
 		put_row(screen, &rows[i], &shape, tw_screen_names_at(&names, i));
@@ -208,14 +211,22 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		tw_out_format(screen->out, "  in %s more\n", tw_figure_count(figure, count - shown));
 	}
 	tw_screen_names_free(&names);
-	free(rows);
 }
 
-void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree, const struct tw_report_order *order)
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
+			 const struct tw_report_order *order)
 {
 	size_t count;
 	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
-	const struct tw_table table = {columns, tree->is_by_stack ? COLUMNS_WITHOUT_TIMES : tw_report_columns.count};
+	if (rows)
+		tw_report_put_rows(screen, rows, count, order, "function", " was called", " were called");
+	free(rows);
+}
+
+void tw_report_put_rows_csv(struct tw_out *out, const struct tw_report_row *rows, size_t count,
+			    const struct tw_report_order *order, bool has_times)
+{
+	const struct tw_table table = {columns, has_times ? tw_report_columns.count : COLUMNS_WITHOUT_TIMES};
 	tw_out_text(out, "name");
 	tw_table_csv_titles(out, &table);
 	tw_out_text(out, "\n");
@@ -224,6 +235,13 @@ void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree,
 		tw_table_csv(out, &table, &rows[i]);
 		tw_out_text(out, "\n");
 	}
+}
+
+void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree, const struct tw_report_order *order)
+{
+	size_t count;
+	struct tw_report_row *rows = tw_report_rows(tree, order->sort, &count);
+	tw_report_put_rows_csv(out, rows, count, order, !tree->is_by_stack);
 	free(rows);
 }
 

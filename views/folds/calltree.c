@@ -131,6 +131,19 @@ static bool add_spread(struct tw_call_function *function, uint64_t self_ns)
 	return true;
 }
 
+bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
+			  bool is_nested)
+{
+	function->self_ns += time->self_ns;
+	function->total_ns += is_nested ? 0 : time->total_ns;
+	function->exceptions += how == TW_FRAME_EXCEPTION;
+	function->cut += how == TW_FRAME_CUT;
+	function->lossy += time->is_lossy;
+	function->lossy_ns += is_nested ? 0 : time->lost_ns;
+	function->open += how == TW_FRAME_OPEN;
+	return !time->is_exact || tw_histogram_add(&function->took, time->total_ns);
+}
+
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
@@ -139,19 +152,11 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	struct tw_call_function *function = &tree->functions[frame->function];
 	node->total_ns += time->total_ns;
 	node->self_ns += time->self_ns;
-	function->self_ns += time->self_ns;
-	if (!node->is_recursive)
-		function->total_ns += time->total_ns;
-	if (stack->depth == 1)
-		add_to_callers(tree, frame->node, time->total_ns);
-	function->exceptions += how == TW_FRAME_EXCEPTION;
-	function->cut += how == TW_FRAME_CUT;
-	function->lossy += time->is_lossy;
-	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
 	/* The calls inside a call that was cut are not known. */
 	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
-	function->open += how == TW_FRAME_OPEN;
-	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
+	if (stack->depth == 1)
+		add_to_callers(tree, frame->node, time->total_ns);
+	if (!tw_call_function_end(function, how, time, node->is_recursive))
 		tree->has_no_memory = true;
 	if (tree->has_spread && !add_spread(function, time->self_ns))
 		tree->has_no_memory = true;

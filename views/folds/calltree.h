@@ -64,6 +64,10 @@ struct tw_call_function {
 	struct tw_spread *spread;  /* of own times; NULL without has_spread */
 };
 
+/* Sums up a call that ended. @is_nested: its time is already in the total. False: no memory. */
+bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
+			  bool is_nested);
+
 /* A call on one thread whose stack may follow. */
 struct tw_call_pending {
 	const struct tw_stack *stack; /* NULL: none */

@@ -227,3 +227,17 @@ void tw_places_free(struct tw_places *places)
 	free(places->functions);
 	*places = (struct tw_places){0};
 }
+
+bool *tw_places_wanted(const struct tw_places *places, const struct tw_capture *capture,
+		       const struct tw_capture_filter *filter)
+{
+	bool *wanted = calloc(places->function_count + (size_t)1, sizeof *wanted);
+	const struct tw_capture_place *place;
+	for (uint32_t image = 0; wanted && image < places->image_count; image++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(capture, image, &at)))
+			wanted[tw_places_function(places, image, place->place_id)] |=
+				filter->wants_place(filter->context, image, place);
+	}
+	return wanted;
+}

@@ -58,6 +58,9 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture, const s
 /* Sets *out if anything in the selection has a duration. Returns 0 or an error. */
 int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out);
 void tw_places_free(struct tw_places *places);
+/* By function, to be freed: does the filter want a place of it? NULL: no memory. */
+bool *tw_places_wanted(const struct tw_places *places, const struct tw_capture *capture,
+		       const struct tw_capture_filter *filter);
 /* Adds a name after the others and returns its number; TW_PLACES_NONE: no memory. */
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity);
 

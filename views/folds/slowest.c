@@ -235,19 +235,6 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	return error ? error : slowest->has_no_memory || slowest->waits.has_no_memory ? TW_ENOMEM : 0;
 }
 
-static bool *find_wanted(const struct tw_slowest *slowest, const struct tw_capture_filter *filter)
-{
-	bool *wanted = calloc(slowest->places.function_count + (size_t)1, sizeof *wanted);
-	const struct tw_capture_place *place;
-	for (uint32_t image = 0; wanted && image < slowest->places.image_count; image++) {
-		uint32_t at = 0;
-		while ((place = tw_capture_place_next(slowest->capture, image, &at)))
-			wanted[tw_places_function(&slowest->places, image, place->place_id)] |=
-				filter->wants_place(filter->context, image, place);
-	}
-	return wanted;
-}
-
 int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_filter all = *filter;
@@ -260,7 +247,7 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 		return TW_ENOTSUP;
 	slowest->calls = calloc(slowest->most, sizeof *slowest->calls);
 	if (filter->wants_place)
-		slowest->wanted = find_wanted(slowest, filter);
+		slowest->wanted = tw_places_wanted(&slowest->places, capture, filter);
 	if (!slowest->calls || (filter->wants_place && !slowest->wanted))
 		return TW_ENOMEM;
 	error = read_events(slowest, &all, (struct tw_stacks_calls){.end = on_found, .context = slowest});

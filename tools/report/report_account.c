@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_account.c - what is missing in a report, and why. */
+#include "tools/report/report.h"
+#include "views/names/missing.h"
+#include "views/names/names.h"
+#include "views/names/notes.h"
+
+#include <ctype.h>
+
+#define NOTES_SHOWN 3
+
+void tw_report_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
+		      const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part)
+{
+	char figure[TW_FIGURE_BYTES], text[TW_MISSING_TEXT_BYTES];
+	uint64_t lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += totals->lost[cause];
+	/* The account has the sentence of the whole. */
+	if (totals->overwritten && is_part)
+		tw_out_format(screen->out, "%s in this part, as --on-full overwrite requests.\n",
+			      tw_missing_replaced(totals->overwritten, text));
+	if (!lost && totals->overwritten)
+		return;
+	if (!lost) {
+		/* Without the end of a capture its account is not known. */
+		tw_out_text(screen->out,
+			    is_part				? "Nothing was lost in this part.\n"
+			    : info->is_live			? "Nothing was lost so far.\n"
+			    : tw_missing_is_part(account, info) ? "It reports no losses, but parts of it are missing.\n"
+			    : tw_notes_is_untraced(capture, account) ? "Nothing was lost of what was traced.\n"
+								     : "Nothing was lost.\n");
+		return;
+	}
+	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
+	tw_missing_lost(totals->lost, is_part ? 0 : account->missing[TW_MISSING_ENDED].events,
+			is_part ? 0 : account->missing[TW_MISSING_VFORK].events, text);
+	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s: %s%s\n", tw_screen_red(screen),
+		      tw_figure_of(figure, lost, "event", "events"),
+		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "", text,
+		      tw_screen_plain(screen));
+}
+
+/* After everything that is said of the program. */
+void tw_report_setups(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_TEXT_BYTES];
+	tw_capture_account(capture, &account);
+	if (*tw_missing_setups(&account, clause))
+		tw_out_format(screen->out, "%c%s: this is not in the times of calls.\n",
+			      toupper((unsigned char)*clause), clause + 1);
+}
+
+/* Shows data missing for other causes, and waits for the tracer. */
+void tw_report_account(const struct tw_screen *screen, const struct tw_capture *capture,
+		       const struct tw_capture_info *info)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_TEXT_BYTES];
+	tw_capture_account(capture, &account);
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		bool is_failure = cause >= TW_MISSING_SEGMENTS && cause <= TW_MISSING_UNSTORED;
+		if (!*tw_missing_clause(&account, cause, clause))
+			continue;
+		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
+			      is_failure ? "This capture is not complete: " : "",
+			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
+			      is_failure ? "; the readable part is shown" : "",
+			      is_failure ? tw_screen_plain(screen) : "");
+	}
+	if (info->is_live)
+		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
+			      tw_names_unfinished(), tw_screen_plain(screen));
+	if (*tw_missing_waits(&account, clause))
+		tw_out_format(screen->out, "The program %s: this is not in the times of calls.\n", clause);
+}
+
+static void put_note(void *context, const char *note)
+{
+	const struct tw_screen *screen = context;
+	tw_out_text(screen->out, "Note: ");
+	tw_out_name(screen->out, note);
+	tw_out_text(screen->out, ".\n");
+}
+
+/* Shows some notes of the agent: why something that was requested is missing. */
+void tw_report_notes(struct tw_screen *screen, const struct tw_capture *capture)
+{
+	char figure[TW_FIGURE_BYTES];
+	size_t others = tw_notes_each(capture, NOTES_SHOWN, put_note, screen);
+	if (others)
+		tw_out_format(screen->out, "%s: tracewheel info.\n",
+			      tw_figure_of(figure, others, "further note", "further notes"));
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* groups.c - calls by a value. */
+#include "views/folds/groups.h"
+#include "views/names/names.h"
+#include "views/names/payload.h"
+#include "views/names/typed.h"
+#include "base/grow.h"
+
+#include "tracewheel/error.h"
+#include "tracewheel/layout.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* arg:2, arg:size: up to a slash. */
+static bool parse_argument(const char *text, struct tw_grouping *out)
+{
+	char *end;
+	if (strncmp(text, "arg:", 4) != 0 || !text[4] || text[4] == '/')
+		return false;
+	unsigned long number = strtoul(text + 4, &end, 10);
+	bool is_number = end > text + 4 && (!*end || *end == '/');
+	*out = (struct tw_grouping){.key = TW_BY_ARGUMENT,
+				    .number = is_number ? (uint32_t)number : 0,
+				    .name = text + 4};
+	return !is_number || (number > 0 && number <= TW_LAYOUT_VALUES_MAX);
+}
+
+bool tw_grouping_parse(const char *text, struct tw_grouping *out)
+{
+	static const char *const words[] =
+		{[TW_BY_RESULT] = "result", [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
+		 [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process", [TW_BY_PROGRAM] = "program",
+		 [TW_BY_MODULE] = "module"};
+	for (unsigned key = 0; key < sizeof words / sizeof *words; key++) {
+		*out = (struct tw_grouping){.key = (enum tw_group_key)key};
+		if (words[key] && strcmp(text, words[key]) == 0)
+			return true;
+	}
+	return !strchr(text, '/') && parse_argument(text, out);
+}
+
+bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out)
+{
+	size_t bytes = strcspn(text, "/");
+	bool is_known = true;
+	*out = (struct tw_grouping){.key = TW_BY_DURATION};
+	if (bytes == 6 && memcmp(text, "result", bytes) == 0)
+		out->key = TW_BY_RESULT;
+	else if (bytes != 8 || memcmp(text, "duration", bytes) != 0)
+		is_known = parse_argument(text, out);
+	out->is_histogram = true;
+	if (!is_known || !text[bytes])
+		return is_known;
+	return (out->key == TW_BY_DURATION ? tw_parse_duration : tw_parse_bytes)(text + bytes + 1, &out->step) &&
+	       out->step > 0 && out->step <= INT64_MAX;
+}
+
+static bool is_known_late(const struct tw_groups *groups)
+{
+	return groups->by.key >= TW_BY_RESULT && groups->by.key <= TW_BY_ERRNO;
+}
+
+/* ---- values as text ---- */
+
+/* A number of no known type. */
+static void put_word(struct tw_out *out, uint64_t word)
+{
+	bool is_small = word <= 1000000 || (int64_t)word >= -4096;
+	tw_out_format(out, is_small || (int64_t)word < 0 ? "%" PRId64 : "0x%" PRIx64, word);
+}
+
+static bool put_term(struct tw_out *out, struct tw_term term)
+{
+	char text[256];
+	tw_term_format(term, TW_PRINT_PRETTY, text, sizeof text);
+	tw_out_text(out, text);
+	return true;
+}
+
+static bool put_argument(const struct tw_groups *groups, struct tw_out *out)
+{
+	const struct tw_capture_event *event = groups->event;
+	const struct tw_layout *layout = tw_typed_layout(groups->capture, event);
+	uint32_t number = groups->by.number;
+	struct tw_message_payload payload;
+	struct tw_term list;
+	tw_print_payload_take(event, &payload);
+	if (layout)
+		return tw_typed_argument(out, layout, payload.words, payload.count, number, groups->by.name,
+					 strcspn(groups->by.name, "/"));
+	if (!number)
+		return false;
+	if (payload.has_terms) {
+		if (!tw_print_next_term(&payload, &list))
+			return false;
+		while (tw_term_type(list) == TW_TYPE_CONS && --number)
+			list = tw_term_tail(list);
+		return tw_term_type(list) == TW_TYPE_CONS && put_term(out, tw_term_head(list));
+	}
+	/* Typed words mean nothing without their layout. */
+	if ((event->flags & TW_CAPTURE_FLAG_ARGS) || number > payload.count)
+		return false;
+	put_word(out, payload.words[number - 1]);
+	return true;
+}
+
+/* Of the return that is being read. */
+static bool put_result(const struct tw_groups *groups, struct tw_out *out)
+{
+	const struct tw_layout *layout = tw_typed_layout(groups->capture, groups->event);
+	struct tw_message_payload payload;
+	struct tw_term term;
+	tw_print_payload_take(groups->event, &payload);
+	if (groups->by.key == TW_BY_ERRNO) {
+		int error = layout ? tw_layout_error(layout, payload.words, payload.count) : 0;
+		const char *name = error ? strerrorname_np(error) : "no error";
+		if (!layout || !layout->has_errno)
+			return false;
+		if (name)
+			tw_out_text(out, name);
+		else
+			tw_out_format(out, "%d", error);
+		return true;
+	}
+	if (layout)
+		return tw_typed_result_value(out, layout, payload.words, payload.count);
+	if (payload.has_terms)
+		return tw_print_next_term(&payload, &term) && put_term(out, term);
+	if (payload.count)
+		put_word(out, payload.words[0]);
+	return payload.count > 0;
+}
+
+static void put_program(const struct tw_groups *groups, struct tw_out *out, bool has_process)
+{
+	const struct tw_capture_image *image = tw_capture_image(groups->capture, groups->event->image);
+	const char *slash = image ? strrchr(image->program, '/') : NULL;
+	if (image && has_process)
+		tw_out_format(out, "%d ", (int)image->process_id);
+	tw_out_name(out, !image ? "?" : slash ? slash + 1 : image->program);
+}
+
+/* ---- groups ---- */
+
+static uint32_t add_group(struct tw_groups *groups, uint64_t hash, const struct tw_group *group, const char *text,
+			  size_t bytes)
+{
+	if (!tw_grow(groups->groups, groups->count, groups->capacity) ||
+	    !tw_map_add(&groups->by_value, hash, groups->count)) {
+		groups->has_no_memory = true;
+		return 0;
+	}
+	groups->groups[groups->count] = *group;
+	groups->groups[groups->count].value = strndup(text, bytes);
+	groups->has_no_memory |= !groups->groups[groups->count].value;
+	return groups->count++;
+}
+
+/* The first stands for calls without a value, the second for those beyond the limit. */
+enum { VALUELESS, BEYOND };
+
+/* The group of a value that is told by a number, or by the hash of its text. */
+static uint32_t find_number(struct tw_groups *groups, uint32_t function, uint64_t word)
+{
+	return tw_map_find(&groups->by_value, tw_hash_word(word, function), i,
+			   groups->groups[i].function == function && groups->groups[i].word == word);
+}
+
+static uint32_t group_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text)
+{
+	uint32_t number = find_number(groups, group->function, group->word);
+	if (number != TW_MAP_NONE)
+		return number;
+	if (groups->count >= TW_GROUPS_MAX) {
+		groups->is_full = true;
+		return BEYOND;
+	}
+	return add_group(groups, tw_hash_word(group->word, group->function), group, text->data, text->used);
+}
+
+static const char *module_of(const struct tw_groups *groups, uint32_t function, size_t *bytes)
+{
+	const struct tw_name *name = &groups->places.names[function];
+	const char *colon = memchr(name->text, ':', name->bytes);
+	*bytes = colon ? (size_t)(colon - name->text) : name->bytes;
+	return name->text;
+}
+
+/* The range of a histogram in which a number lies. */
+static void find_range(const struct tw_grouping *by, int64_t number, struct tw_group *out)
+{
+	uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	out->is_range = true;
+	if (by->step) {
+		uint64_t beyond = (uint64_t)number % by->step;
+		if (number < 0)
+			beyond = size % by->step ? by->step - size % by->step : 0;
+		out->low = (int64_t)((uint64_t)number - beyond);
+		out->width = by->step;
+		return;
+	}
+	/* Powers of two; 0, and each negative number, which is an error mostly, alone. */
+	out->low = number;
+	out->width = 1;
+	if (number > 0) {
+		out->width = UINT64_C(1) << (63 - __builtin_clzll(size));
+		out->low = (int64_t)out->width;
+	}
+}
+
+/* "[1,024, 2,048)", "7", or durations. */
+static void name_range(const struct tw_groups *groups, const struct tw_group *range, struct tw_out *out)
+{
+	char low[TW_FIGURE_BYTES], high[TW_FIGURE_BYTES];
+	uint64_t end = (uint64_t)range->low + range->width;
+	if (range->width == 1)
+		tw_out_format(out, "%" PRId64, range->low);
+	else if (groups->by.key == TW_BY_DURATION)
+		tw_out_format(out, "[%s, %s)", tw_figure_duration(low, (uint64_t)range->low),
+			      tw_figure_duration(high, end));
+	else
+		tw_out_format(out, "[%" PRId64 ", %" PRId64 ")", range->low, (int64_t)end);
+}
+
+/* Is the text of a value a whole number? */
+static bool is_number_text(struct tw_out *text, int64_t *out)
+{
+	char number[24], *end;
+	if (!text->used || text->used >= sizeof number)
+		return false;
+	memcpy(number, text->data, text->used);
+	number[text->used] = 0;
+	*out = number[0] == '-' ? strtoll(number, &end, 0) : (int64_t)strtoull(number, &end, 0);
+	return !*end;
+}
+
+/* The group of a call that begins, or that ends with the event that is being read. @caller: TW_PLACES_NONE: none is known. */
+static uint32_t group_of(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
+{
+	static struct tw_out scratch;
+	size_t bytes;
+	const char *text;
+	uint32_t number;
+	bool has_value = true, is_of_function = groups->by.key <= TW_BY_CALLER;
+	uint64_t word = groups->by.key == TW_BY_CALLER	  ? caller
+			: groups->by.key == TW_BY_THREAD  ? stack->number
+			: groups->by.key == TW_BY_PROCESS ? stack->image
+							  : 0;
+	/* Most values are known by a number, so that no text is made. */
+	bool is_number = groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_PROCESS;
+	uint32_t owner = is_of_function ? function : TW_PLACES_NONE;
+	if (is_number && (number = find_number(groups, owner, word)) != TW_MAP_NONE)
+		return number;
+	tw_out_init(&scratch, -1);
+	switch (groups->by.key) {
+	case TW_BY_ARGUMENT: has_value = put_argument(groups, &scratch); break;
+	case TW_BY_RESULT:
+	case TW_BY_ERRNO: has_value = put_result(groups, &scratch); break;
+	case TW_BY_DURATION: break;
+	case TW_BY_CALLER:
+		tw_out_text(&scratch,
+			    caller == TW_PLACES_NONE ? "no recorded caller" : groups->places.names[caller].text);
+		break;
+	case TW_BY_THREAD: tw_out_name(&scratch, tw_stacks_name(&groups->stacks, stack)); break;
+	case TW_BY_PROCESS: put_program(groups, &scratch, true); break;
+	case TW_BY_PROGRAM: put_program(groups, &scratch, false); break;
+	case TW_BY_MODULE:
+		text = module_of(groups, function, &bytes);
+		tw_out_bytes(&scratch, text, bytes);
+		break;
+	}
+	if (!has_value)
+		return VALUELESS;
+	struct tw_group group = {.function = owner, .word = word};
+	int64_t value = (int64_t)groups->duration_ns;
+	if (groups->by.is_histogram && (groups->by.key == TW_BY_DURATION || is_number_text(&scratch, &value))) {
+		find_range(&groups->by, value, &group);
+		group.word = (uint64_t)group.low;
+		tw_out_init(&scratch, -1);
+		name_range(groups, &group, &scratch);
+	} else if (!is_number) {
+		group.word = tw_hash_bytes(scratch.data, scratch.used, 1);
+	}
+	return group_like(groups, &group, &scratch);
+}
+
+/* ---- calls ---- */
+
+static bool is_wanted(const struct tw_groups *groups, uint32_t function)
+{
+	return !groups->wanted || groups->wanted[function];
+}
+
+static void on_begin(void *context, struct tw_stack *stack)
+{
+	struct tw_groups *groups = context;
+	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	uint32_t caller = stack->depth > 1 ? stack->frames[stack->depth - 2].function : TW_PLACES_NONE;
+	frame->node = VALUELESS;
+	if (!is_wanted(groups, frame->function) || is_known_late(groups))
+		return;
+	frame->node = group_of(groups, stack, frame->function, caller);
+	groups->groups[frame->node].sums.calls += groups->is_in_part;
+}
+
+/* Is a call of the same group around it? */
+static bool is_recursive(const struct tw_groups *groups, const struct tw_stack *stack)
+{
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	bool is_late = is_known_late(groups);
+	for (uint32_t i = stack->depth - 1; i-- > 0;) {
+		const struct tw_stack_frame *around = &stack->frames[i];
+		if (is_late ? around->function == frame->function : around->node == frame->node)
+			return true;
+	}
+	return false;
+}
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	struct tw_groups *groups = context;
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	uint32_t group = frame->node;
+	if (!groups->is_in_part || !is_wanted(groups, frame->function))
+		return;
+	if (is_known_late(groups)) {
+		/* A duration is known of exceptions too, but not of calls that are open, cut or lossy. */
+		bool is_known = groups->by.key == TW_BY_DURATION ? time->is_exact : how == TW_FRAME_RETURNED;
+		groups->duration_ns = time->total_ns;
+		group = is_known ? group_of(groups, stack, frame->function, 0) : VALUELESS;
+		groups->groups[group].sums.calls++;
+	}
+	if (!tw_call_function_end(&groups->groups[group].sums, how, time, is_recursive(groups, stack)))
+		groups->has_no_memory = true;
+}
+
+static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
+{
+	struct tw_groups *groups = context;
+	uint32_t caller = stack->depth ? stack->frames[stack->depth - 1].function : TW_PLACES_NONE;
+	if (!groups->is_in_part || !is_wanted(groups, function))
+		return;
+	uint32_t group = is_known_late(groups) ? VALUELESS : group_of(groups, stack, function, caller);
+	groups->groups[group].sums.calls++;
+	groups->groups[group].sums.no_end++;
+}
+
+/* ---- the fold ---- */
+
+static int begin(void *self, uint64_t from_ns)
+{
+	struct tw_groups *groups = self;
+	struct tw_stacks *stacks = &groups->stacks;
+	groups->is_in_part = true;
+	if (!from_ns || !groups->has_durations)
+		return 0;
+	tw_stacks_begin(stacks, from_ns);
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			for (uint32_t depth = 0; depth < stack->depth; depth++)
+				if (is_wanted(groups, stack->frames[depth].function) && !is_known_late(groups))
+					groups->groups[stack->frames[depth].node].sums.before++;
+		}
+	}
+	return 0;
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_groups *groups = self;
+	struct tw_step step;
+	groups->event = event;
+	return tw_stacks_event(&groups->stacks, event, &step) && !groups->has_no_memory ? 0 : TW_ENOMEM;
+}
+
+static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter *filter)
+{
+	const struct tw_group none = {.function = TW_PLACES_NONE, .word = UINT64_MAX};
+	add_group(groups, 0, &none, "", 0);
+	add_group(groups, 0, &none, "(others)", 8);
+	if (filter->wants_place)
+		groups->wanted = tw_places_wanted(&groups->places, groups->capture, filter);
+	return !groups->has_no_memory && (groups->wanted || !filter->wants_place);
+}
+
+int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_filter all = *filter;
+	struct tw_fold fold = {.self = groups, .begin = begin, .see = see};
+	all.wants_place = NULL;
+	groups->capture = capture;
+	int error = tw_places_make(&groups->places, capture, &all);
+	if (error)
+		return error;
+	groups->has_durations = tw_places_have_durations(&groups->places);
+	if (!groups->has_durations && is_known_late(groups))
+		return TW_ENOTSUP;
+	fold.filter = all;
+	fold.wants_before = groups->has_durations;
+	all.from_ns = groups->has_durations ? 0 : all.from_ns;
+	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;
+	groups->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, groups};
+	groups->stacks.least_ns = groups->longer_ns;
+	if (!error)
+		error = tw_stacks_foresee(&groups->stacks, &all);
+	if (!error)
+		error = tw_pass_one(capture, &fold, "reading");
+	if (!error)
+		tw_stacks_finish(&groups->stacks, filter->to_ns);
+	groups->event = NULL;
+	groups->losses = groups->stacks.losses;
+	groups->valueless = groups->count ? groups->groups[VALUELESS].sums.calls : 0;
+	return error ? error : groups->has_no_memory ? TW_ENOMEM : 0;
+}
+
+void tw_groups_free(struct tw_groups *groups)
+{
+	for (uint32_t i = 0; i < groups->count; i++) {
+		free(groups->groups[i].value);
+		tw_histogram_free(&groups->groups[i].sums.took);
+	}
+	free(groups->groups);
+	free(groups->wanted);
+	tw_map_fini(&groups->by_value);
+	tw_stacks_free(&groups->stacks);
+	tw_places_free(&groups->places);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * groups.h - calls summed up by what they have in common: an argument, the result, the caller, the thread ...; and histograms of
+ * numbers.
+ *
+ * A group of arguments, results or callers is of one function: read with fd = 3. All others are of all functions that are selected.
+ * Total time counts only the outermost call of a group, or for results, which are known late, of a function.
+ *
+ * Memory  a group and a histogram for each value, TW_GROUPS_MAX of them: calls beyond that are one group.
+ */
+#ifndef TW_VIEWS_GROUPS_H
+#define TW_VIEWS_GROUPS_H
+
+#include "base/map.h"
+#include "views/folds/calltree.h"
+
+#define TW_GROUPS_MAX (UINT32_C(1) << 17)
+
+enum tw_group_key {
+	TW_BY_ARGUMENT,
+	TW_BY_RESULT,
+	TW_BY_DURATION, /* of histograms only */
+	TW_BY_ERRNO,
+	TW_BY_CALLER,
+	TW_BY_THREAD,
+	TW_BY_PROCESS,
+	TW_BY_PROGRAM,
+	TW_BY_MODULE
+};
+
+struct tw_grouping {
+	enum tw_group_key key;
+	uint32_t number;  /* of the argument, from 1; 0: by name */
+	const char *name; /* borrowed; ends at a slash */
+	bool is_histogram;
+	uint64_t step; /* of histograms; 0: powers of two */
+};
+
+/*
+ * For a histogram: "arg:2", "arg:size", "result", "duration", each with "/STEP" for equal ranges instead of powers of two: "arg:size/512",
+ * "duration/1ms". Values that are no numbers are groups of their own. False: it is none of them.
+ */
+bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out);
+/* "arg:2", "arg:size", "result", "errno", "caller", "thread", "process", "program", "module". False: none of them. */
+bool tw_grouping_parse(const char *text, struct tw_grouping *out);
+
+struct tw_group {
+	uint32_t function; /* TW_PLACES_NONE: of all */
+	uint64_t word;	   /* the value, if it is a number; a hash of its text otherwise */
+	char *value;	   /* as print shows it */
+	bool is_range;	   /* from low on, before low + width; of a histogram */
+	int64_t low;
+	uint64_t width;
+	struct tw_call_function sums;
+};
+
+struct tw_groups {
+	struct tw_grouping by;
+	uint64_t longer_ns;
+	struct tw_capture *capture;
+	struct tw_places places;
+	struct tw_stacks stacks;
+	bool *wanted; /* by function; NULL: all */
+	struct tw_group *groups;
+	uint32_t count, capacity;
+	struct tw_map by_value;
+	const struct tw_capture_event *event; /* the one that is being read */
+	uint64_t duration_ns;		      /* of the call that ends */
+	uint64_t valueless;		      /* calls whose value was not recorded: in no group */
+	uint64_t losses;
+	bool has_durations, is_in_part, is_full, has_no_memory;
+};
+
+/*
+ * tw_groups_make - read the events of a selection into groups.
+ *
+ * @groups	zeroed, except by and longer_ns.
+ * @filter	selects times, threads and functions; all functions are read, so that callers are known.
+ *
+ * Returns 0 or an error, TW_ENOTSUP if results are asked for and nothing returns; tw_groups_free() in both cases.
+ */
+int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter);
+void tw_groups_free(struct tw_groups *groups);
+
+#endif
