@@ -26,6 +26,8 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		selection->from = value;
 	else if (key == TW_KEY_TO)
 		selection->to = value;
+	else if (key == TW_KEY_HIDE_WAITS)
+		selection->hides_waits = true;
 	else if (key == TW_KEY_TAIL) {
 		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
 			return true;

@@ -14,7 +14,7 @@
 
 #define TW_SELECTION_ALIASES_MAX 64
 
-enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER };
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, TW_KEY_HIDE_WAITS };
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                                  \
@@ -37,11 +37,20 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER }
 			"of others is that of the call around them"                        \
 	}
 
+/* For tables of times. */
+#define TW_HIDE_WAITS_OPTION                                                                     \
+	{                                                                                        \
+		TW_KEY_HIDE_WAITS, "hide-waits", NULL,                                           \
+			"leave out calls of libc that wait for events, threads or a time\n"      \
+			"(epoll_wait, pthread_cond_wait, nanosleep), also from the times around" \
+	}
+
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t tail;			  /* the number of events at the end; 0: all */
-	uint64_t longer_ns;		  /* 0: all calls */
+	uint64_t tail;	    /* the number of events at the end; 0: all */
+	uint64_t longer_ns; /* 0: all calls */
+	bool hides_waits;
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
 	struct tw_patterns patterns;

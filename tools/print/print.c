@@ -36,6 +36,8 @@ static const struct tw_option options_table[] = {
 	 "one process' life over all threads, from spawn to exit: '<0.45.0>', its name or the number of its thread, of one node shop:NAME; in text, an event shows what it ended: a run, "
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
 	TW_LONGER_OPTION,
+	{TW_KEY_HIDE_WAITS, "hide-waits", NULL,
+	 "--slowest without -t: not the calls of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -352,6 +354,10 @@ static bool fits_together(const struct request *request)
 			"--slowest is a list of its own, as text or --format json: not with --tree, --process or --longer.");
 		return false;
 	}
+	if (request->selection.hides_waits && !request->slowest) {
+		tw_usage(&command, "--hide-waits is about the slowest calls: it goes with --slowest.");
+		return false;
+	}
 	if (request->selection.longer_ns && !request->is_tree && !request->is_chrome && !request->is_strace) {
 		tw_usage(&command, "--longer is about calls: it goes with --tree, --format chrome or --format strace.");
 		return false;
@@ -400,9 +406,10 @@ int tw_tool_print(int argc, char **argv)
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};
+	const struct tw_print_slowest slowest = {(uint32_t)request.slowest, request.selection.hides_waits,
+						 request.format == &tw_print_json};
 	if (init_printer(&printer, capture, request.format))
-		error = request.slowest	    ? tw_print_slowest(&printer, &filter, (uint32_t)request.slowest,
-							       request.format == &tw_print_json)
+		error = request.slowest	    ? tw_print_slowest(&printer, &filter, &slowest)
 			: request.is_tree   ? tw_print_tree(&printer, &filter, limit)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
 			: request.is_strace ? tw_print_strace(&printer, &filter, limit)

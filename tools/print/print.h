@@ -149,7 +149,12 @@ void tw_print_put_arguments(struct tw_out *out, struct tw_term list);
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
 /* The slowest calls and what they did: print_slowest.c. Returns 0 or an error, TW_ENOTSUP if nothing has a duration. */
-int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter, uint32_t count, bool is_json);
+struct tw_print_slowest {
+	uint32_t count;
+	bool hides_waits, is_json;
+};
+int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter,
+		     const struct tw_print_slowest *request);
 
 /* Prints the same as a timeline, for Perfetto and similar viewers. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);

@@ -208,7 +208,9 @@ static void put_text(struct view *view)
 	tw_out_format(out, "The %s of %s, by %s.\n",
 		      slowest->count == 1 ? "slowest" : tw_figure_of(count, slowest->count, "slowest", "slowest"),
 		      tw_figure_of(all, slowest->compared, "call", "calls"),
-		      slowest->wanted ? "their whole time" : "their own time; those of -t by their whole time");
+		      slowest->wanted	     ? "their whole time"
+		      : slowest->hides_waits ? "their own time, without functions that wait"
+					     : "their own time; those of -t by their whole time");
 	for (uint32_t i = 0; i < slowest->count; i++)
 		put_call(view, &slowest->calls[i], i + 1);
 }
@@ -303,14 +305,19 @@ static void put_json(const struct view *view)
 	}
 }
 
-int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter, uint32_t count, bool is_json)
+int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter,
+		     const struct tw_print_slowest *request)
 {
-	struct view view = {.printer = printer, .slowest = {.most = count, .on_event = keep_text, .context = &view}};
+	struct view view = {.printer = printer,
+			    .slowest = {.most = request->count,
+					.hides_waits = request->hides_waits,
+					.on_event = keep_text,
+					.context = &view}};
 	struct tw_capture_info info;
 	tw_capture_info(printer->capture, &info);
 	view.zero_ns = info.zero_ns;
 	int error = tw_slowest_make(&view.slowest, (struct tw_capture *)printer->capture, filter);
-	if (error == 0 && is_json)
+	if (error == 0 && request->is_json)
 		put_json(&view);
 	else if (error == 0 && view.slowest.count)
 		put_text(&view);

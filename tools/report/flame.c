@@ -34,6 +34,7 @@ static const struct tw_option options_table[] =
 	 {KEY_LEAST, "least", "PERCENT",
 	  "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01); 0 keeps all"},
 	 TW_LONGER_OPTION,
+	 TW_HIDE_WAITS_OPTION,
 	 TW_SELECTION_OPTIONS,
 	 {0}};
 
@@ -196,6 +197,10 @@ static void put_notes_of_calls(const struct tw_calltree *tree)
 		put_note(false, "Calls of %s or longer only: %s left out, and their time is that of the calls around.",
 			 tw_figure_duration(b, tree->longer_ns),
 			 tw_figure_of(a, tree->stacks.hidden, "call is", "calls are"));
+	if (tree->hides_waits)
+		put_note(false, "Without %s that wait, %s: the calls around do not have this time.",
+			 tw_figure_of(a, tree->hidden_waits, "call", "calls"),
+			 tw_figure_duration(b, tree->hidden_wait_ns));
 	if (tree->stacks.cut || tree->stacks.unmatched)
 		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
 			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
@@ -388,7 +393,9 @@ static bool take_option(void *context, int key, const char *value)
 static int flame(struct request *request, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;
-	struct tw_calltree tree = {.is_by_process = request->is_by_process, .longer_ns = request->selection.longer_ns};
+	struct tw_calltree tree = {.is_by_process = request->is_by_process,
+				   .longer_ns = request->selection.longer_ns,
+				   .hides_waits = request->selection.hides_waits};
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;

@@ -66,6 +66,7 @@ static const struct tw_option options_table[] = {
 	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_LONGER_OPTION,
+	TW_HIDE_WAITS_OPTION,
 	TW_SELECTION_OPTIONS,
 	{0}};
 
@@ -351,6 +352,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	if (!error && !returns && request->selection.longer_ns)
 		return TW_ENOTSUP;
 	sums->tree.longer_ns = request->selection.longer_ns;
+	sums->tree.hides_waits = request->selection.hides_waits;
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
 	/* Only for views that show callers: resolving their names takes time. */
@@ -493,6 +495,10 @@ static bool check_request(const struct request *request)
 		 (is_other || (request->diff.old_count && request->has_by)))
 		problem =
 			"--diff, --by and --histogram are views of their own: one of them, without --tree, --callers, --ports and --locks.";
+	else if (request->selection.hides_waits &&
+		 (request->diff.old_count || request->has_by || request->has_ports || request->has_locks))
+		problem =
+			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports and --locks.";
 	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
 		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
 	if (problem)

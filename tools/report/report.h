@@ -85,6 +85,7 @@ struct tw_report_row {
 	const struct tw_call_function *sums;
 	double share; /* of all calls */
 	uint64_t median_ns, p99_ns;
+	bool waits;	    /* what the function is for */
 	uint64_t tracer_ns; /* of the own time: the tracer's, at most */
 };
 

@@ -48,7 +48,9 @@
 		return (struct tw_cell){.value = (uint64_t)(number),                             \
 					.share = (unit) == TW_UNIT_SHARE ? (double)(number) : 0, \
 					.is_unknown = (unknown),                                 \
-					.mark = (doubtful) ? '?' : 0};                           \
+					.mark = (doubtful)				? '?'    \
+						: (place) && (place) <= 2 && row->waits ? 'w'    \
+											: 0};    \
 	}
 COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
@@ -95,6 +97,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 				(struct tw_report_row){.name = tree->places.names[i].text,
 						       .function = i,
 						       .sums = function,
+						       .waits = !tree->is_by_stack && tw_calltree_waits(tree, i),
 						       .median_ns = tw_histogram_quantile(&function->took, 0.5),
 						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
 						       .tracer_ns = tw_tracer_cost_of(&tree->cost, &function->paid,
@@ -416,6 +419,25 @@ static void put_endless(const struct tw_screen *screen, const struct tw_calltree
 	tw_out_text(screen->out, ". Their time is their callers', whose self has a ?.\n");
 }
 
+/* Of functions that wait: that they are left out, or what marks them. */
+static void put_waits(const struct tw_calltree *tree, struct tw_out *out)
+{
+	char calls[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES];
+	uint64_t waits = 0, ns = 0;
+	for (uint32_t i = 0; !tree->is_by_stack && i < tree->places.function_count; i++) {
+		bool is_wait = (tree->functions[i].calls || tree->functions[i].before) && tw_calltree_waits(tree, i);
+		waits += is_wait ? tree->functions[i].calls + tree->functions[i].before : 0;
+		ns += is_wait ? tree->functions[i].total_ns : 0;
+	}
+	if (tree->hides_waits)
+		tw_out_format(out, "Without %s that wait, %s: the calls around do not have this time.\n",
+			      tw_figure_of(calls, tree->hidden_waits, "call", "calls"),
+			      tw_figure_duration(time, tree->hidden_wait_ns));
+	else if (waits && ns)
+		tw_out_format(out, "w: %s of functions that wait, %s; --hide-waits leaves them and their time out.\n",
+			      tw_figure_of(calls, waits, "call", "calls"), tw_figure_duration(time, ns));
+}
+
 /* Of calls that are left out, or reach over a border. */
 static void put_borders(const struct tw_calltree *tree, struct tw_out *out)
 {
@@ -426,6 +448,7 @@ static void put_borders(const struct tw_calltree *tree, struct tw_out *out)
 			      "Calls of %s or longer only: %s left out, and their time is that of the calls around.\n",
 			      tw_figure_duration(longer, tree->longer_ns),
 			      tw_figure_of(figure, stacks->hidden, "call is", "calls are"));
+	put_waits(tree, out);
 	if (stacks->open)
 		tw_out_format(out, "%s call%s still open at the end: counted up to %s.\n",
 			      tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were",
@@ -511,6 +534,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 		tw_json_open(json, NULL, '{');
 		put_name_json(json, tree, rows[i].function);
 		tw_json_function(json, tree->places.functions[rows[i].function]);
+		tw_json_bool(json, "waits", rows[i].waits);
 		tw_table_json(json, &tw_report_columns,
 			      tree->is_by_stack ? COLUMNS_WITHOUT_TIMES : tw_report_columns.count, &rows[i]);
 		tw_json_open(json, "callers", '[');
@@ -546,5 +570,9 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_u64(json, "before", tree->stacks.before);
 	if (tree->longer_ns)
 		tw_json_u64(json, "shorter", tree->stacks.hidden);
+	if (tree->hides_waits) {
+		tw_json_u64(json, "waits", tree->hidden_waits);
+		tw_json_seconds(json, "waited", tree->hidden_wait_ns);
+	}
 	tw_json_close(json, '}');
 }

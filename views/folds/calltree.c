@@ -393,6 +393,8 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
 		put_stackless(tree, &tree->pending[i]);
 	tw_stacks_finish(&tree->stacks, filter->to_ns);
+	if (tree->hides_waits)
+		tw_calltree_hide_waits(tree);
 	sum_up(tree);
 	tw_tracer_cost_finish(&tree->cost);
 }
@@ -436,10 +438,10 @@ static int by_pair(const void *a, const void *b)
 	return (x->caller > y->caller) - (x->caller < y->caller);
 }
 
-/* Did put_callers() move all calls of a node to others? */
+/* Did put_callers() move all calls of a node to others, or does it wait? */
 static bool is_left(const struct tw_calltree *tree, const struct tw_call_node *node)
 {
-	return tree->pending && !node->calls && !node->total_ns && !node->first_child;
+	return node->is_hidden || (tree->pending && !node->calls && !node->total_ns && !node->first_child);
 }
 
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)

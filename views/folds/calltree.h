@@ -39,7 +39,8 @@ struct tw_call_node {
 	uint16_t depth;
 	bool is_recursive; /* its function is also an ancestor */
 	bool is_process;
-	bool is_lossy; /* its sums contain losses, or calls that were cut */
+	bool is_hidden; /* left out by tw_calltree_hide_waits(): it has no calls and no time */
+	bool is_lossy;	/* its sums contain losses, or calls that were cut */
 	uint64_t calls;
 	uint64_t total_ns; /* both: numbers of events, if the tree is made of stacks */
 	uint64_t self_ns;
@@ -95,8 +96,10 @@ struct tw_calltree {
 	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;
 	bool is_by_process;
-	bool has_spread; /* how own times vary is wanted */
-	bool is_full;	 /* nodes were refused */
+	bool hides_waits;		       /* wanted: tw_calltree_hide_waits() */
+	uint64_t hidden_waits, hidden_wait_ns; /* calls that it left out */
+	bool has_spread;		       /* how own times vary is wanted */
+	bool is_full;			       /* nodes were refused */
 	bool has_no_memory;
 	bool is_in_part; /* the selection has begun */
 	uint64_t events;
@@ -119,7 +122,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, has_spread, longer_ns, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, hides_waits, has_spread, longer_ns, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *
@@ -131,6 +134,11 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 /* The two around a pass of their own. Returns 0 or an error; tw_calltree_free() in both cases. */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_calltree_free(struct tw_calltree *tree);
+
+/* Does this function wait (waits.h)? */
+bool tw_calltree_waits(const struct tw_calltree *tree, uint32_t function);
+/* Of tw_calltree_end(): leaves out calls of functions that wait, all in them, and their time in the calls around. */
+void tw_calltree_hide_waits(struct tw_calltree *tree);
 
 /* All pairs of caller and function, to be freed. NULL: no memory. */
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count);

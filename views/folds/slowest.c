@@ -2,6 +2,7 @@
 /* slowest.c - finds the slowest calls, then sums up what they did. */
 #include "views/folds/slowest.h"
 
+#include "views/names/waits.h"
 #include "base/grow.h"
 
 #include "tracewheel/error.h"
@@ -33,6 +34,16 @@ static void keep(struct tw_slowest *slowest, const struct tw_slow_call *call)
 	slowest->calls[at] = *call;
 }
 
+/* Is a call, or one around it, of a function that waits? */
+static bool is_wait(const struct tw_slowest *slowest, const struct tw_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		if (tw_function_waits(slowest->places.functions[stack->frames[i].function]))
+			return true;
+	}
+	return false;
+}
+
 static void on_found(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_slowest *slowest = context;
@@ -50,6 +61,10 @@ static void on_found(void *context, struct tw_stack *stack, enum tw_frame_end ho
 					  .function = frame->function,
 					  .how = how,
 					  .is_lossy = time->is_lossy};
+	bool is_among_them =
+		slowest->count < slowest->most || call.compared_ns > slowest->calls[slowest->count - 1].compared_ns;
+	if (is_among_them && !slowest->wanted && slowest->hides_waits && is_wait(slowest, stack))
+		return;
 	keep(slowest, &call);
 }
 
