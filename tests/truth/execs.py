@@ -37,8 +37,10 @@ def differences(said, shown):
     threads = {(row["thread"], row.get("exec")): row["calls"] for row in shown["threads"]}
     lines = sorted((int(thread), int(number)) for thread, number in
                    re.findall(r"^ *[\d.]+ +(\d+) .*-- exec (\d+): the process now runs /", shown["text"], re.M))
-    in_tree = collections.Counter((int(thread), int(number) if number else None) for thread, number in
-                                  re.findall(r"^[^|]* (\d+) truth_execs(?: \(exec (\d+)\))? +\|", shown["tree"], re.M))
+    in_tree = collections.Counter()
+    # Equal calls that follow each other are one line: exec_step()  x 5
+    for thread, number, times in re.findall(r"^[^|]* (\d+) truth_execs(?: \(exec (\d+)\))? +\|.*?(?:  x (\d+))?$", shown["tree"], re.M):
+        in_tree[int(thread), int(number) if number else None] += int(times or 1)
     wrong = [f"{name}: said {true}, shown {dict(seen)}"
              for name, seen in (("events", counts), ("by_thread", threads)) if seen != true]
     if lines != sorted((process, number) for process, number in true if (number or 1) > 1):
