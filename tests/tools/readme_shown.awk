@@ -3,8 +3,7 @@
 # order. Times and addresses may differ, and a line of README with ... alone stands for any number of lines.
 #	awk -v line=COMMAND -f readme_shown.awk README.md OUTPUT
 function normal(text) {
-	if (sub(/^ *[0-9.]+ (ns|us|ms|s) +\|/, "TIME |", text))
-		sub(/^TIME \|/, "           |", text)
+	sub(/^[0-9]+\.[0-9]+ +([0-9.]+ (ns|us|ms|s) +)?\|/, "|", text)
 	gsub(/0x[0-9a-f]+/, "ADDRESS", text)
 	return text
 }
