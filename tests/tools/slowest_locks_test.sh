@@ -24,6 +24,7 @@ KEPT int handle(void) { pthread_mutex_lock(&table_lock); pthread_mutex_unlock(&t
 KEPT int wait_ready(void) { pthread_mutex_lock(&ready_lock); reach(2); while (!is_ready) pthread_cond_wait(&ready, &ready_lock); pthread_mutex_unlock(&ready_lock); return 3; }
 KEPT int look(void) { pthread_rwlock_rdlock(&tree_lock); pthread_rwlock_unlock(&tree_lock); return 4; }
 KEPT int idle(void) { pthread_mutex_lock(&table_lock); nap(1); pthread_mutex_unlock(&table_lock); return 5; }
+KEPT int idle_only(void) { nap(1); return 6; }
 static void *other(void *unused) { flush(); wake(); grow(); return unused; }
 int main(void)
 {
@@ -35,7 +36,7 @@ int main(void)
 	await_step(3);
 	look();
 	pthread_join(thread, 0);
-	return idle() != 5;
+	return idle() + idle_only() != 11;
 }
 C
 gcc -g -w -O1 -fno-optimize-sibling-calls -fpatchable-function-entry=9 -pthread -o app app.c || fail gcc
@@ -100,6 +101,9 @@ expect 0 "$tw" record -q --force --returns -t app:_ -t 'libc:pthread_mutex_*' -o
 expect 0 "$tw" print --slowest 1 -t app:handle n.tw
 says "record with --locks"
 ! grep -q 'waited for' out || fail "a wait without its lock"
+# Calls that take no locks do not need them.
+expect 0 "$tw" print --slowest 1 -t app:idle_only n.tw
+[ ! -s err ] || fail "a note that does not matter: $(cat err)"
 expect 0 "$tw" record -q --force --returns -t app:_ -o n.tw -- ./app
 expect 0 "$tw" print --slowest 1 -t app:handle n.tw
 [ ! -s err ] || fail "a note without reason"

@@ -10,6 +10,7 @@
  *			      held by srv:flush, from 1.230000000 on 17513 worker-2
  */
 #include "tools/print/print.h"
+#include "views/folds/lock_calls.h"
 #include "views/folds/slowest.h"
 
 #include "tracewheel/error.h"
@@ -34,6 +35,7 @@ struct view {
 	struct tw_slowest slowest;
 	uint64_t zero_ns;
 	uint64_t left_out; /* of the call that is printed */
+	bool shows_locks;  /* some calls that are shown take locks */
 };
 
 static bool keep_text(void *context, struct tw_slow_call *call, const struct tw_capture_event *event)
@@ -59,8 +61,10 @@ static bool keep_text(void *context, struct tw_slow_call *call, const struct tw_
 }
 
 /* "app:step" without "/1". */
-static void put_name(const struct view *view, uint32_t function)
+static void put_name(struct view *view, uint32_t function)
 {
+	const struct tw_capture_place place = {.function = view->slowest.places.functions[function]};
+	view->shows_locks |= tw_lock_place_does(&place) != TW_LOCK_DOES_NOTHING;
 	const struct tw_name *name = &view->slowest.places.names[function];
 	const char *slash = name->lacks_arity ? NULL : memrchr(name->text, '/', name->bytes);
 	tw_out_bytes(view->printer->out, name->text, slash ? (size_t)(slash - name->text) : name->bytes);
@@ -323,7 +327,7 @@ int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter 
 		put_text(&view);
 	if (error == 0 && view.slowest.is_full)
 		tw_say("what the calls did is cut: they are of more than %u paths.", TW_SLOWEST_NODES_MAX);
-	if (error == 0 && view.slowest.waits.locks.wordless)
+	if (error == 0 && view.shows_locks && view.slowest.waits.locks.wordless)
 		tw_say("waits for locks are not known: calls to take them lack arguments or values; record with --locks.");
 	printer->shown = view.slowest.count;
 	for (uint32_t i = 0; i < view.slowest.count; i++) {
