@@ -81,7 +81,7 @@ serve=$(awk '$NF ~ /^app:serve/ { print $1, $2 }' out)
 expect 0 "$tw" report --hide-waits --tree -n 0 a.tw
 is "$(awk '$NF ~ /^app:serve/ { print $1, $2 }' out)" "$serve" "the time of serve in the tree"
 expect 0 "$tw" report --hide-waits a.tw
-shows '^Without [0-9]* calls that wait, [0-9.]* m*s: the calls around do not have this time\.$'
+shows '^Without [0-9]* calls that wait, [0-9.]* m*s: totals of the calls around lack this time; min to max are of whole calls\.$'
 expect 0 "$tw" flame --hide-waits a.tw
 shows 'Without [0-9]* calls that wait, '
 # The longest are waits.

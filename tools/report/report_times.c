@@ -430,9 +430,11 @@ static void put_waits(const struct tw_calltree *tree, struct tw_out *out)
 		ns += is_wait ? tree->functions[i].total_ns : 0;
 	}
 	if (tree->hides_waits)
-		tw_out_format(out, "Without %s that wait, %s: the calls around do not have this time.\n",
-			      tw_figure_of(calls, tree->hidden_waits, "call", "calls"),
-			      tw_figure_duration(time, tree->hidden_wait_ns));
+		tw_out_format(
+			out,
+			"Without %s that wait, %s: totals of the calls around lack this time; min to max are of whole calls.\n",
+			tw_figure_of(calls, tree->hidden_waits, "call", "calls"),
+			tw_figure_duration(time, tree->hidden_wait_ns));
 	else if (waits && ns)
 		tw_out_format(out, "w: %s of functions that wait, %s; --hide-waits leaves them and their time out.\n",
 			      tw_figure_of(calls, waits, "call", "calls"), tw_figure_duration(time, ns));
