@@ -66,9 +66,9 @@ assert "waits" not in whole["unmatched"]
 P
 python3 model.py || fail "--hide-waits is not the model's"
 expect 0 "$tw" report a.tw
-shows '^w: [0-9]* calls of functions that wait, [0-9.]* m*s; --hide-waits leaves them and their time out\.$'
-shows ' w[0-9.]* m*s .* libc:poll$'
-! grep -q ' w[0-9].*app:' out || fail "a function of the program is marked"
+shows '^[*]: [0-9]* calls of functions that wait, [0-9.]* m*s; --hide-waits leaves them and their time out\.$'
+shows ' [*][0-9.]* m*s .* libc:poll$'
+! grep -q ' [*][0-9].*app:' out || fail "a function of the program is marked"
 for view in "" --tree --callers --csv; do
 	# shellcheck disable=SC2086
 	expect 0 "$tw" report --hide-waits $view a.tw

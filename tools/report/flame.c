@@ -198,8 +198,8 @@ static void put_notes_of_calls(const struct tw_calltree *tree)
 			 tw_figure_duration(b, tree->longer_ns),
 			 tw_figure_of(a, tree->stacks.hidden, "call is", "calls are"));
 	if (tree->hides_waits)
-		put_note(false, "Without %s that wait, %s: the calls around do not have this time.",
-			 tw_figure_of(a, tree->hidden_waits, "call", "calls"),
+		put_note(false, "Without %s, %s: the calls around do not have this time.",
+			 tw_figure_of(a, tree->hidden_waits, "call that waits", "calls that wait"),
 			 tw_figure_duration(b, tree->hidden_wait_ns));
 	if (tree->stacks.cut || tree->stacks.unmatched)
 		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",

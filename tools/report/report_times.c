@@ -49,7 +49,7 @@
 					.share = (unit) == TW_UNIT_SHARE ? (double)(number) : 0, \
 					.is_unknown = (unknown),                                 \
 					.mark = (doubtful)				? '?'    \
-						: (place) && (place) <= 2 && row->waits ? 'w'    \
+						: (place) && (place) <= 2 && row->waits ? '*'    \
 											: 0};    \
 	}
 COLUMNS(CELL)
@@ -432,11 +432,11 @@ static void put_waits(const struct tw_calltree *tree, struct tw_out *out)
 	if (tree->hides_waits)
 		tw_out_format(
 			out,
-			"Without %s that wait, %s: totals of the calls around lack this time; min to max are of whole calls.\n",
-			tw_figure_of(calls, tree->hidden_waits, "call", "calls"),
+			"Without %s, %s: totals of the calls around lack this time; min to max are of whole calls.\n",
+			tw_figure_of(calls, tree->hidden_waits, "call that waits", "calls that wait"),
 			tw_figure_duration(time, tree->hidden_wait_ns));
 	else if (waits && ns)
-		tw_out_format(out, "w: %s of functions that wait, %s; --hide-waits leaves them and their time out.\n",
+		tw_out_format(out, "*: %s of functions that wait, %s; --hide-waits leaves them and their time out.\n",
 			      tw_figure_of(calls, waits, "call", "calls"), tw_figure_duration(time, ns));
 }
 
