@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More words than that are told by their texts: looking for a word that is not known costs as much. */
+#define WORDS_MAX (UINT32_C(1) << 15)
+
+/* ---- what is asked ---- */
+
 /* arg:2, arg:size: up to a slash. */
 static bool parse_argument(const char *text, struct tw_grouping *out)
 {
@@ -80,58 +85,90 @@ static bool put_term(struct tw_out *out, struct tw_term term)
 	return true;
 }
 
-static bool put_argument(const struct tw_groups *groups, struct tw_out *out)
+/* The typed argument or result of the event that is being read. */
+static bool find_item(const struct tw_groups *groups, const struct tw_layout *layout,
+		      const struct tw_message_payload *payload, struct tw_layout_item *out)
 {
-	const struct tw_capture_event *event = groups->event;
-	const struct tw_layout *layout = tw_typed_layout(groups->capture, event);
-	uint32_t number = groups->by.number;
-	struct tw_message_payload payload;
-	struct tw_term list;
-	tw_print_payload_take(event, &payload);
-	if (layout)
-		return tw_typed_argument(out, layout, payload.words, payload.count, number, groups->by.name,
-					 strcspn(groups->by.name, "/"));
-	if (!number)
-		return false;
-	if (payload.has_terms) {
-		if (!tw_print_next_term(&payload, &list))
-			return false;
-		while (tw_term_type(list) == TW_TYPE_CONS && --number)
-			list = tw_term_tail(list);
-		return tw_term_type(list) == TW_TYPE_CONS && put_term(out, tw_term_head(list));
-	}
+	const struct tw_grouping *by = &groups->by;
+	return by->key == TW_BY_ARGUMENT ? tw_typed_find_argument(layout, payload->words, payload->count, by->number,
+								  by->name, strcspn(by->name, "/"), out)
+					 : tw_layout_result(layout, payload->words, payload->count, out);
+}
+
+/* The same without a type. */
+static bool find_word(const struct tw_groups *groups, const struct tw_message_payload *payload, uint64_t *out)
+{
+	uint32_t number = groups->by.key == TW_BY_ARGUMENT ? groups->by.number : 1;
 	/* Typed words mean nothing without their layout. */
-	if ((event->flags & TW_CAPTURE_FLAG_ARGS) || number > payload.count)
+	if (!number || number > payload->count || payload->has_terms || (groups->event->flags & TW_CAPTURE_FLAG_ARGS))
 		return false;
-	put_word(out, payload.words[number - 1]);
+	*out = payload->words[number - 1];
 	return true;
 }
 
-/* Of the return that is being read. */
-static bool put_result(const struct tw_groups *groups, struct tw_out *out)
+/* The word on which alone the text of a value depends. False: it depends on more. */
+static bool find_plain(const struct tw_groups *groups, uint64_t *out)
+{
+	const struct tw_layout *layout;
+	struct tw_message_payload payload;
+	struct tw_layout_item item;
+	if (groups->by.key != TW_BY_ARGUMENT && groups->by.key != TW_BY_RESULT)
+		return false;
+	layout = tw_typed_layout(groups->capture, groups->event);
+	tw_print_payload_take(groups->event, &payload);
+	if (!layout)
+		return find_word(groups, &payload, out);
+	if (!find_item(groups, layout, &payload, &item) || item.word_count != 1 ||
+	    !strchr("iubenpgox", item.value->type))
+		return false;
+	*out = item.words[0];
+	return true;
+}
+
+static bool put_term_of(const struct tw_groups *groups, struct tw_message_payload *payload, struct tw_out *out)
+{
+	uint32_t number = groups->by.number;
+	struct tw_term term;
+	if (!payload->has_terms || !tw_print_next_term(payload, &term))
+		return false;
+	if (groups->by.key != TW_BY_ARGUMENT)
+		return put_term(out, term);
+	while (number && tw_term_type(term) == TW_TYPE_CONS && --number)
+		term = tw_term_tail(term);
+	return groups->by.number && tw_term_type(term) == TW_TYPE_CONS && put_term(out, tw_term_head(term));
+}
+
+static bool put_errno(const struct tw_layout *layout, const struct tw_message_payload *payload, struct tw_out *out)
+{
+	int error = layout ? tw_layout_error(layout, payload->words, payload->count) : 0;
+	const char *name = error ? strerrorname_np(error) : "no error";
+	if (!layout || !layout->has_errno)
+		return false;
+	if (name)
+		tw_out_text(out, name);
+	else
+		tw_out_format(out, "%d", error);
+	return true;
+}
+
+/* The argument of the call that is being read, or the result or errno of the return. False: it is not in the capture. */
+static bool put_value(const struct tw_groups *groups, struct tw_out *out)
 {
 	const struct tw_layout *layout = tw_typed_layout(groups->capture, groups->event);
 	struct tw_message_payload payload;
-	struct tw_term term;
+	struct tw_layout_item item;
+	uint64_t word;
 	tw_print_payload_take(groups->event, &payload);
-	if (groups->by.key == TW_BY_ERRNO) {
-		int error = layout ? tw_layout_error(layout, payload.words, payload.count) : 0;
-		const char *name = error ? strerrorname_np(error) : "no error";
-		if (!layout || !layout->has_errno)
-			return false;
-		if (name)
-			tw_out_text(out, name);
-		else
-			tw_out_format(out, "%d", error);
+	if (groups->by.key == TW_BY_ERRNO)
+		return put_errno(layout, &payload, out);
+	if (layout && find_item(groups, layout, &payload, &item)) {
+		tw_typed_value(out, &item);
 		return true;
 	}
-	if (layout)
-		return tw_typed_result_value(out, layout, payload.words, payload.count);
-	if (payload.has_terms)
-		return tw_print_next_term(&payload, &term) && put_term(out, term);
-	if (payload.count)
-		put_word(out, payload.words[0]);
-	return payload.count > 0;
+	if (layout || !find_word(groups, &payload, &word))
+		return !layout && put_term_of(groups, &payload, out);
+	put_word(out, word);
+	return true;
 }
 
 static void put_program(const struct tw_groups *groups, struct tw_out *out, bool has_process)
@@ -237,54 +274,87 @@ static bool is_number_text(struct tw_out *text, int64_t *out)
 	return !*end;
 }
 
+/* What is told by a number. False: the value is a text. */
+static bool number_of(const struct tw_groups *groups, const struct tw_stack *stack, uint32_t caller, uint64_t *out)
+{
+	*out = groups->by.key == TW_BY_CALLER ? caller : groups->by.key == TW_BY_THREAD ? stack->number : stack->image;
+	return groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_PROCESS;
+}
+
+/* False: the capture does not have the value. */
+static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller,
+		     struct tw_out *out)
+{
+	const char *text;
+	size_t bytes;
+	switch (groups->by.key) {
+	case TW_BY_DURATION: break;
+	case TW_BY_CALLER:
+		tw_out_text(out, caller == TW_PLACES_NONE ? "no recorded caller" : groups->places.names[caller].text);
+		break;
+	case TW_BY_THREAD: tw_out_name(out, tw_stacks_name(&groups->stacks, stack)); break;
+	case TW_BY_PROCESS: put_program(groups, out, true); break;
+	case TW_BY_PROGRAM: put_program(groups, out, false); break;
+	case TW_BY_MODULE:
+		text = module_of(groups, function, &bytes);
+		tw_out_bytes(out, text, bytes);
+		break;
+	default: return put_value(groups, out);
+	}
+	return true;
+}
+
+/* The group of a range; its name is made once. */
+static uint32_t group_of_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch)
+{
+	struct tw_group group = {.function = owner};
+	find_range(&groups->by, value, &group);
+	group.word = (uint64_t)group.low;
+	uint32_t number = find_number(groups, owner, group.word);
+	if (number != TW_MAP_NONE)
+		return number;
+	tw_out_init(scratch, -1);
+	name_range(groups, &group, scratch);
+	return group_like(groups, &group, scratch);
+}
+
+static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
+{
+	static struct tw_out scratch;
+	uint32_t owner = groups->by.key <= TW_BY_CALLER ? function : TW_PLACES_NONE, number;
+	struct tw_group group = {.function = owner};
+	bool is_number = number_of(groups, stack, caller, &group.word);
+	int64_t value = (int64_t)groups->duration_ns;
+	if (is_number && (number = find_number(groups, owner, group.word)) != TW_MAP_NONE)
+		return number;
+	tw_out_init(&scratch, -1);
+	if (!put_text(groups, stack, function, caller, &scratch))
+		return VALUELESS;
+	if (groups->by.is_histogram && (groups->by.key == TW_BY_DURATION || is_number_text(&scratch, &value)))
+		return group_of_range(groups, owner, value, &scratch);
+	if (!is_number)
+		group.word = tw_hash_bytes(scratch.data, scratch.used, 1);
+	return group_like(groups, &group, &scratch);
+}
+
 /* The group of a call that begins, or that ends with the event that is being read. @caller: TW_PLACES_NONE: none is known. */
 static uint32_t group_of(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
 {
-	static struct tw_out scratch;
-	size_t bytes;
-	const char *text;
-	uint32_t number;
-	bool has_value = true, is_of_function = groups->by.key <= TW_BY_CALLER;
-	uint64_t word = groups->by.key == TW_BY_CALLER	  ? caller
-			: groups->by.key == TW_BY_THREAD  ? stack->number
-			: groups->by.key == TW_BY_PROCESS ? stack->image
-							  : 0;
-	/* Most values are known by a number, so that no text is made. */
-	bool is_number = groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_PROCESS;
-	uint32_t owner = is_of_function ? function : TW_PLACES_NONE;
-	if (is_number && (number = find_number(groups, owner, word)) != TW_MAP_NONE)
-		return number;
-	tw_out_init(&scratch, -1);
-	switch (groups->by.key) {
-	case TW_BY_ARGUMENT: has_value = put_argument(groups, &scratch); break;
-	case TW_BY_RESULT:
-	case TW_BY_ERRNO: has_value = put_result(groups, &scratch); break;
-	case TW_BY_DURATION: break;
-	case TW_BY_CALLER:
-		tw_out_text(&scratch,
-			    caller == TW_PLACES_NONE ? "no recorded caller" : groups->places.names[caller].text);
-		break;
-	case TW_BY_THREAD: tw_out_name(&scratch, tw_stacks_name(&groups->stacks, stack)); break;
-	case TW_BY_PROCESS: put_program(groups, &scratch, true); break;
-	case TW_BY_PROGRAM: put_program(groups, &scratch, false); break;
-	case TW_BY_MODULE:
-		text = module_of(groups, function, &bytes);
-		tw_out_bytes(&scratch, text, bytes);
-		break;
-	}
-	if (!has_value)
-		return VALUELESS;
-	struct tw_group group = {.function = owner, .word = word};
-	int64_t value = (int64_t)groups->duration_ns;
-	if (groups->by.is_histogram && (groups->by.key == TW_BY_DURATION || is_number_text(&scratch, &value))) {
-		find_range(&groups->by, value, &group);
-		group.word = (uint64_t)group.low;
-		tw_out_init(&scratch, -1);
-		name_range(groups, &group, &scratch);
-	} else if (!is_number) {
-		group.word = tw_hash_bytes(scratch.data, scratch.used, 1);
-	}
-	return group_like(groups, &group, &scratch);
+	uint64_t word;
+	if (groups->word_count == WORDS_MAX || !find_plain(groups, &word))
+		return make_group(groups, stack, function, caller);
+	uint64_t key = tw_hash_word(word, function);
+	uint32_t known = tw_map_find(&groups->by_word, key, i,
+				     groups->words[i].word == word && groups->words[i].function == function);
+	if (known != TW_MAP_NONE)
+		return groups->words[known].group;
+	uint32_t group = make_group(groups, stack, function, caller);
+	if (!tw_grow(groups->words, groups->word_count, groups->word_capacity) ||
+	    !tw_map_add(&groups->by_word, key, groups->word_count))
+		groups->has_no_memory = true;
+	else
+		groups->words[groups->word_count++] = (struct tw_group_word){word, function, group};
+	return group;
 }
 
 /* ---- calls ---- */
@@ -424,7 +494,9 @@ void tw_groups_free(struct tw_groups *groups)
 	}
 	free(groups->groups);
 	free(groups->wanted);
+	free(groups->words);
 	tw_map_fini(&groups->by_value);
+	tw_map_fini(&groups->by_word);
 	tw_stacks_free(&groups->stacks);
 	tw_places_free(&groups->places);
 }

@@ -64,6 +64,13 @@ struct tw_groups {
 	struct tw_group *groups;
 	uint32_t count, capacity;
 	struct tw_map by_value;
+	/* Words whose group is known, so that no text is made: a word of a function has one text. */
+	struct tw_group_word {
+		uint64_t word;
+		uint32_t function, group;
+	} * words;
+	uint32_t word_count, word_capacity;
+	struct tw_map by_word;
 	const struct tw_capture_event *event; /* the one that is being read */
 	uint64_t duration_ns;		      /* of the call that ends */
 	uint64_t valueless;		      /* calls whose value was not recorded: in no group */

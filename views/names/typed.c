@@ -504,31 +504,22 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 	put_arguments(&typed, layout, words, count);
 }
 
-bool tw_typed_argument(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count,
-		       uint32_t number, const char *name, size_t bytes)
+bool tw_typed_find_argument(const struct tw_layout *layout, const uint64_t *words, uint32_t count, uint32_t number,
+			    const char *name, size_t bytes, struct tw_layout_item *out)
 {
-	struct tw_typed typed = {.form = TW_TYPED_TEXT, .out = out};
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
-	struct tw_layout_item item;
-	for (uint32_t at = 1; tw_layout_next(&reader, &item); at++) {
-		if (number ? at != number
-			   : strlen(item.value->name) != bytes || memcmp(item.value->name, name, bytes) != 0)
-			continue;
-		if (item.word_count)
-			tw_typed_put_item(&typed, &item);
-		return item.word_count > 0;
+	for (uint32_t at = 1; tw_layout_next(&reader, out); at++) {
+		const char *other = out->value->name;
+		if (number ? at == number : strlen(other) == bytes && memcmp(other, name, bytes) == 0)
+			return out->word_count > 0;
 	}
 	return false;
 }
 
-bool tw_typed_result_value(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count)
+void tw_typed_value(struct tw_out *out, const struct tw_layout_item *item)
 {
 	struct tw_typed typed = {.form = TW_TYPED_TEXT, .out = out};
-	struct tw_layout_item item;
-	if (!tw_layout_result(layout, words, count, &item))
-		return false;
-	tw_typed_put_item(&typed, &item);
-	return true;
+	tw_typed_put_item(&typed, item);
 }
 
 struct tw_term tw_typed_arguments_term(struct tw_arena *arena, const struct tw_layout *layout, const uint64_t *words,

@@ -10,6 +10,7 @@
 #include "views/output/output.h"
 
 #include "tracewheel/capture.h"
+#include "tracewheel/layout.h"
 #include "tracewheel/term.h"
 
 enum tw_typed_form { TW_TYPED_TEXT, TW_TYPED_ERLANG, TW_TYPED_JSON };
@@ -30,14 +31,11 @@ void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const 
 /* The result of a call, from these words. False: they do not determine the value, and nothing was written. */
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
 		     uint32_t count);
-/*
- * One argument as text, without its name: by its number from 1 on, or, if that is 0, its name. False: the call has none, or it was not
- * recorded.
- */
-bool tw_typed_argument(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count,
-		       uint32_t number, const char *name, size_t bytes);
-/* The result as text, without its error and what the call has filled. False: it is not known. */
-bool tw_typed_result_value(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count);
+/* One argument of a call: by its number from 1 on, or, if that is 0, its name. False: the call has none, or it was not recorded. */
+bool tw_typed_find_argument(const struct tw_layout *layout, const uint64_t *words, uint32_t count, uint32_t number,
+			    const char *name, size_t bytes, struct tw_layout_item *out);
+/* A value as text, without its name. */
+void tw_typed_value(struct tw_out *out, const struct tw_layout_item *item);
 /* Erlang's form of both as terms; '_' for a result that is not known.  None: no memory. */
 struct tw_term tw_typed_arguments_term(struct tw_arena *arena, const struct tw_layout *layout, const uint64_t *words,
 				       uint32_t count);
