@@ -124,6 +124,10 @@ done
 # What a person reads.
 expect 0 "$tw" report --by arg:word -t app:take a.tw
 grep -q 'app:take/2 word = "odd"$' out || fail "no row: $(cat out)"
+for key in errno:errno caller:caller thread:thread process:process program:program module:module arg:1:argument result:result; do
+	expect 0 "$tw" report --by "${key%:*}" a.tw
+	[ "$key" = errno:errno ] || grep -qE "  (function and )?${key##*:} \([0-9,]+\)$" out || fail "the title by $key: $(cat out)"
+done
 expect 0 "$tw" report --histogram arg:n -t app:take a.tw
 grep -q '^\[64, 128) .* %' out && fail "no call has that"
 grep -q '^ *\[256, 512) *[0-9]* ' out || fail "no range: $(cat out)"

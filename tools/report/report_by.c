@@ -66,14 +66,15 @@ static struct tw_report_row *rows_of(const struct tw_groups *groups, const char 
 
 static const char *title_of(const struct tw_groups *groups)
 {
-	static const char *const titles[] = {"function and argument",
-					     "function and result",
-					     "function and errno",
-					     "function and caller",
-					     "thread",
-					     "process",
-					     "program",
-					     "module"};
+	static const char *const titles[] = {[TW_BY_ARGUMENT] = "function and argument",
+					     [TW_BY_RESULT] = "function and result",
+					     [TW_BY_DURATION] = "function and duration",
+					     [TW_BY_ERRNO] = "function and errno",
+					     [TW_BY_CALLER] = "function and caller",
+					     [TW_BY_THREAD] = "thread",
+					     [TW_BY_PROCESS] = "process",
+					     [TW_BY_PROGRAM] = "program",
+					     [TW_BY_MODULE] = "module"};
 	return titles[groups->by.key];
 }
 
