@@ -22,7 +22,7 @@ if [ "$code" = 99 ]; then
 	exit 77
 fi
 is "$(cat refused.code)" 125 "a recording without space for its rings"
-grep -q 'dev/shm' refused.err || fail "it does not say what is full: $(cat refused.err)"
+grep -q 'no space in .*/small, which holds the rings' refused.err || fail "it does not say what is full: $(cat refused.err)"
 [ ! -e refused.tw ] || fail "a refusal left a capture behind"
 [ ! -s refused.left ] || fail "a refusal left rings behind"
 is "$code" 0 "the program on a full tmpfs"

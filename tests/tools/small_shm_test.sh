@@ -45,7 +45,7 @@ privately bash -c '
 	echo $? >code
 	"$0" record --ring 64K -t "many:leaf" -o b.tw -- ./many >out 2>err64' "$tw"
 is "$(cat code)" 125 "exit code"
-says 'b.tw. cannot be made: .*/small, which holds the rings, has 0 B left, and a ring has 4.* MiB; another folder in TRACEWHEEL_SHM, or a smaller --ring, helps'
+says 'b.tw. cannot be made: no space in .*/small, which holds the rings: it has 0 B left, and a ring has 4.* MiB; another folder in TRACEWHEEL_SHM, or a smaller --ring, helps'
 grep -q 'another folder in TRACEWHEEL_SHM helps' err64 || fail "said: $(cat err64)"
 [ ! -e b.tw ] || fail "half a capture"
 

@@ -37,7 +37,7 @@ static void say_no_space(const char *path, const struct tw_recorder_options *opt
 		tw_say("'%s' cannot be made: no space on its disk.", path);
 		return;
 	}
-	tw_say("'%s' cannot be made: %s, which holds the rings, has %s left, and a ring has %s; another folder in TRACEWHEEL_SHM%s helps.",
+	tw_say("'%s' cannot be made: no space in %s, which holds the rings: it has %s left, and a ring has %s; another folder in TRACEWHEEL_SHM%s helps.",
 	       path, root, tw_figure_bytes(space, system.f_bavail * system.f_frsize),
 	       tw_figure_bytes(ring, ring_bytes_of(options)),
 	       ring_bytes_of(options) > TW_RING_BYTES_LEAST ? ", or a smaller --ring," : "");
