@@ -134,6 +134,13 @@ grep -q '^ *\[256, 512) *[0-9]* ' out || fail "no range: $(cat out)"
 expect 0 "$tw" report --csv --by arg:n a.tw
 is "$(head -n 1 out | cut -d, -f1-3)" name,calls,share
 
+# Calls that are in no row are said: those that were counted only, and those that were too short.
+expect 0 "$tw" record -q --force --count app:take --args --returns -t 'app:_' -o counted.tw -- ./app
+expect 0 "$tw" report --by arg:1 counted.tw
+says '281 calls of 1 function'
+expect 0 "$tw" report --by arg:1 --longer 1us a.tw
+grep -q 'Calls of 1.00 us or longer only: .* left out' out || fail "no word of --longer: $(cat out)"
+
 # errno, where prototypes tell it.
 expect 0 "$tw" record -q --force --syscalls -o sys.tw -- ./app
 expect 0 "$tw" report --json --by errno -t libc:close sys.tw

@@ -152,7 +152,7 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	struct tw_screen screen = tw_screen_make(out, 0), plain = screen;
 	struct tw_report_order shown = *order;
 	struct tw_capture_info info;
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
 	tw_capture_info(capture, &info);
 	tw_out_init(&text, -1);
 	plain.out = &text;
@@ -164,6 +164,11 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 			      : groups->by.key == TW_BY_ERRNO
 				      ? ": record with --syscalls, or with --args and prototypes"
 				      : "");
+	if (groups->longer_ns)
+		tw_out_format(&text,
+			      "Calls of %s or longer only: %s left out, and their time is that of the calls around.\n",
+			      tw_figure_duration(longer, groups->longer_ns),
+			      tw_figure_of(figure, groups->stacks.hidden, "call is", "calls are"));
 	if (groups->losses)
 		tw_out_format(&text, "Events were lost at %s: sums with losses in them have a ?.\n",
 			      tw_figure_of(figure, groups->losses, "place", "places"));
@@ -238,7 +243,8 @@ int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, c
 		tw_report_put_rows_csv(&out, rows, count, order, groups.has_durations);
 	else if (!code)
 		put_screen(&out, &groups, rows, count, order, capture);
-	if (!code && format == 'c')
+	/* Lost events, and calls that were counted only, are in no row. */
+	if (!code && format != 'j')
 		tw_missing_say(capture);
 	if (!code && !count && !groups.valueless)
 		tw_selection_say_empty(selection, capture, &filter);

@@ -111,8 +111,8 @@ static void note_capture(struct run *run, unsigned side, const char *path, const
 				      .seconds = to > from ? (double)(to - from) / 1e9 : 0};
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		note->lost += totals->lost[cause];
-	if (run->diff->format != TW_DIFF_SCREEN)
-		tw_missing_say(capture);
+	/* Also what is missing for other causes than losses of a selected part. */
+	tw_missing_say(capture);
 }
 
 /* Sums up an open capture. Returns 0 or an error. */
