@@ -7,20 +7,14 @@
  * and doubled; other things than segments in the directory.
  */
 #include "capture_help.h"
+#include "sanitized_help.h"
 
 #include <errno.h>
 
 enum { EVENTS = 240, STREAMS = 3 };
 
-/* Thread sanitizers clear shadow memory for each buffer: with them, only a sample of positions is tested. */
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
-enum { STEP = 61 };
-#else
-enum { STEP = 1 };
-#endif
+/* Sanitizers clear shadow memory for each buffer: with them, only a sample of positions is tested. */
+#define STEP test_stride(31)
 
 static uint8_t whole[1 << 20];
 static size_t whole_bytes;

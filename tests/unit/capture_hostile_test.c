@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "pipeline/recorder/writer.h"
 #include "ringbuf/ringset.h"
+#include "tests/unit/sanitized_help.h"
 #include "tracewheel/consumer.h"
 
 #include <fcntl.h>
@@ -22,7 +23,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { RECORDINGS = 12, ROUNDS = 120 };
+enum { ROUNDS = 120 };
+
+#define RECORDINGS test_rounds(12, 4)
 
 static uint64_t state = 1;
 static struct tw_rs member;

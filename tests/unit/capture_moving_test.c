@@ -9,6 +9,7 @@
 #include "capture_help.h"
 
 #include "base/atomic.h"
+#include "sanitized_help.h"
 
 #include <errno.h>
 #include <sys/sysmacros.h>
@@ -120,7 +121,7 @@ static void files_that_move_are_read_to_an_end(void **state)
 	assert_int_equal(read_all(&count), 0);
 	assert_int_equal(count, EVENTS);
 	assert_int_equal(pthread_create(&thread, NULL, change_the_file, NULL), 0);
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < (int)test_rounds(500, 6); i++) {
 		int error = read_all(&count);
 
 		assert_true(error == 0 || error == TW_EFORMAT || error == TW_EIO || error == TW_EVERSION);

@@ -8,6 +8,7 @@
  * words and terms, any call counts.  Not under sanitizers, which bring their own malloc().
  */
 #include "match/match.h"
+#include "tests/unit/sanitized_help.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,18 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define HAS_OWN_MALLOC 0
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_OWN_MALLOC 0
-#endif
-#endif
-#ifndef HAS_OWN_MALLOC
-#define HAS_OWN_MALLOC 1
-#endif
-
-#if HAS_OWN_MALLOC
+#if !IS_SANITIZED
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);

@@ -8,11 +8,14 @@
  *	model of what one session sees.
  */
 #include "pipeline/hit/process_memory.h"
+#include "tests/unit/sanitized_help.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
 #include "tracewheel/runtime.h"
 
-enum { F, G, H, FUNCTIONS, CALLS = 1000000 };
+enum { F, G, H, FUNCTIONS };
+
+#define CALLS ((int)test_rounds(1000000, 8))
 
 static struct tw_declared_function functions[FUNCTIONS] = {
 	TW_DECLARED_FUNCTION("m", "f", 0),
@@ -561,7 +564,7 @@ static void each_session_sees_what_it_would_alone(void **state)
 		assert_int_equal(tw_match_compile_text(specs[i], strlen(specs[i]), NULL, &programs[i], NULL), 0);
 	open_wide(&v[0].bed, "a");
 	open_wide(&v[1].bed, "b");
-	for (int round = 0; round < 300; round++) {
+	for (int round = 0; round < (int)test_rounds(300, 4); round++) {
 		struct tw_frame frames[8];
 		int depth = 0;
 

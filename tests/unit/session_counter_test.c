@@ -7,6 +7,7 @@
  */
 #include "pipeline/hit/count.h"
 #include "session/places.h"
+#include "tests/unit/sanitized_help.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/info.h"
 #include "tracewheel/runtime.h"
@@ -14,7 +15,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { OUTER, MIDDLE, INNER, FUNCTIONS, THREADS = 4, CALLS = 100000 };
+enum { OUTER, MIDDLE, INNER, FUNCTIONS, THREADS = 4 };
+
+#define CALLS ((int)test_rounds(100000, 5))
 
 static struct tw_declared_function functions[FUNCTIONS] = {
 	TW_DECLARED_FUNCTION("c", "outer", 0),
@@ -102,7 +105,8 @@ struct row {
 /* As many functions as a large program has, node for one; in OTP there is no limit. */
 static void many_functions_are_counted(void **state)
 {
-	enum { MANY = 70000, CALLED = 1000 };
+	enum { MANY = 70000 };
+	const unsigned called = test_rounds(1000, 5);
 	static struct tw_declared_function many[MANY];
 	static char names[MANY][12];
 	struct tw_session *session;
@@ -121,12 +125,12 @@ static void many_functions_are_counted(void **state)
 	assert_int_equal(tw_trace_function(session, "many", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME),
 			 MANY);
 	/* The last ones, each in a number of its own: none of them shares a counter with another. */
-	for (unsigned i = MANY - CALLED; i < MANY; i++)
+	for (unsigned i = MANY - called; i < MANY; i++)
 		for (unsigned k = i; k < MANY; k++)
 			tw_call0(&many[k]);
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_int_equal(tw_trace_call_count(session, "many", names[i], 0, &count), 1);
-		assert_int_equal(count, i < MANY - CALLED ? 0 : i - (MANY - CALLED) + 1);
+		assert_int_equal(count, i < MANY - called ? 0 : i - (MANY - called) + 1);
 	}
 	assert_int_equal(tw_session_destroy(session), 1);
 	tw_session_put(session);

@@ -5,6 +5,7 @@
  * Method	Two threads hand words over by relaxed accesses only, and the memory behind them is reused at once. Thread sanitizers see
  *	each read or write that nothing orders; the numbers of events and answers are compared as well.
  */
+#include "sanitized_help.h"
 #include "session_events.h"
 #include "tracewheel/info.h"
 #include "tracewheel/queue.h"
@@ -16,7 +17,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define ROUNDS 500
+#define ROUNDS test_rounds(500, 4)
 
 static struct tw_declared_function f = TW_DECLARED_FUNCTION("handed", "f", 1);
 

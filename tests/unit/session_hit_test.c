@@ -5,6 +5,7 @@
  * Method	Sessions over ring sets of this process, drained by the test itself: the contents of a ring are compared
  *	word by word.
  */
+#include "tests/unit/sanitized_help.h"
 #include "tests/unit/session_bed.h"
 
 #include <limits.h>
@@ -298,16 +299,8 @@ static void threads_come_and_go(void **state)
 	close_bed(&bed);
 }
 
-#ifndef __has_feature
-#define __has_feature(feature) 0
-#endif
 /* Sanitizers' own frames are several times as large. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) || \
-	__has_feature(address_sanitizer)
-#define LITTLE_STACK_BYTES ((size_t)PTHREAD_STACK_MIN * 8)
-#else
-#define LITTLE_STACK_BYTES ((size_t)PTHREAD_STACK_MIN)
-#endif
+#define LITTLE_STACK_BYTES ((size_t)PTHREAD_STACK_MIN * (IS_SANITIZED ? 8 : 1))
 
 static void the_first_call_needs_little_stack(void **state)
 {

@@ -8,6 +8,7 @@
  *	each test (0.6 by default); the seed is printed, and taken from TW_RACE_SEED.
  */
 #include "check_help.h"
+#include "sanitized_help.h"
 #include "session_bed.h"
 
 #include <limits.h>
@@ -20,20 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#else
-#define UNDER_TSAN 0
-#endif
-#if UNDER_TSAN || defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 
 #define FUNCTIONS 8
 

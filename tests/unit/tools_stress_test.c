@@ -6,6 +6,7 @@
  *	--self-test.
  */
 #include "tools/stress/stress.h"
+#include "tests/unit/sanitized_help.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +16,7 @@
 #include <cmocka.h>
 
 /* Sanitizers track each thread's calls: none may return to another address. */
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) || \
-	__has_feature(address_sanitizer)
-#define RETURNS 0u
-#else
-#define RETURNS ((unsigned)TW_STRESS_RETURNS)
-#endif
+#define RETURNS (IS_SANITIZED ? 0u : (unsigned)TW_STRESS_RETURNS)
 
 static void run(unsigned what, bool is_torn, struct tw_stress_result *result)
 {
