@@ -8,6 +8,7 @@
  * middle.  Negative control: without recovery the events in the rings are missing.
  */
 #include "capture_help.h"
+#include "sanitized_help.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -161,7 +162,7 @@ static void a_killed_recorder_loses_nothing(void **state)
 {
 	uint64_t only_in_rings = 0;
 
-	for (int round = 0; round < 25; round++) {
+	for (int round = 0; round < (int)test_sample(24, 3); round++) {
 		struct tw_recorder_stats stats;
 		struct account account;
 		struct tw_rs rs;
@@ -198,7 +199,7 @@ static void a_killed_recorder_loses_nothing(void **state)
 
 static void both_may_die(void **state)
 {
-	for (int round = 0; round < 25; round++) {
+	for (int round = 0; round < (int)test_sample(24, 3); round++) {
 		struct account account;
 		pid_t recorder, program;
 		uint64_t attempted, committed;

@@ -31,6 +31,12 @@ static inline unsigned test_rounds(unsigned all, unsigned divisor)
 	return IS_SANITIZED && !getenv("TW_TEST_LONG") ? all / divisor : all;
 }
 
+/* Rounds of a loop that is long in each build: a part of them, and with TW_TEST_LONG all. */
+static inline unsigned test_sample(unsigned all, unsigned divisor)
+{
+	return getenv("TW_TEST_LONG") ? all : all / divisor;
+}
+
 /* How far the positions that a loop tests lie apart: 1, or `stride` where test_rounds() would divide. */
 static inline unsigned test_stride(unsigned stride)
 {
