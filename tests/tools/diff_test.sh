@@ -6,39 +6,7 @@
 # Method  Two builds of a program whose calls are known. Times are computed again from `report --json` of each capture alone.
 build=$1
 . "$(dirname "$0")/lib.sh"
-cat >app.c <<'C'
-#include <time.h>
-volatile long sink;
-#define WORK(name) __attribute__((noinline)) void name(int n) { for (int i = 0; i < n; i++) sink += i; }
-WORK(render) WORK(only)
-/* Sleeps are long enough for any load of the machine. */
-__attribute__((noinline)) void parse(int i)
-{
-	const struct timespec time = {0, 10000000};
-	__asm__ volatile("" : "+r"(i));
-	if (IS_NEW && i % 60 == 0)
-		nanosleep(&time, NULL);
-}
-int main(void)
-{
-	for (int i = 0; i < 3000; i++) {
-		parse(i);
-		render(100);
-		if (IS_NEW && i % 3 == 0)
-			parse(1);
-		if (!IS_NEW && i % 3 == 0)
-			only(10);
-	}
-	return 0;
-}
-C
-gcc -w -O1 -DIS_NEW=0 -fpatchable-function-entry=9 -o old app.c || fail gcc
-gcc -w -O1 -DIS_NEW=1 -fpatchable-function-entry=9 -o app app.c || fail gcc
-for n in 1 2 3; do
-	for side in old app; do
-		expect 0 "$tw" record -q --on-full block --returns -t "$side:_" -o "$side$n.tw" -- "./$side"
-	done
-done
+make_sides 3
 
 cat >check.py <<'P'
 import json, subprocess, sys

@@ -32,7 +32,7 @@ step = [n for n in nodes if n[1] >= 0 and data["names"][n[1]] == "app:step/1"]
 assert step == [[2, step[0][1], 8, 4600, 3600]], step
 EOT
 expect 0 "$tw" flame --least 20 calls.tw
-grep -q '"nodes":\[1,3,1,39500,22250,2,4,8,4600,3600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "small frames are not merged"
+grep -q '"nodes":\[1,0,1,39500,22250,2,1,8,4600,3600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "small frames are not merged"
 expect 2 "$tw" flame --least many calls.tw
 says "percentage"
 expect 0 "$tw" record -q -t 'libc:_' -o plain.tw -- ls /

@@ -151,15 +151,81 @@ make_work() {
 	SQL
 }
 
+# make_sides N: two builds of one program, old and app, and N captures of each: old1.tw, app1.tw ... app calls parse 1,000 times more and
+# not only, and some of its calls of parse sleep.
+make_sides() {
+	cat >app.c <<-'C'
+		#include <time.h>
+		volatile long sink;
+		#define WORK(name) __attribute__((noinline)) void name(int n) { for (int i = 0; i < n; i++) sink += i; }
+		WORK(render) WORK(only)
+		/* Sleeps are long enough for any load of the machine. */
+		__attribute__((noinline)) void parse(int i)
+		{
+			const struct timespec time = {0, 10000000};
+			__asm__ volatile("" : "+r"(i));
+			if (IS_NEW && i % 60 == 0)
+				nanosleep(&time, NULL);
+		}
+		int main(void)
+		{
+			for (int i = 0; i < 3000; i++) {
+				parse(i);
+				render(100);
+				if (IS_NEW && i % 3 == 0)
+					parse(1);
+				if (!IS_NEW && i % 3 == 0)
+					only(10);
+			}
+			return 0;
+		}
+		C
+	gcc -w -O1 -DIS_NEW=0 -fpatchable-function-entry=9 -o old app.c || fail gcc
+	gcc -w -O1 -DIS_NEW=1 -fpatchable-function-entry=9 -o app app.c || fail gcc
+	for n in $(seq "$1"); do
+		for side in old app; do
+			expect 0 "$tw" record -q --on-full block --returns -t "$side:_" -o "$side$n.tw" -- "./$side"
+		done
+	done
+}
+
 # look URL: the page as a browser draws it, in the file dom. A busy machine or a small /dev/shm ends a browser at times: three tries, each
 # with a profile of its own.
 look() {
 	for try in 1 2 3; do
 		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
-			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
+			--window-size="${width:-1200},900" --dump-dom "$1" >dom 2>browser-says || return 0
 		rm -rf "$work/profile$try"
 	done
 	return 1
+}
+
+# try_page PAGE [HASH [WIDTH]]: the page with the file try.js as its last script; lines that it gives to say() are in the file said.
+try_page() {
+	python3 - "$1" <<-'EOT' || fail "no page in $1"
+		import sys
+		page, script = open(sys.argv[1]).read(), open("try.js").read()
+		driver = '''<pre id="said"></pre><script>
+		const say = (...words) => document.getElementById('said').append(words.join(' ') + '\\n');
+		const by = id => document.getElementById(id), press = key => (document.activeElement ?? document.body).dispatchEvent(
+			new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+		const type = text => { by('search').value = text; by('search').dispatchEvent(new Event('input')); };
+		const frames = () => [...document.querySelectorAll('.f')], frame = (name, i = 0) => frames().filter(f => f.ariaLabel.startsWith(name + ','))[i];
+		const column = i => [...by('table').tBodies[0].rows].map(row => row.cells[i].textContent), heads = () => [...by('table').tHead.rows[0].cells];
+		try { ''' + script + ''' } catch (error) { say('error', error.stack); }
+		</script>'''
+		head, tail = page.rsplit("</body>", 1)
+		open("try.html", "w").write(head + driver + "</body>" + tail)
+	EOT
+	width=${3:-1200} look "file://$work/try.html${2:-}" || fail "the browser"
+	python3 -c 'import html, re
+print(html.unescape(re.search(r"<pre id=.said.>(.*?)</pre>", open("dom").read(), re.S).group(1)), end="")' >said
+	! grep -q '^error' said || fail "the script: $(cat said)"
+}
+
+# said LINE...: are these exactly the lines of the file said?
+said() {
+	printf '%s\n' "$@" | diff - said >&2 || fail "the page says otherwise"
 }
 
 # needs_browser: skips the test where no Chromium runs.

@@ -320,7 +320,7 @@ static bool take_option(void *context, int key, const char *value)
 	} else if (key == KEY_BY || key == KEY_HISTOGRAM) {
 		return take_by(request, key == KEY_HISTOGRAM, value);
 	} else if (key == KEY_DIFF) {
-		return tw_diff_take(&request->diff, &command, value);
+		return tw_sides_take(&request->diff.sides, &command, value);
 	} else if (key == 'n') {
 		if (!tw_parse_count(value, &request->order.top)) {
 			tw_usage(&command, "--top is a number, not '%s'.", value);
@@ -491,12 +491,12 @@ static bool check_request(const struct request *request)
 	if (request->is_csv && (request->is_json || is_other))
 		problem =
 			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.";
-	else if ((request->diff.old_count || request->has_by) &&
-		 (is_other || (request->diff.old_count && request->has_by)))
+	else if ((request->diff.sides.old_count || request->has_by) &&
+		 (is_other || (request->diff.sides.old_count && request->has_by)))
 		problem =
 			"--diff, --by and --histogram are views of their own: one of them, without --tree, --callers, --ports and --locks.";
 	else if (request->selection.hides_waits &&
-		 (request->diff.old_count || request->has_by || request->has_ports || request->has_locks))
+		 (request->diff.sides.old_count || request->has_by || request->has_ports || request->has_locks))
 		problem =
 			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports and --locks.";
 	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
@@ -504,7 +504,7 @@ static bool check_request(const struct request *request)
 	if (problem)
 		tw_usage(&command, "%s", problem);
 	return !problem &&
-	       check_order(&request->order, request->diff.old_count ? &tw_diff_columns : &tw_report_columns);
+	       check_order(&request->order, request->diff.sides.old_count ? &tw_diff_columns : &tw_report_columns);
 }
 
 static int report_by(struct request *request, struct tw_capture *capture, const char *path)
@@ -518,8 +518,8 @@ static int report_by(struct request *request, struct tw_capture *capture, const 
 
 static int report_diff(struct request *request, const struct tw_options *options)
 {
-	request->diff.command = &command;
-	request->diff.selection = &request->selection;
+	request->diff.sides.command = &command;
+	request->diff.sides.selection = &request->selection;
 	request->diff.order = &request->order;
 	request->diff.format = request->is_json ? TW_DIFF_JSON : request->is_csv ? TW_DIFF_CSV : TW_DIFF_SCREEN;
 	return tw_diff_run(&request->diff, options->argv + options->index);
@@ -536,11 +536,11 @@ int tw_tool_report(int argc, char **argv)
 		code = TW_EXIT_USAGE;
 		is_right = false;
 	}
-	if (is_right && request.diff.old_count && options.index < argc)
+	if (is_right && request.diff.sides.old_count && options.index < argc)
 		code = report_diff(&request, &options);
-	else if (is_right && request.diff.old_count)
+	else if (is_right && request.diff.sides.old_count)
 		code = tw_usage(&command, "which capture is compared with '%s'? Its name follows.",
-				request.diff.old[0]);
+				request.diff.sides.old[0]);
 	else if (is_right)
 		path = tw_options_capture(&options);
 	struct tw_capture *capture = path ? tw_names_open(path) : NULL;

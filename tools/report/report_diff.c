@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const side_names[TW_SIDES] = {"old", "new"};
-
 /* ---- columns ---- */
 
 static int64_t calls_change(const struct tw_difference *row)
@@ -70,104 +68,17 @@ const struct tw_table tw_diff_columns = {columns, sizeof columns / sizeof *colum
 /* Where times are not known. */
 static const char calls_only[] = "calls_change,old_calls,new_calls";
 
-/* ---- the sides ---- */
-
-struct side_capture {
-	const char *path;
-	unsigned side;
-	uint64_t events, lost;
-	double seconds;
-};
-
-struct run {
-	const struct tw_diff *diff;
-	struct tw_differences differences;
-	struct side_capture captures[2 * TW_DIFF_CAPTURES_MAX];
-	unsigned count;
-	int code;
-};
-
-bool tw_diff_take(struct tw_diff *diff, const struct tw_command *command, const char *path)
-{
-	if (diff->old_count == TW_DIFF_CAPTURES_MAX) {
-		tw_usage(command, "--diff takes at most %d captures.", TW_DIFF_CAPTURES_MAX);
-		return false;
-	}
-	diff->old[diff->old_count++] = path;
-	return true;
-}
-
-static void note_capture(struct run *run, unsigned side, const char *path, const struct tw_capture *capture,
-			 const struct tw_capture_filter *filter, const struct tw_totals *totals)
-{
-	struct side_capture *note = &run->captures[run->count++];
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	uint64_t from = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
-	uint64_t to = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
-	*note = (struct side_capture){.path = path,
-				      .side = side,
-				      .events = totals->events,
-				      .seconds = to > from ? (double)(to - from) / 1e9 : 0};
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		note->lost += totals->lost[cause];
-	/* Also what is missing for other causes than losses of a selected part. */
-	tw_missing_say(capture);
-}
-
-/* Sums up an open capture. Returns 0 or an error. */
-static int add_capture(struct run *run, unsigned side, const char *path, struct tw_capture *capture,
-		       const struct tw_capture_filter *filter)
-{
-	struct tw_totals totals = {0};
-	struct tw_calltree tree = {.has_spread = true, .longer_ns = run->diff->selection->longer_ns};
-	uint64_t durations;
-	int error = tw_report_totals(&totals, &tree.places, capture, filter, &durations);
-	if (!error && !durations && tree.longer_ns)
-		error = TW_ENOTSUP;
-	bool is_tree = !error && durations;
-	if (is_tree)
-		error = tw_calltree_make(&tree, capture, filter);
-	if (!error && !tw_differences_add(&run->differences, side, capture, durations ? &tree : NULL, &totals))
-		error = TW_ENOMEM;
-	if (!error)
-		note_capture(run, side, path, capture, filter, &totals);
-	if (is_tree)
-		tw_calltree_free(&tree);
-	else
-		tw_places_free(&tree.places);
-	tw_totals_free(&totals);
-	return error;
-}
-
-/* False: it cannot be compared, which has been reported. */
-static bool read_capture(struct run *run, unsigned side, const char *path)
-{
-	struct tw_capture *capture = tw_names_open(path);
-	struct tw_capture_filter filter;
-	if (!capture)
-		return false;
-	bool is_read = tw_selection_filter(run->diff->selection, capture, run->diff->command, &filter);
-	int error = is_read ? add_capture(run, side, path, capture, &filter) : 0;
-	if (error)
-		tw_selection_fail(run->diff->selection, path, error);
-	int code = tw_names_end(capture, path, TW_EXIT_OK);
-	run->code = run->code ? run->code : code;
-	tw_capture_close(capture);
-	return is_read && !error;
-}
-
 /* ---- sentences ---- */
 
-static void put_captures(const struct tw_screen *screen, const struct run *run)
+static void put_captures(const struct tw_screen *screen, const struct tw_sides *sides)
 {
 	char events[TW_FIGURE_BYTES], seconds[TW_FIGURE_BYTES], lost[TW_FIGURE_BYTES];
 	for (unsigned side = 0; side < TW_SIDES; side++) {
-		for (unsigned i = 0; i < run->count; i++) {
-			const struct side_capture *capture = &run->captures[i];
+		for (unsigned i = 0; i < sides->count; i++) {
+			const struct tw_sides_capture *capture = &sides->captures[i];
 			if (capture->side != side)
 				continue;
-			tw_out_format(screen->out, "%s%s%s  ", tw_screen_bold(screen), side_names[side],
+			tw_out_format(screen->out, "%s%s%s  ", tw_screen_bold(screen), tw_side_names[side],
 				      tw_screen_plain(screen));
 			tw_out_name(screen->out, capture->path);
 			tw_out_format(screen->out, ": %s in %s%s",
@@ -197,9 +108,9 @@ static void put_change(const struct tw_screen *screen, double old, double new, c
 }
 
 /* The difference of the whole, and what of the table is not certain. */
-static void put_whole(const struct tw_screen *screen, const struct run *run)
+static void put_whole(const struct tw_screen *screen, const struct tw_sides *sides)
 {
-	const struct tw_differences *differences = &run->differences;
+	const struct tw_differences *differences = &sides->differences;
 	const struct tw_estimate *old = &differences->self[TW_OLD], *new = &differences->self[TW_NEW];
 	char figure[TW_FIGURE_BYTES];
 	double noise;
@@ -232,6 +143,13 @@ static void put_programs(const struct tw_screen *screen, const struct tw_differe
 	tw_out_text(screen->out, ": functions of both are compared by name.\n");
 }
 
+void tw_diff_sentences(const struct tw_screen *screen, const struct tw_sides *sides)
+{
+	put_captures(screen, sides);
+	put_programs(screen, &sides->differences);
+	put_whole(screen, sides);
+}
+
 /* ---- the table ---- */
 
 static int compare_rows(const void *a, const void *b, void *sort)
@@ -241,19 +159,19 @@ static int compare_rows(const void *a, const void *b, void *sort)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-static void sort_rows(const struct run *run)
+static void sort_rows(const struct tw_diff *diff)
 {
-	const char *sort = run->diff->order->sort;
+	const char *sort = diff->order->sort;
 	if (!sort)
 		return;
-	qsort_r(run->differences.rows, run->differences.count, sizeof *run->differences.rows, compare_rows,
-		(void *)tw_table_column(&tw_diff_columns, sort, strlen(sort)));
+	qsort_r(diff->sides.differences.rows, diff->sides.differences.count, sizeof *diff->sides.differences.rows,
+		compare_rows, (void *)tw_table_column(&tw_diff_columns, sort, strlen(sort)));
 }
 
-static void put_table(const struct tw_screen *screen, const struct run *run)
+static void put_table(const struct tw_screen *screen, const struct tw_diff *diff)
 {
-	const struct tw_differences *differences = &run->differences;
-	const struct tw_report_order *order = run->diff->order;
+	const struct tw_differences *differences = &diff->sides.differences;
+	const struct tw_report_order *order = diff->order;
 	const char *chosen = order->columns ? order->columns : differences->lacks_times ? calls_only : NULL;
 	size_t shown = order->top && order->top < differences->count ? order->top : differences->count;
 	struct tw_table_shape shape;
@@ -284,43 +202,41 @@ static void put_table(const struct tw_screen *screen, const struct run *run)
 	tw_screen_names_free(&shortened);
 }
 
-static void put_screen(struct tw_out *out, const struct run *run)
+static void put_screen(struct tw_out *out, const struct tw_diff *diff)
 {
 	static struct tw_out text;
 	struct tw_screen screen = tw_screen_make(out, 0), plain = screen;
 	tw_out_init(&text, -1);
 	plain.out = &text;
-	put_captures(&plain, run);
-	put_programs(&plain, &run->differences);
-	put_whole(&plain, run);
+	tw_diff_sentences(&plain, &diff->sides);
 	tw_screen_wrapped(&screen, text.data, text.used);
-	put_table(&screen, run);
+	put_table(&screen, diff);
 }
 
-static void put_csv(struct tw_out *out, const struct run *run)
+static void put_csv(struct tw_out *out, const struct tw_diff *diff)
 {
 	tw_out_text(out, "name");
 	tw_table_csv_titles(out, &tw_diff_columns);
 	tw_out_text(out, "\n");
-	for (size_t i = 0; i < run->differences.count && (!run->diff->order->top || i < run->diff->order->top); i++) {
-		tw_table_csv_text(out, run->differences.rows[i].name);
-		tw_table_csv(out, &tw_diff_columns, &run->differences.rows[i]);
+	for (size_t i = 0; i < diff->sides.differences.count && (!diff->order->top || i < diff->order->top); i++) {
+		tw_table_csv_text(out, diff->sides.differences.rows[i].name);
+		tw_table_csv(out, &tw_diff_columns, &diff->sides.differences.rows[i]);
 		tw_out_text(out, "\n");
 	}
 }
 
-static void put_side_json(struct tw_json *json, const struct run *run, unsigned side)
+static void put_side_json(struct tw_json *json, const struct tw_diff *diff, unsigned side)
 {
-	const struct tw_differences *differences = &run->differences;
-	tw_json_open(json, side_names[side], '{');
+	const struct tw_differences *differences = &diff->sides.differences;
+	tw_json_open(json, tw_side_names[side], '{');
 	if (differences->program[side])
 		tw_json_text(json, "program", differences->program[side], strlen(differences->program[side]));
 	tw_json_u64(json, "calls", differences->calls[side]);
 	if (!differences->lacks_times)
 		tw_json_double(json, "self", differences->self[side].value / 1e9);
 	tw_json_open(json, "captures", '[');
-	for (unsigned i = 0; i < run->count; i++) {
-		const struct side_capture *capture = &run->captures[i];
+	for (unsigned i = 0; i < diff->sides.count; i++) {
+		const struct tw_sides_capture *capture = &diff->sides.captures[i];
 		if (capture->side != side)
 			continue;
 		tw_json_open(json, NULL, '{');
@@ -334,20 +250,20 @@ static void put_side_json(struct tw_json *json, const struct run *run, unsigned 
 	tw_json_close(json, '}');
 }
 
-static void put_json(struct tw_out *out, const struct run *run)
+static void put_json(struct tw_out *out, const struct tw_diff *diff)
 {
-	const struct tw_differences *differences = &run->differences;
+	const struct tw_differences *differences = &diff->sides.differences;
 	struct tw_json json = {.out = out, .is_spread = true};
 	double noise;
 	tw_json_open(&json, NULL, '{');
-	put_side_json(&json, run, TW_OLD);
-	put_side_json(&json, run, TW_NEW);
+	put_side_json(&json, diff, TW_OLD);
+	put_side_json(&json, diff, TW_NEW);
 	if (!differences->lacks_times &&
 	    tw_estimates_noise(&differences->self[TW_OLD], &differences->self[TW_NEW], &noise))
 		tw_json_double(&json, "noise", noise / 1e9);
 	tw_json_u64(&json, "functions", differences->count);
 	tw_json_open(&json, "by_function", '[');
-	for (size_t i = 0; i < differences->count && (!run->diff->order->top || i < run->diff->order->top); i++) {
+	for (size_t i = 0; i < differences->count && (!diff->order->top || i < diff->order->top); i++) {
 		const struct tw_difference *row = &differences->rows[i];
 		tw_json_open(&json, NULL, '{');
 		tw_json_name(&json, row->name, strlen(row->name), row->lacks_arity);
@@ -361,42 +277,26 @@ static void put_json(struct tw_out *out, const struct run *run)
 	tw_json_close(&json, '}');
 }
 
-static int show(struct run *run)
+static int show(const struct tw_diff *diff)
 {
 	static struct tw_out out;
-	if (!tw_differences_finish(&run->differences))
-		return tw_fail("no memory.");
-	if (!run->differences.common)
-		return tw_fail(
-			"no function was called in both: these are captures of different programs, or of different functions (-t).");
-	sort_rows(run);
+	sort_rows(diff);
 	tw_out_init(&out, STDOUT_FILENO);
-	if (run->diff->format == TW_DIFF_JSON)
-		put_json(&out, run);
-	else if (run->diff->format == TW_DIFF_CSV)
-		put_csv(&out, run);
+	if (diff->format == TW_DIFF_JSON)
+		put_json(&out, diff);
+	else if (diff->format == TW_DIFF_CSV)
+		put_csv(&out, diff);
 	else
-		put_screen(&out, run);
+		put_screen(&out, diff);
 	int code = tw_out_finish(&out);
-	return code ? code : run->code;
+	return code ? code : diff->sides.code;
 }
 
 int tw_diff_run(struct tw_diff *diff, char **paths)
 {
-	struct run run = {.diff = diff};
-	unsigned count = 0;
-	int code = TW_EXIT_FAILURE;
-	bool is_read = true;
-	while (paths[count])
-		count++;
-	if (count > TW_DIFF_CAPTURES_MAX)
-		return tw_usage(diff->command, "--diff takes at most %d captures.", TW_DIFF_CAPTURES_MAX);
-	for (unsigned i = 0; i < diff->old_count && is_read; i++)
-		is_read = read_capture(&run, TW_OLD, diff->old[i]);
-	for (unsigned i = 0; i < count && is_read; i++)
-		is_read = read_capture(&run, TW_NEW, paths[i]);
-	if (is_read)
-		code = show(&run);
-	tw_differences_free(&run.differences);
+	int code = tw_sides_read(&diff->sides, paths);
+	if (!code)
+		code = show(diff);
+	tw_sides_free(&diff->sides);
 	return code;
 }

@@ -57,7 +57,7 @@ static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t fun
 	return number;
 }
 
-static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
 	uint32_t last = tree->nodes[parent].last_used;
 	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
@@ -103,7 +103,7 @@ static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_calltree *tree = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	frame->node = find_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
+	frame->node = tw_calltree_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
 	tree->nodes[frame->node].calls++;
 	tree->functions[frame->function].calls++;
 	tree->functions[frame->function].paid.calls++;
@@ -123,12 +123,21 @@ static void add_to_callers(struct tw_calltree *tree, uint32_t node, uint64_t tot
 	}
 }
 
-static bool add_spread(struct tw_call_function *function, uint64_t self_ns)
+static bool add_spread(struct tw_spread **spread, uint64_t self_ns)
 {
-	if (!function->spread && !(function->spread = calloc(1, sizeof *function->spread)))
+	if (!*spread && !(*spread = calloc(1, sizeof **spread)))
 		return false;
-	tw_spread_add(function->spread, self_ns);
+	tw_spread_add(*spread, self_ns);
 	return true;
+}
+
+static bool add_node_spread(struct tw_calltree *tree, uint32_t node, uint64_t self_ns)
+{
+	if (!tw_grow_to(tree->node_spreads, tree->node_spread_capacity, node))
+		return false;
+	if (!tree->node_spreads[node] && tree->node_spread_count++ >= TW_CALLTREE_SPREADS_MAX)
+		return true;
+	return add_spread(&tree->node_spreads[node], self_ns);
 }
 
 bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
@@ -158,14 +167,16 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		add_to_callers(tree, frame->node, time->total_ns);
 	if (!tw_call_function_end(function, how, time, node->is_recursive))
 		tree->has_no_memory = true;
-	if (tree->has_spread && !add_spread(function, time->self_ns))
+	if (tree->has_spread && !add_spread(&function->spread, time->self_ns))
+		tree->has_no_memory = true;
+	if (tree->has_node_spread && !add_node_spread(tree, frame->node, time->self_ns))
 		tree->has_no_memory = true;
 }
 
 static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 {
 	struct tw_calltree *tree = context;
-	uint32_t node = find_child(tree, node_above(tree, stack, stack->depth), function);
+	uint32_t node = tw_calltree_child(tree, node_above(tree, stack, stack->depth), function);
 	tree->nodes[node].calls++;
 	tree->functions[function].calls++;
 	tree->functions[function].no_end++;
@@ -192,7 +203,7 @@ static bool grow_functions(struct tw_calltree *tree)
 /* Counts one more event with this function on the stack. */
 static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
-	uint32_t number = find_child(tree, parent, function);
+	uint32_t number = tw_calltree_child(tree, parent, function);
 	struct tw_call_node *node = &tree->nodes[number];
 	node->total_ns++;
 	if (!node->is_recursive)
@@ -249,11 +260,11 @@ static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *
 			tree->has_no_memory = true;
 			return;
 		}
-		at = find_child(tree, at, function);
+		at = tw_calltree_child(tree, at, function);
 	}
 	tree->has_stack_callers = true;
 	tree->nodes[frame->node].calls--;
-	frame->node = find_child(tree, at, call->function);
+	frame->node = tw_calltree_child(tree, at, call->function);
 	tree->nodes[frame->node].calls++;
 	/* A process has the sum of its outermost nodes, which are now callers without calls. */
 	tree->nodes[process].calls++;
@@ -292,7 +303,7 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
 			for (uint32_t depth = 0; depth < stack->depth; depth++) {
 				struct tw_stack_frame *frame = &stack->frames[depth];
-				frame->node = find_child(tree, node_above(tree, stack, depth), frame->function);
+				frame->node = tw_calltree_child(tree, node_above(tree, stack, depth), frame->function);
 				tree->functions[frame->function].before++;
 			}
 		}
@@ -358,12 +369,21 @@ static bool init_by_stack(struct tw_calltree *tree)
 	return tree->pending != NULL;
 }
 
+bool tw_calltree_init(struct tw_calltree *tree)
+{
+	if (!tree->node_max)
+		tree->node_max = TW_CALLTREE_NODES_MAX;
+	if (!tw_grow(tree->nodes, tree->node_count, tree->node_capacity))
+		return false;
+	tree->node_count = TW_CALLTREE_FIRST;
+	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
+	return true;
+}
+
 int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
 		      struct tw_fold *fold)
 {
 	tree->capture = capture;
-	if (!tree->node_max)
-		tree->node_max = TW_CALLTREE_NODES_MAX;
 	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
 	struct tw_capture_filter all = *filter;
 	int error = tree->places.images ? 0 : tw_places_make(&tree->places, capture, filter);
@@ -379,11 +399,9 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 		error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error)
 		return error;
-	if (!grow_functions(tree) || !tw_grow(tree->nodes, tree->node_count, tree->node_capacity) ||
+	if (!grow_functions(tree) || !tw_calltree_init(tree) ||
 	    !tw_tracer_cost_init(&tree->cost, tree->stacks.stream_count, tree->places.function_count))
 		return TW_ENOMEM;
-	tree->node_count = TW_CALLTREE_FIRST;
-	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
 	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
 	return tree->places.kinds[TW_CAPTURE_STACK] && !init_by_stack(tree) ? TW_ENOMEM : 0;
 }
@@ -416,6 +434,9 @@ void tw_calltree_free(struct tw_calltree *tree)
 		tw_histogram_free(&tree->functions[i].took);
 		free(tree->functions[i].spread);
 	}
+	for (uint32_t i = 0; i < tree->node_spread_capacity; i++)
+		free(tree->node_spreads[i]);
+	free(tree->node_spreads);
 	tw_frames_free(&tree->frames);
 	free(tree->pending);
 	free(tree->functions);

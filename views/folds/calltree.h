@@ -30,6 +30,8 @@
 #define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)
 /* Chains of callers longer than this continue below the same node. */
 #define TW_CALLTREE_DEPTH_MAX 2000
+/* With has_node_spread: nodes beyond these have none. They take 80 MB. */
+#define TW_CALLTREE_SPREADS_MAX (UINT32_C(1) << 18)
 
 struct tw_call_node {
 	uint32_t parent;
@@ -99,7 +101,10 @@ struct tw_calltree {
 	bool hides_waits;		       /* wanted: tw_calltree_hide_waits() */
 	uint64_t hidden_waits, hidden_wait_ns; /* calls that it left out */
 	bool has_spread;		       /* how own times vary is wanted */
-	bool is_full;			       /* nodes were refused */
+	bool has_node_spread;		       /* likewise, at each node */
+	struct tw_spread **node_spreads;       /* of own times, by node; NULL: too few calls, or too many nodes */
+	uint32_t node_spread_capacity, node_spread_count;
+	bool is_full; /* nodes were refused */
 	bool has_no_memory;
 	bool is_in_part; /* the selection has begun */
 	uint64_t events;
@@ -122,7 +127,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, hides_waits, has_spread, longer_ns, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, longer_ns, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *
@@ -145,6 +150,13 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 
 /* The children of a node, most total time first (calls, if there are no times), to be freed. */
 uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count);
+
+/*
+ * A tree that is put together from others (treediff.h): an empty one, zeroed except node_max, and the child of a node for a function, which is
+ * added if it is not there. False: no memory; the child is then TW_CALLTREE_BEYOND, and has_no_memory is set.
+ */
+bool tw_calltree_init(struct tw_calltree *tree);
+uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t node, uint32_t function);
 
 /* The name of a node: borrowed. */
 const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The module of the first program's own functions, to be freed; NULL: not known. */
-static char *program_of(const struct tw_capture *capture)
+char *tw_difference_program(const struct tw_capture *capture)
 {
 	const struct tw_capture_image *image;
 	if (!tw_names_images(capture, &image, 1) || !*image->program)
@@ -19,8 +18,7 @@ static char *program_of(const struct tw_capture *capture)
 	return strdup(slash ? slash + 1 : image->program);
 }
 
-/* Without the program's module, which may be another in the other run. */
-static const char *key_of(const char *name, const char *program)
+const char *tw_difference_key(const char *name, const char *program)
 {
 	size_t bytes = program ? strlen(program) : 0;
 	return bytes && strncmp(name, program, bytes) == 0 && name[bytes] == ':' ? name + bytes : name;
@@ -55,7 +53,7 @@ static bool add_functions(struct tw_differences *differences, struct tw_differen
 		function->took = (struct tw_histogram){0};
 		part->self = function->spread ? tw_spread_sum(function->spread, function->self_ns)
 					      : (struct tw_estimate){.value = (double)function->self_ns};
-		is_added = add_part(differences, key_of(name->text, differences->program[part->side]), part);
+		is_added = add_part(differences, tw_difference_key(name->text, differences->program[part->side]), part);
 	}
 	return is_added;
 }
@@ -69,7 +67,8 @@ static bool add_calls(struct tw_differences *differences, struct tw_difference_p
 		part->lacks_arity = row->lacks_arity;
 		part->calls = row->calls;
 		if (row->calls)
-			is_added = add_part(differences, key_of(row->name, differences->program[part->side]), part);
+			is_added = add_part(differences, tw_difference_key(row->name, differences->program[part->side]),
+					    part);
 	}
 	return is_added;
 }
@@ -80,7 +79,7 @@ bool tw_differences_add(struct tw_differences *differences, unsigned side, const
 	const struct tw_difference_part empty = {.side = side, .capture = differences->captures[side]++};
 	struct tw_difference_part recorded = empty, counted = empty;
 	if (!differences->program[side])
-		differences->program[side] = program_of(capture);
+		differences->program[side] = tw_difference_program(capture);
 	differences->lacks_times |= !tree;
 	return (tree ? add_functions(differences, &recorded, tree)
 		     : add_calls(differences, &recorded, &totals->functions)) &&
@@ -111,6 +110,12 @@ static int by_weight(const void *a, const void *b)
 /* The own time of a function that its side has not called is 0 for certain. */
 static const struct tw_estimate never = {.freedom = INFINITY};
 
+struct tw_estimate tw_difference_estimate(bool is_called, const double *runs, unsigned captures,
+					  const struct tw_estimate *one)
+{
+	return !is_called ? never : captures > 1 ? tw_estimate_runs(runs, captures) : *one;
+}
+
 /* Joins the parts of one side, of which there may be none; several of one capture are recorded and counted calls. */
 static bool join(struct tw_difference_side *side, struct tw_difference_part *parts, size_t count, unsigned captures,
 		 struct tw_estimate *self)
@@ -129,7 +134,7 @@ static bool join(struct tw_difference_side *side, struct tw_difference_part *par
 		runs[parts[i].capture] += (double)parts[i].self_ns;
 		tw_histogram_join(&side->took, &parts[i].took);
 	}
-	*self = !count ? never : captures > 1 ? tw_estimate_runs(runs, captures) : parts->self;
+	*self = tw_difference_estimate(count, runs, captures, count ? &parts->self : NULL);
 	if (captures > 1) {
 		side->calls = (side->calls + captures / 2) / captures;
 		side->total_ns /= captures;
@@ -159,19 +164,24 @@ static bool make_row(struct tw_differences *differences, struct tw_difference_pa
 	return true;
 }
 
+bool tw_difference_name(char **key, const char *program)
+{
+	char *name;
+	if (**key != ':' || !program)
+		return true;
+	if (asprintf(&name, "%s%s", program, *key) < 0)
+		return false;
+	free(*key);
+	*key = name;
+	return true;
+}
+
 /* The program's own functions have its name again: the new one. */
 static bool name_row(const struct tw_differences *differences, struct tw_difference_part *part)
 {
 	const char *program =
 		differences->program[TW_NEW] ? differences->program[TW_NEW] : differences->program[TW_OLD];
-	char *name;
-	if (*part->name != ':' || !program)
-		return true;
-	if (asprintf(&name, "%s%s", program, part->name) < 0)
-		return false;
-	free(part->name);
-	part->name = name;
-	return true;
+	return tw_difference_name(&part->name, program);
 }
 
 /* The own time of all functions, and its noise if there are several captures. */

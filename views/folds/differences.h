@@ -75,6 +75,21 @@ bool tw_differences_add(struct tw_differences *differences, unsigned side, const
 bool tw_differences_finish(struct tw_differences *differences);
 void tw_differences_free(struct tw_differences *differences);
 
+/* ---- what trees share (treediff.h) ---- */
+
+/* The module of the first program's own functions, to be freed; NULL: not known. */
+char *tw_difference_program(const struct tw_capture *capture);
+/* A name without the program's module, which may be another in the other run. Borrowed. */
+const char *tw_difference_key(const char *name, const char *program);
+/* The key of a function of the program, in place: with the program's name again. False: no memory. */
+bool tw_difference_name(char **key, const char *program);
+/*
+ * The own time of one side. @is_called: in any of its captures. @runs: by capture, if there are several; @one: if there is one; it is not
+ * known from less than two calls.
+ */
+struct tw_estimate tw_difference_estimate(bool is_called, const double *runs, unsigned captures,
+					  const struct tw_estimate *one);
+
 /* New less old. */
 static inline int64_t tw_difference_self(const struct tw_difference *difference)
 {

@@ -73,8 +73,8 @@ uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes,
 	return name->text ? places->function_count++ : TW_PLACES_NONE;
 }
 
-static uint32_t find_name(struct tw_places *places, struct tw_map *by_name, const char *text, size_t bytes,
-			  bool lacks_arity)
+uint32_t tw_places_find(struct tw_places *places, struct tw_map *by_name, const char *text, size_t bytes,
+			bool lacks_arity)
 {
 	uint64_t key = tw_hash_bytes(text, bytes, 0);
 	uint32_t known =
@@ -99,8 +99,8 @@ static bool name_image(struct tw_places *places, struct tw_map *by_name, const s
 		to->is_moment[place->place_id] = place->has_no_end;
 		size_t bytes = tw_name_function(place->function, text, sizeof text);
 		/* A name that contains a zero byte ends there. */
-		to->function[place->place_id] =
-			find_name(places, by_name, text, strnlen(text, bytes), tw_name_lacks_arity(place->function));
+		to->function[place->place_id] = tw_places_find(places, by_name, text, strnlen(text, bytes),
+							       tw_name_lacks_arity(place->function));
 		if (to->function[place->place_id] == TW_PLACES_NONE)
 			return false;
 		places->functions[to->function[place->place_id]] = place->function;
@@ -115,7 +115,7 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 	struct tw_map by_name = {0};
 	bool is_made = true;
 	for (size_t i = 0; i < TW_PLACES_FIRST && is_made; i++)
-		is_made = find_name(places, &by_name, others[i], strlen(others[i]), false) == i;
+		is_made = tw_places_find(places, &by_name, others[i], strlen(others[i]), false) == i;
 	for (uint32_t i = 0; i < places->image_count && is_made; i++)
 		is_made = name_image(places, &by_name, capture, i);
 	tw_map_fini(&by_name);

@@ -10,6 +10,7 @@
 #define TW_VIEWS_PLACES_H
 
 #include "views/folds/scan.h"
+#include "base/map.h"
 #include "views/names/names.h"
 
 #define TW_PLACES_NONE UINT32_MAX
@@ -63,6 +64,9 @@ bool *tw_places_wanted(const struct tw_places *places, const struct tw_capture *
 		       const struct tw_capture_filter *filter);
 /* Adds a name after the others and returns its number; TW_PLACES_NONE: no memory. */
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity);
+/* The same, but the number of that name if it is there already. @by_name: of the names, zeroed at first. */
+uint32_t tw_places_find(struct tw_places *places, struct tw_map *by_name, const char *text, size_t bytes,
+			bool lacks_arity);
 
 static inline uint32_t tw_places_function(const struct tw_places *places, uint32_t image, uint32_t place)
 {

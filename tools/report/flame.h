@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flame.h - the parts of `tracewheel flame`: the page, and the sentences in it. */
+#ifndef TW_TOOLS_FLAME_H
+#define TW_TOOLS_FLAME_H
+
+#include "tools/common/select.h"
+#include "tools/report/report.h"
+#include "tools/report/sides.h"
+
+struct tw_flame {
+	struct tw_selection selection;
+	double least_percent;
+	bool is_least_given;
+	bool is_folded;
+	bool is_by_process;
+	struct tw_sides sides; /* --diff */
+};
+
+/* The page of a capture, or of two sides of captures. Returns 0 or an error. */
+int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct tw_calltree *tree,
+		  const struct tw_capture_filter *filter, const char *path);
+int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame);
+
+/* Objects of JSON, one a sentence, with a comma between them. @least_percent: of the whole; smaller frames are drawn together. */
+void tw_flame_notes(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
+		    bool has_times, double least_percent);
+void tw_flame_diff_notes(struct tw_out *out, const struct tw_sides *sides, double least_percent);
+
+#endif
