@@ -189,18 +189,19 @@ make_sides() {
 	done
 }
 
-# look URL: the page as a browser draws it, in the file dom. A busy machine or a small /dev/shm ends a browser at times: three tries, each
-# with a profile of its own.
+# look URL: the page as a browser draws it, in the file dom; dark if $is_dark is not empty. A busy machine or a small /dev/shm ends a browser at
+# times: three tries, each with a profile of its own.
 look() {
 	for try in 1 2 3; do
 		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
-			--window-size="${width:-1200},900" --dump-dom "$1" >dom 2>browser-says || return 0
+			--window-size=1200,900 ${is_dark:+--blink-settings=preferredColorScheme=0} --virtual-time-budget=5000 --dump-dom "$1" >dom 2>browser-says || return 0
 		rm -rf "$work/profile$try"
 	done
 	return 1
 }
 
-# try_page PAGE [HASH [WIDTH]]: the page with the file try.js as its last script; lines that it gives to say() are in the file said.
+# try_page PAGE [HASH]: the page with the file try.js as its last script; lines that it gives to say() are in the file said; $width
+# pixels wide (1200).
 try_page() {
 	python3 - "$1" <<-'EOT' || fail "no page in $1"
 		import sys
@@ -213,11 +214,17 @@ try_page() {
 		const frames = () => [...document.querySelectorAll('.f')], frame = (name, i = 0) => frames().filter(f => f.ariaLabel.startsWith(name + ','))[i];
 		const column = i => [...by('table').tBodies[0].rows].map(row => row.cells[i].textContent), heads = () => [...by('table').tHead.rows[0].cells];
 		try { ''' + script + ''' } catch (error) { say('error', error.stack); }
+		parent.postMessage(by('said').textContent, '*');
 		</script>'''
 		head, tail = page.rsplit("</body>", 1)
 		open("try.html", "w").write(head + driver + "</body>" + tail)
 	EOT
-	width=${3:-1200} look "file://$work/try.html${2:-}" || fail "the browser"
+	# A browser's window has 500 pixels at least, a frame any number.
+	cat >frame.html <<-EOT
+		<iframe src="try.html${2:-}" width="${width:-1200}" height="900" style="border: 0"></iframe><pre id="said"></pre>
+		<script>onmessage = event => said.textContent = event.data;</script>
+	EOT
+	look "file://$work/frame.html" || fail "the browser"
 	python3 -c 'import html, re
 print(html.unescape(re.search(r"<pre id=.said.>(.*?)</pre>", open("dom").read(), re.S).group(1)), end="")' >said
 	! grep -q '^error' said || fail "the script: $(cat said)"
