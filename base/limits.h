@@ -71,11 +71,20 @@
 #define TW_RS_COUNT_ROWS_MAX   4096
 #define TW_RS_COUNT_GROUP      64
 #define TW_RS_COUNT_BLOCKS_MAX 131072
+/*
+ * Rows of aggregates of one thread: slots of its table, those used by keys, and those that also calls without room for their
+ * key may use.  They lie in the blocks above.
+ */
+#define TW_AGGREGATE_SLOTS    16384
+#define TW_AGGREGATE_KEYS_MAX 12288
+#define TW_AGGREGATES_MAX     16000
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 
 _Static_assert(TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP <= TW_RS_COUNT_BLOCKS_MAX / 8,
 	       "most blocks are for threads, if all places are counted");
+_Static_assert(TW_AGGREGATE_KEYS_MAX < TW_AGGREGATES_MAX && TW_AGGREGATES_MAX < TW_AGGREGATE_SLOTS,
+	       "calls beyond the keys have rows, and a search ends");
 _Static_assert(TW_RS_COUNT_ROWS_MAX < (1 << 24), "a row's number fits the word of a block");
 _Static_assert(TW_RS_STALLED_NS >= 10 * TW_RS_SLICE_NS, "a machine that pauses now and then stalls no thread");
 _Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its head");

@@ -158,6 +158,14 @@ enum {
 	TW_BP_FIRST_ACCOUNTS = 4    /* the same for only_accounts */
 };
 
+/* A number of a counted call: an argument register or the result, extended to 64 bits. */
+struct tw_bp_source {
+	uint8_t word;  /* of the argument registers */
+	uint8_t shift; /* 64 - the bits of the number */
+	bool is_unsigned;
+	bool is_unknown; /* the function has no such number */
+};
+
 struct tw_place {
 	/* Read by every hit. */
 	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
@@ -170,7 +178,8 @@ struct tw_place {
 	 * must be correct even if it is not 0.
 	 */
 	_Atomic uint32_t first;
-	uint32_t allocator; /* enum tw_bp_allocator of a slot, by its function's name; constant */
+	uint32_t allocator;	    /* enum tw_bp_allocator of a slot, by its function's name; constant */
+	struct tw_bp_source by, of; /* of calls that are counted and aggregated; written before the place is staged */
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;	    /* slot: the module that has it */

@@ -162,7 +162,7 @@ struct tw_rs_count_words *tw_rs_counts_take(struct tw_rs *rs, uint32_t row, uint
 	if (index == TW_RS_NONE || !make_present(&section->words[index]))
 		return NULL;
 	memset(&section->words[index], 0, sizeof section->words[index]);
-	/* PAIR rs.count_block: release; acquire in tw_rs_counts_each().  The words are zeros. */
+	/* PAIR rs.count_block: release; acquire in next_block().  The words are zeros. */
 	tw_store_release(&section->blocks[index], TW_RS_COUNT_BLOCK(TW_RS_COUNT_LIVE, row, group));
 	return &section->words[index];
 }
@@ -223,8 +223,7 @@ void tw_rs_counts_choose(const struct tw_rs *rs, uint32_t slot, bool only_ended,
 	}
 }
 
-static void read_block(const struct tw_rs_counts *section, uint32_t index, uint64_t entry,
-		       struct tw_rs_seen_counts *out)
+static void read_row(const struct tw_rs_counts *section, uint64_t entry, struct tw_rs_seen_counts *out)
 {
 	uint32_t row = (uint32_t)(entry >> 32) & 0xffffff;
 
@@ -239,30 +238,93 @@ static void read_block(const struct tw_rs_counts *section, uint32_t index, uint6
 		out->is_own_tracee = from->is_own_tracee;
 		memcpy(out->thread_name, from->thread_name, sizeof out->thread_name);
 	}
+}
+
+static void read_words(const struct tw_rs_counts *section, uint32_t index, struct tw_rs_seen_counts *out)
+{
 	for (unsigned i = 0; i < TW_RS_COUNT_GROUP; i++) {
 		/* RELAXED count.add: calls in progress may or may not be counted. */
 		out->words[i] = tw_load_relaxed(&section->words[index].words[i]);
 	}
 }
 
-int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
-		      tw_rs_counts_fn fn, void *arg)
+/* The next block of the rows chosen, from *at on, which is moved behind it; 0: there is none. */
+static uint64_t next_block(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice, uint32_t *at)
 {
 	uint32_t count = BOUND(rs, slot, block_count, TW_RS_COUNT_BLOCKS_MAX);
 	const struct tw_rs_counts *section = section_of(rs, slot);
-	struct tw_rs_seen_counts seen;
-	int result = 0;
 
-	for (uint32_t i = 0; i < count && !result; i++) {
+	while (*at < count) {
 		/* PAIR rs.count_block: acquire; release in tw_rs_counts_take(). */
-		uint64_t entry = tw_load_acquire(&section->blocks[i]);
+		uint64_t entry = tw_load_acquire(&section->blocks[(*at)++]);
 		uint32_t row = (uint32_t)(entry >> 32) & 0xffffff;
 
-		if (entry >> 56 != TW_RS_COUNT_LIVE || row > TW_RS_COUNT_ROWS_MAX || !choice->rows[row] ||
-		    (uint32_t)entry >= TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP)
+		if (entry >> 56 == TW_RS_COUNT_LIVE && row <= TW_RS_COUNT_ROWS_MAX && choice->rows[row])
+			return entry;
+	}
+	return 0;
+}
+
+int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
+		      tw_rs_counts_fn fn, void *arg)
+{
+	const struct tw_rs_counts *section = section_of(rs, slot);
+	struct tw_rs_seen_counts seen;
+	uint32_t at = 0;
+	int result = 0;
+
+	for (uint64_t entry; !result && (entry = next_block(rs, slot, choice, &at));) {
+		if ((uint32_t)entry >= TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP)
 			continue;
-		read_block(section, i, entry, &seen);
+		read_row(section, entry, &seen);
+		read_words(section, at - 1, &seen);
 		result = fn(arg, &seen);
+	}
+	return result;
+}
+
+/* Those of a block that have calls. */
+static uint32_t read_aggregates(const struct tw_rs_counts *section, uint32_t index, struct tw_rs_aggregate *out)
+{
+	const struct tw_rs_aggregate *from = (const struct tw_rs_aggregate *)(const void *)&section->words[index];
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < TW_RS_AGGREGATES; i++) {
+		/* PAIR rs.aggregate: acquire; release in make(). */
+		uint64_t calls = tw_load_acquire(&from[i].count);
+
+		if (!calls || from[i].place_id >= TW_DEF_IDS_MAX)
+			continue;
+		out[count].place_id = from[i].place_id;
+		out[count].is_rest = from[i].is_rest;
+		memcpy(out[count].aggregation, from[i].aggregation, sizeof out->aggregation);
+		out[count].key = from[i].key;
+		out[count].number = from[i].number;
+		/* RELAXED count.add: calls in progress may or may not be counted. */
+		tw_store_relaxed(&out[count].sum, tw_load_relaxed(&from[i].sum));
+		/* RELAXED count.add: as above. */
+		tw_store_relaxed(&out[count++].count, calls);
+	}
+	return count;
+}
+
+int tw_rs_aggregates_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
+			  tw_rs_aggregates_fn fn, void *arg)
+{
+	const struct tw_rs_counts *section = section_of(rs, slot);
+	struct tw_rs_aggregate aggregates[TW_RS_AGGREGATES];
+	struct tw_rs_seen_counts seen;
+	uint32_t at = 0, count;
+	int result = 0;
+
+	for (uint64_t entry; !result && (entry = next_block(rs, slot, choice, &at));) {
+		if ((uint32_t)entry != TW_RS_AGGREGATE_GROUP)
+			continue;
+		count = read_aggregates(section, at - 1, aggregates);
+		if (!count)
+			continue;
+		read_row(section, entry, &seen);
+		result = fn(arg, &seen, aggregates, count);
 	}
 	return result;
 }

@@ -3,7 +3,7 @@
  * counts.h - counters of one process image in the shared memory of a ring set: {place, thread} -> number of calls.
  *
  *	rows	one for each thread that counts, from 1 on; row 0 is shared by all threads, which add atomically
- *	blocks	TW_RS_COUNT_GROUP words for as many places with consecutive ids, of one row
+ *	blocks	TW_RS_COUNT_GROUP words for as many places with consecutive ids, of one row; or its aggregates
  *
  * A thread takes a block at its first call of a place of the group, and is its only writer: a count is one store.  A thread that gets
  * no row or no block counts in row 0, whose blocks exist before anything is counted: no count is lost, only its thread.
@@ -54,6 +54,19 @@ struct tw_rs_count_row {
 struct tw_rs_count_words {
 	_Atomic uint64_t words[TW_RS_COUNT_GROUP];
 };
+
+/* Calls of one place that have a key in common, in a block of one row.  Words that are not written yet are 0. */
+struct tw_rs_aggregate {
+	uint32_t place_id;
+	uint32_t is_rest;	 /* calls that found no room for their key */
+	uint64_t aggregation[2]; /* struct tw_aggregation: what the others mean */
+	uint64_t key, number;
+	_Atomic uint64_t count; /* from 1 on the members above are there */
+	_Atomic uint64_t sum;
+	uint64_t reserved;
+};
+#define TW_RS_AGGREGATES      (TW_RS_COUNT_GROUP * sizeof(uint64_t) / sizeof(struct tw_rs_aggregate)) /* of a block */
+#define TW_RS_AGGREGATE_GROUP (UINT32_C(1) << 31) /* the group of their blocks */
 
 /* The last section of an image's file. */
 struct tw_rs_counts {
@@ -142,6 +155,11 @@ void tw_rs_counts_choose(const struct tw_rs *rs, uint32_t slot, bool only_ended,
 typedef int (*tw_rs_counts_fn)(void *arg, const struct tw_rs_seen_counts *counts);
 int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
 		      tw_rs_counts_fn fn, void *arg);
+/* The same for the aggregates of these rows: @count is at most TW_RS_AGGREGATES.  `words` are not read. */
+typedef int (*tw_rs_aggregates_fn)(void *arg, const struct tw_rs_seen_counts *row, const struct tw_rs_aggregate *seen,
+				   uint32_t count);
+int tw_rs_aggregates_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
+			  tw_rs_aggregates_fn fn, void *arg);
 /* The rows chosen, which have ended, are stored: gives them and their blocks back. */
 void tw_rs_counts_recycle(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.c - parses definitions. Their lengths are not trusted. */
-#include "pipeline/format/catalog.h"
+#include "pipeline/format/catalog_inside.h"
 #include "base/grow.h"
 #include "base/limits.h"
 #include "base/error.h"
@@ -15,12 +15,6 @@ _Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED
 		       (int)TW_CAPTURE_ENTRY == TW_PLACE_ENTRY,
 	       "the kinds too");
 
-/* The rest of a record's payload. */
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
 /* Items hold ids until tw_catalog_finish() resolves them to pointers. */
 struct function_item {
 	struct tw_capture_function item;
@@ -33,18 +27,8 @@ struct place_item {
 	uint32_t caller_id;
 };
 
-static bool take(struct input *input, void *to, size_t bytes)
-{
-	if (input->left < bytes)
-		return false;
-	memcpy(to, input->at, bytes);
-	input->at += bytes;
-	input->left -= bytes;
-	return true;
-}
-
 /* Copies a counted text into a terminated one. */
-static int take_text(struct input *input, size_t bytes, char **out)
+static int take_text(struct tw_catalog_input *input, size_t bytes, char **out)
 {
 	char *text;
 
@@ -53,7 +37,7 @@ static int take_text(struct input *input, size_t bytes, char **out)
 	text = malloc(bytes + 1);
 	if (!text)
 		return TW_ENOMEM;
-	take(input, text, bytes);
+	tw_catalog_take(input, text, bytes);
 	text[bytes] = '\0';
 	*out = text;
 	return 0;
@@ -82,8 +66,7 @@ static int add_or_free(struct tw_catalog_table *table, uint64_t id, void *item, 
 	return error < 0 ? error : 0;
 }
 
-/* Adds a copy of the structure, unless its id is known. */
-static int add_copy(struct tw_catalog_table *table, uint64_t id, const void *from, size_t bytes)
+int tw_catalog_add_copy(struct tw_catalog_table *table, uint64_t id, const void *from, size_t bytes)
 {
 	void *item = malloc(bytes);
 
@@ -93,12 +76,12 @@ static int add_copy(struct tw_catalog_table *table, uint64_t id, const void *fro
 	return add_or_free(table, id, item, 0, free);
 }
 
-static int add_image(struct tw_catalog *catalog, struct input *input)
+static int add_image(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_image def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	if (catalog->program)
 		return 0;
@@ -112,13 +95,13 @@ static int add_image(struct tw_catalog *catalog, struct input *input)
 	return error;
 }
 
-static int add_node(struct tw_catalog *catalog, struct input *input)
+static int add_node(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	char *name = NULL, *shown = NULL;
 	struct tw_def_node def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	error = take_text(input, def.name_bytes, &name);
 	if (!error)
@@ -148,14 +131,14 @@ static void free_module(void *item)
 	free(module);
 }
 
-static int add_module(struct tw_catalog *catalog, struct input *input)
+static int add_module(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_capture_module *module;
 	struct tw_def_module def;
 	char *build_id = NULL;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	module = calloc(1, sizeof *module);
 	if (!module)
@@ -184,13 +167,13 @@ static void free_function(void *item)
 	free(function);
 }
 
-static int add_function(struct tw_catalog *catalog, struct input *input)
+static int add_function(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct function_item *function;
 	struct tw_def_function def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	function = calloc(1, sizeof *function);
 	if (!function)
@@ -203,12 +186,12 @@ static int add_function(struct tw_catalog *catalog, struct input *input)
 	return add_or_free(&catalog->functions, def.function_id, function, error, free_function);
 }
 
-static int add_place(struct tw_catalog *catalog, struct input *input)
+static int add_place(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct place_item place = {0};
 	struct tw_def_place def;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	place.item.place_id = def.place_id;
 	place.item.kind = def.kind & ~TW_PLACE_HAS_NO_END;
@@ -216,7 +199,7 @@ static int add_place(struct tw_catalog *catalog, struct input *input)
 	place.item.address = def.address;
 	place.function_id = def.function_id;
 	place.caller_id = def.caller_module_id;
-	return add_copy(&catalog->places, def.place_id, &place, sizeof place);
+	return tw_catalog_add_copy(&catalog->places, def.place_id, &place, sizeof place);
 }
 
 static void free_tracee(void *item)
@@ -244,13 +227,13 @@ static int rename_tracee(struct tw_catalog *catalog, struct tw_capture_tracee *l
 	return 0;
 }
 
-static int add_tracee(struct tw_catalog *catalog, struct input *input)
+static int add_tracee(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_capture_tracee *tracee;
 	struct tw_def_tracee def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	tracee = calloc(1, sizeof *tracee);
 	if (!tracee)
@@ -278,13 +261,13 @@ static void free_session(void *item)
 	free(session);
 }
 
-static int add_session(struct tw_catalog *catalog, struct input *input)
+static int add_session(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_capture_session *session;
 	struct tw_def_session def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	session = calloc(1, sizeof *session);
 	if (!session)
@@ -303,7 +286,7 @@ static void free_text(void *item)
 	free(text);
 }
 
-static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, struct input *input)
+static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, struct tw_catalog_input *input)
 {
 	struct tw_catalog_text *text = calloc(1, sizeof *text);
 	int error;
@@ -315,21 +298,21 @@ static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, s
 	return add_or_free(table, id, text, error, free_text);
 }
 
-static int add_atom(struct tw_catalog *catalog, struct input *input)
+static int add_atom(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_atom def;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	return add_text(&catalog->atoms, def.atom_id, def.text_bytes, input);
 }
 
 /* Notes have no ids: notes with the same text are one. */
-static int add_note(struct tw_catalog *catalog, struct input *input)
+static int add_note(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_note def;
 
-	if (!take(input, &def, sizeof def) || input->left < def.text_bytes)
+	if (!tw_catalog_take(input, &def, sizeof def) || input->left < def.text_bytes)
 		return TW_EFORMAT;
 	for (uint32_t i = 0; i < catalog->notes.count; i++) {
 		const struct tw_catalog_text *note = catalog->notes.items[i];
@@ -347,13 +330,13 @@ static void free_layout(void *item)
 }
 
 /* A layout that cannot be read is ignored. */
-static int add_layout(struct tw_catalog *catalog, struct input *input)
+static int add_layout(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_layout *layout;
 	struct tw_def_layout def;
 	int error;
 
-	if (!take(input, &def, sizeof def) || input->left < def.text_bytes)
+	if (!tw_catalog_take(input, &def, sizeof def) || input->left < def.text_bytes)
 		return TW_EFORMAT;
 	error = tw_layout_parse((const char *)input->at, def.text_bytes, &layout);
 	if (error)
@@ -364,11 +347,11 @@ static int add_layout(struct tw_catalog *catalog, struct input *input)
 	return error < 0 ? error : 0;
 }
 
-static int add_descriptor(struct tw_catalog *catalog, struct input *input)
+static int add_descriptor(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_descriptor def;
 
-	if (!take(input, &def, sizeof def) || input->left < def.word_bytes || def.word_bytes % 8)
+	if (!tw_catalog_take(input, &def, sizeof def) || input->left < def.word_bytes || def.word_bytes % 8)
 		return TW_EFORMAT;
 	return add_text(&catalog->descriptors, def.fd, def.word_bytes, input);
 }
@@ -383,13 +366,13 @@ static void free_pointer(void *item)
 }
 
 /* Pointers have no ids; the same one may be defined in several segments. */
-static int add_pointer(struct tw_catalog *catalog, struct input *input)
+static int add_pointer(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_capture_pointer *pointer;
 	struct tw_def_pointer def;
 	int error;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	pointer = calloc(1, sizeof *pointer);
 	if (!pointer)
@@ -413,56 +396,16 @@ static int add_pointer(struct tw_catalog *catalog, struct input *input)
 	return error < 0 ? error : 0;
 }
 
-static int add_end(struct tw_catalog *catalog, struct input *input)
+static int add_end(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_end def;
 
-	if (!take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
-	return add_copy(&catalog->ends, def.lease, &def, sizeof def);
+	return tw_catalog_add_copy(&catalog->ends, def.lease, &def, sizeof def);
 }
 
-static int add_counted(struct tw_catalog *catalog, struct input *input)
-{
-	struct tw_def_counted def;
-
-	if (!take(input, &def, sizeof def))
-		return TW_EFORMAT;
-	return add_copy(&catalog->counted, def.place_id, &def, sizeof def);
-}
-
-/* Of a thread and a place; a row's number and that of a place are far below the halves. */
-static int add_count(struct tw_catalog *catalog, const struct tw_def_counts *def, const struct tw_def_count *pair)
-{
-	struct tw_capture_count count = {.place_id = (uint32_t)pair->place_id,
-					 .tracee_id = def->tracee_id,
-					 .lease = def->lease,
-					 .count = pair->count};
-	uint64_t key = def->lease << 32 | count.place_id;
-	uint32_t at = tw_map_get(&catalog->counts.by_id, key);
-	struct tw_capture_count *known = at == TW_MAP_NONE ? NULL : catalog->counts.items[at];
-
-	if (!known)
-		return add_copy(&catalog->counts, key, &count, sizeof count);
-	if (known->count < count.count)
-		known->count = count.count;
-	return 0;
-}
-
-static int add_counts(struct tw_catalog *catalog, struct input *input)
-{
-	struct tw_def_counts def;
-	struct tw_def_count pair;
-	int error = 0;
-
-	if (!take(input, &def, sizeof def))
-		return TW_EFORMAT;
-	for (uint32_t i = 0; i < def.pair_count && !error; i++)
-		error = take(input, &pair, sizeof pair) ? add_count(catalog, &def, &pair) : TW_EFORMAT;
-	return error;
-}
-
-static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
+static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catalog_input *input)
 {
 	switch (type) {
 	case TW_DEF_IMAGE: return add_image(catalog, input);
@@ -478,8 +421,9 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_POINTER: return add_pointer(catalog, input);
 	case TW_DEF_NODE: return add_node(catalog, input);
 	case TW_DEF_END: return add_end(catalog, input);
-	case TW_DEF_COUNTED: return add_counted(catalog, input);
-	case TW_DEF_COUNTS: return add_counts(catalog, input);
+	case TW_DEF_COUNTED: return tw_catalog_counted(catalog, input);
+	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input);
+	case TW_DEF_AGGREGATES: return tw_catalog_aggregates(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -489,23 +433,23 @@ static uint32_t count_items(const struct tw_catalog *catalog)
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
 	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
 	       catalog->descriptors.count + catalog->pointers.count + catalog->ends.count + catalog->counted.count +
-	       catalog->counts.count + catalog->old_names.count;
+	       catalog->counts.count + catalog->aggregates.count + catalog->old_names.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
 {
-	struct input all = {bytes, count};
+	struct tw_catalog_input all = {bytes, count};
 
 	while (all.left) {
 		uint32_t items = count_items(catalog);
 		struct tw_definition_head head;
-		struct input record;
+		struct tw_catalog_input record;
 		size_t whole;
 		int error;
 
-		if (!take(&all, &head, sizeof head) || head.payload_bytes > all.left)
+		if (!tw_catalog_take(&all, &head, sizeof head) || head.payload_bytes > all.left)
 			return TW_EFORMAT;
-		record = (struct input){all.at, head.payload_bytes};
+		record = (struct tw_catalog_input){all.at, head.payload_bytes};
 		whole = ((size_t)head.payload_bytes + 7) & ~(size_t)7;
 		if (whole > all.left)
 			return TW_EFORMAT;
@@ -581,6 +525,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->ends, free);
 	fini_table(&catalog->counted, free);
 	fini_table(&catalog->counts, free);
+	fini_table(&catalog->aggregates, free);
 	fini_table(&catalog->old_names, free);
 	free(catalog->program);
 	free(catalog->command);

@@ -41,6 +41,7 @@ struct tw_catalog {
 	struct tw_catalog_table ends;	     /* of struct tw_def_end, by lease */
 	struct tw_catalog_table counted;     /* of struct tw_def_counted, by place */
 	struct tw_catalog_table counts;	     /* of struct tw_capture_count, by row and place */
+	struct tw_catalog_table aggregates;  /* of struct tw_capture_aggregate, by a hash */
 	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
 	char *program;
 	char *command;

@@ -32,7 +32,8 @@ enum tw_def_type {
 	TW_DEF_NODE = 13,
 	TW_DEF_END = 14,
 	TW_DEF_COUNTED = 15,
-	TW_DEF_COUNTS = 16
+	TW_DEF_COUNTS = 16,
+	TW_DEF_AGGREGATES = 17
 };
 
 /* The process image itself; the first record of a log. */
@@ -187,6 +188,24 @@ struct tw_def_count {
 
 /* Pairs of one record. */
 #define TW_DEF_COUNTS_PAIRS_MAX 4096
+
+/*
+ * Rows of an aggregation of a thread; they follow.  Not in the log: the recorder adds it, as counts; a reader takes the largest count of
+ * each row.
+ */
+struct tw_def_aggregates {
+	uint64_t lease; /* as in struct tw_def_counts */
+	uint32_t tracee_id;
+	uint32_t row_count;
+	uint64_t aggregation[2]; /* struct tw_aggregation of tracewheel/counts.h */
+};
+
+struct tw_def_aggregate {
+	uint32_t place_id;
+	uint32_t is_rest;
+	uint64_t key, number;
+	uint64_t count, sum;
+};
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */
 struct tw_def_note {

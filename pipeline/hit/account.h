@@ -27,6 +27,14 @@ struct tw_count_row {
 	_Atomic uint64_t value; /* ticks or words */
 };
 
+/* The aggregates of a thread, by a hash of place, key and number: aggregate.h. */
+struct tw_aggregates {
+	struct tw_rs_aggregate *slots[TW_AGGREGATE_SLOTS];
+	uint32_t count;		       /* of slots that are used */
+	uint32_t free_count;	       /* of its last block */
+	struct tw_rs_aggregate *block; /* the last one */
+};
+
 #define TW_COUNT_GROUPS (TW_COUNTERS_MAX / TW_RS_COUNT_GROUP)
 
 /* The counts of a thread. */
@@ -38,6 +46,7 @@ struct tw_thread_counts {
 	bool has_no_blocks; /* without success: it counts together with other threads */
 	uint32_t free_blocks;
 	struct tw_rs_count_words *free_at; /* private ones, not used yet */
+	struct tw_aggregates aggregates;
 };
 
 struct tw_counter {
@@ -76,6 +85,9 @@ static inline uint32_t tw_count_row_number(uint64_t key)
 {
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48) % TW_COUNT_ROWS;
 }
+
+/* A block of the thread, of zeros; NULL: there is none.  In a hit. */
+struct tw_rs_count_words *tw_counts_take_block(struct tw_thread *thread, struct tw_thread_counts *own, uint32_t group);
 
 /* The counts of a thread, mapped at its first count; NULL: there is no memory. */
 struct tw_thread_counts *tw_counts_map(struct tw_thread *thread);

@@ -10,7 +10,7 @@
  *		{calls, ticks or words} lie in a table of each thread, written by that thread alone.
  *
  * Memory is never returned to the system: threads that left keep their counts, which new threads continue. A thread
- * that counts takes 2.1 MiB of address space, of which only touched pages use memory, and blocks of 64 counters where it
+ * that counts takes 2.3 MiB of address space, of which only touched pages use memory, and blocks of 64 counters where it
  * uses one. A full table refuses rows, and a process without memory refuses accounts; tw_counts_refused() of tracewheel/session.h returns the number
  * of such calls.
  *

@@ -7,6 +7,7 @@
  * anything has happened, and left to those files. Compiled without vector registers, as hit.c.
  *
  *	call_count		the read section, and one word
+ *	aggregations		also a row of the thread (aggregate.h); with results or durations the return
  *	call_time, call_memory	also the current account, and the shadow of the return address
  *	the return		the account before; no read section: it uses memory of the process and of the
  *				thread, or memory that is never freed
@@ -15,6 +16,7 @@
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
 #include "pipeline/hit/account.h"
+#include "pipeline/hit/aggregate.h"
 #include "pipeline/hit/native.h"
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
@@ -60,14 +62,81 @@ static __attribute__((noinline)) const char *leave_undone(struct tw_place *place
 	return tw_native_hit_whole(place, words, slot);
 }
 
+/* ---- the return is watched ---- */
+
+/* The end will not be seen: an aggregated call has no row then, and another function's time goes on now. */
+static void forget(const struct tw_counted_frame *frame, const void *hit_frame)
+{
+	if (!(frame->more & TW_COUNTED_AGGREGATED))
+		tw_counted_end(frame, hit_frame, NULL);
+}
+
+/* Watches the return or, where that is not possible, ends the call here. */
+static __attribute__((noinline)) const char *open_slow(struct tw_counted_frame frame, uint64_t *slot)
+{
+	const char *resume_at = NULL;
+
+	if (frame.place->is_unwatched || !tw_native_is_watching() ||
+	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &resume_at))
+		forget(&frame, FRAME(slot));
+	return resume_at;
+}
+
+static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
+{
+	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
+		return open_slow(frame, slot);
+	return tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
+}
+
 /* ---- call_count ---- */
+
+static INLINE void count(struct tw_hit_tls *t, const struct tw_thread_counts *own, struct tw_counter *counter)
+{
+	_Atomic uint64_t *word = tw_likely(own) ? tw_count_word(own, (uint32_t)(counter - tw_counters)) : NULL;
+
+	if (tw_likely(word))
+		tw_count_add(word, 1);
+	else
+		tw_counter_count(t, counter);
+}
+
+/* The end of the call decides. */
+static __attribute__((noinline)) const char *aggregate_later(struct tw_place *place, const uint64_t *words,
+							     uint64_t *slot)
+{
+	const struct tw_aggregation *what = &tw_aggregating.what;
+	struct tw_counted_frame frame = {.place = place, .more = TW_COUNTED_AGGREGATED};
+
+	frame.key = tw_aggregate_value(what->by, &place->by, words, slot);
+	frame.number = what->of == TW_AGGREGATE_DURATION ? tw_clock_ticks()
+							 : tw_aggregate_value(what->of, &place->of, words, slot);
+	return open(frame, slot);
+}
+
+/* The same with an aggregation.  The row comes first: a killed program has at most one call of a thread there that is not counted. */
+static __attribute__((noinline)) const char *aggregate(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+						       struct tw_counter *counter)
+{
+	const struct tw_aggregation *what = &tw_aggregating.what;
+	bool is_known = !(place->by.is_unknown | place->of.is_unknown), is_late = tw_aggregating.needs_return;
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!is_late && tw_likely(is_known))
+		tw_aggregate_add(t, place, tw_aggregate_value(what->by, &place->by, words, slot),
+				 tw_aggregate_value(what->of, &place->of, words, slot));
+	count(t, t->own_counts, counter);
+	if (leave(t))
+		wake();
+	return is_late && is_known ? aggregate_later(place, words, slot) : NULL;
+}
 
 const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_generation *generation;
-	const struct tw_counter *counter;
 	const struct tw_thread_counts *own;
+	struct tw_counter *counter;
 	_Atomic uint64_t *word;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
@@ -76,6 +145,8 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
 	own = t->own_counts;
+	if (tw_unlikely(counter && tw_aggregating.is_wanted))
+		return aggregate(place, words, slot, counter);
 	if (tw_unlikely(!counter || !own))
 		return leave_undone(place, words, slot);
 	word = tw_count_word(own, (uint32_t)(counter - tw_counters));
@@ -102,7 +173,25 @@ static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, s
 	resume(t, own, tw_account_key(frame->session, false), frame->words_before);
 }
 
-static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame)
+/* @value: NULL: the call was left in another way; then its duration is known, and not its result. */
+static __attribute__((noinline)) void end_aggregated(struct tw_hit_tls *t, const struct tw_counted_frame *frame,
+						     const uint64_t *value)
+{
+	const struct tw_aggregation *what = &tw_aggregating.what;
+	uint64_t key = frame->key, number = frame->number;
+
+	if (!value && (what->by == TW_AGGREGATE_RESULT || what->of == TW_AGGREGATE_RESULT))
+		return;
+	if (what->of == TW_AGGREGATE_DURATION)
+		number = tw_aggregate_ns(tw_clock_ticks() - number);
+	else if (what->of == TW_AGGREGATE_RESULT)
+		number = tw_aggregate_extend(&frame->place->of, *value);
+	if (what->by == TW_AGGREGATE_RESULT)
+		key = tw_aggregate_extend(&frame->place->by, *value);
+	tw_aggregate_add(t, frame->place, key, number);
+}
+
+static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame, const uint64_t *value)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_thread_counts *own;
@@ -111,7 +200,9 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
 			return;
 	own = tw_counts_of_thread(t->thread);
-	if (tw_likely(own)) {
+	if (tw_unlikely(frame->more & TW_COUNTED_AGGREGATED)) {
+		end_aggregated(t, frame, value);
+	} else if (tw_likely(own)) {
 		if (tw_likely(frame->more & TW_COUNTED_TIME))
 			resume(t, own, tw_account_key(frame->session, true), frame->time_before);
 		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
@@ -121,37 +212,19 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 	tw_hit_go_back(t);
 }
 
-void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame)
+void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame, const uint64_t *value)
 {
-	end_frame(frame, hit_frame);
+	end_frame(frame, hit_frame, value);
 }
 
-uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot)
+uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot, uint64_t value)
 {
-	end_frame((const struct tw_counted_frame *)entry->words, FRAME(slot));
+	end_frame((const struct tw_counted_frame *)entry->words, FRAME(slot), &value);
 	tw_returns_close(entry);
 	return entry->return_address;
 }
 
 /* ---- their beginnings ---- */
-
-/* Watches the return or, where that is not possible, ends the call here. */
-static __attribute__((noinline)) const char *open_slow(struct tw_counted_frame frame, uint64_t *slot)
-{
-	const char *resume_at = NULL;
-
-	if (frame.place->is_unwatched || !tw_native_is_watching() ||
-	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &resume_at))
-		tw_counted_end(&frame, FRAME(slot));
-	return resume_at;
-}
-
-static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
-{
-	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
-		return open_slow(frame, slot);
-	return tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
-}
 
 static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, const struct tw_bp_part *part,
 			 struct tw_counted_frame *frame)
@@ -166,16 +239,6 @@ static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, con
 	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, own, t->tracee, part->memories,
 							    tw_account_key(part->session, false), &frame->words_before))
 		frame->more |= TW_COUNTED_MEMORY;
-}
-
-static INLINE void count(struct tw_hit_tls *t, const struct tw_thread_counts *own, struct tw_counter *counter)
-{
-	_Atomic uint64_t *word = tw_count_word(own, (uint32_t)(counter - tw_counters));
-
-	if (tw_likely(word))
-		tw_count_add(word, 1);
-	else
-		tw_counter_count(t, counter);
 }
 
 const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)

@@ -101,38 +101,50 @@ struct wanted_block {
 	struct tw_thread *thread;
 	struct tw_thread_counts *own;
 	uint32_t group;
+	struct tw_rs_count_words *block; /* NULL: there is none */
 };
 
 static void take_block(void *arg)
 {
-	const struct wanted_block *wanted = arg;
+	struct wanted_block *wanted = arg;
 	struct tw_thread_counts *own = wanted->own;
-	struct tw_rs_count_words *block;
 	/* RELAXED count.shared: set before the counter was. */
 	struct tw_rs *rs = tw_load_relaxed(&shared_set);
 	int saved_errno = errno;
 	uint64_t signals;
 
 	tw_sys_block_signals(&signals);
-	block = rs ? take_shared(rs, own, wanted->thread, wanted->group) : take_private(own);
+	wanted->block = rs ? take_shared(rs, own, wanted->thread, wanted->group) : take_private(own);
 	/* A child that shares this memory leaves no mark. */
-	own->has_no_blocks = !block && tw_thread_is_own_process();
-	/* PAIR count.block: release; acquire in add_ring().  The words are zeros. */
-	tw_store_release(&own->blocks[wanted->group], block);
+	own->has_no_blocks = !wanted->block && tw_thread_is_own_process();
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;
+}
+
+struct tw_rs_count_words *tw_counts_take_block(struct tw_thread *thread, struct tw_thread_counts *own, uint32_t group)
+{
+	struct wanted_block wanted = {thread, own, group, NULL};
+
+	if (!own->has_no_blocks && tw_thread_may_call_system())
+		tw_own_stack_try(take_block, &wanted);
+	return wanted.block;
 }
 
 /* The word of this thread; NULL: it has none. */
 static _Atomic uint64_t *find_word(struct tw_thread *thread, uint32_t index)
 {
-	struct wanted_block wanted = {thread, tw_counts_of_thread(thread), index / TW_RS_COUNT_GROUP};
-	_Atomic uint64_t *word = wanted.own ? tw_count_word(wanted.own, index) : NULL;
+	struct tw_thread_counts *own = tw_counts_of_thread(thread);
+	_Atomic uint64_t *word = own ? tw_count_word(own, index) : NULL;
+	struct tw_rs_count_words *block;
 
-	if (word || !wanted.own || wanted.own->has_no_blocks || !tw_thread_may_call_system() ||
-	    !tw_own_stack_try(take_block, &wanted))
+	if (word || !own)
 		return word;
-	return tw_count_word(wanted.own, index);
+	block = tw_counts_take_block(thread, own, index / TW_RS_COUNT_GROUP);
+	if (!block)
+		return NULL;
+	/* PAIR count.block: release; acquire in add_ring().  The words are zeros. */
+	tw_store_release(&own->blocks[index / TW_RS_COUNT_GROUP], block);
+	return &block->words[index % TW_RS_COUNT_GROUP];
 }
 
 /* ---- counters ---- */
@@ -232,7 +244,7 @@ static void add_ring(struct tw_thread *thread, void *arg)
 	struct sum *sum = arg;
 	/* PAIR count.thread: acquire; release in map_counts(). */
 	struct tw_thread_counts *own = tw_load_acquire(&thread->own_counts);
-	/* PAIR count.block: acquire; release in take_block(). */
+	/* PAIR count.block: acquire; release in find_word(). */
 	struct tw_rs_count_words *block = own ? tw_load_acquire(&own->blocks[sum->index / TW_RS_COUNT_GROUP]) : NULL;
 
 	if (block) {
@@ -285,6 +297,8 @@ static void forget_blocks(struct tw_thread *thread)
 		return;
 	/* RELAXED count.shared: one that grows now is not this thread's. */
 	memset(own->blocks, 0, tw_load_relaxed(&shared_end) * sizeof own->blocks[0]);
+	if (own->aggregates.count)
+		memset(&own->aggregates, 0, sizeof own->aggregates);
 	own->row = 0;
 	own->has_no_blocks = false;
 }

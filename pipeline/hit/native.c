@@ -159,6 +159,23 @@ const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *word
 	return watch(place, slot, &wants);
 }
 
+/* If more turns out to be wanted of the call, these continue with tw_native_hit_whole(). */
+static inline const char *hit_as(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
+{
+	if (first & TW_BP_FIRST_COUNTER)
+		return tw_counted_call(place, words, slot);
+	if (first & TW_BP_FIRST_ACCOUNTS)
+		return tw_counted_enter(place, words, slot);
+	return tw_native_hit_whole(place, words, slot);
+}
+
+/* A thread is ready now. */
+static const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	/* RELAXED bp.first: a hint. */
+	return hit_as(place, words, slot, tw_load_relaxed(&place->first));
+}
+
 /* The calls here are mostly the last thing that a function does, and then take no stack in addition. */
 static __attribute__((noinline)) const char *hit_unready(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
@@ -170,8 +187,8 @@ static __attribute__((noinline)) const char *hit_unready(struct tw_place *place,
 		return NULL;
 	}
 	if (tw_likely(!tw_hit_tls.thread->busy_frame))
-		return tw_native_hit_whole(place, words, slot);
-	resume_at = tw_native_hit_whole(place, words, slot);
+		return hit_first(place, words, slot);
+	resume_at = hit_first(place, words, slot);
 	tw_hit_go_back(&tw_hit_tls);
 	return resume_at;
 }
@@ -202,16 +219,6 @@ const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, u
 	return hit(place, words, slot);
 }
 
-/* If more turns out to be wanted of the call, these continue with tw_native_hit_whole(). */
-static inline const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
-{
-	if (first & TW_BP_FIRST_COUNTER)
-		return tw_counted_call(place, words, slot);
-	if (first & TW_BP_FIRST_ACCOUNTS)
-		return tw_counted_enter(place, words, slot);
-	return tw_native_hit_whole(place, words, slot);
-}
-
 static __attribute__((noinline)) const char *hit_allocator(struct tw_place *place, const uint64_t *words,
 							   uint64_t *slot, uint32_t first)
 {
@@ -219,7 +226,7 @@ static __attribute__((noinline)) const char *hit_allocator(struct tw_place *plac
 		make_thread(words);
 	else
 		count_allocation(place, words);
-	return hit_first(place, words, slot, first);
+	return hit_as(place, words, slot, first);
 }
 
 const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
@@ -231,7 +238,7 @@ const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_
 		return hit(place, words, slot);
 	if (tw_unlikely(first & TW_BP_FIRST_ALLOCATION))
 		return hit_allocator(place, words, slot, first);
-	return hit_first(place, words, slot, first);
+	return hit_as(place, words, slot, first);
 }
 
 /* A frame of an entry; NULL: the first one, if it is a long frame in a block. */
@@ -248,9 +255,9 @@ static inline bool is_counted(const struct tw_frame_wants *wants)
 	return wants->more & TW_COUNTED_FRAME;
 }
 
-static inline void end_counted(const struct tw_frame_wants *wants, const void *hit_frame)
+static inline void end_counted(const struct tw_frame_wants *wants, const void *hit_frame, const uint64_t *value)
 {
-	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
+	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame, value);
 }
 
 _Static_assert(TW_DESCRIBED_WORDS_MAX <= TW_ARG_WORDS_MAX, "descriptions fit where arguments do");
@@ -319,7 +326,7 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
-			end_counted(wants, back->frame);
+			end_counted(wants, back->frame, &value);
 		else if (wants)
 			return_one(wants, slot, value, back);
 		if (tw_unlikely(back->sessions))
@@ -425,7 +432,7 @@ uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
 		return return_slowly(entry, slot, value);
 	if (is_counted((const struct tw_frame_wants *)entry->words))
-		return tw_counted_return(entry, slot);
+		return tw_counted_return(entry, slot, value);
 	if (tw_unlikely(!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
 		return return_slowly(entry, slot, value);
 	tw_returns_close(entry);
@@ -458,7 +465,7 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
-			end_counted(wants, FRAME(slot));
+			end_counted(wants, FRAME(slot), NULL);
 		else if (wants)
 			tw_frame_exception(wants, class, (struct tw_term){0}, name, back);
 	}

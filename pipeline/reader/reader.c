@@ -550,6 +550,12 @@ TW_API const struct tw_capture_count *tw_capture_count_next(const struct tw_capt
 	return tw_catalog_next(&catalog_of(capture, image)->counts, at);
 }
 
+TW_API const struct tw_capture_aggregate *tw_capture_aggregate_next(const struct tw_capture *capture, uint32_t image,
+								    uint32_t *at)
+{
+	return tw_catalog_next(&catalog_of(capture, image)->aggregates, at);
+}
+
 TW_API uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks)
 {
 	size_t hint = 0;

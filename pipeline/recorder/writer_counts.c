@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_counts.c - writes the counts of calls that are counted and not recorded (ringbuf/counts.h) into segments.
+ * writer_counts.c - writes the counts and aggregates of calls that are counted and not recorded (ringbuf/counts.h) into segments.
  *
  * The numbers of a row only grow, and a reader takes the largest: they may be written any number of times, also by a recovery of what a
  * recorder has written before.
@@ -10,6 +10,7 @@
 #include "pipeline/recorder/writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Records are collected up to this size. */
 #define RECORDS_BYTES (UINT64_C(128) << 10)
@@ -27,8 +28,14 @@ struct counts_record {
 	struct tw_def_count pairs[TW_RS_COUNT_GROUP];
 };
 
+struct aggregates_record {
+	struct tw_def_aggregates head;
+	struct tw_def_aggregate rows[TW_RS_AGGREGATES];
+};
+
 /* The most that one block of counters adds. */
 #define BLOCK_BYTES_MAX (sizeof(struct counts_record) + TW_DEF_THREAD_BYTES_MAX + 64)
+_Static_assert(sizeof(struct aggregates_record) <= sizeof(struct counts_record), "nor does one of aggregates add more");
 
 static void put(struct telling *telling, uint32_t type, const void *payload, size_t bytes)
 {
@@ -69,7 +76,24 @@ static void put_thread(struct telling *telling, const struct tw_rs_seen_counts *
 		    tw_def_thread(payload, counts->tracee_id, counts->thread_id, counts->thread_name));
 }
 
+/* Defines these places and the thread, and makes room for a record. */
+static int prepare(struct telling *telling, const struct tw_rs_seen_counts *row, const uint32_t *places, uint32_t count)
+{
+	int error = tw_writer_define_places(telling->writer, telling->image, places, count);
+
+	if (!error && telling->bytes + BLOCK_BYTES_MAX > RECORDS_BYTES)
+		error = flush(telling);
+	if (!error)
+		put_thread(telling, row);
+	return error;
+}
+
 /* A count that no program reaches was forged. */
+static bool is_forged(uint64_t count)
+{
+	return count > TW_RB_LOST_MAX;
+}
+
 static int put_counts(void *arg, const struct tw_rs_seen_counts *counts)
 {
 	struct telling *telling = arg;
@@ -79,7 +103,7 @@ static int put_counts(void *arg, const struct tw_rs_seen_counts *counts)
 	int error;
 
 	for (uint32_t i = 0; i < TW_RS_COUNT_GROUP; i++) {
-		if (!counts->words[i] || counts->words[i] > TW_RB_LOST_MAX)
+		if (!counts->words[i] || is_forged(counts->words[i]))
 			continue;
 		ids[n] = counts->first_place + i;
 		record.pairs[n] = (struct tw_def_count){ids[n], counts->words[i]};
@@ -88,16 +112,46 @@ static int put_counts(void *arg, const struct tw_rs_seen_counts *counts)
 	}
 	if (!n)
 		return 0;
-	error = tw_writer_define_places(telling->writer, telling->image, ids, n);
-	if (!error && telling->bytes + BLOCK_BYTES_MAX > RECORDS_BYTES)
-		error = flush(telling);
+	error = prepare(telling, counts, ids, n);
 	if (error)
 		return error;
-	put_thread(telling, counts);
 	record.head.pair_count = n;
 	put(telling, TW_DEF_COUNTS, &record, sizeof record.head + n * sizeof record.pairs[0]);
 	/* Each row is told once, unless a write failed. */
 	telling->writer->store.stats.counted_calls += calls;
+	return 0;
+}
+
+/* All of a program have one aggregation. */
+static int put_aggregates(void *arg, const struct tw_rs_seen_counts *row, const struct tw_rs_aggregate *seen,
+			  uint32_t count)
+{
+	struct telling *telling = arg;
+	struct aggregates_record record = {.head = {.lease = row->lease, .tracee_id = row->tracee_id}};
+	uint32_t ids[TW_RS_AGGREGATES], n = 0;
+	int error;
+
+	memcpy(record.head.aggregation, seen->aggregation, sizeof record.head.aggregation);
+	for (uint32_t i = 0; i < count; i++) {
+		/* RELAXED count.add: a copy. */
+		uint64_t calls = tw_load_relaxed(&seen[i].count), sum = tw_load_relaxed(&seen[i].sum);
+
+		if (is_forged(calls) ||
+		    memcmp(seen[i].aggregation, record.head.aggregation, sizeof record.head.aggregation) != 0)
+			continue;
+		ids[n] = seen[i].place_id;
+		record.rows[n++] = (struct tw_def_aggregate){.place_id = seen[i].place_id,
+							     .is_rest = seen[i].is_rest != 0,
+							     .key = seen[i].key,
+							     .number = seen[i].number,
+							     .count = calls,
+							     .sum = sum};
+	}
+	error = n ? prepare(telling, row, ids, n) : 0;
+	if (error || !n)
+		return error;
+	record.head.row_count = n;
+	put(telling, TW_DEF_AGGREGATES, &record, sizeof record.head + n * sizeof record.rows[0]);
 	return 0;
 }
 
@@ -108,6 +162,8 @@ static int tell(struct tw_writer *writer, uint32_t index, const struct tw_rs_cou
 
 	if (!error)
 		error = tw_rs_counts_each(&writer->rs, index, choice, put_counts, &telling);
+	if (!error)
+		error = tw_rs_aggregates_each(&writer->rs, index, choice, put_aggregates, &telling);
 	if (!error)
 		error = flush(&telling);
 	free(telling.records);
