@@ -6,6 +6,7 @@
  *	start.c		may we, where do events go; a forked child that is followed
  *	state.c		what all files below may ask: is the process traced, in which session
  *	config.c	what the command asks for, as text in the ring set's control page
+ *	aggregate.c	which registers hold what counted calls are summed up by
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, sleds, entries and slots, found while no lock of ours is held
  *	plan_entries.c	which functions of an object are recorded at their entries, and under which name
@@ -27,6 +28,7 @@
 #include "base/vectors.h"
 #include "ringbuf/ringset.h"
 #include "symbols/symbols.h"
+#include "tracewheel/counts.h"
 #include "tracewheel/pattern.h"
 
 #include <stdbool.h>
@@ -45,6 +47,8 @@ struct tw_agent_config {
 	size_t counted_count;
 	uint32_t
 		recorded_most; /* of an object with more functions, the largest are recorded, the others counted; 0: all are recorded */
+	bool has_aggregation; /* calls that are counted are also aggregated */
+	struct tw_aggregation aggregation;
 	bool has_arities; /* a pattern specifies an arity, which layouts supply */
 	char *alias;	  /* another module name for the file alias_path; NULL: none */
 	char *alias_path;
@@ -84,6 +88,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *
  *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
  *	exclude MODULE:FUNCTION/ARITY	may be repeated; functions left out
+ *	count MODULE:FUNCTION/ARITY	may be repeated; of these patterns: functions whose calls are counted, and not recorded
+ *	aggregate BY N OF N FORM STEP	numbers of struct tw_aggregation, of the calls that are counted; none
  *	alias NAME PATH			the program in that file is also module NAME
  *	callers main|all		whose calls; main if there is no pattern, else all
  *	local 0|1			entry sleds and entries only; 0
@@ -114,6 +120,15 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  */
 int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config);
 void tw_agent_config_fini(struct tw_agent_config *config);
+
+/* ---- aggregate.c ---- */
+
+struct tw_place;
+
+/* A place is about to be counted: finds the registers of what is aggregated, by the layout of its function, or by number. */
+void tw_agent_aggregate(const struct tw_agent_config *config, struct tw_place *place);
+/* Are callers aggregated?  Then a reader needs all modules. */
+bool tw_agent_aggregates_callers(const struct tw_agent_config *config);
 
 /* ---- ports.c ---- */
 

@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "pipeline/hit/aggregate.h"
 #include "pipeline/hit/callers.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/hit/hit.h"
@@ -61,6 +62,8 @@ static _Atomic bool has_unseen_closing;
 void tw_agent_arm_init(struct tw_agent_config *new_config)
 {
 	tw_agent_returns_init(new_config);
+	if (new_config->has_aggregation)
+		tw_aggregate_begin(&new_config->aggregation);
 	config = *new_config;
 	tw_agent_places_init(&config);
 	tw_agent_entries_init(&config);

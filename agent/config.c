@@ -33,6 +33,21 @@ static int add_pattern(struct tw_agent_config *config, struct tw_pattern ***patt
 	return 0;
 }
 
+/* BY NUMBER OF NUMBER FORM STEP, as numbers. */
+static int take_aggregation(struct tw_agent_config *config, char *value)
+{
+	struct tw_aggregation *what = &config->aggregation;
+
+	what->by = (uint8_t)strtoul(value, &value, 10);
+	what->by_number = (uint8_t)strtoul(value, &value, 10);
+	what->of = (uint8_t)strtoul(value, &value, 10);
+	what->of_number = (uint8_t)strtoul(value, &value, 10);
+	what->form = (uint8_t)strtoul(value, &value, 10);
+	what->step = strtoull(value, NULL, 10);
+	config->has_aggregation = what->form != TW_AGGREGATE_STEPS || what->step > 0;
+	return 0;
+}
+
 /* NAME PATH. */
 static int take_alias(struct tw_agent_config *config, char *value)
 {
@@ -87,6 +102,22 @@ static uint64_t read_ms(char **text)
 	return UINT64_C(1000000) * (ms < ASK_MS_MAX ? ms : ASK_MS_MAX);
 }
 
+/* A line that only says yes or no. */
+static bool *flag_named(struct tw_agent_config *config, const char *key)
+{
+	const struct {
+		const char *key;
+		bool *flag;
+	} flags[] = {{"local", &config->is_local},    {"careful", &config->is_careful},
+		     {"global", &config->is_global},  {"return_to", &config->has_return_to},
+		     {"guards", &config->has_guards}, {"ancestors", &config->lets_trace}};
+
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+		if (!strcmp(key, flags[i].key))
+			return flags[i].flag;
+	return NULL;
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
@@ -106,6 +137,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return add_pattern(config, &config->excluded, &config->excluded_count, value);
 	if (!strcmp(line, "count"))
 		return add_pattern(config, &config->counted, &config->counted_count, value);
+	if (!strcmp(line, "aggregate"))
+		return take_aggregation(config, value);
 	if (!strcmp(line, "alias"))
 		return take_alias(config, value);
 	if (!strcmp(line, "tracer"))
@@ -114,15 +147,11 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return take_text(&config->plan_folder, value);
 	if (!strcmp(line, "tracer_state"))
 		return take_text(&config->tracer_state, value);
-	if (!strcmp(line, "callers")) {
+	if (flag_named(config, line)) {
+		*flag_named(config, line) = strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "callers")) {
 		config->has_all_callers = !strcmp(value, "all");
 		*has_callers = true;
-	} else if (!strcmp(line, "local")) {
-		config->is_local = strcmp(value, "0") != 0;
-	} else if (!strcmp(line, "careful")) {
-		config->is_careful = strcmp(value, "0") != 0;
-	} else if (!strcmp(line, "global")) {
-		config->is_global = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "record_most")) {
 		config->recorded_most = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "processes")) {
@@ -135,14 +164,10 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		/* As in OTP: exception_trace implies return_trace. */
 		config->has_exceptions = strcmp(value, "0") != 0;
 		config->has_returns |= config->has_exceptions;
-	} else if (!strcmp(line, "return_to")) {
-		config->has_return_to = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "match")) {
 		return take_program(config, tw_match_compile_text, value);
 	} else if (!strcmp(line, "when")) {
 		return take_program(config, tw_match_compile_when, value);
-	} else if (!strcmp(line, "guards")) {
-		config->has_guards = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "ask")) {
@@ -150,8 +175,6 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	} else if (!strcmp(line, "plans")) {
 		config->plan_ns = read_ms(&value);
 		config->plan_start_ns = read_ms(&value);
-	} else if (!strcmp(line, "ancestors")) {
-		config->lets_trace = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "filters")) {
 		config->filters = (int)strtol(value, NULL, 10);
 	} else if (!strcmp(line, "vectors")) {

@@ -130,6 +130,7 @@ static bool is_unwatched(const struct tw_sym_object *object, uintptr_t address)
 /* Stages that the calls are counted. */
 static int count_place(struct tw_permit *permit, struct tw_place *place)
 {
+	tw_agent_aggregate(config, place);
 	int error = place->place_id < TW_COUNTERS_MAX ? tw_session_stage_counted(tw_agent_session, permit, place) : 0;
 
 	if (place->place_id >= TW_COUNTERS_MAX)
@@ -517,7 +518,7 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 /* Callers may lie in any object, so a reader of their addresses needs all modules. */
 static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules)
 {
-	if (!config->program && !config->stack_depth && !config->has_return_to)
+	if (!config->program && !config->stack_depth && !config->has_return_to && !tw_agent_aggregates_callers(config))
 		return;
 	for (size_t i = 0; i < plan->set->count; i++)
 		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i]))

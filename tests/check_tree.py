@@ -30,7 +30,7 @@ SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros and inline functions without symbols, of no room.
-FOR_ALL = {"base/figure.h", "base/grow.h", "base/map.h", "base/worker.h"}
+FOR_ALL = {"base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
@@ -59,7 +59,7 @@ LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 # Longer ones of earlier days, which may only become shorter: a function that fits is taken out of here.
 LONGER = {
-    "agent/config.c": {"take_line": 76}, "symbols/names.c": {"tw_sym_has_no_end": 61}, "tools/info.c": {"put_text": 65},
+    "agent/config.c": {"take_line": 68}, "symbols/names.c": {"tw_sym_has_no_end": 61}, "tools/info.c": {"put_text": 65},
     "views/folds/lates.c": {"tw_late_note": 74}, "tools/print/print.c": {"tw_tool_print": 73}, "tools/record/record.c": {"record": 70},
     "tests/unit/ringbuf_set_test.c": {"records_of_a_killed_member_are_kept": 64},
     "tests/unit/tools_report_test.c": {"random_calls": 63},

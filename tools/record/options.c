@@ -20,6 +20,15 @@ static const struct tw_option options_table[] = {
 	 "count the calls of these functions, by thread, instead of recording\n"
 	 "them: all calls, exactly, without times (docs/counting.md); may be\n"
 	 "repeated. Others are then recorded only with -t"},
+	{KEY_BY, "by", "KEY",
+	 "sum up in the program, and record no event: the calls of the functions of --count, or without it of -t, by their caller, result, "
+	 "or register: arg:N, or $N. `report` shows the rows (docs/counting.md)"},
+	{KEY_SUM, "sum", "NUMBER",
+	 "likewise: calls, sum and mean of $N, result or duration; with --by for each value of its KEY"},
+	{KEY_HISTOGRAM, "histogram", "NUMBER[/STEP]",
+	 "likewise: a histogram of $N, result or duration, by powers of two, or in equal steps: '$3/512', duration/1ms"},
+	{KEY_QUANTILES, "quantiles", "NUMBER",
+	 "likewise: median, percentiles and mean of $N, result or duration, within 0.8 %"},
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
 	 "record even if a pattern cannot match anything; by default such\n"
 	 "a pattern is refused before the program starts"},
@@ -124,6 +133,8 @@ const struct tw_command tw_record_command =
 		 "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
 		 "  tracewheel record -t 'libc:{malloc,free}' --on-full drop -- python3 app.py\n"
 		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
+		 "  tracewheel record -t libc:read --histogram result -- git log\n"
+		 "  tracewheel record -t libc:malloc --sum '$1' --by caller -- python3 app.py\n"
 		 "  tracewheel record -p send,receive,procs -- ./actors\n"
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
 		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"

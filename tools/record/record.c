@@ -10,6 +10,7 @@
  * process group); signals that kill(1) sends to this process are passed on.
  */
 #include "tools/record/account.h"
+#include "tools/record/aggregate.h"
 #include "tools/record/arguments.h"
 #include "tools/record/check.h"
 #include "tools/record/erlang.h"
@@ -54,6 +55,7 @@ struct request {
 	bool allows_nothing;
 	struct tw_patterns counted; /* --count; these are patterns as well */
 	char alias[NAME_MAX + 1];   /* the name that the program was started by, if it is not its file's; "" */
+	struct tw_aggregate_request aggregate;
 	struct tw_check *check;
 	bool has_match;
 	const char *guard; /* of --when */
@@ -224,6 +226,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	case 't':
 	case 'N': return add_pattern(request, key == 'N', value);
 	case KEY_COUNT: return add_counted(request, value);
+	case KEY_BY: return tw_aggregate_set(&request->aggregate, &tw_record_command, "by", value);
+	case KEY_SUM: return tw_aggregate_set(&request->aggregate, &tw_record_command, "sum", value);
+	case KEY_HISTOGRAM: return tw_aggregate_set(&request->aggregate, &tw_record_command, "histogram", value);
+	case KEY_QUANTILES: return tw_aggregate_set(&request->aggregate, &tw_record_command, "quantiles", value);
 	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
@@ -277,6 +283,9 @@ static bool is_tracer_alone(const struct request *request)
 	if (request->counted.wanted_count)
 		tw_usage(&tw_record_command,
 			 "--tracer and --count exclude each other: a tracer module gets each call.");
+	else if (request->aggregate.is_wanted)
+		tw_usage(&tw_record_command, "--tracer goes without --by, --sum, --histogram and --quantiles: a tracer "
+					     "module gets each call.");
 	else if (request->has_stack)
 		tw_usage(&tw_record_command,
 			 "--tracer and --stack exclude each other: events of a tracer module have no callers.");
@@ -287,6 +296,16 @@ static bool is_tracer_alone(const struct request *request)
 		tw_usage(&tw_record_command, "--tracer and -o - exclude each other: no event would be in the stream.");
 	else
 		return true;
+	return false;
+}
+
+/* Counted calls have no condition. */
+static bool are_all_summed_up(const struct request *request)
+{
+	if (!request->aggregate.is_wanted || request->counted.wanted_count || !(request->has_match || request->guard))
+		return true;
+	tw_usage(&tw_record_command,
+		 "--by, --sum, --histogram and --quantiles are of all calls: without --when and --match.");
 	return false;
 }
 
@@ -301,7 +320,14 @@ static bool has_entries(const struct request *request)
 static bool complete_request(struct request *request, const char *program)
 {
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
-	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0];
+	bool has_counted = request->counted.wanted_count != 0;
+	if (request->aggregate.is_wanted && !tw_aggregate_config(&request->aggregate, has_counted, &request->config))
+		return false;
+	if (tw_aggregate_needs_types(&request->aggregate) && !request->arguments.is_wanted &&
+	    !tw_arguments_set(&request->arguments, &tw_record_command, NULL))
+		return false;
+	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0] ||
+			   request->aggregate.is_wanted;
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
 	    (!is_selected && !add_config(request, "record_most", RECORDED_MOST)))
 		return false;
@@ -525,7 +551,8 @@ int tw_tool_record(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_config;
 	}
-	if (tw_rings_are_too_large(&request.recorder, &tw_record_command) || !is_tracer_alone(&request))
+	if (tw_rings_are_too_large(&request.recorder, &tw_record_command) || !is_tracer_alone(&request) ||
+	    !are_all_summed_up(&request))
 		goto free_config;
 	if (!tw_sizes_check_run_delay(&request.recorder, &tw_record_command))
 		goto free_config;

@@ -39,6 +39,8 @@ enum {
 	KEY_PORTS,
 	KEY_DIFF,
 	KEY_BY,
+	KEY_SUM,
+	KEY_QUANTILES,
 	KEY_HISTOGRAM
 };
 
@@ -61,6 +63,9 @@ static const struct tw_option options_table[] = {
 	 "show instead calls by arg:N or arg:NAME, result, errno, caller, thread, process, program or module; with -t of these functions"},
 	{KEY_HISTOGRAM, "histogram", "KEY[/STEP]",
 	 "show instead a histogram of arg:N, arg:NAME, result or duration for each function, by powers of two, or in equal steps: arg:size/512, duration/1ms"},
+	{KEY_SUM, "sum", "NUMBER",
+	 "show instead calls, sum, mean and percentiles of arg:N, arg:NAME, result or duration for each function"},
+	{KEY_QUANTILES, "quantiles", "NUMBER", "the same"},
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "show instead what differs from this capture: own time, calls and percentiles by function, that which explains most first, and "
 	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
@@ -283,13 +288,17 @@ static bool check_order(const struct tw_report_order *order, const struct tw_tab
 	return false;
 }
 
-static bool take_by(struct request *request, bool is_histogram, const char *value)
+static bool take_by(struct request *request, int key, const char *value)
 {
-	request->has_by = (is_histogram ? tw_grouping_parse_histogram : tw_grouping_parse)(value, &request->by);
+	bool is_histogram = key != KEY_BY, is_summary = key == KEY_SUM || key == KEY_QUANTILES;
+	request->has_by = (is_histogram ? tw_grouping_parse_histogram : tw_grouping_parse)(value, &request->by) &&
+			  !(is_summary && request->by.step);
+	request->by.is_summary = is_summary;
 	if (!request->has_by)
 		tw_usage(
 			&command,
-			is_histogram
+			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
+			: is_histogram
 				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
 				: "--by is arg:N, arg:NAME, result, errno, caller, thread, process, program or module, not '%s'.",
 			value);
@@ -317,8 +326,8 @@ static bool take_option(void *context, int key, const char *value)
 		request->order.sort = value;
 	} else if (key == KEY_COLUMNS) {
 		request->order.columns = value;
-	} else if (key == KEY_BY || key == KEY_HISTOGRAM) {
-		return take_by(request, key == KEY_HISTOGRAM, value);
+	} else if (key == KEY_BY || key == KEY_HISTOGRAM || key == KEY_SUM || key == KEY_QUANTILES) {
+		return take_by(request, key, value);
 	} else if (key == KEY_DIFF) {
 		return tw_sides_take(&request->diff.sides, &command, value);
 	} else if (key == 'n') {
@@ -525,6 +534,17 @@ static int report_diff(struct request *request, const struct tw_options *options
 	return tw_diff_run(&request->diff, options->argv + options->index);
 }
 
+/* Is it a capture of nothing but calls that the program has summed up, and no other view asked for? */
+static bool is_summed_up(const struct request *request, const struct tw_capture *capture)
+{
+	struct tw_grouping by;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	return !request->has_by && !request->has_ports && !request->has_locks && !request->has_tree &&
+	       !request->has_callers && !request->is_json && !request->is_csv && !info.events &&
+	       tw_grouping_of_capture(capture, &by);
+}
+
 int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -544,6 +564,8 @@ int tw_tool_report(int argc, char **argv)
 	else if (is_right)
 		path = tw_options_capture(&options);
 	struct tw_capture *capture = path ? tw_names_open(path) : NULL;
+	if (capture && is_summed_up(&request, capture))
+		request.has_by = tw_grouping_of_capture(capture, &request.by);
 	if (path)
 		code = !capture		   ? TW_EXIT_FAILURE
 		       : request.has_by	   ? report_by(&request, capture, path)

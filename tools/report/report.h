@@ -138,6 +138,13 @@ struct tw_grouping;
 int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, const struct tw_report_order *order,
 		 const struct tw_command *command, char format, struct tw_capture *capture, const char *path);
 
+/* The same for `report --sum` and --quantiles: rows in order of functions and ranges; as CSV ('c') or JSON. */
+struct tw_groups;
+void tw_report_put_summary(const struct tw_screen *screen, const struct tw_groups *groups,
+			   const struct tw_report_row *rows, size_t count, const struct tw_report_order *order);
+void tw_report_put_summary_as(struct tw_out *out, const struct tw_groups *groups, const struct tw_report_row *rows,
+			      size_t count, const struct tw_report_order *order, char format);
+
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);

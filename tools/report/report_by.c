@@ -25,8 +25,8 @@ static char *name_of(const struct tw_groups *groups, const struct tw_group *grou
 	const char *function = group->function == TW_PLACES_NONE ? "" : groups->places.names[group->function].text;
 	char argument[40], *name = NULL;
 	int used;
-	if (group->function == TW_PLACES_NONE)
-		return strdup(group->value);
+	if (group->function == TW_PLACES_NONE || by->is_summary)
+		return strdup(group->function == TW_PLACES_NONE ? group->value : function);
 	snprintf(argument, sizeof argument, by->number ? "$%.*s" : "%.*s", by->name ? (int)strcspn(by->name, "/") : 0,
 		 by->name ? by->name : "");
 	if (by->key == TW_BY_ARGUMENT)
@@ -160,7 +160,8 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	if (groups->valueless)
 		tw_out_format(&text, "%s no such value in the capture, and in no row%s.\n",
 			      tw_figure_of(figure, groups->valueless, "call has", "calls have"),
-			      groups->by.key == TW_BY_ARGUMENT ? ": record with --args"
+			      groups->has_counted ? ": they had not returned, or their threads had no row for them"
+			      : groups->by.key == TW_BY_ARGUMENT ? ": record with --args"
 			      : groups->by.key == TW_BY_ERRNO
 				      ? ": record with --syscalls, or with --args and prototypes"
 				      : "");
@@ -178,7 +179,9 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	tw_screen_wrapped(&screen, text.data, text.used);
 	if (!groups->has_durations && !shown.columns)
 		shown.columns = "calls,share";
-	if (groups->by.is_histogram)
+	if (groups->by.is_summary)
+		tw_report_put_summary(&screen, groups, rows, count, order);
+	else if (groups->by.is_histogram)
 		put_histograms(&screen, groups, rows, count, order->top);
 	else if (count)
 		tw_report_put_rows(&screen, rows, count, &shown, title_of(groups), "", "");
@@ -197,16 +200,20 @@ static void put_json(struct tw_out *out, const struct tw_groups *groups, const s
 	tw_json_open(&json, "by_value", '[');
 	for (size_t i = 0; i < count && (!order->top || groups->by.is_histogram || i < order->top); i++) {
 		const struct tw_group *group = &groups->groups[rows[i].function];
+		const struct tw_group_owner *owner = tw_groups_owner(groups, group->function);
 		tw_json_open(&json, NULL, '{');
 		tw_json_text(&json, "value", group->value, strlen(group->value));
 		if (group->is_range) {
 			tw_json_i64(&json, "low", group->low);
 			tw_json_u64(&json, "width", group->width);
+			tw_json_i64(&json, "sum", group->sum);
 		}
 		if (is_of_function(groups) && group->function != TW_PLACES_NONE) {
 			const struct tw_name *name = &groups->places.names[group->function];
 			tw_json_name(&json, name->text, name->bytes, name->lacks_arity);
-			tw_json_function(&json, groups->places.functions[group->function]);
+			tw_json_function(&json, groups->places.functions[owner ? owner->function : group->function]);
+			if (owner)
+				tw_json_text(&json, "by", owner->value, strlen(owner->value));
 		}
 		tw_table_json(&json, &tw_report_columns, groups->has_durations ? tw_report_columns.count : 2, &rows[i]);
 		tw_json_close(&json, '}');
@@ -237,14 +244,18 @@ int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, c
 	else if (!rows)
 		code = tw_fail("no memory.");
 	tw_out_init(&out, STDOUT_FILENO);
-	if (!code && format == 'j')
+	if (!code && by->is_summary && format != 't')
+		tw_report_put_summary_as(&out, &groups, rows, count, order, format);
+	else if (!code && format == 'j')
 		put_json(&out, &groups, rows, count, order, capture);
 	else if (!code && format == 'c')
 		tw_report_put_rows_csv(&out, rows, count, order, groups.has_durations);
 	else if (!code)
 		put_screen(&out, &groups, rows, count, order, capture);
 	/* Lost events, and calls that were counted only, are in no row. */
-	if (!code && format != 'j')
+	if (!code && format != 'j' && groups.has_counted)
+		tw_missing_say_events(capture);
+	else if (!code && format != 'j')
 		tw_missing_say(capture);
 	if (!code && !count && !groups.valueless)
 		tw_selection_say_empty(selection, capture, &filter);

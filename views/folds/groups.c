@@ -5,6 +5,7 @@
 #include "views/names/payload.h"
 #include "views/names/typed.h"
 #include "base/grow.h"
+#include "base/range.h"
 
 #include "tracewheel/error.h"
 #include "tracewheel/layout.h"
@@ -19,17 +20,16 @@
 
 /* ---- what is asked ---- */
 
-/* arg:2, arg:size: up to a slash. */
+/* arg:2, $2, arg:size: up to a slash. */
 static bool parse_argument(const char *text, struct tw_grouping *out)
 {
 	char *end;
-	if (strncmp(text, "arg:", 4) != 0 || !text[4] || text[4] == '/')
+	const char *name = text + (*text == '$' ? 1 : 4);
+	if ((*text != '$' && strncmp(text, "arg:", 4) != 0) || !*name || *name == '/')
 		return false;
-	unsigned long number = strtoul(text + 4, &end, 10);
-	bool is_number = end > text + 4 && (!*end || *end == '/');
-	*out = (struct tw_grouping){.key = TW_BY_ARGUMENT,
-				    .number = is_number ? (uint32_t)number : 0,
-				    .name = text + 4};
+	unsigned long number = strtoul(name, &end, 10);
+	bool is_number = end > name && (!*end || *end == '/');
+	*out = (struct tw_grouping){.key = TW_BY_ARGUMENT, .number = is_number ? (uint32_t)number : 0, .name = name};
 	return !is_number || (number > 0 && number <= TW_LAYOUT_VALUES_MAX);
 }
 
@@ -70,8 +70,7 @@ static bool is_known_late(const struct tw_groups *groups)
 
 /* ---- values as text ---- */
 
-/* A number of no known type. */
-static void put_word(struct tw_out *out, uint64_t word)
+void tw_groups_put_word(struct tw_out *out, uint64_t word)
 {
 	bool is_small = word <= 1000000 || (int64_t)word >= -4096;
 	tw_out_format(out, is_small || (int64_t)word < 0 ? "%" PRId64 : "0x%" PRIx64, word);
@@ -167,7 +166,7 @@ static bool put_value(const struct tw_groups *groups, struct tw_out *out)
 	}
 	if (layout || !find_word(groups, &payload, &word))
 		return !layout && put_term_of(groups, &payload, out);
-	put_word(out, word);
+	tw_groups_put_word(out, word);
 	return true;
 }
 
@@ -196,9 +195,6 @@ static uint32_t add_group(struct tw_groups *groups, uint64_t hash, const struct 
 	return groups->count++;
 }
 
-/* The first stands for calls without a value, the second for those beyond the limit. */
-enum { VALUELESS, BEYOND };
-
 /* The group of a value that is told by a number, or by the hash of its text. */
 static uint32_t find_number(struct tw_groups *groups, uint32_t function, uint64_t word)
 {
@@ -206,14 +202,14 @@ static uint32_t find_number(struct tw_groups *groups, uint32_t function, uint64_
 			   groups->groups[i].function == function && groups->groups[i].word == word);
 }
 
-static uint32_t group_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text)
+uint32_t tw_groups_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text)
 {
 	uint32_t number = find_number(groups, group->function, group->word);
 	if (number != TW_MAP_NONE)
 		return number;
 	if (groups->count >= TW_GROUPS_MAX) {
 		groups->is_full = true;
-		return BEYOND;
+		return TW_GROUPS_BEYOND;
 	}
 	return add_group(groups, tw_hash_word(group->word, group->function), group, text->data, text->used);
 }
@@ -229,23 +225,14 @@ static const char *module_of(const struct tw_groups *groups, uint32_t function, 
 /* The range of a histogram in which a number lies. */
 static void find_range(const struct tw_grouping *by, int64_t number, struct tw_group *out)
 {
-	uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
 	out->is_range = true;
-	if (by->step) {
-		uint64_t beyond = (uint64_t)number % by->step;
-		if (number < 0)
-			beyond = size % by->step ? by->step - size % by->step : 0;
-		out->low = (int64_t)((uint64_t)number - beyond);
-		out->width = by->step;
+	if (by->is_summary) {
+		out->low = tw_range_part(number);
+		out->width = tw_range_part_width(number);
 		return;
 	}
-	/* Powers of two; 0, and each negative number, which is an error mostly, alone. */
-	out->low = number;
-	out->width = 1;
-	if (number > 0) {
-		out->width = UINT64_C(1) << (63 - __builtin_clzll(size));
-		out->low = (int64_t)out->width;
-	}
+	out->low = by->step ? tw_range_step(number, by->step) : tw_range_power(number);
+	out->width = by->step ? by->step : out->low > 0 ? (uint64_t)out->low : 1;
 }
 
 /* "[1,024, 2,048)", "7", or durations. */
@@ -304,8 +291,7 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 	return true;
 }
 
-/* The group of a range; its name is made once. */
-static uint32_t group_of_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch)
+uint32_t tw_groups_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch)
 {
 	struct tw_group group = {.function = owner};
 	find_range(&groups->by, value, &group);
@@ -315,7 +301,7 @@ static uint32_t group_of_range(struct tw_groups *groups, uint32_t owner, int64_t
 		return number;
 	tw_out_init(scratch, -1);
 	name_range(groups, &group, scratch);
-	return group_like(groups, &group, scratch);
+	return tw_groups_like(groups, &group, scratch);
 }
 
 static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
@@ -325,16 +311,17 @@ static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uin
 	struct tw_group group = {.function = owner};
 	bool is_number = number_of(groups, stack, caller, &group.word);
 	int64_t value = (int64_t)groups->duration_ns;
+	groups->number = 0;
 	if (is_number && (number = find_number(groups, owner, group.word)) != TW_MAP_NONE)
 		return number;
 	tw_out_init(&scratch, -1);
 	if (!put_text(groups, stack, function, caller, &scratch))
-		return VALUELESS;
+		return TW_GROUPS_VALUELESS;
 	if (groups->by.is_histogram && (groups->by.key == TW_BY_DURATION || is_number_text(&scratch, &value)))
-		return group_of_range(groups, owner, value, &scratch);
+		return tw_groups_range(groups, owner, groups->number = value, &scratch);
 	if (!is_number)
 		group.word = tw_hash_bytes(scratch.data, scratch.used, 1);
-	return group_like(groups, &group, &scratch);
+	return tw_groups_like(groups, &group, &scratch);
 }
 
 /* The group of a call that begins, or that ends with the event that is being read. @caller: TW_PLACES_NONE: none is known. */
@@ -346,6 +333,7 @@ static uint32_t group_of(struct tw_groups *groups, struct tw_stack *stack, uint3
 	uint64_t key = tw_hash_word(word, function);
 	uint32_t known = tw_map_find(&groups->by_word, key, i,
 				     groups->words[i].word == word && groups->words[i].function == function);
+	groups->number = known != TW_MAP_NONE ? groups->words[known].number : 0;
 	if (known != TW_MAP_NONE)
 		return groups->words[known].group;
 	uint32_t group = make_group(groups, stack, function, caller);
@@ -353,11 +341,17 @@ static uint32_t group_of(struct tw_groups *groups, struct tw_stack *stack, uint3
 	    !tw_map_add(&groups->by_word, key, groups->word_count))
 		groups->has_no_memory = true;
 	else
-		groups->words[groups->word_count++] = (struct tw_group_word){word, function, group};
+		groups->words[groups->word_count++] = (struct tw_group_word){word, function, group, groups->number};
 	return group;
 }
 
 /* ---- calls ---- */
+
+static void count_call(struct tw_groups *groups, uint32_t group)
+{
+	groups->groups[group].sums.calls++;
+	groups->groups[group].sum += group == TW_GROUPS_VALUELESS ? 0 : groups->number;
+}
 
 static bool is_wanted(const struct tw_groups *groups, uint32_t function)
 {
@@ -369,11 +363,12 @@ static void on_begin(void *context, struct tw_stack *stack)
 	struct tw_groups *groups = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t caller = stack->depth > 1 ? stack->frames[stack->depth - 2].function : TW_PLACES_NONE;
-	frame->node = VALUELESS;
+	frame->node = TW_GROUPS_VALUELESS;
 	if (!is_wanted(groups, frame->function) || is_known_late(groups))
 		return;
 	frame->node = group_of(groups, stack, frame->function, caller);
-	groups->groups[frame->node].sums.calls += groups->is_in_part;
+	if (groups->is_in_part)
+		count_call(groups, frame->node);
 }
 
 /* Is a call of the same group around it? */
@@ -400,8 +395,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		/* A duration is known of exceptions too, but not of calls that are open, cut or lossy. */
 		bool is_known = groups->by.key == TW_BY_DURATION ? time->is_exact : how == TW_FRAME_RETURNED;
 		groups->duration_ns = time->total_ns;
-		group = is_known ? group_of(groups, stack, frame->function, 0) : VALUELESS;
-		groups->groups[group].sums.calls++;
+		group = is_known ? group_of(groups, stack, frame->function, 0) : TW_GROUPS_VALUELESS;
+		count_call(groups, group);
 	}
 	if (!tw_call_function_end(&groups->groups[group].sums, how, time, is_recursive(groups, stack)))
 		groups->has_no_memory = true;
@@ -413,8 +408,8 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	uint32_t caller = stack->depth ? stack->frames[stack->depth - 1].function : TW_PLACES_NONE;
 	if (!groups->is_in_part || !is_wanted(groups, function))
 		return;
-	uint32_t group = is_known_late(groups) ? VALUELESS : group_of(groups, stack, function, caller);
-	groups->groups[group].sums.calls++;
+	uint32_t group = is_known_late(groups) ? TW_GROUPS_VALUELESS : group_of(groups, stack, function, caller);
+	count_call(groups, group);
 	groups->groups[group].sums.no_end++;
 }
 
@@ -456,6 +451,12 @@ static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter
 	return !groups->has_no_memory && (groups->wanted || !filter->wants_place);
 }
 
+static int read_events(struct tw_groups *groups, const struct tw_capture_filter *all, struct tw_fold *fold)
+{
+	int error = tw_stacks_foresee(&groups->stacks, all);
+	return error ? error : tw_pass_one(groups->capture, fold, "reading");
+}
+
 int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_filter all = *filter;
@@ -466,7 +467,9 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	if (error)
 		return error;
 	groups->has_durations = tw_places_have_durations(&groups->places);
-	if (!groups->has_durations && is_known_late(groups))
+	if (!filter->from_ns && !filter->to_ns && !filter->wants_stream)
+		tw_groups_find_counted(groups);
+	if (!groups->has_durations && is_known_late(groups) && !groups->has_counted)
 		return TW_ENOTSUP;
 	fold.filter = all;
 	fold.wants_before = groups->has_durations;
@@ -474,15 +477,15 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;
 	groups->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, groups};
 	groups->stacks.least_ns = groups->longer_ns;
-	if (!error)
-		error = tw_stacks_foresee(&groups->stacks, &all);
-	if (!error)
-		error = tw_pass_one(capture, &fold, "reading");
+	if (!error && !(is_known_late(groups) && !groups->has_durations))
+		error = read_events(groups, &all, &fold);
 	if (!error)
 		tw_stacks_finish(&groups->stacks, filter->to_ns);
 	groups->event = NULL;
+	if (!error && groups->has_counted)
+		error = tw_groups_add_counted(groups);
 	groups->losses = groups->stacks.losses;
-	groups->valueless = groups->count ? groups->groups[VALUELESS].sums.calls : 0;
+	groups->valueless = groups->count ? groups->groups[TW_GROUPS_VALUELESS].sums.calls : 0;
 	return error ? error : groups->has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -492,6 +495,11 @@ void tw_groups_free(struct tw_groups *groups)
 		free(groups->groups[i].value);
 		tw_histogram_free(&groups->groups[i].sums.took);
 	}
+	for (uint32_t i = 0; i < groups->owner_count; i++)
+		free(groups->owners[i].value);
+	free(groups->owners);
+	tw_map_fini(&groups->by_owner);
+	tw_frames_free(&groups->frames);
 	free(groups->groups);
 	free(groups->wanted);
 	free(groups->words);

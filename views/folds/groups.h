@@ -13,6 +13,9 @@
 
 #include "base/map.h"
 #include "views/folds/calltree.h"
+#include "views/folds/frames.h"
+
+#include "tracewheel/counts.h"
 
 #define TW_GROUPS_MAX (UINT32_C(1) << 17)
 
@@ -33,15 +36,16 @@ struct tw_grouping {
 	uint32_t number;  /* of the argument, from 1; 0: by name */
 	const char *name; /* borrowed; ends at a slash */
 	bool is_histogram;
-	uint64_t step; /* of histograms; 0: powers of two */
+	uint64_t step;	 /* of histograms; 0: powers of two */
+	bool is_summary; /* of histograms: ranges are parts of powers of two (base/range.h), for sums and percentiles */
 };
 
 /*
- * For a histogram: "arg:2", "arg:size", "result", "duration", each with "/STEP" for equal ranges instead of powers of two: "arg:size/512",
+ * For a histogram: "arg:2" or "$2", "arg:size", "result", "duration", each with "/STEP" for equal ranges instead of powers of two: "arg:size/512",
  * "duration/1ms". Values that are no numbers are groups of their own. False: it is none of them.
  */
 bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out);
-/* "arg:2", "arg:size", "result", "errno", "caller", "thread", "process", "program", "module". False: none of them. */
+/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "thread", "process", "program", "module". False: none of them. */
 bool tw_grouping_parse(const char *text, struct tw_grouping *out);
 
 struct tw_group {
@@ -51,7 +55,16 @@ struct tw_group {
 	bool is_range;	   /* from low on, before low + width; of a histogram */
 	int64_t low;
 	uint64_t width;
+	int64_t sum; /* of the numbers of a histogram, modulo 2^64 */
 	struct tw_call_function sums;
+};
+
+/* A function and a value by which the program has summed up its calls: function of a group, beyond those that were recorded. */
+struct tw_group_owner {
+	uint32_t name; /* in places: "libc:malloc from app:parse" */
+	uint32_t function;
+	uint64_t key; /* a caller's function */
+	char *value;  /* of the key */
 };
 
 struct tw_groups {
@@ -68,12 +81,21 @@ struct tw_groups {
 	struct tw_group_word {
 		uint64_t word;
 		uint32_t function, group;
+		int64_t number;
 	} * words;
 	uint32_t word_count, word_capacity;
 	struct tw_map by_word;
 	const struct tw_capture_event *event; /* the one that is being read */
 	uint64_t duration_ns;		      /* of the call that ends */
-	uint64_t valueless;		      /* calls whose value was not recorded: in no group */
+	int64_t number;			      /* of the value of the last group_of(), for histograms */
+	struct tw_frames frames;	      /* callers of calls that were counted */
+	struct tw_group_owner *owners;
+	uint32_t owner_count, owner_capacity;
+	struct tw_map by_owner;
+	struct tw_aggregation aggregation; /* of the calls that were counted */
+	bool has_counted;		   /* they are in the groups */
+	bool is_coarse;			   /* their ranges are too wide for percentiles */
+	uint64_t valueless;		   /* calls whose value was not recorded: in no group */
 	uint64_t losses;
 	bool has_durations, is_in_part, is_full, has_no_memory;
 };
@@ -88,5 +110,26 @@ struct tw_groups {
  */
 int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_groups_free(struct tw_groups *groups);
+/* The owner whose name this is; NULL: it is a function's. */
+const struct tw_group_owner *tw_groups_owner(const struct tw_groups *groups, uint32_t name);
+
+/* The grouping by which the program has summed up its calls. False: it has not. */
+bool tw_grouping_of_capture(const struct tw_capture *capture, struct tw_grouping *out);
+
+/* ---- between groups.c and groups_counted.c ---- */
+
+struct tw_out;
+
+/* The first stands for calls without a value, the second for those beyond the limit. */
+enum { TW_GROUPS_VALUELESS, TW_GROUPS_BEYOND };
+/* The group like this one, with this text; it is made if there is none. */
+uint32_t tw_groups_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text);
+/* The group of the range of a function, or owner, that contains a number. @scratch: any. */
+uint32_t tw_groups_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch);
+/* As a number of no known type is shown. */
+void tw_groups_put_word(struct tw_out *out, uint64_t word);
+/* Finds what was counted, and adds it after all events are read. @filter: has no times, and selects no threads. */
+void tw_groups_find_counted(struct tw_groups *groups);
+int tw_groups_add_counted(struct tw_groups *groups);
 
 #endif

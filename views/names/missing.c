@@ -212,7 +212,7 @@ void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUS
 	tw_json_close(json, '}');
 }
 
-void tw_missing_say(const struct tw_capture *capture)
+void tw_missing_say_events(const struct tw_capture *capture)
 {
 	struct tw_capture_account account;
 	struct tw_capture_info info;
@@ -229,6 +229,11 @@ void tw_missing_say(const struct tw_capture *capture)
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++)
 		if (*tw_missing_clause(&account, cause, text))
 			tw_say("%s.", text);
+}
+
+void tw_missing_say(const struct tw_capture *capture)
+{
+	tw_missing_say_events(capture);
 	tw_counted_say(capture);
 }
 

@@ -61,6 +61,8 @@ void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUS
 
 /* Says on standard error which events of the whole capture are missing, and which calls were counted only: for output without a place for it. */
 void tw_missing_say(const struct tw_capture *capture);
+/* The same without the calls that were counted: where they are shown. */
+void tw_missing_say_events(const struct tw_capture *capture);
 
 /* Were there processes or functions that should have been traced and were not, or not fully? Nothing was lost of these. */
 bool tw_missing_is_untraced(const struct tw_capture_account *account);
