@@ -206,7 +206,7 @@ static void put_json(struct tw_out *out, const struct tw_groups *groups, const s
 		if (group->is_range) {
 			tw_json_i64(&json, "low", group->low);
 			tw_json_u64(&json, "width", group->width);
-			tw_json_i64(&json, "sum", group->sum);
+			tw_json_i64(&json, "sum", (int64_t)group->sum);
 		}
 		if (is_of_function(groups) && group->function != TW_PLACES_NONE) {
 			const struct tw_name *name = &groups->places.names[group->function];

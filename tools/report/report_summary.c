@@ -38,13 +38,16 @@ static int64_t quantile(const struct tw_groups *groups, const struct tw_report_r
 static struct summary sum_up(const struct tw_groups *groups, const struct tw_report_row *rows, size_t count)
 {
 	struct summary out = {.first = &groups->groups[rows->function], .name = rows->name};
+	uint64_t sum = 0;
 	for (size_t i = 0; i < count; i++) {
 		out.calls += rows[i].sums->calls;
-		out.sum += groups->groups[rows[i].function].sum;
+		sum += groups->groups[rows[i].function].sum;
 	}
+	out.sum = (int64_t)sum;
 	out.has_values = !groups->is_coarse && out.first->is_range;
 	for (unsigned i = 0; out.has_values && i < QUANTILES; i++) {
-		uint64_t wanted = (uint64_t)(quantiles[i].share * (double)out.calls + 0.999999);
+		double share = quantiles[i].share;
+		uint64_t wanted = share < 1 ? (uint64_t)(share * (double)out.calls + 0.999999) : out.calls;
 		out.values[i] = quantile(groups, rows, wanted < 1 ? 1 : wanted > out.calls ? out.calls : wanted);
 	}
 	return out;
@@ -83,7 +86,8 @@ static struct summary *summaries_of(const struct tw_groups *groups, const struct
 
 static int64_t mean_of(const struct summary *summary)
 {
-	return summary->calls ? summary->sum / (int64_t)summary->calls : 0;
+	/* A file may say any number. */
+	return summary->calls && summary->calls < INT64_MAX ? summary->sum / (int64_t)summary->calls : 0;
 }
 
 static void put_number(const struct tw_screen *screen, const struct tw_groups *groups, int64_t number, bool is_known,

@@ -350,7 +350,7 @@ static uint32_t group_of(struct tw_groups *groups, struct tw_stack *stack, uint3
 static void count_call(struct tw_groups *groups, uint32_t group)
 {
 	groups->groups[group].sums.calls++;
-	groups->groups[group].sum += group == TW_GROUPS_VALUELESS ? 0 : groups->number;
+	groups->groups[group].sum += group == TW_GROUPS_VALUELESS ? 0 : (uint64_t)groups->number;
 }
 
 static bool is_wanted(const struct tw_groups *groups, uint32_t function)

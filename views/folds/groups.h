@@ -55,7 +55,7 @@ struct tw_group {
 	bool is_range;	   /* from low on, before low + width; of a histogram */
 	int64_t low;
 	uint64_t width;
-	int64_t sum; /* of the numbers of a histogram, modulo 2^64 */
+	uint64_t sum; /* of the numbers of a histogram, signed, modulo 2^64 */
 	struct tw_call_function sums;
 };
 

@@ -74,7 +74,8 @@ bool tw_grouping_of_capture(const struct tw_capture *capture, struct tw_grouping
 				    .number = number,
 				    .name = name,
 				    .is_histogram = is_of,
-				    .step = what->form == TW_AGGREGATE_STEPS ? what->step : 0,
+				    .step = what->form == TW_AGGREGATE_STEPS && what->step <= INT64_MAX ? what->step
+													: 0,
 				    .is_summary = is_of &&
 						  (what->form == TW_AGGREGATE_SUM || what->form == TW_AGGREGATE_PARTS)};
 	return is_of || what->by != TW_AGGREGATE_NOTHING;
@@ -183,7 +184,7 @@ static bool add_row(struct tw_groups *groups, uint32_t image, const struct tw_ca
 	uint32_t number = row->is_rest ? group_of_rest(groups, function) : group_of(groups, row, function, key);
 	struct tw_group *group = &groups->groups[number];
 	group->sums.calls += row->count;
-	group->sum += row->sum;
+	group->sum += (uint64_t)row->sum;
 	/* The difference to all calls has no value. */
 	groups->groups[TW_GROUPS_VALUELESS].sums.calls -= row->count;
 	return !groups->has_no_memory;
