@@ -141,6 +141,17 @@ says '281 calls of 1 function'
 expect 0 "$tw" report --by arg:1 --longer 1us a.tw
 grep -q 'Calls of 1.00 us or longer only: .* left out' out || fail "no word of --longer: $(cat out)"
 
+# Callers by recorded stacks, with and without returns: those that the capture with all calls has.
+callers() {
+	expect 0 "$tw" report --json --top 0 --by caller -t app:take "$1"
+	python3 -c 'import json; print(sorted((r["value"].split("/")[0], r["calls"]) for r in json.load(open("out"))["by_value"]))'
+}
+for returns in '' --returns; do
+	# shellcheck disable=SC2086 # one word or none
+	expect 0 "$tw" record -q --force --stack 1 --on-full block $returns -t app:take -o stack.tw -- ./app
+	is "$(callers stack.tw)" "$(callers a.tw)" "callers of --stack $returns"
+done
+
 # errno, where prototypes tell it.
 expect 0 "$tw" record -q --force --syscalls -o sys.tw -- ./app
 expect 0 "$tw" report --json --by errno -t libc:close sys.tw

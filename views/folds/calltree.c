@@ -231,13 +231,10 @@ static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *ca
 	tree->functions[call->function].self_ns++;
 }
 
-static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pending)
+static void put_stackless(struct tw_calltree *tree, const struct tw_call_pending *call)
 {
-	if (!pending->stack)
-		return;
 	tree->stackless++;
-	put_stack(tree, pending, 0, NULL, 0);
-	pending->stack = NULL;
+	put_stack(tree, call, 0, NULL, 0);
 }
 
 /*
@@ -270,27 +267,17 @@ static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *
 	tree->nodes[process].calls++;
 }
 
-/* A call is kept until the next event of its thread, which may be its stack. */
 static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	/* Between the two a ring may have grown, or a handler have lost an event. */
-	if (event->stream >= tree->stream_count || event->kind == TW_CAPTURE_OWN_TIME || event->kind == TW_CAPTURE_LOSS)
-		return;
-	struct tw_call_pending *pending = &tree->pending[event->stream];
-	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
-		if (tree->is_by_stack)
-			put_stack(tree, pending, event->image, event->payload, event->payload_words);
-		else
-			put_callers(tree, pending, event);
-		pending->stack = NULL;
-		return;
-	}
-	if (tree->is_by_stack)
-		put_stackless(tree, pending);
-	else
-		pending->stack = NULL;
-	if (step->kind == (tree->is_by_stack ? TW_STEP_MOMENT : TW_STEP_CALL))
-		*pending = (struct tw_call_pending){step->stack, step->function, event->id};
+	bool is_call = step->kind == (tree->is_by_stack ? TW_STEP_MOMENT : TW_STEP_CALL);
+	struct tw_call_pending call;
+	enum tw_call_stack_found found = tw_call_stacks_event(&tree->call_stacks, event, step, is_call, &call);
+	if (found == TW_CALL_STACK_HERE && tree->is_by_stack)
+		put_stack(tree, &call, event->image, event->payload, event->payload_words);
+	else if (found == TW_CALL_STACK_HERE)
+		put_callers(tree, &call, event);
+	else if (found == TW_CALL_STACK_MISSING && tree->is_by_stack)
+		put_stackless(tree, &call);
 }
 
 /* ---- all events ---- */
@@ -338,7 +325,7 @@ static int see(void *self, const struct tw_capture_event *event)
 	}
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
 		return TW_ENOMEM;
-	if (tree->pending)
+	if (tree->call_stacks.pending)
 		on_stack_event(tree, event, &step);
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
@@ -360,13 +347,9 @@ static void sum_up(struct tw_calltree *tree)
 
 static bool init_by_stack(struct tw_calltree *tree)
 {
-	struct tw_capture_info info;
-	tw_capture_info(tree->capture, &info);
 	tree->frames.capture = tree->capture;
 	tree->frames.places = &tree->places;
-	tree->pending = calloc(info.streams + (size_t)1, sizeof *tree->pending);
-	tree->stream_count = info.streams;
-	return tree->pending != NULL;
+	return tw_call_stacks_init(&tree->call_stacks, tree->capture);
 }
 
 bool tw_calltree_init(struct tw_calltree *tree)
@@ -408,8 +391,10 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 
 void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter)
 {
-	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
-		put_stackless(tree, &tree->pending[i]);
+	for (uint32_t i = 0; tree->is_by_stack && i < tree->call_stacks.stream_count; i++) {
+		if (tree->call_stacks.pending[i].stack)
+			put_stackless(tree, &tree->call_stacks.pending[i]);
+	}
 	tw_stacks_finish(&tree->stacks, filter->to_ns);
 	if (tree->hides_waits)
 		tw_calltree_hide_waits(tree);
@@ -438,7 +423,7 @@ void tw_calltree_free(struct tw_calltree *tree)
 		free(tree->node_spreads[i]);
 	free(tree->node_spreads);
 	tw_frames_free(&tree->frames);
-	free(tree->pending);
+	tw_call_stacks_free(&tree->call_stacks);
 	free(tree->functions);
 	free(tree->nodes);
 	tw_map_fini(&tree->by_key);
@@ -462,7 +447,7 @@ static int by_pair(const void *a, const void *b)
 /* Did put_callers() move all calls of a node to others, or does it wait? */
 static bool is_left(const struct tw_calltree *tree, const struct tw_call_node *node)
 {
-	return node->is_hidden || (tree->pending && !node->calls && !node->total_ns && !node->first_child);
+	return node->is_hidden || (tree->call_stacks.pending && !node->calls && !node->total_ns && !node->first_child);
 }
 
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)

@@ -23,6 +23,7 @@
 #include "views/folds/histogram.h"
 #include "views/folds/pass.h"
 #include "views/folds/spread.h"
+#include "views/folds/call_stacks.h"
 #include "views/folds/stacks.h"
 #include "views/folds/tracer_cost.h"
 #include "base/map.h"
@@ -71,12 +72,6 @@ struct tw_call_function {
 bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
 			  bool is_nested);
 
-/* A call on one thread whose stack may follow. */
-struct tw_call_pending {
-	const struct tw_stack *stack; /* NULL: none */
-	uint32_t function, place;
-};
-
 struct tw_calltree {
 	struct tw_capture *capture;
 	struct tw_places places;
@@ -92,8 +87,7 @@ struct tw_calltree {
 	bool is_by_stack;
 	bool has_stack_callers; /* some outermost calls lie below callers of their stacks */
 	struct tw_frames frames;
-	struct tw_call_pending *pending; /* by stream */
-	uint32_t stream_count;
+	struct tw_call_stacks call_stacks; /* if the capture has any */
 	uint64_t stackless;	 /* calls without a stack, if others have one */
 	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* groups.c - calls by a value. */
 #include "views/folds/groups.h"
+#include "views/names/lines.h"
 #include "views/names/names.h"
 #include "views/names/payload.h"
 #include "views/names/typed.h"
@@ -413,6 +414,32 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	groups->groups[group].sums.no_end++;
 }
 
+/*
+ * Moves a call to the group of the caller that its stack names. Within a call that was recorded, the caller is that one, as
+ * in a call tree.
+ */
+static void on_stack(struct tw_groups *groups, const struct tw_call_pending *call, const struct tw_capture_event *event)
+{
+	struct tw_stack *stack = call->stack;
+	bool is_open = stack->depth == 1 && stack->frames[0].function == call->function;
+	if ((stack->depth && !is_open) ||
+	    !tw_line_stack_count(groups->capture, event->image, event->payload, event->payload_words))
+		return;
+	uint32_t caller = tw_frames_function(&groups->frames, event->image, event->payload[0]);
+	uint32_t old = group_of(groups, stack, call->function, TW_PLACES_NONE);
+	if (caller == TW_PLACES_NONE) {
+		groups->has_no_memory = true;
+		return;
+	}
+	uint32_t group = group_of(groups, stack, call->function, caller);
+	groups->groups[old].sums.calls--;
+	groups->groups[group].sums.calls++;
+	groups->groups[old].sums.no_end -= !is_open;
+	groups->groups[group].sums.no_end += !is_open;
+	if (is_open)
+		stack->frames[0].node = group;
+}
+
 /* ---- the fold ---- */
 
 static int begin(void *self, uint64_t from_ns)
@@ -438,7 +465,15 @@ static int see(void *self, const struct tw_capture_event *event)
 	struct tw_groups *groups = self;
 	struct tw_step step;
 	groups->event = event;
-	return tw_stacks_event(&groups->stacks, event, &step) && !groups->has_no_memory ? 0 : TW_ENOMEM;
+	if (!tw_stacks_event(&groups->stacks, event, &step))
+		return TW_ENOMEM;
+	if (groups->call_stacks.pending && groups->is_in_part) {
+		bool is_call = (step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) && is_wanted(groups, step.function);
+		struct tw_call_pending call;
+		if (tw_call_stacks_event(&groups->call_stacks, event, &step, is_call, &call) == TW_CALL_STACK_HERE)
+			on_stack(groups, &call, event);
+	}
+	return groups->has_no_memory ? TW_ENOMEM : 0;
 }
 
 static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter *filter)
@@ -448,6 +483,11 @@ static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter
 	add_group(groups, 0, &none, "(others)", 8);
 	if (filter->wants_place)
 		groups->wanted = tw_places_wanted(&groups->places, groups->capture, filter);
+	if (groups->by.key == TW_BY_CALLER && groups->places.kinds[TW_CAPTURE_STACK]) {
+		groups->frames.capture = groups->capture;
+		groups->frames.places = &groups->places;
+		groups->has_no_memory |= !tw_call_stacks_init(&groups->call_stacks, groups->capture);
+	}
 	return !groups->has_no_memory && (groups->wanted || !filter->wants_place);
 }
 
@@ -505,6 +545,8 @@ void tw_groups_free(struct tw_groups *groups)
 	free(groups->words);
 	tw_map_fini(&groups->by_value);
 	tw_map_fini(&groups->by_word);
+	tw_call_stacks_free(&groups->call_stacks);
+	tw_frames_free(&groups->frames);
 	tw_stacks_free(&groups->stacks);
 	tw_places_free(&groups->places);
 }

@@ -73,6 +73,8 @@ struct tw_groups {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
+	struct tw_frames frames;	   /* for TW_BY_CALLER, if the capture has call stacks */
+	struct tw_call_stacks call_stacks; /* likewise */
 	bool *wanted; /* by function; NULL: all */
 	struct tw_group *groups;
 	uint32_t count, capacity;
