@@ -53,7 +53,7 @@ count=$(python3 play.py "$root/docs/questions.md") || fail "the page: $count"
 [ "$count" -gt 20 ] || fail "$count commands only"
 # The test notices: another function, and a line that nothing prints.
 for change in 's/shop:load_plugins() =/shop:load_plug() =/' 's/The slowest of/The fastest of/'; do
-	sed "$change" "$root/docs/questions.md" >changed.md
-	! python3 play.py changed.md >/dev/null 2>&1 || fail "not noticed: $change"
+	sed "$change" "$root/docs/questions.md" >changed.txt
+	! python3 play.py changed.txt >/dev/null 2>&1 || fail "not noticed: $change"
 done
 exit 0

@@ -88,8 +88,8 @@ struct tw_calltree {
 	bool has_stack_callers; /* some outermost calls lie below callers of their stacks */
 	struct tw_frames frames;
 	struct tw_call_stacks call_stacks; /* if the capture has any */
-	uint64_t stackless;	 /* calls without a stack, if others have one */
-	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
+	uint64_t stackless;		   /* calls without a stack, if others have one */
+	uint32_t *process_nodes;	   /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;
 	bool is_by_process;
 	bool hides_waits;		       /* wanted: tw_calltree_hide_waits() */

@@ -468,7 +468,8 @@ static int see(void *self, const struct tw_capture_event *event)
 	if (!tw_stacks_event(&groups->stacks, event, &step))
 		return TW_ENOMEM;
 	if (groups->call_stacks.pending && groups->is_in_part) {
-		bool is_call = (step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) && is_wanted(groups, step.function);
+		bool is_call =
+			(step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) && is_wanted(groups, step.function);
 		struct tw_call_pending call;
 		if (tw_call_stacks_event(&groups->call_stacks, event, &step, is_call, &call) == TW_CALL_STACK_HERE)
 			on_stack(groups, &call, event);
@@ -483,11 +484,9 @@ static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter
 	add_group(groups, 0, &none, "(others)", 8);
 	if (filter->wants_place)
 		groups->wanted = tw_places_wanted(&groups->places, groups->capture, filter);
-	if (groups->by.key == TW_BY_CALLER && groups->places.kinds[TW_CAPTURE_STACK]) {
-		groups->frames.capture = groups->capture;
-		groups->frames.places = &groups->places;
+	groups->frames = (struct tw_frames){.capture = groups->capture, .places = &groups->places};
+	if (groups->by.key == TW_BY_CALLER && groups->places.kinds[TW_CAPTURE_STACK])
 		groups->has_no_memory |= !tw_call_stacks_init(&groups->call_stacks, groups->capture);
-	}
 	return !groups->has_no_memory && (groups->wanted || !filter->wants_place);
 }
 
@@ -546,7 +545,6 @@ void tw_groups_free(struct tw_groups *groups)
 	tw_map_fini(&groups->by_value);
 	tw_map_fini(&groups->by_word);
 	tw_call_stacks_free(&groups->call_stacks);
-	tw_frames_free(&groups->frames);
 	tw_stacks_free(&groups->stacks);
 	tw_places_free(&groups->places);
 }

@@ -73,9 +73,9 @@ struct tw_groups {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
-	struct tw_frames frames;	   /* for TW_BY_CALLER, if the capture has call stacks */
-	struct tw_call_stacks call_stacks; /* likewise */
-	bool *wanted; /* by function; NULL: all */
+	struct tw_frames frames;	   /* callers in stacks, and of calls that were counted */
+	struct tw_call_stacks call_stacks; /* for TW_BY_CALLER, if the capture has any */
+	bool *wanted;			   /* by function; NULL: all */
 	struct tw_group *groups;
 	uint32_t count, capacity;
 	struct tw_map by_value;
@@ -90,7 +90,6 @@ struct tw_groups {
 	const struct tw_capture_event *event; /* the one that is being read */
 	uint64_t duration_ns;		      /* of the call that ends */
 	int64_t number;			      /* of the value of the last group_of(), for histograms */
-	struct tw_frames frames;	      /* callers of calls that were counted */
 	struct tw_group_owner *owners;
 	uint32_t owner_count, owner_capacity;
 	struct tw_map by_owner;

@@ -207,7 +207,6 @@ int tw_groups_add_counted(struct tw_groups *groups)
 	uint64_t before = groups->groups[TW_GROUPS_VALUELESS].sums.calls, *valueless;
 	const struct tw_capture_aggregate *row;
 	bool is_done = true;
-	groups->frames = (struct tw_frames){.capture = groups->capture, .places = &groups->places};
 	for (uint32_t image = 0; is_done && tw_capture_image(groups->capture, image); image++) {
 		groups->groups[TW_GROUPS_VALUELESS].sums.calls += calls_of(groups, image);
 		for (uint32_t at = 0; is_done && (row = tw_capture_aggregate_next(groups->capture, image, &at));)
