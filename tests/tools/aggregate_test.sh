@@ -73,6 +73,7 @@ int main(int c, char **v)
 	} else {
 		for (int round = 0; round < 3; round++)
 			threads(run, 500, 1);
+		run((void *)300);
 		pid_t child = fork();
 		if (!child) {
 			run((void *)400);
@@ -94,7 +95,7 @@ def body(n):
         if i % 4 == 0:
             yield "second", i % 5, -i
 def calls():
-    for run in [500] * 12 + [400] + [500] * 12 + [400]:
+    for run in ([500] * 12 + [300, 400]) * 2:
         yield from body(run)
 def result(key, size):
     rest = abs(size) % 7 * (-1 if size < 0 else 1)
@@ -149,7 +150,7 @@ expect 0 "$tw" report c.tw
 shows "work:take from work:first"
 expect 0 "$tw" report --json -n 0 c.tw
 is "$(json "[f['calls'] for f in d['counted_by_function']]")" "[$(python3 -c 'from model import *; print(len(all_calls))')]" "all calls"
-is "$(json "len([t for t in d['counted_by_thread'] if t['calls']])")" 26 "threads are told apart"
+is "$(json "len([t for t in d['counted_by_thread'] if t['calls']])")" 27 "threads are told apart: that of the child also runs what it executes"
 
 aggregate a --by arg:1 --histogram '$2'
 show a --by '$1'
