@@ -147,6 +147,15 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 				   .hides_waits = flame->selection.hides_waits};
 	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
+	struct tw_parts parts = {0};
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	uint64_t from_ns = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
+	uint64_t to_ns = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
+	if (!flame->is_folded && to_ns > from_ns) {
+		tw_parts_init(&parts, from_ns, to_ns);
+		tree.parts = &parts;
+	}
 	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;
 	tw_out_init(&out, STDOUT_FILENO);
 	if (error == 0)
@@ -163,6 +172,7 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	else
 		code = tw_out_finish(&out);
 	tw_calltree_free(&tree);
+	tw_parts_free(&parts);
 	tw_lines_forget();
 	return tw_names_end(capture, path, code);
 }

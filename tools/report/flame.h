@@ -21,6 +21,15 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 		  const struct tw_capture_filter *filter, const char *path);
 int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame);
 
+/*
+ * The member "parts": the page's nodes by thread and slice of time; nothing if there is one of both, or too many.
+ *
+ * @written	by node of the tree: its number on the page. The tree's parts are used up.
+ *
+ * Returns false without memory.
+ */
+bool tw_flame_parts(struct tw_out *out, const struct tw_calltree *tree, const uint32_t *written);
+
 /* Objects of JSON, one a sentence, with a comma between them. @least_percent: of the whole; smaller frames are drawn together. */
 void tw_flame_notes(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
 		    bool has_times, double least_percent);

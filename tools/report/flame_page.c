@@ -35,7 +35,8 @@ struct page {
 	const char **names;
 	uint32_t name_count, name_capacity;
 	struct tw_map by_name;
-	uint32_t count; /* of nodes that were written */
+	uint32_t count;	   /* of nodes that were written */
+	uint32_t *written; /* by node of the tree: in which of them it is; NULL: not wanted */
 	uint32_t *lossy;
 	uint32_t lossy_count, lossy_capacity;
 	bool has_no_memory;
@@ -98,6 +99,8 @@ static void put_node(struct page *page, unsigned depth, uint32_t number, const s
 		else
 			page->has_no_memory = true;
 	}
+	if (page->written)
+		page->written[number] = page->count;
 	begin_node(page, depth, name_number(page, tw_calltree_name(page->tree, number)), sides);
 	if (page->diff)
 		put_noise(page, page->diff->nodes[number].has_noise, page->diff->nodes[number].noise_ns);
@@ -125,6 +128,14 @@ static void add_below(const struct page *page, uint32_t number, struct tw_treedi
 		add_below(page, at, rest, false);
 }
 
+/* A node and all below it are in the node that is written next. */
+static void note_rest(struct page *page, uint32_t number)
+{
+	page->written[number] = page->count;
+	for (uint32_t at = page->tree->nodes[number].first_child; at; at = page->tree->nodes[at].next_sibling)
+		note_rest(page, at);
+}
+
 static bool put_nodes(struct page *page, uint32_t number, unsigned depth)
 {
 	size_t count;
@@ -141,6 +152,10 @@ static bool put_nodes(struct page *page, uint32_t number, unsigned depth)
 		}
 		put_node(page, depth, children[i], sides);
 		is_done = put_nodes(page, children[i], depth + 1);
+	}
+	for (size_t i = 0; is_done && left_out && page->written && i < count; i++) {
+		if (page->written[children[i]] == TW_PARTS_NO_NODE)
+			note_rest(page, children[i]);
 	}
 	if (is_done && left_out) {
 		begin_node(page, depth, -(int64_t)left_out, rest);
@@ -247,7 +262,7 @@ static bool put_data(struct page *page, const struct tw_flame *flame)
 	else
 		put_functions(page, &functions);
 	put_names(page);
-	tw_out_format(page->out, "],\"functionCount\":%zu,\"notes\":[", functions);
+	tw_out_format(page->out, "],\"functionCount\":%zu", functions);
 	return is_done && !page->has_no_memory;
 }
 
@@ -297,7 +312,15 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 		return TW_ENOMEM;
 	tw_out_text(out, "{\"title\":");
 	put_title(out, tree, path);
+	page.written = tree->parts ? malloc((tree->node_count + (size_t)1) * sizeof *page.written) : NULL;
+	page.has_no_memory = tree->parts && !page.written;
+	for (uint32_t i = 0; page.written && i < tree->node_count; i++)
+		page.written[i] = TW_PARTS_NO_NODE;
 	bool is_done = put_data(&page, flame);
+	if (page.written)
+		is_done &= tw_flame_parts(out, tree, page.written);
+	free(page.written);
+	tw_out_text(out, ",\"notes\":[");
 	tw_flame_notes(out, tree, filter, page.has_times, page.least_percent);
 	return end_page(&page, rest, is_done);
 }
@@ -340,6 +363,7 @@ int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame)
 	tw_page_text(out, name[TW_NEW], bytes[TW_NEW]);
 	tw_out_text(out, "}");
 	bool is_done = put_data(&page, flame);
+	tw_out_text(out, ",\"notes\":[");
 	tw_flame_diff_notes(out, sides, page.least_percent);
 	return end_page(&page, rest, is_done);
 }

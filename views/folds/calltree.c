@@ -99,6 +99,32 @@ static uint32_t node_above(struct tw_calltree *tree, const struct tw_stack *stac
 	return depth ? stack->frames[depth - 1].node : process_node(tree, stack);
 }
 
+static void add_part(struct tw_calltree *tree, uint32_t node, const struct tw_stack *stack, int64_t calls,
+		     int64_t self_ns, int64_t out_ns)
+{
+	if (tree->parts &&
+	    !tw_parts_add(tree->parts, node, stack->number, &(struct tw_part_sums){calls, self_ns, out_ns}))
+		tree->has_no_memory = true;
+}
+
+static void on_split(void *context, struct tw_stack *stack, uint32_t depth, int64_t self_ns, int64_t out_ns)
+{
+	if (self_ns || out_ns)
+		add_part(context, stack->frames[depth].node, stack, 0, self_ns, out_ns);
+}
+
+/* All slices that end before a time. */
+static void split_until(struct tw_calltree *tree, uint64_t ns)
+{
+	while (tree->parts->next_ns <= ns) {
+		uint64_t end_ns = tree->parts->next_ns;
+		tw_stacks_split(&tree->stacks, end_ns);
+		/* Else two slices became one meanwhile, of which this was the first half. */
+		if (tree->parts->next_ns == end_ns)
+			tw_parts_next(tree->parts);
+	}
+}
+
 static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_calltree *tree = context;
@@ -107,6 +133,7 @@ static void on_begin(void *context, struct tw_stack *stack)
 	tree->nodes[frame->node].calls++;
 	tree->functions[frame->function].calls++;
 	tree->functions[frame->function].paid.calls++;
+	add_part(tree, frame->node, stack, 1, 0, 0);
 	if (stack->depth > 1)
 		tree->functions[stack->frames[stack->depth - 2].function].paid.callees++;
 }
@@ -161,6 +188,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	struct tw_call_function *function = &tree->functions[frame->function];
 	node->total_ns += time->total_ns;
 	node->self_ns += time->self_ns;
+	add_part(tree, frame->node, stack, 0, (int64_t)(time->self_ns - frame->split_self_ns),
+		 (int64_t)(time->total_ns - time->self_ns - frame->inner_ns - frame->split_out_ns));
 	/* The calls inside a call that was cut are not known. */
 	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
 	if (stack->depth == 1)
@@ -180,6 +209,7 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	tree->nodes[node].calls++;
 	tree->functions[function].calls++;
 	tree->functions[function].no_end++;
+	add_part(tree, node, stack, 1, 0, 0);
 	if (stack->depth)
 		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
 }
@@ -225,6 +255,7 @@ static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *ca
 		at = pass_through(tree, at, function);
 	}
 	at = pass_through(tree, at, call->function);
+	add_part(tree, at, call->stack, 1, 0, 0);
 	tree->nodes[at].calls++;
 	tree->nodes[at].self_ns++;
 	tree->functions[call->function].calls++;
@@ -261,8 +292,10 @@ static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *
 	}
 	tree->has_stack_callers = true;
 	tree->nodes[frame->node].calls--;
+	add_part(tree, frame->node, call->stack, -1, 0, 0);
 	frame->node = tw_calltree_child(tree, at, call->function);
 	tree->nodes[frame->node].calls++;
+	add_part(tree, frame->node, call->stack, 1, 0, 0);
 	/* A process has the sum of its outermost nodes, which are now callers without calls. */
 	tree->nodes[process].calls++;
 }
@@ -295,7 +328,7 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 			}
 		}
 	}
-	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
 }
 
 static int begin(void *self, uint64_t from_ns)
@@ -305,7 +338,7 @@ static int begin(void *self, uint64_t from_ns)
 	if (from_ns && tw_places_have_durations(&tree->places))
 		begin_part(tree, from_ns);
 	else if (!tree->is_by_stack)
-		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -313,6 +346,8 @@ static int see(void *self, const struct tw_capture_event *event)
 {
 	struct tw_calltree *tree = self;
 	struct tw_step step;
+	if (tree->parts && tree->is_in_part)
+		split_until(tree, event->time_ns);
 	if (!tw_stacks_event(&tree->stacks, event, &step) || !tw_tracer_cost_event(&tree->cost, event, &step))
 		return TW_ENOMEM;
 	if (!tree->is_in_part)
@@ -395,6 +430,8 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 		if (tree->call_stacks.pending[i].stack)
 			put_stackless(tree, &tree->call_stacks.pending[i]);
 	}
+	if (tree->parts)
+		split_until(tree, UINT64_MAX - 1);
 	tw_stacks_finish(&tree->stacks, filter->to_ns);
 	if (tree->hides_waits)
 		tw_calltree_hide_waits(tree);

@@ -21,6 +21,7 @@
 
 #include "views/folds/frames.h"
 #include "views/folds/histogram.h"
+#include "views/folds/parts.h"
 #include "views/folds/pass.h"
 #include "views/folds/spread.h"
 #include "views/folds/call_stacks.h"
@@ -98,7 +99,8 @@ struct tw_calltree {
 	bool has_node_spread;		       /* likewise, at each node */
 	struct tw_spread **node_spreads;       /* of own times, by node; NULL: too few calls, or too many nodes */
 	uint32_t node_spread_capacity, node_spread_count;
-	bool is_full; /* nodes were refused */
+	struct tw_parts *parts; /* wanted: sums by thread and time; NULL: not; borrowed */
+	bool is_full;		/* nodes were refused */
 	bool has_no_memory;
 	bool is_in_part; /* the selection has begun */
 	uint64_t events;
@@ -121,7 +123,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, longer_ns, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, parts, longer_ns, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

@@ -514,7 +514,8 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	fold.wants_before = groups->has_durations;
 	all.from_ns = groups->has_durations ? 0 : all.from_ns;
 	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;
-	groups->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, groups};
+	groups->stacks.calls =
+		(struct tw_stacks_calls){.begin = on_begin, .end = on_end, .moment = on_moment, .context = groups};
 	groups->stacks.least_ns = groups->longer_ns;
 	if (!error && !(is_known_late(groups) && !groups->has_durations))
 		error = read_events(groups, &all, &fold);

@@ -274,7 +274,11 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 		add_node(slowest, 0, TW_PLACES_UNKNOWN);
 	if (error || !slowest->nodes)
 		return error ? error : TW_ENOMEM;
-	return read_events(slowest, &all, (struct tw_stacks_calls){on_begin, on_end, on_moment, slowest});
+	return read_events(slowest, &all,
+			   (struct tw_stacks_calls){.begin = on_begin,
+						    .end = on_end,
+						    .moment = on_moment,
+						    .context = slowest});
 }
 
 void tw_slowest_free(struct tw_slowest *slowest)

@@ -221,6 +221,7 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 	struct tw_stack_frame *frame = &stack->frames[stack->depth++];
 	frame->start_ns = ns;
 	frame->before_ns = frame->inner_ns = frame->out_ns = 0;
+	frame->split_self_ns = frame->split_out_ns = 0;
 	frame->own_before_ns = tw_own_sum_until(&stack->own, ns);
 	frame->lost_before_ns = stack->loss_ns;
 	frame->serial = stack->serials;
@@ -500,6 +501,7 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 		frame->start_ns = from_ns;
 		frame->inner_ns = 0;
 		frame->out_ns = 0;
+		frame->split_self_ns = frame->split_out_ns = 0;
 		frame->own_before_ns = tw_own_sum_until(&stack->own, from_ns);
 		frame->lost_before_ns = stack->loss_ns;
 		frame->losses_before = stack->losses;
@@ -521,6 +523,39 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 	/* Counts before the selection do not matter. */
 	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost =
 		stacks->hidden = 0;
+}
+
+static void split_stack(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns)
+{
+	uint64_t known_ns = stack->end_ns ? stack->end_ns : stack->last_ns, end_ns = known_ns < ns ? known_ns : ns;
+	uint64_t within_ns = 0, out_ns = 0;
+	if (stack->out_since_ns)
+		out_ns =
+			net(stack->out_since_ns, end_ns,
+			    tw_own_sum_until(&stack->own, end_ns) - tw_own_sum_until(&stack->own, stack->out_since_ns));
+	for (uint32_t depth = stack->depth; depth-- > 0;) {
+		struct tw_stack_frame *frame = &stack->frames[depth];
+		uint64_t total_ns = frame_time(stack, frame, end_ns).total_ns, other_ns;
+		out_ns += frame->out_ns;
+		other_ns = frame->inner_ns + within_ns + out_ns;
+		total_ns = total_ns > other_ns ? total_ns : other_ns;
+		stacks->calls.split(stacks->calls.context, stack, depth,
+				    (int64_t)(total_ns - other_ns - frame->split_self_ns),
+				    (int64_t)(out_ns - frame->split_out_ns));
+		frame->split_self_ns = total_ns - other_ns;
+		frame->split_out_ns = out_ns;
+		within_ns = total_ns;
+		out_ns = 0;
+	}
+}
+
+void tw_stacks_split(struct tw_stacks *stacks, uint64_t ns)
+{
+	tw_stacks_find_ends(stacks);
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next)
+			split_stack(stacks, stack, ns);
+	}
 }
 
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)

@@ -40,12 +40,13 @@
 
 struct tw_stack_frame {
 	uint64_t start_ns;
-	uint64_t before_ns;	 /* how long it was open before the selection; 0: it began in it */
-	uint64_t inner_ns;	 /* of the calls within it that have ended */
-	uint64_t out_ns;	 /* time scheduled out or lost while it was innermost */
-	uint64_t own_before_ns;	 /* the tracer's own time on its stack before it began */
-	uint64_t lost_before_ns; /* time in losses on its stack before it began */
-	uint64_t serial;	 /* of its call on its stack, from 1 */
+	uint64_t before_ns;		      /* how long it was open before the selection; 0: it began in it */
+	uint64_t inner_ns;		      /* of the calls within it that have ended */
+	uint64_t out_ns;		      /* time scheduled out or lost while it was innermost */
+	uint64_t split_self_ns, split_out_ns; /* up to the last tw_stacks_split() */
+	uint64_t own_before_ns;		      /* the tracer's own time on its stack before it began */
+	uint64_t lost_before_ns;	      /* time in losses on its stack before it began */
+	uint64_t serial;		      /* of its call on its stack, from 1 */
 	/* The state of its stack when it was last known to be open. */
 	uint64_t sure_lost;
 	uint32_t sure_losses;
@@ -110,6 +111,8 @@ struct tw_stacks_calls {
 	/* A call of a function whose returns are not recorded. */
 	void (*moment)(void *context, struct tw_stack *stack, uint32_t function);
 	void *context;
+	/* Of tw_stacks_split(): a frame's times since the last one; may be below 0. */
+	void (*split)(void *context, struct tw_stack *stack, uint32_t depth, int64_t self_ns, int64_t out_ns);
 };
 
 /* The effect of an event. */
@@ -208,6 +211,14 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
  * The open frames begin again at from_ns; before_ns keeps their time before it.
  */
 void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns);
+
+/*
+ * tw_stacks_split - tells of each open frame which time it has had up to now: innermost frames first.
+ *
+ * @ns	not before any event that has been passed in. A process whose end is known has none after it; of others no more is known than up to
+ *	their last event.
+ */
+void tw_stacks_split(struct tw_stacks *stacks, uint64_t ns);
 
 /* Ends the frames that are open at the end: of the capture, or of a selection that ends before to_ns (0: none). */
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
