@@ -219,93 +219,11 @@ static void put_text(struct view *view)
 		put_call(view, &slowest->calls[i], i + 1);
 }
 
-/* ---- JSON: an object a line ---- */
-
-static void put_times(struct tw_json *json, const struct view *view, uint64_t from_ns, uint64_t total_ns,
-		      uint64_t self_ns)
-{
-	tw_json_u64(json, "ns", from_ns > view->zero_ns ? from_ns - view->zero_ns : 0);
-	tw_json_u64(json, "total_ns", total_ns);
-	tw_json_u64(json, "self_ns", self_ns);
-}
-
-static void put_function(struct tw_json *json, const struct view *view, uint32_t function)
-{
-	const struct tw_name *name = &view->slowest.places.names[function];
-	tw_json_name(json, name->text, name->bytes, name->lacks_arity);
-}
-
-static void put_inside_json(struct tw_json *json, const struct view *view, uint32_t parent, unsigned depth)
-{
-	for (uint32_t at = view->slowest.nodes[parent].first; at; at = view->slowest.nodes[at].next) {
-		const struct tw_slow_node *node = &view->slowest.nodes[at];
-		tw_json_open(json, NULL, '{');
-		put_function(json, view, node->function);
-		tw_json_u64(json, "depth", depth);
-		tw_json_u64(json, "calls", node->calls);
-		put_times(json, view, node->first_ns, node->total_ns, node->self_ns);
-		if (node->call)
-			tw_json_u64(json, "slowest", node->call);
-		tw_json_close(json, '}');
-		if (!node->call)
-			put_inside_json(json, view, at, depth + 1);
-	}
-}
-
-static void put_wait_json(struct tw_json *json, const struct view *view, const struct tw_slow_wait *wait)
-{
-	const struct tw_locks *locks = &view->slowest.waits.locks;
-	const struct tw_lock_row *lock = &locks->locks[wait->lock];
-	const struct tw_capture_stream *stream = tw_lock_thread(locks, wait->by.thread);
-	const char *kind = tw_lock_kind_name(lock->kind);
-	char text[TW_LOCK_NAME_BYTES];
-	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "kind", kind, strlen(kind));
-	tw_json_u64(json, "address", lock->address);
-	tw_json_text(json, "symbol", text, tw_lock_symbol(locks, lock, text));
-	tw_json_text(json, lock->is_made_there ? "made_in" : "used_in", text, tw_lock_site(locks, lock, text));
-	tw_json_u64(json, "ns", wait->begin_ns > view->zero_ns ? wait->begin_ns - view->zero_ns : 0);
-	tw_json_u64(json, "wait_ns", wait->ns);
-	if (stream) {
-		tw_json_open(json, "by", '{');
-		tw_json_u64(json, "thread", (uint64_t)stream->thread_id);
-		if (wait->by.took_ns > view->zero_ns)
-			tw_json_u64(json, "took_ns", wait->by.took_ns - view->zero_ns);
-		if (wait->by.function != TW_PLACES_UNKNOWN) {
-			put_function(json, view, wait->by.function);
-			tw_json_u64(json, "ns",
-				    wait->by.call_ns > view->zero_ns ? wait->by.call_ns - view->zero_ns : 0);
-		}
-		tw_json_close(json, '}');
-	}
-	tw_json_close(json, '}');
-}
-
 static void put_json(const struct view *view)
 {
 	for (uint32_t i = 0; i < view->slowest.count; i++) {
-		const struct tw_slow_call *call = &view->slowest.calls[i];
-		const char *end = tw_stacks_end_name(call->how);
 		struct tw_json json = {.out = view->printer->out};
-		tw_json_open(&json, NULL, '{');
-		tw_json_u64(&json, "slowest", i + 1);
-		put_function(&json, view, call->function);
-		put_times(&json, view, call->start_ns, call->total_ns, call->self_ns);
-		tw_json_u64(&json, "before_ns", call->before_ns);
-		tw_json_text(&json, "end", end, strlen(end));
-		tw_json_bool(&json, "lossy", call->is_lossy);
-		tw_json_text(&json, "process", call->process, strlen(call->process));
-		tw_json_text(&json, "callers", call->callers, strlen(call->callers));
-		tw_json_open(&json, "inside", '[');
-		put_inside_json(&json, view, call->node, 0);
-		tw_json_close(&json, ']');
-		tw_json_u64(&json, "wait_count", call->wait_count);
-		tw_json_u64(&json, "wait_ns", call->wait_ns);
-		tw_json_open(&json, "waits", '[');
-		for (uint64_t j = 0; j < call->wait_count && j < TW_SLOW_WAITS_MAX; j++)
-			put_wait_json(&json, view, &call->waits[j]);
-		tw_json_close(&json, ']');
-		tw_json_close(&json, '}');
+		tw_slowest_json(&json, &view->slowest, i, view->zero_ns, 0);
 	}
 }
 

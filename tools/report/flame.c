@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Nodes with less than this share of all time and of all calls are drawn together, as "(N smaller)". */
-#define LEAST_SHARE_DEFAULT 0.01 /* in percent */
-
 enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF };
 
 static const struct tw_option options_table[] = {
@@ -148,14 +145,8 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	struct tw_parts parts = {0};
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	uint64_t from_ns = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
-	uint64_t to_ns = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
-	if (!flame->is_folded && to_ns > from_ns) {
-		tw_parts_init(&parts, from_ns, to_ns);
-		tree.parts = &parts;
-	}
+	if (!flame->is_folded)
+		tw_flame_want_parts(&tree, &parts, capture, &filter);
 	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;
 	tw_out_init(&out, STDOUT_FILENO);
 	if (error == 0)
@@ -218,7 +209,7 @@ static int check(const struct tw_flame *flame, const struct tw_options *options)
 int tw_tool_flame(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	struct tw_flame flame = {.least_percent = LEAST_SHARE_DEFAULT};
+	struct tw_flame flame = {.least_percent = TW_FLAME_LEAST};
 	int code;
 	bool is_right = tw_options_read(&options, take_option, &flame, &code);
 	if (is_right)

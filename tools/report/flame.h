@@ -7,6 +7,9 @@
 #include "tools/report/report.h"
 #include "tools/report/sides.h"
 
+/* Nodes with less than this share of all time and of all calls are drawn together, as "(N smaller)". */
+#define TW_FLAME_LEAST 0.01 /* in percent */
+
 struct tw_flame {
 	struct tw_selection selection;
 	double least_percent;
@@ -14,6 +17,10 @@ struct tw_flame {
 	bool is_folded;
 	bool is_by_process;
 	struct tw_sides sides; /* --diff */
+	/* For a page with more than the graph; NULL: none. Further members of its data, each with a comma before it, and what stands behind it. */
+	bool (*put_more)(struct tw_out *out, void *context);
+	void *context;
+	const char *more_page;
 };
 
 /* The page of a capture, or of two sides of captures. Returns 0 or an error. */
@@ -21,6 +28,9 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 		  const struct tw_capture_filter *filter, const char *path);
 int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame);
 
+/* Before the tree is made: its sums are wanted by thread and time. @parts: zeroed; borrowed by the tree. */
+void tw_flame_want_parts(struct tw_calltree *tree, struct tw_parts *parts, const struct tw_capture *capture,
+			 const struct tw_capture_filter *filter);
 /*
  * The member "parts": the page's nodes by thread and slice of time; nothing if there is one of both, or too many.
  *

@@ -267,10 +267,13 @@ static bool put_data(struct page *page, const struct tw_flame *flame)
 }
 
 /* Ends the page. Returns 0 or TW_ENOMEM. */
-static int end_page(struct page *page, const char *rest, bool is_done)
+static int end_page(struct page *page, const char *rest, const char *more, bool is_done)
 {
+	const char *end = strstr(rest, "</body>");
 	tw_out_text(page->out, "]}");
-	tw_out_text(page->out, rest);
+	tw_out_bytes(page->out, rest, (size_t)(end - rest));
+	tw_out_text(page->out, more ? more : "");
+	tw_out_text(page->out, end);
 	tw_map_fini(&page->by_name);
 	free(page->names);
 	free(page->lossy);
@@ -320,9 +323,11 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 	if (page.written)
 		is_done &= tw_flame_parts(out, tree, page.written);
 	free(page.written);
+	if (flame->put_more)
+		is_done &= flame->put_more(out, flame->context);
 	tw_out_text(out, ",\"notes\":[");
 	tw_flame_notes(out, tree, filter, page.has_times, page.least_percent);
-	return end_page(&page, rest, is_done);
+	return end_page(&page, rest, flame->more_page, is_done);
 }
 
 /* ---- two sides ---- */
@@ -365,5 +370,5 @@ int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame)
 	bool is_done = put_data(&page, flame);
 	tw_out_text(out, ",\"notes\":[");
 	tw_flame_diff_notes(out, sides, page.least_percent);
-	return end_page(&page, rest, is_done);
+	return end_page(&page, rest, NULL, is_done);
 }

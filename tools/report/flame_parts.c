@@ -10,6 +10,19 @@
 /* On a page: they have 15 bytes or so each. */
 #define CELLS_MAX 150000
 
+void tw_flame_want_parts(struct tw_calltree *tree, struct tw_parts *parts, const struct tw_capture *capture,
+			 const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	uint64_t from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
+	uint64_t to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
+	if (to_ns <= from_ns)
+		return;
+	tw_parts_init(parts, from_ns, to_ns);
+	tree->parts = parts;
+}
+
 /* The stacks whose groups are their own, by group. */
 static uint32_t list_stacks(const struct tw_stacks *stacks, struct tw_stack *list[TW_PARTS_GROUPS])
 {

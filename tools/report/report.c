@@ -16,6 +16,8 @@
 #include "views/ports/native_ports.h"
 #include "tools/report/report.h"
 #include "tools/report/report_diff.h"
+#include "tools/report/report_html.h"
+#include "tools/report/flame.h"
 #include "views/folds/totals.h"
 
 #include "tracewheel/error.h"
@@ -31,6 +33,7 @@
 enum {
 	KEY_JSON = 256,
 	KEY_CSV,
+	KEY_HTML,
 	KEY_SORT,
 	KEY_COLUMNS,
 	KEY_CALLERS,
@@ -47,6 +50,9 @@ enum {
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{KEY_CSV, "csv", NULL, "as CSV: the table of functions, all its columns, times in seconds"},
+	{KEY_HTML, "html", NULL,
+	 "as one page for a browser, without network: the flame graph, tables, histograms of durations, the slowest calls with what they "
+	 "did, locks (docs/flame.md)"},
 	{KEY_SORT, "sort", "KEY",
 	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
 	{KEY_COLUMNS, "columns", "LIST",
@@ -89,6 +95,7 @@ static const struct tw_command command = {
 	.examples = "  tracewheel report sqlite3.tw\n"
 		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
 		    "  tracewheel report --sort self --callers sqlite3.tw\n"
+		    "  tracewheel report --html sqlite3.tw > sqlite3.html\n"
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
 		    "  tracewheel record --locks -- ./server; tracewheel report --locks server.tw\n"
@@ -104,6 +111,7 @@ struct request {
 	struct tw_report_order order;
 	bool is_csv;
 	bool is_json;
+	bool is_html;
 	bool has_callers;
 	bool has_tree;
 	bool has_locks;
@@ -270,6 +278,33 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_close(&json, '}');
 }
 
+/* What put_json() needs, for a page. */
+struct html {
+	const struct request *request;
+	struct tw_capture *capture;
+	const struct tw_capture_info *info;
+	const struct sums *sums;
+};
+
+static void put_report(void *context)
+{
+	const struct html *html = context;
+	put_json(html->request, html->capture, html->info, html->sums);
+}
+
+/* Returns 0 or an error. */
+static int put_html(struct html *html, const struct tw_capture_filter *filter, const char *path)
+{
+	const struct tw_report_html page = {.selection = &html->request->selection,
+					    .capture = html->capture,
+					    .filter = filter,
+					    .tree = &html->sums->tree,
+					    .path = path,
+					    .put_report = put_report,
+					    .context = html};
+	return tw_report_html(&out, &page);
+}
+
 /* Do --sort and --columns name columns of the table? */
 static bool check_order(const struct tw_report_order *order, const struct tw_table *table)
 {
@@ -310,6 +345,8 @@ static bool take_option(void *context, int key, const char *value)
 	struct request *request = context;
 	if (key == KEY_JSON) {
 		request->is_json = true;
+	} else if (key == KEY_HTML) {
+		request->is_html = true;
 	} else if (key == KEY_CALLERS) {
 		request->has_callers = true;
 	} else if (key == KEY_TREE) {
@@ -365,9 +402,10 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
 	/* Only for views that show callers: resolving their names takes time. */
-	bool wants_stacks = request->is_json || request->is_csv || request->has_callers || request->has_tree;
+	bool wants_stacks =
+		request->is_html || request->is_json || request->is_csv || request->has_callers || request->has_tree;
 	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
-	if (error || (!returns && !others && !sums->has_stacks))
+	if (error || (!returns && !others && !sums->has_stacks && !request->is_html))
 		return error;
 	if (others) {
 		if (!tw_activity_init(&sums->activity, capture))
@@ -422,14 +460,18 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	struct tw_capture_filter filter;
 	struct tw_capture_info info;
 	struct sums sums = {0};
+	struct tw_parts parts = {0};
 	char empty[TW_SELECTION_SENTENCE_BYTES];
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = make_sums(&sums, request, capture, &filter);
+	if (!error && request->is_html)
+		tw_flame_want_parts(&sums.tree, &parts, capture, &filter);
 	if (!error)
 		error = fold_events(&sums, request, capture, &filter);
 	if (error) {
 		free_sums(&sums);
+		tw_parts_free(&parts);
 		return tw_selection_fail(&request->selection, path, error);
 	}
 	tw_capture_info(capture, &info);
@@ -443,7 +485,9 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	sums.seconds = to > from ? (double)(to - from) / 1e9 : 0;
 	bool has_reason = tw_selection_explain(&request->selection, capture, &filter, empty);
 	tw_out_init(&out, STDOUT_FILENO);
-	if (request->is_json)
+	if (request->is_html)
+		error = put_html(&(struct html){request, capture, &info, &sums}, &filter, path);
+	else if (request->is_json)
 		put_json(request, capture, &info, &sums);
 	else if (request->is_csv && (sums.has_times || sums.has_stacks))
 		tw_report_functions_csv(&out, &sums.tree, &request->order);
@@ -451,45 +495,17 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		tw_report_table_csv(&out, &sums.totals.functions, sums.totals.calls, request->order.top);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
+	if (error)
+		tw_selection_fail(&request->selection, path, error);
 	if (request->is_csv)
 		tw_missing_say(capture);
-	if ((request->is_json || request->is_csv) && !sums.totals.events && !sums.tree.stacks.before && has_reason)
+	if ((request->is_json || request->is_csv || request->is_html) && !sums.totals.events &&
+	    !sums.tree.stacks.before && has_reason)
 		tw_say("%s.", empty);
 	free_sums(&sums);
+	tw_parts_free(&parts);
 	tw_lines_forget();
-	return tw_names_end(capture, path, tw_out_finish(&out));
-}
-
-/* --locks, of an open capture; returns the exit code. */
-static int report_locks(struct request *request, struct tw_capture *capture, const char *path)
-{
-	struct tw_capture_filter filter;
-	struct tw_capture_info info;
-	struct tw_capture_account account;
-	struct tw_locks locks = {0};
-	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
-		return TW_EXIT_USAGE;
-	int error = tw_locks_make(&locks, capture, &filter);
-	tw_capture_info(capture, &info);
-	tw_out_init(&out, STDOUT_FILENO);
-	if (!error && request->is_json) {
-		struct tw_json json = {.out = &out, .is_spread = true};
-		tw_json_open(&json, NULL, '{');
-		tw_report_locks_json(&json, &locks, info.zero_ns, request->order.top);
-		tw_capture_account(capture, &account);
-		tw_missing_json(&json, &account);
-		tw_notes_json(&json, capture);
-		tw_json_close(&json, '}');
-	} else if (!error) {
-		struct tw_screen screen = tw_screen_make(&out, 0);
-		tw_report_head(&screen, capture, &info);
-		tw_report_locks(&screen, &locks, request->order.top);
-	}
-	int code = error ? tw_fail("reading '%s' failed: %s", path, tw_strerror(error)) : tw_out_finish(&out);
-	tw_locks_free(&locks);
-	tw_lock_names_forget();
-	tw_lines_forget();
-	return tw_names_end(capture, path, code);
+	return tw_names_end(capture, path, error ? TW_EXIT_FAILURE : tw_out_finish(&out));
 }
 
 /* Which of the views, and do its options go together? False: they do not, which has been reported. */
@@ -497,7 +513,11 @@ static bool check_request(const struct request *request)
 {
 	bool is_other = request->has_ports || request->has_locks || request->has_tree || request->has_callers;
 	const char *problem = NULL;
-	if (request->is_csv && (request->is_json || is_other))
+	if (request->is_html &&
+	    (request->is_csv || request->is_json || is_other || request->has_by || request->diff.sides.old_count))
+		problem =
+			"--html is the whole report: it goes without --json, --csv, --tree, --callers, --ports, --locks, --by, --histogram and --diff.";
+	else if (request->is_csv && (request->is_json || is_other))
 		problem =
 			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.";
 	else if ((request->diff.sides.old_count || request->has_by) &&
@@ -541,7 +561,7 @@ static bool is_summed_up(const struct request *request, const struct tw_capture 
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	return !request->has_by && !request->has_ports && !request->has_locks && !request->has_tree &&
-	       !request->has_callers && !request->is_json && !request->is_csv && !info.events &&
+	       !request->has_callers && !request->is_json && !request->is_csv && !request->is_html && !info.events &&
 	       tw_grouping_of_capture(capture, &by);
 }
 
@@ -569,7 +589,8 @@ int tw_tool_report(int argc, char **argv)
 	if (path)
 		code = !capture		   ? TW_EXIT_FAILURE
 		       : request.has_by	   ? report_by(&request, capture, path)
-		       : request.has_locks ? report_locks(&request, capture, path)
+		       : request.has_locks ? tw_report_locks_view(&request.selection, &request.order, &command,
+								  request.is_json, capture, path)
 					   : report(&request, capture, path);
 	if (capture)
 		tw_capture_close(capture);

@@ -145,6 +145,10 @@ void tw_report_put_summary(const struct tw_screen *screen, const struct tw_group
 void tw_report_put_summary_as(struct tw_out *out, const struct tw_groups *groups, const struct tw_report_row *rows,
 			      size_t count, const struct tw_report_order *order, char format);
 
+/* `report --locks`, of an open capture. Returns the exit code. */
+int tw_report_locks_view(struct tw_selection *selection, const struct tw_report_order *order,
+			 const struct tw_command *command, bool is_json, struct tw_capture *capture, const char *path);
+
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_locks.c - locks as tables: waits, and the threads that held the locks meanwhile. */
+#include "views/names/lines.h"
 #include "views/names/missing.h"
+#include "views/names/notes.h"
 #include "views/names/threads.h"
 #include "views/folds/locks.h"
+#include "tools/common/select.h"
 #include "tools/report/report.h"
+
+#include "tracewheel/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define PAIRS_SHOWN 3
 
@@ -240,7 +246,7 @@ static void put_thread(struct tw_json *json, const char *name, const struct tw_l
 }
 
 static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, const struct tw_lock_row *lock,
-			  uint64_t zero_ns)
+			  uint64_t zero_ns, size_t pairs_max)
 {
 	char text[TW_LOCK_NAME_BYTES];
 	size_t count;
@@ -270,7 +276,7 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 	}
 	struct tw_lock_pair **pairs = sorted_pairs(locks, lock, &count);
 	tw_json_open(json, "pairs", '[');
-	for (size_t i = 0; pairs && i < count; i++) {
+	for (size_t i = 0; pairs && i < count && (!pairs_max || i < pairs_max); i++) {
 		tw_json_open(json, NULL, '{');
 		put_thread(json, "waiter", locks, pairs[i]->waiter);
 		put_thread(json, is_condition ? "signaller" : "holder", locks, pairs[i]->holder);
@@ -284,14 +290,15 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 	tw_json_close(json, '}');
 }
 
-void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, uint64_t zero_ns, size_t top)
+void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, uint64_t zero_ns, size_t top,
+			  size_t pairs)
 {
 	for (unsigned are_conditions = 0; are_conditions < 2; are_conditions++) {
 		size_t count;
 		struct tw_lock_row **rows = sorted_locks(locks, are_conditions, &count);
 		tw_json_open(json, are_conditions ? "conditions" : "locks", '[');
 		for (size_t i = 0; rows && i < count && (!top || i < top); i++)
-			put_lock_json(json, locks, rows[i], zero_ns);
+			put_lock_json(json, locks, rows[i], zero_ns, pairs);
 		tw_json_close(json, ']');
 		free(rows);
 	}
@@ -302,4 +309,39 @@ void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, ui
 	tw_json_u64(json, "dropped", locks->dropped);
 	tw_json_u64(json, "wordless", locks->wordless);
 	tw_json_close(json, '}');
+}
+
+/* ---- the view ---- */
+
+int tw_report_locks_view(struct tw_selection *selection, const struct tw_report_order *order,
+			 const struct tw_command *command, bool is_json, struct tw_capture *capture, const char *path)
+{
+	static struct tw_out out;
+	struct tw_capture_filter filter;
+	struct tw_capture_info info;
+	struct tw_capture_account account;
+	struct tw_locks locks = {0};
+	if (!tw_selection_filter(selection, capture, command, &filter))
+		return TW_EXIT_USAGE;
+	int error = tw_locks_make(&locks, capture, &filter);
+	tw_capture_info(capture, &info);
+	tw_out_init(&out, STDOUT_FILENO);
+	if (!error && is_json) {
+		struct tw_json json = {.out = &out, .is_spread = true};
+		tw_json_open(&json, NULL, '{');
+		tw_report_locks_json(&json, &locks, info.zero_ns, order->top, 0);
+		tw_capture_account(capture, &account);
+		tw_missing_json(&json, &account);
+		tw_notes_json(&json, capture);
+		tw_json_close(&json, '}');
+	} else if (!error) {
+		struct tw_screen screen = tw_screen_make(&out, 0);
+		tw_report_head(&screen, capture, &info);
+		tw_report_locks(&screen, &locks, order->top);
+	}
+	int code = error ? tw_fail("reading '%s' failed: %s", path, tw_strerror(error)) : tw_out_finish(&out);
+	tw_locks_free(&locks);
+	tw_lock_names_forget();
+	tw_lines_forget();
+	return tw_names_end(capture, path, code);
 }

@@ -172,6 +172,8 @@ void tw_lock_names_forget(void);
 struct tw_screen;
 struct tw_json;
 void tw_report_locks(const struct tw_screen *screen, const struct tw_locks *locks, size_t top);
-void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, uint64_t zero_ns, size_t top);
+/* top, pairs: the most locks, and pairs of threads of each; 0: all. */
+void tw_report_locks_json(struct tw_json *json, const struct tw_locks *locks, uint64_t zero_ns, size_t top,
+			  size_t pairs);
 
 #endif

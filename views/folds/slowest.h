@@ -26,6 +26,7 @@
 #include "views/folds/locks.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
+#include "views/output/output.h"
 
 #define TW_SLOWEST_MAX	     1000
 #define TW_SLOW_WAITS_MAX    5
@@ -112,6 +113,15 @@ struct tw_slowest {
  */
 int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_slowest_free(struct tw_slowest *slowest);
+/*
+ * A call that was found, from 0, as an object.
+ *
+ * @zero_ns	times count from there.
+ * @least_part	calls within it that take less than this part of its time, or lie more than 100 deep, are only counted ("left_out"), and what
+ *		these called is not listed either; 0: none is left out.
+ */
+void tw_slowest_json(struct tw_json *json, const struct tw_slowest *slowest, uint32_t number, uint64_t zero_ns,
+		     unsigned least_part);
 
 /* Of tw_slowest_make(): the fold of waits, which sees events before the stacks. Returns 0 or an error. */
 int tw_slowest_waits_begin(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_fold *fold);

@@ -12,6 +12,7 @@ void tw_out_init(struct tw_out *out, int fd)
 	out->error = 0;
 	out->used = 0;
 	out->flushed_bytes = 0;
+	out->is_quoted = false;
 }
 
 static void write_all(struct tw_out *out, const char *data, size_t bytes)
@@ -27,9 +28,33 @@ static void write_all(struct tw_out *out, const char *data, size_t bytes)
 	}
 }
 
+/* Characters of markup stand in strings of JSON only. */
+static void write_quoted(struct tw_out *out, const char *data, size_t bytes)
+{
+	while (bytes) {
+		size_t plain = 0;
+		char quoted[8];
+		while (plain < bytes && !memchr("<>&", data[plain], 3))
+			plain++;
+		write_all(out, data, plain);
+		if (plain < bytes)
+			write_all(out, quoted, (size_t)snprintf(quoted, sizeof quoted, "\\u%04x", data[plain++]));
+		data += plain;
+		bytes -= plain;
+	}
+}
+
+static void write_out(struct tw_out *out, const char *data, size_t bytes)
+{
+	if (out->is_quoted)
+		write_quoted(out, data, bytes);
+	else
+		write_all(out, data, bytes);
+}
+
 int tw_out_flush(struct tw_out *out)
 {
-	write_all(out, out->data, out->used);
+	write_out(out, out->data, out->used);
 	out->flushed_bytes += out->used;
 	out->used = 0;
 	return out->error;
@@ -40,7 +65,7 @@ void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes)
 	tw_out_reserve(out);
 	if (bytes > TW_OUT_SLACK) {
 		tw_out_flush(out);
-		write_all(out, data, bytes);
+		write_out(out, data, bytes);
 		out->flushed_bytes += bytes;
 		return;
 	}

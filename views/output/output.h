@@ -94,6 +94,7 @@ struct tw_out {
 	int error; /* an errno of the first failed write; nothing is written after it */
 	size_t used;
 	uint64_t flushed_bytes; /* bytes written before those in data */
+	bool is_quoted;		/* JSON in a page: see page.h */
 	char data[TW_OUT_BYTES + TW_OUT_SLACK];
 };
 

@@ -29,3 +29,15 @@ void tw_page_text(struct tw_out *out, const char *text, size_t bytes)
 			tw_out_bytes(out, &c, 1);
 	}
 }
+
+void tw_page_json_begin(struct tw_out *out)
+{
+	tw_out_flush(out);
+	out->is_quoted = true;
+}
+
+void tw_page_json_end(struct tw_out *out)
+{
+	tw_out_flush(out);
+	out->is_quoted = false;
+}

@@ -22,4 +22,8 @@ const char *tw_page_begin(struct tw_out *out, const char *page);
 /* Writes a JSON string that no browser takes for markup, whatever its contents; cut at 1/8 of TW_OUT_BYTES. */
 void tw_page_text(struct tw_out *out, const char *text, size_t bytes);
 
+/* JSON that is written between the two is safe in a page as well. The output is a file's. */
+void tw_page_json_begin(struct tw_out *out);
+void tw_page_json_end(struct tw_out *out);
+
 #endif
