@@ -95,9 +95,15 @@ recorded() { # FUNCTION
 # Plans of entries are kept: later recordings find them in time, whatever the load.
 "$tw" record -q -o warm.tw --follow-fork -- ./work numbers all >/dev/null 2>&1
 
-# The child has an image of its own; threads are made again and again.
-expect 0 "$tw" record -o a.tw --follow-fork --returns --count 'work:{step,handled}' --count libcounted:lib_step -t work:rec -- ./work numbers all
-says "calls more were counted, not recorded"
+# The child has an image of its own; threads are made again and again. At full load the plan of an object that is opened may come too late: then
+# the account says so, and it is recorded once more.
+for _ in 1 2 3 4 5; do
+	expect 0 "$tw" record --force -o a.tw --follow-fork --returns --count 'work:{step,handled}' --count libcounted:lib_step -t work:rec -- \
+		./work numbers all
+	says "calls more were counted, not recorded"
+	expect 0 "$tw" info --json a.tw
+	[ "$(json 'd["account"]["complete"]')" != True ] || break
+done
 expect 0 "$tw" report --json -n 0 a.tw
 is "$(counted step)" "$(own 0)" "calls of step"
 is "$(own 0)" 401234 "the program's own calls"
