@@ -118,6 +118,15 @@ says "'first' is not a capture; did you mean first.tw?"
 rm -r first.tw second.tw third first
 expect 2 "$tw" record -o
 says "wants a value"
+# A value that was forgotten is not looked for in the next option; behind a = it may be anything.
+for forgotten in --count -t --when -o; do
+	expect 2 "$tw" record $forgotten --returns -- true
+	says "record: $forgotten wants a value"
+	expect 2 "$tw" record $forgotten -- true
+	says "record: $forgotten wants a value"
+done
+expect 2 "$tw" record --when=--returns -o never.tw -- true
+! grep -q 'wants a value' err || fail "a value behind ="
 expect 2 "$tw" record -t ':::/x' -- true
 says "is not a pattern"
 expect 2 "$tw" record --ring 100000 -- true

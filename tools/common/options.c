@@ -220,6 +220,22 @@ static bool take_own(struct tw_options *options, int key, int *answer)
 	return true;
 }
 
+/* An option of the command, or the end of options, stands where the value of another belongs: a value was forgotten. */
+static bool is_forgotten(const struct tw_options *options, const struct table *table)
+{
+	const char *value = options->value;
+	if (!value || value != options->argv[optind - 1] || strncmp(value, "--", 2) != 0)
+		return false;
+	size_t bytes = strcspn(value + 2, "=");
+	if (!bytes)
+		return true;
+	for (const struct option *option = table->longs; option->name; option++) {
+		if (strlen(option->name) == bytes && strncmp(option->name, value + 2, bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
 int tw_options_next(struct tw_options *options)
 {
 	struct table *table = options->table;
@@ -235,6 +251,10 @@ int tw_options_next(struct tw_options *options)
 	do {
 		key = getopt_long(options->argc, options->argv, table->shorts, table->longs, NULL);
 		options->value = optarg;
+		if (key != '?' && key != ':' && is_forgotten(options, table)) {
+			optind--;
+			key = ':';
+		}
 	} while (take_own(options, key, &answer) && !answer);
 	if (!answer && key != -1 && key != ':' && key != '?')
 		return key;
