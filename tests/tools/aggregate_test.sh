@@ -221,15 +221,7 @@ for round in 1 2 3; do
 done
 rm -f numbers
 "$tw" record -q --force -o l.tw -t work:take --by arg:1 -- ./work kill 100000000 >out 2>err &
-recorder=$!
-program=0
-while [ "$program" = 0 ] && kill -0 $recorder; do
-	sleep 0.1
-	program=$(own 4 2>/dev/null || echo 0)
-done
-kill -9 $recorder
-kill -9 "$program"
-wait $recorder 2>/dev/null
+kill_both $!
 expect 0 "$tw" recover l.tw
 near l.tw
 

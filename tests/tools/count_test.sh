@@ -151,15 +151,7 @@ done
 # The recorder is killed too: the ring set has the counts.
 rm numbers
 "$tw" record -q --force -o d.tw --count work:step -- ./work numbers kill 100000000 >out 2>err &
-recorder=$!
-program=0
-while [ "$program" = 0 ] && kill -0 $recorder; do
-	sleep 0.1
-	program=$(own 4 2>/dev/null || echo 0)
-done
-kill -9 $recorder
-kill -9 "$program"
-wait $recorder 2>/dev/null
+kill_both $!
 expect 0 "$tw" recover d.tw
 expect 0 "$tw" report --json -n 0 d.tw
 difference=$(($(own 0) - $(counted step)))

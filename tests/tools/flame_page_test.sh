@@ -129,10 +129,6 @@ sed 's/^middle.*/middle/' said | diff expected - >&2 || fail "the page says othe
 expect 0 "$tw" flame calls.tw
 mv out calls.html
 cat >try.js <<'J'
-	const rgb = text => { const n = text.match(/[\d.]+/g).map(Number); return text.startsWith('color(') ? n.map(x => x * 255) : n; };
-	const light = text => rgb(text).slice(0, 3).map(x => x / 255).map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
-	const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } };
-	const contrast = e => { const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); };
 	say('width', innerWidth <= 400, document.documentElement.scrollWidth <= innerWidth);
 	say('dark', light(getComputedStyle(document.body).backgroundColor) < 0.05);
 	const texts = [...document.querySelectorAll('p, h1, h2, th button, td, td button, .f, #bar button:enabled, dt, dd, #legend span')].filter(e => e.textContent && e.offsetParent);

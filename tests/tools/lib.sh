@@ -200,6 +200,18 @@ look() {
 	return 1
 }
 
+# kill_both RECORDER: with a program that writes its process as number 4, which the test's own() reads, when it has made calls.
+kill_both() {
+	local program=0
+	while [ "$program" = 0 ] && kill -0 "$1"; do
+		sleep 0.1
+		program=$(own 4 2>/dev/null || echo 0)
+	done
+	kill -9 "$1"
+	kill -9 "$program"
+	wait "$1" 2>/dev/null
+}
+
 # try_page PAGE [HASH]: the page with the file try.js as its last script; lines that it gives to say() are in the file said; $width
 # pixels wide (1200).
 try_page() {
@@ -212,6 +224,10 @@ try_page() {
 			new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
 		const type = text => { by('search').value = text; by('search').dispatchEvent(new Event('input')); };
 		const frames = () => [...document.querySelectorAll('.f')], frame = (name, i = 0) => frames().filter(f => f.ariaLabel.startsWith(name + ','))[i];
+		const rgb = text => { const n = text.match(/[\\d.]+/g).map(Number); return text.startsWith('color(') ? n.map(x => x * 255) : n; };
+		const light = text => rgb(text).slice(0, 3).map(x => x / 255).map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+		const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } };
+		const contrast = e => { const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); };
 		const column = i => [...by('table').tBodies[0].rows].map(row => row.cells[i].textContent), heads = () => [...by('table').tHead.rows[0].cells];
 		try { ''' + script + ''' } catch (error) { say('error', error.stack); }
 		parent.postMessage(by('said').textContent, '*');

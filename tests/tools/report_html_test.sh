@@ -85,10 +85,6 @@ needs_browser
 expect 0 "$tw" report --html lk.tw
 mv out lk.html
 cat >try.js <<'J'
-	const rgb = text => { const n = text.match(/[\d.]+/g).map(Number); return text.startsWith('color(') ? n.map(x => x * 255) : n; };
-	const light = text => rgb(text).slice(0, 3).map(x => x / 255).map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
-	const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } };
-	const contrast = e => { const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); };
 	say([...document.querySelectorAll('#nav a')].map(a => a.textContent).join(', '));
 	say('links', [...document.querySelectorAll('#nav a')].every(a => document.querySelector(a.getAttribute('href'))));
 	say('width', innerWidth, document.documentElement.scrollWidth <= innerWidth);
