@@ -137,7 +137,7 @@ static uint64_t own_cpu_ns(void)
 
 void tw_run_delay_sample(struct tw_writer *writer, struct tw_run_delay *run_delay, uint64_t now_ns)
 {
-	uint64_t before, pause_ns = run_delay->limit_ns / 2, cost_ns;
+	uint64_t before, pause_ns = run_delay->limit_ns / 2, last_ns = run_delay->cost_ns, cost_ns;
 
 	if (!run_delay->limit_ns || now_ns < run_delay->due_ns)
 		return;
@@ -145,7 +145,8 @@ void tw_run_delay_sample(struct tw_writer *writer, struct tw_run_delay *run_dela
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++)
 		if (is_sampled(writer, i))
 			sample(writer, i, run_delay->limit_ns, tw_clock_monotonic_ns());
-	cost_ns = (own_cpu_ns() - before) * SHARE;
+	run_delay->cost_ns = own_cpu_ns() - before;
+	cost_ns = SHARE * (last_ns && last_ns < run_delay->cost_ns ? last_ns : run_delay->cost_ns);
 	if (pause_ns < PAUSE_LEAST_NS)
 		pause_ns = PAUSE_LEAST_NS;
 	else if (pause_ns > PAUSE_MOST_NS)

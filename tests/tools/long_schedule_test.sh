@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    With --long-schedule the capture tells which threads were ready to run and got no processor, as the kernel counts it,
 #         never more than it counts; every view shows it, and without the option nothing of it is there.
-# Method  Three threads share one processor until the kernel has counted enough for each; at their end they print its count.
+# Method  Three threads share one processor until the kernel has counted enough for each, or for some seconds (a kernel may count
+#         less than the time they waited); at their end they print its count.  They rest before and after, if asked to, so that
+#         the samples of a recorder that gets little of a busy machine hold the beginning and the end.
 build=$1
 . "$(dirname "$0")/lib.sh"
 [ -r /proc/self/schedstat ] || { echo "the kernel does not count: not tested" && exit 77; }
@@ -12,7 +14,9 @@ cat >crowd.c <<'EOT'
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 static unsigned long long delay(void)
 {
@@ -26,22 +30,28 @@ static unsigned long long delay(void)
 		fclose(file);
 	return waited;
 }
+static unsigned rest_us;
 static pthread_barrier_t all;
 static void *spin(void *arg)
 {
+	getppid();
+	usleep(rest_us);
 	pthread_barrier_wait(&all);
 	unsigned long long until = delay() + 300000000;
-	while (delay() < until) {
+	time_t latest = time(NULL) + (rest_us ? 3 : 1);
+	while (delay() < until && time(NULL) < latest) {
 		getppid();
 		for (volatile int i = 0; i < 100000; i++)
 			;
 	}
 	printf("%ld %llu\n", syscall(SYS_gettid), delay());
 	pthread_barrier_wait(&all);
+	usleep(rest_us);
 	return arg;
 }
-int main(void)
+int main(int argc, char **argv)
 {
+	rest_us = argc > 1 ? (unsigned)atoi(argv[1]) * 1000 : 0;
 	pthread_t threads[3];
 	cpu_set_t one;
 	CPU_ZERO(&one);
@@ -56,12 +66,12 @@ int main(void)
 }
 EOT
 ${CC:-cc} -O1 -pthread crowd.c -o crowd || fail "no program"
-expect 0 "$tw" record -q -t libc:getppid --long-schedule 1 -o a.tw -- ./crowd
+expect 0 "$tw" record -q -t libc:getppid --long-schedule 1 -o a.tw -- ./crowd 700
 cp out counted
 expect 0 "$tw" print --format json a.tw
 cp out events
-python3 - <<'EOT' || fail "not what the kernel counted"
-import collections, json
+python3 - <<'EOT' || { [ $? -eq 77 ] && exit 77 || fail "not what the kernel counted"; }
+import collections, json, sys
 counted = {int(a): int(b) for a, b in (line.split() for line in open("counted"))}
 told, calls = collections.Counter(), 0
 for line in open("events"):
@@ -76,7 +86,10 @@ for line in open("events"):
     told[event["thread"]] += info["run_delay"]
 assert calls > 0 and len(counted) == 3
 assert set(told) <= set(counted), (told, counted)
-assert sum(told.values()) > 0 and any(told[thread] >= 100000000 for thread in told), (told, counted)
+if max(counted.values()) < 30000000:
+    print("the kernel counted too little: nothing to compare")
+    sys.exit(77)
+assert any(told[thread] >= counted[thread] / 3 for thread in told), (told, counted)
 for thread in told:
     assert told[thread] <= counted[thread], (told, counted)
 EOT
