@@ -28,12 +28,12 @@ def pattern(line):
             continue
         word = re.escape(word)
         word = re.sub(r"0x[0-9a-f]+", "HEX", word)
-        word = re.sub(r"\\?[-+~]?[0-9][0-9,]*(\\\.[0-9]+)?", r"NUM", word)
+        word = re.sub(r"(?:\\?[-+~]){0,2}[0-9][0-9,]*(\\\.[0-9]+)?", r"NUM", word)
         word = re.sub(r"sub_(NUM|[0-9a-f])+", "SUB", word)
         words.append(r"(ns|us|ms|s)" if word in ("ns", "us", "ms", "s") else word)
     text = r"\s+".join(words)
     text = re.sub(r'"[^"]*"', '".*"', text)
-    return text.replace("SUB", "sub_[0-9a-f]+").replace("HEX", "0x[0-9a-f]+").replace("NUM", r"[-+~]?[0-9][0-9,.]*")
+    return text.replace("SUB", "sub_[0-9a-f]+").replace("HEX", "0x[0-9a-f]+").replace("NUM", r"[-+~]{0,2}[0-9][0-9,.]*")
 for command, lines in commands:
     ran = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     got, at = ran.stdout.splitlines(), 0
