@@ -8,7 +8,7 @@
 set -e
 folder=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-orders.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
-TMPDIR=$folder "$1" --happened --seconds 0.0005 --repetitions 2 >"$folder/first"
+TMPDIR=$folder "$1" --happened --seconds 0.0005 --repetitions $((${TW_TEST_LONG:-0} + 1)) >"$folder/first"
 TMPDIR=$folder "$1" --happened --seconds 0.0005 --repetitions 1 --reverse >"$folder/last"
 sort "$folder/first" >"$folder/first.sorted"
 sort "$folder/last" >"$folder/last.sorted"

@@ -27,10 +27,13 @@ struct tw_session_place *tw_session_remember(struct tw_session *session, struct 
 
 		while (capacity <= id)
 			capacity *= 2;
-		more = realloc(session->set_places, capacity * sizeof *more);
+		/* Large blocks come zeroed from the system: pages without a place of this session take no memory. */
+		more = calloc(capacity, sizeof *more);
 		if (!more)
 			return NULL;
-		memset(more + session->set_capacity, 0, (capacity - session->set_capacity) * sizeof *more);
+		if (session->set_capacity)
+			memcpy(more, session->set_places, session->set_capacity * sizeof *more);
+		free(session->set_places);
 		session->set_places = more;
 		session->set_capacity = capacity;
 	}

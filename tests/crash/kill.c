@@ -424,7 +424,9 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 
 int main(int argc, char **argv)
 {
-	unsigned kills = getenv("TW_CRASH_KILLS") ? (unsigned)atoi(getenv("TW_CRASH_KILLS")) : 60;
+	unsigned kills = getenv("TW_CRASH_KILLS") ? (unsigned)atoi(getenv("TW_CRASH_KILLS"))
+			 : getenv("TW_TEST_LONG") ? 120
+						  : 24;
 	double seconds = 0;
 	bool expects_loss = false;
 	struct round round = {.variant = variants};

@@ -53,7 +53,7 @@ numbers() {
 print(*(struct.unpack_from("<Q", d, 64 + 64 * i + 8)[0] for i in range(2)))' "$1"
 }
 
-for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
+for round in $(seq "${TW_CRASH_POWER_CUTS:-$(rounds 1 3)}"); do
 	truncate -s 64M image
 	mkfs.ext4 -q -F image && mount -o loop image disk 2>mount.err || skip "no loop device may be mounted"
 	mount -t tmpfs -o size=64m,mode=700 none shm || skip "no tmpfs may be mounted"

@@ -47,7 +47,7 @@ int main(void)
 }
 C
 gcc -O1 -fpatchable-function-entry=9 -o many many.c || fail "gcc"
-for round in 1 2 3 4 5 6 7 8; do
+for round in $(seq "$(rounds 3 8)"); do
 	# shellcheck disable=SC2016 # expanded inside
 	expect 1 privately bash -c '
 		mount -t tmpfs -o size=32k none small

@@ -28,6 +28,11 @@ expect() {
 	[ "$got" = "$code" ] || fail "exit code $got instead of $code: $*"
 }
 
+# rounds SHORT LONG: how many, here and in ./run test --long.
+rounds() {
+	[ -z "${TW_TEST_LONG:-}" ] && echo "$1" || echo "$2"
+}
+
 says() {
 	grep -q -- "$1" err || fail "no '$1' on standard error"
 }

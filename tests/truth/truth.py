@@ -176,7 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description="Is every number that a view shows true?")
     parser.add_argument("build", help="folder of the built programs")
     parser.add_argument("seeds", type=int, nargs="*", help="which programs; by default as many as the time allows, from a random one")
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=60 if os.environ.get("TW_TEST_LONG") else 1)
     parser.add_argument("--calls", type=int, default=4000, help="about so many in each program")
     parser.add_argument("--mode", action="append", help="only this way of recording")
     parser.add_argument("--self-test", action="store_true", help="the negative controls")
