@@ -10,27 +10,18 @@
  * process group); signals that kill(1) sends to this process are passed on.
  */
 #include "tools/record/account.h"
-#include "tools/record/aggregate.h"
-#include "tools/record/arguments.h"
-#include "tools/record/check.h"
 #include "tools/record/erlang.h"
 #include "tools/record/late_code.h"
 #include "tools/record/launch.h"
-#include "tools/record/tracer.h"
 #include "tools/record/leave.h"
 #include "tools/record/options.h"
-#include "tools/record/sizes.h"
-#include "tools/record/rings.h"
-#include "tools/common/patterns.h"
+#include "tools/record/request.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
 #include "tools/record/group_signals.h"
-#include "tools/record/when.h"
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
-#include "tracewheel/match.h"
-#include "tracewheel/session.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -39,422 +30,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The index of a segment is kept in memory until the segment is closed. */
-#define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
-/* Without -t, of a program's own functions: the largest are recorded, calls of the others counted (docs/decisions/0044). */
-#define RECORDED_MOST "10000"
-
-struct request {
-	struct tw_recorder_options recorder;
-	char path[PATH_MAX + 4];
-	struct tw_config config;
-	bool has_patterns, has_excluded;
-	bool has_ports; /* these are patterns as well, and the agent knows them */
-	bool has_names; /* -t, --locks, --syscalls */
-	bool has_syscalls;
-	bool allows_nothing;
-	struct tw_patterns counted; /* --count; these are patterns as well */
-	char alias[NAME_MAX + 1];   /* the name that the program was started by, if it is not its file's; "" */
-	struct tw_aggregate_request aggregate;
-	struct tw_check *check;
-	bool has_match;
-	const char *guard; /* of --when */
-	struct tw_arguments arguments;
-	struct tw_tracer_file tracer;
-	bool has_stack;
-	uint32_t flags; /* of processes */
-	bool is_local, is_careful, is_global;
-	bool is_quiet;
-	bool is_until_first;
-	const char *callers;
-};
-
-/* ---- the request ---- */
-
-static bool add_config(struct request *request, const char *key, const char *value)
-{
-	return tw_config_add(&request->config, key, value);
-}
-
-static bool add_pattern(struct request *request, bool is_excluding, const char *text)
-{
-	struct tw_patterns patterns = {0};
-	char *absolute = tw_patterns_absolute(text);
-	bool is_right = tw_patterns_take(&patterns, &tw_record_command, is_excluding, text) && absolute &&
-			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
-	request->has_patterns |= !is_excluding;
-	request->has_names |= !is_excluding;
-	request->has_excluded |= is_excluding;
-	tw_patterns_free(&patterns);
-	free(absolute);
-	return is_right;
-}
-
-static bool add_counted(struct request *request, const char *text)
-{
-	char *absolute = tw_patterns_absolute(text);
-	bool is_right = tw_patterns_take(&request->counted, &tw_record_command, false, text) && absolute &&
-			add_config(request, "count", absolute);
-	free(absolute);
-	return is_right && add_pattern(request, false, text);
-}
-
-/* A linkage name, MODULE:FUNCTION, stands for a pattern: is that one of --count? */
-static bool is_counted(const struct request *request, const char *linkage)
-{
-	char *module = strdup(linkage), *end = module ? strrchr(module, ':') : NULL;
-	bool is_counted = false;
-	if (end) {
-		*end = '\0';
-		is_counted = tw_patterns_match(&request->counted,
-					       &(struct tw_patterns_subject){.module = module,
-									     .function = end + 1,
-									     .arity = TW_PATTERN_ARITY_ANY});
-	}
-	free(module);
-	return is_counted && request->counted.wanted_count;
-}
-
-static bool add_flags(struct request *request, const char *text)
-{
-	char *copy = strdup(text), *rest = copy;
-	bool is_right = copy != NULL;
-	for (char *name; is_right && (name = strsep(&rest, ","));) {
-		uint32_t flags = tw_process_flag_named(name);
-		is_right = flags != 0;
-		if (!is_right)
-			tw_usage(
-				&tw_record_command,
-				name[strspn(name, "0123456789")] || !*name
-					? "'%s' is not a flag of processes."
-					: "-p %s names no process: `record` starts the program that it traces, and attaches only "
-					  "to Erlang nodes (--erlang PID).",
-				name);
-		/* 'all' includes calls, so it does not include 'silent'. */
-		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
-		/* CPU time needs stamps that show it. */
-		if (flags == TW_FLAG_CPU_TIMESTAMP)
-			request->flags |= TW_FLAG_TIMESTAMP;
-	}
-	free(copy);
-	return is_right;
-}
-
-static bool config_flags(struct request *request)
-{
-	if (!request->flags)
-		return true;
-	if (!request->has_patterns && !(request->flags & TW_FLAG_CALL) && !add_config(request, "functions", "0"))
-		return false;
-	return tw_config_add_flags(&request->config, "processes", request->flags);
-}
-
-/* Checked here, where the user sees the error; the agent compiles it again. */
-static bool add_match(struct request *request, const char *key, const char *text)
-{
-	bool is_when = strcmp(key, "when") == 0;
-	struct tw_match_program *program = NULL;
-	struct tw_match_error error = {.text = "there is no memory"};
-	char *line = strdup(text);
-	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(text, strlen(text), NULL,
-											  &program, &error) == 0;
-	if (request->has_match)
-		tw_usage(&tw_record_command, "--match and --when: one of them, once.");
-	else if (!is_right)
-		tw_usage(&tw_record_command, "--%s '%s' is refused: %s.", key, text, error.text);
-	is_right = is_right && !request->has_match;
-	request->has_match = true;
-	tw_match_destroy(program);
-	/* In a specification line ends are only white space. */
-	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
-		*c = ' ';
-	is_right = is_right && add_config(request, key, line);
-	free(line);
-	return is_right;
-}
-
-static bool set_guard(struct request *request, const char *value)
-{
-	if (!request->guard && !request->has_match) {
-		request->guard = value;
-		return true;
-	}
-	tw_usage(&tw_record_command, "--match and --when: one of them, once.");
-	return false;
-}
-
-/* Names of parameters are looked up in the program: then each function has a guard of its own. */
-static bool config_guard(struct request *request, const char *program)
-{
-	if (!request->guard)
-		return true;
-	if (!tw_when_has_names(request->guard)) {
-		static char text[TW_WHEN_TEXT_BYTES];
-		char reason[512];
-		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
-			return add_match(request, "when", text);
-		tw_usage(&tw_record_command, "--when '%s' is refused: %s.", request->guard, reason);
-		return false;
-	}
-	request->arguments.guard = request->guard;
-	return tw_arguments_find_guard(&request->arguments, &tw_record_command, program, &request->config,
-				       request->is_quiet);
-}
-
-static bool set_stack(struct request *request, const char *value)
-{
-	uint64_t number;
-	request->has_stack = true;
-	if (tw_parse_count(value, &number) && number >= 1 && number <= 64)
-		return add_config(request, "stack", value);
-	tw_usage(&tw_record_command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
-	return false;
-}
-
-static bool take_option(struct request *request, int key, const char *value)
-{
-	switch (key) {
-	case 'o':
-		if (!*value || strlen(value) >= PATH_MAX) {
-			tw_usage(&tw_record_command, "-o wants the name of a capture.");
-			return false;
-		}
-		strcpy(request->path, value);
-		request->recorder.is_stream = strcmp(value, "-") == 0;
-		request->recorder.stream_fd = STDOUT_FILENO;
-		return true;
-	case 't':
-	case 'N': return add_pattern(request, key == 'N', value);
-	case KEY_COUNT: return add_counted(request, value);
-	case KEY_BY: return tw_aggregate_set(&request->aggregate, &tw_record_command, "by", value);
-	case KEY_SUM: return tw_aggregate_set(&request->aggregate, &tw_record_command, "sum", value);
-	case KEY_HISTOGRAM: return tw_aggregate_set(&request->aggregate, &tw_record_command, "histogram", value);
-	case KEY_QUANTILES: return tw_aggregate_set(&request->aggregate, &tw_record_command, "quantiles", value);
-	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
-	case 'p': return add_flags(request, value);
-	case 'q': request->is_quiet = true; return true;
-	case KEY_LOCAL: request->is_local = true; return true;
-	case KEY_CAREFUL: request->is_careful = true; return true;
-	case KEY_GLOBAL: request->is_global = true; return true;
-	case KEY_FORCE: request->recorder.force = true; return true;
-	case KEY_ERLANG: tw_usage(&tw_record_command, "--erlang comes first, before all other options."); return false;
-	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
-	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
-	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &tw_record_command, value);
-	case KEY_MATCH: return add_match(request, "match", value);
-	case KEY_WHEN: return set_guard(request, value);
-	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &tw_record_command, value, &request->config);
-	case KEY_ARGS: return tw_arguments_set(&request->arguments, &tw_record_command, value);
-	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, &tw_record_command, value);
-	case KEY_RETURNS: return add_config(request, "returns", "1");
-	case KEY_SYSCALLS:
-		request->has_patterns = request->has_names = request->has_syscalls = true;
-		return add_config(request, "returns", "1");
-	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
-	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
-	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
-	case KEY_LOCKS:
-		request->has_stack = request->allows_nothing = true;
-		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
-		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
-		       tw_arguments_set(&request->arguments, &tw_record_command, "raw");
-	case KEY_CALLERS:
-		request->callers = value;
-		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
-			return true;
-		tw_usage(&tw_record_command, "--callers is main or all, not '%s'.", value);
-		return false;
-	case KEY_STACK: return set_stack(request, value);
-	case KEY_RING: return tw_sizes_set(&request->recorder, &tw_record_command, "ring", value);
-	case KEY_CAP: return tw_sizes_set(&request->recorder, &tw_record_command, "ring-cap", value);
-	case KEY_ROTATE: return tw_sizes_set(&request->recorder, &tw_record_command, "rotate", value);
-	case KEY_SEGMENT_TIME: return tw_sizes_set(&request->recorder, &tw_record_command, "segment-time", value);
-	case KEY_DURABLE: return tw_sizes_set(&request->recorder, &tw_record_command, "durable", value);
-	case KEY_LONG_SCHEDULE: return tw_sizes_set(&request->recorder, &tw_record_command, "long-schedule", value);
-	default: return tw_sizes_set(&request->recorder, &tw_record_command, "keep", value);
-	}
-}
-
-/* A tracer module gets only the arguments that a call passes. */
-static bool is_tracer_alone(const struct request *request)
-{
-	if (!request->tracer.path[0])
-		return true;
-	if (request->counted.wanted_count)
-		tw_usage(&tw_record_command,
-			 "--tracer and --count exclude each other: a tracer module gets each call.");
-	else if (request->aggregate.is_wanted)
-		tw_usage(&tw_record_command, "--tracer goes without --by, --sum, --histogram and --quantiles: a tracer "
-					     "module gets each call.");
-	else if (request->has_stack)
-		tw_usage(&tw_record_command,
-			 "--tracer and --stack exclude each other: events of a tracer module have no callers.");
-	else if (request->arguments.is_wanted && request->arguments.string_bytes)
-		tw_usage(&tw_record_command,
-			 "--tracer and --args exclude each other, but for --args=raw: a tracer module gets words.");
-	else if (request->recorder.is_stream)
-		tw_usage(&tw_record_command, "--tracer and -o - exclude each other: no event would be in the stream.");
-	else
-		return true;
-	return false;
-}
-
-/* Counted calls have no condition. */
-static bool are_all_summed_up(const struct request *request)
-{
-	if (!request->aggregate.is_wanted || request->counted.wanted_count || !(request->has_match || request->guard))
-		return true;
-	tw_usage(&tw_record_command,
-		 "--by, --sum, --histogram and --quantiles are of all calls: without --when and --match.");
-	return false;
-}
-
-/* Are functions recorded at their entries? */
-static bool has_entries(const struct request *request)
-{
-	bool has_functions =
-		request->has_names || (!request->has_ports && (!request->flags || request->flags & TW_FLAG_CALL));
-	return request->is_local || (has_functions && !request->is_global);
-}
-
-static bool complete_request(struct request *request, const char *program)
-{
-	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
-	bool has_counted = request->counted.wanted_count != 0;
-	if (request->aggregate.is_wanted && !tw_aggregate_config(&request->aggregate, has_counted, &request->config))
-		return false;
-	if (tw_aggregate_needs_types(&request->aggregate) && !request->arguments.is_wanted &&
-	    !tw_arguments_set(&request->arguments, &tw_record_command, NULL))
-		return false;
-	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0] ||
-			   request->aggregate.is_wanted;
-	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
-	    (!is_selected && !add_config(request, "record_most", RECORDED_MOST)))
-		return false;
-	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
-	    (has_entries(request) && !tw_late_code_config(&request->config)) ||
-	    !add_config(request, "careful", request->is_careful ? "1" : "0") ||
-	    (request->is_global && !add_config(request, "global", "1")))
-		return false;
-	if (!request->path[0]) {
-		const char *slash = strrchr(program, '/');
-		request->recorder.keep_old = true;
-		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
-	}
-	bool is_stream = request->recorder.is_stream;
-	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE)) {
-		tw_usage(&tw_record_command,
-			 "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
-		return false;
-	}
-	if (is_stream)
-		strcpy(request->path, "the stream");
-	request->recorder.path = request->path;
-	if (!request->recorder.segment_bytes && !is_stream)
-		request->recorder.segment_bytes = SEGMENT_BYTES_DEFAULT;
-	return true;
-}
-
-/* Are only functions of the program itself selected? */
-static bool is_main_only(const struct request *request)
-{
-	return !request->has_patterns || (request->callers && strcmp(request->callers, "main") == 0);
-}
-
-/* Checks the patterns against the files. False: one can match nothing, which has been reported. */
-/*
- * Looks up the patterns. Those of --syscalls need not all match: another libc has other functions. For the check they are one
- * pattern, of all functions of libc.
- */
-static bool check_config(struct request *request)
-{
-	if (!request->has_syscalls) {
-		tw_check_patterns(request->check, request->config.text);
-		return true;
-	}
-	size_t bytes = request->config.bytes;
-	if (!add_config(request, "pattern", "libc:_"))
-		return false;
-	tw_check_patterns(request->check, request->config.text);
-	request->config.bytes = bytes;
-	request->config.text[bytes] = 0;
-	return tw_arguments_set_syscalls(&request->arguments, &request->config);
-}
-
-static bool check_patterns(struct request *request, const struct tw_launch *launch)
-{
-	if (!request->has_patterns && !request->has_excluded && !request->guard && !has_entries(request))
-		return true;
-	request->check = tw_check_open(
-		&(struct tw_check_options){.program = launch->program,
-					   .alias = request->alias[0] ? request->alias : NULL,
-					   .is_local = request->is_local,
-					   .is_careful = request->is_careful,
-					   .is_global = request->is_global,
-					   .has_entries = has_entries(request),
-					   .is_main_only = is_main_only(request),
-					   .may_become_another = launch->is_script || request->recorder.follow_fork,
-					   .is_quiet = request->is_quiet,
-					   .allows_nothing = request->allows_nothing});
-	if ((request->has_patterns || request->has_excluded) && !check_config(request))
-		return false;
-	bool is_excluding = false;
-	const char *pattern;
-	for (size_t i = 0; (pattern = tw_check_linkage(request->check, i, &is_excluding)); i++)
-		if (!add_config(request, is_excluding ? "exclude" : "pattern", pattern) ||
-		    (!is_excluding && is_counted(request, pattern) && !add_config(request, "count", pattern)))
-			return false;
-	return tw_check_say(request->check);
-}
-
-/* Explains an empty capture, and patterns without events. */
-static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
-{
-	const char *path = request->recorder.is_stream ? NULL : request->path;
-	if (!stats->images || request->tracer.path[0] || (has_entries(request) && path && tw_account_entries(path)))
-		return;
-	tw_check_end(request->check, path, stats->events + stats->counted_calls, request->has_match || request->guard);
-	if (stats->events || (request->check && request->has_patterns && path))
-		return;
-	if (request->flags && !request->has_patterns)
-		tw_say("nothing in the program reports its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
-	else
-		tw_say("no selected function was called where calls can be seen; `tracewheel functions` shows what can be "
-		       "traced in a program.");
-}
-
-/* ---- the recording ---- */
-
-/* What was recorded, and what was not. @left_pid: the program, if it continues untraced; else 0. */
-static void say_account(struct request *request, const struct tw_recorder_stats *stats, int error, bool is_left,
-			pid_t left_pid)
-{
-	char figure[TW_FIGURE_BYTES];
-	if (is_left && !request->is_quiet)
-		tw_say("the reader of the stream has gone; the program continued untraced.");
-	if (!is_left)
-		tw_account_troubles(stats, request->path, error);
-	if (!request->is_quiet) {
-		if (request->tracer.path[0])
-			tw_account_tracer(stats, request->tracer.path, request->path);
-		else
-			tw_account_events(stats, request->path, request->recorder.segments_kept);
-		tw_account_children(stats);
-		if (!left_pid && stats->images_alive && request->recorder.follow_fork)
-			tw_say("%s, and %s no longer traced.",
-			       tw_figure_of(figure, stats->images_alive, "of its processes still runs",
-					    "of its processes still run"),
-			       stats->images_alive == 1 ? "is" : "are");
-		if (left_pid)
-			tw_say("the program (process %d) continues, and is no longer traced.", (int)left_pid);
-		say_what_is_missing(request, stats);
-	}
-	if (!is_left && !request->tracer.path[0])
-		tw_account_losses(stats, request->recorder.is_stream ? NULL : request->path, &request->recorder);
-}
-
 /* Runs a whole recording; returns the exit code. */
-static int record(struct request *request, struct tw_launch *launch, char **argv)
+static int record(struct tw_request *request, struct tw_launch *launch, char **argv)
 {
 	struct tw_recorder *recorder;
 	char agent[PATH_MAX];
@@ -464,9 +41,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	if (!request->is_quiet)
 		tw_account_dead_sets();
-	request->recorder.config = request->config.text;
-	request->recorder.layouts = request->arguments.layouts.text;
-	request->recorder.leaves_memory = request->recorder.guards_rings = true;
+	tw_request_set_memory(request);
 	tw_launch_ignore_signals();
 	/* Before anything else: an interrupt from here on leaves a whole capture, or none. */
 	tw_watch_signals();
@@ -491,13 +66,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return code;
 	}
 	int status = 0;
-	struct tw_late_code *late =
-		tw_late_code_begin(&(struct tw_late_options){.arguments = &request->arguments,
-							     .config = request->config.text,
-							     .recorder = recorder,
-							     .has_plans = has_entries(request),
-							     .has_slots = !request->is_local,
-							     .is_main_only = is_main_only(request)});
+	struct tw_late_code *late = tw_request_late_code(request, recorder);
 	tw_recorder_child(recorder, child);
 	bool has_ended =
 		tw_watch(&(struct tw_watch){.recorder = recorder,
@@ -517,7 +86,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	error = is_left ? 0 : error;
-	say_account(request, &stats, error, is_left, has_ended ? 0 : child);
+	tw_request_account(request, &stats, error, is_left, has_ended ? 0 : child);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();
@@ -525,7 +94,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	return ending == 0 && error ? TW_EXIT_FAILURE : ending;
 }
 
-static int record_counting_signals(struct request *request, struct tw_launch *launch, char **argv)
+static int record_counting_signals(struct tw_request *request, struct tw_launch *launch, char **argv)
 {
 	size_t last = 0;
 	while (argv[last + 1])
@@ -539,60 +108,28 @@ static int record_counting_signals(struct request *request, struct tw_launch *la
 int tw_tool_record(int argc, char **argv)
 {
 	struct tw_options options = {.command = &tw_record_command, .argc = argc, .argv = argv};
-	struct request request = {.recorder.policy = TW_RECORDER_BLOCK};
-	int key, code = TW_EXIT_USAGE;
+	struct tw_request request = {.command = &tw_record_command, .recorder.policy = TW_RECORDER_BLOCK};
+	int code = TW_EXIT_USAGE;
 	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
 		return tw_record_erlang(argc, argv);
-	while ((key = tw_options_next(&options)) > 0) {
-		if (!take_option(&request, key, options.value))
-			goto free_config;
-	}
-	if (key < 0) {
-		code = tw_options_exit(key);
-		goto free_config;
-	}
-	if (tw_rings_are_too_large(&request.recorder, &tw_record_command) || !is_tracer_alone(&request) ||
-	    !are_all_summed_up(&request))
-		goto free_config;
-	if (!tw_sizes_check_run_delay(&request.recorder, &tw_record_command))
-		goto free_config;
-	if (request.is_local && request.is_global) {
-		code = tw_usage(&tw_record_command, "--local and --global exclude each other.");
-		goto free_config;
-	}
-	if (request.is_local && request.has_ports) {
-		code = tw_usage(&tw_record_command,
-				"--local and --ports exclude each other: at libc's entries a transfer of fread() "
-				"would count twice, as its inner read().");
-		goto free_config;
-	}
+	if (!tw_options_read(&options, tw_request_take, &request, &code))
+		goto free_request;
+	code = tw_request_check(&request);
+	if (code)
+		goto free_request;
 	if (options.index >= argc) {
 		code = tw_usage(&tw_record_command, "which program? Its command line comes last.");
-		goto free_config;
+		goto free_request;
 	}
 	static struct tw_launch launch;
 	code = tw_launch_find(&launch, argv[options.index]);
 	if (code)
 		tw_say("%s", launch.reason);
-	else if (!tw_config_add_alias(&request.config, launch.is_script ? "" : launch.path, argv[options.index],
-				      request.alias) ||
-		 !complete_request(&request, launch.path))
-		code = TW_EXIT_NOT_STARTED;
-	else if (!check_patterns(&request, &launch))
-		code = TW_EXIT_USAGE;
-	else if (!tw_arguments_find_arities(&request.arguments, launch.program, &request.config) ||
-		 !tw_arguments_find(&request.arguments, launch.program, &request.config, request.is_quiet))
-		code = TW_EXIT_NOT_STARTED;
-	else if (!config_guard(&request, launch.program))
-		code = TW_EXIT_USAGE;
-	else if (!tw_arguments_config_late(&request.arguments, &request.config))
-		code = TW_EXIT_NOT_STARTED;
 	else
+		code = tw_request_prepare(&request, &launch, argv[options.index]);
+	if (!code)
 		code = record_counting_signals(&request, &launch, argv + options.index);
-free_config:
-	tw_check_close(request.check);
-	tw_arguments_free(&request.arguments);
-	tw_patterns_free(&request.counted);
-	free(request.config.text);
+free_request:
+	tw_request_free(&request);
 	return code;
 }
