@@ -4,6 +4,8 @@
  *
  *	preload/	what is exported to the program: the constructor, dlopen, dlclose
  *	start.c		may we, where do events go; a forked child that is followed
+ *	dormant.c	a thread that waits for the command, in a program that was started without one
+ *	leave.c		the end of a recording, from inside
  *	state.c		what all files below may ask: is the process traced, in which session
  *	config.c	what the command asks for, as text in the ring set's control page
  *	aggregate.c	which registers hold what counted calls are summed up by
@@ -466,15 +468,22 @@ size_t tw_agent_environment_bytes(char *const *variables);
 
 struct tw_session;
 
-/* Attached by start.c before anything is traced, and never detached from then on. */
+/* Attached by start.c before anything is traced; detached only by leave.c. */
 extern struct tw_rs tw_agent_ring_set;
-/* The agent's own session: made by start.c, never destroyed. */
+/* The agent's own session: made by start.c, destroyed only by leave.c; NULL: none. */
 extern struct tw_session *tw_agent_session;
 
-/* The constructor's thread: all is set up. */
-void tw_agent_set_active(void);
+/* The thread that begins or leaves a recording: all is set up, or nobody may enter any more. */
+void tw_agent_set_active(bool is_tracing);
 /* Does this process trace? */
 bool tw_agent_is_active(void);
+/*
+ * tw_agent_enter - the calling thread is about to use ring set and session, which stay until tw_agent_leave().
+ *
+ * False: this process does not trace, and there is nothing to leave.  Calls may nest.
+ */
+bool tw_agent_enter(void);
+void tw_agent_leave(void);
 /* The ring set's directory while the agent is active; else NULL. */
 const char *tw_agent_ring_set_path(void);
 /* Writes a note to the capture, unless the same was written before. */
@@ -506,7 +515,7 @@ void tw_agent_written_end(void);
  * recorder does not know the child, which takes back itself what was written.
  */
 void tw_agent_written_after_fork(void);
-/* Has the recorder ended the recording, or is it about to?  Threads: any. */
+/* Has the recorder ended the recording, or is it about to?  Threads: any that has entered, or has the permit. */
 bool tw_agent_is_over(void);
 
 /* ---- start.c ---- */

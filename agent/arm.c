@@ -14,6 +14,7 @@
  * one finds the places of the first.
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 
 #include "base/clock.h"
 #include "base/filter.h"
@@ -313,6 +314,15 @@ static int close_while_looking(int (*close)(void *), void *handle)
 	return result;
 }
 
+/* When the recording has been left meanwhile, nothing is written any more. */
+static void update_if_active(void)
+{
+	if (!tw_agent_enter())
+		return;
+	tw_agent_update();
+	tw_agent_leave();
+}
+
 int tw_agent_close(int (*close)(void *), void *handle)
 {
 	int result;
@@ -326,12 +336,12 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	/* Under a seccomp filter this thread cannot find out what was unloaded: nothing is written any more. */
 	if (!tw_thread_may_call_system())
 		return result;
-	tw_agent_update();
+	update_if_active();
 	own_closings--;
 	resume_slots();
 	/* What a destructor has opened is planted only now. */
 	if (is_put_off)
-		tw_agent_update();
+		update_if_active();
 	return result;
 }
 
@@ -362,6 +372,80 @@ void tw_agent_update(void)
 	pthread_setcancelstate(cancel_state, NULL);
 	is_looking = false;
 	errno = saved_errno;
+}
+
+/* ---- leaving a recording ---- */
+
+static bool is_never_known(const struct tw_sym_object *object, void *unused)
+{
+	(void)object, (void)unused;
+	return false;
+}
+
+/* Steps 2 and 3 of a scan.  False: another one must follow. */
+static bool forget_unloaded(const struct tw_plan *plan, unsigned closed)
+{
+	bool is_whole = false;
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit))
+		return false;
+	if (!tw_known_is_outdated(plan->set)) {
+		is_whole = tw_known_update(permit, plan);
+		for (; closed; closed--, closings--)
+			resume(permit);
+	}
+	tw_change_end(permit, 0);
+	return is_whole;
+}
+
+/* What is written at the end lies in objects that are loaded, and pinned until it is written. */
+static bool disarm(void (*end)(void))
+{
+	/* Neither sleds, entries nor slots: all objects are pinned, and none is examined. */
+	static const struct tw_agent_config nothing = {.is_local = true, .is_global = true, .has_no_functions = true};
+	bool is_done = false;
+
+	for (unsigned rounds = 0; rounds < 8 && (!is_done || closings); rounds++) {
+		unsigned closed = closings;
+		struct tw_plan *plan;
+
+		if (tw_plan_make(&nothing, is_never_known, NULL, &plan))
+			break;
+		if (forget_unloaded(plan, closed) && !is_done) {
+			end();
+			is_done = true;
+		}
+		tw_plan_destroy(plan);
+	}
+	for (; closings > 1; closings--)
+		tw_patch_resume(NULL);
+	if (closings) {
+		closings = 0;
+		resume_slots();
+	}
+	return is_done;
+}
+
+bool tw_agent_disarm(void (*end)(void))
+{
+	bool is_done;
+
+	is_looking = true;
+	own_work = __builtin_frame_address(0);
+	if (!tw_thread_join() || !tw_thread_begin_own_work(own_work))
+		own_work = NULL;
+	is_done = disarm(end);
+	tw_thread_end_own_work(own_work != NULL);
+	is_looking = false;
+	return is_done;
+}
+
+void tw_agent_arm_fini(void)
+{
+	tw_agent_config_fini(&config);
+	tw_known_doubt();
+	tw_agent_tell_again();
 }
 
 void tw_agent_arm_before_fork(void)

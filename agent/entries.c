@@ -36,10 +36,14 @@ struct read_plan {
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct read_plan *plans;
 static const struct tw_agent_config *config;
+/* The number of the last question that was not answered in time, + 1 << 32; 0: each was. */
+static _Atomic uint64_t given_up;
 
 void tw_agent_entries_init(const struct tw_agent_config *new_config)
 {
 	config = new_config;
+	/* RELAXED agent.given_up: nothing is asked yet. */
+	tw_store_relaxed(&given_up, 0);
 }
 
 void tw_agent_entries_before_fork(void)
@@ -208,9 +212,6 @@ bool tw_agent_keeps_return(const struct tw_sym_object *object, uintptr_t address
 }
 
 /* ---- asking ---- */
-
-/* The number of the last question that was not answered in time, + 1 << 32; 0: each was. */
-static _Atomic uint64_t given_up;
 
 /* Has a thread waited in vain for an answer that has not come since? */
 static bool is_given_up(const struct tw_rs *rs)

@@ -15,6 +15,7 @@
  * otherwise it is forgotten and examined as new.
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 
 #include "base/grow.h"
 #include "base/lock.h"
@@ -143,6 +144,15 @@ static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
 		if (is_same(entry, &set->objects[i]))
 			return true;
 	return false;
+}
+
+void tw_known_doubt(void)
+{
+	tw_lock_seize(&lock);
+	seen = (struct counts){0};
+	for (size_t i = 0; i < known_count; i++)
+		known[i].is_put_off = true;
+	tw_lock_drop(&lock);
 }
 
 /* The object's module, and whether it has a place that can reveal a replaced object. */

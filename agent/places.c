@@ -29,6 +29,7 @@ static uint32_t counted_below;
 void tw_agent_places_init(const struct tw_agent_config *new_config)
 {
 	config = new_config;
+	counted_below = 0;
 	tw_agent_held_init();
 	tw_agent_written_init();
 	/* For tests: a jump into the bytes behind a planted jump ends the program. */

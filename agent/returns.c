@@ -27,6 +27,7 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 {
 	const char *reason;
 
+	has_exceptions = are_recorded = is_asked_for = false;
 	if (!config->has_returns && !config->has_return_to && !config->has_ports)
 		return;
 	/* MemorySanitizer is about to map its memory at these addresses, and would end the program if it could not. */

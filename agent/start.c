@@ -12,6 +12,7 @@
  * exec() replaced can no longer end its slot: the new image does.
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 
 #include "base/filter.h"
 #include "base/sys.h"
@@ -127,12 +128,14 @@ static void after_fork_in_child(void)
 /* ---- a forked child that is not followed ---- */
 
 static bool is_unfollowed_child;
+static __thread bool is_counting;
 static __thread int errno_before_fork;
 
 /* Counted here and not in the child: a parent that ends at once, as a daemon's does, may end the recording before the child runs. */
 static void count_before_fork(void)
 {
-	if (is_unfollowed_child)
+	is_counting = !is_unfollowed_child && tw_agent_enter();
+	if (!is_counting)
 		return;
 	tw_rs_count_child(&tw_agent_ring_set, 1);
 	errno_before_fork = errno;
@@ -142,19 +145,35 @@ static void count_before_fork(void)
 /* Also called if there is no child: then errno says why, and only then. */
 static void count_after_fork_in_parent(void)
 {
-	if (is_unfollowed_child)
+	if (!is_counting)
 		return;
 	if (errno == EAGAIN || errno == ENOMEM)
 		tw_rs_count_child(&tw_agent_ring_set, -1);
 	else
 		errno = errno_before_fork;
+	tw_agent_leave();
 }
 
 static void count_after_fork_in_child(void)
 {
-	if (!is_unfollowed_child)
-		errno = errno_before_fork;
+	if (!is_counting)
+		return;
+	errno = errno_before_fork;
 	is_unfollowed_child = true;
+}
+
+/* Registered behind session's handlers: they run last in the child, first before fork. */
+static void watch_forks(void)
+{
+	static bool is_done;
+
+	if (is_done)
+		return;
+	is_done = true;
+	if (tw_agent_ring_set.config.follow_fork)
+		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	else
+		pthread_atfork(count_before_fork, count_after_fork_in_parent, count_after_fork_in_child);
 }
 
 /* ---- starting ---- */
@@ -255,49 +274,41 @@ static int begin(struct tw_agent_config *config)
 	}
 	tw_hit_host.pinned_rs = &tw_agent_ring_set;
 	tw_hit_host.pinned_session = tw_agent_session->slot;
+	tw_agent_written_show();
 	tw_native_init();
 	tw_agent_arm_init(config);
 	if (config->has_ports)
 		tw_agent_ports_inherited();
 	kept = *config;
 	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, &wish);
-	/* Registered after session's handlers: runs last in the child, first before fork. */
-	if (tw_agent_ring_set.config.follow_fork)
-		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	else
-		pthread_atfork(count_before_fork, count_after_fork_in_parent, count_after_fork_in_child);
+	watch_forks();
 	return 0;
 }
 
-static void start(const char *path)
+/* Traces, once the ring set is attached.  After an error nothing is traced, and the configuration is gone. */
+static int trace(void)
 {
 	struct tw_agent_config config;
 	uint32_t flags;
+	int error = tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config);
 
-	if (tw_rs_attach(&tw_agent_ring_set, path))
-		return;
-	if (!tw_agent_ring_set.config.follow_fork && !is_root())
-		goto detach;
-	tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
-	if (tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config))
-		goto detach;
+	if (error)
+		return error;
 	/* It is unknown which calls a filter set before the program started forbids, so none is made. */
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
 		tw_rs_count_refused(&tw_agent_ring_set, TW_RS_REFUSED_FILTER);
 		tw_agent_config_fini(&config);
-		goto detach;
+		return TW_EPERM;
 	}
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
 	tw_patch_use_vectors(&config.vectors);
 	/* Without layouts all arguments are words. */
 	tw_agent_layouts_update(&config, &tw_agent_ring_set);
 	tw_arg_init();
-	if (begin(&config)) {
+	error = begin(&config);
+	if (error) {
 		tw_agent_config_fini(&config);
-		/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
-		if (tw_agent_session)
-			return;
-		goto detach;
+		return error;
 	}
 	tw_agent_update();
 	/* The recording hears of sequential tracing, unless the program sets another system tracer. */
@@ -305,10 +316,22 @@ static void start(const char *path)
 	tw_trace_process(tw_agent_session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
 	if (flags & (TW_FLAG_SEND | TW_FLAG_RECEIVE | TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS))
 		tw_trace_port(tw_agent_session, TW_PORT_ALL, true, flags & TW_FLAG_ALL);
-	tw_agent_set_active();
-	return;
-detach:
-	tw_rs_detach(&tw_agent_ring_set);
+	tw_agent_set_active(true);
+	return 0;
+}
+
+static void start(const char *path)
+{
+	bool is_traced;
+
+	if (tw_rs_attach(&tw_agent_ring_set, path))
+		return;
+	is_traced = tw_agent_ring_set.config.follow_fork || is_root();
+	if (is_traced)
+		tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
+	/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
+	if ((!is_traced || trace()) && !tw_agent_session)
+		tw_rs_detach(&tw_agent_ring_set);
 }
 
 void tw_agent_start(void)
@@ -318,5 +341,19 @@ void tw_agent_start(void)
 
 	if (path && *path == '/')
 		start(path);
+	else if (!path)
+		tw_agent_wait_for_command();
 	errno = saved_errno;
+}
+
+int tw_agent_attach(const char *path)
+{
+	int error = tw_rs_attach(&tw_agent_ring_set, path);
+
+	if (error)
+		return error;
+	error = trace();
+	if (error)
+		tw_rs_detach(&tw_agent_ring_set);
+	return error;
 }

@@ -4,6 +4,7 @@
  * events go.
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 
 #include "base/atomic.h"
 #include "breakpoints/breakpoints.h"
@@ -18,11 +19,44 @@ struct tw_session *tw_agent_session;
 void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
 static _Atomic bool is_active;
+static _Atomic uint32_t users; /* calls of the program that are inside the agent */
 
-void tw_agent_set_active(void)
+void tw_agent_set_active(bool is_tracing)
 {
-	/* PAIR agent.active: release; acquire in tw_agent_is_active(). */
-	tw_store_release(&is_active, true);
+	/*
+	 * PAIR agent.active: release; acquire in tw_agent_is_active().
+	 * PAIR agent.users: seq_cst; tw_agent_enter(), tw_agent_is_used().  Either a thread that enters sees that the agent is not active
+	 * any more, or tw_agent_is_used() sees the thread.
+	 */
+	tw_exchange_seq_cst(&is_active, is_tracing);
+}
+
+bool tw_agent_enter(void)
+{
+	/* PAIR agent.users: seq_cst; tw_agent_set_active(), tw_agent_is_used(). */
+	tw_fetch_add_seq_cst(&users, 1);
+	if (tw_agent_is_active())
+		return true;
+	tw_agent_leave();
+	return false;
+}
+
+void tw_agent_leave(void)
+{
+	/* PAIR agent.users: seq_cst; tw_agent_is_used(): this thread's uses are over. */
+	tw_fetch_add_seq_cst(&users, UINT32_MAX);
+}
+
+bool tw_agent_is_used(void)
+{
+	/* PAIR agent.users: seq_cst; tw_agent_enter(), tw_agent_leave(). */
+	return tw_load_seq_cst(&users) != 0;
+}
+
+void tw_agent_users_after_fork(void)
+{
+	/* RELAXED agent.users: the child has one thread, which is not inside. */
+	tw_store_relaxed(&users, 0);
 }
 
 bool tw_agent_is_active(void)

@@ -15,11 +15,14 @@
  * a place that was taken back: then it is written again, as one that was never written.
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 
+#include "base/assert.h"
 #include "base/grow.h"
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
+#include "breakpoints/patch.h"
 #include "breakpoints/sled.h"
 #include "ringbuf/held.h"
 #include "session/session.h"
@@ -36,6 +39,7 @@ static struct tw_rs_written *written;
 static struct tw_place **armed; /* since tw_agent_written_begin() */
 static size_t armed_count, armed_capacity;
 static unsigned changes; /* begun, and not ended */
+static bool has_left;	 /* a recording has ended before: places of it may have been taken back */
 
 _Static_assert(TW_ENTRY_WINDOW_BYTES_MAX <= TW_RS_HELD_BYTES_MAX, "a piece holds a window");
 
@@ -90,11 +94,10 @@ static struct tw_rs_held_piece *make_piece(const struct tw_place *place)
 
 bool tw_agent_written_begin(void)
 {
-	if (!written) {
+	if (!written)
 		written = map(sizeof *written);
-		if (written)
-			tw_rs_written_show(&tw_agent_ring_set, written);
-	}
+	if (written && !tw_agent_ring_set.written)
+		tw_rs_written_show(&tw_agent_ring_set, written);
 	armed_count = 0;
 	begin_change();
 	/* Looked at behind the mark: a recorder that has closed the set waits until the mark is gone, or has seen none. */
@@ -114,15 +117,33 @@ static unsigned bytes_of(const struct tw_place *place)
 	}
 }
 
+static bool is_there(const struct tw_rs_held_piece *piece, const uint8_t *bytes)
+{
+	uint8_t found[TW_RS_HELD_BYTES_MAX];
+
+	return piece->count &&
+	       tw_sys_read_own_memory(tw_sys_process_id(), found, piece->at, piece->count) == (long)piece->count &&
+	       !memcmp(found, bytes, piece->count);
+}
+
+/* An earlier recording has written the whole place, and nobody has taken that back: the recorder was gone. */
+static bool is_written_before(const struct tw_place *place, const struct tw_rs_held_piece *piece)
+{
+	return has_left && piece->at == (uintptr_t)place->where && piece->count == bytes_of(place) &&
+	       is_there(piece, piece->after);
+}
+
 void tw_agent_written_expect(struct tw_place *place)
 {
-	struct tw_rs_held_piece *piece;
+	struct tw_rs_held_piece *piece, made = {.at = (uintptr_t)place->where};
 
 	if (place->is_installed || !bytes_of(place) || !tw_grow(armed, armed_count, armed_capacity) ||
 	    !(piece = make_piece(place)))
 		return;
-	*piece = (struct tw_rs_held_piece){.at = (uintptr_t)place->where};
-	memcpy(piece->before, place->where, bytes_of(place));
+	if (has_left && is_there(piece, piece->before))
+		tw_patch_was_taken_back(place);
+	memcpy(made.before, is_written_before(place, piece) ? piece->before : place->where, bytes_of(place));
+	*piece = made;
 	armed[armed_count++] = place;
 }
 
@@ -241,11 +262,60 @@ void tw_agent_written_after_fork(void)
 		close(memory);
 }
 
+/* ---- the end of a recording, in a process that may be recorded again ---- */
+
+/* The list is being changed, or is complete. */
+static void set_changing(bool is_changing)
+{
+	struct tw_permit *permit;
+	int error = tw_permit_seize(&permit);
+
+	TW_ASSERT(!error);
+	if (is_changing)
+		begin_change();
+	else
+		end_change();
+	tw_permit_drop(permit);
+}
+
+void tw_agent_written_show(void)
+{
+	if (written)
+		tw_rs_written_show(&tw_agent_ring_set, written);
+}
+
+void tw_agent_written_leave(void)
+{
+	set_changing(true);
+}
+
+/* A sled that is switched off is not as it was when it was armed, nor as in the file. */
+static void see_block(struct tw_rs_held_piece *pieces)
+{
+	for (unsigned i = 0; i < TW_RS_WRITTEN_BLOCK_PIECES; i++) {
+		struct tw_rs_held_piece *piece = &pieces[i];
+
+		if (piece->count && !piece->is_kept && !is_there(piece, piece->before))
+			tw_sys_read_own_memory(tw_sys_process_id(), piece->after, piece->at, piece->count);
+	}
+}
+
+void tw_agent_written_left(void)
+{
+	for (unsigned i = 0; written && i < TW_RS_WRITTEN_BLOCKS_MAX; i++)
+		if (written->blocks[i])
+			see_block((struct tw_rs_held_piece *)(uintptr_t)written->blocks[i]);
+	has_left = true;
+	set_changing(false);
+}
+
 /* ---- sessions of the program ---- */
 
 static bool is_kept_for(const struct tw_place *place, uint64_t sessions)
 {
-	return place->is_allocating || (sessions & ~(UINT64_C(1) << tw_agent_session->slot)) != 0;
+	uint64_t own = tw_agent_session ? UINT64_C(1) << tw_agent_session->slot : 0;
+
+	return place->is_allocating || (sessions & ~own) != 0;
 }
 
 static void keep(const struct tw_place *place, uint64_t sessions)
@@ -261,12 +331,9 @@ static void keep(const struct tw_place *place, uint64_t sessions)
 
 static bool is_taken_back(const struct tw_place *place)
 {
-	const struct tw_rs_held_piece *piece = tw_agent_is_over() ? find_piece(place) : NULL;
-	uint8_t found[TW_RS_HELD_BYTES_MAX];
+	const struct tw_rs_held_piece *piece = has_left || tw_agent_is_over() ? find_piece(place) : NULL;
 
-	return piece && piece->count &&
-	       tw_sys_read_own_memory(tw_sys_process_id(), found, piece->at, piece->count) == (long)piece->count &&
-	       !memcmp(found, piece->before, piece->count);
+	return piece && is_there(piece, piece->before);
 }
 
 static bool is_left(const struct tw_place *place)

@@ -98,7 +98,7 @@ struct tw_dispatch tw_dispatch_set(struct tw_dispatch new_dispatch)
 void tw_filter_watch(const _Atomic uint32_t *word)
 {
 	/* RELAXED filter.seen: as above. */
-	tw_store_relaxed(&seen, word);
+	tw_store_relaxed(&seen, word ? word : &never_seen);
 }
 
 static int number_behind(const char *text, const char *key)

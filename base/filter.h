@@ -56,7 +56,7 @@ struct tw_dispatch {
  */
 struct tw_dispatch tw_dispatch_set(struct tw_dispatch dispatch);
 
-/* Sets the word in which the recorder reports a filter: 0 until then.  Shares forever. */
+/* Sets the word in which the recorder reports a filter: 0 until then.  Shares until the next call.  NULL: there is none. */
 void tw_filter_watch(const _Atomic uint32_t *word);
 
 /* The number of filters of a process (of its first thread); "self" or a pid.  -1: not known.  Makes system calls. */

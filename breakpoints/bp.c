@@ -130,10 +130,10 @@ static int prepare(struct tw_permit *permit, struct tw_place *place)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (place->is_gone)
 		return TW_ENOTSUP;
-	if (place->is_installed && !(tw_bp_list && tw_bp_list->is_taken_back(place)))
-		return 0;
-	if (place->is_installed)
+	if (tw_bp_list && tw_bp_list->is_taken_back(place))
 		tw_patch_was_taken_back(place);
+	if (place->is_installed)
+		return 0;
 	error = tw_patch_prepare(permit, place);
 	if (!error)
 		permit->has_new_code |= tw_patch_is_code(place);

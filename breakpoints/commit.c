@@ -89,6 +89,8 @@ static void uninstall_unwanted(struct tw_permit *permit)
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
 		if (!place->is_installed || place->is_gone || is_wanted(place, tw_bp_active_index()))
 			continue;
+		if (tw_bp_list && tw_bp_list->is_taken_back(place))
+			tw_patch_was_taken_back(place);
 		tw_patch_uninstall(permit, place); /* 8 */
 		place->is_installed = false;
 		has_code |= tw_patch_is_code(place);

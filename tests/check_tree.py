@@ -21,7 +21,7 @@ SEAMS = {
                  "combine": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},
     "views": {"output": set(), "names": {"output"}, "folds": {"output", "names"}, "ports": {"output", "names", "folds"}},
-    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
+    "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # Folders that see include/tracewheel only, as any other tool could, and the rooms that each may include beside it.
@@ -30,7 +30,7 @@ SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
 # Macros and inline functions without symbols, of no room.
-FOR_ALL = {"base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/worker.h"}
+FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
@@ -41,6 +41,7 @@ LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeli
 OPENERS = ["agent", "symbols", "plan", "views", "tools"]
 OPENS = {
     "agent/entries.c": "plans of the command", "agent/written.c": "the process' own memory", "plan/cache.c": "plans of the command",
+    "tools/attach/dormant.c": "procfs", "tools/attach/list.c": "procfs", "tools/attach/detach.c": "/dev/null", "tools/common/proc.c": "procfs",
     "tools/common/entries.c": "new files of the ring set", "tools/common/near.c": "the loader's configuration",
     "tools/convert/convert.c": "the user's argument", "tools/convert/ttb_read.c": "the user's argument, which may be a pipe",
     "tools/match.c": "the user's argument, which may be a pipe", "tools/record/check.c": "the loader's configuration",

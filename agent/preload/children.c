@@ -40,15 +40,20 @@ void tw_preload_child_begins(void)
 {
 	int saved_errno = errno;
 
-	if (tw_agent_is_active() && tw_hit_host.pinned_rs)
-		tw_thread_prepare(tw_hit_host.pinned_session);
+	if (tw_agent_enter()) {
+		if (tw_hit_host.pinned_rs)
+			tw_thread_prepare(tw_hit_host.pinned_session);
+		tw_agent_leave();
+	}
 	errno = saved_errno;
 }
 
 void tw_preload_child_began(void)
 {
-	if (tw_agent_is_active() && !tw_agent_environment_is_followed())
-		tw_rs_count_child(&tw_agent_ring_set, 1);
+	if (tw_agent_environment_is_followed() || !tw_agent_enter())
+		return;
+	tw_rs_count_child(&tw_agent_ring_set, 1);
+	tw_agent_leave();
 }
 
 TW_API int system(const char *command)

@@ -46,9 +46,12 @@ static bool forbids_clock(long option, unsigned long first)
 
 static void tell_once(_Atomic bool *has_told, const char *text)
 {
+	if (!tw_agent_enter())
+		return;
 	/* RELAXED agent.told: one note only. */
-	if (tw_agent_is_active() && !tw_exchange_acq_rel(has_told, true))
+	if (!tw_exchange_acq_rel(has_told, true))
 		tw_agent_tell(text);
+	tw_agent_leave();
 }
 
 static void tell_filter(void)

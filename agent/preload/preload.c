@@ -30,12 +30,13 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
-	if (!tw_agent_is_active() || !tw_thread_may_call_system())
+	if (!tw_thread_may_call_system() || !tw_agent_enter())
 		return;
 	tw_rs_image_exits(&tw_agent_ring_set, tw_clock_ticks());
 	tw_agent_bind_again();
 	tw_agent_returns_end();
 	tw_seq_tell(tw_agent_session);
+	tw_agent_leave();
 }
 
 int tw_agent_is_in_hit(void);
@@ -51,8 +52,10 @@ static __attribute__((noinline)) void *open_and_check(open_fn real, const char *
 	const struct tw_loader_calls calls = {real, dlclose};
 	void *handle = tw_loader_open(&calls, name, flags, caller);
 
-	if (handle && tw_agent_is_active())
+	if (handle && tw_agent_enter()) {
 		tw_agent_update();
+		tw_agent_leave();
+	}
 	return handle;
 }
 

@@ -40,6 +40,12 @@ struct tw_counter *tw_counter_create(void);
  */
 struct tw_rs;
 int tw_counter_share(struct tw_rs *rs, uint32_t number, struct tw_counter **out);
+/*
+ * tw_counters_unshare - the ring set is about to be unmapped: no thread knows a block of it any more.
+ *
+ * After the sessions that counted there were destroyed, and a wait for thread progress.  False: a counter is in use.
+ */
+bool tw_counters_unshare(void);
 /* Called after a wait for thread progress: no hit counts in it any more. NULL is allowed. */
 void tw_counter_destroy(struct tw_counter *counter);
 /* Control. Calls in progress may or may not be included. */

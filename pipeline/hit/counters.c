@@ -303,6 +303,34 @@ static void forget_blocks(struct tw_thread *thread)
 	own->has_no_blocks = false;
 }
 
+static void forget_shared(struct tw_thread *thread, void *unused)
+{
+	(void)unused;
+	forget_blocks(thread);
+}
+
+bool tw_counters_unshare(void)
+{
+	/* RELAXED count.shared: the caller is the only one who changes it. */
+	uint32_t end = tw_load_relaxed(&shared_end);
+
+	for (uint32_t i = 0; i < end * TW_RS_COUNT_GROUP; i++) {
+		/* RELAXED count.used: a session that begins to count now waits for the permit. */
+		if (tw_load_relaxed(&tw_counters[i].is_used))
+			return false;
+	}
+	tw_threads_each(forget_shared, NULL);
+	for (uint32_t group = 0; group < end; group++) {
+		/* RELAXED count.base: nothing is counted. */
+		tw_store_relaxed(&shared_blocks[group], NULL);
+	}
+	/* RELAXED count.shared: as above. */
+	tw_store_relaxed(&shared_end, 0);
+	/* RELAXED count.shared: as above. */
+	tw_store_relaxed(&shared_set, NULL);
+	return true;
+}
+
 void tw_counts_leave(struct tw_thread *thread)
 {
 	/* RELAXED count.shared: set before any counter of its. */

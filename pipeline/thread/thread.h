@@ -15,7 +15,7 @@ extern _Atomic uint64_t tw_hit_no_clock_ticks;
 /* Joins the calling thread unless it has joined; false if it cannot (it has ended). */
 bool tw_thread_join(void);
 /*
- * The calling thread joins, and gets a ring of the session, which is never destroyed: before it makes a child that runs in its
+ * The calling thread joins, and gets a ring of the session, unless that is being destroyed: before it makes a child that runs in its
  * memory and can have none. Changes nothing in that child.
  */
 void tw_thread_prepare(unsigned session);

@@ -8,6 +8,7 @@
  */
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
+#include "progress/read_side.h"
 #include "pipeline/thread/space.h"
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
@@ -236,7 +237,12 @@ void tw_thread_prepare(unsigned session)
 	ring = &t->thread->rings[session];
 	/* A handler's call would claim a ring as well. */
 	tw_sys_block_signals(&signals);
-	if (!ring->producer.shared && try_claim_ring(t, session, false) && !t->run_seq)
+	/* A session that is being destroyed waits for this before it takes rings from threads. */
+	tw_progress_enter(&t->thread->reader);
+	/* PROGRESS hit.alive: cleared before that wait. */
+	if (tw_load_acquire(&tw_hit_alive) >> session & 1 && !ring->producer.shared &&
+	    try_claim_ring(t, session, false) && !t->run_seq)
 		ring->run_stamp = t->run_stamp;
+	tw_progress_exit(&t->thread->reader);
 	tw_sys_restore_signals(&signals);
 }

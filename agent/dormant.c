@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dormant.c - the thread that waits for `tracewheel attach` in a program that was started with the agent and without a command.
+ *
+ *	dormant		sleeps in a futex, without a time limit
+ *	attached	looks now and then whether the command lives: its heartbeat is the lease of the recording
+ *	leaving		has ended the recording, and waits until no other thread is inside of the agent
+ *	left		waits until the command has taken back what was written, or is gone
+ *
+ * docs/decisions/0048 says why there is a thread, and base/doorbell.h how it is woken.  It blocks all signals, has a small stack, and is
+ * made again in each child that the program forks while it is not recorded.
+ */
+#include "agent/agent.h"
+#include "agent/leave.h"
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/doorbell.h"
+#include "base/sys.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+/* Touched pages only take memory. */
+#define STACK_BYTES (256u << 10)
+/* How often an attached agent looks at the lease, and one that leaves looks again. */
+#define LOOK_NS	 UINT64_C(200000000)
+#define AGAIN_NS UINT64_C(1000000)
+/* A command without a sign of life for this long has lost its recording. */
+#define LEASE_NS UINT64_C(5000000000)
+
+_Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring set");
+
+static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
+static uint64_t lease_ns;
+
+static _Atomic uint32_t *rung(void)
+{
+	return (_Atomic uint32_t *)&bell.rung;
+}
+
+/* ---- requests ---- */
+
+static uint64_t lease_of(const char *text)
+{
+	static const char key[] = "lease ";
+
+	for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (!strncmp(line, key, sizeof key - 1))
+			return strtoull(line + sizeof key - 1, NULL, 10) * 1000000;
+	return LEASE_NS;
+}
+
+static bool is_owner_gone(void)
+{
+	return tw_sys_is_process_gone(tw_agent_ring_set.config.owner_process_id,
+				      tw_agent_ring_set.config.owner_start_time);
+}
+
+static void forget(void)
+{
+	if (!tw_agent_forget())
+		return;
+	bell.own[0] = '\0';
+	bell.state = TW_DOORBELL_DORMANT;
+}
+
+static void leave(enum tw_doorbell_end why)
+{
+	bell.end = why;
+	bell.state = tw_agent_end() ? TW_DOORBELL_LEFT : TW_DOORBELL_LEAVING;
+}
+
+/* A recording that has ended is forgotten for the next one. */
+static enum tw_doorbell_outcome attach(void)
+{
+	if (bell.state == TW_DOORBELL_ATTACHED && is_owner_gone())
+		leave(TW_DOORBELL_LEASE);
+	if (bell.state == TW_DOORBELL_LEAVING)
+		leave(bell.end);
+	if (bell.state == TW_DOORBELL_LEFT)
+		forget();
+	if (bell.state != TW_DOORBELL_DORMANT)
+		return TW_DOORBELL_BUSY;
+	bell.path[sizeof bell.path - 1] = '\0';
+	bell.error = tw_agent_attach(bell.path);
+	if (bell.error)
+		return bell.error == TW_EPERM ? TW_DOORBELL_FILTERED : TW_DOORBELL_FAILED;
+	memcpy(bell.own, bell.path, sizeof bell.own);
+	lease_ns = lease_of(tw_agent_ring_set.text);
+	bell.owner = tw_agent_ring_set.config.owner_process_id;
+	bell.state = TW_DOORBELL_ATTACHED;
+	return TW_DOORBELL_DONE;
+}
+
+static bool is_of_this_recording(void)
+{
+	bell.path[sizeof bell.path - 1] = bell.why[sizeof bell.why - 1] = '\0';
+	return !bell.path[0] || !strcmp(bell.path, bell.own);
+}
+
+static enum tw_doorbell_outcome detach(void)
+{
+	if (bell.state != TW_DOORBELL_ATTACHED)
+		return TW_DOORBELL_DONE;
+	if (!is_of_this_recording())
+		return TW_DOORBELL_BUSY;
+	if (bell.why[0])
+		tw_agent_tell(bell.why);
+	leave(TW_DOORBELL_ASKED);
+	return TW_DOORBELL_DONE;
+}
+
+static enum tw_doorbell_outcome finish(void)
+{
+	if (bell.state == TW_DOORBELL_LEFT && is_of_this_recording())
+		forget();
+	return TW_DOORBELL_DONE;
+}
+
+/* The command waits for `answered`, and reads the rest then. */
+static void answer(uint32_t number)
+{
+	bell.error = 0;
+	if (bell.asked == TW_DOORBELL_ATTACH)
+		bell.outcome = attach();
+	else if (bell.asked == TW_DOORBELL_DETACH)
+		bell.outcome = detach();
+	else if (bell.asked == TW_DOORBELL_FORGET)
+		bell.outcome = finish();
+	/* PROGRESS agent.answered: the command, another process, reads it by a system call, and then what was stored before. */
+	tw_store_release((_Atomic uint32_t *)&bell.answered, number);
+}
+
+/* ---- the thread ---- */
+
+static void look(void)
+{
+	struct stat status;
+	uint64_t beat, now;
+
+	if (bell.state == TW_DOORBELL_LEAVING) {
+		leave(bell.end);
+		return;
+	}
+	if (bell.state == TW_DOORBELL_LEFT) {
+		if (stat(bell.own, &status) || is_owner_gone())
+			forget();
+		return;
+	}
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	if (tw_load_acquire(&tw_agent_ring_set.control->is_closed)) {
+		leave(TW_DOORBELL_ASKED);
+		return;
+	}
+	beat = tw_rs_beat(&tw_agent_ring_set);
+	now = tw_clock_monotonic_ns();
+	if (now > beat && now - beat > lease_ns) {
+		tw_agent_tell(
+			"the recording ended early: its recorder gave no sign of life, as one that is stopped, or "
+			"that waits for its disk");
+		leave(TW_DOORBELL_LEASE);
+	}
+}
+
+static uint64_t sleep_ns(void)
+{
+	return bell.state == TW_DOORBELL_DORMANT ? UINT64_MAX : bell.state == TW_DOORBELL_LEAVING ? AGAIN_NS : LOOK_NS;
+}
+
+static void *wait_for_command(void *unused)
+{
+	/* By the thread itself: another one would open a file of procfs, which costs several times as much as the thread. */
+	prctl(PR_SET_NAME, TW_DOORBELL_THREAD);
+	for (;;) {
+		/* RELAXED agent.rung: the command writes it while this thread is stopped. */
+		uint32_t number = tw_load_relaxed(rung());
+
+		if (number != bell.answered)
+			answer(number);
+		else if (bell.state != TW_DOORBELL_DORMANT)
+			look();
+		tw_sys_futex_wait(rung(), number, sleep_ns());
+	}
+	return unused;
+}
+
+/* Without it, `tracewheel attach` finds no agent in this process: nothing else is different. */
+static void make_thread(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	pthread_t thread;
+
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_create(&thread, &attributes, wait_for_command, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+/*
+ * A child that was forked during a recording has its session, and code that leads to it: it is not attached to.  glibc has kept the stack
+ * of the parent's thread, so nothing is allocated here.
+ */
+static void after_fork_in_child(void)
+{
+	int saved_errno = errno;
+
+	tw_agent_users_after_fork();
+	bell.answered = bell.rung;
+	if (bell.state == TW_DOORBELL_DORMANT)
+		make_thread();
+	errno = saved_errno;
+}
+
+void tw_agent_wait_for_command(void)
+{
+	/* The loader ignores most of LD_PRELOAD then, but not all. */
+	if (getauxval(AT_SECURE))
+		return;
+	/* Behind the thread: the program's malloc() has registered its own handlers then, which run before ours in a child. */
+	make_thread();
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * leave.h - recordings of a program that runs: begun by a thread that waits for the command, and left again.
+ *
+ *	dormant		the thread sleeps
+ *	attached	as in a program that was started by the command
+ *	leaving, left	leave.c has the order in which a recording ends inside
+ *
+ * Threads  that of dormant.c, if nothing else is said.
+ */
+#ifndef TW_AGENT_LEAVE_H
+#define TW_AGENT_LEAVE_H
+
+#include <stdbool.h>
+
+/* ---- dormant.c ---- */
+
+/*
+ * tw_agent_wait_for_command - make the thread that waits for `tracewheel attach`, in this process and in those that it forks.
+ *
+ * Threads: the constructor's.
+ */
+void tw_agent_wait_for_command(void);
+
+/* ---- start.c ---- */
+
+/*
+ * tw_agent_attach - start tracing for the owner of this ring set, in a program that runs.
+ *
+ * Errors: those of tw_rs_attach() and tw_rs_image_claim(); TW_EPERM also under a seccomp filter that the owner does not have.
+ * Threads: the one of dormant.c.
+ */
+int tw_agent_attach(const char *path);
+
+/* ---- leave.c ---- */
+
+/*
+ * tw_agent_end - end the recording from inside: no place is armed, nothing is recorded, no thread is inside of the agent.
+ *
+ * What is written over functions' first instructions stays until a recorder takes it back (written.c).  False: other threads are
+ * still inside of the agent, or of dlclose(); call it again later.
+ */
+bool tw_agent_end(void);
+/*
+ * tw_agent_forget - unmap the ring set, after tw_agent_end(): the process can be attached to again.
+ *
+ * False: a session of the program counts calls in the ring set; call it again later.
+ */
+bool tw_agent_forget(void);
+
+/* ---- parts of it, each in the file that has the state ---- */
+
+/* arm.c */
+/* Calls @end, which ends the session, while no object can be unloaded.  False: no memory, and not called. */
+bool tw_agent_disarm(void (*end)(void));
+/* The reverse of tw_agent_arm_init(), when no thread is inside. */
+void tw_agent_arm_fini(void);
+/* known.c */
+/* The recording is left: all objects are to be examined again. */
+void tw_known_doubt(void);
+/* written.c */
+/* A new recording of a process takes back what an earlier one has left. */
+void tw_agent_written_show(void);
+/* Bracket the end of the session, in a process that may be recorded again: the list says then what is left in memory.  Without permit. */
+void tw_agent_written_leave(void);
+void tw_agent_written_left(void);
+/* state.c */
+/* Is any thread inside? */
+bool tw_agent_is_used(void);
+/* In a forked child: the other threads are gone. */
+void tw_agent_users_after_fork(void);
+
+#endif
