@@ -19,6 +19,9 @@ struct row {
 
 static const struct row rows[] = {
 	{"record", "run a program and record its calls", tw_tool_record},
+	{"attach", "record a program that runs and has a dormant agent", tw_tool_attach},
+	{"detach", "end what attach has begun; the program goes on", tw_tool_detach},
+	{"list", "who records what on this machine, and dormant agents", tw_tool_list},
 	{"report", "times and calls by function, caller and thread; messages; losses", tw_tool_report},
 	{"why-late", "the slowest messages, and what delayed each of them", tw_tool_why_late},
 	{"seq", "follow one request through processes, threads and nodes", tw_tool_seq},

@@ -91,6 +91,11 @@ void tw_watch_recorder(struct tw_recorder *recorder)
 	signalled_recorder = recorder;
 }
 
+bool tw_watch_is_asked_to_stop(void)
+{
+	return stops_asked != 0;
+}
+
 int tw_watch_signal(void)
 {
 	return stop_signal;

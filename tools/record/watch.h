@@ -23,6 +23,8 @@ struct tw_watch {
 void tw_watch_signals(void);
 /* The recorder that signals wake; NULL: none. Shares. */
 void tw_watch_recorder(struct tw_recorder *recorder);
+/* Has such a signal come? */
+bool tw_watch_is_asked_to_stop(void);
 /* The last such signal. */
 int tw_watch_signal(void);
 

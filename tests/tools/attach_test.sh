@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    A program that was started with the agent and without a command is recorded while it runs, any number of times, and is as it was
+#         before in between: its code byte for byte, its answers, its threads, its memory for events. A recording ends by a limit, by
+#         `detach`, and by itself when its command is killed or stopped; who cannot be attached to is told why and what to do.
+# Method  Threads that check their answers, and children that they fork. The memory of the process is compared with its files.
+build=$1
+. "$(dirname "$0")/lib.sh"
+agent=$build/lib/libtracewheel-agent.so
+program=
+trap 'touch end; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0.1; [ -z "$program" ] || kill "$program" 2>/dev/null; rm -rf "$work"' EXIT
+
+cat >app.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int leaf(int x) { __asm__ volatile("" : "+r"(x)); return x * 3 + 1; }
+__attribute__((noinline)) int work(int n)
+{
+	int sum = 0;
+	for (int i = 0; i < n; i++) {
+		volatile char *memory = malloc(16 + (size_t)i % 512);
+		memset((char *)memory, i, 16);
+		sum += leaf(i) + memory[3];
+		free((char *)memory);
+	}
+	return sum;
+}
+static void *run(void *unused)
+{
+	int wanted = work(50);
+	while (access("end", F_OK)) {
+		if (work(50) != wanted)
+			exit(3);
+		usleep(1000);
+	}
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	while (access("end", F_OK)) {
+		int status = 0, wanted = work(10) & 63;
+		pid_t child = argc > 1 ? fork() : 0;
+		if (argc > 1 && !child)
+			_exit(work(10) & 63);
+		if (argc > 1 && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != wanted))
+			exit(4);
+		usleep(20000);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	puts("right");
+	return 0;
+}
+C
+gcc -O1 -o app app.c -pthread -Wl,--build-id || fail "the program does not compile"
+
+# begin [fork]: the program runs, and its agent sleeps.
+begin() {
+	rm -f end
+	LD_PRELOAD=$agent ./app "$@" >answer &
+	program=$!
+	until_ok sleeps "$program"
+}
+
+# Has the process a thread that waits for the command?
+sleeps() {
+	grep -qs dormant "/proc/$1/task"/*/comm
+}
+
+until_ok() {
+	for _ in $(seq 600); do
+		! "$@" || return 0
+		sleep 0.05
+	done
+	fail "in vain: $*"
+}
+
+is_as_before() {
+	is "$(python3 "$common/changed_text.py" "$program")" 0 "bytes of code that differ, $*"
+	is "$(grep -c '/control\|/image-' "/proc/$program/maps")" 0 "mapped files of the ring set, $*"
+	is "$(ls "/proc/$program/task" | wc -l)" 5 "threads, $*"
+}
+
+end() {
+	touch end
+	wait "$program" || fail "the program's exit code is $?"
+	is "$(cat answer)" right
+}
+
+state() {
+	"$tw" list | grep "^ *$program " >state
+	grep -q "$1" state
+}
+
+# Cycles, with other functions and options each: nothing of one is left for the next.
+begin fork
+is_as_before "at first"
+expect 0 "$tw" list
+shows "$program *app *dormant"
+# record OPTION...: again, where a busy machine did not let a thread stop in time.
+record() {
+	for _ in 1 2 3 4 5 6 7 8; do
+		expect 0 "$tw" attach --force --time 150ms -o c.tw "$@" "$program"
+		says "the recording ended after 150 ms (--time)"
+		is_as_before "$*"
+		expect 0 "$tw" info c.tw
+		grep -q 'could not be stopped\|stood in their first\|did not stop them' out || return 0
+	done
+	fail "never whole: $*"
+}
+
+for options in "-t app:_" "-t app:{leaf,work} --returns" "-t libc:{malloc,free,fork}" "--count app:leaf -t app:work" "--args=raw --stack 2 --when \$1>3 -t app:leaf"; do
+	# shellcheck disable=SC2086
+	record $options
+	shows '^events *[1-9]'
+	shows "the recording ended after 150 ms (--time)"
+done
+
+# Other limits.
+expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"
+says "after 100 events (--events)"
+expect 0 "$tw" attach --force --rate 100/s -t app:_ -o c.tw "$program"
+says "more than 100 events a second (--rate)"
+
+# From another terminal.
+"$tw" attach --force -t app:_ -o d.tw "$program" 2>err &
+command=$!
+until_ok state "attached by process $command"
+expect 2 "$tw" attach
+expect 125 "$tw" attach -t app:_ -o e.tw "$program"
+says "is being recorded already, by process $command; .tracewheel detach $program. ends that"
+expect 0 "$tw" detach "$program"
+wait $command || fail "the exit code of attach is $?"
+is_as_before "after detach"
+expect 0 "$tw" detach "$program"
+says "was not recorded any more"
+
+# The command is killed: the program ends the recording itself, and `detach`, or the next `attach`, takes back what it wrote.
+export TRACEWHEEL_LEASE_MS=1000
+for then in detach attach; do
+	"$tw" attach -q --force -t app:_ -o k.tw "$program" 2>err &
+	command=$!
+	until_ok state "attached by process $command"
+	kill -KILL $command
+	wait $command 2>/dev/null
+	until_ok state dormant
+	if [ $then = detach ]; then
+		expect 0 "$tw" detach "$program"
+	else
+		TRACEWHEEL_LEASE_MS='' expect 0 "$tw" attach --force --time 50ms -t libc:malloc -o c.tw "$program"
+	fi
+	is_as_before "after kill and $then"
+	expect 0 "$tw" recover k.tw
+done
+
+# It is stopped for longer than its lease: then it says so.
+"$tw" attach --force -t app:_ -o s.tw "$program" 2>stopped &
+command=$!
+until_ok state "attached by process $command"
+kill -STOP $command
+until_ok "$tw" detach -q "$program"
+is_as_before "while the command is stopped"
+kill -CONT $command
+wait $command || fail "the exit code of attach is $?"
+is_as_before "after the command has gone on"
+unset TRACEWHEEL_LEASE_MS
+end
+
+# A child that is forked by a program with a sleeping agent has one, too. One without an agent is refused, as others are.
+begin
+LD_PRELOAD=$agent python3 -c 'import os, time
+if not os.fork(): time.sleep(30)
+else: time.sleep(30)' &
+parent=$!
+child() {
+	for child in $(cat "/proc/$parent/task/$parent/children"); do
+		! sleeps "$child" || return 0
+	done
+	return 1
+}
+until_ok child
+expect 0 "$tw" attach --time 50ms -t libc:_ --force -o c.tw "$child"
+kill $parent "$child"
+wait $parent 2>/dev/null
+expect 127 "$tw" attach 999999999
+says "there is no process 999999999"
+sleep 30 &
+other=$!
+expect 127 "$tw" attach $other
+says "has no dormant agent.*LD_PRELOAD=.*libtracewheel-agent.so"
+kill $other
+expect 2 "$tw" attach --on-full block "$program"
+says "may-stop-program"
+expect 2 "$tw" attach --time never "$program"
+expect 127 "$tw" attach --name nobody
+says "no process named 'nobody' has an agent"
+expect 0 "$tw" attach --name app --time 50ms -t app:_ --force -o c.tw
+kill -STOP "$program"
+until_ok grep -q 'State:.*T' "/proc/$program/status"
+expect 127 "$tw" attach "$program"
+says "is stopped: continue it first"
+kill -CONT "$program"
+is_as_before "at the end"
+end

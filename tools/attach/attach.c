@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach.c - `tracewheel attach`: records a program that runs, by the agent that sleeps in it.
+ *
+ *	1 is there an agent, and may we wake it?	2 look up in the program's files what is asked for
+ *	3 make the capture and the ring set		4 wake the agent, and answer its questions until it is attached
+ *	5 drain until a limit, a signal, or the end of the program
+ *	6 wake the agent: it ends the recording inside; then take back what was written, and close the capture
+ *
+ * From 4 on the agent watches this command: if it gives no sign of life, the agent does its part of 6 by itself.
+ */
+#include "tools/attach/dormant.h"
+#include "tools/attach/limits.h"
+#include "tools/attach/list.h"
+#include "tools/attach/options.h"
+#include "tools/common/proc.h"
+#include "tools/record/account.h"
+#include "tools/record/late_code.h"
+#include "tools/record/leave.h"
+#include "tools/record/request.h"
+#include "tools/record/watch.h"
+
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_NS UINT64_C(100000000)
+#define WAKE_NS UINT64_C(2000000)
+/* How long the agent may take to begin, with plans of large libraries to make, and to end. */
+#define BEGIN_NS UINT64_C(30000000000)
+#define END_NS	 UINT64_C(5000000000)
+
+struct attach {
+	struct tw_request request;
+	struct tw_limits limits;
+	const char *name;
+	bool may_stop;
+	struct tw_dormant dormant;
+	struct tw_recorder *recorder;
+	struct tw_late_code *late;
+	char why[TW_DOORBELL_WHY_BYTES]; /* why it ended, as a clause */
+	bool is_gone;			 /* the process, or its program */
+	bool is_noted;			 /* the capture has a note of why it ended, which the account shows */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- 1, 2 ---- */
+
+static bool take_option(void *arg, int key, const char *value)
+{
+	struct attach *attach = arg;
+	switch (key) {
+	case KEY_TIME: return tw_limits_set(&attach->limits, attach->request.command, "time", value);
+	case KEY_EVENTS: return tw_limits_set(&attach->limits, attach->request.command, "events", value);
+	case KEY_RATE: return tw_limits_set(&attach->limits, attach->request.command, "rate", value);
+	case KEY_NAME: attach->name = value; return true;
+	case KEY_MAY_STOP: attach->may_stop = true; return true;
+	case 'o':
+		if (strcmp(value, "-") == 0) {
+			tw_usage(attach->request.command, "-o wants the name of a capture; `attach` writes no stream.");
+			return false;
+		}
+		break;
+	default: break;
+	}
+	return tw_request_take(&attach->request, key, value);
+}
+
+static bool may_block(const struct attach *attach)
+{
+	if (attach->request.recorder.policy != TW_RECORDER_BLOCK || attach->may_stop)
+		return true;
+	tw_usage(attach->request.command,
+		 "--on-full block makes a program wait that others may wait for: it needs --may-stop-program as well.");
+	return false;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat one, other;
+	return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* Has the process the same numbers, programs and shared memory before it as this command? @program: its file. */
+static bool shares_files(const struct attach *attach, const char *program)
+{
+	char pids[64], exe[64], memory[64];
+	int process = attach->dormant.process;
+	snprintf(pids, sizeof pids, "/proc/%d/ns/pid", process);
+	snprintf(exe, sizeof exe, "/proc/%d/exe", process);
+	snprintf(memory, sizeof memory, "/proc/%d/root/dev/shm", process);
+	if (is_same_file(pids, "/proc/self/ns/pid") && is_same_file(exe, program) &&
+	    (is_same_file(memory, "/dev/shm") || access("/dev/shm", F_OK) != 0))
+		return true;
+	tw_say("process %d lives in a container or behind a chroot, with other files before it: run this command inside of it.",
+	       process);
+	return false;
+}
+
+/* The process, found by number or name. Returns 0 or an exit code. */
+static int find_process(struct attach *attach, int argc, char **argv, int index)
+{
+	char agent[PATH_MAX] = "libtracewheel-agent.so", reason[TW_LAUNCH_REASON_BYTES], *end = NULL;
+	int pid = 0;
+	if (attach->name && index == argc) {
+		pid = tw_list_find(attach->name);
+		if (pid <= 0)
+			return TW_EXIT_NOT_FOUND;
+	} else if (!attach->name && index + 1 == argc) {
+		pid = (int)strtol(argv[index], &end, 10);
+	}
+	if (pid <= 0 || (end && *end))
+		return tw_usage(attach->request.command, "which process? Give its number, or --name NAME.");
+	tw_launch_agent(agent, reason);
+	if (tw_dormant_find(&attach->dormant, pid, agent) != TW_DORMANT_FOUND) {
+		tw_say("%s", attach->dormant.reason);
+		return TW_EXIT_NOT_FOUND;
+	}
+	if (tw_proc_status(attach->dormant.process, "Uid", 1) != (long)geteuid()) {
+		long uid = tw_proc_status(attach->dormant.process, "Uid", 1);
+		tw_say("process %d belongs to user %ld: attach as that user (`sudo -u '#%ld' tracewheel attach %d`).",
+		       attach->dormant.process, uid, uid, attach->dormant.process);
+		return TW_EXIT_NOT_STARTED;
+	}
+	/* One that is gone is not waited for. */
+	int owner = attach->dormant.seen.owner;
+	if (attach->dormant.seen.state == TW_DOORBELL_ATTACHED && tw_proc_state(owner) && tw_proc_state(owner) != 'Z') {
+		tw_say("process %d is being recorded already, by process %d; `tracewheel detach %d` ends that.",
+		       attach->dormant.process, owner, attach->dormant.process);
+		return TW_EXIT_NOT_STARTED;
+	}
+	return 0;
+}
+
+static int find_program(const struct attach *attach, struct tw_launch *launch)
+{
+	char program[PATH_MAX];
+	int error = tw_proc_program(attach->dormant.process, program);
+	size_t bytes = strlen(program), mark = strlen(" (deleted)");
+	if (error) {
+		tw_say("the program of process %d cannot be found: %s.", attach->dormant.process, strerror(-error));
+		return TW_EXIT_NOT_FOUND;
+	}
+	if (bytes > mark && strcmp(program + bytes - mark, " (deleted)") == 0) {
+		tw_say("the file of process %d, %.*s, was removed or replaced since it was started, so its functions are not "
+		       "known: restart the program.",
+		       attach->dormant.process, (int)(bytes - mark), program);
+		return TW_EXIT_NOT_FOUND;
+	}
+	if (!shares_files(attach, program))
+		return TW_EXIT_NOT_STARTED;
+	int code = tw_launch_find(launch, program);
+	if (code)
+		tw_say("%s", launch->reason);
+	return code;
+}
+
+/* How long the program goes on recording without a sign of life of this command; for tests. */
+static bool add_lease(struct tw_request *request)
+{
+	const char *lease = getenv("TRACEWHEEL_LEASE_MS");
+	return !lease || !*lease || tw_config_add(&request->config, "lease", lease);
+}
+
+/* ---- 4 ---- */
+
+static void poll(const struct attach *attach, uint64_t ns)
+{
+	tw_recorder_poll(attach->recorder, ns);
+	tw_late_code_poll(attach->late);
+}
+
+/* Has it answered this request, or a later one of another command? */
+static bool is_answered(const struct attach *attach, uint32_t number)
+{
+	return (int32_t)(attach->dormant.seen.answered - number) >= 0;
+}
+
+/* Until the agent has answered. False: it has not, in time. */
+static bool await_answer(struct attach *attach, uint32_t number, uint64_t limit_ns)
+{
+	uint64_t deadline_ns = now_ns() + limit_ns;
+	bool is_there = true;
+	while ((is_there = tw_dormant_read(&attach->dormant)) && !is_answered(attach, number) && now_ns() < deadline_ns)
+		poll(attach, WAKE_NS);
+	return is_there && is_answered(attach, number);
+}
+
+static void say_not_attached(const struct attach *attach, bool has_answered)
+{
+	const struct tw_doorbell *seen = &attach->dormant.seen;
+	int process = attach->dormant.process;
+	if (!has_answered)
+		tw_say("process %d did not answer: it has ended, is stopped, or its agent waits for a lock of the program.",
+		       process);
+	else if (seen->outcome == TW_DOORBELL_BUSY)
+		tw_say("process %d is being recorded already, or was until a moment ago; try again.", process);
+	else if (seen->outcome == TW_DOORBELL_FILTERED)
+		tw_say("process %d has set a seccomp filter, which may kill it for a system call of the tracer: it is left "
+		       "alone.",
+		       process);
+	else
+		tw_say("process %d cannot use the memory for events: %s", process, tw_strerror(seen->error));
+}
+
+enum begun { NOT_WOKEN, NOT_ANSWERED, ATTACHED };
+
+static enum begun begin(struct attach *attach)
+{
+	uint32_t number = tw_dormant_ring(&attach->dormant, TW_DOORBELL_ATTACH,
+					  tw_recorder_ring_set_path(attach->recorder), NULL);
+	if (!number) {
+		tw_say("%s", attach->dormant.reason);
+		return NOT_WOKEN;
+	}
+	bool has_answered = await_answer(attach, number, BEGIN_NS);
+	/* If another command has asked for something since, it is found out what became of this one. */
+	if (has_answered &&
+	    (attach->dormant.seen.answered != number || attach->dormant.seen.outcome == TW_DOORBELL_DONE))
+		return ATTACHED;
+	say_not_attached(attach, has_answered);
+	return has_answered ? NOT_WOKEN : NOT_ANSWERED;
+}
+
+static void say_attached(const struct attach *attach)
+{
+	char name[64], limits[192];
+	if (attach->request.is_quiet)
+		return;
+	tw_proc_read(attach->dormant.process, "comm", name, sizeof name);
+	tw_limits_text(&attach->limits, limits, sizeof limits);
+	tw_say("attached to process %d (%s). Ctrl-C detaches, or `tracewheel detach %d`%s%s.", attach->dormant.process,
+	       name, attach->dormant.process, *limits ? ", or a limit: " : "; there is no limit", limits);
+}
+
+/* ---- 5, 6 ---- */
+
+static void watch(struct attach *attach)
+{
+	struct tw_recorder_stats stats = {0};
+	tw_limits_begin(&attach->limits);
+	for (;;) {
+		poll(attach, POLL_NS);
+		tw_recorder_stats(attach->recorder, &stats);
+		if (tw_watch_is_asked_to_stop()) {
+			snprintf(attach->why, sizeof attach->why, "as it was asked to");
+			return;
+		}
+		if (!tw_dormant_read(&attach->dormant)) {
+			attach->is_gone = true;
+			return;
+		}
+		const struct tw_doorbell *seen = &attach->dormant.seen;
+		if (seen->state != TW_DOORBELL_ATTACHED ||
+		    strcmp(seen->own, tw_recorder_ring_set_path(attach->recorder)) != 0) {
+			snprintf(attach->why, sizeof attach->why, "%s",
+				 seen->end == TW_DOORBELL_LEASE
+					 ? "by itself, because this command had given no sign of life"
+					 : "because another command asked it to");
+			return;
+		}
+		if (tw_limits_are_reached(&attach->limits, &stats, attach->why, sizeof attach->why))
+			return;
+	}
+}
+
+/* The agent ends the recording inside, if it can: else it does so when it finds the ring set closed. */
+static void end_inside(struct attach *attach)
+{
+	char note[TW_DOORBELL_WHY_BYTES];
+	const char *own = tw_recorder_ring_set_path(attach->recorder);
+	if (attach->is_gone || !tw_dormant_read(&attach->dormant) || strcmp(attach->dormant.seen.own, own) != 0)
+		return;
+	snprintf(note, sizeof note, "the recording ended %.140s; the program went on", attach->why);
+	uint32_t number = tw_dormant_ring(&attach->dormant, TW_DOORBELL_DETACH, own, note);
+	uint64_t deadline_ns = now_ns() + END_NS;
+	attach->is_noted = number && await_answer(attach, number, END_NS);
+	if (!attach->is_noted)
+		return;
+	while (tw_dormant_read(&attach->dormant) && attach->dormant.seen.state == TW_DOORBELL_LEAVING &&
+	       now_ns() < deadline_ns)
+		poll(attach, WAKE_NS);
+}
+
+/* It need not notice by itself. */
+static void let_forget(struct attach *attach, const char *own)
+{
+	if (attach->is_gone || !tw_dormant_read(&attach->dormant) || strcmp(attach->dormant.seen.own, own) != 0)
+		return;
+	tw_dormant_ring(&attach->dormant, TW_DOORBELL_FORGET, own, NULL);
+	for (int i = 0; i < 1000 && tw_dormant_read(&attach->dormant) && strcmp(attach->dormant.seen.own, own) == 0;
+	     i++)
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+static void say_end(const struct attach *attach, bool lives)
+{
+	if (attach->request.is_quiet || attach->is_noted)
+		return;
+	if (!attach->is_gone)
+		tw_say("the recording ended %s.", attach->why);
+	else if (lives)
+		tw_say("process %d has executed another program, which is not recorded.", attach->dormant.process);
+	else
+		tw_say("process %d has ended.", attach->dormant.process);
+}
+
+static int finish(struct attach *attach)
+{
+	struct tw_recorder_stats stats = {0};
+	if (!attach->why[0])
+		snprintf(attach->why, sizeof attach->why, "before it had begun");
+	end_inside(attach);
+	tw_recorder_close(attach->recorder);
+	tw_late_code_end(attach->late, attach->request.is_quiet);
+	tw_watch_recorder(NULL);
+	char own[TW_DOORBELL_PATH_BYTES];
+	snprintf(own, sizeof own, "%s", tw_recorder_ring_set_path(attach->recorder));
+	int error = tw_recorder_finish(attach->recorder, &stats);
+	let_forget(attach, own);
+	bool lives = kill(attach->dormant.process, 0) == 0 || errno == EPERM;
+	say_end(attach, lives);
+	tw_request_account(&attach->request, &stats, error, false,
+			   lives && !attach->is_gone ? attach->dormant.process : 0);
+	tw_leave_memory(stats.memory_left);
+	return error ? TW_EXIT_FAILURE : TW_EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+static int record(struct attach *attach)
+{
+	struct tw_request *request = &attach->request;
+	tw_request_set_memory(request);
+	request->recorder.ends_inside = true;
+	tw_launch_ignore_signals();
+	tw_watch_signals();
+	int error = tw_recorder_create(&request->recorder, &attach->recorder);
+	if (error) {
+		tw_account_not_created(error, request->path, request->recorder.force || request->recorder.keep_old,
+				       &request->recorder);
+		return TW_EXIT_NOT_STARTED;
+	}
+	tw_check_write_plans(request->check, tw_recorder_ring_set_path(attach->recorder));
+	tw_watch_recorder(attach->recorder);
+	attach->late = tw_request_late_code(request, attach->recorder);
+	enum begun begun = begin(attach);
+	if (begun == NOT_WOKEN) {
+		tw_watch_recorder(NULL);
+		tw_late_code_end(attach->late, true);
+		tw_recorder_abort(attach->recorder);
+		return TW_EXIT_NOT_STARTED;
+	}
+	if (begun == ATTACHED) {
+		say_attached(attach);
+		watch(attach);
+	}
+	/* An agent that answers too late finds the set closed; what it may have written meanwhile is taken back. */
+	int code = finish(attach);
+	return begun == ATTACHED ? code : TW_EXIT_NOT_STARTED;
+}
+
+int tw_tool_attach(int argc, char **argv)
+{
+	static struct attach attach;
+	static struct tw_launch launch;
+	const struct tw_command *command = tw_attach_command();
+	struct tw_options options = {.command = command, .argc = argc, .argv = argv};
+	int code;
+	attach.request = (struct tw_request){.command = command, .recorder.policy = TW_RECORDER_DROP};
+	attach.limits = (struct tw_limits){.time_ns = UINT64_C(60000000000), .events = 10000000, .rate = 1000000};
+	if (tw_options_read(&options, take_option, &attach, &code)) {
+		code = tw_request_check(&attach.request);
+		if (!code && !may_block(&attach))
+			code = TW_EXIT_USAGE;
+		if (!code)
+			code = find_process(&attach, argc, argv, options.index);
+		if (!code)
+			code = find_program(&attach, &launch);
+		if (!code)
+			code = tw_request_prepare(&attach.request, &launch, launch.path);
+		if (!code)
+			code = add_lease(&attach.request) ? record(&attach) : TW_EXIT_NOT_STARTED;
+	}
+	tw_request_free(&attach.request);
+	return code;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dormant.c - finds the dormant agent of a process, and wakes it: dormant.h.
+ *
+ * The thread sleeps in a futex, so /proc/PID/task/TID/syscall has the address of its words; the kernel lets those read it who may
+ * trace the process by ptrace, and the same rule stands before each step here.
+ */
+#include "tools/attach/dormant.h"
+
+#include "tools/common/proc.h"
+#include "tools/tool.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often, with a millisecond between, a thread is looked at that is just awake, or that does not stop. */
+#define TRIES 2000
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+static void refuse(struct tw_dormant *dormant, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	vsnprintf(dormant->reason, sizeof dormant->reason, format, list);
+	va_end(list);
+}
+
+/* ---- why not ---- */
+
+static bool is_32_bit(int process)
+{
+	unsigned char head[EI_NIDENT] = {0};
+	char name[64];
+	snprintf(name, sizeof name, "/proc/%d/exe", process);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = fd < 0 ? 0 : read(fd, head, sizeof head);
+	if (fd >= 0)
+		close(fd);
+	return bytes == sizeof head && memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
+}
+
+/* What the system has refused for this process. */
+static void refuse_by_rights(struct tw_dormant *dormant)
+{
+	int process = dormant->process;
+	long uid = tw_proc_status(process, "Uid", 0), tracer = tw_proc_status(dormant->thread, "TracerPid", 0);
+	char name[64] = "", yama[16] = "";
+	if (tracer > 0) {
+		tw_proc_read((int)tracer, "comm", name, sizeof name);
+		refuse(dormant,
+		       "process %d is traced by process %ld (%s), and a process can have one tracer only: detach that first.",
+		       process, tracer, name);
+		return;
+	}
+	if (uid >= 0 && uid != (long)geteuid()) {
+		refuse(dormant,
+		       "process %d belongs to user %ld: attach as that user (`sudo -u '#%ld' tracewheel attach %d`).",
+		       process, uid, uid, process);
+		return;
+	}
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, yama, sizeof yama - 1) > 0 && yama[0] != '0')
+		refuse(dormant,
+		       "the system lets nobody trace process %d but its ancestors (Yama): as root, `sysctl kernel.yama.ptrace_scope=0` "
+		       "allows it.",
+		       process);
+	else
+		refuse(dormant,
+		       "the system does not let you trace process %d: it has more rights than you, or has changed its user, "
+		       "or forbids it (PR_SET_DUMPABLE); root's capability CAP_SYS_PTRACE is needed.",
+		       process);
+	if (fd >= 0)
+		close(fd);
+}
+
+static enum tw_dormant_result refuse_absent(struct tw_dormant *dormant, const char *agent)
+{
+	char name[64] = "";
+	tw_proc_read(dormant->process, "comm", name, sizeof name);
+	if (tw_proc_state(dormant->process) == 'Z')
+		refuse(dormant, "process %d (%s) has ended.", dormant->process, name);
+	else if (is_32_bit(dormant->process))
+		refuse(dormant, "process %d (%s) is a 32-bit program; only 64-bit x86 programs can be traced.",
+		       dormant->process, name);
+	else
+		refuse(dormant,
+		       "process %d (%s) has no dormant agent, and there is no other way into a program that runs yet: start it "
+		       "with LD_PRELOAD=%s (docs/attach.md has the line for systemd).",
+		       dormant->process, name, agent);
+	return TW_DORMANT_ABSENT;
+}
+
+/* ---- finding ---- */
+
+int tw_dormant_thread(int process)
+{
+	char path[64];
+	int found = 0;
+	snprintf(path, sizeof path, "/proc/%d/task", process);
+	DIR *folder = opendir(path);
+	for (const struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+		char name[64];
+		int thread = atoi(entry->d_name);
+		snprintf(path, sizeof path, "task/%d/comm", thread);
+		if (thread > 0 && tw_proc_read(process, path, name, sizeof name) > 0 &&
+		    strcmp(name, TW_DOORBELL_THREAD) == 0)
+			found = thread;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+bool tw_dormant_read(struct tw_dormant *dormant)
+{
+	struct tw_doorbell found;
+	struct iovec here = {&found, sizeof found}, there = {(void *)(uintptr_t)dormant->at, sizeof found};
+	char path[64], name[64];
+	snprintf(path, sizeof path, "task/%d/comm", dormant->thread);
+	if (tw_proc_read(dormant->process, path, name, sizeof name) < 0 || strcmp(name, TW_DOORBELL_THREAD) != 0 ||
+	    process_vm_readv(dormant->process, &here, 1, &there, 1, 0) != sizeof found ||
+	    found.magic != TW_DOORBELL_MAGIC)
+		return false;
+	found.path[sizeof found.path - 1] = found.own[sizeof found.own - 1] = 0;
+	dormant->seen = found;
+	return true;
+}
+
+/* The address on which the thread sleeps. Returns 0, or a negative errno; EAGAIN: it is awake. */
+static int find_words(struct tw_dormant *dormant)
+{
+	char path[64], text[512];
+	long number;
+	unsigned long long address;
+	snprintf(path, sizeof path, "task/%d/syscall", dormant->thread);
+	long bytes = tw_proc_read(dormant->process, path, text, sizeof text);
+	if (bytes < 0)
+		return (int)bytes;
+	if (sscanf(text, "%ld 0x%llx", &number, &address) != 2 || number != SYS_futex)
+		return -EAGAIN;
+	dormant->at = address - offsetof(struct tw_doorbell, rung);
+	return 0;
+}
+
+enum tw_dormant_result tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent)
+{
+	*dormant = (struct tw_dormant){0};
+	long process = tw_proc_status(pid, "Tgid", 0);
+	if (process <= 0) {
+		refuse(dormant, "there is no process %d.", pid);
+		return TW_DORMANT_ABSENT;
+	}
+	dormant->process = (int)process;
+	dormant->thread = tw_dormant_thread(dormant->process);
+	if (!dormant->thread)
+		return refuse_absent(dormant, agent);
+	if (tw_proc_state(dormant->process) == 'T') {
+		refuse(dormant, "process %d is stopped: continue it first (kill -CONT).", dormant->process);
+		return TW_DORMANT_REFUSED;
+	}
+	int error = -EAGAIN;
+	bool is_known = false;
+	/* It may be in another futex for a moment. */
+	for (int i = 0; i < TRIES && (error == -EAGAIN || (!error && !is_known)); i++) {
+		error = find_words(dormant);
+		is_known = !error && tw_dormant_read(dormant);
+		if (!is_known)
+			nap();
+	}
+	if (error == -ENOENT || error == -ESRCH)
+		refuse(dormant, "process %d has just ended.", dormant->process);
+	else if (error == -EAGAIN)
+		refuse(dormant, "the agent of process %d is busy, or its control group is frozen; try again.",
+		       dormant->process);
+	else if (error)
+		refuse_by_rights(dormant);
+	else if (!is_known)
+		refuse(dormant, "the agent of process %d is not one that this command knows.", dormant->process);
+	else if (dormant->seen.version != TW_DOORBELL_VERSION)
+		refuse(dormant,
+		       "the agent of process %d belongs to another version of Tracewheel: use the command of that version, or "
+		       "restart the program.",
+		       dormant->process);
+	else
+		return TW_DORMANT_FOUND;
+	return error == -ENOENT || error == -ESRCH ? TW_DORMANT_ABSENT : TW_DORMANT_REFUSED;
+}
+
+/* ---- waking ---- */
+
+static bool put(const struct tw_dormant *dormant, size_t offset, const void *bytes, size_t count)
+{
+	struct iovec here = {(void *)(uintptr_t)bytes, count},
+		     there = {(void *)(uintptr_t)(dormant->at + offset), count};
+	return process_vm_writev(dormant->process, &here, 1, &there, 1, 0) == (ssize_t)count;
+}
+
+/* The thread is stopped: nobody else rings. Returns the number; 0: another command was faster, or the process is gone. */
+static uint32_t write_request(struct tw_dormant *dormant, enum tw_doorbell_request asked, const char *path,
+			      const char *why)
+{
+	struct tw_doorbell *seen = &dormant->seen;
+	char texts[TW_DOORBELL_PATH_BYTES + TW_DOORBELL_WHY_BYTES] = "";
+	_Static_assert(offsetof(struct tw_doorbell, why) == offsetof(struct tw_doorbell, path) + TW_DOORBELL_PATH_BYTES,
+		       "the texts are written as one");
+	if (!tw_dormant_read(dormant)) {
+		refuse(dormant, "process %d has just ended.", dormant->process);
+		return 0;
+	}
+	if (seen->answered != seen->rung) {
+		refuse(dormant, "another command has just woken the agent of process %d; try again.", dormant->process);
+		return 0;
+	}
+	uint32_t number = seen->rung + 1 ? seen->rung + 1 : 1, word = asked;
+	snprintf(texts, TW_DOORBELL_PATH_BYTES, "%s", path);
+	snprintf(texts + TW_DOORBELL_PATH_BYTES, TW_DOORBELL_WHY_BYTES, "%s", why ? why : "");
+	if (put(dormant, offsetof(struct tw_doorbell, asked), &word, sizeof word) &&
+	    put(dormant, offsetof(struct tw_doorbell, path), texts, sizeof texts) &&
+	    put(dormant, offsetof(struct tw_doorbell, rung), &number, sizeof number))
+		return number;
+	refuse(dormant, "the memory of process %d cannot be written: %s.", dormant->process, strerror(errno));
+	return 0;
+}
+
+/* Interrupted, it sleeps again when it is let go, and then looks at the number first. No other thread is touched. */
+uint32_t tw_dormant_ring(struct tw_dormant *dormant, enum tw_doorbell_request asked, const char *path, const char *why)
+{
+	uint32_t number = 0;
+	int status, stopped = 0;
+	if (ptrace(PTRACE_SEIZE, dormant->thread, 0, 0)) {
+		if (errno == ESRCH)
+			refuse(dormant, "process %d has just ended.", dormant->process);
+		else
+			refuse_by_rights(dormant);
+		return 0;
+	}
+	if (ptrace(PTRACE_INTERRUPT, dormant->thread, 0, 0) == 0)
+		for (int i = 0; i < TRIES && !(stopped = waitpid(dormant->thread, &status, __WALL | WNOHANG)); i++)
+			nap();
+	if (stopped == dormant->thread && WIFSTOPPED(status)) {
+		number = write_request(dormant, asked, path, why);
+		ptrace(PTRACE_DETACH, dormant->thread, 0, 0);
+		return number;
+	}
+	/* The kernel lets it go when this thread ends; a process that cannot be stopped for two seconds is left. */
+	refuse(dormant,
+	       "the agent of process %d does not wake up: the process has ended, or its control group is frozen.",
+	       dormant->process);
+	return 0;
+}

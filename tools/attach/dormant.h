@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dormant.h - finds the dormant agent of a process, and wakes it (base/doorbell.h).
+ *
+ * Threads  the command's.
+ */
+#ifndef TW_TOOLS_DORMANT_H
+#define TW_TOOLS_DORMANT_H
+
+#include "base/doorbell.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TW_DORMANT_REASON_BYTES (PATH_MAX + 512)
+
+struct tw_dormant {
+	int process, thread;
+	uint64_t at; /* its words, in its memory */
+	struct tw_doorbell seen;
+	char reason[TW_DORMANT_REASON_BYTES]; /* why something was refused: a sentence */
+};
+
+enum tw_dormant_result {
+	TW_DORMANT_FOUND,
+	TW_DORMANT_ABSENT, /* there is no such process, or no agent in it */
+	TW_DORMANT_REFUSED /* the system does not let this user reach it, or it is of another version */
+};
+
+/*
+ * tw_dormant_find - find the agent of the process that has this number, or a thread with this number.
+ *
+ * @agent	the path of the agent's library, for the sentence that says how to start the program with it.
+ */
+enum tw_dormant_result tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent);
+
+/* The thread of an agent in this process; 0: it has none. */
+int tw_dormant_thread(int process);
+
+/* Reads the words again: `seen`. False: the process or the thread is gone, as after exec. */
+bool tw_dormant_read(struct tw_dormant *dormant);
+
+/*
+ * tw_dormant_ring - wake it for a request; it is answered when `seen.answered` is the number returned.
+ *
+ * @why		to detach: a note for the capture; NULL: none.
+ *
+ * Returns 0 if it could not be woken: `reason` says why.
+ */
+uint32_t tw_dormant_ring(struct tw_dormant *dormant, enum tw_doorbell_request asked, const char *path, const char *why);
+
+#endif

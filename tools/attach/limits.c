@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits.c - the limits of `attach`: limits.h. */
+#include "tools/attach/limits.h"
+#include "tools/tool.h"
+
+#include "tracewheel/consumer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+/* 250000, 10M, 2k, 1M/s: decimal. */
+static bool parse_number(const char *text, bool is_rate, uint64_t *out)
+{
+	char digits[32];
+	uint64_t factor = 1;
+	size_t count = strspn(text, "0123456789");
+	const char *rest = text + count;
+	if (!count || count >= sizeof digits - 10)
+		return false;
+	memcpy(digits, text, count);
+	digits[count] = 0;
+	if (*rest == 'k' || *rest == 'K')
+		factor = 1000, rest++;
+	else if (*rest == 'M')
+		factor = 1000000, rest++;
+	else if (*rest == 'G')
+		factor = 1000000000, rest++;
+	if (is_rate && strcmp(rest, "/s") == 0)
+		rest += 2;
+	if (*rest || !tw_parse_count(digits, out) || !*out || *out > UINT64_MAX / factor)
+		return false;
+	*out *= factor;
+	return true;
+}
+
+bool tw_limits_set(struct tw_limits *limits, const struct tw_command *command, const char *option, const char *value)
+{
+	bool is_time = strcmp(option, "time") == 0, is_rate = strcmp(option, "rate") == 0;
+	uint64_t *out = is_time ? &limits->time_ns : is_rate ? &limits->rate : &limits->events, number = 0;
+	bool is_right = strcmp(value, "none") == 0 ||
+			(is_time ? tw_parse_duration(value, &number) && number : parse_number(value, is_rate, &number));
+	if (is_right)
+		*out = number;
+	else
+		tw_usage(command,
+			 is_time   ? "--time is a time such as 60s or 500ms, or none; not '%s'."
+			 : is_rate ? "--rate is a number of events a second such as 1M/s, or none; not '%s'."
+				   : "--events is a number such as 10M, or none; not '%s'.",
+			 value);
+	return is_right;
+}
+
+void tw_limits_begin(struct tw_limits *limits)
+{
+	limits->begun_ns = limits->second_ns = now_ns();
+	limits->second_events = 0;
+}
+
+bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_stats *stats, char *why,
+			   unsigned long bytes)
+{
+	char figure[TW_FIGURE_BYTES];
+	uint64_t now = now_ns(), events = stats->events;
+	for (int i = 0; i < TW_LOST_CAUSES; i++)
+		events += stats->lost[i];
+	if (limits->time_ns && now - limits->begun_ns >= limits->time_ns)
+		snprintf(why, bytes, "after %s (--time)", tw_figure_seconds(figure, (double)limits->time_ns / 1e9));
+	else if (limits->events && events >= limits->events)
+		snprintf(why, bytes, "after %s (--events)", tw_figure_of(figure, limits->events, "event", "events"));
+	else if (limits->rate && events - limits->second_events > limits->rate)
+		snprintf(why, bytes, "because there were more than %s a second (--rate)",
+			 tw_figure_of(figure, limits->rate, "event", "events"));
+	else
+		why[0] = 0;
+	if (now - limits->second_ns >= SECOND_NS) {
+		limits->second_ns = now;
+		limits->second_events = events;
+	}
+	return why[0] != 0;
+}
+
+void tw_limits_text(const struct tw_limits *limits, char *out, unsigned long bytes)
+{
+	char figure[TW_FIGURE_BYTES];
+	size_t used = 0;
+	out[0] = 0;
+	if (limits->time_ns)
+		used += (size_t)snprintf(out, bytes, "after %s",
+					 tw_figure_seconds(figure, (double)limits->time_ns / 1e9));
+	if (limits->events)
+		used += (size_t)snprintf(out + used, bytes - used, "%safter %s", used ? ", " : "",
+					 tw_figure_of(figure, limits->events, "event", "events"));
+	if (limits->rate)
+		snprintf(out + used, bytes - used, "%sat more than %s a second", used ? ", or " : "",
+			 tw_figure_of(figure, limits->rate, "event", "events"));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc.c - text files of /proc/PID: proc.h. */
+#include "tools/common/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+long tw_proc_read(int pid, const char *name, char *out, size_t capacity)
+{
+	char path[128];
+	size_t used = 0;
+	ssize_t got = 0;
+	out[0] = 0;
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (used < capacity - 1 && (got = read(fd, out + used, capacity - 1 - used)) > 0)
+		used += (size_t)got;
+	int error = got < 0 ? errno : 0;
+	close(fd);
+	used -= used && out[used - 1] == '\n';
+	out[used] = 0;
+	return error ? -error : (long)used;
+}
+
+long tw_proc_status(int pid, const char *key, unsigned index)
+{
+	char text[4096];
+	size_t bytes = strlen(key);
+	tw_proc_read(pid, "status", text, sizeof text);
+	for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		if (strncmp(line, key, bytes) != 0 || line[bytes] != ':')
+			continue;
+		char *at = line + bytes + 1;
+		for (; index && *at && *at != '\n'; index--)
+			strtol(at, &at, 10);
+		return strtol(at, NULL, 10);
+	}
+	return -1;
+}
+
+char tw_proc_state(int pid)
+{
+	char text[1024];
+	tw_proc_read(pid, "stat", text, sizeof text);
+	const char *at = strrchr(text, ')');
+	return at && at[1] == ' ' ? at[2] : 0;
+}
+
+int tw_proc_program(int pid, char path[PATH_MAX])
+{
+	char name[64];
+	snprintf(name, sizeof name, "/proc/%d/exe", pid);
+	ssize_t bytes = readlink(name, path, PATH_MAX - 1);
+	path[bytes > 0 ? bytes : 0] = 0;
+	return bytes < 0 ? -errno : 0;
+}

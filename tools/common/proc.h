@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc.h - text files of /proc/PID. */
+#ifndef TW_TOOLS_PROC_H
+#define TW_TOOLS_PROC_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The beginning of /proc/PID/NAME, without a last line end. Returns its bytes, or a negative errno, with @out "". */
+long tw_proc_read(int pid, const char *name, char *out, size_t capacity);
+/* The number behind `KEY:` in /proc/PID/status, the @index-th of the line from 0 on; -1: it is not there. */
+long tw_proc_status(int pid, const char *key, unsigned index);
+/* The state of a process as one letter (R, S, D, T, t, Z); 0: there is none. */
+char tw_proc_state(int pid);
+/* The file that the process executes. Returns 0 or a negative errno; a file that was removed has " (deleted)" behind its name. */
+int tw_proc_program(int pid, char path[PATH_MAX]);
+
+#endif
