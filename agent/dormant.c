@@ -41,6 +41,7 @@ _Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring s
 
 static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
 static uint64_t lease_ns;
+static bool is_answering; /* a request is being done: whatever `state` says, the agent is not asleep */
 
 static _Atomic uint32_t *rung(void)
 {
@@ -130,12 +131,14 @@ static enum tw_doorbell_outcome finish(void)
 static void answer(uint32_t number)
 {
 	bell.error = 0;
+	is_answering = true;
 	if (bell.asked == TW_DOORBELL_ATTACH)
 		bell.outcome = attach();
 	else if (bell.asked == TW_DOORBELL_DETACH)
 		bell.outcome = detach();
 	else if (bell.asked == TW_DOORBELL_FORGET)
 		bell.outcome = finish();
+	is_answering = false;
 	/* PROGRESS agent.answered: the command, another process, reads it by a system call, and then what was stored before. */
 	tw_store_release((_Atomic uint32_t *)&bell.answered, number);
 }
@@ -221,7 +224,7 @@ static void after_fork_in_child(void)
 
 	tw_agent_users_after_fork();
 	bell.answered = bell.rung;
-	if (bell.state == TW_DOORBELL_DORMANT)
+	if (bell.state == TW_DOORBELL_DORMANT && !is_answering)
 		make_thread();
 	errno = saved_errno;
 }
