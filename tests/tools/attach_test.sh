@@ -173,29 +173,120 @@ is_as_before "after the command has gone on"
 unset TRACEWHEEL_LEASE_MS
 end
 
-# A child that is forked by a program with a sleeping agent has one, too. One without an agent is refused, as others are.
+# A child that is forked by a program with a sleeping agent has one, too; one that has ended has none.
 begin
 LD_PRELOAD=$agent python3 -c 'import os, time
-if not os.fork(): time.sleep(30)
-else: time.sleep(30)' &
+if os.fork() and not os.fork(): os._exit(0)
+time.sleep(30)' &
 parent=$!
+# child TEST...: one of its children for which the test is true.
 child() {
 	for child in $(cat "/proc/$parent/task/$parent/children"); do
-		! sleeps "$child" || return 0
+		! "$@" "$child" || return 0
 	done
 	return 1
 }
-until_ok child
+has_ended() {
+	grep -q 'State:.*Z' "/proc/$1/status"
+}
+until_ok child sleeps
 expect 0 "$tw" attach --time 50ms -t libc:_ --force -o c.tw "$child"
-kill $parent "$child"
+sleeper=$child
+until_ok child has_ended
+expect 127 "$tw" attach "$child"
+says "has ended"
+kill $parent "$sleeper"
 wait $parent 2>/dev/null
-expect 127 "$tw" attach 999999999
-says "there is no process 999999999"
-sleep 30 &
-other=$!
-expect 127 "$tw" attach $other
-says "has no dormant agent.*LD_PRELOAD=.*libtracewheel-agent.so"
-kill $other
+
+# refused CODE SENTENCE PID: by both commands alike.
+refused() {
+	expect "$1" "$tw" attach --force -o c.tw "$3"
+	says "$2"
+	expect "$1" "$tw" detach "$3"
+	says "$2"
+}
+
+# start TEST [VARIABLE=VALUE] COMMAND...: in the background, until the test is true of it.
+start() {
+	local ready=$1
+	shift
+	env "$@" &
+	other=$!
+	until_ok $ready $other
+}
+stop() {
+	kill "$@"
+	wait "$@" 2>/dev/null
+}
+name=nap$$
+cp "$(command -v sleep)" $name
+executes() {
+	grep -qs "^$name\$" "/proc/$1/comm"
+}
+
+refused 127 "there is no process 999999999" 999999999
+for number in 0 -1 4294967297 12x ''; do
+	expect 2 "$tw" attach -- "$number"
+	expect 2 "$tw" detach -- "$number"
+done
+start executes ./$name 30
+refused 127 "has no dormant agent.*LD_PRELOAD=.*libtracewheel-agent.so.*Environment=" $other
+stop $other
+"$tw" record -q --force -o r.tw ./$name 30 2>record.err &
+parent=$!
+recorded() {
+	executes "$1" && grep -qs '/control' "/proc/$1/maps"
+}
+until_ok child recorded
+expect 127 "$tw" attach "$child"
+says "has been recorded since it was started, by process $parent"
+stop "$child" "$parent"
+cat >filtered.c <<'C'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+	struct sock_fprog program = {1, &all};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	pause();
+	return 0;
+}
+C
+filters() {
+	grep -q 'Seccomp:.*2' "/proc/$1/status"
+}
+gcc -O1 -o filtered filtered.c && gcc -O1 -static -o static filtered.c || fail "the programs do not compile"
+start filters LD_PRELOAD="$agent" ./filtered
+expect 125 "$tw" attach "$other"
+says "has set a seccomp filter"
+stop "$other"
+start filters ./static
+refused 127 "is statically linked" "$other"
+stop "$other"
+start sleeps LD_PRELOAD="$agent" ./$name 30
+first=$other
+start sleeps LD_PRELOAD="$agent" ./$name 30
+expect 127 "$tw" attach --name $name
+says "2 processes named '$name' have an agent"
+says "^tracewheel:   $first"
+# Another tracer.
+traced() {
+	grep -q 'TracerPid:.*[1-9]' "/proc/$1/task"/*/status
+}
+if command -v strace >strace.path; then
+	strace -f -o strace.out -p "$first" 2>strace.err &
+	tracer=$!
+	until_ok traced "$first"
+	expect 125 "$tw" attach "$first"
+	says "is traced by process $tracer (strace)"
+	stop $tracer
+fi
+stop "$first" "$other"
+refused 127 "there is no process $first" "$first"
 expect 2 "$tw" attach --on-full block "$program"
 says "may-stop-program"
 expect 2 "$tw" attach --time never "$program"
@@ -204,8 +295,7 @@ says "no process named 'nobody' has an agent"
 expect 0 "$tw" attach --name app --time 50ms -t app:_ --force -o c.tw
 kill -STOP "$program"
 until_ok grep -q 'State:.*T' "/proc/$program/status"
-expect 127 "$tw" attach "$program"
-says "is stopped: continue it first"
+refused 125 "is stopped: continue it first" "$program"
 kill -CONT "$program"
 is_as_before "at the end"
 end

@@ -109,39 +109,54 @@ static bool shares_files(const struct attach *attach, const char *program)
 	return false;
 }
 
-/* The process, found by number or name. Returns 0 or an exit code. */
-static int find_process(struct attach *attach, int argc, char **argv, int index)
+static void say_filtered(int process)
 {
-	char agent[PATH_MAX] = "libtracewheel-agent.so", reason[TW_LAUNCH_REASON_BYTES], *end = NULL;
-	int pid = 0;
-	if (attach->name && index == argc) {
-		pid = tw_list_find(attach->name);
-		if (pid <= 0)
-			return TW_EXIT_NOT_FOUND;
-	} else if (!attach->name && index + 1 == argc) {
-		pid = (int)strtol(argv[index], &end, 10);
-	}
-	if (pid <= 0 || (end && *end))
-		return tw_usage(attach->request.command, "which process? Give its number, or --name NAME.");
-	tw_launch_agent(agent, reason);
-	if (tw_dormant_find(&attach->dormant, pid, agent) != TW_DORMANT_FOUND) {
-		tw_say("%s", attach->dormant.reason);
-		return TW_EXIT_NOT_FOUND;
-	}
-	if (tw_proc_status(attach->dormant.process, "Uid", 1) != (long)geteuid()) {
-		long uid = tw_proc_status(attach->dormant.process, "Uid", 1);
-		tw_say("process %d belongs to user %ld: attach as that user (`sudo -u '#%ld' tracewheel attach %d`).",
-		       attach->dormant.process, uid, uid, attach->dormant.process);
+	tw_say("process %d has set a seccomp filter, which may kill it for a system call of the tracer: it is left alone. In a unit of "
+	       "systemd several lines set one (docs/attach.md).",
+	       process);
+}
+
+/* Returns 0 or an exit code. */
+static int check_process(struct tw_dormant *dormant)
+{
+	int process = dormant->process, owner = dormant->seen.owner;
+	if (!tw_dormant_is_of_user(dormant)) {
+		tw_say("%s", dormant->reason);
 		return TW_EXIT_NOT_STARTED;
 	}
-	/* One that is gone is not waited for. */
-	int owner = attach->dormant.seen.owner;
-	if (attach->dormant.seen.state == TW_DOORBELL_ATTACHED && tw_proc_state(owner) && tw_proc_state(owner) != 'Z') {
+	/* Not even a question is asked there: the answer might be a system call for which the program is killed. */
+	if (tw_proc_status(process, "Seccomp_filters", 0) > tw_proc_status(getpid(), "Seccomp_filters", 0) ||
+	    tw_proc_status(dormant->thread, "Seccomp_filters", 0) > tw_proc_status(getpid(), "Seccomp_filters", 0)) {
+		say_filtered(process);
+		return TW_EXIT_NOT_STARTED;
+	}
+	/* A command that is gone is not waited for. */
+	if (dormant->seen.state == TW_DOORBELL_ATTACHED && tw_proc_state(owner) && tw_proc_state(owner) != 'Z') {
 		tw_say("process %d is being recorded already, by process %d; `tracewheel detach %d` ends that.",
-		       attach->dormant.process, owner, attach->dormant.process);
+		       process, owner, process);
 		return TW_EXIT_NOT_STARTED;
 	}
 	return 0;
+}
+
+/* The process, found by number or name. Returns 0 or an exit code. */
+static int find_process(struct attach *attach, int argc, char **argv, int index)
+{
+	struct tw_dormant *dormant = &attach->dormant;
+	char agent[PATH_MAX] = "libtracewheel-agent.so", reason[TW_LAUNCH_REASON_BYTES];
+	int pid = 0;
+	if (attach->name && index == argc) {
+		pid = tw_list_find(attach->name);
+		if (!pid)
+			return TW_EXIT_NOT_FOUND;
+	} else if (!attach->name && index + 1 == argc) {
+		pid = tw_proc_number(argv[index]);
+	}
+	if (!pid)
+		return tw_usage(attach->request.command, "which process? Give its number, or --name NAME.");
+	tw_launch_agent(agent, reason);
+	int code = tw_dormant_find(dormant, pid, agent);
+	return code ? code : check_process(dormant);
 }
 
 static int find_program(const struct attach *attach, struct tw_launch *launch)
@@ -208,9 +223,7 @@ static void say_not_attached(const struct attach *attach, bool has_answered)
 	else if (seen->outcome == TW_DOORBELL_BUSY)
 		tw_say("process %d is being recorded already, or was until a moment ago; try again.", process);
 	else if (seen->outcome == TW_DOORBELL_FILTERED)
-		tw_say("process %d has set a seccomp filter, which may kill it for a system call of the tracer: it is left "
-		       "alone.",
-		       process);
+		say_filtered(process);
 	else
 		tw_say("process %d cannot use the memory for events: %s", process, tw_strerror(seen->error));
 }

@@ -7,6 +7,7 @@
  *				nothing, as a recorder does at its end
  */
 #include "tools/attach/dormant.h"
+#include "tools/attach/list.h"
 #include "tools/common/proc.h"
 #include "tools/record/launch.h"
 #include "tools/tool.h"
@@ -59,13 +60,16 @@ static bool await(struct tw_dormant *dormant, bool is_left_enough)
 	return false;
 }
 
-/* Does the command that attached live, and not stand still? Only this user's. */
+/*
+ * Does the command that attached live, and not stand still? Its number comes from the program's memory, and may since belong to another
+ * process: only one that has this ring set mapped is asked to end.
+ */
 static bool is_alive(int owner, const char *set)
 {
-	char config[PATH_MAX];
+	char mapped[PATH_MAX];
 	char state = owner > 0 ? tw_proc_state(owner) : 0;
-	snprintf(config, sizeof config, "%s/config", set);
-	return state && state != 'T' && state != 't' && state != 'Z' && access(config, F_OK) == 0;
+	return state && state != 'T' && state != 't' && state != 'Z' && tw_list_set(owner, mapped) &&
+	       strcmp(mapped, set) == 0;
 }
 
 /* Wakes the agent for a request, and waits for the answer. False: it was refused, which has been reported. */
@@ -106,11 +110,13 @@ static int take_back(struct tw_dormant *dormant)
 		       await(dormant, true);
 	tw_recorder_finish(recorder, &stats);
 	is_done = is_done && ask(dormant, TW_DOORBELL_FORGET, "", NULL);
-	if (!is_done || stats.unrestored_processes)
+	if (stats.unrestored_processes)
 		return tw_fail(
 			"%llu functions of process %d keep a jump into the tracer, which records nothing any more; try "
 			"again.",
 			(unsigned long long)stats.unrestored_places, dormant->process);
+	if (!is_done)
+		return tw_fail("it is not known whether process %d is as it was before; try again.", dormant->process);
 	return TW_EXIT_OK;
 }
 
@@ -129,6 +135,8 @@ static int detach(struct tw_dormant *dormant, bool is_quiet)
 	}
 	if (is_attached && (!ask(dormant, TW_DOORBELL_DETACH, "", NULL) || !await(dormant, true)))
 		return tw_fail("process %d could not be detached from.", dormant->process);
+	if (!tw_dormant_is_of_user(dormant))
+		return tw_fail("%s", dormant->reason);
 	int code = take_back(dormant);
 	if (!code && !is_quiet)
 		tw_say(is_attached ? "detached from process %d; the command that recorded it (process %d) %s."
@@ -148,13 +156,10 @@ int tw_tool_detach(int argc, char **argv)
 		is_quiet = true;
 	if (key < 0)
 		return tw_options_exit(key);
-	char *end = NULL;
-	int pid = options.index + 1 == argc ? (int)strtol(argv[options.index], &end, 10) : 0;
-	if (pid <= 0 || *end)
+	int pid = options.index + 1 == argc ? tw_proc_number(argv[options.index]) : 0;
+	if (!pid)
 		return tw_usage(&command, "which process? Give its number.");
 	tw_launch_agent(agent, reason);
-	if (tw_dormant_find(&dormant, pid, agent) == TW_DORMANT_FOUND)
-		return detach(&dormant, is_quiet);
-	tw_say("%s", dormant.reason);
-	return TW_EXIT_NOT_FOUND;
+	int code = tw_dormant_find(&dormant, pid, agent);
+	return code ? code : detach(&dormant, is_quiet);
 }

@@ -7,11 +7,12 @@
  */
 #include "tools/attach/dormant.h"
 
+#include "tools/attach/list.h"
 #include "tools/common/proc.h"
+#include "tools/record/launch.h"
 #include "tools/tool.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +28,8 @@
 #include <unistd.h>
 
 /* How often, with a millisecond between, a thread is looked at that is just awake, or that does not stop. */
-#define TRIES 2000
+#define TRIES	    2000
+#define SEIZE_TRIES 50
 
 static void nap(void)
 {
@@ -44,37 +46,38 @@ static void refuse(struct tw_dormant *dormant, const char *format, ...)
 
 /* ---- why not ---- */
 
-static bool is_32_bit(int process)
+bool tw_dormant_is_of_user(struct tw_dormant *dormant)
 {
-	unsigned char head[EI_NIDENT] = {0};
-	char name[64];
-	snprintf(name, sizeof name, "/proc/%d/exe", process);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	ssize_t bytes = fd < 0 ? 0 : read(fd, head, sizeof head);
-	if (fd >= 0)
-		close(fd);
-	return bytes == sizeof head && memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
+	int process = dormant->process;
+	long uid = tw_proc_status(process, "Uid", 1);
+	if (uid < 0 || uid == (long)geteuid())
+		return true;
+	refuse(dormant,
+	       "process %d belongs to user %ld: do this as that user (`sudo -u '#%ld' tracewheel ...`; docs/attach.md).",
+	       process, uid, uid);
+	return false;
+}
+
+static bool is_traced_by_another(struct tw_dormant *dormant)
+{
+	long tracer = tw_proc_status(dormant->thread, "TracerPid", 0);
+	char name[64] = "";
+	if (tracer <= 0)
+		return false;
+	tw_proc_read((int)tracer, "comm", name, sizeof name);
+	refuse(dormant,
+	       "process %d is traced by process %ld (%s), and a process can have one tracer only: detach that first.",
+	       dormant->process, tracer, name);
+	return true;
 }
 
 /* What the system has refused for this process. */
 static void refuse_by_rights(struct tw_dormant *dormant)
 {
 	int process = dormant->process;
-	long uid = tw_proc_status(process, "Uid", 0), tracer = tw_proc_status(dormant->thread, "TracerPid", 0);
-	char name[64] = "", yama[16] = "";
-	if (tracer > 0) {
-		tw_proc_read((int)tracer, "comm", name, sizeof name);
-		refuse(dormant,
-		       "process %d is traced by process %ld (%s), and a process can have one tracer only: detach that first.",
-		       process, tracer, name);
+	char yama[16] = "";
+	if (is_traced_by_another(dormant) || !tw_dormant_is_of_user(dormant))
 		return;
-	}
-	if (uid >= 0 && uid != (long)geteuid()) {
-		refuse(dormant,
-		       "process %d belongs to user %ld: attach as that user (`sudo -u '#%ld' tracewheel attach %d`).",
-		       process, uid, uid, process);
-		return;
-	}
 	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && read(fd, yama, sizeof yama - 1) > 0 && yama[0] != '0')
 		refuse(dormant,
@@ -83,28 +86,43 @@ static void refuse_by_rights(struct tw_dormant *dormant)
 		       process);
 	else
 		refuse(dormant,
-		       "the system does not let you trace process %d: it has more rights than you, or has changed its user, "
-		       "or forbids it (PR_SET_DUMPABLE); root's capability CAP_SYS_PTRACE is needed.",
+		       "the system does not let you trace process %d: it has more rights than you, or has changed its user, or "
+		       "forbids it (PR_SET_DUMPABLE). The capabilities CAP_SYS_PTRACE and CAP_DAC_OVERRIDE allow it "
+		       "(docs/attach.md).",
 		       process);
 	if (fd >= 0)
 		close(fd);
 }
 
-static enum tw_dormant_result refuse_absent(struct tw_dormant *dormant, const char *agent)
+/* No thread waits: why, and what to do. */
+static void refuse_absent(struct tw_dormant *dormant, const char *agent)
 {
-	char name[64] = "";
-	tw_proc_read(dormant->process, "comm", name, sizeof name);
-	if (tw_proc_state(dormant->process) == 'Z')
-		refuse(dormant, "process %d (%s) has ended.", dormant->process, name);
-	else if (is_32_bit(dormant->process))
-		refuse(dormant, "process %d (%s) is a 32-bit program; only 64-bit x86 programs can be traced.",
-		       dormant->process, name);
+	static struct tw_launch launch;
+	int process = dormant->process;
+	char name[64] = "", path[PATH_MAX], set[PATH_MAX];
+	tw_proc_read(process, "comm", name, sizeof name);
+	if (tw_proc_state(process) == 'Z')
+		refuse(dormant, "process %d (%s) has ended.", process, name);
+	else if (tw_proc_program(process, path) == -ENOENT)
+		refuse(dormant, "process %d (%s) is a part of the kernel, which has no functions to trace.", process,
+		       name);
+	else if (path[0] && tw_launch_find(&launch, path) == TW_EXIT_NOT_STARTED)
+		refuse(dormant, "process %d (%s) cannot be traced: %s", process, name, launch.reason);
+	else if (tw_list_set(process, set))
+		refuse(dormant,
+		       "process %d (%s) has been recorded since it was started, by process %d, and has no agent that could be "
+		       "woken.",
+		       process, name, tw_list_recorder(set));
+	else if (tw_proc_maps(process, "/libtracewheel-agent.so", "", path))
+		refuse(dormant,
+		       "process %d (%s) has an agent, but not one that sleeps: it was forked while its parent was recorded, or "
+		       "was not allowed to have one more thread.",
+		       process, name);
 	else
 		refuse(dormant,
 		       "process %d (%s) has no dormant agent, and there is no other way into a program that runs yet: start it "
-		       "with LD_PRELOAD=%s (docs/attach.md has the line for systemd).",
-		       dormant->process, name, agent);
-	return TW_DORMANT_ABSENT;
+		       "with LD_PRELOAD=%s (docs/attach.md has the line for systemd: Environment=LD_PRELOAD=...).",
+		       process, name, agent);
 }
 
 /* ---- finding ---- */
@@ -159,48 +177,68 @@ static int find_words(struct tw_dormant *dormant)
 	return 0;
 }
 
-enum tw_dormant_result tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent)
+/* It may be in another futex for a moment. Returns 0 or a negative errno; EAGAIN: it is awake all the time. */
+static int await_words(struct tw_dormant *dormant, bool *is_known)
 {
-	*dormant = (struct tw_dormant){0};
+	int error = -EAGAIN;
+	*is_known = false;
+	for (int i = 0; i < TRIES && (error == -EAGAIN || (!error && !*is_known)); i++) {
+		error = find_words(dormant);
+		*is_known = !error && tw_dormant_read(dormant);
+		if (!*is_known)
+			nap();
+	}
+	return error;
+}
+
+static int find(struct tw_dormant *dormant, int pid, const char *agent)
+{
+	bool is_known;
 	long process = tw_proc_status(pid, "Tgid", 0);
 	if (process <= 0) {
 		refuse(dormant, "there is no process %d.", pid);
-		return TW_DORMANT_ABSENT;
+		return TW_EXIT_NOT_FOUND;
 	}
 	dormant->process = (int)process;
 	dormant->thread = tw_dormant_thread(dormant->process);
-	if (!dormant->thread)
-		return refuse_absent(dormant, agent);
+	if (!dormant->thread) {
+		refuse_absent(dormant, agent);
+		return TW_EXIT_NOT_FOUND;
+	}
 	if (tw_proc_state(dormant->process) == 'T') {
-		refuse(dormant, "process %d is stopped: continue it first (kill -CONT).", dormant->process);
-		return TW_DORMANT_REFUSED;
+		refuse(dormant, "process %d is stopped: continue it first (kill -CONT %d).", dormant->process,
+		       dormant->process);
+		return TW_EXIT_NOT_STARTED;
 	}
-	int error = -EAGAIN;
-	bool is_known = false;
-	/* It may be in another futex for a moment. */
-	for (int i = 0; i < TRIES && (error == -EAGAIN || (!error && !is_known)); i++) {
-		error = find_words(dormant);
-		is_known = !error && tw_dormant_read(dormant);
-		if (!is_known)
-			nap();
-	}
-	if (error == -ENOENT || error == -ESRCH)
+	int error = await_words(dormant, &is_known);
+	if (error == -ENOENT || error == -ESRCH) {
 		refuse(dormant, "process %d has just ended.", dormant->process);
-	else if (error == -EAGAIN)
+		return TW_EXIT_NOT_FOUND;
+	}
+	if (!error && is_known && dormant->seen.version == TW_DOORBELL_VERSION)
+		return 0;
+	if (error == -EAGAIN)
 		refuse(dormant, "the agent of process %d is busy, or its control group is frozen; try again.",
 		       dormant->process);
 	else if (error)
 		refuse_by_rights(dormant);
 	else if (!is_known)
 		refuse(dormant, "the agent of process %d is not one that this command knows.", dormant->process);
-	else if (dormant->seen.version != TW_DOORBELL_VERSION)
+	else
 		refuse(dormant,
 		       "the agent of process %d belongs to another version of Tracewheel: use the command of that version, or "
 		       "restart the program.",
 		       dormant->process);
-	else
-		return TW_DORMANT_FOUND;
-	return error == -ENOENT || error == -ESRCH ? TW_DORMANT_ABSENT : TW_DORMANT_REFUSED;
+	return TW_EXIT_NOT_STARTED;
+}
+
+int tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent)
+{
+	*dormant = (struct tw_dormant){0};
+	int code = find(dormant, pid, agent);
+	if (code)
+		tw_say("%s", dormant->reason);
+	return code;
 }
 
 /* ---- waking ---- */
@@ -239,18 +277,29 @@ static uint32_t write_request(struct tw_dormant *dormant, enum tw_doorbell_reque
 	return 0;
 }
 
+/* Another command may hold the thread for a moment. */
+static bool seize(struct tw_dormant *dormant)
+{
+	for (int i = 0; i < SEIZE_TRIES; i++) {
+		if (ptrace(PTRACE_SEIZE, dormant->thread, 0, 0) == 0)
+			return true;
+		if (errno == ESRCH) {
+			refuse(dormant, "process %d has just ended.", dormant->process);
+			return false;
+		}
+		nap();
+	}
+	refuse_by_rights(dormant);
+	return false;
+}
+
 /* Interrupted, it sleeps again when it is let go, and then looks at the number first. No other thread is touched. */
 uint32_t tw_dormant_ring(struct tw_dormant *dormant, enum tw_doorbell_request asked, const char *path, const char *why)
 {
 	uint32_t number = 0;
 	int status, stopped = 0;
-	if (ptrace(PTRACE_SEIZE, dormant->thread, 0, 0)) {
-		if (errno == ESRCH)
-			refuse(dormant, "process %d has just ended.", dormant->process);
-		else
-			refuse_by_rights(dormant);
+	if (!seize(dormant))
 		return 0;
-	}
 	if (ptrace(PTRACE_INTERRUPT, dormant->thread, 0, 0) == 0)
 		for (int i = 0; i < TRIES && !(stopped = waitpid(dormant->thread, &status, __WALL | WNOHANG)); i++)
 			nap();

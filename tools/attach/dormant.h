@@ -22,18 +22,18 @@ struct tw_dormant {
 	char reason[TW_DORMANT_REASON_BYTES]; /* why something was refused: a sentence */
 };
 
-enum tw_dormant_result {
-	TW_DORMANT_FOUND,
-	TW_DORMANT_ABSENT, /* there is no such process, or no agent in it */
-	TW_DORMANT_REFUSED /* the system does not let this user reach it, or it is of another version */
-};
-
 /*
  * tw_dormant_find - find the agent of the process that has this number, or a thread with this number.
  *
  * @agent	the path of the agent's library, for the sentence that says how to start the program with it.
+ *
+ * Returns 0, or an exit code, with the reason reported: TW_EXIT_NOT_FOUND without such a process, or an agent in it;
+ * TW_EXIT_NOT_STARTED if the system does not let this user reach it, or it cannot answer now, or is of another version.
  */
-enum tw_dormant_result tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent);
+int tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent);
+
+/* Does the process run as the user of this command, whose ring set it can open? False: `reason` says what to do. */
+bool tw_dormant_is_of_user(struct tw_dormant *dormant);
 
 /* The thread of an agent in this process; 0: it has none. */
 int tw_dormant_thread(int process);

@@ -30,34 +30,20 @@ struct processes {
 	size_t count;
 };
 
-/* The folder of the ring set whose control page is mapped; false: none is. */
-static bool find_set(int pid, char set[PATH_MAX])
+bool tw_list_set(int pid, char set[PATH_MAX])
 {
-	static const char folder[] = "/tracewheel-", page[] = "/control";
-	char path[64], *line = NULL;
-	size_t capacity = 0;
-	snprintf(path, sizeof path, "/proc/%d/maps", pid);
-	FILE *maps = fopen(path, "re");
-	set[0] = 0;
-	while (maps && !set[0] && getline(&line, &capacity, maps) > 0) {
-		char *name = strchr(line, '/'), *end = line + strcspn(line, "\n");
-		size_t bytes = strlen(page);
-		*end = 0;
-		if (name && strstr(name, folder) && end - name > (ssize_t)bytes && end - name < PATH_MAX &&
-		    strcmp(end - bytes, page) == 0)
-			snprintf(set, PATH_MAX, "%.*s", (int)(end - bytes - name), name);
-	}
-	free(line);
-	if (maps)
-		fclose(maps);
-	return set[0] != 0;
+	static const char page[] = "/control";
+	if (!tw_proc_maps(pid, "/tracewheel-", page, set))
+		return false;
+	set[strlen(set) - strlen(page)] = 0;
+	return true;
 }
 
 /* False: no memory. */
 static bool add(struct processes *processes, int pid)
 {
 	struct process found = {.pid = pid, .has_agent = tw_dormant_thread(pid) != 0};
-	bool has_set = find_set(pid, found.set);
+	bool has_set = tw_list_set(pid, found.set);
 	if (!found.has_agent && !has_set)
 		return true;
 	tw_proc_read(pid, "comm", found.name, sizeof found.name);
@@ -114,6 +100,16 @@ static void show(const struct processes *processes, const struct process *proces
 	else
 		printf("%s by process %d (%s)\n", process->has_agent ? "attached" : "recorded", recorder->pid,
 		       recorder->name);
+}
+
+int tw_list_recorder(const char *set)
+{
+	struct processes processes;
+	find_all(&processes);
+	const struct process *recorder = recorder_of(&processes, set);
+	int pid = recorder ? recorder->pid : 0;
+	free(processes.rows);
+	return pid;
 }
 
 int tw_list_find(const char *name)

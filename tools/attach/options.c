@@ -63,7 +63,7 @@ static const struct tw_command command = {
 	.options = table,
 	.examples =
 		"  tracewheel attach 4711\n"
-		"  tracewheel attach --time 10s -t 'redis-server:*Command' --returns 4711\n"
+		"  tracewheel attach --time 10s -t 'nginx:ngx_http_*' --returns 4711\n"
 		"  tracewheel attach --name redis-server --rate none --events 50M -o busy.tw\n"
 		"  tracewheel attach -t libc:open --args --time none 4711\n"
 		"PID may be that of a thread. Who may: those whom the system lets trace the process by ptrace, as the\n"

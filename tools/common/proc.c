@@ -52,6 +52,34 @@ char tw_proc_state(int pid)
 	return at && at[1] == ' ' ? at[2] : 0;
 }
 
+bool tw_proc_maps(int pid, const char *part, const char *end, char path[PATH_MAX])
+{
+	char name[64], *line = NULL;
+	size_t capacity = 0, bytes = strlen(end);
+	snprintf(name, sizeof name, "/proc/%d/maps", pid);
+	FILE *maps = fopen(name, "re");
+	path[0] = 0;
+	while (maps && !path[0] && getline(&line, &capacity, maps) > 0) {
+		const char *file = strchr(line, '/');
+		line[strcspn(line, "\n")] = 0;
+		size_t length = file ? strlen(file) : 0;
+		if (file && strstr(file, part) && length >= bytes && length < PATH_MAX &&
+		    strcmp(file + length - bytes, end) == 0)
+			memcpy(path, file, length + 1);
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+	return path[0] != 0;
+}
+
+int tw_proc_number(const char *text)
+{
+	char *end;
+	long number = strtol(text, &end, 10);
+	return *end || number < 1 || number > INT_MAX ? 0 : (int)number;
+}
+
 int tw_proc_program(int pid, char path[PATH_MAX])
 {
 	char name[64];

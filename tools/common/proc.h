@@ -13,6 +13,13 @@ long tw_proc_read(int pid, const char *name, char *out, size_t capacity);
 long tw_proc_status(int pid, const char *key, unsigned index);
 /* The state of a process as one letter (R, S, D, T, t, Z); 0: there is none. */
 char tw_proc_state(int pid);
+/*
+ * Copies the path of the first mapped file that has @part in its path, and ends with @end, to @path.  False: there is none, or this user
+ * may not see it, and @path is "".
+ */
+bool tw_proc_maps(int pid, const char *part, const char *end, char path[PATH_MAX]);
+/* The number of a process, as the user writes it; 0: it is none. */
+int tw_proc_number(const char *text);
 /* The file that the process executes. Returns 0 or a negative errno; a file that was removed has " (deleted)" behind its name. */
 int tw_proc_program(int pid, char path[PATH_MAX]);
 
