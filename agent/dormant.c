@@ -7,6 +7,9 @@
  *	leaving		has ended the recording, and waits until no other thread is inside of the agent
  *	left		waits until the command has taken back what was written, or is gone
  *
+ * A program whose first thread has ended alone ends with its last thread, which libc finds by a count that includes this one: from then on
+ * this thread looks now and then whether it is the last, and ends the program as libc does.
+ *
  * docs/decisions/0048 says why there is a thread, and base/doorbell.h how it is woken.  It blocks all signals, has a small stack, and is
  * made again in each child that the program forks while it is not recorded.
  */
@@ -16,6 +19,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/doorbell.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "tracewheel/error.h"
 
@@ -34,6 +38,8 @@
 /* How often an attached agent looks at the lease, and one that leaves looks again. */
 #define LOOK_NS	 UINT64_C(200000000)
 #define AGAIN_NS UINT64_C(1000000)
+/* How often the first thread tries, at its end, to wake a thread that may be at work for a command. */
+#define WAKE_TRIES 100
 /* A command without a sign of life for this long has lost its recording. */
 #define LEASE_NS UINT64_C(5000000000)
 
@@ -41,7 +47,10 @@ _Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring s
 
 static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
 static uint64_t lease_ns;
-static bool is_answering; /* a request is being done: whatever `state` says, the agent is not asleep */
+static pthread_key_t first_key; /* the first thread has a value, so that its end calls first_thread_ends() */
+static _Atomic bool is_first_gone;
+static sigset_t program_signals; /* those that the program had blocked when the thread was made */
+static bool is_answering;	 /* a request is being done: whatever `state` says, the agent is not asleep */
 
 static _Atomic uint32_t *rung(void)
 {
@@ -145,6 +154,16 @@ static void answer(uint32_t number)
 
 /* ---- the thread ---- */
 
+/* The first thread stays in the kernel's count until the process has ended. */
+static bool is_last_thread(void)
+{
+	struct stat status;
+
+	/* RELAXED agent.first_gone: it is looked at again soon. */
+	return tw_load_relaxed(&is_first_gone) && tw_process_may_call_system() && !stat("/proc/self/task", &status) &&
+	       status.st_nlink <= 2 + 2;
+}
+
 static void look(void)
 {
 	struct stat status;
@@ -176,7 +195,17 @@ static void look(void)
 
 static uint64_t sleep_ns(void)
 {
-	return bell.state == TW_DOORBELL_DORMANT ? UINT64_MAX : bell.state == TW_DOORBELL_LEAVING ? AGAIN_NS : LOOK_NS;
+	if (bell.state == TW_DOORBELL_LEAVING)
+		return AGAIN_NS;
+	/* RELAXED agent.first_gone: the first thread wakes this one until it has been seen. */
+	return bell.state == TW_DOORBELL_DORMANT && !tw_load_relaxed(&is_first_gone) ? UINT64_MAX : LOOK_NS;
+}
+
+/* As libc does behind the last thread; the program's handlers of exit() get its signals. */
+static _Noreturn void end_program(void)
+{
+	pthread_sigmask(SIG_SETMASK, &program_signals, NULL);
+	exit(0);
 }
 
 static void *wait_for_command(void *unused)
@@ -191,16 +220,28 @@ static void *wait_for_command(void *unused)
 			answer(number);
 		else if (bell.state != TW_DOORBELL_DORMANT)
 			look();
+		if (is_last_thread())
+			end_program();
 		tw_sys_futex_wait(rung(), number, sleep_ns());
 	}
 	return unused;
+}
+
+/* The first thread ends, and not the program.  A wake-up between the other thread's look at the word and its sleep would be lost. */
+static void first_thread_ends(void *unused)
+{
+	(void)unused;
+	/* RELAXED agent.first_gone: a futex is woken behind it. */
+	tw_store_relaxed(&is_first_gone, true);
+	for (unsigned i = 0; i < WAKE_TRIES && tw_process_may_call_system() && tw_sys_futex_wake(rung(), 1) < 1; i++)
+		tw_sys_sleep(AGAIN_NS);
 }
 
 /* Without it, `tracewheel attach` finds no agent in this process: nothing else is different. */
 static void make_thread(void)
 {
 	pthread_attr_t attributes;
-	sigset_t all, before;
+	sigset_t all;
 	pthread_t thread;
 
 	if (pthread_attr_init(&attributes))
@@ -208,9 +249,10 @@ static void make_thread(void)
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_create(&thread, &attributes, wait_for_command, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &all, &program_signals);
+	if (!pthread_create(&thread, &attributes, wait_for_command, NULL))
+		pthread_setspecific(first_key, &bell);
+	pthread_sigmask(SIG_SETMASK, &program_signals, NULL);
 	pthread_attr_destroy(&attributes);
 }
 
@@ -224,6 +266,9 @@ static void after_fork_in_child(void)
 
 	tw_agent_users_after_fork();
 	bell.answered = bell.rung;
+	/* RELAXED agent.first_gone: the child has one thread, its first. */
+	tw_store_relaxed(&is_first_gone, false);
+	pthread_setspecific(first_key, NULL);
 	if (bell.state == TW_DOORBELL_DORMANT && !is_answering)
 		make_thread();
 	errno = saved_errno;
@@ -233,6 +278,8 @@ void tw_agent_wait_for_command(void)
 {
 	/* The loader ignores most of LD_PRELOAD then, but not all. */
 	if (getauxval(AT_SECURE))
+		return;
+	if (pthread_key_create(&first_key, first_thread_ends))
 		return;
 	/* Behind the thread: the program's malloc() has registered its own handlers then, which run before ours in a child. */
 	make_thread();

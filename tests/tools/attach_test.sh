@@ -198,6 +198,35 @@ says "has ended"
 kill $parent "$sleeper"
 wait $parent 2>/dev/null
 
+# A program whose first thread has ended ends with its last one, by itself; a child that one of its threads has forked, too.
+cat >first.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void say(void) { puts("end"); }
+static void *run(void *unused)
+{
+	int status = 1;
+	pid_t child = fork();
+	usleep(1000);
+	if (child && (waitpid(child, &status, 0) != child || status))
+		_exit(3);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	atexit(say);
+	pthread_create(&thread, NULL, run, NULL);
+	pthread_exit(NULL);
+}
+C
+gcc -O1 -o first first.c -pthread || fail "the program does not compile"
+LD_PRELOAD=$agent expect 0 timeout -s KILL 60 ./first
+is "$(grep -c '^end$' out)" 2 "processes that have ended as they should"
+
 # refused CODE SENTENCE PID: by both commands alike.
 refused() {
 	expect "$1" "$tw" attach --force -o c.tw "$3"
