@@ -123,6 +123,23 @@ for options in "-t app:_" "-t app:{leaf,work} --returns" "-t libc:{malloc,free,f
 	shows "the recording ended after 150 ms (--time)"
 done
 
+# What would be done, which is not done; by the name that the program was started by, too.
+expect 0 "$tw" attach --dry-run -o dry.tw -t 'app:{leaf,work}' --returns "$program"
+shows "^functions  2 functions at their entries or sleds$"
+shows "^memory  *16.0 MiB for events in 4 threads"
+shows "^a call  *about 42 ns with its end"
+shows "^the end  *after 60 s, after 10,000,000 events"
+[ ! -e dry.tw ] || fail "a capture was made"
+is_as_before "after a dry run"
+ln -s app linked
+LD_PRELOAD=$agent ./linked >linked.answer &
+linked=$!
+until_ok sleeps $linked
+expect 0 "$tw" attach --dry-run --allow-nothing -t linked:leaf $linked
+shows "^functions  1 function at"
+kill $linked
+wait $linked 2>/dev/null
+
 # Other limits.
 expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"
 says "after 100 events (--events)"

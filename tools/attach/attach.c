@@ -10,6 +10,7 @@
  * From 4 on the agent watches this command: if it gives no sign of life, the agent does its part of 6 by itself.
  */
 #include "tools/attach/dormant.h"
+#include "tools/attach/dry_run.h"
 #include "tools/attach/limits.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
@@ -41,6 +42,7 @@ struct attach {
 	struct tw_limits limits;
 	const char *name;
 	bool may_stop;
+	bool is_dry_run;
 	struct tw_dormant dormant;
 	struct tw_recorder *recorder;
 	struct tw_late_code *late;
@@ -67,6 +69,7 @@ static bool take_option(void *arg, int key, const char *value)
 	case KEY_RATE: return tw_limits_set(&attach->limits, attach->request.command, "rate", value);
 	case KEY_NAME: attach->name = value; return true;
 	case KEY_MAY_STOP: attach->may_stop = true; return true;
+	case KEY_DRY_RUN: attach->is_dry_run = true; return true;
 	case 'o':
 		if (strcmp(value, "-") == 0) {
 			tw_usage(attach->request.command, "-o wants the name of a capture; `attach` writes no stream.");
@@ -176,6 +179,11 @@ static int find_program(const struct attach *attach, struct tw_launch *launch)
 	}
 	if (!shares_files(attach, program))
 		return TW_EXIT_NOT_STARTED;
+	/* Its functions and the capture have the name that the user knows the program by. */
+	char started[PATH_MAX];
+	if (tw_proc_started_as(attach->dormant.process, started) && strchr(started, '/') &&
+	    is_same_file(started, program))
+		strcpy(program, started);
 	int code = tw_launch_find(launch, program);
 	if (code)
 		tw_say("%s", launch->reason);
@@ -404,7 +412,9 @@ int tw_tool_attach(int argc, char **argv)
 			code = find_program(&attach, &launch);
 		if (!code)
 			code = tw_request_prepare(&attach.request, &launch, launch.path);
-		if (!code)
+		if (!code && attach.is_dry_run)
+			code = tw_dry_run(&attach.request, &attach.limits, attach.dormant.process);
+		else if (!code)
 			code = add_lease(&attach.request) ? record(&attach) : TW_EXIT_NOT_STARTED;
 	}
 	tw_request_free(&attach.request);

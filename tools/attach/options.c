@@ -9,6 +9,8 @@ static const struct tw_option own[] = {
 	{KEY_EVENTS, "events", "N|none", "detach after this many events: 250000, 2M (10M)"},
 	{KEY_RATE, "rate", "N/s|none", "detach when there are more events than this in a second: 200k/s (1M/s)"},
 	{KEY_NAME, "name", "NAME", "in place of PID: the one process of this name that has an agent"},
+	{KEY_DRY_RUN, "dry-run", NULL,
+	 "only say which functions would be recorded, with how much memory, and what a call would cost: the process is left alone"},
 	{'o', "output", "NAME.tw", "the capture to make (PROGRAM.tw)"},
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b}; _ is anything; may be repeated. By default: every call of "

@@ -2,12 +2,18 @@
 /* proc.c - text files of /proc/PID: proc.h. */
 #include "tools/common/proc.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#define PAGE_BYTES 4096
+
+_Static_assert(PATH_MAX >= PAGE_BYTES, "a name may reach into a second page");
 
 long tw_proc_read(int pid, const char *name, char *out, size_t capacity)
 {
@@ -78,6 +84,25 @@ int tw_proc_number(const char *text)
 	char *end;
 	long number = strtol(text, &end, 10);
 	return *end || number < 1 || number > INT_MAX ? 0 : (int)number;
+}
+
+bool tw_proc_started_as(int pid, char path[PATH_MAX])
+{
+	char text[1024];
+	long bytes = tw_proc_read(pid, "auxv", text, sizeof text);
+	ssize_t got = 0;
+	for (long at = 0; at + (long)sizeof(Elf64_auxv_t) <= bytes && got <= 0; at += (long)sizeof(Elf64_auxv_t)) {
+		Elf64_auxv_t entry;
+		memcpy(&entry, text + at, sizeof entry);
+		/* The stack may end behind the name: a part that cannot be read whole is not read. */
+		size_t first = PAGE_BYTES - entry.a_un.a_val % PAGE_BYTES;
+		struct iovec here = {path, PATH_MAX},
+			     there[] = {{(void *)entry.a_un.a_val, first},
+					{(void *)(entry.a_un.a_val + first), PATH_MAX - first}};
+		if (entry.a_type == AT_EXECFN)
+			got = process_vm_readv(pid, &here, 1, there, first < PATH_MAX ? 2 : 1, 0);
+	}
+	return got > 0 && memchr(path, 0, (size_t)got);
 }
 
 int tw_proc_program(int pid, char path[PATH_MAX])

@@ -20,6 +20,12 @@ char tw_proc_state(int pid);
 bool tw_proc_maps(int pid, const char *part, const char *end, char path[PATH_MAX]);
 /* The number of a process, as the user writes it; 0: it is none. */
 int tw_proc_number(const char *text);
+/*
+ * tw_proc_started_as - the name by which the process was executed, as a link that leads to its file, or a script.
+ *
+ * False: it is not known.
+ */
+bool tw_proc_started_as(int pid, char path[PATH_MAX]);
 /* The file that the process executes. Returns 0 or a negative errno; a file that was removed has " (deleted)" behind its name. */
 int tw_proc_program(int pid, char path[PATH_MAX]);
 

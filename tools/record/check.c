@@ -251,17 +251,38 @@ static bool is_entry_module(const struct tw_check *check, size_t index)
 	return !check->count;
 }
 
-static int see_places(struct tw_check *check)
+static int each_place(struct tw_check *check, tw_symbols_place_fn see, void *arg)
 {
-	int error = tw_symbols_each_place(check->symbols, see_place, check);
+	int error = tw_symbols_each_place(check->symbols, see, arg);
 	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !error; i++) {
 		if (!is_entry_module(check, i))
 			continue;
-		error = tw_entries_each(check->entries, i, see_place, check);
+		error = tw_entries_each(check->entries, i, see, arg);
 		if (!error)
-			error = tw_entries_each_chosen(check->entries, i, see_place, check);
+			error = tw_entries_each_chosen(check->entries, i, see, arg);
 	}
 	return error;
+}
+
+struct recorded {
+	struct tw_check *check;
+	tw_symbols_place_fn visit;
+	void *arg;
+};
+
+static int see_recorded(const struct tw_symbols_place *place, void *arg)
+{
+	const struct recorded *recorded = arg;
+	struct tw_patterns_subject subject = subject_of(recorded->check, place->module, place->function);
+	if (place->refusal || !is_of_this_recording(recorded->check, place) ||
+	    !tw_patterns_match(&recorded->check->patterns, &subject) || is_slot_needless(recorded->check, place))
+		return 0;
+	return recorded->visit(place, recorded->arg);
+}
+
+int tw_check_each_recorded(struct tw_check *check, tw_symbols_place_fn visit, void *arg)
+{
+	return each_place(check, see_recorded, &(struct recorded){check, visit, arg});
 }
 
 void tw_check_write_plans(const struct tw_check *check, const char *folder)
@@ -490,7 +511,7 @@ void tw_check_patterns(struct tw_check *check, const char *config)
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
 		check->can_demangle |= is_named(tw_symbols_object(check->symbols, i)->name, demanglers,
 						sizeof demanglers / sizeof *demanglers);
-	if (!check || !read_asked(check, config) || see_places(check))
+	if (!check || !read_asked(check, config) || each_place(check, see_place, check))
 		return;
 	check->wants_ends = config && strstr(config, "returns ");
 	for (size_t i = 0; i < check->count; i++) {

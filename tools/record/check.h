@@ -14,6 +14,8 @@
 #ifndef TW_TOOLS_CHECK_H
 #define TW_TOOLS_CHECK_H
 
+#include "tracewheel/symbols.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +43,14 @@ bool tw_check_may_declare(const struct tw_check *check);
 
 /* Looks up the patterns of a configuration: its lines `pattern` and `exclude`. NULL is allowed here and below. */
 void tw_check_patterns(struct tw_check *check, const char *config);
+
+/*
+ * tw_check_each_recorded - visit the places where calls would be recorded, after tw_check_patterns() if there are patterns; functions
+ * under each of their names.
+ *
+ * @check	not NULL.  Returns 0, an error, or the result of @visit.
+ */
+int tw_check_each_recorded(struct tw_check *check, tw_symbols_place_fn visit, void *arg);
 
 /* With has_entries: writes the plans of the objects that patterns name for the agents, into the folder of a ring set. */
 void tw_check_write_plans(const struct tw_check *check, const char *folder);

@@ -20,7 +20,6 @@
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
 /* Without -t, of a program's own functions: the largest are recorded, calls of the others counted (docs/decisions/0044). */
-#define RECORDED_MOST "10000"
 
 static bool add_config(struct tw_request *request, const char *key, const char *value)
 {
@@ -283,7 +282,7 @@ static bool complete_request(struct tw_request *request, const char *program)
 	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0] ||
 			   request->aggregate.is_wanted;
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
-	    (!is_selected && !add_config(request, "record_most", RECORDED_MOST)))
+	    (!is_selected && !add_config(request, "record_most", TW_RECORDED_MOST)))
 		return false;
 	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
 	    (tw_request_has_entries(request) && !tw_late_code_config(&request->config)) ||

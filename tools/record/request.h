@@ -21,6 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Without -t, this many of a program's functions are recorded, the largest, and calls of the others counted. */
+#define TW_RECORDED_MOST "10000"
+
 struct tw_command;
 struct tw_late_code;
 
