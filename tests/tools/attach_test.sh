@@ -116,7 +116,7 @@ record() {
 	fail "never whole: $*"
 }
 
-for options in "-t app:_" "-t app:{leaf,work} --returns" "-t libc:{malloc,free,fork}" "--count app:leaf -t app:work" "--args=raw --stack 2 --when \$1>3 -t app:leaf"; do
+for options in "-t app:{leaf,work} --returns" "-t libc:{malloc,free,fork}" "--count app:leaf -t app:work" "--args=raw --stack 2 --when \$1>3 -t app:leaf"; do
 	# shellcheck disable=SC2086
 	record $options
 	shows '^events *[1-9]'
@@ -158,6 +158,35 @@ wait $command || fail "the exit code of attach is $?"
 is_as_before "after detach"
 expect 0 "$tw" detach "$program"
 says "was not recorded any more"
+
+# Several at once: each records, or says why not.
+for number in 1 2 3; do
+	"$tw" attach --force --time 100ms -t app:_ -o t$number.tw "$program" 2>err$number &
+	eval "command$number=$!"
+done
+codes=
+for command in $command1 $command2 $command3; do
+	wait "$command"
+	codes="$codes $?"
+done
+case $codes in
+*\ 0*) ;;
+*) fail "none of three recordings at once was made:$codes" ;;
+esac
+is "$(echo "$codes" | tr ' ' '\n' | grep -cvx '0\|125\|')" 0 "exit codes beside 0 and 125:$codes"
+grep -q 'is being recorded already\|has just woken\|the recording ended after' err1 || fail "$(cat err1)"
+is_as_before "after three at once"
+
+# The program is stopped while it is recorded, and the recording ends meanwhile.
+"$tw" attach --force --time 500ms -t app:_ -o d.tw "$program" 2>err &
+command=$!
+until_ok state "attached by process $command"
+kill -STOP "$program"
+wait $command || fail "the exit code of attach is $?"
+says "the recording ended after 500 ms"
+kill -CONT "$program"
+until_ok state dormant
+is_as_before "after a stop"
 
 # The command is killed: the program ends the recording itself, and `detach`, or the next `attach`, takes back what it wrote.
 export TRACEWHEEL_LEASE_MS=1000

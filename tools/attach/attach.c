@@ -211,12 +211,13 @@ static bool is_answered(const struct attach *attach, uint32_t number)
 	return (int32_t)(attach->dormant.seen.answered - number) >= 0;
 }
 
-/* Until the agent has answered. False: it has not, in time. */
+/* Until the agent has answered. False: it has not, in time, or the process is stopped: then its agent answers when it goes on. */
 static bool await_answer(struct attach *attach, uint32_t number, uint64_t limit_ns)
 {
 	uint64_t deadline_ns = now_ns() + limit_ns;
 	bool is_there = true;
-	while ((is_there = tw_dormant_read(&attach->dormant)) && !is_answered(attach, number) && now_ns() < deadline_ns)
+	while ((is_there = tw_dormant_read(&attach->dormant)) && !is_answered(attach, number) &&
+	       tw_proc_state(attach->dormant.process) != 'T' && now_ns() < deadline_ns)
 		poll(attach, WAKE_NS);
 	return is_there && is_answered(attach, number);
 }
