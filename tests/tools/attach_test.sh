@@ -35,7 +35,7 @@ static void *run(void *unused)
 	while (access("end", F_OK)) {
 		if (work(50) != wanted)
 			exit(3);
-		usleep(1000);
+		usleep(4000);
 	}
 	return unused;
 }
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 			_exit(work(10) & 63);
 		if (argc > 1 && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != wanted))
 			exit(4);
-		usleep(20000);
+		usleep(50000);
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
@@ -77,7 +77,7 @@ sleeps() {
 until_ok() {
 	for _ in $(seq 600); do
 		! "$@" || return 0
-		sleep 0.05
+		sleep 0.1
 	done
 	fail "in vain: $*"
 }
