@@ -30,6 +30,10 @@ int tw_tool_recover(int argc, char **argv);
 int tw_tool_convert(int argc, char **argv);
 int tw_tool_compact(int argc, char **argv);
 
+/* What convert has of print: a whole capture as a file of Perfetto. Returns 0 or an error. */
+struct tw_capture;
+int tw_tool_write_perfetto(struct tw_capture *capture, struct tw_out *out, uint64_t *events);
+
 /* ---- options: the parser and --help use the same table ---- */
 
 struct tw_option {

@@ -66,7 +66,7 @@ mkdir folder && touch folder/mine
 expect 1 "$tw" convert --force --from ttb small.trace -o folder
 [ -e folder/mine ] || fail "a folder that is no capture was replaced"
 expect 2 "$tw" convert small.tw
-says 'exactly one of --to ttb and --from ttb'
+says 'exactly one of --to and --from'
 expect 2 "$tw" convert --to csv small.tw -o x
 says "not 'csv'"
 expect 2 "$tw" convert --to ttb small.tw

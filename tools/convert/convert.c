@@ -17,13 +17,13 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "ttb",
-	 "write the events of a capture as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
-	 "--to: times in the messages: none, nanoseconds, or\n"
+	 "--to ttb: times in the messages: none, nanoseconds, or\n"
 	 "{MegaSecs,Secs,MicroSecs}; by default as the session requested"},
 	{KEY_FORCE, "force", NULL, "replace an existing file or capture of that name"},
 	{'q', "quiet", NULL, "say nothing when all went well"},
@@ -31,21 +31,23 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "convert",
-	.arguments = "--to ttb NAME -o FILE | --from ttb FILE... -o NAME",
+	.arguments = "--to perfetto|ttb NAME -o FILE | --from ttb FILE... -o NAME",
 	.summary =
-		"Converts a capture to a trace file that Erlang's own tools read, or such files to a capture, which all commands here read.\n"
-		"\nEach event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
+		"Converts a capture to a file of Perfetto or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
+		"\nperfetto: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows; `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
+		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
 		"Erlang's monotonic clock count from the start of the VM. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
 		"\nA file that ends inside a message is read up to there, with exit code 1; the capture holds the complete messages.",
 	.options = options_table,
-	.examples = "  tracewheel convert --to ttb node.tw -o node.trace\n"
+	.examples = "  tracewheel convert --to perfetto sqlite3.tw -o sqlite3.pftrace\n"
+		    "  tracewheel convert --to ttb node.tw -o node.trace\n"
 		    "  erl> dbg:trace_client(file, \"node.trace\").\n"
 		    "  tracewheel convert --from ttb node.trace -o node.tw\n"
 		    "  tracewheel convert --from ttb $(ls -tr wrap*.log) -o wrap.tw\n",
 };
 
 struct request {
-	bool is_to, is_from, force, quiet;
+	bool is_to, is_perfetto, is_from, force, quiet;
 	const char *output;
 	int stamp;
 	const char **paths;
@@ -54,19 +56,20 @@ struct request {
 
 /* ---- options ---- */
 
-static bool take_form(bool *is_set, const char *option, const char *value)
-{
-	*is_set = strcmp(value, "ttb") == 0;
-	if (!*is_set)
-		tw_usage(&command, "%s is ttb, the trace files of Erlang's tools, not '%s'.", option, value);
-	return *is_set;
-}
-
 static bool take_option(struct request *request, int key, const char *value)
 {
 	switch (key) {
-	case KEY_TO: return take_form(&request->is_to, "--to", value);
-	case KEY_FROM: return take_form(&request->is_from, "--from", value);
+	case KEY_TO:
+		request->is_perfetto = strcmp(value, "perfetto") == 0;
+		if (request->is_perfetto || strcmp(value, "ttb") == 0)
+			return request->is_to = true;
+		tw_usage(&command, "--to is perfetto or ttb, not '%s'.", value);
+		return false;
+	case KEY_FROM:
+		request->is_from = strcmp(value, "ttb") == 0;
+		if (!request->is_from)
+			tw_usage(&command, "--from is ttb, the trace files of Erlang's tools, not '%s'.", value);
+		return request->is_from;
 	case KEY_FORCE: request->force = true; return true;
 	case 'q': request->quiet = true; return true;
 	case 'o': request->output = value; return true;
@@ -106,13 +109,13 @@ static int read_options(struct request *request, int argc, char **argv)
 static int check_request(const struct request *request)
 {
 	if (request->is_to == request->is_from)
-		return tw_usage(&command, "exactly one of --to ttb and --from ttb is wanted.");
+		return tw_usage(&command, "exactly one of --to and --from is wanted.");
 	if (!request->path_count)
 		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
 	if (request->is_to && request->path_count > 1)
 		return tw_usage(&command, "one capture at a time.");
-	if (request->is_from && request->stamp != -1)
-		return tw_usage(&command, "--timestamps goes with --to: a capture has the times of the messages.");
+	if ((request->is_from || request->is_perfetto) && request->stamp != -1)
+		return tw_usage(&command, "--timestamps goes with --to ttb: others have the times of the events.");
 	if (!request->output || !*request->output)
 		return tw_usage(&command, "-o says where to write.");
 	return -1;
@@ -136,6 +139,10 @@ static int open_output(const struct request *request)
 static void say_exported(const struct request *request, const struct tw_ttb_export *export)
 {
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
+	if (request->is_perfetto && !request->quiet) {
+		tw_say("%s: %s.", request->output, tw_figure_of(events, export->events, "event", "events"));
+		return;
+	}
 	tw_figure_count(events, export->events);
 	if (!request->quiet && export->dropped)
 		tw_say("%s: %s message%s, and %s dropped.", request->output, events, export->events == 1 ? "" : "s",
@@ -160,7 +167,8 @@ static int convert_to(const struct request *request)
 	} else {
 		tw_out_init(&out, fd);
 		struct tw_fold fold = {.self = &export, .see = see_event};
-		int error = tw_pass_one(capture, &fold, "converting");
+		int error = request->is_perfetto ? tw_tool_write_perfetto(capture, &out, &export.events)
+						 : tw_pass_one(capture, &fold, "converting");
 		code = tw_out_finish(&out);
 		if (error)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));

@@ -17,11 +17,11 @@
 enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST };
 
 static const struct tw_option options_table[] = {
-	{'f', "format", "text|strace|erlang|json|chrome",
+	{'f', "format", "text|strace|erlang|json|perfetto|chrome",
 	 "text for people (default), a line for each call with its result\n"
 	 "and time, as strace shows it, Erlang's trace messages, one JSON\n"
-	 "object a line (docs/json.md), or a timeline for Perfetto\n"
-	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
+	 "object a line (docs/json.md), a timeline for Perfetto\n"
+	 "(ui.perfetto.dev), or one for chrome://tracing and speedscope"},
 	{KEY_TREE, "tree", NULL,
 	 "text: calls indented by depth, with the time at which each began (--from takes it) and durations; equal leaves that follow each other are one line: x 900; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
 	{KEY_SLOWEST, "slowest", "N",
@@ -48,7 +48,7 @@ static const struct tw_command command = {
 	.summary =
 		"Prints every event of all threads in order of time. Losses appear where they happened.\n"
 		"\nWithout a name: the newest capture in this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program\n"
-		"that traces itself, shown as it arrives; FILE is a file with such a stream. --tree and chrome read it\n"
+		"that traces itself, shown as it arrives; FILE is a file with such a stream. --tree and timelines read it\n"
 		"to its end first. A stream that was cut off is shown as far as it goes, with exit code 1.",
 	.options = options_table,
 	.has_colour = true,
@@ -71,7 +71,7 @@ struct request {
 	bool has_setups;
 	const char *process;
 	uint64_t slowest; /* 0: events */
-	bool is_chrome, is_strace;
+	bool is_chrome, is_perfetto, is_strace;
 	bool is_stream;
 	bool is_bare;
 	int stamp;
@@ -95,6 +95,12 @@ static bool take_stamp(struct request *request, const char *value)
 	}
 	tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
 	return false;
+}
+
+/* It is none of the formats with an event a line. */
+static bool has_form_of_its_own(const struct request *request)
+{
+	return request->is_chrome || request->is_perfetto || request->is_strace;
 }
 
 static bool take_option(struct request *request, int key, const char *value)
@@ -134,8 +140,9 @@ static bool take_option(struct request *request, int key, const char *value)
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
 	request->is_chrome = strcmp(value, "chrome") == 0;
+	request->is_perfetto = strcmp(value, "perfetto") == 0;
 	request->is_strace = strcmp(value, "strace") == 0;
-	if (request->is_chrome || request->is_strace)
+	if (has_form_of_its_own(request))
 		return true;
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
 		if (strcmp(value, formats[i]->name) == 0) {
@@ -143,7 +150,7 @@ static bool take_option(struct request *request, int key, const char *value)
 			return true;
 		}
 	}
-	tw_usage(&command, "--format is text, strace, erlang, json or chrome, not '%s'.", value);
+	tw_usage(&command, "--format is text, strace, erlang, json, perfetto or chrome, not '%s'.", value);
 	return false;
 }
 
@@ -333,21 +340,21 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 /* Options that exclude each other are reported. */
 static bool fits_together(const struct request *request)
 {
-	if (request->is_tree && (request->format != &tw_print_text || request->is_chrome || request->is_strace)) {
+	if (request->is_tree && (request->format != &tw_print_text || has_form_of_its_own(request))) {
 		tw_usage(&command, "--tree is text; it cannot be --format %s.",
-			 request->is_chrome   ? "chrome"
-			 : request->is_strace ? "strace"
-					      : request->format->name);
+			 request->is_chrome	? "chrome"
+			 : request->is_perfetto ? "perfetto"
+			 : request->is_strace	? "strace"
+						: request->format->name);
 		return false;
 	}
-	if (request->process &&
-	    (request->is_tree || request->is_chrome || request->is_strace || request->selection.thread)) {
+	if (request->process && (request->is_tree || has_form_of_its_own(request) || request->selection.thread)) {
 		tw_usage(
 			&command,
-			"--process is a list of events over all threads: not with --tree, --format chrome or strace, or --thread.");
+			"--process is a list of events over all threads: not with --tree, a timeline, --format strace, or --thread.");
 		return false;
 	}
-	if (request->slowest && (request->is_tree || request->is_chrome || request->is_strace || request->process ||
+	if (request->slowest && (request->is_tree || has_form_of_its_own(request) || request->process ||
 				 request->selection.longer_ns || request->format == &tw_print_erlang)) {
 		tw_usage(
 			&command,
@@ -358,8 +365,14 @@ static bool fits_together(const struct request *request)
 		tw_usage(&command, "--hide-waits is about the slowest calls: it goes with --slowest.");
 		return false;
 	}
-	if (request->selection.longer_ns && !request->is_tree && !request->is_chrome && !request->is_strace) {
-		tw_usage(&command, "--longer is about calls: it goes with --tree, --format chrome or --format strace.");
+	if (request->selection.longer_ns && !request->is_tree && !has_form_of_its_own(request)) {
+		tw_usage(&command, "--longer is about calls: it goes with --tree, a timeline or --format strace.");
+		return false;
+	}
+	if (request->is_perfetto && isatty(STDOUT_FILENO)) {
+		tw_usage(
+			&command,
+			"--format perfetto is no text: write it to a file, tracewheel print --format perfetto NAME.tw > NAME.pftrace.");
 		return false;
 	}
 	return true;
@@ -389,7 +402,7 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These read the whole capture before they print. */
-	capture = request.is_tree || request.is_chrome || request.is_strace || request.process || request.slowest ||
+	capture = request.is_tree || has_form_of_its_own(&request) || request.process || request.slowest ||
 				  tw_selection_wants_end(&request.selection)
 			  ? tw_names_open(path)
 			  : tw_names_open_stream(path, &request.is_stream);
@@ -409,12 +422,13 @@ int tw_tool_print(int argc, char **argv)
 	const struct tw_print_slowest slowest = {(uint32_t)request.slowest, request.selection.hides_waits,
 						 request.format == &tw_print_json};
 	if (init_printer(&printer, capture, request.format))
-		error = request.slowest	    ? tw_print_slowest(&printer, &filter, &slowest)
-			: request.is_tree   ? tw_print_tree(&printer, &filter, limit)
-			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
-			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
-			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
-					    : print_events(&printer, &request, &filter);
+		error = request.slowest	      ? tw_print_slowest(&printer, &filter, &slowest)
+			: request.is_tree     ? tw_print_tree(&printer, &filter, limit)
+			: request.is_chrome   ? tw_print_chrome(&printer, &filter, limit)
+			: request.is_perfetto ? tw_print_perfetto(&printer, &filter, limit)
+			: request.is_strace   ? tw_print_strace(&printer, &filter, limit)
+			: request.process     ? tw_print_life(&printer, request.format, &filter, &life, limit)
+					      : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
 	if (!error && !printer.shown && request.process)
 		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",

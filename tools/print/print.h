@@ -156,8 +156,9 @@ struct tw_print_slowest {
 int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter,
 		     const struct tw_print_slowest *request);
 
-/* Prints the same as a timeline, for Perfetto and similar viewers. */
+/* Prints the same as a timeline: for chrome://tracing and others as JSON, and for Perfetto as packets of its own format. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
 /* --process: one process' events, each followed in text by what it ends. Returns 0 or an error. */
 struct tw_print_life {

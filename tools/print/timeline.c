@@ -138,9 +138,8 @@ static void put_run(struct tw_timeline *timeline, struct tw_stack *stack, const 
 	size_t known = track->scheduler_id % (sizeof timeline->schedulers / sizeof *timeline->schedulers);
 	if (!timeline->schedulers[known]) {
 		timeline->schedulers[known] = true;
-		timeline->format->name_track(
-			timeline, stack->image, span.number, name,
-			(size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
+		timeline->format->name_track(timeline, stack->image, span.number, name,
+					     (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
 	}
 	if (tracee && tracee->is_port)
 		put_command(&span, out);
@@ -213,10 +212,10 @@ static void put_moment(struct tw_timeline *timeline, const struct tw_capture_eve
 	bool has_function = step->kind == TW_STEP_MOMENT || step->kind == TW_STEP_UNMATCHED;
 	struct tw_timeline_moment moment = {.track = track,
 					    .ns = event->time_ns,
-					    .word = has_function		  ? NULL
+					    .word = has_function		 ? NULL
 						    : step->kind == TW_STEP_LOSS ? "LOST"
-						    : kind			  ? kind->word
-										  : "event",
+						    : kind			 ? kind->word
+										 : "event",
 					    .function = step->function};
 	scratch.used = 0;
 	if (step->kind == TW_STEP_MOMENT) {

@@ -36,7 +36,8 @@ struct tw_timeline_track {
 	uint32_t image, number;
 	uint32_t format; /* for the format's use; 0 at first */
 	bool is_named;
-	struct tw_timeline_arguments *arguments; /* of its open calls, by depth; for formats that write calls when they end */
+	struct tw_timeline_arguments
+		*arguments; /* of its open calls, by depth; for formats that write calls when they end */
 	uint32_t arguments_count;
 };
 
@@ -83,7 +84,8 @@ struct tw_timeline;
 struct tw_timeline_format {
 	/* Names of processes, and all that comes first.  False: no memory. */
 	bool (*open)(struct tw_timeline *timeline);
-	void (*name_track)(struct tw_timeline *timeline, uint32_t image, uint32_t number, const char *name, size_t bytes);
+	void (*name_track)(struct tw_timeline *timeline, uint32_t image, uint32_t number, const char *name,
+			   size_t bytes);
 	/* A call begins: the innermost frame of the stack; the event is that of the call, or NULL at the begin of a selection. */
 	void (*begin)(struct tw_timeline *timeline, struct tw_timeline_track *track, struct tw_stack *stack,
 		      uint32_t depth, const struct tw_capture_event *event);
