@@ -47,7 +47,11 @@ _Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring s
 
 static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
 static uint64_t lease_ns;
-static pthread_key_t first_key; /* the first thread has a value, so that its end calls first_thread_ends() */
+static pthread_t sleeper;
+static bool has_sleeper;
+static int process;		 /* that has the thread: a child of vfork() shares this memory */
+static _Atomic bool is_replaced; /* the thread is to end, and another one takes its place */
+static pthread_key_t first_key;	 /* the first thread has a value, so that its end calls first_thread_ends() */
 static _Atomic bool is_first_gone;
 static sigset_t program_signals; /* those that the program had blocked when the thread was made */
 static bool is_answering;	 /* a request is being done: whatever `state` says, the agent is not asleep */
@@ -213,6 +217,9 @@ static void *wait_for_command(void *unused)
 	/* By the thread itself: another one would open a file of procfs, which costs several times as much as the thread. */
 	prctl(PR_SET_NAME, TW_DOORBELL_THREAD);
 	for (;;) {
+		/* RELAXED agent.replaced: the other thread joins this one, or takes the word back. */
+		if (tw_exchange_acq_rel(&is_replaced, false))
+			return unused;
 		/* RELAXED agent.rung: the command writes it while this thread is stopped. */
 		uint32_t number = tw_load_relaxed(rung());
 
@@ -224,7 +231,6 @@ static void *wait_for_command(void *unused)
 			end_program();
 		tw_sys_futex_wait(rung(), number, sleep_ns());
 	}
-	return unused;
 }
 
 /* The first thread ends, and not the program.  A wake-up between the other thread's look at the word and its sleep would be lost. */
@@ -242,18 +248,40 @@ static void make_thread(void)
 {
 	pthread_attr_t attributes;
 	sigset_t all;
-	pthread_t thread;
 
 	if (pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &program_signals);
-	if (!pthread_create(&thread, &attributes, wait_for_command, NULL))
+	has_sleeper = !pthread_create(&sleeper, &attributes, wait_for_command, NULL);
+	process = tw_sys_process_id();
+	if (has_sleeper && tw_sys_thread_id() == process)
 		pthread_setspecific(first_key, &bell);
 	pthread_sigmask(SIG_SETMASK, &program_signals, NULL);
 	pthread_attr_destroy(&attributes);
+}
+
+void tw_agent_rights_changed(void)
+{
+	bool is_gone = false;
+
+	if (!has_sleeper || bell.state != TW_DOORBELL_DORMANT || is_answering || !tw_process_may_call_system() ||
+	    process != tw_sys_process_id())
+		return;
+	/* RELAXED agent.replaced: a futex is woken behind it. */
+	tw_exchange_acq_rel(&is_replaced, true);
+	for (unsigned i = 0; i < WAKE_TRIES && !is_gone; i++) {
+		tw_sys_futex_wake(rung(), 1);
+		is_gone = !pthread_tryjoin_np(sleeper, NULL);
+		if (!is_gone)
+			tw_sys_sleep(AGAIN_NS);
+	}
+	/* RELAXED agent.replaced: if it has been taken, the thread ends. */
+	if (!is_gone && !tw_exchange_acq_rel(&is_replaced, false))
+		is_gone = !pthread_join(sleeper, NULL);
+	if (is_gone)
+		make_thread();
 }
 
 /*
@@ -269,6 +297,9 @@ static void after_fork_in_child(void)
 	/* RELAXED agent.first_gone: the child has one thread, its first. */
 	tw_store_relaxed(&is_first_gone, false);
 	pthread_setspecific(first_key, NULL);
+	has_sleeper = false;
+	/* RELAXED agent.replaced: as above. */
+	tw_store_relaxed(&is_replaced, false);
 	if (bell.state == TW_DOORBELL_DORMANT && !is_answering)
 		make_thread();
 	errno = saved_errno;

@@ -22,6 +22,16 @@
  */
 void tw_agent_wait_for_command(void);
 
+/*
+ * tw_agent_rights_changed - the calling thread has changed what is its own alone: capabilities, or flags of theirs.
+ *
+ * A new thread, which has the same, takes the place of the one that waits: libc ends a program in which a change of the user
+ * succeeds in one thread and not in another.
+ *
+ * Threads: any of the program.  Progress: waits for the other thread, 0.1 s at most.
+ */
+void tw_agent_rights_changed(void);
+
 /* ---- start.c ---- */
 
 /*

@@ -8,8 +8,11 @@
  * A seccomp filter may end the program at any system call.  Thus it must be known before it is set (base/filter.h),
  * whether a library uses prctl() or, like libseccomp, syscall().  The same holds for system call user dispatch, by which Wine
  * and other run-times turn system calls of the code that they run into signals.
+ *
+ * Capabilities are a thread's own, too: the agent's thread follows the program's (leave.h).
  */
 #include "agent/agent.h"
+#include "agent/leave.h"
 #include "agent/preload/real.h"
 #include "base/export.h"
 #include "base/filter.h"
@@ -25,15 +28,18 @@
 /* syscall() takes any number of arguments; on this processor they are passed like those of a function with seven. */
 typedef long (*syscall_fn)(long, long, long, long, long, long, long);
 typedef int (*prctl_fn)(int, ...);
+typedef int (*capset_fn)(void *, const void *);
 
 TW_REAL(prctl_fn, prctl, "prctl")
 TW_REAL(syscall_fn, syscall, "syscall")
+TW_REAL(capset_fn, capset, "capset")
 
 /* Looked up early: a child of vfork() or a handler must not call the loader. */
 __attribute__((constructor(101))) static void find_early(void)
 {
 	find_prctl();
 	find_syscall();
+	find_capset();
 }
 
 static bool forbids_clock(long option, unsigned long first)
@@ -158,6 +164,8 @@ TW_API int prctl(int option, ...)
 		result = find_prctl()(option, a[0], a[1], a[2], a[3]);
 		if (option == PR_SET_NAME && result == 0)
 			tw_thread_named((const char *)a[0]);
+		if ((option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS) && result == 0)
+			tw_agent_rights_changed();
 		return result;
 	}
 	state = tw_thread_forbid_clock();
@@ -167,12 +175,26 @@ TW_API int prctl(int option, ...)
 	return result;
 }
 
+/* libc has it, and no header of its own. */
+int capset(void *header, const void *data);
+
+TW_API int capset(void *header, const void *data)
+{
+	int result = find_capset()(header, data);
+
+	if (result == 0)
+		tw_agent_rights_changed();
+	return result;
+}
+
 static __attribute__((noinline)) long call_watched(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (number == SYS_sigaltstack)
 		return sigaltstack((const stack_t *)a, (stack_t *)b);
 	if (number == SYS_prctl)
 		return prctl((int)a, b, c, d, e);
+	if (number == SYS_capset)
+		return capset((void *)a, (const void *)b);
 	if (number != SYS_seccomp) {
 		long child = find_syscall()(number, a, b, c, d, e, f);
 
@@ -208,7 +230,7 @@ TW_API TAIL_CALLING long tw_preload_syscall(long number, long a, long b, long c,
 	syscall_fn real = find_syscall();
 
 	if (tw_unlikely(number == SYS_seccomp || number == SYS_prctl || number == SYS_sigaltstack ||
-			tw_preload_makes_child(number, a, b)))
+			number == SYS_capset || tw_preload_makes_child(number, a, b)))
 		TAIL_CALL call_watched(number, a, b, c, d, e, f);
 	TAIL_CALL real(number, a, b, c, d, e, f);
 }

@@ -273,6 +273,12 @@ gcc -O1 -o first first.c -pthread || fail "the program does not compile"
 LD_PRELOAD=$agent expect 0 timeout -s KILL 60 ./first
 is "$(grep -c '^end$' out)" 2 "processes that have ended as they should"
 
+# A program that keeps capabilities, and then changes its group: libc ends one whose threads do not agree.
+if [ "$(id -u)" = 0 ] && command -v setpriv >setpriv.path; then
+	expect 0 env LD_PRELOAD="$agent" setpriv --reuid 1 --regid 1 --clear-groups id -u
+	is "$(cat out)" 1 "the user"
+fi
+
 # refused CODE SENTENCE PID: by both commands alike.
 refused() {
 	expect "$1" "$tw" attach --force -o c.tw "$3"
