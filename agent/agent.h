@@ -63,6 +63,7 @@ struct tw_agent_config {
 	bool has_ports;			  /* trace calls of libc that use descriptors, with returns */
 	bool has_returns;		  /* record return_from for each recorded call */
 	bool has_exceptions;		  /* record exception_from */
+	uint64_t longer_ns;		  /* record calls that take so long, and count the others; 0: record all */
 	bool has_return_to;		  /* record return_to */
 	uint32_t argument_words;	  /* words recorded with each call: 0 .. 6 */
 	uint32_t stack_depth;		  /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
@@ -98,6 +99,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	global 0|1			only calls between objects, slots only; 0
  *	returns 0|1			return_from for each recorded call; 0
  *	exceptions 0|1			the same with exception_from; 0
+ *	longer NS			with returns: only calls that take so long, others are counted; 0: all
  *	return_to 0|1			where each recorded call returns to; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	ancestors 1			the system lets only ancestors trace a process: each lets the recorder's children do so

@@ -118,10 +118,17 @@ static bool *flag_named(struct tw_agent_config *config, const char *key)
 	return NULL;
 }
 
+/* A number, cut at the most. */
+static uint32_t read_most(const char *text, uint32_t most)
+{
+	unsigned long number = strtoul(text, NULL, 10);
+
+	return number < most ? (uint32_t)number : most;
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
-	unsigned long words;
 
 	if (!value)
 		return 0;
@@ -164,6 +171,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		/* As in OTP: exception_trace implies return_trace. */
 		config->has_exceptions = strcmp(value, "0") != 0;
 		config->has_returns |= config->has_exceptions;
+	} else if (!strcmp(line, "longer")) {
+		config->longer_ns = strtoull(value, NULL, 10);
 	} else if (!strcmp(line, "match")) {
 		return take_program(config, tw_match_compile_text, value);
 	} else if (!strcmp(line, "when")) {
@@ -181,11 +190,9 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->vectors.bytes = (uint32_t)strtoul(value, &value, 10);
 		config->vectors.mask = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "stack")) {
-		words = strtoul(value, NULL, 10);
-		config->stack_depth = words < TW_STACK_DEPTH_MAX ? (uint32_t)words : TW_STACK_DEPTH_MAX;
+		config->stack_depth = read_most(value, TW_STACK_DEPTH_MAX);
 	} else if (!strcmp(line, "arguments")) {
-		words = strtoul(value, NULL, 10);
-		config->argument_words = words < TW_ARGS_MAX ? (uint32_t)words : TW_ARGS_MAX;
+		config->argument_words = read_most(value, TW_ARGS_MAX);
 	}
 	return 0;
 }

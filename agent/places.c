@@ -128,17 +128,18 @@ static bool is_unwatched(const struct tw_sym_object *object, uintptr_t address)
 	       (tw_sym_is_stack_copier(object->path) || tw_agent_keeps_return(object, address));
 }
 
-/* Stages that the calls are counted. */
-static int count_place(struct tw_permit *permit, struct tw_place *place)
+/* Stages that the calls are counted; @is_longer: if they do not take long enough, which is not known where no return is seen. */
+static int count_place(struct tw_permit *permit, struct tw_place *place, bool is_longer)
 {
-	tw_agent_aggregate(config, place);
-	int error = place->place_id < TW_COUNTERS_MAX ? tw_session_stage_counted(tw_agent_session, permit, place) : 0;
-
-	if (place->place_id >= TW_COUNTERS_MAX)
-		tw_agent_tell_unarmed(
-			1, "some functions are neither recorded nor counted: a process counts those among its "
-			   "first 1,048,576 functions; select fewer with -t");
-	return error;
+	if (!is_longer)
+		tw_agent_aggregate(config, place);
+	if (place->place_id < TW_COUNTERS_MAX)
+		return is_longer && config->has_returns && !place->is_unwatched
+			       ? tw_session_stage_longer(tw_agent_session, permit, place, config->longer_ns)
+			       : tw_session_stage_counted(tw_agent_session, permit, place);
+	tw_agent_tell_unarmed(1, "some functions are neither recorded nor counted: a process counts those among its "
+				 "first 1,048,576 functions; select fewer with -t");
+	return 0;
 }
 
 /* Adds the place and stages it. */
@@ -164,8 +165,8 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	if (error)
 		return error;
 	tw_agent_written_expect(place);
-	if (asked->is_counted)
-		return count_place(permit, place);
+	if (asked->is_counted || config->longer_ns)
+		return count_place(permit, place, !asked->is_counted);
 	return tw_session_stage(tw_agent_session, permit, place, &part);
 }
 

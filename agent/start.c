@@ -201,7 +201,9 @@ static void tell_of_declared(const struct tw_agent_config *config)
 	if (was_told)
 		return;
 	was_told = true;
-	if (config->has_guards)
+	if (config->longer_ns)
+		tw_agent_tell("functions that the program declares are not recorded: --longer is for native calls");
+	else if (config->has_guards)
 		tw_agent_tell("functions that the program declares are not recorded: the names of their "
 			      "arguments are unknown; --when takes $1, $2, ... for them");
 	else if (config->stack_depth)
@@ -217,7 +219,7 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 	if (config->has_no_functions || !is_named(config, function))
 		return false;
 	tell_of_declared(config);
-	return !config->has_guards;
+	return !config->has_guards && !config->longer_ns;
 }
 
 /*

@@ -12,6 +12,7 @@
  *	first time, with stubs and private pages made, before threads run.
  */
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "bench/bed.h"
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
@@ -343,6 +344,29 @@ TW_BENCH(sled_call_memory)
 TW_BENCH(sled_call_and_return)
 {
 	run_armed(bench, true, TW_ACTION_RETURN, 0);
+}
+
+/* The same if only calls of a second are recorded: the call is counted, and its return is watched (record --longer). */
+TW_BENCH(sled_longer)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_LONGER};
+	struct tw_permit *permit;
+	struct tw_place *place;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	permit = begin_change();
+	place = add_sled(permit, sled_of_leaf());
+	/* RELAXED longer.limit: as in tw_session_stage_longer(). */
+	tw_store_relaxed(&place->longer_ticks, tw_clock_ticks_per_second());
+	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
+	/* Not before: its counters stay in this process. */
+	tw_hit_host.pinned_rs = bed.session->rs;
+	tw_hit_host.pinned_session = bed.session->slot;
+	run_leaf(bench, leaf, bed.session, 0);
+	tw_hit_host.pinned_rs = NULL;
+	close_bed(&bed);
 }
 
 TW_BENCH(sled_call_and_end)

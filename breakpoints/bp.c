@@ -61,7 +61,8 @@ static void find_only(struct tw_bp_generation *generation)
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
 {
-	permit->has_counting |= (place->gen[0].counting | place->gen[1].counting) != 0;
+	permit->has_counting |= (place->gen[0].counting | place->gen[1].counting) != 0 ||
+				tw_bp_has_longer(&place->gen[0]) || tw_bp_has_longer(&place->gen[1]);
 	permit->has_uninstalled |= !place->is_installed;
 	if (place->is_staged)
 		return;

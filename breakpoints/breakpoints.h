@@ -45,7 +45,9 @@ enum {
 	TW_ACTION_MEMORY = 64,
 	TW_ACTION_META = 128,
 	/* With TW_ACTION_CALL: only calls that name the module; those give no return_to. */
-	TW_ACTION_GLOBAL = 256
+	TW_ACTION_GLOBAL = 256,
+	/* Alone: calls that take tw_place.longer_ticks or longer, decided when they end; others are counted. */
+	TW_ACTION_LONGER = 512
 };
 
 /* Counts by process, for one place and session: made, reset and freed by session/. */
@@ -77,7 +79,7 @@ struct tw_bp_part {
 	struct tw_bp_quick quick;
 	const struct tw_match_program *program;	     /* TW_ACTION_CALL; borrows: outlives the part; NULL: always */
 	const struct tw_match_program *meta_program; /* the same for TW_ACTION_META */
-	struct tw_counter *counter;		     /* TW_ACTION_COUNT: where to count */
+	struct tw_counter *counter;		     /* TW_ACTION_COUNT, TW_ACTION_LONGER: where to count */
 	/* Not used after the read section: a commit that replaces them frees them. */
 	struct tw_counts *times;    /* TW_ACTION_TIME */
 	struct tw_counts *memories; /* TW_ACTION_MEMORY */
@@ -108,6 +110,23 @@ static inline const struct tw_bp_part *tw_bp_part_of(const struct tw_bp_generati
 	uint64_t before = generation->special & (bit - 1);
 
 	return &generation->parts[tw_likely(!before) ? 0 : __builtin_popcountll(before)];
+}
+
+/* The part that wants calls by their length, of the one session that may have such parts; NULL: none. */
+static inline const struct tw_bp_part *tw_bp_longer_part(const struct tw_bp_generation *generation, uint64_t bit)
+{
+	const struct tw_bp_part *part =
+		generation->sessions & generation->special & bit ? tw_bp_part_of(generation, bit) : NULL;
+
+	return part && part->actions & TW_ACTION_LONGER ? part : NULL;
+}
+
+static inline bool tw_bp_has_longer(const struct tw_bp_generation *generation)
+{
+	for (uint64_t todo = generation->special; todo; todo &= todo - 1)
+		if (tw_bp_longer_part(generation, todo & -todo))
+			return true;
+	return false;
 }
 
 /* Decides a call by its words: 1 wanted, 0 not, -1 the program must decide. */
@@ -155,7 +174,8 @@ enum tw_bp_allocator {
 enum {
 	TW_BP_FIRST_ALLOCATION = 1, /* report the requested size, or the creation of a thread: `allocator` */
 	TW_BP_FIRST_COUNTER = 2,    /* possibly only a count: only_counter of either generation */
-	TW_BP_FIRST_ACCOUNTS = 4    /* the same for only_accounts */
+	TW_BP_FIRST_ACCOUNTS = 4,   /* the same for only_accounts */
+	TW_BP_FIRST_LONGER = 8	    /* possibly a part with TW_ACTION_LONGER in either generation */
 };
 
 /* A number of a counted call: an argument register or the result, extended to 64 bits. */
@@ -180,6 +200,8 @@ struct tw_place {
 	_Atomic uint32_t first;
 	uint32_t allocator;	    /* enum tw_bp_allocator of a slot, by its function's name; constant */
 	struct tw_bp_source by, of; /* of calls that are counted and aggregated; written before the place is staged */
+	/* With TW_ACTION_LONGER: how long a call takes at least that is recorded; set before the part is. */
+	_Atomic uint64_t longer_ticks;
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;	    /* slot: the module that has it */

@@ -228,7 +228,8 @@ static void read_row(const struct tw_rs_counts *section, uint64_t entry, struct 
 	uint32_t row = (uint32_t)(entry >> 32) & 0xffffff;
 
 	memset(out, 0, offsetof(struct tw_rs_seen_counts, words));
-	out->first_place = (uint32_t)entry * TW_RS_COUNT_GROUP;
+	out->is_recorded = (uint32_t)entry >= TW_RS_COUNT_RECORDED_GROUP;
+	out->first_place = (uint32_t)entry % TW_RS_COUNT_RECORDED_GROUP * TW_RS_COUNT_GROUP;
 	if (row) {
 		const struct tw_rs_count_row *from = &section->rows[row - 1];
 
@@ -265,8 +266,8 @@ static uint64_t next_block(const struct tw_rs *rs, uint32_t slot, const struct t
 	return 0;
 }
 
-int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
-		      tw_rs_counts_fn fn, void *arg)
+static int each_of(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice, bool is_recorded,
+		   tw_rs_counts_fn fn, void *arg)
 {
 	const struct tw_rs_counts *section = section_of(rs, slot);
 	struct tw_rs_seen_counts seen;
@@ -274,13 +275,21 @@ int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_
 	int result = 0;
 
 	for (uint64_t entry; !result && (entry = next_block(rs, slot, choice, &at));) {
-		if ((uint32_t)entry >= TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP)
+		if ((uint32_t)entry / TW_RS_COUNT_RECORDED_GROUP != is_recorded)
 			continue;
 		read_row(section, entry, &seen);
 		read_words(section, at - 1, &seen);
 		result = fn(arg, &seen);
 	}
 	return result;
+}
+
+int tw_rs_counts_each(const struct tw_rs *rs, uint32_t slot, const struct tw_rs_count_choice *choice,
+		      tw_rs_counts_fn fn, void *arg)
+{
+	int error = each_of(rs, slot, choice, true, fn, arg);
+
+	return error ? error : each_of(rs, slot, choice, false, fn, arg);
 }
 
 /* Those of a block that have calls. */

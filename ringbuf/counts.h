@@ -3,7 +3,8 @@
  * counts.h - counters of one process image in the shared memory of a ring set: {place, thread} -> number of calls.
  *
  *	rows	one for each thread that counts, from 1 on; row 0 is shared by all threads, which add atomically
- *	blocks	TW_RS_COUNT_GROUP words for as many places with consecutive ids, of one row; or its aggregates
+ *	blocks	TW_RS_COUNT_GROUP words for as many places with consecutive ids, of one row: calls, or those of them that were
+ *		recorded after all; or its aggregates
  *
  * A thread takes a block at its first call of a place of the group, and is its only writer: a count is one store.  A thread that gets
  * no row or no block counts in row 0, whose blocks exist before anything is counted: no count is lost, only its thread.
@@ -67,6 +68,8 @@ struct tw_rs_aggregate {
 };
 #define TW_RS_AGGREGATES      (TW_RS_COUNT_GROUP * sizeof(uint64_t) / sizeof(struct tw_rs_aggregate)) /* of a block */
 #define TW_RS_AGGREGATE_GROUP (UINT32_C(1) << 31) /* the group of their blocks */
+/* Added to the group of some places: of their calls, those that were recorded.  Counted after the calls themselves. */
+#define TW_RS_COUNT_RECORDED_GROUP (TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP)
 
 /* The last section of an image's file. */
 struct tw_rs_counts {
@@ -131,6 +134,7 @@ struct tw_rs_seen_counts {
 	bool is_own_tracee;
 	char thread_name[16];
 	uint32_t first_place; /* the place of the first word */
+	bool is_recorded;     /* the calls that were recorded, which are among the others */
 	uint64_t words[TW_RS_COUNT_GROUP];
 };
 
@@ -147,7 +151,8 @@ uint32_t tw_rs_counts_ended(const struct tw_rs *rs, uint32_t slot);
 /* Chooses all rows, row 0 as well, or those whose threads have ended. */
 void tw_rs_counts_choose(const struct tw_rs *rs, uint32_t slot, bool only_ended, struct tw_rs_count_choice *out);
 /*
- * tw_rs_counts_each - call fn for each block of the rows chosen, in order of the blocks.
+ * tw_rs_counts_each - call fn for each block of the rows chosen: those of recorded calls first, so that they are never more than the
+ * calls.
  *
  * Counts of threads that run are those of some moment during the call.  Stops and returns what fn returns, if not 0.
  * Threads: any of the owner's process.

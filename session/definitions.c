@@ -211,19 +211,21 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 }
 
 /* Under the lock. */
-static int define_counted(struct tw_session *session, const struct tw_place *place)
+static int define_counted(struct tw_session *session, const struct tw_session_place *set)
 {
-	struct tw_def_counted fixed = {.place_id = place->place_id, .since_ticks = tw_clock_ticks()};
+	struct tw_def_longer fixed = {.counted = {.place_id = set->place->place_id, .since_ticks = tw_clock_ticks()},
+				      .longer_ns = set->longer_ns};
 
-	return tw_rs_defs_append(session->rs, TW_DEF_COUNTED, &fixed, sizeof fixed);
+	return tw_rs_defs_append(session->rs, TW_DEF_COUNTED, &fixed,
+				 set->longer_ns ? sizeof fixed : sizeof fixed.counted);
 }
 
-int tw_define_counted(struct tw_session *session, const struct tw_place *place)
+int tw_define_counted(struct tw_session *session, const struct tw_session_place *set)
 {
 	int error;
 
 	tw_quiet_lock(&session->definitions);
-	error = define_counted(session, place);
+	error = define_counted(session, set);
 	tw_quiet_unlock(&session->definitions);
 	return error;
 }
@@ -232,8 +234,7 @@ static int define_again(struct tw_session *session, struct tw_permit *permit, co
 {
 	int error = define_place(session, permit, set->place);
 
-	return !error && set->counter && tw_session_shares_counts(session) ? define_counted(session, set->place)
-									   : error;
+	return !error && set->counter && tw_session_shares_counts(session) ? define_counted(session, set) : error;
 }
 
 /* Number of places defined with signals blocked at a time, which takes about 20 us. */

@@ -4,6 +4,7 @@
 #include "session/places.h"
 #include "session/session.h"
 #include "session/tracer_module.h"
+#include "base/clock.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -87,14 +88,29 @@ static int make_counter(struct tw_session *session, struct tw_session_place *set
 		set->counter = tw_counter_create();
 		return set->counter ? 0 : TW_ELIMIT;
 	}
-	error = tw_counter_share(session->rs, set->place->place_id, &set->counter);
-	return error ? error : tw_define_counted(session, set->place);
+	error = tw_counter_share(session->rs, set->place->place_id, set->longer_ns != 0, &set->counter);
+	return error ? error : tw_define_counted(session, set);
 }
 
 int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_COUNT};
 
+	return tw_session_stage(session, permit, place, &part);
+}
+
+int tw_session_stage_longer(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			    uint64_t longer_ns)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_LONGER};
+	struct tw_session_place *set = tw_session_remember(session, place);
+
+	if (!set)
+		return TW_ENOMEM;
+	set->longer_ns = longer_ns;
+	/* RELAXED longer.limit: as in longer.c. */
+	tw_store_relaxed(&place->longer_ticks,
+			 (uint64_t)((unsigned __int128)longer_ns * tw_clock_ticks_per_second() / 1000000000));
 	return tw_session_stage(session, permit, place, &part);
 }
 
@@ -113,7 +129,7 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 	if (!set)
 		return TW_ENOMEM;
 	staged.session = (uint8_t)session->slot;
-	if (staged.actions & TW_ACTION_COUNT) {
+	if (staged.actions & (TW_ACTION_COUNT | TW_ACTION_LONGER)) {
 		error = make_counter(session, set);
 		if (error)
 			return error;

@@ -43,6 +43,13 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
  * Errors: also those of tw_counter_share().
  */
 int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
+/*
+ * Stages that calls of the place are recorded, with their returns, if they take @longer_ns or longer, and else counted
+ * (pipeline/hit/longer.h).  For a session with tw_session_shares_counts() only, which is the one of the command.  Errors: as
+ * tw_session_stage_counted().
+ */
+int tw_session_stage_longer(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			    uint64_t longer_ns);
 /* Stages the removal of all settings of a session. */
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
 

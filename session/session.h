@@ -70,6 +70,7 @@ struct tw_session_on_load {
 struct tw_session_place {
 	struct tw_place *place;	    /* NULL: never set */
 	struct tw_counter *counter; /* NULL: not counted */
+	uint64_t longer_ns;	    /* calls that take so long are recorded, and not counted; 0: all are counted */
 	struct tw_session_counts times, memories;
 	uint8_t paused; /* TW_ACTION_COUNT, _TIME, _MEMORY: paused counters, whose values are kept */
 	/* The state before the change or transaction in progress, restored when that is aborted. */

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/preload/real.h"
 #include "base/export.h"
+#include "pipeline/hit/longer.h"
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@ typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t 
 
 static int execute(const char *path, char *const *arguments, char *const *variables)
 {
+	tw_longer_record_open();
 	if (tw_agent_environment_is_ours())
 		variables = ENVIRONMENT_FOR(tw_agent_program_at(AT_FDCWD, path), variables);
 	return ((execve_fn)find(EXECVE))(path, arguments, variables);
@@ -51,6 +53,7 @@ static int execute(const char *path, char *const *arguments, char *const *variab
 
 static int execute_found(const char *name, char *const *arguments, char *const *variables)
 {
+	tw_longer_record_open();
 	if (tw_agent_environment_is_ours())
 		variables = ENVIRONMENT_FOR(tw_agent_program_in(getenv("PATH"), name), variables);
 	return ((execve_fn)find(EXECVPE))(name, arguments, variables);
@@ -126,6 +129,7 @@ TW_API int execveat(int folder, const char *path, char *const arguments[], char 
 {
 	char *const *given = variables;
 
+	tw_longer_record_open();
 	if (tw_agent_environment_is_ours())
 		given = ENVIRONMENT_FOR(*path ? tw_agent_program_at(folder, path) : tw_agent_program_of(folder),
 					variables);
@@ -136,6 +140,7 @@ TW_API int fexecve(int fd, char *const arguments[], char *const variables[])
 {
 	char *const *given = variables;
 
+	tw_longer_record_open();
 	if (tw_agent_environment_is_ours())
 		given = ENVIRONMENT_FOR(tw_agent_program_of(fd), variables);
 	return ((fexecve_fn)find(FEXECVE))(fd, arguments, given);

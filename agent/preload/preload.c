@@ -16,6 +16,7 @@
 #include "breakpoints/returns.h"
 #include "session/seq.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/longer.h"
 
 typedef void *(*open_fn)(const char *, int);
 typedef int (*close_fn)(void *);
@@ -33,6 +34,7 @@ __attribute__((destructor)) static void destruct(void)
 	if (!tw_thread_may_call_system() || !tw_agent_enter())
 		return;
 	tw_rs_image_exits(&tw_agent_ring_set, tw_clock_ticks());
+	tw_longer_record_open();
 	tw_agent_bind_again();
 	tw_agent_returns_end();
 	tw_seq_tell(tw_agent_session);

@@ -31,6 +31,11 @@ extern "C" {
 struct tw_capture_counted {
 	uint32_t place_id;
 	uint64_t since_ns;
+	/*
+	 * 0: all calls are counted.  Else calls that took so long, or were around one that did, are events and not counted; the
+	 * number is of calls that ended sooner, or whose end was not seen.
+	 */
+	uint64_t longer_ns;
 };
 /* False past the last.  In any order; *at is 0 at first. */
 bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,

@@ -422,7 +422,8 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catal
 	case TW_DEF_NODE: return add_node(catalog, input);
 	case TW_DEF_END: return add_end(catalog, input);
 	case TW_DEF_COUNTED: return tw_catalog_counted(catalog, input);
-	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input);
+	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input, false);
+	case TW_DEF_RECORDED_COUNTS: return tw_catalog_counts(catalog, input, true);
 	case TW_DEF_AGGREGATES: return tw_catalog_aggregates(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}

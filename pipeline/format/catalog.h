@@ -39,8 +39,8 @@ struct tw_catalog {
 	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
 	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
 	struct tw_catalog_table ends;	     /* of struct tw_def_end, by lease */
-	struct tw_catalog_table counted;     /* of struct tw_def_counted, by place */
-	struct tw_catalog_table counts;	     /* of struct tw_capture_count, by row and place */
+	struct tw_catalog_table counted;     /* of struct tw_def_longer, by place */
+	struct tw_catalog_table counts;	     /* that begin with a struct tw_capture_count, by row and place */
 	struct tw_catalog_table aggregates;  /* of struct tw_capture_aggregate, by a hash */
 	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
 	char *program;
@@ -73,5 +73,7 @@ uint64_t tw_catalog_end(const struct tw_catalog *catalog, uint64_t lease);
 const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id);
 /* In the order of definition; *at is 0 at first; NULL after the last. */
 const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at);
+/* The same for `counts`, without those of which all calls were recorded. */
+const struct tw_capture_count *tw_catalog_next_count(const struct tw_catalog *catalog, uint32_t *at);
 
 #endif

@@ -13,32 +13,38 @@
 
 int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
-	struct tw_def_counted def;
+	struct tw_def_longer def = {0};
 
-	if (!tw_catalog_take(input, &def, sizeof def))
+	if (!tw_catalog_take(input, &def.counted, sizeof def.counted) ||
+	    (input->left && !tw_catalog_take(input, &def.longer_ns, sizeof def.longer_ns)))
 		return TW_EFORMAT;
-	return tw_catalog_add_copy(&catalog->counted, def.place_id, &def, sizeof def);
+	return tw_catalog_add_copy(&catalog->counted, def.counted.place_id, &def, sizeof def);
 }
+
+/* An item of catalog->counts. */
+struct count {
+	struct tw_capture_count shown; /* the difference of: */
+	uint64_t calls, recorded;
+};
 
 /* Of a thread and a place; a row's number and that of a place are far below the halves. */
-static int add_count(struct tw_catalog *catalog, const struct tw_def_counts *def, const struct tw_def_count *pair)
+static int add_count(struct tw_catalog *catalog, const struct tw_def_counts *def, const struct tw_def_count *pair,
+		     bool is_recorded)
 {
-	struct tw_capture_count count = {.place_id = (uint32_t)pair->place_id,
-					 .tracee_id = def->tracee_id,
-					 .lease = def->lease,
-					 .count = pair->count};
-	uint64_t key = def->lease << 32 | count.place_id;
+	struct count count = {
+		.shown = {.place_id = (uint32_t)pair->place_id, .tracee_id = def->tracee_id, .lease = def->lease}};
+	uint64_t key = def->lease << 32 | count.shown.place_id;
 	uint32_t at = tw_map_get(&catalog->counts.by_id, key);
-	struct tw_capture_count *known = at == TW_MAP_NONE ? NULL : catalog->counts.items[at];
+	struct count *known = at == TW_MAP_NONE ? &count : catalog->counts.items[at];
+	uint64_t *number = is_recorded ? &known->recorded : &known->calls;
 
-	if (!known)
-		return tw_catalog_add_copy(&catalog->counts, key, &count, sizeof count);
-	if (known->count < count.count)
-		known->count = count.count;
-	return 0;
+	if (*number < pair->count)
+		*number = pair->count;
+	known->shown.count = known->calls > known->recorded ? known->calls - known->recorded : 0;
+	return at == TW_MAP_NONE ? tw_catalog_add_copy(&catalog->counts, key, known, sizeof *known) : 0;
 }
 
-int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input)
+int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input, bool are_recorded)
 {
 	struct tw_def_counts def;
 	struct tw_def_count pair;
@@ -47,8 +53,19 @@ int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input
 	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
 	for (uint32_t i = 0; i < def.pair_count && !error; i++)
-		error = tw_catalog_take(input, &pair, sizeof pair) ? add_count(catalog, &def, &pair) : TW_EFORMAT;
+		error = tw_catalog_take(input, &pair, sizeof pair) ? add_count(catalog, &def, &pair, are_recorded)
+								   : TW_EFORMAT;
 	return error;
+}
+
+const struct tw_capture_count *tw_catalog_next_count(const struct tw_catalog *catalog, uint32_t *at)
+{
+	const struct tw_capture_count *count;
+
+	do
+		count = tw_catalog_next(&catalog->counts, at);
+	while (count && !count->count);
+	return count;
 }
 
 static uint64_t hash_of(const struct tw_capture_aggregate *row)

@@ -29,7 +29,7 @@ int tw_catalog_add_copy(struct tw_catalog_table *table, uint64_t id, const void 
 
 /* Records of calls that are counted (catalog_counts.c).  Return 0 or an error. */
 int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *input);
-int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input);
+int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input, bool are_recorded);
 int tw_catalog_aggregates(struct tw_catalog *catalog, struct tw_catalog_input *input);
 
 #endif

@@ -33,7 +33,8 @@ enum tw_def_type {
 	TW_DEF_END = 14,
 	TW_DEF_COUNTED = 15,
 	TW_DEF_COUNTS = 16,
-	TW_DEF_AGGREGATES = 17
+	TW_DEF_AGGREGATES = 17,
+	TW_DEF_RECORDED_COUNTS = 18
 };
 
 /* The process image itself; the first record of a log. */
@@ -171,8 +172,20 @@ struct tw_def_counted {
 };
 
 /*
+ * The same, but calls that took so long are recorded when they end, and are not counted: a definition of type TW_DEF_COUNTED with one
+ * more field.
+ */
+struct tw_def_longer {
+	struct tw_def_counted counted;
+	uint64_t longer_ns;
+};
+
+/*
  * How often a thread has called counted functions so far; pairs follow.  Not in the log: the recorder adds it, with ever larger
  * numbers for the same lease and place, of which a reader takes the largest.
+ *
+ * The same with type TW_DEF_RECORDED_COUNTS: how many of these calls were recorded (struct tw_def_longer), or lost.  The difference of
+ * both is what was counted only.
  */
 struct tw_def_counts {
 	uint64_t

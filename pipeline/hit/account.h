@@ -39,7 +39,8 @@ struct tw_aggregates {
 
 /* The counts of a thread. */
 struct tw_thread_counts {
-	struct tw_rs_count_words *_Atomic blocks[TW_COUNT_GROUPS]; /* of counters; NULL: not used yet */
+	/* Of counters, and then of their recorded calls; NULL: not used yet. */
+	struct tw_rs_count_words *_Atomic blocks[2 * TW_COUNT_GROUPS];
 	struct tw_count_row rows[TW_COUNT_ROWS];
 	/* Written by the thread. */
 	uint32_t row;	    /* of shared counters: in the ring set; 0: none */
@@ -66,7 +67,14 @@ static inline void tw_count_add(_Atomic uint64_t *word, uint64_t value)
 	tw_add_own(word, value);
 }
 
-/* The thread's word of a counter; NULL: it has none. */
+/*
+ * Where calls of a shared counter may be recorded later (longer.h), TW_COUNT_RECORDED added to its number gives the number of those that
+ * were.  Both only grow.
+ */
+#define TW_COUNT_RECORDED TW_COUNTERS_MAX
+_Static_assert(TW_COUNT_RECORDED == TW_RS_COUNT_RECORDED_GROUP * TW_RS_COUNT_GROUP, "as in ring sets");
+
+/* The thread's word of a number; NULL: it has none. */
 static inline __attribute__((always_inline)) _Atomic uint64_t *tw_count_word(const struct tw_thread_counts *own,
 									     uint32_t index)
 {
@@ -75,6 +83,11 @@ static inline __attribute__((always_inline)) _Atomic uint64_t *tw_count_word(con
 
 	return tw_likely(block) ? &block->words[index % TW_RS_COUNT_GROUP] : NULL;
 }
+
+/* The same, made if it can be. */
+_Atomic uint64_t *tw_counter_word(struct tw_thread *thread, uint32_t number);
+/* The word of all threads together. */
+_Atomic uint64_t *tw_counter_word_of_all(uint32_t number);
 
 static inline uint64_t tw_count_key(uint32_t id, uint32_t pid)
 {

@@ -35,11 +35,13 @@ struct tw_counter *tw_counter_create(void);
  * process has died (ringbuf/counts.h).  For the one ring set of the process that is recorded from outside; its numbers are
  * place ids.  tw_counter_value() then lacks the calls of threads that have left.
  *
+ * @has_recorded	calls of it may be recorded later, and are then counted as such too: longer.h.
+ *
  * Errors: TW_ELIMIT (TW_COUNTERS_MAX), TW_ENOMEM, TW_ENOSPC (no memory, or no block, for the calls of all threads), TW_ENOTSUP (no
  * image).
  */
 struct tw_rs;
-int tw_counter_share(struct tw_rs *rs, uint32_t number, struct tw_counter **out);
+int tw_counter_share(struct tw_rs *rs, uint32_t number, bool has_recorded, struct tw_counter **out);
 /*
  * tw_counters_unshare - the ring set is about to be unmapped: no thread knows a block of it any more.
  *

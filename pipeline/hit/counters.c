@@ -2,7 +2,8 @@
 /*
  * counters.c - call_count: numbers of calls, in words of each thread.  Compiled without vector registers, as hit.c.
  *
- *	counter i	word i % 64 of block i / 64, in the blocks of each thread and in those of all threads together
+ *	counter i	word i % 64 of block i / 64, in the blocks of each thread and in those of all threads together;
+ *			further blocks for how many of its calls were recorded (TW_COUNT_RECORDED)
  *	private		blocks are memory of the process, which threads that come later continue
  *	shared		blocks are memory of a ring set, where another process reads them, by thread (ringbuf/counts.h)
  *
@@ -33,8 +34,8 @@ static _Atomic uint32_t first_free_counter;
 
 /* Shared counters: set under the permit, before the first of them is used. */
 static struct tw_rs *_Atomic shared_set;
-/* The blocks of all threads together, and the end of those that are there. */
-static struct tw_rs_count_words *_Atomic shared_blocks[TW_COUNT_GROUPS];
+/* The blocks of all threads together, and the end of those that are there, of calls. */
+static struct tw_rs_count_words *_Atomic shared_blocks[2 * TW_COUNT_GROUPS];
 static _Atomic uint32_t shared_end;
 
 /* ---- the counts of a thread ---- */
@@ -130,8 +131,7 @@ struct tw_rs_count_words *tw_counts_take_block(struct tw_thread *thread, struct 
 	return wanted.block;
 }
 
-/* The word of this thread; NULL: it has none. */
-static _Atomic uint64_t *find_word(struct tw_thread *thread, uint32_t index)
+_Atomic uint64_t *tw_counter_word(struct tw_thread *thread, uint32_t index)
 {
 	struct tw_thread_counts *own = tw_counts_of_thread(thread);
 	_Atomic uint64_t *word = own ? tw_count_word(own, index) : NULL;
@@ -179,12 +179,12 @@ static int open_block(struct tw_rs *rs, uint32_t group)
 
 	if (!block)
 		return error ? error : TW_ENOSPC;
-	/* PAIR count.base: release; acquire in base_of().  The words are zeros. */
+	/* PAIR count.base: release; acquire in tw_counter_word_of_all().  The words are zeros. */
 	tw_store_release(&shared_blocks[group], block);
 	return 0;
 }
 
-int tw_counter_share(struct tw_rs *rs, uint32_t number, struct tw_counter **out)
+int tw_counter_share(struct tw_rs *rs, uint32_t number, bool has_recorded, struct tw_counter **out)
 {
 	uint32_t group = number / TW_RS_COUNT_GROUP;
 	int error = 0;
@@ -194,6 +194,9 @@ int tw_counter_share(struct tw_rs *rs, uint32_t number, struct tw_counter **out)
 	/* RELAXED count.base: under the permit. */
 	if (!tw_load_relaxed(&shared_blocks[group]))
 		error = open_block(rs, group);
+	/* RELAXED count.base: as above. */
+	if (!error && has_recorded && !tw_load_relaxed(&shared_blocks[TW_COUNT_GROUPS + group]))
+		error = open_block(rs, TW_COUNT_GROUPS + group);
 	if (error)
 		return error;
 	/* RELAXED count.shared: hits find the counter by its generation, PAIR bp.active. */
@@ -224,14 +227,17 @@ void tw_counter_destroy(struct tw_counter *counter)
 		;
 }
 
-/* The word of all threads together. */
-static _Atomic uint64_t *base_of(const struct tw_counter *counter)
+_Atomic uint64_t *tw_counter_word_of_all(uint32_t index)
 {
-	size_t index = (size_t)(counter - tw_counters);
 	/* PAIR count.base: acquire; release in open_block(). */
 	struct tw_rs_count_words *block = tw_load_acquire(&shared_blocks[index / TW_RS_COUNT_GROUP]);
 
-	return block ? &block->words[index % TW_RS_COUNT_GROUP] : (_Atomic uint64_t *)(uintptr_t)&counter->base;
+	return block ? &block->words[index % TW_RS_COUNT_GROUP] : &tw_counters[index % TW_COUNTERS_MAX].base;
+}
+
+static _Atomic uint64_t *base_of(const struct tw_counter *counter)
+{
+	return tw_counter_word_of_all((uint32_t)(counter - tw_counters));
 }
 
 struct sum {
@@ -244,7 +250,7 @@ static void add_ring(struct tw_thread *thread, void *arg)
 	struct sum *sum = arg;
 	/* PAIR count.thread: acquire; release in map_counts(). */
 	struct tw_thread_counts *own = tw_load_acquire(&thread->own_counts);
-	/* PAIR count.block: acquire; release in find_word(). */
+	/* PAIR count.block: acquire; release in tw_counter_word(). */
 	struct tw_rs_count_words *block = own ? tw_load_acquire(&own->blocks[sum->index / TW_RS_COUNT_GROUP]) : NULL;
 
 	if (block) {
@@ -278,7 +284,7 @@ uint64_t tw_counter_take(struct tw_counter *counter)
 
 void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 {
-	_Atomic uint64_t *word = find_word(t->thread, (uint32_t)(counter - tw_counters));
+	_Atomic uint64_t *word = tw_counter_word(t->thread, (uint32_t)(counter - tw_counters));
 
 	if (tw_likely(word))
 		tw_count_add(word, 1);
@@ -292,11 +298,14 @@ static void forget_blocks(struct tw_thread *thread)
 {
 	/* RELAXED count.thread_own: the structure has no thread but the calling one. */
 	struct tw_thread_counts *own = tw_load_relaxed(&thread->own_counts);
+	size_t bytes;
 
 	if (!own)
 		return;
 	/* RELAXED count.shared: one that grows now is not this thread's. */
-	memset(own->blocks, 0, tw_load_relaxed(&shared_end) * sizeof own->blocks[0]);
+	bytes = tw_load_relaxed(&shared_end) * sizeof own->blocks[0];
+	memset(own->blocks, 0, bytes);
+	memset(own->blocks + TW_COUNT_GROUPS, 0, bytes);
 	if (own->aggregates.count)
 		memset(&own->aggregates, 0, sizeof own->aggregates);
 	own->row = 0;
@@ -323,6 +332,8 @@ bool tw_counters_unshare(void)
 	for (uint32_t group = 0; group < end; group++) {
 		/* RELAXED count.base: nothing is counted. */
 		tw_store_relaxed(&shared_blocks[group], NULL);
+		/* RELAXED count.base: as above. */
+		tw_store_relaxed(&shared_blocks[TW_COUNT_GROUPS + group], NULL);
 	}
 	/* RELAXED count.shared: as above. */
 	tw_store_relaxed(&shared_end, 0);
@@ -360,6 +371,9 @@ int tw_counters_continue_in_child(struct tw_rs *rs)
 		/* RELAXED count.base: as above. */
 		if (tw_load_relaxed(&shared_blocks[group]))
 			error = open_block(rs, group);
+		/* RELAXED count.base: as above. */
+		if (!error && tw_load_relaxed(&shared_blocks[TW_COUNT_GROUPS + group]))
+			error = open_block(rs, TW_COUNT_GROUPS + group);
 	}
 	return error;
 }

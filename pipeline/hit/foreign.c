@@ -6,14 +6,15 @@
 #include "pipeline/hit/counted.h"
 #include "pipeline/hit/frame.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/longer.h"
 
 const char *tw_foreign_hit(struct tw_place *place)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active && !tw_hit_only_counts(&place->gen[active - 1]))
-		tw_hit_count_pinned(place->gen[active - 1].sessions, TW_THREAD_UNABLE);
+	if (active)
+		tw_hit_count_pinned(tw_hit_losing(&place->gen[active - 1]), TW_THREAD_UNABLE);
 	return NULL;
 }
 
@@ -26,7 +27,7 @@ uintptr_t tw_foreign_return(uint64_t *slot)
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
 
-		if (wants->place && !(wants->more & TW_COUNTED_FRAME))
+		if (wants->place && !(wants->more & (TW_COUNTED_FRAME | TW_LONGER_FRAME)))
 			tw_hit_count_pinned(wants->returns, TW_THREAD_UNABLE);
 	}
 	tw_returns_close(entry);

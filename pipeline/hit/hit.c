@@ -344,9 +344,9 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 	if (active) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
 		/* PROGRESS hit.wants: as in hit(). */
-		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
+		uint64_t todo = tw_hit_losing(generation) & tw_load_relaxed(&t->tracee->wants_call);
 
-		todo = tw_hit_only_counts(generation) ? 0 : is_local ? todo & ~generation->global : todo;
+		todo = is_local ? todo & ~generation->global : todo;
 		tw_hit_count_nested(t, todo);
 		/* The end of the call will not be seen either. */
 		if (!place->is_unwatched)
@@ -360,14 +360,14 @@ static void count_late(struct tw_place *place, enum tw_thread_state state, bool 
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active && !tw_hit_only_counts(&place->gen[active - 1])) {
+	if (active) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
+		uint64_t losing = tw_hit_losing(generation);
 
-		tw_hit_count_pinned(generation->sessions, state);
+		tw_hit_count_pinned(losing, state);
 		/* The end of the call will not be seen either. */
 		if (has_end && !place->is_unwatched)
-			tw_hit_count_pinned(generation->sessions & (generation->returns | generation->exceptions),
-					    state);
+			tw_hit_count_pinned(losing & (generation->returns | generation->exceptions), state);
 	}
 }
 

@@ -189,6 +189,11 @@ struct tw_ring_work {
 	uint64_t sleep_ns;
 	/* Between the steps. */
 	bool is_begun, is_new, is_waiting, has_waited, result;
+	/* The tracer's own time that is recorded behind records of earlier times; ticks 0: none. */
+	struct tw_own_time_behind {
+		uint64_t since, ticks;
+		enum tw_own_time why;
+	} behind;
 	uint32_t seen; /* tw_rs_recycled() */
 	uint64_t run_stamp, epoch, spent_ns, beat;
 	struct tw_space_wait space;
@@ -210,6 +215,7 @@ struct tw_one_hit {
 	struct tw_recheck recheck;
 	uint64_t wanted; /* sessions that still want its next record */
 	uint64_t ticks;
+	uint64_t stamp; /* of the record, if it is of an earlier time than now; 0: ticks */
 	const uint64_t *words;
 	unsigned count;
 	uint8_t flags;
@@ -289,6 +295,7 @@ struct tw_hit_tls {
 	uint64_t run_seq;   /* of the tracee, for switch records */
 	/* The thread's own counts, one load nearer than in its structure; NULL: it has counted nothing yet. */
 	struct tw_thread_counts *own_counts;
+	struct tw_longer_frame *longer; /* the innermost open call whose length decides: longer.h; NULL: none */
 };
 #pragma GCC visibility push(hidden)
 extern __thread struct tw_hit_tls tw_hit_tls;
@@ -395,10 +402,10 @@ uint64_t tw_hit_newer_than(uint64_t epoch);
  */
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame);
 /*
- * Are calls here only counted?  Then this one is: for all threads together, by a thread that is not ready.  Uses only what is
- * never freed.
+ * The sessions that lose an event by a call that cannot be recorded.  Where calls are only counted, or their length decides, this one
+ * is counted instead: for all threads together, by a thread that is not ready.  Uses only what is never freed.
  */
-bool tw_hit_only_counts(const struct tw_bp_generation *generation);
+uint64_t tw_hit_losing(const struct tw_bp_generation *generation);
 /* Counts one record for each of these sessions as lost inside another hit. Called in a read section. */
 void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions);
 /* The same on a thread that has left, or may not read the clock: counted for the session that is never destroyed. */

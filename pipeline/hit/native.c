@@ -4,15 +4,13 @@
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/arguments.h"
 
-#include "base/filter.h"
-#include "base/sys.h"
 #include "base/thread_base.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/counted.h"
 #include "pipeline/hit/foreign.h"
-#include "pipeline/hit/frame.h"
+#include "pipeline/hit/longer.h"
 #include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
@@ -166,6 +164,8 @@ static inline const char *hit_as(struct tw_place *place, const uint64_t *words, 
 		return tw_counted_call(place, words, slot);
 	if (first & TW_BP_FIRST_ACCOUNTS)
 		return tw_counted_enter(place, words, slot);
+	if (first & TW_BP_FIRST_LONGER)
+		return tw_longer_enter(place, words, slot);
 	return tw_native_hit_whole(place, words, slot);
 }
 
@@ -255,11 +255,6 @@ static inline bool is_counted(const struct tw_frame_wants *wants)
 	return wants->more & TW_COUNTED_FRAME;
 }
 
-static inline void end_counted(const struct tw_frame_wants *wants, const void *hit_frame, const uint64_t *value)
-{
-	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame, value);
-}
-
 _Static_assert(TW_DESCRIBED_WORDS_MAX <= TW_ARG_WORDS_MAX, "descriptions fit where arguments do");
 
 /* The result, and what the call has made or filled. */
@@ -268,13 +263,12 @@ static __attribute__((noinline)) void return_more(const struct tw_frame_wants *w
 {
 	const struct tw_arg_plan *plan = wants->place->function->arguments;
 	struct tw_thread *thread = tw_hit_tls.thread;
-	const uint64_t *kept;
 	uint64_t words[TW_ARG_WORDS_MAX];
 	struct tw_frame_value given = {.kind = TW_FRAME_MANY, .many = {.words = words, .count = 1}};
 
 	words[0] = value;
 	if (thread && plan) {
-		kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
+		const uint64_t *kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
 		given.many.count = plan->describes ? tw_described_return(plan->describes, value, kept, words)
 						   : tw_arg_capture_filled(plan, value, kept, *thread->errno_at, words);
 	}
@@ -319,14 +313,16 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 }
 
 /* Ends the frames of an entry, the innermost first. */
-static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, const uint64_t *slot,
-						 uint64_t value, struct tw_frame_back *back)
+static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t *slot, uint64_t value,
+						 struct tw_frame_back *back)
 {
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
-			end_counted(wants, back->frame, &value);
+			tw_counted_end((const struct tw_counted_frame *)wants, back->frame, &value);
+		else if (wants && tw_longer_is(wants))
+			tw_longer_end((struct tw_longer_frame *)(uintptr_t)wants, slot, value);
 		else if (wants)
 			return_one(wants, slot, value, back);
 		if (tw_unlikely(back->sessions))
@@ -365,13 +361,13 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	return is_done;
 }
 
-/* Are all frames of the entry wanted as tw_one_return() can do it? */
-static bool are_single(const struct tw_return_entry *entry)
+/* Are all frames of the entry of this kind? */
+static bool are_all(const struct tw_return_entry *entry, bool (*is_such)(const struct tw_frame_wants *))
 {
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
-		if (wants && !tw_one_wants(wants))
+		if (wants && !is_such(wants))
 			return false;
 	}
 	return true;
@@ -420,7 +416,9 @@ static __attribute__((noinline)) uintptr_t return_slowly(struct tw_return_entry 
 	/* The stack was copied, or overwritten. */
 	if (tw_unlikely(!entry))
 		return tw_returns_lost_address(slot);
-	if (!are_single(entry))
+	if (are_all(entry, tw_longer_is))
+		return tw_longer_return_all(entry, slot, value);
+	if (!are_all(entry, tw_one_wants))
 		return return_generally(entry, slot, value);
 	return tw_returns_count(entry) == 1 ? return_single(entry, slot, value) : return_chain(entry, slot, value);
 }
@@ -428,12 +426,15 @@ static __attribute__((noinline)) uintptr_t return_slowly(struct tw_return_entry 
 uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 {
 	struct tw_return_entry *entry = tw_returns_find(slot);
+	const struct tw_frame_wants *wants;
 
 	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
 		return return_slowly(entry, slot, value);
-	if (is_counted((const struct tw_frame_wants *)entry->words))
-		return tw_counted_return(entry, slot, value);
-	if (tw_unlikely(!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
+	wants = (const struct tw_frame_wants *)entry->words;
+	if (wants->more & (TW_COUNTED_FRAME | TW_LONGER_FRAME))
+		return tw_longer_is(wants) ? tw_longer_return(entry, slot, value)
+					   : tw_counted_return(entry, slot, value);
+	if (tw_unlikely(!return_plainly(wants, slot, value)))
 		return return_slowly(entry, slot, value);
 	tw_returns_close(entry);
 	return entry->return_address;
@@ -465,7 +466,9 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
-			end_counted(wants, FRAME(slot), NULL);
+			tw_counted_end((const struct tw_counted_frame *)wants, FRAME(slot), NULL);
+		else if (wants && tw_longer_is(wants))
+			tw_longer_throw((struct tw_longer_frame *)(uintptr_t)wants, slot, class, name);
 		else if (wants)
 			tw_frame_exception(wants, class, (struct tw_term){0}, name, back);
 	}

@@ -9,32 +9,15 @@
 #include "breakpoints/own_stack.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
-#include "pipeline/hit/described.h"
 #include "pipeline/hit/native.h"
-#include "pipeline/hit/record.h"
+#include "pipeline/hit/one_record.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/hit/walk.h"
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
 
-#define INLINE inline __attribute__((always_inline))
-
 /* As in native.c: identifies a call during its hits. */
 #define FRAME(slot) ((void *)((slot)-1))
-
-static __attribute__((noinline)) bool wait(struct tw_hit_tls *t)
-{
-	struct tw_one_hit *one = &t->thread->one;
-
-	return tw_thread_ring_wait(t, &one->recheck, tw_hit_host.pinned_session, one->bytes, one->ticks, &one->wanted);
-}
-
-static __attribute__((noinline)) bool catch_up(struct tw_hit_tls *t)
-{
-	struct tw_one_hit *one = &t->thread->one;
-
-	return tw_thread_ring_catch_up(t, &one->recheck, tw_hit_host.pinned_session, one->ticks, &one->wanted);
-}
 
 /* Claims the space for a record, as thread->one says; as tw_thread_ring_reserve(), in fewer words of stack. */
 static __attribute__((noinline)) bool reserve(struct tw_hit_tls *t)
@@ -54,21 +37,10 @@ static __attribute__((noinline)) bool reserve(struct tw_hit_tls *t)
 /* Writes one record, as thread->one says; false: it is lost, or not wanted any more. */
 static __attribute__((noinline)) bool put(struct tw_hit_tls *t, const struct tw_place *place, enum tw_event_kind kind)
 {
-	struct tw_one_hit *one = &t->thread->one;
-	struct tw_rb_record *record;
-	unsigned flags;
-
-	one->bytes = (uint32_t)sizeof(struct tw_rb_record) + (one->count + 1) / 2 * 16;
+	t->thread->one.bytes = record_bytes(&t->thread->one);
 	if (!reserve(t))
 		return false;
-	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
-	flags = one->flags | tw_load_relaxed(&t->tracee->record_flags[tw_hit_host.pinned_session]);
-	flags |= one->count % 2 ? TW_EVENT_FLAG_HALF : 0;
-	record = one->record;
-	record->ticks = one->ticks;
-	record->head = TW_RB_HEAD(kind, flags, one->bytes, place->place_id);
-	tw_record_copy((uint64_t *)(record + 1), one->words, one->count);
-	tw_rb_commit(&t->thread->rings[tw_hit_host.pinned_session].producer, one->bytes);
+	fill(t, place, kind);
 	return true;
 }
 
@@ -249,48 +221,6 @@ const char *tw_one_call(struct tw_place *place, const uint64_t *words, uint64_t 
 
 /* ---- returns ---- */
 
-static void describe_there(void *arg)
-{
-	struct tw_thread *thread = arg;
-	struct tw_one_hit *one = &thread->one;
-	const struct tw_arg_plan *plan = one->wants.place->function->arguments;
-
-	one->count = tw_described_return(plan->describes, one->result[0],
-					 tw_kept_take(&thread->kept, plan, tw_hit_tls.state), thread->arguments);
-}
-
-/* What the call has made or filled.  Descriptions take more stack than the program's may have left. */
-static __attribute__((noinline)) void take_more(struct tw_thread *thread, const struct tw_arg_plan *plan)
-{
-	struct tw_one_hit *one = &thread->one;
-
-	if (plan->describes)
-		tw_own_stack_call(describe_there, thread);
-	else
-		one->count =
-			tw_arg_capture_filled(plan, one->result[0], tw_kept_take(&thread->kept, plan, tw_hit_tls.state),
-					      *thread->errno_at, thread->arguments);
-	one->words = thread->arguments;
-}
-
-/* The value is in rax, unless debug information said otherwise. */
-static INLINE void take_result(struct tw_thread *thread, const struct tw_place *place, const uint64_t *slot,
-			       uint64_t value)
-{
-	struct tw_one_hit *one = &thread->one;
-
-	one->result[0] = value;
-	one->words = one->result;
-	one->count = 1;
-	if (tw_likely(!place->gives))
-		return;
-	one->wants.place = (struct tw_place *)(uintptr_t)place;
-	if (place->gives != TW_BP_GIVES_MORE)
-		one->count = tw_arg_read_result(place->gives, value, tw_returns_second(slot), one->result);
-	else if (place->function->arguments)
-		take_more(thread, place->function->arguments);
-}
-
 void tw_one_return(const struct tw_frame_wants *wants, uint64_t *slot, uint64_t value)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -306,9 +236,7 @@ void tw_one_return(const struct tw_frame_wants *wants, uint64_t *slot, uint64_t 
 		one->recheck.place = NULL;
 		one->recheck.wants = &t->tracee->wants_call;
 		one->wanted = ~UINT64_C(0);
-		one->flags = 0;
-		take_result(t->thread, wants->place, slot, value);
-		one->ticks = tw_clock_ticks();
+		describe_return(t, wants->place, slot, value);
 		put(t, wants->place, TW_EVENT_RETURN_FROM);
 	}
 	tw_frame_end();

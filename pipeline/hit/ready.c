@@ -38,12 +38,15 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 	return TW_THREAD_NEW;
 }
 
-bool tw_hit_only_counts(const struct tw_bp_generation *generation)
+uint64_t tw_hit_losing(const struct tw_bp_generation *generation)
 {
-	if (!generation->only_counter)
-		return false;
-	tw_counter_add(generation->only_counter, 1);
-	return true;
+	uint64_t bit = tw_hit_host.pinned_rs ? UINT64_C(1) << tw_hit_host.pinned_session : 0;
+	const struct tw_bp_part *longer = tw_bp_longer_part(generation, bit);
+
+	if (!generation->only_counter && !longer)
+		return generation->sessions;
+	tw_counter_add(longer ? longer->counter : generation->only_counter, 1);
+	return longer ? generation->sessions & ~bit : 0;
 }
 
 void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)

@@ -378,7 +378,8 @@ static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_pro
 		return NULL;
 	/* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
 	if (own.has_waited || own.has_set_up)
-		tw_space_tell(&thread->ring, own.has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks);
+		tw_space_tell(&thread->ring, own.has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks,
+			      tw_clock_ticks() - ticks);
 	return reserve_making(thread, bytes, ticks, &own);
 }
 

@@ -537,17 +537,18 @@ TW_API const struct tw_capture_pointer *tw_capture_pointer_next(const struct tw_
 TW_API bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,
 				    struct tw_capture_counted *out)
 {
-	const struct tw_def_counted *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
+	const struct tw_def_longer *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
 
 	if (def)
-		*out = (struct tw_capture_counted){def->place_id, tw_capture_ns(capture, def->since_ticks)};
+		*out = (struct tw_capture_counted){def->counted.place_id,
+						   tw_capture_ns(capture, def->counted.since_ticks), def->longer_ns};
 	return def != NULL;
 }
 
 TW_API const struct tw_capture_count *tw_capture_count_next(const struct tw_capture *capture, uint32_t image,
 							    uint32_t *at)
 {
-	return tw_catalog_next(&catalog_of(capture, image)->counts, at);
+	return tw_catalog_next_count(catalog_of(capture, image), at);
 }
 
 TW_API const struct tw_capture_aggregate *tw_capture_aggregate_next(const struct tw_capture *capture, uint32_t image,

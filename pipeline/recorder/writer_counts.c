@@ -21,6 +21,7 @@ struct telling {
 	uint8_t *records;
 	uint32_t bytes;
 	uint64_t thread_lease; /* of the row whose thread was defined last */
+	uint64_t calls, recorded;
 };
 
 struct counts_record {
@@ -116,9 +117,10 @@ static int put_counts(void *arg, const struct tw_rs_seen_counts *counts)
 	if (error)
 		return error;
 	record.head.pair_count = n;
-	put(telling, TW_DEF_COUNTS, &record, sizeof record.head + n * sizeof record.pairs[0]);
-	/* Each row is told once, unless a write failed. */
-	telling->writer->store.stats.counted_calls += calls;
+	put(telling, counts->is_recorded ? TW_DEF_RECORDED_COUNTS : TW_DEF_COUNTS, &record,
+	    sizeof record.head + n * sizeof record.pairs[0]);
+	telling->calls += counts->is_recorded ? 0 : calls;
+	telling->recorded += counts->is_recorded ? calls : 0;
 	return 0;
 }
 
@@ -166,6 +168,9 @@ static int tell(struct tw_writer *writer, uint32_t index, const struct tw_rs_cou
 		error = tw_rs_aggregates_each(&writer->rs, index, choice, put_aggregates, &telling);
 	if (!error)
 		error = flush(&telling);
+	/* Each row is told once, unless a write failed. */
+	if (telling.calls > telling.recorded)
+		writer->store.stats.counted_calls += telling.calls - telling.recorded;
 	free(telling.records);
 	return error;
 }

@@ -72,6 +72,7 @@ NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
 		tw_progress_exit(&t->thread->reader);
 	if (t->thread->saved_tracee)
 		tw_hit_give_back(t);
+	t->thread->one.stamp = 0;
 	t->state = TW_THREAD_READY;
 }
 

@@ -72,7 +72,7 @@ bool tw_space_wait(struct tw_rb_producer *producer, struct tw_rs *rs, uint32_t b
 	return step == TW_SPACE_THERE;
 }
 
-void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64_t start_ticks)
+void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64_t start_ticks, uint64_t ticks)
 {
 	struct tw_rb_record *record;
 
@@ -87,7 +87,7 @@ void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64
 		return;
 	record->ticks = start_ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_OWN_TIME, TW_EVENT_FLAG_HALF, TW_OWN_TIME_BYTES, why);
-	*(uint64_t *)(record + 1) = tw_clock_ticks() - start_ticks;
+	*(uint64_t *)(record + 1) = ticks;
 	/* As a switch record, no event of the program. */
 	tw_rb_commit_uncounted(producer, TW_OWN_TIME_BYTES);
 }

@@ -36,8 +36,10 @@ enum tw_space_step tw_space_wait_step(struct tw_rb_producer *producer, struct tw
  *
  * @start_ticks	when it began: not before the previous record.  A delayed event follows, with the same ticks.
  *
- * The time ends now. Nothing is written, or counted, if there is no ring or no space.
+ * @ticks	how long it was.
+ *
+ * Nothing is written, or counted, if there is no ring or no space.
  */
-void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64_t start_ticks);
+void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64_t start_ticks, uint64_t ticks);
 
 #endif

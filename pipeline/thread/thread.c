@@ -7,6 +7,7 @@
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/longer.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/thread/thread.h"
 #include "pipeline/thread/wait.h"
@@ -376,6 +377,7 @@ void tw_threads_let_go_in_child(void)
 
 	tw_dispatch_set((struct tw_dispatch){0});
 	tw_own_stacks_after_fork_in_child();
+	tw_longer_after_fork_in_child();
 	if (t->thread)
 		tw_counts_after_fork_in_child(t->thread);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {

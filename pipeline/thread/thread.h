@@ -46,6 +46,8 @@ bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *rech
 			     uint64_t *todo);
 bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
 			 uint64_t ticks, uint64_t *todo);
+/* After records of earlier times than now (tw_one_hit.stamp): records the tracer's own time that they took.  In a hit. */
+void tw_thread_ring_tell_behind(struct tw_hit_tls *t);
 /* Claims space for a record: catches up first where that is due, and waits and claims again where there is none. */
 static inline bool tw_thread_ring_reserve(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 					  uint32_t bytes, uint64_t ticks, uint64_t *todo, struct tw_rb_record **record)

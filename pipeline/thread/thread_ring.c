@@ -91,11 +91,21 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring
 }
 
 /* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
-static void tell_own_time(struct tw_thread_ring *ring, enum tw_space capacity, uint64_t ticks)
+static void tell_own_time(struct tw_ring_work *w, enum tw_space capacity)
 {
-	if (capacity != TW_SPACE_NONE)
-		tw_space_tell(&ring->producer, capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT,
-			      ticks);
+	enum tw_own_time why = capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT;
+	uint64_t ticks = tw_clock_ticks() - w->ticks;
+
+	if (capacity == TW_SPACE_NONE)
+		return;
+	if (!w->t->thread->one.stamp) {
+		tw_space_tell(&w->t->thread->rings[w->session].producer, why, w->ticks, ticks);
+		return;
+	}
+	/* Before a record of an earlier time it would break the order of the stream. */
+	if (!w->behind.ticks)
+		w->behind = (struct tw_own_time_behind){.since = w->ticks, .why = why};
+	w->behind.ticks += ticks;
 }
 
 /* What precedes the first record of a run: a ring, and a switch record in it. */
@@ -131,7 +141,7 @@ static void catch_up(struct tw_ring_work *w)
 	if (!w->result)
 		return;
 	/* The tracee that the switch names has waited. */
-	tell_own_time(ring, space, w->ticks);
+	tell_own_time(w, space);
 	ring->run_stamp = t->run_stamp;
 }
 
@@ -154,7 +164,7 @@ static void space_step(void *arg)
 	w->sleep_word = NULL;
 	space = tw_space_step_of(w);
 	if (space != TW_SPACE_ASLEEP)
-		tell_own_time(&w->t->thread->rings[w->session], space, w->ticks);
+		tell_own_time(w, space);
 	w->result = space != TW_SPACE_NONE && space != TW_SPACE_ASLEEP;
 	errno = saved_errno;
 }
@@ -224,6 +234,23 @@ NO_VECTORS bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_rechec
 		return w->result;
 	tw_rb_refuse(&t->thread->rings[session].producer, TW_RB_LOST_FULL, ticks);
 	return false;
+}
+
+static void tell_behind(void *arg)
+{
+	struct tw_ring_work *w = arg;
+	struct tw_rb_producer *producer = &w->t->thread->rings[w->session].producer;
+	int saved_errno = errno;
+
+	tw_space_tell(producer, w->behind.why, w->behind.since, w->behind.ticks);
+	w->behind.ticks = 0;
+	errno = saved_errno;
+}
+
+NO_VECTORS void tw_thread_ring_tell_behind(struct tw_hit_tls *t)
+{
+	if (tw_unlikely(t->thread->ring_work.behind.ticks))
+		tw_own_stack_try(tell_behind, &t->thread->ring_work);
 }
 
 void tw_thread_prepare(unsigned session)

@@ -70,7 +70,7 @@ static void own_time_is_not_lost_in_overwritten_rings(void **state)
 		*record = (struct tw_rb_record){number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1)};
 		tw_rb_commit(&ring.producer, 16);
 		if (number % 50 == 0)
-			tw_space_tell(&ring.producer, TW_OWN_TIME_SETUP, number);
+			tw_space_tell(&ring.producer, TW_OWN_TIME_SETUP, number, 1);
 	}
 	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
 	assert_true(bytes > 0);

@@ -219,6 +219,43 @@ static void one_image_cannot_define_without_end(void **state)
 	tw_catalog_fini(&catalog);
 }
 
+static void add_count(struct tw_catalog *catalog, uint32_t type, uint64_t calls)
+{
+	const struct {
+		struct tw_def_counts head;
+		struct tw_def_count pair;
+	} counts = {{.lease = 5, .tracee_id = 1, .pair_count = 1}, {.place_id = 3, .count = calls}};
+	uint8_t bytes[64] = {0};
+
+	assert_int_equal(tw_catalog_add(catalog, bytes, put(bytes, type, &counts, sizeof(counts), "")), 0);
+}
+
+/* A recorder that died has stored some of them, and a recovery all of them later, while the difference fell. */
+static void counts_are_the_newest_in_any_order(void **state)
+{
+	static const uint64_t calls[] = {10, 12, 13}, recorded[] = {2, 8, 9};
+	static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+
+	for (size_t i = 0; i < TW_COUNT_OF(orders); i++) {
+		struct tw_catalog catalog = {0};
+		const struct tw_capture_count *count;
+		uint32_t at = 0;
+
+		for (unsigned j = 0; j < 3; j++) {
+			add_count(&catalog, TW_DEF_RECORDED_COUNTS, recorded[orders[i][j]]);
+			add_count(&catalog, TW_DEF_COUNTS, calls[orders[i][j]]);
+		}
+		tw_catalog_finish(&catalog);
+		count = tw_catalog_next(&catalog.counts, &at);
+		assert_non_null(count);
+		assert_int_equal(count->count, 4);
+		assert_int_equal(count->place_id, 3);
+		assert_int_equal(count->lease, 5);
+		assert_null(tw_catalog_next(&catalog.counts, &at));
+		tw_catalog_fini(&catalog);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +267,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_first_definition_counts),
 		cmocka_unit_test(a_catalog_holds_more_than_a_log),
 		cmocka_unit_test(one_image_cannot_define_without_end),
+		cmocka_unit_test(counts_are_the_newest_in_any_order),
 	};
 
 	if (argc > 1)

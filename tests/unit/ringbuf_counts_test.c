@@ -42,7 +42,8 @@ static void close_set(void)
 }
 
 struct sums {
-	uint64_t total, of_all, blocks, by_lease[64];
+	uint64_t total, of_all, blocks, by_lease[64], recorded;
+	uint32_t recorded_place;
 };
 
 static int add(void *arg, const struct tw_rs_seen_counts *counts)
@@ -50,6 +51,12 @@ static int add(void *arg, const struct tw_rs_seen_counts *counts)
 	struct sums *sums = arg;
 
 	sums->blocks++;
+	if (counts->is_recorded) {
+		assert_int_equal(sums->total, 0);
+		sums->recorded += counts->words[5];
+		sums->recorded_place = counts->first_place + 5;
+		return 0;
+	}
 	for (unsigned i = 0; i < TW_RS_COUNT_GROUP; i++) {
 		sums->total += counts->words[i];
 		sums->of_all += counts->lease ? 0 : counts->words[i];
@@ -225,12 +232,34 @@ static void a_killed_process_leaves_its_counts(void **state)
 	munmap((void *)own, 4096);
 }
 
+/* Calls that are recorded after all, of the same places: read before the calls, so that they are never more. */
+static void recorded_calls_are_apart_and_first(void **state)
+{
+	struct tw_rs_count_claim claim = {.thread_id = 1};
+	struct tw_rs_count_words *calls, *recorded;
+	struct sums sums;
+
+	open_set();
+	assert_int_equal(tw_rs_counts_claim(&member, &claim), 1);
+	calls = tw_rs_counts_take(&member, 1, 7);
+	recorded = tw_rs_counts_take(&member, 1, TW_RS_COUNT_RECORDED_GROUP + 7);
+	assert_true(calls && recorded);
+	tw_add_own(&calls->words[5], 9);
+	tw_add_own(&recorded->words[5], 4);
+	sums = read_all(false, false);
+	assert_int_equal(sums.total, 9);
+	assert_int_equal(sums.recorded, 4);
+	assert_int_equal(sums.recorded_place, 7 * TW_RS_COUNT_GROUP + 5);
+	close_set();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ended_threads_are_read_once_and_their_memory_is_used_again),
 		cmocka_unit_test(what_runs_out_is_told),
 		cmocka_unit_test(large_numbers_are_exact),
+		cmocka_unit_test(recorded_calls_are_apart_and_first),
 		cmocka_unit_test(forged_tables_are_harmless),
 		cmocka_unit_test(a_killed_process_leaves_its_counts),
 	};

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* longer.c - calls that are recorded when they have taken long enough.  Compiled without vector registers, as hit.c. */
+#include "pipeline/hit/longer.h"
+#include "base/filter.h"
+#include "breakpoints/returns.h"
+#include "breakpoints/unwind.h"
+#include "pipeline/hit/account.h"
+#include "pipeline/hit/native.h"
+#include "pipeline/hit/one_record.h"
+#include "pipeline/thread/thread.h"
+#include "progress/read_side.h"
+
+_Static_assert(sizeof(struct tw_longer_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
+_Static_assert(offsetof(struct tw_longer_frame, place) == offsetof(struct tw_frame_wants, place), "as any frame");
+_Static_assert(offsetof(struct tw_longer_frame, more) == offsetof(struct tw_frame_wants, more), "as any frame");
+
+/* As in native.c: identifies a call during its hits. */
+#define FRAME(slot) ((const void *)((slot)-1))
+
+/* Frames of the parent are of no use in a forked child. */
+static uint64_t fork_count;
+
+static INLINE uint64_t own_bit(void)
+{
+	return UINT64_C(1) << tw_hit_host.pinned_session;
+}
+
+static INLINE uint64_t limit_of(const struct tw_place *place)
+{
+	/* RELAXED longer.limit: set before the first call whose length decides; a change is seen by this call or by the next. */
+	return tw_load_relaxed(&place->longer_ticks);
+}
+
+/* Is it a frame that this thread has opened, in this process, and not ended? */
+static INLINE bool is_own(const struct tw_hit_tls *t, const struct tw_longer_frame *frame)
+{
+	return frame->more & TW_LONGER_FRAME && frame->more >> TW_LONGER_FORK_SHIFT == fork_count &&
+	       frame->owner == t->thread && frame->ticks >= t->thread->start_ticks;
+}
+
+/* Is the call to be recorded by now, which it is not yet? */
+static INLINE bool is_due(const struct tw_longer_frame *frame, uint64_t ticks)
+{
+	return (frame->more & (TW_LONGER_FRAME | TW_LONGER_RECORDED)) == TW_LONGER_FRAME &&
+	       ticks - frame->ticks >= limit_of(frame->place);
+}
+
+/* ---- the calls around ---- */
+
+/* Was the call left by a jump?  Only known on the stack that the thread began with.  @slot: of the hit. */
+static bool is_left(const struct tw_thread *thread, const struct tw_longer_frame *frame, const uint64_t *slot)
+{
+	uintptr_t at = (uintptr_t)frame->slot, here = (uintptr_t)slot;
+
+	if (at < thread->stack_low || at >= thread->stack_high || here < thread->stack_low ||
+	    here >= thread->stack_high)
+		return false;
+	return at < here || !tw_returns_is_stub(*frame->slot);
+}
+
+/* The innermost of this thread's open calls from @frame outwards, of those that began before @ticks; NULL: none. */
+static struct tw_longer_frame *open_from(const struct tw_hit_tls *t, struct tw_longer_frame *frame, uint64_t ticks)
+{
+	/* In a hit the state is the address of its frame. */
+	const uint64_t *slot = (const uint64_t *)t->state + 1;
+
+	/* Times that fall without end: whatever has become of the frames, there is no circle. */
+	for (; frame && is_own(t, frame) && frame->ticks < ticks; frame = frame->above) {
+		if (!is_left(t->thread, frame, slot))
+			return frame;
+		ticks = frame->ticks;
+	}
+	return NULL;
+}
+
+/* ---- records ---- */
+
+static void begin_records(struct tw_hit_tls *t)
+{
+	struct tw_one_hit *one = &t->thread->one;
+
+	one->recheck.place = NULL;
+	one->recheck.wants = &t->tracee->wants_call;
+	one->wanted = ~UINT64_C(0);
+}
+
+static bool is_wanted(const struct tw_hit_tls *t)
+{
+	return t->thread->one.wanted & own_bit();
+}
+
+/* Writes the record that thread->one describes, if nothing has to be waited for. */
+static __attribute__((noinline)) enum tw_rb_outcome put_now(struct tw_hit_tls *t, const struct tw_place *place,
+							    enum tw_event_kind kind)
+{
+	struct tw_one_hit *one = &t->thread->one;
+	struct tw_thread_ring *ring = &t->thread->rings[tw_hit_host.pinned_session];
+	enum tw_rb_outcome outcome = TW_RB_WAIT;
+
+	one->bytes = record_bytes(one);
+	if (tw_likely(ring->run_stamp == t->run_stamp))
+		outcome = tw_rb_reserve(&ring->producer, one->bytes, one->ticks, (void **)&one->record);
+	if (outcome == TW_RB_OK)
+		fill(t, place, kind);
+	return outcome;
+}
+
+/* The same, waiting where that is needed; false: it is lost, or not wanted any more.  Part of a function that is not called deeply. */
+static INLINE bool put(struct tw_hit_tls *t, const struct tw_place *place, enum tw_event_kind kind)
+{
+	const struct tw_thread_ring *ring = &t->thread->rings[tw_hit_host.pinned_session];
+	enum tw_rb_outcome outcome = put_now(t, place, kind);
+
+	/* A ring, and then space in it. */
+	for (unsigned steps = 0; outcome == TW_RB_WAIT && steps < 2; steps++) {
+		if (!(ring->run_stamp != t->run_stamp ? catch_up(t) : wait(t)))
+			return false;
+		outcome = put_now(t, place, kind);
+	}
+	return outcome == TW_RB_OK;
+}
+
+/* Where recorded calls are counted.  NULL: the thread has given its words back, and the call stays counted. */
+static INLINE _Atomic uint64_t *recorded_word(const struct tw_hit_tls *t, const struct tw_longer_frame *frame)
+{
+	uint32_t number = frame->place->place_id + TW_COUNT_RECORDED;
+
+	if (frame->more & TW_LONGER_OF_ALL)
+		return tw_counter_word_of_all(number);
+	return t->own_counts ? tw_count_word(t->own_counts, number) : NULL;
+}
+
+/* Describes the call as the next record; false: it is not to be recorded. */
+static __attribute__((noinline)) bool describe_call(struct tw_hit_tls *t, const struct tw_longer_frame *frame)
+{
+	struct tw_one_hit *one = &t->thread->one;
+
+	if (!is_wanted(t) || tw_unlikely(!recorded_word(t, frame)))
+		return false;
+	one->ticks = tw_clock_ticks();
+	one->stamp = frame->ticks;
+	one->count = 0;
+	one->flags = 0;
+	return true;
+}
+
+/* A call that found no space is lost, and counted there. */
+static __attribute__((noinline)) void count_recorded(struct tw_hit_tls *t, struct tw_longer_frame *frame,
+						     bool is_recorded)
+{
+	t->thread->one.stamp = 0;
+	if (!is_recorded && !is_wanted(t))
+		return;
+	/* RELAXED count.add: as for calls.  Behind the record: a program that is killed in between leaves the call in both. */
+	tw_fetch_add_relaxed(recorded_word(t, frame), 1);
+	frame->more |= TW_LONGER_RECORDED;
+}
+
+/* Turns the links of the calls that are not recorded yet, from @frame outwards, and returns the outermost; *around is beyond it. */
+static __attribute__((noinline)) struct tw_longer_frame *turn(struct tw_hit_tls *t, struct tw_longer_frame *frame,
+							      struct tw_longer_frame **around)
+{
+	struct tw_longer_frame *inner = NULL, *outer = frame;
+
+	while (outer && !(outer->more & TW_LONGER_RECORDED)) {
+		frame = outer;
+		outer = open_from(t, frame->above, frame->ticks);
+		frame->above = inner;
+		inner = frame;
+	}
+	*around = outer;
+	return inner;
+}
+
+/*
+ * Records the call and those around it, the outermost first: turns their links inwards, and back on the way in.  In a hit, so that
+ * nothing else follows the links; if a handler leaves it by a jump, open_from() finds fewer of them.  In place: what it calls may wait.
+ */
+static INLINE void record_calls(struct tw_hit_tls *t, struct tw_longer_frame *innermost)
+{
+	struct tw_longer_frame *around, *inner;
+
+	for (struct tw_longer_frame *frame = turn(t, innermost, &around); frame; frame = inner) {
+		if (describe_call(t, frame))
+			count_recorded(t, frame, put(t, frame->place, TW_EVENT_CALL));
+		inner = frame->above;
+		frame->above = around;
+		around = frame;
+	}
+}
+
+/* ---- calls ---- */
+
+static INLINE struct tw_longer_frame frame_of(const struct tw_hit_tls *t, const struct tw_place *place, uint64_t *slot,
+					      uint64_t ticks)
+{
+	return (struct tw_longer_frame){.place = place,
+					.ticks = ticks,
+					.above = t->longer,
+					.slot = slot,
+					.owner = t->thread,
+					.more = TW_LONGER_FRAME | fork_count << TW_LONGER_FORK_SHIFT};
+}
+
+/* Counts the call; true: with those of all threads, as are then those that are recorded. */
+static INLINE bool count(struct tw_hit_tls *t, struct tw_counter *counter)
+{
+	uint32_t number = (uint32_t)(counter - tw_counters);
+	_Atomic uint64_t *word = tw_counter_word(t->thread, number);
+	bool is_of_all = !word || !tw_counter_word(t->thread, number + TW_COUNT_RECORDED);
+
+	if (tw_likely(!is_of_all))
+		tw_count_add(word, 1);
+	else
+		tw_counter_add(counter, 1);
+	return is_of_all;
+}
+
+/* Drops calls that were left by jumps, and records those around that are long by now.  May wait. */
+static __attribute__((noinline)) void settle(struct tw_hit_tls *t)
+{
+	uint64_t ticks = tw_clock_ticks();
+	struct tw_longer_frame *above = t->longer = open_from(t, t->longer, ticks);
+
+	while (above && !is_due(above, ticks) && !(above->more & TW_LONGER_RECORDED))
+		above = open_from(t, above->above, above->ticks);
+	if (!above || above->more & TW_LONGER_RECORDED)
+		return;
+	begin_records(t);
+	record_calls(t, above);
+	tw_thread_ring_tell_behind(t);
+}
+
+/* The shadow of the slot is mapped.  Apart, so that its frame takes no stack while settle() waits. */
+static __attribute__((noinline)) void open_frame(struct tw_hit_tls *t, struct tw_place *place, uint64_t *slot,
+						 bool is_of_all, const char **resume_at)
+{
+	struct tw_longer_frame frame = frame_of(t, place, slot, tw_clock_ticks());
+	struct tw_return_entry *entry;
+
+	frame.more |= is_of_all ? TW_LONGER_OF_ALL : 0;
+	if (!tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), resume_at))
+		return;
+	entry = tw_returns_find(slot);
+	t->longer = (struct tw_longer_frame *)tw_returns_frame(entry, tw_returns_count(entry) - 1);
+}
+
+static bool is_traced(const struct tw_hit_tls *t)
+{
+	/* PROGRESS hit.wants: as in hit(). */
+	return tw_load_relaxed(&t->tracee->wants_call) & own_bit();
+}
+
+/* A hit of its own, beside what other sessions want of the call. */
+static __attribute__((noinline)) const char *enter_beside(struct tw_place *place, uint64_t *slot, const char *resume_at)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_bp_part *part;
+	uint32_t active;
+
+	while (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		if (tw_hit_make_ready(t, FRAME(slot)) != TW_THREAD_NEW)
+			return resume_at;
+	tw_progress_enter(&t->thread->reader);
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	part = active ? tw_bp_longer_part(&place->gen[active - 1], own_bit()) : NULL;
+	if (part && is_traced(t)) {
+		bool is_of_all = count(t, part->counter);
+
+		settle(t);
+		if (!place->is_unwatched && tw_native_is_watching() &&
+		    (tw_returns_has_shadow(slot) || tw_returns_map(slot)))
+			open_frame(t, place, slot, is_of_all, &resume_at);
+	}
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	tw_hit_go_back(t);
+	return resume_at;
+}
+
+/* Leaves the read section and the hit, in which nothing was done. */
+static __attribute__((noinline)) const char *leave_undone(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+							  bool is_only)
+{
+	tw_progress_exit(&tw_hit_tls.thread->reader);
+	tw_hit_end(&tw_hit_tls);
+	return enter_beside(place, slot, is_only ? NULL : tw_native_hit_whole(place, words, slot));
+}
+
+/* Called as a tail call. */
+static __attribute__((noinline)) const char *wake(const char *resume_at)
+{
+	tw_progress_wake_waiter();
+	return resume_at;
+}
+
+/* The word in which the thread counts its calls; NULL: that and the one of recorded calls are not both there. */
+static INLINE _Atomic uint64_t *ready_word(const struct tw_thread_counts *own, uint32_t number)
+{
+	return tw_count_word(own, number + TW_COUNT_RECORDED) ? tw_count_word(own, number) : NULL;
+}
+
+const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_bp_generation *generation;
+	const struct tw_longer_frame *above;
+	const struct tw_bp_part *part;
+	_Atomic uint64_t *word;
+	struct tw_longer_frame frame;
+	const char *resume_at;
+	uint32_t active;
+	bool has_waiter;
+
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return tw_native_hit_whole(place, words, slot); /* comes back here when the thread is ready */
+	tw_progress_enter(&t->thread->reader);
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	generation = &place->gen[(active - 1) & 1];
+	part = active && generation->sessions == own_bit() ? tw_bp_longer_part(generation, own_bit()) : NULL;
+	word = part && t->own_counts ? ready_word(t->own_counts, (uint32_t)(part->counter - tw_counters)) : NULL;
+	if (tw_unlikely(!word || !is_traced(t) || place->is_unwatched || !tw_native_is_watching() ||
+			!tw_returns_is_fast(slot)))
+		return leave_undone(place, words, slot, part != NULL);
+	above = t->longer;
+	frame = frame_of(t, place, slot, tw_clock_ticks());
+	if (above && tw_unlikely(above->slot <= slot || is_due(above, frame.ticks)))
+		return leave_undone(place, words, slot, true);
+	tw_count_add(word, 1);
+	t->longer = (struct tw_longer_frame *)tw_returns_entry(slot)->words;
+	resume_at = tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
+	has_waiter = tw_progress_exit_quietly(&t->thread->reader);
+	tw_hit_end(t);
+	return tw_unlikely(has_waiter) ? wake(resume_at) : resume_at;
+}
+
+/* ---- ends ---- */
+
+/* Enters a hit for the records of a call that was long enough, and records the call.  False: there are none. */
+static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t ticks)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!t->thread || !is_own(t, frame) || !(frame->more & TW_LONGER_RECORDED || is_due(frame, ticks)) ||
+	    !tw_frame_begin(FRAME(slot), frame->more & TW_LONGER_RECORDED ? own_bit() : 0))
+		return false;
+	begin_records(t);
+	if (is_traced(t))
+		record_calls(t, frame);
+	if (is_traced(t) && frame->more & TW_LONGER_RECORDED && is_wanted(t))
+		return true;
+	tw_frame_end();
+	return false;
+}
+
+/* After its records: the frame tells which call was around it. */
+static void close_frame(struct tw_longer_frame *frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->thread && is_own(t, frame))
+		t->longer = frame->above;
+	frame->more = 0;
+}
+
+static INLINE void end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t value)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t ticks = tw_clock_ticks();
+
+	if (begin_end(frame, slot, ticks)) {
+		describe_return(t, frame->place, slot, value);
+		t->thread->one.stamp = ticks;
+		put(t, frame->place, TW_EVENT_RETURN_FROM);
+		t->thread->one.stamp = 0;
+		tw_thread_ring_tell_behind(t);
+		tw_frame_end();
+	}
+	close_frame(frame);
+}
+
+void tw_longer_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t value)
+{
+	end(frame, slot, value);
+}
+
+void tw_longer_throw(struct tw_longer_frame *frame, uint64_t *slot, enum tw_frame_class exception_class,
+		     const char *name)
+{
+	/* PAIR hit.epoch: acquire; as in begin_frame(). */
+	const struct tw_frame_wants wants = {.place = (struct tw_place *)(uintptr_t)frame->place,
+					     .returns = own_bit(),
+					     .exceptions = own_bit(),
+					     .epoch = tw_load_acquire(&tw_hit_epoch)};
+	struct tw_frame_back back = {.frame = FRAME(slot)};
+
+	if (begin_end(frame, slot, tw_clock_ticks())) {
+		tw_thread_ring_tell_behind(&tw_hit_tls);
+		tw_frame_end();
+		tw_frame_exception(&wants, exception_class, (struct tw_term){0}, name, &back);
+	}
+	close_frame(frame);
+}
+
+uintptr_t tw_longer_return_all(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;)
+		end((struct tw_longer_frame *)(uintptr_t)tw_returns_frame(entry, number), slot, value);
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/* No read section: the short way uses memory of the process and of the thread that is never freed. */
+uintptr_t tw_longer_return(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	struct tw_longer_frame *frame = (struct tw_longer_frame *)entry->words;
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_unlikely(t->state != TW_THREAD_READY || !is_own(t, frame) || frame->more & TW_LONGER_RECORDED ||
+			tw_clock_ticks() - frame->ticks >= limit_of(frame->place)))
+		return tw_longer_return_all(entry, slot, value);
+	t->longer = frame->above;
+	frame->more = 0;
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/* ---- ends of programs ---- */
+
+void tw_longer_record_open(void)
+{
+	uint64_t *slot = (uint64_t *)__builtin_frame_address(0) + 1;
+
+	if (!tw_hit_tls.thread || !tw_hit_tls.longer || !tw_thread_may_call_system() || !tw_thread_is_own_process() ||
+	    !tw_frame_begin(FRAME(slot), 0))
+		return;
+	if (is_traced(&tw_hit_tls))
+		settle(&tw_hit_tls);
+	tw_frame_end();
+}
+
+void tw_longer_after_fork_in_child(void)
+{
+	fork_count++;
+	tw_hit_tls.longer = NULL;
+}
