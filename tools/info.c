@@ -212,6 +212,8 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 		tw_json_open(&json, "counted", '{');
 		tw_json_u64(&json, "functions", counted.functions);
 		tw_json_u64(&json, "calls", counted.calls);
+		if (counted.longer_ns)
+			tw_json_u64(&json, "longer_ns", counted.longer_ns);
 		tw_json_close(&json, '}');
 	}
 	put_json_lists(&json, capture);

@@ -33,9 +33,14 @@ record calls --returns --exceptions --args --stack 4 -t "$own"
 record calls --returns --exceptions --args --stack 4 --on-full block --ring 64K -t "$own"
 record calls --returns --on-full drop --ring 64K -t "$own"
 record calls -t '_:_'
+# Each call is long: it is recorded at its end or at a call in it, behind those around it.
+record calls --longer 1ns --exceptions -t "$own"
+record calls --longer 1ns --on-full block --ring 64K -t "$own"
+record calls --longer 1us -t "$own"
 for mode in threads handler cancel; do
 	record $mode -t "$own"
 	record $mode --returns --args --stack 4 -t "$own"
 	record $mode --returns --on-full block --ring 64K -t "$own"
+	record $mode --longer 1ns --on-full block --ring 64K -t "$own"
 done
 finish

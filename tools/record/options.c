@@ -68,6 +68,9 @@ static const struct tw_option options_table[] = {
 	{KEY_EXCEPTIONS, "exceptions", NULL,
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"
 	 "exit, longjmp, Rust panics"},
+	{KEY_LONGER, "longer", "TIME",
+	 "record only calls that take TIME or longer, with what they return: 10ms, 50us. Others are counted, exactly and by thread "
+	 "(docs/counting.md)"},
 	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
 	{KEY_STACK, "stack", "N",
 	 "record N callers of each call, 1 to 64. All but the first need\n"

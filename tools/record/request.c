@@ -173,9 +173,43 @@ static bool set_stack(struct tw_request *request, const char *value)
 	return false;
 }
 
+static bool set_longer(struct tw_request *request, const char *value)
+{
+	char ns[24];
+	bool is_right = tw_parse_duration(value, &request->longer_ns) && request->longer_ns;
+	snprintf(ns, sizeof ns, "%llu", (unsigned long long)request->longer_ns);
+	if (!is_right)
+		tw_usage(request->command, "--longer is a duration, such as 10ms or 50us, not '%s'.", value);
+	return is_right && add_config(request, "longer", ns) && add_config(request, "returns", "1");
+}
+
+/* The name of an option that needs each call as it begins, or other events in between; NULL: none of these. */
+static const char *name_beside_longer(int key)
+{
+	switch (key) {
+	case 'p': return "-p";
+	case KEY_ARGS: return "--args";
+	case KEY_BY: return "--by";
+	case KEY_HISTOGRAM: return "--histogram";
+	case KEY_LOCKS: return "--locks";
+	case KEY_MATCH: return "--match";
+	case KEY_PORTS: return "--ports";
+	case KEY_QUANTILES: return "--quantiles";
+	case KEY_RETURN_TO: return "--return-to";
+	case KEY_STACK: return "--stack";
+	case KEY_SUM: return "--sum";
+	case KEY_SYSCALLS: return "--syscalls";
+	case KEY_TRACER: return "--tracer";
+	case KEY_WHEN: return "--when";
+	default: return NULL;
+	}
+}
+
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
+	const char *other = name_beside_longer(key);
+	request->beside_longer = other ? other : request->beside_longer;
 	switch (key) {
 	case 'o': return set_path(request, value);
 	case 't':
@@ -201,10 +235,11 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, request->command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
-	case KEY_RETURNS: return add_config(request, "returns", "1");
+	case KEY_LONGER: return set_longer(request, value);
 	case KEY_SYSCALLS:
 		request->has_patterns = request->has_names = request->has_syscalls = true;
-		return add_config(request, "returns", "1");
+		/* fallthrough */
+	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
@@ -253,6 +288,16 @@ static bool is_tracer_alone(const struct tw_request *request)
 	return false;
 }
 
+static bool is_longer_alone(const struct tw_request *request)
+{
+	bool is_right = !request->longer_ns || !request->beside_longer;
+	if (!is_right)
+		tw_usage(request->command,
+			 "--longer and %s exclude each other: which calls are long is known when they end.",
+			 request->beside_longer);
+	return is_right;
+}
+
 /* Counted calls have no condition. */
 static bool are_all_summed_up(const struct tw_request *request)
 {
@@ -280,7 +325,7 @@ static bool complete_request(struct tw_request *request, const char *program)
 	    !tw_arguments_set(&request->arguments, request->command, NULL))
 		return false;
 	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0] ||
-			   request->aggregate.is_wanted;
+			   request->aggregate.is_wanted || request->longer_ns;
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
 	    (!is_selected && !add_config(request, "record_most", TW_RECORDED_MOST)))
 		return false;
@@ -362,7 +407,8 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 int tw_request_check(const struct tw_request *request)
 {
 	if (tw_rings_are_too_large(&request->recorder, request->command) || !is_tracer_alone(request) ||
-	    !are_all_summed_up(request) || !tw_sizes_check_run_delay(&request->recorder, request->command))
+	    !are_all_summed_up(request) || !is_longer_alone(request) ||
+	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
 	if (request->is_local && request->is_global)
 		return tw_usage(request->command, "--local and --global exclude each other.");

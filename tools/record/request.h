@@ -47,7 +47,9 @@ struct tw_request {
 	struct tw_arguments arguments;
 	struct tw_tracer_file tracer;
 	bool has_stack;
-	uint32_t flags; /* of processes */
+	uint64_t longer_ns;
+	const char *beside_longer; /* an option given that excludes --longer; NULL: none */
+	uint32_t flags;		   /* of processes */
 	bool is_local, is_careful, is_global;
 	bool is_quiet;
 	bool is_until_first;

@@ -268,7 +268,7 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 		tw_report_times_json(&json, &sums->tree, &request->order);
 	else
 		tw_report_table_json(&json, "by_function", &totals->functions, totals->calls, request->order.top);
-	tw_report_counted_json(&json, totals, request->order.top);
+	tw_report_counted_json(&json, capture, totals, request->order.top);
 	tw_report_table_json(&json, "by_caller", &totals->callers, totals->calls, request->order.top);
 	tw_report_table_json(&json, "by_thread", &totals->threads, totals->calls, 0);
 	if (sums->has_activity) {

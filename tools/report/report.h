@@ -130,7 +130,8 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 
 /* Calls that were counted, not recorded: nothing if there are none. */
 void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *totals, size_t top);
-void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top);
+void tw_report_counted_json(struct tw_json *json, const struct tw_capture *capture, const struct tw_totals *totals,
+			    size_t top);
 
 /* `report --by`, of an open capture, as text, JSON or CSV. Returns the exit code. */
 struct tw_selection;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_tables.c - calls by function, by calling object, or by thread: a table without times. */
+#include "views/names/counted.h"
 #include "views/names/missing.h"
 #include "tools/report/report.h"
 
@@ -124,8 +125,13 @@ void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *t
 		tw_report_table(screen, &totals->counted, "counted, not recorded", totals->counted_calls, top);
 }
 
-void tw_report_counted_json(struct tw_json *json, const struct tw_totals *totals, size_t top)
+void tw_report_counted_json(struct tw_json *json, const struct tw_capture *capture, const struct tw_totals *totals,
+			    size_t top)
 {
+	struct tw_counted counted;
+	tw_counted_sum(capture, &counted);
+	if (counted.longer_ns)
+		tw_json_u64(json, "longer_ns", counted.longer_ns);
 	if (!totals->counted.count)
 		return;
 	tw_json_u64(json, "counted_calls", totals->counted_calls);

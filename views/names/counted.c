@@ -40,15 +40,20 @@ void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out)
 {
 	const struct tw_capture_function **functions = malloc((count_places(capture) + 1) * sizeof *functions);
 	const struct tw_capture_count *count;
+	const struct tw_capture_function **longer = malloc((count_places(capture) + 1) * sizeof *longer);
 	struct tw_capture_counted counted;
-	size_t found = 0;
+	size_t found = 0, found_longer = 0;
 	*out = (struct tw_counted){0};
-	for (uint32_t image = 0, at; functions && tw_capture_image(capture, image); image++) {
+	for (uint32_t image = 0, at; functions && longer && tw_capture_image(capture, image); image++) {
 		for (at = 0; tw_capture_counted_next(capture, image, &at, &counted);) {
 			const struct tw_capture_place *place = tw_capture_place(capture, image, counted.place_id);
 			if (!place || !place->function)
 				continue;
 			functions[found++] = place->function;
+			if (counted.longer_ns)
+				longer[found_longer++] = place->function;
+			if (counted.longer_ns && (!out->longer_ns || counted.longer_ns < out->longer_ns))
+				out->longer_ns = counted.longer_ns;
 			out->since_ns =
 				out->since_ns && out->since_ns < counted.since_ns ? out->since_ns : counted.since_ns;
 			out->last_ns = out->last_ns > counted.since_ns ? out->last_ns : counted.since_ns;
@@ -57,7 +62,22 @@ void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out)
 			out->calls += count->count;
 	}
 	out->functions = functions ? count_different(functions, found) : 0;
+	out->longer = longer ? count_different(longer, found_longer) : 0;
 	free(functions);
+	free(longer);
+}
+
+/* "only calls of 1 ms or longer are recorded, and self times contain shorter ones: "; nothing where all calls are counted. */
+static int put_longer(const struct tw_counted *counted, char *text)
+{
+	char functions[TW_FIGURE_BYTES], of[TW_FIGURE_BYTES + 8] = "", longer[TW_FIGURE_BYTES];
+	if (!counted->longer_ns)
+		return 0;
+	if (counted->longer < counted->functions)
+		snprintf(of, sizeof of, "of %s ", tw_figure_of(functions, counted->longer, "function", "functions"));
+	return snprintf(text, TW_COUNTED_TEXT_BYTES,
+			"%sonly calls of %s or longer are recorded, and self times contain shorter ones: ", of,
+			tw_figure_duration(longer, counted->longer_ns));
 }
 
 const char *tw_counted_clause(const struct tw_capture *capture, char text[TW_COUNTED_TEXT_BYTES])
@@ -70,10 +90,13 @@ const char *tw_counted_clause(const struct tw_capture *capture, char text[TW_COU
 	*text = 0;
 	if (!counted.functions)
 		return text;
-	int used = snprintf(text, TW_COUNTED_TEXT_BYTES, "%s of %s %s counted, not recorded",
-			    tw_figure_of(calls, counted.calls, "call", "calls"),
-			    tw_figure_of(functions, counted.functions, "function", "functions"),
-			    counted.calls == 1 ? "is" : "are");
+	bool is_all = counted.longer == counted.functions;
+	int used = put_longer(&counted, text);
+	used += snprintf(text + used, TW_COUNTED_TEXT_BYTES - (size_t)used, "%s of %s %s counted, not recorded",
+			 is_all ? tw_figure_of(calls, counted.calls, "other", "others")
+				: tw_figure_of(calls, counted.calls, "call", "calls"),
+			 tw_figure_of(functions, counted.functions, "function", "functions"),
+			 counted.calls == 1 ? "is" : "are");
 	/* From their first call on, unless something was recorded before. */
 	if (counted.since_ns > info.zero_ns && info.events)
 		snprintf(text + used, TW_COUNTED_TEXT_BYTES - (size_t)used, ", since %s",
