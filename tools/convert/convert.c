@@ -31,7 +31,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "convert",
-	.arguments = "--to perfetto|ttb NAME -o FILE | --from ttb FILE... -o NAME",
+	.arguments = "--to FORMAT NAME -o FILE | --from ttb FILE... -o NAME",
 	.summary =
 		"Converts a capture to a file of Perfetto or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
 		"\nperfetto: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows; `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
