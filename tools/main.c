@@ -30,7 +30,7 @@ static const struct row rows[] = {
 	{"merge", "merge captures of several nodes into one, with one clock", tw_tool_merge},
 	{"info", "summarise a capture", tw_tool_info},
 	{"functions", "list what can be traced in a program, and how", tw_tool_functions},
-	{"convert", "convert to files of Perfetto, to and from those of Erlang's tools", tw_tool_convert},
+	{"convert", "convert to files of viewers, to and from those of Erlang's tools", tw_tool_convert},
 	{"compact", "make entry sleds cost less while not traced", tw_tool_compact},
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},

@@ -30,9 +30,10 @@ int tw_tool_recover(int argc, char **argv);
 int tw_tool_convert(int argc, char **argv);
 int tw_tool_compact(int argc, char **argv);
 
-/* What convert has of print: a whole capture as a file of Perfetto. Returns 0 or an error. */
+/* What convert has of print: is it the name of a form of timelines? A whole capture in that form: 0 or an error. */
 struct tw_capture;
-int tw_tool_write_perfetto(struct tw_capture *capture, struct tw_out *out, uint64_t *events);
+bool tw_tool_has_timeline(const char *name);
+int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct tw_out *out, uint64_t *events);
 
 /* ---- options: the parser and --help use the same table ---- */
 

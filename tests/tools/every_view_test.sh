@@ -115,7 +115,7 @@ views = [(words.split(), form) for words, form in [
     ("report --ports --json", "json"), ("report --tail 10", "text"), ("report --from -1000s --to 0.001", "text"),
     ("report -t calls:leaf --thread calls", "text"),
     ("print", "text"), ("print --tree", "text"), ("print --setups --color always", "text"), ("print --format erlang", "text"),
-    ("print --format erlang --bare-pids --timestamps wall", "text"), ("print --format json", "lines"), ("print --format chrome", "json"),
+    ("print --format erlang --bare-pids --timestamps wall", "text"), ("print --format json", "lines"), ("print --format chrome", "json"), ("print --format speedscope", "json"), ("print --format perfetto", "bytes"),
     ("print --limit 3", "text"), ("print --tail 3", "text"), ("print --tree --tail 3", "text"), ("print --from 0.00001 --to 0.00002", "text"),
     ("print --process <0.1.0>", "text"), ("print --process nobody", "text"), ("print --tree -N calls:leaf", "text"),
     ("flame", "page"), ("flame --folded", "text"), ("flame --by-process --least 1", "page"),

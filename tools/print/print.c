@@ -17,11 +17,11 @@
 enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST };
 
 static const struct tw_option options_table[] = {
-	{'f', "format", "text|strace|erlang|json|perfetto|chrome",
+	{'f', "format", "text|strace|erlang|json|perfetto|speedscope|chrome",
 	 "text for people (default), a line for each call with its result\n"
 	 "and time, as strace shows it, Erlang's trace messages, one JSON\n"
 	 "object a line (docs/json.md), a timeline for Perfetto\n"
-	 "(ui.perfetto.dev), or one for chrome://tracing and speedscope"},
+	 "(ui.perfetto.dev), for speedscope, or for chrome://tracing"},
 	{KEY_TREE, "tree", NULL,
 	 "text: calls indented by depth, with the time at which each began (--from takes it) and durations; equal leaves that follow each other are one line: x 900; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
 	{KEY_SLOWEST, "slowest", "N",
@@ -71,7 +71,8 @@ struct request {
 	bool has_setups;
 	const char *process;
 	uint64_t slowest; /* 0: events */
-	bool is_chrome, is_perfetto, is_strace;
+	bool is_strace;
+	const struct tw_print_timeline *timeline;
 	bool is_stream;
 	bool is_bare;
 	int stamp;
@@ -100,7 +101,7 @@ static bool take_stamp(struct request *request, const char *value)
 /* It is none of the formats with an event a line. */
 static bool has_form_of_its_own(const struct request *request)
 {
-	return request->is_chrome || request->is_perfetto || request->is_strace;
+	return request->timeline || request->is_strace;
 }
 
 static bool take_option(struct request *request, int key, const char *value)
@@ -139,8 +140,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		return take_stamp(request, value);
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
-	request->is_chrome = strcmp(value, "chrome") == 0;
-	request->is_perfetto = strcmp(value, "perfetto") == 0;
+	request->timeline = tw_print_timeline(value);
 	request->is_strace = strcmp(value, "strace") == 0;
 	if (has_form_of_its_own(request))
 		return true;
@@ -150,7 +150,7 @@ static bool take_option(struct request *request, int key, const char *value)
 			return true;
 		}
 	}
-	tw_usage(&command, "--format is text, strace, erlang, json, perfetto or chrome, not '%s'.", value);
+	tw_usage(&command, "--format is text, strace, erlang, json, perfetto, speedscope or chrome, not '%s'.", value);
 	return false;
 }
 
@@ -342,10 +342,9 @@ static bool fits_together(const struct request *request)
 {
 	if (request->is_tree && (request->format != &tw_print_text || has_form_of_its_own(request))) {
 		tw_usage(&command, "--tree is text; it cannot be --format %s.",
-			 request->is_chrome	? "chrome"
-			 : request->is_perfetto ? "perfetto"
-			 : request->is_strace	? "strace"
-						: request->format->name);
+			 request->timeline    ? request->timeline->name
+			 : request->is_strace ? "strace"
+					      : request->format->name);
 		return false;
 	}
 	if (request->process && (request->is_tree || has_form_of_its_own(request) || request->selection.thread)) {
@@ -369,7 +368,7 @@ static bool fits_together(const struct request *request)
 		tw_usage(&command, "--longer is about calls: it goes with --tree, a timeline or --format strace.");
 		return false;
 	}
-	if (request->is_perfetto && isatty(STDOUT_FILENO)) {
+	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO)) {
 		tw_usage(
 			&command,
 			"--format perfetto is no text: write it to a file, tracewheel print --format perfetto NAME.tw > NAME.pftrace.");
@@ -422,13 +421,12 @@ int tw_tool_print(int argc, char **argv)
 	const struct tw_print_slowest slowest = {(uint32_t)request.slowest, request.selection.hides_waits,
 						 request.format == &tw_print_json};
 	if (init_printer(&printer, capture, request.format))
-		error = request.slowest	      ? tw_print_slowest(&printer, &filter, &slowest)
-			: request.is_tree     ? tw_print_tree(&printer, &filter, limit)
-			: request.is_chrome   ? tw_print_chrome(&printer, &filter, limit)
-			: request.is_perfetto ? tw_print_perfetto(&printer, &filter, limit)
-			: request.is_strace   ? tw_print_strace(&printer, &filter, limit)
-			: request.process     ? tw_print_life(&printer, request.format, &filter, &life, limit)
-					      : print_events(&printer, &request, &filter);
+		error = request.slowest	    ? tw_print_slowest(&printer, &filter, &slowest)
+			: request.is_tree   ? tw_print_tree(&printer, &filter, limit)
+			: request.timeline  ? request.timeline->print(&printer, &filter, limit)
+			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
+			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
+					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
 	if (!error && !printer.shown && request.process)
 		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",

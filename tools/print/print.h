@@ -156,9 +156,19 @@ struct tw_print_slowest {
 int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter *filter,
 		     const struct tw_print_slowest *request);
 
-/* Prints the same as a timeline: for chrome://tracing and others as JSON, and for Perfetto as packets of its own format. */
+/* Prints the same as a timeline, for viewers: at most `limit` events. Return 0 or an error. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+int tw_print_speedscope(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+
+/* The forms of a timeline, by the names of --format and convert --to. */
+struct tw_print_timeline {
+	const char *name;
+	int (*print)(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+	bool is_text; /* it may be shown on a terminal */
+};
+/* NULL: there is none of that name. */
+const struct tw_print_timeline *tw_print_timeline(const char *name);
 
 /* --process: one process' events, each followed in text by what it ends. Returns 0 or an error. */
 struct tw_print_life {

@@ -508,20 +508,3 @@ int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter
 	tw_proto_free(&perfetto.packet);
 	return error;
 }
-
-int tw_tool_write_perfetto(struct tw_capture *capture, struct tw_out *out, uint64_t *events)
-{
-	const struct tw_capture_filter all = {.wants_own_time = true};
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	struct tw_printer printer = {.out = out,
-				     .capture = capture,
-				     .start_ns = info.zero_ns,
-				     .pid_tracee = UINT32_MAX,
-				     .process_tracee = UINT32_MAX,
-				     .stamp = -1,
-				     .has_pids = tw_processes_are_declared(capture)};
-	int error = tw_print_perfetto(&printer, &all, UINT64_MAX);
-	*events = printer.shown;
-	return error;
-}

@@ -392,3 +392,36 @@ int tw_timeline_write(struct tw_printer *printer, const struct tw_timeline_forma
 	free_timeline(timeline);
 	return error;
 }
+
+const struct tw_print_timeline *tw_print_timeline(const char *name)
+{
+	static const struct tw_print_timeline timelines[] = {{"perfetto", tw_print_perfetto, false},
+							     {"speedscope", tw_print_speedscope, true},
+							     {"chrome", tw_print_chrome, true}};
+	for (size_t i = 0; i < sizeof timelines / sizeof *timelines; i++)
+		if (strcmp(timelines[i].name, name) == 0)
+			return &timelines[i];
+	return NULL;
+}
+
+bool tw_tool_has_timeline(const char *name)
+{
+	return tw_print_timeline(name) != NULL;
+}
+
+int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct tw_out *out, uint64_t *events)
+{
+	const struct tw_capture_filter all = {.wants_own_time = true};
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	struct tw_printer printer = {.out = out,
+				     .capture = capture,
+				     .start_ns = info.zero_ns,
+				     .pid_tracee = UINT32_MAX,
+				     .process_tracee = UINT32_MAX,
+				     .stamp = -1,
+				     .has_pids = tw_processes_are_declared(capture)};
+	int error = tw_print_timeline(name)->print(&printer, &all, UINT64_MAX);
+	*events = printer.shown;
+	return error;
+}
