@@ -5,6 +5,7 @@
 #include "views/names/names.h"
 #include "views/folds/pass.h"
 #include "tools/convert/convert.h"
+#include "tools/convert/profile.h"
 
 #include "tracewheel/error.h"
 
@@ -17,8 +18,8 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|speedscope|chrome|pprof|callgrind|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a profile for pprof, callgrind_annotate and kcachegrind, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
@@ -35,6 +36,7 @@ static const struct tw_command command = {
 	.summary =
 		"Converts a capture to a timeline for viewers or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
 		"\nTimelines: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows (speedscope: calls only, each with its time); `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
+		"\nProfiles: calls and own times by stack (pprof), or by caller (callgrind).\n"
 		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
 		"Erlang's monotonic clock count from the start of the VM. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
 		"\nA file that ends inside a message is read up to there, with exit code 1; the capture holds the complete messages.",
@@ -49,7 +51,8 @@ static const struct tw_command command = {
 
 struct request {
 	bool is_to, is_from, force, quiet;
-	const char *timeline; /* --to: the name of its form; NULL: ttb */
+	const char *timeline;		       /* --to: the name of its form; NULL: another */
+	const struct tw_profile_form *profile; /* likewise */
 	const char *output;
 	int stamp;
 	const char **paths;
@@ -63,9 +66,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	switch (key) {
 	case KEY_TO:
 		request->timeline = tw_tool_has_timeline(value) ? value : NULL;
-		if (request->timeline || strcmp(value, "ttb") == 0)
+		request->profile = tw_profile_form(value);
+		if (request->timeline || request->profile || strcmp(value, "ttb") == 0)
 			return request->is_to = true;
-		tw_usage(&command, "--to is perfetto, speedscope, chrome or ttb, not '%s'.", value);
+		tw_usage(&command, "--to is perfetto, speedscope, chrome, pprof, callgrind or ttb, not '%s'.", value);
 		return false;
 	case KEY_FROM:
 		request->is_from = strcmp(value, "ttb") == 0;
@@ -116,7 +120,7 @@ static int check_request(const struct request *request)
 		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
 	if (request->is_to && request->path_count > 1)
 		return tw_usage(&command, "one capture at a time.");
-	if ((request->is_from || request->timeline) && request->stamp != -1)
+	if ((request->is_from || request->timeline || request->profile) && request->stamp != -1)
 		return tw_usage(&command, "--timestamps goes with --to ttb: others have the times of the events.");
 	if (!request->output || !*request->output)
 		return tw_usage(&command, "-o says where to write.");
@@ -141,7 +145,7 @@ static int open_output(const struct request *request)
 static void say_exported(const struct request *request, const struct tw_ttb_export *export)
 {
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
-	if (request->timeline && !request->quiet) {
+	if ((request->timeline || request->profile) && !request->quiet) {
 		tw_say("%s: %s.", request->output, tw_figure_of(events, export->events, "event", "events"));
 		return;
 	}
@@ -170,7 +174,8 @@ static int convert_to(const struct request *request)
 		tw_out_init(&out, fd);
 		struct tw_fold fold = {.self = &export, .see = see_event};
 		int error = request->timeline ? tw_tool_write_timeline(request->timeline, capture, &out, &export.events)
-					      : tw_pass_one(capture, &fold, "converting");
+			    : request->profile ? tw_profile_write(request->profile, capture, &out, &export.events)
+					       : tw_pass_one(capture, &fold, "converting");
 		code = tw_out_finish(&out);
 		if (error)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
