@@ -21,7 +21,11 @@
 
 enum { WAITS = 60 };
 
-static _Atomic int turn; /* 2n + 1: the reader is in its section n; 2n + 2: it may leave it after `held_us` */
+/*
+ * 3n + 1: the reader is in its section n; 3n + 2: it may leave it after `held_us`; 3n + 3: the wait is over.  It begins none before:
+ * a wait that begins late would wait for the next section, and that one for the wait.
+ */
+static _Atomic int turn;
 static _Atomic unsigned held_us;
 
 static void spin_until(int value)
@@ -37,10 +41,11 @@ static void *read_and_hold(void *unused)
 	join(&reader);
 	for (int n = 0; n < WAITS; n++) {
 		tw_progress_enter(&reader);
-		atomic_store(&turn, 2 * n + 1);
-		spin_until(2 * n + 2);
+		atomic_store(&turn, 3 * n + 1);
+		spin_until(3 * n + 2);
 		usleep(atomic_load(&held_us));
 		tw_progress_exit(&reader);
+		spin_until(3 * n + 3);
 	}
 	leave(&reader);
 	return unused;
@@ -58,13 +63,14 @@ static void each_wait_is_told_once_in_its_bucket(void **state)
 		unsigned grown = 0;
 
 		assert_int_equal(tw_progress_waits(&before), 0);
-		spin_until(2 * n + 1);
+		spin_until(3 * n + 1);
 		atomic_store(&held_us, (unsigned)(n * n));
-		atomic_store(&turn, 2 * n + 2);
+		atomic_store(&turn, 3 * n + 2);
 		if (n % 3)
 			tw_progress_wait();
 		else
 			tw_progress_wait_code();
+		atomic_store(&turn, 3 * n + 3);
 		assert_int_equal(tw_progress_waits(&after), 0);
 		assert_int_equal(after.count, before.count + 1);
 		assert_int_equal(after.code_count, before.code_count + !(n % 3));
