@@ -19,6 +19,7 @@ cat >calls.c <<'C'
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+int capset(void *header, const void *data);
 static void on_signal(int number) {}
 static int look(struct dl_phdr_info *info, size_t bytes, void *arg) { return 0; }
 int main(int argc, char **argv)
@@ -35,6 +36,7 @@ int main(int argc, char **argv)
 	dl_iterate_phdr(look, NULL);
 	dlclose(dlopen(NULL, RTLD_NOW));
 	prctl(PR_GET_NAME, (char[16]){0});
+	capset(NULL, NULL);
 	mlockall(-1);
 	system(":");
 	pclose(popen(":", "r"));
@@ -47,13 +49,13 @@ int main(int argc, char **argv)
 }
 C
 gcc -w -O2 -o calls calls.c || fail gcc
-expect 0 "$tw" record -q --force -t 'libc:{sigaction,signal,ssignal,sigset,sigaltstack,pthread_setname_np,dl_iterate_phdr,dlopen,dlclose,prctl,mlockall,system,popen,vfork,longjmp,execve}' \
+expect 0 "$tw" record -q --force -t 'libc:{sigaction,signal,ssignal,sigset,sigaltstack,pthread_setname_np,dl_iterate_phdr,dlopen,dlclose,prctl,capset,mlockall,system,popen,vfork,longjmp,execve}' \
 	-o c.tw -- ./calls
 expect 0 "$tw" print c.tw
 is "$(sed -n 's/.* call libc:\([a-z_]*\).*/\1/p' out | tr '\n' ' ')" \
-	"sigaction signal ssignal sigset sigaltstack pthread_setname_np dl_iterate_phdr dlopen dlclose prctl mlockall system popen vfork longjmp execve "
+	"sigaction signal ssignal sigset sigaltstack pthread_setname_np dl_iterate_phdr dlopen dlclose prctl capset mlockall system popen vfork longjmp execve "
 
-recorded="__longjmp_chk __sigaction __sysv_signal _longjmp bsd_signal dl_iterate_phdr dlclose dlopen execl execle execlp execv execve execveat execvp execvpe
+recorded="__longjmp_chk __sigaction __sysv_signal _longjmp bsd_signal capset dl_iterate_phdr dlclose dlopen execl execle execlp execv execve execveat execvp execvpe
 	fexecve longjmp mlockall popen posix_spawn posix_spawnp prctl pthread_setname_np sigaction sigaltstack siglongjmp signal sigset ssignal system sysv_signal vfork"
 # Functions that make copies of the process' memory, and what unwinders ask.
 unrecorded="_Fork _dl_find_object syscall"
