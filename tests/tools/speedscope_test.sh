@@ -63,6 +63,19 @@ for function, ns in length.items():
     assert 0 <= times[function] - ns <= 60 * calls[function], (function, times[function], ns)
 print(len(d["profiles"]), sum(calls.values()))
 P
+# Losses are no part of profiles, nor all that is known of them of timelines: they are said.
+"$tw" info --json calls.tw >out 2>err
+lost=$(json 'sum(d["lost"].values())')
+[ "$lost" -gt 0 ] || fail "calls.tw has no losses"
+for form in speedscope perfetto pprof callgrind chrome; do
+	expect 0 "$tw" convert -q --force --to $form calls.tw -o x
+	says "$lost"
+done
+for form in speedscope perfetto; do
+	"$tw" print --format $form calls.tw >out 2>err
+	says "$lost"
+done
+
 for name in random actors own plain chat; do
 	expect 0 "$tw" convert -q --to speedscope $name.tw -o $name.speedscope.json
 	expect 0 "$tw" print --format chrome $name.tw

@@ -2,6 +2,7 @@
 /* convert.c - `tracewheel convert`: captures from and to the trace files of Erlang's own tools. */
 #include "views/names/counted.h"
 #include "views/names/lines.h"
+#include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/folds/pass.h"
 #include "tools/convert/convert.h"
@@ -181,6 +182,9 @@ static int convert_to(const struct request *request)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
 		if (!code)
 			say_exported(request, &export);
+		/* Trace files have lost events as dropped messages; others have them in part or not at all. */
+		if (!code && (request->timeline || request->profile))
+			tw_missing_say(capture);
 		if (!code && !request->quiet)
 			tw_counted_say(capture);
 		if (fd != STDOUT_FILENO)

@@ -2,6 +2,7 @@
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
 #include "views/names/counted.h"
 #include "views/names/lines.h"
+#include "views/names/missing.h"
 #include "views/folds/pass.h"
 #include "views/folds/slowest.h"
 #include "tools/print/print.h"
@@ -377,6 +378,18 @@ static bool fits_together(const struct request *request)
 	return true;
 }
 
+/* What the output does not hold. */
+static void say_more(const struct request *request, const struct tw_capture *capture, const struct tw_printer *printer)
+{
+	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
+	if (request->timeline && request->timeline->print != tw_print_chrome)
+		tw_missing_say(capture);
+	tw_counted_say(capture);
+	if (printer->longer_ns)
+		tw_say("calls of %s or longer only: %s left out.", tw_figure_duration(longer, printer->longer_ns),
+		       tw_figure_of(figure, printer->hidden, "call is", "calls are"));
+}
+
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -384,7 +397,6 @@ int tw_tool_print(int argc, char **argv)
 	struct tw_printer printer = {0};
 	struct tw_capture *capture = NULL;
 	struct tw_capture_filter filter;
-	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
 	int key, code = TW_EXIT_USAGE;
 	while ((key = tw_options_next(&options)) > 0) {
 		if (!take_option(&request, key, options.value))
@@ -434,10 +446,7 @@ int tw_tool_print(int argc, char **argv)
 	else if (!error && !printer.shown)
 		tw_selection_say_empty(&request.selection, capture, &filter);
 	if (!error)
-		tw_counted_say(capture);
-	if (!error && printer.longer_ns)
-		tw_say("calls of %s or longer only: %s left out.", tw_figure_duration(longer, printer.longer_ns),
-		       tw_figure_of(figure, printer.hidden, "call is", "calls are"));
+		say_more(&request, capture, &printer);
 	if (error)
 		code = error == TW_ENOTSUP && request.slowest
 			       ? tw_fail("--slowest needs durations, and '%s' has no returns: record with --returns.",

@@ -31,6 +31,7 @@ struct profile {
 
 /* Frames behind those of functions: names of processes that ran on schedulers. */
 struct runs {
+	struct tw_map by_process; /* the number of its stack */
 	char **names;
 	size_t count, capacity;
 };
@@ -105,14 +106,16 @@ static void end_call(struct tw_timeline *timeline, const struct tw_timeline_end 
 	add_edge(timeline, profile_of(timeline, end->track->image, end->track->number), end->ns, frame->function, true);
 }
 
-/* The frame of a process that ran.  Its runs follow each other often. */
-static uint32_t run_frame(struct tw_timeline *timeline, const char *name)
+/* The frame of a process that ran. */
+static uint32_t run_frame(struct tw_timeline *timeline, const struct tw_timeline_span *span)
 {
 	struct runs *runs = &((struct speedscope *)timeline->user)->runs;
-	for (size_t i = runs->count; i > 0; i--)
-		if (strcmp(runs->names[i - 1], name) == 0)
-			return timeline->places.function_count + (uint32_t)i - 1;
-	if (!tw_grow(runs->names, runs->count, runs->capacity) || !(runs->names[runs->count] = strdup(name))) {
+	uint32_t known = tw_map_get(&runs->by_process, span->process);
+	if (known != TW_MAP_NONE)
+		return timeline->places.function_count + known;
+	if (!tw_grow(runs->names, runs->count, runs->capacity) ||
+	    !tw_map_add(&runs->by_process, span->process, (uint32_t)runs->count) ||
+	    !(runs->names[runs->count] = strdup(span->name))) {
 		timeline->has_no_memory = true;
 		return 0;
 	}
@@ -125,7 +128,7 @@ static void put_span(struct tw_timeline *timeline, const struct tw_timeline_span
 	if (span->number < TW_TIMELINE_SCHEDULERS)
 		return;
 	struct profile *profile = profile_of(timeline, span->image, span->number);
-	uint32_t frame = run_frame(timeline, span->name);
+	uint32_t frame = run_frame(timeline, span);
 	add_edge(timeline, profile, span->from_ns, frame, false);
 	add_edge(timeline, profile, span->to_ns, frame, true);
 }
@@ -233,6 +236,7 @@ int tw_print_speedscope(struct tw_printer *printer, const struct tw_capture_filt
 	for (size_t i = 0; i < speedscope.runs.count; i++)
 		free(speedscope.runs.names[i]);
 	free(speedscope.runs.names);
+	tw_map_fini(&speedscope.runs.by_process);
 	free(speedscope.profiles);
 	tw_map_fini(&speedscope.by_track);
 	return error;

@@ -134,10 +134,12 @@ static void put_run(struct tw_timeline *timeline, struct tw_stack *stack, const 
 					.number = TW_TIMELINE_SCHEDULERS + track->scheduler_id,
 					.from_ns = track->since_ns,
 					.to_ns = out->time_ns,
-					.name = tw_stacks_name(&timeline->stacks, stack)};
-	size_t known = track->scheduler_id % (sizeof timeline->schedulers / sizeof *timeline->schedulers);
-	if (!timeline->schedulers[known]) {
-		timeline->schedulers[known] = true;
+					.name = tw_stacks_name(&timeline->stacks, stack),
+					.process = stack->number};
+	/* No thread has such a number. */
+	uint64_t key = (uint64_t)stack->image << 32 | span.number;
+	if (tw_map_get(&timeline->taken, key) == TW_MAP_NONE) {
+		timeline->has_no_memory |= !tw_map_add(&timeline->taken, key, 0);
 		timeline->format->name_track(timeline, stack->image, span.number, name,
 					     (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
 	}

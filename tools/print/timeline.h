@@ -46,6 +46,7 @@ struct tw_timeline_span {
 	uint32_t image, number; /* of the track */
 	uint64_t from_ns, to_ns;
 	const char *name;
+	uint32_t process;      /* of a run: the number of the stack of the process */
 	const char *category;  /* NULL: none */
 	const char *arguments; /* the members of an object, JSON */
 	size_t arguments_bytes;
@@ -102,17 +103,16 @@ struct tw_timeline {
 	void *user; /* the format's */
 	struct tw_places places;
 	struct tw_stacks stacks;
-	struct tw_map taken; /* process and number of each thread's track */
+	struct tw_map taken; /* process and number of each thread's track; image and number of a scheduler's */
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */
 	bool has_no_memory;
-	uint64_t limit;	       /* the events that may still be shown */
-	uint64_t reached_ns;   /* the time of the last one */
-	uint64_t lost;	       /* events so far */
-	bool is_limited;       /* calls still open at --limit continued after it */
-	bool has_begun;	       /* events are now inside the selection */
-	bool schedulers[1024]; /* whose tracks are named */
+	uint64_t limit;	     /* the events that may still be shown */
+	uint64_t reached_ns; /* the time of the last one */
+	uint64_t lost;	     /* events so far */
+	bool is_limited;     /* calls still open at --limit continued after it */
+	bool has_begun;	     /* events are now inside the selection */
 };
 
 /* A process' number as it is shown: those of several nodes may be equal. */

@@ -68,14 +68,6 @@ void tw_proto_fixed64(struct tw_proto *proto, uint32_t field, uint64_t value)
 	proto->used += sizeof value;
 }
 
-void tw_proto_double(struct tw_proto *proto, uint32_t field, double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof bits);
-	tw_proto_fixed64(proto, field, bits);
-}
-
 void tw_proto_bytes(struct tw_proto *proto, uint32_t field, const void *data, size_t bytes)
 {
 	if (!tw_proto_reserve(proto, 2 * VARINT_BYTES_MAX + bytes))

@@ -30,7 +30,6 @@ bool tw_proto_reserve(struct tw_proto *proto, size_t bytes);
 /* int32, int64, uint32, uint64, bool and enums; negative values as the ten bytes of their 64 bits. */
 void tw_proto_u64(struct tw_proto *proto, uint32_t field, uint64_t value);
 void tw_proto_fixed64(struct tw_proto *proto, uint32_t field, uint64_t value);
-void tw_proto_double(struct tw_proto *proto, uint32_t field, double value);
 void tw_proto_bytes(struct tw_proto *proto, uint32_t field, const void *data, size_t bytes);
 static inline void tw_proto_text(struct tw_proto *proto, uint32_t field, const char *text)
 {
