@@ -74,6 +74,19 @@ static void put_missing(const struct tw_capture_account *account)
 		tw_out_format(&out, "set-up        %s\n", clause);
 }
 
+static void put_ending(const struct tw_capture *capture)
+{
+	char ending[TW_ENDING_BYTES], stop[TW_STOP_BYTES];
+	bool is_well;
+	enum tw_stop why;
+	uint64_t limit;
+	if (tw_capture_stopped(capture, &why, &limit))
+		tw_out_format(&out, "stopped       the recording ended %s; the program went on\n",
+			      tw_name_stop(why, limit, stop));
+	if (tw_name_ending(capture, ending, &is_well))
+		tw_out_format(&out, "ended         %s\n", ending);
+}
+
 static void put_text(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], when[64] = "?";
@@ -94,10 +107,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 		      tw_figure_of(b, info->modules, "module", "modules"));
 	tw_out_format(&out, "segments      %s, %s\n", tw_figure_count(a, info->segments),
 		      tw_figure_of(b, info->blocks, "block", "blocks"));
-	char ending[TW_ENDING_BYTES];
-	bool is_well;
-	if (tw_name_ending(capture, ending, &is_well))
-		tw_out_format(&out, "ended         %s\n", ending);
+	put_ending(capture);
 	char counted[TW_COUNTED_TEXT_BYTES];
 	if (*tw_counted_clause(capture, counted))
 		tw_out_format(&out, "counted       %s\n", counted);

@@ -187,6 +187,16 @@ void tw_capture_account(const struct tw_capture *capture, struct tw_capture_acco
  */
 bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal);
 
+/* Why a recording ended before the programs that it recorded.  Numbers are part of the capture format. */
+enum tw_stop {
+	TW_STOP_TIME = 1, /* after so many ns */
+	TW_STOP_EVENTS,	  /* after so many events, with lost ones */
+	TW_STOP_RATE,	  /* there were more than so many events a second */
+	TW_STOP_ASKED	  /* by a signal, or by another command; there is no limit */
+};
+/* False: it ended with the programs, or it is not known why.  @limit: of `why`. */
+bool tw_capture_stopped(const struct tw_capture *capture, enum tw_stop *why, uint64_t *limit);
+
 /* An unreadable part.  New ones may appear while events are read. */
 struct tw_capture_damage {
 	const char *file; /* name in the directory; "stream" where there is none */

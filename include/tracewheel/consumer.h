@@ -213,6 +213,15 @@ void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id);
 /* The process has ended, with this status of wait(2); negative: its status will not be known. */
 void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status);
 
+/*
+ * tw_recorder_stopped - say in the capture why the recording ends before the programs that it records.
+ *
+ * @limit	of `why`, below 2^56.
+ *
+ * Call it before tw_recorder_finish(); tw_capture_stopped() reads it.
+ */
+void tw_recorder_stopped(struct tw_recorder *recorder, enum tw_stop why, uint64_t limit);
+
 /* Tells agents to stop recording.  Events already committed are still drained. */
 void tw_recorder_close(struct tw_recorder *recorder);
 

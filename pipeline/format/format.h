@@ -205,8 +205,13 @@ enum tw_account_cause {
 	TW_ACCOUNT_CHILDREN = 15,
 	/* Of the losses by TW_LOST_NO_RING: events of children of vfork(). */
 	TW_ACCOUNT_VFORK = 16,
+	/* Not a loss: why the recording ended before what it recorded, TW_ACCOUNT_STOP(). */
+	TW_ACCOUNT_STOPPED = 17,
 	TW_ACCOUNT_CAUSES
 };
+
+/* enum tw_stop, and its limit. */
+#define TW_ACCOUNT_STOP(why, limit) ((uint64_t)(why) << 56 | (limit))
 
 struct tw_segment_totals {
 	uint64_t events;

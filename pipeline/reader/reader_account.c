@@ -364,3 +364,12 @@ TW_API bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, 
 	*signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	return true;
 }
+
+TW_API bool tw_capture_stopped(const struct tw_capture *capture, enum tw_stop *why, uint64_t *limit)
+{
+	uint64_t told = capture->told[TW_ACCOUNT_STOPPED];
+
+	*why = (enum tw_stop)(told >> 56);
+	*limit = told & (TW_ACCOUNT_STOP(1, 0) - 1);
+	return *why >= TW_STOP_TIME && *why <= TW_STOP_ASKED;
+}

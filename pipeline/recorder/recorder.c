@@ -537,6 +537,11 @@ TW_API int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_que
 	return error;
 }
 
+TW_API void tw_recorder_stopped(struct tw_recorder *recorder, enum tw_stop why, uint64_t limit)
+{
+	recorder->writer.store.account[TW_ACCOUNT_STOPPED] = TW_ACCOUNT_STOP(why, limit);
+}
+
 TW_API void tw_recorder_close(struct tw_recorder *recorder)
 {
 	tw_rs_close(&recorder->writer.rs);

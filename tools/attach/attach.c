@@ -11,7 +11,6 @@
  */
 #include "tools/attach/dormant.h"
 #include "tools/attach/dry_run.h"
-#include "tools/attach/limits.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
 #include "tools/common/proc.h"
@@ -20,6 +19,7 @@
 #include "tools/record/leave.h"
 #include "tools/record/request.h"
 #include "tools/record/watch.h"
+#include "views/names/names.h"
 
 #include "tracewheel/error.h"
 
@@ -39,7 +39,6 @@
 
 struct attach {
 	struct tw_request request;
-	struct tw_limits limits;
 	const char *name;
 	bool may_stop;
 	bool is_dry_run;
@@ -48,7 +47,6 @@ struct attach {
 	struct tw_late_code *late;
 	char why[TW_DOORBELL_WHY_BYTES]; /* why it ended, as a clause */
 	bool is_gone;			 /* the process, or its program */
-	bool is_noted;			 /* the capture has a note of why it ended, which the account shows */
 };
 
 static uint64_t now_ns(void)
@@ -64,9 +62,6 @@ static bool take_option(void *arg, int key, const char *value)
 {
 	struct attach *attach = arg;
 	switch (key) {
-	case KEY_TIME: return tw_limits_set(&attach->limits, attach->request.command, "time", value);
-	case KEY_EVENTS: return tw_limits_set(&attach->limits, attach->request.command, "events", value);
-	case KEY_RATE: return tw_limits_set(&attach->limits, attach->request.command, "rate", value);
 	case KEY_NAME: attach->name = value; return true;
 	case KEY_MAY_STOP: attach->may_stop = true; return true;
 	case KEY_DRY_RUN: attach->is_dry_run = true; return true;
@@ -262,7 +257,7 @@ static void say_attached(const struct attach *attach)
 	if (attach->request.is_quiet)
 		return;
 	tw_proc_read(attach->dormant.process, "comm", name, sizeof name);
-	tw_limits_text(&attach->limits, limits, sizeof limits);
+	tw_limits_text(&attach->request.limits, limits, sizeof limits);
 	tw_say("attached to process %d (%s). Ctrl-C detaches, or `tracewheel detach %d`%s%s.", attach->dormant.process,
 	       name, attach->dormant.process, *limits ? ", or a limit: " : "; there is no limit", limits);
 }
@@ -272,12 +267,12 @@ static void say_attached(const struct attach *attach)
 static void watch(struct attach *attach)
 {
 	struct tw_recorder_stats stats = {0};
-	tw_limits_begin(&attach->limits);
+	tw_limits_begin(&attach->request.limits);
 	for (;;) {
 		poll(attach, POLL_NS);
 		tw_recorder_stats(attach->recorder, &stats);
 		if (tw_watch_is_asked_to_stop()) {
-			snprintf(attach->why, sizeof attach->why, "as it was asked to");
+			attach->request.limits.why = TW_STOP_ASKED;
 			return;
 		}
 		if (!tw_dormant_read(&attach->dormant)) {
@@ -293,7 +288,7 @@ static void watch(struct attach *attach)
 					 : "because another command asked it to");
 			return;
 		}
-		if (tw_limits_are_reached(&attach->limits, &stats, attach->why, sizeof attach->why))
+		if (tw_limits_are_reached(&attach->request.limits, &stats))
 			return;
 	}
 }
@@ -301,15 +296,12 @@ static void watch(struct attach *attach)
 /* The agent ends the recording inside, if it can: else it does so when it finds the ring set closed. */
 static void end_inside(struct attach *attach)
 {
-	char note[TW_DOORBELL_WHY_BYTES];
 	const char *own = tw_recorder_ring_set_path(attach->recorder);
 	if (attach->is_gone || !tw_dormant_read(&attach->dormant) || strcmp(attach->dormant.seen.own, own) != 0)
 		return;
-	snprintf(note, sizeof note, "the recording ended %.140s; the program went on", attach->why);
-	uint32_t number = tw_dormant_ring(&attach->dormant, TW_DOORBELL_DETACH, own, note);
+	uint32_t number = tw_dormant_ring(&attach->dormant, TW_DOORBELL_DETACH, own, NULL);
 	uint64_t deadline_ns = now_ns() + END_NS;
-	attach->is_noted = number && await_answer(attach, number, END_NS);
-	if (!attach->is_noted)
+	if (!number || !await_answer(attach, number, END_NS))
 		return;
 	while (tw_dormant_read(&attach->dormant) && attach->dormant.seen.state == TW_DOORBELL_LEAVING &&
 	       now_ns() < deadline_ns)
@@ -329,7 +321,7 @@ static void let_forget(struct attach *attach, const char *own)
 
 static void say_end(const struct attach *attach, bool lives)
 {
-	if (attach->request.is_quiet || attach->is_noted)
+	if (attach->request.is_quiet)
 		return;
 	if (!attach->is_gone)
 		tw_say("the recording ended %s.", attach->why);
@@ -342,8 +334,13 @@ static void say_end(const struct attach *attach, bool lives)
 static int finish(struct attach *attach)
 {
 	struct tw_recorder_stats stats = {0};
-	if (!attach->why[0])
+	const struct tw_limits *limits = &attach->request.limits;
+	if (limits->why) {
+		tw_name_stop(limits->why, limits->reached, attach->why);
+		tw_recorder_stopped(attach->recorder, limits->why, limits->reached);
+	} else if (!attach->why[0]) {
 		snprintf(attach->why, sizeof attach->why, "before it had begun");
+	}
 	end_inside(attach);
 	tw_recorder_close(attach->recorder);
 	tw_late_code_end(attach->late, attach->request.is_quiet);
@@ -402,7 +399,8 @@ int tw_tool_attach(int argc, char **argv)
 	struct tw_options options = {.command = command, .argc = argc, .argv = argv};
 	int code;
 	attach.request = (struct tw_request){.command = command, .recorder.policy = TW_RECORDER_DROP};
-	attach.limits = (struct tw_limits){.time_ns = UINT64_C(60000000000), .events = 10000000, .rate = 1000000};
+	attach.request.limits =
+		(struct tw_limits){.time_ns = UINT64_C(60000000000), .events = 10000000, .rate = 1000000};
 	if (tw_options_read(&options, take_option, &attach, &code)) {
 		code = tw_request_check(&attach.request);
 		if (!code && !may_block(&attach))
@@ -414,7 +412,7 @@ int tw_tool_attach(int argc, char **argv)
 		if (!code)
 			code = tw_request_prepare(&attach.request, &launch, launch.path);
 		if (!code && attach.is_dry_run)
-			code = tw_dry_run(&attach.request, &attach.limits, attach.dormant.process);
+			code = tw_dry_run(&attach.request, &attach.request.limits, attach.dormant.process);
 		else if (!code)
 			code = add_lease(&attach.request) ? record(&attach) : TW_EXIT_NOT_STARTED;
 	}

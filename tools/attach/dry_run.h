@@ -3,7 +3,7 @@
 #ifndef TW_TOOLS_ATTACH_DRY_RUN_H
 #define TW_TOOLS_ATTACH_DRY_RUN_H
 
-#include "tools/attach/limits.h"
+#include "tools/record/limits.h"
 #include "tools/record/request.h"
 
 /*

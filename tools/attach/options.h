@@ -6,7 +6,7 @@
 #include "tools/record/options.h"
 
 /* Beside those of `record`. */
-enum { KEY_TIME = 1000, KEY_EVENTS, KEY_RATE, KEY_NAME, KEY_MAY_STOP, KEY_DRY_RUN };
+enum { KEY_NAME = 1000, KEY_MAY_STOP, KEY_DRY_RUN };
 
 /* The command, with the options of `record` that make sense for a program that runs. */
 const struct tw_command *tw_attach_command(void);

@@ -8,6 +8,7 @@
  */
 #include "tools/record/account.h"
 #include "tools/record/erlang.h"
+#include "tools/record/limits.h"
 #include "tools/record/rings.h"
 #include "tools/record/sizes.h"
 #include "tools/tool.h"
@@ -49,9 +50,9 @@ static const struct tw_option options_table[] = {
 	 "flags of erlang:trace/3 for all processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
 	{KEY_SCOPE, "global", NULL, "only calls that name the module"},
-	{KEY_EVENTS, "events", "N", "end after N events (1000000); infinity"},
-	{KEY_RATE, "rate", "N", "end when more than N events are made in a second (200000); infinity"},
-	{KEY_TIME, "time", "TIME", "end after this time: 10s, 5m (60s); infinity"},
+	{KEY_EVENTS, "events", "N|none", "end after this many events: 250000, 2M (1M)"},
+	{KEY_RATE, "rate", "N/s|none", "end when there are more events than this in a second: 1M/s (200k/s)"},
+	{KEY_TIME, "time", "TIME|none", "end after this time: 10s, 500ms (60s); none is written infinity as well"},
 	{KEY_ON_FULL, "on-full", "drop|block",
 	 "when events come faster than they are written: lose the newest, counted, or let processes wait"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (1M)"},
@@ -102,15 +103,17 @@ static bool add_number(struct request *request, const char *key, uint64_t value)
 
 static bool add_limit(struct request *request, const char *key, const char *value)
 {
-	uint64_t number;
-	if (strcmp(value, "infinity") == 0)
-		return add(request, key, value);
-	if (strcmp(key, "time") == 0 ? tw_parse_duration(value, &number) && (number /= 1000000) > 0
-				     : tw_parse_count(value, &number) && number > 0)
-		return add_number(request, key, number);
-	tw_usage(&command, "--%s is a %s or infinity, not '%s'.", key,
-		 strcmp(key, "time") == 0 ? "time, such as 10s," : "number", value);
-	return false;
+	struct tw_limits limits = {0};
+	const uint64_t *number = strcmp(key, "time") == 0     ? &limits.time_ns
+				 : strcmp(key, "events") == 0 ? &limits.events
+							      : &limits.rate;
+	/* The word of tracewheel:start/2 is taken as well. */
+	if (!tw_limits_set(&limits, &command, key, strcmp(value, "infinity") == 0 ? "none" : value))
+		return false;
+	if (!*number)
+		return add(request, key, "infinity");
+	/* Milliseconds, one at least. */
+	return add_number(request, key, number == &limits.time_ns ? (*number + 999999) / 1000000 : *number);
 }
 
 /* The helper and the node have other folders than this process. */

@@ -94,6 +94,10 @@ static const struct tw_option options_table[] = {
 	 "only calls from one object into another; no code is changed.\n"
 	 "Without either: for each function its sled, else its entry, and\n"
 	 "slots where it has none that can be traced"},
+	{KEY_TIME, "time", "TIME|none",
+	 "end the recording after this time: 10s, 500ms (none). The program goes on, and this command waits for it"},
+	{KEY_EVENTS, "events", "N|none", "the same after this many events: 250000, 2M"},
+	{KEY_RATE, "rate", "N/s|none", "the same when there are more events than this in a second: 200k/s"},
 	{KEY_FOLLOW, "follow-fork", NULL,
 	 "trace children as well; recording ends with the last of them,\n"
 	 "daemons included (Ctrl-C ends it earlier)"},

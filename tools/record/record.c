@@ -19,6 +19,7 @@
 #include "tools/tool.h"
 #include "tools/record/watch.h"
 #include "tools/record/group_signals.h"
+#include "views/names/names.h"
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
@@ -29,6 +30,13 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void say_stop(const struct tw_request *request)
+{
+	char text[TW_STOP_BYTES];
+	if (request->limits.why && !request->is_quiet)
+		tw_say("the recording ended %s.", tw_name_stop(request->limits.why, request->limits.reached, text));
+}
 
 /* Runs a whole recording; returns the exit code. */
 static int record(struct tw_request *request, struct tw_launch *launch, char **argv)
@@ -71,13 +79,17 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	bool has_ended =
 		tw_watch(&(struct tw_watch){.recorder = recorder,
 					    .late = late,
+					    .limits = &request->limits,
 					    .child = child,
 					    .is_stream = request->recorder.is_stream,
 					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
 					    .is_quiet = request->is_quiet},
 			 &status);
+	const struct tw_limits *limits = &request->limits;
 	if (!has_ended)
 		tw_recorder_child_ended(recorder, -1);
+	if (limits->why)
+		tw_recorder_stopped(recorder, limits->why, limits->reached);
 	tw_recorder_close(recorder);
 	tw_late_code_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
@@ -86,7 +98,10 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	error = is_left ? 0 : error;
+	say_stop(request);
 	tw_request_account(request, &stats, error, is_left, has_ended ? 0 : child);
+	if (!has_ended && limits->why)
+		has_ended = tw_watch_child(child, &status);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();

@@ -236,6 +236,9 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
 	case KEY_LONGER: return set_longer(request, value);
+	case KEY_TIME: return tw_limits_set(&request->limits, request->command, "time", value);
+	case KEY_EVENTS: return tw_limits_set(&request->limits, request->command, "events", value);
+	case KEY_RATE: return tw_limits_set(&request->limits, request->command, "rate", value);
 	case KEY_SYSCALLS:
 		request->has_patterns = request->has_names = request->has_syscalls = true;
 		/* fallthrough */

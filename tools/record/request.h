@@ -13,6 +13,7 @@
 #include "tools/record/check.h"
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
+#include "tools/record/limits.h"
 #include "tools/record/tracer.h"
 
 #include "tracewheel/consumer.h"
@@ -49,7 +50,8 @@ struct tw_request {
 	bool has_stack;
 	uint64_t longer_ns;
 	const char *beside_longer; /* an option given that excludes --longer; NULL: none */
-	uint32_t flags;		   /* of processes */
+	struct tw_limits limits;
+	uint32_t flags; /* of processes */
 	bool is_local, is_careful, is_global;
 	bool is_quiet;
 	bool is_until_first;

@@ -4,6 +4,7 @@
 
 #include "tools/record/children.h"
 #include "tools/record/late_code.h"
+#include "tools/record/limits.h"
 #include "tools/record/group_signals.h"
 #include "tools/tool.h"
 
@@ -17,6 +18,8 @@
 #define POLL_NS UINT64_C(1000000000)
 /* The longest sleep while waiting for other processes, whose end sends no signal. */
 #define OTHERS_POLL_NS UINT64_C(100000000)
+/* The longest sleep while there are limits. */
+#define LIMITS_POLL_NS UINT64_C(50000000)
 
 /*
  * A signal that was sent to this process alone is passed on to the program.  Whether the program's whole group has got
@@ -174,12 +177,21 @@ static bool poll_child(pid_t child, int *status)
 	return false;
 }
 
+static bool is_over(const struct tw_watch *watch)
+{
+	struct tw_recorder_stats stats;
+	if (!watch->limits || !tw_limits_are_set(watch->limits))
+		return false;
+	tw_recorder_stats(watch->recorder, &stats);
+	return tw_limits_are_reached(watch->limits, &stats);
+}
+
 /* The first process has ended: waits until the last one has, a signal comes, or the reader of the stream is gone. */
 static void drain_the_others(const struct tw_watch *watch)
 {
 	struct tw_recorder_stats stats = {0};
 	bool has_said = watch->is_quiet || !isatty(STDERR_FILENO);
-	while (!stops_asked && !stats.last_error && tw_children_are_left(watch->recorder)) {
+	while (!stops_asked && !stats.last_error && !is_over(watch) && tw_children_are_left(watch->recorder)) {
 		if (!has_said)
 			tw_say("the program has ended; processes that it has started still run, and are traced. Ctrl-C ends "
 			       "the recording.");
@@ -194,11 +206,14 @@ static void drain_the_others(const struct tw_watch *watch)
 bool tw_watch(const struct tw_watch *watch, int *status)
 {
 	struct tw_recorder_stats stats = {0};
+	bool has_limits = watch->limits && tw_limits_are_set(watch->limits);
 	int seen = 0;
 	if (stops_asked)
 		pass_on_first(watch->child);
+	if (has_limits)
+		tw_limits_begin(watch->limits);
 	for (;;) {
-		tw_recorder_poll(watch->recorder, pass_on_ns ? ROUND_NS : POLL_NS);
+		tw_recorder_poll(watch->recorder, pass_on_ns ? ROUND_NS : has_limits ? LIMITS_POLL_NS : POLL_NS);
 		tw_late_code_poll(watch->late);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
@@ -213,10 +228,24 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 			return true;
 		}
 		pass_on(watch->child);
-		if (stops_asked > 1 && !pass_on_ns)
+		if ((stops_asked > 1 && !pass_on_ns) || is_over(watch))
 			return false;
 		if (stops_asked != seen && !watch->is_quiet && isatty(STDERR_FILENO))
 			tw_say("the program has received the signal; a second Ctrl-C stops recording at once.");
 		seen = stops_asked;
+	}
+}
+
+bool tw_watch_child(pid_t child, int *status)
+{
+	for (;;) {
+		uint64_t sleep_ns = pass_on_ns ? ROUND_NS : OTHERS_POLL_NS;
+		if (poll_child(child, status))
+			return true;
+		pass_on(child);
+		if (stops_asked > 1 && !pass_on_ns)
+			return false;
+		/* A signal cuts it short, that of the child's end too. */
+		nanosleep(&(struct timespec){0, (long)sleep_ns}, NULL);
 	}
 }

@@ -9,10 +9,12 @@
 #include <sys/types.h>
 
 struct tw_late_code;
+struct tw_limits;
 
 struct tw_watch {
 	struct tw_recorder *recorder;
 	struct tw_late_code *late; /* may be NULL */
+	struct tw_limits *limits;  /* says afterwards whether one was reached; may be NULL */
 	pid_t child;
 	bool is_stream;
 	bool waits_for_all; /* waits for all processes, not only for the child */
@@ -28,7 +30,9 @@ bool tw_watch_is_asked_to_stop(void);
 /* The last such signal. */
 int tw_watch_signal(void);
 
-/* True: the child has ended, with its status; false: a second signal came before that. */
+/* True: the child has ended, with its status; false: a second signal came before that, or a limit was reached. */
 bool tw_watch(const struct tw_watch *watch, int *status);
+/* The recording has ended before the child: the same without a recorder and limits. */
+bool tw_watch_child(pid_t child, int *status);
 
 #endif

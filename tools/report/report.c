@@ -159,11 +159,7 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 			      totals->counted.count ? ": all of them, in a table of their own" : "");
 	tw_report_losses(screen, totals, capture, &account, info, is_part);
 	tw_report_account(screen, capture, info);
-	char ending[TW_ENDING_BYTES];
-	bool is_well;
-	if (tw_name_ending(capture, ending, &is_well) && !is_well)
-		tw_out_format(screen->out, "%sThe program ended: %s.%s\n", tw_screen_red(screen), ending,
-			      tw_screen_plain(screen));
+	tw_report_ending(screen, capture);
 }
 
 static bool is_part(const struct tw_selection *selection)
@@ -183,6 +179,7 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 	if (empty) {
 		tw_out_format(&text, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
 	} else {
+		tw_report_stopped(&plain, capture);
 		put_sums(&plain, sums, capture, info, is_part(&request->selection));
 		tw_report_notes(&plain, capture);
 		if (has_tree)

@@ -62,6 +62,9 @@ void tw_report_losses(const struct tw_screen *screen, const struct tw_totals *to
 void tw_report_setups(const struct tw_screen *screen, const struct tw_capture *capture);
 void tw_report_account(const struct tw_screen *screen, const struct tw_capture *capture,
 		       const struct tw_capture_info *info);
+/* Why the recording ended before the program; how the program ended, if not well. */
+void tw_report_stopped(const struct tw_screen *screen, const struct tw_capture *capture);
+void tw_report_ending(const struct tw_screen *screen, const struct tw_capture *capture);
 void tw_report_notes(struct tw_screen *screen, const struct tw_capture *capture);
 /* The command of the first process, and how many others there were. */
 void tw_report_head(const struct tw_screen *screen, const struct tw_capture *capture,

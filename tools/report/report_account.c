@@ -76,6 +76,25 @@ void tw_report_account(const struct tw_screen *screen, const struct tw_capture *
 		tw_out_format(screen->out, "The program %s: this is not in the times of calls.\n", clause);
 }
 
+void tw_report_stopped(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	char text[TW_STOP_BYTES];
+	enum tw_stop why;
+	uint64_t limit;
+	if (tw_capture_stopped(capture, &why, &limit))
+		tw_out_format(screen->out, "The recording ended %s; the program went on.\n",
+			      tw_name_stop(why, limit, text));
+}
+
+void tw_report_ending(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	char ending[TW_ENDING_BYTES];
+	bool is_well;
+	if (tw_name_ending(capture, ending, &is_well) && !is_well)
+		tw_out_format(screen->out, "%sThe program ended: %s.%s\n", tw_screen_red(screen), ending,
+			      tw_screen_plain(screen));
+}
+
 static void put_note(void *context, const char *note)
 {
 	const struct tw_screen *screen = context;

@@ -219,10 +219,43 @@ bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 	return true;
 }
 
+const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYTES])
+{
+	char figure[TW_FIGURE_BYTES];
+	if (why == TW_STOP_TIME)
+		snprintf(text, TW_STOP_BYTES, "after %s (--time)", tw_figure_seconds(figure, (double)limit / 1e9));
+	else if (why == TW_STOP_EVENTS)
+		snprintf(text, TW_STOP_BYTES, "after %s (--events)", tw_figure_of(figure, limit, "event", "events"));
+	else if (why == TW_STOP_RATE)
+		snprintf(text, TW_STOP_BYTES, "because there were more than %s a second (--rate)",
+			 tw_figure_of(figure, limit, "event", "events"));
+	else
+		snprintf(text, TW_STOP_BYTES, "as it was asked to");
+	return text;
+}
+
+static void put_stopped(struct tw_json *json, const struct tw_capture *capture)
+{
+	static const char *const words[] = {[TW_STOP_TIME] = "time",
+					    [TW_STOP_EVENTS] = "events",
+					    [TW_STOP_RATE] = "rate",
+					    [TW_STOP_ASKED] = "asked"};
+	enum tw_stop why;
+	uint64_t limit;
+	if (!tw_capture_stopped(capture, &why, &limit))
+		return;
+	tw_json_open(json, "stopped", '{');
+	tw_json_text(json, "by", words[why], strlen(words[why]));
+	if (limit)
+		tw_json_u64(json, why == TW_STOP_TIME ? "limit_ns" : "limit", limit);
+	tw_json_close(json, '}');
+}
+
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
 {
 	int exit_code, number;
 	char name[32] = "SIG";
+	put_stopped(json, capture);
 	if (!tw_capture_ending(capture, &exit_code, &number))
 		return;
 	tw_json_open(json, "ending", '{');

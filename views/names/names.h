@@ -102,7 +102,15 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 /* "exit code 3", "killed by signal 11 (SIGSEGV)" into text; false if it is not known. is_well: exit code 0. */
 #define TW_ENDING_BYTES 64
 bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well);
-/* The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}; nothing if it is not known. */
+/*
+ * "after 10 s (--time)": when the recording ended by this limit, as a clause.
+ */
+#define TW_STOP_BYTES 96
+const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYTES]);
+/*
+ * The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}, and the member "stopped" if the recording ended before the
+ * program: {"by": "time"|"events"|"rate"|"asked", "limit": N} ("limit_ns" of time); each only if it is known.
+ */
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
 /* For the summary of a command that opens its capture by tw_names_open(). */

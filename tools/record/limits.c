@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.c - the limits of `attach`: limits.h. */
-#include "tools/attach/limits.h"
+/* limits.c - the limits of `record` and `attach`: limits.h. */
+#include "tools/record/limits.h"
 #include "tools/tool.h"
 
 #include "tracewheel/consumer.h"
@@ -43,12 +43,21 @@ static bool parse_number(const char *text, bool is_rate, uint64_t *out)
 	return true;
 }
 
+bool tw_limits_parse(const char *option, const char *value, uint64_t *out)
+{
+	if (strcmp(value, "none") == 0) {
+		*out = 0;
+		return true;
+	}
+	return strcmp(option, "time") == 0 ? tw_parse_duration(value, out) && *out
+					   : parse_number(value, strcmp(option, "rate") == 0, out);
+}
+
 bool tw_limits_set(struct tw_limits *limits, const struct tw_command *command, const char *option, const char *value)
 {
 	bool is_time = strcmp(option, "time") == 0, is_rate = strcmp(option, "rate") == 0;
 	uint64_t *out = is_time ? &limits->time_ns : is_rate ? &limits->rate : &limits->events, number = 0;
-	bool is_right = strcmp(value, "none") == 0 ||
-			(is_time ? tw_parse_duration(value, &number) && number : parse_number(value, is_rate, &number));
+	bool is_right = tw_limits_parse(option, value, &number);
 	if (is_right)
 		*out = number;
 	else
@@ -64,29 +73,38 @@ void tw_limits_begin(struct tw_limits *limits)
 {
 	limits->begun_ns = limits->second_ns = now_ns();
 	limits->second_events = 0;
+	limits->why = 0;
 }
 
-bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_stats *stats, char *why,
-			   unsigned long bytes)
+bool tw_limits_are_set(const struct tw_limits *limits)
 {
-	char figure[TW_FIGURE_BYTES];
+	return limits->time_ns || limits->events || limits->rate;
+}
+
+static void reach(struct tw_limits *limits, enum tw_stop why, uint64_t limit)
+{
+	limits->why = why;
+	limits->reached = limit;
+}
+
+bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_stats *stats)
+{
 	uint64_t now = now_ns(), events = stats->events;
+	if (limits->why)
+		return true;
 	for (int i = 0; i < TW_LOST_CAUSES; i++)
 		events += stats->lost[i];
 	if (limits->time_ns && now - limits->begun_ns >= limits->time_ns)
-		snprintf(why, bytes, "after %s (--time)", tw_figure_seconds(figure, (double)limits->time_ns / 1e9));
+		reach(limits, TW_STOP_TIME, limits->time_ns);
 	else if (limits->events && events >= limits->events)
-		snprintf(why, bytes, "after %s (--events)", tw_figure_of(figure, limits->events, "event", "events"));
+		reach(limits, TW_STOP_EVENTS, limits->events);
 	else if (limits->rate && events - limits->second_events > limits->rate)
-		snprintf(why, bytes, "because there were more than %s a second (--rate)",
-			 tw_figure_of(figure, limits->rate, "event", "events"));
-	else
-		why[0] = 0;
+		reach(limits, TW_STOP_RATE, limits->rate);
 	if (now - limits->second_ns >= SECOND_NS) {
 		limits->second_ns = now;
 		limits->second_events = events;
 	}
-	return why[0] != 0;
+	return limits->why != 0;
 }
 
 void tw_limits_text(const struct tw_limits *limits, char *out, unsigned long bytes)
