@@ -28,6 +28,7 @@ static const struct row rows[] = {
 	{"print", "every event in order of time: text, Erlang terms, JSON", tw_tool_print},
 	{"flame", "a flame graph: one page for a browser", tw_tool_flame},
 	{"merge", "merge captures of several nodes into one, with one clock", tw_tool_merge},
+	{"cut", "write a part of a capture as one of its own, to send or to keep", tw_tool_cut},
 	{"info", "summarise a capture", tw_tool_info},
 	{"functions", "list what can be traced in a program, and how", tw_tool_functions},
 	{"convert", "convert to files of viewers, to and from those of Erlang's tools", tw_tool_convert},

@@ -23,6 +23,7 @@ int tw_tool_flame(int argc, char **argv);
 int tw_tool_why_late(int argc, char **argv);
 int tw_tool_seq(int argc, char **argv);
 int tw_tool_merge(int argc, char **argv);
+int tw_tool_cut(int argc, char **argv);
 int tw_tool_info(int argc, char **argv);
 int tw_tool_functions(int argc, char **argv);
 int tw_tool_match(int argc, char **argv);

@@ -107,7 +107,9 @@ struct tw_capture_info {
 	uint32_t threads; /* kernel threads that recorded anything; two threads that reused one number count as two */
 	uint32_t streams;
 	uint32_t modules, functions, places, damages;
-	bool is_complete; /* only counted losses are missing: tw_capture_account() */
+	bool is_part;		 /* tw_capture_cut() wrote it: start_ns, zero_ns and end_ns are those of the whole */
+	uint64_t from_ns, to_ns; /* of a part: its bounds; 0: none */
+	bool is_complete;	 /* only counted losses are missing: tw_capture_account() */
 	/* Known without reading events: it has no returns, exceptions or garbage collections.  May be false all the same. */
 	bool has_moments_only;
 	bool is_live; /* a recording owns it, or died without cleaning up: tw_recover() */
@@ -343,6 +345,32 @@ const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *captu
 const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image, uint32_t index);
 /* How the arguments and the result of a function were recorded; NULL: as plain words. */
 const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id);
+/* The line of a code address behind a call, of captures that hold lines (cut.h). */
+struct tw_capture_line {
+	uint32_t image;
+	uint32_t line; /* 0: not known */
+	uint64_t address;
+	const char *function; /* linkage name; NULL: not known */
+	const char *file;     /* NULL: not known */
+	bool is_return;	      /* the instruction before the address is a call, as far as that is known */
+};
+/* NULL where the capture does not hold it.  The result's image is not set. */
+const struct tw_capture_line *tw_capture_line(const struct tw_capture *capture, uint32_t image, uint64_t address);
+/*
+ * Of a part that tw_capture_cut() wrote: what is derived from all records of the whole.  Whether a function's returns were
+ * recorded, for example, is seen in the whole, and not in a part that none of its calls ended in.
+ */
+struct tw_capture_whole_place {
+	uint32_t image;
+	uint32_t place_id;
+	bool is_moment; /* its returns were not recorded */
+	uint64_t calls; /* of it, or of all places of its function */
+};
+/* NULL past the last; *at is 0 at first.  The result's image is not set. */
+const struct tw_capture_whole_place *tw_capture_whole_place_next(const struct tw_capture *capture, uint32_t image,
+								 uint32_t *at);
+/* Records of the whole by kind, those above 62 in the last of 64; NULL: the capture is no part. */
+const uint64_t *tw_capture_whole_kinds(const struct tw_capture *capture);
 /* The name of an atom: *bytes bytes of UTF-8, which may contain zero bytes; NULL if the capture does not define it. */
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define NODE_BYTES_MAX 64
@@ -21,7 +22,9 @@ int tw_copy_init(struct tw_copy *copy)
 	copy->index_decoder = tw_block_decoder_create();
 	copy->decoder = tw_block_decoder_create();
 	copy->raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
-	return copy->encoder && copy->index_decoder && copy->decoder && copy->raw ? 0 : TW_ENOMEM;
+	if (!copy->encoder || !copy->index_decoder || !copy->decoder || !copy->raw)
+		return TW_ENOMEM;
+	return getrandom(&copy->capture_id, sizeof copy->capture_id, 0) == sizeof copy->capture_id ? 0 : TW_EIO;
 }
 
 void tw_copy_fini(struct tw_copy *copy)
@@ -81,8 +84,7 @@ static int write_events(struct tw_copy *copy, struct tw_block_header *header)
 	return tw_segment_append(&copy->segment, header, stored);
 }
 
-/* Returns whether the definition holds a lease or a time, which it gives its new value. */
-static bool move_definition(const struct tw_copy *copy, const struct tw_definition_head *head, uint8_t *payload)
+bool tw_copy_move_definition(const struct tw_copy *copy, const struct tw_definition_head *head, uint8_t *payload)
 {
 	struct tw_def_counted counted;
 	struct tw_def_end end;
@@ -114,7 +116,7 @@ static bool move_definitions(struct tw_copy *copy, uint8_t *bytes, uint32_t coun
 		at += sizeof head;
 		if (head.payload_bytes > count - at)
 			break;
-		is_any |= move_definition(copy, &head, bytes + at);
+		is_any |= tw_copy_move_definition(copy, &head, bytes + at);
 		at += ((size_t)head.payload_bytes + 7) & ~(size_t)7;
 		if (at > count)
 			break;
@@ -187,8 +189,8 @@ static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int er
 
 /* ---- what merging adds ---- */
 
-static void put_definition(uint8_t *bytes, uint32_t *used, uint32_t type, const void *fixed, size_t fixed_bytes,
-			   const char *text, size_t text_bytes)
+void tw_copy_put_definition(uint8_t *bytes, uint32_t *used, uint32_t type, const void *fixed, size_t fixed_bytes,
+			    const char *text, size_t text_bytes)
 {
 	const struct tw_definition_head head = {type, (uint32_t)(fixed_bytes + text_bytes)};
 
@@ -212,15 +214,14 @@ static int write_node(struct tw_copy *copy, const struct tw_format_clock *clock)
 	const uint8_t *stored;
 	uint32_t used = 0;
 
-	put_definition(bytes, &used, TW_DEF_NODE, &def, sizeof def, node, def.shown_bytes);
+	tw_copy_put_definition(bytes, &used, TW_DEF_NODE, &def, sizeof def, node, def.shown_bytes);
 	if (text.text_bytes)
-		put_definition(bytes, &used, TW_DEF_NOTE, &text, sizeof text, note, text.text_bytes);
+		tw_copy_put_definition(bytes, &used, TW_DEF_NOTE, &text, sizeof text, note, text.text_bytes);
 	tw_block_encode_definitions(copy->encoder, &header, bytes, used, &stored);
 	return tw_segment_append(&copy->segment, &header, stored);
 }
 
-/* How the program ended is known for each input, but not of which. */
-static int write_account(struct tw_copy *copy, const struct tw_format_clock *clock)
+int tw_copy_account(struct tw_copy *copy, const struct tw_format_clock *clock)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT, .clock = *clock};
 	struct tw_format_account entries[TW_ACCOUNT_CAUSES];
@@ -229,7 +230,7 @@ static int write_account(struct tw_copy *copy, const struct tw_format_clock *clo
 
 	copy->has_account = true;
 	for (uint32_t cause = 1; cause < TW_ACCOUNT_CAUSES; cause++) {
-		if (cause != TW_ACCOUNT_ENDING && copy->account[cause])
+		if (copy->account[cause])
 			entries[count++] = (struct tw_format_account){cause, 0, copy->account[cause]};
 	}
 	if (!count)
@@ -240,9 +241,9 @@ static int write_account(struct tw_copy *copy, const struct tw_format_clock *clo
 
 /* ---- segments ---- */
 
-static struct tw_segment_header header_of(struct tw_copy *copy, const struct tw_segment_file *file)
+struct tw_segment_header tw_copy_header(struct tw_copy *copy, const struct tw_segment_header *from)
 {
-	struct tw_segment_header header = file->header;
+	struct tw_segment_header header = *from;
 
 	header.capture_id = copy->capture_id;
 	if (header.image_lease)
@@ -260,8 +261,7 @@ static struct tw_segment_header header_of(struct tw_copy *copy, const struct tw_
 	return header;
 }
 
-/* Writes index and trailer; the file keeps its name .part until all are written. */
-static int seal_segment(struct tw_copy *copy)
+int tw_copy_seal(struct tw_copy *copy)
 {
 	struct tw_segment_sealed sealed;
 	int error;
@@ -276,7 +276,6 @@ static int seal_segment(struct tw_copy *copy)
 	error = tw_segment_sync_file(sealed.io, sealed.fd);
 	close(sealed.fd);
 	copy->numbers[copy->number_count++] = sealed.number;
-	copy->result->segments += error == 0;
 	return error;
 }
 
@@ -284,7 +283,7 @@ static int copy_segment(struct tw_copy *copy, struct tw_source_file *from, struc
 {
 	struct source source = {copy, file};
 	const struct tw_segment_visitor visitor = {visit_block, ignore_damage, &source};
-	struct tw_segment_header header = header_of(copy, file);
+	struct tw_segment_header header = tw_copy_header(copy, &file->header);
 	struct tw_segment_found found = {0};
 	int error;
 
@@ -299,7 +298,7 @@ static int copy_segment(struct tw_copy *copy, struct tw_source_file *from, struc
 		return error;
 	error = write_node(copy, &header.clock);
 	if (!error && !copy->has_account)
-		error = write_account(copy, &header.clock);
+		error = tw_copy_account(copy, &header.clock);
 	if (!error)
 		error = tw_segment_list(file, copy->index_decoder, &visitor, &found);
 	if (!error && !found.is_closed)
@@ -309,7 +308,9 @@ static int copy_segment(struct tw_copy *copy, struct tw_source_file *from, struc
 		return error;
 	}
 	copy->segment.totals.ending = found.totals.ending;
-	return seal_segment(copy);
+	error = tw_copy_seal(copy);
+	copy->result->segments += error == 0;
+	return error;
 }
 
 int tw_copy_input(struct tw_copy *copy)

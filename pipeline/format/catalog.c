@@ -27,8 +27,7 @@ struct place_item {
 	uint32_t caller_id;
 };
 
-/* Copies a counted text into a terminated one. */
-static int take_text(struct tw_catalog_input *input, size_t bytes, char **out)
+int tw_catalog_take_text(struct tw_catalog_input *input, size_t bytes, char **out)
 {
 	char *text;
 
@@ -56,8 +55,8 @@ static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 	return 1;
 }
 
-/* The same for an item whose texts were read with this result; frees what is not added. */
-static int add_or_free(struct tw_catalog_table *table, uint64_t id, void *item, int error, void (*free_item)(void *))
+int tw_catalog_add_or_free(struct tw_catalog_table *table, uint64_t id, void *item, int error,
+			   void (*free_item)(void *))
 {
 	if (!error)
 		error = add(table, id, item);
@@ -73,7 +72,7 @@ int tw_catalog_add_copy(struct tw_catalog_table *table, uint64_t id, const void 
 	if (!item)
 		return TW_ENOMEM;
 	memcpy(item, from, bytes);
-	return add_or_free(table, id, item, 0, free);
+	return tw_catalog_add_or_free(table, id, item, 0, free);
 }
 
 static int add_image(struct tw_catalog *catalog, struct tw_catalog_input *input)
@@ -85,12 +84,12 @@ static int add_image(struct tw_catalog *catalog, struct tw_catalog_input *input)
 		return TW_EFORMAT;
 	if (catalog->program)
 		return 0;
-	error = take_text(input, def.program_bytes, &catalog->program);
+	error = tw_catalog_take_text(input, def.program_bytes, &catalog->program);
 	if (!error)
-		error = take_text(input, def.command_bytes, &catalog->command);
+		error = tw_catalog_take_text(input, def.command_bytes, &catalog->command);
 	if (!error) {
 		catalog->command_bytes = def.command_bytes;
-		error = take_text(input, def.host_bytes, &catalog->host);
+		error = tw_catalog_take_text(input, def.host_bytes, &catalog->host);
 	}
 	return error;
 }
@@ -103,9 +102,9 @@ static int add_node(struct tw_catalog *catalog, struct tw_catalog_input *input)
 
 	if (!tw_catalog_take(input, &def, sizeof def))
 		return TW_EFORMAT;
-	error = take_text(input, def.name_bytes, &name);
+	error = tw_catalog_take_text(input, def.name_bytes, &name);
 	if (!error)
-		error = take_text(input, def.shown_bytes, &shown);
+		error = tw_catalog_take_text(input, def.shown_bytes, &shown);
 	/* Merging adds a second one, which has no name. */
 	if (!error && *name && !catalog->node_name) {
 		catalog->node_name = name;
@@ -147,16 +146,16 @@ static int add_module(struct tw_catalog *catalog, struct tw_catalog_input *input
 	module->is_declared = def.is_declared != 0;
 	module->base_address = def.base_address;
 	module->end_address = def.end_address;
-	error = take_text(input, def.name_bytes, (char **)&module->name);
+	error = tw_catalog_take_text(input, def.name_bytes, (char **)&module->name);
 	if (!error)
-		error = take_text(input, def.path_bytes, (char **)&module->path);
+		error = tw_catalog_take_text(input, def.path_bytes, (char **)&module->path);
 	if (!error)
-		error = take_text(input, def.soname_bytes, (char **)&module->soname);
+		error = tw_catalog_take_text(input, def.soname_bytes, (char **)&module->soname);
 	if (!error)
-		error = take_text(input, def.build_id_bytes, &build_id);
+		error = tw_catalog_take_text(input, def.build_id_bytes, &build_id);
 	module->build_id = (const uint8_t *)build_id;
 	module->build_id_bytes = def.build_id_bytes;
-	return add_or_free(&catalog->modules, def.module_id, module, error, free_module);
+	return tw_catalog_add_or_free(&catalog->modules, def.module_id, module, error, free_module);
 }
 
 static void free_function(void *item)
@@ -182,8 +181,8 @@ static int add_function(struct tw_catalog *catalog, struct tw_catalog_input *inp
 	function->item.arity = def.arity;
 	function->item.address = def.address;
 	function->module_id = def.module_id;
-	error = take_text(input, def.name_bytes, (char **)&function->item.name);
-	return add_or_free(&catalog->functions, def.function_id, function, error, free_function);
+	error = tw_catalog_take_text(input, def.name_bytes, (char **)&function->item.name);
+	return tw_catalog_add_or_free(&catalog->functions, def.function_id, function, error, free_function);
 }
 
 static int add_place(struct tw_catalog *catalog, struct tw_catalog_input *input)
@@ -243,7 +242,7 @@ static int add_tracee(struct tw_catalog *catalog, struct tw_catalog_input *input
 	tracee->pid_number = def.pid_number;
 	tracee->pid_serial = def.pid_serial;
 	tracee->is_port = def.kind == TW_TRACEE_PORT;
-	error = take_text(input, def.name_bytes, (char **)&tracee->name);
+	error = tw_catalog_take_text(input, def.name_bytes, (char **)&tracee->name);
 	if (!error)
 		error = add(&catalog->tracees, def.tracee_id, tracee);
 	if (error == 0 && tracee->name)
@@ -274,8 +273,8 @@ static int add_session(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 		return TW_ENOMEM;
 	session->session_index = def.session_index;
 	session->session_id = def.session_id;
-	error = take_text(input, def.name_bytes, (char **)&session->name);
-	return add_or_free(&catalog->sessions, def.session_index, session, error, free_session);
+	error = tw_catalog_take_text(input, def.name_bytes, (char **)&session->name);
+	return tw_catalog_add_or_free(&catalog->sessions, def.session_index, session, error, free_session);
 }
 
 static void free_text(void *item)
@@ -294,8 +293,8 @@ static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, s
 	if (!text)
 		return TW_ENOMEM;
 	text->bytes = bytes;
-	error = take_text(input, bytes, &text->text);
-	return add_or_free(table, id, text, error, free_text);
+	error = tw_catalog_take_text(input, bytes, &text->text);
+	return tw_catalog_add_or_free(table, id, text, error, free_text);
 }
 
 static int add_atom(struct tw_catalog *catalog, struct tw_catalog_input *input)
@@ -378,9 +377,9 @@ static int add_pointer(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 	if (!pointer)
 		return TW_ENOMEM;
 	pointer->is_stream = def.is_stream;
-	error = take_text(input, def.module_bytes, (char **)&pointer->module);
+	error = tw_catalog_take_text(input, def.module_bytes, (char **)&pointer->module);
 	if (!error)
-		error = take_text(input, def.function_bytes, (char **)&pointer->function);
+		error = tw_catalog_take_text(input, def.function_bytes, (char **)&pointer->function);
 	for (uint32_t i = 0; !error && i < catalog->pointers.count; i++) {
 		const struct tw_capture_pointer *known = catalog->pointers.items[i];
 
@@ -425,6 +424,9 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catal
 	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input, false);
 	case TW_DEF_RECORDED_COUNTS: return tw_catalog_counts(catalog, input, true);
 	case TW_DEF_AGGREGATES: return tw_catalog_aggregates(catalog, input);
+	case TW_DEF_PART: return tw_catalog_part(catalog, input);
+	case TW_DEF_LINE: return tw_catalog_line(catalog, input);
+	case TW_DEF_WHOLE_PLACE: return tw_catalog_whole_place(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
@@ -434,7 +436,8 @@ static uint32_t count_items(const struct tw_catalog *catalog)
 	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
 	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count +
 	       catalog->descriptors.count + catalog->pointers.count + catalog->ends.count + catalog->counted.count +
-	       catalog->counts.count + catalog->aggregates.count + catalog->old_names.count;
+	       catalog->counts.count + catalog->aggregates.count + catalog->old_names.count + catalog->lines.count +
+	       catalog->whole_places.count;
 }
 
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
@@ -484,7 +487,7 @@ void tw_catalog_finish(struct tw_catalog *catalog)
 	}
 }
 
-const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id)
+const void *tw_catalog_find(const struct tw_catalog_table *table, uint64_t id)
 {
 	uint32_t at = tw_map_get(&table->by_id, id);
 
@@ -528,6 +531,9 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->counts, free);
 	fini_table(&catalog->aggregates, free);
 	fini_table(&catalog->old_names, free);
+	fini_table(&catalog->lines, tw_catalog_free_line);
+	fini_table(&catalog->whole_places, free);
+	free(catalog->part);
 	free(catalog->program);
 	free(catalog->command);
 	free(catalog->host);

@@ -22,6 +22,8 @@ struct tw_catalog_table {
 	uint32_t capacity;
 };
 
+struct tw_def_part;
+
 struct tw_catalog_text {
 	char *text;
 	size_t bytes;
@@ -33,16 +35,19 @@ struct tw_catalog {
 	struct tw_catalog_table places;
 	struct tw_catalog_table tracees;
 	struct tw_catalog_table sessions;
-	struct tw_catalog_table atoms;	     /* of struct tw_catalog_text */
-	struct tw_catalog_table notes;	     /* of struct tw_catalog_text */
-	struct tw_catalog_table layouts;     /* of struct tw_layout, by function */
-	struct tw_catalog_table descriptors; /* of struct tw_catalog_text: words of a description, by descriptor */
-	struct tw_catalog_table pointers;    /* of struct tw_capture_pointer */
-	struct tw_catalog_table ends;	     /* of struct tw_def_end, by lease */
-	struct tw_catalog_table counted;     /* of struct tw_def_longer, by place */
-	struct tw_catalog_table counts;	     /* that begin with a struct tw_capture_count, by row and place */
-	struct tw_catalog_table aggregates;  /* of struct tw_capture_aggregate, by a hash */
-	struct tw_catalog_table old_names;   /* earlier names of processes; without ids */
+	struct tw_catalog_table atoms;	      /* of struct tw_catalog_text */
+	struct tw_catalog_table notes;	      /* of struct tw_catalog_text */
+	struct tw_catalog_table layouts;      /* of struct tw_layout, by function */
+	struct tw_catalog_table descriptors;  /* of struct tw_catalog_text: words of a description, by descriptor */
+	struct tw_catalog_table pointers;     /* of struct tw_capture_pointer */
+	struct tw_catalog_table ends;	      /* of struct tw_def_end, by lease */
+	struct tw_catalog_table counted;      /* of struct tw_def_longer, by place */
+	struct tw_catalog_table counts;	      /* that begin with a struct tw_capture_count, by row and place */
+	struct tw_catalog_table aggregates;   /* of struct tw_capture_aggregate, by a hash */
+	struct tw_catalog_table lines;	      /* of struct tw_capture_line, by address */
+	struct tw_catalog_table whole_places; /* of struct tw_capture_whole_place, by place */
+	struct tw_def_part *part;	      /* NULL: the capture is whole */
+	struct tw_catalog_table old_names;    /* earlier names of processes; without ids */
 	char *program;
 	char *command;
 	size_t command_bytes;
@@ -70,7 +75,7 @@ void tw_catalog_finish(struct tw_catalog *catalog);
 uint64_t tw_catalog_end(const struct tw_catalog *catalog, uint64_t lease);
 
 /* NULL: there is none. */
-const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id);
+const void *tw_catalog_find(const struct tw_catalog_table *table, uint64_t id);
 /* In the order of definition; *at is 0 at first; NULL after the last. */
 const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at);
 /* The same for `counts`, without those of which all calls were recorded. */

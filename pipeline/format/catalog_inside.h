@@ -27,6 +27,18 @@ static inline bool tw_catalog_take(struct tw_catalog_input *input, void *to, siz
 /* Adds a copy of the structure, unless its id is known. */
 int tw_catalog_add_copy(struct tw_catalog_table *table, uint64_t id, const void *from, size_t bytes);
 
+/* Copies a counted text into a terminated one. Returns 0 or an error. */
+int tw_catalog_take_text(struct tw_catalog_input *input, size_t bytes, char **out);
+/* Adds an item whose texts were read with this result; frees what is not added. Returns 0 or an error. */
+int tw_catalog_add_or_free(struct tw_catalog_table *table, uint64_t id, void *item, int error,
+			   void (*free_item)(void *));
+
+/* Records of parts (catalog_part.c).  Return 0 or an error. */
+int tw_catalog_part(struct tw_catalog *catalog, struct tw_catalog_input *input);
+int tw_catalog_line(struct tw_catalog *catalog, struct tw_catalog_input *input);
+int tw_catalog_whole_place(struct tw_catalog *catalog, struct tw_catalog_input *input);
+void tw_catalog_free_line(void *line);
+
 /* Records of calls that are counted (catalog_counts.c).  Return 0 or an error. */
 int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *input);
 int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input, bool are_recorded);

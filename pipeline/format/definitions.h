@@ -34,7 +34,10 @@ enum tw_def_type {
 	TW_DEF_COUNTED = 15,
 	TW_DEF_COUNTS = 16,
 	TW_DEF_AGGREGATES = 17,
-	TW_DEF_RECORDED_COUNTS = 18
+	TW_DEF_RECORDED_COUNTS = 18,
+	TW_DEF_PART = 19,
+	TW_DEF_LINE = 20,
+	TW_DEF_WHOLE_PLACE = 21
 };
 
 /* The process image itself; the first record of a log. */
@@ -218,6 +221,30 @@ struct tw_def_aggregate {
 	uint32_t is_rest;
 	uint64_t key, number;
 	uint64_t count, sum;
+};
+
+/* The capture is a part of another: views show this part by default. Not in the log: cutting adds it. */
+struct tw_def_part {
+	uint64_t from_ns, to_ns;	    /* CLOCK_MONOTONIC; 0: no bound */
+	uint64_t start_ns, zero_ns, end_ns; /* of the whole, as in struct tw_capture_info */
+	uint64_t kinds[64];		    /* records of the whole by kind; those above 62 in the last */
+};
+
+/* What the whole knows of a place. Not in the log: cutting adds it. */
+struct tw_def_whole_place {
+	uint32_t place_id;
+	uint32_t is_moment; /* its returns were not recorded */
+	uint64_t calls;
+};
+
+/* The line of a code address, resolved where the program's files were. Not in the log: cutting adds it. */
+struct tw_def_line {
+	uint64_t address; /* behind a call */
+	uint32_t line;
+	uint32_t is_return;	 /* the instruction before the address is a call */
+	uint16_t function_bytes; /* linkage name; 0: not known */
+	uint16_t file_bytes;	 /* 0: not known */
+	uint16_t reserved[2];
 };
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */

@@ -153,6 +153,9 @@ void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *
 /* Sums up missing data, by cause; called after all other sums. */
 void tw_source_account(struct tw_capture *capture);
 
+/* A part has the bounds of the capture that it was cut from. Called when the sums of its own are made. */
+void tw_source_take_part(struct tw_capture *capture);
+
 /* Sets when processes and threads ended, by the definitions read so far. */
 void tw_source_take_ends(struct tw_capture *capture);
 

@@ -284,6 +284,7 @@ static int sum_up_streams(struct tw_capture *capture)
 		    capture->files[i].first_event_ns < info->zero_ns && !has_first_segment(capture))
 			info->zero_ns = capture->files[i].first_event_ns;
 	}
+	tw_source_take_part(capture);
 	info->streams = capture->stream_count;
 	info->blocks = capture->block_count;
 	return number_threads(capture);

@@ -224,6 +224,11 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->to);
 		return false;
 	}
+	/* A part shows no more than itself. */
+	if (info.from_ns > out->from_ns)
+		out->from_ns = info.from_ns;
+	if (info.to_ns && (!out->to_ns || info.to_ns < out->to_ns))
+		out->to_ns = info.to_ns;
 	if (selection->to && out->to_ns <= out->from_ns) {
 		tw_usage(command, "--to '%s' is not after --from.", selection->to);
 		return false;

@@ -6,6 +6,7 @@
  *	5 write                 6 say what was found
  */
 #include "views/names/names.h"
+#include "tools/common/unwritten.h"
 #include "tools/merge/messages.h"
 #include "tools/merge/merge.h"
 #include "tools/tool.h"
@@ -99,6 +100,11 @@ static bool check_capture(const struct tw_merging *merging, uint32_t number)
 		return false;
 	}
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		if (info.is_part) {
+			tw_say("%s is a part that `tracewheel cut` made: merge whole captures, and cut the merged one.",
+			       path);
+			return false;
+		}
 		if (*image->node) {
 			tw_say("%s is merged already: merge the captures that it was made of, and the others, at once.",
 			       path);
@@ -282,23 +288,6 @@ static void on_progress(void *context, uint64_t events)
 	tw_meter_at(&meter, events, *(const uint64_t *)context);
 }
 
-static bool say_error(const struct request *request, int error)
-{
-	if (error == TW_EEXIST && request->is_forced)
-		tw_say("'%s' is not replaced: it is not a capture, or is being recorded now; -o names another.",
-		       request->output);
-	else if (error == TW_EEXIST)
-		tw_say("'%s' exists; --force replaces a capture.", request->output);
-	else if (error == TW_EPERM)
-		tw_say("'%s' cannot be written: you may not, or another merge writes it at this moment.",
-		       request->output);
-	else if (error == TW_ENOSPC)
-		tw_say("the disk is full: '%s' was not made, and what had been written is removed.", request->output);
-	else
-		tw_say("'%s' could not be written: %s", request->output, tw_strerror(error));
-	return false;
-}
-
 /* Else blocks are copied as they are. */
 static bool changes_times(const struct tw_merging *merging)
 {
@@ -342,7 +331,7 @@ static bool write_capture(struct tw_merging *merging, const struct request *requ
 		free((void *)(uintptr_t)inputs[i].knots);
 	free(inputs);
 	free(notes);
-	return error ? say_error(request, error) : true;
+	return !error || tw_unwritten(request->output, request->is_forced, error);
 }
 
 /* ---- all of it ---- */

@@ -167,6 +167,27 @@ static void free_scan(struct tw_places *places)
 	places->scan = NULL;
 }
 
+/* Of a part counts what the whole has: a place's returns may lie outside the part. */
+static void take_whole(struct tw_places *places)
+{
+	const struct tw_capture *capture = places->scan->capture;
+	const uint64_t *kinds = tw_capture_whole_kinds(capture);
+	const struct tw_capture_whole_place *place;
+	if (!kinds)
+		return;
+	memcpy(places->kinds, kinds, sizeof places->kinds);
+	memset(places->calls, 0, places->calls_count * sizeof *places->calls);
+	for (uint32_t i = 0; i < places->image_count; i++) {
+		struct tw_places_image *image = &places->images[i];
+		for (uint32_t at = 0; (place = tw_capture_whole_place_next(capture, i, &at));) {
+			if (place->place_id >= image->count)
+				continue;
+			image->is_moment[place->place_id] = place->is_moment;
+			places->calls[image->function[place->place_id]] += place->calls;
+		}
+	}
+}
+
 int tw_places_end(struct tw_places *places)
 {
 	bool returns = tw_places_have_returns(places);
@@ -184,6 +205,7 @@ int tw_places_end(struct tw_places *places)
 				!returns || (!seen->returns && (seen->is_repeated || is_erlang_vm));
 		}
 	}
+	take_whole(places);
 	free_scan(places);
 	return 0;
 }

@@ -4,7 +4,8 @@
  *
  * Places of one name (several processes, several slots) are one function. Whether the returns of a place were
  * recorded is derived from the capture, by one fast scan: if a place was called more than once on a thread and
- * nothing ever returned, its returns were not recorded, and its calls are moments without a duration.
+ * nothing ever returned, its returns were not recorded, and its calls are moments without a duration. A part of a capture
+ * (tracewheel/cut.h) says what the whole knew.
  */
 #ifndef TW_VIEWS_PLACES_H
 #define TW_VIEWS_PLACES_H

@@ -45,6 +45,14 @@ static void resolve(const struct tw_capture *capture, uint32_t image, uint64_t a
 	if (!out->module)
 		return;
 	out->offset = address - out->module->base_address;
+	const struct tw_capture_line *known = tw_capture_line(capture, image, address);
+	if (known) {
+		out->is_return = known->is_return;
+		out->function = known->function;
+		out->file = known->file;
+		out->line = known->line;
+		return;
+	}
 	struct tw_debug *debug = out->module->is_declared ? NULL : debug_of(out->module);
 	out->is_return = !debug || tw_debug_follows_call(debug, out->offset);
 	/* The byte before belongs to the call; the address itself may be another function's. */

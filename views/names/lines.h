@@ -2,7 +2,7 @@
 /*
  * lines.h - the function, file and line of a code address, resolved after the recording.
  *
- * The module's file is found by its build-id (tracewheel/debug.h). Without debug information only the names of
+ * The capture may hold it (tracewheel/cut.h); else the module's file is found by its build-id (tracewheel/debug.h). Without debug information only the names of
  * symbols are known, and without the file nothing. Results are kept until the command ends.
  *
  * Threads  one.

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    What `tracewheel cut` writes is shown as the same selection of the whole capture is: calls, times, open calls, losses,
+#         messages; it is small, and reads the same without the program's files.
+# Method  Captures of two threads with calls within calls, of a ring that is too small, and of actors. Reports and prints of a
+#         part are compared with those of the whole, with the selection; then the program's file is removed.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >part.c <<'C'
+#include <pthread.h>
+#define OUT __attribute__((noipa))
+OUT int leaf(int i) { __asm__ volatile(""); return i; }
+OUT int inner(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
+OUT int outer(int n) { return inner(n) + inner(n); }
+OUT int whole(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += outer(20); return sum; }
+static void *run(void *none) { whole(50); return none; }
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, run, NULL);
+	whole(50);
+	pthread_join(thread, NULL);
+}
+C
+gcc -O1 -g -fpatchable-function-entry=9 -o part part.c -lpthread || fail "the compiler"
+
+# The estimate of the tracer's own cost, the bytes and the threads are those of what is there.
+compare() {
+	python3 - "$1" "$2" <<'P' || fail "$3"
+import json, sys
+def clean(value):
+    if isinstance(value, dict):
+        return {k: clean(v) for k, v in value.items() if k not in ("bytes", "account", "tracer_ns", "tracer_per_call")}
+    return [clean(v) for v in value] if isinstance(value, list) else value
+whole, part = (clean(json.load(open(name))) for name in sys.argv[1:])
+for side in whole, part:
+    side["by_thread"] = [{k: row[k] for k in row if k != "seconds"} for row in side["by_thread"] if row["events"]]
+both = sorted({*whole, *part})
+assert whole["events"] and whole == part, [(k, whole.get(k), part.get(k)) for k in both if whole.get(k) != part.get(k)]
+P
+}
+
+# same WHOLE SELECTION...: cuts part.tw and compares its views with those of the selection.
+same() {
+	local whole=$1 view
+	shift
+	expect 0 "$tw" cut -q --force "$@" -o part.tw "$whole"
+	expect 0 "$tw" report --json -n 0 "$@" "$whole"
+	mv out whole.json
+	expect 0 "$tw" report --json -n 0 part.tw
+	mv out part.json
+	compare whole.json part.json "report: $*"
+	for view in print "print --format json" "flame --folded"; do
+		# shellcheck disable=SC2086
+		expect 0 "$tw" $view "$@" "$whole"
+		[ -s out ] || fail "nothing is compared: $view $*"
+		mv out expected
+		# shellcheck disable=SC2086
+		expect 0 "$tw" $view part.tw
+		cmp -s out expected || fail "$view $* differs: $(diff out expected | head -n 4)"
+	done
+	# The tree has a column of threads where there are several, and no order of calls that are open at its beginning.
+	for view in "$* $whole" part.tw; do
+		# shellcheck disable=SC2086
+		expect 0 "$tw" print --tree $view
+		grep -o '(called .*\|} = .*' out | sort >"tree.${view##*.}${#view}"
+	done
+	cmp -s tree.* || fail "print --tree $*: $(diff tree.* | head -n 4)"
+	rm tree.*
+}
+
+# times NAME.tw: those of its events; at SHARE: the time at which that share of them has happened.
+times() {
+	expect 0 "$tw" print "$1"
+	awk '{ print $1 }' out >times
+}
+at() { sed -n "$(python3 -c "print(max(1, int($(wc -l <times) * $1)))")p" times; }
+
+expect 0 "$tw" record -q --returns --args --stack 3 -t 'part:_' -o x.tw -- ./part
+times x.tw
+same x.tw --from "$(at 0.4)" --to "$(at 0.5)"
+same x.tw --from "$(at 0.7)"
+same x.tw --to "$(at 0.3)"
+same x.tw -t part:leaf -t part:outer --from "$(at 0.2)" --to "$(at 0.9)"
+same x.tw --thread part --from "$(at 0.6)"
+same x.tw --tail 50
+
+# A part of a part is a part of the whole; a request for more than the part gets the part.
+expect 0 "$tw" cut -q --from "$(at 0.2)" --to "$(at 0.8)" -o some.tw x.tw
+same x.tw --from "$(at 0.4)" --to "$(at 0.5)"
+mv part.tw once.tw
+expect 0 "$tw" cut -q --from "$(at 0.4)" --to "$(at 0.5)" -o twice.tw some.tw
+expect 0 "$tw" print --tree once.tw
+mv out expected
+expect 0 "$tw" print --tree twice.tw
+cmp -s out expected || fail "a part of a part"
+expect 0 "$tw" print --tree --from 0 --to 1000 once.tw
+cmp -s out expected || fail "more than the part"
+
+# It is small, whole, and refused where it would be misread.
+[ "$(du -sb once.tw | cut -f1)" -lt "$(du -sb x.tw | cut -f1)" ] || fail "not smaller"
+expect 0 "$tw" info once.tw
+shows '^complete *yes'
+expect 1 "$tw" merge -o all.tw once.tw x.tw
+says 'once.tw is a part that'
+expect 1 "$tw" cut -o once.tw x.tw
+says "'once.tw' exists"
+expect 2 "$tw" cut x.tw
+says '-o names the new capture'
+
+# Lines are inside.
+expect 0 "$tw" print --from "$(at 0.4)" --to "$(at 0.5)" x.tw
+shows 'part.c:[0-9]'
+mv out expected
+mv part elsewhere
+expect 0 "$tw" print once.tw
+cmp -s out expected || fail "without the program: $(diff out expected | head -n 4)"
+mv elsewhere part
+
+# Losses within the part stay counted, by cause.
+expect 0 "$tw" record -q --returns --on-full drop --ring 64K -t 'part:_' -o lossy.tw -- ./part
+times lossy.tw
+for part in "0 0.3" "0.3 0.6" "0.6 0.99"; do
+	# shellcheck disable=SC2086
+	set -- $part
+	expect 0 "$tw" report --json --from "$(at "$1")" --to "$(at "$2")" lossy.tw
+	lost=$(json 'sum(d["lost"].values())')
+	expect 0 "$tw" cut -q --force --from "$(at "$1")" --to "$(at "$2")" -o part.tw lossy.tw
+	expect 0 "$tw" report --json part.tw
+	is "$(json 'sum(d["lost"].values())')" "$lost" "losses from $1 to $2"
+	is "$(json 'sum(d["account"]["missing"][c]["events"] for c in ("full", "too_big", "nested", "no_ring"))')" "$lost" "account"
+done
+
+# Messages and schedules of a run-time system.
+expect 0 "$tw" record -q --on-full block --returns -o bank.tw -p send,receive,procs,running -t 'bank:_' -- \
+	"$build/bin/actors" bank --actors 2 --messages 400
+times bank.tw
+same bank.tw --from "$(at 0.3)" --to "$(at 0.7)"
