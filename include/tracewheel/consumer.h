@@ -83,6 +83,8 @@ struct tw_recorder_options {
 	 */
 	bool is_stream;
 	int stream_fd;
+	uint64_t
+		counts_ns; /* of a stream: numbers of counted calls are written this often; 0: only at the end of each thread */
 };
 
 /* Why code of a process was not restored when the recording ended (docs/unmodified.md). */

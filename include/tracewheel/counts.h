@@ -50,6 +50,16 @@ struct tw_capture_count {
 /* NULL past the last.  While a stream is read, numbers grow. */
 const struct tw_capture_count *tw_capture_count_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 
+/*
+ * tw_capture_skip_to_mark - read a stream up to its next mark, and no events: for these numbers, which a recorder writes before
+ * marks (tw_recorder_options.counts_ns).
+ *
+ * @mark_ns	the time of the mark; 0 at the end of the stream.
+ *
+ * Returns 1; 0 if the end was read before; TW_ENOTSUP (not a capture of tw_capture_open_stream()) or TW_ENOMEM.
+ */
+int tw_capture_skip_to_mark(struct tw_capture *capture, uint64_t *mark_ns);
+
 /* A value of a call.  Numbers are part of the capture format. */
 enum tw_aggregate_value {
 	TW_AGGREGATE_NOTHING,

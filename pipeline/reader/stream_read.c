@@ -38,6 +38,7 @@ struct tw_stream_in {
 	struct tw_source_image *image; /* of the current segment of the stream */
 	uint64_t offset;
 	uint64_t horizon; /* of the last mark */
+	uint64_t mark_count;
 	uint64_t ticks_per_second;
 	unsigned version;
 	bool is_over;
@@ -266,6 +267,7 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 	struct tw_clockmap *clocks = &in->capture->clocks;
 	int error = 0;
 
+	in->mark_count++;
 	if (ticks > in->horizon)
 		in->horizon = ticks;
 	/* A stream may have no end: clock points of times that were shown long ago are dropped. */
@@ -461,6 +463,28 @@ void tw_stream_in_let_go(struct tw_stream_in *in)
 		in->retired = chunk->next;
 		free(chunk);
 	}
+}
+
+TW_API int tw_capture_skip_to_mark(struct tw_capture *capture, uint64_t *mark_ns)
+{
+	struct tw_stream_in *in = capture->stream_in;
+	struct tw_stream_record record;
+	uint64_t seen;
+	int found;
+
+	if (!in)
+		return TW_ENOTSUP;
+	seen = in->mark_count;
+	found = !in->is_over;
+	while (found > 0 && in->mark_count == seen && !in->is_over)
+		found = take_next(in);
+	if (in->mark_count == seen)
+		return found;
+	while (tw_stream_in_next(in, false, &record) > 0)
+		;
+	tw_stream_in_let_go(in);
+	*mark_ns = in->horizon == UINT64_MAX ? 0 : tw_capture_ns(capture, in->horizon);
+	return 1;
 }
 
 /* ---- beginning and end ---- */

@@ -76,7 +76,7 @@ static int end_all_images(struct tw_recorder *recorder)
 			tw_segment_abandon(&writer->images[i].store.segment);
 	}
 	if (!first_error && writer->store.is_stream)
-		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
+		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX, false);
 	wait_error = tw_store_await_synced(&writer->store);
 	return first_error ? first_error : wait_error;
 }

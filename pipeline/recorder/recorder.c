@@ -313,18 +313,34 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 
 static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all);
 
+/* Those of all threads so far; those of images that end are written then. */
+static int tell_counts(struct tw_recorder *recorder, uint64_t now_ns)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int error = 0;
+
+	recorder->counts_told_ns = now_ns;
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs) && !error; i++)
+		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && tw_writer_knows_image(writer, i))
+			error = tw_writer_tell_counts(writer, i, false);
+	return error;
+}
+
 static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
 {
 	struct tw_store *store = &recorder->writer.store;
 	uint64_t ticks = tw_clock_ticks() - MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
-	int stored;
+	bool has_counts = store->counts_ns && now_ns - recorder->counts_told_ns >= store->counts_ns;
+	int stored, error;
 
-	wants_all |= now_ns - recorder->streamed_ns >= TW_PACE_TAKE_NS;
+	wants_all |= has_counts || now_ns - recorder->streamed_ns >= TW_PACE_TAKE_NS;
 	stored = drain_round(recorder, now_ns, wants_all);
 	if (stored < 0 || !wants_all)
 		return stored;
+	if (has_counts && (error = tell_counts(recorder, now_ns)))
+		return error;
 	recorder->streamed_ns = now_ns;
-	return tw_store_mark_stream(store, ticks) ? store->stream.error : stored;
+	return tw_store_mark_stream(store, ticks, has_counts) ? store->stream.error : stored;
 }
 
 static int any_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)

@@ -54,6 +54,7 @@ static int create_stream(struct tw_store *store, const struct tw_recorder_option
 	if (error)
 		return error;
 	store->is_stream = true;
+	store->counts_ns = options->counts_ns;
 	store->next_number = 1;
 	error = fill_header(store, options);
 	store->encoder = tw_block_encoder_create();
@@ -276,12 +277,12 @@ static void note_duration(struct tw_store *store, uint64_t begun_ns)
 		store->slow_ns = now_ns;
 }
 
-int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
+int tw_store_mark_stream(struct tw_store *store, uint64_t ticks, bool is_needed)
 {
 	struct tw_segment segment = {.fd = -1, .stream = &store->stream};
 	int error;
 
-	if (!store->stream_number || store->marked_ticks >= store->last_ticks)
+	if (!store->stream_number || (!is_needed && store->marked_ticks >= store->last_ticks))
 		return store->stream.error;
 	error = tw_segment_mark_in_stream(&segment, store->encoder, ticks);
 	if (!error)

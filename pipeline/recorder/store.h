@@ -25,6 +25,7 @@ struct tw_store {
 	uint32_t next_number;
 	uint64_t segment_bytes;
 	uint64_t segment_ns;
+	uint64_t counts_ns; /* of a stream: 0: numbers of counted calls are written at the end only */
 	uint32_t segments_kept;
 	uint64_t durable_ns;	      /* 0: the kernel decides when to write to disk */
 	struct tw_syncer *syncer;     /* NULL: closing a segment waits for the disk itself */
@@ -166,10 +167,10 @@ void tw_store_give_up_segment(struct tw_store_image *image);
 uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns);
 
 /*
- * All data with ticks up to this is written. A mark is left out if it would repeat the last one. Returns 0, or the
- * error of the stream.
+ * All data with ticks up to this is written. A mark is left out if it would repeat the last one, unless @is_needed. Returns 0, or
+ * the error of the stream.
  */
-int tw_store_mark_stream(struct tw_store *store, uint64_t ticks);
+int tw_store_mark_stream(struct tw_store *store, uint64_t ticks, bool is_needed);
 
 void tw_store_clock(struct tw_format_clock *out);
 

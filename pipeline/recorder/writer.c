@@ -451,7 +451,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	if (!error)
 		error = tw_writer_definitions(writer, index);
 	if (!error)
-		error = tw_writer_tell_counts(writer, index);
+		error = tw_writer_tell_counts(writer, index, true);
 	if (!error)
 		error = tw_writer_tell_no_ring(writer, index);
 	/* This may have ended a segment by age: only an open segment can be marked as the last. */

@@ -236,8 +236,8 @@ size_t tw_writer_put_record(uint8_t *to, uint32_t type, const void *payload, siz
 
 /* ---- counts of calls that make no events: writer_counts.c ---- */
 
-/* Writes the counts of all threads of the image, so far. */
-int tw_writer_tell_counts(struct tw_writer *writer, uint32_t image);
+/* Writes the counts of all threads of the image, so far; @is_last: and no more will be written. */
+int tw_writer_tell_counts(struct tw_writer *writer, uint32_t image, bool is_last);
 /* Writes those of threads that have ended, and gives their memory back; unless old segments are removed, where they would be lost. */
 int tw_writer_tell_ended_counts(struct tw_writer *writer, uint32_t image);
 

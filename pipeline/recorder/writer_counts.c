@@ -157,7 +157,8 @@ static int put_aggregates(void *arg, const struct tw_rs_seen_counts *row, const 
 	return 0;
 }
 
-static int tell(struct tw_writer *writer, uint32_t index, const struct tw_rs_count_choice *choice)
+/* @is_last: of each row, but for a write that failed. */
+static int tell(struct tw_writer *writer, uint32_t index, const struct tw_rs_count_choice *choice, bool is_last)
 {
 	struct telling telling = {.writer = writer, .image = index, .records = malloc(RECORDS_BYTES)};
 	int error = telling.records ? tw_writer_definitions(writer, index) : TW_ENOMEM;
@@ -168,21 +169,20 @@ static int tell(struct tw_writer *writer, uint32_t index, const struct tw_rs_cou
 		error = tw_rs_aggregates_each(&writer->rs, index, choice, put_aggregates, &telling);
 	if (!error)
 		error = flush(&telling);
-	/* Each row is told once, unless a write failed. */
-	if (telling.calls > telling.recorded)
+	if (is_last && telling.calls > telling.recorded)
 		writer->store.stats.counted_calls += telling.calls - telling.recorded;
 	free(telling.records);
 	return error;
 }
 
-int tw_writer_tell_counts(struct tw_writer *writer, uint32_t index)
+int tw_writer_tell_counts(struct tw_writer *writer, uint32_t index, bool is_last)
 {
 	struct tw_rs_count_choice choice;
 
 	if (!tw_rs_counts_are_there(&writer->rs, index))
 		return 0;
 	tw_rs_counts_choose(&writer->rs, index, false, &choice);
-	return tell(writer, index, &choice);
+	return tell(writer, index, &choice, is_last);
 }
 
 int tw_writer_tell_ended_counts(struct tw_writer *writer, uint32_t index)
@@ -195,7 +195,7 @@ int tw_writer_tell_ended_counts(struct tw_writer *writer, uint32_t index)
 	if (ended == image->count_rows_told || writer->store.segments_kept)
 		return 0;
 	tw_rs_counts_choose(&writer->rs, index, true, &choice);
-	error = choice.count ? tell(writer, index, &choice) : 0;
+	error = choice.count ? tell(writer, index, &choice, true) : 0;
 	if (error)
 		return error;
 	image->count_rows_told = ended;

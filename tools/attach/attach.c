@@ -65,12 +65,6 @@ static bool take_option(void *arg, int key, const char *value)
 	case KEY_NAME: attach->name = value; return true;
 	case KEY_MAY_STOP: attach->may_stop = true; return true;
 	case KEY_DRY_RUN: attach->is_dry_run = true; return true;
-	case 'o':
-		if (strcmp(value, "-") == 0) {
-			tw_usage(attach->request.command, "-o wants the name of a capture; `attach` writes no stream.");
-			return false;
-		}
-		break;
 	default: break;
 	}
 	return tw_request_take(&attach->request, key, value);
@@ -279,6 +273,10 @@ static void watch(struct attach *attach)
 			attach->is_gone = true;
 			return;
 		}
+		if (attach->request.recorder.is_stream && stats.last_error) {
+			snprintf(attach->why, sizeof attach->why, "because the reader of the stream had gone");
+			return;
+		}
 		const struct tw_doorbell *seen = &attach->dormant.seen;
 		if (seen->state != TW_DOORBELL_ATTACHED ||
 		    strcmp(seen->own, tw_recorder_ring_set_path(attach->recorder)) != 0) {
@@ -349,9 +347,11 @@ static int finish(struct attach *attach)
 	snprintf(own, sizeof own, "%s", tw_recorder_ring_set_path(attach->recorder));
 	int error = tw_recorder_finish(attach->recorder, &stats);
 	let_forget(attach, own);
+	bool is_left = attach->request.recorder.is_stream && error == TW_EPIPE;
+	error = is_left ? 0 : error;
 	bool lives = kill(attach->dormant.process, 0) == 0 || errno == EPERM;
 	say_end(attach, lives);
-	tw_request_account(&attach->request, &stats, error, false,
+	tw_request_account(&attach->request, &stats, error, is_left,
 			   lives && !attach->is_gone ? attach->dormant.process : 0);
 	tw_leave_memory(stats.memory_left);
 	return error ? TW_EXIT_FAILURE : TW_EXIT_OK;

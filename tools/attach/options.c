@@ -11,7 +11,7 @@ static const struct tw_option own[] = {
 	{KEY_NAME, "name", "NAME", "in place of PID: the one process of this name that has an agent"},
 	{KEY_DRY_RUN, "dry-run", NULL,
 	 "only say which functions would be recorded, with how much memory, and what a call would cost: the process is left alone"},
-	{'o', "output", "NAME.tw", "the capture to make (PROGRAM.tw)"},
+	{'o', "output", "NAME.tw|-", "the capture to make (PROGRAM.tw), or - for a stream on standard output"},
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b}; _ is anything; may be repeated. By default: every call of "
 	 "the program's own functions, and every call from the program itself into shared libraries; of a program with more than "
@@ -26,6 +26,7 @@ static const struct tw_option own[] = {
 /* Of `record`. */
 static const int shared[] = {'N',
 			     KEY_COUNT,
+			     KEY_COUNTS_EVERY,
 			     KEY_ALLOW_NOTHING,
 			     KEY_SYSCALLS,
 			     KEY_WHEN,

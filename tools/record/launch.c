@@ -249,7 +249,10 @@ static int spawn(const struct tw_launch *launch, char **argv, pid_t *pid)
 	int error = posix_spawnattr_setsigdefault(&attributes, &defaults);
 	if (!error)
 		error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-	if (!error && launch->is_output_ours)
+	if (!error && launch->output)
+		error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, launch->output,
+							 O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	if (!error && (launch->is_output_ours || launch->output))
 		error = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
 	if (!error)
 		error = posix_spawn(pid, launch->path, &actions, &attributes, argv, environ);

@@ -20,6 +20,7 @@ struct tw_launch {
 	bool is_script;
 	bool is_output_ours; /* standard output is a stream of events: the program's output goes to standard
 			      * error */
+	const char *output;  /* a file for the program's output and errors; NULL: as this command's */
 	char reason[TW_LAUNCH_REASON_BYTES]; /* why it cannot be traced, as a sentence */
 };
 

@@ -20,6 +20,7 @@ static const struct tw_option options_table[] = {
 	 "count the calls of these functions, by thread, instead of recording\n"
 	 "them: all calls, exactly, without times (docs/counting.md); may be\n"
 	 "repeated. Others are then recorded only with -t"},
+	{KEY_COUNTS_EVERY, "counts-every", "TIME", "with -o -: how often numbers of counted calls are written (1s)"},
 	{KEY_BY, "by", "KEY",
 	 "sum up in the program, and record no event: the calls of the functions of --count, or without it of -t, by their caller, result, "
 	 "or register: arg:N, or $N. `report` shows the rows (docs/counting.md)"},
@@ -120,6 +121,8 @@ static const struct tw_option options_table[] = {
 	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
 	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "
 	 "threads that make events; a wait counts when it is over"},
+	{KEY_PROGRAM_OUTPUT, "program-output", "FILE",
+	 "the standard output and error of the program, apart from those of this command"},
 	{KEY_FORCE, "force", NULL,
 	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},

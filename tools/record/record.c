@@ -65,6 +65,7 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	tw_check_write_plans(request->check, tw_recorder_ring_set_path(recorder));
 	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
+	launch->output = request->program_output;
 	pid_t child;
 	int code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {

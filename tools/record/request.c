@@ -19,6 +19,8 @@
 
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+/* Of a stream. */
+#define COUNTS_NS_DEFAULT UINT64_C(1000000000)
 /* Without -t, of a program's own functions: the largest are recorded, calls of the others counted (docs/decisions/0044). */
 
 static bool add_config(struct tw_request *request, const char *key, const char *value)
@@ -205,6 +207,21 @@ static const char *name_beside_longer(int key)
 	}
 }
 
+/* All options that are not handled elsewhere. */
+static const char *name_of_size(int key)
+{
+	switch (key) {
+	case KEY_RING: return "ring";
+	case KEY_CAP: return "ring-cap";
+	case KEY_ROTATE: return "rotate";
+	case KEY_SEGMENT_TIME: return "segment-time";
+	case KEY_DURABLE: return "durable";
+	case KEY_LONG_SCHEDULE: return "long-schedule";
+	case KEY_COUNTS_EVERY: return "counts-every";
+	default: return "keep";
+	}
+}
+
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
@@ -215,6 +232,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case 't':
 	case 'N': return add_pattern(request, key == 'N', value);
 	case KEY_COUNT: return add_counted(request, value);
+	case KEY_PROGRAM_OUTPUT: request->program_output = value; return true;
 	case KEY_BY: return tw_aggregate_set(&request->aggregate, request->command, "by", value);
 	case KEY_SUM: return tw_aggregate_set(&request->aggregate, request->command, "sum", value);
 	case KEY_HISTOGRAM: return tw_aggregate_set(&request->aggregate, request->command, "histogram", value);
@@ -258,13 +276,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 		tw_usage(request->command, "--callers is main or all, not '%s'.", value);
 		return false;
 	case KEY_STACK: return set_stack(request, value);
-	case KEY_RING: return tw_sizes_set(&request->recorder, request->command, "ring", value);
-	case KEY_CAP: return tw_sizes_set(&request->recorder, request->command, "ring-cap", value);
-	case KEY_ROTATE: return tw_sizes_set(&request->recorder, request->command, "rotate", value);
-	case KEY_SEGMENT_TIME: return tw_sizes_set(&request->recorder, request->command, "segment-time", value);
-	case KEY_DURABLE: return tw_sizes_set(&request->recorder, request->command, "durable", value);
-	case KEY_LONG_SCHEDULE: return tw_sizes_set(&request->recorder, request->command, "long-schedule", value);
-	default: return tw_sizes_set(&request->recorder, request->command, "keep", value);
+	default: return tw_sizes_set(&request->recorder, request->command, name_of_size(key), value);
 	}
 }
 
@@ -350,6 +362,8 @@ static bool complete_request(struct tw_request *request, const char *program)
 	}
 	if (is_stream)
 		strcpy(request->path, "the stream");
+	if (is_stream && !request->recorder.counts_ns)
+		request->recorder.counts_ns = COUNTS_NS_DEFAULT;
 	request->recorder.path = request->path;
 	if (!request->recorder.segment_bytes && !is_stream)
 		request->recorder.segment_bytes = SEGMENT_BYTES_DEFAULT;

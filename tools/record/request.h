@@ -55,6 +55,7 @@ struct tw_request {
 	bool is_local, is_careful, is_global;
 	bool is_quiet;
 	bool is_until_first;
+	const char *program_output; /* NULL: as this command's */
 	const char *callers;
 };
 

@@ -64,6 +64,10 @@ bool tw_sizes_set(struct tw_recorder_options *recorder, const struct tw_command 
 		sentence = tw_parse_duration(value, &recorder->segment_ns) && recorder->segment_ns >= LEAST_SEGMENT_NS
 				   ? NULL
 				   : "--segment-time is a time of at least 10ms, such as 10s, not '%s'.";
+	else if (strcmp(option, "counts-every") == 0)
+		sentence = tw_parse_duration(value, &recorder->counts_ns) && recorder->counts_ns >= LEAST_SEGMENT_NS
+				   ? NULL
+				   : "--counts-every is a time of at least 10ms, such as 1s, not '%s'.";
 	else if (strcmp(option, "durable") == 0)
 		sentence = is_milliseconds(value, &recorder->durable_ns)
 				   ? NULL
