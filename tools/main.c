@@ -22,6 +22,7 @@ static const struct row rows[] = {
 	{"attach", "record a program that runs and has a dormant agent", tw_tool_attach},
 	{"detach", "end what attach has begun; the program goes on", tw_tool_detach},
 	{"list", "who records what on this machine, and dormant agents", tw_tool_list},
+	{"top", "calls by function and thread, while a program runs", tw_tool_top},
 	{"report", "times and calls by function, caller and thread; messages; losses", tw_tool_report},
 	{"why-late", "the slowest messages, and what delayed each of them", tw_tool_why_late},
 	{"seq", "follow one request through processes, threads and nodes", tw_tool_seq},
