@@ -255,7 +255,7 @@ int tw_rs_attach(struct tw_rs *rs, const char *path)
 	return error;
 }
 
-static bool is_owner_gone(const struct tw_rs *rs)
+bool tw_rs_is_owner_gone(const struct tw_rs *rs)
 {
 	return tw_sys_is_process_gone(rs->config.owner_process_id, rs->config.owner_start_time);
 }
@@ -264,7 +264,7 @@ int tw_rs_open_dead(struct tw_rs *rs, const char *path)
 {
 	int error = open_set(rs, path, true);
 
-	if (!error && !is_owner_gone(rs))
+	if (!error && !tw_rs_is_owner_gone(rs))
 		error = TW_EEXIST;
 	if (!error)
 		error = tw_rs_seen_init(rs);
@@ -297,7 +297,7 @@ static void visit_set(const char *path, void *arg)
 	 * A set without a complete config was abandoned while being created or removed.  A set of another version
 	 * cannot be judged.
 	 */
-	if ((error == 0 && is_owner_gone(&rs)) ||
+	if ((error == 0 && tw_rs_is_owner_gone(&rs)) ||
 	    ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
 		sets->count++;
 		if (sets->fn)

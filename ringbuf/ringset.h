@@ -320,6 +320,9 @@ int tw_rs_attach(struct tw_rs *rs, const char *path);
  */
 int tw_rs_open_dead(struct tw_rs *rs, const char *path);
 
+/* Has the process ended that owns the set? Asks the kernel. */
+bool tw_rs_is_owner_gone(const struct tw_rs *rs);
+
 /* Unmaps the set and leaves its files. */
 void tw_rs_detach(struct tw_rs *rs);
 

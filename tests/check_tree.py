@@ -18,7 +18,7 @@ STRANGERS += [{"plan", other} for other in ROOMS if other not in ("plan", "symbo
 SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "message": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"},
-                 "combine": {"format", "block", "reader", "recorder"}},
+                 "combine": {"format", "block", "reader", "recorder"}, "follow": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},
     "views": {"output": set(), "names": {"output"}, "folds": {"output", "names"}, "ports": {"output", "names", "folds"}},
     "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "top": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set()},

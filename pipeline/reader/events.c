@@ -24,6 +24,7 @@ struct tw_capture_events {
 	struct tw_map asked;   /* streams: answers of wants_place(), by image and place */
 	uint64_t kinds;
 	size_t clock_hint;
+	uint64_t newest_ticks, newest_ns; /* streams: of the latest event so far */
 	struct tw_capture_event batch[BATCH_EVENTS];
 };
 
@@ -61,6 +62,10 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 	events->kinds = (events->filter.kinds ? events->filter.kinds : ~(SWITCH_BIT | OWN_TIME_BIT)) | LOSS_BIT |
 			(events->filter.wants_own_time ? OWN_TIME_BIT : 0);
 	if (capture->stream_in) {
+		/* The time of the first event becomes more exact while the stream is read. */
+		if (events->filter.from_ns <= capture->info.zero_ns)
+			events->filter.from_ns = 0;
+		tw_stream_in_from(capture->stream_in, events->filter.from_ns);
 		*out = events;
 		return 0;
 	}
@@ -135,6 +140,19 @@ static uint64_t loss_start(struct tw_capture_events *events, const struct tw_str
 			      &events->clock_hint);
 }
 
+/* The rate of the clock becomes more exact while a stream is read: by that no time is earlier than one that was handed out. */
+static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks)
+{
+	uint64_t ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
+
+	if (!events->capture->stream_in || ticks < events->newest_ticks)
+		return ns;
+	events->newest_ticks = ticks;
+	if (ns > events->newest_ns)
+		events->newest_ns = ns;
+	return events->newest_ns;
+}
+
 /* Makes an event of the record at the cursor; false if the filter does not select it. */
 static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
 		 struct tw_capture_event *event)
@@ -147,7 +165,7 @@ static bool fill(struct tw_capture_events *events, const struct tw_stream_record
 	if (events->capture->stream_in && events->filter.wants_stream &&
 	    !events->filter.wants_stream(events->filter.context, tw_capture_stream(events->capture, record->stream)))
 		return false;
-	event->time_ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
+	event->time_ns = time_of(events, ticks);
 	if (event->time_ns < events->filter.from_ns ||
 	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns &&
 	     (kind != TW_EVENT_LOSS || loss_start(events, record) >= events->filter.to_ns)))

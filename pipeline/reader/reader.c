@@ -327,24 +327,6 @@ TW_API int tw_capture_open_stream_file(int fd, const struct tw_capture_options *
 	return 0;
 }
 
-TW_API int tw_capture_open_stream(int fd, struct tw_capture **out)
-{
-	struct tw_capture *capture = calloc(1, sizeof *capture);
-	int error;
-
-	if (!capture)
-		return TW_ENOMEM;
-	pthread_mutex_init(&capture->lock, NULL);
-	capture->directory_fd = -1;
-	error = tw_stream_in_create(capture, fd, &capture->stream_in);
-	if (error) {
-		tw_capture_close(capture);
-		return error;
-	}
-	*out = capture;
-	return 0;
-}
-
 TW_API void tw_capture_close(struct tw_capture *capture)
 {
 	if (!capture)

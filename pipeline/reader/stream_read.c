@@ -33,7 +33,7 @@ struct cursor {
 
 struct tw_stream_in {
 	struct tw_capture *capture;
-	int fd;
+	struct tw_stream_source source;
 	struct tw_block_decoder *decoder;
 	struct tw_source_image *image; /* of the current segment of the stream */
 	uint64_t offset;
@@ -53,16 +53,24 @@ struct tw_stream_in {
 
 /* ---- bytes ---- */
 
+static int64_t read_fd(void *self, void *to, size_t bytes)
+{
+	ssize_t got;
+
+	do
+		got = read((int)(intptr_t)self, to, bytes);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? TW_EIO : got;
+}
+
 /* 1; 0: the stream ends before the first byte; TW_EFORMAT: it ends after it; TW_EIO. */
 static int read_all(struct tw_stream_in *in, void *to, size_t bytes)
 {
 	size_t done = 0;
 
 	while (done < bytes) {
-		ssize_t got = read(in->fd, (char *)to + done, bytes - done);
+		int64_t got = in->source.read(in->source.self, (char *)to + done, bytes - done);
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got < 0)
 			return TW_EIO;
 		if (got == 0)
@@ -326,6 +334,7 @@ static int take_trailer(struct tw_stream_in *in, uint64_t magic)
 static int take_next(struct tw_stream_in *in)
 {
 	uint64_t magic, offset = in->offset;
+	const char *cut;
 	int found = read_all(in, &magic, sizeof magic);
 
 	if (found > 0)
@@ -337,11 +346,15 @@ static int take_next(struct tw_stream_in *in)
 		in->is_over = true;
 	if (found == TW_ENOMEM)
 		return found;
-	if (found < 0)
-		tw_source_note_damage(in->capture, 0, offset, in->offset - offset, found, TW_STREAM_IS_CUT);
+	cut = (found < 0 || in->is_over) && in->source.cut ? in->source.cut(in->source.self) : NULL;
+	if (found < 0 || cut)
+		tw_source_note_damage(in->capture, 0, offset, in->offset - offset, found < 0 ? found : TW_EFORMAT,
+				      cut ? cut : TW_STREAM_IS_CUT);
 	else if (in->is_over && in->ended_count < in->segments.count)
 		tw_source_note_damage(in->capture, 0, offset, 0, TW_EFORMAT, TW_STREAM_HAS_NO_END);
 	in->is_over |= found < 0;
+	if (in->is_over)
+		in->capture->info.is_live = false;
 	if (!in->is_over)
 		return 1;
 	return take_mark(in, UINT64_MAX);
@@ -489,16 +502,18 @@ TW_API int tw_capture_skip_to_mark(struct tw_capture *capture, uint64_t *mark_ns
 
 /* ---- beginning and end ---- */
 
-int tw_stream_in_create(struct tw_capture *capture, int fd, struct tw_stream_in **out)
+int tw_stream_in_create(struct tw_capture *capture, const struct tw_stream_source *source, struct tw_stream_in **out)
 {
 	struct tw_stream_in *in = calloc(1, sizeof *in);
 	uint64_t magic;
 	int found;
 
+	if (!in && source->close)
+		source->close(source->self);
 	if (!in)
 		return TW_ENOMEM;
 	in->capture = capture;
-	in->fd = fd;
+	in->source = *source;
 	in->decoder = tw_block_decoder_create();
 	found = tw_source_name_stream(capture);
 	found = in->decoder && !found ? read_all(in, &magic, sizeof magic) : TW_ENOMEM;
@@ -514,10 +529,18 @@ int tw_stream_in_create(struct tw_capture *capture, int fd, struct tw_stream_in 
 	return 0;
 }
 
+void tw_stream_in_from(struct tw_stream_in *in, uint64_t ns)
+{
+	if (in->source.from)
+		in->source.from(in->source.self, ns);
+}
+
 void tw_stream_in_destroy(struct tw_stream_in *in)
 {
 	if (!in)
 		return;
+	if (in->source.close)
+		in->source.close(in->source.self);
 	tw_stream_in_let_go(in);
 	for (uint32_t i = 0; i < in->count; i++) {
 		while (in->cursors[i].first) {
@@ -533,4 +556,31 @@ void tw_stream_in_destroy(struct tw_stream_in *in)
 	tw_map_fini(&in->streams);
 	tw_block_decoder_destroy(in->decoder);
 	free(in);
+}
+
+TW_API int tw_capture_open_stream(int fd, struct tw_capture **out)
+{
+	const struct tw_stream_source source = {.read = read_fd, .self = (void *)(intptr_t)fd};
+
+	return tw_stream_in_open(&source, out);
+}
+
+int tw_stream_in_open(const struct tw_stream_source *source, struct tw_capture **out)
+{
+	struct tw_capture *capture = calloc(1, sizeof *capture);
+	int error;
+
+	if (!capture && source->close)
+		source->close(source->self);
+	if (!capture)
+		return TW_ENOMEM;
+	pthread_mutex_init(&capture->lock, NULL);
+	capture->directory_fd = -1;
+	error = tw_stream_in_create(capture, source, &capture->stream_in);
+	if (error) {
+		tw_capture_close(capture);
+		return error;
+	}
+	*out = capture;
+	return 0;
 }

@@ -17,10 +17,26 @@
 
 struct tw_stream_in;
 
+/* Where the bytes of a stream come from. */
+struct tw_stream_source {
+	/* As read(2): waits for at least one byte; 0: the end, TW_EIO. */
+	int64_t (*read)(void *self, void *to, size_t bytes);
+	/* NULL; or: records before this time are not wanted. */
+	void (*from)(void *self, uint64_t ns);
+	/* NULL; or, at the end: why it ended before the end of the recording, a constant sentence; NULL: it did not. */
+	const char *(*cut)(void *self);
+	void (*close)(void *self); /* NULL: borrowed */
+	void *self;
+};
+
 /*
- * @fd: borrows until the end. Reads up to the first segment header.
+ * @source: taken, also on an error. Reads up to the first segment header.
  */
-int tw_stream_in_create(struct tw_capture *capture, int fd, struct tw_stream_in **out);
+int tw_stream_in_create(struct tw_capture *capture, const struct tw_stream_source *source, struct tw_stream_in **out);
+/* A capture that comes from the source: tw_capture_open_stream() for any source. */
+int tw_stream_in_open(const struct tw_stream_source *source, struct tw_capture **out);
+/* Records before this time are not wanted. */
+void tw_stream_in_from(struct tw_stream_in *in, uint64_t ns);
 void tw_stream_in_destroy(struct tw_stream_in *in);
 
 /* The next record; lent until tw_stream_in_let_go(). */

@@ -307,10 +307,8 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 
 /*
  * A round of a stream, every 20 ms: all that was committed when it began, and then a mark. The reader hands out what
- * precedes the mark. The clocks of processors differ by much less than the margin.
+ * precedes the mark.
  */
-#define MARK_MARGIN_NS UINT64_C(10000)
-
 static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all);
 
 /* Those of all threads so far; those of images that end are written then. */
@@ -329,7 +327,7 @@ static int tell_counts(struct tw_recorder *recorder, uint64_t now_ns)
 static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
 {
 	struct tw_store *store = &recorder->writer.store;
-	uint64_t ticks = tw_clock_ticks() - MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
+	uint64_t ticks = tw_clock_ticks() - TW_MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
 	bool has_counts = store->counts_ns && now_ns - recorder->counts_told_ns >= store->counts_ns;
 	int stored, error;
 

@@ -17,6 +17,7 @@
 #include "tools/record/account.h"
 #include "tools/record/late_code.h"
 #include "tools/record/leave.h"
+#include "tools/record/progress.h"
 #include "tools/record/request.h"
 #include "tools/record/watch.h"
 #include "views/names/names.h"
@@ -258,12 +259,13 @@ static void say_attached(const struct attach *attach)
 
 /* ---- 5, 6 ---- */
 
-static void watch(struct attach *attach)
+static void watch_with(struct attach *attach, struct tw_progress *progress)
 {
 	struct tw_recorder_stats stats = {0};
 	tw_limits_begin(&attach->request.limits);
 	for (;;) {
 		poll(attach, POLL_NS);
+		tw_progress_poll(progress);
 		tw_recorder_stats(attach->recorder, &stats);
 		if (tw_watch_is_asked_to_stop()) {
 			attach->request.limits.why = TW_STOP_ASKED;
@@ -289,6 +291,16 @@ static void watch(struct attach *attach)
 		if (tw_limits_are_reached(&attach->request.limits, &stats))
 			return;
 	}
+}
+
+static void watch(struct attach *attach)
+{
+	const struct tw_request *request = &attach->request;
+	struct tw_progress progress = {.recorder = attach->recorder,
+				       .is_shown = request->shows_progress ||
+						   (!request->is_quiet && tw_progress_has_terminal(false))};
+	watch_with(attach, &progress);
+	tw_progress_clear(&progress);
 }
 
 /* The agent ends the recording inside, if it can: else it does so when it finds the ring set closed. */

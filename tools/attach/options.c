@@ -49,6 +49,7 @@ static const int shared[] = {'N',
 			     KEY_KEEP,
 			     KEY_DURABLE,
 			     KEY_LONG_SCHEDULE,
+			     KEY_PROGRESS,
 			     KEY_FORCE,
 			     'q'};
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST, KEY_FOLLOW };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|strace|erlang|json|perfetto|speedscope|chrome",
@@ -36,6 +36,9 @@ static const struct tw_option options_table[] = {
 	{KEY_PROCESS, "process", "PID|NAME",
 	 "one process' life over all threads, from spawn to exit: '<0.45.0>', its name or the number of its thread, of one node shop:NAME; in text, an event shows what it ended: a run, "
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
+	{KEY_FOLLOW, "follow", NULL,
+	 "text, Erlang terms or JSON of a capture that is being recorded: events as they happen, from now on (or --from 0, or "
+	 "--from -2s), until the recording ends"},
 	TW_LONGER_OPTION,
 	{TW_KEY_HIDE_WAITS, "hide-waits", NULL,
 	 "--slowest without -t: not the calls of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
@@ -60,6 +63,7 @@ static const struct tw_command command = {
 		    "  tracewheel print --process '<0.45.0>' actors.tw\n"
 		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel print -\n"
+		    "  tracewheel print --follow -t libc:open server.tw\n"
 		    "  tracewheel print -f json sqlite3.tw | jq 'select(.function == \"malloc\")'\n",
 };
 
@@ -75,6 +79,7 @@ struct request {
 	bool is_strace;
 	const struct tw_print_timeline *timeline;
 	bool is_stream;
+	bool follows;
 	bool is_bare;
 	int stamp;
 };
@@ -131,6 +136,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 	if (key == KEY_SETUPS) {
 		request->has_setups = true;
+		return true;
+	}
+	if (key == KEY_FOLLOW) {
+		request->follows = request->is_stream = true;
 		return true;
 	}
 	if (key == KEY_BARE_PIDS) {
@@ -338,6 +347,34 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 		       request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");
 }
 
+/* Does it read the whole capture before it prints? */
+static bool reads_to_the_end(const struct request *request)
+{
+	return request->is_tree || has_form_of_its_own(request) || request->process || request->slowest;
+}
+
+/* The capture; NULL: an error, which has been reported. */
+static struct tw_capture *open_capture(struct request *request, const char *path)
+{
+	if (request->follows)
+		return tw_names_follow(path);
+	if (reads_to_the_end(request) || tw_selection_wants_end(&request->selection))
+		return tw_names_open(path);
+	return tw_names_open_stream(path, &request->is_stream);
+}
+
+/* The filter; what is followed is shown from now on, if nothing else is said. False: a time is not valid, which has been reported. */
+static bool make_filter(struct request *request, const struct tw_capture *capture, struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (!tw_selection_filter(&request->selection, capture, &command, filter))
+		return false;
+	if (request->follows && !request->selection.from)
+		filter->from_ns = info.end_ns;
+	return true;
+}
+
 /* Options that exclude each other are reported. */
 static bool fits_together(const struct request *request)
 {
@@ -367,6 +404,12 @@ static bool fits_together(const struct request *request)
 	}
 	if (request->selection.longer_ns && !request->is_tree && !has_form_of_its_own(request)) {
 		tw_usage(&command, "--longer is about calls: it goes with --tree, a timeline or --format strace.");
+		return false;
+	}
+	if (request->follows && (reads_to_the_end(request) || request->selection.tail)) {
+		tw_usage(
+			&command,
+			"--follow shows events as they come: not with --tree, a timeline, --format strace, --process, --slowest or --tail.");
 		return false;
 	}
 	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO)) {
@@ -412,14 +455,10 @@ int tw_tool_print(int argc, char **argv)
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
-	/* These read the whole capture before they print. */
-	capture = request.is_tree || has_form_of_its_own(&request) || request.process || request.slowest ||
-				  tw_selection_wants_end(&request.selection)
-			  ? tw_names_open(path)
-			  : tw_names_open_stream(path, &request.is_stream);
+	capture = open_capture(&request, path);
 	if (!capture)
 		goto free_request;
-	if (!tw_selection_filter(&request.selection, capture, &command, &filter)) {
+	if (!make_filter(&request, capture, &filter)) {
 		code = TW_EXIT_USAGE;
 		goto free_request;
 	}
@@ -443,7 +482,7 @@ int tw_tool_print(int argc, char **argv)
 	if (!error && !printer.shown && request.process)
 		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",
 		       request.process);
-	else if (!error && !printer.shown)
+	else if (!error && !printer.shown && !request.follows)
 		tw_selection_say_empty(&request.selection, capture, &filter);
 	if (!error)
 		say_more(&request, capture, &printer);

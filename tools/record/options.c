@@ -128,6 +128,8 @@ static const struct tw_option options_table[] = {
 	 "is left alone"},
 	{KEY_ERLANG, "erlang", NULL,
 	 "the first option: trace a running Erlang node, with options of its own: `tracewheel record --erlang --help`"},
+	{KEY_PROGRESS, "progress", NULL,
+	 "say each second how much is recorded: by default on a terminal, if the program's output goes elsewhere. SIGUSR1 asks for a line at any time"},
 	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
 

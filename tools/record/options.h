@@ -45,6 +45,7 @@ enum {
 	KEY_TIME,
 	KEY_EVENTS,
 	KEY_RATE,
+	KEY_PROGRESS,
 	KEY_ERLANG
 };
 

@@ -15,6 +15,7 @@
 #include "tools/record/launch.h"
 #include "tools/record/leave.h"
 #include "tools/record/options.h"
+#include "tools/record/progress.h"
 #include "tools/record/request.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
@@ -84,7 +85,9 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 					    .child = child,
 					    .is_stream = request->recorder.is_stream,
 					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
-					    .is_quiet = request->is_quiet},
+					    .is_quiet = request->is_quiet,
+					    .shows_progress = request->shows_progress ||
+							      (!request->is_quiet && tw_progress_has_terminal(true))},
 			 &status);
 	const struct tw_limits *limits = &request->limits;
 	if (!has_ended)

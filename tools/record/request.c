@@ -240,6 +240,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
+	case KEY_PROGRESS: request->shows_progress = true; return true;
 	case KEY_LOCAL: request->is_local = true; return true;
 	case KEY_CAREFUL: request->is_careful = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;

@@ -54,6 +54,7 @@ struct tw_request {
 	uint32_t flags; /* of processes */
 	bool is_local, is_careful, is_global;
 	bool is_quiet;
+	bool shows_progress;
 	bool is_until_first;
 	const char *program_output; /* NULL: as this command's */
 	const char *callers;

@@ -5,6 +5,7 @@
 #include "tools/record/children.h"
 #include "tools/record/late_code.h"
 #include "tools/record/limits.h"
+#include "tools/record/progress.h"
 #include "tools/record/group_signals.h"
 #include "tools/tool.h"
 
@@ -34,7 +35,7 @@
 
 /* ---- signals: counted here, handled between two rounds ---- */
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGUSR1};
 
 enum sent {
 	SENT_NOT,
@@ -59,7 +60,9 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 {
 	(void)unused;
 	int saved = errno;
-	if (number != SIGCHLD) {
+	if (number == SIGUSR1) {
+		tw_progress_ask();
+	} else if (number != SIGCHLD) {
 		if (!stops_asked || now_ns() - stop_ns >= GROUP_NS) {
 			stop_ns = now_ns();
 			stops_asked++;
@@ -83,8 +86,8 @@ void tw_watch_signals(void)
 	for (int i = 0; i < SIGNAL_COUNT; i++)
 		sigaddset(&action.sa_mask, numbers[i]);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		/* A signal that the parent had set to be ignored (nohup, a shell's background job) stays ignored. */
-		if (sigaction(numbers[i], NULL, &found) == 0 && (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
+		/* A signal to stop that the parent had set to be ignored (nohup, a shell's background job) stays ignored. */
+		if (sigaction(numbers[i], NULL, &found) == 0 && (i >= SIGNAL_COUNT || found.sa_handler != SIG_IGN))
 			sigaction(numbers[i], &action, NULL);
 	}
 }
@@ -187,23 +190,26 @@ static bool is_over(const struct tw_watch *watch)
 }
 
 /* The first process has ended: waits until the last one has, a signal comes, or the reader of the stream is gone. */
-static void drain_the_others(const struct tw_watch *watch)
+static void drain_the_others(const struct tw_watch *watch, struct tw_progress *progress)
 {
 	struct tw_recorder_stats stats = {0};
 	bool has_said = watch->is_quiet || !isatty(STDERR_FILENO);
 	while (!stops_asked && !stats.last_error && !is_over(watch) && tw_children_are_left(watch->recorder)) {
+		if (!has_said)
+			tw_progress_clear(progress);
 		if (!has_said)
 			tw_say("the program has ended; processes that it has started still run, and are traced. Ctrl-C ends "
 			       "the recording.");
 		has_said = true;
 		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
 		tw_late_code_poll(watch->late);
+		tw_progress_poll(progress);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 	}
 }
 
-bool tw_watch(const struct tw_watch *watch, int *status)
+static bool watch_with(const struct tw_watch *watch, int *status, struct tw_progress *progress)
 {
 	struct tw_recorder_stats stats = {0};
 	bool has_limits = watch->limits && tw_limits_are_set(watch->limits);
@@ -215,6 +221,7 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 	for (;;) {
 		tw_recorder_poll(watch->recorder, pass_on_ns ? ROUND_NS : has_limits ? LIMITS_POLL_NS : POLL_NS);
 		tw_late_code_poll(watch->late);
+		tw_progress_poll(progress);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
@@ -224,12 +231,14 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 			/* At once: this is the time at which it ended. */
 			tw_recorder_child_ended(watch->recorder, *status);
 			if (watch->waits_for_all && !stats.last_error)
-				drain_the_others(watch);
+				drain_the_others(watch, progress);
 			return true;
 		}
 		pass_on(watch->child);
 		if ((stops_asked > 1 && !pass_on_ns) || is_over(watch))
 			return false;
+		if (stops_asked != seen)
+			tw_progress_clear(progress);
 		if (stops_asked != seen && !watch->is_quiet && isatty(STDERR_FILENO))
 			tw_say("the program has received the signal; a second Ctrl-C stops recording at once.");
 		seen = stops_asked;
@@ -248,4 +257,12 @@ bool tw_watch_child(pid_t child, int *status)
 		/* A signal cuts it short, that of the child's end too. */
 		nanosleep(&(struct timespec){0, (long)sleep_ns}, NULL);
 	}
+}
+
+bool tw_watch(const struct tw_watch *watch, int *status)
+{
+	struct tw_progress progress = {.recorder = watch->recorder, .is_shown = watch->shows_progress};
+	bool has_ended = watch_with(watch, status, &progress);
+	tw_progress_clear(&progress);
+	return has_ended;
 }

@@ -19,9 +19,10 @@ struct tw_watch {
 	bool is_stream;
 	bool waits_for_all; /* waits for all processes, not only for the child */
 	bool is_quiet;
+	bool shows_progress; /* each second (progress.h) */
 };
 
-/* From here on signals that ask to stop are counted, and cut a round short. */
+/* From here on signals that ask to stop are counted, and cut a round short; SIGUSR1 asks for progress. */
 void tw_watch_signals(void);
 /* The recorder that signals wake; NULL: none. Shares. */
 void tw_watch_recorder(struct tw_recorder *recorder);

@@ -41,6 +41,7 @@ enum {
 	KEY_LOCKS,
 	KEY_PORTS,
 	KEY_DIFF,
+	KEY_FOLLOW,
 	KEY_BY,
 	KEY_SUM,
 	KEY_QUANTILES,
@@ -75,6 +76,8 @@ static const struct tw_option options_table[] = {
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "show instead what differs from this capture: own time, calls and percentiles by function, that which explains most first, and "
 	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
+	{KEY_FOLLOW, "follow", NULL,
+	 "of a capture that is being recorded: every two seconds, until the recording ends; with --from -10s of the last ten seconds"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_LONGER_OPTION,
 	TW_HIDE_WAITS_OPTION,
@@ -103,6 +106,7 @@ static const struct tw_command command = {
 		    "  tracewheel record --args --returns -t libc:read -- ./server\n"
 		    "  tracewheel report --by result -t libc:read server.tw\n"
 		    "  tracewheel report --histogram arg:3 -t libc:read server.tw\n"
+		    "  tracewheel report --follow --from -10s server.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
 
@@ -112,6 +116,7 @@ struct request {
 	bool is_csv;
 	bool is_json;
 	bool is_html;
+	bool follows;
 	bool has_callers;
 	bool has_tree;
 	bool has_locks;
@@ -302,24 +307,6 @@ static int put_html(struct html *html, const struct tw_capture_filter *filter, c
 	return tw_report_html(&out, &page);
 }
 
-/* Do --sort and --columns name columns of the table? */
-static bool check_order(const struct tw_report_order *order, const struct tw_table *table)
-{
-	struct tw_table_shape shape;
-	char keys[500];
-	tw_table_keys(table, true, keys, sizeof keys);
-	if (order->sort && strcmp(order->sort, "name") && !tw_table_column(table, order->sort, strlen(order->sort))) {
-		tw_usage(&command, "--sort is name, %s, not '%s'.", keys, order->sort);
-		return false;
-	}
-	const char *unknown = order->columns ? tw_table_choose(table, order->columns, &shape) : NULL;
-	if (!unknown && (!order->columns || shape.count))
-		return true;
-	unknown = unknown ? unknown : "";
-	tw_usage(&command, "a column is %s, not '%.*s'.", keys, (int)strcspn(unknown, ","), unknown);
-	return false;
-}
-
 static bool take_by(struct request *request, int key, const char *value)
 {
 	bool is_histogram = key != KEY_BY, is_summary = key == KEY_SUM || key == KEY_QUANTILES;
@@ -344,6 +331,8 @@ static bool take_option(void *context, int key, const char *value)
 		request->is_json = true;
 	} else if (key == KEY_HTML) {
 		request->is_html = true;
+	} else if (key == KEY_FOLLOW) {
+		request->follows = true;
 	} else if (key == KEY_CALLERS) {
 		request->has_callers = true;
 	} else if (key == KEY_TREE) {
@@ -525,12 +514,15 @@ static bool check_request(const struct request *request)
 		 (request->diff.sides.old_count || request->has_by || request->has_ports || request->has_locks))
 		problem =
 			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports and --locks.";
+	else if (request->follows && (request->is_html || request->diff.sides.old_count))
+		problem = "--follow is for screens, JSON and CSV: it goes without --html and --diff.";
 	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
 		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
 	if (problem)
 		tw_usage(&command, "%s", problem);
 	return !problem &&
-	       check_order(&request->order, request->diff.sides.old_count ? &tw_diff_columns : &tw_report_columns);
+	       tw_report_check_order(&request->order,
+				     request->diff.sides.old_count ? &tw_diff_columns : &tw_report_columns, &command);
 }
 
 static int report_by(struct request *request, struct tw_capture *capture, const char *path)
@@ -562,6 +554,23 @@ static bool is_summed_up(const struct request *request, const struct tw_capture 
 	       tw_grouping_of_capture(capture, &by);
 }
 
+/* Shows the capture as it is now. Returns the exit code. */
+static int show(void *context, const char *path)
+{
+	struct request *request = context;
+	struct tw_capture *capture = tw_names_open(path);
+	if (!capture)
+		return TW_EXIT_FAILURE;
+	if (is_summed_up(request, capture))
+		request->has_by = tw_grouping_of_capture(capture, &request->by);
+	int code = request->has_by	? report_by(request, capture, path)
+		   : request->has_locks ? tw_report_locks_view(&request->selection, &request->order, &command,
+							       request->is_json, capture, path)
+					: report(request, capture, path);
+	tw_capture_close(capture);
+	return code;
+}
+
 int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -580,17 +589,8 @@ int tw_tool_report(int argc, char **argv)
 				request.diff.sides.old[0]);
 	else if (is_right)
 		path = tw_options_capture(&options);
-	struct tw_capture *capture = path ? tw_names_open(path) : NULL;
-	if (capture && is_summed_up(&request, capture))
-		request.has_by = tw_grouping_of_capture(capture, &request.by);
 	if (path)
-		code = !capture		   ? TW_EXIT_FAILURE
-		       : request.has_by	   ? report_by(&request, capture, path)
-		       : request.has_locks ? tw_report_locks_view(&request.selection, &request.order, &command,
-								  request.is_json, capture, path)
-					   : report(&request, capture, path);
-	if (capture)
-		tw_capture_close(capture);
+		code = request.follows ? tw_report_follow(show, &request, path) : show(&request, path);
 	tw_selection_free(&request.selection);
 	return code;
 }

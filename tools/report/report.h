@@ -78,6 +78,10 @@ struct tw_report_order {
 };
 /* The columns of functions with times; their rows are struct tw_report_row. */
 extern const struct tw_table tw_report_columns;
+/* Do its --sort and --columns name columns of the table? If not, that is reported. */
+struct tw_command;
+bool tw_report_check_order(const struct tw_report_order *order, const struct tw_table *table,
+			   const struct tw_command *command);
 /* NULL: "name", or no such column. */
 const struct tw_column *tw_report_sort(const char *key);
 
@@ -156,5 +160,13 @@ int tw_report_locks_view(struct tw_selection *selection, const struct tw_report_
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);
+
+/*
+ * `report --follow` - calls @show again and again, each time on a cleared screen, as long as the capture that it opens is being
+ * recorded.
+ *
+ * Returns the exit code of the last time.
+ */
+int tw_report_follow(int (*show)(void *context, const char *path), void *context, const char *path);
 
 #endif

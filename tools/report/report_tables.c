@@ -10,6 +10,25 @@
 /* Columns before the bar: count, share, and the blanks between. */
 #define HEAD_COLUMNS 25
 
+/* Do --sort and --columns name columns of the table? */
+bool tw_report_check_order(const struct tw_report_order *order, const struct tw_table *table,
+			   const struct tw_command *command)
+{
+	struct tw_table_shape shape;
+	char keys[500];
+	tw_table_keys(table, true, keys, sizeof keys);
+	if (order->sort && strcmp(order->sort, "name") && !tw_table_column(table, order->sort, strlen(order->sort))) {
+		tw_usage(command, "--sort is name, %s, not '%s'.", keys, order->sort);
+		return false;
+	}
+	const char *unknown = order->columns ? tw_table_choose(table, order->columns, &shape) : NULL;
+	if (!unknown && (!order->columns || shape.count))
+		return true;
+	unknown = unknown ? unknown : "";
+	tw_usage(command, "a column is %s, not '%.*s'.", keys, (int)strcspn(unknown, ","), unknown);
+	return false;
+}
+
 int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter, uint64_t *durations)
 {

@@ -446,7 +446,17 @@ static int open_stream_file(const char *path)
 	return fd;
 }
 
-static bool is_recorded;
+static bool is_recorded, is_followed, is_growing;
+
+bool tw_names_is_recorded(void)
+{
+	return is_recorded;
+}
+
+void tw_names_expect_no_end(void)
+{
+	is_followed = true;
+}
 
 const char *tw_names_unfinished(void)
 {
@@ -493,6 +503,28 @@ struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 	return error ? say_no_stream(path, error) : capture;
 }
 
+struct tw_capture *tw_names_follow(const char *path)
+{
+	struct tw_capture *capture;
+	char name[PATH_MAX];
+	int error = is_stream_path(path) ? TW_EFORMAT : tw_capture_follow(path, &capture);
+	if (error == TW_ENOENT && has_capture_of(path, name))
+		error = tw_capture_follow(path = name, &capture);
+	is_recorded = is_growing = error == 0;
+	if (error == TW_EDEAD)
+		tw_say("no recording writes '%s' now: without --follow it is shown as it is.", path);
+	else if (error == TW_EPERM)
+		tw_say("'%s' cannot be followed: another user's recording writes it. Run this as that user.", path);
+	else if (error == TW_ENOTSUP)
+		tw_say("'%s' cannot be followed: its recorder runs in another container, or inside the program without files for its rings.",
+		       path);
+	else if (is_stream_path(path))
+		tw_say("--follow is for the folder of a capture; a stream is shown as it arrives anyway.");
+	else if (error)
+		say_why_not(path, error);
+	return error ? NULL : capture;
+}
+
 /* A damaged or truncated file is shown as far as possible, and is a failure unless the loss was requested. */
 static int exit_of(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
@@ -519,7 +551,9 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 	const struct tw_capture_damage *damage;
 	bool is_stream = is_stream_path(path);
 	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)) && i < 5; i++) {
-		if (is_stream)
+		if (is_growing)
+			tw_say("%s: %s.", path, damage->reason);
+		else if (is_stream)
 			tw_say("'%s', byte %llu: %s", path, (unsigned long long)damage->offset, damage->reason);
 		else
 			tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
@@ -529,6 +563,8 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 	tw_capture_info(capture, &info);
 	if (info.damages > 5)
 		tw_say("... and %u more; `tracewheel info %s` lists them.", info.damages - 5, path);
+	if (info.is_live && is_followed && is_recorded)
+		return code;
 	if (info.is_live)
 		tw_say("%s has no end yet: %s.", path, tw_names_unfinished());
 	else

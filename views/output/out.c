@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static const char *text_before = "";
+
+void tw_out_before(const char *text)
+{
+	text_before = text;
+}
+
 void tw_out_init(struct tw_out *out, int fd)
 {
 	out->fd = fd;
@@ -13,6 +20,10 @@ void tw_out_init(struct tw_out *out, int fd)
 	out->used = 0;
 	out->flushed_bytes = 0;
 	out->is_quoted = false;
+	if (fd != STDOUT_FILENO || !*text_before)
+		return;
+	tw_out_text(out, text_before);
+	text_before = "";
 }
 
 static void write_all(struct tw_out *out, const char *data, size_t bytes)

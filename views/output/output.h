@@ -100,6 +100,8 @@ struct tw_out {
 
 /* fd: negative for text that stays in memory; text that does not fit is lost. */
 void tw_out_init(struct tw_out *out, int fd);
+/* The next output that is made for standard output begins with this text. Borrows: a constant. */
+void tw_out_before(const char *text);
 /* Returns 0 or the errno of the first failure. */
 int tw_out_flush(struct tw_out *out);
 /* Any length is possible. */

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Events of a capture that is being recorded are shown as they happen, each once and in order, until the recording ends; and it is
+#	  said when that is not possible.
+# Method  Programs with several threads and processes, small segments; programs that wait; a recorder that is killed, and segments that
+#	  are removed while the reader stands still. What was followed is compared with the capture afterwards.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+# Events without their times, by thread, and whether times ever go back.
+by_thread() {
+	awk '{ $1 = ""; print }' "$1" | sort -s -k1,1n
+}
+in_order() {
+	awk '$1 < last { exit 1 } { last = $1 }' "$1" || fail "$1: times go back"
+}
+
+cat >many.c <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
+static void *run(void *unused)
+{
+	for (int i = 0; i < 150000; i++)
+		step(i);
+	return unused;
+}
+int main(void)
+{
+	pthread_t threads[3];
+	for (int child = 0; child < 3; child++)
+		if (fork() == 0) {
+			run(NULL);
+			exit(0);
+		}
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -pthread -o many many.c || fail "gcc"
+make_calls
+
+# Until its first event has been stored, a reader waits; its folder is there when the recorder has been created.
+await_folder() {
+	for _ in $(seq 600); do
+		[ -e "$1/live" ] && return
+		sleep 0.05
+	done
+	fail "$1 was not begun"
+}
+
+# 1. Several processes and threads, many small segments: nothing is missing, nothing is twice, times never go back.
+"$tw" record -q --follow-fork --rotate 64K -t _:step -o many.tw -- ./many >/dev/null 2>rec.err &
+recording=$!
+await_folder many.tw
+expect 0 "$tw" print --follow --from 0 many.tw
+wait "$recording" || fail "record: $(cat rec.err)"
+mv out followed
+in_order followed
+expect 0 "$tw" print many.tw
+[ "$(grep -c 'call many:step' out)" = 900000 ] || fail "the recording is not whole"
+by_thread followed >a
+by_thread out >b
+cmp -s a b || fail "what was followed is not what the capture holds: $(diff a b | head -n 4)"
+segments=$(find many.tw -name '*.tws' | wc -l)
+[ "$segments" -gt 4 ] || fail "only $segments segments: nothing was rotated"
+
+# 2. While the program waits, its first calls are shown; JSON as well as text.
+mkfifo go
+"$tw" record -q -t _:step -o live.tw -- ./calls <go >said 2>rec.err &
+recording=$!
+exec 7>go
+await_folder live.tw
+expect 0 "$tw" print --follow --from 0 --format json --limit 500 live.tw
+[ "$(grep -c '"function":"step"' out)" = 500 ] || fail "not the first 500 calls"
+
+# 3. From now on: none of these 500. The reader has begun when it has mapped the rings.
+"$tw" print --follow live.tw >now 2>now.err &
+reader=$!
+for _ in $(seq 600); do
+	grep -q /control /proc/$reader/maps && break
+	sleep 0.05
+done
+sleep 0.5
+"$tw" report --follow live.tw >reports 2>reports.err &
+reporter=$!
+for _ in $(seq 600); do
+	grep -q '500 events' reports && break
+	sleep 0.05
+done
+echo xx >&7
+exec 7>&-
+wait "$recording" || fail "record: $(cat rec.err)"
+wait "$reader" || fail "print --follow: $(cat now.err)"
+wait "$reporter" || fail "report --follow: $(cat reports.err)"
+expect 0 "$tw" print live.tw
+[ "$(grep -c 'call calls:step' out)" = 1000 ] || fail "the recording is not whole"
+after=$(awk 'NR == 500 { print $1 }' out)
+awk -v after="$after" '$1 <= after { exit 1 }' now || fail "calls from before are among those from now on"
+[ "$(wc -l <now)" = 500 ] || fail "$(wc -l <now) calls were followed, not 500"
+# The last report is that of the whole capture, and no report complains that there is no end yet.
+grep -q '500 events' reports || fail "no report of the first half"
+tail -n 12 reports | grep -q '1,000' || fail "the last report is not that of the whole"
+[ ! -s reports.err ] || fail "report --follow: $(cat reports.err)"
+
+# 4. A recorder that dies.
+"$tw" record -q -t _:step -o dies.tw -- ./calls <go >said 2>rec.err &
+recording=$!
+exec 7>go
+await_folder dies.tw
+"$tw" print --follow --from 0 dies.tw >shown 2>err &
+reader=$!
+for _ in $(seq 600); do
+	[ "$(wc -l <shown)" -ge 500 ] && break
+	sleep 0.05
+done
+kill -KILL "$recording"
+code=0
+wait "$reader" || code=$?
+exec 7>&-
+is "$code" 1 "exit code after the recorder's death"
+says 'recorder has died; .tracewheel recover. completes'
+is "$(wc -l <shown)" 500 "events before the recorder's death"
+expect 1 "$tw" print --follow dies.tw
+says "no recording writes 'dies.tw'"
+expect 0 "$tw" recover dies.tw
+
+# 5. Segments that are removed while the reader stands still: it says so, and what it shows is in order.
+cat >long.c <<'C'
+#include <unistd.h>
+__attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
+int main(void)
+{
+	char byte;
+	step(0);
+	if (read(0, &byte, 1) != 1)
+		return 1;
+	for (int i = 0; i < 2000000; i++)
+		step(i);
+	return read(0, &byte, 1) != 1;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -o long long.c || fail "gcc"
+mkfifo go_on # the program of the recorder that died may still read from the other
+"$tw" record -q --rotate 64K --keep 2 -t _:step -o kept.tw -- ./long <go_on >said 2>rec.err &
+recording=$!
+exec 7>go_on
+await_folder kept.tw
+"$tw" print --follow --from 0 kept.tw >shown 2>err &
+reader=$!
+for _ in $(seq 600); do
+	[ -s shown ] && break
+	sleep 0.05
+done
+[ -s shown ] || fail "nothing was shown"
+kill -STOP "$reader"
+printf x >&7
+for _ in $(seq 600); do
+	[ ! -e kept.tw/segment-000001.tws ] && [ ! -e kept.tw/segment-000002.tws ] && [ -e kept.tw/segment-000003.tws ] && break
+	sleep 0.05
+done
+kill -CONT "$reader"
+printf x >&7
+exec 7>&-
+code=0
+wait "$reader" || code=$?
+wait "$recording" || fail "record: $(cat rec.err)"
+is "$code" 1 "exit code where segments were removed"
+says 'segments were removed before they were read'
+in_order shown
+
+# 6. What cannot be followed.
+expect 1 "$tw" print --follow many.tw
+says "no recording writes 'many.tw' now"
+expect 1 "$tw" print --follow nothing.tw
+says "there is no capture 'nothing.tw'"
+echo x >file
+expect 1 "$tw" print --follow file
+says 'the folder of a capture'
+for option in --tree '--slowest 3' '--format chrome' '--tail 5'; do
+	# shellcheck disable=SC2086
+	expect 2 "$tw" print --follow $option many.tw
+	says 'as they come'
+done
+expect 2 "$tw" report --follow --html many.tw
+expect 0 "$tw" report --follow many.tw
+shows '900,000'
