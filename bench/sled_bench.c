@@ -121,12 +121,13 @@ static uint64_t call_below(const struct frame *frame, uint64_t a, uint64_t b)
 static uint64_t callers_of_last(struct bed *bed)
 {
 	uint8_t *records = malloc(TW_RB_BYTES_DEFAULT);
-	uint64_t first, end, callers = 0;
+	struct tw_rb_stretch copied;
+	uint64_t callers = 0;
 	int64_t bytes;
 
 	tw_rs_scan(&bed->rs);
 	TW_BENCH_MUST(records && tw_rs_ring_bytes(&bed->rs, 0) == TW_RB_BYTES_DEFAULT);
-	bytes = tw_rb_snapshot(tw_rs_ring(&bed->rs, 0), TW_RB_BYTES_DEFAULT, records, &first, &end);
+	bytes = tw_rb_snapshot(tw_rs_ring(&bed->rs, 0), TW_RB_BYTES_DEFAULT, records, &copied);
 	for (int64_t at = 0; at < bytes;) {
 		const struct tw_rb_record *record = (const struct tw_rb_record *)(const void *)(records + at);
 		uint32_t length = TW_RB_HEAD_BYTES(record->head),

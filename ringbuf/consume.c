@@ -115,22 +115,15 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 	}
 }
 
-/* The losses of one cause.  For a chunk that was just given up, the count may be only in its announcement. */
+/* The losses of one cause. */
 static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
 {
-	/* RELAXED rb.lost: exact once the ring has ENDED (PAIR rs.state); a lower bound before. */
-	uint64_t lost = tw_load_relaxed(&shared->lost[cause]);
-	uint64_t oldest_pos, announced_pos, announced;
+	uint64_t oldest_pos;
 
-	if (cause != TW_RB_LOST_FULL || shared->policy != TW_RB_OVERWRITE)
-		return lost;
-	/* PAIR rb.oldest: acquire; release in give_up(), which announces the loss first. */
-	oldest_pos = tw_load_acquire(&shared->oldest_pos);
-	/* RELAXED rb.giving_up: exact once the producer is gone, like the counts. */
-	announced_pos = tw_load_relaxed(&shared->giving_up_pos);
-	/* RELAXED rb.giving_up: as above. */
-	announced = tw_load_relaxed(&shared->giving_up_lost);
-	return announced_pos && announced_pos <= oldest_pos && announced > lost ? announced : lost;
+	if (cause == TW_RB_LOST_FULL && shared->policy == TW_RB_OVERWRITE)
+		return tw_rb_overwritten(shared, &oldest_pos);
+	/* RELAXED rb.lost: exact once the ring has ENDED (PAIR rs.state); a lower bound before. */
+	return tw_load_relaxed(&shared->lost[cause]);
 }
 
 bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],

@@ -60,10 +60,37 @@ static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 	return (int64_t)to;
 }
 
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos,
-		       uint64_t *end_pos)
+/* The producer moves the position once in a chunk; one that moves it all the time is not followed. */
+#define OVERWRITTEN_TRIES 1000
+
+uint64_t tw_rb_overwritten(const struct tw_rb_shared *shared, uint64_t *oldest_pos)
 {
-	uint64_t end = tw_rb_committed(shared), oldest, still_there;
+	uint64_t again, lost;
+
+	/* PAIR rb.oldest: acquire; release in give_up(), which announces the loss first. */
+	*oldest_pos = tw_load_acquire(&shared->oldest_pos);
+	for (unsigned tries = 0; tries < OVERWRITTEN_TRIES; tries++, *oldest_pos = again) {
+		/* RELAXED rb.giving_up: exact if the position is the same afterwards. */
+		uint64_t announced = tw_load_relaxed(&shared->giving_up_lost);
+		/* RELAXED rb.giving_up: as above. */
+		uint64_t announced_pos = tw_load_relaxed(&shared->giving_up_pos);
+
+		/* RELAXED rb.lost: as above; for a chunk that was just given up, the count is only in its announcement. */
+		lost = tw_load_relaxed(&shared->lost[TW_RB_LOST_FULL]);
+		if (announced_pos && announced_pos <= *oldest_pos && announced > lost)
+			lost = announced;
+		/* PAIR rb.oldest: acquire; as above. */
+		again = tw_load_acquire(&shared->oldest_pos);
+		if (again == *oldest_pos)
+			break;
+	}
+	return lost;
+}
+
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
+		       struct tw_rb_stretch *copied)
+{
+	uint64_t end = tw_rb_committed(shared), oldest, still_there, overwritten;
 
 	/*
 	 * RELAXED rb.oldest: loaded after the position above; if it is stale, the second load discards the difference.
@@ -79,14 +106,14 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 	 * Without it the position could be loaded before the last bytes are copied.
 	 */
 	tw_fence_acquire();
-	/* RELAXED rb.overwritten: ordered by the fence; anything given up during the copy is discarded. */
-	still_there = tw_load_relaxed(&shared->oldest_pos);
-	if (still_there > end)
-		still_there = end;
-	if (still_there < oldest)
+	/* Anything given up during the copy is discarded: all of it, if the producer went once around. */
+	overwritten = tw_rb_overwritten(shared, &still_there);
+	if (still_there < oldest || still_there % TW_RB_ALIGN_BYTES)
 		return TW_EFORMAT;
-	memmove(out, out + (still_there - oldest), end - still_there);
-	*first_pos = still_there;
-	*end_pos = end;
+	if (still_there > end)
+		end = still_there;
+	else if (still_there != oldest)
+		memmove(out, out + (still_there - oldest), end - still_there);
+	*copied = (struct tw_rb_stretch){still_there, end, overwritten};
 	return remove_pads(out, end - still_there);
 }

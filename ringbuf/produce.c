@@ -303,7 +303,7 @@ static void give_up(struct tw_rb_producer *producer, uint64_t oldest_pos, unsign
 	if (first_ticks < shared->first_ticks)
 		first_ticks = shared->first_ticks;
 	announce_loss(shared, oldest_pos, lost);
-	/* PAIR rb.oldest: release; acquire in lost_so_far().  The announcement comes first. */
+	/* PAIR rb.oldest: release; acquire in tw_rb_overwritten().  The announcement comes first. */
 	tw_store_release(&shared->oldest_pos, oldest_pos);
 	/*
 	 * PAIR rb.overwritten: release fence; acquire fence in tw_rb_snapshot().

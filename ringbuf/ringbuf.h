@@ -326,17 +326,30 @@ int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint6
 /* Frees everything before pos for the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
 
+/* A copied stretch of an overwriting ring. */
+struct tw_rb_stretch {
+	uint64_t first_pos, end_pos;
+	uint64_t overwritten; /* the records of this lease before first_pos */
+};
+
 /*
  * tw_rb_snapshot - copy the newest records of an overwriting ring while it is being written.
  *
  * @data_bytes	the ring's size, from the owner's own table.
  * @out		a buffer of data_bytes.
- * @first_pos, @end_pos give the stretch that was copied.
+ * @copied	gives the stretch that was copied.
  *
  * Returns the bytes copied: consecutive records without pads; or TW_EFORMAT.
  */
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos,
-		       uint64_t *end_pos);
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
+		       struct tw_rb_stretch *copied);
+
+/*
+ * tw_rb_overwritten - the number of records that this lease of an overwriting ring had before *oldest_pos, which it gives.
+ *
+ * Exact at any time, also while the producer gives up more.
+ */
+uint64_t tw_rb_overwritten(const struct tw_rb_shared *shared, uint64_t *oldest_pos);
 
 /*
  * tw_rb_untold_loss - the refusals of this lease that no loss record reports.

@@ -311,35 +311,6 @@ static int drain_rings(struct recovery *recovery)
 	return 0;
 }
 
-/* Ends the images that have anything new, even if only definitions or losses without a ring. */
-static int end_images(struct recovery *recovery)
-{
-	struct tw_writer *writer = &recovery->writer;
-
-	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
-		const struct tw_rs_seen_image *image = tw_rs_image(&writer->rs, i);
-		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
-		bool is_dead, has_news;
-		int error;
-
-		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
-			continue;
-		/* PAIR rs.defs: acquire; only to check whether there is more. */
-		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) >
-			   writer->images[i].defs_seen;
-		/* RELAXED rs.no_ring: only to check whether there is more. */
-		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
-		if (!has_news && !writer->images[i].store.is_open)
-			continue;
-		is_dead = state == TW_RS_IMAGE_ENDED ||
-			  tw_sys_is_process_gone(image->process_id, image->process_start_time);
-		error = tw_writer_end_image(writer, i, is_dead);
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
 /* Adds an empty segment to an image: how it ends, and the account. */
 static int append_empty(struct recovery *recovery, const struct tw_source_image *known, unsigned ending)
 {
@@ -429,24 +400,10 @@ static int store_rings(struct recovery *recovery)
 		return error;
 	continue_images(recovery);
 	error = drain_rings(recovery);
-	return error ? error : end_images(recovery);
+	return error ? error : tw_writer_end_images(&recovery->writer);
 }
 
 /* ---- all of it ---- */
-
-/* The processes that still run: what they do from now on is in no capture. */
-static uint64_t count_living(const struct tw_rs *rs)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++) {
-		const struct tw_rs_seen_image *image = tw_rs_image(rs, i);
-
-		count += tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE &&
-			 !tw_sys_is_process_gone(image->process_id, image->process_start_time);
-	}
-	return count;
-}
 
 /* Opens the ring set, if it was made for this folder: a mark may have been written by anybody. */
 static int open_rings(struct recovery *recovery)
@@ -471,7 +428,7 @@ static int open_rings(struct recovery *recovery)
 		if (!rs->images[i].lease && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
 			return TW_ENOMEM;
 	}
-	recovery->writer.store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(rs);
+	recovery->writer.store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = tw_writer_count_living(&recovery->writer);
 	tw_writer_tell_refusals(&recovery->writer);
 	return 0;
 }

@@ -40,7 +40,7 @@ void tw_writer_fini(struct tw_writer *writer)
 		forget_image(&writer->images[i]);
 	free(writer->definitions);
 	free(writer->raw);
-	free(writer->snapshot);
+	free(writer->snapshot.raw);
 }
 
 /* ---- images and rings in use ---- */

@@ -94,6 +94,14 @@ struct tw_writer_image {
 	uint32_t end_count;
 };
 
+/* TW_RB_OVERWRITE: a copy of one ring. Zeroed: none yet. */
+struct tw_writer_copy {
+	uint8_t *raw; /* records without pads; the user frees it */
+	uint64_t capacity, bytes;
+	struct tw_rb_stretch at;
+	bool is_there; /* false: the ring cannot be read, or belongs to another thread by now */
+};
+
 struct tw_writer {
 	struct tw_rs rs;
 	struct tw_store store;
@@ -106,8 +114,7 @@ struct tw_writer {
 	uint32_t closed_image;	/* whose segment was closed last for want of descriptors */
 	uint8_t *definitions;	/* a definitions block under construction */
 	uint8_t *raw;		/* records of one ring, copied so that the program cannot change them */
-	uint8_t *snapshot;	/* TW_RB_OVERWRITE: a copy of one ring */
-	uint64_t snapshot_bytes;
+	struct tw_writer_copy snapshot;
 	uint64_t names_ns, names_pause_ns; /* when the names of threads are read next */
 };
 
@@ -195,8 +202,13 @@ void tw_writer_sync(struct tw_writer *writer, uint32_t image, uint64_t now_ns);
 /* Writes the losses that no record of the ring reports, when its producer is gone or is not waited for. */
 int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);
 
-/* TW_RB_OVERWRITE: stores what is in the ring and not in the files. */
+/* TW_RB_OVERWRITE: stores what is in the ring and not in the files: the two that follow, with a copy of the writer's own. */
 int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
+/* Copies a ring while it is written. Returns 0 or TW_ENOMEM. */
+int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy);
+/* Stores of a copy what is not in the files; what is older than @since_ticks counts as overwritten. */
+int tw_writer_store_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
+			 uint64_t since_ticks);
 
 /* TW_RB_OVERWRITE: counts what is in the ring and not in the files as lost: its memory is needed. */
 int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
@@ -260,6 +272,13 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t image, bool is_final)
 
 /* Counts what a ring, and the rings that continue its stream, hold and no file has, for the statistics. */
 void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index);
+
+/* ---- a set that another process owns, or owned: writer_images.c ---- */
+
+/* Ends the images that have anything new, even if only definitions or losses without a ring. Returns 0 or the error. */
+int tw_writer_end_images(struct tw_writer *writer);
+/* The processes that still run: what they do from now on is in no capture. */
+uint64_t tw_writer_count_living(const struct tw_writer *writer);
 
 /* Allocates the memory for the above. */
 int tw_writer_init(struct tw_writer *writer);

@@ -3,8 +3,8 @@
  * writer_snapshot.c - rings that overwrite: stores what is in them and not in the files.
  *
  * Such a ring is written to while it is copied, and read again from the same position by the next snapshot. The last
- * record stored marks where the new ones begin; the ring's own count of overwritten events, less those that were
- * stored, is the loss.
+ * record stored marks where the new ones begin; the number of events before the copy, less those that were stored, is
+ * the loss.
  */
 #include "base/error.h"
 #include "pipeline/recorder/writer.h"
@@ -50,31 +50,37 @@ static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint6
 }
 
 /*
- * Reports records that were overwritten and never stored: all that are gone, less those in the files; and those that
+ * Reports records that were overwritten and never stored: all before the copy, less those in the files; and those that
  * are given up unstored now.
  */
-static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped, uint64_t given_up,
-			    uint64_t next_ticks)
+static int tell_overwritten(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
+			    uint64_t skipped, uint64_t given_up, uint64_t next_ticks)
 {
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t known[TW_RB_CAUSES];
+	uint64_t stored = ring->at.told[TW_RB_LOST_FULL] + ring->at.stored_events - skipped;
+	uint64_t overwritten = copy->at.overwritten > stored ? copy->at.overwritten - stored : 0;
 	struct tw_rb_loss_record loss;
 	struct tw_block_header header;
 
 	tw_writer_check_loss(writer, index);
-	memcpy(known, ring->at.told, sizeof known);
-	known[TW_RB_LOST_FULL] += ring->at.stored_events - skipped;
-	if (!tw_rb_untold_loss(shared, known, &loss) && !given_up)
+	if (overwritten > TW_RB_LOST_MAX)
+		overwritten = 0;
+	/* More may have been overwritten since the copy. */
+	if (!tw_rb_untold_loss(shared, ring->at.told, &loss) && !given_up && !overwritten)
 		return 0;
-	loss.lost[TW_RB_LOST_FULL] += given_up;
+	loss.lost[TW_RB_LOST_FULL] = overwritten + given_up;
 	if (!loss.record.ticks)
 		loss.record.ticks = loss.first_ticks = ring->first_ticks;
 	/* The loss precedes all records that are left, including losses that handlers counted. */
-	if (next_ticks && loss.record.ticks > next_ticks)
+	if (next_ticks && (loss.record.ticks > next_ticks || given_up))
 		loss.record.ticks = next_ticks;
 	if (loss.first_ticks > loss.record.ticks)
 		loss.first_ticks = loss.record.ticks;
+	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
+		given_up += loss.lost[cause];
+	if (!given_up)
+		return 0;
 	tw_writer_start_header(ring, &header);
 	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
 	header.first_pos = header.end_pos = ring->at.pos;
@@ -93,55 +99,89 @@ static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint6
 	}
 }
 
-static bool grow_snapshot(struct tw_writer *writer, uint64_t bytes)
+/* Passes over records before this time; adds the events among them to *given_up. Returns where the others begin. */
+static uint64_t skip_old(struct tw_writer_ring *ring, const struct tw_writer_copy *copy, uint64_t at,
+			 uint64_t since_ticks, uint64_t *given_up)
 {
-	uint8_t *more;
+	while (at < copy->bytes && tw_get64(copy->raw + at) < since_ticks) {
+		uint64_t head = tw_record_head(copy->raw + at);
 
-	if (writer->snapshot_bytes >= bytes)
-		return true;
-	more = realloc(writer->snapshot, bytes);
-	if (!more)
-		return false;
-	writer->snapshot = more;
-	writer->snapshot_bytes = bytes;
-	return true;
+		if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH) {
+			ring->at.tracee_id = TW_RB_HEAD_ID(head);
+			ring->at.run_seq = tw_get64(copy->raw + at + TW_CODEC_HEAD_BYTES);
+		}
+		*given_up += tw_writer_is_event(head);
+		at += TW_RB_HEAD_BYTES(head);
+	}
+	return at;
 }
 
-int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
+#define COPY_TRIES 100
+
+int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
 {
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
-	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t first_pos, end_pos, skipped, at;
-	int64_t bytes;
-	int error;
+	uint64_t ring_bytes = tw_rs_ring_bytes(&writer->rs, index);
+	int64_t bytes = 0;
 
-	if (!grow_snapshot(writer, tw_rs_ring_bytes(&writer->rs, index)))
-		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(shared, tw_rs_ring_bytes(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
+	copy->bytes = 0;
+	copy->is_there = false;
+	if (copy->capacity < ring_bytes) {
+		uint8_t *more = realloc(copy->raw, ring_bytes);
+
+		if (!more)
+			return TW_ENOMEM;
+		copy->raw = more;
+		copy->capacity = ring_bytes;
+	}
+	/* A copy that was interrupted may have been overtaken: then nothing of it is left. */
+	for (unsigned tries = 0; tries < COPY_TRIES; tries++) {
+		bytes = tw_rb_snapshot(shared, ring_bytes, copy->raw, &copy->at);
+		if (bytes || !copy->at.overwritten)
+			break;
+	}
+	/* The owner of a set in use may give the ring to another thread meanwhile. */
+	if (shared->lease != writer->rings[index].lease)
+		return 0;
 	if (bytes < 0) {
 		tw_writer_damaged(writer);
 		return 0;
 	}
-	at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
-	error = tell_overwritten(writer, index, skipped, 0, at < (uint64_t)bytes ? tw_get64(writer->snapshot + at) : 0);
+	copy->bytes = (uint64_t)bytes;
+	copy->is_there = true;
+	return 0;
+}
+
+int tw_writer_store_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
+			 uint64_t since_ticks)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t skipped, given_up = 0, at;
+	int error;
+
+	if (!copy->is_there)
+		return 0;
+	at = skip_stored(ring, copy->raw, copy->bytes, &skipped);
+	if (ring->at.pos < copy->at.first_pos)
+		forget_tracee(ring, copy->raw, copy->bytes);
+	at = skip_old(ring, copy, at, since_ticks, &given_up);
+	error = tell_overwritten(writer, index, copy, skipped, given_up,
+				 at < copy->bytes ? tw_get64(copy->raw + at) : 0);
 	if (error < 0)
 		return error;
-	if (ring->at.pos < first_pos) {
-		ring->at.pos = first_pos;
-		forget_tracee(ring, writer->snapshot, (uint64_t)bytes);
-	}
-	while (at < (uint64_t)bytes) {
+	if (ring->at.pos < copy->at.first_pos)
+		ring->at.pos = copy->at.first_pos;
+	while (at < copy->bytes) {
 		struct tw_writer_ring before = *ring;
-		uint32_t block_bytes = cut_block(ring, writer->snapshot + at, (uint64_t)bytes - at);
+		uint32_t block_bytes = cut_block(ring, copy->raw + at, copy->bytes - at);
 		struct tw_block_header header;
 
 		tw_writer_start_header(ring, &header);
 		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
 		header.first_pos = ring->at.pos;
 		at += block_bytes;
-		header.end_pos = at == (uint64_t)bytes ? end_pos : ring->at.pos + block_bytes;
-		error = tw_writer_store_records(writer, index, &header, writer->snapshot + at - block_bytes,
-						block_bytes);
+		header.end_pos = at == copy->bytes ? copy->at.end_pos : ring->at.pos + block_bytes;
+		error = tw_writer_store_records(writer, index, &header, copy->raw + at - block_bytes, block_bytes);
 		if (error < 0) {
 			*ring = before;
 			return error;
@@ -150,27 +190,23 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 	return 1;
 }
 
+int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
+{
+	int error = tw_writer_copy_ring(writer, index, &writer->snapshot);
+
+	return error ? error : tw_writer_store_copy(writer, index, &writer->snapshot, 0);
+}
+
 int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 {
+	const struct tw_writer_copy *copy = &writer->snapshot;
 	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t first_pos, end_pos, skipped, given_up = 0;
-	int64_t bytes;
-	int told;
+	uint64_t skipped, given_up = 0;
+	int told = tw_writer_copy_ring(writer, index, &writer->snapshot);
 
-	if (!grow_snapshot(writer, tw_rs_ring_bytes(&writer->rs, index)))
-		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), writer->snapshot,
-			       &first_pos, &end_pos);
-	if (bytes < 0) {
-		tw_writer_damaged(writer);
-		return 0;
-	}
-	for (uint64_t at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped); at < (uint64_t)bytes;) {
-		uint64_t head = tw_record_head(writer->snapshot + at);
-
-		at += TW_RB_HEAD_BYTES(head);
-		given_up += tw_writer_is_event(head);
-	}
-	told = tell_overwritten(writer, index, skipped, given_up, 0);
+	if (told || !copy->is_there)
+		return told;
+	skip_old(ring, copy, skip_stored(ring, copy->raw, copy->bytes, &skipped), UINT64_MAX, &given_up);
+	told = tell_overwritten(writer, index, copy, skipped, given_up, 0);
 	return told < 0 ? told : 0;
 }

@@ -154,7 +154,8 @@ static void drain(void)
 static void go_on(uint64_t after)
 {
 	struct tw_rb_loss_record rest;
-	uint64_t first, end, sum;
+	struct tw_rb_stretch copied;
+	uint64_t sum;
 
 	for (uint64_t i = 0; i < after; i++) {
 		put(++made, way->bytes);
@@ -162,7 +163,7 @@ static void go_on(uint64_t after)
 			drain();
 	}
 	if (way->policy == TW_RB_OVERWRITE) {
-		int64_t bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &first, &end);
+		int64_t bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &copied);
 
 		seen.is_bad = seen.is_bad || bytes < 0;
 		look_at(copy, bytes);

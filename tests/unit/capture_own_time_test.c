@@ -57,7 +57,8 @@ static void own_time_is_not_lost_in_overwritten_rings(void **state)
 	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
 	struct tw_rb_loss_record loss;
 	struct tw_thread_ring ring = {0};
-	uint64_t kept = 0, own = 0, first, end;
+	struct tw_rb_stretch copied;
+	uint64_t kept = 0, own = 0;
 	int64_t bytes;
 
 	memset(shared, 0, 4096 + TW_RB_BYTES_MIN);
@@ -72,7 +73,7 @@ static void own_time_is_not_lost_in_overwritten_rings(void **state)
 		if (number % 50 == 0)
 			tw_space_tell(&ring.producer, TW_OWN_TIME_SETUP, number, 1);
 	}
-	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
+	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &copied);
 	assert_true(bytes > 0);
 	for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head)) {
 		bool is_own = TW_RB_HEAD_KIND(((struct tw_rb_record *)(copy + at))->head) == TW_EVENT_OWN_TIME;

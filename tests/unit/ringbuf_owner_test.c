@@ -426,7 +426,8 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 	/* Exactly as large as the ring: the address sanitizer notices a copy beyond it. */
 	uint8_t *out = malloc(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
-	uint64_t first, end, committed, oldest;
+	struct tw_rb_stretch copied;
+	uint64_t committed, oldest;
 
 	assert_non_null(shared);
 	assert_non_null(out);
@@ -440,24 +441,24 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 		*record = (struct tw_rb_record){i + 1, TW_RB_HEAD(3, 0, 16, i)};
 		tw_rb_commit(&producer, 16);
 	}
-	assert_true(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end) > 0);
+	assert_true(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied) > 0);
 	committed = atomic_load(&shared->committed_pos);
 	oldest = atomic_load(&shared->oldest_pos);
 	/* Too far apart, aligned. */
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN - TW_RB_ALIGN_BYTES);
-	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, 0);
-	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied), TW_EFORMAT);
 	/* At the right distance, but misaligned. */
 	atomic_store(&shared->oldest_pos, oldest + 8);
-	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, oldest);
 	atomic_store(&shared->committed_pos, committed - 8);
-	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied), TW_EFORMAT);
 	/* And at the largest valid distance. */
 	atomic_store(&shared->committed_pos, committed);
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN);
-	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_RB_BYTES_MIN);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &copied), TW_RB_BYTES_MIN);
 	free(out);
 	free(shared);
 }

@@ -214,25 +214,27 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 
 	tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE);
 	for (int round = 0; round < 300; round++) {
-		uint64_t first, end, none[TW_RB_CAUSES] = {0};
+		uint64_t none[TW_RB_CAUSES] = {0};
+		struct tw_rb_stretch copied;
 		struct tw_rb_loss_record loss;
 		struct reading reading = {0};
 		int64_t bytes;
 
 		for (uint64_t n = random64(&s) % 500; n; n--)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
-		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &first, &end);
+		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &copied);
 		assert_true(bytes >= 0);
 		if (tw_rb_untold_loss(shared, none, &loss)) {
 			/* The overwritten records end at the first one that is kept. */
 			reading.next = loss.lost[TW_RB_LOST_FULL];
 			assert_true(loss.first_ticks <= reading.next);
 			assert_int_equal(loss.record.ticks, reading.next);
+			assert_int_equal(copied.overwritten, reading.next);
 		}
 		for (int64_t i = 0; i < bytes; i += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + i))->head))
 			read_record(&reading, copy + i);
 		assert_int_equal(reading.next, number);
-		assert_true(number < 2000 || end - first >= TW_RB_BYTES_MIN / TW_RB_CHUNKS * (TW_RB_CHUNKS - 2));
+		assert_true(number < 2000 || copied.end_pos - copied.first_pos >= TW_RB_BYTES_MIN / TW_RB_CHUNKS * (TW_RB_CHUNKS - 2));
 	}
 	free(copy);
 	free(shared);
@@ -272,7 +274,8 @@ static void a_snapshot_that_is_overtaken_has_what_is_left(void **state)
 	assert_true(shared != MAP_FAILED);
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
 	for (size_t i = 0; i < TW_COUNT_OF(more); i++) {
-		uint64_t first, end, oldest, made = 1000, none[TW_RB_CAUSES] = {0};
+		uint64_t oldest, made = 1000, none[TW_RB_CAUSES] = {0};
+		struct tw_rb_stretch copied;
 		struct reading reading = {0};
 		struct tw_rb_loss_record loss;
 		int64_t left;
@@ -282,24 +285,24 @@ static void a_snapshot_that_is_overtaken_has_what_is_left(void **state)
 		assert_true(tw_rb_producer_init(&overtaking, shared, TW_RB_OVERWRITE));
 		for (overtaking_number = 0; overtaking_number < made;)
 			assert_int_equal(put(&overtaking, overtaking_number++), TW_RB_OK);
-		end = atomic_load(&shared->committed_pos);
 		oldest = atomic_load(&shared->oldest_pos);
 		overtaking_records = more[i];
 		overtaken = 0;
 		assert_int_equal(mprotect(tw_rb_data(shared), TW_RB_BYTES_MIN, PROT_NONE), 0);
-		left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
+		left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &copied);
 		assert_int_equal(overtaken, 1);
-		assert_true(left >= 0 && first >= oldest && first <= end);
+		assert_true(left >= 0 && copied.first_pos >= oldest && copied.first_pos <= copied.end_pos);
 		assert_true(tw_rb_untold_loss(shared, none, &loss));
 		if (!left) {
 			/* All of the copy is gone, and more. */
-			assert_int_equal(first, end);
+			assert_int_equal(copied.first_pos, copied.end_pos);
 			assert_true(loss.lost[TW_RB_LOST_FULL] >= made);
 			empty++;
 			continue;
 		}
-		part += first > oldest;
-		reading.next = loss.lost[TW_RB_LOST_FULL];
+		part += copied.first_pos > oldest;
+		assert_int_equal(copied.overwritten, loss.lost[TW_RB_LOST_FULL]);
+		reading.next = copied.overwritten;
 		for (int64_t at = 0; at < left; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head))
 			read_record(&reading, copy + at);
 		assert_int_equal(reading.next, made);
