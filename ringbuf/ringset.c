@@ -260,11 +260,11 @@ bool tw_rs_is_owner_gone(const struct tw_rs *rs)
 	return tw_sys_is_process_gone(rs->config.owner_process_id, rs->config.owner_start_time);
 }
 
-int tw_rs_open_dead(struct tw_rs *rs, const char *path)
+int tw_rs_open_dead(struct tw_rs *rs, const char *path, bool may_live)
 {
 	int error = open_set(rs, path, true);
 
-	if (!error && !tw_rs_is_owner_gone(rs))
+	if (!error && !may_live && !tw_rs_is_owner_gone(rs))
 		error = TW_EEXIST;
 	if (!error)
 		error = tw_rs_seen_init(rs);

@@ -314,11 +314,11 @@ void tw_rs_unlink(struct tw_rs *rs);
 int tw_rs_attach(struct tw_rs *rs, const char *path);
 
 /*
- * tw_rs_open_dead - map the set of a dead owner for recovery, as a private copy.
+ * tw_rs_open_dead - map the set of an owner that is dead, or @may_live, as a private copy that shows what members write.
  *
- * Checks the tables as a living owner does.  Errors: TW_EEXIST if the owner is alive, TW_EFORMAT, TW_ENOENT.
+ * Checks the tables as a living owner does.  Errors: TW_EEXIST if the owner lives and may not, TW_EFORMAT, TW_ENOENT.
  */
-int tw_rs_open_dead(struct tw_rs *rs, const char *path);
+int tw_rs_open_dead(struct tw_rs *rs, const char *path, bool may_live);
 
 /* Has the process ended that owns the set? Asks the kernel. */
 bool tw_rs_is_owner_gone(const struct tw_rs *rs);

@@ -54,6 +54,12 @@ struct tw_recorder_options {
 	bool follow_fork; /* children of traced processes are traced */
 	/* The rings stay mapped after tw_recorder_finish(), for a process that exits soon: unmapping is slow. */
 	bool leaves_memory;
+	/*
+	 * A flight recorder: policy is TW_RECORDER_OVERWRITE, and nothing is ever stored but by tw_flight_write().  The
+	 * folder of `path` holds the mark of the recording only, and tw_recorder_finish() removes it.
+	 */
+	bool is_flight;
+	uint64_t flight_ns; /* how much tw_flight_write() keeps of what the rings hold, before its moment; 0: all */
 	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */
 	/* The traced processes end their own tracing before the recording ends, and live on: nothing of them is missing for that. */
@@ -243,6 +249,46 @@ int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *s
  * @recorder	takes; NULL is allowed.
  */
 void tw_recorder_abort(struct tw_recorder *recorder);
+
+/* ---- the rings of a flight recorder, written as a capture of its own ---- */
+
+/* The end of the path that a flight recorder's folder has. */
+#define TW_FLIGHT_END ".flight"
+
+struct tw_flight_options {
+	const char *ring_set_path; /* borrows */
+	/*
+	 * Of the capture: NAME.tw, or if there is such a file already the first of NAME-2.tw, NAME-3.tw ... that is free.
+	 * Borrows; NULL: made of the path that the recorder was given, without ".flight" at its end.
+	 */
+	const char *path;
+	uint64_t trigger_ns; /* CLOCK_MONOTONIC of what caused it; 0: now */
+	const char *reason;  /* what caused it, as a clause: "it was asked for"; borrows */
+	int32_t process_id;  /* where; 0: not known */
+	int32_t thread_id;   /* the same */
+	bool has_ended;	     /* the program has, */
+	int wait_status;     /* with this status of wait(2) */
+};
+
+struct tw_flight_result {
+	char path[4096];     /* of the capture */
+	uint64_t copied_ns;  /* from the call to the end of the copies of all rings */
+	uint64_t written_ns; /* from the call to the whole capture */
+	struct tw_recorder_stats stats;
+};
+
+/*
+ * tw_flight_write - write what the rings of a recording hold now as a capture.
+ *
+ * The program and the recorder go on: all rings are copied first, and then stored.  The capture appears under its name
+ * when it is whole; if this process is killed before, there is none, and the next call removes what it has left.
+ *
+ * Threads: any; any process of the recorder's user, also when the recorder stands still or is gone.
+ * Memory: as much as the rings hold.
+ * Errors: TW_EBADARG (the rings do not overwrite), TW_ENOENT (there is no such ring set, or the folder of the path is
+ * gone), TW_EPERM, TW_EVERSION, TW_EFORMAT, TW_ENOSPC, TW_EIO, TW_ENOMEM, TW_ELIMIT (no free name).
+ */
+int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out);
 
 /*
  * tw_recover - complete a capture whose recorder died.

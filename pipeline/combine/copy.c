@@ -86,6 +86,7 @@ static int write_events(struct tw_copy *copy, struct tw_block_header *header)
 
 bool tw_copy_move_definition(const struct tw_copy *copy, const struct tw_definition_head *head, uint8_t *payload)
 {
+	struct tw_def_trigger trigger;
 	struct tw_def_counted counted;
 	struct tw_def_end end;
 
@@ -94,6 +95,12 @@ bool tw_copy_move_definition(const struct tw_copy *copy, const struct tw_definit
 		end.lease += end.lease ? copy->ring_lease_base : 0;
 		end.ticks = copy->retime ? tw_retime_ticks(copy->retime, end.ticks) : end.ticks;
 		memcpy(payload, &end, sizeof end);
+		return true;
+	}
+	if (head->type == TW_DEF_TRIGGER && head->payload_bytes >= sizeof trigger && copy->retime) {
+		memcpy(&trigger, payload, sizeof trigger);
+		trigger.ticks = tw_retime_ticks(copy->retime, trigger.ticks);
+		memcpy(payload, &trigger, sizeof trigger);
 		return true;
 	}
 	if (head->type == TW_DEF_COUNTED && head->payload_bytes >= sizeof counted && copy->retime) {

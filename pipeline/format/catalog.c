@@ -404,6 +404,22 @@ static int add_end(struct tw_catalog *catalog, struct tw_catalog_input *input)
 	return tw_catalog_add_copy(&catalog->ends, def.lease, &def, sizeof def);
 }
 
+/* There is one; of a merged capture each image may have one. */
+static int add_trigger(struct tw_catalog *catalog, struct tw_catalog_input *input)
+{
+	struct tw_def_trigger def;
+
+	if (!tw_catalog_take(input, &def, sizeof def) || input->left < def.reason_bytes)
+		return TW_EFORMAT;
+	if (catalog->trigger.reason)
+		return 0;
+	catalog->trigger.reason = strndup((const char *)input->at, def.reason_bytes);
+	catalog->trigger.ns = def.ticks;
+	catalog->trigger.process_id = def.process_id;
+	catalog->trigger.thread_id = def.thread_id;
+	return catalog->trigger.reason ? 0 : TW_ENOMEM;
+}
+
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catalog_input *input)
 {
 	switch (type) {
@@ -420,6 +436,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catal
 	case TW_DEF_POINTER: return add_pointer(catalog, input);
 	case TW_DEF_NODE: return add_node(catalog, input);
 	case TW_DEF_END: return add_end(catalog, input);
+	case TW_DEF_TRIGGER: return add_trigger(catalog, input);
 	case TW_DEF_COUNTED: return tw_catalog_counted(catalog, input);
 	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input, false);
 	case TW_DEF_RECORDED_COUNTS: return tw_catalog_counts(catalog, input, true);
@@ -522,6 +539,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->tracees, free_tracee);
 	fini_table(&catalog->sessions, free_session);
 	fini_table(&catalog->atoms, free_text);
+	free((char *)(uintptr_t)catalog->trigger.reason);
 	fini_table(&catalog->notes, free_text);
 	fini_table(&catalog->layouts, free_layout);
 	fini_table(&catalog->descriptors, free_text);

@@ -48,6 +48,7 @@ struct tw_catalog {
 	struct tw_catalog_table whole_places; /* of struct tw_capture_whole_place, by place */
 	struct tw_def_part *part;	      /* NULL: the capture is whole */
 	struct tw_catalog_table old_names;    /* earlier names of processes; without ids */
+	struct tw_capture_trigger trigger;    /* with ticks for ns; reason NULL: none */
 	char *program;
 	char *command;
 	size_t command_bytes;

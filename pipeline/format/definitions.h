@@ -37,7 +37,8 @@ enum tw_def_type {
 	TW_DEF_RECORDED_COUNTS = 18,
 	TW_DEF_PART = 19,
 	TW_DEF_LINE = 20,
-	TW_DEF_WHOLE_PLACE = 21
+	TW_DEF_WHOLE_PLACE = 21,
+	TW_DEF_TRIGGER = 22
 };
 
 /* The process image itself; the first record of a log. */
@@ -245,6 +246,15 @@ struct tw_def_line {
 	uint16_t function_bytes; /* linkage name; 0: not known */
 	uint16_t file_bytes;	 /* 0: not known */
 	uint16_t reserved[2];
+};
+
+/* What caused a snapshot of a flight recorder to be written.  Not in the log; one in a capture. */
+struct tw_def_trigger {
+	uint64_t ticks;
+	int32_t process_id; /* where; 0: not known */
+	int32_t thread_id;
+	uint16_t reason_bytes; /* a clause */
+	uint16_t reserved[3];
 };
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */

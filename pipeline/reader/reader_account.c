@@ -373,3 +373,17 @@ TW_API bool tw_capture_stopped(const struct tw_capture *capture, enum tw_stop *w
 	*limit = told & (TW_ACCOUNT_STOP(1, 0) - 1);
 	return *why >= TW_STOP_TIME && *why <= TW_STOP_ASKED;
 }
+
+TW_API bool tw_capture_trigger(const struct tw_capture *capture, struct tw_capture_trigger *out)
+{
+	for (uint32_t i = 0; i < capture->image_count; i++) {
+		const struct tw_capture_trigger *trigger = &capture->images[i]->catalog.trigger;
+
+		if (!trigger->reason)
+			continue;
+		*out = *trigger;
+		out->ns = tw_capture_ns(capture, trigger->ns);
+		return true;
+	}
+	return false;
+}

@@ -121,13 +121,11 @@ static enum tw_unrestored reason_of(enum tw_rs_held_outcome outcome)
 	}
 }
 
-TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+/* No process records any more, and code is as it was. */
+static void end_recording(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
 	struct tw_restore_failure failure;
-	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
-	uint32_t count;
-	int error, end_error;
 
 	tw_rs_close(&writer->rs);
 	tw_rs_end_waits(&writer->rs);
@@ -139,6 +137,35 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	writer->store.stats.unrestored_places = failure.pieces;
 	writer->store.stats.unrestored_reason = reason_of(failure.outcome);
 	writer->store.stats.unrestored_threads = failure.number;
+}
+
+/* What the rings hold is not wanted any more, and the folder held nothing but the mark. */
+static int finish_flight(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	struct tw_writer *writer = &recorder->writer;
+
+	tw_writer_scan(writer);
+	tw_writer_tell_refusals(writer);
+	tw_rs_unlink(&writer->rs);
+	tw_store_remove(writer->store.path);
+	if (writer->rs.leaves_memory)
+		writer->store.stats.memory_left = count_ring_bytes(&writer->rs);
+	if (stats)
+		tw_recorder_stats(recorder, stats);
+	destroy(recorder);
+	return 0;
+}
+
+TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	struct tw_writer *writer = &recorder->writer;
+	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
+	uint32_t count;
+	int error, end_error;
+
+	end_recording(recorder);
+	if (recorder->is_flight)
+		return finish_flight(recorder, stats);
 	error = drain_for_good(recorder);
 	/* A thread that was in the middle of a hit when the rings were closed commits during the pause. */
 	if (!error && tw_rs_is_anybody_there(&writer->rs)) {

@@ -129,6 +129,18 @@ const char *tw_folder_identity(int directory_fd, char line[TW_FOLDER_LINE_BYTES]
 	return line;
 }
 
+const char *tw_folder_line(const char *text, const char *key, int *bytes)
+{
+	size_t key_bytes = strlen(key);
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		*bytes = (int)strcspn(line, "\n") - (int)key_bytes;
+		if (strncmp(line, key, key_bytes) == 0)
+			return line + key_bytes;
+	}
+	return NULL;
+}
+
 bool tw_folder_has_set(int directory_fd, const char *text)
 {
 	char line[TW_FOLDER_LINE_BYTES + 1] = "\n";
@@ -148,7 +160,7 @@ TW_API bool tw_recording_is_alive(const char *capture_path)
 	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
 	close(fd);
 	if (!error)
-		error = tw_rs_open_dead(&rs, ring_set);
+		error = tw_rs_open_dead(&rs, ring_set, false);
 	if (!error)
 		tw_rs_detach(&rs);
 	return error == TW_EEXIST;
@@ -166,7 +178,7 @@ static int replace(const char *path, bool keeps_old)
 		return TW_EEXIST;
 	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
 	if (error == 0)
-		error = tw_rs_open_dead(&rs, ring_set);
+		error = tw_rs_open_dead(&rs, ring_set, false);
 	is_own = error == 0 && tw_folder_has_set(fd, rs.text);
 	close(fd);
 	if (error == TW_EEXIST)

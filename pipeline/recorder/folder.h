@@ -29,6 +29,8 @@ int tw_folder_make(const struct tw_recorder_options *options);
  */
 #define TW_FOLDER_LINE_BYTES 80
 const char *tw_folder_identity(int directory_fd, char line[TW_FOLDER_LINE_BYTES]);
+/* The rest of the line of a ring set's text that begins with @key, and its @bytes; NULL: there is none. */
+const char *tw_folder_line(const char *text, const char *key, int *bytes);
 /* Was the ring set with this text made for this folder? */
 bool tw_folder_has_set(int directory_fd, const char *text);
 

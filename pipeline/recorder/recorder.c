@@ -47,9 +47,11 @@ __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
  * one, and each process values that it would have to find out itself: the size of the vector registers, and the number of filters of the recorder: agents
  * under that many know what is allowed, agents under more do not; whether the holder (holder.h) needs their leave.
  */
-static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const char *capture_path, int directory_fd)
+static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const struct tw_recorder_options *asked,
+			int directory_fd)
 {
-	char *config = NULL, *path = capture_path ? realpath(capture_path, NULL) : NULL, line[TW_FOLDER_LINE_BYTES];
+	char *config = NULL, *path = asked->is_stream ? NULL : realpath(asked->path, NULL), line[TW_FOLDER_LINE_BYTES];
+	char flight[48] = "";
 	bool has_path = path && !strchr(path, '\n');
 	struct tw_vectors vectors;
 	char values[64] = "";
@@ -61,7 +63,9 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options, const c
 			 (unsigned)vectors.bytes, (unsigned)vectors.mask,
 			 tw_sys_only_ancestors_trace() ? "ancestors 1\n" : "");
 	}
-	if (asprintf(&config, "%s%s%s%s%s%s", options->config ? options->config : "", values,
+	if (asked->is_flight)
+		snprintf(flight, sizeof flight, TW_RECORDER_FLIGHT_KEY "%llu\n", (unsigned long long)asked->flight_ns);
+	if (asprintf(&config, "%s%s%s%s%s%s%s", options->config ? options->config : "", values, flight,
 		     has_path ? TW_RECORDER_CAPTURE_KEY : "", has_path ? path : "", has_path ? "\n" : "",
 		     tw_folder_identity(directory_fd, line)) >= 0) {
 		options->config = config;
@@ -103,7 +107,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	int error;
 
 	if (options->policy > TW_RECORDER_OVERWRITE ||
-	    (options->policy == TW_RECORDER_OVERWRITE && options->run_delay_ns))
+	    (options->policy == TW_RECORDER_OVERWRITE ? options->run_delay_ns != 0 : options->is_flight))
 		return TW_EBADARG;
 	recorder = calloc(1, sizeof *recorder);
 	if (!recorder)
@@ -114,8 +118,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_create(&recorder->writer.store, options, false);
 	if (error)
 		goto fini_writer;
-	error = create_rings(&recorder->writer.rs, &set, options->is_stream ? NULL : options->path,
-			     recorder->writer.store.directory_fd);
+	error = create_rings(&recorder->writer.rs, &set, options, recorder->writer.store.directory_fd);
 	if (error)
 		goto remove_capture;
 	recorder->writer.store.stats.last_error = 0;
@@ -125,6 +128,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
 	recorder->ends_inside = options->ends_inside;
+	recorder->is_flight = options->is_flight;
 	recorder->run_delay.limit_ns = options->run_delay_ns;
 	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
@@ -272,7 +276,7 @@ static int end_images(struct tw_recorder *recorder)
 		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !tw_writer_knows_image(writer, i) ||
 		    tw_writer_has_rings_in_use(writer, i) || tw_writer_is_last_of(writer, i, recorder->child))
 			continue;
-		error = tw_writer_end_image(writer, i, true);
+		error = recorder->is_flight ? 0 : tw_writer_end_image(writer, i, true);
 		if (error)
 			return error;
 		tw_writer_recycle_image(writer, i);
@@ -382,7 +386,7 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 
 /*
  * Overwriting rings of threads that ended are kept for the next snapshot until a living thread finds no ring: then
- * the ring of the oldest thread is freed.
+ * the ring of the oldest thread is freed. No file of a flight recorder tells of that thread any more.
  */
 static void make_ring_free(struct tw_recorder *recorder)
 {
@@ -394,7 +398,7 @@ static void make_ring_free(struct tw_recorder *recorder)
 		    (oldest == count || writer->rings[i].lease < writer->rings[oldest].lease))
 			oldest = i;
 	}
-	if (oldest < count && tw_writer_give_up_ring(writer, oldest) == 0)
+	if (oldest < count && (recorder->is_flight || tw_writer_give_up_ring(writer, oldest) == 0))
 		tw_writer_recycle_ring(writer, oldest);
 }
 
@@ -416,7 +420,7 @@ static void reap_and_check(struct tw_recorder *recorder, uint64_t now_ns)
 	reap(recorder, is_wanted);
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && tw_writer_knows_image(writer, i) &&
-		    !writer->store.stats.is_stalled) {
+		    !writer->store.stats.is_stalled && !recorder->is_flight) {
 			tw_writer_tell_no_ring(writer, i);
 			tw_writer_tell_ended_counts(writer, i);
 		}

@@ -15,6 +15,8 @@
 
 /* A line in the text of a ring set: the absolute path of the capture that it is drained into. */
 #define TW_RECORDER_CAPTURE_KEY "capture "
+/* Another, of a flight recorder: how many nanoseconds are kept; 0: all that the rings hold. */
+#define TW_RECORDER_FLIGHT_KEY "flight "
 
 struct tw_recorder {
 	struct tw_writer writer;
@@ -33,6 +35,7 @@ struct tw_recorder {
 	uint64_t streamed_ns;	 /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;
+	bool is_flight;	  /* as the option: nothing is stored */
 	bool ends_inside; /* as the option */
 };
 

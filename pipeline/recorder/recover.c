@@ -409,7 +409,7 @@ static int store_rings(struct recovery *recovery)
 static int open_rings(struct recovery *recovery)
 {
 	struct tw_rs *rs = &recovery->writer.rs;
-	int error = tw_rs_open_dead(rs, recovery->ring_set);
+	int error = tw_rs_open_dead(rs, recovery->ring_set, false);
 
 	if (!error && !tw_folder_has_set(recovery->writer.store.directory_fd, rs->text)) {
 		tw_rs_detach(rs);

@@ -30,16 +30,12 @@ static bool is_capture_of(const char *capture_path, const char *ring_set_path, c
  */
 static void find_capture(const char *ring_set_path, const char *text, char *path, size_t bytes)
 {
-	const char *line = strncmp(text, TW_RECORDER_CAPTURE_KEY, strlen(TW_RECORDER_CAPTURE_KEY)) == 0
-				   ? text
-				   : strstr(text, "\n" TW_RECORDER_CAPTURE_KEY);
 	int length;
+	const char *line = tw_folder_line(text, TW_RECORDER_CAPTURE_KEY, &length);
 
 	path[0] = '\0';
 	if (!line)
 		return;
-	line += (*line == '\n') + strlen(TW_RECORDER_CAPTURE_KEY);
-	length = (int)strcspn(line, "\n");
 	for (int old = 0; old < 2; old++) {
 		if ((size_t)snprintf(path, bytes, "%.*s%s", length, line, old ? ".old" : "") < bytes &&
 		    is_capture_of(path, ring_set_path, text))

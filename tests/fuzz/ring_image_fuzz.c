@@ -188,7 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	writer = calloc(1, sizeof(*writer));
 	TW_ASSERT(writer);
 	writer->is_dead = true;
-	if (tw_rs_open_dead(&writer->rs, set.path) == 0) {
+	if (tw_rs_open_dead(&writer->rs, set.path, false) == 0) {
 		TW_ASSERT(tw_writer_init(writer) == 0 && tw_store_create(&writer->store, &options, false) == 0);
 		writer->store.io = &nowhere;
 		drain(writer, data[0] & 1);

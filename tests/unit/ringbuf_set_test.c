@@ -564,9 +564,9 @@ static void records_of_a_killed_member_are_kept(void **state)
 	assert_int_equal(tw_rb_peek(tw_rs_ring(&rs, 0), 0, 65536, &out, &end), 1600);
 	assert_int_equal(tw_rs_ring(&rs, 0)->thread_id, child);
 	/* The owner is alive: nothing is to be recovered. */
-	assert_int_equal(tw_rs_open_dead(&dead, rs.path), TW_EEXIST);
+	assert_int_equal(tw_rs_open_dead(&dead, rs.path, false), TW_EEXIST);
 	damage(&rs, "config", offsetof(struct tw_rs_config, owner_start_time), rs.config.owner_start_time + 1);
-	assert_int_equal(tw_rs_open_dead(&dead, rs.path), 0);
+	assert_int_equal(tw_rs_open_dead(&dead, rs.path, false), 0);
 	assert_int_equal(tw_rs_scan(&dead), 1);
 	{
 		uint64_t at = 0;

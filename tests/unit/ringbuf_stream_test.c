@@ -234,7 +234,8 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 		for (int64_t i = 0; i < bytes; i += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + i))->head))
 			read_record(&reading, copy + i);
 		assert_int_equal(reading.next, number);
-		assert_true(number < 2000 || copied.end_pos - copied.first_pos >= TW_RB_BYTES_MIN / TW_RB_CHUNKS * (TW_RB_CHUNKS - 2));
+		assert_true(number < 2000 ||
+			    copied.end_pos - copied.first_pos >= TW_RB_BYTES_MIN / TW_RB_CHUNKS * (TW_RB_CHUNKS - 2));
 	}
 	free(copy);
 	free(shared);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flight.c - consumer.h: writes what the rings of a flight recorder hold as a capture of its own.
+ *
+ *	1 open a private view of the ring set             2 copy all rings, while threads write them
+ *	3 store the copies in a folder NAME.part-PID      4 give the folder its name, if no other has it
+ *
+ * Everything is read anew, from the ring set alone: the capture stands for itself, and neither the owner nor another
+ * process that does the same at this moment is asked.  All rings are copied before any is stored, because encoding them
+ * takes much longer, and rings are overwritten meanwhile.
+ *
+ * The folder of step 3 has a name that no reader takes for a capture to show.  One that is left by a process that was
+ * killed is removed by the next.
+ */
+#include "base/error.h"
+#include "base/export.h"
+#include "base/sys.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/recorder/folder.h"
+#include "pipeline/recorder/recorder.h"
+#include "pipeline/recorder/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_END ".tw"
+#define PART	 ".part-"
+/* The longest that follow: -99999.tw, .part-2147483647. */
+#define NAME_END_BYTES 32
+#define NUMBERS_MAX    100000
+#define REASON_BYTES   400
+
+struct flight {
+	const struct tw_flight_options *options;
+	struct tw_writer writer;
+	struct tw_writer_copy *copies; /* by ring */
+	uint32_t copy_count;
+	uint64_t begun_ns;
+	char base[PATH_MAX - NAME_END_BYTES]; /* the path of the capture without NAME_END */
+	char part[PATH_MAX];
+};
+
+/* ---- 1: what is asked for ---- */
+
+static bool ends_with(const char *text, size_t bytes, const char *end)
+{
+	return bytes >= strlen(end) && strncmp(text + bytes - strlen(end), end, strlen(end)) == 0;
+}
+
+/* The path of the capture, of the options or of the recorder; both without their ends. */
+static int find_base(struct flight *flight)
+{
+	const char *path = flight->options->path;
+	int line_bytes = 0;
+	size_t bytes = path ? strlen(path) : 0;
+
+	if (!path) {
+		path = tw_folder_line(flight->writer.rs.text, TW_RECORDER_CAPTURE_KEY, &line_bytes);
+		bytes = (size_t)line_bytes;
+		if (!path)
+			return TW_EBADARG;
+		if (ends_with(path, bytes, TW_FLIGHT_END))
+			bytes -= strlen(TW_FLIGHT_END);
+	}
+	if (ends_with(path, bytes, NAME_END))
+		bytes -= strlen(NAME_END);
+	if (!bytes || bytes >= sizeof flight->base)
+		return TW_EBADARG;
+	memcpy(flight->base, path, bytes);
+	flight->base[bytes] = '\0';
+	snprintf(flight->part, sizeof flight->part, "%s" PART "%d", flight->base, (int)getpid());
+	return 0;
+}
+
+/* Removes folders of processes that are gone; never any but those of this capture's name. */
+static void remove_parts(const struct flight *flight)
+{
+	char folder[PATH_MAX], path[2 * PATH_MAX];
+	const char *slash = strrchr(flight->base, '/');
+	const char *name = slash ? slash + 1 : flight->base;
+	const struct dirent *entry;
+	DIR *directory;
+
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - flight->base) + 1 : 1,
+		 slash ? flight->base : ".");
+	directory = opendir(folder);
+	while (directory && (entry = readdir(directory))) {
+		const char *rest = entry->d_name + strlen(name);
+		int process_id;
+
+		if (strncmp(entry->d_name, name, strlen(name)) != 0 || strncmp(rest, PART, strlen(PART)) != 0)
+			continue;
+		process_id = atoi(rest + strlen(PART));
+		snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+		if (process_id > 0 && (process_id == getpid() || !tw_sys_is_process_there(process_id)))
+			tw_store_remove(path);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* In ticks, a moment of CLOCK_MONOTONIC before now. */
+static uint64_t ticks_of(uint64_t ns)
+{
+	struct tw_clock_snapshot now;
+	double ago;
+
+	tw_clock_snapshot(&now);
+	if (!ns || ns >= now.monotonic_ns)
+		return now.ticks;
+	ago = (double)(now.monotonic_ns - ns) * (double)tw_clock_ticks_per_second() / 1e9;
+	return ago < (double)now.ticks ? now.ticks - (uint64_t)ago : 0;
+}
+
+/* ---- 2, 3 ---- */
+
+static int copy_rings(struct flight *flight)
+{
+	struct tw_writer *writer = &flight->writer;
+	uint32_t count = tw_writer_scan(writer);
+
+	flight->copies = calloc(count ? count : 1, sizeof *flight->copies);
+	if (!flight->copies)
+		return TW_ENOMEM;
+	flight->copy_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		int error = writer->rings[i].is_seen ? tw_writer_copy_ring(writer, i, &flight->copies[i]) : 0;
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int store_rings(struct flight *flight, uint64_t since_ticks)
+{
+	for (uint32_t i = 0; i < flight->copy_count; i++) {
+		int error = tw_writer_store_copy(&flight->writer, i, &flight->copies[i], since_ticks);
+
+		if (error < 0)
+			return error;
+		free(flight->copies[i].raw);
+		flight->copies[i] = (struct tw_writer_copy){0};
+	}
+	return 0;
+}
+
+/* Writes what caused the snapshot, to the first image. */
+static int tell_trigger(struct flight *flight, uint64_t ticks)
+{
+	const struct tw_flight_options *options = flight->options;
+	struct tw_writer *writer = &flight->writer;
+	struct tw_def_trigger def = {.ticks = ticks,
+				     .process_id = options->process_id,
+				     .thread_id = options->thread_id,
+				     .reason_bytes = (uint16_t)strnlen(options->reason, REASON_BYTES)};
+	uint8_t payload[sizeof def + REASON_BYTES], record[sizeof payload + 32];
+	uint32_t index = 0;
+	int error;
+
+	while (index < tw_rs_image_count(&writer->rs) && !writer->images[index].store.lease)
+		index++;
+	if (index == tw_rs_image_count(&writer->rs))
+		return 0;
+	memcpy(payload, &def, sizeof def);
+	memcpy(payload + sizeof def, options->reason, def.reason_bytes);
+	error = tw_writer_definitions(writer, index);
+	return error ? error
+		     : tw_writer_define_outside(writer, &writer->images[index], record,
+						(uint32_t)tw_writer_put_record(record, TW_DEF_TRIGGER, payload,
+									       sizeof def + def.reason_bytes));
+}
+
+static int store_all(struct flight *flight)
+{
+	struct tw_writer *writer = &flight->writer;
+	uint64_t ticks = ticks_of(flight->options->trigger_ns), kept;
+	int bytes, error;
+	const char *line = tw_folder_line(writer->rs.text, TW_RECORDER_FLIGHT_KEY, &bytes);
+
+	kept = (uint64_t)((line ? strtod(line, NULL) : 0) * (double)tw_clock_ticks_per_second() / 1e9);
+	if (flight->options->has_ended)
+		writer->store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)flight->options->wait_status;
+	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = tw_writer_count_living(writer);
+	tw_writer_tell_refusals(writer);
+	error = tell_trigger(flight, ticks);
+	if (!error)
+		error = store_rings(flight, kept && kept < ticks ? ticks - kept : 0);
+	if (!error)
+		error = tw_writer_end_images(writer);
+	return error ? error : tw_store_leave_something(&writer->store);
+}
+
+/* ---- 4 ---- */
+
+static int give_name(const struct flight *flight, char path[])
+{
+	for (unsigned number = 1; number < NUMBERS_MAX; number++) {
+		char suffix[16] = "";
+
+		if (number > 1)
+			snprintf(suffix, sizeof suffix, "-%u", number);
+		snprintf(path, PATH_MAX, "%s%s" NAME_END, flight->base, suffix);
+		if (renameat2(AT_FDCWD, flight->part, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+			return 0;
+		/* A file system without that: a name taken at this very moment is only taken over if it is an empty folder. */
+		if (errno == EINVAL && access(path, F_OK) < 0 && rename(flight->part, path) == 0)
+			return 0;
+		if (errno != EEXIST && errno != EINVAL && errno != ENOTEMPTY)
+			return tw_error_from_errno(errno);
+	}
+	return TW_ELIMIT;
+}
+
+static int write_capture(struct flight *flight, struct tw_flight_result *out)
+{
+	const struct tw_recorder_options made = {.path = flight->part, .policy = TW_RECORDER_OVERWRITE};
+	struct tw_writer *writer = &flight->writer;
+	int error = tw_store_create(&writer->store, &made, false);
+
+	if (error)
+		return error;
+	error = copy_rings(flight);
+	out->copied_ns = tw_clock_monotonic_ns() - flight->begun_ns;
+	if (!error)
+		error = store_all(flight);
+	for (uint32_t i = 0; i < writer->images_seen; i++) {
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	if (!error)
+		error = give_name(flight, out->path);
+	if (error)
+		tw_store_remove(flight->part);
+	out->stats = writer->store.stats;
+	if (writer->store.first_ticks)
+		out->stats.events_ns = (uint64_t)((double)(writer->store.last_ticks - writer->store.first_ticks) * 1e9 /
+						  (double)tw_clock_ticks_per_second());
+	out->written_ns = tw_clock_monotonic_ns() - flight->begun_ns;
+	tw_store_destroy(&writer->store);
+	return error;
+}
+
+static int open_rings(struct flight *flight)
+{
+	struct tw_rs *rs = &flight->writer.rs;
+	int error = tw_rs_open_dead(rs, flight->options->ring_set_path, true);
+
+	if (error)
+		return error;
+	error = rs->config.policy == TW_RB_OVERWRITE ? find_base(flight) : TW_EBADARG;
+	if (error)
+		tw_rs_detach(rs);
+	return error;
+}
+
+TW_API int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out)
+{
+	struct flight *flight = calloc(1, sizeof *flight);
+	int error;
+
+	if (!flight)
+		return TW_ENOMEM;
+	tw_clock_init();
+	flight->options = options;
+	flight->begun_ns = tw_clock_monotonic_ns();
+	flight->writer.is_dead = true;
+	memset(out, 0, sizeof *out);
+	error = tw_writer_init(&flight->writer);
+	if (!error)
+		error = open_rings(flight);
+	if (!error) {
+		remove_parts(flight);
+		error = write_capture(flight, out);
+		tw_rs_detach(&flight->writer.rs);
+	}
+	for (uint32_t i = 0; i < flight->copy_count; i++)
+		free(flight->copies[i].raw);
+	free(flight->copies);
+	tw_writer_fini(&flight->writer);
+	free(flight);
+	return error;
+}
