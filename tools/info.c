@@ -76,10 +76,12 @@ static void put_missing(const struct tw_capture_account *account)
 
 static void put_ending(const struct tw_capture *capture)
 {
-	char ending[TW_ENDING_BYTES], stop[TW_STOP_BYTES];
+	char ending[TW_ENDING_BYTES], stop[TW_STOP_BYTES], trigger[TW_TRIGGER_BYTES];
 	bool is_well;
 	enum tw_stop why;
 	uint64_t limit;
+	if (tw_name_trigger(capture, trigger))
+		tw_out_format(&out, "snapshot      %s\n", trigger);
 	if (tw_capture_stopped(capture, &why, &limit))
 		tw_out_format(&out, "stopped       the recording ended %s; the program went on\n",
 			      tw_name_stop(why, limit, stop));

@@ -21,6 +21,7 @@ static const struct row rows[] = {
 	{"record", "run a program and record its calls", tw_tool_record},
 	{"attach", "record a program that runs and has a dormant agent", tw_tool_attach},
 	{"detach", "end what attach has begun; the program goes on", tw_tool_detach},
+	{"snapshot", "write what a flight recorder holds as a capture", tw_tool_snapshot},
 	{"list", "who records what on this machine, and dormant agents", tw_tool_list},
 	{"top", "calls by function and thread, while a program runs", tw_tool_top},
 	{"report", "times and calls by function, caller and thread; messages; losses", tw_tool_report},

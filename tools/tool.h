@@ -16,6 +16,7 @@
 int tw_tool_record(int argc, char **argv);
 int tw_tool_attach(int argc, char **argv);
 int tw_tool_detach(int argc, char **argv);
+int tw_tool_snapshot(int argc, char **argv);
 int tw_tool_list(int argc, char **argv);
 int tw_tool_top(int argc, char **argv);
 int tw_tool_print(int argc, char **argv);

@@ -433,6 +433,13 @@ static void say_more(const struct request *request, const struct tw_capture *cap
 		       tw_figure_of(figure, printer->hidden, "call is", "calls are"));
 }
 
+static void say_trigger(const struct tw_capture *capture)
+{
+	char trigger[TW_TRIGGER_BYTES];
+	if (tw_name_trigger(capture, trigger))
+		tw_say("a flight recorder's snapshot, %s.", trigger);
+}
+
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -462,6 +469,7 @@ int tw_tool_print(int argc, char **argv)
 		code = TW_EXIT_USAGE;
 		goto free_request;
 	}
+	say_trigger(capture);
 	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
 	printer.is_bare = request.is_bare;

@@ -109,6 +109,15 @@ static const struct tw_option options_table[] = {
 	 "and waits are not in the times of calls), lose the newest, counted,\n"
 	 "or keep the newest only. In each case, calls of a signal handler that\n"
 	 "interrupts the recording of another call are counted as nested"},
+	{KEY_FLIGHT, "flight", "[=TIME|SIZE]",
+	 "a flight recorder: keep the newest events only, in memory, and write what is there as a capture when `tracewheel snapshot` "
+	 "or --snapshot-on asks for it, while all goes on: NAME.tw, NAME-2.tw, ... (docs/flight.md). At most the last TIME: 10s; SIZE "
+	 "is that of --ring"},
+	{KEY_SNAPSHOT_ON, "snapshot-on", "WHEN",
+	 "with --flight, also then: crash (the program is ended by a signal other than INT, TERM, HUP, QUIT), exit, or a signal that is "
+	 "sent to this command: USR1, HUP, ... (USR2 always is); may be repeated"},
+	{KEY_SNAPSHOTS, "snapshots", "N", "write at most N of them by signals (5)"},
+	{KEY_EVERY, "every", "TIME", "and not sooner than that after the last one (10s)"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE",
 	 "memory for all threads together (256M); each process has its first,\n"
@@ -149,6 +158,7 @@ const struct tw_command tw_record_command =
 		 "  tracewheel record -t libc:malloc --sum '$1' --by caller -- python3 app.py\n"
 		 "  tracewheel record -p send,receive,procs -- ./actors\n"
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
+		 "  tracewheel record --flight=10s --snapshot-on crash --returns -- ./server\n"
 		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
 		 "Ctrl-C reaches the program too; the capture is complete when it has ended. A second Ctrl-C stops\n"
 		 "recording at once. SIGINT, SIGTERM, SIGHUP and SIGQUIT that are sent to this command alone are\n"

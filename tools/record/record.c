@@ -54,15 +54,16 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	tw_launch_ignore_signals();
 	/* Before anything else: an interrupt from here on leaves a whole capture, or none. */
 	tw_watch_signals();
-	bool makes_old = request->recorder.keep_old && !request->recorder.force && access(request->path, F_OK) == 0;
+	bool makes_old =
+		request->recorder.keep_old && !request->recorder.force && access(request->recorder.path, F_OK) == 0;
 	int error = tw_recorder_create(&request->recorder, &recorder);
 	if (error) {
-		tw_account_not_created(error, request->path, request->recorder.force || request->recorder.keep_old,
-				       &request->recorder);
+		tw_account_not_created(error, request->recorder.path,
+				       request->recorder.force || request->recorder.keep_old, &request->recorder);
 		return TW_EXIT_NOT_STARTED;
 	}
 	if (makes_old && !request->is_quiet)
-		tw_say("the previous capture %s is now %s.old.", request->path, request->path);
+		tw_say("the previous capture %s is now %s.old.", request->recorder.path, request->recorder.path);
 	tw_check_write_plans(request->check, tw_recorder_ring_set_path(recorder));
 	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
@@ -77,11 +78,13 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	}
 	int status = 0;
 	struct tw_late_code *late = tw_request_late_code(request, recorder);
+	tw_flight_begin(&request->flight, recorder, child, request->is_quiet);
 	tw_recorder_child(recorder, child);
 	bool has_ended =
 		tw_watch(&(struct tw_watch){.recorder = recorder,
 					    .late = late,
 					    .limits = &request->limits,
+					    .flight = &request->flight,
 					    .child = child,
 					    .is_stream = request->recorder.is_stream,
 					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
@@ -96,6 +99,7 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 		tw_recorder_stopped(recorder, limits->why, limits->reached);
 	tw_recorder_close(recorder);
 	tw_late_code_end(late, request->is_quiet);
+	tw_flight_end(&request->flight, has_ended, status);
 	struct tw_recorder_stats stats = {0};
 	tw_watch_recorder(NULL);
 	error = tw_recorder_finish(recorder, &stats);
@@ -127,7 +131,9 @@ static int record_counting_signals(struct tw_request *request, struct tw_launch 
 int tw_tool_record(int argc, char **argv)
 {
 	struct tw_options options = {.command = &tw_record_command, .argc = argc, .argv = argv};
-	struct tw_request request = {.command = &tw_record_command, .recorder.policy = TW_RECORDER_BLOCK};
+	struct tw_request request = {.command = &tw_record_command,
+				     .recorder.policy = TW_RECORDER_BLOCK,
+				     .flight = {.most = 5, .every_ns = UINT64_C(10000000000)}};
 	int code = TW_EXIT_USAGE;
 	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
 		return tw_record_erlang(argc, argv);

@@ -175,6 +175,15 @@ static bool set_stack(struct tw_request *request, const char *value)
 	return false;
 }
 
+static bool set_callers(struct tw_request *request, const char *value)
+{
+	request->callers = value;
+	if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
+		return true;
+	tw_usage(request->command, "--callers is main or all, not '%s'.", value);
+	return false;
+}
+
 static bool set_longer(struct tw_request *request, const char *value)
 {
 	char ns[24];
@@ -270,13 +279,12 @@ bool tw_request_take(void *arg, int key, const char *value)
 		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
-	case KEY_CALLERS:
-		request->callers = value;
-		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
-			return true;
-		tw_usage(request->command, "--callers is main or all, not '%s'.", value);
-		return false;
+	case KEY_CALLERS: return set_callers(request, value);
 	case KEY_STACK: return set_stack(request, value);
+	case KEY_FLIGHT:
+	case KEY_SNAPSHOT_ON:
+	case KEY_SNAPSHOTS:
+	case KEY_EVERY: return tw_flight_set(&request->flight, &request->recorder, request->command, key, value);
 	default: return tw_sizes_set(&request->recorder, request->command, name_of_size(key), value);
 	}
 }
@@ -368,6 +376,7 @@ static bool complete_request(struct tw_request *request, const char *program)
 	request->recorder.path = request->path;
 	if (!request->recorder.segment_bytes && !is_stream)
 		request->recorder.segment_bytes = SEGMENT_BYTES_DEFAULT;
+	tw_flight_prepare(&request->flight, &request->recorder, request->path);
 	return true;
 }
 
@@ -426,8 +435,13 @@ int tw_request_check(const struct tw_request *request)
 {
 	if (tw_rings_are_too_large(&request->recorder, request->command) || !is_tracer_alone(request) ||
 	    !are_all_summed_up(request) || !is_longer_alone(request) ||
+	    !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
+	if (request->flight.is_wanted && (request->limits.events || request->limits.rate))
+		return tw_usage(
+			request->command,
+			"--flight goes without --events and --rate: no event is written before something happens.");
 	if (request->is_local && request->is_global)
 		return tw_usage(request->command, "--local and --global exclude each other.");
 	if (request->is_local && request->has_ports)
@@ -482,7 +496,10 @@ void tw_request_free(struct tw_request *request)
 /* Explains an empty capture, and patterns without events. */
 static void say_what_is_missing(const struct tw_request *request, const struct tw_recorder_stats *stats)
 {
-	const char *path = request->recorder.is_stream ? NULL : request->path;
+	const char *path = request->recorder.is_stream || request->flight.is_wanted ? NULL : request->path;
+	/* What a flight recorder's threads had is in its snapshots, if any. */
+	if (request->flight.is_wanted && stats->streams)
+		return;
 	if (!stats->images || request->tracer.path[0] ||
 	    (tw_request_has_entries(request) && path && tw_account_entries(path)))
 		return;
@@ -507,7 +524,7 @@ void tw_request_account(const struct tw_request *request, const struct tw_record
 	if (!request->is_quiet) {
 		if (request->tracer.path[0])
 			tw_account_tracer(stats, request->tracer.path, request->path);
-		else
+		else if (!request->flight.is_wanted)
 			tw_account_events(stats, request->path, request->recorder.segments_kept);
 		tw_account_children(stats);
 		if (!left_pid && stats->images_alive && request->recorder.follow_fork)

@@ -12,6 +12,7 @@
 #include "tools/record/arguments.h"
 #include "tools/record/check.h"
 #include "tools/record/config.h"
+#include "tools/record/flight.h"
 #include "tools/record/launch.h"
 #include "tools/record/limits.h"
 #include "tools/record/tracer.h"
@@ -47,6 +48,7 @@ struct tw_request {
 	const char *guard; /* of --when */
 	struct tw_arguments arguments;
 	struct tw_tracer_file tracer;
+	struct tw_flight flight;
 	bool has_stack;
 	uint64_t longer_ns;
 	const char *beside_longer; /* an option given that excludes --longer; NULL: none */

@@ -3,6 +3,7 @@
 #include "tools/record/watch.h"
 
 #include "tools/record/children.h"
+#include "tools/record/flight.h"
 #include "tools/record/late_code.h"
 #include "tools/record/limits.h"
 #include "tools/record/progress.h"
@@ -204,6 +205,7 @@ static void drain_the_others(const struct tw_watch *watch, struct tw_progress *p
 		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
 		tw_late_code_poll(watch->late);
 		tw_progress_poll(progress);
+		tw_flight_poll(watch->flight);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 	}
@@ -222,6 +224,7 @@ static bool watch_with(const struct tw_watch *watch, int *status, struct tw_prog
 		tw_recorder_poll(watch->recorder, pass_on_ns ? ROUND_NS : has_limits ? LIMITS_POLL_NS : POLL_NS);
 		tw_late_code_poll(watch->late);
 		tw_progress_poll(progress);
+		tw_flight_poll(watch->flight);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct tw_flight;
 struct tw_late_code;
 struct tw_limits;
 
@@ -15,6 +16,7 @@ struct tw_watch {
 	struct tw_recorder *recorder;
 	struct tw_late_code *late; /* may be NULL */
 	struct tw_limits *limits;  /* says afterwards whether one was reached; may be NULL */
+	struct tw_flight *flight;
 	pid_t child;
 	bool is_stream;
 	bool waits_for_all; /* waits for all processes, not only for the child */

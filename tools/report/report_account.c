@@ -78,9 +78,14 @@ void tw_report_account(const struct tw_screen *screen, const struct tw_capture *
 
 void tw_report_stopped(const struct tw_screen *screen, const struct tw_capture *capture)
 {
-	char text[TW_STOP_BYTES];
+	char text[TW_STOP_BYTES], trigger[TW_TRIGGER_BYTES];
 	enum tw_stop why;
 	uint64_t limit;
+	if (tw_name_trigger(capture, trigger)) {
+		tw_out_text(screen->out, "A flight recorder's snapshot, ");
+		tw_out_name(screen->out, trigger);
+		tw_out_text(screen->out, ".\n");
+	}
 	if (tw_capture_stopped(capture, &why, &limit))
 		tw_out_format(screen->out, "The recording ended %s; the program went on.\n",
 			      tw_name_stop(why, limit, text));

@@ -234,6 +234,34 @@ const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYT
 	return text;
 }
 
+bool tw_name_trigger(const struct tw_capture *capture, char text[TW_TRIGGER_BYTES])
+{
+	char moment[TW_FIGURE_BYTES];
+	struct tw_capture_trigger trigger;
+	struct tw_capture_info info;
+	if (!tw_capture_trigger(capture, &trigger))
+		return false;
+	tw_capture_info(capture, &info);
+	tw_figure_moment(moment, trigger.ns > info.zero_ns ? trigger.ns - info.zero_ns : 0);
+	snprintf(text, TW_TRIGGER_BYTES, "at %s: %s", moment, trigger.reason);
+	return true;
+}
+
+static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
+{
+	struct tw_capture_trigger trigger;
+	struct tw_capture_info info;
+	if (!tw_capture_trigger(capture, &trigger))
+		return;
+	tw_capture_info(capture, &info);
+	tw_json_open(json, "trigger", '{');
+	tw_json_u64(json, "ns", trigger.ns > info.zero_ns ? trigger.ns - info.zero_ns : 0);
+	if (trigger.process_id > 0)
+		tw_json_u64(json, "process", (uint64_t)trigger.process_id);
+	tw_json_text(json, "reason", trigger.reason, strlen(trigger.reason));
+	tw_json_close(json, '}');
+}
+
 static void put_stopped(struct tw_json *json, const struct tw_capture *capture)
 {
 	static const char *const words[] = {[TW_STOP_TIME] = "time",
@@ -256,6 +284,7 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
 	int exit_code, number;
 	char name[32] = "SIG";
 	put_stopped(json, capture);
+	put_trigger(json, capture);
 	if (!tw_capture_ending(capture, &exit_code, &number))
 		return;
 	tw_json_open(json, "ending", '{');

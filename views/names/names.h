@@ -102,6 +102,9 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 /* "exit code 3", "killed by signal 11 (SIGSEGV)" into text; false if it is not known. is_well: exit code 0. */
 #define TW_ENDING_BYTES 64
 bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well);
+/* "at 3.994000000: the program was ended by SIGSEGV": what caused a flight recorder to write the capture. False: it is none. */
+#define TW_TRIGGER_BYTES 512
+bool tw_name_trigger(const struct tw_capture *capture, char text[TW_TRIGGER_BYTES]);
 /*
  * "after 10 s (--time)": when the recording ended by this limit, as a clause.
  */
@@ -109,7 +112,8 @@ bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYTES]);
 /*
  * The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}, and the member "stopped" if the recording ended before the
- * program: {"by": "time"|"events"|"rate"|"asked", "limit": N} ("limit_ns" of time); each only if it is known.
+ * program: {"by": "time"|"events"|"rate"|"asked", "limit": N} ("limit_ns" of time); each only if it is known.  Of a flight recorder's
+ * capture also the member "trigger": {"ns": N, "process": N, "reason": "..."}, with ns as in events.
  */
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flight.c - `record --flight`: the signals that ask for a snapshot, how often one is written, and the process that writes it.
+ *
+ * A child of the command writes, so that the recorder goes on answering the program meanwhile: all that the child needs is
+ * in the ring set.  If the command is killed, the child completes what it has begun.
+ */
+#include "tools/record/flight.h"
+#include "tools/record/options.h"
+#include "tools/record/rings.h"
+#include "tools/record/sizes.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Signals that may ask for a snapshot: the others end programs, or mean something to this command. */
+static const int numbers[] = {SIGUSR2, SIGUSR1, SIGHUP, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG};
+/* Signals by which people, and service managers, end programs; any other is a crash. */
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+#define COUNT_OF(a) (sizeof(a) / sizeof *(a))
+
+static uint64_t bit(int number)
+{
+	return UINT64_C(1) << number;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- options ---- */
+
+static bool set_on(struct tw_flight *flight, const struct tw_command *command, const char *value)
+{
+	const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
+	if (strcmp(value, "crash") == 0)
+		return flight->on_crash = true;
+	if (strcmp(value, "exit") == 0)
+		return flight->on_exit = true;
+	for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+		if (strcmp(name, sigabbrev_np(numbers[i])) == 0) {
+			flight->signals |= bit(numbers[i]);
+			return true;
+		}
+	}
+	tw_usage(
+		command,
+		"--snapshot-on is crash, exit, or a signal that is sent to this command: USR1, USR2, HUP, ALRM, VTALRM, PROF, IO or "
+		"URG; not '%s'.",
+		value);
+	return false;
+}
+
+static bool set_flight(struct tw_flight *flight, struct tw_recorder_options *recorder, const struct tw_command *command,
+		       const char *value)
+{
+	flight->is_wanted = true;
+	if (!value || tw_parse_duration(value, &recorder->flight_ns))
+		return true;
+	return tw_sizes_set(recorder, command, "ring", value);
+}
+
+bool tw_flight_set(struct tw_flight *flight, struct tw_recorder_options *recorder, const struct tw_command *command,
+		   int key, const char *value)
+{
+	uint64_t number;
+	switch (key) {
+	case KEY_FLIGHT: return set_flight(flight, recorder, command, value);
+	case KEY_SNAPSHOT_ON: flight->beside = "--snapshot-on"; return set_on(flight, command, value);
+	case KEY_SNAPSHOTS:
+		flight->beside = "--snapshots";
+		if (!tw_parse_count(value, &number) || number < 1 || number > UINT32_MAX)
+			return tw_usage(command, "--snapshots is a number from 1 on, not '%s'.", value), false;
+		flight->most = (uint32_t)number;
+		return true;
+	default:
+		flight->beside = "--every";
+		if (!tw_parse_duration(value, &flight->every_ns))
+			return tw_usage(command, "--every is a time, such as 10s, not '%s'.", value), false;
+		return true;
+	}
+}
+
+bool tw_flight_check(const struct tw_flight *flight, const struct tw_recorder_options *recorder,
+		     const struct tw_command *command)
+{
+	if (!flight->is_wanted && flight->beside)
+		tw_usage(command, "%s is for --flight.", flight->beside);
+	else if (flight->is_wanted && recorder->is_stream)
+		tw_usage(command, "--flight and -o - exclude each other: snapshots are captures.");
+	else if (flight->is_wanted &&
+		 (recorder->segment_ns || recorder->segments_kept || recorder->durable_ns || recorder->run_delay_ns))
+		tw_usage(command,
+			 "--flight goes without --segment-time, --keep, --durable and --long-schedule: nothing is "
+			 "written before something happens.");
+	else
+		return true;
+	return false;
+}
+
+void tw_flight_prepare(struct tw_flight *flight, struct tw_recorder_options *recorder, const char *path)
+{
+	if (!flight->is_wanted)
+		return;
+	snprintf(flight->folder, sizeof flight->folder, "%s" TW_FLIGHT_END, path);
+	recorder->path = flight->folder;
+	recorder->keep_old = true;
+	recorder->policy = TW_RECORDER_OVERWRITE;
+	recorder->is_flight = true;
+	/* Those of an earlier run are in the way of no snapshot: each takes the next free name. */
+	recorder->force = false;
+}
+
+/* ---- signals: noted here, handled between two rounds ---- */
+
+static struct tw_recorder *volatile signalled_recorder;
+static volatile sig_atomic_t asked_by; /* the signal; 0: none */
+static volatile uint64_t asked_ns;
+
+static void on_signal(int number)
+{
+	int saved = errno;
+	if (!asked_by) {
+		asked_ns = now_ns();
+		asked_by = number;
+	}
+	if (signalled_recorder)
+		tw_recorder_wake(signalled_recorder);
+	errno = saved;
+}
+
+void tw_flight_begin(struct tw_flight *flight, struct tw_recorder *recorder, pid_t child, bool is_quiet)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	if (!flight->is_wanted)
+		return;
+	flight->recorder = signalled_recorder = recorder;
+	flight->child = child;
+	flight->is_quiet = is_quiet;
+	flight->signals |= bit(SIGUSR2);
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
+		if (flight->signals & bit(numbers[i]))
+			sigaction(numbers[i], &action, NULL);
+	if (!is_quiet)
+		tw_say("flight recorder of process %d: `tracewheel snapshot %d` writes what it has done.", (int)child,
+		       (int)child);
+}
+
+/* ---- what is written ---- */
+
+int tw_flight_say(int error, const struct tw_flight_result *result, const struct tw_flight_options *options,
+		  bool is_quiet)
+{
+	char count[TW_FIGURE_BYTES], threads[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], written[TW_FIGURE_BYTES];
+	const struct tw_recorder_stats *stats = &result->stats;
+	if (error == TW_ENOENT)
+		return tw_fail(
+			"no snapshot was written: the recording has ended, or the folder of the capture is gone.");
+	if (error)
+		return tw_fail("no snapshot was written: %s", tw_strerror(error));
+	if (!is_quiet)
+		tw_say("%s: %s of %s in %s, written in %s; %s.", result->path,
+		       tw_figure_of(count, stats->events, "event", "events"),
+		       tw_figure_of(threads, stats->streams, "thread", "threads"),
+		       tw_figure_seconds(time, (double)stats->events_ns / 1e9),
+		       tw_figure_seconds(written, (double)result->written_ns / 1e9), options->reason);
+	return TW_EXIT_OK;
+}
+
+static int write_now(const struct tw_flight *flight, const struct tw_flight_options *options)
+{
+	struct tw_flight_result *result = calloc(1, sizeof *result);
+	int error = result ? tw_flight_write(options, result) : TW_ENOMEM;
+	int code = tw_flight_say(error, result, options, flight->is_quiet);
+	free(result);
+	return code;
+}
+
+/* In a process of its own, which the signals that end the command leave alone. */
+static pid_t begin_writing(const struct tw_flight *flight, const struct tw_flight_options *options)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid_t writer = fork();
+	if (writer == 0)
+		_exit(write_now(flight, options));
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return writer;
+}
+
+static void await_writer(struct tw_flight *flight, int how)
+{
+	int status = 0;
+	if (!flight->writer)
+		return;
+	pid_t ended;
+	while ((ended = waitpid(flight->writer, &status, how)) < 0 && errno == EINTR)
+		;
+	if (!ended)
+		return;
+	flight->writer = 0;
+	/* One that could not be written does not count. */
+	if (ended > 0 && status && flight->made)
+		flight->made--;
+}
+
+static void say_passed_over(struct tw_flight *flight)
+{
+	if (flight->passed_over == 1 && !flight->is_quiet && flight->made >= flight->most)
+		tw_say("no further snapshot is written: there are %u (--snapshots).", flight->most);
+	else if (flight->passed_over == 1 && !flight->is_quiet)
+		tw_say("no snapshot is written so soon after the last one (--every).");
+}
+
+void tw_flight_poll(struct tw_flight *flight)
+{
+	char reason[64];
+	if (!flight || !flight->recorder)
+		return;
+	await_writer(flight, WNOHANG);
+	int number = asked_by;
+	if (!number || flight->writer)
+		return;
+	uint64_t ns = asked_ns;
+	asked_by = 0;
+	if (flight->made >= flight->most || (flight->made_ns && ns - flight->made_ns < flight->every_ns)) {
+		flight->passed_over++;
+		say_passed_over(flight);
+		return;
+	}
+	flight->passed_over = 0;
+	flight->made_ns = ns;
+	flight->made++;
+	snprintf(reason, sizeof reason, "signal SIG%s asked for it", sigabbrev_np(number));
+	flight->writer =
+		begin_writing(flight,
+			      &(struct tw_flight_options){.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
+							  .trigger_ns = ns,
+							  .reason = reason,
+							  .process_id = flight->child});
+	if (flight->writer < 0) {
+		flight->writer = 0;
+		tw_say("no snapshot was written: %s.", strerror(errno));
+	}
+}
+
+static bool is_crash(int status)
+{
+	bool is_any = WIFSIGNALED(status);
+	for (size_t i = 0; i < COUNT_OF(endings); i++)
+		is_any = is_any && WTERMSIG(status) != endings[i];
+	return is_any;
+}
+
+void tw_flight_end(struct tw_flight *flight, bool has_ended, int status)
+{
+	char reason[96];
+	if (!flight->recorder)
+		return;
+	await_writer(flight, 0);
+	signalled_recorder = NULL;
+	if (!has_ended || !(flight->on_exit || (flight->on_crash && is_crash(status))))
+		return;
+	if (WIFSIGNALED(status))
+		snprintf(reason, sizeof reason, "the program was ended by SIG%s", sigabbrev_np(WTERMSIG(status)));
+	else
+		snprintf(reason, sizeof reason, "the program ended with exit code %d", WEXITSTATUS(status));
+	write_now(flight, &(struct tw_flight_options){.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
+						      .reason = reason,
+						      .process_id = flight->child,
+						      .has_ended = true,
+						      .wait_status = status});
+}
