@@ -38,10 +38,10 @@ static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes,
 	copy_words((uint64_t *)(out + first), (const uint64_t *)data, (bytes - first) / 8);
 }
 
-/* Closes the gaps left by pads; returns the remaining bytes, or an error. */
+/* Closes the gaps left by pads, one at the end of each chunk; returns the remaining bytes, or an error. */
 static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 {
-	uint64_t from = 0, to = 0;
+	uint64_t from = 0, to = 0, begin = 0; /* what lies before begin is moved */
 
 	while (from < bytes) {
 		uint64_t head;
@@ -51,13 +51,15 @@ static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 		length = TW_RB_HEAD_BYTES(head);
 		if (length < TW_RB_ALIGN_BYTES || length % TW_RB_ALIGN_BYTES || length > bytes - from)
 			return TW_EFORMAT;
-		if (TW_RB_HEAD_KIND(head) != TW_RB_KIND_PAD) {
-			memmove(out + to, out + from, length);
-			to += length;
+		if (TW_RB_HEAD_KIND(head) == TW_RB_KIND_PAD) {
+			memmove(out + to, out + begin, from - begin);
+			to += from - begin;
+			begin = from + length;
 		}
 		from += length;
 	}
-	return (int64_t)to;
+	memmove(out + to, out + begin, from - begin);
+	return (int64_t)(to + from - begin);
 }
 
 /* The producer moves the position once in a chunk; one that moves it all the time is not followed. */
