@@ -213,16 +213,6 @@ enum tw_stop {
 /* False: it ended with the programs, or it is not known why.  @limit: of `why`. */
 bool tw_capture_stopped(const struct tw_capture *capture, enum tw_stop *why, uint64_t *limit);
 
-/* What caused a flight recorder to write this capture (tw_flight_write()). */
-struct tw_capture_trigger {
-	uint64_t ns;	    /* CLOCK_MONOTONIC */
-	int32_t process_id; /* where; 0: not known */
-	int32_t thread_id;
-	const char *reason; /* a clause; lends: until tw_capture_close() */
-};
-/* False: none did. */
-bool tw_capture_trigger(const struct tw_capture *capture, struct tw_capture_trigger *out);
-
 /* An unreadable part.  New ones may appear while events are read. */
 struct tw_capture_damage {
 	const char *file; /* name in the directory; "stream" where there is none */

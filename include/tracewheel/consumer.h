@@ -250,46 +250,6 @@ int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *s
  */
 void tw_recorder_abort(struct tw_recorder *recorder);
 
-/* ---- the rings of a flight recorder, written as a capture of its own ---- */
-
-/* The end of the path that a flight recorder's folder has. */
-#define TW_FLIGHT_END ".flight"
-
-struct tw_flight_options {
-	const char *ring_set_path; /* borrows */
-	/*
-	 * Of the capture: NAME.tw, or if there is such a file already the first of NAME-2.tw, NAME-3.tw ... that is free.
-	 * Borrows; NULL: made of the path that the recorder was given, without ".flight" at its end.
-	 */
-	const char *path;
-	uint64_t trigger_ns; /* CLOCK_MONOTONIC of what caused it; 0: now */
-	const char *reason;  /* what caused it, as a clause: "it was asked for"; borrows */
-	int32_t process_id;  /* where; 0: not known */
-	int32_t thread_id;   /* the same */
-	bool has_ended;	     /* the program has, */
-	int wait_status;     /* with this status of wait(2) */
-};
-
-struct tw_flight_result {
-	char path[4096];     /* of the capture */
-	uint64_t copied_ns;  /* from the call to the end of the copies of all rings */
-	uint64_t written_ns; /* from the call to the whole capture */
-	struct tw_recorder_stats stats;
-};
-
-/*
- * tw_flight_write - write what the rings of a recording hold now as a capture.
- *
- * The program and the recorder go on: all rings are copied first, and then stored.  The capture appears under its name
- * when it is whole; if this process is killed before, there is none, and the next call removes what it has left.
- *
- * Threads: any; any process of the recorder's user, also when the recorder stands still or is gone.
- * Memory: as much as the rings hold.
- * Errors: TW_EBADARG (the rings do not overwrite), TW_ENOENT (there is no such ring set, or the folder of the path is
- * gone), TW_EPERM, TW_EVERSION, TW_EFORMAT, TW_ENOSPC, TW_EIO, TW_ENOMEM, TW_ELIMIT (no free name).
- */
-int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out);
-
 /*
  * tw_recover - complete a capture whose recorder died.
  *

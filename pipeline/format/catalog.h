@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "tracewheel/counts.h"
+#include "tracewheel/flight.h"
 
 /* Structures of one size, each allocated separately so that pointers to them stay valid. */
 struct tw_catalog_table {

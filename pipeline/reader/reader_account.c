@@ -14,6 +14,7 @@
 #include "base/export.h"
 #include "pipeline/format/event.h"
 #include "pipeline/reader/scan.h"
+#include "tracewheel/flight.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -19,6 +19,7 @@
 #include "pipeline/recorder/folder.h"
 #include "pipeline/recorder/recorder.h"
 #include "pipeline/recorder/writer.h"
+#include "tracewheel/flight.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,6 +10,7 @@
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
+#include "tracewheel/flight.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 #ifndef TW_TOOLS_RECORD_FLIGHT_H
 #define TW_TOOLS_RECORD_FLIGHT_H
 
-#include "tracewheel/consumer.h"
+#include "tracewheel/flight.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -9,6 +9,7 @@
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
+#include "tracewheel/flight.h"
 
 #include <dirent.h>
 #include <errno.h>
