@@ -10,6 +10,8 @@
 
 /* Scratch memory of a test run. */
 #define TEST_SCRATCH_BYTES ((size_t)4 << 20)
+/* On the stack. */
+#define TEST_WORDS_SCRATCH_BYTES 16384
 
 static int finish(struct tw_match_code *code, struct tw_match_program **out)
 {
@@ -256,4 +258,12 @@ TW_API int tw_match_test(const struct tw_match_program *program, struct tw_term 
 	error = copy_result(arena, &run, verdict, answer);
 	free(run.scratch);
 	return error;
+}
+
+TW_API bool tw_match_test_words(const struct tw_match_program *program, const int64_t *words, unsigned count)
+{
+	_Alignas(16) char scratch[TEST_WORDS_SCRATCH_BYTES];
+	struct tw_match_run run = {.host = &test_host, .scratch = scratch, .scratch_bytes = sizeof scratch};
+
+	return tw_match_run_raw(program, (const uint64_t *)words, count, &run) != TW_MATCH_NO;
 }

@@ -3,12 +3,13 @@
  * when.c - parses one guard as an expression: $1 > 4096 and $2 == "users".
  *
  *	expression	operand, then operators and operands, by precedence
- *	operand		$N | literal | name | name(expression, ...) | (expression) | -operand | not operand
+ *	operand		$N | literal | 10ms, 4K | name | name(expression, ...) | (expression) | -operand | not operand
  *			[expression, ... | expression] | {expression, ...} | #{expression => expression, ...}
  *
  * Literals are cut out of the text and parsed by the parser of terms.
  */
 #include "match/parse.h"
+#include "base/export.h"
 #include "base/grow.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct reader {
 	size_t at;
 	uint32_t depth;
 	uint32_t argument_max; /* the highest N of $N */
+	bool has_words;	       /* names stand for values that the caller knows; 'atoms' are quoted */
 	const char *why;       /* set on failure */
 };
 
@@ -176,7 +178,9 @@ static struct tw_term quoted(struct reader *r)
 	size_t start = r->at;
 
 	skip_quoted(r);
-	return literal(r, start);
+	if (!r->has_words || r->text[start] != '\'')
+		return literal(r, start);
+	return apply(r, "const", literal(r, start), none());
 }
 
 static struct tw_term binary(struct reader *r)
@@ -194,7 +198,47 @@ static struct tw_term binary(struct reader *r)
 	return literal(r, start);
 }
 
-/* 17, 16#1F, 1.5e-3, and C's 0x1F. */
+/* 10ms, 1.5s, 4K: a decimal number of nanoseconds, or of bytes. False: it has no unit. */
+static bool scaled(const char *text, size_t bytes, uint64_t *out)
+{
+	static const struct {
+		const char *name;
+		double factor;
+	} units[] = {{"ns", 1},
+		     {"us", 1e3},
+		     {"ms", 1e6},
+		     {"s", 1e9},
+		     {"k", 1024},
+		     {"K", 1024},
+		     {"M", 1024 * 1024},
+		     {"G", 1024 * 1048576.},
+		     {"T", 1048576. * 1048576.}};
+	char number[40], *unit;
+	double value;
+	size_t i;
+
+	snprintf(number, sizeof number, "%.*s", (int)(bytes < 39 ? bytes : 39), text);
+	unit = number + strspn(number, "0123456789.");
+	for (i = 0; i < TW_COUNT_OF(units) && strcmp(units[i].name, unit) != 0; i++)
+		;
+	if (i == TW_COUNT_OF(units))
+		return false;
+	value = strtod(number, &unit) * units[i].factor;
+	if (strcmp(unit, units[i].name) != 0 || value >= 9e18)
+		return false;
+	*out = (uint64_t)(value + 0.5);
+	return true;
+}
+
+/* -N, where the number of an operand has a sign. */
+static struct tw_term with_sign(struct reader *r, size_t start, uint64_t value)
+{
+	if (r->text[start] != '-')
+		return tw_term_unsigned(r->arena, value);
+	return apply(r, "-", tw_term_unsigned(r->arena, value), none());
+}
+
+/* 17, 16#1F, 1.5e-3, 10ms, and C's 0x1F. */
 static struct tw_term number(struct reader *r, size_t start)
 {
 	if (r->text[r->at] == '0' && (peek_behind(r, 1) | 32) == 'x') {
@@ -209,10 +253,11 @@ static struct tw_term number(struct reader *r, size_t start)
 		if (errno || end == hex + 2 || is_letter(*end) || is_digit(*end))
 			return fail(r, "this is not a number of 64 bits");
 		r->at += (size_t)(end - hex);
-		if (r->text[start] != '-')
-			return tw_term_unsigned(r->arena, value);
-		return apply(r, "-", tw_term_unsigned(r->arena, value), none());
+		return with_sign(r, start, value);
 	}
+	size_t digits = r->at;
+	uint64_t count;
+
 	while (r->at < r->bytes) {
 		char c = r->text[r->at];
 		bool is_sign = (c == '-' || c == '+') && (r->text[r->at - 1] | 32) == 'e' && r->at > start + 2 &&
@@ -223,6 +268,8 @@ static struct tw_term number(struct reader *r, size_t start)
 			break;
 		r->at++;
 	}
+	if (scaled(r->text + digits, r->at - digits, &count))
+		return with_sign(r, start, count);
 	return literal(r, start);
 }
 
@@ -345,6 +392,14 @@ static struct tw_term map(struct reader *r)
 	return result;
 }
 
+/* A name of the caller's; true and false are atoms in any case. */
+static struct tw_term word(struct reader *r, size_t start)
+{
+	if (r->at - start > 255)
+		return fail(r, "this name is too long");
+	return tw_term_atom(r->text + start, r->at - start);
+}
+
 /* An atom, or a call. */
 static struct tw_term name(struct reader *r)
 {
@@ -354,6 +409,8 @@ static struct tw_term name(struct reader *r)
 
 	while (is_letter(peek_behind(r, 0)) || is_digit(peek_behind(r, 0)))
 		r->at++;
+	if (r->has_words && peek_behind(r, 0) != '(')
+		return word(r, start);
 	if (peek_behind(r, 0) != '(')
 		return r->text[start] == '_' || (r->text[start] >= 'A' && r->text[start] <= 'Z')
 			       ? (r->at = start, fail(r, "names begin with a small letter; arguments are $1, $2"))
@@ -453,25 +510,45 @@ static struct tw_term spec_of(struct reader *r, struct tw_term guard)
 	return tw_term_cons(r->arena, tw_term_tuple(r->arena, clause, 3), tw_term_nil());
 }
 
+/* The whole text as one guard. */
+static int read_guard(struct reader *r, struct tw_term *out, struct tw_match_error *error)
+{
+	struct tw_term guard;
+
+	if (r->bytes > TW_MATCH_TEXT_BYTES_MAX) {
+		tw_match_parse_refuse(error, r->text, 0, "the text is longer than 4 MiB");
+		return TW_ELIMIT;
+	}
+	guard = expression(r, 0);
+	if (!tw_term_is_none(guard) && peek(r))
+		guard = fail(r, "an operator is missing here");
+	if (tw_term_is_none(guard))
+		return r->why ? tw_match_parse_refuse(error, r->text, r->at < r->bytes ? r->at : r->bytes, r->why)
+			      : TW_ENOMEM;
+	*out = guard;
+	return 0;
+}
+
 int tw_match_parse_when(struct tw_arena *arena, const char *text, size_t bytes, struct tw_term *spec,
 			struct tw_match_error *error)
 {
 	struct reader r = {.arena = arena, .text = text, .bytes = bytes};
-	struct tw_term guard;
-	struct tw_term whole;
+	struct tw_term guard, whole;
+	int result = read_guard(&r, &guard, error);
 
-	if (bytes > TW_MATCH_TEXT_BYTES_MAX) {
-		tw_match_parse_refuse(error, text, 0, "the text is longer than 4 MiB");
-		return TW_ELIMIT;
-	}
-	guard = expression(&r, 0);
-	if (!tw_term_is_none(guard) && peek(&r))
-		guard = fail(&r, "an operator is missing here");
-	if (tw_term_is_none(guard))
-		return r.why ? tw_match_parse_refuse(error, text, r.at < bytes ? r.at : bytes, r.why) : TW_ENOMEM;
+	if (result)
+		return result;
 	whole = spec_of(&r, guard);
 	if (tw_term_is_none(whole))
 		return TW_ENOMEM;
 	*spec = whole;
 	return 0;
+}
+
+TW_API int tw_match_guard_parse(struct tw_arena *arena, const char *text, size_t bytes, struct tw_term *out,
+				struct tw_match_error *error)
+{
+	struct reader r = {.arena = arena, .text = text, .bytes = bytes, .has_words = true};
+
+	return read_guard(&r, out, error);
 }

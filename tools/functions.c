@@ -431,6 +431,12 @@ static bool take_option(struct tw_functions_request *request, int key, const cha
 		bool is_right = tw_patterns_take(&request->patterns, &command, is_excluding, value) && absolute &&
 				tw_config_add(&request->config, is_excluding ? "exclude" : "pattern", absolute);
 		free(absolute);
+		if (is_right && request->patterns.has_conditions) {
+			tw_usage(&command,
+				 "-t '%s': functions are listed, whatever their calls: leave out the condition.",
+				 value);
+			return false;
+		}
 		return is_right;
 	}
 	return true;

@@ -15,6 +15,7 @@
 #ifndef TRACEWHEEL_MATCH_H
 #define TRACEWHEEL_MATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,12 +92,24 @@ int tw_match_compile_text(const char *text, size_t bytes, const struct tw_match_
  *
  * The expression is Erlang's, with C's operators as alternatives; by increasing precedence: or orelse
  * xor ||; and andalso &&; == /= != =:= =/= < =< <= > >=; + - bor bxor bsl bsr; * / div rem % band &;
- * - + not ! bnot.  Operands: $N, which is argument N; numbers, atoms, "strings", <<binaries>>,
- * [lists], {tuples}, #{maps}; calls of guard functions, f(X, Y); (parentheses).  The program is that of
+ * - + not ! bnot.  Operands: $N, which is argument N; numbers, also with a unit, ns us ms s, which makes
+ * nanoseconds (10ms), or K M G T, powers of 1024 (4K); atoms, "strings", <<binaries>>, [lists], {tuples}, #{maps}; calls of guard functions, f(X, Y); (parentheses).  The program is that of
  * [{['$1', ..., '$N' | '_'], [Guard], []}], where N is the highest number used.
  */
 int tw_match_compile_when(const char *text, size_t bytes, const struct tw_match_options *options,
 			  struct tw_match_program **out, struct tw_match_error *error);
+
+/*
+ * tw_match_guard_parse - read such an expression in which names stand for values that the caller knows: duration > 10ms.
+ *
+ * @arena	takes the guard.
+ * @out		the guard as a term: operators and functions are tuples, {'>', duration, 10000000}; names are atoms, whatever
+ *		letter they begin with; atoms in quotes are {const, Atom}.  Whether the functions exist is not checked.
+ *
+ * Returns and @error as of tw_match_compile_when().
+ */
+int tw_match_guard_parse(struct tw_arena *arena, const char *text, size_t bytes, struct tw_term *out,
+			 struct tw_match_error *error);
 
 /* Frees a program that no thread is running.  NULL is allowed. */
 void tw_match_destroy(struct tw_match_program *program);
@@ -131,6 +144,18 @@ struct tw_match_answer {
  */
 int tw_match_test(const struct tw_match_program *program, struct tw_term target, struct tw_arena *arena,
 		  struct tw_match_answer *answer);
+
+/*
+ * tw_match_test_words - does a program accept these arguments, which are integers?
+ *
+ * As tw_match_test(), without a value as the answer.  Terms that the program builds must fit in 8 KiB; otherwise it raises, and accepts
+ * nothing.  string_at and the like read memory at the addresses that the words are: the caller must not let them.
+ *
+ * @count	0 .. 255.
+ *
+ * Threads: any.  Allocates nothing.  Cost: some nanoseconds.
+ */
+bool tw_match_test_words(const struct tw_match_program *program, const int64_t *words, unsigned count);
 
 /* How a program is evaluated on the hit path. */
 enum tw_match_speed {

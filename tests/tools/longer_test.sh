@@ -201,8 +201,10 @@ says "a list of its own"
 expect 1 "$tw" print --slowest 3 c.tw
 says "no capture\|c.tw"
 
-expect 2 "$tw" print --longer 1ms a.tw
-says "goes with --tree"
+expect 0 "$tw" print --longer 1ms a.tw
+says "of 1.00 ms or longer only"
+expect 2 "$tw" print --process '<0.1.0>' --longer 1ms a.tw
+says "not with --longer"
 expect 2 "$tw" report --longer soon a.tw
 says "--longer is a duration"
 expect 0 "$tw" record -q --force -t app:_ -o n.tw -- ./app

@@ -22,10 +22,36 @@ static bool append(struct tw_pattern ***list, size_t *count, struct tw_pattern *
 	return true;
 }
 
-static bool keep(struct tw_patterns *patterns, bool is_excluded, struct tw_pattern *pattern)
+/* Takes the condition. */
+static bool keep(struct tw_patterns *patterns, bool is_excluded, struct tw_pattern *pattern, char *condition)
 {
-	return is_excluded ? append(&patterns->excluded, &patterns->excluded_count, pattern)
-			   : append(&patterns->wanted, &patterns->wanted_count, pattern);
+	char **grown;
+	if (is_excluded)
+		return append(&patterns->excluded, &patterns->excluded_count, pattern);
+	grown = realloc(patterns->conditions, (patterns->wanted_count + 1) * sizeof *grown);
+	if (!grown) {
+		free(condition);
+		tw_pattern_destroy(pattern);
+		return false;
+	}
+	patterns->conditions = grown;
+	patterns->conditions[patterns->wanted_count] = condition;
+	patterns->has_conditions |= condition != NULL;
+	return append(&patterns->wanted, &patterns->wanted_count, pattern);
+}
+
+/* Cuts "PATTERN if CONDITION": NULL if there is no condition. */
+static char *cut_condition(char *text)
+{
+	size_t bytes = strlen(text);
+	char *at = strstr(text, " if "), *condition = at ? at + 4 : NULL;
+	if (!at && bytes > 3 && strcmp(text + bytes - 3, " if") == 0)
+		condition = (at = text + bytes - 3) + 3;
+	while (at && at > text && at[-1] == ' ')
+		at--;
+	if (at)
+		*at = 0;
+	return condition ? condition + strspn(condition, " ") : NULL;
 }
 
 char *tw_patterns_absolute(const char *text)
@@ -49,13 +75,22 @@ bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *com
 	struct tw_pattern *pattern = NULL;
 	const char *problem = "there is no memory";
 	bool is_line = !strchr(text, '\n');
-	char *absolute = tw_patterns_absolute(text);
+	char *copy = strdup(text), *condition = copy ? cut_condition(copy) : NULL;
+	char *absolute = copy ? tw_patterns_absolute(copy) : NULL;
 	bool is_right = is_line && absolute && tw_pattern_parse(absolute, &pattern, &problem) == 0;
 	free(absolute);
-	if (is_right)
-		return keep(patterns, is_excluded, pattern);
-	tw_usage(command, "'%s' is not a pattern: %s.", text, is_line ? problem : "it has more than one line");
-	return false;
+	if (is_right && is_excluded && condition) {
+		tw_usage(command, "-N '%s': functions are left out with all their calls; -t takes conditions.", text);
+		tw_pattern_destroy(pattern);
+		is_right = false;
+	} else if (is_right) {
+		is_right = keep(patterns, is_excluded, pattern, condition ? strdup(condition) : NULL);
+	} else {
+		tw_usage(command, "'%s' is not a pattern: %s.", copy && is_line ? copy : text,
+			 is_line ? problem : "it has more than one line");
+	}
+	free(copy);
+	return is_right;
 }
 
 /* Lines that do not parse were refused before. */
@@ -70,7 +105,7 @@ bool tw_patterns_read(struct tw_patterns *patterns, const char *config)
 			if (strncmp(line, keys[i], strlen(keys[i])) != 0)
 				continue;
 			int error = tw_pattern_parse(line + strlen(keys[i]), &pattern, NULL);
-			is_whole = is_whole && (error ? error != TW_ENOMEM : keep(patterns, i == 1, pattern));
+			is_whole = is_whole && (error ? error != TW_ENOMEM : keep(patterns, i == 1, pattern, NULL));
 		}
 	free(copy);
 	return is_whole;
@@ -82,6 +117,9 @@ void tw_patterns_free(struct tw_patterns *patterns)
 		tw_pattern_destroy(patterns->wanted[i]);
 	for (size_t i = 0; i < patterns->excluded_count; i++)
 		tw_pattern_destroy(patterns->excluded[i]);
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		free(patterns->conditions[i]);
+	free(patterns->conditions);
 	free(patterns->wanted);
 	free(patterns->excluded);
 	*patterns = (struct tw_patterns){0};
@@ -110,6 +148,16 @@ bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_su
 	one.module = subject->alias;
 	one.file = NULL;
 	return one.module && tw_pattern_match(pattern, &one);
+}
+
+bool tw_patterns_is(const struct tw_patterns *patterns, size_t at, const struct tw_patterns_subject *subject)
+{
+	const struct tw_pattern *pattern = patterns->wanted[at];
+	char *demangled =
+		tw_pattern_wants_demangled_of(pattern, subject->function) ? tw_name_demangled(subject->function) : NULL;
+	bool is_one = tw_pattern_is(pattern, subject, demangled);
+	free(demangled);
+	return is_one;
 }
 
 static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject,

@@ -16,7 +16,9 @@
 
 struct tw_patterns {
 	struct tw_pattern **wanted; /* none: all functions */
+	char **conditions;	    /* of each of these; NULL: it has none of its own */
 	size_t wanted_count;
+	bool has_conditions;
 	struct tw_pattern **excluded;
 	size_t excluded_count;
 };
@@ -33,7 +35,7 @@ struct tw_command;
 
 /* Zeroed at first; tw_patterns_free() ends it. */
 void tw_patterns_free(struct tw_patterns *patterns);
-/* Adds a pattern of -t or -N. False: it is no pattern, which has been reported. */
+/* Adds a pattern of -t or -N, or "PATTERN if CONDITION". False: it is no pattern, which has been reported. */
 bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded,
 		      const char *text);
 /* The pattern with an absolute path, if its module is a relative one; to be freed. NULL: no memory. */
@@ -45,6 +47,8 @@ bool tw_patterns_read(struct tw_patterns *patterns, const char *config);
 bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
 /* The same, whatever is excluded. */
 bool tw_patterns_select(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
+/* Does pattern number @at of -t match? */
+bool tw_patterns_is(const struct tw_patterns *patterns, size_t at, const struct tw_patterns_subject *subject);
 /* Does one pattern match, by any name of the module? */
 bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject, const char *demangled);
 bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject);

@@ -38,6 +38,15 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 			return true;
 		tw_usage(command, "--longer is a duration, such as 10ms or 0.5, not '%s'.", value);
 		return false;
+	} else if (key == TW_KEY_WHEN) {
+		if (!selection->when) {
+			selection->when = value;
+			return true;
+		}
+		tw_usage(
+			command,
+			"--when is given twice: join conditions by `and` or `or`, or give each function its own, -t 'PATTERN if EXPR'.");
+		return false;
 	} else if (key == TW_KEY_THREAD) {
 		selection->thread = value;
 		if (*value && strcmp(value, "0") != 0)
@@ -138,6 +147,17 @@ static const char *alias_of(const struct tw_selection *selection, const struct t
 	return NULL;
 }
 
+static struct tw_patterns_subject subject_of(const struct tw_selection *selection,
+					     const struct tw_capture_function *function)
+{
+	return (struct tw_patterns_subject){.module = function->module->name,
+					    .path = function->module->path,
+					    .soname = function->module->soname,
+					    .alias = alias_of(selection, function->module),
+					    .function = function->name,
+					    .arity = function->arity};
+}
+
 bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place)
 {
 	if (!has_patterns(selection))
@@ -145,13 +165,78 @@ bool tw_selection_wants_place(const struct tw_selection *selection, const struct
 	const struct tw_capture_function *function = place->function;
 	if (!function || !function->module)
 		return selection->patterns.wanted_count == 0;
-	return tw_patterns_match(&selection->patterns,
-				 &(struct tw_patterns_subject){.module = function->module->name,
-							       .path = function->module->path,
-							       .soname = function->module->soname,
-							       .alias = alias_of(selection, function->module),
-							       .function = function->name,
-							       .arity = function->arity});
+	const struct tw_patterns_subject subject = subject_of(selection, function);
+	return tw_patterns_match(&selection->patterns, &subject);
+}
+
+/* ---- conditions ---- */
+
+bool tw_selection_has_conditions(const struct tw_selection *selection)
+{
+	return selection->when || selection->patterns.has_conditions;
+}
+
+struct tw_when *tw_selection_when(struct tw_selection *selection)
+{
+	return tw_when_selects(&selection->calls) ? &selection->calls : NULL;
+}
+
+/* The first pattern that matches decides; one without a condition has that of --when, or none. */
+static uint64_t of_place(void *context, const struct tw_capture_place *place)
+{
+	struct tw_selection *selection = context;
+	uint64_t rest = selection->when ? UINT64_C(1) << selection->when_number : TW_WHEN_ALWAYS;
+	size_t number = 0;
+	if (!place || !place->function || !place->function->module)
+		return rest;
+	const struct tw_patterns_subject subject = subject_of(selection, place->function);
+	for (size_t i = 0; i < selection->patterns.wanted_count; i++) {
+		bool has_own = selection->patterns.conditions[i] != NULL;
+		if (tw_patterns_is(&selection->patterns, i, &subject))
+			return has_own ? UINT64_C(1) << number : rest;
+		number += has_own;
+	}
+	return 0;
+}
+
+/* Does the command choose among calls? It has --when then. */
+static bool takes_conditions(const struct tw_command *command)
+{
+	for (const struct tw_option *option = command->options; option->name; option++)
+		if (option->key == TW_KEY_WHEN)
+			return true;
+	return false;
+}
+
+/* False: a condition is refused, which has been reported. */
+static bool make_conditions(struct tw_selection *selection, struct tw_capture *capture,
+			    const struct tw_command *command)
+{
+	struct tw_when *calls = &selection->calls;
+	char sentence[TW_WHEN_SENTENCE_BYTES];
+	const char *text, *option;
+	if (tw_selection_has_conditions(selection) && !takes_conditions(command)) {
+		tw_usage(command,
+			 "`%s` takes functions, and all their calls: conditions are for report, print and flame.",
+			 command->name);
+		return false;
+	}
+	tw_when_free(calls);
+	tw_when_init(calls, capture);
+	calls->least_ns = selection->longer_ns;
+	calls->context = selection;
+	calls->of_place = selection->patterns.has_conditions ? of_place : NULL;
+	for (size_t i = 0; i <= selection->patterns.wanted_count; i++) {
+		bool is_last = i == selection->patterns.wanted_count;
+		text = is_last ? selection->when : selection->patterns.conditions[i];
+		option = is_last ? "--when" : "the condition";
+		selection->when_number = calls->condition_count;
+		if (text && !tw_when_add(calls, text, sentence)) {
+			tw_usage(command, "%s '%s' is refused: %s.", option, text, sentence);
+			return false;
+		}
+	}
+	return true;
 }
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
@@ -239,6 +324,8 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	}
 	if (selection->thread)
 		out->wants_stream = wants_stream;
+	if (!make_conditions(selection, (struct tw_capture *)capture, command))
+		return false;
 	if (!selection->tail)
 		return true;
 	out->from_ns = tail_of(capture, out, &info, selection->tail);
@@ -401,8 +488,11 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 
 int tw_selection_fail(const struct tw_selection *selection, const char *path, int error)
 {
-	if (error == TW_ENOTSUP && selection->longer_ns)
-		return tw_fail("--longer needs durations, and '%s' has no returns: record with --returns.", path);
+	if (error == TW_ENOTSUP && (selection->longer_ns || tw_selection_has_conditions(selection)))
+		return tw_fail("%s, and '%s' has no returns: record with --returns.",
+			       selection->longer_ns ? "--longer needs durations"
+						    : "the condition is about how calls end",
+			       path);
 	return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 }
 
@@ -410,6 +500,7 @@ void tw_selection_free(struct tw_selection *selection)
 {
 	tw_threads_forget();
 	tw_patterns_free(&selection->patterns);
+	tw_when_free(&selection->calls);
 }
 
 bool tw_selection_is_of_events(const struct tw_selection *selection)

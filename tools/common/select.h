@@ -7,6 +7,7 @@
 #ifndef TW_TOOLS_SELECT_H
 #define TW_TOOLS_SELECT_H
 
+#include "views/folds/when.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 
@@ -14,7 +15,7 @@
 
 #define TW_SELECTION_ALIASES_MAX 64
 
-enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, TW_KEY_HIDE_WAITS };
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, TW_KEY_WHEN, TW_KEY_HIDE_WAITS };
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                                  \
@@ -29,12 +30,16 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, 
 		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}
 
-/* The same for views of calls with durations. */
-#define TW_LONGER_OPTION                                                                   \
-	{                                                                                  \
-		TW_KEY_LONGER, "longer", "T",                                              \
-			"only calls that took so long or longer, such as 10ms; the time\n" \
-			"of others is that of the call around them"                        \
+/* The same for views of calls. */
+#define TW_WHEN_OPTIONS                                                                                                \
+	{TW_KEY_WHEN, "when", "EXPR",                                                                                  \
+	 "only calls of which this is true, by $1, names of arguments, result, errno, exception, duration, thread: "   \
+	 "'duration > 10ms and $3 > 4K'; -t 'PATTERN if EXPR' is for its functions, --when then for the others of -t " \
+	 "(docs/patterns.md)"},                                                                                        \
+	{                                                                                                              \
+		TW_KEY_LONGER, "longer", "T",                                                                          \
+			"short for duration >= T, for all of them: calls that took so\n"                               \
+			"long or longer; the time of others is that of the call around"                                \
 	}
 
 /* For tables of times. */
@@ -48,8 +53,11 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, 
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t tail;	    /* the number of events at the end; 0: all */
-	uint64_t longer_ns; /* 0: all calls */
+	uint64_t tail;	      /* the number of events at the end; 0: all */
+	uint64_t longer_ns;   /* 0: all calls */
+	const char *when;     /* NULL: none */
+	struct tw_when calls; /* the conditions of both, and of patterns, for the capture that is filtered */
+	size_t when_number;   /* that of --when among them, if it is there */
 	bool hides_waits;
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
@@ -66,9 +74,13 @@ bool tw_selection_wants_end(const struct tw_selection *selection);
 
 /* Handles one of these options; false: it was wrong, which has been reported. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
-/* Fills in a filter for a capture; false: a time is not valid, which has been reported. */
+/* Fills in a filter for a capture, and its conditions; false: a time or a condition is not valid, which has been reported. */
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out);
+/* The conditions on calls of that capture; NULL: there are none. Lends until the next filter. */
+struct tw_when *tw_selection_when(struct tw_selection *selection);
+/* Has it conditions on calls? */
+bool tw_selection_has_conditions(const struct tw_selection *selection);
 /* Does any pattern match? True if none was given. */
 bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place);
 /*

@@ -39,7 +39,7 @@ static const struct tw_option options_table[] = {
 	{KEY_FOLLOW, "follow", NULL,
 	 "text, Erlang terms or JSON of a capture that is being recorded: events as they happen, from now on (or --from 0, or "
 	 "--from -2s), until the recording ends"},
-	TW_LONGER_OPTION,
+	TW_WHEN_OPTIONS,
 	{TW_KEY_HIDE_WAITS, "hide-waits", NULL,
 	 "--slowest without -t: not the calls of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
 	TW_SELECTION_OPTIONS,
@@ -241,7 +241,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .begun_capacity = printer->begun_capacity,
 				       .is_bare = printer->is_bare,
 				       .shown = printer->shown,
-				       .longer_ns = printer->longer_ns,
+				       .when = printer->when,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
 	printer->places = calloc(info.images + 1, sizeof *printer->places);
@@ -289,17 +289,36 @@ static bool begin_image(struct tw_printer *printer, const struct tw_capture_even
 
 struct printing {
 	struct tw_printer *printer;
+	/* Which calls are selected; if any are. */
+	struct tw_places calls;
+	struct tw_stacks stacks;
+	bool has_begun;
 	const struct request *request;
 	uint64_t left;
 	uint32_t places;
 };
 
+/* The events from here on are shown; calls may have begun before. */
+static int begin(void *self, uint64_t from_ns)
+{
+	struct printing *printing = self;
+	printing->has_begun = true;
+	if (printing->printer->when && from_ns)
+		tw_stacks_begin(&printing->stacks, from_ns);
+	return 0;
+}
+
 static int see(void *self, const struct tw_capture_event *event)
 {
 	struct printing *printing = self;
 	const struct tw_print_format *format = printing->request->format;
+	struct tw_step step;
 	if (!printing->left || out.error)
 		return TW_FOLD_DONE;
+	if (printing->printer->when && !tw_stacks_event(&printing->stacks, event, &step))
+		return TW_ENOMEM;
+	if (!printing->has_begun || (printing->printer->when && step.kind == TW_STEP_HIDDEN))
+		return 0;
 	if (event->kind == TW_CAPTURE_LOSS) {
 		format->loss(printing->printer, event);
 	} else if (event->kind == TW_CAPTURE_OWN_TIME) {
@@ -327,6 +346,19 @@ static int follow(void *self, bool is_over)
 	return 0;
 }
 
+/* Finds the calls that are selected. */
+static int find_calls(struct printing *printing, const struct tw_capture_filter *filter)
+{
+	struct tw_capture *capture = (struct tw_capture *)printing->printer->capture;
+	struct tw_capture_filter all = *filter;
+	all.from_ns = 0;
+	int error = tw_places_make(&printing->calls, capture, filter);
+	if (error == 0)
+		error = tw_stacks_init(&printing->stacks, capture, &printing->calls);
+	printing->stacks.when = printing->printer->when;
+	return error ? error : tw_stacks_foresee(&printing->stacks, &all);
+}
+
 /* Returns 0 or an error. */
 static int print_events(struct tw_printer *printer, const struct request *request,
 			const struct tw_capture_filter *filter)
@@ -339,18 +371,27 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				    .places = info.places};
 	struct tw_fold fold = {.self = &printing,
 			       .filter = *filter,
+			       .wants_before = printer->when != NULL,
+			       .begin = begin,
 			       .see = see,
 			       .batch = request->is_stream ? follow : NULL};
 	if (!printing.left)
 		return 0;
-	return tw_pass((struct tw_capture *)printer->capture, &fold, 1,
-		       request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");
+	int error = printer->when ? find_calls(&printing, filter) : 0;
+	if (error == 0)
+		error = tw_pass((struct tw_capture *)printer->capture, &fold, 1,
+				request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");
+	printer->hidden = printing.stacks.hidden;
+	tw_stacks_free(&printing.stacks);
+	tw_places_free(&printing.calls);
+	return error;
 }
 
 /* Does it read the whole capture before it prints? */
 static bool reads_to_the_end(const struct request *request)
 {
-	return request->is_tree || has_form_of_its_own(request) || request->process || request->slowest;
+	return request->is_tree || has_form_of_its_own(request) || request->process || request->slowest ||
+	       request->selection.longer_ns || tw_selection_has_conditions(&request->selection);
 }
 
 /* The capture; NULL: an error, which has been reported. */
@@ -402,14 +443,14 @@ static bool fits_together(const struct request *request)
 		tw_usage(&command, "--hide-waits is about the slowest calls: it goes with --slowest.");
 		return false;
 	}
-	if (request->selection.longer_ns && !request->is_tree && !has_form_of_its_own(request)) {
-		tw_usage(&command, "--longer is about calls: it goes with --tree, a timeline or --format strace.");
+	if (request->process && (request->selection.longer_ns || tw_selection_has_conditions(&request->selection))) {
+		tw_usage(&command, "--process shows all events of a process: not with --longer and --when.");
 		return false;
 	}
 	if (request->follows && (reads_to_the_end(request) || request->selection.tail)) {
 		tw_usage(
 			&command,
-			"--follow shows events as they come: not with --tree, a timeline, --format strace, --process, --slowest or --tail.");
+			"--follow shows events as they come: not with --tree, a timeline, --format strace, --process, --slowest, --longer, --when or --tail.");
 		return false;
 	}
 	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO)) {
@@ -424,13 +465,12 @@ static bool fits_together(const struct request *request)
 /* What the output does not hold. */
 static void say_more(const struct request *request, const struct tw_capture *capture, const struct tw_printer *printer)
 {
-	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
+	char when[TW_WHEN_SENTENCE_BYTES];
 	if (request->timeline && request->timeline->print != tw_print_chrome)
 		tw_missing_say(capture);
 	tw_counted_say(capture);
-	if (printer->longer_ns)
-		tw_say("calls of %s or longer only: %s left out.", tw_figure_duration(longer, printer->longer_ns),
-		       tw_figure_of(figure, printer->hidden, "call is", "calls are"));
+	if (printer->when && !request->slowest)
+		tw_say("calls %s.", tw_when_describe(printer->when, printer->hidden, when));
 }
 
 static void say_trigger(const struct tw_capture *capture)
@@ -473,7 +513,7 @@ int tw_tool_print(int argc, char **argv)
 	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
 	printer.is_bare = request.is_bare;
-	printer.longer_ns = request.selection.longer_ns;
+	printer.when = tw_selection_when(&request.selection);
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};

@@ -30,9 +30,9 @@ struct tw_printer {
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
-	uint64_t shown;	    /* events */
-	uint64_t longer_ns; /* --longer; 0: all calls */
-	uint64_t hidden;    /* calls that it left out */
+	uint64_t shown;	      /* events */
+	struct tw_when *when; /* which calls; NULL: all */
+	uint64_t hidden;      /* calls that it left out */
 	/* Cache: the last process that was named: "<0.45.0> clerk". */
 	char process[TW_THREAD_TEXT_BYTES];
 	size_t process_bytes;

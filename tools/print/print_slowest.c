@@ -232,6 +232,7 @@ int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter 
 {
 	struct view view = {.printer = printer,
 			    .slowest = {.most = request->count,
+					.when = printer->when,
 					.hides_waits = request->hides_waits,
 					.on_event = keep_text,
 					.context = &view}};

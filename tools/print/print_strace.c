@@ -322,7 +322,7 @@ int tw_print_strace(struct tw_printer *printer, const struct tw_capture_filter *
 	int error = tw_places_make(&s.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&s.stacks, capture, &s.places);
-	s.stacks.least_ns = printer->longer_ns;
+	s.stacks.when = printer->when;
 	if (error == 0 && !tw_places_have_returns(&s.places))
 		tw_say("no returns were recorded: nothing is known of results and durations.");
 	if (error == 0)

@@ -401,7 +401,7 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
-	tree.stacks.least_ns = printer->longer_ns;
+	tree.stacks.when = printer->when;
 	if (error == 0) {
 		if (!tw_places_have_returns(&tree.places))
 			tw_say("no returns were recorded: nothing is known of durations and of calls within "

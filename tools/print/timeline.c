@@ -381,7 +381,7 @@ int tw_timeline_write(struct tw_printer *printer, const struct tw_timeline_forma
 	int error = tw_places_make(&timeline->places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&timeline->stacks, capture, &timeline->places);
-	timeline->stacks.least_ns = printer->longer_ns;
+	timeline->stacks.when = printer->when;
 	timeline->flows = tw_flows_create(capture);
 	if (error == 0)
 		error = tw_seq_nodes_make(&timeline->nodes, capture);

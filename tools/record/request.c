@@ -34,6 +34,10 @@ static bool add_pattern(struct tw_request *request, bool is_excluding, const cha
 	char *absolute = tw_patterns_absolute(text);
 	bool is_right = tw_patterns_take(&patterns, request->command, is_excluding, text) && absolute &&
 			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
+	if (is_right && patterns.has_conditions) {
+		tw_usage(request->command, "-t '%s': give the condition by --when, for all patterns.", text);
+		is_right = false;
+	}
 	request->has_patterns |= !is_excluding;
 	request->has_names |= !is_excluding;
 	request->has_excluded |= is_excluding;

@@ -24,7 +24,7 @@ static const struct tw_option options_table[] = {
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
 	{KEY_LEAST, "least", "PERCENT",
 	 "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01, or more if there are too many); 0 keeps all"},
-	TW_LONGER_OPTION,
+	TW_WHEN_OPTIONS,
 	TW_HIDE_WAITS_OPTION,
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -139,11 +139,10 @@ static bool take_option(void *context, int key, const char *value)
 static int show(struct tw_flame *flame, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;
-	struct tw_calltree tree = {.is_by_process = flame->is_by_process,
-				   .longer_ns = flame->selection.longer_ns,
-				   .hides_waits = flame->selection.hides_waits};
+	struct tw_calltree tree = {.is_by_process = flame->is_by_process, .hides_waits = flame->selection.hides_waits};
 	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
+	tree.when = tw_selection_when(&flame->selection);
 	struct tw_parts parts = {0};
 	if (!flame->is_folded)
 		tw_flame_want_parts(&tree, &parts, capture, &filter);

@@ -31,7 +31,7 @@ static void put_note(struct tw_out *out, bool warns, const char *format, ...)
 /* Of calls whose times are those of a part, or of others. */
 static void put_notes_of_calls(struct tw_out *out, const struct tw_calltree *tree)
 {
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES];
 	if (tree->stacks.open)
 		put_note(out, false, "Calls that were open at the end, and count up to %s: %s.",
 			 tw_stacks_open_until(&tree->stacks), tw_figure_count(a, tree->stacks.open));
@@ -39,11 +39,9 @@ static void put_notes_of_calls(struct tw_out *out, const struct tw_calltree *tre
 		put_note(out, false,
 			 "Calls that were open at the beginning of this part: %s. Their time counts from there.",
 			 tw_figure_count(a, tree->stacks.before));
-	if (tree->longer_ns)
-		put_note(out, false,
-			 "Calls of %s or longer only: %s left out, and their time is that of the calls around.",
-			 tw_figure_duration(b, tree->longer_ns),
-			 tw_figure_of(a, tree->stacks.hidden, "call is", "calls are"));
+	if (tw_when_selects(tree->when))
+		put_note(out, false, "Calls %s, and their time is that of the calls around.",
+			 tw_when_describe(tree->when, tree->stacks.hidden, when));
 	if (tree->hides_waits)
 		put_note(out, false, "Without %s, %s: the calls around do not have this time.",
 			 tw_figure_of(a, tree->hidden_waits, "call that waits", "calls that wait"),

@@ -79,7 +79,7 @@ static const struct tw_option options_table[] = {
 	{KEY_FOLLOW, "follow", NULL,
 	 "of a capture that is being recorded: every two seconds, until the recording ends; with --from -10s of the last ten seconds"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
-	TW_LONGER_OPTION,
+	TW_WHEN_OPTIONS,
 	TW_HIDE_WAITS_OPTION,
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -135,7 +135,7 @@ struct sums {
 	struct tw_lengths lengths;
 	struct tw_native_ports ports;
 	bool wants_tree;
-	bool has_times;	   /* the tree is made of calls and returns */
+	bool has_times;	   /* the tree is made of calls and returns, or of selected calls */
 	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
 	bool has_activity; /* there are messages or schedules */
 	uint64_t start_ns;
@@ -381,17 +381,17 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 			(kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED) || kind == TW_CAPTURE_MONITOR;
 		others += is_activity ? sums->totals.kinds[kind] : 0;
 	}
-	if (!error && !returns && request->selection.longer_ns)
+	sums->tree.when = tw_selection_when(&request->selection);
+	if (!error && !returns && tw_when_is_late(sums->tree.when))
 		return TW_ENOTSUP;
-	sums->tree.longer_ns = request->selection.longer_ns;
 	sums->tree.hides_waits = request->selection.hides_waits;
-	sums->has_times = returns != 0;
+	sums->has_times = returns != 0 || sums->tree.when;
 	sums->has_activity = others != 0;
 	/* Only for views that show callers: resolving their names takes time. */
 	bool wants_stacks =
 		request->is_html || request->is_json || request->is_csv || request->has_callers || request->has_tree;
 	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
-	if (error || (!returns && !others && !sums->has_stacks && !request->is_html))
+	if (error || (!sums->has_times && !others && !sums->has_stacks && !request->is_html))
 		return error;
 	if (others) {
 		if (!tw_activity_init(&sums->activity, capture))
@@ -516,6 +516,8 @@ static bool check_request(const struct request *request)
 			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports and --locks.";
 	else if (request->follows && (request->is_html || request->diff.sides.old_count))
 		problem = "--follow is for screens, JSON and CSV: it goes without --html and --diff.";
+	else if ((request->has_ports || request->has_locks) && tw_selection_has_conditions(&request->selection))
+		problem = "--ports and --locks need all calls: conditions are for other views.";
 	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
 		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
 	if (problem)
@@ -527,11 +529,8 @@ static bool check_request(const struct request *request)
 
 static int report_by(struct request *request, struct tw_capture *capture, const char *path)
 {
-	return tw_report_by(&request->selection, &request->by, &request->order, &command,
-			    request->is_json  ? 'j'
-			    : request->is_csv ? 'c'
-					      : 't',
-			    capture, path);
+	char format = request->is_json ? 'j' : request->is_csv ? 'c' : 't';
+	return tw_report_by(&request->selection, &request->by, &request->order, &command, format, capture, path);
 }
 
 static int report_diff(struct request *request, const struct tw_options *options)

@@ -152,7 +152,7 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	struct tw_screen screen = tw_screen_make(out, 0), plain = screen;
 	struct tw_report_order shown = *order;
 	struct tw_capture_info info;
-	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES];
 	tw_capture_info(capture, &info);
 	tw_out_init(&text, -1);
 	plain.out = &text;
@@ -165,11 +165,10 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 			      : groups->by.key == TW_BY_ERRNO
 				      ? ": record with --syscalls, or with --args and prototypes"
 				      : "");
-	if (groups->longer_ns)
-		tw_out_format(&text,
-			      "Calls of %s or longer only: %s left out, and their time is that of the calls around.\n",
-			      tw_figure_duration(longer, groups->longer_ns),
-			      tw_figure_of(figure, groups->stacks.hidden, "call is", "calls are"));
+	if (tw_when_selects(groups->when))
+		tw_out_format(&text, "Calls %s%s.\n", tw_when_describe(groups->when, groups->left_out, when),
+			      groups->when->least_ns ? ", and the time of shorter ones is that of the calls around"
+						     : "");
 	if (groups->losses)
 		tw_out_format(&text, "Events were lost at %s: sums with losses in them have a ?.\n",
 			      tw_figure_of(figure, groups->losses, "place", "places"));
@@ -226,17 +225,18 @@ int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, c
 		 const struct tw_command *command, char format, struct tw_capture *capture, const char *path)
 {
 	static struct tw_out out;
-	struct tw_groups groups = {.by = *by, .longer_ns = selection->longer_ns};
+	struct tw_groups groups = {.by = *by};
 	struct tw_capture_filter filter;
 	size_t count = 0;
 	if (!tw_selection_filter(selection, capture, command, &filter))
 		return TW_EXIT_USAGE;
+	groups.when = tw_selection_when(selection);
 	int error = tw_groups_make(&groups, capture, &filter);
 	struct tw_report_row *rows = error ? NULL : rows_of(&groups, order->sort, &count);
 	int code = TW_EXIT_OK;
 	if (rows && by->is_histogram)
 		qsort_r(rows, count, sizeof *rows, by_range, &groups);
-	if (error == TW_ENOTSUP && !selection->longer_ns)
+	if (error == TW_ENOTSUP && !tw_when_is_late(groups.when))
 		code = tw_fail("durations, results and errno need returns, and '%s' has none: record with --returns.",
 			       path);
 	else if (error)

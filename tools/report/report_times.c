@@ -444,12 +444,10 @@ static void put_waits(const struct tw_calltree *tree, struct tw_out *out)
 static void put_borders(const struct tw_calltree *tree, struct tw_out *out)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
-	char figure[TW_FIGURE_BYTES], longer[TW_FIGURE_BYTES];
-	if (tree->longer_ns)
-		tw_out_format(out,
-			      "Calls of %s or longer only: %s left out, and their time is that of the calls around.\n",
-			      tw_figure_duration(longer, tree->longer_ns),
-			      tw_figure_of(figure, stacks->hidden, "call is", "calls are"));
+	char figure[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES];
+	if (tw_when_selects(tree->when))
+		tw_out_format(out, "Calls %s, and their time is that of the calls around.\n",
+			      tw_when_describe(tree->when, stacks->hidden, when));
 	put_waits(tree, out);
 	if (stacks->open)
 		tw_out_format(out, "%s call%s still open at the end: counted up to %s.\n",
@@ -570,8 +568,8 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_u64(json, "open", tree->stacks.open);
 	tw_json_u64(json, "lost", tree->stacks.lost);
 	tw_json_u64(json, "before", tree->stacks.before);
-	if (tree->longer_ns)
-		tw_json_u64(json, "shorter", tree->stacks.hidden);
+	if (tw_when_selects(tree->when))
+		tw_json_u64(json, tree->when->condition_count ? "left_out" : "shorter", tree->stacks.hidden);
 	if (tree->hides_waits) {
 		tw_json_u64(json, "waits", tree->hidden_waits);
 		tw_json_seconds(json, "waited", tree->hidden_wait_ns);

@@ -45,10 +45,10 @@ static int add_capture(struct tw_sides *sides, unsigned side, const char *path, 
 	struct tw_totals totals = {0};
 	struct tw_calltree tree = {.has_spread = true,
 				   .has_node_spread = sides->wants_tree,
-				   .longer_ns = sides->selection->longer_ns};
+				   .when = tw_selection_when(sides->selection)};
 	uint64_t durations;
 	int error = tw_report_totals(&totals, &tree.places, capture, filter, &durations);
-	if (!error && !durations && tree.longer_ns)
+	if (!error && !durations && tw_when_is_late(tree.when))
 		error = TW_ENOTSUP;
 	bool is_tree = !error && (durations || sides->wants_tree);
 	if (is_tree)

@@ -412,7 +412,7 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 	}
 	if (error == 0)
 		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
-	tree->stacks.least_ns = tree->longer_ns;
+	tree->stacks.when = tree->when;
 	if (error == 0)
 		error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error)

@@ -80,7 +80,7 @@ struct tw_calltree {
 	struct tw_tracer_cost cost;
 	struct tw_call_node *nodes;
 	uint32_t node_count, node_capacity;
-	uint64_t longer_ns;		    /* calls that took less are left out; 0: none is */
+	struct tw_when *when;		    /* other calls are left out; NULL: none is.  Borrowed */
 	uint32_t node_max;		    /* 0: TW_CALLTREE_NODES_MAX */
 	struct tw_map by_key;		    /* nodes of functions, by parent and function */
 	struct tw_call_function *functions; /* by number */
@@ -123,7 +123,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, parts, longer_ns, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

@@ -354,9 +354,14 @@ static void count_call(struct tw_groups *groups, uint32_t group)
 	groups->groups[group].sum += group == TW_GROUPS_VALUELESS ? 0 : (uint64_t)groups->number;
 }
 
-static bool is_wanted(const struct tw_groups *groups, uint32_t function)
+static bool is_wanted(const struct tw_groups *groups, uint32_t function, bool is_chosen)
 {
-	return !groups->wanted || groups->wanted[function];
+	return is_chosen && (!groups->wanted || groups->wanted[function]);
+}
+
+static bool is_left_out(const struct tw_groups *groups, uint32_t function, bool is_chosen)
+{
+	return groups->is_in_part && !is_chosen && is_wanted(groups, function, true);
 }
 
 static void on_begin(void *context, struct tw_stack *stack)
@@ -365,7 +370,8 @@ static void on_begin(void *context, struct tw_stack *stack)
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t caller = stack->depth > 1 ? stack->frames[stack->depth - 2].function : TW_PLACES_NONE;
 	frame->node = TW_GROUPS_VALUELESS;
-	if (!is_wanted(groups, frame->function) || is_known_late(groups))
+	groups->left_out += is_left_out(groups, frame->function, frame->is_chosen);
+	if (!is_wanted(groups, frame->function, frame->is_chosen) || is_known_late(groups))
 		return;
 	frame->node = group_of(groups, stack, frame->function, caller);
 	if (groups->is_in_part)
@@ -390,7 +396,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	struct tw_groups *groups = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t group = frame->node;
-	if (!groups->is_in_part || !is_wanted(groups, frame->function))
+	if (!groups->is_in_part || !is_wanted(groups, frame->function, frame->is_chosen))
 		return;
 	if (is_known_late(groups)) {
 		/* A duration is known of exceptions too, but not of calls that are open, cut or lossy. */
@@ -407,7 +413,8 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 {
 	struct tw_groups *groups = context;
 	uint32_t caller = stack->depth ? stack->frames[stack->depth - 1].function : TW_PLACES_NONE;
-	if (!groups->is_in_part || !is_wanted(groups, function))
+	groups->left_out += is_left_out(groups, function, stack->is_call_chosen);
+	if (!groups->is_in_part || !is_wanted(groups, function, stack->is_call_chosen))
 		return;
 	uint32_t group = is_known_late(groups) ? TW_GROUPS_VALUELESS : group_of(groups, stack, function, caller);
 	count_call(groups, group);
@@ -453,7 +460,8 @@ static int begin(void *self, uint64_t from_ns)
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
 			for (uint32_t depth = 0; depth < stack->depth; depth++)
-				if (is_wanted(groups, stack->frames[depth].function) && !is_known_late(groups))
+				if (is_wanted(groups, stack->frames[depth].function, stack->frames[depth].is_chosen) &&
+				    !is_known_late(groups))
 					groups->groups[stack->frames[depth].node].sums.before++;
 		}
 	}
@@ -468,8 +476,8 @@ static int see(void *self, const struct tw_capture_event *event)
 	if (!tw_stacks_event(&groups->stacks, event, &step))
 		return TW_ENOMEM;
 	if (groups->call_stacks.pending && groups->is_in_part) {
-		bool is_call =
-			(step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) && is_wanted(groups, step.function);
+		bool is_call = (step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) &&
+			       is_wanted(groups, step.function, step.stack->is_call_chosen);
 		struct tw_call_pending call;
 		if (tw_call_stacks_event(&groups->call_stacks, event, &step, is_call, &call) == TW_CALL_STACK_HERE)
 			on_stack(groups, &call, event);
@@ -516,7 +524,8 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;
 	groups->stacks.calls =
 		(struct tw_stacks_calls){.begin = on_begin, .end = on_end, .moment = on_moment, .context = groups};
-	groups->stacks.least_ns = groups->longer_ns;
+	groups->stacks.when = groups->when;
+	groups->stacks.chooses = true;
 	if (!error && !(is_known_late(groups) && !groups->has_durations))
 		error = read_events(groups, &all, &fold);
 	if (!error)
@@ -525,6 +534,7 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	if (!error && groups->has_counted)
 		error = tw_groups_add_counted(groups);
 	groups->losses = groups->stacks.losses;
+	groups->left_out += groups->stacks.hidden;
 	groups->valueless = groups->count ? groups->groups[TW_GROUPS_VALUELESS].sums.calls : 0;
 	return error ? error : groups->has_no_memory ? TW_ENOMEM : 0;
 }

@@ -69,7 +69,7 @@ struct tw_group_owner {
 
 struct tw_groups {
 	struct tw_grouping by;
-	uint64_t longer_ns;
+	struct tw_when *when; /* which calls; they are within all that are long enough.  NULL: all.  Borrowed */
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
@@ -98,13 +98,14 @@ struct tw_groups {
 	bool is_coarse;			   /* their ranges are too wide for percentiles */
 	uint64_t valueless;		   /* calls whose value was not recorded: in no group */
 	uint64_t losses;
+	uint64_t left_out; /* calls of wanted functions that when does not select, and all that are too short */
 	bool has_durations, is_in_part, is_full, has_no_memory;
 };
 
 /*
  * tw_groups_make - read the events of a selection into groups.
  *
- * @groups	zeroed, except by and longer_ns.
+ * @groups	zeroed, except by and when.
  * @filter	selects times, threads and functions; all functions are read, so that callers are known.
  *
  * Returns 0 or an error, TW_ENOTSUP if results are asked for and nothing returns; tw_groups_free() in both cases.

@@ -49,7 +49,7 @@ static void on_found(void *context, struct tw_stack *stack, enum tw_frame_end ho
 	struct tw_slowest *slowest = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	/* How long a call took that has no end is not known. */
-	if (how == TW_FRAME_CUT || (slowest->wanted && !slowest->wanted[frame->function]))
+	if (how == TW_FRAME_CUT || !frame->is_chosen || (slowest->wanted && !slowest->wanted[frame->function]))
 		return;
 	slowest->compared++;
 	const struct tw_slow_call call = {.key = key_of(stack, frame),
@@ -235,6 +235,9 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
 	int error = tw_stacks_init(&slowest->stacks, slowest->capture, &slowest->places);
+	/* What the calls did is shown whole. */
+	slowest->stacks.when = slowest->nodes ? NULL : slowest->when;
+	slowest->stacks.chooses = true;
 	if (error == 0)
 		error = tw_stacks_foresee(&slowest->stacks, &all);
 	if (error == 0 && slowest->nodes) {

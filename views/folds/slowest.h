@@ -89,6 +89,7 @@ struct tw_slowest {
 	struct tw_stacks stacks;
 	const bool *wanted; /* by function: are its calls compared? NULL: all, by own time */
 	uint32_t most;
+	struct tw_when *when;	    /* which calls are compared; NULL: all.  Borrowed */
 	bool hides_waits;	    /* by own time: calls of functions that wait (waits.h) are not compared */
 	struct tw_slow_call *calls; /* the slowest first */
 	uint32_t count;
@@ -106,7 +107,7 @@ struct tw_slowest {
 /*
  * tw_slowest_make - find the slowest calls of a selection.
  *
- * @slowest	zeroed, except most (1 .. TW_SLOWEST_MAX), hides_waits, on_event and context.
+ * @slowest	zeroed, except most (1 .. TW_SLOWEST_MAX), when, hides_waits, on_event and context.
  * @filter	selects times and threads; which functions are compared is for its wants_place to say, but all events are read.
  *
  * Returns 0 or an error, TW_ENOTSUP if nothing has a duration; tw_slowest_free() in both cases.

@@ -42,9 +42,9 @@ void tw_stacks_free(struct tw_stacks *stacks)
 	}
 	for (uint32_t i = 0; i < stacks->verdict_count; i++)
 		free(stacks->verdicts[i].kept);
-	for (uint32_t i = 0; i < stacks->longer_count; i++)
-		free(stacks->longer[i].bits);
-	free(stacks->longer);
+	for (uint32_t i = 0; i < stacks->selected_count; i++)
+		free(stacks->selected[i].bits);
+	free(stacks->selected);
 	free(stacks->verdicts);
 	free(stacks->slots);
 	free(stacks->streams);
@@ -229,6 +229,7 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 	frame->sure_losses = frame->losses_before = stack->losses;
 	frame->function = function;
 	frame->node = frame->mark = 0;
+	frame->is_chosen = stack->is_call_chosen;
 	if (stacks->calls.begin)
 		stacks->calls.begin(stacks->calls.context, stack);
 	return true;
@@ -237,7 +238,7 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
-	stack->is_call_hidden = tw_stacks_hides_next(stacks, stack);
+	stack->is_call_hidden = tw_stacks_hides_next(stacks, stack, true);
 	if (stack->is_call_hidden)
 		return tw_stacks_hide(stacks, step);
 	step->kind = TW_STEP_CALL;
@@ -245,11 +246,10 @@ static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t n
 	return push(stacks, stack, step->function, ns);
 }
 
-/* A call without a recorded end has no duration: it is short. */
 static void step_moment(struct tw_stacks *stacks, struct tw_step *step)
 {
-	step->kind = stacks->least_ns ? TW_STEP_HIDDEN : TW_STEP_MOMENT;
-	step->stack->is_call_hidden = stacks->least_ns;
+	step->stack->is_call_hidden = tw_stacks_hides_next(stacks, step->stack, false);
+	step->kind = step->stack->is_call_hidden ? TW_STEP_HIDDEN : TW_STEP_MOMENT;
 	stacks->hidden += step->kind == TW_STEP_HIDDEN;
 	if (step->kind == TW_STEP_MOMENT && stacks->calls.moment)
 		stacks->calls.moment(stacks->calls.context, step->stack, step->function);
@@ -296,15 +296,26 @@ static bool is_fork(const struct tw_capture_function *function)
 	return false;
 }
 
+/* The return of a call that was left out; frames within it have no return. */
+static void return_hidden(struct tw_stacks *stacks, struct tw_step *step, uint64_t serial)
+{
+	struct tw_stack *stack = step->stack;
+	uint32_t depth = stack->depth;
+	while (depth && stack->frames[depth - 1].serial > serial)
+		depth--;
+	step->kind = TW_STEP_HIDDEN;
+	step->cut_count = stack->depth - depth;
+	step->depth = depth;
+	cut_to(stacks, stack, depth);
+	tw_stacks_end_hidden(stack, serial - 1);
+}
+
 static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_frame_end how, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
 	uint32_t at = stack->depth, last = at > SEARCH_FRAMES ? at - SEARCH_FRAMES : 0;
-	if (stack->hidden_count && tw_stacks_end_hidden(stack, step->function)) {
-		step->kind = TW_STEP_HIDDEN;
-		return true;
-	}
-	if (stack->too_deep) {
+	uint64_t hidden = stack->hidden_count ? tw_stacks_find_hidden(stack, step->function) : 0;
+	if (stack->too_deep && !hidden) {
 		stack->too_deep--;
 		return true;
 	}
@@ -312,6 +323,10 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 			     !is_its_return(stacks, stack, &stack->frames[at - 1])))
 		at--;
 	step->depth = stack->depth;
+	if (hidden && (at == last || stack->frames[at - 1].serial < hidden)) {
+		return_hidden(stacks, step, hidden);
+		return true;
+	}
 	if (at == last) {
 		step->kind = TW_STEP_UNMATCHED;
 		step->is_of_parent = !stack->serials && is_fork(stacks->places->functions[step->function]);
@@ -321,7 +336,7 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 	if (!confirm(stacks, stack, at - 1))
 		return false;
 	step->cut_count = stack->depth - at;
-	stack->hidden_count = 0;
+	tw_stacks_end_hidden(stack, stack->frames[at - 1].serial);
 	cut_to(stacks, stack, at);
 	step->kind = TW_STEP_RETURN;
 	step->depth = at - 1;
@@ -341,8 +356,7 @@ static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uin
 		stack->number < stacks->verdict_count ? &stacks->verdicts[stack->number] : NULL;
 	uint64_t kept = verdicts && stack->losses < verdicts->count ? verdicts->kept[stack->losses] : 0;
 	uint32_t before = stack->depth;
-	while (stack->hidden_count && stack->hidden[stack->hidden_count - 1].serial > kept)
-		stack->hidden_count--;
+	tw_stacks_end_hidden(stack, kept);
 	while (stack->depth && stack->frames[stack->depth - 1].serial > kept) {
 		struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], ns);
 		time.is_lossy = true;
@@ -457,6 +471,7 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 			    stacks->running[event->stream];
 	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : find_stack(stacks, event);
 	bool is_done = true;
+	stacks->event = event;
 	step->kind = TW_STEP_OTHER;
 	step->stack = stack;
 	step->cut_count = 0;
@@ -575,25 +590,4 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 			end_process(stacks, stack);
 		}
 	}
-}
-
-const char *tw_stacks_open_until(const struct tw_stacks *stacks)
-{
-	if (stacks->ends_early)
-		return "the end of this part";
-	return stacks->has_guessed ? "the last event of the process" : "the end of the thread or the process";
-}
-
-const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)
-{
-	const struct tw_capture_stream *stream;
-	char text[TW_THREAD_TEXT_BYTES] = "?";
-	if (stack->name)
-		return stack->name;
-	if (stack->has_tracee)
-		tw_process_text(stacks->capture, stack->image, stack->tracee_id, text);
-	else if ((stream = tw_capture_stream(stacks->capture, stack->tracee_id)))
-		tw_thread_text(stacks->capture, stream, text);
-	stack->name = strdup(text);
-	return stack->name ? stack->name : "?";
 }

@@ -24,8 +24,8 @@
  * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile in the
  * process that ran on its thread.
  *
- * Calls shorter than least_ns can be left out, and all within them: their time is that of the call around them. How long
- * a call will take is known from reading the events once in advance.
+ * Calls that take too little time, or whose condition is not true (when.h), can be left out: their time is that of the call around them. How
+ * long a call will take, and how it will end, is known from reading the events once in advance.
  *
  * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_FRAMES_MAX.
  */
@@ -34,6 +34,7 @@
 
 #include "views/folds/own_times.h"
 #include "views/folds/places.h"
+#include "views/folds/when.h"
 
 /* Calls beyond this depth are counted and have no time. */
 #define TW_STACK_FRAMES_MAX (UINT32_C(1) << 20)
@@ -52,11 +53,12 @@ struct tw_stack_frame {
 	uint32_t sure_losses;
 	uint32_t losses_before; /* of its stack, when it began */
 	uint32_t function;
-	uint32_t node; /* for the caller's use: by the call tree */
-	uint32_t mark; /* for the caller's use: by print */
+	uint32_t node;	/* for the caller's use: by the call tree */
+	uint32_t mark;	/* for the caller's use: by print */
+	bool is_chosen; /* its condition is true, or there is none */
 };
 
-/* A call that is left out because it is short, or that lies in such a one. */
+/* A call that is left out. */
 struct tw_stack_hidden {
 	uint64_t serial;
 	uint32_t function;
@@ -83,9 +85,10 @@ struct tw_stack {
 	bool is_end_known;     /* end_ns is the end */
 	uint64_t out_since_ns; /* 0: it is running */
 	struct tw_stack_frame *frames;
-	struct tw_stack_hidden *hidden; /* within the innermost frame */
+	struct tw_stack_hidden *hidden; /* open, among the frames by their serials */
 	uint32_t hidden_count, hidden_capacity;
 	bool is_call_hidden;   /* of the last call: the callers that follow it are too */
+	bool is_call_chosen;   /* the same: its condition is true, or there is none */
 	struct tw_stack *next; /* in its slot */
 	void *user;
 	char *name; /* made on demand */
@@ -124,7 +127,7 @@ enum tw_step_kind {
 	TW_STEP_UNMATCHED, /* a return without a known call */
 	TW_STEP_LOSS,
 	TW_STEP_OWN_TIME,
-	TW_STEP_HIDDEN /* a call that is left out because it is short, or its return: shown nowhere */
+	TW_STEP_HIDDEN /* a call that is left out, or its return: shown nowhere */
 };
 
 struct tw_step {
@@ -145,8 +148,8 @@ struct tw_stack_verdicts {
 	uint32_t count;
 };
 
-/* For one stack, by serial: did the call take least_ns or longer? */
-struct tw_stack_longer {
+/* For one stack, two bits by serial: is the call long enough, and is its condition true as well? */
+struct tw_stack_selected {
 	uint64_t *bits;
 	uint32_t count; /* of words */
 };
@@ -167,9 +170,11 @@ struct tw_stacks {
 	struct tw_stack_verdicts *verdicts; /* by stack number */
 	uint32_t verdict_count;
 	bool is_foreseeing;
-	uint64_t least_ns; /* set before tw_stacks_foresee(): calls shorter than that are left out; 0: none is */
-	struct tw_stack_longer *longer; /* by stack number; NULL: none is left out */
-	uint32_t longer_count;
+	struct tw_when *when; /* set before tw_stacks_foresee(): which calls are selected; NULL: all.  Borrowed */
+	bool chooses;	      /* calls whose condition is not true are not left out, but frames say so: is_chosen */
+	struct tw_stack_selected *selected; /* by stack number */
+	uint32_t selected_count;
+	const struct tw_capture_event *event; /* the last one */
 	/* Shown by every view. */
 	uint64_t unmatched;
 	uint64_t cut;
@@ -190,12 +195,12 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
 
 /*
  * tw_stacks_foresee - read the events once in advance, to find the calls that continued after losses; and once more to find
- * those that take least_ns.
+ * those that are selected by how they end.
  *
  * @filter	selects the events that will be passed in, in the same order.  Nothing is read if there are no losses, and
- *		least_ns is 0.
+ *		nothing is selected by how calls end.
  *
- * Returns 0 or an error, TW_ENOTSUP if there is a least_ns and nothing has a duration. Without this call all calls end in a loss, and none is left out.
+ * Returns 0 or an error, TW_ENOTSUP if the ends of calls are needed and nothing has a duration. Without this call all calls end in a loss, and none is left out.
  */
 int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
 void tw_stacks_free(struct tw_stacks *stacks);

@@ -59,3 +59,24 @@ void tw_stacks_find_ends(struct tw_stacks *stacks)
 		}
 	}
 }
+
+const char *tw_stacks_open_until(const struct tw_stacks *stacks)
+{
+	if (stacks->ends_early)
+		return "the end of this part";
+	return stacks->has_guessed ? "the last event of the process" : "the end of the thread or the process";
+}
+
+const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)
+{
+	const struct tw_capture_stream *stream;
+	char text[TW_THREAD_TEXT_BYTES] = "?";
+	if (stack->name)
+		return stack->name;
+	if (stack->has_tracee)
+		tw_process_text(stacks->capture, stack->image, stack->tracee_id, text);
+	else if ((stream = tw_capture_stream(stacks->capture, stack->tracee_id)))
+		tw_thread_text(stacks->capture, stream, text);
+	stack->name = strdup(text);
+	return stack->name ? stack->name : "?";
+}

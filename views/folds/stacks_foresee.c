@@ -61,7 +61,7 @@ int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *
 	struct tw_stacks first;
 	struct tw_fold fold = {.self = &first, .filter = *filter, .see = see};
 	if (!stacks->places->kinds[TW_CAPTURE_LOSS] || !tw_places_have_returns(stacks->places))
-		return stacks->least_ns ? tw_stacks_find_longer(stacks, filter) : 0;
+		return tw_stacks_find_selected(stacks, filter);
 	int error = tw_stacks_init(&first, stacks->capture, stacks->places);
 	first.is_foreseeing = true;
 	if (error == 0)
@@ -75,5 +75,5 @@ int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *
 		first.verdict_count = 0;
 	}
 	tw_stacks_free(&first);
-	return error || !stacks->least_ns ? error : tw_stacks_find_longer(stacks, filter);
+	return error ? error : tw_stacks_find_selected(stacks, filter);
 }

@@ -8,15 +8,17 @@
 /* Notes that this call continued after every loss since it was last known to be open. False: no memory. */
 bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_stack_frame *frame);
 
-/* Finds the calls that take least_ns or longer; the verdicts about losses are known. Returns 0 or an error. */
-int tw_stacks_find_longer(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
+/* Finds the calls that are selected, if their ends decide; the verdicts about losses are known. Returns 0 or an error. */
+int tw_stacks_find_selected(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
 
-/* Is the next call of the stack left out? */
-bool tw_stacks_hides_next(const struct tw_stacks *stacks, const struct tw_stack *stack);
+/* Is the next call of the stack left out? Else stack->is_call_chosen says whether its condition is true. @has_end: its return is recorded. */
+bool tw_stacks_hides_next(struct tw_stacks *stacks, struct tw_stack *stack, bool has_end);
 /* Leaves the call out. False: no memory. */
 bool tw_stacks_hide(struct tw_stacks *stacks, struct tw_step *step);
-/* Is this the return of a call that was left out? Then it ends; those inside it have no return. */
-bool tw_stacks_end_hidden(struct tw_stack *stack, uint32_t function);
+/* The serial of the innermost call of a function that was left out; 0: none is open. */
+uint64_t tw_stacks_find_hidden(const struct tw_stack *stack, uint32_t function);
+/* Ends the calls that were left out and began after this one: they have no return. */
+void tw_stacks_end_hidden(struct tw_stack *stack, uint64_t serial);
 
 /* NULL: it has no events yet. */
 struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,

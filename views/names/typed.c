@@ -59,18 +59,6 @@ void tw_typed_put_atom(struct tw_typed *typed, const char *name)
 
 /* ---- numbers ---- */
 
-/* Bits of a register above the type's size are undefined. */
-static uint64_t unsigned_of(const struct tw_layout_value *value, uint64_t word)
-{
-	return value->bytes && value->bytes < 8 ? word & ((UINT64_C(1) << 8 * value->bytes) - 1) : word;
-}
-
-static int64_t signed_of(const struct tw_layout_value *value, uint64_t word)
-{
-	unsigned unused = value->bytes && value->bytes < 8 ? 64 - 8 * value->bytes : 0;
-	return (int64_t)(word << unused) >> unused;
-}
-
 static void put_signed(struct tw_typed *typed, int64_t number)
 {
 	if (typed->out)
@@ -139,7 +127,7 @@ static bool put_bits(struct tw_typed *typed, const struct tw_layout_value *value
 
 static void put_enum(struct tw_typed *typed, const struct tw_layout_value *value, uint64_t word)
 {
-	int64_t number = value->type == 'n' ? signed_of(value, word) : (int64_t)unsigned_of(value, word);
+	int64_t number = value->type == 'n' ? tw_typed_signed(value, word) : (int64_t)tw_typed_unsigned(value, word);
 	const char *name = enumerator_of(value, number);
 	if (name && typed->form == TW_TYPED_TEXT)
 		tw_out_name(typed->out, name);
@@ -154,7 +142,7 @@ static void put_enum(struct tw_typed *typed, const struct tw_layout_value *value
 /* O_RDWR|O_CREAT|0x400000: those of the table whose bits are there, in its order; 0 if there are none. */
 static void put_flags(struct tw_typed *typed, const struct tw_layout_value *value, uint64_t word)
 {
-	uint64_t number = unsigned_of(value, word), left = number, mask;
+	uint64_t number = tw_typed_unsigned(value, word), left = number, mask;
 	const char *between = "";
 	size_t bytes;
 	for (uint32_t i = 0; i < value->enumerator_count; i++) {
@@ -190,7 +178,7 @@ void tw_typed_put_error(struct tw_typed *typed, int error)
 /* The numbers stay numbers where a program reads them. */
 static void put_in_base(struct tw_typed *typed, const struct tw_layout_value *value, uint64_t word)
 {
-	uint64_t number = unsigned_of(value, word);
+	uint64_t number = tw_typed_unsigned(value, word);
 	if (typed->form != TW_TYPED_TEXT || !number)
 		put_unsigned(typed, number);
 	else
@@ -375,9 +363,9 @@ void tw_typed_put_item(struct tw_typed *typed, const struct tw_layout_item *item
 		return;
 	}
 	switch (value->type) {
-	case 'i': put_signed(typed, signed_of(value, item->words[0])); break;
-	case 'u': put_unsigned(typed, unsigned_of(value, item->words[0])); break;
-	case 'b': tw_typed_put_atom(typed, unsigned_of(value, item->words[0]) ? "true" : "false"); break;
+	case 'i': put_signed(typed, tw_typed_signed(value, item->words[0])); break;
+	case 'u': put_unsigned(typed, tw_typed_unsigned(value, item->words[0])); break;
+	case 'b': tw_typed_put_atom(typed, tw_typed_unsigned(value, item->words[0]) ? "true" : "false"); break;
 	case 'e':
 	case 'n': put_enum(typed, value, item->words[0]); break;
 	case 'p': put_address(typed, item->words[0]); break;
@@ -390,7 +378,7 @@ void tw_typed_put_item(struct tw_typed *typed, const struct tw_layout_item *item
 		if (typed->form == TW_TYPED_TEXT)
 			put_flags(typed, value, item->words[0]);
 		else
-			put_unsigned(typed, unsigned_of(value, item->words[0]));
+			put_unsigned(typed, tw_typed_unsigned(value, item->words[0]));
 		break;
 	case 'o':
 	case 'x': put_in_base(typed, value, item->words[0]); break;

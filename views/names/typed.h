@@ -36,6 +36,11 @@ bool tw_typed_find_argument(const struct tw_layout *layout, const uint64_t *word
 			    const char *name, size_t bytes, struct tw_layout_item *out);
 /* A value as text, without its name. */
 void tw_typed_value(struct tw_out *out, const struct tw_layout_item *item);
+/*
+ * A value as a term that can be compared: integers, also of enumerators and flags, 1 and 0 for true and false, floats, strings as lists of
+ * characters, of unreadable ones the address.  None: there is no such form.
+ */
+struct tw_term tw_typed_item_term(struct tw_arena *arena, const struct tw_layout_item *item);
 /* Erlang's form of both as terms; '_' for a result that is not known.  None: no memory. */
 struct tw_term tw_typed_arguments_term(struct tw_arena *arena, const struct tw_layout *layout, const uint64_t *words,
 				       uint32_t count);

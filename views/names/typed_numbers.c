@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* typed_numbers.c - floating-point numbers, and integers of two words. */
+/* typed_numbers.c - floating-point numbers, integers of two words, and values that can be compared. */
 #include "views/names/typed_put.h"
 
 #include "tracewheel/layout.h"
@@ -86,4 +86,31 @@ void tw_typed_put_wide(struct tw_typed *typed, bool is_signed, const uint64_t wo
 	if (is_negative)
 		*--at = '-';
 	tw_typed_put_text(typed, at);
+}
+
+/* ---- as terms that can be compared ---- */
+
+struct tw_term tw_typed_item_term(struct tw_arena *arena, const struct tw_layout_item *item)
+{
+	const struct tw_layout_value *value = item->value;
+	struct tw_typed typed = {.form = TW_TYPED_ERLANG, .arena = arena};
+	struct tw_term string;
+	if (!item->word_count || value->type == 'v' || value->type == '_')
+		return (struct tw_term){0};
+	if (item->text) {
+		string = tw_term_string(arena, item->text, item->text_bytes);
+		return tw_term_is_none(string) ? tw_term_binary(arena, item->text, item->text_bytes) : string;
+	}
+	if (item->word_count == 1 && strchr("in", value->type))
+		return tw_term_integer(arena, tw_typed_signed(value, item->words[0]));
+	if (value->type == 'b')
+		return tw_term_integer(arena, tw_typed_unsigned(value, item->words[0]) != 0);
+	if (value->type == 'E' || (value->type == 'd' && value->bytes != TW_LAYOUT_DESCRIPTOR_STREAM))
+		return tw_term_integer(arena, (int32_t)item->words[0]);
+	if (item->word_count == 1 && strchr("uepgox", value->type))
+		return tw_term_unsigned(arena, tw_typed_unsigned(value, item->words[0]));
+	if (strchr("smMVZd", value->type))
+		return tw_term_unsigned(arena, item->words[0]);
+	tw_typed_put_item(&typed, item);
+	return typed.count ? typed.items[0] : (struct tw_term){0};
 }

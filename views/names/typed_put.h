@@ -29,6 +29,16 @@ static inline void tw_typed_reserve(struct tw_typed *typed)
 	if (typed->out)
 		tw_out_reserve(typed->out);
 }
+/* Bits of a register above the type's size are undefined. */
+static inline uint64_t tw_typed_unsigned(const struct tw_layout_value *value, uint64_t word)
+{
+	return value->bytes && value->bytes < 8 ? word & ((UINT64_C(1) << 8 * value->bytes) - 1) : word;
+}
+static inline int64_t tw_typed_signed(const struct tw_layout_value *value, uint64_t word)
+{
+	unsigned unused = value->bytes && value->bytes < 8 ? 64 - 8 * value->bytes : 0;
+	return (int64_t)(word << unused) >> unused;
+}
 /* Behind the values before; '_' in place of none, a name or number that Erlang does not have. */
 void tw_typed_put_term(struct tw_typed *typed, struct tw_term term);
 /* Erlang's form of a name, which of a plain one is the name. */
