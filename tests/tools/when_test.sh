@@ -222,6 +222,34 @@ expect 0 "$tw" match --when '$1 > 64K and $2 == 1.5ms and $3 == -2us' --args '[6
 shows true
 expect 0 "$tw" match --when '$1 > 64K' --args '[65536]'
 shows false
+# ---- record: a pattern's condition is that of --when, one for all; a duration alone is --longer
+expect 0 "$tw" record -q --force --args -t 'app:take if size > 40' -o r.tw -- ./app
+is "$(calls r.tw take)" "$(python3 -c '
+import json
+print(sum(e["kind"] == "call" and e["function"] == "take" and e["args"][0] > 40 for e in map(json.loads, open("events.json"))))')" "record -t if"
+expect 0 "$tw" record -q --force -t 'app:{take,outer}  if  $1 > 0.02K' -t 'app:leaf if $1 > 0.02K' -o r.tw -- ./app
+[ "$(calls r.tw outer)" -gt 0 ] && [ "$(calls r.tw take)" -lt "$(calls a.tw take)" ] || fail "record -t if by number"
+for condition in 'duration >= 1ms' '1ms =< duration' 'duration > 999999ns'; do
+	expect 0 "$tw" record -q --force -t app:_ --when "$condition" -o d.tw -- ./app
+	expect 0 "$tw" info --json d.tw
+	is "$(json 'd["counted"]["longer_ns"]')" 1000000 "$condition"
+done
+expect 0 "$tw" record -q --force -t 'app:_ if duration >= 1ms' -o d.tw -- ./app
+expect 0 "$tw" print --format json --when 'duration < 1ms' d.tw
+[ ! -s out ] || fail "a shorter call was recorded"
+no_record() {
+	expect 2 "$tw" record -q --force -o x.tw "${@:2}" -- ./app
+	says "$1"
+	[ ! -e x.tw ] || fail "a capture was made"
+}
+no_record "one condition for all patterns" -t 'app:take if size > 40' -t app:leaf
+no_record "one condition for all patterns" -t 'app:take if size > 40' -t 'app:leaf if a > 4'
+no_record "one of them, for all patterns" -t 'app:take if size > 40' --when 'size > 50'
+no_record "record with --returns, and select in the view" -t 'app:take if result > 40'
+no_record "record with --returns, and select in the view" -t app:take --when 'duration > 1ms and size > 4'
+no_record "without a condition" --count 'app:take if size > 4'
+no_record "is refused: a value" -t 'app:take if size >'
+no_record "which calls are long is known when they end" -t 'app:take if size > 4' --longer 1ms
 # ---- what is refused
 refused() {
 	expect 2 "$tw" print "${@:2}" a.tw

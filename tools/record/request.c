@@ -2,6 +2,7 @@
 /* request.c - what options ask for: request.h. */
 #include "tools/record/request.h"
 #include "tools/record/account.h"
+#include "tools/record/condition.h"
 #include "tools/record/late_code.h"
 #include "tools/record/options.h"
 #include "tools/record/rings.h"
@@ -28,31 +29,49 @@ static bool add_config(struct tw_request *request, const char *key, const char *
 	return tw_config_add(&request->config, key, value);
 }
 
-static bool add_pattern(struct tw_request *request, bool is_excluding, const char *text)
+/* The condition of a pattern of -t; NULL: it has none. All have the same. */
+static bool take_condition(struct tw_request *request, const char *condition)
+{
+	bool is_first = !request->asked_count++;
+	if (is_first)
+		request->condition = condition ? strdup(condition) : NULL;
+	if (condition && request->condition ? strcmp(condition, request->condition) == 0
+					    : !condition && !request->condition)
+		return true;
+	tw_usage(request->command,
+		 "`record` has one condition for all patterns: write the same behind each -t, or --when; a condition "
+		 "for each pattern is for views, `print -t 'PATTERN if EXPR'`.");
+	return false;
+}
+
+/* @key: of the option. */
+static bool add_pattern(struct tw_request *request, int key, const char *text)
 {
 	struct tw_patterns patterns = {0};
-	char *absolute = tw_patterns_absolute(text);
-	bool is_right = tw_patterns_take(&patterns, request->command, is_excluding, text) && absolute &&
-			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
-	if (is_right && patterns.has_conditions) {
-		tw_usage(request->command, "-t '%s': give the condition by --when, for all patterns.", text);
+	bool is_excluding = key == 'N';
+	bool is_right = tw_patterns_take(&patterns, request->command, is_excluding, text);
+	if (is_right && patterns.has_conditions && key == KEY_COUNT) {
+		tw_usage(request->command, "--count '%s': all calls of a counted function count, without a condition.",
+			 text);
 		is_right = false;
 	}
+	is_right = is_right &&
+		   add_config(request, is_excluding ? "exclude" : "pattern",
+			      tw_pattern_text(is_excluding ? patterns.excluded[0] : patterns.wanted[0])) &&
+		   (key != 't' || take_condition(request, patterns.conditions[0]));
 	request->has_patterns |= !is_excluding;
 	request->has_names |= !is_excluding;
 	request->has_excluded |= is_excluding;
 	tw_patterns_free(&patterns);
-	free(absolute);
 	return is_right;
 }
 
 static bool add_counted(struct tw_request *request, const char *text)
 {
-	char *absolute = tw_patterns_absolute(text);
-	bool is_right = tw_patterns_take(&request->counted, request->command, false, text) && absolute &&
-			add_config(request, "count", absolute);
-	free(absolute);
-	return is_right && add_pattern(request, false, text);
+	return add_pattern(request, KEY_COUNT, text) &&
+	       tw_patterns_take(&request->counted, request->command, false, text) &&
+	       add_config(request, "count",
+			  tw_pattern_text(request->counted.wanted[request->counted.wanted_count - 1]));
 }
 
 /* A linkage name, MODULE:FUNCTION, stands for a pattern: is that one of --count? */
@@ -215,7 +234,6 @@ static const char *name_beside_longer(int key)
 	case KEY_SUM: return "--sum";
 	case KEY_SYSCALLS: return "--syscalls";
 	case KEY_TRACER: return "--tracer";
-	case KEY_WHEN: return "--when";
 	default: return NULL;
 	}
 }
@@ -243,7 +261,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	switch (key) {
 	case 'o': return set_path(request, value);
 	case 't':
-	case 'N': return add_pattern(request, key == 'N', value);
+	case 'N': return add_pattern(request, key, value);
 	case KEY_COUNT: return add_counted(request, value);
 	case KEY_PROGRAM_OUTPUT: request->program_output = value; return true;
 	case KEY_BY: return tw_aggregate_set(&request->aggregate, request->command, "by", value);
@@ -280,7 +298,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_LOCKS:
 		request->has_stack = request->allows_nothing = true;
-		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
+		return add_pattern(request, KEY_LOCKS, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
 	case KEY_CALLERS: return set_callers(request, value);
@@ -316,10 +334,49 @@ static bool is_tracer_alone(const struct tw_request *request)
 	return false;
 }
 
+static const char about_end[] =
+	"conditions on arguments exclude each other: which calls are long is known when they end, arguments when they begin; record "
+	"with --returns and --args, and select in the view, print --when EXPR";
+
+/* What the condition of --when, or of the patterns, asks for. False: it cannot be decided in the program, which has been reported. */
+static bool place_condition(struct tw_request *request)
+{
+	const char *text = request->condition ? request->condition : request->guard;
+	uint64_t least_ns;
+	char ns[32];
+	if (request->condition && (request->guard || request->has_match)) {
+		tw_usage(request->command, "a condition of -t, --when, --match: one of them, for all patterns.");
+		return false;
+	}
+	if (!text)
+		return true;
+	request->guard = NULL;
+	enum tw_condition_kind kind = tw_condition_kind(text, &least_ns);
+	if (kind == TW_CONDITION_OF_LENGTH && request->command != &tw_record_command) {
+		tw_usage(request->command, "'%s': --longer is an option of `record` only.", text);
+		return false;
+	}
+	switch (kind) {
+	case TW_CONDITION_OF_LENGTH:
+		snprintf(ns, sizeof ns, "%lluns", (unsigned long long)least_ns);
+		return request->longer_ns >= least_ns || set_longer(request, ns);
+	case TW_CONDITION_OF_END:
+		tw_usage(
+			request->command,
+			"'%s': the program decides on arguments, as a call begins, or on duration >= TIME alone; for others record with "
+			"--returns, and select in the view, print --when EXPR.",
+			text);
+		return false;
+	default: request->guard = text; return true;
+	}
+}
+
 static bool is_longer_alone(const struct tw_request *request)
 {
-	bool is_right = !request->longer_ns || !request->beside_longer;
-	if (!is_right)
+	bool is_right = !request->longer_ns || (!request->beside_longer && !request->guard);
+	if (!is_right && !request->beside_longer)
+		tw_usage(request->command, "--longer and %s.", about_end);
+	else if (!is_right)
 		tw_usage(request->command,
 			 "--longer and %s exclude each other: which calls are long is known when they end.",
 			 request->beside_longer);
@@ -435,10 +492,10 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 	return tw_check_say(request->check);
 }
 
-int tw_request_check(const struct tw_request *request)
+int tw_request_check(struct tw_request *request)
 {
-	if (tw_rings_are_too_large(&request->recorder, request->command) || !is_tracer_alone(request) ||
-	    !are_all_summed_up(request) || !is_longer_alone(request) ||
+	if (!place_condition(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
+	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
 	    !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
@@ -493,6 +550,7 @@ void tw_request_free(struct tw_request *request)
 	tw_arguments_free(&request->arguments);
 	tw_patterns_free(&request->counted);
 	free(request->config.text);
+	free(request->condition);
 }
 
 /* ---- the end ---- */

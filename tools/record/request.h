@@ -45,7 +45,9 @@ struct tw_request {
 	struct tw_aggregate_request aggregate;
 	struct tw_check *check;
 	bool has_match;
-	const char *guard; /* of --when */
+	const char *guard;    /* of --when, or of the patterns; borrowed */
+	char *condition;      /* of each -t; NULL: none has one */
+	uint32_t asked_count; /* -t */
 	struct tw_arguments arguments;
 	struct tw_tracer_file tracer;
 	struct tw_flight flight;
@@ -64,8 +66,8 @@ struct tw_request {
 
 /* A tw_options_take_fn; @key: of options.h. */
 bool tw_request_take(void *request, int key, const char *value);
-/* Do the options fit each other?  Returns 0, or an exit code. */
-int tw_request_check(const struct tw_request *request);
+/* Do the options fit each other, and what does the condition ask for?  Returns 0, or an exit code. */
+int tw_request_check(struct tw_request *request);
 /*
  * tw_request_prepare - look up in the program's files what is asked for, and complete the configuration.
  *
