@@ -10,10 +10,12 @@
 /* What a filter without kinds selects. */
 #define ALL_KINDS (~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME))
 
-struct pass {
+struct tw_pass {
 	struct tw_capture *capture;
+	struct tw_capture_events *events;
 	struct tw_fold *folds;
 	size_t count, done;
+	bool is_over;
 };
 
 /* ---- what is read ---- */
@@ -25,7 +27,7 @@ static bool is_stream_wanted(const struct tw_fold *fold, const struct tw_capture
 
 static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 {
-	const struct pass *pass = context;
+	const struct tw_pass *pass = context;
 	for (size_t i = 0; i < pass->count; i++) {
 		if (is_stream_wanted(&pass->folds[i], stream))
 			return true;
@@ -40,7 +42,7 @@ static bool is_place_wanted(const struct tw_fold *fold, uint32_t image, uint32_t
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
 {
-	const struct pass *pass = context;
+	const struct tw_pass *pass = context;
 	for (size_t i = 0; i < pass->count; i++) {
 		if (is_place_wanted(&pass->folds[i], image, place->place_id))
 			return true;
@@ -48,7 +50,7 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return false;
 }
 
-static void forget_places(struct pass *pass)
+static void forget_places(struct tw_pass *pass)
 {
 	struct tw_capture_info info;
 	tw_capture_info(pass->capture, &info);
@@ -74,7 +76,7 @@ static bool ask_for_places(struct tw_capture *capture, struct tw_fold *fold, uin
 }
 
 /* A lone fold gets what the reader selects. */
-static bool make_places(struct pass *pass)
+static bool make_places(struct tw_pass *pass)
 {
 	struct tw_capture_info info;
 	tw_capture_info(pass->capture, &info);
@@ -105,7 +107,7 @@ static void widen(struct tw_capture_filter *all, const struct tw_fold *fold, boo
 	all->wants_own_time |= filter->wants_own_time;
 }
 
-static struct tw_capture_filter filter_of(struct pass *pass)
+static struct tw_capture_filter filter_of(struct tw_pass *pass)
 {
 	struct tw_capture_filter all = {.context = pass, .wants_stream = wants_stream, .wants_place = wants_place};
 	for (size_t i = 0; i < pass->count; i++) {
@@ -122,7 +124,7 @@ static struct tw_capture_filter filter_of(struct pass *pass)
 
 /* ---- who sees it ---- */
 
-static bool is_wanted(const struct pass *pass, const struct tw_fold *fold, const struct tw_capture_event *event)
+static bool is_wanted(const struct tw_pass *pass, const struct tw_fold *fold, const struct tw_capture_event *event)
 {
 	const struct tw_capture_filter *filter = &fold->filter;
 	if ((event->time_ns < filter->from_ns && !fold->wants_before) ||
@@ -148,7 +150,7 @@ static int begin(struct tw_fold *fold)
 }
 
 /* Takes the answer of a fold: 0, or an error. */
-static int answer(struct pass *pass, struct tw_fold *fold, int result)
+static int answer(struct tw_pass *pass, struct tw_fold *fold, int result)
 {
 	if (result != TW_FOLD_DONE)
 		return result;
@@ -157,7 +159,7 @@ static int answer(struct pass *pass, struct tw_fold *fold, int result)
 	return 0;
 }
 
-static int show(struct pass *pass, struct tw_fold *fold, const struct tw_capture_event *event)
+static int show(struct tw_pass *pass, struct tw_fold *fold, const struct tw_capture_event *event)
 {
 	int error = 0;
 	if (!fold->has_begun && event->time_ns >= fold->filter.from_ns)
@@ -165,7 +167,7 @@ static int show(struct pass *pass, struct tw_fold *fold, const struct tw_capture
 	return error || fold->is_done ? error : answer(pass, fold, fold->see(fold->self, event));
 }
 
-static int show_batch(struct pass *pass, const struct tw_capture_event *events, int64_t count)
+static int show_batch(struct tw_pass *pass, const struct tw_capture_event *events, int64_t count)
 {
 	int error = 0;
 	for (int64_t i = 0; i < count && !error && pass->done < pass->count; i++) {
@@ -178,7 +180,7 @@ static int show_batch(struct pass *pass, const struct tw_capture_event *events, 
 	return error;
 }
 
-static int around(struct pass *pass, bool is_over)
+static int around(struct tw_pass *pass, bool is_over)
 {
 	int error = 0;
 	for (size_t i = 0; i < pass->count && !error; i++) {
@@ -189,47 +191,83 @@ static int around(struct pass *pass, bool is_over)
 	return error;
 }
 
-static int read_events(struct pass *pass, const char *doing)
+static int begin_all(struct tw_pass *pass)
 {
-	struct tw_capture_filter filter = filter_of(pass);
-	struct tw_capture_events *events;
+	int error = 0;
+	for (size_t i = 0; i < pass->count && !error; i++) {
+		if (!pass->folds[i].has_begun)
+			error = answer(pass, &pass->folds[i], begin(&pass->folds[i]));
+	}
+	return error;
+}
+
+int tw_pass_open(struct tw_capture *capture, struct tw_fold *folds, size_t count, struct tw_pass **out)
+{
+	struct tw_pass *pass = calloc(1, sizeof *pass);
+	if (!pass)
+		return TW_ENOMEM;
+	*pass = (struct tw_pass){.capture = capture, .folds = folds, .count = count};
+	for (size_t i = 0; i < count; i++)
+		folds[i].has_begun = folds[i].is_done = false;
+	int error = make_places(pass) ? 0 : TW_ENOMEM;
+	if (!error) {
+		/* The reader keeps the filter's context: the pass. */
+		const struct tw_capture_filter filter = filter_of(pass);
+		error = tw_capture_events_create(capture, &filter, &pass->events);
+	}
+	if (error)
+		tw_pass_close(pass);
+	else
+		*out = pass;
+	return error;
+}
+
+int64_t tw_pass_step(struct tw_pass *pass)
+{
 	const struct tw_capture_event *batch;
+	int64_t count = 0;
+	if (pass->is_over)
+		return 0;
+	if (pass->done < pass->count)
+		count = tw_capture_events_next(pass->events, &batch);
+	pass->is_over = count <= 0;
+	if (pass->is_over)
+		return count < 0 ? count : begin_all(pass);
+	int error = around(pass, false);
+	if (!error)
+		error = show_batch(pass, batch, count);
+	if (!error)
+		error = around(pass, true);
+	return error ? error : count;
+}
+
+void tw_pass_close(struct tw_pass *pass)
+{
+	if (pass->events)
+		tw_capture_events_destroy(pass->events);
+	forget_places(pass);
+	free(pass);
+}
+
+int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing)
+{
 	struct tw_capture_info info;
 	struct tw_meter meter;
-	int64_t count = 0;
+	struct tw_pass *pass;
 	uint64_t done = 0;
-	int error = tw_capture_events_create(pass->capture, &filter, &events);
-	if (error)
-		return error;
-	tw_capture_info(pass->capture, &info);
+	int64_t read = tw_pass_open(capture, folds, count, &pass);
+	if (read)
+		return (int)read;
+	tw_capture_info(capture, &info);
 	if (doing)
 		tw_meter_start(&meter, doing);
-	while (!error && pass->done < pass->count && (count = tw_capture_events_next(events, &batch)) > 0) {
-		error = around(pass, false);
-		if (!error)
-			error = show_batch(pass, batch, count);
-		if (!error)
-			error = around(pass, true);
-		done += (uint64_t)count;
+	while ((read = tw_pass_step(pass)) > 0) {
+		done += (uint64_t)read;
 		if (doing)
 			tw_meter_at(&meter, done, info.events);
 	}
 	if (doing)
 		tw_meter_stop(&meter);
-	tw_capture_events_destroy(events);
-	return error ? error : count < 0 ? (int)count : 0;
-}
-
-int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing)
-{
-	struct pass pass = {.capture = capture, .folds = folds, .count = count};
-	for (size_t i = 0; i < count; i++)
-		folds[i].has_begun = folds[i].is_done = false;
-	int error = make_places(&pass) ? read_events(&pass, doing) : TW_ENOMEM;
-	for (size_t i = 0; i < count && !error; i++) {
-		if (!folds[i].has_begun)
-			error = answer(&pass, &folds[i], begin(&folds[i]));
-	}
-	forget_places(&pass);
-	return error;
+	tw_pass_close(pass);
+	return (int)read;
 }

@@ -47,6 +47,20 @@ struct tw_fold {
  */
 int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing);
 
+/*
+ * tw_pass_open - the same in steps, for a view whose results are taken one by one, and may not be wanted to the end.
+ *
+ * @folds	borrows until tw_pass_close().
+ * @out		gives: tw_pass_close() ends it.
+ *
+ * Returns 0 or an error.
+ */
+struct tw_pass;
+int tw_pass_open(struct tw_capture *capture, struct tw_fold *folds, size_t count, struct tw_pass **out);
+/* Reads the next events, and shows them to the folds.  Returns their number, 0 once all folds are done or there are no more, or an error. */
+int64_t tw_pass_step(struct tw_pass *pass);
+void tw_pass_close(struct tw_pass *pass);
+
 /* The same with one fold. */
 static inline int tw_pass_one(struct tw_capture *capture, struct tw_fold *fold, const char *doing)
 {
