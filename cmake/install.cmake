@@ -14,6 +14,11 @@ set_target_properties(tracewheel-capture PROPERTIES EXPORT_NAME capture)
 set_target_properties(tracewheel-debug PROPERTIES EXPORT_NAME debug)
 set_target_properties(tracewheel-command PROPERTIES EXPORT_NAME command)
 set_target_properties(tracewheel-stress PROPERTIES EXPORT_NAME stress)
+# No target for other projects: it may be absent.
+if(TARGET tracewheel-sql)
+  add_dependencies(product tracewheel-sql)
+  install(TARGETS tracewheel-sql RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sql)
+endif()
 install(TARGETS ${public} tracewheel-command tracewheel-stress EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Preloaded by the command; no program links it.

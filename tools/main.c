@@ -6,10 +6,7 @@
 #include "tools/common/near.h"
 #include "tools/tool.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <unistd.h>
 
 struct row {
 	const char *name;
@@ -37,6 +34,7 @@ static const struct row rows[] = {
 	{"compact", "make entry sleds cost less while not traced", tw_tool_compact},
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
+	{"sql", "ask a capture in SQL; write it as an SQLite database", NULL},
 	{"stress", "prove changes under load on this machine", NULL},
 };
 
@@ -68,37 +66,6 @@ static void print_version(void)
 	       "gcc " __VERSION__
 #endif
 	       ")\n");
-}
-
-/*
- * Runs tracewheel-NAME of this command's folder, or else of PATH. Returns only if that was impossible: the exit code, which
- * has been reported, or TW_EXIT_OK if there is no such program.
- */
-static int run_program(const char *name, char **argv)
-{
-	static char file[NAME_MAX + 1];
-	char self[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
-	int error = ENOENT, parent = tw_command_path(self);
-
-	if (!*name || *name == '-' || strchr(name, '/') ||
-	    snprintf(file, sizeof file, "tracewheel-%s", name) >= (int)sizeof file)
-		return TW_EXIT_OK;
-	argv[0] = file;
-	if (parent >= 0) {
-		snprintf(path, sizeof path, "%.*s/%s", parent, self, file);
-		execv(path, argv);
-		error = errno;
-	}
-	if (error == ENOENT) {
-		execvp(file, argv);
-		error = errno;
-		/* Also where a folder of PATH may not be searched. */
-		if (error == EACCES || error == ENOTDIR)
-			error = ENOENT;
-	}
-	if (error == ENOENT)
-		return TW_EXIT_OK;
-	return tw_fail("the program %s could not be started: %s.", file, strerror(error));
 }
 
 static int say_missing(const char *name, const char *best)
@@ -135,14 +102,14 @@ int main(int argc, char **argv)
 	bool is_known = row < rows + sizeof rows / sizeof *rows;
 	if (is_known && row->run)
 		return row->run(argc - 1, argv + 1);
-	int code = run_program(word, argv + 1);
+	int code = tw_run_program(word, argv + 1);
 	if (code != TW_EXIT_OK)
 		return code;
 	if (is_known)
 		return tw_fail(
 			"%s is the program tracewheel-%s, which is neither in the folder of this command nor in PATH; install "
-			"them together.",
-			word, word);
+			"them together%s.",
+			word, word, strcmp(word, "sql") == 0 ? " (it is built where libsqlite3-dev is installed)" : "");
 	if (*word)
 		return say_missing(word, near.best);
 	print_help(stderr);

@@ -38,6 +38,13 @@ struct tw_capture;
 bool tw_tool_has_timeline(const char *name);
 int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct tw_out *out, uint64_t *events);
 
+/*
+ * What tracewheel-sql has of print: the members that `print --format json` has for this event alone, as an object.  False: there are none, or
+ * they do not fit into the output's memory.
+ */
+struct tw_capture_event;
+bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_event *event, struct tw_out *out);
+
 /* ---- options: the parser and --help use the same table ---- */
 
 struct tw_option {
@@ -98,5 +105,10 @@ const char *tw_options_capture(struct tw_options *options);
 
 /* The path of this program's file. Returns the bytes of its folder, without the slash behind it; -1: /proc cannot be read. */
 int tw_command_path(char path[PATH_MAX]);
+/*
+ * Runs tracewheel-NAME of this command's folder, or else of PATH, with these arguments; argv[0] is set. Returns only if that was
+ * impossible: the exit code, which has been reported, or TW_EXIT_OK if there is no such program.
+ */
+int tw_run_program(const char *name, char **argv);
 
 #endif

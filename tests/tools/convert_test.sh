@@ -67,8 +67,8 @@ expect 1 "$tw" convert --force --from ttb small.trace -o folder
 [ -e folder/mine ] || fail "a folder that is no capture was replaced"
 expect 2 "$tw" convert small.tw
 says 'exactly one of --to and --from'
-expect 2 "$tw" convert --to csv small.tw -o x
-says "not 'csv'"
+expect 2 "$tw" convert --to xml small.tw -o x
+says "not 'xml'"
 expect 2 "$tw" convert --to ttb small.tw
 says '-o says where'
 expect 1 "$tw" convert --from ttb none.trace -o none.tw

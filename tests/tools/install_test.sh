@@ -27,6 +27,10 @@ expect 0 "$tw" info --json a.tw
 ln -s "$tw" wheel
 expect 0 ./wheel record -q -o b.tw -- ls
 PATH=$to/bin:$PATH expect 0 tracewheel record -q -o c.tw -- ls
+if [ -e "$build/bin/tracewheel-sql" ]; then
+	PATH=$to/bin:$PATH expect 0 tracewheel sql --csv c.tw 'select count(*) > 10 from calls'
+	is "$(tail -1 out)" 1
+fi
 # Without its agent it names the missing file.
 mkdir -p alone/bin && cp "$tw" alone/bin
 expect 125 alone/bin/tracewheel record -q -o d.tw -- ls

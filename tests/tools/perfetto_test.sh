@@ -156,7 +156,7 @@ begins=$(protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto" <pa
 [ "$begins" -ge 5 ] && [ "$begins" -le 10 ] || fail "not the first ten events: $begins"
 expect 2 "$tw" convert --to perfetto --timestamps wall types.tw -o x.pftrace
 says 'goes with --to ttb'
-expect 2 "$tw" convert --to csv types.tw -o x
-says "perfetto, speedscope, chrome, pprof, callgrind or ttb, not 'csv'"
+expect 2 "$tw" convert --to xml types.tw -o x
+says "perfetto, speedscope, chrome, pprof, callgrind, sqlite, csv or ttb, not 'xml'"
 expect 2 "$tw" print --tree --format perfetto types.tw
 says 'cannot be --format perfetto'

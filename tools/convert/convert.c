@@ -19,8 +19,8 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|pprof|callgrind|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a profile for pprof, callgrind_annotate and kcachegrind, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|speedscope|chrome|pprof|callgrind|sqlite|csv|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
@@ -38,6 +38,7 @@ static const struct tw_command command = {
 		"Converts a capture to a timeline for viewers or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
 		"\nTimelines: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows (speedscope: calls only, each with its time); `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
 		"\nProfiles: calls and own times by stack (pprof), or by caller (callgrind).\n"
+		"\nsqlite and csv: the tables of `tracewheel sql`, which writes other parts: `tracewheel sql --csv NAME.tw QUERY`.\n"
 		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
 		"Erlang's monotonic clock count from the start of the VM. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
 		"\nA file that ends inside a message is read up to there, with exit code 1; the capture holds the complete messages.",
@@ -54,6 +55,7 @@ struct request {
 	bool is_to, is_from, force, quiet;
 	const char *timeline;		       /* --to: the name of its form; NULL: another */
 	const struct tw_profile_form *profile; /* likewise */
+	const char *table;		       /* likewise: sqlite or csv */
 	const char *output;
 	int stamp;
 	const char **paths;
@@ -68,9 +70,12 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_TO:
 		request->timeline = tw_tool_has_timeline(value) ? value : NULL;
 		request->profile = tw_profile_form(value);
-		if (request->timeline || request->profile || strcmp(value, "ttb") == 0)
+		request->table = strcmp(value, "sqlite") == 0 || strcmp(value, "csv") == 0 ? value : NULL;
+		if (request->timeline || request->profile || request->table || strcmp(value, "ttb") == 0)
 			return request->is_to = true;
-		tw_usage(&command, "--to is perfetto, speedscope, chrome, pprof, callgrind or ttb, not '%s'.", value);
+		tw_usage(&command,
+			 "--to is perfetto, speedscope, chrome, pprof, callgrind, sqlite, csv or ttb, not '%s'.",
+			 value);
 		return false;
 	case KEY_FROM:
 		request->is_from = strcmp(value, "ttb") == 0;
@@ -121,7 +126,7 @@ static int check_request(const struct request *request)
 		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
 	if (request->is_to && request->path_count > 1)
 		return tw_usage(&command, "one capture at a time.");
-	if ((request->is_from || request->timeline || request->profile) && request->stamp != -1)
+	if ((request->is_from || request->timeline || request->profile || request->table) && request->stamp != -1)
 		return tw_usage(&command, "--timestamps goes with --to ttb: others have the times of the events.");
 	if (!request->output || !*request->output)
 		return tw_usage(&command, "-o says where to write.");
@@ -195,6 +200,33 @@ static int convert_to(const struct request *request)
 	tw_lines_forget();
 	tw_capture_close(capture);
 	return code;
+}
+
+/* Tables are those of SQL: the program that links the database writes them. Returns an exit code if it could not be run. */
+static int write_tables(const struct request *request)
+{
+	char *argv[10];
+	int count = 1, code;
+	bool is_csv = strcmp(request->table, "csv") == 0;
+	argv[count++] = is_csv ? "--csv" : "--sqlite";
+	argv[count++] = "-o";
+	argv[count++] = (char *)request->output;
+	if (request->force)
+		argv[count++] = "--force";
+	if (request->quiet)
+		argv[count++] = "--quiet";
+	argv[count++] = "--";
+	argv[count++] = (char *)request->paths[0];
+	if (is_csv)
+		argv[count++] = "select * from calls";
+	argv[count] = NULL;
+	code = tw_run_program("sql", argv);
+	if (code != TW_EXIT_OK)
+		return code;
+	return tw_fail(
+		"--to %s is written by the program tracewheel-sql, which is neither in the folder of this command nor in PATH; "
+		"it is built where libsqlite3-dev is installed.",
+		request->table);
 }
 
 /* ---- from ---- */
@@ -377,7 +409,9 @@ int tw_tool_convert(int argc, char **argv)
 	if (code < 0)
 		code = check_request(&request);
 	if (code < 0)
-		code = request.is_to ? convert_to(&request) : convert_from(&request);
+		code = request.table   ? write_tables(&request)
+		       : request.is_to ? convert_to(&request)
+				       : convert_from(&request);
 	free(request.paths);
 	return code;
 }

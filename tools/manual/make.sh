@@ -14,8 +14,9 @@ mkdir -p "$to/man1"
 {
 	"$command" --help
 	for name in $("$command" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
-		printf '\f%s\n' "$name"
-		"$command" "$name" --help
+		# A program of its own may not have been built.
+		help=$("$command" "$name" --help) || continue
+		printf '\f%s\n%s\n' "$name" "$help"
 	done
 } >"$to/help"
 version=$("$command" --version | sed 's/ (.*//')

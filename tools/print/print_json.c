@@ -252,27 +252,59 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	tw_put(out, "}\n", 2);
 }
 
-static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
+static void put_lost(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_missing_loss loss;
 	struct tw_out *out = printer->out;
 	tw_missing_loss(printer->capture, event, &loss);
-	tw_out_reserve(out);
-	put_head(printer, event);
-	tw_put(out, "lost\"", 5);
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause), (unsigned long long)loss.lost[cause]);
 	if (loss.overwritten)
 		tw_out_format(out, ",\"overwritten\":%llu", (unsigned long long)loss.overwritten);
-	tw_put(out, "}\n", 2);
+}
+
+static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_reserve(printer->out);
+	put_head(printer, event);
+	tw_put(printer->out, "lost\"", 5);
+	put_lost(printer, event);
+	tw_put(printer->out, "}\n", 2);
+}
+
+static void put_own(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_format(printer->out, ",\"why\":\"%s\",\"own_ns\":%llu", tw_capture_own_name(event->id),
+		      (unsigned long long)tw_capture_own_ns(printer->capture, event));
 }
 
 static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	tw_out_reserve(printer->out);
 	put_head(printer, event);
-	tw_out_format(printer->out, "own_time\",\"why\":\"%s\",\"own_ns\":%llu}\n", tw_capture_own_name(event->id),
-		      (unsigned long long)tw_capture_own_ns(printer->capture, event));
+	tw_out_text(printer->out, "own_time\"");
+	put_own(printer, event);
+	tw_out_text(printer->out, "}\n");
+}
+
+bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_event *event, struct tw_out *out)
+{
+	static struct tw_printer printer;
+	size_t start = out->used;
+	printer.out = out;
+	printer.capture = capture;
+	if (event->kind == TW_CAPTURE_LOSS)
+		put_lost(&printer, event);
+	else if (event->kind == TW_CAPTURE_OWN_TIME)
+		put_own(&printer, event);
+	else if (event->payload_words || event->flags)
+		put_payload(&printer, event);
+	if (out->used == start || out->used >= TW_OUT_BYTES)
+		return false;
+	/* In place of the comma. */
+	out->data[start] = '{';
+	tw_put_char(out, '}');
+	return true;
 }
 
 const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time, NULL};

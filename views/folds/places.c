@@ -12,11 +12,10 @@
 #define PLACE_ID_MAX (UINT32_C(1) << 26)
 
 struct seen {
-	uint64_t made;
+	uint64_t made, ended;
 	uint32_t calls;
 	uint32_t last_stream; /* + 1, of the last call */
-	bool returns;
-	bool is_repeated; /* called twice in succession on one thread, or more often than there are threads */
+	bool is_repeated;     /* called twice in succession on one thread, or more often than there are threads */
 };
 
 struct tw_places_scan {
@@ -46,7 +45,7 @@ static int see(void *self, const struct tw_capture_batch *batch)
 			seen[id].is_repeated |= seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
 			seen[id].last_stream = stream;
 		} else {
-			seen[id].returns = true;
+			seen[id].ended++;
 		}
 	}
 	return 0;
@@ -191,9 +190,10 @@ static void take_whole(struct tw_places *places)
 int tw_places_end(struct tw_places *places)
 {
 	bool returns = tw_places_have_returns(places);
-	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);
+	places->calls = calloc(places->function_count + (size_t)1, 2 * sizeof *places->calls);
 	if (!places->calls)
 		return TW_ENOMEM;
+	places->ends = places->calls + places->function_count;
 	places->calls_count = places->function_count;
 	for (uint32_t i = 0; i < places->image_count; i++) {
 		/* Returns are asked for function by function there: a single call without one need not last to the end. */
@@ -201,8 +201,9 @@ int tw_places_end(struct tw_places *places)
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
 			const struct seen *seen = &places->scan->seen[i][id];
 			places->calls[places->images[i].function[id]] += seen->made;
+			places->ends[places->images[i].function[id]] += seen->ended;
 			places->images[i].is_moment[id] |=
-				!returns || (!seen->returns && (seen->is_repeated || is_erlang_vm));
+				!returns || (!seen->ended && (seen->is_repeated || is_erlang_vm));
 		}
 	}
 	take_whole(places);

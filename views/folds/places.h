@@ -31,6 +31,7 @@ struct tw_places {
 	const struct tw_capture_function **functions; /* by number: any function of that name; NULL: none */
 	uint32_t function_count;
 	uint64_t *calls; /* by function number; names that were added later have none */
+	uint64_t *ends;	 /* the same: returns and exceptions */
 	uint32_t calls_count;
 	uint64_t kinds[64];	     /* events by kind; all kinds above 62 in the last element */
 	struct tw_places_scan *scan; /* between begin and end */

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sql_calls.c - the table `calls`: a row a call, when it ends, by the fold of stacks.
+ *
+ * A query that limits the time need not read what comes before, if it asks for nothing that depends on it (the hidden columns do):
+ *
+ *	1 Reading begins at the limit.  Calls that return in the part are certain: they lie in it as a whole.
+ *	2 Reading ends behind the limit when no call of the part is open any more.
+ *	3 All other ends (a call was cut, is open at the end, has no return) depend on calls from before.  At the first sign of one the
+ *	  capture is read again from its beginning; calls that have returned up to there were given already.
+ *
+ * A thread or a function alone is read where the rest of the capture cannot change its rows: if nothing was lost, if threads run the
+ * calls, and, for a function, if all of its calls returned.
+ */
+#include "tools/sql/sql.h"
+#include "base/grow.h"
+#include "views/folds/stacks.h"
+#include "views/names/names.h"
+#include "views/names/threads.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+#define ARGUMENTS_MAX 6
+
+enum {
+	START,
+	DURATION,
+	SELF,
+	ENDED,
+	PROCESS,
+	THREAD,
+	THREAD_NAME,
+	PID,
+	MODULE,
+	FUNCTION,
+	ARGS,
+	RESULT,
+	ERRNO,
+	ID,
+	PARENT,
+	DEPTH,
+	CALLER,
+	FUNCTION_ID,
+	THREAD_ID,
+	ARG1
+};
+
+static const struct tw_sql_column columns[] = {
+	[START] = {"start", "INTEGER", false, TW_SQL_TIME,
+		   "when it began, in ns since the first event of the recording"},
+	[DURATION] = {"duration", "INTEGER", false, TW_SQL_NO_LIMIT,
+		      "how long it took in ns, without the tracer's own time; NULL if its end was not recorded"},
+	[SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
+		  "the part of duration in the function itself, without the calls that it made"},
+	[ENDED] =
+		{"ended", "TEXT", false, TW_SQL_NO_LIMIT,
+		 "returned, exception, cut: no return was seen, open: at the end, lost: in a loss; NULL: ends are not recorded"},
+	[PROCESS] = {"process", "INTEGER", false, TW_SQL_PROCESS, "the kernel's number of the process"},
+	[THREAD] = {"thread", "INTEGER", false, TW_SQL_THREAD, "the kernel's number of the thread on which it began"},
+	[THREAD_NAME] = {"thread_name", "TEXT", false, TW_SQL_NO_LIMIT, "the last name of that thread"},
+	[PID] = {"pid", "TEXT", false, TW_SQL_NO_LIMIT, "the traced process, <0.number.serial>"},
+	[MODULE] = {"module", "TEXT", false, TW_SQL_MODULE, "the object of the function"},
+	[FUNCTION] = {"function", "TEXT", false, TW_SQL_FUNCTION, "the function, demangled"},
+	[ARGS] = {"args", "TEXT", false, TW_SQL_NO_LIMIT, "its arguments as a JSON array, if they were recorded"},
+	[RESULT] = {"result", "", false, TW_SQL_NO_LIMIT, "what it returned, if that was recorded; structs as JSON"},
+	[ERRNO] = {"errno", "TEXT", false, TW_SQL_NO_LIMIT,
+		   "the name of its error, ENOENT ..., if a prototype says that it has one"},
+	[ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the order in which calls began, from 1"},
+	[PARENT] = {"parent", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of the call that made it; NULL: none is known"},
+	[DEPTH] = {"depth", "INTEGER", true, TW_SQL_NO_LIMIT, "the number of recorded calls around it"},
+	[CALLER] = {"caller", "TEXT", true, TW_SQL_NO_LIMIT, "the function of parent"},
+	[FUNCTION_ID] = {"function_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in functions"},
+	[THREAD_ID] = {"thread_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in threads"},
+	[ARG1] = {"arg1", "", true, TW_SQL_NO_LIMIT, "the first of args; likewise arg2 to arg6"},
+	{"arg2", "", true, TW_SQL_NO_LIMIT, ""},
+	{"arg3", "", true, TW_SQL_NO_LIMIT, ""},
+	{"arg4", "", true, TW_SQL_NO_LIMIT, ""},
+	{"arg5", "", true, TW_SQL_NO_LIMIT, ""},
+	{"arg6", "", true, TW_SQL_NO_LIMIT, ""},
+	{0}};
+
+/* What is kept of a call that is open, and of the call in which a moment lies. */
+struct open_call {
+	uint64_t id;
+	uint32_t stream;
+	bool is_wanted; /* its start lies in the limits */
+	char *details;	/* JSON; NULL: none, or not wanted */
+	size_t details_bytes;
+};
+
+/* Of a stack: by depth. */
+struct open_calls {
+	struct open_call *at;
+	size_t count;
+	struct open_calls *next;
+};
+
+struct row {
+	uint64_t id, parent; /* 0: none */
+	uint64_t start_ns, duration_ns, self_ns;
+	uint32_t function, caller; /* of tw_places */
+	uint32_t image, stream, tracee_id, depth;
+	bool has_caller, has_end;
+	enum tw_frame_end how;
+	char *details, *result;
+	size_t details_bytes, result_bytes;
+};
+
+struct calls {
+	struct tw_sql_cursor *cursor;
+	struct tw_fold fold;
+	struct tw_pass *pass;
+	struct tw_places own_places; /* without a scan: of a part */
+	const struct tw_places *places;
+	struct tw_stacks stacks;
+	struct open_calls *open;
+	const struct tw_capture_event *event;
+	struct row *rows;
+	size_t count, capacity, at;
+	uint64_t ids;
+	uint64_t wanted_open; /* calls that began in the limits and have not ended */
+	bool is_part, is_uncertain, is_finished, has_no_memory;
+	/* Read again: calls that returned up to this event of the first reading were given. */
+	bool is_again;
+	uint32_t again_stream;
+	uint64_t again_sequence;
+	bool reads_details, reads_result;
+};
+
+/* Clocks of processors differ by less than this. */
+#define SKEW_NS 100000
+
+static bool is_wanted(const struct calls *calls, uint64_t ns)
+{
+	const struct tw_sql_selection *selection = &calls->cursor->selection;
+	return ns >= selection->from_ns && (!selection->to_ns || ns < selection->to_ns);
+}
+
+/* ---- rows ---- */
+
+static struct row *add_row(struct calls *calls, const struct tw_stack *stack, const struct open_call *call,
+			   uint32_t depth)
+{
+	if (!tw_grow(calls->rows, calls->count, calls->capacity)) {
+		calls->has_no_memory = true;
+		return NULL;
+	}
+	const struct open_calls *open = stack->user;
+	struct row *row = &calls->rows[calls->count++];
+	*row = (struct row){.id = call->id,
+			    .parent = depth && open && depth <= open->count ? open->at[depth - 1].id : 0,
+			    .has_caller = depth,
+			    .caller = depth ? stack->frames[depth - 1].function : 0,
+			    .image = stack->image,
+			    .stream = call->stream,
+			    .tracee_id = stack->has_tracee ? stack->tracee_id : 0,
+			    .depth = depth,
+			    .details = call->details,
+			    .details_bytes = call->details_bytes};
+	return row;
+}
+
+static struct open_call make_call(struct calls *calls)
+{
+	const struct tw_capture_event *event = calls->event;
+	struct open_call call = {.id = ++calls->ids,
+				 .stream = event->stream,
+				 .is_wanted = is_wanted(calls, event->time_ns)};
+	if (calls->reads_details && call.is_wanted && event->kind == TW_CAPTURE_CALL)
+		call.details = tw_sql_details(calls->cursor->sql, event, &call.details_bytes);
+	return call;
+}
+
+static struct open_calls *open_calls_of(struct calls *calls, struct tw_stack *stack)
+{
+	struct open_calls *open = stack->user;
+	if (!open) {
+		open = stack->user = calloc(1, sizeof *open);
+		if (!open)
+			return NULL;
+		open->next = calls->open;
+		calls->open = open;
+	}
+	if (stack->depth > open->count) {
+		void *more = tw_grown_to(open->at, &open->count, stack->depth, sizeof *open->at);
+		if (!more)
+			return NULL;
+		open->at = more;
+	}
+	return open;
+}
+
+static void on_begin(void *context, struct tw_stack *stack)
+{
+	struct calls *calls = context;
+	struct open_calls *open = open_calls_of(calls, stack);
+	if (!open) {
+		calls->has_no_memory = true;
+		return;
+	}
+	struct open_call *call = &open->at[stack->depth - 1];
+	free(call->details);
+	*call = make_call(calls);
+	calls->wanted_open += call->is_wanted;
+}
+
+/* Did the first reading, up to where it was not certain, give this row? */
+static bool was_given(const struct calls *calls, enum tw_frame_end how)
+{
+	return calls->is_again && (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION);
+}
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	struct calls *calls = context;
+	struct open_calls *open = stack->user;
+	struct open_call *call = open && stack->depth <= open->count ? &open->at[stack->depth - 1] : NULL;
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
+	if (!call || !call->is_wanted)
+		return;
+	bool has_returned = how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION;
+	call->is_wanted = false;
+	calls->wanted_open--;
+	calls->is_uncertain |= calls->is_part && !has_returned;
+	if (calls->is_uncertain || was_given(calls, how))
+		return;
+	struct row *row = add_row(calls, stack, call, stack->depth - 1);
+	if (!row)
+		return;
+	call->details = NULL;
+	row->start_ns = frame->start_ns;
+	row->function = frame->function;
+	row->has_end = true;
+	row->how = how;
+	row->duration_ns = time->total_ns;
+	row->self_ns = time->self_ns;
+	if (calls->reads_result && has_returned && calls->event->kind <= TW_CAPTURE_EXCEPTION_FROM)
+		row->result = tw_sql_details(calls->cursor->sql, calls->event, &row->result_bytes);
+}
+
+static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
+{
+	struct calls *calls = context;
+	struct open_call call = make_call(calls);
+	struct row *row = call.is_wanted ? add_row(calls, stack, &call, stack->depth) : NULL;
+	if (!row) {
+		free(call.details);
+		return;
+	}
+	row->start_ns = calls->event->time_ns;
+	row->function = function;
+}
+
+/* ---- reading ---- */
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct calls *calls = self;
+	const struct tw_sql_selection *selection = &calls->cursor->selection;
+	struct tw_step step;
+	if (calls->is_uncertain)
+		return TW_FOLD_DONE;
+	if (selection->to_ns && event->time_ns >= selection->to_ns + SKEW_NS && !calls->wanted_open) {
+		calls->is_finished = true;
+		return TW_FOLD_DONE;
+	}
+	calls->event = event;
+	/* No call that returned by this event was given: its return was the one that was not certain. */
+	if (event->stream == calls->again_stream && event->sequence == calls->again_sequence)
+		calls->is_again = false;
+	if (!tw_stacks_event(&calls->stacks, event, &step) || calls->has_no_memory)
+		return TW_ENOMEM;
+	/* The return of a call from before ends those that are open in it. */
+	calls->is_uncertain |= calls->is_part && step.kind == TW_STEP_UNMATCHED && step.stack->depth;
+	return 0;
+}
+
+static void forget_rows(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->count; i++) {
+		free(calls->rows[i].details);
+		free(calls->rows[i].result);
+	}
+	calls->count = calls->at = 0;
+}
+
+static void end_reading(struct calls *calls)
+{
+	if (calls->pass)
+		tw_pass_close(calls->pass);
+	calls->pass = NULL;
+	tw_stacks_free(&calls->stacks);
+	while (calls->open) {
+		struct open_calls *open = calls->open;
+		calls->open = open->next;
+		for (size_t i = 0; i < open->count; i++)
+			free(open->at[i].details);
+		free(open->at);
+		free(open);
+	}
+	calls->wanted_open = calls->ids = 0;
+	calls->is_finished = calls->is_uncertain = false;
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	const struct tw_sql_cursor *cursor = context;
+	(void)image;
+	return tw_sql_wants_function(&cursor->selection, place->function);
+}
+
+/* Can the other functions be left out? Then every call of these has its return, whatever they call. */
+static bool can_select_function(const struct calls *calls, const struct tw_places *places)
+{
+	const struct tw_sql_selection *selection = &calls->cursor->selection;
+	if (tw_sql_uses_any(selection, ID, CALLER) || tw_sql_uses(selection, SELF))
+		return false;
+	if (calls->cursor->sql->info.has_moments_only)
+		return true;
+	for (uint32_t i = TW_PLACES_FIRST; i < places->function_count; i++)
+		if (places->calls[i] != places->ends[i] && tw_sql_wants_function(selection, places->functions[i]))
+			return false;
+	return true;
+}
+
+static bool has_gaps(const struct tw_sql *sql)
+{
+	uint64_t lost = sql->info.damaged_records;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += sql->info.lost[cause];
+	return lost || !sql->info.is_complete;
+}
+
+static int begin_reading(struct calls *calls)
+{
+	struct tw_sql_cursor *cursor = calls->cursor;
+	const struct tw_sql_selection *selection = &cursor->selection;
+	struct tw_capture_filter filter = tw_sql_filter(cursor);
+	bool is_plain = !has_gaps(cursor->sql) && !tw_processes_are_declared(cursor->sql->capture);
+	bool has_function = selection->module || selection->function;
+	filter.kinds = 0;
+	filter.wants_own_time = true;
+	filter.from_ns = calls->is_part ? selection->from_ns : 0;
+	filter.to_ns = 0;
+	if (!is_plain || tw_sql_uses(selection, ID) || tw_sql_uses(selection, PARENT))
+		filter.wants_stream = NULL;
+	filter.wants_place = has_function && is_plain && !calls->is_part && can_select_function(calls, calls->places)
+				     ? wants_place
+				     : NULL;
+	int error = tw_stacks_init(&calls->stacks, cursor->sql->capture, calls->places);
+	if (!error)
+		error = tw_stacks_foresee(&calls->stacks, &filter);
+	calls->stacks.calls =
+		(struct tw_stacks_calls){.begin = on_begin, .end = on_end, .moment = on_moment, .context = calls};
+	calls->fold = (struct tw_fold){.self = calls, .filter = filter, .see = see};
+	return error ? error : tw_pass_open(cursor->sql->capture, &calls->fold, 1, &calls->pass);
+}
+
+/* From the beginning, because of this event; NULL: at the end. */
+static int read_again(struct calls *calls)
+{
+	const struct tw_capture_event *event = calls->is_finished ? NULL : calls->event;
+	calls->again_stream = event ? event->stream : UINT32_MAX;
+	calls->again_sequence = event ? event->sequence : 0;
+	calls->is_again = true;
+	end_reading(calls);
+	calls->is_part = false;
+	int error = tw_sql_make_places(calls->cursor->sql);
+	calls->places = &calls->cursor->sql->places;
+	return error ? error : begin_reading(calls);
+}
+
+/* Functions by number without a scan: of a part, or where nothing returns. */
+static int make_own_places(struct calls *calls)
+{
+	struct tw_count count;
+	int error = tw_places_begin(&calls->own_places, calls->cursor->sql->capture, &count);
+	if (!error)
+		error = tw_places_end(&calls->own_places);
+	calls->places = &calls->own_places;
+	/* Without a scan nothing is known to return. */
+	for (uint32_t i = 0; !error && i < calls->own_places.image_count; i++) {
+		for (uint32_t id = 0; id < calls->own_places.images[i].count; id++) {
+			const struct tw_capture_place *place = tw_capture_place(calls->cursor->sql->capture, i, id);
+			calls->own_places.images[i].is_moment[id] =
+				calls->cursor->sql->info.has_moments_only || (place && place->has_no_end);
+		}
+	}
+	return error;
+}
+
+static int open_table(struct tw_sql_cursor *cursor)
+{
+	struct calls *calls = cursor->state = calloc(1, sizeof *calls);
+	const struct tw_sql_selection *selection = &cursor->selection;
+	struct tw_sql *sql = cursor->sql;
+	if (!calls)
+		return TW_ENOMEM;
+	calls->cursor = cursor;
+	calls->again_stream = UINT32_MAX;
+	calls->is_part = selection->from_ns > sql->info.start_ns && !tw_sql_uses_any(selection, ID, CALLER) &&
+			 !has_gaps(sql) && !tw_processes_are_declared(sql->capture);
+	calls->reads_details =
+		tw_sql_uses(selection, ARGS) || tw_sql_uses_any(selection, ARG1, ARG1 + ARGUMENTS_MAX - 1);
+	calls->reads_result = tw_sql_uses(selection, RESULT) || tw_sql_uses(selection, ERRNO);
+	int error;
+	if ((calls->is_part && !sql->has_places) || sql->info.has_moments_only) {
+		error = make_own_places(calls);
+	} else {
+		error = tw_sql_make_places(sql);
+		calls->places = &sql->places;
+	}
+	return error ? error : begin_reading(calls);
+}
+
+/* More rows, or the end. */
+static int read_more(struct calls *calls)
+{
+	int64_t read = calls->is_finished ? 0 : tw_pass_step(calls->pass);
+	if (read < 0)
+		return (int)read;
+	calls->cursor->sql->events_read += (uint64_t)read;
+	if (!calls->is_uncertain && !read && !calls->is_finished) {
+		tw_stacks_finish(&calls->stacks, 0);
+		calls->is_finished = true;
+	}
+	if (calls->is_uncertain)
+		return read_again(calls);
+	calls->cursor->is_over = calls->is_finished && !calls->count;
+	return calls->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int next_call(struct tw_sql_cursor *cursor)
+{
+	struct calls *calls = cursor->state;
+	int error = 0;
+	calls->at++;
+	while (!error && !cursor->is_over && calls->at >= calls->count) {
+		forget_rows(calls);
+		error = read_more(calls);
+	}
+	return error;
+}
+
+static void close_table(struct tw_sql_cursor *cursor)
+{
+	struct calls *calls = cursor->state;
+	forget_rows(calls);
+	free(calls->rows);
+	end_reading(calls);
+	tw_places_free(&calls->own_places);
+	free(calls);
+}
+
+/* ---- columns ---- */
+
+/* Of a tw_places function: those without one have a name for people alone. */
+static void put_name(const struct calls *calls, sqlite3_context *context, uint32_t function, bool is_module)
+{
+	const struct tw_capture_function *at = calls->places->functions[function];
+	const char *name = at ? tw_name_shown(at->name) : calls->places->names[function].text;
+	if (is_module)
+		name = at && at->module ? at->module->name : NULL;
+	if (name)
+		sqlite3_result_text(context, name, -1, SQLITE_TRANSIENT);
+}
+
+static void put_json(const struct calls *calls, sqlite3_context *context, const struct row *row, int column)
+{
+	const struct tw_sql *sql = calls->cursor->sql;
+	struct tw_sql_json call = {row->details, row->details_bytes}, end = {row->result, row->result_bytes}, value;
+	if (column == ERRNO) {
+		if (end.at && tw_sql_json_member(end, "errno", &value))
+			tw_sql_json_result(sql, context, value);
+	} else if (column == RESULT) {
+		if (end.at && (tw_sql_json_member(end, "value", &value) ||
+			       (tw_sql_json_member(end, "values", &value) && tw_sql_json_element(value, 0, &value))))
+			tw_sql_json_result(sql, context, value);
+	} else if (call.at && tw_sql_json_member(call, "args", &value) &&
+		   (column == ARGS || tw_sql_json_element(value, (unsigned)(column - ARG1), &value))) {
+		tw_sql_json_result(sql, context, value);
+	}
+}
+
+static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const struct row *row, int column)
+{
+	const struct tw_capture_stream *stream = tw_capture_stream(sql->capture, row->stream);
+	const struct tw_capture_image *image = tw_capture_image(sql->capture, row->image);
+	if (column == PROCESS)
+		sqlite3_result_int64(context, image ? (uint32_t)image->process_id : 0);
+	else if (column == THREAD)
+		sqlite3_result_int64(context, stream ? (uint32_t)stream->thread_id : 0);
+	else if (column == THREAD_ID)
+		sqlite3_result_int64(context, stream ? stream->thread : 0);
+	else if (column == THREAD_NAME)
+		tw_sql_put_thread_name(sql, context, row->stream);
+	else
+		tw_sql_put_pid(sql, context, row->image, row->tracee_id);
+}
+
+static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, int column)
+{
+	const struct calls *calls = cursor->state;
+	const struct row *row = &calls->rows[calls->at];
+	switch (column) {
+	case START: sqlite3_result_int64(context, tw_sql_time(cursor->sql, row->start_ns)); break;
+	case DURATION:
+	case SELF:
+		if (row->has_end)
+			sqlite3_result_int64(context,
+					     (sqlite3_int64)(column == SELF ? row->self_ns : row->duration_ns));
+		break;
+	case ENDED:
+		if (row->has_end)
+			sqlite3_result_text(context, tw_stacks_end_name(row->how), -1, SQLITE_STATIC);
+		break;
+	case PROCESS:
+	case THREAD:
+	case THREAD_NAME:
+	case THREAD_ID:
+	case PID: put_thread(cursor->sql, context, row, column); break;
+	case MODULE:
+	case FUNCTION: put_name(calls, context, row->function, column == MODULE); break;
+	case FUNCTION_ID: sqlite3_result_int64(context, row->function); break;
+	case ID: sqlite3_result_int64(context, (sqlite3_int64)row->id); break;
+	case PARENT:
+		if (row->parent)
+			sqlite3_result_int64(context, (sqlite3_int64)row->parent);
+		break;
+	case DEPTH: sqlite3_result_int64(context, row->depth); break;
+	case CALLER:
+		if (row->has_caller)
+			put_name(calls, context, row->caller, false);
+		break;
+	default: put_json(calls, context, row, column);
+	}
+}
+
+const struct tw_sql_table tw_sql_calls = {.name = "calls",
+					  .help = "every call, in the order in which calls ended",
+					  .columns = columns,
+					  .open = open_table,
+					  .next = next_call,
+					  .column = put_column,
+					  .close = close_table};
