@@ -40,7 +40,7 @@ install(FILES ${CMAKE_BINARY_DIR}/tracewheel-config.cmake ${CMAKE_BINARY_DIR}/tr
 
 file(RELATIVE_PATH to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH to_include ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-set(description_tracewheel "Erlang's tracing for native programs, from inside")
+set(description_tracewheel "Which functions a native program calls, when, and how long they take, from inside")
 set(description_tracewheel-capture "write and read captures of Tracewheel")
 set(description_tracewheel-debug "arguments and lines of native functions, for Tracewheel")
 foreach(package ${public})

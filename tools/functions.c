@@ -11,6 +11,7 @@
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
 #include "tools/common/entries.h"
+#include "tools/common/pager.h"
 #include "views/names/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -47,6 +48,7 @@ static const struct tw_command command = {
 		"  slot   calls from another object, through the global offset table (any program), of functions that have neither\n"
 		"Functions that a run-time system declares appear only when it runs.",
 	.options = options_table,
+	.has_pager = true,
 	.examples = "  tracewheel functions sqlite3\n"
 		    "  tracewheel functions -t 'libc:mem*' /usr/bin/git\n"
 		    "  tracewheel functions --refused -t 'libsqlite3:_' sqlite3\n"
@@ -465,6 +467,8 @@ int tw_tool_functions(int argc, char **argv)
 		code = find_file(&launch, argv[options.index], &path);
 		char *real = code == TW_EXIT_OK ? realpath(path, NULL) : NULL;
 		request.alias = real && !launch.is_script ? tw_patterns_alias(argv[options.index], real) : NULL;
+		if (code == TW_EXIT_OK)
+			tw_pager_start();
 		if (code == TW_EXIT_OK)
 			code = show(&request, path);
 		free(real);

@@ -4,6 +4,7 @@
 #include "views/names/missing.h"
 #include "views/names/notes.h"
 #include "views/names/names.h"
+#include "tools/common/pager.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -24,6 +25,7 @@ static const struct tw_command command = {
 	.arguments = "[--json] [NAME.tw | FILE | -]",
 	.summary = "Summarises a capture: events, losses by cause, bytes, time, damage.\n" TW_STREAM_HELP,
 	.options = options_table,
+	.has_pager = true,
 	.examples = "  tracewheel info sqlite3.tw\n"
 		    "  tracewheel info --json sqlite3.tw | jq .lost\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel info -\n",
@@ -260,6 +262,7 @@ int tw_tool_info(int argc, char **argv)
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		return TW_EXIT_USAGE;
+	tw_pager_start();
 	struct tw_capture *capture = tw_names_open(path);
 	if (!capture)
 		return TW_EXIT_FAILURE;

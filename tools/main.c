@@ -40,7 +40,7 @@ static const struct row rows[] = {
 
 static void print_help(FILE *to)
 {
-	fprintf(to, "tracewheel - Erlang's tracing for native programs\n\n"
+	fprintf(to, "tracewheel - which functions a native program calls, when, and for how long\n\n"
 		    "Usage: tracewheel COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		fprintf(to, "  %-11s %s\n", rows[i].name, rows[i].summary);

@@ -64,6 +64,7 @@ struct tw_command {
 	bool has_command;		 /* the command line of another program follows, with options of its
 					  * own */
 	bool has_colour;		 /* takes --color */
+	bool has_pager;			 /* takes --no-pager, and calls tw_pager_start() */
 };
 
 /* Zeroed at first, except command, argc and argv. */

@@ -11,7 +11,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C.UTF-8
-unset NO_COLOR COLUMNS LD_PRELOAD
+unset NO_COLOR COLUMNS LD_PRELOAD PAGER LESS
+# No pager on terminals that nobody looks at.
+export TRACEWHEEL_PAGER=cat
 
 fail() {
 	echo "FAILED: $*" >&2

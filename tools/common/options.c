@@ -2,6 +2,7 @@
 /* options.c - the parser and --help use one table of options, so that they never differ. */
 #include "views/names/names.h"
 #include "tools/common/near.h"
+#include "tools/common/pager.h"
 #include "tools/tool.h"
 
 #include <getopt.h>
@@ -17,10 +18,11 @@
 /* The widest line of --help. */
 #define HELP_WIDTH 80
 /* Keys of options that commands have without listing them. */
-#define KEY_COLOUR 4096
+#define KEY_COLOUR   4096
+#define KEY_NO_PAGER 4097
 
 struct table {
-	struct option longs[OPTIONS_MAX + 3];
+	struct option longs[OPTIONS_MAX + 4];
 	char shorts[2 * OPTIONS_MAX + 4];
 };
 
@@ -49,7 +51,9 @@ static struct table *make_table(const struct tw_command *command)
 	}
 	table->longs[count++] = (struct option){"help", no_argument, NULL, 'h'};
 	if (command->has_colour)
-		table->longs[count] = (struct option){"color", required_argument, NULL, KEY_COLOUR};
+		table->longs[count++] = (struct option){"color", required_argument, NULL, KEY_COLOUR};
+	if (command->has_pager)
+		table->longs[count] = (struct option){"no-pager", no_argument, NULL, KEY_NO_PAGER};
 	*letter = 'h';
 	return table;
 }
@@ -137,6 +141,10 @@ static const struct tw_option colour_option =
 	 "colours on terminals (auto, the default), or in pipes as well, for less -R; NO_COLOR turns "
 	 "them off"};
 
+static const struct tw_option pager_option =
+	{KEY_NO_PAGER, "no-pager", NULL,
+	 "write to the terminal itself, and not through TRACEWHEEL_PAGER, PAGER or less"};
+
 static void print_help(const struct tw_command *command)
 {
 	int width = tw_terminal_columns(STDOUT_FILENO);
@@ -148,6 +156,8 @@ static void print_help(const struct tw_command *command)
 		print_option(option, width);
 	if (command->has_colour)
 		print_option(&colour_option, width);
+	if (command->has_pager)
+		print_option(&pager_option, width);
 	print_option(&help_option, width);
 	/* Command lines are not wrapped, so that they can be copied. */
 	printf("\nExamples:\n");
@@ -210,9 +220,13 @@ static bool take_own(struct tw_options *options, int key, int *answer)
 		*answer = tw_flush_stdout() ? TW_OPTIONS_HELPED : TW_OPTIONS_UNHELPED;
 		return true;
 	}
-	if (key != KEY_COLOUR)
+	if (key != KEY_COLOUR && key != KEY_NO_PAGER)
 		return false;
 	*answer = 0;
+	if (key == KEY_NO_PAGER) {
+		tw_pager_forbid();
+		return true;
+	}
 	if (!tw_colour_choose(options->value)) {
 		tw_usage(options->command, "--color is auto, always or never, not '%s'.", options->value);
 		*answer = TW_OPTIONS_BAD;

@@ -65,7 +65,7 @@ function put_lines(to, text,	lines, n, i) {
 
 function put_top(	to, i) {
 	to = folder "/tracewheel.1"
-	put_head(to, "tracewheel", "Erlang's tracing for native programs")
+	put_head(to, "tracewheel", "which functions a native program calls, when, and for how long")
 	print roff(top_usage) > to
 	print ".SH DESCRIPTION" > to
 	print "Records calls of functions in programs as they are, and shows what was recorded." > to

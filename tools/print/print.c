@@ -5,6 +5,7 @@
 #include "views/names/missing.h"
 #include "views/folds/pass.h"
 #include "views/folds/slowest.h"
+#include "tools/common/pager.h"
 #include "tools/print/print.h"
 #include "base/grow.h"
 #include "tools/common/select.h"
@@ -56,6 +57,7 @@ static const struct tw_command command = {
 		"to its end first. A stream that was cut off is shown as far as it goes, with exit code 1.",
 	.options = options_table,
 	.has_colour = true,
+	.has_pager = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
 		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
 		    "  tracewheel print --slowest 10 -t libsqlite3:sqlite3_step sqlite3.tw\n"
@@ -502,6 +504,9 @@ int tw_tool_print(int argc, char **argv)
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
+	/* A stream is shown as it arrives. */
+	if (strcmp(path, "-") != 0 && !request.follows)
+		tw_pager_start();
 	capture = open_capture(&request, path);
 	if (!capture)
 		goto free_request;

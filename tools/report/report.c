@@ -10,6 +10,7 @@
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/notes.h"
+#include "tools/common/pager.h"
 #include "tools/common/select.h"
 #include "views/folds/groups.h"
 #include "views/folds/locks.h"
@@ -95,6 +96,7 @@ static const struct tw_command command = {
 		   "calls, exact to 1 %.",
 	.options = options_table,
 	.has_colour = true,
+	.has_pager = true,
 	.examples = "  tracewheel report sqlite3.tw\n"
 		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
 		    "  tracewheel report --sort self --callers sqlite3.tw\n"
@@ -113,13 +115,8 @@ static const struct tw_command command = {
 struct request {
 	struct tw_selection selection;
 	struct tw_report_order order;
-	bool is_csv;
-	bool is_json;
-	bool is_html;
-	bool follows;
-	bool has_callers;
-	bool has_tree;
-	bool has_locks;
+	bool is_csv, is_json, is_html, follows;
+	bool has_callers, has_tree, has_locks;
 	bool has_ports, has_each_port;
 	const char *port_glob;
 	struct tw_diff diff;
@@ -588,6 +585,8 @@ int tw_tool_report(int argc, char **argv)
 				request.diff.sides.old[0]);
 	else if (is_right)
 		path = tw_options_capture(&options);
+	if ((path && !request.follows) || (is_right && request.diff.sides.old_count))
+		tw_pager_start();
 	if (path)
 		code = request.follows ? tw_report_follow(show, &request, path) : show(&request, path);
 	tw_selection_free(&request.selection);
