@@ -64,7 +64,8 @@ int tw_target_open(struct tw_target *target)
 	target->fd = -1;
 	if (error)
 		return error;
-	if (mkdir(target->part, 0777) < 0)
+	/* As that of a recording: only its user may read it. */
+	if (mkdir(target->part, 0700) < 0)
 		return tw_error_from_errno(errno);
 	target->fd = tw_folder_open(target->part);
 	if (target->fd < 0)

@@ -137,6 +137,7 @@ static void read_layouts(struct worker *worker, const struct mapped_file *file)
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
 	struct tw_layouts found = {.stop = &late->stop,
 				   .prototypes = arguments->prototypes,
+				   .hides_strings = arguments->layouts.hides_strings,
 				   .is_for_arities = !arguments->string_bytes && !arguments->guard};
 	if (!has_name(file->path, file->status)) {
 		keep_problem_of(worker, file->path, "its file cannot be opened by its name");

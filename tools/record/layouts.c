@@ -166,6 +166,45 @@ bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t byte
 	return true;
 }
 
+/* What is read where an argument points becomes the pointer: name:m1/TYPE{LENGTH}@REGISTERS is name:p8/TYPE@REGISTERS. */
+static void hide_strings(char *line)
+{
+	char *to = line;
+	bool is_hidden = false;
+	for (const char *from = line; *from;) {
+		is_hidden &= *from != ' ';
+		if (is_hidden && *from == '{') {
+			from += strcspn(from, "}");
+			from += *from == '}';
+			continue;
+		}
+		*to++ = *from++;
+		if (to[-1] != ':' || !*from || !strchr("smMZ", *from))
+			continue;
+		is_hidden = true;
+		*to++ = 'p';
+		*to++ = '8';
+		from += 1 + strspn(from + 1, "0123456789");
+	}
+	*to = 0;
+}
+
+/* The line of a function. */
+static bool append_function(struct tw_layouts *layouts, const char *head, const char *layout)
+{
+	/* A letter without bytes becomes longer by one. */
+	size_t bytes = strlen(head) + strlen(layout);
+	char *line = malloc(bytes + TW_LAYOUT_VALUES_MAX + 2);
+	if (!line)
+		return false;
+	strcpy(stpcpy(line, head), layout);
+	if (layouts->hides_strings)
+		hide_strings(line);
+	bool is_right = tw_layouts_append(layouts, line, strlen(line));
+	free(line);
+	return is_right;
+}
+
 /* m BUILD-ID PATH.  NULL: no memory. */
 static char *module_line(const struct tw_symbols_object *object)
 {
@@ -271,11 +310,8 @@ static int take_prototype(struct walk *walk, uint64_t value, const char *layout)
 	walk->layouts->function_count++;
 	walk->has_last = true;
 	walk->last_value = value;
-	return tw_layouts_append(walk->layouts, head, strlen(head)) &&
-			       tw_layouts_append(walk->layouts, layout, strlen(layout)) &&
-			       tw_layouts_append(walk->layouts, "\n", 1)
-		       ? 0
-		       : TW_ENOMEM;
+	return append_function(walk->layouts, head, layout) && tw_layouts_append(walk->layouts, "\n", 1) ? 0
+													 : TW_ENOMEM;
 }
 
 static int take_symbol(const char *name, uint64_t value, void *arg)
@@ -318,7 +354,7 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	walk->last_value = value;
 	if (!make_line(&line, function, true) && !make_line(&line, function, false))
 		return 0;
-	return tw_layouts_append(walk->layouts, line.text, line.bytes) ? 0 : TW_ENOMEM;
+	return append_function(walk->layouts, "", line.text) ? 0 : TW_ENOMEM;
 }
 
 static int take_object(struct walk *walk)

@@ -26,6 +26,7 @@ struct tw_layouts {
 	size_t other_count;
 	uint32_t other_arity;
 	bool is_for_arities;			/* input: only for patterns that specify a number of arguments */
+	bool hides_strings;			/* input: --no-strings: what arguments point to is not read */
 	const struct tw_prototypes *prototypes; /* input: of functions without debug information; NULL: none */
 	size_t bare_count;			/* functions that patterns name of which nothing is known */
 	char problem[4400]; /* of the first module that patterns name and that has no debug information; "" */

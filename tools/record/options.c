@@ -67,6 +67,9 @@ static const struct tw_option options_table[] = {
 	{KEY_PROTOTYPES, "prototypes", "FILE",
 	 "--args with the prototypes of that file; *.proto in\n"
 	 "~/.config/tracewheel/prototypes are used without it"},
+	{KEY_NO_STRINGS, "no-strings", NULL,
+	 "do not read what arguments and results point to, which may be passwords, SQL, contents of files: their addresses are recorded "
+	 "(docs/security.md)"},
 	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
 	{KEY_EXCEPTIONS, "exceptions", NULL,
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"

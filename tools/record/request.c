@@ -285,6 +285,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, request->command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
+	case KEY_NO_STRINGS: return request->arguments.layouts.hides_strings = true;
 	case KEY_LONGER: return set_longer(request, value);
 	case KEY_TIME: return tw_limits_set(&request->limits, request->command, "time", value);
 	case KEY_EVENTS: return tw_limits_set(&request->limits, request->command, "events", value);
@@ -369,6 +370,16 @@ static bool place_condition(struct tw_request *request)
 		return false;
 	default: request->guard = text; return true;
 	}
+}
+
+/* Descriptions of descriptors are paths and addresses. */
+static bool are_strings_hidden(const struct tw_request *request)
+{
+	bool is_right = !request->arguments.layouts.hides_strings || !request->has_ports;
+	if (!is_right)
+		tw_usage(request->command,
+			 "--no-strings and --ports exclude each other: ports are known by their paths and addresses.");
+	return is_right;
 }
 
 static bool is_longer_alone(const struct tw_request *request)
@@ -495,7 +506,7 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 int tw_request_check(struct tw_request *request)
 {
 	if (!place_condition(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
-	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
+	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) || !are_strings_hidden(request) ||
 	    !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    With `record --no-strings` nothing that arguments and results point to is in a capture: strings by debug information, memory by
+#         prototypes, what calls fill, also in libraries that are opened later; addresses and numbers are.
+# Method  A program passes secrets in each of these ways. Without the option each is shown, with it none is in what print, report and the
+#         files say.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >late.c <<'C'
+__attribute__((noipa)) int late(const char *name, int n) { return n + *name; }
+C
+cat >secrets.c <<'C'
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noipa)) const char *check(const char *password, int n) { return password + n; }
+int main(void)
+{
+	char got[32];
+	int (*late)(const char *, int), pipes[2];
+	check("secret-argument", 0);
+	setenv("KEY", "secret-environment", 1);
+	if (!getenv("KEY") || pipe(pipes) || write(pipes[1], "secret-memory", 13) != 13 || read(pipes[0], got, sizeof got) != 13)
+		return 1;
+	late = (int (*)(const char *, int))dlsym(dlopen("./liblate.so", RTLD_NOW), "late");
+	return late("secret-late", 5) != 5 + 's';
+}
+C
+gcc -O1 -g -shared -fPIC -fpatchable-function-entry=9 -o liblate.so late.c &&
+	gcc -O1 -g -fpatchable-function-entry=9 -o secrets secrets.c -ldl || fail "the compiler"
+wanted=(-t secrets:check -t liblate:late -t 'libc:{read,write,getenv,setenv}')
+secrets='secret-argument|secret-environment|secret-memory|secret-late'
+
+expect 0 "$tw" record -q --args --returns "${wanted[@]}" -o open.tw -- ./secrets
+expect 0 "$tw" print open.tw
+is "$(grep -oE "$secrets" out | sort -u | wc -l)" 4 "secrets that are shown without the option"
+
+expect 0 "$tw" record -q --args --returns --no-strings "${wanted[@]}" -o closed.tw -- ./secrets
+expect 0 "$tw" print closed.tw
+shows 'secrets:check/2 (password = 0x[0-9a-f]*, n = 0)'
+shows 'liblate:late/2 (name = 0x[0-9a-f]*, n = 5)'
+shows 'return_from libc:read.* -> 13'
+! grep -q 'secret-' out || fail "a secret is shown"
+# 4 secrets of 11 letters and more do not become shorter matches by packing.
+! grep -rqaE "secret-(argument|environment|memory|late)" closed.tw || fail "a secret is in a file"
+
+expect 2 "$tw" record --no-strings --ports -o ports.tw -- true
+says 'no-strings and --ports exclude each other'
