@@ -15,9 +15,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { KEY_STRIP = 256 };
+
 static const struct tw_option options_table[] = {
 	{'o', "output", "PART.tw", "the new capture"},
 	{'f', "force", NULL, "replace a capture of that name"},
+	{KEY_STRIP, "strip", NULL,
+	 "leave out arguments, strings, messages, and of paths and the command line all but names of files (docs/cut.md)"},
 	{'q', "quiet", NULL, "say nothing when all went well"},
 	TW_SELECTION_OPTIONS,
 	{0},
@@ -35,13 +39,14 @@ static const struct tw_command command = {
 	.options = options_table,
 	.examples = "  tracewheel cut --from 1.5 --to 1.6 -o slow.tw server.tw\n"
 		    "  tracewheel cut --from -2s -o last.tw server.tw\n"
+		    "  tracewheel cut --strip -o bare.tw server.tw\n"
 		    "  tracewheel cut -t 'libsqlite3:_' --thread worker-1 -o sqlite3.tw app.tw\n",
 };
 
 struct request {
 	struct tw_selection selection;
 	const char *output;
-	bool is_forced, is_quiet;
+	bool is_forced, is_quiet, is_stripped;
 };
 
 /* Code addresses of the part, each once. */
@@ -60,6 +65,7 @@ static bool take_option(void *context, int key, const char *value)
 	case 'o': request->output = value; return true;
 	case 'f': return request->is_forced = true;
 	case 'q': return request->is_quiet = true;
+	case KEY_STRIP: return request->is_stripped = true;
 	default: return tw_selection_take(&request->selection, &command, key, value);
 	}
 }
@@ -142,6 +148,7 @@ static int cut(struct request *request, struct tw_capture *capture, const char *
 {
 	struct tw_cut_options part = {.path = request->output,
 				      .is_forced = request->is_forced,
+				      .is_stripped = request->is_stripped,
 				      .progress = on_progress,
 				      .context = capture};
 	struct lines lines = {.capture = capture};

@@ -46,6 +46,11 @@ struct tw_cut_options {
 	const struct tw_capture_whole_place *places;
 	size_t place_count;
 	const uint64_t *kinds;
+	/*
+	 * Leave out what the program handled, and where its files were: arguments, messages, reasons, layouts of arguments, notes; paths
+	 * and the command line but for the names of files.
+	 */
+	bool is_stripped;
 	/* Called after each block, with the number of events that were written; may be NULL. */
 	void (*progress)(void *context, uint64_t events);
 	void *context;

@@ -50,12 +50,14 @@ static void select_counts(const struct tw_cutting *cutting, uint32_t image, uint
 }
 
 /* Moves the definition to its new time. False: it is not for the part. */
-static bool take_definition(const struct source *source, const struct tw_definition_head *head, uint8_t *payload)
+static bool take_definition(const struct source *source, struct tw_definition_head *head, uint8_t *payload)
 {
 	const struct tw_cutting *cutting = source->cutting;
 	struct tw_def_aggregate row;
 
 	tw_copy_move_definition(&cutting->copy, head, payload);
+	if (cutting->options->is_stripped && !tw_strip_definition(head, payload))
+		return false;
 	if (head->type == TW_DEF_COUNTS || head->type == TW_DEF_RECORDED_COUNTS)
 		select_counts(cutting, source->image, payload, head->payload_bytes);
 	/* The rows of one record are of one place. */
@@ -79,8 +81,13 @@ static uint32_t take_definitions(const struct source *source, uint8_t *bytes, ui
 		if (whole > count - at)
 			break;
 		if (take_definition(source, &head, bytes + at + sizeof head)) {
-			memmove(bytes + kept, bytes + at, whole);
-			kept += (uint32_t)whole;
+			size_t now = sizeof head + (((size_t)head.payload_bytes + 7) & ~(size_t)7);
+
+			memset(bytes + at + sizeof head + head.payload_bytes, 0,
+			       now - sizeof head - head.payload_bytes);
+			memcpy(bytes + at, &head, sizeof head);
+			memmove(bytes + kept, bytes + at, now);
+			kept += (uint32_t)now;
 		}
 		at += whole;
 	}
@@ -188,7 +195,11 @@ static int add_line(struct added *added, const struct tw_capture_line *line)
 	def.function_bytes = (uint16_t)snprintf(text, TW_PATH_BYTES_MAX, "%s", function);
 	if (def.function_bytes >= TW_PATH_BYTES_MAX)
 		def.function_bytes = TW_PATH_BYTES_MAX - 1;
-	def.file_bytes = (uint16_t)strnlen(file, TW_PATH_BYTES_MAX - 1);
+	size_t file_bytes = strnlen(file, TW_PATH_BYTES_MAX - 1);
+
+	if (added->cutting->options->is_stripped)
+		file = tw_strip_folders(file, &file_bytes);
+	def.file_bytes = (uint16_t)file_bytes;
 	memcpy(text + def.function_bytes, file, def.file_bytes);
 	text[def.function_bytes + def.file_bytes] = 0;
 	return add(added, TW_DEF_LINE, &def, sizeof def, text);
@@ -317,8 +328,11 @@ static int begin(struct tw_cutting *cutting, struct tw_retime *retime)
 
 	cutting->copy.retime = retime;
 	cutting->records = malloc(TW_BLOCK_RAW_BYTES_MAX);
+	cutting->stripped = malloc(TW_STRIP_RECORD_BYTES);
+	/* Terms take at most 40 times their bytes. */
+	tw_arena_init(&cutting->arena, UINT64_C(40) * TW_STRIP_RECORD_BYTES);
 	cutting->streams = tw_scan_wanted_streams(cutting->capture, &cutting->options->filter);
-	if (!error && (!cutting->records || !cutting->streams))
+	if (!error && (!cutting->records || !cutting->stripped || !cutting->streams))
 		error = TW_ENOMEM;
 	if (!error)
 		error = tw_retime_init(retime, &same, &same);
@@ -335,6 +349,8 @@ static void end(struct tw_cutting *cutting, struct tw_retime *retime)
 	free(cutting->places);
 	free(cutting->streams);
 	free(cutting->records);
+	free(cutting->stripped);
+	tw_arena_fini(&cutting->arena);
 	tw_retime_fini(retime);
 	tw_copy_fini(&cutting->copy);
 }

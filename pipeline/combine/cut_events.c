@@ -140,6 +140,15 @@ static bool is_kept(struct lease *lease, const uint8_t *record, uint64_t sequenc
 	return is_in_time(lease->cutting, ns, ns) && is_place_wanted(lease, kind, TW_RB_HEAD_ID(head));
 }
 
+/* The record as it is written. */
+static const uint8_t *stripped(struct tw_cutting *cutting, const uint8_t *record)
+{
+	if (!cutting->options->is_stripped)
+		return record;
+	tw_strip_record(&cutting->arena, record, cutting->stripped);
+	return cutting->stripped;
+}
+
 /* A block with its records is in copy->raw, its times not yet new. */
 static int cut_block(struct lease *lease, const struct tw_source_block *block)
 {
@@ -160,7 +169,7 @@ static int cut_block(struct lease *lease, const struct tw_source_block *block)
 			run = (struct run){tw_get64(record + TW_CODEC_HEAD_BYTES), TW_RB_HEAD_ID(head)};
 		if (is_kept(lease, record, sequence)) {
 			lease->cutting->result->before += lease->is_kept;
-			error = keep(lease, record, &run);
+			error = keep(lease, stripped(lease->cutting, record), &run);
 		}
 		sequence += step;
 		record += TW_RB_HEAD_BYTES(head);

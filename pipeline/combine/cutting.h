@@ -8,6 +8,7 @@
 #define TW_PIPELINE_CUTTING_H
 
 #include "pipeline/combine/copy.h"
+#include "pipeline/combine/strip.h"
 #include "tracewheel/cut.h"
 
 struct tw_cutting {
@@ -18,6 +19,8 @@ struct tw_cutting {
 	struct tw_map *places; /* by image: the selected places; NULL: all */
 	bool *streams;	       /* by stream: is it selected? */
 	uint8_t *records;      /* of the block that is made */
+	uint8_t *stripped;     /* one record */
+	struct tw_arena arena; /* for that */
 };
 
 /* Does the image have events or losses in the selection? */

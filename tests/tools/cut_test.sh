@@ -137,3 +137,31 @@ expect 0 "$tw" record -q --on-full block --returns -o bank.tw -p send,receive,pr
 	"$build/bin/actors" bank --actors 2 --messages 400
 times bank.tw
 same bank.tw --from "$(at 0.3)" --to "$(at 0.7)"
+
+# Nothing that the program handled is in a stripped part; times and calls are.
+cat >secret.c <<'C'
+__attribute__((noipa)) const char *open_file(const char *name, int n) { return name + n; }
+int main(int argc, char **argv) { return *open_file("secret-string", 7) + *open_file(argv[1], 7) == 0; }
+C
+mkdir secret-folder
+gcc -O1 -g -fpatchable-function-entry=9 -o secret-folder/program secret.c || fail "the compiler"
+expect 0 "$tw" record -q --args --returns --stack 2 -t program:_ -o secret.tw -- secret-folder/program secret-argument
+expect 0 "$tw" print secret.tw
+shows 'secret-string'
+shows 'secret-argument'
+expect 0 "$tw" cut -q --strip -o bare.tw secret.tw
+for view in print info "report --callers" "print --format json"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view bare.tw
+	shows program
+	! grep -q 'secret-\(string\|argument\|folder\)' out || fail "a secret in $view: $(grep secret- out | head -n 2)"
+done
+! grep -rqaE 'secret-(string|argument|folder)' bare.tw || fail "a secret in a file"
+expect 0 "$tw" report --json secret.tw
+whole=$(json '[(f["function"], f["calls"], f["total"]) for f in d["by_function"]]')
+expect 0 "$tw" report --json bare.tw
+is "$(json '[(f["function"], f["calls"], f["total"]) for f in d["by_function"]]')" "$whole" "times of a stripped part"
+expect 0 "$tw" cut -q --strip -o actors.tw bank.tw
+expect 0 "$tw" print actors.tw
+shows " send '...' to <0"
+! grep -q 'withdraw.*,[0-9]' out || fail "a message is shown"
