@@ -131,6 +131,9 @@ static const struct tw_option options_table[] = {
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after this time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
+	{KEY_METRICS, "metrics", "FILE",
+	 "write numbers of the recording to FILE, in Prometheus' text form, once a second: events, lost ones by cause, bytes, rings "
+	 "(docs/formats.md)"},
 	{KEY_LONG_SCHEDULE, "long-schedule", "MS",
 	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
 	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "

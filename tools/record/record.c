@@ -85,6 +85,7 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 					    .late = late,
 					    .limits = &request->limits,
 					    .flight = &request->flight,
+					    .metrics = &request->metrics,
 					    .child = child,
 					    .is_stream = request->recorder.is_stream,
 					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
@@ -103,6 +104,7 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	struct tw_recorder_stats stats = {0};
 	tw_watch_recorder(NULL);
 	error = tw_recorder_finish(recorder, &stats);
+	tw_metrics_finish(&request->metrics, &stats);
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	error = is_left ? 0 : error;

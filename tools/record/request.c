@@ -256,8 +256,7 @@ static const char *name_of_size(int key)
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
-	const char *other = name_beside_longer(key);
-	request->beside_longer = other ? other : request->beside_longer;
+	request->beside_longer = name_beside_longer(key) ?: request->beside_longer;
 	switch (key) {
 	case 'o': return set_path(request, value);
 	case 't':
@@ -286,6 +285,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
 	case KEY_NO_STRINGS: return request->arguments.layouts.hides_strings = true;
+	case KEY_METRICS: request->metrics.path = value; return true;
 	case KEY_LONGER: return set_longer(request, value);
 	case KEY_TIME: return tw_limits_set(&request->limits, request->command, "time", value);
 	case KEY_EVENTS: return tw_limits_set(&request->limits, request->command, "events", value);

@@ -15,6 +15,7 @@
 #include "tools/record/flight.h"
 #include "tools/record/launch.h"
 #include "tools/record/limits.h"
+#include "tools/record/metrics.h"
 #include "tools/record/tracer.h"
 
 #include "tracewheel/consumer.h"
@@ -51,6 +52,7 @@ struct tw_request {
 	struct tw_arguments arguments;
 	struct tw_tracer_file tracer;
 	struct tw_flight flight;
+	struct tw_metrics metrics;
 	bool has_stack;
 	uint64_t longer_ns;
 	const char *beside_longer; /* an option given that excludes --longer; NULL: none */

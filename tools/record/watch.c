@@ -8,6 +8,7 @@
 #include "tools/record/limits.h"
 #include "tools/record/progress.h"
 #include "tools/record/group_signals.h"
+#include "tools/record/metrics.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -206,6 +207,7 @@ static void drain_the_others(const struct tw_watch *watch, struct tw_progress *p
 		tw_late_code_poll(watch->late);
 		tw_progress_poll(progress);
 		tw_flight_poll(watch->flight);
+		tw_metrics_poll(watch->metrics, watch->recorder);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 	}
@@ -225,6 +227,7 @@ static bool watch_with(const struct tw_watch *watch, int *status, struct tw_prog
 		tw_late_code_poll(watch->late);
 		tw_progress_poll(progress);
 		tw_flight_poll(watch->flight);
+		tw_metrics_poll(watch->metrics, watch->recorder);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);

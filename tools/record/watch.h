@@ -11,12 +11,14 @@
 struct tw_flight;
 struct tw_late_code;
 struct tw_limits;
+struct tw_metrics;
 
 struct tw_watch {
 	struct tw_recorder *recorder;
 	struct tw_late_code *late; /* may be NULL */
 	struct tw_limits *limits;  /* says afterwards whether one was reached; may be NULL */
 	struct tw_flight *flight;
+	struct tw_metrics *metrics;
 	pid_t child;
 	bool is_stream;
 	bool waits_for_all; /* waits for all processes, not only for the child */
