@@ -138,6 +138,10 @@ is "$(complete_bash print --format e)" erlang
 is "$(complete_bash record --on-full '')" "block drop overwrite"
 is "$(complete_bash record -t 'libc:_' --ret)" "--returns --return-to"
 is "$(complete_bash report app)" app.tw
+touch app.txt
+is "$(complete_bash report app)" app.tw "captures come before other files"
+is "$(complete_bash functions app.t)" "app.tw app.txt" "files of any kind"
+case " $(complete_bash detach '' | tr '\n' ' ') " in *" $$ "*) ;; *) fail "bash: no processes" ;; esac
 # A name that no command has: commands are offered too, and a folder of the same name then twice.
 mkdir folder-of-this-test
 is "$(complete_bash record --ring 4M -- folder-of-this)" folder-of-this-test

@@ -56,7 +56,12 @@ END {
 	print "\t\tif declare -F _command_offset >/dev/null; then\n\t\t\t_command_offset \"$i\""
 	print "\t\telif [ \"$i\" -eq \"$COMP_CWORD\" ]; then\n\t\t\tCOMPREPLY=($(compgen -c -f -- \"$current\"))"
 	print "\t\telse\n\t\t\tCOMPREPLY=($(compgen -f -- \"$current\"))\n\t\tfi ;;"
-	print "\tcaptures | files) COMPREPLY=($(compgen -f -- \"$current\")); compopt -o filenames 2>/dev/null ;;"
+	print "\tcaptures)\n\t\t# Where there is none, streams and folders on the way."
+	print "\t\tCOMPREPLY=($(compgen -f -X '!*.tw' -- \"$current\"))"
+	print "\t\t[ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$current\"))"
+	print "\t\tcompopt -o filenames 2>/dev/null ;;"
+	print "\tprocesses) COMPREPLY=($(compgen -W \"$(ps -u \"$UID\" -o pid= 2>/dev/null)\" -- \"$current\")) ;;"
+	print "\tfiles) COMPREPLY=($(compgen -f -- \"$current\")); compopt -o filenames 2>/dev/null ;;"
 	print "\tesac\n}"
 	print "complete -F _tracewheel tracewheel"
 }

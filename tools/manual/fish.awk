@@ -19,6 +19,10 @@ END {
 		seen = "complete -c tracewheel -n '__fish_seen_subcommand_from " name "'"
 		if (arguments_of(name) == "command")
 			print seen " -x -a '(__fish_complete_subcommand --fcs-skip=2)'"
+		else if (arguments_of(name) == "processes")
+			print seen " -x -a '(__fish_complete_pids)'"
+		else if (arguments_of(name) == "captures")
+			print seen " -k -F -a '(__fish_complete_suffix .tw)'"
 		else if (arguments_of(name) != "nothing")
 			print seen " -F"
 		for (i = 1; i <= count[name]; i++) {

@@ -45,9 +45,10 @@ function choices(name, i,	text) {
 	return text
 }
 
-# "captures", "files", "command" or "nothing": the arguments behind the options.
+# "captures", "files", "processes", "command" or "nothing": the arguments behind the options.
 function arguments_of(name) {
 	if (usage[name] ~ /COMMAND/) return "command"
+	if (usage[name] ~ /PID/) return "processes"
 	if (usage[name] ~ /NAME\.tw/) return "captures"
 	if (usage[name] ~ /PROGRAM|FILE/) return "files"
 	return "nothing"

@@ -44,7 +44,8 @@ END {
 		if (arguments_of(name) == "command")
 			printf " \\\n\t\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'"
 		else if (arguments_of(name) != "nothing")
-			printf " \\\n\t\t\t\t'*:file:_files'"
+			printf " \\\n\t\t\t\t'*:%s'", arguments_of(name) == "captures" ? "capture:_files -g \"*.tw\"" : \
+			       arguments_of(name) == "processes" ? "process:_pids" : "file:_files"
 		print " ;;"
 	}
 	print "\t\tesac ;;\n\tesac\n}\n_tracewheel \"$@\""
