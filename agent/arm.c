@@ -256,7 +256,10 @@ static bool update_once(void)
 	bool was_applied;
 
 	is_put_off = false;
-	if (config.has_no_functions || !tw_known_is_change() || tw_plan_make(&config, tw_known_has, NULL, &plan))
+	if (config.has_no_functions || !tw_known_is_change())
+		return false;
+	tw_agent_lead();
+	if (tw_plan_make(&config, tw_known_has, NULL, &plan))
 		return false;
 	ask(plan);
 	was_applied = apply(plan, closed);

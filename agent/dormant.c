@@ -38,6 +38,8 @@
 /* How often an attached agent looks at the lease, and one that leaves looks again. */
 #define LOOK_NS	 UINT64_C(200000000)
 #define AGAIN_NS UINT64_C(1000000)
+/* How often an agent that came late looks whether all other threads have ended. */
+#define LATE_LOOK_NS UINT64_C(1000000000)
 /* How often the first thread tries, at its end, to wake a thread that may be at work for a command. */
 #define WAKE_TRIES 100
 /* A command without a sign of life for this long has lost its recording. */
@@ -158,14 +160,30 @@ static void answer(uint32_t number)
 
 /* ---- the thread ---- */
 
+/* An agent that came late has set no value in the first thread, which says nothing when it ends. */
+static bool is_first_ended(void)
+{
+	char text[64];
+	const char *end;
+	int fd = tw_sys_open_to_read("/proc/self/stat");
+	long got = fd < 0 ? -1 : tw_sys_read(fd, text, sizeof text - 1);
+
+	if (fd >= 0)
+		tw_sys_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' && end[2] == 'Z';
+}
+
 /* The first thread stays in the kernel's count until the process has ended. */
 static bool is_last_thread(void)
 {
 	struct stat status;
 
 	/* RELAXED agent.first_gone: it is looked at again soon. */
-	return tw_load_relaxed(&is_first_gone) && tw_process_may_call_system() && !stat("/proc/self/task", &status) &&
-	       status.st_nlink <= 2 + 2;
+	return (tw_agent_is_late() || tw_load_relaxed(&is_first_gone)) && tw_process_may_call_system() &&
+	       !stat("/proc/self/task", &status) && status.st_nlink <= 2 + 2 &&
+	       (!tw_agent_is_late() || is_first_ended());
 }
 
 static void look(void)
@@ -202,7 +220,9 @@ static uint64_t sleep_ns(void)
 	if (bell.state == TW_DOORBELL_LEAVING)
 		return AGAIN_NS;
 	/* RELAXED agent.first_gone: the first thread wakes this one until it has been seen. */
-	return bell.state == TW_DOORBELL_DORMANT && !tw_load_relaxed(&is_first_gone) ? UINT64_MAX : LOOK_NS;
+	if (bell.state != TW_DOORBELL_DORMANT || tw_load_relaxed(&is_first_gone))
+		return LOOK_NS;
+	return tw_agent_is_late() ? LATE_LOOK_NS : UINT64_MAX;
 }
 
 /* As libc does behind the last thread; the program's handlers of exit() get its signals. */
@@ -310,6 +330,8 @@ void tw_agent_wait_for_command(void)
 	/* The loader ignores most of LD_PRELOAD then, but not all. */
 	if (getauxval(AT_SECURE))
 		return;
+	if (tw_agent_is_late())
+		tw_agent_came_late();
 	if (pthread_key_create(&first_key, first_thread_ends))
 		return;
 	/* Behind the thread: the program's malloc() has registered its own handlers then, which run before ours in a child. */

@@ -42,6 +42,19 @@ void tw_agent_rights_changed(void);
  */
 int tw_agent_attach(const char *path);
 
+/* ---- lead.c ---- */
+
+/* Was the agent loaded into a program that ran?  Threads: any, after the constructor. */
+bool tw_agent_is_late(void);
+/* Calls that the agent wraps are led to it, for the first time.  Threads: the constructor's, of an agent that came late. */
+void tw_agent_came_late(void);
+/*
+ * tw_agent_lead - the same in objects that were loaded since; nothing in an agent that was there first.
+ *
+ * Calls the loader: never under the permit.  Threads: any.
+ */
+void tw_agent_lead(void);
+
 /* ---- leave.c ---- */
 
 /*
