@@ -28,7 +28,8 @@ OUTSIDE = ["tools", "examples", "erlang"]
 SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views"}}
 # Of tracewheel-stress, a program of its own: breaks steps of the rooms on purpose (--break), and plants its own entries.
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
-LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c"}
+# Frames of stopped threads are for attaching only, and no part of libtracewheel-debug.
+LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c", "tools/attach/safe.c"}
 # Macros and inline functions without symbols, of no room.
 FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
@@ -41,7 +42,7 @@ LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeli
 OPENERS = ["agent", "symbols", "plan", "views", "tools"]
 OPENS = {
     "agent/entries.c": "plans of the command", "agent/written.c": "the process' own memory", "plan/cache.c": "plans of the command",
-    "tools/attach/dormant.c": "procfs", "tools/attach/list.c": "procfs", "tools/attach/detach.c": "/dev/null", "tools/common/proc.c": "procfs",
+    "tools/attach/dormant.c": "procfs", "tools/attach/inject.c": "procfs, and our own library", "tools/attach/list.c": "procfs", "tools/attach/detach.c": "/dev/null", "tools/common/proc.c": "procfs",
     "tools/common/entries.c": "new files of the ring set", "tools/common/near.c": "the loader's configuration",
     "tools/convert/convert.c": "the user's argument", "tools/convert/ttb_read.c": "the user's argument, which may be a pipe",
     "tools/match.c": "the user's argument, which may be a pipe", "tools/record/check.c": "the loader's configuration",

@@ -11,6 +11,7 @@
  */
 #include "tools/attach/dormant.h"
 #include "tools/attach/dry_run.h"
+#include "tools/attach/inject.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
 #include "tools/common/proc.h"
@@ -136,7 +137,6 @@ static int check_process(struct tw_dormant *dormant)
 static int find_process(struct attach *attach, int argc, char **argv, int index)
 {
 	struct tw_dormant *dormant = &attach->dormant;
-	char agent[PATH_MAX] = "libtracewheel-agent.so", reason[TW_LAUNCH_REASON_BYTES];
 	int pid = 0;
 	if (attach->name && index == argc) {
 		pid = tw_list_find(attach->name);
@@ -147,9 +147,29 @@ static int find_process(struct attach *attach, int argc, char **argv, int index)
 	}
 	if (!pid)
 		return tw_usage(attach->request.command, "which process? Give its number, or --name NAME.");
-	tw_launch_agent(agent, reason);
-	int code = tw_dormant_find(dormant, pid, agent);
-	return code ? code : check_process(dormant);
+	int code = tw_dormant_find(dormant, pid);
+	return code && !dormant->is_without_agent ? code : check_process(dormant);
+}
+
+/* A program that was started without the agent gets it now, and for ever.  Returns 0 or an exit code. */
+static int bring_agent(struct tw_dormant *dormant)
+{
+	char agent[PATH_MAX], reason[TW_LAUNCH_REASON_BYTES];
+	int process = dormant->process, code = 0;
+	if (!dormant->is_without_agent)
+		return 0;
+	if (tw_proc_state(process) == 'T') {
+		tw_say("process %d is stopped: continue it first (kill -CONT %d).", process, process);
+		return TW_EXIT_NOT_STARTED;
+	}
+	if (!tw_launch_agent(agent, reason)) {
+		tw_say("%s", reason);
+		return TW_EXIT_NOT_STARTED;
+	}
+	code = tw_inject(dormant, agent);
+	if (code)
+		tw_say("%s", dormant->reason);
+	return code ? code : tw_dormant_find(dormant, process);
 }
 
 static int find_program(const struct attach *attach, struct tw_launch *launch)
@@ -425,8 +445,12 @@ int tw_tool_attach(int argc, char **argv)
 			code = tw_request_prepare(&attach.request, &launch, launch.path);
 		if (!code && attach.is_dry_run)
 			code = tw_dry_run(&attach.request, &attach.request.limits, attach.dormant.process);
+		else if (!code && !add_lease(&attach.request))
+			code = TW_EXIT_NOT_STARTED;
 		else if (!code)
-			code = add_lease(&attach.request) ? record(&attach) : TW_EXIT_NOT_STARTED;
+			code = bring_agent(&attach.dormant);
+		if (!code && !attach.is_dry_run)
+			code = record(&attach);
 	}
 	tw_request_free(&attach.request);
 	return code;

@@ -149,7 +149,6 @@ int tw_tool_detach(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct tw_dormant dormant;
-	char agent[PATH_MAX] = "libtracewheel-agent.so", reason[TW_LAUNCH_REASON_BYTES];
 	bool is_quiet = false;
 	int key;
 	while ((key = tw_options_next(&options)) > 0)
@@ -159,7 +158,8 @@ int tw_tool_detach(int argc, char **argv)
 	int pid = options.index + 1 == argc ? tw_proc_number(argv[options.index]) : 0;
 	if (!pid)
 		return tw_usage(&command, "which process? Give its number.");
-	tw_launch_agent(agent, reason);
-	int code = tw_dormant_find(&dormant, pid, agent);
+	int code = tw_dormant_find(&dormant, pid);
+	if (code && dormant.is_without_agent)
+		tw_say("%s", dormant.reason);
 	return code ? code : detach(&dormant, is_quiet);
 }

@@ -71,8 +71,7 @@ static bool is_traced_by_another(struct tw_dormant *dormant)
 	return true;
 }
 
-/* What the system has refused for this process. */
-static void refuse_by_rights(struct tw_dormant *dormant)
+void tw_dormant_refuse_by_rights(struct tw_dormant *dormant)
 {
 	int process = dormant->process;
 	char yama[16] = "";
@@ -95,7 +94,7 @@ static void refuse_by_rights(struct tw_dormant *dormant)
 }
 
 /* No thread waits: why, and what to do. */
-static void refuse_absent(struct tw_dormant *dormant, const char *agent)
+static void refuse_absent(struct tw_dormant *dormant)
 {
 	static struct tw_launch launch;
 	int process = dormant->process;
@@ -119,10 +118,11 @@ static void refuse_absent(struct tw_dormant *dormant, const char *agent)
 		       "was not allowed to have one more thread.",
 		       process, name);
 	else
+		dormant->is_without_agent = true;
+	if (dormant->is_without_agent)
 		refuse(dormant,
-		       "process %d (%s) has no dormant agent, and there is no other way into a program that runs yet: start it "
-		       "with LD_PRELOAD=%s (docs/attach.md has the line for systemd: Environment=LD_PRELOAD=...).",
-		       process, name, agent);
+		       "process %d (%s) has no agent: nothing is recorded there, and `tracewheel attach %d` brings one into it.",
+		       process, name, process);
 }
 
 /* ---- finding ---- */
@@ -191,7 +191,7 @@ static int await_words(struct tw_dormant *dormant, bool *is_known)
 	return error;
 }
 
-static int find(struct tw_dormant *dormant, int pid, const char *agent)
+static int find(struct tw_dormant *dormant, int pid)
 {
 	bool is_known;
 	long process = tw_proc_status(pid, "Tgid", 0);
@@ -202,7 +202,7 @@ static int find(struct tw_dormant *dormant, int pid, const char *agent)
 	dormant->process = (int)process;
 	dormant->thread = tw_dormant_thread(dormant->process);
 	if (!dormant->thread) {
-		refuse_absent(dormant, agent);
+		refuse_absent(dormant);
 		return TW_EXIT_NOT_FOUND;
 	}
 	if (tw_proc_state(dormant->process) == 'T') {
@@ -221,7 +221,7 @@ static int find(struct tw_dormant *dormant, int pid, const char *agent)
 		refuse(dormant, "the agent of process %d is busy, or its control group is frozen; try again.",
 		       dormant->process);
 	else if (error)
-		refuse_by_rights(dormant);
+		tw_dormant_refuse_by_rights(dormant);
 	else if (!is_known)
 		refuse(dormant, "the agent of process %d is not one that this command knows.", dormant->process);
 	else
@@ -232,11 +232,11 @@ static int find(struct tw_dormant *dormant, int pid, const char *agent)
 	return TW_EXIT_NOT_STARTED;
 }
 
-int tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent)
+int tw_dormant_find(struct tw_dormant *dormant, int pid)
 {
 	*dormant = (struct tw_dormant){0};
-	int code = find(dormant, pid, agent);
-	if (code)
+	int code = find(dormant, pid);
+	if (code && !dormant->is_without_agent)
 		tw_say("%s", dormant->reason);
 	return code;
 }
@@ -289,7 +289,7 @@ static bool seize(struct tw_dormant *dormant)
 		}
 		nap();
 	}
-	refuse_by_rights(dormant);
+	tw_dormant_refuse_by_rights(dormant);
 	return false;
 }
 

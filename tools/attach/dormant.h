@@ -17,7 +17,8 @@
 
 struct tw_dormant {
 	int process, thread;
-	uint64_t at; /* its words, in its memory */
+	bool is_without_agent; /* it never had one, and may get one (inject.h) */
+	uint64_t at;	       /* its words, in its memory */
 	struct tw_doorbell seen;
 	char reason[TW_DORMANT_REASON_BYTES]; /* why something was refused: a sentence */
 };
@@ -25,12 +26,14 @@ struct tw_dormant {
 /*
  * tw_dormant_find - find the agent of the process that has this number, or a thread with this number.
  *
- * @agent	the path of the agent's library, for the sentence that says how to start the program with it.
- *
- * Returns 0, or an exit code, with the reason reported: TW_EXIT_NOT_FOUND without such a process, or an agent in it;
- * TW_EXIT_NOT_STARTED if the system does not let this user reach it, or it cannot answer now, or is of another version.
+ * Returns 0, or an exit code: TW_EXIT_NOT_FOUND without such a process, or an agent in it; TW_EXIT_NOT_STARTED if the system does not let
+ * this user reach it, or it cannot answer now, or is of another version.  The reason has been reported, but for a process that is
+ * without an agent.
  */
-int tw_dormant_find(struct tw_dormant *dormant, int pid, const char *agent);
+int tw_dormant_find(struct tw_dormant *dormant, int pid);
+
+/* The system has refused something for the thread: `reason` says why, and what to do. */
+void tw_dormant_refuse_by_rights(struct tw_dormant *dormant);
 
 /* Does the process run as the user of this command, whose ring set it can open? False: `reason` says what to do. */
 bool tw_dormant_is_of_user(struct tw_dormant *dormant);

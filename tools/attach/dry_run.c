@@ -7,6 +7,7 @@
  */
 #include "tools/attach/dry_run.h"
 
+#include "tools/attach/dormant.h"
 #include "tools/common/proc.h"
 #include "tools/tool.h"
 
@@ -93,7 +94,8 @@ static int show_functions(const struct tw_request *request)
 static void show_memory(const struct tw_request *request, int process)
 {
 	char one[TW_FIGURE_BYTES], all[TW_FIGURE_BYTES], cap[TW_FIGURE_BYTES], number[TW_FIGURE_BYTES];
-	long threads = tw_proc_status(process, "Threads", 0) - 1; /* without the agent's */
+	long threads =
+		tw_proc_status(process, "Threads", 0) - (tw_dormant_thread(process) ? 1 : 0); /* not the agent's */
 	uint64_t ring = request->recorder.ring_bytes ? request->recorder.ring_bytes : RING_BYTES;
 	uint64_t most = request->recorder.cap_bytes ? request->recorder.cap_bytes : CAP_BYTES;
 	uint64_t wanted = ring * (uint64_t)(threads > 0 ? threads : 1);

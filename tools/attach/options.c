@@ -60,10 +60,11 @@ static struct tw_option table[COUNT_OF(own) + COUNT_OF(shared) + 1];
 static const struct tw_command command = {
 	.name = "attach",
 	.arguments = "[OPTION]... PID",
-	.summary = "Records the calls of a program that runs and was started with the agent, which sleeps in it:\n"
-		   "LD_PRELOAD=.../libtracewheel-agent.so (docs/attach.md). Ends by a limit, by Ctrl-C, or by\n"
-		   "`tracewheel detach PID`; the program goes on, as it was before. Without this command, as when it\n"
-		   "is killed or stopped, the program itself ends the recording after five seconds.",
+	.summary =
+		"Records the calls of a program that runs. A program that was started with the agent has it asleep\n"
+		"(LD_PRELOAD=.../libtracewheel-agent.so); any other gets it now, and keeps it (docs/attach.md). Ends\n"
+		"by a limit, by Ctrl-C, or by `tracewheel detach PID`; the program goes on, as it was before. Without\n"
+		"this command, as when it is killed or stopped, the program itself ends it after five seconds.",
 	.options = table,
 	.examples =
 		"  tracewheel attach 4711\n"
