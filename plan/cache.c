@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - plans of files seen before, replaced as a whole.
+ * cache.c - plans, and tables of frames, of files seen before, replaced as a whole.
  *
  * A plan is code that other programs will run.  It is kept only of a file that nobody but root and this user can have written, and is used only for
  * that file with the same bytes, by its identity (base/file.h): not for one that claims the same build-id, and not for a copy.  A checksum or
@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "base/sys.h"
 #include "symbols/entries.h"
+#include "symbols/frame_rows.h"
 
 #include "tracewheel/error.h"
 
@@ -72,7 +73,7 @@ bool tw_entry_plan_folder(char *out, size_t bytes)
 	return true;
 }
 
-static bool name_plan(const struct tw_elf_file *file, char out[PATH_BYTES])
+static bool name_plan(const struct tw_elf_file *file, const char *behind, char out[PATH_BYTES])
 {
 	char folder[PATH_BYTES], name[TW_ENTRY_PLAN_NAME_BYTES];
 	int length;
@@ -80,7 +81,7 @@ static bool name_plan(const struct tw_elf_file *file, char out[PATH_BYTES])
 	if (!make_folder(folder))
 		return false;
 	tw_entry_plan_name_file("", &file->elf, &file->identity, name);
-	length = snprintf(out, PATH_BYTES, "%s/%s.plan", folder, name);
+	length = snprintf(out, PATH_BYTES, "%s/%s%s", folder, name, behind);
 	return length > 0 && length < PATH_BYTES;
 }
 
@@ -90,7 +91,14 @@ struct sources {
 	struct tw_file_identity debug_file;
 };
 
-/* Is this the plan of these, and right? */
+/* What is kept of a file. */
+struct kind {
+	const char *behind; /* the end of its name */
+	int (*make)(const struct tw_elf_file *file, void **bytes, size_t *count);
+	/* Is this of these, and right? */
+	bool (*is_of)(const struct sources *sources, const void *bytes, size_t count);
+};
+
 static bool is_plan_of(const struct sources *sources, const void *bytes, size_t count)
 {
 	struct tw_entry_plan plan;
@@ -100,8 +108,18 @@ static bool is_plan_of(const struct sources *sources, const void *bytes, size_t 
 	       !memcmp(&plan.header->debug_file, &sources->debug_file, sizeof sources->debug_file);
 }
 
+/* Names are not in it: any debug file will do. */
+static bool are_rows_of(const struct sources *sources, const void *bytes, size_t count)
+{
+	struct tw_frame_rows rows;
+
+	return tw_frame_rows_open(bytes, count, &rows) == 0 &&
+	       tw_frame_rows_is_of(&rows, &sources->file->elf, &sources->file->identity);
+}
+
 /* Reads a plan that this user wrote; false: there is none that can be used. */
-static bool read_plan(const char *path, const struct sources *sources, void **bytes, size_t *count)
+static bool read_plan(const char *path, const struct kind *kind, const struct sources *sources, void **bytes,
+		      size_t *count)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat status;
@@ -113,7 +131,7 @@ static bool read_plan(const char *path, const struct sources *sources, void **by
 	    (uint64_t)status.st_size <= PLAN_BYTES_MAX)
 		plan = malloc((size_t)status.st_size + 1);
 	if (plan && (tw_elf_read_at(fd, plan, (uint64_t)status.st_size, 0) ||
-		     !is_plan_of(sources, plan, (size_t)status.st_size))) {
+		     !kind->is_of(sources, plan, (size_t)status.st_size))) {
 		free(plan);
 		plan = NULL;
 	}
@@ -141,25 +159,40 @@ static void write_plan(const char *path, const void *bytes, size_t count)
 		unlink(temporary);
 }
 
-int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *count, bool *was_cached)
+static int get(const struct tw_elf_file *file, const struct kind *kind, void **bytes, size_t *count, bool *was_cached)
 {
 	struct sources sources = {.file = file};
 	char path[PATH_BYTES];
-	bool has_cache = file->may_be_kept && file->elf.build_id_bytes && name_plan(file, path), is_cached;
+	bool has_cache = file->may_be_kept && file->elf.build_id_bytes && name_plan(file, kind->behind, path),
+	     is_cached;
 	int error = 0;
 
-	if (has_cache) {
+	if (has_cache && kind->is_of == is_plan_of) {
 		tw_entry_plan_debug_file(&file->elf, &sources.debug_file);
 		has_cache = tw_file_is_settled(&sources.debug_file);
 	}
-	is_cached = has_cache && read_plan(path, &sources, bytes, count);
+	is_cached = has_cache && read_plan(path, kind, &sources, bytes, count);
 	if (was_cached)
 		*was_cached = is_cached;
 	if (is_cached)
 		return 0;
-	error = tw_entry_plan_make(file, bytes, count);
+	error = kind->make(file, bytes, count);
 	/* A debug file that came meanwhile is another. */
-	if (!error && has_cache && is_plan_of(&sources, *bytes, *count))
+	if (!error && has_cache && kind->is_of(&sources, *bytes, *count))
 		write_plan(path, *bytes, *count);
 	return error;
+}
+
+int tw_entry_plan_get(const struct tw_elf_file *file, void **bytes, size_t *count, bool *was_cached)
+{
+	static const struct kind kind = {".plan", tw_entry_plan_make, is_plan_of};
+
+	return get(file, &kind, bytes, count, was_cached);
+}
+
+int tw_frame_rows_get(const struct tw_elf_file *file, void **bytes, size_t *count)
+{
+	static const struct kind kind = {".frames", tw_frame_rows_make, are_rows_of};
+
+	return get(file, &kind, bytes, count, NULL);
 }

@@ -48,6 +48,17 @@ bool tw_entry_plan_folder(char *out, size_t bytes);
 /* The identity of the separate debug file, in which functions have names; zeros: there is none. */
 void tw_entry_plan_debug_file(const struct tw_elf *elf, struct tw_file_identity *out);
 
+/*
+ * tw_frame_rows_make - the table of a file's frames (symbols/frame_rows.h); rows.c.
+ * tw_frame_rows_get - the same, from the cache or made now: as tw_entry_plan_get().
+ *
+ * @bytes	gives: free().  A whole table, which tw_frame_rows_open() accepts.
+ *
+ * Errors: TW_ENOENT (no call frame information, or no build-id), TW_EFORMAT, TW_ENOTSUP (more than 4 GiB), TW_ENOMEM.
+ */
+int tw_frame_rows_make(const struct tw_elf_file *file, void **bytes, size_t *count);
+int tw_frame_rows_get(const struct tw_elf_file *file, void **bytes, size_t *count);
+
 /* Of type tw_sym_unpack_fn; unpack.c. */
 int tw_plan_unpack(int fd, uint64_t offset, uint64_t bytes);
 

@@ -243,11 +243,11 @@ static bool stack_operand(const ZydisDecodedInstruction *instruction, uint64_t *
 		return false;
 	*displacement = instruction->raw.disp.value;
 	if (instruction->raw.modrm.rm == RM_RSP) {
-		*dwarf_register = TW_SCAN_RSP;
+		*dwarf_register = TW_ELF_RSP;
 		return instruction->raw.sib.base == RM_RSP && instruction->raw.sib.index == RM_RSP &&
 		       !instruction->raw.rex.X;
 	}
-	*dwarf_register = TW_SCAN_RBP;
+	*dwarf_register = TW_ELF_RBP;
 	return instruction->raw.modrm.rm == RM_RBP && instruction->raw.modrm.mod;
 }
 
@@ -265,7 +265,7 @@ bool tw_scan_uses_return_address(uint64_t dwarf_register, uint64_t above, const 
 	uint64_t own_register;
 	int64_t displacement;
 
-	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && dwarf_register == TW_SCAN_RSP && above == 8)
+	if (instruction->mnemonic == ZYDIS_MNEMONIC_POP && dwarf_register == TW_ELF_RSP && above == 8)
 		return true;
 	return instruction->mnemonic != ZYDIS_MNEMONIC_LEA && instruction->mnemonic != ZYDIS_MNEMONIC_NOP &&
 	       !is_barrier(instruction) && stack_operand(instruction, &own_register, &displacement) &&

@@ -73,9 +73,6 @@ const uint8_t *tw_scan_bytes(const struct tw_scan *scan, uint64_t value, uint64_
 /* Bytes of padding (NOPs, int3, zeros) from a value on, less than `most` + one instruction. */
 unsigned tw_scan_padding(const struct tw_scan *scan, uint64_t value, uint64_t end, unsigned most);
 
-/* Numbers of registers, as DWARF has them. */
-enum { TW_SCAN_RBP = 6, TW_SCAN_RSP = 7 };
-
 /*
  * Does an instruction use the return address other than by returning?  The caller's frame, which ends with it, is `above` bytes
  * above what the register holds: its canonical frame address.

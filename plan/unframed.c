@@ -94,8 +94,7 @@ static bool uses_return_address(const struct tw_scan *scan, uint64_t at, uint64_
 		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&scan->decoder, bytes, end - at < left ? end - at : left,
 							 &instruction, operands)))
 			return false;
-		if (uses(TW_SCAN_RSP, state.above_rsp, &instruction) ||
-		    uses(TW_SCAN_RBP, state.above_rbp, &instruction))
+		if (uses(TW_ELF_RSP, state.above_rsp, &instruction) || uses(TW_ELF_RBP, state.above_rbp, &instruction))
 			return true;
 		if (!step(&state, &instruction, operands))
 			return false;

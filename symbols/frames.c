@@ -3,6 +3,7 @@
 #include "symbols/frames.h"
 
 #include "base/search.h"
+#include "symbols/frame_bytes.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -27,28 +28,6 @@ enum {
 	OMITTED = 0xff
 };
 
-/* Instructions of call frames (DWARF 5, 7.24); the first three have their operand in the low six bits. */
-enum {
-	CFA_ADVANCE_LOC = 0x40,
-	CFA_OFFSET = 0x80,
-	CFA_RESTORE = 0xc0,
-	CFA_HIGH_MASK = 0xc0,
-	CFA_NOP = 0x00,
-	CFA_SET_LOC = 0x01,
-	CFA_ADVANCE_LOC1 = 0x02,
-	CFA_ADVANCE_LOC2 = 0x03,
-	CFA_ADVANCE_LOC4 = 0x04,
-	CFA_UNDEFINED = 0x07,
-	CFA_REMEMBER_STATE = 0x0a,
-	CFA_RESTORE_STATE = 0x0b,
-	CFA_DEF_CFA = 0x0c,
-	CFA_DEF_CFA_REGISTER = 0x0d,
-	CFA_DEF_CFA_OFFSET = 0x0e,
-	CFA_GNU_ARGS_SIZE = 0x2e
-};
-
-enum { REGISTER_RSP = 7, REGISTER_RETURN = 16 };
-
 /* The header of the sorted table: version and three encodings, the pointer to .eh_frame, the number of rows. */
 #define TABLE_HEAD_BYTES 12
 #define TABLE_VERSION	 1
@@ -57,88 +36,8 @@ enum { REGISTER_RSP = 7, REGISTER_RETURN = 16 };
 /* Longer than what compilers write; a damaged table could lead to the same bytes from each row. */
 #define LETTERS_MAX	 16
 #define INSTRUCTIONS_MAX 256
-#define LEB_BITS_MAX	 70
 /* All descriptions and functions together are no longer than the image, unless they overlap: then a small file would be walked for hours. */
 #define OVERLAP_MAX 4
-
-/* Bytes of the image that are read in order.  A read behind the end gives zeros and sets is_damaged. */
-struct cursor {
-	const struct tw_elf *elf;
-	const uint8_t *at, *end;
-	bool is_damaged;
-};
-
-static struct cursor cursor_at(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)
-{
-	struct cursor cursor = {.elf = elf, .is_damaged = !tw_elf_holds(elf, address, bytes)};
-
-	if (!cursor.is_damaged) {
-		cursor.at = (const uint8_t *)address;
-		cursor.end = cursor.at + bytes;
-	}
-	return cursor;
-}
-
-static void take(struct cursor *from, void *out, size_t bytes)
-{
-	if ((size_t)(from->end - from->at) < bytes) {
-		from->is_damaged = true;
-		from->at = from->end;
-		memset(out, 0, bytes);
-		return;
-	}
-	memcpy(out, from->at, bytes);
-	from->at += bytes;
-}
-
-static uint8_t take8(struct cursor *from)
-{
-	uint8_t value;
-
-	take(from, &value, sizeof value);
-	return value;
-}
-
-static uint32_t take32(struct cursor *from)
-{
-	uint32_t value;
-
-	take(from, &value, sizeof value);
-	return value;
-}
-
-static void skip(struct cursor *from, uint64_t bytes)
-{
-	if ((uint64_t)(from->end - from->at) < bytes) {
-		from->is_damaged = true;
-		bytes = (uint64_t)(from->end - from->at);
-	}
-	from->at += bytes;
-}
-
-static uint64_t take_leb(struct cursor *from, bool is_signed)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = take8(from);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		/* No number of 64 bits is longer; a damaged one could go on to the end of a large section, for each description. */
-		from->is_damaged |= shift > LEB_BITS_MAX;
-	} while (byte & 0x80 && !from->is_damaged);
-	if (is_signed && shift < 64 && byte & 0x40)
-		value |= UINT64_MAX << shift;
-	return value;
-}
-
-static uint64_t take_uleb(struct cursor *from)
-{
-	return take_leb(from, false);
-}
 
 /* A pointer's number, before its base is added. */
 static uint64_t take_form(struct cursor *from, uint8_t encoding)
@@ -239,7 +138,7 @@ static void read_common(struct common *common, const struct tw_elf *elf, uintptr
 	}
 	common->frame.code_factor = take_uleb(&from);
 	common->frame.data_factor = (int64_t)take_leb(&from, true);
-	if ((version == 1 ? take8(&from) : take_uleb(&from)) != REGISTER_RETURN)
+	if ((version == 1 ? take8(&from) : take_uleb(&from)) != TW_ELF_RETURN)
 		from.is_damaged = true;
 	common->has_augmentation = *letters == 'z';
 	if (*letters == 'z')
@@ -363,7 +262,7 @@ static bool follow(struct cursor *from, struct tw_elf_frame_start *start, bool i
 		case CFA_RESTORE: continue;
 		case CFA_OFFSET:
 			/* The return address itself is always saved. */
-			if ((instruction & ~CFA_HIGH_MASK) != REGISTER_RETURN)
+			if ((instruction & ~CFA_HIGH_MASK) != TW_ELF_RETURN)
 				start->is_called = false;
 			(void)take_uleb(from);
 			continue;
@@ -377,10 +276,10 @@ static bool follow(struct cursor *from, struct tw_elf_frame_start *start, bool i
 		case CFA_ADVANCE_LOC1:
 		case CFA_ADVANCE_LOC2:
 		case CFA_ADVANCE_LOC4: return is_own;
-		case CFA_UNDEFINED: start->has_no_caller |= take_uleb(from) == REGISTER_RETURN; break;
+		case CFA_UNDEFINED: start->has_no_caller |= take_uleb(from) == TW_ELF_RETURN; break;
 		case CFA_GNU_ARGS_SIZE: (void)take_uleb(from); break;
-		case CFA_DEF_CFA: start->is_called &= take_uleb(from) == REGISTER_RSP && take_uleb(from) == 8; break;
-		case CFA_DEF_CFA_REGISTER: start->is_called &= take_uleb(from) == REGISTER_RSP; break;
+		case CFA_DEF_CFA: start->is_called &= take_uleb(from) == TW_ELF_RSP && take_uleb(from) == 8; break;
+		case CFA_DEF_CFA_REGISTER: start->is_called &= take_uleb(from) == TW_ELF_RSP; break;
 		case CFA_DEF_CFA_OFFSET: start->is_called &= take_uleb(from) == 8; break;
 		default: start->is_called = false; return false;
 		}
@@ -396,99 +295,6 @@ struct tw_elf_frame_start tw_elf_frame_start(const struct tw_elf_frame *frame)
 
 	start.is_known = follow(&common, &start, false) && follow(&own, &start, true);
 	return start;
-}
-
-/* ---- the canonical frame address ---- */
-
-static bool keep_row(struct tw_elf_frame_walk *walk)
-{
-	if (walk->kept_count == TW_ELF_FRAME_KEPT_MAX)
-		return false;
-	walk->kept[walk->kept_count++] = walk->row;
-	return true;
-}
-
-static bool restore_row(struct tw_elf_frame_walk *walk)
-{
-	if (!walk->kept_count)
-		return false;
-	walk->row = walk->kept[--walk->kept_count];
-	return true;
-}
-
-static uint64_t take_number(struct cursor *from, unsigned bytes)
-{
-	uint64_t value = 0;
-
-	take(from, &value, bytes);
-	return value;
-}
-
-/* Changes the row, or moves on by *delta code units.  False: the instruction is not understood. */
-static bool apply(struct tw_elf_frame_walk *walk, struct cursor *from, uint64_t *delta)
-{
-	uint8_t instruction = take8(from);
-
-	*delta = 0;
-	switch (instruction & CFA_HIGH_MASK) {
-	case CFA_ADVANCE_LOC: *delta = instruction & ~CFA_HIGH_MASK; return true;
-	case CFA_OFFSET: (void)take_uleb(from); return true;
-	case CFA_RESTORE: return true;
-	default: break;
-	}
-	switch (instruction) {
-	case CFA_NOP: return true;
-	case CFA_ADVANCE_LOC1: *delta = take_number(from, 1); return true;
-	case CFA_ADVANCE_LOC2: *delta = take_number(from, 2); return true;
-	case CFA_ADVANCE_LOC4: *delta = take_number(from, 4); return true;
-	case CFA_REMEMBER_STATE: return keep_row(walk);
-	case CFA_RESTORE_STATE: return restore_row(walk);
-	case CFA_UNDEFINED:
-	case CFA_GNU_ARGS_SIZE: (void)take_uleb(from); return true;
-	case CFA_DEF_CFA:
-		walk->row.cfa_register = take_uleb(from);
-		walk->row.cfa_offset = take_uleb(from);
-		return true;
-	case CFA_DEF_CFA_REGISTER: walk->row.cfa_register = take_uleb(from); return true;
-	case CFA_DEF_CFA_OFFSET: walk->row.cfa_offset = take_uleb(from); return true;
-	default: return false;
-	}
-}
-
-/* Up to the row of a value. */
-static void follow_rows(struct tw_elf_frame_walk *walk, const uint8_t *end, uint64_t value)
-{
-	struct cursor from = {.at = walk->at, .end = end};
-
-	while (walk->is_known && from.at < from.end) {
-		const uint8_t *start = from.at;
-		uint64_t delta;
-
-		walk->is_known = apply(walk, &from, &delta) && !from.is_damaged;
-		if (delta && walk->value + delta * walk->frame->code_factor > value) {
-			/* The next row begins behind the value: this instruction is read again. */
-			from.at = start;
-			break;
-		}
-		walk->value += delta * walk->frame->code_factor;
-	}
-	walk->at = from.at;
-}
-
-void tw_elf_frame_walk_begin(struct tw_elf_frame_walk *walk, const struct tw_elf_frame *frame)
-{
-	*walk = (struct tw_elf_frame_walk){.frame = frame,
-					   .at = frame->common,
-					   .value = frame->value,
-					   .is_known = true};
-	follow_rows(walk, frame->common_end, frame->value);
-	walk->at = frame->own;
-}
-
-const struct tw_elf_frame_row *tw_elf_frame_walk_to(struct tw_elf_frame_walk *walk, uint64_t value)
-{
-	follow_rows(walk, walk->frame->own_end, value);
-	return walk->is_known ? &walk->row : NULL;
 }
 
 /* ---- landing pads ---- */

@@ -55,26 +55,60 @@ struct tw_elf_frame_start {
 
 struct tw_elf_frame_start tw_elf_frame_start(const struct tw_elf_frame *frame);
 
-/*
- * The canonical frame address (CFA) along a description's code: a register of DWARF's numbers and an offset.  The return
- * address lies 8 bytes below.
- */
-#define TW_ELF_FRAME_KEPT_MAX 8
+/* Numbers of registers, as DWARF has them; the last is the return address. */
+enum { TW_ELF_RBP = 6, TW_ELF_RSP = 7, TW_ELF_RETURN = 16 };
+
+/* How the canonical frame address (CFA) of a row is found. */
+enum tw_elf_cfa {
+	TW_ELF_CFA_UNKNOWN,  /* by an expression that is none of these */
+	TW_ELF_CFA_REGISTER, /* register + offset */
+	TW_ELF_CFA_MEMORY,   /* the word at register + offset, + add */
+	TW_ELF_CFA_PLT /* register + offset, + 8 if the low four bits of the address are at least add: stubs of a PLT */
+};
+
+/* How the caller's value of a register is found. */
+enum tw_elf_saved {
+	TW_ELF_SAVED_UNKNOWN,
+	TW_ELF_SAVED_SAME, /* the register still has it */
+	TW_ELF_SAVED_CFA,  /* at CFA + offset */
+	TW_ELF_SAVED_RBP,  /* at %rbp + offset */
+	TW_ELF_SAVED_RSP,  /* at %rsp + offset */
+	TW_ELF_SAVED_NONE  /* there is none: of the return address, the outermost frame */
+};
+
+struct tw_elf_frame_saved {
+	enum tw_elf_saved how;
+	int64_t offset;
+};
+
+/* One row of the table that a description stands for, as far as the frames of callers are found by it; registers have DWARF's numbers. */
 struct tw_elf_frame_row {
 	uint64_t cfa_register, cfa_offset;
+	enum tw_elf_cfa cfa;
+	int64_t cfa_add;
+	struct tw_elf_frame_saved rbp, return_address;
 };
+
+/* Follows the rows along a description's code.  The return address mostly lies 8 bytes below the CFA. */
+#define TW_ELF_FRAME_KEPT_MAX 8
 struct tw_elf_frame_walk {
 	const struct tw_elf_frame *frame;
 	const uint8_t *at;
 	uint64_t value; /* up to here `row` holds */
-	struct tw_elf_frame_row row, kept[TW_ELF_FRAME_KEPT_MAX];
+	struct tw_elf_frame_row row, first, kept[TW_ELF_FRAME_KEPT_MAX];
 	unsigned kept_count;
-	bool is_known; /* false: an instruction was not understood, or the CFA is an expression */
+	bool is_known; /* false: an instruction was not understood */
+	bool is_plain; /* and no CFA was an expression */
 };
 
 void tw_elf_frame_walk_begin(struct tw_elf_frame_walk *walk, const struct tw_elf_frame *frame);
-/* The row of a value, which is not below that of the last call; NULL: not known. */
+/* The row of a value, which is not below that of the last call; NULL: not known, or a CFA up to there is an expression. */
 const struct tw_elf_frame_row *tw_elf_frame_walk_to(struct tw_elf_frame_walk *walk, uint64_t value);
+/*
+ * The row of a value, and *next: where another may begin.  NULL: not known, nor are those behind it.  In the place of
+ * tw_elf_frame_walk_to(), from the description's value on, then from *next on.
+ */
+const struct tw_elf_frame_row *tw_elf_frame_walk_row(struct tw_elf_frame_walk *walk, uint64_t value, uint64_t *next);
 
 /* The landing pads of a description's table: called for the value of each; false ends the walk. */
 typedef bool (*tw_elf_landing_pad_fn)(uint64_t value, void *arg);

@@ -7,6 +7,7 @@
 #define TW_TESTS_FUZZ_PLAN_MADE_H
 
 #include "plan/plan.h"
+#include "symbols/frame_rows.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -85,6 +86,26 @@ static inline size_t made_lay_out_all(const struct tw_entry_plan *plan)
 	return sum;
 }
 
+/* Its table of frames: whatever value is asked for, a rule of the table is found, or none. */
+static inline void made_rows(const struct tw_elf_file *file)
+{
+	struct tw_frame_rows rows;
+	size_t count;
+	void *made;
+
+	if (tw_frame_rows_make(file, &made, &count))
+		return;
+	if (tw_frame_rows_open(made, count, &rows))
+		abort();
+	for (uint64_t value = 0; value < 0x2000; value++) {
+		const struct tw_frame_rule *rule = tw_frame_rows_find(&rows, value);
+
+		if (rule && (rule < rows.rules || rule >= rows.rules + rows.header->rule_count))
+			abort();
+	}
+	free(made);
+}
+
 /* Plans a file of these bytes. */
 static inline void made_plan(const void *bytes, size_t count)
 {
@@ -106,6 +127,7 @@ static inline void made_plan(const void *bytes, size_t count)
 			made_lay_out_all(&plan);
 			free(made);
 		}
+		made_rows(file);
 		tw_elf_file_close(file);
 	}
 	close(fd);
