@@ -160,6 +160,7 @@ struct tw_plan;
 struct tw_permit;
 struct tw_entry_plan;
 struct tw_entry_plan_row;
+struct tw_frame_rows;
 
 void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts);
 
@@ -237,9 +238,11 @@ struct tw_plan {
 	size_t entry_count, entry_capacity;
 	struct tw_plan_slot *slots;
 	size_t count, capacity;
-	void **pins;	  /* by object; NULL: not pinned */
-	bool *is_new;	  /* by object: examined for the first time */
-	bool *was_known;  /* by object: skipped as known */
+	void **pins;	 /* by object; NULL: not pinned */
+	bool *is_new;	 /* by object: examined for the first time */
+	bool *was_known; /* by object: skipped as known */
+	const struct tw_frame_rows *
+		*frames;  /* by object; NULL: no callers are recorded beyond the direct one, or no table is there */
 	bool *is_put_off; /* by object, once armed: entries are not planted yet, because a thread was in dlclose() */
 	bool has_definer; /* some object may define a requested function */
 	/* Sentences about functions that a pattern names but that cannot be traced. */
@@ -324,9 +327,20 @@ bool tw_agent_keeps_return(const struct tw_sym_object *object, uintptr_t address
  */
 bool tw_agent_entries_lack(const struct tw_sym_object *object);
 /*
- * tw_agent_entries_ask - ask the command for plans of the objects of this process.
+ * tw_agent_frame_rows - the table of an object's frames: lends, as tw_agent_entry_plan().
+ * tw_agent_frame_rows_lack - as tw_agent_entries_lack().
+ */
+const struct tw_frame_rows *tw_agent_frame_rows(const struct tw_sym_object *object);
+bool tw_agent_frame_rows_lack(const struct tw_sym_object *object);
+/* Are there more callers recorded than the direct one? */
+static inline bool tw_agent_wants_frames(const struct tw_agent_config *config)
+{
+	return config->stack_depth > 1;
+}
+/*
+ * tw_agent_entries_ask - ask the command for plans, and tables of frames, of the objects of this process.
  *
- * @count	of objects that lack one.  They are counted in the ring set if no answer comes in time.
+ * @count	of objects that lack a plan.  They are counted in the ring set if no answer comes in time.
  *
  * Waits for the answer: plan_start_ns of the configuration while the program starts, else plan_ns, and not at all while an earlier
  * question, for which a thread has waited in vain, is unanswered.  Without permit.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entries.c - plans of function entries, which the command leaves in the ring set: one file an object's file.
+ * entries.c - plans of function entries, and tables of frames, which the command leaves in the ring set: one file an object's file.
  *
  * The command makes those of the program that it starts beforehand.  For objects that are opened later, and for programs that
  * are executed by the first, a plan may be among those that the command keeps; else it is asked here.  The time of waiting
@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "ringbuf/answers.h"
 #include "symbols/entry_plan.h"
+#include "symbols/frame_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,20 @@ struct read_plan {
 	struct tw_entry_plan plan;
 };
 
+struct read_rows {
+	struct read_rows *next;
+	struct tw_frame_rows rows;
+};
+
+/* The names of a kind of file: BEFORE... in the ring set, ...BEHIND where the command keeps it. */
+struct kind {
+	const char *before, *behind;
+};
+static const struct kind plan_kind = {"plan-", ".plan"}, rows_kind = {"frames-", ".frames"};
+
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct read_plan *plans;
+static struct read_rows *all_rows;
 static const struct tw_agent_config *config;
 /* The number of the last question that was not answered in time, + 1 << 32; 0: each was. */
 static _Atomic uint64_t given_up;
@@ -84,9 +97,10 @@ static int open_plan(const struct tw_sym_object *object, const struct tw_file_id
 }
 
 /* The file of the ring set, which lives as long as the recording: shared by all processes.  NULL: none. */
-static void *map_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity, size_t *count)
+static void *map_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity,
+		      const struct kind *kind, size_t *count)
 {
-	int fd = open_plan(object, identity, tw_agent_ring_set.path, "plan-", "");
+	int fd = open_plan(object, identity, tw_agent_ring_set.path, kind->before, "");
 	struct stat status = {0};
 	void *bytes = MAP_FAILED;
 
@@ -114,9 +128,11 @@ static bool read_all(int fd, uint8_t *bytes, size_t count)
 }
 
 /* A copy of a file that the command keeps, which may lie on any file system.  It must be this user's, and nobody else's to write. */
-static void *copy_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity, size_t *count)
+static void *copy_plan(const struct tw_sym_object *object, const struct tw_file_identity *identity,
+		       const struct kind *kind, size_t *count)
 {
-	int fd = config && config->plan_folder ? open_plan(object, identity, config->plan_folder, "", ".plan") : -1;
+	int fd =
+		config && config->plan_folder ? open_plan(object, identity, config->plan_folder, "", kind->behind) : -1;
 	struct stat status;
 	void *bytes = MAP_FAILED;
 
@@ -157,12 +173,12 @@ static const struct tw_entry_plan *read_plan(const struct tw_sym_object *object,
 					     const struct tw_file_identity *identity)
 {
 	size_t count = 0;
-	void *bytes = map_plan(object, identity, &count);
+	void *bytes = map_plan(object, identity, &plan_kind, &count);
 	const struct tw_entry_plan *plan = keep_plan(object, identity, bytes, count);
 
 	if (plan)
 		return plan;
-	bytes = copy_plan(object, identity, &count);
+	bytes = copy_plan(object, identity, &plan_kind, &count);
 	return keep_plan(object, identity, bytes, count);
 }
 
@@ -195,6 +211,74 @@ const struct tw_entry_plan *tw_agent_entry_plan(const struct tw_sym_object *obje
 		plan = read_plan(object, &identity);
 	tw_lock_drop(&lock);
 	return plan;
+}
+
+/* ---- tables of frames ---- */
+
+/* As keep_plan(). */
+static const struct tw_frame_rows *keep_rows(const struct tw_sym_object *object,
+					     const struct tw_file_identity *identity, void *bytes, size_t count)
+{
+	struct read_rows *made = bytes ? malloc(sizeof *made) : NULL;
+
+	if (!made || tw_frame_rows_open(bytes, count, &made->rows) ||
+	    !tw_frame_rows_is_of(&made->rows, &object->elf, identity)) {
+		if (bytes)
+			munmap(bytes, count);
+		free(made);
+		return NULL;
+	}
+	made->next = all_rows;
+	all_rows = made;
+	return &made->rows;
+}
+
+static const struct tw_frame_rows *find_rows(const struct tw_sym_object *object,
+					     const struct tw_file_identity *identity)
+{
+	const struct tw_frame_rows *rows;
+	size_t count = 0;
+	void *bytes;
+
+	for (const struct read_rows *known = all_rows; known; known = known->next)
+		if (tw_frame_rows_is_of(&known->rows, &object->elf, identity))
+			return &known->rows;
+	bytes = map_plan(object, identity, &rows_kind, &count);
+	rows = keep_rows(object, identity, bytes, count);
+	if (rows)
+		return rows;
+	bytes = copy_plan(object, identity, &rows_kind, &count);
+	return keep_rows(object, identity, bytes, count);
+}
+
+/* *could_be: the command could make a table of the object, which is a file. */
+static const struct tw_frame_rows *rows_of(const struct tw_sym_object *object, bool *could_be)
+{
+	const struct tw_frame_rows *rows;
+	struct tw_file_identity identity;
+
+	*could_be = object->elf.build_id_bytes && object->elf.frame_table && tw_agent_ring_set.path[0] &&
+		    identify(object, &identity);
+	if (!*could_be)
+		return NULL;
+	tw_lock_seize(&lock);
+	rows = find_rows(object, &identity);
+	tw_lock_drop(&lock);
+	return rows;
+}
+
+const struct tw_frame_rows *tw_agent_frame_rows(const struct tw_sym_object *object)
+{
+	bool could_be;
+
+	return rows_of(object, &could_be);
+}
+
+bool tw_agent_frame_rows_lack(const struct tw_sym_object *object)
+{
+	bool could_be;
+
+	return !rows_of(object, &could_be) && could_be;
 }
 
 /* Asked for each slot: by the build-id, because a wrong answer writes nothing. */
@@ -250,7 +334,8 @@ void tw_agent_entries_ask(struct tw_rs *rs, unsigned count)
 		return;
 	/* RELAXED agent.given_up: see above. */
 	tw_store_relaxed(&given_up, UINT64_C(1) << 32 | number);
-	tw_rs_count_late(rs, count);
+	if (count)
+		tw_rs_count_late(rs, count);
 }
 
 const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_late)

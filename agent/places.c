@@ -523,17 +523,17 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 	if (!config->program && !config->stack_depth && !config->has_return_to && !tw_agent_aggregates_callers(config))
 		return;
 	for (size_t i = 0; i < plan->set->count; i++)
-		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i]))
+		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i])) {
+			modules[i]->frames = plan->frames[i] ? plan->frames[i] : modules[i]->frames;
 			tw_define_module(tw_agent_session, modules[i]);
-	if (config->program)
-		tw_callers_update(permit);
+		}
+	if (config->program || tw_agent_wants_frames(config))
+		tw_callers_update(permit, config->program != NULL);
 }
 
 static int by_size(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
+	return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b);
 }
 
 static void tell_counted(size_t count, size_t all)

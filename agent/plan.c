@@ -350,12 +350,18 @@ static bool pin(struct tw_plan *plan, size_t index, bool is_pinning)
 /* One question for all new objects. */
 static void ask_for_entries(struct tw_plan *plan, const struct tw_agent_config *config, bool is_pinning)
 {
-	unsigned count = 0;
+	unsigned count = 0, frames = 0;
 
-	for (size_t i = 0; i < plan->set->count; i++)
-		count += !plan->was_known[i] && has_wanted_entries(config, &plan->set->objects[i]) &&
-			 pin(plan, i, is_pinning) && tw_agent_entries_lack(&plan->set->objects[i]);
-	if (count)
+	for (size_t i = 0; i < plan->set->count; i++) {
+		const struct tw_sym_object *object = &plan->set->objects[i];
+		bool has_entries = has_wanted_entries(config, object);
+
+		if (plan->was_known[i] || !(has_entries || tw_agent_wants_frames(config)) || !pin(plan, i, is_pinning))
+			continue;
+		count += has_entries && tw_agent_entries_lack(object);
+		frames += tw_agent_wants_frames(config) && tw_agent_frame_rows_lack(object);
+	}
+	if (count || frames)
 		tw_agent_entries_ask(&tw_agent_ring_set, count);
 }
 
@@ -367,6 +373,8 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 	if (!pin(plan, index, is_pinning))
 		return 0;
 	plan->is_new[index] = true;
+	if (tw_agent_wants_frames(config))
+		plan->frames[index] = tw_agent_frame_rows(object);
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
 	if (!error && has_wanted_entries(config, object))
@@ -387,7 +395,9 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 		plan->was_known = calloc(plan->set->count + 1, sizeof *plan->was_known);
 		plan->sleds_of = calloc(plan->set->count + 1, sizeof *plan->sleds_of);
 		plan->is_put_off = calloc(plan->set->count + 1, sizeof *plan->is_put_off);
-		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->is_put_off || !plan->sleds_of)
+		plan->frames = calloc(plan->set->count + 1, sizeof *plan->frames);
+		if (!plan->frames || !plan->pins || !plan->is_new || !plan->was_known || !plan->is_put_off ||
+		    !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
 	/* If no loaded object can define a requested function, slots need not be examined. */
@@ -429,6 +439,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 	free(plan->is_new);
 	free(plan->was_known);
 	free(plan->is_put_off);
+	free(plan->frames);
 	free(plan->slots);
 	tw_sym_unload(plan->set);
 	free(plan);

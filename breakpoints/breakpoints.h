@@ -33,6 +33,7 @@ struct tw_arg_plan;
 struct tw_function;
 struct tw_entry_plan;
 struct tw_entry_plan_row;
+struct tw_frame_rows;
 
 /* Actions of a session when a call passes. */
 enum {
@@ -285,6 +286,7 @@ struct tw_module {
 	uint64_t base_address, end_address;
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;
+	const struct tw_frame_rows *frames; /* how callers are found in its code; NULL: not known.  Never unmapped */
 	struct tw_function *functions;
 	struct tw_module *next;
 };

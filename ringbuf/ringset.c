@@ -177,7 +177,7 @@ void tw_rs_detach(struct tw_rs *rs)
 static bool is_our_file(const char *name)
 {
 	return strcmp(name, "control") == 0 || strcmp(name, "config") == 0 || strcmp(name, TW_RS_ANSWERS_FILE) == 0 ||
-	       strncmp(name, "image-", 6) == 0 || strncmp(name, "plan-", 5) == 0;
+	       strncmp(name, "image-", 6) == 0 || strncmp(name, "plan-", 5) == 0 || strncmp(name, "frames-", 7) == 0;
 }
 
 int tw_rs_remove(const char *path)

@@ -8,7 +8,7 @@
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
  *	    answers	text from the rooms above, possibly large: the owner answers what members ask (TW_RS_QUESTION_LAYOUTS)
- *	    plan-ID	files of the rooms above, which members read (TW_RS_QUESTION_PLANS)
+ *	    plan-ID, frames-ID	files of the rooms above, which members read (TW_RS_QUESTION_PLANS)
  *	    image-LEASE	one process image: its head, definitions, rings, counts (counts.h); sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).

@@ -85,7 +85,7 @@ static int add_sleds(struct tw_permit *permit, struct lookup *lookup)
 			tw_bp_place_at(permit, options.where)->function->bytes = sled->function_bytes;
 	}
 	if (lookup->sleds.count)
-		tw_callers_update(permit);
+		tw_callers_update(permit, true);
 	return error;
 }
 

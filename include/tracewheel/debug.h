@@ -69,6 +69,13 @@ bool tw_debug_locate(struct tw_debug *debug, uint64_t value, struct tw_debug_loc
  */
 bool tw_debug_follows_call(struct tw_debug *debug, uint64_t value);
 
+/*
+ * tw_debug_ends_signal - does the system call that ends a signal handler begin here?
+ *
+ * A handler returns to it, although it has called nothing.  False where the file is not available.
+ */
+bool tw_debug_ends_signal(struct tw_debug *debug, uint64_t value);
+
 /* ---- functions ---- */
 
 enum tw_debug_kind {

@@ -73,21 +73,22 @@ static void name_all(const struct table *table)
 		tw_term_atom_z(modules[i].module->name);
 }
 
-void tw_callers_update(struct tw_permit *permit)
+void tw_callers_update(struct tw_permit *permit, bool has_functions)
 {
 	/* RELAXED callers.table: written under the permit. */
 	struct table *old = tw_load_relaxed(&current), *table;
-	size_t functions = gather_functions(permit, NULL), modules = gather_modules(permit, NULL);
+	size_t functions = has_functions ? gather_functions(permit, NULL) : 0, modules = gather_modules(permit, NULL);
 
 	table = malloc(sizeof *table + (functions + modules) * sizeof *table->ranges);
 	if (!table)
 		return;
-	table->functions = gather_functions(permit, table->ranges);
+	table->functions = functions ? gather_functions(permit, table->ranges) : 0;
 	table->modules = gather_modules(permit, table->ranges + functions);
 	qsort(table->ranges, functions, sizeof *table->ranges, compare);
 	qsort(table->ranges + functions, modules, sizeof *table->ranges, compare);
-	name_all(table);
-	/* PAIR callers.table: release; acquire in tw_callers_find(). */
+	if (has_functions)
+		name_all(table);
+	/* PAIR callers.table: release; acquire in tw_callers_find() and tw_callers_code(). */
 	tw_store_release(&current, table);
 	if (old)
 		tw_progress_wait();
@@ -99,6 +100,18 @@ static const struct range *find(const struct range *ranges, size_t count, uintpt
 	size_t low = tw_search(i, count, ranges[i].low <= address);
 
 	return low && address < ranges[low - 1].high ? &ranges[low - 1] : NULL;
+}
+
+bool tw_callers_code(uintptr_t address, struct tw_caller_code *out)
+{
+	/* PAIR callers.table: acquire; release in tw_callers_update(). */
+	const struct table *table = tw_load_acquire(&current);
+	const struct range *module = table ? find(table->ranges + table->functions, table->modules, address) : NULL;
+
+	if (!module)
+		return false;
+	*out = (struct tw_caller_code){module->low, module->high, module->module->frames};
+	return true;
 }
 
 struct tw_caller tw_callers_find(uintptr_t return_address)

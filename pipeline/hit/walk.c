@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* walk.c - follows frame pointers, strictly within the thread's own stack. */
+/* walk.c - goes from frame to frame, strictly within the thread's own stack. */
 #include "pipeline/hit/walk.h"
 
+#include "breakpoints/entry.h"
 #include "breakpoints/returns.h"
+#include "pipeline/hit/callers.h"
 #include "pipeline/hit/hit.h"
+#include "symbols/frame_rows.h"
 
 /* Code addresses lie between these. */
 #define CODE_LOW  4096
 #define CODE_HIGH (UINT64_C(1) << 47)
+
+/* Reads frames of uninstrumented code, where a sanitizer sees a gap between variables. */
+#define READS_STACK __attribute__((no_sanitize("address")))
+#define INLINE	    inline __attribute__((always_inline))
+
+/* A frame: the registers that its function has behind the call, and the part of the stack that may be read. */
+struct walk {
+	uintptr_t pc;
+	bool is_interrupted; /* pc is that of an instruction that has not run; else it is behind a call */
+	uintptr_t rsp, rbp;
+	uintptr_t end;
+	struct tw_caller_code code; /* of the object of the last frame */
+};
 
 /*
  * The end of the thread's own stack; 0: `inside` is on another stack, or the stack is not known. Memory above a
@@ -23,7 +39,7 @@ static uintptr_t stack_end(const struct tw_thread *thread, uintptr_t inside)
 }
 
 /* The return address in a slot, or the one it had before its call was watched; 0: none. */
-static uint64_t return_address(const uint64_t *slot)
+static READS_STACK uint64_t return_address(const uint64_t *slot)
 {
 	uint64_t address = *slot;
 
@@ -35,28 +51,120 @@ static uint64_t return_address(const uint64_t *slot)
 	return address >= CODE_LOW && address < CODE_HIGH ? address : 0;
 }
 
-/* Reads frames of uninstrumented code, where a sanitizer sees a gap between variables. */
-__attribute__((no_sanitize("address"))) unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot,
-								 uintptr_t frame, uint64_t *out, unsigned capacity)
+/* The word at an address of the frame or above it; false: it may not be read. */
+static INLINE READS_STACK bool read_word(const struct walk *walk, uintptr_t at, uintptr_t *out)
 {
-	uintptr_t below = (uintptr_t)slot, end;
+	if (at < walk->rsp || at >= walk->end || at % sizeof(uint64_t))
+		return false;
+	*out = *(const uint64_t *)at;
+	return true;
+}
+
+static INLINE bool find_cfa(const struct walk *walk, const struct tw_frame_rule *rule, uintptr_t *cfa)
+{
+	bool is_rbp = rule->cfa == TW_FRAME_RBP || rule->cfa == TW_FRAME_RBP_MEMORY;
+
+	*cfa = (is_rbp ? walk->rbp : walk->rsp) + (uintptr_t)(intptr_t)rule->offset;
+	switch (rule->cfa) {
+	case TW_FRAME_RSP:
+	case TW_FRAME_RBP: break;
+	case TW_FRAME_RSP_PLT: *cfa += (walk->pc & 15) >= (uintptr_t)rule->add ? sizeof(uint64_t) : 0; break;
+	case TW_FRAME_RSP_MEMORY:
+	case TW_FRAME_RBP_MEMORY:
+		if (!read_word(walk, *cfa, cfa))
+			return false;
+		*cfa += (uintptr_t)(intptr_t)rule->add;
+		break;
+	default: return false;
+	}
+	return *cfa > walk->rsp && *cfa <= walk->end && *cfa % sizeof(uint64_t) == 0;
+}
+
+static INLINE uintptr_t place_of(const struct walk *walk, uint8_t at, uintptr_t cfa, int32_t offset)
+{
+	return (at == TW_FRAME_AT_CFA	? cfa
+		: at == TW_FRAME_AT_RSP ? walk->rsp
+					: walk->rbp) +
+	       (uintptr_t)(intptr_t)offset;
+}
+
+/* The rule of the frame; NULL: there is none.  *is_chained: the object is not known, nor is another, and frame pointers are followed. */
+static INLINE const struct tw_frame_rule *rule_of(struct walk *walk, bool *is_chained)
+{
+	/* A call may be the last instruction of a function. */
+	uintptr_t pc = walk->pc - !walk->is_interrupted;
+
+	if (tw_unlikely(pc - walk->code.base >= walk->code.end - walk->code.base) &&
+	    !tw_callers_code(pc, &walk->code)) {
+		/* A copy of displaced instructions runs with the frame that they have in their function. */
+		uintptr_t original = walk->is_interrupted ? tw_entry_original(pc) : 0;
+
+		*is_chained = !original;
+		if (!original || !tw_callers_code(original, &walk->code))
+			return NULL;
+		pc = original;
+	}
+	*is_chained = !walk->code.rows;
+	return walk->code.rows ? tw_frame_rows_find(walk->code.rows, pc - walk->code.base) : NULL;
+}
+
+/* By the chain of frame pointers. */
+static INLINE READS_STACK bool follow_chain(struct walk *walk)
+{
+	const uint64_t *words = (const uint64_t *)walk->rbp;
+
+	if (walk->rbp < walk->rsp || walk->rbp >= walk->end || walk->end - walk->rbp < 2 * sizeof *words ||
+	    walk->rbp % sizeof *words)
+		return false;
+	walk->pc = return_address(&words[1]);
+	walk->rsp = walk->rbp + 2 * sizeof *words;
+	walk->rbp = words[0];
+	return walk->pc;
+}
+
+/* To the frame of the caller. */
+static INLINE bool follow_rule(struct walk *walk, const struct tw_frame_rule *rule)
+{
+	uintptr_t cfa, at, rbp = 0;
+
+	if (!find_cfa(walk, rule, &cfa))
+		return false;
+	at = place_of(walk, rule->return_at, cfa, rule->return_offset);
+	if (!read_word(walk, at, &walk->pc))
+		return false;
+	walk->pc = return_address((const uint64_t *)at);
+	if (rule->rbp_at == TW_FRAME_SAME)
+		rbp = walk->rbp;
+	else if (rule->rbp_at != TW_FRAME_LOST &&
+		 !read_word(walk, place_of(walk, rule->rbp_at, cfa, rule->rbp_offset), &rbp))
+		return false;
+	walk->rbp = rbp;
+	walk->rsp = cfa;
+	walk->is_interrupted = rule->is_interrupted;
+	return walk->pc;
+}
+
+unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
+			 unsigned capacity)
+{
+	struct walk walk = {.rsp = (uintptr_t)(slot + 1), .rbp = frame, .pc = return_address(slot)};
+	const struct tw_frame_rule *rule = NULL;
+	bool is_chained = false;
 	unsigned count = 0;
 
-	out[count] = return_address(slot);
-	count += out[count] != 0;
-	if (!count || capacity <= count)
+	if (!walk.pc)
+		return 0;
+	out[count++] = walk.pc;
+	if (capacity <= count)
 		return count;
-	end = stack_end(thread, below);
-	while (count < capacity && frame > below && frame < end && end - frame >= 2 * sizeof *slot &&
-	       frame % sizeof *slot == 0) {
-		const uint64_t *words = (const uint64_t *)frame;
-
-		out[count] = return_address(&words[1]);
-		if (!out[count])
+	walk.end = stack_end(thread, (uintptr_t)slot);
+	while (count < capacity) {
+		rule = rule_of(&walk, &is_chained);
+		if (!(is_chained ? follow_chain(&walk) : rule && follow_rule(&walk, rule)))
 			break;
-		count++;
-		below = frame;
-		frame = (uintptr_t)words[0];
+		out[count++] = walk.pc;
 	}
+	if (count < capacity && !is_chained && (!rule || rule->cfa != TW_FRAME_OUTERMOST))
+		out[count++] = 0;
 	return count;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - the callers of a call: return addresses by the chain of frame pointers, in a hit.
+ * walk.h - the callers of a call: return addresses on the thread's stack, in a hit.
  *
  *	slot		holds the call's own return address: the direct caller, always right
- *	%rbp		at the call: the frame of the caller, if that keeps one; it holds the frame of its
- *			caller and, above it, the address that it returns to; and so on
+ *	rows		how the next frame is found from an address in an object's code (symbols/frame_rows.h): needs %rsp and %rbp only
+ *	%rbp		in an object without rows: the frame of the caller, if that keeps one; it holds the frame of its caller and, above it, the
+ *			address that it returns to; and so on
  *
- * Code without frame pointers has arbitrary values in %rbp: then the chain ends early, or names values that happen to
- * lie on the stack. Only words of the thread's own stack above the slot are read, each frame above the one before. On
- * other stacks (coroutines, signal stacks) only the direct caller is found.
+ * Only words of the thread's own stack above the slot are read, each frame above the one before: whatever rows and registers say, nothing
+ * faults and the walk ends.  On other stacks (coroutines, signal stacks) only the direct caller is found.
  *
- * Threads  in a hit, the thread's own.  No vector registers, no locks, no system calls.
+ * Threads  in a hit, the thread's own, in its read section.  No vector registers, no locks, no system calls.
  */
 #ifndef TW_PIPELINE_WALK_H
 #define TW_PIPELINE_WALK_H
@@ -30,7 +30,8 @@ struct tw_thread;
  * @frame	%rbp at the call; any value.
  * @out		an array of @capacity entries: 1 .. TW_STACK_DEPTH_MAX.
  *
- * Return addresses that lead to stubs (returns.h) are replaced by the true ones. Returns their number.
+ * Return addresses that lead to stubs (returns.h) are replaced by the true ones.  The address behind the frame of a signal handler's caller is the
+ * interrupted one.  Where rows do not lead on, although the outermost frame is not reached, the last entry is 0.  Returns their number.
  */
 unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
 			 unsigned capacity);

@@ -101,3 +101,15 @@ TW_API bool tw_debug_follows_call(struct tw_debug *debug, uint64_t value)
 			return true;
 	return false;
 }
+
+TW_API bool tw_debug_ends_signal(struct tw_debug *debug, uint64_t value)
+{
+	/* mov $15, %rax; syscall: rt_sigreturn.  The last bytes of it are read, because that is what lies before a value. */
+	static const uint8_t end[CALL_BYTES_MAX] = {0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+	const unsigned all = 9, tail = 6;
+	uint8_t code[CALL_BYTES_MAX];
+	bool is_known;
+	size_t count = read_before(debug, value + all, code, &is_known);
+
+	return is_known && count >= tail && memcmp(code + count - tail, end, tail) == 0;
+}

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PLAN_PATH_BYTES 600
+#define PLAN_BEFORE	"plan-"
 
 struct object {
 	bool is_examined;
@@ -283,18 +284,17 @@ bool tw_entries_folder(char *out, size_t bytes)
 	return tw_entry_plan_folder(out, bytes);
 }
 
-static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const struct tw_elf_file *file)
+static void name_file(char out[PLAN_PATH_BYTES], const char *folder, const char *before, const struct tw_elf_file *file)
 {
 	char name[TW_ENTRY_PLAN_NAME_BYTES];
-	tw_entry_plan_name_file("plan-", &file->elf, &file->identity, name);
+	tw_entry_plan_name_file(before, &file->elf, &file->identity, name);
 	snprintf(out, PLAN_PATH_BYTES, "%.480s/%s", folder, name);
 }
 
 /* Under a name of its own first: agents that look for the file meanwhile find all of it, or none. */
-static bool write_plan(const struct tw_elf_file *file, const struct object *object, const char *folder)
+static bool write_file(const char *path, const void *bytes, size_t count)
 {
-	char path[PLAN_PATH_BYTES], part[PLAN_PATH_BYTES + 8];
-	name_file(path, folder, file);
+	char part[PLAN_PATH_BYTES + 8];
 	snprintf(part, sizeof part, "%s.part", path);
 	/* Two objects of one file. */
 	if (access(path, F_OK) == 0)
@@ -302,7 +302,7 @@ static bool write_plan(const struct tw_elf_file *file, const struct object *obje
 	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	int written = tw_sys_write_all(fd, object->bytes, object->count);
+	int written = tw_sys_write_all(fd, bytes, count);
 	if (written)
 		errno = -written;
 	bool is_whole = !written;
@@ -312,6 +312,32 @@ static bool write_plan(const struct tw_elf_file *file, const struct object *obje
 		unlink(part);
 	errno = error;
 	return is_whole;
+}
+
+static bool write_plan(const struct tw_elf_file *file, const struct object *object, const char *folder)
+{
+	char path[PLAN_PATH_BYTES];
+	name_file(path, folder, PLAN_BEFORE, file);
+	return write_file(path, object->bytes, object->count);
+}
+
+/* An object without call frame information has no table, and needs none. */
+static bool write_frames(const struct tw_elf_file *file, const char *folder)
+{
+	char path[PLAN_PATH_BYTES];
+	void *bytes;
+	size_t count;
+	name_file(path, folder, "frames-", file);
+	if (!file->elf.build_id_bytes || access(path, F_OK) == 0 || tw_frame_rows_get(file, &bytes, &count))
+		return true;
+	bool is_written = write_file(path, bytes, count);
+	free(bytes);
+	return is_written;
+}
+
+bool tw_entries_write_frames(const struct tw_symbols *symbols, size_t index, const char *folder)
+{
+	return !*folder || write_frames(tw_symbols_file(symbols, index), folder);
 }
 
 bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder)
@@ -325,7 +351,7 @@ static const char *write_file_plan(const struct tw_elf_file *file, const char *f
 {
 	struct object object = {0};
 	char path[PLAN_PATH_BYTES];
-	name_file(path, folder, file);
+	name_file(path, folder, PLAN_BEFORE, file);
 	if (file->elf.build_id_bytes && access(path, F_OK) == 0)
 		return NULL;
 	const char *problem = make_plan(file, &object);
@@ -344,8 +370,10 @@ bool tw_entries_may_want(const struct tw_entries_file *wish)
 {
 	const char *slash = strrchr(wish->path, '/'), *soname = slash ? slash + 1 : wish->path;
 	char name[NAME_MAX + 1];
+	if (wish->has_frames)
+		return true;
 	tw_sym_module_name(wish->path, name, sizeof name);
-	return !why_left_alone(wish->path, soname, wish->is_program) &&
+	return wish->wants && !why_left_alone(wish->path, soname, wish->is_program) &&
 	       (wish->needs_soname || wish->wants(name, "", wish->arg));
 }
 
@@ -360,7 +388,9 @@ const char *tw_entries_write_file(const struct tw_entries_file *wish, int fd, co
 	/* Or other mapped files than objects. */
 	if (own_fd < 0 || tw_elf_file_take(own_fd, status, wish->path, &file))
 		return NULL;
-	if (!why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
+	if (wish->has_frames)
+		write_frames(file, folder);
+	if (wish->wants && !why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
 	    (file->elf.build_id_bytes || !wish->has_slots) && wish->wants(name, file->elf.soname, wish->arg))
 		problem = write_file_plan(file, folder);
 	tw_elf_file_close(file);

@@ -52,6 +52,9 @@ const char *tw_entries_problem(struct tw_entries *entries, const struct tw_symbo
 /* Writes the object's plan for agents into the folder of a ring set. False: it cannot be written; errno says why. */
 bool tw_entries_write(struct tw_entries *entries, size_t index, const char *folder);
 
+/* The same for the table of an object's frames, for agents that record callers: of any object, without a plan. */
+bool tw_entries_write_frames(const struct tw_symbols *symbols, size_t index, const char *folder);
+
 /* The folder of plans of files seen before, for agents; false: there is none. */
 bool tw_entries_folder(char *out, size_t bytes);
 
@@ -59,10 +62,11 @@ bool tw_entries_folder(char *out, size_t bytes);
 struct tw_entries_file {
 	const char *path; /* borrows */
 	bool is_program;
-	/* Is the object selected by its names?  @soname	"" if it has none, or is not read yet. */
+	/* Is the object selected by its names?  @soname	"" if it has none, or is not read yet.  NULL: none is. */
 	bool (*wants)(const char *name, const char *soname, void *arg);
 	bool has_slots;	   /* a file without a build-id is no problem: its functions have slots */
 	bool needs_soname; /* else the name decides, and the file is not read in vain */
+	bool has_frames;   /* the table of its frames is written too, whether it is selected or not */
 	void *arg;
 };
 

@@ -287,11 +287,18 @@ int tw_check_each_recorded(struct tw_check *check, tw_symbols_place_fn visit, vo
 
 void tw_check_write_plans(const struct tw_check *check, const char *folder)
 {
-	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
+	bool has_frames = check && check->options.has_frames;
+	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++) {
 		if (is_entry_module(check, i) && !tw_entries_write(check->entries, i, folder))
 			tw_say("functions without sleds are %s: a plan of them cannot be written: %s.",
 			       check->options.is_local ? "not traced" : "traced only where other objects call them",
 			       strerror(errno));
+		if (has_frames && !tw_entries_write_frames(check->symbols, i, folder)) {
+			tw_say("callers are found by frame pointers only: tables of frames cannot be written: %s.",
+			       strerror(errno));
+			has_frames = false;
+		}
+	}
 }
 
 /* ---- patterns without a place ---- */

@@ -27,6 +27,7 @@ struct tw_check_options {
 	const char *alias;	  /* the name that it was started by; NULL: its file's; borrows */
 	bool is_local, is_global; /* only sleds and entries, only slots; neither: the best way of each function */
 	bool has_entries;	  /* functions are recorded at entries */
+	bool has_frames;	  /* callers are recorded */
 	bool is_careful;	  /* as of tw_entries_open() */
 	bool is_main_only;	  /* only the program's own calls */
 	bool may_become_another;  /* a script's interpreter, or children are followed */
@@ -52,7 +53,10 @@ void tw_check_patterns(struct tw_check *check, const char *config);
  */
 int tw_check_each_recorded(struct tw_check *check, tw_symbols_place_fn visit, void *arg);
 
-/* With has_entries: writes the plans of the objects that patterns name for the agents, into the folder of a ring set. */
+/*
+ * Writes for the agents, into the folder of a ring set: with has_entries the plans of the objects that patterns name, with has_frames the tables of all
+ * objects' frames.
+ */
 void tw_check_write_plans(const struct tw_check *check, const char *folder);
 
 /*

@@ -194,7 +194,10 @@ static struct tw_entries_file wish_of(const struct worker *worker, int process_i
 	*planned = (struct planned){worker->late, path, *alias};
 	return (struct tw_entries_file){.path = path,
 					.is_program = is_program,
-					.wants = wants_plan,
+					.wants = options->has_plans && (is_program || !options->is_main_only)
+							 ? wants_plan
+							 : NULL,
+					.has_frames = options->has_frames,
 					.has_slots = options->has_slots,
 					.needs_soname = worker->late->needs_sonames,
 					.arg = planned};
@@ -205,7 +208,7 @@ static bool wants_plans(const struct worker *worker, int process_id, const char 
 	struct planned planned;
 	char *alias;
 	const struct tw_entries_file wish = wish_of(worker, process_id, path, &planned, &alias);
-	bool is_wanted = (wish.is_program || !worker->late->options.is_main_only) && tw_entries_may_want(&wish);
+	bool is_wanted = tw_entries_may_want(&wish);
 	free(alias);
 	return is_wanted;
 }
@@ -313,7 +316,8 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 {
 	const struct tw_arguments *arguments = options->arguments;
 	bool has_layouts = arguments->string_bytes || arguments->guard || arguments->has_arities;
-	struct tw_late_code *late = has_layouts || options->has_plans ? calloc(1, sizeof *late) : NULL;
+	bool has_files = options->has_plans || options->has_frames;
+	struct tw_late_code *late = has_layouts || has_files ? calloc(1, sizeof *late) : NULL;
 	if (!late)
 		return NULL;
 	late->options = *options;
@@ -326,7 +330,7 @@ struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 						 .ask = TW_RECORDER_QUESTION_LAYOUTS,
 						 .is_wanted = wants_layouts,
 						 .read_file = read_layouts};
-	late->workers[PLANS] = (struct worker){.late = options->has_plans ? late : NULL,
+	late->workers[PLANS] = (struct worker){.late = has_files ? late : NULL,
 					       .ask = TW_RECORDER_QUESTION_PLANS,
 					       .is_wanted = wants_plans,
 					       .read_file = read_plan};

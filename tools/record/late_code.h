@@ -27,6 +27,7 @@ struct tw_late_options {
 	const char *config;
 	struct tw_recorder *recorder;
 	bool has_plans;	   /* of entries */
+	bool has_frames;   /* tables of frames, of all files */
 	bool has_slots;	   /* functions without entries have slots */
 	bool is_main_only; /* plans of programs, not of libraries */
 };

@@ -79,8 +79,8 @@ static const struct tw_option options_table[] = {
 	 "(docs/counting.md)"},
 	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
 	{KEY_STACK, "stack", "N",
-	 "record N callers of each call, 1 to 64. All but the first need\n"
-	 "-fno-omit-frame-pointer (docs/instrumenting.md)"},
+	 "record N callers of each call, 1 to 64\n"
+	 "(docs/unmodified.md)"},
 	{KEY_LOCKS, "locks", NULL,
 	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
 	 "arguments, returns and callers"},

@@ -192,6 +192,7 @@ static bool set_stack(struct tw_request *request, const char *value)
 {
 	uint64_t number;
 	request->has_stack = true;
+	request->has_frames = strcmp(value, "1") != 0;
 	if (tw_parse_count(value, &number) && number >= 1 && number <= 64)
 		return add_config(request, "stack", value);
 	tw_usage(request->command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
@@ -426,7 +427,7 @@ static bool complete_request(struct tw_request *request, const char *program)
 	    (!is_selected && !add_config(request, "record_most", TW_RECORDED_MOST)))
 		return false;
 	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
-	    (tw_request_has_entries(request) && !tw_late_code_config(&request->config)) ||
+	    ((tw_request_has_entries(request) || request->has_frames) && !tw_late_code_config(&request->config)) ||
 	    !add_config(request, "careful", request->is_careful ? "1" : "0") ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
@@ -479,7 +480,8 @@ static bool check_config(struct tw_request *request)
 
 static bool check_patterns(struct tw_request *request, const struct tw_launch *launch)
 {
-	if (!request->has_patterns && !request->has_excluded && !request->guard && !tw_request_has_entries(request))
+	if (!request->has_patterns && !request->has_excluded && !request->guard && !request->has_frames &&
+	    !tw_request_has_entries(request))
 		return true;
 	request->check = tw_check_open(
 		&(struct tw_check_options){.program = launch->program,
@@ -488,6 +490,7 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 					   .is_careful = request->is_careful,
 					   .is_global = request->is_global,
 					   .has_entries = tw_request_has_entries(request),
+					   .has_frames = request->has_frames,
 					   .is_main_only = tw_request_is_main_only(request),
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
 					   .is_quiet = request->is_quiet,
@@ -551,6 +554,7 @@ struct tw_late_code *tw_request_late_code(const struct tw_request *request, stru
 							    .config = request->config.text,
 							    .recorder = recorder,
 							    .has_plans = tw_request_has_entries(request),
+							    .has_frames = request->has_frames,
 							    .has_slots = !request->is_local,
 							    .is_main_only = tw_request_is_main_only(request)});
 }

@@ -54,6 +54,7 @@ struct tw_request {
 	struct tw_flight flight;
 	struct tw_metrics metrics;
 	bool has_stack;
+	bool has_frames; /* more callers than the direct one */
 	uint64_t longer_ns;
 	const char *beside_longer; /* an option given that excludes --longer; NULL: none */
 	struct tw_limits limits;

@@ -54,7 +54,8 @@ static void resolve(const struct tw_capture *capture, uint32_t image, uint64_t a
 		return;
 	}
 	struct tw_debug *debug = out->module->is_declared ? NULL : debug_of(out->module);
-	out->is_return = !debug || tw_debug_follows_call(debug, out->offset);
+	out->is_signal = debug && tw_debug_ends_signal(debug, out->offset);
+	out->is_return = !debug || out->is_signal || tw_debug_follows_call(debug, out->offset);
 	/* The byte before belongs to the call; the address itself may be another function's. */
 	if (!debug || !tw_debug_locate(debug, out->offset - 1, &at))
 		return;
@@ -76,11 +77,13 @@ void tw_line_of_return(const struct tw_capture *capture, uint32_t image, uint64_
 
 uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, const uint64_t *words, uint32_t count)
 {
-	struct tw_line line;
-	for (uint32_t i = 1; i < count; i++) {
+	struct tw_line line = {0};
+	bool is_interrupted = false;
+	for (uint32_t i = 0; i < count; i++) {
 		tw_line_of_return(capture, image, words[i], &line);
-		if (!line.module || !line.is_return)
+		if (i && (!line.module || !(line.is_return || is_interrupted)))
 			return i;
+		is_interrupted = line.is_signal;
 	}
 	return count;
 }

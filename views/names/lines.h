@@ -22,6 +22,7 @@ struct tw_line {
 	unsigned line;
 	/* The instruction before the address is a call; also true if that is not known (no module, or no file). */
 	bool is_return;
+	bool is_signal; /* a signal handler returns to it; what it interrupted is the next caller, and has called nothing */
 };
 
 /* Resolves a call by its return address. */
@@ -29,7 +30,7 @@ void tw_line_of_return(const struct tw_capture *capture, uint32_t image, uint64_
 
 /*
  * The number of words of a stack that are callers: the first, and those up to one that follows no call. Such a word
- * is no return address: a frame pointer of other code led to it.
+ * is no return address: a frame pointer of other code led to it, or the recorder has put 0 there, because it could not go on.
  */
 uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, const uint64_t *words, uint32_t count);
 
