@@ -322,10 +322,8 @@ int tw_rs_open_dead(struct tw_rs *rs, const char *path, bool may_live);
 
 /* Has the process ended that owns the set? Asks the kernel. */
 bool tw_rs_is_owner_gone(const struct tw_rs *rs);
-
 /* Unmaps the set and leaves its files. */
 void tw_rs_detach(struct tw_rs *rs);
-
 /* Removes the files and the directory of a set without an owner. */
 int tw_rs_remove(const char *path);
 
@@ -589,7 +587,6 @@ void tw_rs_count_unarmed(struct tw_rs *rs, uint32_t count);
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);
 /* Answers a request: everything committed before tw_rs_delivery_poll() has been taken. */
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
-
 /* Records the owner's progress for members that wait. */
 void tw_rs_heartbeat(struct tw_rs *rs);
 /* Closes the set for further events.  Waiting threads notice within TW_RS_SLICE_NS. Threads: any. */

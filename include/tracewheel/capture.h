@@ -88,20 +88,6 @@ int tw_capture_open_stream(int fd, struct tw_capture **out);
  * Errors: TW_EFORMAT (not a stream), TW_EVERSION, TW_ENOTSUP (not a regular file), TW_EIO, TW_ENOMEM.
  */
 int tw_capture_open_stream_file(int fd, const struct tw_capture_options *options, struct tw_capture **out);
-/*
- * tw_capture_follow - read a capture while its recording goes on: its events as they come, until the recording ends.
- *
- * @path	the directory NAME.tw.
- *
- * Waits for the first event.  Works as tw_capture_open_stream(); besides, zero_ns is that of the whole recording, end_ns
- * is this moment, and is_live is true until the events end. What ends before the filter's from_ns is not
- * decoded: with from_ns = end_ns only new events are read.  Events come some 50 ms after
- * they happened, in order over all threads; each wait asks the recorder to store what it has.  If the recorder dies, or
- * removes segments (--keep) before they are read, the events end there, with a damage that says so.
- * Errors: those of tw_capture_open(); TW_EDEAD (no recording owns it: tw_capture_open() reads it), TW_EPERM (the
- * recording is another user's), TW_ENOTSUP (its recorder is in another pid namespace, or its rings are no files).
- */
-int tw_capture_follow(const char *path, struct tw_capture **out);
 void tw_capture_close(struct tw_capture *capture);
 
 /* ---- what it holds ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * follow.c - capture.h: reads a capture that is still being recorded, as a stream.
+ * follow.c - follow.h: reads a capture that is still being recorded, as a stream.
  *
  *	round: note the time, ask the recorder to store all that is committed, wait for its answer
  *	       -> list the whole blocks that the files have gained, hand them out (lanes.h)
@@ -17,6 +17,7 @@
 #include "pipeline/recorder/folder.h"
 #include "pipeline/recorder/store.h"
 #include "ringbuf/ringset.h"
+#include "tracewheel/follow.h"
 
 #include <dirent.h>
 #include <fcntl.h>

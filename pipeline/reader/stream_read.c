@@ -7,6 +7,8 @@
 #include "base/map.h"
 #include "pipeline/format/round.h"
 #include "pipeline/reader/scan.h"
+#include "tracewheel/counts.h"
+#include "tracewheel/follow.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -39,11 +39,10 @@ static void say_stop(const struct tw_request *request)
 		tw_say("the recording ended %s.", tw_name_stop(request->limits.why, request->limits.reached, text));
 }
 
-/* Runs a whole recording; returns the exit code. */
-static int record(struct tw_request *request, struct tw_launch *launch, char **argv)
+/* Makes the capture and the ring set. Returns 0 or an exit code. */
+static int create(struct tw_request *request, struct tw_launch *launch, char agent[PATH_MAX],
+		  struct tw_recorder **recorder)
 {
-	struct tw_recorder *recorder;
-	char agent[PATH_MAX];
 	if (!tw_launch_agent(agent, launch->reason)) {
 		tw_say("%s", launch->reason);
 		return TW_EXIT_NOT_STARTED;
@@ -56,7 +55,7 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	tw_watch_signals();
 	bool makes_old =
 		request->recorder.keep_old && !request->recorder.force && access(request->recorder.path, F_OK) == 0;
-	int error = tw_recorder_create(&request->recorder, &recorder);
+	int error = tw_recorder_create(&request->recorder, recorder);
 	if (error) {
 		tw_account_not_created(error, request->recorder.path,
 				       request->recorder.force || request->recorder.keep_old, &request->recorder);
@@ -64,53 +63,69 @@ static int record(struct tw_request *request, struct tw_launch *launch, char **a
 	}
 	if (makes_old && !request->is_quiet)
 		tw_say("the previous capture %s is now %s.old.", request->recorder.path, request->recorder.path);
-	tw_check_write_plans(request->check, tw_recorder_ring_set_path(recorder));
-	tw_watch_recorder(recorder);
+	tw_check_write_plans(request->check, tw_recorder_ring_set_path(*recorder));
+	tw_watch_recorder(*recorder);
+	return 0;
+}
+
+/* Drains until the program has ended, with this status, or a signal or a limit ends the recording first. */
+static bool watch(struct tw_request *request, struct tw_recorder *recorder, struct tw_late_code *late, pid_t child,
+		  int *status)
+{
+	const struct tw_watch watch = {.recorder = recorder,
+				       .late = late,
+				       .limits = &request->limits,
+				       .flight = &request->flight,
+				       .metrics = &request->metrics,
+				       .child = child,
+				       .is_stream = request->recorder.is_stream,
+				       .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
+				       .is_quiet = request->is_quiet,
+				       .shows_progress = request->shows_progress ||
+							 (!request->is_quiet && tw_progress_has_terminal(true))};
+	bool has_ended = tw_watch(&watch, status);
+	if (!has_ended)
+		tw_recorder_child_ended(recorder, -1);
+	if (request->limits.why)
+		tw_recorder_stopped(recorder, request->limits.why, request->limits.reached);
+	return has_ended;
+}
+
+/* Runs a whole recording; returns the exit code. */
+static int record(struct tw_request *request, struct tw_launch *launch, char **argv)
+{
+	struct tw_recorder *recorder;
+	char agent[PATH_MAX];
+	int code = create(request, launch, agent, &recorder), status = 0;
+	if (code)
+		return code;
 	launch->is_output_ours = request->recorder.is_stream;
 	launch->output = request->program_output;
 	pid_t child;
-	int code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
+	code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {
 		tw_watch_recorder(NULL);
 		tw_recorder_abort(recorder);
 		tw_say("%s", launch->reason);
 		return code;
 	}
-	int status = 0;
 	struct tw_late_code *late = tw_request_late_code(request, recorder);
 	tw_flight_begin(&request->flight, recorder, child, request->is_quiet);
 	tw_recorder_child(recorder, child);
-	bool has_ended =
-		tw_watch(&(struct tw_watch){.recorder = recorder,
-					    .late = late,
-					    .limits = &request->limits,
-					    .flight = &request->flight,
-					    .metrics = &request->metrics,
-					    .child = child,
-					    .is_stream = request->recorder.is_stream,
-					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
-					    .is_quiet = request->is_quiet,
-					    .shows_progress = request->shows_progress ||
-							      (!request->is_quiet && tw_progress_has_terminal(true))},
-			 &status);
-	const struct tw_limits *limits = &request->limits;
-	if (!has_ended)
-		tw_recorder_child_ended(recorder, -1);
-	if (limits->why)
-		tw_recorder_stopped(recorder, limits->why, limits->reached);
+	bool has_ended = watch(request, recorder, late, child, &status);
 	tw_recorder_close(recorder);
 	tw_late_code_end(late, request->is_quiet);
 	tw_flight_end(&request->flight, has_ended, status);
 	struct tw_recorder_stats stats = {0};
 	tw_watch_recorder(NULL);
-	error = tw_recorder_finish(recorder, &stats);
+	int error = tw_recorder_finish(recorder, &stats);
 	tw_metrics_finish(&request->metrics, &stats);
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	error = is_left ? 0 : error;
 	say_stop(request);
 	tw_request_account(request, &stats, error, is_left, has_ended ? 0 : child);
-	if (!has_ended && limits->why)
+	if (!has_ended && request->limits.why)
 		has_ended = tw_watch_child(child, &status);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)

@@ -509,8 +509,8 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 int tw_request_check(struct tw_request *request)
 {
 	if (!place_condition(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
-	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) || !are_strings_hidden(request) ||
-	    !tw_flight_check(&request->flight, &request->recorder, request->command) ||
+	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
+	    !are_strings_hidden(request) || !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
 	if (request->flight.is_wanted && (request->limits.events || request->limits.rate))
@@ -566,53 +566,4 @@ void tw_request_free(struct tw_request *request)
 	tw_patterns_free(&request->counted);
 	free(request->config.text);
 	free(request->condition);
-}
-
-/* ---- the end ---- */
-
-/* Explains an empty capture, and patterns without events. */
-static void say_what_is_missing(const struct tw_request *request, const struct tw_recorder_stats *stats)
-{
-	const char *path = request->recorder.is_stream || request->flight.is_wanted ? NULL : request->path;
-	/* What a flight recorder's threads had is in its snapshots, if any. */
-	if (request->flight.is_wanted && stats->streams)
-		return;
-	if (!stats->images || request->tracer.path[0] ||
-	    (tw_request_has_entries(request) && path && tw_account_entries(path)))
-		return;
-	tw_check_end(request->check, path, stats->events + stats->counted_calls, request->has_match || request->guard);
-	if (stats->events || (request->check && request->has_patterns && path))
-		return;
-	if (request->flags && !request->has_patterns)
-		tw_say("nothing in the program reports its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
-	else
-		tw_say("no selected function was called where calls can be seen; `tracewheel functions` shows what can be "
-		       "traced in a program.");
-}
-
-void tw_request_account(const struct tw_request *request, const struct tw_recorder_stats *stats, int error,
-			bool is_left, pid_t left_pid)
-{
-	char figure[TW_FIGURE_BYTES];
-	if (is_left && !request->is_quiet)
-		tw_say("the reader of the stream has gone; the program continued untraced.");
-	if (!is_left)
-		tw_account_troubles(stats, request->path, error);
-	if (!request->is_quiet) {
-		if (request->tracer.path[0])
-			tw_account_tracer(stats, request->tracer.path, request->path);
-		else if (!request->flight.is_wanted)
-			tw_account_events(stats, request->path, request->recorder.segments_kept);
-		tw_account_children(stats);
-		if (!left_pid && stats->images_alive && request->recorder.follow_fork)
-			tw_say("%s, and %s no longer traced.",
-			       tw_figure_of(figure, stats->images_alive, "of its processes still runs",
-					    "of its processes still run"),
-			       stats->images_alive == 1 ? "is" : "are");
-		if (left_pid)
-			tw_say("the program (process %d) continues, and is no longer traced.", (int)left_pid);
-		say_what_is_missing(request, stats);
-	}
-	if (!is_left && !request->tracer.path[0])
-		tw_account_losses(stats, request->recorder.is_stream ? NULL : request->path, &request->recorder);
 }
