@@ -198,6 +198,23 @@ static struct tw_term binary(struct reader *r)
 	return literal(r, start);
 }
 
+/* "1.5": digits with at most one point, in any locale; gives what follows. Negative: no number. */
+static double decimal(const char *text, const char **behind)
+{
+	double value = 0, place = 1;
+	bool has_digits = false, has_point = false;
+
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point); text++) {
+		has_point |= *text == '.';
+		has_digits |= *text != '.';
+		if (*text == '.')
+			continue;
+		value = has_point ? value + (*text - '0') * (place /= 10) : value * 10 + (*text - '0');
+	}
+	*behind = text;
+	return has_digits ? value : -1;
+}
+
 /* 10ms, 1.5s, 4K: a decimal number of nanoseconds, or of bytes. False: it has no unit. */
 static bool scaled(const char *text, size_t bytes, uint64_t *out)
 {
@@ -213,19 +230,18 @@ static bool scaled(const char *text, size_t bytes, uint64_t *out)
 		     {"M", 1024 * 1024},
 		     {"G", 1024 * 1048576.},
 		     {"T", 1048576. * 1048576.}};
-	char number[40], *unit;
+	char number[40];
+	const char *unit;
 	double value;
 	size_t i;
 
 	snprintf(number, sizeof number, "%.*s", (int)(bytes < 39 ? bytes : 39), text);
-	unit = number + strspn(number, "0123456789.");
+	value = decimal(number, &unit);
 	for (i = 0; i < TW_COUNT_OF(units) && strcmp(units[i].name, unit) != 0; i++)
 		;
-	if (i == TW_COUNT_OF(units))
+	if (i == TW_COUNT_OF(units) || value < 0 || value * units[i].factor >= 9e18)
 		return false;
-	value = strtod(number, &unit) * units[i].factor;
-	if (strcmp(unit, units[i].name) != 0 || value >= 9e18)
-		return false;
+	value *= units[i].factor;
 	*out = (uint64_t)(value + 0.5);
 	return true;
 }

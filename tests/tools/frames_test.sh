@@ -150,6 +150,6 @@ int main(void) { return (int)bare(0); }
 C
 echo '__attribute__((noipa)) long bare(long n) { extern long leaf(long); char b[40]; __asm__ volatile("" ::"r"(b) : "memory"); n = leaf(n); __asm__ volatile("" : "+r"(n)); return n; }' >bare2.c
 gcc -O2 -fomit-frame-pointer -fno-asynchronous-unwind-tables -c bare2.c && gcc -O2 -Wl,--build-id -o bare bare.c bare2.o || fail gcc
-expect 0 "$tw" record -q --force --local --stack 8 -t bare:leaf -o b.tw -- ./bare
+expect 7 "$tw" record -q --force --local --stack 8 -t bare:leaf -o b.tw -- ./bare
 expect 0 "$tw" print b.tw
 shows 'stack bare:leaf: bare:bare <- ?$'

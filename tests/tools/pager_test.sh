@@ -7,15 +7,16 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 
 make_calls
-expect 0 "$tw" record -q -t calls:_ -o a.tw -- sh -c 'yes | ./calls >/dev/null'
+expect 0 "$tw" record -q --follow-fork -t calls:_ -o a.tw -- sh -c 'yes | ./calls >/dev/null'
 
 # on_terminal COMMAND...: its output there in the file shown. Returns its exit code, 128 + signal if one ended it.
 on_terminal() {
 	python3 - "$@" <<-'EOT' >shown
-		import fcntl, os, pty, struct, sys, termios
+		import fcntl, os, pty, signal, struct, sys, termios
 		pid, fd = pty.fork()
 		if pid == 0:
 		    os.environ["TERM"] = "xterm"
+		    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 		    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 70, 0, 0))
 		    os.execv(sys.argv[1], sys.argv[1:])
 		data = b""
@@ -38,7 +39,7 @@ through() {
 	[ "$got" = "$2" ] || fail "exit code $got instead of $2 through $1: ${*:3}: $(cat shown)"
 }
 
-for view in "print a.tw" "report a.tw" "info a.tw" "functions calls"; do
+for view in "print a.tw" "report a.tw" "info a.tw" "functions ./calls"; do
 	# shellcheck disable=SC2086
 	through 'cat >paged' 0 $view
 	[ -s paged ] && [ ! -s shown ] || fail "no pager for $view"
@@ -56,6 +57,7 @@ through 'cat >paged; exit 3' 1 report none.tw
 grep -q 'none.tw' paged || fail "the message is not in the pager"
 
 # Not where output is no terminal, where it is not wanted, and for what is shown as it arrives.
+rm -f paged
 TRACEWHEEL_PAGER='cat >paged' expect 0 "$tw" report a.tw
 [ ! -e paged ] || fail "a pager in a pipe"
 through 'cat >paged' 0 report --no-pager a.tw
@@ -64,6 +66,7 @@ for none in cat ''; do
 	through "$none" 0 report a.tw
 	[ -s shown ] || fail "nothing without a pager"
 done
+rm -f paged
 PAGER='cat >paged' TRACEWHEEL_PAGER=cat on_terminal "$tw" info a.tw
 [ ! -e paged ] || fail "PAGER counts before TRACEWHEEL_PAGER"
 (

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OPTIONS_MAX 48
 /* The column of the explanations in --help. */
 #define HELP_COLUMN 26
 /* The widest line of --help. */
@@ -22,22 +21,25 @@
 #define KEY_NO_PAGER 4097
 
 struct table {
-	struct option longs[OPTIONS_MAX + 4];
-	char shorts[2 * OPTIONS_MAX + 4];
+	char *shorts; /* behind longs */
+	struct option longs[];
 };
 
 static struct table *make_table(const struct tw_command *command)
 {
 	const struct tw_option *options = command->options;
-	struct table *table = calloc(1, sizeof *table);
+	size_t count = 0, rows = 4;
+	while (options[rows - 4].name)
+		rows++;
+	struct table *table = calloc(1, sizeof *table + rows * sizeof *table->longs + 2 * rows);
 	if (!table)
 		return NULL;
-	size_t count = 0;
+	table->shorts = (char *)&table->longs[rows];
 	char *letter = table->shorts;
 	if (command->has_command)
 		*letter++ = '+'; /* options end at the traced command */
 	*letter++ = ':';
-	for (; options->name && count < OPTIONS_MAX; options++) {
+	for (; options->name; options++) {
 		table->longs[count++] = (struct option){options->name,
 							!options->argument	      ? no_argument
 							: options->argument[0] == '[' ? optional_argument
