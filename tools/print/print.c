@@ -415,6 +415,9 @@ static bool make_filter(struct request *request, const struct tw_capture *captur
 		return false;
 	if (request->follows && !request->selection.from)
 		filter->from_ns = info.end_ns;
+	/* The time of the first event becomes more exact while a stream is read. */
+	if (request->is_stream && filter->from_ns <= info.zero_ns)
+		filter->from_ns = 0;
 	return true;
 }
 
