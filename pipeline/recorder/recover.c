@@ -34,8 +34,9 @@ struct recovery {
 	struct tw_capture *known; /* what the segments hold; NULL: nothing */
 	char ring_set[TW_RS_PATH_BYTES];
 	bool has_rings;
-	bool has_mark;
-	bool is_cut; /* the rings are gone, and were needed */
+	bool is_marked; /* a recording has owned the folder, */
+	bool has_mark;	/* and the mark has the path of its rings */
+	bool is_cut;	/* the rings are gone, and were needed */
 };
 
 /* ---- 2: segments that were cut off ---- */
@@ -444,6 +445,7 @@ static int find_rings(struct recovery *recovery)
 	if (error == TW_ENOENT)
 		return 0;
 	recovery->has_mark = error == 0;
+	recovery->is_marked = true;
 	/* A mark that was cut off itself names no rings. */
 	if (error != TW_EFORMAT)
 		error = error ? error : open_rings(recovery);
@@ -467,7 +469,7 @@ static int find_known(struct recovery *recovery)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", recovery->writer.store.directory_fd);
 	error = tw_capture_open(path, &options, &recovery->known);
 
-	if (error == TW_EFORMAT && recovery->has_mark)
+	if (error == TW_EFORMAT && recovery->is_marked)
 		return 0;
 	if (error || !recovery->known->image_count)
 		return error;
@@ -496,7 +498,7 @@ static int recover(struct recovery *recovery)
 		error = say_last_words(recovery);
 	if (!error)
 		error = say_cut(recovery);
-	if (!error && recovery->has_mark && (!recovery->known || !recovery->known->info.segments))
+	if (!error && recovery->is_marked && (!recovery->known || !recovery->known->info.segments))
 		error = tw_store_leave_something(&recovery->writer.store);
 	if (error)
 		return error;
