@@ -20,8 +20,8 @@ extern "C" {
  *
  * Waits for the first event.  Works as tw_capture_open_stream(); besides, zero_ns is that of the whole recording, end_ns
  * is this moment, and is_live is true until the events end. What ends before the filter's from_ns is not
- * decoded: with from_ns = end_ns only new events are read.  Events come some 50 ms after
- * they happened, in order over all threads; each wait asks the recorder to store what it has.  If the recorder dies, or
+ * decoded: with from_ns = end_ns only new events are read.  It looks for new
+ * events every 50 ms, and asks the recorder each time to store what it has; they are in order over all threads.  If the recorder dies, or
  * removes segments (--keep) before they are read, the events end there, with a damage that says so.
  * Errors: those of tw_capture_open(); TW_EDEAD (no recording owns it: tw_capture_open() reads it), TW_EPERM (the
  * recording is another user's), TW_ENOTSUP (its recorder is in another pid namespace, or its rings are no files).

@@ -169,9 +169,9 @@ bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_com
 	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
 			may_come_later(arguments, &layouts, is_quiet, &left);
 	if (!is_right)
-		tw_usage(command, "--when '%s' is refused: %s.", arguments->guard, left.reason);
+		tw_usage(command, "the condition '%s' is refused: %s.", arguments->guard, left.reason);
 	else if (left.count && !is_quiet)
-		tw_say("%s not traced: for --when, %s.",
+		tw_say("%s not traced: for the condition, %s.",
 		       tw_figure_of(figure, left.count, "function that patterns name is",
 				    "functions that patterns name are"),
 		       left.reason);

@@ -34,13 +34,6 @@ static uint64_t bit(int number)
 	return UINT64_C(1) << number;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- options ---- */
 
 static bool set_on(struct tw_flight *flight, const struct tw_command *command, const char *value)
@@ -68,9 +61,7 @@ static bool set_flight(struct tw_flight *flight, struct tw_recorder_options *rec
 		       const char *value)
 {
 	flight->is_wanted = true;
-	if (!value || tw_parse_duration(value, &recorder->flight_ns))
-		return true;
-	return tw_sizes_set(recorder, command, "ring", value);
+	return !value || tw_sizes_set(recorder, command, "flight", value);
 }
 
 bool tw_flight_set(struct tw_flight *flight, struct tw_recorder_options *recorder, const struct tw_command *command,
@@ -134,7 +125,7 @@ static void on_signal(int number)
 {
 	int saved = errno;
 	if (!asked_by) {
-		asked_ns = now_ns();
+		asked_ns = tw_now_ns();
 		asked_by = number;
 	}
 	if (signalled_recorder)

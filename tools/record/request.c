@@ -168,7 +168,7 @@ static bool config_guard(struct tw_request *request, const char *program)
 		char reason[512];
 		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
 			return add_match(request, "when", text);
-		tw_usage(request->command, "--when '%s' is refused: %s.", request->guard, reason);
+		tw_usage(request->command, "the condition '%s' is refused: %s.", request->guard, reason);
 		return false;
 	}
 	request->arguments.guard = request->guard;

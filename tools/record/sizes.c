@@ -52,6 +52,11 @@ bool tw_sizes_set(struct tw_recorder_options *recorder, const struct tw_command 
 	if (strcmp(option, "ring") == 0)
 		sentence = is_ring(value, &recorder->ring_bytes) ? NULL
 								 : "--ring is a power of two from 64K to 1G, not '%s'.";
+	else if (strcmp(option, "flight") == 0)
+		sentence =
+			tw_parse_duration(value, &recorder->flight_ns) || is_ring(value, &recorder->ring_bytes)
+				? NULL
+				: "--flight is a time, such as 10s, or the ring of each thread, a power of two from 64K to 1G; not '%s'.";
 	else if (strcmp(option, "ring-cap") == 0)
 		sentence = is_cap(value, &recorder->cap_bytes)
 				   ? NULL
