@@ -158,6 +158,9 @@ struct tw_segment_piece {
 /* TW_EFORMAT if there is no complete piece. */
 int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, struct tw_segment_piece *out);
 
+/* Are they segments of one process image? */
+bool tw_segment_is_same_image(const struct tw_segment_header *a, const struct tw_segment_header *b);
+
 /* Is this the header of a segment that this version can read? */
 int tw_segment_header_check(const struct tw_segment_header *header);
 

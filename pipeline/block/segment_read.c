@@ -50,6 +50,13 @@ int tw_segment_header_check(const struct tw_segment_header *header)
 	return 0;
 }
 
+bool tw_segment_is_same_image(const struct tw_segment_header *a, const struct tw_segment_header *b)
+{
+	return a->image_lease == b->image_lease && a->process_id == b->process_id &&
+	       a->process_start_time == b->process_start_time && a->capture_id == b->capture_id &&
+	       memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) == 0;
+}
+
 int tw_segment_open(int directory_fd, const char *name, struct tw_segment_file *out)
 {
 	struct tw_segment_file file;

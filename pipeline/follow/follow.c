@@ -122,16 +122,10 @@ static uint32_t smallest_number(const struct follow *follow, uint32_t from)
 	return smallest;
 }
 
-static bool is_same_image(const struct tw_segment_header *a, const struct tw_segment_header *b)
-{
-	return a->image_lease == b->image_lease && a->process_id == b->process_id &&
-	       a->process_start_time == b->process_start_time;
-}
-
 static uint32_t lane_of(struct follow *follow, const struct tw_segment_header *header)
 {
 	for (uint32_t i = follow->count; i-- > 0;) {
-		if (is_same_image(&follow->files[i].file.header, header))
+		if (tw_segment_is_same_image(&follow->files[i].file.header, header))
 			return follow->files[i].lane;
 	}
 	return tw_lanes_new(&follow->lanes);

@@ -10,8 +10,6 @@
 #ifndef TW_PIPELINE_LANES_H
 #define TW_PIPELINE_LANES_H
 
-#include "base/map.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -22,19 +22,12 @@ struct lister {
 
 /* ---- images ---- */
 
-static bool is_same_image(const struct tw_segment_header *a, const struct tw_segment_header *b)
-{
-	return a->image_lease == b->image_lease && a->process_id == b->process_id &&
-	       a->process_start_time == b->process_start_time && a->capture_id == b->capture_id &&
-	       memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) == 0;
-}
-
 uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header)
 {
 	struct tw_source_image *image, **more;
 
 	for (uint32_t i = capture->image_count; i-- > 0;) {
-		if (is_same_image(&capture->images[i]->header, header))
+		if (tw_segment_is_same_image(&capture->images[i]->header, header))
 			return i;
 	}
 	more = tw_source_grow(capture->images, capture->image_count, sizeof *more);

@@ -51,13 +51,6 @@ struct attach {
 	bool is_gone;			 /* the process, or its program */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- 1, 2 ---- */
 
 static bool take_option(void *arg, int key, const char *value)
@@ -224,10 +217,10 @@ static bool is_answered(const struct attach *attach, uint32_t number)
 /* Until the agent has answered. False: it has not, in time, or the process is stopped: then its agent answers when it goes on. */
 static bool await_answer(struct attach *attach, uint32_t number, uint64_t limit_ns)
 {
-	uint64_t deadline_ns = now_ns() + limit_ns;
+	uint64_t deadline_ns = tw_now_ns() + limit_ns;
 	bool is_there = true;
 	while ((is_there = tw_dormant_read(&attach->dormant)) && !is_answered(attach, number) &&
-	       tw_proc_state(attach->dormant.process) != 'T' && now_ns() < deadline_ns)
+	       tw_proc_state(attach->dormant.process) != 'T' && tw_now_ns() < deadline_ns)
 		poll(attach, WAKE_NS);
 	return is_there && is_answered(attach, number);
 }
@@ -330,11 +323,11 @@ static void end_inside(struct attach *attach)
 	if (attach->is_gone || !tw_dormant_read(&attach->dormant) || strcmp(attach->dormant.seen.own, own) != 0)
 		return;
 	uint32_t number = tw_dormant_ring(&attach->dormant, TW_DOORBELL_DETACH, own, NULL);
-	uint64_t deadline_ns = now_ns() + END_NS;
+	uint64_t deadline_ns = tw_now_ns() + END_NS;
 	if (!number || !await_answer(attach, number, END_NS))
 		return;
 	while (tw_dormant_read(&attach->dormant) && attach->dormant.seen.state == TW_DOORBELL_LEAVING &&
-	       now_ns() < deadline_ns)
+	       tw_now_ns() < deadline_ns)
 		poll(attach, WAKE_NS);
 }
 

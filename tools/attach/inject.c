@@ -72,13 +72,6 @@ struct inject {
 	const char *why_not; /* the last reason why a thread was at no safe point */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void nap(long ns)
 {
 	nanosleep(&(struct timespec){0, ns}, NULL);
@@ -233,7 +226,7 @@ enum stopped { STOPPED, NOT_STOPPED, GONE, NEVER };
 /* Signals that come meanwhile are passed on.  NEVER: it did not stop in time; the kernel lets it go when this command ends. */
 static enum stopped stop(int thread)
 {
-	uint64_t deadline_ns = now_ns() + STOP_NS;
+	uint64_t deadline_ns = tw_now_ns() + STOP_NS;
 	int status;
 	if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) < 0)
 		return GONE;
@@ -249,7 +242,7 @@ static enum stopped stop(int thread)
 		}
 		if (got == thread)
 			ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status));
-		else if (now_ns() > deadline_ns)
+		else if (tw_now_ns() > deadline_ns)
 			return NEVER;
 		else
 			nap(20000);
@@ -335,10 +328,10 @@ static int try_threads(struct inject *inject, struct user_regs_struct *registers
 
 static int find_thread(struct inject *inject, struct user_regs_struct *registers)
 {
-	uint64_t deadline_ns = now_ns() + LOOK_NS;
+	uint64_t deadline_ns = tw_now_ns() + LOOK_NS;
 	int code;
 	long ns = 50000;
-	while ((code = try_threads(inject, registers)) == 1 && now_ns() < deadline_ns) {
+	while ((code = try_threads(inject, registers)) == 1 && tw_now_ns() < deadline_ns) {
 		nap(ns);
 		ns += ns < 1000000 ? ns / 8 : 0;
 		if (tw_proc_state(inject->process) == 'T')
@@ -448,9 +441,9 @@ static bool get_word(const struct inject *inject, unsigned offset, uint32_t *out
 /* Until the program has come so far. */
 static bool await(const struct inject *inject, uint32_t state)
 {
-	uint64_t deadline_ns = now_ns() + WORK_NS;
+	uint64_t deadline_ns = tw_now_ns() + WORK_NS;
 	uint32_t seen = 0;
-	while (!(get_word(inject, TW_INJECT_STATE, &seen) && seen >= state) && now_ns() < deadline_ns &&
+	while (!(get_word(inject, TW_INJECT_STATE, &seen) && seen >= state) && tw_now_ns() < deadline_ns &&
 	       tw_proc_state(inject->process))
 		nap(100000);
 	return seen >= state;
@@ -514,7 +507,7 @@ static int load(struct inject *inject, const char *agent)
 	if (!handle)
 		return refuse(inject, "process %d cannot load the agent: %.400s.", process, text);
 	/* Its thread gives itself the name by which it is found. */
-	for (uint64_t deadline_ns = now_ns() + WORK_NS; !tw_dormant_thread(process) && now_ns() < deadline_ns;)
+	for (uint64_t deadline_ns = tw_now_ns() + WORK_NS; !tw_dormant_thread(process) && tw_now_ns() < deadline_ns;)
 		nap(1000000);
 	if (!tw_dormant_thread(process))
 		return refuse(inject, "process %d has loaded the agent, which can have no thread.", process);

@@ -11,13 +11,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 /* 250000, 10M, 2k, 1M/s: decimal. */
 static bool parse_number(const char *text, bool is_rate, uint64_t *out)
 {
@@ -71,7 +64,7 @@ bool tw_limits_set(struct tw_limits *limits, const struct tw_command *command, c
 
 void tw_limits_begin(struct tw_limits *limits)
 {
-	limits->begun_ns = limits->second_ns = now_ns();
+	limits->begun_ns = limits->second_ns = tw_now_ns();
 	limits->second_events = 0;
 	limits->why = 0;
 }
@@ -89,7 +82,7 @@ static void reach(struct tw_limits *limits, enum tw_stop why, uint64_t limit)
 
 bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_stats *stats)
 {
-	uint64_t now = now_ns(), events = stats->events;
+	uint64_t now = tw_now_ns(), events = stats->events;
 	if (limits->why)
 		return true;
 	for (int i = 0; i < TW_LOST_CAUSES; i++)

@@ -23,13 +23,6 @@ bool tw_progress_has_terminal(bool is_shared)
 	return isatty(STDERR_FILENO) && (!is_shared || !isatty(STDOUT_FILENO));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void describe(const struct tw_progress *progress, const struct tw_recorder_stats *stats, uint64_t past_ns,
 		     char text[TEXT_BYTES])
 {
@@ -49,7 +42,7 @@ static void describe(const struct tw_progress *progress, const struct tw_recorde
 
 void tw_progress_poll(struct tw_progress *progress)
 {
-	uint64_t now = now_ns();
+	uint64_t now = tw_now_ns();
 	bool is_due = progress->is_shown && now - progress->shown_ns >= EVERY_NS;
 	struct tw_recorder_stats stats = {0};
 	char text[TEXT_BYTES];

@@ -51,13 +51,6 @@ static volatile sig_atomic_t stop_signal;
 static volatile sig_atomic_t to_pass_on[SIGNAL_COUNT]; /* by index of numbers: enum sent */
 static uint64_t stop_ns;			       /* of the last that counted; only for the handler */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void on_signal(int number, siginfo_t *info, void *unused)
 {
 	(void)unused;
@@ -65,8 +58,8 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 	if (number == SIGUSR1) {
 		tw_progress_ask();
 	} else if (number != SIGCHLD) {
-		if (!stops_asked || now_ns() - stop_ns >= GROUP_NS) {
-			stop_ns = now_ns();
+		if (!stops_asked || tw_now_ns() - stop_ns >= GROUP_NS) {
+			stop_ns = tw_now_ns();
 			stops_asked++;
 		}
 		stop_signal = number;
@@ -137,7 +130,7 @@ static bool are_left(void)
 static void pass_on(pid_t child)
 {
 	bool is_any = are_left();
-	uint64_t now = now_ns();
+	uint64_t now = tw_now_ns();
 	if (is_any && !pass_on_ns) {
 		pass_on_ns = now + (tw_group_signals_are_counted() ? GROUP_NS : 0);
 		give_up_ns = pass_on_ns + BEHIND_NS;

@@ -100,6 +100,9 @@ struct tw_out {
 
 /* fd: negative for text that stays in memory; text that does not fit is lost. */
 void tw_out_init(struct tw_out *out, int fd);
+/* CLOCK_MONOTONIC. Signal handlers: yes. */
+uint64_t tw_now_ns(void);
+
 /* The next output that is made for standard output begins with this text. Borrows: a constant. */
 void tw_out_before(const char *text);
 /* Returns 0 or the errno of the first failure. */

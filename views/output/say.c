@@ -101,7 +101,7 @@ bool tw_colour_is_wanted(int fd)
 	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-static uint64_t now_ns(void)
+uint64_t tw_now_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -110,7 +110,7 @@ static uint64_t now_ns(void)
 
 void tw_meter_start(struct tw_meter *meter, const char *what)
 {
-	*meter = (struct tw_meter){.what = what, .started_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+	*meter = (struct tw_meter){.what = what, .started_ns = tw_now_ns(), .is_terminal = isatty(STDERR_FILENO)};
 	meter->shown_ns = meter->started_ns + METER_FIRST_NS - METER_EVERY_NS;
 }
 
@@ -118,7 +118,7 @@ void tw_meter_at(struct tw_meter *meter, uint64_t done, uint64_t total)
 {
 	if (!meter->is_terminal)
 		return;
-	uint64_t now = now_ns();
+	uint64_t now = tw_now_ns();
 	if (now < meter->shown_ns + METER_EVERY_NS)
 		return;
 	meter->shown_ns = now;
