@@ -37,6 +37,18 @@ cat >wanted <<'TXT'
 {trace,'<0.7.0>',return_from,{m,f,1},2}.
 TXT
 cmp out wanted || fail "events of the small file"
+# Where there is no space for a file, the beginning of it is no file, and devices stay what they are.
+make_calls
+expect 0 "$tw" record -q --follow-fork --returns -t calls:_ -o calls.tw -- sh -c 'yes | ./calls >said'
+for form in perfetto chrome csv sqlite ttb; do
+	if [ -x "$build/bin/tracewheel-sql" ] || [ "$form" != csv ] && [ "$form" != sqlite ]; then
+		(trap '' XFSZ && ulimit -f 4 && exec "$tw" convert --to "$form" calls.tw -o cut.out) >out 2>err && fail "$form: 4 KiB were enough"
+		says "cut.out' was not written to its end, and is removed"
+		[ ! -e cut.out ] || fail "$form: the beginning of a file was left"
+	fi
+done
+expect 1 "$tw" convert --force --to perfetto calls.tw -o /dev/full
+[ -c /dev/full ] || fail "a device was removed"
 expect 0 "$tw" info small.tw
 shows '^events *4'
 shows '^complete *yes'

@@ -182,7 +182,7 @@ static int convert_to(const struct request *request)
 		int error = request->timeline ? tw_tool_write_timeline(request->timeline, capture, &out, &export.events)
 			    : request->profile ? tw_profile_write(request->profile, capture, &out, &export.events)
 					       : tw_pass_one(capture, &fold, "converting");
-		code = tw_out_finish(&out);
+		code = tw_out_finish_file(&out, request->output);
 		if (error)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
 		if (!code)
@@ -192,8 +192,6 @@ static int convert_to(const struct request *request)
 			tw_missing_say(capture);
 		if (!code && !request->quiet)
 			tw_counted_say(capture);
-		if (fd != STDOUT_FILENO)
-			close(fd);
 	}
 	code = tw_names_end(capture, request->paths[0], code);
 	tw_ttb_export_fini(&export);

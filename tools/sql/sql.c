@@ -204,9 +204,7 @@ static int run_queries(struct tw_sql *sql, const struct request *request, char *
 		code = run_text(sql, queries[i], request->mode);
 	if (!count)
 		code = run_input(sql, request->mode);
-	int finished = tw_out_finish(&out);
-	if (fd != STDOUT_FILENO)
-		close(fd);
+	int finished = tw_out_finish_file(&out, request->output);
 	return code ? code : finished;
 }
 
@@ -221,7 +219,7 @@ static int store(struct tw_sql *sql, const struct request *request)
 		return TW_EXIT_OK;
 	}
 	code = tw_fail("'%s' cannot be written: %s.", request->output, sqlite3_errmsg(sql->db));
-	unlink(request->output);
+	tw_out_remove_part(request->output);
 	return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *text_before = "";
@@ -122,6 +123,24 @@ int tw_out_finish(struct tw_out *out)
 	if (error == 0 || error == EPIPE)
 		return error ? TW_EXIT_FAILURE : TW_EXIT_OK;
 	return tw_fail("writing the answer failed: %s.", strerror(error));
+}
+
+void tw_out_remove_part(const char *path)
+{
+	struct stat status;
+	if (lstat(path, &status) == 0 && S_ISREG(status.st_mode) && unlink(path) == 0)
+		tw_say("'%s' was not written to its end, and is removed.", path);
+}
+
+int tw_out_finish_file(struct tw_out *out, const char *path)
+{
+	int code = tw_out_finish(out);
+	if (out->fd == STDOUT_FILENO)
+		return code;
+	close(out->fd);
+	if (code)
+		tw_out_remove_part(path);
+	return code;
 }
 
 static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"

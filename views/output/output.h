@@ -121,6 +121,10 @@ uint64_t tw_out_mark(struct tw_out *out);
 bool tw_out_cancel(struct tw_out *out, uint64_t mark);
 /* The exit code of a command that has written everything: reports a failed write, except to a closed pipe. */
 int tw_out_finish(struct tw_out *out);
+/* The same of a file that was opened for it, which is closed; if it could not be written to its end it is removed. */
+int tw_out_finish_file(struct tw_out *out, const char *path);
+/* Removes such a file, and says so; devices and pipes are left. */
+void tw_out_remove_part(const char *path);
 
 /* Makes space for TW_OUT_SLACK bytes written by the functions below, which do not check. */
 static inline void tw_out_reserve(struct tw_out *out)
