@@ -185,7 +185,7 @@ static int store_all(struct flight *flight)
 	int bytes, error;
 	const char *line = tw_folder_line(writer->rs.text, TW_RECORDER_FLIGHT_KEY, &bytes);
 
-	kept = (uint64_t)((line ? strtod(line, NULL) : 0) * (double)tw_clock_ticks_per_second() / 1e9);
+	kept = (uint64_t)((double)(line ? strtoull(line, NULL, 10) : 0) * (double)tw_clock_ticks_per_second() / 1e9);
 	if (flight->options->has_ended)
 		writer->store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)flight->options->wait_status;
 	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = tw_writer_count_living(writer);
