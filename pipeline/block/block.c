@@ -18,6 +18,8 @@
 #define GAIN_PART 10
 /* Blocks that are stored unpacked before packing is tried again. */
 #define PACKING_PAUSE 7
+/* A smaller block tells nothing of the next ones, and costs little to try. */
+#define PACKING_PROBE_BYTES 4096
 /* Below this mean size a record is mostly head, and predictions beat columns of ids. */
 #define CALLS_MEAN_BYTES 24
 
@@ -335,7 +337,7 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 		*stored = encoder->encoded;
 	} else {
 		*stored = pack(encoder, header, encoder->encoded, bytes);
-		if (header->packing == TW_PACKING_NONE)
+		if (header->packing == TW_PACKING_NONE && bytes >= PACKING_PROBE_BYTES)
 			encoder->packing_pause = PACKING_PAUSE;
 	}
 	seal(header, *stored);

@@ -168,6 +168,28 @@ static void returns_come_back_small(void **state)
 	}
 }
 
+/* What does not pack is stored as it is, and so are the next blocks; of a few records nothing follows for them. */
+static void small_blocks_do_not_stop_packing(void **state)
+{
+	struct tw_block_header header;
+
+	for (unsigned round = 0; round < 2; round++) {
+		tw_block_encoder_destroy(encoder);
+		encoder = tw_block_encoder_create();
+		assert_non_null(encoder);
+		raw_bytes = 0;
+		for (uint32_t i = 0; i < (round ? 4096 : 4); i++)
+			put_record(number(), TW_EVENT_CALL, 1, 2, (uint32_t)number())[0] = number();
+		comes_back(&header);
+		assert_int_equal(header.packing, TW_PACKING_NONE);
+		raw_bytes = 0;
+		for (uint32_t i = 0; i < 8192; i++)
+			put_record(i, TW_EVENT_CALL, 1, 2, 77)[0] = i % 16;
+		comes_back(&header);
+		assert_int_equal(header.packing, round ? TW_PACKING_NONE : TW_PACKING_LZ4);
+	}
+}
+
 static void random_records_come_back(void **state)
 {
 	struct tw_block_header header;
@@ -363,6 +385,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(values_come_back_small),
 		cmocka_unit_test(calls_come_back_small),
 		cmocka_unit_test(returns_come_back_small),
+		cmocka_unit_test(small_blocks_do_not_stop_packing),
 		cmocka_unit_test(random_records_come_back),
 		cmocka_unit_test(losses_and_switches_are_counted),
 		cmocka_unit_test(filling_reads_as_zero),
