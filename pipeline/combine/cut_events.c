@@ -35,6 +35,12 @@ static bool is_in_time(const struct tw_cutting *cutting, uint64_t first_ns, uint
 	return last_ns >= filter->from_ns && (!filter->to_ns || first_ns < filter->to_ns);
 }
 
+/* Is a record of it kept? */
+static bool has_begun(const struct lease *lease)
+{
+	return lease->used || lease->next.first_pos;
+}
+
 /* ---- writing ---- */
 
 static int flush(struct lease *lease)
@@ -89,7 +95,7 @@ static int keep(struct lease *lease, const uint8_t *record, const struct run *ru
 		words[0] = tw_get64(record);
 		words[1] = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, sizeof words, run->tracee_id);
 		words[2] = run->run_seq;
-		if (lease->used || lease->next.first_pos)
+		if (has_begun(lease))
 			error = append(lease, words, sizeof words);
 		lease->written = *run;
 	}
@@ -123,7 +129,10 @@ static bool is_place_wanted(const struct lease *lease, unsigned kind, uint32_t p
 	       tw_map_get(&cutting->places[cutting->capture->streams[lease->stream].info.image], place) != TW_MAP_NONE;
 }
 
-/* The record has its new times. */
+/*
+ * The record has its new times. Time of the tracer's own that reaches into the selection, or lies within a call that is open
+ * at its beginning, belongs to times that are shown.
+ */
 static bool is_kept(struct lease *lease, const uint8_t *record, uint64_t sequence)
 {
 	uint64_t head = tw_record_head(record), ns = tw_get64(record);
@@ -131,10 +140,17 @@ static bool is_kept(struct lease *lease, const uint8_t *record, uint64_t sequenc
 	bool is_earlier = ns < lease->cutting->options->filter.from_ns;
 	bool is_stack = kind == TW_EVENT_STACK && is_earlier;
 
+	if (kind == TW_EVENT_OWN_TIME)
+		return (is_earlier && has_begun(lease)) ||
+		       is_in_time(lease->cutting, ns,
+				  ns + (tw_event_payload_words(head) ? tw_get64(record + TW_CODEC_HEAD_BYTES) : 0));
+
 	/* The callers of a call follow it. */
 	lease->is_kept = is_stack ? lease->is_kept : is_earlier && is_before(lease, sequence);
-	if (lease->is_kept)
+	if (lease->is_kept) {
+		lease->cutting->result->before++;
 		return true;
+	}
 	if (kind == TW_EVENT_LOSS)
 		return is_in_time(lease->cutting, tw_get64(record + TW_CODEC_HEAD_BYTES), ns);
 	return is_in_time(lease->cutting, ns, ns) && is_place_wanted(lease, kind, TW_RB_HEAD_ID(head));
@@ -167,10 +183,8 @@ static int cut_block(struct lease *lease, const struct tw_source_block *block)
 
 		if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH)
 			run = (struct run){tw_get64(record + TW_CODEC_HEAD_BYTES), TW_RB_HEAD_ID(head)};
-		if (is_kept(lease, record, sequence)) {
-			lease->cutting->result->before += lease->is_kept;
+		if (is_kept(lease, record, sequence))
 			error = keep(lease, stripped(lease->cutting, record), &run);
-		}
 		sequence += step;
 		record += TW_RB_HEAD_BYTES(head);
 	}
@@ -235,7 +249,7 @@ static int cut_stream(struct tw_cutting *cutting, uint32_t number)
 	while (lease.before < cutting->options->before_count && cutting->options->before[lease.before].stream < number)
 		lease.before++;
 	for (uint32_t i = 0; i < stream->block_count && !error; i++) {
-		if (!has_any(cutting, &blocks[i]))
+		if (!has_any(cutting, &blocks[i]) && !(blocks[i].header.own_count && has_begun(&lease)))
 			continue;
 		error = tw_source_load(capture, &blocks[i], cutting->copy.decoder, cutting->copy.raw);
 		if (!error) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    What `tracewheel cut` writes is shown as the same selection of the whole capture is: calls, times, open calls, losses,
 #         messages; it is small, and reads the same without the program's files.
-# Method  Captures of two threads with calls within calls, of a ring that is too small, and of actors. Reports and prints of a
+# Method  Captures of two threads with calls within calls, of rings that are too small, and of actors. Reports and prints of a
 #         part are compared with those of the whole, with the selection; then the program's file is removed.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -15,11 +15,11 @@ OUT int inner(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); 
 OUT int outer(int n) { return inner(n) + inner(n); }
 OUT int whole(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += outer(20); return sum; }
 static void *run(void *none) { whole(50); return none; }
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 	pthread_create(&thread, NULL, run, NULL);
-	whole(50);
+	whole(argv[1] ? 400 : 50);
 	pthread_join(thread, NULL);
 }
 C
@@ -97,6 +97,14 @@ expect 0 "$tw" print --tree twice.tw
 cmp -s out expected || fail "a part of a part"
 expect 0 "$tw" print --tree --from 0 --to 1000 once.tw
 cmp -s out expected || fail "more than the part"
+
+# Times are without the time that the tracer held the program, also where the part begins while it does.
+expect 0 "$tw" record -q --returns --on-full block --ring 64K -t 'part:_' -o held.tw -- ./part more
+expect 0 "$tw" report --json held.tw
+[ "$(json 'd["account"]["waits"]["count"]')" -gt 0 ] || fail "the tracer never held the program"
+expect 0 "$tw" print held.tw
+middle=$(awk 'NR > 1 && $1 - last > most { most = $1 - last; middle = last + most / 2 } { last = $1 } END { printf "%.9f", middle }' out)
+same held.tw --from "$middle"
 
 # It is small, whole, and refused where it would be misread.
 [ "$(du -sb once.tw | cut -f1)" -lt "$(du -sb x.tw | cut -f1)" ] || fail "not smaller"
