@@ -5,6 +5,7 @@
  * Method	A thread that calls, a session that writes to pipes, sockets and files, and readers in the same program. A thread
  *		that waits gives up its processor, which the kernel counts; no time decides.
  */
+#include "sanitized_help.h"
 #include "tracewheel/capture.h"
 #include "tracewheel/consumer.h"
 #include "tracewheel/tracewheel.h"
@@ -289,7 +290,7 @@ static void a_reader_survives_any_bytes(void **state)
 	close_stream();
 	length = pread(from, bytes, sizeof bytes, 0);
 	assert_true(length > 1000 && length < (ssize_t)sizeof bytes);
-	for (unsigned round = 0; round < 400; round++) {
+	for (unsigned round = 0; round < test_rounds(400, 8); round++) {
 		size_t used = (size_t)length;
 
 		memcpy(broken, bytes, used);

@@ -7,6 +7,7 @@
  * order, in which the player notes each process' activity, compared with every message taken; the same with a history
  * so short that it is overwritten many times.
  */
+#include "sanitized_help.h"
 #include "views_help.h"
 
 #include "tools/late/late.h"
@@ -502,7 +503,7 @@ static void compare_lengths(void)
 
 static void test_random(void **state)
 {
-	for (uint64_t seed = 1; seed <= 8; seed++) {
+	for (uint64_t seed = 1; seed <= test_rounds(8, 4); seed++) {
 		struct tw_lates lates = {0};
 		uint64_t taken = 0;
 
