@@ -48,35 +48,6 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 	}
 }
 
-/* Prints where a native function returned to, as far as the capture and the program's file show. */
-static void put_address(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
-{
-	struct tw_out *out = printer->out;
-	struct tw_line line;
-	tw_line_of_return(printer->capture, event->image, address, &line);
-	if (line.function) {
-		char *demangled = tw_name_demangled(line.function);
-		tw_out_text(out, " ");
-		tw_out_name(out, line.module->name);
-		tw_out_text(out, ":");
-		tw_out_name(out, demangled ? demangled : line.function);
-		free(demangled);
-	} else if (line.module) {
-		tw_out_text(out, " ");
-		tw_out_name(out, line.module->name);
-		tw_out_format(out, "+0x%llx", (unsigned long long)line.offset);
-	} else {
-		tw_out_format(out, " 0x%llx", (unsigned long long)address);
-	}
-	if (line.file) {
-		const char *slash = strrchr(line.file, '/');
-		const char *file = slash ? slash + 1 : line.file;
-		tw_out_text(out, " at ");
-		tw_out_clean(out, file, strnlen(file, 200));
-		tw_out_format(out, ":%u", line.line);
-	}
-}
-
 /* Prints the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_message_payload *payload)
@@ -84,7 +55,8 @@ static void put_stack(struct tw_printer *printer, const struct tw_capture_event 
 	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
 	for (uint32_t i = 0; i < count; i++) {
 		tw_out_text(printer->out, i ? " <-" : ":");
-		put_address(printer, event, payload->words[i]);
+		tw_out_text(printer->out, " ");
+		tw_line_put(printer->out, printer->capture, event->image, payload->words[i]);
 	}
 	if (count < payload->count)
 		tw_out_text(printer->out, " <- ?");
@@ -163,9 +135,10 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 		put_terms(out, event, &payload);
 	else if (tw_print_is_gc(event->kind))
 		put_gc(out, &payload);
-	else if (event->kind == TW_CAPTURE_RETURN_TO && payload.count == 1)
-		put_address(printer, event, payload.words[0]);
-	else if (event->kind == TW_CAPTURE_STACK)
+	else if (event->kind == TW_CAPTURE_RETURN_TO && payload.count == 1) {
+		tw_out_text(out, " ");
+		tw_line_put(out, printer->capture, event->image, payload.words[0]);
+	} else if (event->kind == TW_CAPTURE_STACK)
 		put_stack(printer, event, &payload);
 	else if (!tw_print_typed(printer, event, &payload, TW_TYPED_TEXT))
 		put_words(printer, event, &payload);

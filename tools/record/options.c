@@ -84,6 +84,9 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCKS, "locks", NULL,
 	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
 	 "arguments, returns and callers"},
+	{KEY_MEMORY, "memory", NULL,
+	 "record the calls that `report --memory` uses: malloc, free and their kin, mmap and munmap, with arguments, returns and callers (8; "
+	 "--stack N changes that)"},
 	{KEY_TRACER, "tracer", "FILE.so[:STATE]",
 	 "call the tracer module in that shared object for each event, inside\n"
 	 "the program, instead of recording the event (docs/tracer-modules.md);\n"

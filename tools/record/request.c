@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - what options ask for: request.h. */
 #include "tools/record/request.h"
+#include "views/folds/memory.h"
 #include "tools/record/account.h"
 #include "tools/record/condition.h"
 #include "tools/record/late_code.h"
@@ -228,6 +229,7 @@ static const char *name_beside_longer(int key)
 	case KEY_HISTOGRAM: return "--histogram";
 	case KEY_LOCKS: return "--locks";
 	case KEY_MATCH: return "--match";
+	case KEY_MEMORY: return "--memory";
 	case KEY_PORTS: return "--ports";
 	case KEY_QUANTILES: return "--quantiles";
 	case KEY_RETURN_TO: return "--return-to";
@@ -302,6 +304,10 @@ bool tw_request_take(void *arg, int key, const char *value)
 		request->has_stack = request->allows_nothing = true;
 		return add_pattern(request, KEY_LOCKS, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
+		       tw_arguments_set(&request->arguments, request->command, "raw");
+	case KEY_MEMORY:
+		return add_pattern(request, KEY_MEMORY, TW_MEMORY_PATTERN) && add_config(request, "returns", "1") &&
+		       (request->has_stack || set_stack(request, "8")) &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
 	case KEY_CALLERS: return set_callers(request, value);
 	case KEY_STACK: return set_stack(request, value);

@@ -40,6 +40,7 @@ enum {
 	KEY_CALLERS,
 	KEY_TREE,
 	KEY_LOCKS,
+	KEY_MEMORY,
 	KEY_PORTS,
 	KEY_DIFF,
 	KEY_FOLLOW,
@@ -65,6 +66,8 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCKS, "locks", NULL,
 	 "show instead the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
 	 "them meanwhile; for captures of `record --locks`"},
+	{KEY_MEMORY, "memory", NULL,
+	 "show instead memory by the callers that allocated it: at its peak, at the end, over time; for captures of `record --memory`"},
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
 	{KEY_BY, "by", "KEY",
@@ -104,6 +107,7 @@ static const struct tw_command command = {
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
 		    "  tracewheel record --locks -- ./server; tracewheel report --locks server.tw\n"
+		    "  tracewheel record --memory -- ./server; tracewheel report --memory server.tw\n"
 		    "  tracewheel report --diff before.tw after.tw\n"
 		    "  tracewheel record --args --returns -t libc:read -- ./server\n"
 		    "  tracewheel report --by result -t libc:read server.tw\n"
@@ -116,7 +120,8 @@ struct request {
 	struct tw_selection selection;
 	struct tw_report_order order;
 	bool is_csv, is_json, is_html, follows;
-	bool has_callers, has_tree, has_locks;
+	bool has_callers, has_tree;
+	tw_report_view *view; /* NULL: the report */
 	bool has_ports, has_each_port;
 	const char *port_glob;
 	struct tw_diff diff;
@@ -334,8 +339,8 @@ static bool take_option(void *context, int key, const char *value)
 		request->has_callers = true;
 	} else if (key == KEY_TREE) {
 		request->has_tree = true;
-	} else if (key == KEY_LOCKS) {
-		request->has_locks = true;
+	} else if (key == KEY_LOCKS || key == KEY_MEMORY) {
+		request->view = key == KEY_LOCKS ? tw_report_locks_view : tw_report_memory_view;
 	} else if (key == KEY_PORTS) {
 		request->has_ports = true;
 		request->has_each_port = value && !strcmp(value, "each");
@@ -494,34 +499,39 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 /* Which of the views, and do its options go together? False: they do not, which has been reported. */
 static bool check_request(const struct request *request)
 {
-	bool is_other = request->has_ports || request->has_locks || request->has_tree || request->has_callers;
+	bool is_other = request->has_ports || request->view || request->has_tree || request->has_callers;
 	const char *problem = NULL;
 	if (request->is_html &&
 	    (request->is_csv || request->is_json || is_other || request->has_by || request->diff.sides.old_count))
 		problem =
-			"--html is the whole report: it goes without --json, --csv, --tree, --callers, --ports, --locks, --by, --histogram and --diff.";
+			"--html is the whole report: it goes without --json, --csv, --tree, --callers, --ports, --locks, --memory, --by, --histogram and --diff.";
 	else if (request->is_csv && (request->is_json || is_other))
 		problem =
-			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports and --locks.";
+			"--csv is the table of functions: it goes without --json, --tree, --callers, --ports, --locks and --memory.";
 	else if ((request->diff.sides.old_count || request->has_by) &&
 		 (is_other || (request->diff.sides.old_count && request->has_by)))
 		problem =
-			"--diff, --by and --histogram are views of their own: one of them, without --tree, --callers, --ports and --locks.";
+			"--diff, --by and --histogram are views of their own: one of them, without --tree, --callers, --ports, --locks and --memory.";
 	else if (request->selection.hides_waits &&
-		 (request->diff.sides.old_count || request->has_by || request->has_ports || request->has_locks))
+		 (request->diff.sides.old_count || request->has_by || request->has_ports || request->view))
 		problem =
-			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports and --locks.";
+			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports, --locks and --memory.";
 	else if (request->follows && (request->is_html || request->diff.sides.old_count))
 		problem = "--follow is for screens, JSON and CSV: it goes without --html and --diff.";
-	else if ((request->has_ports || request->has_locks) && tw_selection_has_conditions(&request->selection))
-		problem = "--ports and --locks need all calls: conditions are for other views.";
-	else if (request->has_ports && tw_selection_is_of_events(&request->selection))
-		problem = "--ports follows all calls of whole processes: only --from and --to select a part of it.";
+	else if ((request->has_ports || request->view) && tw_selection_has_conditions(&request->selection))
+		problem = "--ports, --locks and --memory need all calls: conditions are for other views.";
+	else if ((request->has_ports || request->view == tw_report_memory_view) &&
+		 tw_selection_is_of_events(&request->selection))
+		problem =
+			"--ports and --memory follow all calls of whole processes: only --from and --to select a part of them.";
 	if (problem)
 		tw_usage(&command, "%s", problem);
 	return !problem &&
 	       tw_report_check_order(&request->order,
-				     request->diff.sides.old_count ? &tw_diff_columns : &tw_report_columns, &command);
+				     request->diff.sides.old_count		    ? &tw_diff_columns
+				     : request->view == tw_report_memory_view ? &tw_memory_columns
+									      : &tw_report_columns,
+				     &command);
 }
 
 static int report_by(struct request *request, struct tw_capture *capture, const char *path)
@@ -545,7 +555,7 @@ static bool is_summed_up(const struct request *request, const struct tw_capture 
 	struct tw_grouping by;
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	return !request->has_by && !request->has_ports && !request->has_locks && !request->has_tree &&
+	return !request->has_by && !request->has_ports && !request->view && !request->has_tree &&
 	       !request->has_callers && !request->is_json && !request->is_csv && !request->is_html && !info.events &&
 	       tw_grouping_of_capture(capture, &by);
 }
@@ -559,10 +569,10 @@ static int show(void *context, const char *path)
 		return TW_EXIT_FAILURE;
 	if (is_summed_up(request, capture))
 		request->has_by = tw_grouping_of_capture(capture, &request->by);
-	int code = request->has_by	? report_by(request, capture, path)
-		   : request->has_locks ? tw_report_locks_view(&request->selection, &request->order, &command,
-							       request->is_json, capture, path)
-					: report(request, capture, path);
+	int code = request->has_by ? report_by(request, capture, path)
+		   : request->view
+			   ? request->view(&request->selection, &request->order, &command, request->is_json, capture, path)
+			   : report(request, capture, path);
 	tw_capture_close(capture);
 	return code;
 }

@@ -46,6 +46,9 @@ struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const cha
 const char *tw_screen_names_at(const struct tw_screen_names *names, size_t i);
 void tw_screen_names_free(struct tw_screen_names *names);
 
+/* Prints text, cut to what is left of a line behind so many columns if names are cut, and a line end. */
+void tw_screen_cut(const struct tw_screen *screen, const char *text, int used);
+
 /* Prints a name, cut to this width if names are cut, and a line end. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 
@@ -153,9 +156,12 @@ void tw_report_put_summary(const struct tw_screen *screen, const struct tw_group
 void tw_report_put_summary_as(struct tw_out *out, const struct tw_groups *groups, const struct tw_report_row *rows,
 			      size_t count, const struct tw_report_order *order, char format);
 
-/* `report --locks`, of an open capture. Returns the exit code. */
-int tw_report_locks_view(struct tw_selection *selection, const struct tw_report_order *order,
-			 const struct tw_command *command, bool is_json, struct tw_capture *capture, const char *path);
+/* `report --locks` and --memory, of an open capture. Return the exit code. */
+typedef int tw_report_view(struct tw_selection *selection, const struct tw_report_order *order,
+			   const struct tw_command *command, bool is_json, struct tw_capture *capture, const char *path);
+tw_report_view tw_report_locks_view, tw_report_memory_view;
+/* The columns of memory; their rows are pointers to struct tw_memory_row. */
+extern const struct tw_table tw_memory_columns;
 
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);

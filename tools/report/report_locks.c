@@ -70,29 +70,20 @@ static const char *thread_text(const struct tw_locks *locks, uint32_t thread, ch
 	return text;
 }
 
-static void put_cut(const struct tw_screen *screen, const char *text, int used)
-{
-	size_t bytes = strlen(text), width = screen->columns > used + 10 ? (size_t)(screen->columns - used) : 10;
-	if (!screen->cuts_names || bytes <= width)
-		tw_out_format(screen->out, "%s\n", text);
-	else
-		tw_out_format(screen->out, "%.*s..\n", (int)tw_utf8_part(text, width - 2), text);
-}
-
 /* Prints its variable, or its address and, on a line of its own, where it was made. */
 static void put_name(const struct tw_screen *screen, const struct tw_locks *locks, const struct tw_lock_row *lock,
 		     int used)
 {
 	char text[TW_LOCK_NAME_BYTES];
 	if (tw_lock_symbol(locks, lock, text)) {
-		put_cut(screen, text, used);
+		tw_screen_cut(screen, text, used);
 		return;
 	}
 	tw_out_format(screen->out, "0x%llx\n", (unsigned long long)lock->address);
 	if (!tw_lock_site(locks, lock, text))
 		return;
 	tw_out_format(screen->out, "%11s%s ", "", lock->is_made_there ? "made in" : "first used in");
-	put_cut(screen, text, lock->is_made_there ? 19 : 25);
+	tw_screen_cut(screen, text, lock->is_made_there ? 19 : 25);
 }
 
 static void put_pairs(const struct tw_screen *screen, const struct tw_locks *locks, const struct tw_lock_row *lock,

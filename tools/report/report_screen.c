@@ -115,6 +115,15 @@ void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t 
 	}
 }
 
+void tw_screen_cut(const struct tw_screen *screen, const char *text, int used)
+{
+	size_t bytes = strlen(text), width = screen->columns > used + 10 ? (size_t)(screen->columns - used) : 10;
+	if (!screen->cuts_names || bytes <= width)
+		tw_out_format(screen->out, "%s\n", text);
+	else
+		tw_out_format(screen->out, "%.*s..\n", (int)tw_utf8_part(text, width - 2), text);
+}
+
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 {
 	char text[TW_NAME_SHORT_BYTES];

@@ -2,6 +2,7 @@
 /* lines.c - resolves code addresses; each module's file is opened once, each address looked up once. */
 #include "views/names/lines.h"
 #include "views/names/names.h"
+#include "views/output/output.h"
 
 #include "tracewheel/debug.h"
 
@@ -86,6 +87,32 @@ uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, c
 		is_interrupted = line.is_signal;
 	}
 	return count;
+}
+
+void tw_line_put(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address)
+{
+	struct tw_line line;
+	tw_line_of_return(capture, image, address, &line);
+	if (!line.module) {
+		tw_out_format(out, "0x%llx", (unsigned long long)address);
+		return;
+	}
+	tw_out_name(out, line.module->name);
+	if (line.function) {
+		char *demangled = tw_name_demangled(line.function);
+		tw_out_text(out, ":");
+		tw_out_name(out, demangled ? demangled : line.function);
+		free(demangled);
+	} else {
+		tw_out_format(out, "+0x%llx", (unsigned long long)line.offset);
+	}
+	if (line.file) {
+		const char *slash = strrchr(line.file, '/');
+		const char *file = slash ? slash + 1 : line.file;
+		tw_out_text(out, " at ");
+		tw_out_clean(out, file, strnlen(file, 200));
+		tw_out_format(out, ":%u", line.line);
+	}
 }
 
 void tw_lines_forget(void)

@@ -112,6 +112,8 @@ static const char *figure_of(enum tw_unit unit, const struct tw_cell *cell, char
 	}
 	if (unit == TW_UNIT_COUNT)
 		return tw_figure_count(text, cell->value);
+	if (unit == TW_UNIT_BYTES)
+		return tw_figure_bytes(text, cell->value);
 	if (unit != TW_UNIT_SHARE)
 		return tw_figure_duration(text, cell->value);
 	snprintf(text, FIGURE_BYTES, "%.1f %%", cell->share * 100);

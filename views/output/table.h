@@ -11,11 +11,12 @@
 #include "views/output/output.h"
 
 /*
- * What a value is: a number as it is, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1; changes are an
+ * What a value is: a number as it is, bytes, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1; changes are an
  * int64_t in value, sorted by their size.
  */
 enum tw_unit {
 	TW_UNIT_COUNT,
+	TW_UNIT_BYTES,
 	TW_UNIT_DURATION,
 	TW_UNIT_NS,
 	TW_UNIT_SHARE,

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    `record --memory` and `report --memory` say how much memory was live, when, and whose it was: exactly.
+# Method  A program whose threads allocate, reallocate, hand over and free blocks keeps its own books and prints them; the report's JSON
+#         must say the same. What it cannot know is played too: frees of unknown blocks, losses, functions without addresses.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >books.c <<'C'
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t live, peak, allocated, calls;
+static void note(long more, size_t asked)
+{
+	pthread_mutex_lock(&lock);
+	live += more;
+	peak = live > peak ? live : peak;
+	allocated += asked;
+	calls += asked != 0;
+	pthread_mutex_unlock(&lock);
+}
+OUT void *keeps(size_t bytes) { void *at = malloc(bytes); note((long)bytes, bytes); return at; }
+OUT void *zeroes(size_t count, size_t bytes) { void *at = calloc(count, bytes); note((long)(count * bytes), count * bytes); return at; }
+OUT void *grows(void *at, size_t old, size_t bytes) { at = realloc(at, bytes); note((long)bytes - (long)old, bytes); return at; }
+OUT void drops(void *at, size_t bytes) { note(-(long)bytes, 0); free(at); }
+OUT char *copies(const char *text) { char *at = strdup(text); note((long)strlen(text) + 1, strlen(text) + 1); return at; }
+OUT void *maps(size_t bytes) { void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); note((long)bytes, bytes); return at; }
+static void *handed[200];
+static void *work(void *none)
+{
+	for (int i = 0; i < 200; i++) {
+		void *at = grows(keeps(100), 100, 1000 + (size_t)i);
+		handed[i] = at;
+		drops(keeps(40), 40);
+	}
+	return none;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, NULL);
+	/* Blocks are freed by another thread than their maker's. */
+	for (int i = 0; i < 200; i += 2)
+		drops(handed[i], 1000 + (size_t)i);
+	for (int i = 0; i < 100; i++)
+		(void)zeroes(10, 7);
+	(void)copies("a text of some length");
+	char *at = maps(16 << 12);
+	/* The middle is given back: two mappings are left. */
+	munmap(at + (4 << 12), 8 << 12);
+	note(-(8l << 12), 0);
+	void *big = keeps(1 << 20);
+	drops(big, 1 << 20);
+	dprintf(3, "%zu %zu %zu %zu\n", live, peak, allocated, calls);
+	_exit(0);
+}
+C
+gcc -O1 -g -o books books.c -lpthread || fail "the compiler"
+
+# What the program did before main and beside its books (threads) is not in these: blocks of the functions of the books.
+books() {
+	json 'sum(r["'"$1"'"] for r in d["by_callers"] if any(c.startswith("books:" + f + " at books.c") for c in r["callers"] for f in ("keeps", "zeroes", "grows", "copies", "maps")))'
+}
+expect 0 "$tw" record -q --memory -o books.tw -- ./books 3>said
+read -r live peak allocated calls <said
+expect 0 "$tw" report --memory --json -n 0 books.tw
+is "$(books live)" "$live" "live at the end"
+is "$(books bytes)" "$allocated" "allocated"
+is "$(books calls)" "$calls" calls
+[ "$(json 'd["peak"]')" -ge "$peak" ] || fail "the peak of all, $(json 'd["peak"]'), is less than that of the books, $peak"
+is "$(books peak)" "$peak" "at the peak"
+# Calls that a thread makes after its last destructor are lost, and said.
+is "$(json 'sum(d["unknown"].values()) - d["unknown"]["lost"]')" 0 "what is not known"
+is "$(json 'sum(r["live"] for r in d["by_callers"]) - d["live"]')" 0 "the sum of rows, live"
+is "$(json 'sum(r["peak"] for r in d["by_callers"]) - d["peak"]')" 0 "the sum of rows, at the peak"
+is "$(json 'max(d["live_over_time"]) - d["peak"]')" 0 "the most over time"
+# 200 blocks of 40 bytes were freed at once.
+is "$(json 'sum(r["temporary"] for r in d["by_callers"] if r["largest"] == 40)')" 200 temporary
+
+# For people: the caller, not strdup() or the allocator; where it is.
+expect 0 "$tw" report --memory books.tw
+shows '^at the end .* blocks$'
+shows 'books:grows at books.c:[0-9]*$'
+shows '<- books:work at books.c'
+shows 'books:copies at books.c'
+expect 0 "$tw" report --memory --sort calls --columns calls,live books.tw
+shows '^ *calls *at end  allocated by'
+
+# A part: what was made before it is live.
+expect 0 "$tw" print -t libc:mmap books.tw
+from=$(awk '/books:maps/ { print $1; exit }' out)
+[ -n "$from" ] || from=$(awk 'END { print $1 }' out)
+expect 0 "$tw" report --memory --json -n 0 --from "$from" books.tw
+is "$(books live)" "$live" "live at the end of a part"
+[ "$(books calls)" -lt "$calls" ] || fail "calls before the part are counted"
+expect 0 "$tw" report --memory --json -n 0 --to "$from" books.tw
+[ "$(books live)" -gt 100000 ] && [ "$(json 'd["unknown"]["unreturned"]')" -le 1 ] || fail "to the map: $(books live)"
+
+# What cannot be known is said.
+cat >unknown.c <<'C'
+#include <stdlib.h>
+int main(void)
+{
+	void *at = NULL;
+	if (posix_memalign(&at, 64, 640) == 0)
+		free(at);
+	return malloc((size_t)1 << 60) != NULL;
+}
+C
+gcc -O1 -fno-builtin -w -o unknown unknown.c || fail "the compiler"
+expect 0 "$tw" record -q --memory -o unknown.tw -- ./unknown
+expect 0 "$tw" report --memory unknown.tw
+shows '^1 block is counted as allocated only'
+shows '^1 block was freed and not seen to be made'
+shows '^1 call failed'
+expect 0 "$tw" record -q -t 'libc:{malloc,free}' -o words.tw -- ./books 3>/dev/null
+expect 0 "$tw" report --memory words.tw
+shows 'record with --memory'
+expect 0 "$tw" record -q -t books:main -o none.tw -- ./books 3>/dev/null
+expect 0 "$tw" report --memory none.tw
+shows 'No calls of memory were recorded: tracewheel record --memory'
+expect 2 "$tw" report --memory --thread books books.tw
+says 'only --from and --to select'
+expect 2 "$tw" report --memory --sort self books.tw
+says 'self'
+# Losses are said, and nothing is below zero.
+expect 0 "$tw" record -q --memory --on-full drop --ring 64K -o lossy.tw -- python3 -c 'x = [str(i) * 50 for i in range(200000)]'
+expect 0 "$tw" report --memory --json -n 0 lossy.tw
+if [ "$(json 'd["unknown"]["lost"]')" -gt 0 ]; then
+	[ "$(json 'max([d["live"], d["peak"]] + [r["live"] for r in d["by_callers"]])')" -lt 100000000000 ] || fail "below zero"
+	is "$(json 'sum(r["live"] for r in d["by_callers"]) - d["live"]')" 0 "the sum of rows with losses"
+	expect 0 "$tw" report --memory lossy.tw
+	shows 'look live'
+fi
+exit 0

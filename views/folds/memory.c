@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.c - blocks of memory, from the calls that make and free them, in order of time. */
+#include "views/folds/memory.h"
+#include "base/grow.h"
+#include "views/folds/pass.h"
+#include "views/names/missing.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls of one thread inside each other. */
+#define NESTED_MAX 4
+/* Linux: mmap() without a file, and for stacks; the errors of system calls. */
+#define MAPS_NO_FILE 0x20
+#define MAPS_STACK   0x20000
+#define ERRNO_MAX    4095
+
+enum { DOES_NOTHING, DOES_ALLOCATE, DOES_REALLOCATE, DOES_ALLOCATE_ELSEWHERE, DOES_MAP, DOES_FREE, DOES_UNMAP };
+
+static const struct {
+	const char *name;
+	uint8_t does;
+	uint8_t size, times; /* numbers of arguments, from 1; 0: none */
+} functions[] = {
+	{"malloc", DOES_ALLOCATE, 1, 0},
+	{"calloc", DOES_ALLOCATE, 1, 2},
+	{"aligned_alloc", DOES_ALLOCATE, 2, 0},
+	{"memalign", DOES_ALLOCATE, 2, 0},
+	{"valloc", DOES_ALLOCATE, 1, 0},
+	{"pvalloc", DOES_ALLOCATE, 1, 0},
+	{"realloc", DOES_REALLOCATE, 2, 0},
+	{"reallocarray", DOES_REALLOCATE, 2, 3},
+	{"posix_memalign", DOES_ALLOCATE_ELSEWHERE, 3, 0},
+	{"mmap", DOES_MAP, 2, 0},
+	{"mmap64", DOES_MAP, 2, 0},
+	{"free", DOES_FREE, 0, 0},
+	{"cfree", DOES_FREE, 0, 0},
+	{"munmap", DOES_UNMAP, 2, 0},
+};
+
+/* The index of its function + 1; 0: none. */
+static uint8_t function_of(const struct tw_capture_place *place)
+{
+	for (size_t i = 0; place->function && place->function->name && i < sizeof functions / sizeof *functions; i++) {
+		if (strcmp(place->function->name, functions[i].name) == 0)
+			return (uint8_t)(i + 1);
+	}
+	return 0;
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	(void)context;
+	(void)image;
+	return function_of(place) != 0;
+}
+
+struct tw_memory_block {
+	uint64_t address, bytes;
+	uint32_t image, row;
+	bool is_live, is_map, is_listed; /* is_listed: among the maps */
+};
+
+struct tw_memory_thread {
+	struct {
+		uint32_t image, place;
+	} open[NESTED_MAX]; /* the outermost first */
+	uint32_t open_count;
+	uint32_t last; /* the block that it allocated last, + 1 */
+	/* The outermost call. */
+	uint8_t does;
+	bool is_sized, wants_row;
+	uint64_t bytes;
+	uint32_t row;
+	/* The block that it reallocates: its address is none already. */
+	bool has_old;
+	struct tw_memory_block old;
+};
+
+/* ---- sums ---- */
+
+/* The row is about to change: what it had when the whole was most. */
+static void settle(const struct tw_memory *memory, struct tw_memory_row *row)
+{
+	if (row->epoch != memory->peaks)
+		row->peak_bytes = row->live_bytes;
+	row->epoch = memory->peaks;
+}
+
+/* What is live now has been so since the last change. */
+static void note_time(struct tw_memory *memory, uint64_t now_ns)
+{
+	uint64_t span = memory->to_ns - memory->from_ns, part;
+	if (now_ns < memory->from_ns || !span)
+		return;
+	part = (uint64_t)((__uint128_t)(now_ns - memory->from_ns) * TW_MEMORY_PARTS / span);
+	part = part < TW_MEMORY_PARTS ? part : TW_MEMORY_PARTS - 1;
+	while (memory->part < part)
+		memory->parts[++memory->part] = memory->live_bytes;
+	if (memory->live_bytes > memory->parts[part])
+		memory->parts[part] = memory->live_bytes;
+}
+
+static void add_live(struct tw_memory *memory, struct tw_memory_row *row, uint64_t bytes, uint64_t now_ns)
+{
+	note_time(memory, now_ns);
+	settle(memory, row);
+	row->live_bytes += bytes;
+	row->live_blocks++;
+	memory->live_bytes += bytes;
+	memory->live_blocks++;
+	if (memory->live_bytes > memory->peak_bytes) {
+		memory->peak_bytes = memory->live_bytes;
+		memory->peak_ns = now_ns;
+		memory->peaks++;
+	}
+	note_time(memory, now_ns);
+}
+
+static void take_live(struct tw_memory *memory, struct tw_memory_row *row, uint64_t bytes, uint64_t now_ns)
+{
+	note_time(memory, now_ns);
+	settle(memory, row);
+	row->live_bytes -= bytes;
+	row->live_blocks--;
+	memory->live_bytes -= bytes;
+	memory->live_blocks--;
+}
+
+/* ---- blocks ---- */
+
+static struct tw_memory_block *find_block(const struct tw_memory *memory, uint32_t image, uint64_t address)
+{
+	uint32_t at = tw_map_find(&memory->by_address, tw_hash_word(image, address), i,
+				  memory->blocks[i].address == address && memory->blocks[i].image == image);
+	return at == TW_MAP_NONE ? NULL : &memory->blocks[at];
+}
+
+/* A place for a block at that address, which is live. */
+static struct tw_memory_block *make_block(struct tw_memory *memory, uint32_t image, uint64_t address)
+{
+	struct tw_memory_block *block = find_block(memory, image, address);
+	if (block)
+		return block;
+	if (!tw_grow(memory->blocks, memory->block_count, memory->block_capacity) ||
+	    !tw_map_add(&memory->by_address, tw_hash_word(image, address), memory->block_count)) {
+		memory->has_no_memory = true;
+		return NULL;
+	}
+	block = &memory->blocks[memory->block_count++];
+	*block = (struct tw_memory_block){.address = address, .image = image};
+	return block;
+}
+
+static bool list_map(struct tw_memory *memory, uint32_t block)
+{
+	if (!tw_grow(memory->maps, memory->map_count, memory->map_capacity))
+		return memory->has_no_memory = true;
+	memory->maps[memory->map_count++] = block;
+	return true;
+}
+
+static void put_block(struct tw_memory *memory, struct tw_memory_block what, uint64_t now_ns)
+{
+	struct tw_memory_block *block = make_block(memory, what.image, what.address);
+	if (!block)
+		return;
+	if (block->is_live) {
+		memory->unseen_frees++;
+		take_live(memory, &memory->rows[block->row], block->bytes, now_ns);
+	}
+	what.is_live = true;
+	what.is_listed = block->is_listed || (what.is_map && list_map(memory, (uint32_t)(block - memory->blocks)));
+	*block = what;
+	add_live(memory, &memory->rows[what.row], what.bytes, now_ns);
+}
+
+static void free_block(struct tw_memory *memory, struct tw_memory_thread *thread, struct tw_memory_block *block,
+		       uint64_t now_ns)
+{
+	memory->rows[block->row].temporary += thread->last == (uint32_t)(block - memory->blocks) + 1;
+	memory->frees++;
+	take_live(memory, &memory->rows[block->row], block->bytes, now_ns);
+	block->is_live = false;
+}
+
+/* A mapping in which the address lies; NULL: none. */
+static struct tw_memory_block *find_map(const struct tw_memory *memory, uint32_t image, uint64_t address)
+{
+	struct tw_memory_block *at = find_block(memory, image, address);
+	if (at && at->is_live)
+		return at->is_map ? at : NULL;
+	for (uint32_t i = 0; i < memory->map_count; i++) {
+		at = &memory->blocks[memory->maps[i]];
+		if (at->is_map && at->is_live && at->image == image && address - at->address < at->bytes)
+			return at;
+	}
+	return NULL;
+}
+
+/* The rest on both sides of what is unmapped is a mapping each. */
+static void unmap(struct tw_memory *memory, struct tw_memory_thread *thread, uint32_t image, uint64_t address,
+		  uint64_t bytes, uint64_t now_ns)
+{
+	struct tw_memory_block *block = find_map(memory, image, address), was;
+	bytes = (bytes + 4095) & ~UINT64_C(4095);
+	/* Mappings that were there before, and those of libraries and stacks. */
+	if (!block)
+		return;
+	was = *block;
+	uint64_t before = address - was.address, whole = (was.bytes + 4095) & ~UINT64_C(4095);
+	if (!before && bytes >= whole) {
+		free_block(memory, thread, block, now_ns);
+		return;
+	}
+	take_live(memory, &memory->rows[was.row], was.bytes, now_ns);
+	block->is_live = false;
+	if (before)
+		put_block(memory, (struct tw_memory_block){was.address, before, image, was.row, .is_map = true}, now_ns);
+	if (before + bytes < whole)
+		put_block(memory,
+			  (struct tw_memory_block){address + bytes, whole - before - bytes, image, was.row, .is_map = true},
+			  now_ns);
+}
+
+/* ---- rows ---- */
+
+static uint32_t find_row(struct tw_memory *memory, uint32_t image, const uint64_t *words, uint32_t count)
+{
+	uint64_t key = tw_hash_bytes(words, count * sizeof *words, image);
+	uint32_t at = tw_map_find(&memory->by_stack, key, i,
+				  memory->rows[i].image == image && memory->rows[i].word_count == count &&
+					  !memcmp(memory->rows[i].words, words, count * sizeof *words));
+	if (at != TW_MAP_NONE)
+		return at;
+	if (memory->row_count >= TW_MEMORY_ROWS_MAX) {
+		memory->is_full = true;
+		return 0;
+	}
+	uint64_t *copy = malloc((count + (size_t)1) * sizeof *copy);
+	if (!copy || !tw_grow(memory->rows, memory->row_count, memory->row_capacity) ||
+	    !tw_map_add(&memory->by_stack, key, memory->row_count)) {
+		free(copy);
+		memory->has_no_memory = true;
+		return 0;
+	}
+	memcpy(copy, words, count * sizeof *copy);
+	memory->rows[memory->row_count] =
+		(struct tw_memory_row){.words = copy, .word_count = count, .image = image, .epoch = memory->peaks};
+	return memory->row_count++;
+}
+
+/* ---- calls ---- */
+
+static struct tw_memory_thread *thread_of(const struct tw_memory *memory, const struct tw_capture_event *event)
+{
+	const struct tw_capture_stream *stream = tw_capture_stream(memory->capture, event->stream);
+	return stream && stream->thread < memory->thread_count ? &memory->threads[stream->thread] : NULL;
+}
+
+/* The block that should be reallocated stays. */
+static void keep_old(struct tw_memory *memory, struct tw_memory_thread *thread)
+{
+	struct tw_memory_block *block = make_block(memory, thread->old.image, thread->old.address);
+	if (block && !block->is_live)
+		*block = thread->old;
+}
+
+/* The open call has no known end. */
+static void drop_open(struct tw_memory *memory, struct tw_memory_thread *thread)
+{
+	memory->unreturned += thread->open_count != 0;
+	if (thread->open_count && thread->has_old)
+		keep_old(memory, thread);
+	thread->open_count = 0;
+	thread->has_old = thread->wants_row = false;
+}
+
+static void on_free(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event)
+{
+	struct tw_memory_block *block;
+	uint64_t address = event->payload[0];
+	/* realloc() may call free() of the block that it replaces. */
+	if (!address || (thread->open_count && thread->has_old && thread->old.address == address))
+		return;
+	if (thread->open_count)
+		drop_open(memory, thread);
+	block = find_block(memory, event->image, address);
+	if (block && block->is_live)
+		free_block(memory, thread, block, event->time_ns);
+	else
+		memory->unknown_frees++;
+}
+
+/* A block leaves its address when realloc() is called: another thread may get it before realloc() returns. */
+static void take_old(struct tw_memory *memory, struct tw_memory_thread *thread, uint32_t image, uint64_t address)
+{
+	struct tw_memory_block *block = address ? find_block(memory, image, address) : NULL;
+	thread->has_old = block && block->is_live;
+	if (thread->has_old) {
+		thread->old = *block;
+		block->is_live = false;
+	} else if (address) {
+		memory->unknown_frees++;
+	}
+}
+
+static void open_call(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
+		      unsigned function)
+{
+	const uint64_t *words = event->payload;
+	unsigned size = functions[function].size, times = functions[function].times;
+	thread->does = functions[function].does;
+	/* The arguments of these are those of realloc(), behind the block. */
+	thread->bytes = words[size - 1] * (times ? words[times - 1] : 1);
+	thread->is_sized = true;
+	thread->row = 0;
+	thread->wants_row = true;
+	thread->has_old = false;
+	if (thread->does == DOES_REALLOCATE)
+		take_old(memory, thread, event->image, words[0]);
+	if (thread->does == DOES_MAP && (words[3] & (MAPS_NO_FILE | MAPS_STACK)) != MAPS_NO_FILE)
+		thread->is_sized = false;
+}
+
+static void on_call(struct tw_memory *memory, const struct tw_capture_event *event, unsigned function)
+{
+	struct tw_memory_thread *thread = thread_of(memory, event);
+	unsigned size = functions[function].size, times = functions[function].times, words = size > times ? size : times;
+	if (!thread)
+		return;
+	if (functions[function].does == DOES_MAP)
+		words = 4;
+	if (event->payload_words < (words ? words : 1) || (event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_ARGS))) {
+		memory->wordless++;
+		return;
+	}
+	if (functions[function].does == DOES_FREE) {
+		on_free(memory, thread, event);
+		return;
+	}
+	if (functions[function].does == DOES_UNMAP) {
+		if (!thread->open_count)
+			unmap(memory, thread, event->image, event->payload[0], event->payload[1], event->time_ns);
+		return;
+	}
+	/* The same function again: its last call did not return. */
+	if (thread->open_count == NESTED_MAX || (thread->open_count && thread->open[0].place == event->id &&
+						 thread->open[0].image == event->image))
+		drop_open(memory, thread);
+	thread->open[thread->open_count].image = event->image;
+	thread->open[thread->open_count].place = event->id;
+	if (thread->open_count++ == 0)
+		open_call(memory, thread, event, function);
+}
+
+static void made(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
+		 uint64_t address)
+{
+	struct tw_memory_row *row = &memory->rows[thread->row];
+	memory->calls++;
+	memory->bytes += thread->bytes;
+	row->calls++;
+	row->bytes += thread->bytes;
+	row->largest = thread->bytes > row->largest ? thread->bytes : row->largest;
+	if (thread->does == DOES_ALLOCATE_ELSEWHERE) {
+		memory->nowhere++;
+		return;
+	}
+	put_block(memory,
+		  (struct tw_memory_block){.address = address,
+					   .bytes = thread->bytes,
+					   .image = event->image,
+					   .row = thread->row,
+					   .is_map = thread->does == DOES_MAP},
+		  event->time_ns);
+	struct tw_memory_block *block = find_block(memory, event->image, address);
+	thread->last = block ? (uint32_t)(block - memory->blocks) + 1 : 0;
+}
+
+static void end_call(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event)
+{
+	uint64_t value = event->payload[0];
+	bool has_failed = thread->does == DOES_MAP		    ? value >= -(uint64_t)ERRNO_MAX
+			  : thread->does == DOES_ALLOCATE_ELSEWHERE ? (uint32_t)value != 0
+								    : !value;
+	/* realloc(block, 0) frees it. */
+	bool is_freed = thread->has_old && (!has_failed || !thread->bytes);
+	thread->wants_row = false;
+	if (thread->has_old && is_freed) {
+		memory->frees++;
+		take_live(memory, &memory->rows[thread->old.row], thread->old.bytes, event->time_ns);
+	} else if (thread->has_old) {
+		keep_old(memory, thread);
+	}
+	thread->has_old = false;
+	if (has_failed)
+		memory->failed += thread->does == DOES_MAP || thread->bytes;
+	else if (thread->is_sized)
+		made(memory, thread, event, value);
+}
+
+static void on_return(struct tw_memory *memory, const struct tw_capture_event *event)
+{
+	struct tw_memory_thread *thread = thread_of(memory, event);
+	uint32_t at = thread ? thread->open_count : 0;
+	while (at && (thread->open[at - 1].place != event->id || thread->open[at - 1].image != event->image))
+		at--;
+	if (!at)
+		return;
+	if (at == 1 && (!event->payload_words || event->kind != TW_CAPTURE_RETURN_FROM)) {
+		memory->wordless += event->kind == TW_CAPTURE_RETURN_FROM;
+		drop_open(memory, thread);
+		return;
+	}
+	thread->open_count = at - 1;
+	if (at == 1)
+		end_call(memory, thread, event);
+}
+
+static void on_stack(struct tw_memory *memory, const struct tw_capture_event *event)
+{
+	struct tw_memory_thread *thread = thread_of(memory, event);
+	if (!thread || !thread->wants_row || !thread->open_count || thread->open[0].place != event->id)
+		return;
+	thread->row = find_row(memory, event->image, event->payload, event->payload_words);
+	thread->wants_row = false;
+}
+
+static void on_loss(struct tw_memory *memory, const struct tw_capture_event *event)
+{
+	struct tw_missing_loss loss;
+	struct tw_memory_thread *thread = thread_of(memory, event);
+	tw_missing_loss(memory->capture, event, &loss);
+	memory->lost += loss.sum;
+	memory->overwritten += loss.overwritten;
+	if (thread)
+		drop_open(memory, thread);
+}
+
+static int see(void *self, const struct tw_capture_event *event)
+{
+	struct tw_memory *memory = self;
+	unsigned function = event->image < memory->image_count && event->id < memory->place_counts[event->image]
+				    ? memory->places[event->image][event->id]
+				    : 0;
+	if (event->kind == TW_CAPTURE_LOSS)
+		on_loss(memory, event);
+	else if (function && event->kind == TW_CAPTURE_CALL)
+		on_call(memory, event, function - 1);
+	else if (function && event->kind == TW_CAPTURE_STACK)
+		on_stack(memory, event);
+	else if (function)
+		on_return(memory, event);
+	return memory->has_no_memory ? TW_ENOMEM : 0;
+}
+
+/* The selection begins: what was made before it is live, and that is all. */
+static int begin(void *self, uint64_t from_ns)
+{
+	struct tw_memory *memory = self;
+	(void)from_ns;
+	memory->bytes = memory->calls = memory->frees = memory->failed = 0;
+	memory->peak_bytes = memory->parts[0] = memory->live_bytes;
+	memory->peak_ns = memory->from_ns;
+	memory->peaks++;
+	for (uint32_t i = 0; i < memory->row_count; i++) {
+		struct tw_memory_row *row = &memory->rows[i];
+		row->bytes = row->calls = row->largest = row->temporary = 0;
+	}
+	return 0;
+}
+
+/* ---- the pass ---- */
+
+static bool find_places(struct tw_memory *memory, uint32_t image)
+{
+	const struct tw_capture_place *place;
+	uint32_t at = 0, count = 0;
+	while ((place = tw_capture_place_next(memory->capture, image, &at)))
+		count = place->place_id >= count ? place->place_id + 1 : count;
+	memory->places[image] = calloc(count + (size_t)1, 1);
+	memory->place_counts[image] = memory->places[image] ? count : 0;
+	for (at = 0; memory->places[image] && (place = tw_capture_place_next(memory->capture, image, &at));)
+		memory->has_calls |= (memory->places[image][place->place_id] = function_of(place)) != 0;
+	return memory->places[image] != NULL;
+}
+
+static bool init(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*memory = (struct tw_memory){.capture = capture, .image_count = info.images};
+	memory->from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
+	memory->to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
+	for (uint32_t i = 0; i < info.streams; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(capture, i);
+		memory->thread_count =
+			stream->thread >= memory->thread_count ? stream->thread + 1 : memory->thread_count;
+	}
+	memory->threads = calloc(memory->thread_count + (size_t)1, sizeof *memory->threads);
+	memory->places = calloc(info.images + (size_t)1, sizeof *memory->places);
+	memory->place_counts = calloc(info.images + (size_t)1, sizeof *memory->place_counts);
+	bool is_done = memory->threads && memory->places && memory->place_counts;
+	for (uint32_t i = 0; is_done && i < info.images; i++)
+		is_done = find_places(memory, i);
+	/* The first row is that of calls without callers. */
+	if (is_done)
+		find_row(memory, UINT32_MAX, &(uint64_t){0}, 0);
+	return is_done && !memory->has_no_memory;
+}
+
+static void end(struct tw_memory *memory)
+{
+	note_time(memory, memory->to_ns);
+	for (uint32_t i = 0; i < memory->row_count; i++)
+		settle(memory, &memory->rows[i]);
+	for (uint32_t i = 0; i < memory->thread_count; i++)
+		memory->unreturned += memory->threads[i].open_count != 0;
+}
+
+int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_fold fold = {.self = memory, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	if (!init(memory, capture, filter))
+		return TW_ENOMEM;
+	fold.filter.wants_place = wants_place;
+	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
+	int error = tw_pass_one(capture, &fold, "following memory");
+	if (!error)
+		end(memory);
+	return error;
+}
+
+void tw_memory_free(struct tw_memory *memory)
+{
+	for (uint32_t i = 0; memory->places && i < memory->image_count; i++)
+		free(memory->places[i]);
+	for (uint32_t i = 0; i < memory->row_count; i++)
+		free((uint64_t *)(uintptr_t)memory->rows[i].words);
+	free(memory->places);
+	free(memory->place_counts);
+	free(memory->threads);
+	free(memory->rows);
+	free(memory->blocks);
+	free(memory->maps);
+	tw_map_fini(&memory->by_stack);
+	tw_map_fini(&memory->by_address);
+	*memory = (struct tw_memory){0};
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.h - blocks of memory by the callers that allocated them: from calls of malloc, free and their kin with arguments,
+ * returns and callers (`record --memory`).
+ *
+ *	malloc()  return = block         free(block)
+ *	|---------|---------- live ------|
+ *
+ * A block lives from the return of the call that made it until the call that frees it; realloc() frees one block and makes
+ * another when it returns. A call inside such a call (realloc() that calls malloc()) makes nothing of its own. mmap() makes a
+ * block where it maps no file and no stack; munmap() of a part of it leaves the rest.
+ *
+ * What cannot be known is counted: blocks that are freed and were never seen to be made, blocks that were made where a live one lay
+ * (it was freed unseen), calls without a return, and addresses that the arguments do not hold (posix_memalign()). Events in
+ * losses are among these; live blocks are then at most those that are said.
+ *
+ * Memory  40 bytes an address that ever held a block, some 100 for each stack of callers (TW_MEMORY_ROWS_MAX of them).
+ */
+#ifndef TW_VIEWS_MEMORY_H
+#define TW_VIEWS_MEMORY_H
+
+#include "base/map.h"
+#include "tracewheel/capture.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The functions that are followed, in any object. */
+#define TW_MEMORY_PATTERN \
+	"_:{malloc,calloc,realloc,reallocarray,free,cfree,aligned_alloc,memalign,posix_memalign,valloc,pvalloc,mmap,mmap64,munmap}"
+#define TW_MEMORY_ROWS_MAX (UINT32_C(1) << 18)
+/* How much was live over time: the most in each of so many equal parts. */
+#define TW_MEMORY_PARTS 64
+
+/* Blocks of one stack of callers. */
+struct tw_memory_row {
+	const uint64_t *words; /* return addresses, the innermost first; of the fold */
+	uint32_t word_count;   /* 0: calls without callers */
+	uint32_t image;
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes; /* live when all together were most */
+	/* Of the selection. */
+	uint64_t bytes, calls;
+	uint64_t largest;
+	uint64_t temporary; /* freed before its thread allocated anything else */
+	uint64_t epoch;	    /* peaks of the whole when it last changed */
+};
+
+struct tw_memory_block;
+struct tw_memory_thread;
+
+struct tw_memory {
+	struct tw_capture *capture;
+	struct tw_memory_row *rows;
+	uint32_t row_count, row_capacity;
+	struct tw_map by_stack;
+	struct tw_memory_block *blocks;
+	uint32_t block_count, block_capacity;
+	struct tw_map by_address;
+	uint32_t *maps; /* blocks that are mappings, or were */
+	uint32_t map_count, map_capacity;
+	struct tw_memory_thread *threads; /* by number of the capture's threads */
+	uint32_t thread_count;
+	uint8_t **places; /* by image and place: the effect of a call */
+	uint32_t *place_counts;
+	uint32_t image_count;
+	bool has_calls; /* the capture has functions of memory */
+	/* The whole. */
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_ns, peaks;
+	uint64_t bytes, calls, frees; /* of the selection */
+	uint64_t from_ns, to_ns;
+	uint64_t parts[TW_MEMORY_PARTS];
+	uint32_t part; /* the one that it is in */
+	/* Shown by every view. */
+	uint64_t unknown_frees; /* of blocks that were not seen to be made */
+	uint64_t unseen_frees;	/* blocks whose address was allocated again */
+	uint64_t unreturned;	/* calls whose return is not in the capture */
+	uint64_t nowhere;	/* blocks whose address is not known */
+	uint64_t wordless;	/* calls without arguments, or returns without a value */
+	uint64_t failed;	/* calls that made nothing */
+	uint64_t lost, overwritten;
+	bool is_full;
+	bool has_no_memory;
+};
+
+/*
+ * tw_memory_make - follows the blocks of a selection.
+ *
+ * @filter	selects times; what lies before its beginning is read too, so that blocks are known.
+ *
+ * Returns 0 or an error; tw_memory_free() in both cases.
+ */
+int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter);
+void tw_memory_free(struct tw_memory *memory);
+
+#endif
