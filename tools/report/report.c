@@ -311,19 +311,8 @@ static int put_html(struct html *html, const struct tw_capture_filter *filter, c
 
 static bool take_by(struct request *request, int key, const char *value)
 {
-	bool is_histogram = key != KEY_BY, is_summary = key == KEY_SUM || key == KEY_QUANTILES;
-	request->has_by = (is_histogram ? tw_grouping_parse_histogram : tw_grouping_parse)(value, &request->by) &&
-			  !(is_summary && request->by.step);
-	request->by.is_summary = is_summary;
-	if (!request->has_by)
-		tw_usage(
-			&command,
-			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
-			: is_histogram
-				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
-				: "--by is arg:N, arg:NAME, result, errno, caller, thread, process, program or module, not '%s'.",
-			value);
-	return request->has_by;
+	request->by.is_summary = key == KEY_SUM || key == KEY_QUANTILES;
+	return request->has_by = tw_report_by_take(&request->by, &command, key != KEY_BY, value);
 }
 
 static bool take_option(void *context, int key, const char *value)
@@ -526,12 +515,11 @@ static bool check_request(const struct request *request)
 			"--ports and --memory follow all calls of whole processes: only --from and --to select a part of them.";
 	if (problem)
 		tw_usage(&command, "%s", problem);
-	return !problem &&
-	       tw_report_check_order(&request->order,
-				     request->diff.sides.old_count		    ? &tw_diff_columns
-				     : request->view == tw_report_memory_view ? &tw_memory_columns
-									      : &tw_report_columns,
-				     &command);
+	return !problem && tw_report_check_order(&request->order,
+						 request->diff.sides.old_count		  ? &tw_diff_columns
+						 : request->view == tw_report_memory_view ? &tw_memory_columns
+											  : &tw_report_columns,
+						 &command);
 }
 
 static int report_by(struct request *request, struct tw_capture *capture, const char *path)
@@ -570,9 +558,9 @@ static int show(void *context, const char *path)
 	if (is_summed_up(request, capture))
 		request->has_by = tw_grouping_of_capture(capture, &request->by);
 	int code = request->has_by ? report_by(request, capture, path)
-		   : request->view
-			   ? request->view(&request->selection, &request->order, &command, request->is_json, capture, path)
-			   : report(request, capture, path);
+		   : request->view ? request->view(&request->selection, &request->order, &command, request->is_json,
+						   capture, path)
+				   : report(request, capture, path);
 	tw_capture_close(capture);
 	return code;
 }

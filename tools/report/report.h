@@ -143,9 +143,14 @@ void tw_report_counted(const struct tw_screen *screen, const struct tw_totals *t
 void tw_report_counted_json(struct tw_json *json, const struct tw_capture *capture, const struct tw_totals *totals,
 			    size_t top);
 
-/* `report --by`, of an open capture, as text, JSON or CSV. Returns the exit code. */
+/*
+ * What `report --by`, --histogram (is_histogram), and --sum and --quantiles (by->is_summary as well) name. False: nothing that they know,
+ * which has been reported.
+ */
 struct tw_selection;
 struct tw_grouping;
+bool tw_report_by_take(struct tw_grouping *by, const struct tw_command *command, bool is_histogram, const char *value);
+/* `report --by`, of an open capture, as text, JSON or CSV. Returns the exit code. */
 int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, const struct tw_report_order *order,
 		 const struct tw_command *command, char format, struct tw_capture *capture, const char *path);
 
@@ -158,7 +163,8 @@ void tw_report_put_summary_as(struct tw_out *out, const struct tw_groups *groups
 
 /* `report --locks` and --memory, of an open capture. Return the exit code. */
 typedef int tw_report_view(struct tw_selection *selection, const struct tw_report_order *order,
-			   const struct tw_command *command, bool is_json, struct tw_capture *capture, const char *path);
+			   const struct tw_command *command, bool is_json, struct tw_capture *capture,
+			   const char *path);
 tw_report_view tw_report_locks_view, tw_report_memory_view;
 /* The columns of memory; their rows are pointers to struct tw_memory_row. */
 extern const struct tw_table tw_memory_columns;

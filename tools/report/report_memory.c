@@ -31,11 +31,11 @@
 	column(largest, "largest", TW_UNIT_BYTES, 10, 7, 120, false, row->largest, !row->calls)
 /* clang-format on */
 
-#define CELL(key, title, unit, width, place, from, is_summed, number, unknown)                  \
-	static struct tw_cell cell_##key(const void *at)                                        \
-	{                                                                                       \
-		const struct tw_memory_row *row = *(const struct tw_memory_row *const *)at;     \
-		return (struct tw_cell){.value = (uint64_t)(number), .is_unknown = (unknown)};  \
+#define CELL(key, title, unit, width, place, from, is_summed, number, unknown)                 \
+	static struct tw_cell cell_##key(const void *at)                                       \
+	{                                                                                      \
+		const struct tw_memory_row *row = *(const struct tw_memory_row *const *)at;    \
+		return (struct tw_cell){.value = (uint64_t)(number), .is_unknown = (unknown)}; \
 	}
 COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown) \
@@ -49,7 +49,8 @@ const struct tw_table tw_memory_columns = {columns, sizeof columns / sizeof *col
 static int compare(const void *a, const void *b, void *context)
 {
 	const struct tw_column *const *orders = context;
-	const struct tw_memory_row *x = *(const struct tw_memory_row *const *)a, *y = *(const struct tw_memory_row *const *)b;
+	const struct tw_memory_row *x = *(const struct tw_memory_row *const *)a,
+				   *y = *(const struct tw_memory_row *const *)b;
 	int order = 0;
 	for (unsigned i = 0; orders[i] && !order; i++)
 		order = tw_table_compare(orders[i], a, b);
@@ -86,7 +87,8 @@ static bool is_helper(const struct tw_line *line)
 /* Below it no code of the program follows. */
 static bool is_bottom(const struct tw_line *line)
 {
-	return line->function && (!strncmp(line->function, "__libc_start_", 13) || !strcmp(line->function, "start_thread"));
+	return line->function &&
+	       (!strncmp(line->function, "__libc_start_", 13) || !strcmp(line->function, "start_thread"));
 }
 
 /* The caller by which a row is named: the first that is no helper. */
@@ -193,11 +195,13 @@ static void put_notes(const struct tw_screen *screen, const struct tw_memory *me
 			      memory->lost ? tw_screen_red(screen) : "",
 			      tw_missing_gone(memory->lost, memory->overwritten, gone),
 			      memory->lost ? tw_screen_plain(screen) : "");
-	put_unknown(&text, memory->unknown_frees, "block was", "blocks were",
-		    "freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
+	put_unknown(
+		&text, memory->unknown_frees, "block was", "blocks were",
+		"freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
 	put_unknown(&text, memory->unseen_frees, "block was", "blocks were",
 		    "not seen to be freed, and counted as live until another lay there.");
-	put_unknown(&text, memory->unreturned, "call has", "calls have", "no return in the selection, and made no known block.");
+	put_unknown(&text, memory->unreturned, "call has", "calls have",
+		    "no return in the selection, and made no known block.");
 	put_unknown(&text, memory->nowhere, "block is", "blocks are",
 		    "counted as allocated only: posix_memalign() does not return the address.");
 	put_unknown(&text, memory->wordless, "call has", "calls have",
@@ -208,8 +212,9 @@ static void put_notes(const struct tw_screen *screen, const struct tw_memory *me
 	tw_screen_wrapped(screen, text.data, text.used);
 }
 
-static void put_screen(const struct tw_screen *screen, const struct tw_memory *memory, const struct tw_memory_row **rows,
-		       size_t count, const struct tw_report_order *order, uint64_t zero_ns)
+static void put_screen(const struct tw_screen *screen, const struct tw_memory *memory,
+		       const struct tw_memory_row **rows, size_t count, const struct tw_report_order *order,
+		       uint64_t zero_ns)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	put_notes(screen, memory);
@@ -219,7 +224,8 @@ static void put_screen(const struct tw_screen *screen, const struct tw_memory *m
 	}
 	tw_out_format(screen->out, "\n%sallocated%s  %s in %s, %s freed\n", tw_screen_bold(screen),
 		      tw_screen_plain(screen), tw_figure_bytes(a, memory->bytes),
-		      tw_figure_of(b, memory->calls, "call", "calls"), tw_figure_of(c, memory->frees, "block", "blocks"));
+		      tw_figure_of(b, memory->calls, "call", "calls"),
+		      tw_figure_of(c, memory->frees, "block", "blocks"));
 	tw_out_format(screen->out, "%speak%s       %s, at %s\n", tw_screen_bold(screen), tw_screen_plain(screen),
 		      tw_figure_bytes(a, memory->peak_bytes),
 		      tw_figure_seconds(b, (double)(memory->peak_ns - zero_ns) / 1e9));
@@ -250,8 +256,8 @@ static void put_row_json(struct tw_json *json, const struct tw_memory *memory, c
 	tw_json_close(json, '}');
 }
 
-static void put_json(struct tw_out *out, const struct tw_memory *memory, const struct tw_memory_row **rows, size_t count,
-		     size_t top, uint64_t zero_ns)
+static void put_json(struct tw_out *out, const struct tw_memory *memory, const struct tw_memory_row **rows,
+		     size_t count, size_t top, uint64_t zero_ns)
 {
 	struct tw_json json = {.out = out, .is_spread = true};
 	struct tw_capture_account account;

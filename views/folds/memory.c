@@ -218,10 +218,12 @@ static void unmap(struct tw_memory *memory, struct tw_memory_thread *thread, uin
 	take_live(memory, &memory->rows[was.row], was.bytes, now_ns);
 	block->is_live = false;
 	if (before)
-		put_block(memory, (struct tw_memory_block){was.address, before, image, was.row, .is_map = true}, now_ns);
+		put_block(memory, (struct tw_memory_block){was.address, before, image, was.row, .is_map = true},
+			  now_ns);
 	if (before + bytes < whole)
 		put_block(memory,
-			  (struct tw_memory_block){address + bytes, whole - before - bytes, image, was.row, .is_map = true},
+			  (struct tw_memory_block){address + bytes, whole - before - bytes, image, was.row,
+						   .is_map = true},
 			  now_ns);
 }
 
@@ -328,12 +330,14 @@ static void open_call(struct tw_memory *memory, struct tw_memory_thread *thread,
 static void on_call(struct tw_memory *memory, const struct tw_capture_event *event, unsigned function)
 {
 	struct tw_memory_thread *thread = thread_of(memory, event);
-	unsigned size = functions[function].size, times = functions[function].times, words = size > times ? size : times;
+	unsigned size = functions[function].size, times = functions[function].times,
+		 words = size > times ? size : times;
 	if (!thread)
 		return;
 	if (functions[function].does == DOES_MAP)
 		words = 4;
-	if (event->payload_words < (words ? words : 1) || (event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_ARGS))) {
+	if (event->payload_words < (words ? words : 1) ||
+	    (event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_ARGS))) {
 		memory->wordless++;
 		return;
 	}
@@ -347,8 +351,8 @@ static void on_call(struct tw_memory *memory, const struct tw_capture_event *eve
 		return;
 	}
 	/* The same function again: its last call did not return. */
-	if (thread->open_count == NESTED_MAX || (thread->open_count && thread->open[0].place == event->id &&
-						 thread->open[0].image == event->image))
+	if (thread->open_count == NESTED_MAX ||
+	    (thread->open_count && thread->open[0].place == event->id && thread->open[0].image == event->image))
 		drop_open(memory, thread);
 	thread->open[thread->open_count].image = event->image;
 	thread->open[thread->open_count].place = event->id;
