@@ -140,7 +140,7 @@ is "$(complete_bash record -t 'libc:_' --ret)" "--returns --return-to"
 is "$(complete_bash report app)" app.tw
 touch app.txt
 is "$(complete_bash report app)" app.tw "captures come before other files"
-is "$(complete_bash functions app.t)" "app.tw app.txt" "files of any kind"
+is "$(complete_bash functions app.t | tr ' ' '\n' | sort | paste -sd ' ')" "app.tw app.txt" "files of any kind"
 case " $(complete_bash detach '' | tr '\n' ' ') " in *" $$ "*) ;; *) fail "bash: no processes" ;; esac
 # A name that no command has: commands are offered too, and a folder of the same name then twice.
 mkdir folder-of-this-test

@@ -196,7 +196,7 @@ is "$(json '[(f["function"], f["calls"]) for f in d["by_function"]]')" "$(cat bo
 # A call that began before the part is judged whole.
 from=$(python3 -c '
 import json
-print(next(e["ns"] for e in map(json.loads, open("events.json")) if e.get("function") == "outer") // 1000 + 500)')us
+print(next(e["ns"] for e in map(json.loads, open("events.json")) if e.get("function") == "outer" and e.get("args") == [30]) // 1000 + 500)')us
 expect 0 "$tw" report --json -n 0 --from "$from" --when 'count == 30' a.tw
 json '[f["function"] for f in d["by_function"] if f["before"]]' >before
 grep -q outer before || fail "outer(30) was open at $from: $(cat before)"
