@@ -47,6 +47,8 @@ struct tw_agent_config {
 	struct tw_pattern *
 		*counted; /* calls of functions that match are counted, not recorded; these also match `patterns` */
 	size_t counted_count;
+	struct tw_pattern **bare; /* calls of functions that match are recorded without callers and returns */
+	size_t bare_count;
 	uint32_t
 		recorded_most; /* of an object with more functions, the largest are recorded, the others counted; 0: all are recorded */
 	bool has_aggregation; /* calls that are counted are also aggregated */
@@ -97,6 +99,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	callers main|all		whose calls; main if there is no pattern, else all
  *	local 0|1			entry sleds and entries only; 0
  *	global 0|1			only calls between objects, slots only; 0
+ *	bare PATTERN			functions whose calls are recorded without callers and returns, whatever others have; none
  *	returns 0|1			return_from for each recorded call; 0
  *	exceptions 0|1			the same with exception_from; 0
  *	longer NS			with returns: only calls that take so long, others are counted; 0: all
@@ -265,7 +268,10 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		    uint32_t arity);
 
-/* The same, but for patterns that exclude functions, and whatever the arity. */
+/* Are its calls to be recorded without callers and returns? */
+bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
+
+/* The same as tw_plan_wants(), but for patterns that exclude functions, and whatever the arity. */
 bool tw_plan_selects(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
 
 /* A pattern names exactly this function: its absence deserves a note. */

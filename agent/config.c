@@ -126,24 +126,41 @@ static uint32_t read_most(const char *text, uint32_t most)
 	return number < most ? (uint32_t)number : most;
 }
 
+/* A line of patterns.  False: it is none. */
+static bool take_pattern(struct tw_agent_config *config, const char *key, const char *value, int *error)
+{
+	const struct {
+		const char *key;
+		struct tw_pattern ***list;
+		size_t *count;
+	} lists[] = {{"pattern", &config->patterns, &config->pattern_count},
+		     {"exclude", &config->excluded, &config->excluded_count},
+		     {"count", &config->counted, &config->counted_count},
+		     {"bare", &config->bare, &config->bare_count}};
+
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		if (!strcmp(key, lists[i].key)) {
+			*error = add_pattern(config, lists[i].list, lists[i].count, value);
+			return true;
+		}
+	return false;
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
+	int error;
 
 	if (!value)
 		return 0;
 	*value++ = '\0';
-	if (!strcmp(line, "pattern"))
-		return add_pattern(config, &config->patterns, &config->pattern_count, value);
+	if (take_pattern(config, line, value, &error))
+		return error;
 	if (!strcmp(line, "ports")) {
 		config->has_ports = strcmp(value, "0") != 0;
 		tw_agent_ports_init();
 		return 0;
 	}
-	if (!strcmp(line, "exclude"))
-		return add_pattern(config, &config->excluded, &config->excluded_count, value);
-	if (!strcmp(line, "count"))
-		return add_pattern(config, &config->counted, &config->counted_count, value);
 	if (!strcmp(line, "aggregate"))
 		return take_aggregation(config, value);
 	if (!strcmp(line, "alias"))
@@ -227,6 +244,9 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 		tw_pattern_destroy(config->excluded[i]);
 	for (size_t i = 0; i < config->counted_count; i++)
 		tw_pattern_destroy(config->counted[i]);
+	for (size_t i = 0; i < config->bare_count; i++)
+		tw_pattern_destroy(config->bare[i]);
+	free(config->bare);
 	free(config->patterns);
 	free(config->excluded);
 	free(config->counted);

@@ -86,10 +86,8 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 
 	if (config->has_ports)
 		port = tw_agent_port_layout(config, object->elf.soname, name, layout);
-	if (!error && port)
-		set_layout(*out, port);
-	else if (!error && config->string_bytes)
-		set_layout(*out, text);
+	if (!error && (port || config->string_bytes))
+		set_layout(*out, port ? port : text);
 	return error;
 }
 
@@ -97,6 +95,7 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 struct asked {
 	const struct tw_match_program *program; /* the condition on its calls; NULL: none */
 	bool is_counted;			/* its calls are counted, all of them, and not recorded */
+	bool is_bare;				/* recorded without callers and returns */
 };
 
 /*
@@ -115,6 +114,7 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 	if (config->has_arities && !tw_plan_wants(config, object, name, arity))
 		return false;
 	asked->is_counted = !is_port && config->counted_count && tw_plan_counts(config, object, name, arity);
+	asked->is_bare = !is_port && config->bare_count && tw_plan_is_bare(config, object, name);
 	if (!config->has_guards || is_port || asked->is_counted)
 		return true;
 	asked->program = tw_agent_layouts_guard(config->layouts, object, value);
@@ -146,9 +146,9 @@ static int count_place(struct tw_permit *permit, struct tw_place *place, bool is
 static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct asked *asked,
 		     const struct tw_place_options *options)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL | tw_agent_end_actions(config),
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | (asked->is_bare ? 0 : tw_agent_end_actions(config)),
 				  .slot_words = (uint8_t)config->argument_words,
-				  .stack_depth = (uint8_t)config->stack_depth};
+				  .stack_depth = asked->is_bare ? 0 : (uint8_t)config->stack_depth};
 	struct tw_place *place;
 	int error = tw_bp_place_add(permit, function, options, &place);
 

@@ -136,6 +136,16 @@ bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_ob
 	return is_counted;
 }
 
+bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function)
+{
+	struct tw_pattern_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
+	char *demangled = NULL;
+	bool is_bare = is_any(config, config->bare, config->bare_count, definer, &subject, &demangled);
+
+	free(demangled);
+	return is_bare;
+}
+
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)

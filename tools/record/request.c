@@ -306,7 +306,8 @@ bool tw_request_take(void *arg, int key, const char *value)
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
 	case KEY_MEMORY:
-		return add_pattern(request, KEY_MEMORY, TW_MEMORY_PATTERN) && add_config(request, "returns", "1") &&
+		return add_pattern(request, KEY_MEMORY, TW_MEMORY_PATTERN) &&
+		       add_config(request, "bare", TW_MEMORY_BARE) && add_config(request, "returns", "1") &&
 		       (request->has_stack || set_stack(request, "8")) &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
 	case KEY_CALLERS: return set_callers(request, value);

@@ -29,6 +29,8 @@
 /* The functions that are followed, in any object. */
 #define TW_MEMORY_PATTERN \
 	"_:{malloc,calloc,realloc,reallocarray,free,cfree,aligned_alloc,memalign,posix_memalign,valloc,pvalloc,mmap,mmap64,munmap}"
+/* Those of them of which neither callers nor results matter. */
+#define TW_MEMORY_BARE	   "_:{free,cfree,munmap}"
 #define TW_MEMORY_ROWS_MAX (UINT32_C(1) << 18)
 /* How much was live over time: the most in each of so many equal parts. */
 #define TW_MEMORY_PARTS 64
