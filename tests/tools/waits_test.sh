@@ -94,5 +94,5 @@ shows 'without functions that wait'
 expect 2 "$tw" print --hide-waits a.tw
 says "goes with --slowest"
 expect 2 "$tw" report --hide-waits --locks a.tw
-says "it goes without --diff, --by, --histogram, --ports and --locks"
+says "it goes without --diff, --by, --histogram, --ports, --locks and --memory"
 echo PASS
