@@ -271,7 +271,7 @@ static bool may_trace(void)
 int main(int argc, char **argv)
 {
 	bool all = getenv("TW_STEP_ALL") != NULL;
-	unsigned runs = all ? 0 : getenv("TW_TEST_LONG") ? 6 : 2;
+	unsigned runs = all ? 0 : getenv("TW_TEST_LONG") ? 6 : 1;
 	int failures = 0;
 
 	seed = argc > 1 ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL) ^ (unsigned long)getpid() << 20;

@@ -4,8 +4,8 @@
 #         capture. None crashes or hangs, none is silent: without output there is a sentence. JSON can be parsed, pages end.
 # Method  Captures, single segments and streams of each kind (running, killed, recovered, merged, empty, without events, rotated, kept
 #         in part, with gaps, cut, overwritten, with losses, forked, converted, of a compacted program, of all older versions), and
-#         files that are none; each through each view with each format and selection, or through every third of them, from one input to
-#         the next another third (./run test: all with --long).
+#         files that are none; each through each view with each format and selection, or through every fifth of them, from one input to
+#         the next another fifth (./run test: all with --long).
 build=$1
 golden=$(realpath "$(dirname "$0")/../golden")
 . "$(dirname "$0")/lib.sh"
@@ -150,7 +150,7 @@ def run(name, words, codes, form):
     if fault:
         faults.append(f"{name}: {' '.join(words)}: {fault}: {err[-300:].decode(errors='replace')}")
 
-inputs, step = sorted(os.listdir("in")), 1 if os.environ.get("TW_TEST_LONG") else 3
+inputs, step = sorted(os.listdir("in")), 1 if os.environ.get("TW_TEST_LONG") else 5
 for number, name in enumerate(inputs):
     path, code = f"in/{name}", 1 if name.startswith("bad-") else 0
     for words, form in views[number % step::step]:
