@@ -120,7 +120,8 @@ static void *throws(void *)
 		}
 	return (void *)(long)count;
 }
-static void on_tick(int) { free(malloc(50)); ticks = ticks + 1; }
+/* Nothing that takes a lock: fork() and malloc() may be interrupted, which hold some. */
+static void on_tick(int) { ticks = ticks + (strnlen("tick", 50) == 4) + 0 * getppid(); }
 static void on_fault(int) { siglongjmp(jump, 1); }
 static void coroutine() { for (;;) { switches = switches + 1; free(malloc(10)); swapcontext(&second, &first); } }
 static void *is_cancelled(void *) { for (;;) sleep(100); return nullptr; }
