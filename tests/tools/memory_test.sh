@@ -104,6 +104,25 @@ is "$(books live)" "$live" "live at the end of a part"
 expect 0 "$tw" report --memory --json -n 0 --to "$from" books.tw
 [ "$(books live)" -gt 100000 ] && [ "$(json 'd["unknown"]["unreturned"]')" -le 1 ] || fail "to the map: $(books live)"
 
+# Waits for space in a ring lie within calls, and are no returns of them.
+cat >pairs.c <<'C'
+#include <stdlib.h>
+__attribute__((noipa)) void *make(int i) { return malloc((size_t)i % 100 + 1); }
+int main(void)
+{
+	for (int i = 0; i < 60000; i++)
+		free(make(i));
+}
+C
+gcc -O1 -o pairs pairs.c || fail "the compiler"
+# Which number a function has in a capture is a matter of chance.
+for _ in 1 2 3 4; do
+	expect 0 "$tw" record -q --force --memory --on-full block --ring 64K -o pairs.tw -- ./pairs
+	expect 0 "$tw" report --memory --json -n 0 pairs.tw
+	[ "$(json 'd["account"]["waits"]["count"]')" -gt 20 ] || fail "nothing waited"
+	is "$(json 'sum(r["calls"] for r in d["by_callers"] if r["callers"][0].startswith("pairs:make")), sum(d["unknown"].values())')" "60000 0" "pairs"
+done
+
 # What cannot be known is said.
 cat >unknown.c <<'C'
 #include <stdlib.h>

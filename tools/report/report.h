@@ -73,6 +73,9 @@ void tw_report_notes(struct tw_screen *screen, const struct tw_capture *capture)
 void tw_report_head(const struct tw_screen *screen, const struct tw_capture *capture,
 		    const struct tw_capture_info *info);
 
+/* For views of their own: the head, how the recording ended, what is missing but for losses, notes of the agent. */
+void tw_report_preface(const struct tw_screen *screen, const struct tw_capture *capture);
+
 /* Which functions, in which order, with which columns. */
 struct tw_report_order {
 	const char *sort;    /* "name", or a key of tw_report_columns; NULL: by total time */

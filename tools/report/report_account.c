@@ -117,3 +117,18 @@ void tw_report_notes(struct tw_screen *screen, const struct tw_capture *capture)
 		tw_out_format(screen->out, "%s: tracewheel info.\n",
 			      tw_figure_of(figure, others, "further note", "further notes"));
 }
+
+void tw_report_preface(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	static struct tw_out text;
+	struct tw_screen plain = *screen;
+	struct tw_capture_info info;
+	tw_out_init(&text, -1);
+	plain.out = &text;
+	tw_capture_info(capture, &info);
+	tw_report_head(&plain, capture, &info);
+	tw_report_stopped(&plain, capture);
+	tw_report_account(&plain, capture, &info);
+	tw_report_notes(&plain, capture);
+	tw_screen_wrapped(screen, text.data, text.used);
+}

@@ -327,7 +327,7 @@ int tw_report_locks_view(struct tw_selection *selection, const struct tw_report_
 		tw_json_close(&json, '}');
 	} else if (!error) {
 		struct tw_screen screen = tw_screen_make(&out, 0);
-		tw_report_head(&screen, capture, &info);
+		tw_report_preface(&screen, capture);
 		tw_report_locks(&screen, &locks, order->top);
 	}
 	int code = error ? tw_fail("reading '%s' failed: %s", path, tw_strerror(error)) : tw_out_finish(&out);

@@ -188,13 +188,16 @@ static void put_unknown(struct tw_out *out, uint64_t count, const char *one, con
 static void put_notes(const struct tw_screen *screen, const struct tw_memory *memory)
 {
 	static struct tw_out text;
+	const struct tw_capture_image *images[2];
 	char gone[TW_MISSING_TEXT_BYTES];
 	tw_out_init(&text, -1);
 	if (memory->lost || memory->overwritten)
-		tw_out_format(&text, "%s%s: blocks that were freed there look live, and others are unknown.%s\n",
-			      memory->lost ? tw_screen_red(screen) : "",
-			      tw_missing_gone(memory->lost, memory->overwritten, gone),
-			      memory->lost ? tw_screen_plain(screen) : "");
+		tw_out_format(
+			&text,
+			"%s%s: blocks that were freed there look live, and those that were made there are unknown.%s\n",
+			memory->lost ? tw_screen_red(screen) : "",
+			tw_missing_gone(memory->lost, memory->overwritten, gone),
+			memory->lost ? tw_screen_plain(screen) : "");
 	put_unknown(
 		&text, memory->unknown_frees, "block was", "blocks were",
 		"freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
@@ -207,6 +210,10 @@ static void put_notes(const struct tw_screen *screen, const struct tw_memory *me
 	put_unknown(&text, memory->wordless, "call has", "calls have",
 		    "no arguments or results as numbers: record with --memory.");
 	put_unknown(&text, memory->failed, "call", "calls", "failed.");
+	if (tw_names_images(memory->capture, images, 2) > 1)
+		tw_out_text(
+			&text,
+			"There are several programs: what each of them had at its end counts as live from there on.\n");
 	if (memory->is_full)
 		tw_out_text(&text, "There are too many stacks of callers: blocks of some stand together.\n");
 	tw_screen_wrapped(screen, text.data, text.used);
@@ -218,7 +225,7 @@ static void put_screen(const struct tw_screen *screen, const struct tw_memory *m
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	put_notes(screen, memory);
-	if (!memory->has_calls) {
+	if (!memory->places.has_any) {
 		tw_out_text(screen->out, "No calls of memory were recorded: tracewheel record --memory -- COMMAND.\n");
 		return;
 	}
@@ -317,7 +324,7 @@ int tw_report_memory_view(struct tw_selection *selection, const struct tw_report
 		put_json(&out, &memory, rows, count, order->top, info.zero_ns);
 	} else {
 		struct tw_screen screen = tw_screen_make(&out, 0);
-		tw_report_head(&screen, capture, &info);
+		tw_report_preface(&screen, capture);
 		put_screen(&screen, &memory, rows, count, order, info.zero_ns);
 	}
 	int code = error ? tw_selection_fail(selection, path, error) : tw_out_finish(&out);

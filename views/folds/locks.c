@@ -2,6 +2,7 @@
 /* locks.c - waits for locks, and the threads that held them meanwhile: one pass over the calls, in order of time. */
 #include "views/folds/locks.h"
 #include "views/names/missing.h"
+#include "views/names/threads.h"
 #include "views/folds/pass.h"
 #include "views/folds/lock_calls.h"
 #include "views/output/output.h"
@@ -459,9 +460,7 @@ static void count_loss(struct tw_locks *locks, const struct tw_capture_event *ev
 static int see(void *self, const struct tw_capture_event *event)
 {
 	struct tw_locks *locks = self;
-	uint8_t what = event->image < locks->image_count && event->id < locks->place_counts[event->image]
-			       ? locks->places[event->image][event->id]
-			       : TW_LOCK_DOES_NOTHING;
+	uint8_t what = tw_marks_of(&locks->places, event);
 	uint32_t number;
 	locks->event = event;
 	begin_gaps(locks, event->time_ns);
@@ -497,36 +496,14 @@ static int see(void *self, const struct tw_capture_event *event)
 
 /* ---- the pass ---- */
 
-static bool find_places(struct tw_locks *locks, uint32_t image)
-{
-	const struct tw_capture_place *place;
-	uint32_t at = 0, count = 0;
-	while ((place = tw_capture_place_next(locks->capture, image, &at)))
-		count = place->place_id >= count ? place->place_id + 1 : count;
-	locks->places[image] = calloc(count + (size_t)1, 1);
-	locks->place_counts[image] = locks->places[image] ? count : 0;
-	for (at = 0; locks->places[image] && (place = tw_capture_place_next(locks->capture, image, &at));)
-		locks->has_calls |= (locks->places[image][place->place_id] = tw_lock_place_does(place)) != 0;
-	return locks->places[image] != NULL;
-}
-
 static bool init(struct tw_locks *locks, struct tw_capture *capture)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*locks = (struct tw_locks){.capture = capture, .image_count = info.images};
-	for (uint32_t i = 0; i < info.streams; i++) {
-		const struct tw_capture_stream *stream = tw_capture_stream(capture, i);
-		locks->thread_count = stream->thread >= locks->thread_count ? stream->thread + 1 : locks->thread_count;
-	}
+	*locks = (struct tw_locks){.capture = capture, .thread_count = tw_thread_count(capture)};
 	locks->threads = calloc(locks->thread_count + (size_t)1, sizeof *locks->threads);
-	locks->places = calloc(info.images + (size_t)1, sizeof *locks->places);
-	locks->place_counts = calloc(info.images + (size_t)1, sizeof *locks->place_counts);
 	locks->images = calloc(info.images + (size_t)1, sizeof *locks->images);
-	bool is_done = locks->threads && locks->places && locks->place_counts && locks->images;
-	for (uint32_t i = 0; is_done && i < info.images; i++)
-		is_done = find_places(locks, i);
-	return is_done;
+	return locks->threads && locks->images && tw_marks_make(&locks->places, capture, tw_lock_place_does);
 }
 
 int tw_locks_begin(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected,
@@ -561,10 +538,7 @@ int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const stru
 
 void tw_locks_free(struct tw_locks *locks)
 {
-	for (uint32_t i = 0; locks->places && i < locks->image_count; i++)
-		free(locks->places[i]);
-	free(locks->places);
-	free(locks->place_counts);
+	tw_marks_free(&locks->places);
 	free(locks->images);
 	tw_gaps_free(&locks->losses);
 	free(locks->threads);

@@ -27,6 +27,7 @@
 
 #include "views/folds/gaps.h"
 #include "views/folds/histogram.h"
+#include "views/folds/marks.h"
 #include "base/map.h"
 
 #include "tracewheel/capture.h"
@@ -116,7 +117,6 @@ struct tw_locks {
 	struct tw_capture *capture;
 	struct tw_locks_calls on;
 	const struct tw_capture_event *event; /* the one in progress */
-	bool has_calls;			      /* the capture has functions of locks */
 	struct tw_lock_row *locks;
 	uint32_t count, capacity;
 	struct tw_map by_address;
@@ -124,9 +124,7 @@ struct tw_locks {
 	uint32_t pair_count, pair_capacity;
 	struct tw_lock_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
-	uint8_t **places; /* by image and place: the effect of a call */
-	uint32_t *place_counts;
-	uint32_t image_count;
+	struct tw_marks places;	      /* the effect of a call */
 	struct tw_lock_image *images; /* by image: its gaps so far */
 	struct tw_gaps losses;
 	uint64_t wait_count; /* numbers of waits */

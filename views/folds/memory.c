@@ -4,6 +4,7 @@
 #include "base/grow.h"
 #include "views/folds/pass.h"
 #include "views/names/missing.h"
+#include "views/names/threads.h"
 
 #include "tracewheel/error.h"
 
@@ -315,7 +316,6 @@ static void open_call(struct tw_memory *memory, struct tw_memory_thread *thread,
 	const uint64_t *words = event->payload;
 	unsigned size = functions[function].size, times = functions[function].times;
 	thread->does = functions[function].does;
-	/* The arguments of these are those of realloc(), behind the block. */
 	thread->bytes = words[size - 1] * (times ? words[times - 1] : 1);
 	thread->is_sized = true;
 	thread->row = 0;
@@ -447,16 +447,14 @@ static void on_loss(struct tw_memory *memory, const struct tw_capture_event *eve
 static int see(void *self, const struct tw_capture_event *event)
 {
 	struct tw_memory *memory = self;
-	unsigned function = event->image < memory->image_count && event->id < memory->place_counts[event->image]
-				    ? memory->places[event->image][event->id]
-				    : 0;
+	unsigned function = tw_marks_of(&memory->places, event);
 	if (event->kind == TW_CAPTURE_LOSS)
 		on_loss(memory, event);
 	else if (function && event->kind == TW_CAPTURE_CALL)
 		on_call(memory, event, function - 1);
 	else if (function && event->kind == TW_CAPTURE_STACK)
 		on_stack(memory, event);
-	else if (function)
+	else if (function && (event->kind == TW_CAPTURE_RETURN_FROM || event->kind == TW_CAPTURE_EXCEPTION_FROM))
 		on_return(memory, event);
 	return memory->has_no_memory ? TW_ENOMEM : 0;
 }
@@ -479,41 +477,19 @@ static int begin(void *self, uint64_t from_ns)
 
 /* ---- the pass ---- */
 
-static bool find_places(struct tw_memory *memory, uint32_t image)
-{
-	const struct tw_capture_place *place;
-	uint32_t at = 0, count = 0;
-	while ((place = tw_capture_place_next(memory->capture, image, &at)))
-		count = place->place_id >= count ? place->place_id + 1 : count;
-	memory->places[image] = calloc(count + (size_t)1, 1);
-	memory->place_counts[image] = memory->places[image] ? count : 0;
-	for (at = 0; memory->places[image] && (place = tw_capture_place_next(memory->capture, image, &at));)
-		memory->has_calls |= (memory->places[image][place->place_id] = function_of(place)) != 0;
-	return memory->places[image] != NULL;
-}
-
 static bool init(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*memory = (struct tw_memory){.capture = capture, .image_count = info.images};
+	*memory = (struct tw_memory){.capture = capture, .thread_count = tw_thread_count(capture)};
 	memory->from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
 	memory->to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
-	for (uint32_t i = 0; i < info.streams; i++) {
-		const struct tw_capture_stream *stream = tw_capture_stream(capture, i);
-		memory->thread_count =
-			stream->thread >= memory->thread_count ? stream->thread + 1 : memory->thread_count;
-	}
 	memory->threads = calloc(memory->thread_count + (size_t)1, sizeof *memory->threads);
-	memory->places = calloc(info.images + (size_t)1, sizeof *memory->places);
-	memory->place_counts = calloc(info.images + (size_t)1, sizeof *memory->place_counts);
-	bool is_done = memory->threads && memory->places && memory->place_counts;
-	for (uint32_t i = 0; is_done && i < info.images; i++)
-		is_done = find_places(memory, i);
+	if (!memory->threads || !tw_marks_make(&memory->places, capture, function_of))
+		return false;
 	/* The first row is that of calls without callers. */
-	if (is_done)
-		find_row(memory, UINT32_MAX, &(uint64_t){0}, 0);
-	return is_done && !memory->has_no_memory;
+	find_row(memory, UINT32_MAX, &(uint64_t){0}, 0);
+	return !memory->has_no_memory;
 }
 
 static void end(struct tw_memory *memory)
@@ -531,6 +507,7 @@ int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const s
 	if (!init(memory, capture, filter))
 		return TW_ENOMEM;
 	fold.filter.wants_place = wants_place;
+	fold.filter.wants_own_time = false;
 	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
 			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
 	int error = tw_pass_one(capture, &fold, "following memory");
@@ -541,12 +518,9 @@ int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const s
 
 void tw_memory_free(struct tw_memory *memory)
 {
-	for (uint32_t i = 0; memory->places && i < memory->image_count; i++)
-		free(memory->places[i]);
 	for (uint32_t i = 0; i < memory->row_count; i++)
 		free((uint64_t *)(uintptr_t)memory->rows[i].words);
-	free(memory->places);
-	free(memory->place_counts);
+	tw_marks_free(&memory->places);
 	free(memory->threads);
 	free(memory->rows);
 	free(memory->blocks);

@@ -11,8 +11,9 @@
  * block where it maps no file and no stack; munmap() of a part of it leaves the rest.
  *
  * What cannot be known is counted: blocks that are freed and were never seen to be made, blocks that were made where a live one lay
- * (it was freed unseen), calls without a return, and addresses that the arguments do not hold (posix_memalign()). Events in
- * losses are among these; live blocks are then at most those that are said.
+ * (it was freed unseen), calls without a return, and addresses that the arguments do not hold (posix_memalign()). Losses may hold calls
+ * of both kinds: with them live figures are neither upper nor lower bounds. Blocks of a process that has ended, or was replaced by exec, stay
+ * live: they are what it did not free.
  *
  * Memory  40 bytes an address that ever held a block, some 100 for each stack of callers (TW_MEMORY_ROWS_MAX of them).
  */
@@ -20,6 +21,7 @@
 #define TW_VIEWS_MEMORY_H
 
 #include "base/map.h"
+#include "views/folds/marks.h"
 #include "tracewheel/capture.h"
 
 #include <stdbool.h>
@@ -64,10 +66,7 @@ struct tw_memory {
 	uint32_t map_count, map_capacity;
 	struct tw_memory_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
-	uint8_t **places; /* by image and place: the effect of a call */
-	uint32_t *place_counts;
-	uint32_t image_count;
-	bool has_calls; /* the capture has functions of memory */
+	struct tw_marks places; /* the effect of a call */
 	/* The whole. */
 	uint64_t live_bytes, live_blocks;
 	uint64_t peak_bytes, peak_ns, peaks;

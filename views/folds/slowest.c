@@ -243,7 +243,7 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	if (error == 0 && slowest->nodes) {
 		folds[1] = folds[0];
 		error = tw_slowest_waits_begin(slowest, filter, &folds[0]);
-		count = 1 + (size_t)slowest->waits.locks.has_calls;
+		count = 1 + (size_t)slowest->waits.locks.places.has_any;
 		first = &folds[2 - count];
 	}
 	if (error == 0)

@@ -34,8 +34,8 @@ void tw_line_of_return(const struct tw_capture *capture, uint32_t image, uint64_
  */
 uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, const uint64_t *words, uint32_t count);
 
-/* "app:parse at app.c:12", "libc+0x1f2a" without symbols, "0x7f00a0" in no module. */
 struct tw_out;
+/* Writes "app:parse at app.c:12", "libc+0x1f2a" without symbols, "0x7f00a0" in no module. */
 void tw_line_put(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address);
 
 /* Called before the capture is closed: results refer to it. */

@@ -262,3 +262,12 @@ bool tw_threads_have_names(const struct tw_capture *capture)
 	}
 	return false;
 }
+
+uint32_t tw_thread_count(const struct tw_capture *capture)
+{
+	const struct tw_capture_stream *stream;
+	uint32_t count = 0;
+	for (uint32_t i = 0; (stream = tw_capture_stream(capture, i)); i++)
+		count = stream->thread >= count ? stream->thread + 1 : count;
+	return count;
+}

@@ -36,6 +36,9 @@ const char *tw_thread_name(const struct tw_capture *capture, const struct tw_cap
 /* Writes "17512 worker-1" into TW_THREAD_TEXT_BYTES; returns the bytes. */
 size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_stream *stream, char *text);
 
+/* The number of threads: that of a stream's thread is below it. */
+uint32_t tw_thread_count(const struct tw_capture *capture);
+
 /* The name of a tracee; for a thread its last one. "" if it has none. */
 const char *tw_process_name(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text);
 /* Writes "<0.45.0> clerk", or a thread's text, into TW_THREAD_TEXT_BYTES; returns the bytes. */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * marks.h - what calls of each place mean to a fold that follows a few functions: a number from 1 to 255, found once by name.
+ *
+ * Memory  a byte a place.
+ */
+#ifndef TW_VIEWS_MARKS_H
+#define TW_VIEWS_MARKS_H
+
+#include "tracewheel/capture.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0: the place is none of these. */
+typedef uint8_t tw_mark_fn(const struct tw_capture_place *place);
+
+struct tw_marks {
+	struct tw_marks_image {
+		uint8_t *places;
+		uint32_t count;
+	} * images;
+	uint32_t image_count;
+	bool has_any; /* a place with a mark */
+};
+
+/* False without memory; tw_marks_free() in both cases. */
+bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_mark_fn *mark);
+void tw_marks_free(struct tw_marks *marks);
+
+/* Of an event of a call (TW_CAPTURE_CALL to TW_CAPTURE_STACK), which has the number of a place. The numbers of others mean something else: look at the kind first. */
+static inline uint8_t tw_marks_of(const struct tw_marks *marks, const struct tw_capture_event *event)
+{
+	return event->image < marks->image_count && event->id < marks->images[event->image].count
+		       ? marks->images[event->image].places[event->id]
+		       : 0;
+}
+
+#endif
