@@ -57,17 +57,6 @@ def record(tw, program, mode, capture):
         raise views.Untrue("the program ended with %d under record, not with 7" % code)
 
 
-def checked(tw, program, mode, capture):
-    """Records and compares. A time that is untrue is so each time; a thread that did not run meanwhile makes it longer once."""
-    for is_last in False, False, True:
-        record(tw, program, mode, capture)
-        try:
-            return check.check_capture(tw, capture, mode, program.truth(), program.handled())
-        except views.Slow:
-            if is_last:
-                raise
-
-
 def one(tw, seed, folder, modes, calls):
     program = Program(seed, folder, calls=calls)
     program.build(tw)
@@ -79,7 +68,8 @@ def one(tw, seed, folder, modes, calls):
             mode = guarded(program)
         capture = os.path.join(folder, mode.name + ".tw")
         try:
-            made, gone = checked(tw, program, mode, capture)
+            record(tw, program, mode, capture)
+            made, gone = check.check_capture(tw, capture, mode, program.truth(), program.handled())
         except views.Untrue as error:
             raise views.Untrue("seed %d, %s: %s\n  %s record %s" % (seed, mode.name, error, tw, " ".join(mode.options))) from None
         events, lost = events + made, lost + gone

@@ -14,10 +14,6 @@ class Untrue(Exception):
     """A view contradicts the account, or cannot be parsed."""
 
 
-class Slow(Untrue):
-    """A time is longer than the program's own: a thread may not have run between the two clock readings."""
-
-
 def output(tw, *arguments, codes=(0,)):
     done = subprocess.run([tw, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode not in codes:
