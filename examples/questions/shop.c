@@ -173,7 +173,7 @@ static void *keeper(void *name)
 	/* The second time there is much to do. */
 	for (int round = 1; !is_over; round++) {
 		usleep(100000);
-		clean_cache(round == 2 ? 40 : 1);
+		clean_cache(round == 2 ? 90 : 1);
 	}
 	return NULL;
 }

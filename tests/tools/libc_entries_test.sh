@@ -121,7 +121,7 @@ static void *throws(void *)
 	return (void *)(long)count;
 }
 /* Nothing that takes a lock: fork() and malloc() may be interrupted, which hold some. */
-static void on_tick(int) { ticks = ticks + (strnlen("tick", 50) == 4) + 0 * getppid(); }
+static void on_tick(int) { ticks = ticks + (getppid() > 0 && strnlen("tick", 50) == 4); }
 static void on_fault(int) { siglongjmp(jump, 1); }
 static void coroutine() { for (;;) { switches = switches + 1; free(malloc(10)); swapcontext(&second, &first); } }
 static void *is_cancelled(void *) { for (;;) sleep(100); return nullptr; }
