@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - what options ask for: request.h. */
 #include "tools/record/request.h"
-#include "views/folds/memory.h"
 #include "tools/record/account.h"
 #include "tools/record/condition.h"
 #include "tools/record/late_code.h"
@@ -10,6 +9,7 @@
 #include "tools/record/sizes.h"
 #include "tools/record/when.h"
 #include "tools/tool.h"
+#include "views/folds/memory.h"
 
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
