@@ -8,7 +8,7 @@
  *
  * Four workers answer requests that arrive on a socket: each reads its request, looks into a cache, and asks SQLite
  * for a third of them, or for all with `slow`.  A keeper cleans the cache from time to time, and holds its lock.  With
- * `crash` the last request is answered through a bad pointer.
+ * `crash` one more request follows when all are answered, and is answered through a bad pointer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -217,10 +217,10 @@ int main(int count, char **arguments)
 		pthread_create(&threads[i], NULL, i < WORKERS ? worker : keeper, names[i]);
 	for (int i = 0; i < requests; i++)
 		answered += accept_request(i, sockets[0], sockets[1]);
-	if (strcmp(mode, "crash") == 0)
-		accept_request(-1, sockets[0], sockets[1]);
 	while (answered < requests)
 		answered += read_answers(sockets[0], 0);
+	if (strcmp(mode, "crash") == 0)
+		accept_request(-1, sockets[0], sockets[1]);
 	pthread_mutex_lock(&queue_lock);
 	is_over = true;
 	pthread_cond_broadcast(&is_queued);
