@@ -39,6 +39,9 @@
 
 /* ---- config.c ---- */
 
+/* Lists of functions that have a limit for the words of their arguments. */
+#define TW_AGENT_WORD_LISTS 3
+
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	size_t pattern_count;
@@ -49,6 +52,9 @@ struct tw_agent_config {
 	size_t counted_count;
 	struct tw_pattern **bare; /* calls of functions that match are recorded without callers and returns */
 	size_t bare_count;
+	struct tw_pattern *
+		*at_most[TW_AGENT_WORD_LISTS]; /* [n]: calls of functions that match have n + 1 words at most */
+	size_t at_most_count[TW_AGENT_WORD_LISTS];
 	uint32_t
 		recorded_most; /* of an object with more functions, the largest are recorded, the others counted; 0: all are recorded */
 	bool has_aggregation; /* calls that are counted are also aggregated */
@@ -99,6 +105,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	callers main|all		whose calls; main if there is no pattern, else all
  *	local 0|1			entry sleds and entries only; 0
  *	global 0|1			only calls between objects, slots only; 0
+ *	arguments1 PATTERN		functions of whose arguments one word is recorded at most, of those which `arguments` says; none
+ *	arguments2, arguments3		the same with two and three
  *	bare PATTERN			functions whose calls are recorded without callers and returns, whatever others have; none
  *	returns 0|1			return_from for each recorded call; 0
  *	exceptions 0|1			the same with exception_from; 0
@@ -270,6 +278,8 @@ bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_ob
 
 /* Are its calls to be recorded without callers and returns? */
 bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
+/* How many words of the function's arguments are recorded. */
+unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
 
 /* The same as tw_plan_wants(), but for patterns that exclude functions, and whatever the arity. */
 bool tw_plan_selects(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);

@@ -136,7 +136,10 @@ static bool take_pattern(struct tw_agent_config *config, const char *key, const 
 	} lists[] = {{"pattern", &config->patterns, &config->pattern_count},
 		     {"exclude", &config->excluded, &config->excluded_count},
 		     {"count", &config->counted, &config->counted_count},
-		     {"bare", &config->bare, &config->bare_count}};
+		     {"bare", &config->bare, &config->bare_count},
+		     {"arguments1", &config->at_most[0], &config->at_most_count[0]},
+		     {"arguments2", &config->at_most[1], &config->at_most_count[1]},
+		     {"arguments3", &config->at_most[2], &config->at_most_count[2]}};
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (!strcmp(key, lists[i].key)) {
@@ -236,20 +239,21 @@ int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config
 	return error;
 }
 
+static void destroy_patterns(struct tw_pattern **list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		tw_pattern_destroy(list[i]);
+	free(list);
+}
+
 void tw_agent_config_fini(struct tw_agent_config *config)
 {
-	for (size_t i = 0; i < config->pattern_count; i++)
-		tw_pattern_destroy(config->patterns[i]);
-	for (size_t i = 0; i < config->excluded_count; i++)
-		tw_pattern_destroy(config->excluded[i]);
-	for (size_t i = 0; i < config->counted_count; i++)
-		tw_pattern_destroy(config->counted[i]);
-	for (size_t i = 0; i < config->bare_count; i++)
-		tw_pattern_destroy(config->bare[i]);
-	free(config->bare);
-	free(config->patterns);
-	free(config->excluded);
-	free(config->counted);
+	destroy_patterns(config->patterns, config->pattern_count);
+	destroy_patterns(config->excluded, config->excluded_count);
+	destroy_patterns(config->counted, config->counted_count);
+	destroy_patterns(config->bare, config->bare_count);
+	for (unsigned i = 0; i < TW_AGENT_WORD_LISTS; i++)
+		destroy_patterns(config->at_most[i], config->at_most_count[i]);
 	free(config->alias);
 	free(config->alias_path);
 	free(config->plan_folder);

@@ -96,12 +96,10 @@ struct asked {
 	const struct tw_match_program *program; /* the condition on its calls; NULL: none */
 	bool is_counted;			/* its calls are counted, all of them, and not recorded */
 	bool is_bare;				/* recorded without callers and returns */
+	uint8_t words;				/* of the arguments */
 };
 
-/*
- * Returns false if the function is not requested.  Calls that use descriptors have no condition, and are recorded: the table of ports
- * needs all of them.
- */
+/* False: it is not requested.  Calls that use descriptors have no condition: the table of ports needs all of them. */
 static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address, struct asked *asked)
 {
 	uint64_t value = address - object->elf.base;
@@ -115,6 +113,7 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 		return false;
 	asked->is_counted = !is_port && config->counted_count && tw_plan_counts(config, object, name, arity);
 	asked->is_bare = !is_port && config->bare_count && tw_plan_is_bare(config, object, name);
+	asked->words = (uint8_t)(config->argument_words ? tw_plan_words(config, object, name) : 0);
 	if (!config->has_guards || is_port || asked->is_counted)
 		return true;
 	asked->program = tw_agent_layouts_guard(config->layouts, object, value);
@@ -147,7 +146,7 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 		     const struct tw_place_options *options)
 {
 	struct tw_bp_part part = {.actions = TW_ACTION_CALL | (asked->is_bare ? 0 : tw_agent_end_actions(config)),
-				  .slot_words = (uint8_t)config->argument_words,
+				  .slot_words = asked->words,
 				  .stack_depth = asked->is_bare ? 0 : (uint8_t)config->stack_depth};
 	struct tw_place *place;
 	int error = tw_bp_place_add(permit, function, options, &place);
@@ -160,10 +159,10 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 		if (!error)
 			place->gives = function->arguments->gives;
 	}
-	if (!error && asked->program)
-		tw_session_use_program(&part, place, asked->program);
 	if (error)
 		return error;
+	if (asked->program)
+		tw_session_use_program(&part, place, asked->program);
 	tw_agent_written_expect(place);
 	if (asked->is_counted || config->longer_ns)
 		return count_place(permit, place, !asked->is_counted);

@@ -146,6 +146,19 @@ bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_o
 	return is_bare;
 }
 
+unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function)
+{
+	struct tw_pattern_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
+	char *demangled = NULL;
+	unsigned words = 0;
+
+	while (words < TW_AGENT_WORD_LISTS &&
+	       !is_any(config, config->at_most[words], config->at_most_count[words], definer, &subject, &demangled))
+		words++;
+	free(demangled);
+	return words < TW_AGENT_WORD_LISTS && words + 1 < config->argument_words ? words + 1 : config->argument_words;
+}
+
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)

@@ -256,6 +256,16 @@ static const char *name_of_size(int key)
 	}
 }
 
+static bool set_memory(struct tw_request *request)
+{
+	return add_pattern(request, KEY_MEMORY, TW_MEMORY_PATTERN) &&
+	       add_config(request, "arguments1", TW_MEMORY_WORDS_1) &&
+	       add_config(request, "arguments2", TW_MEMORY_WORDS_2) &&
+	       add_config(request, "arguments3", TW_MEMORY_WORDS_3) && add_config(request, "bare", TW_MEMORY_BARE) &&
+	       add_config(request, "returns", "1") && (request->has_stack || set_stack(request, "8")) &&
+	       tw_arguments_set(&request->arguments, request->command, "raw");
+}
+
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
@@ -305,11 +315,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 		return add_pattern(request, KEY_LOCKS, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
-	case KEY_MEMORY:
-		return add_pattern(request, KEY_MEMORY, TW_MEMORY_PATTERN) &&
-		       add_config(request, "bare", TW_MEMORY_BARE) && add_config(request, "returns", "1") &&
-		       (request->has_stack || set_stack(request, "8")) &&
-		       tw_arguments_set(&request->arguments, request->command, "raw");
+	case KEY_MEMORY: return set_memory(request);
 	case KEY_CALLERS: return set_callers(request, value);
 	case KEY_STACK: return set_stack(request, value);
 	case KEY_FLIGHT:

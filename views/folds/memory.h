@@ -32,7 +32,11 @@
 #define TW_MEMORY_PATTERN \
 	"_:{malloc,calloc,realloc,reallocarray,free,cfree,aligned_alloc,memalign,posix_memalign,valloc,pvalloc,mmap,mmap64,munmap}"
 /* Those of them of which neither callers nor results matter. */
-#define TW_MEMORY_BARE	   "_:{free,cfree,munmap}"
+#define TW_MEMORY_BARE "_:{free,cfree,munmap}"
+/* How many of their arguments matter. */
+#define TW_MEMORY_WORDS_1  "_:{malloc,free,cfree,valloc,pvalloc}"
+#define TW_MEMORY_WORDS_2  "_:{calloc,realloc,aligned_alloc,memalign,munmap}"
+#define TW_MEMORY_WORDS_3  "_:{reallocarray,posix_memalign}"
 #define TW_MEMORY_ROWS_MAX (UINT32_C(1) << 18)
 /* How much was live over time: the most in each of so many equal parts. */
 #define TW_MEMORY_PARTS 64
