@@ -105,6 +105,14 @@ static uint32_t kind_bit(uint32_t shape)
 	return tw_block_kind_bit(TW_RB_HEAD_KIND(shape) & ~(unsigned)TW_EVENT_CPU_TIME);
 }
 
+static void note_words(struct tw_codec_input *in, uint32_t shape)
+{
+	if (TW_RB_HEAD_KIND(shape) == TW_EVENT_STACK)
+		in->has_stacks = true;
+	else if (tw_shape_words(shape) > in->words_max)
+		in->words_max = tw_shape_words(shape);
+}
+
 /* Are all records of the first one's shape?  The common case, found without a branch in the loop. */
 static bool survey_uniform(struct survey *survey)
 {
@@ -129,7 +137,7 @@ static bool survey_uniform(struct survey *survey)
 	in->records = in->raw_bytes / stride;
 	in->shape_count = 1;
 	in->shapes[0] = shape;
-	in->words_max = tw_shape_words(shape);
+	note_words(in, shape);
 	survey->has_ends = is_end(shape);
 	survey->kinds = kind_bit(shape);
 	survey->first_ticks = tw_get64(in->raw);
@@ -142,10 +150,7 @@ static bool survey_uniform(struct survey *survey)
 
 static void note_shape(struct tw_codec_input *in, uint32_t shape)
 {
-	uint32_t words = tw_shape_words(shape);
-
-	if (words > in->words_max)
-		in->words_max = words;
+	note_words(in, shape);
 	for (uint32_t i = 0; i < in->shape_count && i < TW_CODEC_SHAPES_MAX; i++) {
 		if (in->shapes[i] == shape)
 			return;
@@ -269,22 +274,33 @@ static int survey_records(struct survey *survey, struct tw_block_header *header,
 
 /* ---- encoding ---- */
 
+static enum tw_block_codec choose_codec(const struct survey *survey)
+{
+	const struct tw_codec_input *in = &survey->input;
+
+	if (in->words_max > TW_CODEC_WORDS_MAX)
+		return TW_CODEC_GENERIC;
+	if (in->has_stacks)
+		return TW_CODEC_PLACES;
+	if (survey->calls || in->shape_count > TW_CODEC_SHAPES_MAX ||
+	    in->raw_bytes < (uint64_t)in->records * CALLS_MEAN_BYTES)
+		return in->words_max == 1 ? TW_CODEC_PLACES : TW_CODEC_CALLS;
+	return TW_CODEC_VALUES;
+}
+
 static size_t encode(struct tw_block_encoder *encoder, const struct survey *survey, struct tw_block_header *header)
 {
 	const struct tw_codec_input *in = &survey->input;
+	enum tw_block_codec codec = choose_codec(survey);
 	size_t bytes;
 
-	if (in->words_max > TW_CODEC_WORDS_MAX) {
-		header->codec = TW_CODEC_GENERIC;
+	header->codec = (uint8_t)codec;
+	if (codec == TW_CODEC_GENERIC)
 		bytes = tw_codec_generic_encode(in, encoder->encoded);
-	} else if (survey->calls || in->shape_count > TW_CODEC_SHAPES_MAX ||
-		   in->raw_bytes < (uint64_t)in->records * CALLS_MEAN_BYTES) {
-		header->codec = in->words_max == 1 ? TW_CODEC_RETURNS : TW_CODEC_CALLS;
-		bytes = tw_codec_calls_encode(encoder->calls, in, in->words_max == 1, encoder->encoded);
-	} else {
-		header->codec = TW_CODEC_VALUES;
+	else if (codec == TW_CODEC_VALUES)
 		bytes = tw_codec_values_encode(in, encoder->encoded);
-	}
+	else
+		bytes = tw_codec_calls_encode(encoder->calls, in, codec, encoder->encoded);
 	TW_ASSERT(bytes <= TW_CODEC_ENCODED_BYTES_MAX);
 	if (bytes > in->raw_bytes) {
 		header->codec = TW_CODEC_VERBATIM;
@@ -380,6 +396,14 @@ uint64_t tw_block_header_checksum(const struct tw_block_header *header)
 	return tw_checksum64((const uint8_t *)header + behind, tw_block_header_bytes(header->version) - behind);
 }
 
+/* Of events. */
+static bool is_codec_known(const struct tw_block_header *header)
+{
+	if (header->codec == TW_CODEC_PLACES)
+		return header->version >= TW_FORMAT_VERSION_PLACES;
+	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS;
+}
+
 static bool are_sizes_sound(const struct tw_block_header *header)
 {
 	if (header->stored_bytes > TW_BLOCK_STORED_BYTES_MAX || header->encoded_bytes > TW_BLOCK_STORED_BYTES_MAX)
@@ -394,8 +418,8 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 			(header->codec == TW_CODEC_DEFINITIONS && header->type == TW_BLOCK_DEFINITIONS &&
 			 header->version >= TW_FORMAT_VERSION_COLUMNS)) &&
 		       !header->raw_bytes;
-	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS && header->record_count &&
-	       header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX && header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
+	return is_codec_known(header) && header->record_count && header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX &&
+	       header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
 	       (uint64_t)header->event_count + header->switch_count + header->own_count <= header->record_count;
 }
@@ -506,8 +530,9 @@ int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_blo
 	case TW_CODEC_VERBATIM: is_sound = decode_verbatim(in, bytes, &out); break;
 	case TW_CODEC_GENERIC: is_sound = tw_codec_generic_decode(in, bytes, &out); break;
 	case TW_CODEC_VALUES: is_sound = tw_codec_values_decode(in, bytes, &out); break;
-	case TW_CODEC_CALLS: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, false, &out); break;
-	case TW_CODEC_RETURNS: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, true, &out); break;
+	case TW_CODEC_CALLS:
+	case TW_CODEC_RETURNS:
+	case TW_CODEC_PLACES: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, header->codec, &out); break;
 	default: break;
 	}
 	return is_sound ? 0 : TW_EFORMAT;

@@ -13,6 +13,7 @@
 
 #include "pipeline/block/columns.h"
 #include "pipeline/format/event.h"
+#include "pipeline/format/format.h"
 
 #include <stdbool.h>
 
@@ -28,8 +29,9 @@ struct tw_codec_input {
 	const uint8_t *raw;
 	uint32_t raw_bytes;
 	uint32_t records;
-	uint32_t shape_count;		      /* TW_CODEC_SHAPES_MAX + 1: too many */
-	uint32_t words_max;		      /* of any record's payload, without padding */
+	uint32_t shape_count; /* TW_CODEC_SHAPES_MAX + 1: too many */
+	uint32_t words_max;   /* of any record's payload but stacks', without padding */
+	bool has_stacks;
 	uint32_t shapes[TW_CODEC_SHAPES_MAX]; /* low 32 bits of heads, in the order of appearance */
 };
 
@@ -107,10 +109,11 @@ struct tw_calls_tables;
 struct tw_calls_tables *tw_calls_tables_create(void);
 void tw_calls_tables_destroy(struct tw_calls_tables *tables);
 
-/* words_max is within bounds. @has_words: it is at most 1, and words are predicted by place. */
-size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
+/* words_max is within bounds. @codec: TW_CODEC_CALLS, without stacks, or TW_CODEC_PLACES. */
+size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, enum tw_block_codec codec,
 			     uint8_t *out);
-bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
+/* @codec: TW_CODEC_CALLS, TW_CODEC_RETURNS or TW_CODEC_PLACES. */
+bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, enum tw_block_codec codec,
 			   const struct tw_codec_output *out);
 
 /* The most that an encoder writes, for any input of TW_BLOCK_RAW_BYTES_MAX. */

@@ -6,7 +6,7 @@
  *	head table in columns: shapes | ids, a pair for each 256
  *	bits: the prediction held | u16 misses | u8 differences of ticks | LEB128 long differences
  *	payload columns for each group of 256 records, as in codec_values.c; or, where no record has more than one
- *	word, the words as in codec_words.c
+ *	word, or there are stacks of callers, the words as in codec_words.c
  *
  * The prediction is the record that last followed the same two events inside the same function. A symbol is an index
  * of the head table, from 1; symbol 0 is the return from the function on top of the stack, so that returns need no
@@ -203,7 +203,7 @@ static uint8_t *put_bytes(uint8_t *out, const void *from, size_t bytes)
 	return out + bytes;
 }
 
-size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
+size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, enum tw_block_codec codec,
 			     uint8_t *out)
 {
 	struct tw_codec_group group = {.words_max = in->words_max};
@@ -225,7 +225,7 @@ size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_cod
 	to = put_bytes(to, tables->misses, counts.misses * sizeof tables->misses[0]);
 	to = put_bytes(to, tables->deltas, in->records);
 	to = put_bytes(to, tables->long_deltas, counts.long_bytes);
-	if (has_words)
+	if (codec == TW_CODEC_PLACES)
 		return (size_t)(tw_words_put(&tables->words, in, to) - out);
 	for (uint32_t left = in->words_max ? in->records : 0; left; left -= group.count) {
 		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);
@@ -266,8 +266,6 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX || !tw_shape_is_sound((uint32_t)shapes[i]))
 				return NULL;
 			words = tw_shape_words((uint32_t)shapes[i]);
-			if (words > TW_CODEC_WORDS_MAX)
-				return NULL;
 			if (words > input->words_max)
 				input->words_max = words;
 			tables->heads[first + i] = ids[i] << 32 | shapes[i];
@@ -331,7 +329,7 @@ static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t 
 	return input->longs_end;
 }
 
-bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
+bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, enum tw_block_codec codec,
 			   const struct tw_codec_output *out)
 {
 	const uint8_t *end = in + bytes, *record = out->raw;
@@ -348,15 +346,17 @@ bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, si
 	if (input.counts.heads > TW_CODEC_RECORDS_MAX || !tw_shape_is_sound(return_shape))
 		return false;
 	input.words_max = tw_shape_words(return_shape);
-	if (input.words_max > TW_CODEC_WORDS_MAX)
-		return false;
 	start(tables, &state, return_shape);
 	in = get_heads(tables, in + HEADER_BYTES, end, &input);
 	in = in ? get_parts(in, end, out->records, &input) : NULL;
 	if (!in || !follow(tables, &input, &state, out))
 		return false;
-	if (has_words)
-		return input.words_max <= 1 && tw_words_get(&tables->words, in, end, out) == end;
+	if (codec == TW_CODEC_PLACES)
+		return tw_words_get(&tables->words, in, end, false, out) == end;
+	if (codec == TW_CODEC_RETURNS)
+		return input.words_max <= 1 && tw_words_get(&tables->words, in, end, true, out) == end;
+	if (input.words_max > TW_CODEC_WORDS_MAX)
+		return false;
 	group.words_max = input.words_max;
 	for (uint32_t left = input.words_max ? out->records : 0; left; left -= group.count) {
 		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);

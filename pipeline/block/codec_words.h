@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_words.h - the words of records with at most one (return values), predicted from the last word of their place.
+ * codec_words.h - payload words, predicted from the last word of their place; stacks of callers by their number.
  *
  * Encoders trust their input, decoders do not; as in codec.h.
  */
@@ -10,20 +10,32 @@
 #include "pipeline/block/codec.h"
 
 #define TW_WORDS_PLACES	      (1u << 12)
+#define TW_WORDS_BUCKETS      (1u << 15)
 #define TW_WORDS_LEB128_BYTES 10
+/* The most words in a block. */
+#define TW_WORDS_MAX (TW_BLOCK_RAW_BYTES_MAX / 8)
 
 /* Used for one block at a time. */
 struct tw_words_tables {
-	uint64_t last[TW_WORDS_PLACES]; /* indexed by the low bits of the id */
-	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
-	uint8_t misses[TW_CODEC_RECORDS_MAX * TW_WORDS_LEB128_BYTES];
+	uint64_t last[TW_WORDS_PLACES];
+	uint16_t next_stack[TW_WORDS_PLACES]; /* number of the stack that last followed, by function and stack before */
+	uint16_t buckets[TW_WORDS_BUCKETS];   /* encoder: number of a stack, by a hash of its words; 0: free */
+	uint32_t stacks[TW_CODEC_RECORDS_MAX + 1]; /* positions of records, by number */
+	uint8_t held[TW_WORDS_MAX / 8 + 8];
+	uint8_t misses[TW_WORDS_MAX * TW_WORDS_LEB128_BYTES];
 };
 
-/* words_max is 1. Returns the end of the output. */
+/* Returns the end of the output. */
 uint8_t *tw_words_put(struct tw_words_tables *tables, const struct tw_codec_input *in, uint8_t *out);
 
-/* Reads the words back into records with at most one word, whose heads are already written. NULL: they do not fit. */
-const uint8_t *tw_words_get(struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end,
+/*
+ * tw_words_get - read the words back into records whose heads are already written.
+ *
+ * @is_old	TW_CODEC_RETURNS: places are told apart by the id alone, and stacks are words like others.
+ *
+ * Returns the end of the input, or NULL if the words do not fit.
+ */
+const uint8_t *tw_words_get(struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end, bool is_old,
 			    const struct tw_codec_output *out);
 
 /* LEB128: little-endian groups of seven bits. */

@@ -15,9 +15,11 @@
 #define TW_SEGMENT_MAGIC  UINT64_C(0x31544d4745535754) /* "TWSEGMT1" */
 #define TW_BLOCK_MAGIC	  UINT64_C(0x314b434f4c425754) /* "TWBLOCK1" */
 #define TW_TRAILER_MAGIC  UINT64_C(0x314c494152545754) /* "TWTRAIL1" */
-#define TW_FORMAT_VERSION 3
+#define TW_FORMAT_VERSION 4
 /* The first version with definitions in columns. */
 #define TW_FORMAT_VERSION_COLUMNS 3
+/* The first version with TW_CODEC_PLACES. */
+#define TW_FORMAT_VERSION_PLACES 4
 /* The oldest version that is read. */
 #define TW_FORMAT_VERSION_FIRST 1
 #define TW_FORMAT_CAUSES	4
@@ -76,8 +78,9 @@ enum tw_block_codec {
 	TW_CODEC_GENERIC = 2,
 	TW_CODEC_VALUES = 3,
 	TW_CODEC_CALLS = 4,
-	TW_CODEC_RETURNS = 5,
-	TW_CODEC_DEFINITIONS = 6 /* from version 3 on: definitions in columns */
+	TW_CODEC_RETURNS = 5,	  /* until version 3 */
+	TW_CODEC_DEFINITIONS = 6, /* from version 3 on: definitions in columns */
+	TW_CODEC_PLACES = 7	  /* from version 4 on */
 };
 
 enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };

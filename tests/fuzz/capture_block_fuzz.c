@@ -62,8 +62,9 @@ static bool decode(unsigned which, const uint8_t *in, size_t bytes, const struct
 	switch (which) {
 	case 0: return tw_codec_generic_decode(in, bytes, out);
 	case 1: return tw_codec_values_decode(in, bytes, out);
-	case 2: return tw_codec_calls_decode(tables, in, bytes, true, out);
-	default: return tw_codec_calls_decode(tables, in, bytes, false, out);
+	case 2: return tw_codec_calls_decode(tables, in, bytes, TW_CODEC_RETURNS, out);
+	case 3: return tw_codec_calls_decode(tables, in, bytes, TW_CODEC_CALLS, out);
+	default: return tw_codec_calls_decode(tables, in, bytes, TW_CODEC_PLACES, out);
 	}
 }
 
@@ -74,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	if (bytes < SPEC_BYTES || bytes > TW_BLOCK_RAW_BYTES_MAX)
 		return 0;
-	if (data[0] % 6 >= 4) {
+	if (data[0] % 7 >= 5) {
 		round_trip(data + 1, (uint32_t)bytes - 1);
 		return 0;
 	}
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	TW_ASSERT(in);
 	memcpy(in, data + SPEC_BYTES, bytes - SPEC_BYTES);
 	memset(in + bytes - SPEC_BYTES, 0xee, TW_COLUMN_SLACK_BYTES);
-	if (decode(data[0] % 6, in, bytes - SPEC_BYTES, &out))
+	if (decode(data[0] % 7, in, bytes - SPEC_BYTES, &out))
 		check_records(&out);
 	free(in);
 	return 0;

@@ -162,9 +162,53 @@ static void returns_come_back_small(void **state)
 			put_record(ticks += 5 + number() % 30, TW_EVENT_RETURN_FROM, 1, 1, function)[0] = value;
 		}
 		comes_back(&header);
-		assert_int_equal(header.codec, TW_CODEC_RETURNS);
+		assert_int_equal(header.codec, TW_CODEC_PLACES);
 		if (round % 4 < 2)
 			assert_true(header.stored_bytes < header.record_count * 3);
+	}
+}
+
+/* An argument and a return value of one function are told apart: neither spoils the other's prediction. */
+static void arguments_and_results_come_back_small(void **state)
+{
+	struct tw_block_header header;
+	uint64_t ticks = number() >> 8;
+
+	raw_bytes = 0;
+	while (raw_bytes < sizeof raw - 1000) {
+		put_record(ticks += 7, TW_EVENT_CALL, 1, 1, 5)[0] = 64;
+		put_record(ticks += 9, TW_EVENT_RETURN_FROM, 1, 1, 5)[0] = UINT64_C(0x7f5500000000);
+	}
+	comes_back(&header);
+	assert_int_equal(header.codec, TW_CODEC_PLACES);
+	assert_true(header.encoded_bytes < header.record_count * 3 / 2);
+}
+
+/* A few thousand stacks of callers, with common outer ones, each again and again, at up to 60 functions. */
+static void stacks_come_back_small(void **state)
+{
+	struct tw_block_header header;
+	uint64_t ticks = number() >> 8;
+
+	for (unsigned round = 0; round < 40; round++) {
+		uint32_t depth = round % 5 * 8, stacks = round % 8 < 4 ? 1 + (uint32_t)number() % 60 : 3000;
+
+		raw_bytes = 0;
+		while (raw_bytes < sizeof raw - 3000) {
+			uint32_t which = (uint32_t)(number() % stacks), words = depth - (depth ? which % 3 : 0);
+			uint64_t *payload;
+
+			put_record(ticks += 5, TW_EVENT_CALL, 1, 1, which % 60)[0] = which % 7 * 16;
+			payload = put_record(ticks, TW_EVENT_STACK, 0, words, which % 60);
+			for (uint32_t i = 0; i < words; i++)
+				payload[i] = UINT64_C(0x7f5500000000) + (words - i) * 4096 + (i < 2 ? which * 16 : 0);
+			put_record(ticks += 5, TW_EVENT_RETURN_FROM, 1, 1, which % 60)[0] =
+				UINT64_C(0x7f5500000000) + which * 64;
+		}
+		comes_back(&header);
+		assert_int_equal(header.codec, TW_CODEC_PLACES);
+		if (stacks < 100)
+			assert_true(header.stored_bytes < header.record_count * 4);
 	}
 }
 
@@ -323,6 +367,7 @@ static void damage_behind_the_checksum_is_survived(void **state)
 	struct tw_calls_tables *tables = tw_calls_tables_create();
 	static uint8_t bytes[TW_CODEC_ENCODED_BYTES_MAX + TW_COLUMN_SLACK_BYTES], whole[sizeof bytes];
 	const uint8_t *encoded;
+	static const enum tw_block_codec codecs[] = {TW_CODEC_CALLS, TW_CODEC_RETURNS, TW_CODEC_PLACES};
 	uint64_t ticks = 1;
 	uint32_t count;
 
@@ -331,6 +376,8 @@ static void damage_behind_the_checksum_is_survived(void **state)
 			raw_bytes = 0;
 			while (raw_bytes < 5000)
 				run_program(1, 0, &ticks, round % 200 == 0);
+			for (uint32_t i = 0; i < 100 && round % 300 == 0; i++)
+				put_record(ticks, TW_EVENT_STACK, 0, 5, 1)[4] = number() % 20;
 			store(&header);
 			assert_int_equal(tw_block_decode_bytes(decoder, &header, &encoded), 0);
 			memcpy(whole, encoded, header.encoded_bytes);
@@ -340,7 +387,7 @@ static void damage_behind_the_checksum_is_survived(void **state)
 			bytes[number() % header.encoded_bytes] = (uint8_t)number();
 		count = round % 7 ? header.encoded_bytes : (uint32_t)(number() % header.encoded_bytes);
 		out = (struct tw_codec_output){back, raw_bytes, header.record_count};
-		tw_codec_calls_decode(tables, bytes, count, round % 2, &out);
+		tw_codec_calls_decode(tables, bytes, count, codecs[round % 3], &out);
 		tw_codec_values_decode(bytes, count, &out);
 		tw_codec_generic_decode(bytes, count, &out);
 	}
@@ -385,6 +432,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(values_come_back_small),
 		cmocka_unit_test(calls_come_back_small),
 		cmocka_unit_test(returns_come_back_small),
+		cmocka_unit_test(arguments_and_results_come_back_small),
+		cmocka_unit_test(stacks_come_back_small),
 		cmocka_unit_test(small_blocks_do_not_stop_packing),
 		cmocka_unit_test(random_records_come_back),
 		cmocka_unit_test(losses_and_switches_are_counted),

@@ -282,6 +282,26 @@ static void make_definitions(void)
 	end_maker(maker, true);
 }
 
+/* Stacks of several depths, known and new ones, empty ones, deeper ones than a record of words; arguments and results of one function. */
+static void make_stacks(void)
+{
+	struct maker *maker = begin_maker();
+	uint64_t callers[40];
+
+	put_definitions(maker);
+	for (uint64_t i = 0; i < 60; i++) {
+		const uint64_t size = 64 + i % 3 * 16, result = 0x5500000000 + i % 7 * 64;
+		uint32_t depth = i == 30 ? 40 : i % 4 * 3, function = i % 3;
+
+		for (uint32_t j = 0; j < depth; j++)
+			callers[j] = 0x1000 + (depth - j) * 0x40 + (j ? 0 : i % 5 * 4);
+		maker_record(maker, 0, 2000 + i * 10, TW_EVENT_CALL, function, &size, 1);
+		maker_record(maker, 0, 2000 + i * 10, TW_EVENT_STACK, function, callers, depth);
+		maker_record(maker, 0, 2005 + i * 10, TW_EVENT_RETURN_FROM, function, &result, 1);
+	}
+	end_maker(maker, true);
+}
+
 static const struct golden goldens[] = {
 	{"v1-values", make_values},
 	{"v1-calls", make_calls},
@@ -295,6 +315,7 @@ static const struct golden goldens[] = {
 	{"v2-own", make_own},
 	{"v2-kept", make_kept},
 	{"v3-definitions", make_definitions},
+	{"v4-stacks", make_stacks},
 };
 
 /* ---- reading ---- */
