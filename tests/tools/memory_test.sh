@@ -70,6 +70,11 @@ books() {
 	json 'sum(r["'"$1"'"] for r in d["by_callers"] if any(c.startswith("books:" + f + " at books.c") for c in r["callers"] for f in ("keeps", "zeroes", "grows", "copies", "maps")))'
 }
 expect 0 "$tw" record -q --memory -o books.tw -- ./books 3>said
+# Words that are no arguments are not recorded.
+expect 0 "$tw" print books.tw
+for line in 'malloc (0x[0-9a-f]*)' 'calloc (0x[0-9a-f]*, 0x[0-9a-f]*)' 'free (0x[0-9a-f]*)' 'munmap (0x[0-9a-f]*, 0x[0-9a-f]*)'; do
+	shows "call libc:$line\$"
+done
 read -r live peak allocated calls <said
 expect 0 "$tw" report --memory --json -n 0 books.tw
 is "$(books live)" "$live" "live at the end"
