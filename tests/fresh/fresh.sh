@@ -13,10 +13,10 @@ need_mib=8000
 
 usage() {
 	cat <<-'USAGE'
-		usage: ./run fresh [demo|install|test]... [--form FORM]... [--shm SIZE] [--keep]
+		usage: ./run fresh [demo|install|package|test]... [--form FORM]... [--shm SIZE] [--keep]
 		       ./run fresh --enter FOLDER
 
-		Makes a minimal Debian 12 for each form and command, and runs README's commands there: all three in all forms
+		Makes a minimal Debian 12 for each form and command, and runs README's commands there: all four in all forms
 		when none is named. The logs are build/fresh/FORM-COMMAND.log. Needs root.
 
 		  --form FORM     root        as root; /dev/shm as large as on a machine
@@ -42,7 +42,7 @@ commands=() forms=() shm='' keep=0 enter=''
 read_options() {
 	while [ $# -gt 0 ]; do
 		case $1 in
-		demo | install | test) commands+=("$1") ;;
+		demo | install | package | test) commands+=("$1") ;;
 		--form | --shm | --enter)
 			[ $# -ge 2 ] || bad "$1 needs a value; --help shows it."
 			case $1:$2 in
@@ -56,12 +56,12 @@ read_options() {
 			;;
 		--keep) keep=1 ;;
 		-h | --help) usage && exit 0 ;;
-		*) bad "there is no '$1': demo, install, test, or an option that --help shows." ;;
+		*) bad "there is no '$1': demo, install, package, test, or an option that --help shows." ;;
 		esac
 		shift
 	done
 	[ -z "$shm" ] || [[ $shm =~ ^[0-9]+[KMG%]$ ]] || bad "'$shm' is no size: a number with K, M, G or %."
-	[ "${#commands[@]}" -gt 0 ] || commands=(demo install test)
+	[ "${#commands[@]}" -gt 0 ] || commands=(demo install package test)
 	[ "${#forms[@]}" -gt 0 ] || forms=(root user container)
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# readme.sh demo|install|test - runs README's commands for it, in the tree that they are written for; machine.sh calls it on a fresh
+# readme.sh demo|install|package|test - runs README's commands for it, in the tree that they are written for; machine.sh calls it on a fresh
 # machine. They are taken from README, so that one that README no longer has is not tested instead of it.
 set -eu -o pipefail
 top=$(realpath "$(dirname "$0")/../..")
@@ -67,6 +67,31 @@ install() {
 	echo "installed three times, and the five commands"
 }
 
+# What apt installs works without the tree, and goes again.
+package() {
+	local root='' began
+	has './run package '
+	has 'apt install ./build/packages/*.deb'
+	[ "$(id -u)" = 0 ] || root=sudo
+	play './run package'
+	began=$SECONDS
+	play "$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y ./build/packages/*.deb"
+	mkdir "$HOME/installed"
+	cp build/packages/*.deb examples/count_calls.c "$HOME/installed"
+	cd "$HOME/installed"
+	play 'tracewheel record -q -o ls.tw -- ls'
+	play 'tracewheel report -n 5 ls.tw'
+	echo "from apt to the first report: $((SECONDS - began)) s"
+	play "tracewheel sql --csv ls.tw 'select count(*) > 0 from calls'"
+	# shellcheck disable=SC2016 # played as printed
+	play 'gcc -o count count_calls.c $(pkg-config --cflags --libs tracewheel) && ./count'
+	play "python3 '$top/tests/check_installed_links.py' /usr/share/doc/tracewheel"
+	play "! dpkg -S /usr/bin/tracewheel /usr/include/tracewheel | grep -v '^tracewheel: \|^libtracewheel-dev: '"
+	play "$root apt-get remove -q -y 'tracewheel*' 'libtracewheel*'"
+	play '! [ -e /usr/bin/tracewheel ] && ! [ -e /usr/include/tracewheel ]'
+	echo "packages were made, installed, used and removed"
+}
+
 # README's five, in a folder of their own, with the program that they name.
 five_commands() {
 	local root='' line
@@ -87,7 +112,7 @@ five_commands() {
 
 command=$1
 case $command in
-demo | install) "$command" ;;
+demo | install | package) "$command" ;;
 test)
 	has './run test '
 	play './run test'

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs at the installation: in the documents in `folder`, links to files that are not installed (the source) become text.
+file(GLOB_RECURSE documents ${folder}/*.md)
+foreach(document ${documents})
+  get_filename_component(here ${document} DIRECTORY)
+  file(READ ${document} text)
+  string(REGEX MATCHALL "\\([A-Za-z0-9_./-]+[#)]" words "${text}")
+  foreach(word ${words})
+    string(REGEX REPLACE "[(#)]" "" target "${word}")
+    if(NOT EXISTS ${here}/${target})
+      string(REPLACE "." "\\." literal "${target}")
+      string(REGEX REPLACE "\\[([^][]*)\\]\\(${literal}(#[^()]*)?\\)" "\\1" text "${text}")
+    endif()
+  endforeach()
+  file(WRITE ${document} "${text}")
+endforeach()
