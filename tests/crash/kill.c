@@ -426,7 +426,7 @@ int main(int argc, char **argv)
 {
 	unsigned kills = getenv("TW_CRASH_KILLS") ? (unsigned)atoi(getenv("TW_CRASH_KILLS"))
 			 : getenv("TW_TEST_LONG") ? 120
-						  : 24;
+						  : 12;
 	double seconds = 0;
 	bool expects_loss = false;
 	struct round round = {.variant = variants};

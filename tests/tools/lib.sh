@@ -45,7 +45,7 @@ shows() {
 
 # json EXPRESSION: of the object d in the file out, with Python.
 json() {
-	python3 -c "import json; d = json.load(open('out')); print($1)" || fail "not the JSON expected: $1"
+	python3 -I -S -c "import json; d = json.load(open('out')); print($1)" || fail "not the JSON expected: $1"
 }
 
 is() {

@@ -121,7 +121,7 @@ static void files_that_move_are_read_to_an_end(void **state)
 	assert_int_equal(read_all(&count), 0);
 	assert_int_equal(count, EVENTS);
 	assert_int_equal(pthread_create(&thread, NULL, change_the_file, NULL), 0);
-	for (int i = 0; i < (int)test_rounds(500, 6); i++) {
+	for (int i = 0; i < (int)test_rounds(500, 12); i++) {
 		int error = read_all(&count);
 
 		assert_true(error == 0 || error == TW_EFORMAT || error == TW_EIO || error == TW_EVERSION);

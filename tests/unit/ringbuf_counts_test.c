@@ -4,6 +4,7 @@
  *	the memory of ended threads back, and where rows or blocks run out the member learns it.
  * Method	One process is owner and member of a ring set; its threads add known numbers; a child is killed while it counts.
  */
+#include "sanitized_help.h"
 #include "base/sys.h"
 #include "ringbuf/counts.h"
 #include "ringbuf/ringset.h"
@@ -192,7 +193,7 @@ static void a_killed_process_leaves_its_counts(void **state)
 	char name[40];
 
 	snprintf(name, sizeof name, "killed-%d", (int)getpid());
-	for (unsigned round = 0; round < 100; round++) {
+	for (unsigned round = 0; round < test_rounds(100, 4); round++) {
 		struct sums sums;
 		int status;
 		pid_t child;

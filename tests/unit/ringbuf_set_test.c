@@ -5,6 +5,7 @@
  *	takes rings and images of the dead back, maps little, and refuses what is foreign or damaged.
  * Method	Sets on tmpfs under a name of this process; children that die by SIGKILL; files damaged on purpose.
  */
+#include "sanitized_help.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
@@ -417,18 +418,17 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 
 static void slots_of_dead_images_are_reused(void **state)
 {
-	enum { IMAGES = 1000 };
 	struct tw_rs_options options = {.cap_bytes = 1 << 28, .ring_bytes = 1 << 16, .follow_fork = true};
-	static pid_t children[IMAGES];
+	static pid_t children[1000];
 	struct tw_rs rs;
 	int hold[2], said[2];
-	unsigned ended = 0;
+	unsigned images = test_rounds(1000, 8), ended = 0;
 	char byte;
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(pipe(hold), 0);
 	assert_int_equal(pipe(said), 0);
-	for (unsigned i = 0; i < IMAGES; i++) {
+	for (unsigned i = 0; i < images; i++) {
 		children[i] = fork();
 		if (children[i] == 0) {
 			struct tw_rs_claim who = {0};
@@ -445,24 +445,24 @@ static void slots_of_dead_images_are_reused(void **state)
 		}
 		assert_true(children[i] > 0);
 	}
-	for (unsigned i = 0; i < IMAGES; i++)
+	for (unsigned i = 0; i < images; i++)
 		assert_int_equal(read(said[0], &byte, 1), 1);
-	assert_int_equal(tw_rs_scan(&rs), IMAGES);
-	assert_int_equal(tw_rs_image_count(&rs), IMAGES);
+	assert_int_equal(tw_rs_scan(&rs), images);
+	assert_int_equal(tw_rs_image_count(&rs), images);
 	for (unsigned i = 0; i < TW_RS_REFUSALS; i++)
 		assert_int_equal(atomic_load(&rs.control->images_refused[i]), 0);
 	close(hold[1]);
-	for (unsigned i = 0; i < IMAGES; i++) {
+	for (unsigned i = 0; i < images; i++) {
 		int status;
 
 		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
 		assert_int_equal(status, 0);
 	}
-	for (uint32_t i = 0; i < IMAGES; i++) {
+	for (uint32_t i = 0; i < images; i++) {
 		ended += tw_rs_image_reap(&rs, i);
 		tw_rs_image_recycle(&rs, i);
 	}
-	assert_int_equal(ended, IMAGES);
+	assert_int_equal(ended, images);
 	assert_int_equal(atomic_load(&rs.control->used_bytes), 0);
 	close(hold[0]), close(said[0]), close(said[1]);
 	tw_rs_destroy(&rs);

@@ -7,6 +7,7 @@
  * Method	The message of an actor's call is a number that a lock counts: the order in which the calls happened.
  *		Marks are timed with threads that stop after one event.
  */
+#include "sanitized_help.h"
 #include "tracewheel/consumer.h"
 #include "tracewheel/tracewheel.h"
 
@@ -205,7 +206,7 @@ static void order_is_kept_while_actors_move(void **state)
 	pthread_t threads[THREADS];
 	uint64_t seen[ACTORS] = {0}, last = 0, backwards = 0;
 
-	wanted = 100000;
+	wanted = test_rounds(100000, 5);
 	all_count = 0;
 	memset(own_count, 0, sizeof own_count);
 	open_queue(TW_ON_FULL_BLOCK);

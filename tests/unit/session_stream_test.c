@@ -154,7 +154,7 @@ static void live(int writing, int reading)
 		tw_call1(&step, ++number);
 		wait_for(&reader, number);
 	}
-	for (unsigned i = 0; i < 50000; i++)
+	for (unsigned i = 0; i < test_rounds(50000, 5); i++)
 		tw_call1(&step, ++number);
 	assert_int_equal(tw_delivered(session, tw_process_self(), &reference), 0);
 	assert_int_equal(tw_delivered_wait(session, reference, HANG_NS), 0);
@@ -206,7 +206,7 @@ static void a_tracer_ends_with_its_reader(void **state)
 	assert_int_equal(tw_trace_process_flags(session, tw_process_self(), &flags), 0);
 	assert_int_equal(flags, 0);
 	assert_int_equal(tw_delivered(session, TW_PID_ALL, &reference), TW_EPIPE);
-	for (unsigned i = 0; i < 100000; i++)
+	for (unsigned i = 0; i < test_rounds(100000, 5); i++)
 		tw_call1(&step, i);
 	close_stream();
 }
@@ -223,14 +223,15 @@ static uint64_t pauses(void)
 /* block waits at most a second for a consumer without progress; destroying gives up on a reader soon. */
 static void a_reader_that_stops_blocks_no_thread(void **state)
 {
-	enum { CALLS = 300000, WAITS_MOST = 1000 };
+	enum { WAITS_MOST = 1000 };
+	const uint64_t calls = test_rounds(300000, 5);
 	uint64_t before, waits = 0;
 	int ends[2];
 
 	assert_int_equal(pipe(ends), 0);
 	open_stream(ends[1], TW_ON_FULL_BLOCK);
 	/* If each call waited, there would be as many waits as calls. */
-	for (uint64_t i = 0; i < CALLS && waits < WAITS_MOST; i++) {
+	for (uint64_t i = 0; i < calls && waits < WAITS_MOST; i++) {
 		before = pauses();
 		tw_call1(&step, i * i * i);
 		waits += pauses() > before;
