@@ -11,6 +11,7 @@ endif()
 set(revision 1)
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(cmake/debian/copyright.in ${CMAKE_BINARY_DIR}/debian/copyright)
+configure_file(cmake/debian/shlibs.in ${CMAKE_BINARY_DIR}/debian/shlibs)
 configure_file(cmake/debian/changelog.in ${CMAKE_BINARY_DIR}/debian/changelog.Debian)
 execute_process(COMMAND gzip -9nf changelog.Debian WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/debian COMMAND_ERROR_IS_FATAL ANY)
 
@@ -25,8 +26,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE ${revision})
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY =)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_COMPONENTS_ALL)
 
@@ -49,9 +48,15 @@ Calls of all threads and processes, with arguments, results, times, callers
 and errors, go into a compressed capture. From it come reports, call trees,
 flame graphs, timelines, and files for other tools.")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "tracewheel-doc, tracewheel-erlang, tracewheel-sql")
+install(CODE "
+  file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND pages)
+    execute_process(COMMAND gzip -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()" COMPONENT command)
 tw_package(library libtracewheel0 libs "trace a program from inside, read and write captures"
 "The libraries of programs that trace themselves by sessions, breakpoints and
 match specifications, and of programs that read or write captures.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/debian/shlibs ${CMAKE_SOURCE_DIR}/cmake/debian/triggers)
 tw_package(dev libtracewheel-dev libdevel "headers of libtracewheel, for pkg-config and CMake"
 "What is needed to compile programs that trace themselves or read captures." library command)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev")
@@ -64,6 +69,11 @@ if(TARGET tracewheel-erlang)
 "The application that `tracewheel record --erlang` gives to a node, and that
 a node may use itself." library command)
   set(CPACK_DEBIAN_ERLANG_PACKAGE_SUGGESTS "erlang-base")
+  install(CODE "
+    file(GLOB libraries \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/tracewheel/erlang/priv/*.so\")
+    if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND libraries)
+      execute_process(COMMAND ${CMAKE_STRIP} --strip-unneeded \${libraries} COMMAND_ERROR_IS_FATAL ANY)
+    endif()" COMPONENT erlang)
 endif()
 tw_package(doc tracewheel-doc doc "documents and examples of tracewheel"
 "What its commands show, how to ask questions, the format of captures, and how
