@@ -64,9 +64,9 @@ for cc in $compilers; do
 	fault=0
 	for sanitizer in address undefined thread memory; do
 		fault=$((fault + 1))
-		[ $cc$sanitizer != gccmemory ] || continue
+		[ "$cc$sanitizer" != gccmemory ] || continue
 		[ -n "${TW_TEST_LONG:-}" ] || [ "$cc$sanitizer$tried" != clangundefined4 ] || continue
-		$cc -w -O1 -g -fsanitize=$sanitizer -fno-sanitize-recover=undefined -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" 2>/dev/null || continue
+		"$cc" -w -O1 -g "-fsanitize=$sanitizer" -fno-sanitize-recover=undefined -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" 2>/dev/null || continue
 		tried=$((tried + 1))
 		# A random address layout may be unsuitable for a sanitizer: such a run proves nothing.
 		timeout 60 ./app >expected 2>/dev/null || [ $? = 3 ] || continue
@@ -75,7 +75,7 @@ for cc in $compilers; do
 		found=$(grep -c 'ERROR: \|runtime error: \|WARNING: ' alone)
 		use=both
 		if [ -z "${TW_TEST_LONG:-}" ] && [ "$compilers" != "${compilers#gcc?}" ]; then
-			case $cc$sanitizer in
+			case "$cc$sanitizer" in
 			gccaddress | gccthread) use=$second ;;
 			clangaddress | clangthread) use=$first ;;
 			esac
@@ -89,9 +89,9 @@ for cc in $compilers; do
 			# shellcheck disable=SC2086 # as above
 			expect $code timeout 120 "$tw" record -q --force $options -o f.tw -- ./app $fault
 			[ $fault = 3 ] || is "$(grep -c 'ERROR: \|runtime error: \|WARNING: ' err)" "$found" "$cc $sanitizer: what it finds"
-			[ "$options" = "$first" ] || "$tw" report --json --top 0 s.tw >$cc-$sanitizer.json || fail "report"
+			[ "$options" = "$first" ] || "$tw" report --json --top 0 s.tw >"$cc-$sanitizer.json" || fail "report"
 		done
-		[ $cc$sanitizer = gccaddress ] || continue
+		[ "$cc$sanitizer" = gccaddress ] || continue
 		# The user's own options stay.
 		ASAN_OPTIONS=exitcode=9 expect 9 "$tw" record -q --force -t liblib:_ -o s.tw -- ./app 1
 		ASAN_OPTIONS=exitcode=9 expect 3 "$tw" record -q --force -t liblib:_ -o s.tw -- ./app
