@@ -21,7 +21,9 @@ from check import Mode
 from program import Program
 
 BLOCK = ["--on-full", "block"]
-LEAVE, FORK, TIMER, ROUNDS = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200"), ("TRUTH_ROUNDS", "6")
+# Programs of the short form make fewer calls; as many more rounds overflow the smallest ring as well.
+CALLS, ROUNDS = (4000, ("TRUTH_ROUNDS", "6")) if os.environ.get("TW_TEST_LONG") else (1000, ("TRUTH_ROUNDS", "9"))
+LEAVE, FORK, TIMER = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200")
 MODES = [
     Mode("returns", ["--returns", *BLOCK]),
     Mode("typed", ["--returns", "--args", *BLOCK]),
@@ -177,7 +179,7 @@ def main():
     parser.add_argument("build", help="folder of the built programs")
     parser.add_argument("seeds", type=int, nargs="*", help="which programs; by default as many as the time allows, from a random one")
     parser.add_argument("--seconds", type=float, default=60 if os.environ.get("TW_TEST_LONG") else 1)
-    parser.add_argument("--calls", type=int, default=4000, help="about so many in each program")
+    parser.add_argument("--calls", type=int, default=CALLS, help="about so many in each program")
     parser.add_argument("--mode", action="append", help="only this way of recording")
     parser.add_argument("--self-test", action="store_true", help="the negative controls")
     options = parser.parse_intermixed_args()
