@@ -4,7 +4,7 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 make_work
-sed -i 's/2000/60000/' work.sql
+sed -i "s/2000/$(rounds 4000 60000)/" work.sql
 
 mkdir small
 code=0

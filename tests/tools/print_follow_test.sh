@@ -160,12 +160,13 @@ for _ in $(seq 600); do
 	sleep 0.05
 done
 [ -s shown ] || fail "nothing was shown"
+# A segment has its name when it is complete: one has, and the first two have it no more.
+are_removed() {
+	compgen -G 'kept.tw/segment-*.tws' >/dev/null && [ ! -e kept.tw/segment-000001.tws ] && [ ! -e kept.tw/segment-000002.tws ]
+}
 kill -STOP "$reader"
 printf x >&7
-for _ in $(seq 600); do
-	[ ! -e kept.tw/segment-000001.tws ] && [ ! -e kept.tw/segment-000002.tws ] && [ -e kept.tw/segment-000003.tws ] && break
-	sleep 0.05
-done
+wait_until are_removed
 kill -CONT "$reader"
 printf x >&7
 exec 7>&-
