@@ -248,7 +248,7 @@ static void set_growth(const struct tw_rs *rs, struct tw_rb_producer *producer)
 	if (bytes <= producer->mask + 1 || rs->config.has_fixed_rings || rs->config.is_anonymous)
 		bytes = 0;
 	producer->growth_bytes = bytes;
-	producer->growth_after_ticks = 0;
+	producer->growth_after_ticks = producer->wait_after_ticks = 0;
 }
 
 static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const struct tw_rs_claim *claim)

@@ -417,7 +417,8 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
 refuse:
-	if (producer->policy == TW_RB_BLOCK || (producer->growth_bytes && ticks >= producer->growth_after_ticks))
+	if ((producer->policy == TW_RB_BLOCK && ticks >= producer->wait_after_ticks) ||
+	    (producer->growth_bytes && ticks >= producer->growth_after_ticks))
 		return TW_RB_WAIT;
 	tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
 	return TW_RB_FULL;

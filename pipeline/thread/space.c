@@ -11,6 +11,8 @@
  * none.
  */
 #define GROWTH_PAUSE_US 10000
+/* While the owner stands still, events are lost at once for so long, before it is looked at again: that takes microseconds. */
+#define GIVEN_UP_PAUSE_US 1000
 
 #define TELL_SPACE_BYTES UINT64_C(256)
 
@@ -53,7 +55,9 @@ enum tw_space_step tw_space_wait_step(struct tw_rb_producer *producer, struct tw
 
 	wait->sleep_ns = rest_of_slice(wait, rs, slice_of(timeout_ns));
 	if (!tw_rb_begin_wait(producer, bytes)) {
-		if (!tw_space_is_given_up(rs) && (!timeout_ns || wait->spent_ns < timeout_ns))
+		if (tw_space_is_given_up(rs))
+			producer->wait_after_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(GIVEN_UP_PAUSE_US);
+		else if (!timeout_ns || wait->spent_ns < timeout_ns)
 			return TW_SPACE_SLEEPS;
 		tw_rb_end_wait(producer);
 		return TW_SPACE_GIVEN_UP;

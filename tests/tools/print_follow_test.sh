@@ -30,6 +30,9 @@ static void *run(void *unused)
 int main(void)
 {
 	pthread_t threads[3];
+	char byte;
+	if (read(0, &byte, 1) != 1)
+		return 2;
 	for (int child = 0; child < 3; child++)
 		if (fork() == 0) {
 			run(NULL);
@@ -57,11 +60,16 @@ await_folder() {
 }
 
 # 1. Several processes and threads, many small segments: nothing is missing, nothing is twice, times never go back.
-"$tw" record -q --follow-fork --rotate 64K -t _:step -o many.tw -- ./many >/dev/null 2>rec.err &
+# The program begins when the reader has.
+mkfifo begin
+"$tw" record -q --follow-fork --rotate 64K -t _:step -o many.tw -- ./many <begin >/dev/null 2>rec.err &
 recording=$!
+exec 3>begin
 await_folder many.tw
+{ sleep 0.3 && echo >&3; } &
 expect 0 "$tw" print --follow --from 0 many.tw
 wait "$recording" || fail "record: $(cat rec.err)"
+exec 3>&-
 mv out followed
 in_order followed
 expect 0 "$tw" print many.tw
