@@ -43,9 +43,9 @@ shows() {
 	grep -q -- "$1" out || fail "no '$1' on standard output"
 }
 
-# json EXPRESSION: of the object d in the file out, with Python.
+# json EXPRESSION: of the object d in the file out, with Python; without its site packages it starts in half the time.
 json() {
-	python3 -c "import json; d = json.load(open('out')); print($1)" || fail "not the JSON expected: $1"
+	python3 -S -c "import json; d = json.load(open('out')); print($1)" || fail "not the JSON expected: $1"
 }
 
 is() {
