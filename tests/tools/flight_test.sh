@@ -28,12 +28,12 @@ __attribute__((noinline)) void mark(long thread, unsigned long number)
 static void *run(void *arg)
 {
 	long mine = (long)arg;
-	const struct timespec nap = {0, 20000};
+	const struct timespec nap = {0, NAP};
 	for (unsigned long i = 0;; i++) {
 		own[2 * mine] = i + 1;
 		mark(mine, i);
 		own[2 * mine + 1] = i + 1;
-		if (i % 256 == 0)
+		if (i % BURST == 0)
 			nanosleep(&nap, 0);
 	}
 	return arg;
@@ -54,10 +54,11 @@ int main(int c, char **v)
 	pause();
 }
 C
-gcc -O2 -fno-inline -fno-ipa-ra -o work work.c -lpthread || fail "no compiler"
+# In the short form, the threads sleep longer between bursts at full speed, each of which turns a ring around.
+gcc -O2 -DBURST="$(rounds 4096 256)" -DNAP="$(rounds 1000000 20000)" -fno-inline -fno-ipa-ra -o work work.c -lpthread || fail "no compiler"
 
 cat >compare.py <<'P'
-import json, struct, sys
+import json, sys
 # compare.py NAME.tw.json BEFORE AFTER: numbers as read before and after the snapshot.
 before, after = ([int(n) for n in words.split()] for words in sys.argv[2:4])
 first, last, count, older, thread_of = {}, {}, {}, {}, {}
@@ -84,7 +85,7 @@ print(min(count.values()), max(count.values()))
 P
 
 numbers() {
-	python3 -c "import struct; print(*struct.unpack_from('8Q', open('numbers', 'rb').read()))"
+	od -A n -t u8 -w64 numbers
 }
 
 # whole NAME.tw...: each can be read, and lacks nothing.
@@ -125,7 +126,7 @@ for ((round = 1; round <= n; round++)); do
 	after=$(numbers)
 	[ -d "$name" ] || fail "no snapshot in round $round"
 	"$tw" print --format json "$name" >events.json || fail "print"
-	python3 compare.py events.json "$before" "$after" >out 2>err || fail "round $round"
+	python3 -S compare.py events.json "$before" "$after" >out 2>err || fail "round $round"
 done
 whole "$name"
 is "$(basename "$name")" "run-$n.tw"
@@ -136,7 +137,7 @@ is $? 143
 rm -rf run*
 
 # Killed at a random moment of a snapshot: the command that writes it, the recorder, the program.
-n=$(rounds 6 60)
+n=$(rounds 3 60)
 for ((round = 0; round < n; round++)); do
 	begin -- ./work numbers
 	case $((round % 3)) in
@@ -170,7 +171,7 @@ whole run.tw
 expect 0 "$tw" info run.tw
 shows 'SIGABRT'
 "$tw" print --format json run.tw >events.json
-python3 compare.py events.json "$(numbers)" "$(numbers)" >out 2>err || fail "the crash"
+python3 -S compare.py events.json "$(numbers)" "$(numbers)" >out 2>err || fail "the crash"
 
 # Without a reason nothing is left; what has none is refused.
 begin -- ./work numbers
