@@ -185,6 +185,14 @@ for name in random actors app drop moments chat; do
 done
 [ "$(awk '$4 > 50' numbers | wc -l)" -ge 1 ] || fail "no messages: $(cat numbers)"
 [ "$(awk '$5 > 0' numbers | wc -l)" -ge 1 ] || fail "no losses: $(cat numbers)"
+# Limits that select what is read change no row: a part that must be read again from its beginning, of one function.
+calls() {
+	expect 0 "$tw" sql --csv app.tw "select thread, count(*) from calls where $1 and start >= 100000 group by thread"
+}
+calls "coalesce(function, '') = 'leaf'"
+mv out all
+calls "function = 'leaf'"
+cmp -s out all || fail "a limit of the function and of the time: $(diff out all)"
 expect 0 "$tw" sql app.tw "select count(*) from calls where ended = 'cut'"
 [ "$(tail -1 out)" -ge 50 ] || fail "longjmp cut no calls"
 

@@ -346,7 +346,9 @@ static int begin_reading(struct calls *calls)
 	filter.to_ns = 0;
 	if (!is_plain || tw_sql_uses(selection, ID) || tw_sql_uses(selection, PARENT))
 		filter.wants_stream = NULL;
-	filter.wants_place = has_function && is_plain && !calls->is_part && can_select_function(calls, calls->places)
+	/* Read again: the event from which on calls are new may be of any function. */
+	filter.wants_place = has_function && is_plain && !calls->is_part && !calls->is_again &&
+					     can_select_function(calls, calls->places)
 				     ? wants_place
 				     : NULL;
 	int error = tw_stacks_init(&calls->stacks, cursor->sql->capture, calls->places);
