@@ -161,10 +161,10 @@ struct tw_rb_producer {
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: the ring's state word during this lease */
 	uint32_t reserved;
-	uint64_t growth_bytes;		    /* the size of the larger ring to take when this one is full; 0: none */
-	uint64_t growth_after_ticks;	    /* do not try to grow before this time; the last attempt failed */
-	uint64_t wait_after_ticks;	    /* TW_RB_BLOCK: do not wait before this time; the owner stands still, or has gone */
-	uint64_t records;		    /* in this lease, without pads and loss records */
+	uint64_t growth_bytes;	     /* the size of the larger ring to take when this one is full; 0: none */
+	uint64_t growth_after_ticks; /* do not try to grow before this time; the last attempt failed */
+	uint64_t wait_after_ticks; /* TW_RB_BLOCK: do not wait before this time; the owner stands still, or has gone */
+	uint64_t records;	   /* in this lease, without pads and loss records */
 	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream report */
 	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
 	uint64_t chunk_end_pos;
