@@ -36,7 +36,7 @@ int main(int count, char **words)
 	if (count == 1)
 		return pthread_join(threads[0], NULL) || pthread_join(threads[1], NULL);
 	for (int i = 0; i < atoi(words[1]); i++)
-		node(i);
+		node((int)(i * 2654435761u));
 	return count > 2 && (write(1, "x", 1) != 1 || read(0, &byte, 1) != 1);
 }
 C
