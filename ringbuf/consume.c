@@ -126,6 +126,19 @@ static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
 	return tw_load_relaxed(&shared->lost[cause]);
 }
 
+uint64_t tw_rb_waiting_ticks(const struct tw_rb_shared *shared)
+{
+	/* PAIR rb.waiting_ticks: acquire; release in tw_rb_tell_waiting().  The position is that of this wait or of a later one. */
+	uint64_t ticks = tw_load_acquire(&shared->waiting_ticks);
+	uint64_t committed = tw_rb_committed(shared);
+
+	/*
+	 * RELAXED rb.waiting_ticks: after the end of what is committed: a position that is stored before a commit is seen with it.
+	 * A later wait's position with this time makes the answer earlier than it need be.
+	 */
+	return ticks && committed <= tw_load_relaxed(&shared->waiting_pos) ? ticks : UINT64_MAX;
+}
+
 bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
 		       struct tw_rb_loss_record *out)
 {

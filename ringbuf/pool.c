@@ -264,6 +264,8 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	shared->scheduler_id = claim->scheduler_id;
 	shared->tracee_id = claim->tracee_id;
 	shared->is_own_tracee = claim->is_own_tracee;
+	/* RELAXED rb.waiting_ticks: before the ring is LIVE (PAIR rs.state). */
+	tw_store_relaxed(&shared->waiting_ticks, 0);
 	tw_sys_thread_name(shared->thread_name);
 }
 

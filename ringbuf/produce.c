@@ -220,6 +220,8 @@ void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause caus
 	 */
 	tw_fetch_add_relaxed(&producer->shared->lost[cause], count);
 	note_loss_ticks(producer->shared, ticks, ticks);
+	/* RELAXED rb.waiting_ticks: what is refused does not wait. */
+	tw_store_relaxed(&producer->shared->waiting_ticks, 0);
 	producer->limit_pos = 0;
 }
 
@@ -446,6 +448,20 @@ void tw_rb_end_wait(struct tw_rb_producer *producer)
 {
 	/* PAIR rb.waiting: seq_cst; this thread no longer needs a wake. */
 	tw_store_seq_cst(&producer->shared->waiting, 0);
+}
+
+void tw_rb_tell_waiting(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	/* RELAXED rb.waiting_ticks: the time, or the next commit, which is stored behind it, shows it. */
+	tw_store_relaxed(&producer->shared->waiting_pos, producer->pos);
+	/* PAIR rb.waiting_ticks: release; acquire in tw_rb_waiting_ticks(). */
+	tw_store_release(&producer->shared->waiting_ticks, ticks);
+}
+
+void tw_rb_keep_waiting(struct tw_rb_producer *producer)
+{
+	/* RELAXED rb.waiting_ticks: as above. */
+	tw_store_relaxed(&producer->shared->waiting_pos, UINT64_MAX);
 }
 
 bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)

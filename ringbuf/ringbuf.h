@@ -135,6 +135,9 @@ struct tw_rb_shared {
 
 	/* Written by both: a futex, 1 while the producer sleeps until there is space. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t waiting;
+	/* Written by the producer: the time of a record that waits for space, 0: none; it is there once more is committed. */
+	_Atomic uint64_t waiting_ticks;
+	_Atomic uint64_t waiting_pos;
 };
 _Static_assert(sizeof(struct tw_rb_shared) <= TW_PAGE_BYTES, "the header is one page");
 
@@ -289,8 +292,17 @@ bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t 
 #define TW_RB_IS_WAITING 1u
 bool tw_rb_begin_wait(struct tw_rb_producer *producer, uint32_t bytes);
 void tw_rb_end_wait(struct tw_rb_producer *producer);
+/*
+ * What happened at this time waits for space: the consumer must not say that it has all before.  It is over with the next commit,
+ * or by 0, where nothing will be written.  tw_rb_keep_waiting(): commits until tw_rb_tell_waiting() do not end it.
+ */
+void tw_rb_tell_waiting(struct tw_rb_producer *producer, uint64_t ticks);
+void tw_rb_keep_waiting(struct tw_rb_producer *producer);
 
 /* ---- the consumer ---- */
+
+/* The time of a record that waits for space; UINT64_MAX: none does. */
+uint64_t tw_rb_waiting_ticks(const struct tw_rb_shared *shared);
 
 /* The end of the committed records. */
 static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)

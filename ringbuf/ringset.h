@@ -54,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  13
+#define TW_RS_VERSION	  14
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -123,16 +123,16 @@ struct tw_rs_control {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the owner's last progress */
 	_Atomic uint32_t is_closed;			    /* no more events are wanted */
 	_Atomic uint32_t delivered;			    /* the last request that is answered; a futex */
-	_Atomic uint32_t answers_given[TW_RS_QUESTIONS];    /* the last request that is answered; futexes */
-	_Atomic uint64_t answers_bytes;			    /* how much of the file of answers is complete */
+	_Atomic uint64_t delivered_ticks; /* all events before this time were there; UINT64_MAX: none waited */
+	_Atomic uint32_t answers_given[TW_RS_QUESTIONS]; /* the last request that is answered; futexes */
+	_Atomic uint64_t answers_bytes;			 /* how much of the file of answers is complete */
 
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner's last scan */
 	_Atomic uint32_t wake;				    /* a futex: members raise it to make the owner scan now */
-	uint32_t reserved;
-	_Atomic uint32_t delivery_wanted;		  /* last request to take all records; PAIR rs.delivery */
-	_Atomic uint32_t answers_wanted[TW_RS_QUESTIONS]; /* last request; PAIR rs.answers_wanted */
-	_Atomic uint32_t slot_count;			  /* upper bound of the slots ever used */
+	_Atomic uint32_t delivery_wanted;		    /* last request to take all records; PAIR rs.delivery */
+	_Atomic uint32_t answers_wanted[TW_RS_QUESTIONS];   /* last request; PAIR rs.answers_wanted */
+	_Atomic uint32_t slot_count;			    /* upper bound of the slots ever used */
 	_Atomic uint32_t next_lease;
 	_Atomic uint32_t held_wanted; /* requests so far (held.h) */
 	_Atomic uint64_t used_bytes;  /* rings of all images together; compared with the cap */
@@ -585,10 +585,10 @@ void tw_rs_count_unarmed(struct tw_rs *rs, uint32_t count);
 
 /* Gives the newest request if it is unanswered, else returns false.  The owner calls this before it scans the rings. */
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);
-/* Answers a request: everything committed before tw_rs_delivery_poll() has been taken. */
-void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
-/* Records the owner's progress for members that wait. */
-void tw_rs_heartbeat(struct tw_rs *rs);
+/* Answers a request: all committed before the poll has been taken; @waiting_ticks: the least of tw_rb_waiting_ticks() then. */
+void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number, uint64_t waiting_ticks);
+uint64_t tw_rs_delivered_ticks(const struct tw_rs *rs); /* that; for who has waited for a delivery */
+void tw_rs_heartbeat(struct tw_rs *rs);			/* the owner's progress, for members that wait */
 /* Closes the set for further events.  Waiting threads notice within TW_RS_SLICE_NS. Threads: any. */
 void tw_rs_close(struct tw_rs *rs);
 /* Wakes all threads that wait for space or for a ring.  Threads: the owner's; it walks the owner's tables. */

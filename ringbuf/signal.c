@@ -92,6 +92,12 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 	return tw_rs_is_answered(tw_load_acquire(&rs->control->delivered), number);
 }
 
+uint64_t tw_rs_delivered_ticks(const struct tw_rs *rs)
+{
+	/* RELAXED rs.delivered: behind tw_rs_delivery_wait(); that of a later delivery is as true for what is there then. */
+	return tw_load_relaxed(&rs->control->delivered_ticks);
+}
+
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.delivery: acquire; release in tw_rs_delivery_want().  The scan that follows sees all commits before the request. */
@@ -99,9 +105,11 @@ bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number)
 	return !tw_rs_is_answered(rs->delivered, *number);
 }
 
-void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number)
+void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number, uint64_t waiting_ticks)
 {
 	rs->delivered = number;
+	/* RELAXED rs.delivered: the number, which is stored behind it, shows it. */
+	tw_store_relaxed(&rs->control->delivered_ticks, waiting_ticks);
 	/* PAIR rs.delivered: release; acquire in tw_rs_delivery_wait(). */
 	tw_store_release(&rs->control->delivered, number);
 	tw_sys_futex_wake(&rs->control->delivered, INT32_MAX);

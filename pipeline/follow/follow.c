@@ -2,7 +2,8 @@
 /*
  * follow.c - follow.h: reads a capture that is still being recorded, as a stream.
  *
- *	round: note the time, ask the recorder to store all that is committed, wait for its answer
+ *	round: note the time, ask the recorder to store all that is committed, wait for its answer; it says what then
+ *	       waited for space in the rings, with an earlier time
  *	       -> list the whole blocks that the files have gained, hand them out (lanes.h)
  *	       -> a mark with the time noted: all events before it have been handed out
  *
@@ -258,6 +259,8 @@ static int begin_round(struct follow *follow)
 	int error;
 
 	follow->is_last = !is_marked_live(follow) || !await_delivery(follow);
+	if (!follow->is_last && tw_rs_delivered_ticks(&follow->rs) <= ticks)
+		ticks = tw_rs_delivered_ticks(&follow->rs) - 1;
 	follow->round_ticks = ticks;
 	error = find_files(follow);
 	for (uint32_t i = 0; i < follow->count && !error; i++)
@@ -358,10 +361,11 @@ static int produce(struct follow *follow)
 
 	follow->out_at = follow->out_bytes = 0;
 	if (piece && piece->last_ticks >= follow->from_ticks) {
-		uint64_t low = piece->low;
+		/* What came after the round began is not all there, of any thread. */
+		uint64_t low = piece->low <= follow->round_ticks ? piece->low - 1 : follow->round_ticks;
 
-		if (low != UINT64_MAX && low - 1 > follow->marked_ticks && follow->unmarked_bytes >= MARK_BYTES)
-			error = put_mark(follow, low - 1);
+		if (low > follow->marked_ticks && follow->unmarked_bytes >= MARK_BYTES)
+			error = put_mark(follow, low);
 		if (!error)
 			error = put_piece(follow, piece);
 	} else if (!piece && follow->round_ticks > follow->marked_ticks) {

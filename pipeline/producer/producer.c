@@ -313,9 +313,11 @@ static bool make_space(struct tw_producer_thread *thread, uint32_t bytes, uint64
 		return tw_space_populate(ring, rs, ticks);
 	if (tw_space_grow(ring, rs, ticks))
 		return true;
-	if (ring->policy == TW_RB_BLOCK && tw_space_wait(ring, rs, bytes + TW_OWN_TIME_BYTES)) {
-		own->has_waited = true;
-		return true;
+	if (ring->policy == TW_RB_BLOCK) {
+		tw_rb_tell_waiting(ring, ticks);
+		own->has_waited = tw_space_wait(ring, rs, bytes + TW_OWN_TIME_BYTES);
+		if (own->has_waited)
+			return true;
 	}
 	tw_rb_refuse(ring, TW_RB_LOST_FULL, ticks);
 	return false;
@@ -377,9 +379,12 @@ static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_pro
 	if (!reserve_making(thread, bytes, ticks, &own))
 		return NULL;
 	/* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
-	if (own.has_waited || own.has_set_up)
+	if (own.has_waited || own.has_set_up) {
+		tw_rb_keep_waiting(&thread->ring);
 		tw_space_tell(&thread->ring, own.has_waited ? TW_OWN_TIME_WAIT : TW_OWN_TIME_SETUP, ticks,
 			      tw_clock_ticks() - ticks);
+		tw_rb_tell_waiting(&thread->ring, ticks);
+	}
 	return reserve_making(thread, bytes, ticks, &own);
 }
 

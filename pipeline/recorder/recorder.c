@@ -328,10 +328,27 @@ static int tell_counts(struct tw_recorder *recorder, uint64_t now_ns)
 	return error;
 }
 
+/* The earliest time of what waits for space: who has all that was committed after this has nothing from there on for sure. */
+static uint64_t waiting_ticks(struct tw_writer *writer)
+{
+	uint32_t count = tw_writer_scan(writer);
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t ticks = tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE
+					 ? tw_rb_waiting_ticks(tw_rs_ring(&writer->rs, i))
+					 : UINT64_MAX;
+
+		least = ticks < least ? ticks : least;
+	}
+	return least;
+}
+
 static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
 {
 	struct tw_store *store = &recorder->writer.store;
 	uint64_t ticks = tw_clock_ticks() - TW_MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
+	uint64_t waiting = waiting_ticks(&recorder->writer);
 	bool has_counts = store->counts_ns && now_ns - recorder->counts_told_ns >= store->counts_ns;
 	int stored, error;
 
@@ -342,6 +359,8 @@ static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool want
 	if (has_counts && (error = tell_counts(recorder, now_ns)))
 		return error;
 	recorder->streamed_ns = now_ns;
+	ticks = waiting <= ticks ? waiting - 1 : ticks;
+	ticks = ticks < store->marked_ticks ? store->marked_ticks : ticks;
 	return tw_store_mark_stream(store, ticks, has_counts) ? store->stream.error : stored;
 }
 
@@ -433,6 +452,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	uint64_t now_ns = tw_clock_monotonic_ns();
 	uint32_t request;
 	bool is_asked = tw_rs_delivery_poll(&writer->rs, &request);
+	uint64_t waiting = is_asked ? waiting_ticks(writer) : UINT64_MAX;
 	int stored = 0;
 
 	if (now_ns >= recorder->retry_ns) {
@@ -442,7 +462,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		if (is_asked && stored >= 0)
 			stored = await_written(recorder, stored);
 		if (is_asked && stored >= 0)
-			tw_rs_delivery_done(&writer->rs, request);
+			tw_rs_delivery_done(&writer->rs, request, waiting);
 	}
 	/*
 	 * Without a heartbeat for a second threads stop waiting for us: so it is while the disk is full, or takes

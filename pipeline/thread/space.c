@@ -60,6 +60,7 @@ enum tw_space_step tw_space_wait_step(struct tw_rb_producer *producer, struct tw
 		else if (!timeout_ns || wait->spent_ns < timeout_ns)
 			return TW_SPACE_SLEEPS;
 		tw_rb_end_wait(producer);
+		tw_rb_tell_waiting(producer, 0);
 		return TW_SPACE_GIVEN_UP;
 	}
 	tw_rb_end_wait(producer);

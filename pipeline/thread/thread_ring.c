@@ -93,13 +93,19 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring
 /* However short: a set-up of some microseconds would be most of the time of a thread's first call. */
 static void tell_own_time(struct tw_ring_work *w, enum tw_space capacity)
 {
+	struct tw_rb_producer *producer = &w->t->thread->rings[w->session].producer;
 	enum tw_own_time why = capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT;
 	uint64_t ticks = tw_clock_ticks() - w->ticks;
 
 	if (capacity == TW_SPACE_NONE)
 		return;
 	if (!w->t->thread->one.stamp) {
-		tw_space_tell(&w->t->thread->rings[w->session].producer, why, w->ticks, ticks);
+		if (!producer->shared)
+			return;
+		/* The event that comes behind has the same time. */
+		tw_rb_keep_waiting(producer);
+		tw_space_tell(producer, why, w->ticks, ticks);
+		tw_rb_tell_waiting(producer, w->ticks);
 		return;
 	}
 	/* Before a record of an earlier time it would break the order of the stream. */

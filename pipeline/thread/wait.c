@@ -149,6 +149,7 @@ enum tw_space tw_space_step_of(struct tw_ring_work *w)
 			return space;
 		w->run_stamp = ring->run_stamp;
 		w->space = (struct tw_space_wait){0};
+		tw_rb_tell_waiting(&ring->producer, w->ticks);
 		fall_asleep(w);
 	}
 	step = tw_space_wait_step(&ring->producer, tw_hit_sessions[w->session].rs, w->bytes + TW_OWN_TIME_BYTES,
@@ -161,9 +162,11 @@ enum tw_space tw_space_step_of(struct tw_ring_work *w)
 	}
 	wanted = wake(w);
 	space = step == TW_SPACE_THERE ? TW_SPACE_WAITED : TW_SPACE_NONE;
-	if (!(wanted >> w->session & 1) || ring->run_stamp != w->run_stamp || !ring->producer.shared)
+	if (!(wanted >> w->session & 1) || ring->run_stamp != w->run_stamp || !ring->producer.shared) {
 		space = TW_SPACE_NONE;
-	else if (space == TW_SPACE_NONE)
+		if (ring->producer.shared)
+			tw_rb_tell_waiting(&ring->producer, 0);
+	} else if (space == TW_SPACE_NONE)
 		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, w->ticks);
 	is_awake(w);
 	return space;

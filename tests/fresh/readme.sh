@@ -85,6 +85,7 @@ package() {
 	play "tracewheel sql --csv ls.tw 'select count(*) > 0 from calls'"
 	# shellcheck disable=SC2016 # played as printed
 	play 'gcc -o count count_calls.c $(pkg-config --cflags --libs tracewheel) && ./count'
+	play "$root apt-get install -q -y --no-install-recommends python3-minimal"
 	play "python3 '$top/tests/check_installed_links.py' /usr/share/doc/tracewheel"
 	play "! dpkg -S /usr/bin/tracewheel /usr/include/tracewheel | grep -v '^tracewheel: \|^libtracewheel-dev: '"
 	play "$root apt-get remove -q -y 'tracewheel*' 'libtracewheel*'"

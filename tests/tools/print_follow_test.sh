@@ -59,10 +59,11 @@ await_folder() {
 	fail "$1 was not begun"
 }
 
-# 1. Several processes and threads, many small segments: nothing is missing, nothing is twice, times never go back.
+# 1. Several processes and threads, many small segments: nothing is missing, nothing is twice, times never go back, though threads wait for
+# space in small rings with an event whose time is past.
 # The program begins when the reader has.
 mkfifo begin
-"$tw" record -q --follow-fork --rotate 64K -t _:step -o many.tw -- ./many <begin >/dev/null 2>rec.err &
+"$tw" record -q --follow-fork --ring 64K --rotate 64K -t _:step -o many.tw -- ./many <begin >/dev/null 2>rec.err &
 recording=$!
 exec 3>begin
 await_folder many.tw
@@ -72,6 +73,9 @@ wait "$recording" || fail "record: $(cat rec.err)"
 exec 3>&-
 mv out followed
 in_order followed
+grep -q 'waited for space' followed || fail "no thread waited"
+echo go | "$tw" record -q --follow-fork --ring 64K -t _:step -o - -- ./many 2>err | "$tw" print - >streamed || fail "a stream"
+in_order streamed
 expect 0 "$tw" print many.tw
 [ "$(grep -c 'call many:step' out)" = 900000 ] || fail "the recording is not whole"
 by_thread followed >a
