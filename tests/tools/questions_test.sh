@@ -7,7 +7,7 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$common/../..")
-ldconfig -p | grep -q 'libsqlite3.so.0 ' || { echo "no libsqlite3.so.0 here: not tested" && exit 77; }
+PATH=$PATH:/sbin ldconfig -p | grep -q 'libsqlite3.so.0 ' || { echo "no libsqlite3.so.0 here: not tested" && exit 77; }
 cp "$root"/examples/questions/*.c .
 mkdir bin
 ln -s "$tw" bin/tracewheel
