@@ -125,38 +125,35 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 	return is_wanted;
 }
 
-bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
-		    uint32_t arity)
+static bool is_listed(const struct tw_agent_config *config, struct tw_pattern *const *patterns, size_t count,
+		      const struct tw_sym_object *definer, const char *function, uint32_t arity)
 {
 	struct tw_pattern_subject subject = {.function = function, .arity = arity};
 	char *demangled = NULL;
-	bool is_counted = is_any(config, config->counted, config->counted_count, definer, &subject, &demangled);
+	bool is_any_of_them = is_any(config, patterns, count, definer, &subject, &demangled);
 
 	free(demangled);
-	return is_counted;
+	return is_any_of_them;
+}
+
+bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		    uint32_t arity)
+{
+	return is_listed(config, config->counted, config->counted_count, definer, function, arity);
 }
 
 bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function)
 {
-	struct tw_pattern_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
-	char *demangled = NULL;
-	bool is_bare = is_any(config, config->bare, config->bare_count, definer, &subject, &demangled);
-
-	free(demangled);
-	return is_bare;
+	return is_listed(config, config->bare, config->bare_count, definer, function, TW_PATTERN_ARITY_ANY);
 }
 
 unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function)
 {
-	struct tw_pattern_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
-	char *demangled = NULL;
-	unsigned words = 0;
-
-	while (words < TW_AGENT_WORD_LISTS &&
-	       !is_any(config, config->at_most[words], config->at_most_count[words], definer, &subject, &demangled))
-		words++;
-	free(demangled);
-	return words < TW_AGENT_WORD_LISTS && words + 1 < config->argument_words ? words + 1 : config->argument_words;
+	for (unsigned i = 0; i < TW_AGENT_WORD_LISTS && i + 1 < config->argument_words; i++)
+		if (is_listed(config, config->at_most[i], config->at_most_count[i], definer, function,
+			      TW_PATTERN_ARITY_ANY))
+			return i + 1;
+	return config->argument_words;
 }
 
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)
