@@ -328,18 +328,22 @@ static int tell_counts(struct tw_recorder *recorder, uint64_t now_ns)
 	return error;
 }
 
-/* The earliest time of what waits for space: who has all that was committed after this has nothing from there on for sure. */
+/* No event waits for space for longer: after a second threads give up.  A process that is stopped holds back nothing behind that. */
+#define WAITING_US 2000000
+
+/* The earliest time of an event that waits for space; UINT64_MAX: none does.  Before the rings are drained. */
 static uint64_t waiting_ticks(struct tw_writer *writer)
 {
+	uint64_t least = UINT64_MAX, oldest = tw_clock_ticks() - tw_clock_ticks_of_us(WAITING_US);
 	uint32_t count = tw_writer_scan(writer);
-	uint64_t least = UINT64_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t ticks = tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE
 					 ? tw_rb_waiting_ticks(tw_rs_ring(&writer->rs, i))
 					 : UINT64_MAX;
 
-		least = ticks < least ? ticks : least;
+		if (ticks >= oldest && ticks < least)
+			least = ticks;
 	}
 	return least;
 }
@@ -348,11 +352,12 @@ static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool want
 {
 	struct tw_store *store = &recorder->writer.store;
 	uint64_t ticks = tw_clock_ticks() - TW_MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
-	uint64_t waiting = waiting_ticks(&recorder->writer);
 	bool has_counts = store->counts_ns && now_ns - recorder->counts_told_ns >= store->counts_ns;
+	uint64_t waiting;
 	int stored, error;
 
 	wants_all |= has_counts || now_ns - recorder->streamed_ns >= TW_PACE_TAKE_NS;
+	waiting = wants_all ? waiting_ticks(&recorder->writer) : UINT64_MAX;
 	stored = drain_round(recorder, now_ns, wants_all);
 	if (stored < 0 || !wants_all)
 		return stored;
