@@ -4,7 +4,7 @@ option(TW_PACKAGE "install what Debian's packages need besides: copyright and ch
 if(NOT TW_PACKAGE)
   return()
 endif()
-set(maintainer "Tracewheel's maintainers <maintainers@tracewheel.dev>")
+set(maintainer "Tracewheel's maintainers <maintainers@tracewheel.invalid>")
 if(DEFINED ENV{DEBFULLNAME} AND DEFINED ENV{DEBEMAIL})
   set(maintainer "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 endif()
