@@ -272,6 +272,8 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
 
 	for (size_t i = 0; config->ask_ns && i < plan->sled_count && !object; i++)
 		object = unknown_object(config, plan, plan->sleds[i].object);
+	for (size_t i = 0; config->ask_ns && i < plan->entry_count && !object; i++)
+		object = unknown_object(config, plan, plan->entries[i].object);
 	for (size_t i = 0; config->ask_ns && i < plan->count && !object; i++)
 		object = unknown_object(config, plan, plan->slots[i].definer);
 	return object;
