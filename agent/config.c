@@ -15,6 +15,14 @@
 /* Limit of a wait, whatever the command's line says. */
 #define ASK_MS_MAX 10000
 
+/* A number, cut at the most. */
+static uint32_t read_most(const char *text, uint32_t most)
+{
+	unsigned long number = strtoul(text, NULL, 10);
+
+	return number < most ? (uint32_t)number : most;
+}
+
 static int add_pattern(struct tw_agent_config *config, struct tw_pattern ***patterns, size_t *count, const char *text)
 {
 	struct tw_pattern **grown, *pattern;
@@ -71,17 +79,69 @@ static int take_text(char **out, const char *value)
 typedef int (*compile_fn)(const char *text, size_t bytes, const struct tw_match_options *options,
 			  struct tw_match_program **out, struct tw_match_error *error);
 
-/* The command has already refused programs that do not compile. */
-static int take_program(struct tw_agent_config *config, compile_fn compile, const char *text)
+/* The condition of that number, which may be new.  NULL: there is no memory. */
+static struct tw_agent_condition *condition_at(struct tw_agent_config *config, uint32_t number)
 {
+	struct tw_agent_condition *grown;
+
+	if (number < config->condition_count)
+		return &config->conditions[number];
+	grown = realloc(config->conditions, (number + 1) * sizeof *grown);
+	if (!grown)
+		return NULL;
+	memset(grown + config->condition_count, 0, (number + 1 - config->condition_count) * sizeof *grown);
+	config->conditions = grown;
+	config->condition_count = number + 1;
+	return &grown[number];
+}
+
+/* The command has already refused programs that do not compile. */
+static int take_program(struct tw_agent_config *config, uint32_t number, compile_fn compile, const char *text)
+{
+	struct tw_agent_condition *condition = condition_at(config, number);
 	struct tw_match_program *program;
-	int error = compile(text, strlen(text), NULL, &program, NULL);
+	int error = condition ? compile(text, strlen(text), NULL, &program, NULL) : TW_ENOMEM;
 
 	if (error)
 		return error == TW_ENOMEM ? error : 0;
-	tw_match_destroy(config->program);
-	config->program = program;
+	tw_match_destroy(condition->program);
+	condition->program = program;
 	return 0;
+}
+
+static int take_guards(struct tw_agent_config *config, uint32_t number)
+{
+	struct tw_agent_condition *condition = condition_at(config, number);
+
+	if (!condition)
+		return TW_ENOMEM;
+	condition->has_guards = true;
+	return 0;
+}
+
+/* Numbers are those of the command's list, which is short. */
+#define CONDITIONS_MAX 4096
+
+/* N EXPR. */
+static int take_condition(struct tw_agent_config *config, char *value)
+{
+	uint32_t number = (uint32_t)strtoul(value, &value, 10);
+
+	if (!number || number > CONDITIONS_MAX || *value++ != ' ')
+		return 0;
+	return strcmp(value, "-") ? take_program(config, number, tw_match_compile_when, value)
+				  : take_guards(config, number);
+}
+
+/* The condition of the last pattern. */
+static int take_if(struct tw_agent_config *config, const char *value)
+{
+	uint32_t number = read_most(value, CONDITIONS_MAX);
+
+	if (!config->pattern_count)
+		return 0;
+	config->condition_of[config->pattern_count - 1] = number;
+	return condition_at(config, number) ? 0 : TW_ENOMEM;
 }
 
 /* Flag names separated by commas; unknown ones belong to newer commands. */
@@ -108,9 +168,11 @@ static bool *flag_named(struct tw_agent_config *config, const char *key)
 	const struct {
 		const char *key;
 		bool *flag;
-	} flags[] = {{"local", &config->is_local},    {"careful", &config->is_careful},
-		     {"global", &config->is_global},  {"return_to", &config->has_return_to},
-		     {"guards", &config->has_guards}, {"ancestors", &config->lets_trace}};
+	} flags[] = {{"local", &config->is_local},
+		     {"careful", &config->is_careful},
+		     {"global", &config->is_global},
+		     {"return_to", &config->has_return_to},
+		     {"ancestors", &config->lets_trace}};
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (!strcmp(key, flags[i].key))
@@ -118,12 +180,16 @@ static bool *flag_named(struct tw_agent_config *config, const char *key)
 	return NULL;
 }
 
-/* A number, cut at the most. */
-static uint32_t read_most(const char *text, uint32_t most)
+/* A new pattern has no condition of its own. */
+static int add_condition_of(struct tw_agent_config *config)
 {
-	unsigned long number = strtoul(text, NULL, 10);
+	uint32_t *grown = realloc(config->condition_of, config->pattern_count * sizeof *grown);
 
-	return number < most ? (uint32_t)number : most;
+	if (!grown)
+		return TW_ENOMEM;
+	config->condition_of = grown;
+	grown[config->pattern_count - 1] = 0;
+	return 0;
 }
 
 /* A line of patterns.  False: it is none. */
@@ -141,12 +207,34 @@ static bool take_pattern(struct tw_agent_config *config, const char *key, const 
 		     {"arguments2", &config->at_most[1], &config->at_most_count[1]},
 		     {"arguments3", &config->at_most[2], &config->at_most_count[2]}};
 
+	size_t patterns = config->pattern_count;
+
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (!strcmp(key, lists[i].key)) {
 			*error = add_pattern(config, lists[i].list, lists[i].count, value);
+			if (!*error && config->pattern_count > patterns)
+				*error = add_condition_of(config);
 			return true;
 		}
 	return false;
+}
+
+/* A line about conditions.  False: it is none. */
+static bool take_condition_line(struct tw_agent_config *config, const char *key, char *value, int *error)
+{
+	if (!strcmp(key, "match"))
+		*error = take_program(config, 0, tw_match_compile_text, value);
+	else if (!strcmp(key, "when"))
+		*error = take_program(config, 0, tw_match_compile_when, value);
+	else if (!strcmp(key, "guards"))
+		*error = strcmp(value, "0") ? take_guards(config, 0) : 0;
+	else if (!strcmp(key, "condition"))
+		*error = take_condition(config, value);
+	else if (!strcmp(key, "if"))
+		*error = take_if(config, value);
+	else
+		return false;
+	return true;
 }
 
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
@@ -157,7 +245,7 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	if (!value)
 		return 0;
 	*value++ = '\0';
-	if (take_pattern(config, line, value, &error))
+	if (take_pattern(config, line, value, &error) || take_condition_line(config, line, value, &error))
 		return error;
 	if (!strcmp(line, "ports")) {
 		config->has_ports = strcmp(value, "0") != 0;
@@ -193,10 +281,6 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->has_returns |= config->has_exceptions;
 	} else if (!strcmp(line, "longer")) {
 		config->longer_ns = strtoull(value, NULL, 10);
-	} else if (!strcmp(line, "match")) {
-		return take_program(config, tw_match_compile_text, value);
-	} else if (!strcmp(line, "when")) {
-		return take_program(config, tw_match_compile_when, value);
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "ask")) {
@@ -215,6 +299,22 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->argument_words = read_most(value, TW_ARGS_MAX);
 	}
 	return 0;
+}
+
+bool tw_agent_has_conditions(const struct tw_agent_config *config)
+{
+	for (uint32_t i = 0; i < config->condition_count; i++)
+		if (config->conditions[i].program || config->conditions[i].has_guards)
+			return true;
+	return false;
+}
+
+bool tw_agent_has_guards(const struct tw_agent_config *config)
+{
+	for (uint32_t i = 0; i < config->condition_count; i++)
+		if (config->conditions[i].has_guards)
+			return true;
+	return false;
 }
 
 uint32_t tw_agent_end_actions(const struct tw_agent_config *config)
@@ -259,7 +359,10 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	free(config->plan_folder);
 	free(config->tracer_path);
 	free(config->tracer_state);
-	tw_match_destroy(config->program);
+	for (uint32_t i = 0; i < config->condition_count; i++)
+		tw_match_destroy(config->conditions[i].program);
+	free(config->conditions);
+	free(config->condition_of);
 	tw_agent_layouts_destroy(config->layouts);
 	*config = (struct tw_agent_config){.filters = -1};
 }

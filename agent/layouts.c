@@ -5,7 +5,7 @@
  *
  *	m BUILD-ID PATH		an examined module; the build-id in hexadecimal digits, "-" for none
  *	f VALUE LAYOUT		its function at that value (hexadecimal), see tracewheel/layout.h
- *	w VALUE GUARD		the condition on that function's calls, see docs/match.md
+ *	w VALUE N GUARD		condition number N on that function's calls, see docs/match.md
  *
  * A loaded module is an examined one if the build-ids are equal or, without build-ids, the paths.  Other lines are
  * skipped.
@@ -28,6 +28,7 @@ struct module {
 struct entry {
 	uint32_t module;
 	char letter;
+	uint32_t condition; /* of a guard: its number */
 	uint64_t value;
 	const char *text;
 };
@@ -45,7 +46,7 @@ struct tw_agent_layouts {
 	char *text;
 	struct module *modules;
 	size_t module_count;
-	struct entry *entries; /* sorted by module, letter and value */
+	struct entry *entries; /* sorted by module, letter, condition and value */
 	size_t entry_count;
 	struct guard *guards; /* of all pieces; only in the first */
 };
@@ -58,11 +59,14 @@ static int by_value(const void *a, const void *b)
 		return x->module < y->module ? -1 : 1;
 	if (x->letter != y->letter)
 		return x->letter < y->letter ? -1 : 1;
+	if (x->condition != y->condition)
+		return x->condition < y->condition ? -1 : 1;
 	return (x->value > y->value) - (x->value < y->value);
 }
 
 static void take_line(struct tw_agent_layouts *layouts, char *line)
 {
+	struct entry entry;
 	char *second;
 
 	if ((line[0] != 'm' && line[0] != 'f' && line[0] != 'w') || line[1] != ' ' || !(second = strchr(line + 2, ' ')))
@@ -70,9 +74,14 @@ static void take_line(struct tw_agent_layouts *layouts, char *line)
 	*second++ = '\0';
 	if (line[0] == 'm')
 		layouts->modules[layouts->module_count++] = (struct module){line + 2, second};
-	else if (layouts->module_count)
-		layouts->entries[layouts->entry_count++] = (struct entry){(uint32_t)layouts->module_count - 1, line[0],
-									  strtoull(line + 2, NULL, 16), second};
+	else if (layouts->module_count) {
+		entry = (struct entry){.module = (uint32_t)layouts->module_count - 1, .letter = line[0]};
+		entry.value = strtoull(line + 2, NULL, 16);
+		if (line[0] == 'w')
+			entry.condition = (uint32_t)strtoul(second, &second, 10);
+		entry.text = second;
+		layouts->entries[layouts->entry_count++] = entry;
+	}
 }
 
 /* Parses the text of the layouts file, which it takes, also on error. */
@@ -150,14 +159,15 @@ static bool is_module(const struct module *module, const struct tw_sym_object *o
 }
 
 /* A module may occur twice: with layouts, and with guards. */
-static const char *find_in(const struct tw_agent_layouts *piece, const struct tw_sym_object *object, char letter,
-			   uint64_t value)
+static const char *find_in(const struct tw_agent_layouts *piece, const struct tw_sym_object *object,
+			   struct entry wanted)
 {
 	for (size_t i = 0; piece->entry_count && i < piece->module_count; i++) {
-		const struct entry wanted = {(uint32_t)i, letter, value, NULL}, *found;
+		const struct entry *found;
 
 		if (!is_module(&piece->modules[i], object))
 			continue;
+		wanted.module = (uint32_t)i;
 		found = bsearch(&wanted, piece->entries, piece->entry_count, sizeof wanted, by_value);
 		if (found)
 			return found->text;
@@ -165,13 +175,12 @@ static const char *find_in(const struct tw_agent_layouts *piece, const struct tw
 	return NULL;
 }
 
-static const char *find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object, char letter,
-			uint64_t value)
+static const char *find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object, struct entry wanted)
 {
 	const char *text = NULL;
 
 	for (; layouts && !text; layouts = layouts->next)
-		text = find_in(layouts, object, letter, value);
+		text = find_in(layouts, object, wanted);
 	return text;
 }
 
@@ -187,13 +196,14 @@ static bool was_examined(const struct tw_agent_layouts *layouts, const struct tw
 const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
 				  uint64_t value)
 {
-	return find(layouts, object, 'f', value);
+	return find(layouts, object, (struct entry){.letter = 'f', .value = value});
 }
 
 const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
-						      const struct tw_sym_object *object, uint64_t value)
+						      const struct tw_sym_object *object, uint64_t value,
+						      uint32_t condition)
 {
-	const char *text = find(layouts, object, 'w', value);
+	const char *text = find(layouts, object, (struct entry){.letter = 'w', .condition = condition, .value = value});
 	struct guard *guard = layouts ? layouts->guards : NULL;
 
 	if (!text)
@@ -221,7 +231,7 @@ void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs 
 	size_t bytes;
 	char *text;
 
-	if ((!config->string_bytes && !config->has_guards && !config->has_arities) ||
+	if ((!config->string_bytes && !tw_agent_has_guards(config) && !config->has_arities) ||
 	    tw_rs_answers_read(rs, &config->layouts_at, &text, &bytes))
 		return;
 	if (!bytes) {
@@ -251,7 +261,7 @@ static bool is_counted(const struct tw_agent_config *config, struct tw_pattern *
  */
 static bool is_of_interest(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
-	return config->string_bytes || config->has_guards ||
+	return config->string_bytes || tw_agent_has_guards(config) ||
 	       is_counted(config, config->patterns, config->pattern_count, object) ||
 	       is_counted(config, config->excluded, config->excluded_count, object);
 }
@@ -288,9 +298,9 @@ void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs
 			       is_awaited ? 0 : config->ask_ns))
 		return;
 	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",
-		 config->has_guards	? "no call is traced of functions of"
-		 : config->string_bytes ? "arguments are words in"
-					: "numbers of arguments are not known in",
+		 tw_agent_has_guards(config) ? "no call is traced of functions of"
+		 : config->string_bytes	     ? "arguments are words in"
+					     : "numbers of arguments are not known in",
 		 object->name);
 	tw_agent_tell(note);
 }

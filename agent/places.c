@@ -107,17 +107,16 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 	uint32_t arity = config->has_arities ? arity_of(tw_agent_layouts_find(config->layouts, object, value))
 					     : TW_PATTERN_ARITY_UNKNOWN;
 
-	*asked = (struct asked){.program = is_port ? NULL : config->program};
+	*asked = (struct asked){0};
 	/* The plan was made without arities: those of a library are known only after the command has examined it. */
 	if (config->has_arities && !tw_plan_wants(config, object, name, arity))
 		return false;
 	asked->is_counted = !is_port && config->counted_count && tw_plan_counts(config, object, name, arity);
 	asked->is_bare = !is_port && config->bare_count && tw_plan_is_bare(config, object, name);
 	asked->words = (uint8_t)(config->argument_words ? tw_plan_words(config, object, name) : 0);
-	if (!config->has_guards || is_port || asked->is_counted)
+	if (is_port || asked->is_counted)
 		return true;
-	asked->program = tw_agent_layouts_guard(config->layouts, object, value);
-	return asked->program != NULL;
+	return tw_plan_chooses(config, object, name, arity, value, &asked->program);
 }
 
 /* Must the returns of a function not be watched, though its name does not say so? */
@@ -519,15 +518,17 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 /* Callers may lie in any object, so a reader of their addresses needs all modules. */
 static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules)
 {
-	if (!config->program && !config->stack_depth && !config->has_return_to && !tw_agent_aggregates_callers(config))
+	bool has_conditions = tw_agent_has_conditions(config);
+
+	if (!has_conditions && !config->stack_depth && !config->has_return_to && !tw_agent_aggregates_callers(config))
 		return;
 	for (size_t i = 0; i < plan->set->count; i++)
 		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i])) {
 			modules[i]->frames = plan->frames[i] ? plan->frames[i] : modules[i]->frames;
 			tw_define_module(tw_agent_session, modules[i]);
 		}
-	if (config->program || tw_agent_wants_frames(config))
-		tw_callers_update(permit, config->program != NULL);
+	if (has_conditions || tw_agent_wants_frames(config))
+		tw_callers_update(permit, has_conditions);
 }
 
 static int by_size(const void *a, const void *b)

@@ -76,18 +76,23 @@ static bool is_module_wanted(const struct tw_agent_config *config, const struct 
 	return is_wanted;
 }
 
-/* Sets the subject's demangled name, to be freed, when a pattern first needs it. */
+/* The first that matches; @count: none.  Sets the subject's demangled name, to be freed, when a pattern first needs it. */
+static size_t first_of(const struct tw_agent_config *config, struct tw_pattern *const *patterns, size_t count,
+		       const struct tw_sym_object *definer, struct tw_pattern_subject *subject, char **demangled)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!*demangled && tw_pattern_wants_demangled_of(patterns[i], subject->function))
+			subject->demangled = *demangled = tw_sym_demangle(subject->function);
+		if (matches(config, patterns[i], definer, subject))
+			return i;
+	}
+	return count;
+}
+
 static bool is_any(const struct tw_agent_config *config, struct tw_pattern *const *patterns, size_t count,
 		   const struct tw_sym_object *definer, struct tw_pattern_subject *subject, char **demangled)
 {
-	bool is_found = false;
-
-	for (size_t i = 0; i < count && !is_found; i++) {
-		if (!*demangled && tw_pattern_wants_demangled_of(patterns[i], subject->function))
-			subject->demangled = *demangled = tw_sym_demangle(subject->function);
-		is_found = matches(config, patterns[i], definer, subject);
-	}
-	return is_found;
+	return first_of(config, patterns, count, definer, subject, demangled) < count;
 }
 
 static bool selects(const struct tw_agent_config *config, const struct tw_sym_object *definer,
@@ -154,6 +159,25 @@ unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym
 			      TW_PATTERN_ARITY_ANY))
 			return i + 1;
 	return config->argument_words;
+}
+
+bool tw_plan_chooses(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		     uint32_t arity, uint64_t value, const struct tw_match_program **program)
+{
+	struct tw_pattern_subject subject = {.function = function, .arity = arity};
+	char *demangled = NULL;
+	size_t first = config->condition_count > 1 ? first_of(config, config->patterns, config->pattern_count, definer,
+							      &subject, &demangled)
+						   : config->pattern_count;
+	uint32_t number = first < config->pattern_count ? config->condition_of[first] : 0;
+
+	free(demangled);
+	if (number >= config->condition_count || !config->conditions[number].has_guards) {
+		*program = number < config->condition_count ? config->conditions[number].program : NULL;
+		return true;
+	}
+	*program = tw_agent_layouts_guard(config->layouts, definer, value, number);
+	return *program != NULL;
 }
 
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)

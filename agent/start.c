@@ -178,7 +178,8 @@ static void watch_forks(void)
 
 /* ---- starting ---- */
 
-static bool is_named(const struct tw_agent_config *config, const struct tw_function *function)
+/* @condition	out: the number of the condition on its calls. */
+static bool is_named(const struct tw_agent_config *config, const struct tw_function *function, uint32_t *condition)
 {
 	const struct tw_pattern_subject subject = {.module = function->module->name,
 						   .function = function->name,
@@ -188,13 +189,15 @@ static bool is_named(const struct tw_agent_config *config, const struct tw_funct
 		if (tw_pattern_match(config->excluded[i], &subject))
 			return false;
 	for (size_t i = 0; i < config->pattern_count; i++)
-		if (tw_pattern_match(config->patterns[i], &subject))
+		if (tw_pattern_match(config->patterns[i], &subject)) {
+			*condition = config->condition_of[i];
 			return true;
+		}
 	return false;
 }
 
 /* Writes one note about requests that declared functions do not support.  Under the permit. */
-static void tell_of_declared(const struct tw_agent_config *config)
+static void tell_of_declared(const struct tw_agent_config *config, const struct tw_agent_condition *condition)
 {
 	static bool was_told;
 
@@ -203,7 +206,7 @@ static void tell_of_declared(const struct tw_agent_config *config)
 	was_told = true;
 	if (config->longer_ns)
 		tw_agent_tell("functions that the program declares are not recorded: --longer is for native calls");
-	else if (config->has_guards)
+	else if (condition && condition->has_guards)
 		tw_agent_tell("functions that the program declares are not recorded: the names of their "
 			      "arguments are unknown; --when takes $1, $2, ... for them");
 	else if (config->stack_depth)
@@ -212,14 +215,18 @@ static void tell_of_declared(const struct tw_agent_config *config)
 }
 
 /* Patterns also select functions that the program declares. */
-static bool wants_declared(const struct tw_function *function, void *arg)
+static bool wants_declared(const struct tw_function *function, void *arg, const struct tw_match_program **program)
 {
 	const struct tw_agent_config *config = arg;
+	const struct tw_agent_condition *condition;
+	uint32_t number;
 
-	if (config->has_no_functions || !is_named(config, function))
+	if (config->has_no_functions || !is_named(config, function, &number))
 		return false;
-	tell_of_declared(config);
-	return !config->has_guards && !config->longer_ns;
+	condition = number < config->condition_count ? &config->conditions[number] : NULL;
+	tell_of_declared(config, condition);
+	*program = condition ? condition->program : NULL;
+	return !(condition && condition->has_guards) && !config->longer_ns;
 }
 
 /*
@@ -253,8 +260,6 @@ static int use_module(const struct tw_agent_config *config)
 static int begin(struct tw_agent_config *config)
 {
 	static struct tw_agent_config kept;
-	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
-	struct tw_session_wish wish = {.program = config->program, .actions = tw_agent_end_actions(config)};
 	uint32_t image;
 	int error;
 
@@ -282,7 +287,8 @@ static int begin(struct tw_agent_config *config)
 	if (config->has_ports)
 		tw_agent_ports_inherited();
 	kept = *config;
-	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, &wish);
+	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
+	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, tw_agent_end_actions(config));
 	watch_forks();
 	return 0;
 }

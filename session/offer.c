@@ -22,26 +22,30 @@ static int stage_on_load(struct tw_session *session, struct tw_permit *permit, s
 	return error || !setting.actions ? error : tw_setting_set(session, permit, place, &setting);
 }
 
-static bool is_wanted_by(const struct tw_session *session, const struct tw_function *function)
+static bool is_wanted_by(const struct tw_session *session, const struct tw_function *function,
+			 const struct tw_match_program **program)
 {
-	return session->wants && session->wants(function, session->wants_arg);
+	return session->wants && session->wants(function, session->wants_arg, program);
 }
 
 static bool wants(const struct tw_session *session, const struct tw_function *function)
 {
-	return session->on_load.actions || is_wanted_by(session, function);
+	const struct tw_match_program *program;
+
+	return session->on_load.actions || is_wanted_by(session, function, &program);
 }
 
 int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			     const void *arg)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL | session->wish.actions};
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | session->wanted_actions};
+	const struct tw_match_program *program = NULL;
 
 	/* The agent finds functions of loaded objects itself. */
-	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
+	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function, &program))
 		return 0;
-	if (session->wish.program)
-		tw_session_use_program(&part, place, session->wish.program);
+	if (program)
+		tw_session_use_program(&part, place, program);
 	return tw_session_stage(session, permit, place, &part);
 }
 

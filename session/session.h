@@ -43,14 +43,11 @@ struct tw_id_set {
 /*
  * Called under the permit for each function declared later: does this session trace it? Used for the agent's
  * patterns; OTP: on_load.
+ *
+ * @program	out: the condition on its calls, for the session's life; NULL: all calls.
  */
-typedef bool (*tw_session_wants_fn)(const struct tw_function *function, void *arg);
-
-/* How the agent traces the functions that its patterns name. */
-struct tw_session_wish {
-	const struct tw_match_program *program; /* NULL: all calls */
-	uint32_t actions;			/* TW_ACTION_RETURN, TW_ACTION_EXCEPTION; 0: calls only */
-};
+typedef bool (*tw_session_wants_fn)(const struct tw_function *function, void *arg,
+				    const struct tw_match_program **program);
 
 /* Counts by process: hits count into `now`, which is kept while counting is paused.  NULL: not counted. */
 struct tw_session_counts {
@@ -117,7 +114,7 @@ struct tw_session {
 	uint32_t touched; /* the first touched one, as next_touched */
 	tw_session_wants_fn wants;
 	void *wants_arg;
-	struct tw_session_wish wish; /* what is traced of them */
+	uint32_t wanted_actions; /* for these: TW_ACTION_RETURN, TW_ACTION_EXCEPTION; 0: calls only */
 	struct tw_session_on_load on_load, on_load_before;
 	bool is_on_load_touched; /* touched by the change in progress: on_load_before has the old state */
 };
@@ -163,9 +160,9 @@ int tw_session_assign_slot_locked(struct tw_session *session);
 /*
  * Traces the declared functions that `wants` accepts, present and future ones.
  *
- * @arg, @wish->program	borrows for the session's life.
+ * @arg		borrows for the session's life.
+ * @actions	beside calls: TW_ACTION_RETURN, TW_ACTION_EXCEPTION.
  */
-int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
-			    const struct tw_session_wish *wish);
+int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg, uint32_t actions);
 
 #endif

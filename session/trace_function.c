@@ -160,8 +160,7 @@ TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, con
 	return end(permit, result);
 }
 
-int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
-			    const struct tw_session_wish *wish)
+int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg, uint32_t actions)
 {
 	const struct tw_wanted all = {.arity = TW_ARITY_ANY};
 	struct tw_permit *permit;
@@ -170,7 +169,7 @@ int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn want
 	if (result)
 		return result;
 	session->wants_arg = arg;
-	session->wish = *wish;
+	session->wanted_actions = actions;
 	session->wants = wants;
 	return end(permit, tw_for_each_place(session, permit, &all, tw_session_stage_pattern, NULL));
 }

@@ -222,7 +222,7 @@ expect 0 "$tw" match --when '$1 > 64K and $2 == 1.5ms and $3 == -2us' --args '[6
 shows true
 expect 0 "$tw" match --when '$1 > 64K' --args '[65536]'
 shows false
-# ---- record: a pattern's condition is that of --when, one for all; a duration alone is --longer
+# ---- record: as in record_conditions; a duration alone is --longer
 expect 0 "$tw" record -q --force --args -t 'app:take if size > 40' -o r.tw -- ./app
 reports by-name r.tw
 expect 0 "$tw" record -q --force -t 'app:{take,outer}  if  $1 > 0.02K' -t 'app:leaf if $1 > 0.02K' -o r.tw -- ./app
@@ -257,9 +257,8 @@ no_record() {
 	says "$1"
 	[ ! -e x.tw ] || fail "a capture was made"
 }
-no_record "one condition for all patterns" -t 'app:take if size > 40' -t app:leaf
-no_record "one condition for all patterns" -t 'app:take if size > 40' -t 'app:leaf if a > 4'
-no_record "one of them, for all patterns" -t 'app:take if size > 40' --when 'size > 50'
+no_record "is one for all patterns, as --longer" -t 'app:take if duration > 1ms' -t app:leaf
+no_record "is one for all patterns, as --longer" -t 'app:take if size > 40' --when 'duration > 1ms'
 no_record "record with --returns, and select in the view" -t 'app:take if result > 40'
 no_record "record with --returns, and select in the view" -t app:take --when 'duration > 1ms and size > 4'
 no_record "without a condition" --count 'app:take if size > 4'

@@ -113,7 +113,7 @@ static void show_costs(const struct tw_request *request)
 	printf("a call     about %d ns%s", call + (has_ends ? END_NS : 0), has_ends ? " with its end" : "");
 	if (request->counted.wanted_count)
 		printf(", %d ns if it is only counted", COUNT_NS);
-	if (request->guard || request->has_match)
+	if (tw_conditions_are_there(&request->conditions))
 		printf(", %d ns if a condition refuses it", REFUSED_NS);
 	printf(" (docs/costs.md)\n");
 }

@@ -93,13 +93,25 @@ bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *com
 	return is_right;
 }
 
+/* The condition of the last pattern. */
+static bool read_condition(struct tw_patterns *patterns, const char *number)
+{
+	char **condition = patterns->wanted_count ? &patterns->conditions[patterns->wanted_count - 1] : NULL;
+	if (!condition || *condition)
+		return true;
+	patterns->has_conditions = true;
+	return (*condition = strdup(number)) != NULL;
+}
+
 /* Lines that do not parse were refused before. */
 bool tw_patterns_read(struct tw_patterns *patterns, const char *config)
 {
 	static const char *const keys[] = {"pattern ", "exclude "};
 	char *copy = strdup(config), *rest = copy, *line;
 	bool is_whole = copy != NULL;
-	while (is_whole && (line = strsep(&rest, "\n")))
+	while (is_whole && (line = strsep(&rest, "\n"))) {
+		if (strncmp(line, "if ", 3) == 0)
+			is_whole = read_condition(patterns, line + 3);
 		for (int i = 0; i < 2; i++) {
 			struct tw_pattern *pattern;
 			if (strncmp(line, keys[i], strlen(keys[i])) != 0)
@@ -107,6 +119,7 @@ bool tw_patterns_read(struct tw_patterns *patterns, const char *config)
 			int error = tw_pattern_parse(line + strlen(keys[i]), &pattern, NULL);
 			is_whole = is_whole && (error ? error != TW_ENOMEM : keep(patterns, i == 1, pattern, NULL));
 		}
+	}
 	free(copy);
 	return is_whole;
 }
@@ -150,26 +163,44 @@ bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_su
 	return one.module && tw_pattern_match(pattern, &one);
 }
 
-bool tw_patterns_is(const struct tw_patterns *patterns, size_t at, const struct tw_patterns_subject *subject)
+static size_t first_of(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject,
+		       char **demangled)
 {
-	const struct tw_pattern *pattern = patterns->wanted[at];
-	char *demangled =
-		tw_pattern_wants_demangled_of(pattern, subject->function) ? tw_name_demangled(subject->function) : NULL;
-	bool is_one = tw_pattern_is(pattern, subject, demangled);
+	for (size_t i = 0; i < count; i++) {
+		if (!*demangled && tw_pattern_wants_demangled_of(list[i], subject->function))
+			*demangled = tw_name_demangled(subject->function);
+		if (tw_pattern_is(list[i], subject, *demangled))
+			return i;
+	}
+	return count;
+}
+
+size_t tw_patterns_first(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject)
+{
+	char *demangled = NULL;
+	size_t first = first_of(patterns->wanted, patterns->wanted_count, subject, &demangled);
 	free(demangled);
-	return is_one;
+	return first;
+}
+
+size_t tw_patterns_first_linkage(const struct tw_patterns *patterns, const char *linkage)
+{
+	char *module = strdup(linkage), *end = module ? strrchr(module, ':') : NULL;
+	size_t first = patterns->wanted_count;
+	if (end) {
+		*end = '\0';
+		first = tw_patterns_first(patterns, &(struct tw_patterns_subject){.module = module,
+										  .function = end + 1,
+										  .arity = TW_PATTERN_ARITY_ANY});
+	}
+	free(module);
+	return first;
 }
 
 static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject,
 		   char **demangled)
 {
-	bool found = false;
-	for (size_t i = 0; i < count && !found; i++) {
-		if (!*demangled && tw_pattern_wants_demangled_of(list[i], subject->function))
-			*demangled = tw_name_demangled(subject->function);
-		found = tw_pattern_is(list[i], subject, *demangled);
-	}
-	return found;
+	return first_of(list, count, subject, demangled) < count;
 }
 
 bool tw_patterns_select(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject)

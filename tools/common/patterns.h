@@ -40,15 +40,17 @@ bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *com
 		      const char *text);
 /* The pattern with an absolute path, if its module is a relative one; to be freed. NULL: no memory. */
 char *tw_patterns_absolute(const char *text);
-/* The lines `pattern TEXT` and `exclude TEXT` of a configuration.  False: no memory. */
+/* The lines `pattern TEXT`, `if NUMBER`, which is the condition of the pattern before, and `exclude TEXT` of a configuration.  False: no memory. */
 bool tw_patterns_read(struct tw_patterns *patterns, const char *config);
 
 /* Is the function selected? */
 bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
 /* The same, whatever is excluded. */
 bool tw_patterns_select(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
-/* Does pattern number @at of -t match? */
-bool tw_patterns_is(const struct tw_patterns *patterns, size_t at, const struct tw_patterns_subject *subject);
+/* The number of the first pattern of -t that matches, which decides about conditions; wanted_count: none does. */
+size_t tw_patterns_first(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
+/* The same for a linkage name, MODULE:FUNCTION. */
+size_t tw_patterns_first_linkage(const struct tw_patterns *patterns, const char *linkage);
 /* Does one pattern match, by any name of the module? */
 bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject, const char *demangled);
 bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject);

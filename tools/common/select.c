@@ -190,13 +190,12 @@ static uint64_t of_place(void *context, const struct tw_capture_place *place)
 	if (!place || !place->function || !place->function->module)
 		return rest;
 	const struct tw_patterns_subject subject = subject_of(selection, place->function);
-	for (size_t i = 0; i < selection->patterns.wanted_count; i++) {
-		bool has_own = selection->patterns.conditions[i] != NULL;
-		if (tw_patterns_is(&selection->patterns, i, &subject))
-			return has_own ? UINT64_C(1) << number : rest;
-		number += has_own;
-	}
-	return 0;
+	size_t first = tw_patterns_first(&selection->patterns, &subject);
+	if (first == selection->patterns.wanted_count)
+		return 0;
+	for (size_t i = 0; i < first; i++)
+		number += selection->patterns.conditions[i] != NULL;
+	return selection->patterns.conditions[first] ? UINT64_C(1) << number : rest;
 }
 
 /* Does the command choose among calls? It has --when then. */

@@ -3,9 +3,9 @@
 #include "tools/record/arguments.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
-#include "tools/record/when.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How long a dlopen waits for the layouts of arguments: libraries with much debug information take half of it. */
@@ -92,6 +92,7 @@ bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *c
 
 void tw_arguments_free(struct tw_arguments *arguments)
 {
+	free(arguments->guards);
 	tw_layouts_free(&arguments->layouts);
 	tw_prototypes_close(arguments->prototypes);
 	arguments->prototypes = NULL;
@@ -140,7 +141,7 @@ bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *progr
 }
 
 /* Nothing at the start satisfies the names. May something opened later do, because a pattern names its module? */
-static bool may_come_later(const struct tw_arguments *arguments, const struct tw_layouts *layouts, bool is_quiet,
+static bool may_come_later(const struct tw_guard *guard, const struct tw_layouts *layouts, bool is_quiet,
 			   struct tw_when_left *left)
 {
 	if (left->count)
@@ -149,38 +150,60 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 		 "names of parameters need debug information or a prototype (docs/prototypes.md): %.360s",
 		 layouts->problem[0] ? layouts->problem
 				     : "no function of the program or its libraries that is named has any");
-	if (!layouts->has_others || !tw_when_check(arguments->guard, left->reason))
+	if (!layouts->has_others || !tw_when_check(guard->text, left->reason))
 		return false;
 	if (!is_quiet)
-		tw_say("nothing loaded at the start matches the patterns; --when is looked up in libraries that are opened later.");
+		tw_say("nothing loaded at the start matches the patterns; the condition '%s' is looked up in libraries that are opened later.",
+		       guard->text);
 	return true;
 }
 
-bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
-			     struct tw_config *config, bool is_quiet)
+bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guard *guard)
 {
-	struct tw_layouts layouts = {0};
+	struct tw_guard *grown = realloc(arguments->guards, (arguments->guard_count + 1) * sizeof *grown);
+	if (!grown)
+		return has_no_memory();
+	arguments->guards = grown;
+	grown[arguments->guard_count++] = *guard;
+	return true;
+}
+
+static bool find_guard(struct tw_arguments *arguments, const struct tw_guard *guard, const struct tw_command *command,
+		       const struct tw_layouts *layouts, bool is_quiet)
+{
 	struct tw_when_left left = {0};
 	char figure[TW_FIGURE_BYTES];
+	bool is_right = tw_when_translate(layouts, guard, &arguments->layouts, &left) > 0 ||
+			may_come_later(guard, layouts, is_quiet, &left);
+	if (!is_right)
+		tw_usage(command, "the condition '%s' is refused: %s.", guard->text, left.reason);
+	else if (left.count && !is_quiet)
+		tw_say("%s not traced: for the condition '%s', %s.",
+		       tw_figure_of(figure, left.count, "function that patterns name is",
+				    "functions that patterns name are"),
+		       guard->text, left.reason);
+	return is_right;
+}
+
+bool tw_arguments_find_guards(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
+			      const struct tw_config *config, bool is_quiet)
+{
+	struct tw_layouts layouts = {0};
+	bool is_right = true;
+	if (!arguments->guard_count)
+		return true;
 	if (!ready_prototypes(arguments))
 		return false;
 	layouts.prototypes = arguments->prototypes;
 	tw_layouts_find(program, config->text, true, &layouts);
-	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
-			may_come_later(arguments, &layouts, is_quiet, &left);
-	if (!is_right)
-		tw_usage(command, "the condition '%s' is refused: %s.", arguments->guard, left.reason);
-	else if (left.count && !is_quiet)
-		tw_say("%s not traced: for the condition, %s.",
-		       tw_figure_of(figure, left.count, "function that patterns name is",
-				    "functions that patterns name are"),
-		       left.reason);
+	for (size_t i = 0; i < arguments->guard_count && is_right; i++)
+		is_right = find_guard(arguments, &arguments->guards[i], command, &layouts, is_quiet);
 	tw_layouts_free(&layouts);
-	return is_right && tw_config_add(config, "guards", "1");
+	return is_right;
 }
 
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)
 {
-	return (!arguments->string_bytes && !arguments->guard && !arguments->has_arities) ||
+	return (!arguments->string_bytes && !arguments->guard_count && !arguments->has_arities) ||
 	       tw_config_add(config, "ask", ASK_MS);
 }

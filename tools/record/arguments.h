@@ -6,6 +6,7 @@
 #include "tools/record/config.h"
 #include "tools/record/layouts.h"
 #include "tools/record/prototypes.h"
+#include "tools/record/when.h"
 
 #include <stdint.h>
 
@@ -17,8 +18,9 @@ struct tw_arguments {
 	struct tw_prototypes *prototypes; /* of functions without debug information; NULL: none are asked for */
 	bool has_given;			  /* some are of the command line */
 	bool has_arities;		  /* patterns specify a number of arguments */
-	const char *guard;		  /* of --when, if it contains names; borrows; NULL: none */
-	struct tw_layouts layouts;	  /* for the agents */
+	struct tw_guard *guards;	  /* the conditions that contain names */
+	size_t guard_count;
+	struct tw_layouts layouts; /* for the agents */
 };
 
 /* The value of --args, or NULL; may be given several times. False: it is not valid, which has been reported. */
@@ -42,9 +44,11 @@ bool tw_arguments_find(struct tw_arguments *arguments, const char *program, stru
 /* If patterns specify a number of arguments: reads those of the functions. False: there is no memory. */
 bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *program, const struct tw_config *config);
 
-/* The same for the guard. False: it is refused, which has been reported. */
-bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
-			     struct tw_config *config, bool is_quiet);
+/* One more condition with names. False: there is no memory, which has been reported. */
+bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guard *guard);
+/* The same for the guards. False: one is refused, which has been reported. */
+bool tw_arguments_find_guards(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
+			      const struct tw_config *config, bool is_quiet);
 
 /* Must any of this be looked up in objects that the program opens later? Then agents ask for it. */
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* condition.c - looks at the names of a condition. */
+/* condition.c - the conditions of -t, --when and --match. */
 #include "tools/record/condition.h"
+#include "tools/record/arguments.h"
+#include "tools/record/when.h"
+#include "tools/tool.h"
 
 #include "tracewheel/match.h"
 
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_atom(struct tw_term term, const char *name)
@@ -44,14 +48,200 @@ static bool is_length(struct tw_term guard, uint64_t *least_ns)
 	return *least_ns > 0;
 }
 
-enum tw_condition_kind tw_condition_kind(const char *text, uint64_t *least_ns)
+enum kind {
+	OF_BEGIN,  /* by arguments, as a call begins; also if it is malformed */
+	OF_LENGTH, /* by its duration alone, which --longer decides in the program */
+	OF_END	   /* by how it ends, which the program does not decide */
+};
+
+/* @least_ns: of OF_LENGTH: the shortest duration that fulfils it, 1 or more. */
+static enum kind kind_of(const char *text, uint64_t *least_ns)
 {
 	struct tw_arena arena;
 	struct tw_term guard;
-	enum tw_condition_kind kind = TW_CONDITION_OF_BEGIN;
+	enum kind kind = OF_BEGIN;
 	tw_arena_init(&arena, SIZE_MAX);
 	if (tw_match_guard_parse(&arena, text, strlen(text), &guard, NULL) == 0 && is_of_end(guard))
-		kind = is_length(guard, least_ns) ? TW_CONDITION_OF_LENGTH : TW_CONDITION_OF_END;
+		kind = is_length(guard, least_ns) ? OF_LENGTH : OF_END;
 	tw_arena_fini(&arena);
 	return kind;
+}
+
+/* ---- options ---- */
+
+/* The number of a condition, from 1; 0: there is no memory. */
+static uint32_t number_of(struct tw_conditions *conditions, const char *text)
+{
+	for (uint32_t i = 0; i < conditions->count; i++)
+		if (strcmp(conditions->texts[i], text) == 0)
+			return i + 1;
+	const char **grown = realloc(conditions->texts, (conditions->count + 1) * sizeof *grown);
+	if (!grown)
+		return 0;
+	conditions->texts = grown;
+	grown[conditions->count++] = text;
+	return conditions->count;
+}
+
+static bool add_number(struct tw_config *config, uint32_t number)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%u", number);
+	return !number || tw_config_add(config, "if", text);
+}
+
+bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_command *command, const char *pattern,
+			struct tw_config *config)
+{
+	uint64_t least_ns;
+	if (!tw_patterns_take(&conditions->asked, command, false, pattern))
+		return false;
+	size_t last = conditions->asked.wanted_count - 1;
+	const char *text = conditions->asked.conditions[last];
+	uint32_t number = text ? number_of(conditions, text) : 0;
+	if (!tw_config_add(config, "pattern", tw_pattern_text(conditions->asked.wanted[last])))
+		return false;
+	/* A length is of all calls: --longer. */
+	return !text || kind_of(text, &least_ns) == OF_LENGTH || (number && add_number(config, number));
+}
+
+bool tw_conditions_take_linkage(const struct tw_conditions *conditions, const char *linkage, struct tw_config *config)
+{
+	size_t first = conditions->asked.has_conditions ? tw_patterns_first_linkage(&conditions->asked, linkage)
+							: conditions->asked.wanted_count;
+	const char *text = first < conditions->asked.wanted_count ? conditions->asked.conditions[first] : NULL;
+	for (uint32_t i = 0; text && i < conditions->count; i++)
+		if (strcmp(conditions->texts[i], text) == 0)
+			return add_number(config, i + 1);
+	return true;
+}
+
+static const char one_of_them[] = "--match and --when: one of them, once.";
+
+bool tw_conditions_set_when(struct tw_conditions *conditions, const struct tw_command *command, const char *text)
+{
+	if (conditions->when || conditions->match) {
+		tw_usage(command, one_of_them);
+		return false;
+	}
+	conditions->when = text;
+	return true;
+}
+
+bool tw_conditions_set_match(struct tw_conditions *conditions, const struct tw_command *command, const char *text)
+{
+	struct tw_match_program *program = NULL;
+	struct tw_match_error error = {.text = "there is no memory"};
+	bool is_first = !conditions->when && !conditions->match;
+	bool is_right = tw_match_compile_text(text, strlen(text), NULL, &program, &error) == 0;
+	tw_match_destroy(program);
+	if (!is_first)
+		tw_usage(command, one_of_them);
+	else if (!is_right)
+		tw_usage(command, "--match '%s' is refused: %s.", text, error.text);
+	conditions->match = text;
+	return is_first && is_right;
+}
+
+/* ---- kinds ---- */
+
+/* Have all patterns this condition, by themselves or by --when? */
+static bool is_of_all(const struct tw_conditions *conditions, const char *text)
+{
+	if (conditions->count > 1 || conditions->match || (conditions->when && conditions->count))
+		return false;
+	for (size_t i = 0; i < conditions->asked.wanted_count && text != conditions->when; i++)
+		if (!conditions->asked.conditions[i])
+			return false;
+	return true;
+}
+
+/* False: it cannot be decided in the program, which has been reported. */
+static bool look_at(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer,
+		    const char *text)
+{
+	uint64_t least_ns = 0;
+	enum kind kind = kind_of(text, &least_ns);
+	if (kind == OF_END)
+		tw_usage(
+			command,
+			"'%s': the program decides on arguments, as a call begins, or on duration >= TIME alone; for others record with "
+			"--returns, and select in the view, print --when EXPR.",
+			text);
+	else if (kind == OF_LENGTH && !has_longer)
+		tw_usage(command, "'%s': --longer is an option of `record` only.", text);
+	else if (kind == OF_LENGTH && !is_of_all(conditions, text))
+		tw_usage(
+			command,
+			"'%s': a condition on the duration is one for all patterns, as --longer: a call is recorded when it ends, and others "
+			"inside of it would be there before it. Record with --returns, and select in the view, print -t 'PATTERN if EXPR'.",
+			text);
+	else if (kind == OF_LENGTH)
+		conditions->least_ns = least_ns;
+	return kind == OF_BEGIN || conditions->least_ns;
+}
+
+bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer)
+{
+	if (conditions->when && !look_at(conditions, command, has_longer, conditions->when))
+		return false;
+	for (uint32_t i = 0; i < conditions->count; i++)
+		if (!look_at(conditions, command, has_longer, conditions->texts[i]))
+			return false;
+	return true;
+}
+
+bool tw_conditions_are_there(const struct tw_conditions *conditions)
+{
+	return !conditions->least_ns && (conditions->when || conditions->match || conditions->count);
+}
+
+/* ---- for agents ---- */
+
+/* One line: outside of strings line ends are only white space. */
+static bool add_line(struct tw_config *config, const char *key, const char *text)
+{
+	char *line = strdup(text);
+	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
+		*c = ' ';
+	bool is_right = line && tw_config_add(config, key, line);
+	free(line);
+	return is_right;
+}
+
+/* @number: 0: the one of --when. */
+static bool config_one(const struct tw_conditions_target *target, const char *text, uint32_t number)
+{
+	char plain[TW_WHEN_TEXT_BYTES], line[TW_WHEN_TEXT_BYTES + 16], reason[512];
+	bool has_names = tw_when_has_names(text);
+	if (has_names && !tw_arguments_add_guard(target->arguments, &(struct tw_guard){.text = text, .number = number}))
+		return false;
+	if (!has_names && !tw_when_plain(text, target->are_words, plain, reason)) {
+		tw_usage(target->command, "the condition '%s' is refused: %s.", text, reason);
+		return false;
+	}
+	snprintf(line, sizeof line, "%u %s", number, has_names ? "-" : plain);
+	if (number)
+		return add_line(target->config, "condition", line);
+	return has_names ? tw_config_add(target->config, "guards", "1") : add_line(target->config, "when", plain);
+}
+
+bool tw_conditions_config(const struct tw_conditions *conditions, const struct tw_conditions_target *target)
+{
+	if (conditions->least_ns)
+		return true;
+	if ((conditions->match && !add_line(target->config, "match", conditions->match)) ||
+	    (conditions->when && !config_one(target, conditions->when, 0)))
+		return false;
+	for (uint32_t i = 0; i < conditions->count; i++)
+		if (!config_one(target, conditions->texts[i], i + 1))
+			return false;
+	return true;
+}
+
+void tw_conditions_free(struct tw_conditions *conditions)
+{
+	tw_patterns_free(&conditions->asked);
+	free(conditions->texts);
+	*conditions = (struct tw_conditions){0};
 }

@@ -1,21 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* condition.h - when the condition of `record` can be decided. */
+/*
+ * condition.h - which calls of a function are recorded: those of which -t 'PATTERN if EXPR' says so, or else --when, or --match.
+ *
+ * Messages go to standard error.  Threads  the command's.
+ */
 #ifndef TW_TOOLS_CONDITION_H
 #define TW_TOOLS_CONDITION_H
 
+#include "tools/common/patterns.h"
+#include "tools/record/config.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
-enum tw_condition_kind {
-	TW_CONDITION_OF_BEGIN,	/* by arguments, as a call begins; also if it is malformed */
-	TW_CONDITION_OF_LENGTH, /* by its duration alone, which --longer decides in the program */
-	TW_CONDITION_OF_END	/* by how it ends, which the program does not decide */
+struct tw_arguments;
+struct tw_command;
+
+/* Zeroed at first; tw_conditions_free() ends it. */
+struct tw_conditions {
+	struct tw_patterns asked; /* -t, with conditions */
+	const char **texts;	  /* the different ones of these; number N is [N - 1] */
+	uint32_t count;
+	const char *when, *match; /* borrow; NULL: none */
+	uint64_t least_ns; /* checked: there is one condition, which is --longer this; 0: there is none of this kind */
 };
 
-/*
- * tw_condition_kind - what a condition is about.
- *
- * @least_ns	of TW_CONDITION_OF_LENGTH: the shortest duration that fulfils it, 1 or more.
- */
-enum tw_condition_kind tw_condition_kind(const char *text, uint64_t *least_ns);
+/* -t: adds the pattern to @config, and the number of its condition. False: reported. */
+bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_command *command, const char *pattern,
+			struct tw_config *config);
+/* --when and --match, which borrow. False: reported. */
+bool tw_conditions_set_when(struct tw_conditions *conditions, const struct tw_command *command, const char *text);
+bool tw_conditions_set_match(struct tw_conditions *conditions, const struct tw_command *command, const char *text);
+/* Can all be decided in the program? @has_longer: the command can record by duration. False: reported. */
+bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer);
+/* Does a condition choose among calls as they begin? */
+bool tw_conditions_are_there(const struct tw_conditions *conditions);
+/* After a pattern by linkage name, which stands for one of -t: that one's condition. False: no memory. */
+bool tw_conditions_take_linkage(const struct tw_conditions *conditions, const char *linkage, struct tw_config *config);
+
+struct tw_conditions_target {
+	const struct tw_command *command;
+	struct tw_config *config;	/* lines are added */
+	struct tw_arguments *arguments; /* get conditions with names */
+	bool are_words;			/* the program declares no functions: arguments are the six integer registers */
+};
+
+/* False: one is refused, which has been reported. */
+bool tw_conditions_config(const struct tw_conditions *conditions, const struct tw_conditions_target *target);
+void tw_conditions_free(struct tw_conditions *conditions);
 
 #endif

@@ -116,7 +116,8 @@ static bool wants_layouts(const struct worker *worker, int process_id, const cha
 	(void)process_id;
 	const struct tw_arguments *arguments = worker->late->options.arguments;
 	return worker->late->needs_sonames ||
-	       tw_layouts_are_wanted(path, worker->late->options.config, !arguments->string_bytes && !arguments->guard);
+	       tw_layouts_are_wanted(path, worker->late->options.config,
+				     !arguments->string_bytes && !arguments->guard_count);
 }
 
 /* Debug information is read by the file's name: it must lead to the mapped file. */
@@ -138,7 +139,7 @@ static void read_layouts(struct worker *worker, const struct mapped_file *file)
 	struct tw_layouts found = {.stop = &late->stop,
 				   .prototypes = arguments->prototypes,
 				   .hides_strings = arguments->layouts.hides_strings,
-				   .is_for_arities = !arguments->string_bytes && !arguments->guard};
+				   .is_for_arities = !arguments->string_bytes && !arguments->guard_count};
 	if (!has_name(file->path, file->status)) {
 		keep_problem_of(worker, file->path, "its file cannot be opened by its name");
 		return;
@@ -146,8 +147,8 @@ static void read_layouts(struct worker *worker, const struct mapped_file *file)
 	bool is_taken = tw_layouts_find_file(file->path, late->options.config, &arguments->layouts, &found);
 	if (is_taken && has_layouts && found.text)
 		tw_layouts_append(&late->text, found.text, found.bytes);
-	if (is_taken && arguments->guard)
-		tw_when_translate(&found, arguments->guard, &late->text, &late->left);
+	for (size_t i = 0; i < arguments->guard_count && is_taken; i++)
+		tw_when_translate(&found, &arguments->guards[i], &late->text, &late->left);
 	if (is_taken)
 		keep_problem(worker, found.problem);
 	tw_layouts_free(&found);
@@ -315,7 +316,7 @@ bool tw_late_code_config(struct tw_config *config)
 struct tw_late_code *tw_late_code_begin(const struct tw_late_options *options)
 {
 	const struct tw_arguments *arguments = options->arguments;
-	bool has_layouts = arguments->string_bytes || arguments->guard || arguments->has_arities;
+	bool has_layouts = arguments->string_bytes || arguments->guard_count || arguments->has_arities;
 	bool has_files = options->has_plans || options->has_frames;
 	struct tw_late_code *late = has_layouts || has_files ? calloc(1, sizeof *late) : NULL;
 	if (!late)
@@ -387,12 +388,12 @@ static void report(const struct tw_late_code *late)
 	const struct worker *layouts = &late->workers[LAYOUTS], *plans = &late->workers[PLANS];
 	char figure[TW_FIGURE_BYTES], more[64];
 	if (layouts->problem[0])
-		tw_say(arguments->guard		 ? "%s; its functions were not traced%s."
+		tw_say(arguments->guard_count	 ? "%s; its functions were not traced%s."
 		       : arguments->string_bytes ? "%s; its arguments are raw words%s."
 						 : "%s; the numbers of its arguments are not known%s.",
 		       layouts->problem, more_files(layouts, more));
 	else if (late->left.count)
-		tw_say("%s of libraries that were opened later %s not traced: for --when, %s.",
+		tw_say("%s of libraries that were opened later %s not traced: for the condition, %s.",
 		       tw_figure_of(figure, late->left.count, "function", "functions"),
 		       late->left.count == 1 ? "was" : "were", late->left.reason);
 	if (plans->problem[0])

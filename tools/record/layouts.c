@@ -37,6 +37,7 @@ struct walk {
 	struct tw_debug *debug;
 	uint64_t last_value, wanted_value, bare_value;
 	bool has_last, has_wanted, has_bare;
+	unsigned long condition; /* of the last line */
 	struct walk_prototype {
 		uint64_t value;
 		const char *layout;
@@ -302,6 +303,20 @@ static void count_bare(struct walk *walk, uint64_t value, int change)
 	walk->bare_value = value;
 }
 
+/* c NUMBER: the condition of the functions behind it, up to the next such line or module. False: there is no memory. */
+static bool append_condition(struct walk *walk)
+{
+	const struct tw_patterns *patterns = &walk->patterns;
+	size_t first = patterns->has_conditions ? tw_patterns_first(patterns, &walk->subject) : patterns->wanted_count;
+	const char *text = first < patterns->wanted_count ? patterns->conditions[first] : NULL;
+	unsigned long number = text ? strtoul(text, NULL, 10) : 0;
+	char line[32];
+	if (number == walk->condition)
+		return true;
+	walk->condition = number;
+	return tw_layouts_append(walk->layouts, line, (size_t)snprintf(line, sizeof line, "c %lu\n", number));
+}
+
 static int take_prototype(struct walk *walk, uint64_t value, const char *layout)
 {
 	char head[32];
@@ -310,8 +325,10 @@ static int take_prototype(struct walk *walk, uint64_t value, const char *layout)
 	walk->layouts->function_count++;
 	walk->has_last = true;
 	walk->last_value = value;
-	return append_function(walk->layouts, head, layout) && tw_layouts_append(walk->layouts, "\n", 1) ? 0
-													 : TW_ENOMEM;
+	return append_condition(walk) && append_function(walk->layouts, head, layout) &&
+			       tw_layouts_append(walk->layouts, "\n", 1)
+		       ? 0
+		       : TW_ENOMEM;
 }
 
 static int take_symbol(const char *name, uint64_t value, void *arg)
@@ -354,7 +371,7 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	walk->last_value = value;
 	if (!make_line(&line, function, true) && !make_line(&line, function, false))
 		return 0;
-	return append_function(walk->layouts, "", line.text) ? 0 : TW_ENOMEM;
+	return append_condition(walk) && append_function(walk->layouts, "", line.text) ? 0 : TW_ENOMEM;
 }
 
 static int take_object(struct walk *walk)
@@ -367,6 +384,7 @@ static int take_object(struct walk *walk)
 	bool has_prototypes =
 		walk->layouts->prototypes && tw_prototypes_have_module(walk->layouts->prototypes, &walk->subject);
 	size_t bare_count = walk->layouts->bare_count;
+	walk->condition = 0;
 	if (!append_module(walk->layouts, walk->object)) {
 		error = TW_ENOMEM;
 	} else if (!problem || has_prototypes) {

@@ -4,7 +4,7 @@
  *
  * Input: the program's file, the patterns. Output: the text for the agents (for each module that was read a line,
  * then the lines of its functions: tracewheel/consumer.h's `layouts`), and sentences about modules without debug
- * information.
+ * information. A line `c NUMBER` is no line for agents: the functions behind it have that condition.
  */
 #ifndef TW_TOOLS_LAYOUTS_H
 #define TW_TOOLS_LAYOUTS_H
@@ -38,8 +38,8 @@ struct tw_layouts {
 /*
  * tw_layouts_find - find the functions of a program, and of the libraries it needs, that patterns name.
  *
- * @config	borrows: lines, of which those that begin with "pattern ", "exclude " or "alias " count; without a "pattern ":
- *		all functions.
+ * @config	borrows: lines, of which those that begin with "pattern ", "if ", "exclude " or "alias " count; without a
+ *		"pattern ": all functions.
  * @layouts	zeroed at first; tw_layouts_free() ends it.
  *
  * Reports what is missing, unless @is_quiet: then arguments are raw words.

@@ -15,7 +15,7 @@ static const struct tw_option options_table[] = {
 	 "and every call from the program itself into shared libraries; of a\n"
 	 "program with more than 10,000 functions the largest are recorded,\n"
 	 "and calls of the others counted (all: -t _ --callers main).\n"
-	 "'PATTERN if EXPR', the same EXPR in all, is short for --when"},
+	 "'PATTERN if EXPR': only calls of which EXPR is true, see --when"},
 	TW_EXCLUDE_OPTION,
 	{KEY_COUNT, "count", "PATTERN",
 	 "count the calls of these functions, by thread, instead of recording\n"
@@ -54,7 +54,8 @@ static const struct tw_option options_table[] = {
 	 "from debug information or prototypes (docs/prototypes.md),\n"
 	 "'size > 4096 and name == \"users\"', or by number, '$1 > 4096':\n"
 	 "the integer registers $1 to $6, or arguments of declared functions;\n"
-	 "'duration >= 10ms' alone is --longer 10ms"},
+	 "'duration >= 10ms' alone is --longer 10ms. -t 'PATTERN if EXPR' has\n"
+	 "its own"},
 	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES|PROTOTYPE]",
 	 "record arguments: by name and type if there is debug\n"

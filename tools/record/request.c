@@ -2,17 +2,14 @@
 /* request.c - what options ask for: request.h. */
 #include "tools/record/request.h"
 #include "tools/record/account.h"
-#include "tools/record/condition.h"
 #include "tools/record/late_code.h"
 #include "tools/record/options.h"
 #include "tools/record/rings.h"
 #include "tools/record/sizes.h"
-#include "tools/record/when.h"
 #include "tools/tool.h"
 #include "views/folds/memory.h"
 
 #include "tracewheel/error.h"
-#include "tracewheel/match.h"
 #include "tracewheel/session.h"
 
 #include <stdio.h>
@@ -30,41 +27,34 @@ static bool add_config(struct tw_request *request, const char *key, const char *
 	return tw_config_add(&request->config, key, value);
 }
 
-/* The condition of a pattern of -t; NULL: it has none. All have the same. */
-static bool take_condition(struct tw_request *request, const char *condition)
-{
-	bool is_first = !request->asked_count++;
-	if (is_first)
-		request->condition = condition ? strdup(condition) : NULL;
-	if (condition && request->condition ? strcmp(condition, request->condition) == 0
-					    : !condition && !request->condition)
-		return true;
-	tw_usage(request->command,
-		 "`record` has one condition for all patterns: write the same behind each -t, or --when; a condition "
-		 "for each pattern is for views, `print -t 'PATTERN if EXPR'`.");
-	return false;
-}
-
 /* @key: of the option. */
 static bool add_pattern(struct tw_request *request, int key, const char *text)
 {
 	struct tw_patterns patterns = {0};
 	bool is_excluding = key == 'N';
+	if (key == 't') {
+		request->has_patterns = request->has_names = true;
+		return tw_conditions_take(&request->conditions, request->command, text, &request->config);
+	}
 	bool is_right = tw_patterns_take(&patterns, request->command, is_excluding, text);
 	if (is_right && patterns.has_conditions && key == KEY_COUNT) {
 		tw_usage(request->command, "--count '%s': all calls of a counted function count, without a condition.",
 			 text);
 		is_right = false;
 	}
-	is_right = is_right &&
-		   add_config(request, is_excluding ? "exclude" : "pattern",
-			      tw_pattern_text(is_excluding ? patterns.excluded[0] : patterns.wanted[0])) &&
-		   (key != 't' || take_condition(request, patterns.conditions[0]));
+	is_right = is_right && add_config(request, is_excluding ? "exclude" : "pattern",
+					  tw_pattern_text(is_excluding ? patterns.excluded[0] : patterns.wanted[0]));
 	request->has_patterns |= !is_excluding;
 	request->has_names |= !is_excluding;
 	request->has_excluded |= is_excluding;
 	tw_patterns_free(&patterns);
 	return is_right;
+}
+
+/* Is the pattern that a linkage name stands for one of --count? */
+static bool is_counted(const struct tw_request *request, const char *linkage)
+{
+	return tw_patterns_first_linkage(&request->counted, linkage) < request->counted.wanted_count;
 }
 
 static bool add_counted(struct tw_request *request, const char *text)
@@ -73,22 +63,6 @@ static bool add_counted(struct tw_request *request, const char *text)
 	       tw_patterns_take(&request->counted, request->command, false, text) &&
 	       add_config(request, "count",
 			  tw_pattern_text(request->counted.wanted[request->counted.wanted_count - 1]));
-}
-
-/* A linkage name, MODULE:FUNCTION, stands for a pattern: is that one of --count? */
-static bool is_counted(const struct tw_request *request, const char *linkage)
-{
-	char *module = strdup(linkage), *end = module ? strrchr(module, ':') : NULL;
-	bool is_counted = false;
-	if (end) {
-		*end = '\0';
-		is_counted = tw_patterns_match(&request->counted,
-					       &(struct tw_patterns_subject){.module = module,
-									     .function = end + 1,
-									     .arity = TW_PATTERN_ARITY_ANY});
-	}
-	free(module);
-	return is_counted && request->counted.wanted_count;
 }
 
 static bool add_flags(struct tw_request *request, const char *text)
@@ -123,58 +97,6 @@ static bool config_flags(struct tw_request *request)
 	if (!request->has_patterns && !(request->flags & TW_FLAG_CALL) && !add_config(request, "functions", "0"))
 		return false;
 	return tw_config_add_flags(&request->config, "processes", request->flags);
-}
-
-/* Checked here, where the user sees the error; the agent compiles it again. */
-static bool add_match(struct tw_request *request, const char *key, const char *text)
-{
-	bool is_when = strcmp(key, "when") == 0;
-	struct tw_match_program *program = NULL;
-	struct tw_match_error error = {.text = "there is no memory"};
-	char *line = strdup(text);
-	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(text, strlen(text), NULL,
-											  &program, &error) == 0;
-	if (request->has_match)
-		tw_usage(request->command, "--match and --when: one of them, once.");
-	else if (!is_right)
-		tw_usage(request->command, "--%s '%s' is refused: %s.", key, text, error.text);
-	is_right = is_right && !request->has_match;
-	request->has_match = true;
-	tw_match_destroy(program);
-	/* In a specification line ends are only white space. */
-	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
-		*c = ' ';
-	is_right = is_right && add_config(request, key, line);
-	free(line);
-	return is_right;
-}
-
-static bool set_guard(struct tw_request *request, const char *value)
-{
-	if (!request->guard && !request->has_match) {
-		request->guard = value;
-		return true;
-	}
-	tw_usage(request->command, "--match and --when: one of them, once.");
-	return false;
-}
-
-/* Names of parameters are looked up in the program: then each function has a guard of its own. */
-static bool config_guard(struct tw_request *request, const char *program)
-{
-	if (!request->guard)
-		return true;
-	if (!tw_when_has_names(request->guard)) {
-		static char text[TW_WHEN_TEXT_BYTES];
-		char reason[512];
-		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
-			return add_match(request, "when", text);
-		tw_usage(request->command, "the condition '%s' is refused: %s.", request->guard, reason);
-		return false;
-	}
-	request->arguments.guard = request->guard;
-	return tw_arguments_find_guard(&request->arguments, request->command, program, &request->config,
-				       request->is_quiet);
 }
 
 static bool set_path(struct tw_request *request, const char *value)
@@ -292,8 +214,8 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
 	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, request->command, value);
-	case KEY_MATCH: return add_match(request, "match", value);
-	case KEY_WHEN: return set_guard(request, value);
+	case KEY_MATCH: return tw_conditions_set_match(&request->conditions, request->command, value);
+	case KEY_WHEN: return tw_conditions_set_when(&request->conditions, request->command, value);
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, request->command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
@@ -353,37 +275,14 @@ static const char about_end[] =
 	"conditions on arguments exclude each other: which calls are long is known when they end, arguments when they begin; record "
 	"with --returns and --args, and select in the view, print --when EXPR";
 
-/* What the condition of --when, or of the patterns, asks for. False: it cannot be decided in the program, which has been reported. */
-static bool place_condition(struct tw_request *request)
+static bool place_conditions(struct tw_request *request)
 {
-	const char *text = request->condition ? request->condition : request->guard;
-	uint64_t least_ns;
 	char ns[32];
-	if (request->condition && (request->guard || request->has_match)) {
-		tw_usage(request->command, "a condition of -t, --when, --match: one of them, for all patterns.");
+	if (!tw_conditions_check(&request->conditions, request->command, request->command == &tw_record_command))
 		return false;
-	}
-	if (!text)
-		return true;
-	request->guard = NULL;
-	enum tw_condition_kind kind = tw_condition_kind(text, &least_ns);
-	if (kind == TW_CONDITION_OF_LENGTH && request->command != &tw_record_command) {
-		tw_usage(request->command, "'%s': --longer is an option of `record` only.", text);
-		return false;
-	}
-	switch (kind) {
-	case TW_CONDITION_OF_LENGTH:
-		snprintf(ns, sizeof ns, "%lluns", (unsigned long long)least_ns);
-		return request->longer_ns >= least_ns || set_longer(request, ns);
-	case TW_CONDITION_OF_END:
-		tw_usage(
-			request->command,
-			"'%s': the program decides on arguments, as a call begins, or on duration >= TIME alone; for others record with "
-			"--returns, and select in the view, print --when EXPR.",
-			text);
-		return false;
-	default: request->guard = text; return true;
-	}
+	uint64_t least_ns = request->conditions.least_ns;
+	snprintf(ns, sizeof ns, "%lluns", (unsigned long long)least_ns);
+	return !least_ns || request->longer_ns >= least_ns || set_longer(request, ns);
 }
 
 /* Descriptions of descriptors are paths and addresses. */
@@ -398,7 +297,8 @@ static bool are_strings_hidden(const struct tw_request *request)
 
 static bool is_longer_alone(const struct tw_request *request)
 {
-	bool is_right = !request->longer_ns || (!request->beside_longer && !request->guard);
+	bool is_right =
+		!request->longer_ns || (!request->beside_longer && !tw_conditions_are_there(&request->conditions));
 	if (!is_right && !request->beside_longer)
 		tw_usage(request->command, "--longer and %s.", about_end);
 	else if (!is_right)
@@ -411,7 +311,8 @@ static bool is_longer_alone(const struct tw_request *request)
 /* Counted calls have no condition. */
 static bool are_all_summed_up(const struct tw_request *request)
 {
-	if (!request->aggregate.is_wanted || request->counted.wanted_count || !(request->has_match || request->guard))
+	if (!request->aggregate.is_wanted || request->counted.wanted_count ||
+	    !tw_conditions_are_there(&request->conditions))
 		return true;
 	tw_usage(request->command,
 		 "--by, --sum, --histogram and --quantiles are of all calls: without --when and --match.");
@@ -434,8 +335,8 @@ static bool complete_request(struct tw_request *request, const char *program)
 	if (tw_aggregate_needs_types(&request->aggregate) && !request->arguments.is_wanted &&
 	    !tw_arguments_set(&request->arguments, request->command, NULL))
 		return false;
-	bool is_selected = request->has_patterns || request->has_match || request->guard || request->tracer.path[0] ||
-			   request->aggregate.is_wanted || request->longer_ns;
+	bool is_selected = request->has_patterns || tw_conditions_are_there(&request->conditions) ||
+			   request->tracer.path[0] || request->aggregate.is_wanted || request->longer_ns;
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
 	    (!is_selected && !add_config(request, "record_most", TW_RECORDED_MOST)))
 		return false;
@@ -493,7 +394,7 @@ static bool check_config(struct tw_request *request)
 
 static bool check_patterns(struct tw_request *request, const struct tw_launch *launch)
 {
-	if (!request->has_patterns && !request->has_excluded && !request->guard && !request->has_frames &&
+	if (!request->has_patterns && !request->has_excluded && !request->conditions.when && !request->has_frames &&
 	    !tw_request_has_entries(request))
 		return true;
 	request->check = tw_check_open(
@@ -514,14 +415,15 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 	const char *pattern;
 	for (size_t i = 0; (pattern = tw_check_linkage(request->check, i, &is_excluding)); i++)
 		if (!add_config(request, is_excluding ? "exclude" : "pattern", pattern) ||
-		    (!is_excluding && is_counted(request, pattern) && !add_config(request, "count", pattern)))
+		    (!is_excluding && is_counted(request, pattern) && !add_config(request, "count", pattern)) ||
+		    (!is_excluding && !tw_conditions_take_linkage(&request->conditions, pattern, &request->config)))
 			return false;
 	return tw_check_say(request->check);
 }
 
 int tw_request_check(struct tw_request *request)
 {
-	if (!place_condition(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
+	if (!place_conditions(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
 	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
 	    !are_strings_hidden(request) || !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
@@ -549,7 +451,13 @@ int tw_request_prepare(struct tw_request *request, const struct tw_launch *launc
 	if (!tw_arguments_find_arities(&request->arguments, launch->program, &request->config) ||
 	    !tw_arguments_find(&request->arguments, launch->program, &request->config, request->is_quiet))
 		return TW_EXIT_NOT_STARTED;
-	if (!config_guard(request, launch->program))
+	if (!tw_conditions_config(&request->conditions,
+				  &(struct tw_conditions_target){.command = request->command,
+								 .config = &request->config,
+								 .arguments = &request->arguments,
+								 .are_words = !tw_check_may_declare(request->check)}) ||
+	    !tw_arguments_find_guards(&request->arguments, request->command, launch->program, &request->config,
+				      request->is_quiet))
 		return TW_EXIT_USAGE;
 	return tw_arguments_config_late(&request->arguments, &request->config) ? 0 : TW_EXIT_NOT_STARTED;
 }
@@ -578,5 +486,5 @@ void tw_request_free(struct tw_request *request)
 	tw_arguments_free(&request->arguments);
 	tw_patterns_free(&request->counted);
 	free(request->config.text);
-	free(request->condition);
+	tw_conditions_free(&request->conditions);
 }

@@ -11,6 +11,7 @@
 #include "tools/record/aggregate.h"
 #include "tools/record/arguments.h"
 #include "tools/record/check.h"
+#include "tools/record/condition.h"
 #include "tools/record/config.h"
 #include "tools/record/flight.h"
 #include "tools/record/launch.h"
@@ -45,10 +46,7 @@ struct tw_request {
 	char alias[NAME_MAX + 1];   /* the name that the program was started by, if it is not its file's; "" */
 	struct tw_aggregate_request aggregate;
 	struct tw_check *check;
-	bool has_match;
-	const char *guard;    /* of --when, or of the patterns; borrowed */
-	char *condition;      /* of each -t; NULL: none has one */
-	uint32_t asked_count; /* -t */
+	struct tw_conditions conditions;
 	struct tw_arguments arguments;
 	struct tw_tracer_file tracer;
 	struct tw_flight flight;

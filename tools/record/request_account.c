@@ -14,7 +14,8 @@ static void say_what_is_missing(const struct tw_request *request, const struct t
 	if (!stats->images || request->tracer.path[0] ||
 	    (tw_request_has_entries(request) && path && tw_account_entries(path)))
 		return;
-	tw_check_end(request->check, path, stats->events + stats->counted_calls, request->has_match || request->guard);
+	tw_check_end(request->check, path, stats->events + stats->counted_calls,
+		     tw_conditions_are_there(&request->conditions));
 	if (stats->events || (request->check && request->has_patterns && path))
 		return;
 	if (request->flags && !request->has_patterns)

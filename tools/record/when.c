@@ -255,23 +255,28 @@ static bool compiles(const char *text, enum tw_match_sense sense, char reason[51
 
 /* ---- all functions ---- */
 
-/* w VALUE GUARD: for the function of a line f VALUE LAYOUT, in which a space ends the value. */
-static bool append_guard(struct tw_layouts *guards, const char *line, const char *space, char *guard)
+/* w VALUE NUMBER GUARD: for the function of a line f VALUE LAYOUT, in which a space ends the value. */
+static bool append_guard(struct tw_layouts *guards, const char *line, const char *space, uint32_t condition,
+			 char *guard)
 {
+	char number[16];
+	size_t bytes = (size_t)snprintf(number, sizeof number, "%" PRIu32 " ", condition);
 	/* Outside of strings line ends are only white space. */
 	for (char *c = guard; (c = strchr(c, '\n')) != NULL;)
 		*c = ' ';
 	return tw_layouts_append(guards, "w", 1) &&
 	       tw_layouts_append(guards, line + 1, (size_t)(space + 1 - (line + 1))) &&
-	       tw_layouts_append(guards, guard, strlen(guard)) && tw_layouts_append(guards, "\n", 1);
+	       tw_layouts_append(guards, number, bytes) && tw_layouts_append(guards, guard, strlen(guard)) &&
+	       tw_layouts_append(guards, "\n", 1);
 }
 
 /* The reason is that of the first function without a guard; preferably of one that has all the names. */
-size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
+size_t tw_when_translate(const struct tw_layouts *layouts, const struct tw_guard *guard, struct tw_layouts *guards,
 			 struct tw_when_left *left)
 {
 	char out[TEXT_BYTES], last[TEXT_BYTES] = "";
 	size_t count = 0;
+	uint64_t number = 0;
 	for (const char *line = layouts->text, *end; line && *line; line = end + 1) {
 		struct tw_layout *layout;
 		char reason[512];
@@ -280,15 +285,19 @@ size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, st
 			break;
 		if (*line == 'm' && !tw_layouts_append(guards, line, (size_t)(end + 1 - line)))
 			return 0;
-		const char *space = *line == 'f' ? memchr(line + 2, ' ', (size_t)(end - line - 2)) : NULL;
+		if (*line == 'm' || *line == 'c')
+			number = *line == 'c' ? strtoul(line + 2, NULL, 10) : 0;
+		const char *space = *line == 'f' && number == guard->number
+					    ? memchr(line + 2, ' ', (size_t)(end - line - 2))
+					    : NULL;
 		if (!space || tw_layout_parse(space + 1, (size_t)(end - space - 1), &layout))
 			continue;
 		/* Functions with parameters of the same types, in the same registers, have the same guard. */
-		bool is_right = translate(layout, guard, out, reason) &&
+		bool is_right = translate(layout, guard->text, out, reason) &&
 				(strcmp(out, last) == 0 || compiles(out, TW_MATCH_SENSE_WORDS, reason));
 		if (is_right) {
 			strcpy(last, out);
-			count += append_guard(guards, line, space, out);
+			count += append_guard(guards, line, space, guard->number, out);
 		} else if (left->count++ == 0 ||
 			   (strstr(left->reason, no_parameter) && !strstr(reason, no_parameter))) {
 			memcpy(left->reason, reason, sizeof reason);

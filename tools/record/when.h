@@ -7,9 +7,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Does it contain names? Without names it is a guard over registers. */
 bool tw_when_has_names(const char *guard);
+
+/* A condition with names. */
+struct tw_guard {
+	const char *text; /* borrows */
+	uint32_t number;  /* that of -t conditions, which lines `c` of the layouts say; 0: of --when */
+};
 
 struct tw_when_left {
 	size_t count;	  /* functions with debug information, but without the names of the guard */
@@ -21,11 +28,12 @@ struct tw_when_left {
  * function.
  *
  * @layouts	of the functions that patterns name; borrows.
- * @guards	appended to: the text for the agents, a line `w VALUE GUARD` for each function of a module.
+ * @guard	for those that have its number.
+ * @guards	appended to: the text for the agents, a line `w VALUE NUMBER GUARD` for each function of a module.
  *
  * Returns the number of functions with a guard.
  */
-size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
+size_t tw_when_translate(const struct tw_layouts *layouts, const struct tw_guard *guard, struct tw_layouts *guards,
 			 struct tw_when_left *left);
 
 /* The longest guard in the form for agents. */
