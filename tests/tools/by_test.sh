@@ -152,6 +152,31 @@ for returns in '' --returns; do
 	is "$(callers stack.tw)" "$(callers a.tw)" "callers of --stack $returns"
 done
 
+# Lines of the caller, with all calls and with one function's: those that the stacks of `print` tell.
+for what in _ take; do
+	expect 0 "$tw" record -q --force --stack 1 --on-full block --returns -t "app:$what" -o line.tw -- ./app
+	expect 0 "$tw" print --format json line.tw
+	mv out line.json
+	expect 0 "$tw" report --json --top 0 --by line line.tw
+	python3 -I -S - <<'P' || fail "lines of app:$what"
+import collections, json
+want, last = collections.Counter(), {}
+for e in map(json.loads, open("line.json")):
+    if e["kind"] == "call":
+        last[e["thread"]] = e
+    elif e["kind"] == "stack":
+        call, at = last.pop(e["thread"]), e["stack"][0]
+        line = " at %s:%d" % (at["file"].split("/")[-1], at["line"]) if "file" in at else ""
+        want[call["function"], "%s:%s%s" % (at["module"], at["function"], line)] += 1
+d = json.load(open("out"))
+assert d["without_value"] == len(last) == 0, (d["without_value"], last)
+assert {(r["function"], r["value"]): r["calls"] for r in d["by_value"]} == dict(want), (d["by_value"], want)
+assert sum("app.c:" in value for _, value in want) >= 2 and all(r["total"] > 0 for r in d["by_value"]), want
+P
+done
+expect 1 "$tw" report --by line a.tw
+says "lines need callers, and 'a.tw' has none: record with --stack 1 or more"
+
 # errno, where prototypes tell it.
 expect 0 "$tw" record -q --force --syscalls -o sys.tw -- ./app
 expect 0 "$tw" report --json --by errno -t libc:close sys.tw

@@ -25,14 +25,14 @@ bool tw_report_by_take(struct tw_grouping *by, const struct tw_command *command,
 			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
 			: is_histogram
 				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
-				: "--by is arg:N, arg:NAME, result, errno, caller, thread, process, program or module, not '%s'.",
+				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program or module, not '%s'.",
 			value);
 	return is_right;
 }
 
 static bool is_of_function(const struct tw_groups *groups)
 {
-	return groups->by.key <= TW_BY_CALLER;
+	return groups->by.key <= TW_BY_LINE;
 }
 
 /* "libc:read n = 4096", "libc:read = 3", "libc:open ENOENT", "libc:read from app:parse"; or the value alone. To be freed. */
@@ -50,7 +50,7 @@ static char *name_of(const struct tw_groups *groups, const struct tw_group *grou
 		used = asprintf(&name, "%s %s = %s", function, argument, group->value);
 	else
 		used = asprintf(&name, "%s %s%s", function,
-				by->key == TW_BY_CALLER	  ? "from "
+				by->key >= TW_BY_CALLER	  ? "from "
 				: by->key == TW_BY_RESULT ? "= "
 							  : "",
 				group->value);
@@ -88,6 +88,7 @@ static const char *title_of(const struct tw_groups *groups)
 					     [TW_BY_DURATION] = "function and duration",
 					     [TW_BY_ERRNO] = "function and errno",
 					     [TW_BY_CALLER] = "function and caller",
+					     [TW_BY_LINE] = "function and line of the caller",
 					     [TW_BY_THREAD] = "thread",
 					     [TW_BY_PROCESS] = "process",
 					     [TW_BY_PROGRAM] = "program",
@@ -179,6 +180,7 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 			      tw_figure_of(figure, groups->valueless, "call has", "calls have"),
 			      groups->has_counted ? ": they had not returned, or their threads had no row for them"
 			      : groups->by.key == TW_BY_ARGUMENT ? ": record with --args"
+			      : groups->by.key == TW_BY_LINE	 ? ": no caller was recorded with them"
 			      : groups->by.key == TW_BY_ERRNO
 				      ? ": record with --syscalls, or with --args and prototypes"
 				      : "");
@@ -253,7 +255,9 @@ int tw_report_by(struct tw_selection *selection, const struct tw_grouping *by, c
 	int code = TW_EXIT_OK;
 	if (rows && by->is_histogram)
 		qsort_r(rows, count, sizeof *rows, by_range, &groups);
-	if (error == TW_ENOTSUP && !tw_when_is_late(groups.when))
+	if (error == TW_ENOTSUP && by->key == TW_BY_LINE)
+		code = tw_fail("lines need callers, and '%s' has none: record with --stack 1 or more.", path);
+	else if (error == TW_ENOTSUP && !tw_when_is_late(groups.when))
 		code = tw_fail("durations, results and errno need returns, and '%s' has none: record with --returns.",
 			       path);
 	else if (error)

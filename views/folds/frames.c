@@ -36,6 +36,14 @@ static bool add_names(struct tw_frames *frames)
 	return true;
 }
 
+static uint32_t name_line(struct tw_frames *frames, uint32_t image, uint64_t address)
+{
+	static struct tw_out text;
+	tw_out_init(&text, -1);
+	tw_line_put(&text, frames->capture, image, address);
+	return tw_places_find(frames->places, &frames->names, text.data, text.used, false);
+}
+
 static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t address)
 {
 	struct tw_line line;
@@ -65,7 +73,7 @@ uint32_t tw_frames_function(struct tw_frames *frames, uint32_t image, uint64_t a
 				  frames->addresses[i].address == address && frames->addresses[i].image == image);
 	if (at != TW_MAP_NONE)
 		return frames->addresses[at].function;
-	uint32_t function = name_function(frames, image, address);
+	uint32_t function = (frames->by_line ? name_line : name_function)(frames, image, address);
 	if (function == TW_PLACES_NONE || !tw_grow(frames->addresses, frames->count, frames->capacity) ||
 	    !tw_map_add(&frames->by_address, key, frames->count))
 		return TW_PLACES_NONE;

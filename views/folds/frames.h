@@ -16,8 +16,9 @@ struct tw_frame_address {
 	uint32_t image, function;
 };
 
-/* Zeroed, except capture and places, which are borrowed until tw_frames_free(); names are added to places. */
+/* Zeroed, except by_line, and capture and places, which are borrowed until tw_frames_free(); names are added to places. */
 struct tw_frames {
+	bool by_line; /* a name is that of the line, as of tw_line_put(), and of no function */
 	const struct tw_capture *capture;
 	struct tw_places *places;
 	uint32_t named;	     /* the number of names of places that are in the map */

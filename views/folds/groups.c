@@ -37,9 +37,9 @@ static bool parse_argument(const char *text, struct tw_grouping *out)
 bool tw_grouping_parse(const char *text, struct tw_grouping *out)
 {
 	static const char *const words[] =
-		{[TW_BY_RESULT] = "result", [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
-		 [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process", [TW_BY_PROGRAM] = "program",
-		 [TW_BY_MODULE] = "module"};
+		{[TW_BY_RESULT] = "result",   [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
+		 [TW_BY_LINE] = "line",	      [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process",
+		 [TW_BY_PROGRAM] = "program", [TW_BY_MODULE] = "module"};
 	for (unsigned key = 0; key < sizeof words / sizeof *words; key++) {
 		*out = (struct tw_grouping){.key = (enum tw_group_key)key};
 		if (words[key] && strcmp(text, words[key]) == 0)
@@ -265,7 +265,7 @@ static bool is_number_text(struct tw_out *text, int64_t *out)
 /* What is told by a number. False: the value is a text. */
 static bool number_of(const struct tw_groups *groups, const struct tw_stack *stack, uint32_t caller, uint64_t *out)
 {
-	*out = groups->by.key == TW_BY_CALLER ? caller : groups->by.key == TW_BY_THREAD ? stack->number : stack->image;
+	*out = groups->by.key <= TW_BY_LINE ? caller : groups->by.key == TW_BY_THREAD ? stack->number : stack->image;
 	return groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_PROCESS;
 }
 
@@ -279,6 +279,11 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 	case TW_BY_DURATION: break;
 	case TW_BY_CALLER:
 		tw_out_text(out, caller == TW_PLACES_NONE ? "no recorded caller" : groups->places.names[caller].text);
+		break;
+	case TW_BY_LINE:
+		if (caller == TW_PLACES_NONE)
+			return false;
+		tw_out_text(out, groups->places.names[caller].text);
 		break;
 	case TW_BY_THREAD: tw_out_name(out, tw_stacks_name(&groups->stacks, stack)); break;
 	case TW_BY_PROCESS: put_program(groups, out, true); break;
@@ -308,7 +313,7 @@ uint32_t tw_groups_range(struct tw_groups *groups, uint32_t owner, int64_t value
 static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
 {
 	static struct tw_out scratch;
-	uint32_t owner = groups->by.key <= TW_BY_CALLER ? function : TW_PLACES_NONE, number;
+	uint32_t owner = groups->by.key <= TW_BY_LINE ? function : TW_PLACES_NONE, number;
 	struct tw_group group = {.function = owner};
 	bool is_number = number_of(groups, stack, caller, &group.word);
 	int64_t value = (int64_t)groups->duration_ns;
@@ -364,11 +369,17 @@ static bool is_left_out(const struct tw_groups *groups, uint32_t function, bool 
 	return groups->is_in_part && !is_chosen && is_wanted(groups, function, true);
 }
 
+/* The function of the recorded call around one, if that is its caller; lines are known of stacks only. */
+static uint32_t caller_at(const struct tw_groups *groups, const struct tw_stack *stack, uint32_t depth)
+{
+	return depth && groups->by.key != TW_BY_LINE ? stack->frames[depth - 1].function : TW_PLACES_NONE;
+}
+
 static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_groups *groups = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	uint32_t caller = stack->depth > 1 ? stack->frames[stack->depth - 2].function : TW_PLACES_NONE;
+	uint32_t caller = caller_at(groups, stack, stack->depth - 1);
 	frame->node = TW_GROUPS_VALUELESS;
 	groups->left_out += is_left_out(groups, frame->function, frame->is_chosen);
 	if (!is_wanted(groups, frame->function, frame->is_chosen) || is_known_late(groups))
@@ -412,7 +423,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 {
 	struct tw_groups *groups = context;
-	uint32_t caller = stack->depth ? stack->frames[stack->depth - 1].function : TW_PLACES_NONE;
+	uint32_t caller = caller_at(groups, stack, stack->depth);
 	groups->left_out += is_left_out(groups, function, stack->is_call_chosen);
 	if (!groups->is_in_part || !is_wanted(groups, function, stack->is_call_chosen))
 		return;
@@ -422,14 +433,15 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 }
 
 /*
- * Moves a call to the group of the caller that its stack names. Within a call that was recorded, the caller is that one, as
+ * Moves a call to the group of the caller, or line, that its stack names. Within a call that was recorded, the caller is that one, as
  * in a call tree.
  */
 static void on_stack(struct tw_groups *groups, const struct tw_call_pending *call, const struct tw_capture_event *event)
 {
 	struct tw_stack *stack = call->stack;
-	bool is_open = stack->depth == 1 && stack->frames[0].function == call->function;
-	if ((stack->depth && !is_open) ||
+	struct tw_stack_frame *top = stack->depth ? &stack->frames[stack->depth - 1] : NULL;
+	bool is_open = top && top->function == call->function;
+	if ((groups->by.key == TW_BY_CALLER && stack->depth > is_open) ||
 	    !tw_line_stack_count(groups->capture, event->image, event->payload, event->payload_words))
 		return;
 	uint32_t caller = tw_frames_function(&groups->frames, event->image, event->payload[0]);
@@ -444,7 +456,7 @@ static void on_stack(struct tw_groups *groups, const struct tw_call_pending *cal
 	groups->groups[old].sums.no_end -= !is_open;
 	groups->groups[group].sums.no_end += !is_open;
 	if (is_open)
-		stack->frames[0].node = group;
+		top->node = group;
 }
 
 /* ---- the fold ---- */
@@ -492,8 +504,10 @@ static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter
 	add_group(groups, 0, &none, "(others)", 8);
 	if (filter->wants_place)
 		groups->wanted = tw_places_wanted(&groups->places, groups->capture, filter);
-	groups->frames = (struct tw_frames){.capture = groups->capture, .places = &groups->places};
-	if (groups->by.key == TW_BY_CALLER && groups->places.kinds[TW_CAPTURE_STACK])
+	groups->frames = (struct tw_frames){.capture = groups->capture,
+					    .places = &groups->places,
+					    .by_line = groups->by.key == TW_BY_LINE};
+	if (groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_LINE && groups->places.kinds[TW_CAPTURE_STACK])
 		groups->has_no_memory |= !tw_call_stacks_init(&groups->call_stacks, groups->capture);
 	return !groups->has_no_memory && (groups->wanted || !filter->wants_place);
 }
@@ -516,7 +530,8 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	groups->has_durations = tw_places_have_durations(&groups->places);
 	if (!filter->from_ns && !filter->to_ns && !filter->wants_stream)
 		tw_groups_find_counted(groups);
-	if (!groups->has_durations && is_known_late(groups) && !groups->has_counted)
+	if ((!groups->has_durations && is_known_late(groups) && !groups->has_counted) ||
+	    (groups->by.key == TW_BY_LINE && !groups->places.kinds[TW_CAPTURE_STACK]))
 		return TW_ENOTSUP;
 	fold.filter = all;
 	fold.wants_before = groups->has_durations;

@@ -3,7 +3,7 @@
  * groups.h - calls summed up by what they have in common: an argument, the result, the caller, the thread ...; and histograms of
  * numbers.
  *
- * A group of arguments, results or callers is of one function: read with fd = 3. All others are of all functions that are selected.
+ * A group of arguments, results, callers or lines is of one function: read with fd = 3. All others are of all functions that are selected.
  * Total time counts only the outermost call of a group, or for results, which are known late, of a function.
  *
  * Memory  a group and a histogram for each value, TW_GROUPS_MAX of them: calls beyond that are one group.
@@ -25,6 +25,7 @@ enum tw_group_key {
 	TW_BY_DURATION, /* of histograms only */
 	TW_BY_ERRNO,
 	TW_BY_CALLER,
+	TW_BY_LINE, /* of the source, in the caller */
 	TW_BY_THREAD,
 	TW_BY_PROCESS,
 	TW_BY_PROGRAM,
@@ -45,7 +46,7 @@ struct tw_grouping {
  * "duration/1ms". Values that are no numbers are groups of their own. False: it is none of them.
  */
 bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out);
-/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "thread", "process", "program", "module". False: none of them. */
+/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "line", "thread", "process", "program", "module". False: none of them. */
 bool tw_grouping_parse(const char *text, struct tw_grouping *out);
 
 struct tw_group {
@@ -74,7 +75,7 @@ struct tw_groups {
 	struct tw_places places;
 	struct tw_stacks stacks;
 	struct tw_frames frames;	   /* callers in stacks, and of calls that were counted */
-	struct tw_call_stacks call_stacks; /* for TW_BY_CALLER, if the capture has any */
+	struct tw_call_stacks call_stacks; /* for callers and lines, if the capture has any */
 	bool *wanted;			   /* by function; NULL: all */
 	struct tw_group *groups;
 	uint32_t count, capacity;
@@ -108,7 +109,8 @@ struct tw_groups {
  * @groups	zeroed, except by and when.
  * @filter	selects times, threads and functions; all functions are read, so that callers are known.
  *
- * Returns 0 or an error, TW_ENOTSUP if results are asked for and nothing returns; tw_groups_free() in both cases.
+ * Returns 0 or an error, TW_ENOTSUP if results are asked for and nothing returns, or lines and there are no stacks;
+ * tw_groups_free() in both cases.
  */
 int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_groups_free(struct tw_groups *groups);
