@@ -13,8 +13,7 @@
  * calls, and, for a function, if all of its calls returned.
  */
 #include "tools/sql/sql.h"
-#include "base/grow.h"
-#include "views/folds/stacks.h"
+#include "views/folds/call_rows.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
 
@@ -81,176 +80,39 @@ static const struct tw_sql_column columns[] = {
 	{"arg6", "", true, TW_SQL_NO_LIMIT, ""},
 	{0}};
 
-/* What is kept of a call that is open, and of the call in which a moment lies. */
-struct open_call {
-	uint64_t id;
-	uint32_t stream;
-	bool is_wanted; /* its start lies in the limits */
-	char *details;	/* JSON; NULL: none, or not wanted */
-	size_t details_bytes;
-};
-
-/* Of a stack: by depth. */
-struct open_calls {
-	struct open_call *at;
-	size_t count;
-	struct open_calls *next;
-};
-
-struct row {
-	uint64_t id, parent; /* 0: none */
-	uint64_t start_ns, duration_ns, self_ns;
-	uint32_t function, caller; /* of tw_places */
-	uint32_t image, stream, tracee_id, depth;
-	bool has_caller, has_end;
-	enum tw_frame_end how;
-	char *details, *result;
-	size_t details_bytes, result_bytes;
-};
-
 struct calls {
 	struct tw_sql_cursor *cursor;
 	struct tw_fold fold;
 	struct tw_pass *pass;
 	struct tw_places own_places; /* without a scan: of a part */
 	const struct tw_places *places;
-	struct tw_stacks stacks;
-	struct open_calls *open;
-	const struct tw_capture_event *event;
-	struct row *rows;
-	size_t count, capacity, at;
-	uint64_t ids;
-	uint64_t wanted_open; /* calls that began in the limits and have not ended */
-	bool is_part, is_uncertain, is_finished, has_no_memory;
+	struct tw_call_rows rows;
+	size_t at;
+	bool is_part, is_uncertain, is_finished;
 	/* Read again: calls that returned up to this event of the first reading were given. */
 	bool is_again;
 	uint32_t again_stream;
 	uint64_t again_sequence;
-	bool reads_details, reads_result;
 };
 
 /* Clocks of processors differ by less than this. */
 #define SKEW_NS 100000
 
-static bool is_wanted(const struct calls *calls, uint64_t ns)
-{
-	const struct tw_sql_selection *selection = &calls->cursor->selection;
-	return ns >= selection->from_ns && (!selection->to_ns || ns < selection->to_ns);
-}
-
 /* ---- rows ---- */
 
-static struct row *add_row(struct calls *calls, const struct tw_stack *stack, const struct open_call *call,
-			   uint32_t depth)
+static char *details_of(void *context, const struct tw_capture_event *event, size_t *bytes)
 {
-	if (!tw_grow(calls->rows, calls->count, calls->capacity)) {
-		calls->has_no_memory = true;
-		return NULL;
-	}
-	const struct open_calls *open = stack->user;
-	struct row *row = &calls->rows[calls->count++];
-	*row = (struct row){.id = call->id,
-			    .parent = depth && open && depth <= open->count ? open->at[depth - 1].id : 0,
-			    .has_caller = depth,
-			    .caller = depth ? stack->frames[depth - 1].function : 0,
-			    .image = stack->image,
-			    .stream = call->stream,
-			    .tracee_id = stack->has_tracee ? stack->tracee_id : 0,
-			    .depth = depth,
-			    .details = call->details,
-			    .details_bytes = call->details_bytes};
-	return row;
+	const struct calls *calls = context;
+	return tw_sql_details(calls->cursor->sql, event, bytes);
 }
 
-static struct open_call make_call(struct calls *calls)
-{
-	const struct tw_capture_event *event = calls->event;
-	struct open_call call = {.id = ++calls->ids,
-				 .stream = event->stream,
-				 .is_wanted = is_wanted(calls, event->time_ns)};
-	if (calls->reads_details && call.is_wanted && event->kind == TW_CAPTURE_CALL)
-		call.details = tw_sql_details(calls->cursor->sql, event, &call.details_bytes);
-	return call;
-}
-
-static struct open_calls *open_calls_of(struct calls *calls, struct tw_stack *stack)
-{
-	struct open_calls *open = stack->user;
-	if (!open) {
-		open = stack->user = calloc(1, sizeof *open);
-		if (!open)
-			return NULL;
-		open->next = calls->open;
-		calls->open = open;
-	}
-	if (stack->depth > open->count) {
-		void *more = tw_grown_to(open->at, &open->count, stack->depth, sizeof *open->at);
-		if (!more)
-			return NULL;
-		open->at = more;
-	}
-	return open;
-}
-
-static void on_begin(void *context, struct tw_stack *stack)
+/* Is the row certain, and was not given by the first reading, up to where it was not? */
+static bool takes(void *context, enum tw_frame_end how)
 {
 	struct calls *calls = context;
-	struct open_calls *open = open_calls_of(calls, stack);
-	if (!open) {
-		calls->has_no_memory = true;
-		return;
-	}
-	struct open_call *call = &open->at[stack->depth - 1];
-	free(call->details);
-	*call = make_call(calls);
-	calls->wanted_open += call->is_wanted;
-}
-
-/* Did the first reading, up to where it was not certain, give this row? */
-static bool was_given(const struct calls *calls, enum tw_frame_end how)
-{
-	return calls->is_again && (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION);
-}
-
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
-{
-	struct calls *calls = context;
-	struct open_calls *open = stack->user;
-	struct open_call *call = open && stack->depth <= open->count ? &open->at[stack->depth - 1] : NULL;
-	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	if (!call || !call->is_wanted)
-		return;
 	bool has_returned = how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION;
-	call->is_wanted = false;
-	calls->wanted_open--;
 	calls->is_uncertain |= calls->is_part && !has_returned;
-	if (calls->is_uncertain || was_given(calls, how))
-		return;
-	struct row *row = add_row(calls, stack, call, stack->depth - 1);
-	if (!row)
-		return;
-	call->details = NULL;
-	row->start_ns = frame->start_ns;
-	row->function = frame->function;
-	row->has_end = true;
-	row->how = how;
-	row->duration_ns = time->total_ns;
-	row->self_ns = time->self_ns;
-	if (calls->reads_result && has_returned && calls->event->kind <= TW_CAPTURE_EXCEPTION_FROM)
-		row->result = tw_sql_details(calls->cursor->sql, calls->event, &row->result_bytes);
-}
-
-static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
-{
-	struct calls *calls = context;
-	struct open_call call = make_call(calls);
-	struct row *row = call.is_wanted ? add_row(calls, stack, &call, stack->depth) : NULL;
-	if (!row) {
-		free(call.details);
-		return;
-	}
-	row->start_ns = calls->event->time_ns;
-	row->function = function;
+	return !calls->is_uncertain && !(calls->is_again && has_returned);
 }
 
 /* ---- reading ---- */
@@ -262,16 +124,16 @@ static int see(void *self, const struct tw_capture_event *event)
 	struct tw_step step;
 	if (calls->is_uncertain)
 		return TW_FOLD_DONE;
-	if (selection->to_ns && event->time_ns >= selection->to_ns + SKEW_NS && !calls->wanted_open) {
+	if (selection->to_ns && event->time_ns >= selection->to_ns + SKEW_NS && !calls->rows.wanted_open) {
 		calls->is_finished = true;
 		return TW_FOLD_DONE;
 	}
-	calls->event = event;
 	/* No call that returned by this event was given: its return was the one that was not certain. */
 	if (event->stream == calls->again_stream && event->sequence == calls->again_sequence)
 		calls->is_again = false;
-	if (!tw_stacks_event(&calls->stacks, event, &step) || calls->has_no_memory)
-		return TW_ENOMEM;
+	int error = tw_call_rows_see(&calls->rows, event, &step);
+	if (error)
+		return error;
 	/* The return of a call from before ends those that are open in it. */
 	calls->is_uncertain |= calls->is_part && step.kind == TW_STEP_UNMATCHED && step.stack->depth;
 	return 0;
@@ -279,11 +141,8 @@ static int see(void *self, const struct tw_capture_event *event)
 
 static void forget_rows(struct calls *calls)
 {
-	for (size_t i = 0; i < calls->count; i++) {
-		free(calls->rows[i].details);
-		free(calls->rows[i].result);
-	}
-	calls->count = calls->at = 0;
+	tw_call_rows_forget(&calls->rows);
+	calls->at = 0;
 }
 
 static void end_reading(struct calls *calls)
@@ -291,16 +150,7 @@ static void end_reading(struct calls *calls)
 	if (calls->pass)
 		tw_pass_close(calls->pass);
 	calls->pass = NULL;
-	tw_stacks_free(&calls->stacks);
-	while (calls->open) {
-		struct open_calls *open = calls->open;
-		calls->open = open->next;
-		for (size_t i = 0; i < open->count; i++)
-			free(open->at[i].details);
-		free(open->at);
-		free(open);
-	}
-	calls->wanted_open = calls->ids = 0;
+	tw_call_rows_end(&calls->rows);
 	calls->is_finished = calls->is_uncertain = false;
 }
 
@@ -351,11 +201,9 @@ static int begin_reading(struct calls *calls)
 					     can_select_function(calls, calls->places)
 				     ? wants_place
 				     : NULL;
-	int error = tw_stacks_init(&calls->stacks, cursor->sql->capture, calls->places);
-	if (!error)
-		error = tw_stacks_foresee(&calls->stacks, &filter);
-	calls->stacks.calls =
-		(struct tw_stacks_calls){.begin = on_begin, .end = on_end, .moment = on_moment, .context = calls};
+	calls->rows.from_ns = selection->from_ns;
+	calls->rows.to_ns = selection->to_ns;
+	int error = tw_call_rows_begin(&calls->rows, cursor->sql->capture, calls->places, &filter);
 	calls->fold = (struct tw_fold){.self = calls, .filter = filter, .see = see};
 	return error ? error : tw_pass_open(cursor->sql->capture, &calls->fold, 1, &calls->pass);
 }
@@ -363,7 +211,7 @@ static int begin_reading(struct calls *calls)
 /* From the beginning, because of this event; NULL: at the end. */
 static int read_again(struct calls *calls)
 {
-	const struct tw_capture_event *event = calls->is_finished ? NULL : calls->event;
+	const struct tw_capture_event *event = calls->is_finished ? NULL : calls->rows.event;
 	calls->again_stream = event ? event->stream : UINT32_MAX;
 	calls->again_sequence = event ? event->sequence : 0;
 	calls->is_again = true;
@@ -404,9 +252,12 @@ static int open_table(struct tw_sql_cursor *cursor)
 	calls->again_stream = UINT32_MAX;
 	calls->is_part = selection->from_ns > sql->info.start_ns && !tw_sql_uses_any(selection, ID, CALLER) &&
 			 !has_gaps(sql) && !tw_processes_are_declared(sql->capture);
-	calls->reads_details =
+	calls->rows.details = details_of;
+	calls->rows.takes = takes;
+	calls->rows.context = calls;
+	calls->rows.reads_details =
 		tw_sql_uses(selection, ARGS) || tw_sql_uses_any(selection, ARG1, ARG1 + ARGUMENTS_MAX - 1);
-	calls->reads_result = tw_sql_uses(selection, RESULT) || tw_sql_uses(selection, ERRNO);
+	calls->rows.reads_result = tw_sql_uses(selection, RESULT) || tw_sql_uses(selection, ERRNO);
 	int error;
 	if ((calls->is_part && !sql->has_places) || sql->info.has_moments_only) {
 		error = make_own_places(calls);
@@ -425,13 +276,13 @@ static int read_more(struct calls *calls)
 		return (int)read;
 	calls->cursor->sql->events_read += (uint64_t)read;
 	if (!calls->is_uncertain && !read && !calls->is_finished) {
-		tw_stacks_finish(&calls->stacks, 0);
+		tw_call_rows_finish(&calls->rows);
 		calls->is_finished = true;
 	}
 	if (calls->is_uncertain)
 		return read_again(calls);
-	calls->cursor->is_over = calls->is_finished && !calls->count;
-	return calls->has_no_memory ? TW_ENOMEM : 0;
+	calls->cursor->is_over = calls->is_finished && !calls->rows.count;
+	return calls->rows.has_no_memory ? TW_ENOMEM : 0;
 }
 
 static int next_call(struct tw_sql_cursor *cursor)
@@ -439,7 +290,7 @@ static int next_call(struct tw_sql_cursor *cursor)
 	struct calls *calls = cursor->state;
 	int error = 0;
 	calls->at++;
-	while (!error && !cursor->is_over && calls->at >= calls->count) {
+	while (!error && !cursor->is_over && calls->at >= calls->rows.count) {
 		forget_rows(calls);
 		error = read_more(calls);
 	}
@@ -449,9 +300,8 @@ static int next_call(struct tw_sql_cursor *cursor)
 static void close_table(struct tw_sql_cursor *cursor)
 {
 	struct calls *calls = cursor->state;
-	forget_rows(calls);
-	free(calls->rows);
 	end_reading(calls);
+	tw_call_rows_free(&calls->rows);
 	tw_places_free(&calls->own_places);
 	free(calls);
 }
@@ -469,7 +319,7 @@ static void put_name(const struct calls *calls, sqlite3_context *context, uint32
 		sqlite3_result_text(context, name, -1, SQLITE_TRANSIENT);
 }
 
-static void put_json(const struct calls *calls, sqlite3_context *context, const struct row *row, int column)
+static void put_json(const struct calls *calls, sqlite3_context *context, const struct tw_call_row *row, int column)
 {
 	const struct tw_sql *sql = calls->cursor->sql;
 	struct tw_sql_json call = {row->details, row->details_bytes}, end = {row->result, row->result_bytes}, value;
@@ -486,7 +336,7 @@ static void put_json(const struct calls *calls, sqlite3_context *context, const 
 	}
 }
 
-static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const struct row *row, int column)
+static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const struct tw_call_row *row, int column)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(sql->capture, row->stream);
 	const struct tw_capture_image *image = tw_capture_image(sql->capture, row->image);
@@ -505,7 +355,7 @@ static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const
 static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, int column)
 {
 	const struct calls *calls = cursor->state;
-	const struct row *row = &calls->rows[calls->at];
+	const struct tw_call_row *row = &calls->rows.rows[calls->at];
 	switch (column) {
 	case START: sqlite3_result_int64(context, tw_sql_time(cursor->sql, row->start_ns)); break;
 	case DURATION:
