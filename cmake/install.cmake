@@ -31,6 +31,16 @@ if(TARGET tracewheel-erlang)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/erlang/ebin ${CMAKE_BINARY_DIR}/erlang/priv
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel/erlang COMPONENT erlang USE_SOURCE_PERMISSIONS)
 endif()
+# Where Debian's python3 looks in /usr and /usr/local.
+if(TARGET tracewheel-python)
+  set(python_folder lib/python3/dist-packages)
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr/local")
+    set(python_folder lib/python3.11/dist-packages)
+  endif()
+  add_dependencies(product tracewheel-python)
+  install(TARGETS tracewheel-python LIBRARY DESTINATION ${python_folder}/tracewheel COMPONENT python)
+  install(DIRECTORY tools/python/tracewheel DESTINATION ${python_folder} COMPONENT python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+endif()
 install(DIRECTORY include/tracewheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 
 install(EXPORT tracewheel-targets NAMESPACE tracewheel:: DESTINATION ${package_folder} COMPONENT dev)

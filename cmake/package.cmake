@@ -47,7 +47,7 @@ tw_package(command tracewheel devel "record every call of every function of a na
 Calls of all threads and processes, with arguments, results, times, callers
 and errors, go into a compressed capture. From it come reports, call trees,
 flame graphs, timelines, and files for other tools.")
-set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "tracewheel-doc, tracewheel-erlang, tracewheel-sql")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "python3-tracewheel, tracewheel-doc, tracewheel-erlang, tracewheel-sql")
 install(CODE "
   file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
   if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND pages)
@@ -63,6 +63,13 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev")
 if(TARGET tracewheel-sql)
   tw_package(sql tracewheel-sql devel "queries in SQL about captures of tracewheel"
 "The command `tracewheel sql`, and `convert` to sqlite and csv." command)
+endif()
+if(TARGET tracewheel-python)
+  tw_package(python python3-tracewheel python "captures of tracewheel in Python"
+"Events and calls as iterators, as columns of numpy and as tables of pandas.")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.11)")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-numpy")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-pandas, tracewheel-doc")
 endif()
 if(TARGET tracewheel-erlang)
   tw_package(erlang tracewheel-erlang devel "tracing of Erlang nodes by tracewheel"

@@ -21,7 +21,7 @@ SEAMS = {
                  "combine": {"format", "block", "reader", "recorder"}, "follow": {"format", "block", "reader", "recorder"}},
     "symbols": {"debug": set()},
     "views": {"output": set(), "names": {"output"}, "folds": {"output", "names"}, "ports": {"output", "names", "folds"}},
-    "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "top": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set(), "sql": set()},
+    "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "top": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set(), "sql": set(), "python": {"common"}},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # Folders that see include/tracewheel only, as any other tool could, and the rooms that each may include beside it.
@@ -36,7 +36,7 @@ FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "bas
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
              "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "views/names", "ncurses": "tools/top",
-             "erl_nif": "erlang", "sqlite3": "tools/sql"}
+             "erl_nif": "erlang", "sqlite3": "tools/sql", "Python.h": "tools/python"}
 # In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
 # any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.
 OPENERS = ["agent", "symbols", "plan", "views", "tools"]
@@ -45,7 +45,7 @@ OPENS = {
     "tools/attach/dormant.c": "procfs", "tools/attach/inject.c": "procfs, and our own library", "tools/attach/list.c": "procfs", "tools/attach/detach.c": "/dev/null", "tools/common/proc.c": "procfs",
     "tools/common/entries.c": "new files of the ring set", "tools/common/near.c": "the loader's configuration",
     "tools/convert/convert.c": "the user's argument", "tools/convert/ttb_read.c": "the user's argument, which may be a pipe",
-    "tools/match.c": "the user's argument, which may be a pipe", "tools/record/check.c": "the loader's configuration",
+    "tools/match.c": "the user's argument, which may be a pipe", "tools/python/module.c": "the user's argument", "tools/record/check.c": "the loader's configuration",
     "tools/record/children.c": "procfs", "tools/record/group_signals.c": "procfs", "tools/record/late_code.c": "procfs",
     "tools/seq/seq.c": "the user's argument", "tools/sql/sql.c": "the user's argument",
     "views/names/names.c": "the user's argument, which may be a pipe", "views/names/spool.c": "a new file without a name",

@@ -83,12 +83,13 @@ package() {
 	play 'tracewheel report -n 5 ls.tw'
 	echo "from apt to the first report: $((SECONDS - began)) s"
 	play "tracewheel sql --csv ls.tw 'select count(*) > 0 from calls'"
+	play "python3 -c 'import tracewheel; print(len(tracewheel.open(\"ls.tw\").calls()))'"
 	# shellcheck disable=SC2016 # played as printed
 	play 'gcc -o count count_calls.c $(pkg-config --cflags --libs tracewheel) && ./count'
 	play "$root apt-get install -q -y --no-install-recommends python3-minimal"
 	play "python3 '$top/tests/check_installed_links.py' /usr/share/doc/tracewheel"
 	play "! dpkg -S /usr/bin/tracewheel /usr/include/tracewheel | grep -v '^tracewheel: \|^libtracewheel-dev: '"
-	play "$root apt-get remove -q -y 'tracewheel*' 'libtracewheel*'"
+	play "$root apt-get remove -q -y 'tracewheel*' 'libtracewheel*' 'python3-tracewheel'"
 	play '! [ -e /usr/bin/tracewheel ] && ! [ -e /usr/include/tracewheel ]'
 	echo "packages were made, installed, used and removed"
 }

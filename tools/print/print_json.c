@@ -293,6 +293,7 @@ bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_eve
 	size_t start = out->used;
 	printer.out = out;
 	printer.capture = capture;
+	printer.vm_image = 0;
 	if (event->kind == TW_CAPTURE_LOSS)
 		put_lost(&printer, event);
 	else if (event->kind == TW_CAPTURE_OWN_TIME)

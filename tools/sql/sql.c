@@ -296,8 +296,7 @@ static int ask(const struct request *request, char **words, int count)
 	}
 	tw_sql_free(&sql);
 	tw_lock_names_forget();
-	tw_lines_forget();
-	tw_threads_forget();
+	tw_names_use(NULL);
 	tw_capture_close(sql.capture);
 	return code;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - names in a capture. */
+#include "views/names/lines.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/namesakes.h"
 #include "views/names/spool.h"
+#include "views/names/threads.h"
 #include "views/output/output.h"
 #include "base/grow.h"
 
@@ -325,6 +327,13 @@ static bool has_segments(const char *path)
 	if (folder)
 		closedir(folder);
 	return found;
+}
+
+void tw_names_use(const struct tw_capture *capture)
+{
+	tw_lines_forget();
+	tw_threads_forget();
+	tw_namesakes_of(capture);
 }
 
 static struct tw_capture *say_why_not(const char *path, int error)

@@ -117,6 +117,12 @@ const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYT
  */
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
+/*
+ * What is kept of a capture until the command ends (lines, threads, names that several functions have) is of one: for a user of several, before
+ * another one is asked; NULL before it is closed.
+ */
+void tw_names_use(const struct tw_capture *capture);
+
 /* For the summary of a command that opens its capture by tw_names_open(). */
 #define TW_STREAM_HELP                                                                                                                                                                                  \
 	"\nWithout a name: the newest capture in this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program that traces itself, which is " \

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.c - events in the order of the capture: as numbers in buffers, or one by one with what they hold. */
+#include "tools/python/python.h"
+#include "tools/tool.h"
+#include "views/names/names.h"
+#include "views/names/payload.h"
+
+#include "tracewheel/error.h"
+
+#include <string.h>
+
+struct events {
+	PyObject_HEAD struct tw_py_capture *capture; /* NULL: finished */
+	struct tw_py_selection selection;
+	struct tw_capture_events *reader;
+	const struct tw_capture_event *batch;
+	int64_t at, count; /* of the batch */
+};
+
+static void finish(struct events *self)
+{
+	tw_capture_events_destroy(self->reader);
+	self->reader = NULL;
+	tw_py_selection_free(&self->selection);
+	if (self->capture) {
+		self->capture->readers--;
+		Py_DECREF(self->capture);
+	}
+	self->capture = NULL;
+}
+
+static void dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	finish((struct events *)self);
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_DECREF(type);
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	(void)image;
+	return tw_py_wants_function(context, place->function);
+}
+
+PyObject *tw_py_events(PyObject *self, PyObject *args, PyObject *names)
+{
+	static char *keys[] = {"functions", "start", "end", "kinds", "thread", NULL};
+	struct tw_py_capture *capture = (struct tw_py_capture *)self;
+	PyObject *patterns = Py_None;
+	long long start = -1, end = -1, thread = -1;
+	unsigned long long kinds = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|OLLKL", keys, &patterns, &start, &end, &kinds, &thread))
+		return NULL;
+	struct events *events = (struct events *)PyType_GenericAlloc(tw_py_events_type, 0);
+	if (!events)
+		return NULL;
+	if (!tw_py_selection_take(&events->selection, capture, patterns, start, end, thread) ||
+	    !tw_py_make_places(capture, false)) {
+		Py_DECREF(events);
+		return NULL;
+	}
+	struct tw_capture_filter filter = tw_py_filter(&events->selection);
+	filter.kinds = kinds;
+	if (events->selection.patterns.wanted_count)
+		filter.wants_place = wants_place;
+	int error = tw_capture_events_create(capture->capture, &filter, &events->reader);
+	if (error) {
+		tw_py_raise(error, "events");
+		Py_DECREF(events);
+		return NULL;
+	}
+	Py_INCREF(self);
+	events->capture = capture;
+	capture->readers++;
+	return (PyObject *)events;
+}
+
+/* More events.  Returns their number, 0 at the end; below 0: an exception is set. */
+static int64_t read_more(struct events *events)
+{
+	if (!events->capture)
+		return 0;
+	tw_py_use(events->capture->capture);
+	if (events->at < events->count)
+		return events->count - events->at;
+	events->at = 0;
+	events->count = tw_capture_events_next(events->reader, &events->batch);
+	if (events->count < 0)
+		tw_py_raise((int)events->count, "events");
+	if (events->count <= 0)
+		finish(events);
+	if (PyErr_CheckSignals())
+		return -1;
+	return events->count;
+}
+
+static bool has_function(const struct tw_capture_event *event)
+{
+	bool has_place = event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_STACK;
+	return has_place && !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words);
+}
+
+static uint32_t function_of(const struct events *events, const struct tw_capture_event *event)
+{
+	return has_function(event) ? tw_places_function(&events->capture->places, event->image, event->id) : TW_PY_NONE;
+}
+
+/* Of a thread's number: streams do not move, and are few. */
+static uint32_t thread_of(const struct events *events, uint32_t stream)
+{
+	const struct tw_capture_stream *at = tw_capture_stream(events->capture->capture, stream);
+	return at ? at->thread : TW_PY_NONE;
+}
+
+/* The columns of the rows from `at` on. */
+struct target {
+	int64_t *time;
+	uint8_t *kind;
+	uint32_t *function, *thread;
+	const struct tw_py_columns *columns;
+};
+
+enum { TIME, KIND, FUNCTION, THREAD, WORDS };
+
+static void put_rows(const struct events *events, const struct target *target, Py_ssize_t at, int64_t count)
+{
+	const struct tw_capture_event *event = &events->batch[events->at];
+	uint32_t stream = TW_CAPTURE_NONE, thread = TW_PY_NONE;
+	for (int64_t i = 0; i < count; i++, event++, at++) {
+		if (event->stream != stream)
+			thread = thread_of(events, stream = event->stream);
+		target->time[at] = tw_py_time(events->capture, event->time_ns);
+		target->kind[at] = event->kind;
+		target->function[at] = function_of(events, event);
+		target->thread[at] = thread;
+		for (unsigned k = WORDS; k < target->columns->count; k++)
+			((uint64_t *)target->columns->buffers[k].buf)[at] =
+				k - WORDS < event->payload_words ? event->payload[k - WORDS] : 0;
+	}
+}
+
+/* fill([time, kind, function, thread, word1 ...]): how many rows were written, 0 at the end. */
+static PyObject *fill(PyObject *self, PyObject *arrays)
+{
+	struct events *events = (struct events *)self;
+	struct tw_py_columns columns;
+	Py_ssize_t at = 0;
+	bool is_right = tw_py_columns_take(&columns, arrays, "8144");
+	struct target target = {columns.buffers[TIME].buf, columns.buffers[KIND].buf, columns.buffers[FUNCTION].buf,
+				columns.buffers[THREAD].buf, &columns};
+	while (is_right && at < columns.rows) {
+		int64_t ready = read_more(events);
+		is_right = ready >= 0;
+		if (ready <= 0)
+			break;
+		ready = ready < columns.rows - at ? ready : columns.rows - at;
+		put_rows(events, &target, at, ready);
+		events->at += ready;
+		at += ready;
+	}
+	tw_py_columns_free(&columns);
+	return is_right ? PyLong_FromSsize_t(at) : NULL;
+}
+
+/* JSON text of what `print --format json` has for the event alone; None: nothing. */
+static PyObject *details_of(const struct events *events, const struct tw_capture_event *event)
+{
+	static struct tw_out out;
+	out.fd = -1;
+	out.used = 0;
+	if (!tw_tool_put_details(events->capture->capture, event, &out))
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeUTF8(out.data, (Py_ssize_t)out.used, "backslashreplace");
+}
+
+static PyObject *pid_of(const struct events *events, const struct tw_capture_event *event)
+{
+	char pid[64];
+	if (!event->tracee_id)
+		Py_RETURN_NONE;
+	size_t bytes = tw_name_pid(events->capture->capture, event->image, event->tracee_id, pid, sizeof pid);
+	return PyUnicode_DecodeUTF8(pid, (Py_ssize_t)bytes, "backslashreplace");
+}
+
+/* (time, kind, function or None, thread, pid or None, details or None) */
+static PyObject *row_of(const struct events *events, const struct tw_capture_event *event)
+{
+	uint32_t function = function_of(events, event);
+	PyObject *number = function == TW_PY_NONE ? (Py_INCREF(Py_None), Py_None) : PyLong_FromUnsignedLong(function);
+	return Py_BuildValue("(L,i,N,I,N,N)", (long long)tw_py_time(events->capture, event->time_ns), event->kind,
+			     number, thread_of(events, event->stream), pid_of(events, event),
+			     details_of(events, event));
+}
+
+/* The next rows, as they are ready; an empty list at the end. */
+static PyObject *next_rows(PyObject *self, PyObject *unused)
+{
+	struct events *events = (struct events *)self;
+	PyObject *list = PyList_New(0);
+	(void)unused;
+	int64_t ready = list ? read_more(events) : -1;
+	/* Not all at once: what a caller does not want to read is not made. */
+	for (int64_t i = 0; list && i < ready && i < 1024; i++) {
+		PyObject *row = row_of(events, &events->batch[events->at]);
+		if (!row || PyList_Append(list, row))
+			Py_CLEAR(list);
+		Py_XDECREF(row);
+		events->at++;
+	}
+	if (ready < 0)
+		Py_CLEAR(list);
+	return list;
+}
+
+static PyMethodDef methods[] = {{"fill", fill, METH_O, NULL}, {"next_rows", next_rows, METH_NOARGS, NULL}, {0}};
+static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)dealloc}, {Py_tp_methods, methods}, {0}};
+PyType_Spec tw_py_events_spec = {.name = "tracewheel._tracewheel.Events",
+				 .basicsize = sizeof(struct events),
+				 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				 .slots = slots};
