@@ -15,6 +15,7 @@
 #include "session/places.h"
 #include "session/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static __attribute__((noinline, patchable_function_entry(9, 0))) uint64_t leaf(uint64_t a, uint64_t b)
@@ -57,6 +58,11 @@ static uint64_t aggregated(struct tw_rs *rs)
 static struct bed bed;
 static struct tw_place *place;
 
+static void remove_files(void)
+{
+	tw_rs_unlink(&bed.rs);
+}
+
 /* Once: threads keep their rows for as long as the ring set of their process, which is one. */
 static void open_once(void)
 {
@@ -66,6 +72,7 @@ static void open_once(void)
 	if (place)
 		return;
 	open_bed(&bed, true);
+	TW_BENCH_MUST(!atexit(remove_files));
 	tw_hit_host.pinned_rs = &bed.rs;
 	tw_hit_host.pinned_session = bed.session->slot;
 	permit = begin_change();
