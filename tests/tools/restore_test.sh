@@ -48,17 +48,27 @@ int main(int argc, char **argv)
 	return wrong;
 }
 C
-for way in entry sled long; do
-	mkdir $way
+mkdir entry sled long
+for way in entry sled; do
 	sled=
 	[ $way = entry ] || sled='__attribute__((patchable_function_entry(9)))'
 	gcc -O2 -I "$common" "-DSLED=$sled" -shared -fPIC -o $way/libbusy.so busy.c -Wl,--build-id -lpthread || fail "the library does not compile"
 done
+cp sled/libbusy.so long
 "$tw" compact -q long/libbusy.so 2>/dev/null || "$tw" compact long/libbusy.so >/dev/null || fail "compact"
 gcc -O2 -s -o app app.c -Lentry -lbusy -Wl,--build-id || fail "the program does not compile"
 
+# pause SECONDS: without a process; threads that are busy meanwhile take all that a test costs here.
+mkfifo pauses && exec 8<>pauses || fail "no pipe"
+pause() {
+	read -r -t "$1" -u 8
+}
+
+# differing PID: of a process that stands still meanwhile.
 differing() {
-	python3 "$common/changed_text.py" "$1" || fail "the memory of $1 cannot be read"
+	kill -STOP "$1"
+	python3 -I -S "$common/changed_text.py" "$1" || fail "the memory of $1 cannot be read"
+	kill -CONT "$1"
 }
 
 # begin COMMAND...: waits until the program has its threads.
@@ -71,17 +81,22 @@ begin() {
 }
 
 wait_for() {
-	for _ in $(seq 1000); do
+	for _ in {1..1000}; do
 		[ ! -e "$1" ] || return 0
-		sleep 0.01
+		pause 0.01
 	done
 	fail "the program has not written $1"
 }
 
 # A second signal ends the recording; one that comes before the first was taken is none of its own.
 ask_to_end() {
+	kill -TERM $recorder
+	pause 0.03
 	while kill -TERM $recorder 2>/dev/null; do
-		sleep 0.1
+		for _ in {1..10}; do
+			pause 0.01
+			kill -0 $recorder 2>/dev/null || return 0
+		done
 	done
 }
 
@@ -148,9 +163,9 @@ if command -v strace >/dev/null; then
 	begin -- ./app 2
 	strace -f -o /dev/null -e trace=none -p "$pid" 2>strace.err &
 	strace=$!
-	for _ in $(seq 500); do
+	for _ in {1..500}; do
 		! grep -q attached strace.err || break
-		sleep 0.01
+		pause 0.01
 	done
 	if grep -q 'attached' strace.err; then
 		end_recording
@@ -208,9 +223,8 @@ int main(void)
 	return 0;
 }
 C
+gcc -O1 -I"$include" counts.c -o counts -Lentry -lbusy -L"$build/lib" -ltracewheel "-Wl,-rpath,$build/lib" || fail "the program does not compile"
 for way in entry sled; do
-	gcc -O1 -I"$include" counts.c -o counts "$way/libbusy.so" -L"$build/lib" -ltracewheel "-Wl,-rpath,$build/lib" ||
-		fail "the program does not compile"
 	begin -- ./counts
 	planted=$(differing "$pid")
 	end_recording
@@ -222,15 +236,15 @@ done
 
 # ---- the recorder is killed while it restores ----
 way=entry
-for ms in 0 1 2 3 4 6 8 12; do
+for ms in $(rounds "0 2 6" "0 1 2 3 4 6 8 12"); do
 	begin -q -- ./app 3
 	kill -TERM $recorder
-	sleep 0.05
+	pause 0.05
 	kill -TERM $recorder
-	sleep "0.$(printf %03d $ms)"
+	[ "$ms" = 0 ] || pause "$(printf 0.%03d "$ms")"
 	kill -KILL $recorder 2>/dev/null
 	wait $recorder 2>/dev/null
-	sleep 0.05
+	pause 0.05
 	end_program
 	[ ! -e r.tw/live ] || "$tw" recover -q r.tw >/dev/null 2>&1 || fail "recover after $ms ms"
 done
