@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,18 @@
 /* A directory of this test's own; removed by end_directory(). */
 static char directory[256];
 static char capture_path[300];
+
+/*
+ * Large pieces of memory are fresh from the kernel each time, as they are in a command, which makes one recorder: else
+ * libc keeps them, and clears some 30 MiB for each recorder and each recovery.  For tests that make many of these; it
+ * is dearer where many captures are opened.
+ */
+static inline void use_fresh_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
 
 static inline void begin_directory(void)
 {

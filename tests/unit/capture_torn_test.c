@@ -159,5 +159,6 @@ int main(void)
 		cmocka_unit_test(nothing_at_all),
 	};
 
+	use_fresh_memory();
 	return RUN_IN_DIRECTORY(tests);
 }
