@@ -18,7 +18,7 @@ def square(n):
 
 
 def run_many(failed):
-    for _ in range(12):
+    for _ in range(12 if os.environ.get("ZOO_LONG") else 3):
         if subprocess.run(["/bin/echo", "x"], stdout=subprocess.DEVNULL, check=False).returncode != 0:
             failed.append(1)
 
