@@ -8,7 +8,9 @@
 #include "ringbuf/ringbuf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct lister {
 	struct tw_capture *capture;
@@ -243,6 +245,15 @@ static void take_end(struct tw_source_file *file, struct tw_source_image *image,
 	image->events_through = file->events_before + file->events;
 }
 
+/* A recorder, still running or killed, has made the file and not written its header yet. */
+static bool is_empty(const struct tw_capture *capture, const char *name)
+{
+	struct stat status;
+
+	return !fstatat(capture->directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISREG(status.st_mode) &&
+	       !status.st_size;
+}
+
 static int list_segment(struct lister *lister, uint32_t index)
 {
 	const struct tw_segment_visitor visitor = {visit_block, visit_damage, lister};
@@ -258,7 +269,8 @@ static int list_segment(struct lister *lister, uint32_t index)
 		error = tw_segment_open(capture->directory_fd, capture->files[index].name, &capture->files[index].file);
 		tw_segment_file_close(&capture->files[index].file);
 		/* A recorder still running may have removed it since the folder was listed. */
-		capture->files[index].is_gone = error == TW_ENOENT && capture->info.is_live;
+		capture->files[index].is_gone =
+			capture->info.is_live && (error == TW_ENOENT || is_empty(capture, capture->files[index].name));
 		if (!capture->files[index].is_gone)
 			tw_source_note_damage(capture, index, 0, 0, error ? error : TW_EIO,
 					      "the segment cannot be read");
@@ -293,7 +305,7 @@ static int error_of_nothing(const struct tw_capture *capture)
 {
 	int error = capture->damage_count ? capture->damages[0]->info.error : TW_EFORMAT;
 
-	if (capture->info.is_live && !capture->file_count)
+	if (capture->info.is_live && !capture->damage_count)
 		return 0;
 	for (uint32_t i = 1; i < capture->damage_count; i++) {
 		if (capture->damages[i]->info.error != error)

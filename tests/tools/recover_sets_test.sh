@@ -31,6 +31,17 @@ says '1 ring set of recordings that were cut off removed'
 expect 0 "$tw" recover --list
 says '0 ring sets'
 is "$(find shm -name config | wc -l)" 1 "what is alive stays"
+# A segment that the recorder has made, and not written its header to yet, is no damage: as the next one, and as the first.
+cp -r alive.tw begun.tw
+: >begun.tw/segment-000002.tws.part
+expect 0 "$tw" info --json begun.tw
+json 'not d["damage"] and d["account"]["missing"]["damaged"]["places"] == 0' >is
+is "$(cat is)" True "an empty segment of a recording that goes on"
+mkdir first.tw
+cp alive.tw/live first.tw
+: >first.tw/segment-000001.tws.part
+expect 0 "$tw" info first.tw
+rm -r next.tw first.tw
 kill "$(pgrep -P "$alive" -x sleep)"
 wait "$alive"
 expect 0 "$tw" info alive.tw
