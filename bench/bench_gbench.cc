@@ -29,6 +29,9 @@ std::string row_under_way;
 
 // Where times are not wanted, so many show as much as more.
 constexpr uint64_t iterations_untimed = 100000;
+// The same with --seconds 0: within so many nanoseconds, at most so many.
+constexpr double ns_shortest = 1e6;
+constexpr double iterations_shortest = 1000;
 
 struct arguments {
 	std::string filter;
@@ -36,7 +39,7 @@ struct arguments {
 	bool json = false;
 	bool happened = false; // say what each row has made happen, not how long it took
 	bool reverse = false;
-	double seconds = 0.25;
+	double seconds = 0.25; // with --happened, 0 is the shortest way
 	int repetitions = 0;
 };
 
@@ -204,6 +207,25 @@ void print_json(const std::string &name, Collector &result, double transfer_befo
 	std::printf("}");
 }
 
+// All repetitions of a row; with 0 iterations, as many as take args.seconds.
+void run_row(const tw_bench_entry &entry, int64_t value, const arguments &args, Said *said, uint64_t iterations,
+	     Collector *result)
+{
+	benchmark::ClearRegisteredBenchmarks();
+	auto *registered = benchmark::RegisterBenchmark(said->name.c_str(), [&](benchmark::State &state) {
+		run_entry(state, &entry, value, said);
+	});
+	int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
+	registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
+	registered->Threads(std::max(entry.options.threads, 1));
+	if (iterations)
+		registered->Iterations(benchmark::IterationCount(iterations));
+	else
+		registered->MinTime(args.seconds);
+	benchmark::RunSpecifiedBenchmarks(result, std::string("."));
+	tw_bench_unpin();
+}
+
 void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, int *shown)
 {
 	std::string name = entry.name;
@@ -220,24 +242,20 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 	said.name = row_under_way = name;
 	for (int attempt = 0; attempt < transfer_tries; attempt++) {
 		Collector result(entry);
-		benchmark::ClearRegisteredBenchmarks();
-		auto *registered = benchmark::RegisterBenchmark(name.c_str(), [&](benchmark::State &state) {
-			run_entry(state, &entry, value, &said);
-		});
-		int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
-		registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
-		registered->Threads(std::max(entry.options.threads, 1));
 		uint64_t iterations = entry.options.iterations;
 		if (iterations && args.happened)
 			iterations = std::min(iterations, iterations_untimed);
-		if (iterations)
-			registered->Iterations(benchmark::IterationCount(iterations));
-		else
-			registered->MinTime(args.seconds);
 		if (entry.options.is_cross_core)
 			transfer_before = tw_bench_transfer_ns();
-		benchmark::RunSpecifiedBenchmarks(&result, std::string("."));
-		tw_bench_unpin();
+		if (!iterations && args.happened && args.seconds == 0) {
+			run_row(entry, value, args, &said, 1, &result);
+			double ns = result.ns.empty() ? ns_shortest : result.ns[0] * result.per_iteration;
+			iterations = uint64_t(std::min(ns_shortest / ns, iterations_shortest));
+			if (iterations > 1)
+				run_row(entry, value, args, &said, iterations, &result);
+		} else {
+			run_row(entry, value, args, &said, iterations, &result);
+		}
 		if (entry.options.is_cross_core)
 			transfer_after = tw_bench_transfer_ns();
 		bool is_fair = std::max(transfer_before, transfer_after) <= TW_BENCH_TRANSFER_FAIR_NS;
@@ -267,7 +285,7 @@ bool parse(int argc, char **argv, arguments *out)
 		else if (word == "--reverse")
 			out->reverse = true;
 		else if (word == "--seconds" && i + 1 < argc)
-			out->seconds = std::max(0.001, std::atof(argv[++i]));
+			out->seconds = std::atof(argv[++i]);
 		else if (word == "--repetitions" && i + 1 < argc)
 			out->repetitions = std::max(1, std::atoi(argv[++i]));
 		else if (word[0] != '-' && out->filter.empty())
@@ -275,6 +293,8 @@ bool parse(int argc, char **argv, arguments *out)
 		else
 			return false;
 	}
+	if (!out->happened || out->seconds > 0)
+		out->seconds = std::max(0.001, out->seconds);
 	return true;
 }
 
@@ -356,7 +376,8 @@ int main(int argc, char **argv)
 			"usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
 			"                        [--repetitions N] [FILTER]\n"
 			"FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
-			"its time; --reverse runs the rows from the last to the first.\n");
+			"its time, and with --seconds 0 in a few iterations; --reverse runs the rows from the last\n"
+			"to the first.\n");
 		return 2;
 	}
 	int zero = 1;
