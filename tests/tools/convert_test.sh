@@ -103,17 +103,18 @@ shows '^events *4'
 expect 0 "$tw" convert --from ttb other.trace -o other.tw
 says "1 term of the trace file is not a trace message, and was left out"
 # No byte is trusted.
-python3 - <<'PY'
-import random
+mutants=$(rounds 20 60)
+python3 -I -S - "$mutants" <<'PY'
+import random, sys
 data = open("small.trace", "rb").read()
 random.seed(15)
-for i in range(60):
+for i in range(int(sys.argv[1])):
     bad = bytearray(data)
     for _ in range(random.randrange(1, 8)):
         bad[random.randrange(len(bad))] = random.randrange(256)
     open(f"mutant{i}.trace", "wb").write(bad)
 PY
-for i in {0..59}; do
+for ((i = 0; i < mutants; i++)); do
 	code=0
 	"$tw" convert --from ttb "mutant$i.trace" -o mutant.tw --force >out 2>err || code=$?
 	[ "$code" -le 1 ] || fail "exit code $code of mutant $i"
@@ -125,9 +126,13 @@ cat >play.erl <<'ERL'
 -module(play).
 -export([write/1, read/1]).
 
-%% A file of dbg:trace_port with these kinds of messages.
-write([File, Stamp]) ->
-    Port = (dbg:trace_port(file, atom_to_list(File)))(),
+%% Files of dbg:trace_port, one for each kind of stamps.
+write(Stamps) ->
+    lists:foreach(fun write_one/1, Stamps),
+    halt().
+
+write_one(Stamp) ->
+    Port = (dbg:trace_port(file, atom_to_list(Stamp) ++ ".trace"))(),
     Flags = [call, send, 'receive', procs, running, garbage_collection, return_to, set_on_spawn] ++ [Stamp || Stamp =/= none],
     Said = [{'_', [], [{return_trace}, {message, {{x, 7}}}]}],
     1 = erlang:trace_pattern({lists, seq, 2}, Said, [local]),
@@ -142,8 +147,7 @@ write([File, Stamp]) ->
     erlang:trace_delivered(all),
     receive {trace_delivered, _, _} -> ok end,
     dbg:flush_trace_port(),
-    port_close(Port),
-    halt().
+    port_close(Port).
 
 work(Me) ->
     register(worker_bee, self()),
@@ -159,16 +163,20 @@ work(Me) ->
     Me ! {self(), make_ref(), hd(erlang:ports()), fun lists:seq/2, <<1:3>>}.
 
 %% Each message on a line, times below 0 from the start of the VM on, sizes of collections in order.
-read([In, Out]) ->
+read(Stamps) ->
+    [read_one(atom_to_list(Stamp) ++ In, atom_to_list(Stamp) ++ Out) ||
+        Stamp <- Stamps, {In, Out} <- [{".trace", ".before"}, {".back", ".after"}]],
+    halt().
+
+read_one(In, Out) ->
     Self = self(),
-    {ok, To} = file:open(atom_to_list(Out), [write]),
-    dbg:trace_client(file, atom_to_list(In),
+    {ok, To} = file:open(Out, [write]),
+    dbg:trace_client(file, In,
                      {fun(end_of_trace, ok) -> Self ! finished, ok;
                          (Message, ok) -> io:format(To, "~0p.~n", [even(Message)]), ok
                       end, ok}),
     receive finished -> ok end,
-    file:close(To),
-    halt().
+    file:close(To).
 
 even({_, _, Tag, Sizes, Stamp} = Message) when Tag =:= gc_minor_start; Tag =:= gc_minor_end; Tag =:= gc_major_start; Tag =:= gc_major_end ->
     setelement(4, setelement(5, Message, stamp(Stamp)), lists:sort(Sizes));
@@ -181,13 +189,17 @@ stamp(Time) when is_integer(Time), Time < 0 -> Time + (1 bsl 59);
 stamp(Time) -> Time.
 ERL
 erlc play.erl >erlc.out || fail "erlc: $(cat erlc.out)"
-for stamp in none timestamp monotonic_timestamp strict_monotonic_timestamp; do
-	timeout 60 erl -noshell -s play write $stamp.trace $stamp || fail "no trace file with $stamp"
+stamps="none timestamp monotonic_timestamp strict_monotonic_timestamp"
+# shellcheck disable=SC2086 # words
+timeout 60 erl -noshell -s play write $stamps || fail "no trace files"
+for stamp in $stamps; do
 	expect 0 "$tw" convert --from ttb $stamp.trace -o $stamp.tw
 	says "$stamp.tw: [0-9]* events.\$"
 	expect 0 "$tw" convert --to ttb $stamp.tw -o $stamp.back
-	timeout 60 erl -noshell -s play read $stamp.trace $stamp.before || fail "trace_client"
-	timeout 60 erl -noshell -s play read $stamp.back $stamp.after || fail "trace_client of the converted file"
+done
+# shellcheck disable=SC2086 # words
+timeout 60 erl -noshell -s play read $stamps || fail "trace_client, of what Erlang wrote and of the converted files"
+for stamp in $stamps; do
 	[ "$(wc -l <$stamp.before)" -ge 30 ] || fail "few messages: $(cat $stamp.before)"
 	cmp $stamp.before $stamp.after || fail "$stamp: $(diff $stamp.before $stamp.after | head -n 4)"
 done
