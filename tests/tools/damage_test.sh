@@ -28,13 +28,13 @@ expect 1 "$tw" report cut.tw
 shows "not complete"
 
 # Any byte may be hostile: many mutations, no crash, no hang.
-python3 - good.tw bad.tw "$tw" <<'EOT' || fail "a mutated capture was too much"
+python3 -I -S - good.tw bad.tw "$tw" "$(rounds 15 40)" <<'EOT' || fail "a mutated capture was too much"
 import os, random, shutil, subprocess, sys
-good, bad, tw = sys.argv[1:]
+good, bad, tw, rounds = sys.argv[1:]
 seed = int(os.environ.get("TW_SEED", "1"))
 print("seed", seed)
 rng = random.Random(seed)
-for round in range(40):
+for round in range(int(rounds)):
     shutil.rmtree(bad, ignore_errors=True)
     shutil.copytree(good, bad)
     files = sorted(f for f in os.listdir(bad) if os.path.getsize(os.path.join(bad, f)))
