@@ -420,7 +420,8 @@ PLAIN int main(void)
         logs = os.path.join(self.folder, "truth")
         shutil.rmtree(logs, ignore_errors=True)
         os.makedirs(logs)
-        env = dict(os.environ, TRUTH=logs, LC_ALL="C.UTF-8", **dict(words))
+        # However busy the machine is: plans of entries are waited for.
+        env = dict(os.environ, TRUTH=logs, LC_ALL="C.UTF-8", TRACEWHEEL_PLAN_WAIT_MS="60000", **dict(words))
         env.pop("LD_PRELOAD", None)
         with subprocess.Popen(command, cwd=self.folder, env=env) as process:
             try:

@@ -22,7 +22,7 @@ from program import Program
 
 BLOCK = ["--on-full", "block"]
 # Programs of the short form make fewer calls; as many more rounds overflow the smallest ring as well.
-CALLS, ROUNDS = (4000, ("TRUTH_ROUNDS", "6")) if os.environ.get("TW_TEST_LONG") else (1000, ("TRUTH_ROUNDS", "9"))
+CALLS, ROUNDS = (4000, ("TRUTH_ROUNDS", "6")) if os.environ.get("TW_TEST_LONG") else (400, ("TRUTH_ROUNDS", "20"))
 LEAVE, FORK, TIMER = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200")
 MODES = [
     Mode("returns", ["--returns", *BLOCK]),
