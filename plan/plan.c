@@ -32,7 +32,7 @@ struct draft {
 	size_t unframed_count; /* that have no row */
 	uint64_t covered;      /* the value behind the last window */
 	struct tw_file_identity debug_file;
-	bool has_v8;
+	enum { NO_CODE, CODE_OF_V8, CODE_OF_HOTSPOT } makes; /* code that looks up return addresses */
 };
 
 static bool add_bytes(uint8_t **array, size_t *count, size_t *capacity, const void *bytes, size_t more)
@@ -93,17 +93,42 @@ static bool has_v8(const struct tw_sym_entries *entries)
 
 /*
  * Code that V8 makes finds functions by their addresses, and its collector then looks up that code by their return addresses.
- * Functions of C do not make it collect.
+ * Functions of C do not make it collect.  Java's VM walks its stacks from there whenever it stops a thread or looks for a caller, and calls
+ * some of these functions itself too.
  */
-static bool is_for_made_code(const struct draft *draft, size_t index)
+static bool may_be_for_made_code(const struct draft *draft, size_t index)
 {
 	const struct tw_sym_entry *entry = &draft->entries.entries[index];
 	bool is_of_c = entry->name_count;
 
+	if (draft->makes == CODE_OF_HOTSPOT)
+		return true;
 	for (size_t i = 0; i < entry->name_count; i++)
 		is_of_c &= strncmp(draft->entries.names[entry->first_name + i], "_Z", 2) != 0;
-	return !is_of_c && draft->scan.entry_facts[index] & TW_SCAN_ENTRY_VALUE &&
-	       !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED);
+	return !is_of_c && !(tw_scan_facts(&draft->scan, entry->value) & TW_SCAN_CALLED);
+}
+
+/* Finds functions that made code calls, and those that they end with by a jump, which return to the made code as well. */
+static void mark_made(struct draft *draft)
+{
+	uint8_t *facts = draft->scan.entry_facts;
+	bool has_more = draft->makes != NO_CODE;
+
+	for (size_t i = 0; i < draft->entries.count && draft->makes != NO_CODE; i++)
+		if (facts[i] & TW_SCAN_ENTRY_VALUE && may_be_for_made_code(draft, i))
+			facts[i] |= TW_SCAN_ENTRY_MADE;
+	while (has_more) {
+		has_more = false;
+		for (size_t i = 0; i < draft->scan.jump_count; i++) {
+			const struct tw_scan_jump *jump = &draft->scan.jumps[i];
+
+			if (!(facts[jump->from] & TW_SCAN_ENTRY_MADE) || facts[jump->to] & TW_SCAN_ENTRY_MADE ||
+			    !may_be_for_made_code(draft, jump->to))
+				continue;
+			facts[jump->to] |= TW_SCAN_ENTRY_MADE;
+			has_more = true;
+		}
+	}
 }
 
 /* It passes its return address on, but to a profile that there is only with LD_PROFILE. */
@@ -123,7 +148,7 @@ static bool is_unwatched(const struct draft *draft, size_t index)
 
 	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_READS_RETURN && !is_profiled(draft, entry))
 		return true;
-	if (draft->has_v8 && is_for_made_code(draft, index))
+	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_MADE)
 		return true;
 	for (size_t i = 0; i < entry->name_count; i++)
 		if (tw_sym_is_never_returning(draft->file->elf.soname, draft->entries.names[entry->first_name + i]))
@@ -350,10 +375,15 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 	if (!file->elf.build_id_bytes)
 		return TW_ENOENT;
 	error = read_entries(&draft);
-	draft.has_v8 = !error && has_v8(&draft.entries);
+	if (!error)
+		draft.makes = has_v8(&draft.entries)			     ? CODE_OF_V8
+			      : !strcmp(draft.file->elf.soname, "libjvm.so") ? CODE_OF_HOTSPOT
+									     : NO_CODE;
 	if (!error)
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC,
-				     draft.has_v8);
+				     draft.makes != NO_CODE);
+	if (!error)
+		mark_made(&draft);
 	draft.unframed_count = draft.entries.unframed_count;
 	if (!error)
 		error = add_rows(&draft);

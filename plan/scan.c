@@ -4,6 +4,7 @@
 
 #include "plan/flags.h"
 
+#include "base/grow.h"
 #include "base/search.h"
 #include "tracewheel/error.h"
 
@@ -210,6 +211,7 @@ static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
 			const ZydisDecodedInstruction *instruction, uint64_t target)
 {
 	const struct tw_sym_entry *other;
+	bool is_conditional;
 
 	if (instruction->meta.category == ZYDIS_CATEGORY_CALL) {
 		mark(scan, target, TW_SCAN_CALLED);
@@ -220,9 +222,19 @@ static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
 		mark(scan, target, TW_SCAN_LOOPED);
 		return;
 	}
-	other = instruction->meta.category == ZYDIS_CATEGORY_COND_BR ? entry_at(scan, target) : NULL;
-	if (other && other->value == target)
+	is_conditional = instruction->meta.category == ZYDIS_CATEGORY_COND_BR;
+	other = is_conditional || scan->notes_values ? entry_at(scan, target) : NULL;
+	if (!other || other->value != target)
+		return;
+	if (is_conditional)
 		scan->entry_facts[index_of(scan, other)] |= TW_SCAN_ENTRY_FAR_CONDITION;
+	if (!scan->notes_values)
+		return;
+	if (tw_grow(scan->jumps, scan->jump_count, scan->jump_capacity))
+		scan->jumps[scan->jump_count++] =
+			(struct tw_scan_jump){(uint32_t)index_of(scan, entry), (uint32_t)index_of(scan, other)};
+	else
+		scan->has_no_memory = true;
 }
 
 static bool is_indirect_jump(const ZydisDecodedInstruction *instruction)
@@ -468,7 +480,7 @@ int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw
 			find_tables(scan, &entries->entries[i]);
 	for (size_t i = 0; i < entries->count && scan->landing_count < scan->filled_bytes; i++)
 		tw_elf_frame_landing_pads(elf, entries->entries[i].frame, mark_landing, scan);
-	return 0;
+	return scan->has_no_memory ? TW_ENOMEM : 0;
 }
 
 void tw_scan_fini(struct tw_scan *scan)
@@ -476,5 +488,6 @@ void tw_scan_fini(struct tw_scan *scan)
 	if (scan->facts)
 		munmap(scan->facts, scan->bytes + 1);
 	free(scan->entry_facts);
+	free(scan->jumps);
 	*scan = (struct tw_scan){0};
 }

@@ -40,8 +40,13 @@ struct tw_scan {
 	uint64_t filled_bytes; /* that the file has */
 	uint64_t landing_count;
 	bool is_fixed;	      /* ET_EXEC: immediate operands may be addresses */
-	bool notes_values;    /* TW_SCAN_ENTRY_VALUE is set */
+	bool notes_values;    /* TW_SCAN_ENTRY_VALUE is set, and jumps between entries are kept */
 	uint8_t *entry_facts; /* by entry: TW_SCAN_ENTRY_* */
+	struct tw_scan_jump {
+		uint32_t from, to; /* entries: a jump of one leads to the first byte of the other */
+	} * jumps;
+	size_t jump_count, jump_capacity;
+	bool has_no_memory;
 };
 
 enum {
@@ -50,7 +55,8 @@ enum {
 	TW_SCAN_ENTRY_FAR_CONDITION = 4, /* a conditional jump of another entry leads to its first byte */
 	TW_SCAN_ENTRY_READS_RETURN = 8,	 /* it reads or writes its return address, other than by returning */
 	TW_SCAN_ENTRY_READS_FLAGS = 16,	 /* it reads status flags that it has not set */
-	TW_SCAN_ENTRY_VALUE = 32 /* its address is used as a value, other than in a table of virtual functions */
+	TW_SCAN_ENTRY_VALUE = 32, /* its address is used as a value, other than in a table of virtual functions */
+	TW_SCAN_ENTRY_MADE = 64	  /* for plan.c: code that the program makes calls it */
 };
 
 /*

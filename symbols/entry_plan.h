@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 10
+#define TW_ENTRY_PLAN_VERSION 14
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {

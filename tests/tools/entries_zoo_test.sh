@@ -71,7 +71,13 @@ public class Zoo {
 	}
 }
 J
-has javac && has java && javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -proc:none Zoo.java 2>/dev/null && same java Zoo
+has javac && has java && javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -proc:none Zoo.java 2>/dev/null && {
+	# Its collector and its exceptions walk the stack by the return addresses of libjvm's functions. The plan of libjvm takes seconds: it must be there.
+	ways=(--returns)
+	TRACEWHEEL_PLAN_WAIT_MS=60000 same java Zoo
+	expect 0 "$tw" report --csv --top 0 zoo.tw
+	shows JavaFrameAnchor::make_walkable
+}
 
 cat >zoo.cc <<'C'
 #include <cstdio>
