@@ -43,7 +43,7 @@ expect 0 "$tw" record -q -p all -o actors.tw -- "$build/bin/actors" bank --actor
 # A ring that is too small, and a recorder that does not keep up.
 cat >loud.c <<'C'
 __attribute__((noinline)) int loud(int a) { volatile int b = a; b = b * 3 + 1; return b; }
-int main(void) { int sum = 0; for (int i = 0; i < 400000; i++) sum += loud(i); return sum == 1; }
+int main(void) { int sum = 0; for (int i = 0; i < 100000; i++) sum += loud(i); return sum == 1; }
 C
 gcc -w -O1 -g -o loud loud.c || fail gcc
 expect 0 "$tw" record -q --on-full drop --ring 64K --ring-cap 128K -t loud:_ -o lost.tw -- ./loud
