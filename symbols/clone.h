@@ -3,6 +3,7 @@
 #ifndef TW_SYMBOLS_CLONE_H
 #define TW_SYMBOLS_CLONE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -22,6 +23,17 @@ static inline const char *tw_sym_clone_suffix(const char *name)
 			found = at;
 	}
 	return found;
+}
+
+/* Is it a part or a special version, whose arguments may be others?  Link-time optimization only renames functions. */
+static inline bool tw_sym_is_special_clone(const char *name)
+{
+	static const char *const marks[] = {".cold", ".part.", ".isra.", ".constprop."};
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks && strchr(name, '.'); i++)
+		if (strstr(name, marks[i]))
+			return true;
+	return false;
 }
 
 #endif

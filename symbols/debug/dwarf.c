@@ -131,7 +131,7 @@ static size_t symbol_behind(const struct tw_debug *debug, uint64_t value)
 static bool is_whole_function(const struct tw_debug *debug, uint64_t value)
 {
 	for (size_t i = symbol_behind(debug, value); i > 0 && debug->symbols[i - 1].value == value; i--)
-		if (!tw_sym_clone_suffix(debug->symbols[i - 1].name))
+		if (!tw_sym_is_special_clone(debug->symbols[i - 1].name))
 			return true;
 	return false;
 }

@@ -18,17 +18,18 @@ NAMED(gen, "_RINvNtCsfq2Zq5gqAK1_2v01m3genmEB4_")
 NAMED(fib, "_ZN1a3fib17h8672557337e2da61E")
 NAMED(area, "_ZN3geo4area17h0123456789abcdefE.llvm.2796123456789")
 NAMED(move, "_ZN3geo5Point4moveEv.llvm.42")
+NAMED(local, "local.llvm.7071")
 NAMED(one, "_ZN1a3two17h8672557337e2da61E")
 NAMED(two, "_ZN1a3two17h9672557337e2da62E")
 int main(void)
 {
-	return gen(1) + fib(2) + area(3) + move(4) + one(5) + two(6) == 7;
+	return gen(1) + fib(2) + area(3) + move(4) + local(4) + one(5) + two(6) == 7;
 }
 C
 gcc -O1 -o plain names.c && g++ -O1 -x c names.c -x none -o with -Wl,--no-as-needed -lstdc++ || fail "gcc"
 for program in plain with; do
 	expect 0 "$tw" functions -t "$program:_" ./$program
-	for name in 'v0::m::gen::<u32>' a::fib geo::area 'geo::Point::move()'; do
+	for name in 'v0::m::gen::<u32>' a::fib geo::area 'geo::Point::move()' local; do
 		grep -qxF "entry  $program:$name" out || fail "$program: no $name among the functions: $(cat out)"
 	done
 	# Two that differ in the hash alone are told apart by their linkage names.
@@ -48,7 +49,7 @@ for program in plain with; do
 	expect 0 "$tw" record --force -q --returns -o s.tw -t "$program:_" -- ./$program
 	expect 0 "$tw" report --json -n 0 s.tw
 	is "$(json 'sorted(f["function"] for f in d["by_function"])')" \
-		"['a::fib', 'a::two', 'a::two', 'geo::Point::move()', 'geo::area', 'main', 'v0::m::gen::<u32>']" "JSON of $program"
+		"['a::fib', 'a::two', 'a::two', 'geo::Point::move()', 'geo::area', 'local', 'main', 'v0::m::gen::<u32>']" "JSON of $program"
 	expect 0 "$tw" flame --folded s.tw
 	shows "^$program:main;$program:v0::m::gen::<u32> "
 done
@@ -79,4 +80,15 @@ R
 		grep -qE 'own:(<?own::)?bank::Account>?::deposit$' out || fail "$mangling: $(cat out)"
 	done
 fi
+# What link-time optimization has renamed has the arguments that its debug information says; versions with other arguments have none.
+cat >renamed.c <<'C'
+__attribute__((noinline, noipa)) int renamed(int size, const char *name) { volatile int k = size; return k * 3 + name[0]; }
+__attribute__((noinline, noipa)) int special(int size, const char *name) { volatile int k = size; return k * 5 + name[0]; }
+int main(void) { return renamed(7, "users") + special(8, "groups") == 0; }
+C
+gcc -g -O1 -c renamed.c && objcopy --redefine-sym renamed=renamed.llvm.12768 --redefine-sym special=special.isra.0 renamed.o && gcc -o renamed renamed.o || fail "gcc"
+expect 0 "$tw" record --force -q --args -o r.tw -t 'renamed:{renamed,special}' --allow-nothing -- ./renamed
+expect 0 "$tw" print r.tw
+shows 'call renamed:renamed/2 (size = 7, name = "users")'
+shows 'call renamed:special.isra.0 (0x8, '
 exit 0

@@ -14,7 +14,7 @@
 
 bool tw_name_is_mangled(const char *name)
 {
-	return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
+	return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0 || strstr(name, ".llvm.");
 }
 
 /* Without DMGL_VERBOSE the hashes of Rust's names are left out. */
@@ -29,6 +29,9 @@ char *tw_name_demangled(const char *name)
 	char *text = rust_demangle(whole, OPTIONS);
 	if (!text)
 		text = cplus_demangle_v3(whole, OPTIONS);
+	/* A name of C. */
+	if (!text && stem && *stem)
+		return stem;
 	free(stem);
 	return text;
 }
