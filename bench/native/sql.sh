@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# sql.sh - what queries of a large capture take.
+# sql.sh - what queries of a large capture take, in SQL and in Python.
 #
 #	./run bench native sql [MILLIONS [TURNS]]
 #
-# Question  How long do the queries of docs/sql.md take over so many million calls (50), and how fast and how large is `convert --to sqlite`?
+# Question  How long do the queries of docs/sql.md take over so many million calls (50), how fast and how large is `convert --to sqlite`, and how
+#	    fast does Python get the same events and calls as columns (docs/python.md)? Beside them `report`, which makes its sums of the calls.
 # Unit	    seconds of wall time and of processor time, medians and range of the turns (3); bytes a call.
 # Method    sql_work.c, recorded with its returns and nothing lost; each query in turn, the capture's files in the page cache. A database is
 #	    made of a capture of a tenth of the calls.
@@ -52,5 +53,14 @@ row 'select function, calls, total, self, median from functions' sql 'select fun
 row 'select function, count(*) from calls group by function' sql 'select function, count(*) from calls group by function'
 row "events of 10 ms, at $middle" sql "select count(*) from events where time between $middle and $middle + 10000000"
 row "calls of 10 ms, at $middle" sql "select count(*) from calls where start between $middle and $middle + 10000000"
+row "report" "$build/bin/tracewheel" report --json many.tw
+if [ -e "$build/python/tracewheel/_tracewheel.abi3.so" ]; then
+	export PYTHONPATH=$build/python
+	batches() {
+		/usr/bin/python3 -c "import tracewheel; n = sum(len(batch) for batch in tracewheel.open('many.tw').$1()); assert n >= $2, n"
+	}
+	row "python: event_batches(), twice as many events" batches event_batches "$((millions * 2000000))"
+	row "python: call_batches()" batches call_batches "$((millions * 1000000))"
+fi
 row "convert --to sqlite, of a tenth" "$build/bin/tracewheel" convert --to sqlite few.tw -o few.db
 awk -v bytes="$(stat -c %s few.db)" -v calls="$((millions * 100000))" 'BEGIN { printf "a call in the database: %.1f bytes\n", bytes / calls }'

@@ -188,7 +188,7 @@ class Capture:
 
     def event_batches(self, functions: _Patterns = None, *, start: Optional[int] = None, end: Optional[int] = None,
                       kinds: Optional[Iterable[str]] = None, thread: Optional[int] = None, words: int = 0,
-                      rows: int = 1 << 18) -> Iterator[Table]:
+                      rows: int = 1 << 15) -> Iterator[Table]:
         """The same as numbers: tables of at most `rows` events with the columns time, kind, function, thread, and word1 ... of the payload.
 
         Payloads are words as they were recorded: registers, where arguments have no types.
@@ -208,7 +208,7 @@ class Capture:
         return Table(self, {name: _joined([table[name] for table in tables]) for name in tables[0]})
 
     def call_batches(self, functions: _Patterns = None, *, start: Optional[int] = None, end: Optional[int] = None,
-                     thread: Optional[int] = None, values: bool = False, rows: int = 1 << 18) -> Iterator[Table]:
+                     thread: Optional[int] = None, values: bool = False, rows: int = 1 << 15) -> Iterator[Table]:
         """The same, in tables of at most `rows` calls: for captures larger than memory."""
         reader = self._capture.calls(_patterns(functions), _limit(start, "start"), _limit(end, "end"), -1 if thread is None else thread, values)
         details: Optional[List[Any]] = [] if values else None
