@@ -42,7 +42,7 @@ EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 phases.c -o phases || fail "no program"
 
 lossy=0
-for round in 1 2 3; do
+for round in $(seq "$(rounds 1 3)"); do
 	expect 0 "$tw" record -q --force --returns -t phases:_ -N 'phases:{begin,tell}' --on-full drop --ring 64K -o lossy.tw -- ./phases 300000
 	read -r parse whole <out
 	expect 0 "$tw" report --json lossy.tw
