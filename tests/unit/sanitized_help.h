@@ -23,12 +23,12 @@
 #endif
 
 /*
- * Rounds of a loop: `all` of them, or under a sanitizer, which makes each many times as dear, `all / divisor`.  With
- * TW_TEST_LONG (./run test --long) all of them there too.
+ * Rounds of a loop: `all` of them, or under a sanitizer, which makes each many times as dear, `all / divisor`; half of these under the
+ * thread sanitizer, which is twice as dear again.  With TW_TEST_LONG (./run test --long) all of them there too.
  */
 static inline unsigned test_rounds(unsigned all, unsigned divisor)
 {
-	return IS_SANITIZED && !getenv("TW_TEST_LONG") ? all / divisor : all;
+	return IS_SANITIZED && !getenv("TW_TEST_LONG") ? all / divisor / (1 + UNDER_TSAN) : all;
 }
 
 /* Rounds of a loop that is long in each build: a part of them, and with TW_TEST_LONG all. */

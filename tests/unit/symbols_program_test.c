@@ -90,8 +90,9 @@ static void reads_itself(void **state)
 	assert_int_equal(found.count, 1);
 	assert_null(found.refusal);
 	assert_non_null(found.module);
+	/* lld gives a function that is both asked for its address and called two slots. */
 	found = find(symbols, TW_SYMBOLS_SLOT, "__cxa_finalize");
-	assert_int_equal(found.count, 1);
+	assert_in_range(found.count, 1, 2);
 	assert_string_equal(found.refusal, tw_sym_refusal_text(TW_SYM_NEVER));
 	assert_int_equal(tw_symbols_each_place(symbols, stop_at_once, NULL), 42);
 	tw_symbols_close(symbols);
