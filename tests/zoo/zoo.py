@@ -77,8 +77,9 @@ def read_cases():
         if re.match(r"\t +\S", line):
             sys.exit(f"zoo: cases.ini:{number}: a line of a command may not be indented")
     parser.read(HERE / "cases.ini")
-    ways = dict(parser["ways"])
-    return [Case(name, parser[name], ways) for name in parser.sections() if name != "ways"], ways
+    ways, some = dict(parser["ways"]), dict(parser["ways of some"])
+    names = [name for name in parser.sections() if name not in ("ways", "ways of some")]
+    return [Case(name, parser[name], ways) for name in names], ways | some
 
 
 def build_edge(cases, edge):
