@@ -245,13 +245,14 @@ static void take_end(struct tw_source_file *file, struct tw_source_image *image,
 	image->events_through = file->events_before + file->events;
 }
 
-/* A recorder, still running or killed, has made the file and not written its header yet. */
-static bool is_empty(const struct tw_capture *capture, const char *name)
+/* A recorder, still running or killed, has made the file and not written its header yet.  Only the newest segment can be so. */
+static bool is_begun(const struct tw_capture *capture, uint32_t index)
 {
 	struct stat status;
 
-	return !fstatat(capture->directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISREG(status.st_mode) &&
-	       !status.st_size;
+	return index + 1 == capture->file_count &&
+	       !fstatat(capture->directory_fd, capture->files[index].name, &status, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISREG(status.st_mode) && !status.st_size;
 }
 
 static int list_segment(struct lister *lister, uint32_t index)
@@ -270,7 +271,7 @@ static int list_segment(struct lister *lister, uint32_t index)
 		tw_segment_file_close(&capture->files[index].file);
 		/* A recorder still running may have removed it since the folder was listed. */
 		capture->files[index].is_gone =
-			capture->info.is_live && (error == TW_ENOENT || is_empty(capture, capture->files[index].name));
+			capture->info.is_live && (error == TW_ENOENT || is_begun(capture, index));
 		if (!capture->files[index].is_gone)
 			tw_source_note_damage(capture, index, 0, 0, error ? error : TW_EIO,
 					      "the segment cannot be read");

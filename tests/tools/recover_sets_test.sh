@@ -37,6 +37,10 @@ cp -r alive.tw begun.tw
 expect 0 "$tw" info --json begun.tw
 json 'not d["damage"] and d["account"]["missing"]["damaged"]["places"] == 0' >is
 is "$(cat is)" True "an empty segment of a recording that goes on"
+# Only the newest can be so: another empty one is damage.
+cp begun.tw/segment-000001.tws* begun.tw/segment-000003.tws.part
+expect 0 "$tw" info begun.tw
+shows 'damage *segment-000002.tws.part'
 mkdir first.tw
 cp alive.tw/live first.tw
 : >first.tw/segment-000001.tws.part
