@@ -54,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  14
+#define TW_RS_VERSION	  15
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
