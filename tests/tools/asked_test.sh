@@ -65,7 +65,7 @@ expect 0 "$tw" record -o never_called.tw -t 'leaf:never' -t libc:qsort -- ./leaf
 says "-t 'leaf:never': 1 function was traced, and no call was made"
 says "-t 'libc:qsort': 1 function was traced, and no call was made"
 expect 0 "$tw" record -o unfulfilled.tw -t 'leaf:leaf' --when '$1 > 1000' -- ./leaf
-says 'no call fulfilled --when'
+says 'none that fulfilled its condition'
 expect 0 "$tw" record -o some.tw --allow-nothing -t 'leaf:leaf' -t 'leaf:midle' -- ./leaf
 says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
 ! grep -q "'leaf:leaf'" err || fail "a pattern that matched is reported"

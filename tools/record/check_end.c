@@ -46,7 +46,7 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 	if (traced && !events)
 		tw_say("-t '%s': %s traced, and no call %s.", asked->text,
 		       tw_figure_of(figure, traced, "function was", "functions were"),
-		       has_guard    ? "fulfilled --when or --match"
+		       has_guard    ? "was made, or none that fulfilled its condition"
 		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
 				    : "was made");
 	else if (!traced && *asked->reason)
