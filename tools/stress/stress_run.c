@@ -192,6 +192,18 @@ static int begin_sleds(struct tw_stress *s)
 	return error ? error : set(s->capturing, s->program, s->form->numbered[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 }
 
+/*
+ * Binds the slots of the recorded functions while there is one thread. The first calls of two rounds would otherwise be beside the
+ * switches: ld.so, binding a slot for a call, overwrites a stub that was stored meanwhile, until the slot is examined again (got.c).
+ */
+static void bind_slots(struct tw_stress *s)
+{
+	struct tw_stress_caller caller = {.stress = s};
+
+	for (int half = 0; half < 2; half++)
+		tw_stress_call_numbered(&caller, TW_STRESS_AT_SLOT, half, 0);
+}
+
 /* Before there are callers, half a is set to be counted and recorded, as are marks. */
 static int begin(struct tw_stress *s)
 {
@@ -205,6 +217,8 @@ static int begin(struct tw_stress *s)
 			    TW_FUNCTION_LOCAL);
 	if (!error && tw_stress_does(s, TW_STRESS_SLEDS))
 		error = begin_sleds(s);
+	if (!error && tw_stress_does(s, TW_STRESS_SLOTS))
+		bind_slots(s);
 	/* A module is looked up outside of transactions only. */
 	if (!error && tw_stress_does(s, TW_STRESS_SLOTS))
 		error = set(s->capturing, "libc", tw_stress_numbered_slots[0], TW_MATCH_TRUE, TW_FUNCTION_GLOBAL);
