@@ -37,6 +37,11 @@ int tw_tool_compact(int argc, char **argv);
 struct tw_capture;
 bool tw_tool_has_timeline(const char *name);
 int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct tw_out *out, uint64_t *events);
+/*
+ * A whole capture as a folder of the Common Trace Format; its parent exists. @is_forced: replaces a folder that is such a trace, and has
+ * nothing but its files. Says what fails, and leaves nothing then. Returns an exit code.
+ */
+int tw_tool_write_ctf(const char *path, bool is_forced, struct tw_capture *capture, uint64_t *events);
 
 /*
  * What tracewheel-sql has of print: the members that `print --format json` has for this event alone, as an object.  False: there are none, or

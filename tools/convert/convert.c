@@ -19,11 +19,12 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|pprof|callgrind|sqlite|csv|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|sqlite|csv|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and Trace Compass, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
-	{'o', "output", "FILE", "the file to write, - for standard output; or the capture, NAME.tw"},
+	{'o', "output", "FILE",
+	 "the file to write, - for standard output; the folder, of ctf; or the capture, NAME.tw"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "--to ttb: times in the messages: none, nanoseconds, or\n"
 	 "{MegaSecs,Secs,MicroSecs}; by default as the session requested"},
@@ -37,6 +38,7 @@ static const struct tw_command command = {
 	.summary =
 		"Converts a capture to a timeline for viewers or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
 		"\nTimelines: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows (speedscope: calls only, each with its time); `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
+		"\nctf: a trace of the Common Trace Format 1.8, with every event, and lost events as discarded ones.\n"
 		"\nProfiles: calls and own times by stack (pprof), or by caller (callgrind).\n"
 		"\nsqlite and csv: the tables of `tracewheel sql`, which writes other parts: `tracewheel sql --csv NAME.tw QUERY`.\n"
 		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
@@ -56,6 +58,7 @@ struct request {
 	const char *timeline;		       /* --to: the name of its form; NULL: another */
 	const struct tw_profile_form *profile; /* likewise */
 	const char *table;		       /* likewise: sqlite or csv */
+	bool is_ctf;			       /* likewise */
 	const char *output;
 	int stamp;
 	const char **paths;
@@ -71,10 +74,12 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->timeline = tw_tool_has_timeline(value) ? value : NULL;
 		request->profile = tw_profile_form(value);
 		request->table = strcmp(value, "sqlite") == 0 || strcmp(value, "csv") == 0 ? value : NULL;
-		if (request->timeline || request->profile || request->table || strcmp(value, "ttb") == 0)
+		request->is_ctf = strcmp(value, "ctf") == 0;
+		if (request->timeline || request->profile || request->table || request->is_ctf ||
+		    strcmp(value, "ttb") == 0)
 			return request->is_to = true;
 		tw_usage(&command,
-			 "--to is perfetto, speedscope, chrome, pprof, callgrind, sqlite, csv or ttb, not '%s'.",
+			 "--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, sqlite, csv or ttb, not '%s'.",
 			 value);
 		return false;
 	case KEY_FROM:
@@ -126,7 +131,8 @@ static int check_request(const struct request *request)
 		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
 	if (request->is_to && request->path_count > 1)
 		return tw_usage(&command, "one capture at a time.");
-	if ((request->is_from || request->timeline || request->profile || request->table) && request->stamp != -1)
+	if ((request->is_from || request->timeline || request->profile || request->table || request->is_ctf) &&
+	    request->stamp != -1)
 		return tw_usage(&command, "--timestamps goes with --to ttb: others have the times of the events.");
 	if (!request->output || !*request->output)
 		return tw_usage(&command, "-o says where to write.");
@@ -148,11 +154,18 @@ static int open_output(const struct request *request)
 	return open(request->output, O_WRONLY | O_CREAT | O_CLOEXEC | (request->force ? O_TRUNC : O_EXCL), 0666);
 }
 
+static void say_events(const struct request *request, uint64_t count)
+{
+	char events[TW_FIGURE_BYTES];
+	if (!request->quiet)
+		tw_say("%s: %s.", request->output, tw_figure_of(events, count, "event", "events"));
+}
+
 static void say_exported(const struct request *request, const struct tw_ttb_export *export)
 {
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
-	if ((request->timeline || request->profile) && !request->quiet) {
-		tw_say("%s: %s.", request->output, tw_figure_of(events, export->events, "event", "events"));
+	if (request->timeline || request->profile) {
+		say_events(request, export->events);
 		return;
 	}
 	tw_figure_count(events, export->events);
@@ -195,6 +208,25 @@ static int convert_to(const struct request *request)
 	}
 	code = tw_names_end(capture, request->paths[0], code);
 	tw_ttb_export_fini(&export);
+	tw_lines_forget();
+	tw_capture_close(capture);
+	return code;
+}
+
+static int convert_to_ctf(const struct request *request)
+{
+	struct tw_capture *capture = tw_names_open(request->paths[0]);
+	uint64_t events;
+	if (!capture)
+		return TW_EXIT_FAILURE;
+	int code = tw_tool_write_ctf(request->output, request->force, capture, &events);
+	if (!code) {
+		say_events(request, events);
+		tw_missing_say(capture);
+		if (!request->quiet)
+			tw_counted_say(capture);
+	}
+	code = tw_names_end(capture, request->paths[0], code);
 	tw_lines_forget();
 	tw_capture_close(capture);
 	return code;
@@ -407,9 +439,10 @@ int tw_tool_convert(int argc, char **argv)
 	if (code < 0)
 		code = check_request(&request);
 	if (code < 0)
-		code = request.table   ? write_tables(&request)
-		       : request.is_to ? convert_to(&request)
-				       : convert_from(&request);
+		code = request.table	? write_tables(&request)
+		       : request.is_ctf ? convert_to_ctf(&request)
+		       : request.is_to	? convert_to(&request)
+					: convert_from(&request);
 	free(request.paths);
 	return code;
 }
