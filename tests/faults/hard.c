@@ -27,6 +27,12 @@
 #define KEEP  __attribute__((noinline))
 #define DEPTH 200
 
+/* How many, here and in ./run test --long. */
+static unsigned rounds(unsigned in_short, unsigned in_long)
+{
+	return getenv("TW_TEST_LONG") ? in_long : in_short;
+}
+
 /* ---- what is traced ---- */
 
 static KEEP uint64_t leaf(uint64_t a)
@@ -77,7 +83,16 @@ static void *in_thread(void *arg)
 	return (void *)(uintptr_t)work((uintptr_t)arg);
 }
 
-static void run_thread(size_t stack_bytes)
+/* In the short form, threads of which there are thousands make few calls each. */
+static void *in_short_thread(void *arg)
+{
+	errno = 7;
+	want(deep(3, (uintptr_t)arg) == deep_answer(3, (uintptr_t)arg), "a result");
+	want(errno == 7, "errno");
+	return arg;
+}
+
+static void run_thread(size_t stack_bytes, void *(*run)(void *))
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -85,7 +100,7 @@ static void run_thread(size_t stack_bytes)
 	pthread_attr_init(&attributes);
 	if (stack_bytes)
 		want(!pthread_attr_setstacksize(&attributes, stack_bytes), "the size of a stack");
-	want(!pthread_create(&thread, &attributes, in_thread, NULL), "a thread");
+	want(!pthread_create(&thread, &attributes, run, NULL), "a thread");
 	pthread_join(thread, NULL);
 	pthread_attr_destroy(&attributes);
 }
@@ -93,13 +108,14 @@ static void run_thread(size_t stack_bytes)
 static void small_stacks(void)
 {
 	for (unsigned i = 0; i < 50; i++)
-		run_thread(64 << 10);
+		run_thread(64 << 10, in_thread);
 }
 
 static void many_threads(void)
 {
-	for (unsigned i = 0; i < 10000; i++)
-		run_thread(0);
+	/* More than there are rings. */
+	for (unsigned i = 0, all = rounds(5000, 10000); i < all; i++)
+		run_thread(0, rounds(0, 1) ? in_thread : in_short_thread);
 }
 
 /* A thread that ends among traced calls. */
@@ -129,7 +145,7 @@ static void *waiting(void *arg)
 
 static void ended_threads(void)
 {
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0, all = rounds(60, 200); i < all; i++) {
 		pthread_t a, b;
 		void *result;
 
@@ -206,7 +222,7 @@ static KEEP pid_t fork_at(unsigned levels)
 
 static void forks(void)
 {
-	for (unsigned i = 0; i < 50; i++) {
+	for (unsigned i = 0, all = rounds(15, 50); i < all; i++) {
 		pid_t child = fork_at(20);
 		int status = 0;
 
@@ -252,7 +268,7 @@ static void filtered(void)
 	refuse_calls();
 	work(7);
 	for (unsigned i = 0; i < 20; i++)
-		run_thread(0);
+		run_thread(0, in_thread);
 }
 
 /* Only read, write, exit and sigreturn: anything else ends the process. */
@@ -260,9 +276,11 @@ static void strict(void)
 {
 	static const char text[] = "strict: as it should be\n";
 
+	unsigned all = rounds(200, 1000);
+
 	work(8);
 	want(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), "strict mode");
-	for (unsigned i = 0; i < 1000; i++)
+	for (unsigned i = 0; i < all; i++)
 		work(9);
 	syscall(SYS_write, 1, text, sizeof text - 1);
 	syscall(SYS_exit, 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Whatever a program does among traced calls (small stacks, 10,000 threads, threads that end or are cancelled
+# Goal    Whatever a program does among traced calls (small stacks, thousands of threads, threads that end or are cancelled
 #         there, overflowing stacks, forks, filters on system calls), it answers as untraced, however it is traced.
 # Method  hard.c checks its own results, errno included; the capture must be readable, and not empty.
 . "$(dirname "$0")/lib.sh"
@@ -30,16 +30,9 @@ for mode in small_stacks ended_threads overflow forks filtered strict own_bytes 
 		case "$mode $way" in
 		"own_bytes --local"*) says "some bytes of sleds were changed" ;;
 		esac
-		expect 0 "$tw" info --json app.tw
-		mv out "info.$mode $way"
 		recorded=$((recorded + 1))
 		expect 0 "$tw" print app.tw
+		[ "$(grep -c '^ *[0-9]*\.[0-9]' out)" -gt 3 ] || fail "$mode $way: hardly anything was recorded"
 	done
 done
-python3 -I -S - "$recorded" <<'P' || fail "hardly anything was recorded"
-import glob, json, sys
-names = glob.glob("info.*")
-assert len(names) == int(sys.argv[1]) >= 15, names
-for name in names:
-    assert json.load(open(name))["events"] > 3, name
-P
+[ $recorded -ge 15 ] || fail "only $recorded recordings"
