@@ -40,9 +40,9 @@ gdb_on() {
 		gdb -q -batch -nx -ex 'set startup-with-shell off' -ex 'set debuginfod enabled off' "${commands[@]}" ./app
 }
 
-for way in "${ways[@]}"; do
-	case "$way" in --global*) continue ;; esac
-	# A breakpoint on a line of the body.
+# A breakpoint on a line of the body.
+break_in_body() {
+	local way=$1
 	gcc -O0 -g -fpatchable-function-entry=9 -o app app.c
 	gdb_on "$way" 'break app.c:5 if a == 5' run bt finish 'delete' continue
 	shows '^140'
@@ -55,8 +55,11 @@ for way in "${ways[@]}"; do
 	expect 0 "$tw" report --json --top 0 app.tw
 	[ "$(json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('app:inner/'))")" = 10 ] ||
 		fail "$way: not all ten calls under the debugger were recorded"
+}
 
-	# On the sled itself, where gdb puts one for a function's name, both do not fit.
+# On the sled itself, where gdb puts one for a function's name, both do not fit.
+break_at_sled() {
+	local way=$1
 	gcc -O1 -g -fpatchable-function-entry=9 -o app app.c
 	gdb_on "$way" 'break inner' run bt delete continue
 	shows '^140'
@@ -65,4 +68,17 @@ for way in "${ways[@]}"; do
 	expect 0 "$tw" report --json --top 0 app.tw
 	[ "$(json "[f['calls'] for f in d['by_function'] if f['name'].startswith('app:middle/')]")" = '[10]' ] ||
 		fail "$way: the functions without a breakpoint were not recorded"
+}
+
+# In the short form each way meets one of them: those that see ends, the breakpoint in the body, where gdb steps out.
+for way in "${ways[@]}"; do
+	case "$way ${TW_TEST_LONG:+long}" in
+	--global*) continue ;;
+	"--local ") break_at_sled "$way" ;;
+	*" ") break_in_body "$way" ;;
+	*)
+		break_in_body "$way"
+		break_at_sled "$way"
+		;;
+	esac
 done
