@@ -60,12 +60,10 @@ static void execute(int how, const char *path)
 	}
 	_exit(99);
 }
-int main(int argc, char **argv)
+static int start(int how, const char *kind, const char *path)
 {
-	int how = atoi(argv[1]), status = 0;
-	const char *kind = argv[2], *path = argv[3];
+	int status = 0;
 	pid_t pid = 0;
-	setvbuf(stdout, NULL, _IONBF, 0);
 	if (!strcmp(kind, "exec"))
 		execute(how, path);
 	if (how == 10)
@@ -78,6 +76,14 @@ int main(int argc, char **argv)
 		execute(how, path);
 	waitpid(pid, &status, 0);
 	return WEXITSTATUS(status) != 4;
+}
+int main(int argc, char **argv)
+{
+	int is_wrong = 0;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	for (char *how = strtok(argv[1], ","); how; how = strtok(NULL, ","))
+		is_wrong |= start(atoi(how), argv[2], argv[3]);
+	return is_wrong;
 }
 C
 gcc -O1 -fpatchable-function-entry=9 -o child child.c && gcc -w -O1 -o exec exec.c && gcc -O1 -static -o fixed child.c || fail gcc
@@ -92,7 +98,7 @@ called() {
 	reports=$((reports + 1))
 }
 all_called() {
-	python3 -S - "$reports" <<-'P' || fail "another number of calls"
+	python3 -I -S - "$reports" <<-'P' || fail "another number of calls"
 		import json, sys
 		for i in range(int(sys.argv[1])):
 		    count, function, what = open(f"called{i}").read().strip().split("\t")
@@ -101,49 +107,75 @@ all_called() {
 	P
 }
 
-# Children that are not followed, by every call: as untraced. Children that are: traced, once.
-# The short form records all functions with the first way and the last, and the functions that start programs with the others.
-starting=(-t child:_ -t exec:_ -t 'libc:{execve,execv,execvp,execvpe,execl,execlp,execle,execveat,fexecve,posix_spawn,posix_spawnp,system,fork,vfork,waitpid}')
-for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
-	traced=("${starting[@]}")
-	case $(rounds $how all) in 0 | 12 | all) traced=(-t _:_) ;; esac
-	for kind in fork vfork; do
-		case $kind$how in vfork[06] | fork*) ;; *) continue ;; esac
-		./exec $how $kind ./child >expected || fail "exec $how $kind untraced"
-		expect 0 "$tw" record -q --force "${traced[@]}" -o e.tw -- ./exec $how $kind ./child
-		cmp -s out expected || fail "$how $kind: $(diff out expected)"
-		called 0 child:child "$how $kind, not followed"
-		case $how in 1 | 3 | 4 | 7 | 9) continue ;; esac
-		expect 0 "$tw" record -q --force --follow-fork --on-full block "${traced[@]}" -o e.tw -- ./exec $how $kind ./child
-		called 1 child:child "$how $kind, followed"
+# The short form records all functions of some programs only, and of the others those that start programs.
+starting=(-t child:_ -t exec:_ -t 'libc:{execve,execv,execvp,execvpe,execl,execlp,execle,execveat,fexecve,posix_spawn,posix_spawnp,system,fork,vfork,waitpid,wait4}')
+traced=(-t _:_)
+some_are_traced() {
+	[ -n "${TW_TEST_LONG:-}" ] || traced=("${starting[@]}")
+}
+
+# started HOW[,HOW...] KIND COUNT: children by these calls, so many. Those that are not followed: as untraced. Those that are: traced, once.
+started() {
+	./exec "$1" "$2" ./child >expected || fail "exec $1 $2 untraced"
+	expect 0 "$tw" record -q --force "${traced[@]}" -o e.tw -- ./exec "$1" "$2" ./child
+	cmp -s out expected || fail "$1 $2: $(diff out expected)"
+	called 0 child:child "$1 $2, not followed"
+	expect 0 "$tw" record -q --force --follow-fork --on-full block "${traced[@]}" -o e.tw -- ./exec "$1" "$2" ./child
+	called "$3" child:child "$1 $2, followed"
+}
+# In the short form one program uses all calls in turn.
+if [ -z "${TW_TEST_LONG:-}" ]; then
+	started 0,6 vfork 2
+	some_are_traced
+	started 0,1,2,3,4,5,6,7,8,9,10,11,12 fork 13
+else
+	for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
+		started $how fork 1
+		case $how in 0 | 6) started $how vfork 1 ;; esac
 	done
-	case $how in [02689]) ;; *) continue ;; esac
-	# The program itself executes another one.
+fi
+
+# The program itself executes another one.
+traced=(-t _:_)
+for how in 0 2 6 8 9; do
 	expect 4 "$tw" record -q --force "${traced[@]}" --on-full block -o e.tw -- ./exec $how exec ./child
 	grep -q "child, 3 words, X=.*, ours: - -, vector found" out || fail "exec $how: $(cat out)"
 	called 1 child:child "exec $how"
+	some_are_traced
 done
-expect 0 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 fork ./child
+expect 0 "$tw" record -q --force "${traced[@]}" --on-full block -o e.tw -- ./exec 1 fork ./child
 # Nothing of a forked child that is not followed is recorded.
 called 0 libc:execv "a child that is not followed"
-expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 exec ./child
+expect 4 "$tw" record -q --force "${traced[@]}" --on-full block -o e.tw -- ./exec 1 exec ./child
 called 1 libc:execv "the call that goes through ours"
 all_called
 
 # The user's own libraries stay, in their order, and no variable is added.
-printf 'int mark_%s;\n' one | gcc -shared -fPIC -x c -o one.so - && printf 'int mark_two;\n' | gcc -shared -fPIC -x c -o two.so - || fail gcc
+printf 'int mark;\n' | gcc -shared -fPIC -x c -o one.so - && cp one.so two.so || fail gcc
+traced=(-t _:_)
+number=0
 for preload in "" "$PWD/one.so" "$PWD/one.so:$PWD/two.so" "$PWD/two.so $PWD/one.so"; do
 	if [ -n "$preload" ]; then export LD_PRELOAD=$preload; else unset LD_PRELOAD; fi
 	expect 4 "$tw" record -q --force -t child:_ -o e.tw -- ./child
 	shows 'vector found'
-	sh -c env | grep -v '^_=' | tr ' ' : | sort >expected
-	expect 0 "$tw" record -q --force -t _:_ -o e.tw -- sh -c 'env; true'
-	grep -v '^_=' out | tr ' ' : | sort | cmp -s - expected || fail "another environment: $(sort out | diff - expected)"
+	number=$((number + 1))
+	sh -c env >untraced$number
+	expect 0 "$tw" record -q --force "${traced[@]}" -o e.tw -- sh -c 'env; true'
+	mv out traced$number
+	some_are_traced
 done
 unset LD_PRELOAD
+python3 -I -S - $number <<'P' || fail "another environment"
+import sys
+def variables(name):
+    return sorted(line.replace(" ", ":") for line in open(name) if not line.startswith("_="))
+for number in range(1, int(sys.argv[1]) + 1):
+    traced, untraced = variables(f"traced{number}"), variables(f"untraced{number}")
+    assert untraced and traced == untraced, {*traced} ^ {*untraced}
+P
 
 # A program that cannot load our library starts, and its children are traced again.
-cp fixed strange
+traced=(-t _:_)
 if command -v musl-gcc >/dev/null && musl-gcc -O1 -o musl child.c 2>/dev/null; then
 	programs="fixed musl"
 else
@@ -155,12 +187,13 @@ for program in $programs; do
 		for options in "" --follow-fork; do
 			# shellcheck disable=SC2086 # no word, or one
 			if [ -z "$options" ] || [ -n "${TW_TEST_LONG:-}" ]; then
-				expect 0 "$tw" record -q --force $options -t _:_ -o e.tw -- sh -c "./$what a; [ \$? = 4 ]"
+				expect 0 "$tw" record -q --force $options "${traced[@]}" -o e.tw -- sh -c "./$what a; [ \$? = 4 ]"
 				grep -q "ours: - -" out || fail "$what $options: $(cat out)"
 			fi
 			# shellcheck disable=SC2086
-			expect 4 "$tw" record -q --force $options -t _:_ -o e.tw -- sh -c "exec ./$what a"
+			expect 4 "$tw" record -q --force $options "${traced[@]}" -o e.tw -- sh -c "exec ./$what a"
 			grep -q "ours: - -" out || fail "exec $what $options: $(cat out)"
+			some_are_traced
 		done
 	done
 done
