@@ -11,10 +11,13 @@ program=
 trap 'touch end; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0.1; [ -z "$program" ] || kill "$program" 2>/dev/null; rm -rf "$work"' EXIT
 
 cat >app.c <<'C'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 __attribute__((noinline)) int leaf(int x) { __asm__ volatile("" : "+r"(x)); return x * 3 + 1; }
@@ -31,17 +34,49 @@ __attribute__((noinline)) int work(int n)
 }
 static void *run(void *unused)
 {
-	int wanted = work(50);
+	int wanted = work(50), rest_us = getenv("TW_TEST_LONG") ? 4000 : 16000;
 	while (access("end", F_OK)) {
 		if (work(50) != wanted)
 			exit(3);
-		usleep(4000);
+		usleep(rest_us);
 	}
 	return unused;
 }
+/* A program whose first thread has ended, and one of the others has forked a child. */
+static void say(void) { puts("end"); }
+static void *fork_and_wait(void *unused)
+{
+	int status = 1;
+	pid_t child = fork();
+	usleep(1000);
+	if (child && (waitpid(child, &status, 0) != child || status))
+		_exit(3);
+	return unused;
+}
+static void end_first(void)
+{
+	pthread_t thread;
+	atexit(say);
+	pthread_create(&thread, NULL, fork_and_wait, NULL);
+	pthread_exit(NULL);
+}
+static int filter(void)
+{
+	struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+	struct sock_fprog program = {1, &all};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	pause();
+	return 0;
+}
+/* Alone it works in threads, with "fork" it forks children too; "first" and "filtered" are programs of their own. */
 int main(int argc, char **argv)
 {
 	pthread_t threads[3];
+	if (argc > 1 && !strcmp(argv[1], "first"))
+		end_first();
+	if (argc > 1 && !strcmp(argv[1], "filtered"))
+		return filter();
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, run, NULL);
 	while (access("end", F_OK)) {
@@ -66,7 +101,7 @@ begin() {
 	rm -f end
 	LD_PRELOAD=$agent ./app "$@" >answer &
 	program=$!
-	until_ok sleeps "$program"
+	wait_until sleeps "$program"
 }
 
 # Has the process a thread that waits for the command?
@@ -74,18 +109,11 @@ sleeps() {
 	grep -qs dormant "/proc/$1/task"/*/comm
 }
 
-until_ok() {
-	for _ in $(seq 600); do
-		! "$@" || return 0
-		sleep 0.1
-	done
-	fail "in vain: $*"
-}
-
 is_as_before() {
-	is "$(python3 "$common/changed_text.py" "$program")" 0 "bytes of code that differ, $*"
+	is "$(python3 -I -S "$common/changed_text.py" "$program")" 0 "bytes of code that differ, $*"
 	is "$(grep -c '/control\|/image-' "/proc/$program/maps")" 0 "mapped files of the ring set, $*"
-	is "$(ls "/proc/$program/task" | wc -l)" 5 "threads, $*"
+	local tasks=("/proc/$program/task"/*)
+	is ${#tasks[@]} 5 "threads, $*"
 }
 
 end() {
@@ -95,8 +123,11 @@ end() {
 }
 
 state() {
-	"$tw" list | grep "^ *$program " >state
-	grep -q "$1" state
+	"$tw" list | grep -q "^ *$program .*$1" || {
+		# The command costs more than a look at a file.
+		sleep 0.05
+		false
+	}
 }
 
 # Cycles, with other functions and options each: nothing of one is left for the next.
@@ -134,7 +165,7 @@ is_as_before "after a dry run"
 ln -s app linked
 LD_PRELOAD=$agent ./linked >linked.answer &
 linked=$!
-until_ok sleeps $linked
+wait_until sleeps $linked
 expect 0 "$tw" attach --dry-run --allow-nothing -t linked:leaf $linked
 shows "^functions  1 function at"
 kill $linked
@@ -149,7 +180,7 @@ says "more than 100 events a second (--rate)"
 # From another terminal.
 "$tw" attach --force -t app:_ -o d.tw "$program" 2>err &
 command=$!
-until_ok state "attached by process $command"
+wait_until state "attached by process $command"
 expect 2 "$tw" attach
 expect 125 "$tw" attach -t app:_ -o e.tw "$program"
 says "is being recorded already, by process $command; .tracewheel detach $program. ends that"
@@ -178,14 +209,25 @@ grep -q 'is being recorded already\|has just woken\|the recording ended after' e
 is_as_before "after three at once"
 
 # The program is stopped while it is recorded, and the recording ends meanwhile.
-"$tw" attach --force --time 500ms -t app:_ -o d.tw "$program" 2>err &
-command=$!
-until_ok state "attached by process $command"
-kill -STOP "$program"
-wait $command || fail "the exit code of attach is $?"
-says "the recording ended after 500 ms"
-kill -CONT "$program"
-until_ok state dormant
+# On a busy machine it may have ended before: then with more time.
+for ms in 500 1000 2000 4000 8000; do
+	"$tw" attach --force --time ${ms}ms -t app:_ -o d.tw "$program" 2>err &
+	command=$!
+	until state "attached by process $command" || ! kill -0 $command 2>/dev/null; do
+		sleep 0.05
+	done
+	kill -STOP "$program"
+	stopped=1
+	state "attached by process $command" || stopped=
+	wait $command || fail "the exit code of attach is $?"
+	kill -CONT "$program"
+	[ -z "$stopped" ] || break
+	rm -rf d.tw
+	wait_until state dormant
+done
+[ -n "$stopped" ] || fail "it was never stopped while it was recorded"
+grep -q "the recording ended after \($ms ms\|$((ms / 1000)) s\)" err || fail "$(cat err)"
+wait_until state dormant
 is_as_before "after a stop"
 
 # The command is killed: the program ends the recording itself, and `detach`, or the next `attach`, takes back what it wrote.
@@ -193,10 +235,10 @@ export TRACEWHEEL_LEASE_MS=1000
 for then in detach attach; do
 	"$tw" attach -q --force -t app:_ -o k.tw "$program" 2>err &
 	command=$!
-	until_ok state "attached by process $command"
+	wait_until state "attached by process $command"
 	kill -KILL $command
 	wait $command 2>/dev/null
-	until_ok state dormant
+	wait_until state dormant
 	if [ $then = detach ]; then
 		expect 0 "$tw" detach "$program"
 	else
@@ -209,9 +251,9 @@ done
 # It is stopped for longer than its lease: then it says so.
 "$tw" attach --force -t app:_ -o s.tw "$program" 2>stopped &
 command=$!
-until_ok state "attached by process $command"
+wait_until state "attached by process $command"
 kill -STOP $command
-until_ok "$tw" detach -q "$program"
+wait_until "$tw" detach -q "$program"
 is_as_before "while the command is stopped"
 kill -CONT $command
 wait $command || fail "the exit code of attach is $?"
@@ -235,42 +277,17 @@ child() {
 has_ended() {
 	grep -q 'State:.*Z' "/proc/$1/status"
 }
-until_ok child sleeps
+wait_until child sleeps
 expect 0 "$tw" attach --time 50ms -t libc:_ --force -o c.tw "$child"
 sleeper=$child
-until_ok child has_ended
+wait_until child has_ended
 expect 127 "$tw" attach "$child"
 says "has ended"
 kill $parent "$sleeper"
 wait $parent 2>/dev/null
 
 # A program whose first thread has ended ends with its last one, by itself; a child that one of its threads has forked, too.
-cat >first.c <<'C'
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void say(void) { puts("end"); }
-static void *run(void *unused)
-{
-	int status = 1;
-	pid_t child = fork();
-	usleep(1000);
-	if (child && (waitpid(child, &status, 0) != child || status))
-		_exit(3);
-	return unused;
-}
-int main(void)
-{
-	pthread_t thread;
-	atexit(say);
-	pthread_create(&thread, NULL, run, NULL);
-	pthread_exit(NULL);
-}
-C
-gcc -O1 -o first first.c -pthread || fail "the program does not compile"
-LD_PRELOAD=$agent expect 0 timeout -s KILL 60 ./first
+LD_PRELOAD=$agent expect 0 timeout -s KILL 60 ./app first
 is "$(grep -c '^end$' out)" 2 "processes that have ended as they should"
 
 # A program that keeps capabilities, and then changes its group: libc ends one whose threads do not agree.
@@ -293,7 +310,7 @@ start() {
 	shift
 	env "$@" &
 	other=$!
-	until_ok $ready $other
+	wait_until $ready $other
 }
 stop() {
 	kill "$@"
@@ -319,34 +336,19 @@ parent=$!
 recorded() {
 	executes "$1" && grep -qs '/control' "/proc/$1/maps"
 }
-until_ok child recorded
+wait_until child recorded
 expect 127 "$tw" attach "$child"
 says "has been recorded since it was started, by process $parent"
 stop "$child" "$parent"
-cat >filtered.c <<'C'
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-int main(void)
-{
-	struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
-	struct sock_fprog program = {1, &all};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-	pause();
-	return 0;
-}
-C
 filters() {
 	grep -q 'Seccomp:.*2' "/proc/$1/status"
 }
-gcc -O1 -o filtered filtered.c && gcc -O1 -static -o static filtered.c || fail "the programs do not compile"
-start filters LD_PRELOAD="$agent" ./filtered
+gcc -O1 -static -o static app.c -pthread || fail "the program does not compile"
+start filters LD_PRELOAD="$agent" ./app filtered
 expect 125 "$tw" attach "$other"
 says "has set a seccomp filter"
 stop "$other"
-start filters ./static
+start filters ./static filtered
 refused 127 "is statically linked" "$other"
 stop "$other"
 start sleeps LD_PRELOAD="$agent" ./$name 30
@@ -362,7 +364,7 @@ traced() {
 if command -v strace >strace.path; then
 	strace -f -o strace.out -p "$first" 2>strace.err &
 	tracer=$!
-	until_ok traced "$first"
+	wait_until traced "$first"
 	expect 125 "$tw" attach "$first"
 	says "is traced by process $tracer (strace)"
 	stop $tracer
@@ -376,7 +378,7 @@ expect 127 "$tw" attach --name nobody
 says "no process named 'nobody' has an agent"
 expect 0 "$tw" attach --name app --time 50ms -t app:_ --force -o c.tw
 kill -STOP "$program"
-until_ok grep -q 'State:.*T' "/proc/$program/status"
+wait_until grep -q 'State:.*T' "/proc/$program/status"
 refused 125 "is stopped: continue it first" "$program"
 kill -CONT "$program"
 is_as_before "at the end"
