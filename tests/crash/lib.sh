@@ -10,13 +10,14 @@ said() {
 	grep -o "$1=[0-9]*" program.out | cut -d= -f2
 }
 
-# accounts CAPTURE: events plus losses are the calls that the program made, or at most those it had begun.
+# accounts CAPTURE [EXPRESSIONS]: events plus losses are the calls that the program made, or at most those it had begun; $asked is what else
+# was asked of its info, as by json().
 accounts() {
-	local all
+	local all made begun
 	expect 0 "$tw" info --json "$1"
-	all=$(json 'd["events"] + sum(d["lost"].values())')
-	[ "$all" -ge "$(said made)" ] && [ "$all" -le "$(said begun)" ] ||
-		fail "$all events and losses, but $(said made) calls made and $(said begun) begun"
+	all=$(json 'd["events"] + sum(d["lost"].values())'"${2:+, $2}")
+	asked=${all#* } all=${all%% *} made=$(said made) begun=$(said begun)
+	[ "$all" -ge "$made" ] && [ "$all" -le "$begun" ] || fail "$all events and losses, but $made calls made and $begun begun"
 }
 
 # find_program: waits for the process that $recorder runs, and sets $program to its pid.

@@ -7,16 +7,15 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 
-"$tw" record -q "${traced[@]}" --ring 64K --on-full block -o still.tw -- "$threads" beat 2 >program.out 2>err </dev/null &
+"$tw" record -q "${traced[@]}" --ring 64K --on-full block -o still.tw -- "$threads" beat "$(rounds 1 2)" >program.out 2>err </dev/null &
 recorder=$!
 find_program
-for ticks in 40 80 120; do
+for ticks in $(rounds "25 50" "40 80 120"); do
 	works "$program" "$ticks"
 	kill -STOP "$recorder" "$program"
-	sleep 1.5
+	sleep "$(rounds 1.2 1.5)"
 	kill -CONT "$program" "$recorder"
 done
 wait "$recorder" || fail "the recording failed: $(cat err)"
 accounts still.tw
-is "$(json 'sum(d["lost"].values())')" 0 "events lost"
-is "$(json 'd["events"]')" "$(said made)"
+is "$(json 'sum(d["lost"].values()), d["events"]')" "0 $(said made)" "events lost, and events"

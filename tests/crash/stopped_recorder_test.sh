@@ -9,27 +9,31 @@ resident() {
 	awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
 }
 
-# stopped NAME OPTION...: the program makes calls until it has worked for three seconds; the recorder is stopped for at
-# least two, and until the program has worked for half a second meanwhile.
+# How long the program works, and the recorder is stopped, which is longer than block waits; and how long the program works before and
+# during the stop at least, in hundredths.
+seconds=$(rounds 1.9 3) stop=$(rounds 1.4 2) ticks=$(rounds 15 50)
+
+# stopped NAME OPTION...: the program makes calls, and the recorder is stopped meanwhile.
 stopped() {
 	local name=$1 recorder program before after start
 	shift
-	"$tw" record -q "${traced[@]}" --ring 64K "$@" -o "$name" -- "$threads" beat 3 >program.out 2>err </dev/null &
+	"$tw" record -q "${traced[@]}" --ring 64K "$@" -o "$name" -- "$threads" beat "$seconds" >program.out 2>err </dev/null &
 	recorder=$!
 	find_program
-	works "$program" 50
+	works "$program" "$ticks"
 	kill -STOP "$recorder"
 	before=$(resident "$program")
 	start=$(worked "$program")
-	sleep 2
-	works "$program" "$((start + 50))"
+	sleep "$stop"
+	works "$program" "$((start + ticks))"
 	after=$(resident "$program")
 	kill -CONT "$recorder"
 	wait "$recorder" || fail "the recording failed"
 	[ "$((after - before))" -lt 1024 ] || fail "the program grew from $before to $after KiB"
-	accounts "$name"
-	[ "$(json 'd["lost"]["full"]')" -gt 1000 ] || fail "two seconds without a recorder, and little was lost"
-	[ "$(json 'd["seconds"] > 2.9')" = True ] || fail "nothing was recorded after the stop"
+	accounts "$name" "d['lost']['full'], d['seconds'] > $seconds - 0.1"
+	lost=${asked% *}
+	[ "$lost" -gt 1000 ] || fail "seconds without a recorder, and little was lost"
+	is "${asked#* }" True "something was recorded after the stop"
 }
 
 stopped drop.tw --on-full drop
@@ -38,5 +42,5 @@ stopped block.tw --on-full block
 pause=$(said longest_wait_ms)
 [ "$pause" -ge 800 ] || fail "with block the program waited $pause ms"
 # Once for each stop, and for each standstill of the machine; not for each call that found no space.
-[ "$(said long_waits)" -lt "$(($(json 'd["lost"]["full"]') / 100))" ] ||
+[ "$(said long_waits)" -lt "$((lost / 100))" ] ||
 	fail "with block the program waited $(said long_waits) times"
