@@ -8,26 +8,30 @@ build=$1
 cat >app.cc <<'CC'
 #include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <pthread.h>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 namespace app {
-struct Bad : std::runtime_error { using runtime_error::runtime_error; };
+struct Bad : std::exception { const char *what() const noexcept override { return "no"; } };
 template <class T> struct Odd { T value; };
+/* Memory that its destructor frees. */
+struct Kept {
+	char *text = strdup("forty");
+	~Kept() { free(text); }
+	int size() const { return (int)strlen(text); }
+};
 }
 static thread_local jmp_buf buffer;
 extern "C" {
 __attribute__((noinline)) int deep(int n)
 {
-	std::string kept(40, 'x');
+	app::Kept kept;
 	if (n == 0)
-		throw app::Bad("no");
+		throw app::Bad();
 	int r = deep(n - 1);
 	__asm__ volatile("");
-	return r + (int)kept.size();
+	return r + kept.size();
 }
 /* The call is the last instruction of its caller. */
 [[noreturn]] __attribute__((noinline)) void always(int x)
@@ -60,9 +64,10 @@ __attribute__((noinline)) void leaves(int n) { if (!n) pthread_exit(nullptr); le
 __attribute__((noinline)) void terminates() noexcept { deep(1); }
 }
 static void *ends(void *) { leaves(3); return nullptr; }
-static void work(int *right)
+static void *work(void *result)
 {
-	for (int i = 0; i < 100; i++) {
+	int *right = (int *)result;
+	for (int i = 0; i < TIMES; i++) {
 		*right += catches(i % 7) == -1;
 		*right += calls_always(i & 1) == 1 + (i & 1);
 		*right += sets(4) == 7;
@@ -71,15 +76,16 @@ static void work(int *right)
 		try { rethrows(3); } catch (app::Bad &) { ++*right; }
 		try { forwards(2); } catch (app::Bad &e) { *right += !strcmp(e.what(), "no"); }
 	}
+	return nullptr;
 }
 int main(int argc, char **)
 {
 	int right[4] = {}, sum = 0;
-	std::vector<std::thread> threads;
+	pthread_t threads[4];
 	for (int t = 0; t < 4; t++)
-		threads.emplace_back(work, &right[t]);
-	for (auto &t : threads)
-		t.join();
+		pthread_create(&threads[t], nullptr, work, &right[t]);
+	for (int t = 0; t < 4; t++)
+		pthread_join(threads[t], nullptr);
 	for (int x : right)
 		sum += x;
 	pthread_t id;
@@ -89,52 +95,79 @@ int main(int argc, char **)
 	std::fflush(stdout);
 	if (argc > 1)
 		terminates();
-	return sum != 4 * 700;
+	return sum != 4 * 7 * TIMES;
 }
 CC
 
-# many KIND [FUNCTION [REST]]: the number of such lines.
+# many COUNT KIND [FUNCTION [REST]]: the number of such lines will be wanted by all_many; COUNT same: all lines that begin like this.
 many() {
-	local found
-	found=$(awk -v kind="$2" -v name="${3:-}" -v rest="${4:-}" \
-		'$3 == kind && (name == "" || $4 == "app:" name "") && (rest == "" || index($0, rest))' text | wc -l)
-	[ "$found" = "$1" ] || { grep -m 20 " $2 app:${3:-}" text >&2; fail "$how: $found $2 ${3:-} ${4:-}, not $1"; }
+	printf '%s\t%s\t%s\t%s\n' "$1" "$2" "${3:-}" "${4:-}" >>wanted
+}
+all_many() {
+	awk -F '\t' '
+		NR == FNR { count[NR] = $1; kind[NR] = $2; name[NR] = $3; rest[NR] = $4; last = NR; next }
+		FNR == 1 { FS = " "; $0 = $0 }
+		{
+			for (i = 1; i <= last; i++) {
+				if ($3 != kind[i])
+					continue;
+				if ($4 == "app:" name[i] || name[i] == "")
+					found[i] += rest[i] == "" || index($0, rest[i])
+				if (count[i] == "same")
+					begun[i] += index($4, "app:" name[i]) == 1
+			}
+		}
+		END {
+			for (i = 1; i <= last; i++)
+				if (found[i] + 0 != (count[i] == "same" ? begun[i] + 0 : count[i])) {
+					print found[i] + 0, kind[i], name[i], rest[i] ", not", count[i], begun[i]
+					is_wrong = 1
+				}
+			exit is_wrong || !last
+		}' wanted text >&2 || fail "$how: other numbers"
+	rm wanted
 }
 
 record() {
 	expect 0 "$tw" record -q --force --on-full block "$@" -t 'app:_' -o app.tw -- ./app
-	shows '^2800 right$'
+	shows "^$((28 * times)) right\$"
 	"$tw" print app.tw >print || fail "$how: print"
 	# One thread after another.
 	sort -s -k2,2 print >text
 }
 
+times=$(rounds 28 100)
+sum=0
+for ((i = 0; i < times; i++)); do
+	sum=$((sum + i % 7 + 1))
+done
 for how in '-O2' '-O0' '-O2 -foptimize-sibling-calls -fomit-frame-pointer -fcf-protection=none' '-Os'; do
 	# shellcheck disable=SC2086
-	g++ $how -fpatchable-function-entry=9 -rdynamic -pthread -o app app.cc 2>err || fail "g++ $how"
+	g++ $how -fpatchable-function-entry=9 -DTIMES="$times" -rdynamic -pthread -o app app.cc 2>err || fail "g++ $how"
 	expect 0 ./app
 	record --local --exceptions
 	for f in deep catches calls_always rethrows forwards sets jumps twice tail leaves; do
-		many "$(grep -c " call app:$f" text)" call "$f"
+		many same call "$f"
 	done
-	# 400 times: catches(i % 7) with i % 7 + 1 calls of deep; rethrows four; forwards three.
-	deep=$((4 * (14 * 28 + 1 + 2) + 400 * 7))
+	# Four threads: catches(i % 7) with i % 7 + 1 calls of deep; rethrows four; forwards three.
+	deep=$((4 * sum + 4 * times * 7)) all=$((4 * times))
 	many $deep call deep
 	many $deep exception_from deep "throw 'app::Bad'"
 	many 0 return_from deep
-	many 400 return_from catches
+	many $all return_from catches
 	many 0 exception_from catches
-	many 400 exception_from rethrows "throw 'app::Bad'"
-	many 400 exception_from forwards "throw 'app::Bad'"
-	many 600 exception_from always "throw int"
-	many 200 exception_from always "throw 'app::Odd<int>'"
-	many 400 exception_from at_the_end "throw int"
-	many 2000 exception_from jumps "throw longjmp"
-	many 400 return_from sets "0x7"
+	many $all exception_from rethrows "throw 'app::Bad'"
+	many $all exception_from forwards "throw 'app::Bad'"
+	many $((all + all / 2)) exception_from always "throw int"
+	many $((all / 2)) exception_from always "throw 'app::Odd<int>'"
+	many $all exception_from at_the_end "throw int"
+	many $((5 * all)) exception_from jumps "throw longjmp"
+	many $all return_from sets "0x7"
 	many 4 exception_from leaves "exit pthread_exit"
-	many 400 return_from twice "0x2a"
-	many 400 return_from tail "0x2a"
+	many $all return_from twice "0x2a"
+	many $all return_from tail "0x2a"
 	many 1 exception_from 'ends(void*)' "exit pthread_exit"
+	all_many
 	# Every call ends once.
 	calls=$(grep -c ' call app:' text) ends=$(grep -cE ' (return|exception)_from app:' text)
 	[ "$calls" = "$ends" ] || fail "$how: $calls calls, $ends ends"
@@ -143,17 +176,18 @@ done
 how='returns alone'
 record --local --returns
 many 0 exception_from
-many 400 return_from catches
+many $all return_from catches
 many 0 return_from deep
+all_many
 
 how='return_to'
 record --local --exceptions --return-to
 # One for a chain of tail calls, one for an exception, to the function that catches it, or is left next.
-[ "$(grep -A1 'return_from app:twice' text | grep -c 'return_from app:tail')" = 400 ] || fail "$how: tail calls"
+[ "$(grep -A1 'return_from app:twice' text | grep -c 'return_from app:tail')" = $all ] || fail "$how: tail calls"
 [ "$(grep -A1 'return_from app:twice' text | grep -c return_to)" = 0 ] || fail "$how: in the middle of a chain"
-[ "$(grep -A1 'return_from app:tail' text | grep -c return_to)" = 400 ] || fail "$how: no return_to behind a chain"
-[ "$(grep -A1 'exception_from app:always' text | grep -c return_to)" = 400 ] || fail "$how: no return_to behind always"
-[ "$(grep -A1 'exception_from app:at_the_end' text | grep -c return_to)" = 400 ] || fail "$how: nor behind its caller"
+[ "$(grep -A1 'return_from app:tail' text | grep -c return_to)" = $all ] || fail "$how: no return_to behind a chain"
+[ "$(grep -A1 'exception_from app:always' text | grep -c return_to)" = $all ] || fail "$how: no return_to behind always"
+[ "$(grep -A1 'exception_from app:at_the_end' text | grep -c return_to)" = $all ] || fail "$how: nor behind its caller"
 
 how='an exception that nobody catches'
 expect 134 "$tw" record -q --force --local --exceptions -t 'app:_' -o app.tw -- ./app x
