@@ -172,20 +172,27 @@ check() {
 compilers=(gcc)
 ! command -v clang >/dev/null || compilers+=(clang)
 variants=('-O0 -gdwarf-5' '-O3 -gdwarf-4' '-O1 -gdwarf-4' '-O2 -gdwarf-5')
-for number in "${!compilers[@]}"; do
-	for variant in "${!variants[@]}"; do
-		# In the short form, if there are two compilers, each takes one half.
-		[ ${#compilers[@]} = 1 ] || [ -n "${TW_TEST_LONG:-}" ] || [ $((variant / 2)) = "$number" ] || continue
-		# shellcheck disable=SC2086
-		check "${compilers[number]}" values.c ${variants[variant]}
+cxx_variant='-O2 -gdwarf-5'
+# In the short form, if there are two compilers, each meets each language in one variant, and each optimisation is met once.
+if [ -z "${TW_TEST_LONG:-}" ] && [ ${#compilers[@]} = 2 ]; then
+	check gcc values.c -O3 -gdwarf-4
+	check clang values.c -O2 -gdwarf-5
+	cxx_variant='-O0 -gdwarf-5'
+else
+	for compiler in "${compilers[@]}"; do
+		for variant in "${variants[@]}"; do
+			# shellcheck disable=SC2086
+			check "$compiler" values.c $variant
+		done
 	done
-done
-check g++ values.cc -O2 -gdwarf-5
+fi
+# shellcheck disable=SC2086
+check g++ values.cc $cxx_variant
 [ ${#compilers[@]} = 1 ] || check clang++ values.cc -O1 -gdwarf-5
 
 # Other formats, for the last one.
 "$tw" print --format json values.tw >out
-python3 - <<'P' || fail "JSON"
+python3 -I -S - <<'P' || fail "JSON"
 import json
 calls, returns = {}, {}
 for event in map(json.loads, open("out")):
@@ -242,6 +249,10 @@ C
 for compiler in "${compilers[@]/%gcc/g++}"; do
 	what=${compiler/%clang/clang++}
 	for options in '-O0 -gdwarf-5' '-O2 -gdwarf-4'; do
+		# In the short form, one with each of two compilers.
+		if [ -z "${TW_TEST_LONG:-}" ] && [ ${#compilers[@]} = 2 ]; then
+			case "$what $options" in "g++ -O2"* | "clang++ -O0"*) continue ;; esac
+		fi
 		# shellcheck disable=SC2086
 		"$what" -w -std=c++17 $options -fpatchable-function-entry=9 -o values classes.cc || fail "$what"
 		./values
@@ -252,9 +263,15 @@ for compiler in "${compilers[@]/%gcc/g++}"; do
 		grep -qF ' return_from values:plain(Plain, int)/2 -> Plain{b = 1, n = 5}' out || fail "$what $options: a plain class"
 		grep -qF ' call values:both(Pair<int>, int)/2 (p = Pair<int>{a = 1, b = 2}, last = 3)' out || fail "$what $options: a template"
 		# By address, or unknown: never the number 1 as something else.
-		for name in copied holder with_virtual kept; do
-			grep ' call values:\| return_from values:' out | grep " values:$name(" | grep -q '[{] *[n01]' && fail "$what $options: $name"
-			grep " return_from values:$name(" out | grep -q -- '-> _$' || fail "$what $options: $name returns in memory"
-		done
+		awk '
+			match($0, / (call|return_from) values:(copied|holder|with_virtual|kept)\(/) {
+				name = substr($0, RSTART, RLENGTH)
+				sub(/.*:/, "", name)
+				if (/[{] *[n01]/)
+					is_wrong = 1
+				if (/ return_from / && /-> _$/ && !has[name]++)
+					count++
+			}
+			END { exit is_wrong || count != 4 }' out || fail "$what $options: what is not passed in registers"
 	done
 done
