@@ -52,6 +52,10 @@ for kind in ("locks", "conditions"):
     for lock in locks[kind]:
         lock["pairs"] = lock["pairs"][:5]
     assert more[kind] == locks[kind], kind
+ports = json.loads(run("report", "--ports", "--json", "--top", "100"))
+keys = ("ports", "port_count", "gaps", "calls_of_unseen_descriptors", "unfollowed_calls", "modules_with_pointers")
+assert ({key: more.get(key) for key in keys} == {key: ports[key] for key in keys} if path == "ports.tw" else "ports" not in more), "ports"
+assert path != "ports.tw" or any(row["what"].endswith("passwd") for row in ports["ports"])
 slowest = [json.loads(line) for line in run("print", "--slowest", "10", "--format", "json").splitlines()]
 for mine, call in zip(more["slowest"], slowest, strict=True):
     # Without what is small, and what that did.
@@ -78,6 +82,8 @@ for capture in lk calls actors random; do
 done
 expect 0 "$tw" record -q -t 'libc:_' -o plain.tw -- ls /
 python3 check.py "$tw" plain.tw || fail "plain.tw"
+expect 0 "$tw" record -q --ports --follow-fork -o ports.tw -- sh -c 'cat /etc/passwd | wc -l >lines'
+python3 check.py "$tw" ports.tw || fail "ports.tw"
 expect 2 "$tw" report --html --json lk.tw
 says 'the whole report'
 
@@ -103,3 +109,12 @@ J
 width=400 is_dark=1 try_page lk.html
 said 'Threads, Durations, Slowest calls, Locks' 'links true' 'width 400 true' 'contrast true 0' 'slowest 10 true' 'locks true' 'durations true' \
 	'sorted true true ascending'
+expect 0 "$tw" report --html ports.tw
+mv out ports.html
+cat >try.js <<'J'
+	const rows = [...document.querySelectorAll('#ports tbody tr')].map(row => [...row.cells].map(cell => cell.textContent));
+	say('width', innerWidth, document.documentElement.scrollWidth <= innerWidth);
+	say('ports', rows.some(row => /\/etc\/passwd \(/.test(row[7]) && row[0] === '1' && /^[0-9.]+ (B|KiB)$/.test(row[4]) && row[5] === '-'));
+J
+width=400 is_dark=1 try_page ports.html
+said 'width 400 true' 'ports true'

@@ -55,7 +55,7 @@ static const struct tw_option options_table[] = {
 	{KEY_CSV, "csv", NULL, "as CSV: the table of functions, all its columns, times in seconds"},
 	{KEY_HTML, "html", NULL,
 	 "as one page for a browser, without network: the flame graph, tables, histograms of durations, the slowest calls with what they "
-	 "did, locks (docs/flame.md)"},
+	 "did, locks, ports (docs/flame.md)"},
 	{KEY_SORT, "sort", "KEY",
 	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
 	{KEY_COLUMNS, "columns", "LIST",
@@ -136,7 +136,7 @@ struct sums {
 	struct tw_activity activity;
 	struct tw_lengths lengths;
 	struct tw_native_ports ports;
-	bool wants_tree;
+	bool wants_tree, wants_ports;
 	bool has_times;	   /* the tree is made of calls and returns, or of selected calls */
 	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
 	bool has_activity; /* there are messages or schedules */
@@ -303,6 +303,7 @@ static int put_html(struct html *html, const struct tw_capture_filter *filter, c
 					    .capture = html->capture,
 					    .filter = filter,
 					    .tree = &html->sums->tree,
+					    .ports = html->sums->ports.is_recorded ? &html->sums->ports : NULL,
 					    .path = path,
 					    .put_report = put_report,
 					    .context = html};
@@ -410,13 +411,17 @@ static int fold_events(struct sums *sums, const struct request *request, struct 
 	int error = 0;
 	if (sums->wants_tree)
 		error = tw_calltree_begin(&sums->tree, capture, filter, &folds[count++]);
-	if (!error && request->has_ports)
+	/* The page has them too, where they were recorded: they follow all calls of whole processes. */
+	sums->wants_ports =
+		request->has_ports || (request->is_html && !tw_selection_is_of_events(&request->selection) &&
+				       !tw_selection_has_conditions(&request->selection));
+	if (!error && sums->wants_ports)
 		error = tw_native_ports_begin(&sums->ports, capture, filter, request->has_each_port, &folds[count++]);
 	if (!error && count)
 		error = tw_pass(capture, folds, count, "reading");
 	if (!error && sums->wants_tree)
 		tw_calltree_end(&sums->tree, filter);
-	if (!error && request->has_ports)
+	if (!error && sums->wants_ports)
 		error = tw_native_ports_end(&sums->ports, request->port_glob);
 	tw_lengths_finish(&sums->lengths);
 	return sums->tree.has_no_memory ? TW_ENOMEM : error;

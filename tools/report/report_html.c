@@ -2,7 +2,7 @@
 /*
  * report_html.c - `report --html`: the flame graph's page, and below it all else that a report has.
  *
- * The tables are those of the JSON of `report`, `report --locks` and `print --slowest`, drawn by report_html.html.
+ * The tables are those of the JSON of `report`, `report --locks`, `report --ports` and `print --slowest`, drawn by report_html.html.
  */
 #include "tools/report/report_html.h"
 #include "views/folds/locks.h"
@@ -18,6 +18,7 @@
 #define HISTOGRAMS 20
 #define LOCKS	   50
 #define PAIRS	   5
+#define PORTS	   100
 /* Calls of less than this part of a slow one are not listed in it. */
 #define LEAST_PART 200
 
@@ -109,6 +110,8 @@ static bool put_more(struct tw_out *out, void *context)
 	work->error = put_slowest(&json, work->html, info.zero_ns);
 	if (!work->error)
 		work->error = put_locks(&json, work->html, info.zero_ns);
+	if (!work->error && work->html->ports)
+		tw_native_ports_json(&json, work->html->ports, PORTS);
 	tw_json_close(&json, '}');
 	tw_page_json_end(out);
 	return !work->error;

@@ -10,7 +10,8 @@ struct tw_report_html {
 	const struct tw_selection *selection;
 	struct tw_capture *capture;
 	const struct tw_capture_filter *filter;
-	const struct tw_calltree *tree; /* made with parts */
+	const struct tw_calltree *tree;	     /* made with parts */
+	const struct tw_native_ports *ports; /* NULL: none were recorded */
 	const char *path;
 	/* Writes the object of `report --json`. */
 	void (*put_report)(void *context);
