@@ -34,6 +34,8 @@ class Mode:
         self.patterns = [*self.patterns, *more]
         self.words = {word: value for word, value in words}
         self.pauses = pauses
+        # In the short form a number, by which checks that are alike in all modes are done by turns.
+        self.turn = None
         self.exceptions = "--exceptions" in options
         # Calls are left without a recorded end.
         self.unseen = returns and "TRUTH_LEAVE" in self.words and not self.exceptions
@@ -80,6 +82,11 @@ def expected(mode, truth):
         if wanted:
             threads[thread] = wanted
     return threads, sum(len(items) for items in threads.values())
+
+
+def by_turns(mode, checks):
+    """All of them, or the one whose turn it is in this mode."""
+    return checks if mode.turn is None else [checks[mode.turn % len(checks)]]
 
 
 def is_subsequence(part, whole):
@@ -374,7 +381,7 @@ def check_report_stacks(tw, capture, wanted):
         raise Untrue("report of stacks: callers and calls, there and made: %s" % differ)
 
 
-def check_parts(tw, capture, events):
+def check_parts(tw, capture, mode, events):
     """A requested part contains the right events: by time, thread and pattern, in print and in report."""
     calls = calls_of(events)
     if not calls:
@@ -389,7 +396,7 @@ def check_parts(tw, capture, events):
         (["--thread", str(thread), "-t", module + ":_", "--from", "%dns" % low],
          lambda e: e["thread"] == thread and e["module"] == module and e["ns"] >= low),
     ]
-    for options, is_wanted in parts:
+    for options, is_wanted in by_turns(mode, parts):
         wanted = [(e["ns"], e["thread"], e["kind"], name_of(e)) for e in calls if is_wanted(e)]
         # An empty part is reported as empty, with exit code 1.
         codes = (0,) if wanted else (0, 1)
@@ -474,10 +481,10 @@ def check_capture(tw, capture, mode, truth, handled):
     info = json.loads(views.output(tw, "info", "--json", capture))
     events = views.print_json(views.output(tw, "print", "--format", "json", "--setups", capture))
     wanted, in_handlers, lost = check_account(mode, events, truth, handled, info)
-    check_text(tw, capture, events)
-    check_erlang(tw, capture, events)
+    for check_print in by_turns(mode, [check_text, check_erlang]):
+        check_print(tw, capture, events)
     check_sums(tw, capture, mode, events, [*wanted.values(), *in_handlers.values()], lost, info)
-    check_parts(tw, capture, events)
+    check_parts(tw, capture, mode, events)
     check_callers(tw, capture, mode, events, wanted)
     if "--segment-time" in mode.options or "--rotate" in mode.options:
         check_segments(tw, capture, events)

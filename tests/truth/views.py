@@ -5,6 +5,7 @@ Each parser returns what its view says in its own terms; check.py compares.  A n
 arguments, as all views have it in common.
 """
 import collections
+import functools
 import json
 import re
 import subprocess
@@ -21,6 +22,19 @@ def output(tw, *arguments, codes=(0,)):
     return done.stdout.decode("utf-8")
 
 
+def remembered(run):
+    """Like output(), `run`, for captures that do not change: each command is run once."""
+    texts = {}
+
+    def once(tw, *arguments, codes=(0,)):
+        key = (tw, arguments, codes)
+        if key not in texts:
+            texts[key] = run(tw, *arguments, codes=codes)
+        return texts[key]
+    return once
+
+
+@functools.lru_cache(maxsize=4096)
 def plain(name):
     """MODULE:FUNCTION of a name as views print it."""
     return re.sub(r"(\(.*)?(/(\d+|_))?$", "", name, count=1).strip()
@@ -28,8 +42,16 @@ def plain(name):
 
 def print_json(text):
     """A list of dicts, one an event; lines that are no JSON are an error."""
+    lines = text.splitlines()
+    try:
+        # In half of the time of one by one.
+        events = json.loads("[%s]" % ",".join(lines))
+        if len(events) == len(lines):
+            return events
+    except ValueError:
+        pass
     events = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         try:
             events.append(json.loads(line))
         except ValueError as error:
