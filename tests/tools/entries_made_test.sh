@@ -94,22 +94,23 @@ refused() {
 
 # ---- linkers ----
 # The kinds of code that linkers and options make. In the short form some come together; the long form makes each alone, and more.
+# What is behind a comma of its own is left out where there is no such linker.
 all_kinds() {
-	cat <<'F'
-split_stack -O2 -fsplit-stack
-profiled -O2 -pg -mfentry
-gold_fixed -O2 -fuse-ld=gold -no-pie -fno-pie
-lld_folded -O2 -fuse-ld=lld -ffunction-sections -Wl,--icf=all,--gc-sections
-mold_folded -O2 -B/usr/libexec/mold -ffunction-sections -Wl,--icf=all,--gc-sections
-F
 	if [ -z "${TW_TEST_LONG:-}" ]; then
 		cat <<-'F'
-			unoptimized -O0 -fcf-protection
+			split_stack_gold_fixed -O2 -fsplit-stack , -fuse-ld=gold -no-pie -fno-pie
+			profiled_lld_folded -O2 -pg -mfentry , -fuse-ld=lld -ffunction-sections -Wl,--icf=all,--gc-sections
+			unoptimized_mold_folded -O0 -fcf-protection , -B/usr/libexec/mold -ffunction-sections -Wl,--icf=all,--gc-sections
 			lto_large_model_one_segment -O2 -flto -mcmodel=large -Wl,-z,noseparate-code
 			thunks_aligned_by_one_large_pages -O2 -mindirect-branch=thunk -mfunction-return=thunk -falign-functions=1 -Wl,-z,max-page-size=2097152
 		F
 	else
 		cat <<-'F'
+			split_stack -O2 -fsplit-stack
+			profiled -O2 -pg -mfentry
+			gold_fixed -O2 -fuse-ld=gold -no-pie -fno-pie
+			lld_folded -O2 -fuse-ld=lld -ffunction-sections -Wl,--icf=all,--gc-sections
+			mold_folded -O2 -B/usr/libexec/mold -ffunction-sections -Wl,--icf=all,--gc-sections
 			plain -O2
 			unoptimized -O0 -fcf-protection
 			one_segment -O2 -Wl,-z,noseparate-code
@@ -126,7 +127,8 @@ F
 }
 while read -r name flags; do
 	# shellcheck disable=SC2086 # words
-	gcc -w $flags -o made made.c -Wl,--build-id 2>/dev/null || continue
+	gcc -w ${flags/ , / } -o made made.c -Wl,--build-id 2>/dev/null ||
+		{ [ "$flags" != "${flags% , *}" ] && gcc -w ${flags% , *} -o made made.c -Wl,--build-id 2>/dev/null; } || continue
 	right made "$name"
 done < <(all_kinds)
 
@@ -155,10 +157,10 @@ right made named
 cp whole made && strip made
 expect 0 "$tw" functions --local -t 'made:_' ./made
 mkdir -p "home/.cache/debuginfod_client/$id"
-objcopy --only-keep-debug whole "home/.cache/debuginfod_client/$id/debuginfo"
+objcopy --only-keep-debug whole symbols
+cp symbols "home/.cache/debuginfod_client/$id/debuginfo"
 (export HOME=$work/home && right made debuginfod && all_right) || exit 1
 rm -r home cache/tracewheel
-objcopy --only-keep-debug whole symbols
 python3 -S -c 'import lzma
 packed = lzma.compress(open("symbols", "rb").read(), check=lzma.CHECK_CRC32)
 damaged = bytearray(packed)
@@ -207,11 +209,11 @@ if has musl-gcc; then
 fi
 
 # ---- zeroes that are not in the file are not searched: a large table of a program at a fixed address, and a large section of code ----
-(echo 'char zeros[1 << 30];' && cat made.c) >zeros.c
-(echo '__asm__(".section .zeros,\"ax\",@nobits\n.skip 0x60000000\n.text");' && cat made.c) >code.c
+echo 'char zeros[1 << 30];' >zeros.c
+echo '__asm__(".section .zeros,\"ax\",@nobits\n.skip 0x60000000\n.text");' >code.c
 for flags in '-no-pie -fno-pie zeros.c' code.c; do
 	# shellcheck disable=SC2086 # words
-	gcc -w -O2 -o made $flags -Wl,--build-id 2>err || fail "gcc"
+	gcc -w -O2 -o made $flags made.o -Wl,--build-id 2>err || fail "gcc"
 	right made "zeros${flags//[ -]/_}"
 	rm -rf cache/tracewheel
 	expect 0 python3 -S -c '
