@@ -74,7 +74,7 @@ stacks 1 five 'app:deep at app.c:12 <- app:deep at app.c:12 <- app:deep at app.c
 expect 0 "$tw" print --format erlang --bare-pids app.tw
 is "$(grep -c "stack,{app,five,'_'},\[{app,four,'_'},{app,three,'_'},{app,two,'_'},{app,one,'_'}\]" out)" 500 "$how: Erlang"
 "$tw" print --format json app.tw >lines || fail "print --format json"
-is "$(python3 -c "
+is "$(python3 -I -S -c "
 import json
 stacks = [e['stack'] for e in map(json.loads, open('lines')) if e['kind'] == 'stack']
 print(sum([f.get('function') for f in s] == ['four', 'three', 'two', 'one'] and s[0]['line'] == 7 for s in stacks))
@@ -194,8 +194,8 @@ static void all(void)
 	call_with(0), call_with(1), call_with(8), call_with(~(uintptr_t)0), call_with(~(uintptr_t)7);
 	call_with((uintptr_t)1 << 63), call_with((uintptr_t)outside), call_with((uintptr_t)gone);
 	call_with(here), call_with(here + 1), call_with(here - 4096), call_with(here - (1 << 20));
-	/* All of the stack above: every word of it as a frame; and far beyond its end. */
-	for (end = here; end < here + 65536; end += 8)
+	/* All of the stack above, or what is in use of it: every word of it as a frame; and far beyond its end. */
+	for (end = here; end < here + BYTES; end += 8)
 		call_with(end);
 	for (end = here; end < here + (64 << 20); end += 65536 - 8)
 		call_with(end);
@@ -221,7 +221,7 @@ static ucontext_t back, other;
 int main(void)
 {
 	pthread_t id;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < THREADS; i++)
 		pthread_create(&id, NULL, thread, NULL), pthread_join(id, NULL);
 	all();
 	getcontext(&other);
@@ -232,7 +232,7 @@ int main(void)
 	return 0;
 }
 C
-gcc -w -g -O2 -no-pie -fpatchable-function-entry=9 -pthread -rdynamic -o odd odd.c || fail gcc
+gcc -w -g -O2 -no-pie -fpatchable-function-entry=9 -pthread -rdynamic -DTHREADS="$(rounds 1 4)" -DBYTES="$(rounds 16384 65536)" -o odd odd.c || fail gcc
 objdump -d --no-show-raw-insn odd >code || fail objdump
 expect 0 ./odd
 cp out untraced
@@ -245,7 +245,7 @@ for more in '' --returns; do
 	# Every word shown is a return address; at any other word, the stack shows that it ends.
 	grep -q ' <- ?$' out || fail "$how: no stack ends by a chance word"
 	"$tw" print --format json odd.tw >lines || fail "print --format json"
-	python3 - <<'P' || fail "$how: a word that no call returns to"
+	python3 -I -S - <<'P' || fail "$how: a word that no call returns to"
 import json, re
 behind, was_call = set(), False
 for line in open('code'):
@@ -255,7 +255,8 @@ for line in open('code'):
     if was_call:
         behind.add(int(m[1], 16))
     was_call = m[2].startswith('call') or m[2] == 'notrack' and 'call' in m[3]
-events = [e for e in map(json.loads, open('lines')) if e['kind'] == 'stack']
+events = [json.loads(line) for line in open('lines') if '"stack"' in line]
+events = [e for e in events if e['kind'] == 'stack']
 words = [w for e in events for w in e['stack'] if w.get('module') == 'odd']
 assert len(words) > 5000, len(words)
 assert all(w['address'] in behind for w in words), [w for w in words if w['address'] not in behind][:3]
