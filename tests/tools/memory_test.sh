@@ -87,6 +87,43 @@ is "$(json 'sum(d["unknown"].values()) - d["unknown"]["lost"]')" 0 "what is not 
 is "$(json 'sum(r["live"] for r in d["by_callers"]) - d["live"]')" 0 "the sum of rows, live"
 is "$(json 'sum(r["peak"] for r in d["by_callers"]) - d["peak"]')" 0 "the sum of rows, at the peak"
 is "$(json 'max(d["live_over_time"]) - d["peak"]')" 0 "the most over time"
+# The flame graph: a line a stack, whose bytes are those of the rows with these callers.
+cp out report.json
+for kind in peak live allocated; do
+	expect 0 "$tw" flame --memory=$kind --folded books.tw
+	python3 -I -S - $kind "$live" "$peak" "$allocated" <<-'P' || fail "flame --memory=$kind"
+		import collections, json, sys
+		kind, live, peak, allocated = sys.argv[1], *map(int, sys.argv[2:])
+		key = {"peak": "peak", "live": "live", "allocated": "bytes"}[kind]
+		report = json.load(open("report.json"))
+		wanted = collections.Counter()
+		for row in report["by_callers"]:
+		    # Functions alone: MODULE:NAME at FILE:LINE; nothing but an address is written another way.
+		    wanted[";".join(c.split(" at ")[0] for c in reversed(row["callers"]) if "+0x" not in c)] += row[key]
+		stacks = [line.rsplit(" ", 1) for line in open("out").read().splitlines()]
+		assert sum(int(n) for _, n in stacks) == report[key], kind
+		ours = collections.Counter()
+		for stack, n in stacks:
+		    ours[";".join(f for f in stack.split(";") if "+0x" not in f)] += int(n)
+		assert ours == +wanted, (ours - wanted, wanted - ours)
+		books = sum(int(n) for s, n in stacks if any(f in s.split(";") for f in ("books:keeps", "books:zeroes", "books:grows", "books:copies", "books:maps")))
+		assert books == {"peak": peak, "live": live, "allocated": allocated}[kind], (kind, books)
+	P
+done
+expect 0 "$tw" flame --memory books.tw
+sed -n 's|.*<script id="data" type="application/json">\(.*\)</script>.*|\1|p' out >page.json
+mv page.json out
+is "$(json 'd["isMemory"], d["hasTimes"], "memory at its peak" in d["title"], any("allocated in" in n["text"] for n in d["notes"])')" "True True True True"
+is "$(json 'sum(f[3] for f in d["functions"])')" "$(python3 -I -S -c 'import json; print(json.load(open("report.json"))["peak"])')" "bytes of the page's table"
+expect 2 "$tw" flame --memory=all books.tw
+says "--memory is peak, live or allocated, not 'all'"
+expect 2 "$tw" flame --memory --folded -t books:keeps books.tw
+says 'only --from and --to'
+expect 2 "$tw" flame --memory --by-process --folded books.tw
+expect 0 "$tw" record -q -t books:keeps -o keeps.tw -- ./books 3>/dev/null
+expect 1 "$tw" flame --memory --folded keeps.tw
+says "'keeps.tw' has no calls of memory: tracewheel record --memory"
+expect 0 "$tw" report --memory --json -n 0 books.tw
 # 200 blocks of 40 bytes were freed at once.
 is "$(json 'sum(r["temporary"] for r in d["by_callers"] if r["largest"] == 40)')" 200 temporary
 

@@ -12,16 +12,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF };
+enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY };
 
 static const struct tw_option options_table[] = {
 	{KEY_FOLDED, "folded", NULL,
 	 "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
-	 "calls; with --diff two numbers, the old one first"},
+	 "calls; with --diff two numbers, the old one first; with --memory bytes"},
 	{KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "what differs from this capture: frames whose own time is longer\nthan there are red, shorter blue, and grey where it may be "
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
+	{KEY_MEMORY, "memory", "[=peak|live|allocated]",
+	 "frames are as wide as the bytes that they and those above\nthem allocated: what was live when most was (peak), what was not freed at the end, or all; for captures of `record --memory`"},
 	{KEY_LEAST, "least", "PERCENT",
 	 "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01, or more if there are too many); 0 keeps all"},
 	TW_WHEN_OPTIONS,
@@ -41,6 +43,7 @@ static const struct tw_command command = {
 		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
 		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
 		    "  tracewheel flame --diff before.tw after.tw > difference.html\n"
+		    "  tracewheel flame --memory=live server.tw > leaks.html\n"
 		    "  tracewheel flame --folded sqlite3.tw | flamegraph.pl > sqlite3.svg\n",
 };
 
@@ -123,6 +126,11 @@ static bool take_option(void *context, int key, const char *value)
 	switch (key) {
 	case KEY_FOLDED: flame->is_folded = true; return true;
 	case KEY_BY_PROCESS: flame->is_by_process = true; return true;
+	case KEY_MEMORY:
+		flame->kind = tw_flame_memory_kind(value);
+		if (!flame->kind)
+			tw_usage(&command, "--memory is peak, live or allocated, not '%s'.", value);
+		return flame->kind != NULL;
 	case KEY_DIFF: return tw_sides_take(&flame->sides, &command, value);
 	case KEY_LEAST:
 		flame->is_least_given = true;
@@ -167,6 +175,35 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	return tw_names_end(capture, path, code);
 }
 
+/* --memory; returns the exit code. */
+static int show_memory(struct tw_flame *flame, struct tw_capture *capture, const char *path)
+{
+	struct tw_capture_filter filter;
+	struct tw_calltree tree = {0};
+	int code = TW_EXIT_FAILURE;
+	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
+		return TW_EXIT_USAGE;
+	int error = tw_flame_memory_make(flame, &tree, capture, &filter);
+	tw_out_init(&out, STDOUT_FILENO);
+	if (!error)
+		error = flame->is_folded ? put_all_folded(&tree, NULL, true)
+					 : tw_flame_page(&out, flame, &tree, &filter, path);
+	if (error == TW_ENOTSUP)
+		tw_say("'%s' has no calls of memory: tracewheel record --memory -- COMMAND.", path);
+	else if (error)
+		tw_selection_fail(&flame->selection, path, error);
+	else
+		code = tw_out_finish(&out);
+	if (!error && tree.node_count <= TW_CALLTREE_FIRST)
+		tw_say("there is no %s.", flame->kind->title);
+	if (!error && flame->is_folded)
+		tw_missing_say(capture);
+	tw_calltree_free(&tree);
+	tw_memory_free(&flame->memory);
+	tw_lines_forget();
+	return tw_names_end(capture, path, code);
+}
+
 /* --diff; returns the exit code. */
 static int show_diff(struct tw_flame *flame, char **paths)
 {
@@ -197,6 +234,13 @@ static int check(const struct tw_flame *flame, const struct tw_options *options)
 		return tw_usage(
 			&command,
 			"--diff goes without --by-process and --hide-waits: processes of two runs are other ones, and chance is known of whole calls.");
+	if (flame->kind && (flame->sides.old_count || flame->is_by_process || flame->selection.hides_waits))
+		return tw_usage(&command, "--memory goes without --diff, --by-process and --hide-waits.");
+	if (flame->kind &&
+	    (tw_selection_is_of_events(&flame->selection) || tw_selection_has_conditions(&flame->selection)))
+		return tw_usage(
+			&command,
+			"--memory follows all calls of whole processes: only --from and --to select a part of them.");
 	if (!flame->is_folded && isatty(STDOUT_FILENO)) {
 		tw_say("a page is not for a terminal: tracewheel flame %s > flame.html",
 		       options->index < options->argc ? options->argv[options->index] : "NAME.tw");
@@ -219,7 +263,10 @@ int tw_tool_flame(int argc, char **argv)
 	if (is_right && flame.sides.old_count)
 		code = show_diff(&flame, argv + options.index);
 	else if (is_right)
-		code = !path ? TW_EXIT_USAGE : !capture ? TW_EXIT_FAILURE : show(&flame, capture, path);
+		code = !path	    ? TW_EXIT_USAGE
+		       : !capture   ? TW_EXIT_FAILURE
+		       : flame.kind ? show_memory(&flame, capture, path)
+				    : show(&flame, capture, path);
 	if (capture)
 		tw_capture_close(capture);
 	tw_selection_free(&flame.selection);

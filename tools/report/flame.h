@@ -6,9 +6,18 @@
 #include "tools/common/select.h"
 #include "tools/report/report.h"
 #include "tools/report/sides.h"
+#include "views/folds/memory.h"
 
 /* Nodes with less than this share of all time and of all calls are drawn together, as "(N smaller)". */
 #define TW_FLAME_LEAST 0.01 /* in percent */
+
+/* --memory: the bytes that frames are as wide as. */
+struct tw_flame_memory {
+	const char *name;  /* peak, live or allocated */
+	const char *title; /* "memory at its peak" */
+};
+/* NULL: there is none of that name. @name: NULL: the peak. */
+const struct tw_flame_memory *tw_flame_memory_kind(const char *name);
 
 struct tw_flame {
 	struct tw_selection selection;
@@ -16,7 +25,9 @@ struct tw_flame {
 	bool is_least_given;
 	bool is_folded;
 	bool is_by_process;
-	struct tw_sides sides; /* --diff */
+	struct tw_sides sides;		    /* --diff */
+	const struct tw_flame_memory *kind; /* --memory; NULL: not */
+	struct tw_memory memory;	    /* made for it */
 	/* For a page with more than the graph; NULL: none. Further members of its data, each with a comma before it, and what stands behind it. */
 	bool (*put_more)(struct tw_out *out, void *context);
 	void *context;
@@ -27,6 +38,16 @@ struct tw_flame {
 int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct tw_calltree *tree,
 		  const struct tw_capture_filter *filter, const char *path);
 int tw_flame_diff_page(struct tw_out *out, const struct tw_flame *flame);
+
+/*
+ * tw_flame_memory_make - the tree of the stacks that allocated memory, whose times are bytes, and calls those that allocated.
+ *
+ * @tree	zeroed.
+ *
+ * Returns 0, TW_ENOTSUP (no calls of memory were recorded) or another error; the tree and the memory are freed in any case.
+ */
+int tw_flame_memory_make(struct tw_flame *flame, struct tw_calltree *tree, struct tw_capture *capture,
+			 const struct tw_capture_filter *filter);
 
 /* Before the tree is made: its sums are wanted by thread and time. @parts: zeroed; borrowed by the tree. */
 void tw_flame_want_parts(struct tw_calltree *tree, struct tw_parts *parts, const struct tw_capture *capture,
@@ -43,6 +64,8 @@ bool tw_flame_parts(struct tw_out *out, const struct tw_calltree *tree, const ui
 /* Objects of JSON, one a sentence, with a comma between them. @least_percent: of the whole; smaller frames are drawn together. */
 void tw_flame_notes(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
 		    bool has_times, double least_percent);
+void tw_flame_memory_notes(struct tw_out *out, const struct tw_flame *flame, const struct tw_calltree *tree,
+			   double least_percent);
 void tw_flame_diff_notes(struct tw_out *out, const struct tw_sides *sides, double least_percent);
 
 #endif

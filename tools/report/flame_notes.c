@@ -78,7 +78,8 @@ static uint64_t count_lost(const struct tw_calltree *tree, const struct tw_captu
 }
 
 /* What is missing, and what the times do not contain. */
-static void put_account(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_info *info)
+static void put_account(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_info *info,
+			bool has_times)
 {
 	struct tw_capture_account account;
 	char clause[TW_MISSING_TEXT_BYTES];
@@ -90,9 +91,9 @@ static void put_account(struct tw_out *out, const struct tw_calltree *tree, cons
 	}
 	if (info->is_live)
 		put_note(out, true, "The capture is not complete: %s.", tw_names_unfinished());
-	if (*tw_missing_waits(&account, clause))
+	if (has_times && *tw_missing_waits(&account, clause))
 		put_note(out, false, "The program %s: this is not in the times of calls.", clause);
-	if (*tw_missing_setups(&account, clause))
+	if (has_times && *tw_missing_setups(&account, clause))
 		put_note(out, false, "%c%s: this is not in the times of calls.", toupper((unsigned char)*clause),
 			 clause + 1);
 }
@@ -122,25 +123,53 @@ void tw_flame_notes(struct tw_out *out, const struct tw_calltree *tree, const st
 	if (lost)
 		put_note(out, true, "%s lost: calls around that are cut or unseen.",
 			 tw_figure_of(a, lost, "event was", "events were"));
-	put_account(out, tree, &info);
+	put_account(out, tree, &info, true);
 	put_notes_of_calls(out, tree);
 	if (tree->is_full)
 		put_note(out, true, "The tree has too many nodes: some calls are missing in it.");
 }
 
+/* Sentences that a screen has, one a line. */
+static void put_lines(struct tw_out *out, struct tw_out *text, const char *warning)
+{
+	char *next;
+	tw_out_bytes(text, "", 1);
+	for (char *line = text->data; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		next += *next == '\n' ? (*next = 0, 1) : 0;
+		put_note(out, strstr(line, warning) != NULL, "%s", line);
+	}
+}
+
+void tw_flame_memory_notes(struct tw_out *out, const struct tw_flame *flame, const struct tw_calltree *tree,
+			   double least_percent)
+{
+	static struct tw_out text;
+	const struct tw_memory *memory = &flame->memory;
+	struct tw_capture_info info;
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
+	tw_capture_info(tree->capture, &info);
+	put_note(out, false, "%s allocated in %s; peak %s, at %s; at the end %s.", tw_figure_bytes(a, memory->bytes),
+		 tw_figure_of(b, memory->calls, "call", "calls"), tw_figure_bytes(c, memory->peak_bytes),
+		 tw_figure_seconds(d, (double)(memory->peak_ns - info.zero_ns) / 1e9),
+		 tw_figure_bytes((char[TW_FIGURE_BYTES]){0}, memory->live_bytes));
+	put_note(out, false, "Frames of less than %g %% of the whole are drawn together.", least_percent);
+	tw_out_init(&text, -1);
+	struct tw_screen screen = {.out = &text};
+	tw_memory_sentences(&screen, memory);
+	put_lines(out, &text, " lost");
+	put_account(out, tree, &info, false);
+	if (tree->is_full)
+		put_note(out, true, "The tree has too many nodes: some stacks are missing in it.");
+}
+
 void tw_flame_diff_notes(struct tw_out *out, const struct tw_sides *sides, double least_percent)
 {
 	static struct tw_out text;
-	char *next;
 	tw_out_init(&text, -1);
 	struct tw_screen screen = {.out = &text};
 	tw_diff_sentences(&screen, sides);
-	tw_out_bytes(&text, "", 1);
-	for (char *line = text.data; *line; line = next) {
-		next = line + strcspn(line, "\n");
-		next += *next == '\n' ? (*next = 0, 1) : 0;
-		put_note(out, strstr(line, "LOST ") != NULL, "%s", line);
-	}
+	put_lines(out, &text, "LOST ");
 	put_note(out, false, "Frames of less than %g %% of the whole on both sides are drawn together.", least_percent);
 	if (sides->tree.is_full)
 		put_note(out, true, "A tree has too many nodes: some calls are missing in it, and in the differences.");

@@ -280,7 +280,8 @@ static int end_page(struct page *page, const char *rest, const char *more, bool 
 	return is_done ? 0 : TW_ENOMEM;
 }
 
-static void put_title(struct tw_out *out, const struct tw_calltree *tree, const char *path)
+static void put_title(struct tw_out *out, const struct tw_calltree *tree, const struct tw_flame_memory *kind,
+		      const char *path)
 {
 	const struct tw_capture_image *image;
 	char title[300];
@@ -296,9 +297,10 @@ static void put_title(struct tw_out *out, const struct tw_calltree *tree, const 
 	}
 	if (!bytes)
 		bytes = (size_t)snprintf(title, sizeof title, "%.200s", path);
-	if (tree->is_by_stack) {
+	const char *what = kind ? kind->title : tree->is_by_stack ? "by number of events" : NULL;
+	if (what) {
 		bytes = bytes < 200 ? bytes : 200;
-		bytes += (size_t)snprintf(title + bytes, sizeof title - bytes, " (by number of events)");
+		bytes += (size_t)snprintf(title + bytes, sizeof title - bytes, " (%s)", what);
 	}
 	tw_page_text(out, title, bytes);
 }
@@ -308,13 +310,15 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 {
 	struct page page = {.out = out,
 			    .tree = tree,
-			    .has_times = tw_places_have_returns(&tree->places),
+			    .has_times = flame->kind || tw_places_have_returns(&tree->places),
 			    .is_by_stack = tree->is_by_stack};
 	const char *rest = tw_page_begin(out, tw_flame_html);
 	if (!rest)
 		return TW_ENOMEM;
 	tw_out_text(out, "{\"title\":");
-	put_title(out, tree, path);
+	put_title(out, tree, flame->kind, path);
+	if (flame->kind)
+		tw_out_text(out, ",\"isMemory\":true");
 	page.written = tree->parts ? malloc((tree->node_count + (size_t)1) * sizeof *page.written) : NULL;
 	page.has_no_memory = tree->parts && !page.written;
 	for (uint32_t i = 0; page.written && i < tree->node_count; i++)
@@ -326,7 +330,10 @@ int tw_flame_page(struct tw_out *out, const struct tw_flame *flame, const struct
 	if (flame->put_more)
 		is_done &= flame->put_more(out, flame->context);
 	tw_out_text(out, ",\"notes\":[");
-	tw_flame_notes(out, tree, filter, page.has_times, page.least_percent);
+	if (flame->kind)
+		tw_flame_memory_notes(out, flame, tree, page.least_percent);
+	else
+		tw_flame_notes(out, tree, filter, page.has_times, page.least_percent);
 	return end_page(&page, rest, flame->more_page, is_done);
 }
 

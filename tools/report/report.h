@@ -172,6 +172,9 @@ tw_report_view tw_report_locks_view, tw_report_memory_view;
 /* The columns of memory; their rows are pointers to struct tw_memory_row. */
 extern const struct tw_table tw_memory_columns;
 
+/* What is not known of blocks, a sentence a line. */
+struct tw_memory;
+void tw_memory_sentences(const struct tw_screen *screen, const struct tw_memory *memory);
 /* Descriptors (record --ports); top: so many rows, 0: all. */
 void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
 void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);

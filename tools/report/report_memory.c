@@ -185,37 +185,45 @@ static void put_unknown(struct tw_out *out, uint64_t count, const char *one, con
 		tw_out_format(out, "%s %s\n", tw_figure_of(figure, count, one, more), what);
 }
 
-static void put_notes(const struct tw_screen *screen, const struct tw_memory *memory)
+void tw_memory_sentences(const struct tw_screen *screen, const struct tw_memory *memory)
 {
-	static struct tw_out text;
+	struct tw_out *out = screen->out;
 	const struct tw_capture_image *images[2];
 	char gone[TW_MISSING_TEXT_BYTES];
-	tw_out_init(&text, -1);
 	if (memory->lost || memory->overwritten)
 		tw_out_format(
-			&text,
+			out,
 			"%s%s: blocks that were freed there look live, and those that were made there are unknown.%s\n",
 			memory->lost ? tw_screen_red(screen) : "",
 			tw_missing_gone(memory->lost, memory->overwritten, gone),
 			memory->lost ? tw_screen_plain(screen) : "");
 	put_unknown(
-		&text, memory->unknown_frees, "block was", "blocks were",
+		out, memory->unknown_frees, "block was", "blocks were",
 		"freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
-	put_unknown(&text, memory->unseen_frees, "block was", "blocks were",
+	put_unknown(out, memory->unseen_frees, "block was", "blocks were",
 		    "not seen to be freed, and counted as live until another lay there.");
-	put_unknown(&text, memory->unreturned, "call has", "calls have",
+	put_unknown(out, memory->unreturned, "call has", "calls have",
 		    "no return in the selection, and made no known block.");
-	put_unknown(&text, memory->nowhere, "block is", "blocks are",
+	put_unknown(out, memory->nowhere, "block is", "blocks are",
 		    "counted as allocated only: posix_memalign() does not return the address.");
-	put_unknown(&text, memory->wordless, "call has", "calls have",
+	put_unknown(out, memory->wordless, "call has", "calls have",
 		    "no arguments or results as numbers: record with --memory.");
-	put_unknown(&text, memory->failed, "call", "calls", "failed.");
+	put_unknown(out, memory->failed, "call", "calls", "failed.");
 	if (tw_names_images(memory->capture, images, 2) > 1)
 		tw_out_text(
-			&text,
+			out,
 			"There are several programs: what each of them had at its end counts as live from there on.\n");
 	if (memory->is_full)
-		tw_out_text(&text, "There are too many stacks of callers: blocks of some stand together.\n");
+		tw_out_text(out, "There are too many stacks of callers: blocks of some stand together.\n");
+}
+
+static void put_notes(const struct tw_screen *screen, const struct tw_memory *memory)
+{
+	static struct tw_out text;
+	struct tw_screen plain = *screen;
+	tw_out_init(&text, -1);
+	plain.out = &text;
+	tw_memory_sentences(&plain, memory);
 	tw_screen_wrapped(screen, text.data, text.used);
 }
 

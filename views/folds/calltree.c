@@ -230,36 +230,73 @@ static bool grow_functions(struct tw_calltree *tree)
 	return true;
 }
 
-/* Counts one more event with this function on the stack. */
-static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+/* This function is on the stack: its total grows. */
+static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function, uint64_t amount)
 {
 	uint32_t number = tw_calltree_child(tree, parent, function);
 	struct tw_call_node *node = &tree->nodes[number];
-	node->total_ns++;
+	node->total_ns += amount;
 	if (!node->is_recursive)
-		tree->functions[function].total_ns++;
+		tree->functions[function].total_ns += amount;
 	return number;
+}
+
+/* Passes through the functions of return addresses, the innermost first in the list. NO_NODE: no memory. */
+static uint32_t pass_all(struct tw_calltree *tree, uint32_t at, uint32_t image, const uint64_t *words, uint32_t count,
+			 uint64_t amount)
+{
+	for (uint32_t i = tw_line_stack_count(tree->capture, image, words, count); i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, image, words[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return NO_NODE;
+		}
+		at = pass_through(tree, at, function, amount);
+	}
+	return at;
+}
+
+static void add_own(struct tw_calltree *tree, uint32_t node, uint64_t calls, uint64_t amount)
+{
+	struct tw_call_function *function = &tree->functions[tree->nodes[node].function];
+	tree->nodes[node].calls += calls;
+	tree->nodes[node].self_ns += amount;
+	function->calls += calls;
+	function->self_ns += amount;
 }
 
 /* Adds a call, and its return addresses, the innermost first. */
 static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
 		      const uint64_t *words, uint32_t count)
 {
-	uint32_t at = process_node(tree, call->stack);
-	for (uint32_t i = tw_line_stack_count(tree->capture, image, words, count); i-- > 0;) {
-		uint32_t function = tw_frames_function(&tree->frames, image, words[i]);
-		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
-			tree->has_no_memory = true;
-			return;
-		}
-		at = pass_through(tree, at, function);
-	}
-	at = pass_through(tree, at, call->function);
+	uint32_t at = pass_all(tree, process_node(tree, call->stack), image, words, count, 1);
+	if (at == NO_NODE)
+		return;
+	at = pass_through(tree, at, call->function, 1);
 	add_part(tree, at, call->stack, 1, 0, 0);
-	tree->nodes[at].calls++;
-	tree->nodes[at].self_ns++;
-	tree->functions[call->function].calls++;
-	tree->functions[call->function].self_ns++;
+	add_own(tree, at, 1, 1);
+}
+
+bool tw_calltree_add_stack(struct tw_calltree *tree, uint32_t image, const uint64_t *words, uint32_t count,
+			   uint64_t calls, uint64_t amount)
+{
+	static const char unknown[] = "(callers that were not recorded)";
+	tree->frames.capture = tree->capture;
+	tree->frames.places = &tree->places;
+	uint32_t at = pass_all(tree, TW_CALLTREE_ROOT, image, words, count, amount);
+	if (at == TW_CALLTREE_ROOT) {
+		uint32_t function =
+			tw_places_find(&tree->places, &tree->frames.names, unknown, sizeof unknown - 1, false);
+		if (function == TW_PLACES_NONE || !grow_functions(tree))
+			return false;
+		at = pass_through(tree, at, function, amount);
+	}
+	if (at == NO_NODE || tree->has_no_memory)
+		return false;
+	add_own(tree, at, calls, amount);
+	tree->nodes[TW_CALLTREE_ROOT].calls += calls;
+	tree->nodes[TW_CALLTREE_ROOT].total_ns += amount;
+	return true;
 }
 
 static void put_stackless(struct tw_calltree *tree, const struct tw_call_pending *call)
@@ -469,106 +506,4 @@ void tw_calltree_free(struct tw_calltree *tree)
 	tw_tracer_cost_free(&tree->cost);
 	tw_places_free(&tree->places);
 	tree->nodes = NULL;
-}
-
-/* ---- sums ---- */
-
-static int by_pair(const void *a, const void *b)
-{
-	const struct tw_call_edge *x = a, *y = b;
-	if (x->callee != y->callee)
-		return x->callee < y->callee ? -1 : 1;
-	return (x->caller > y->caller) - (x->caller < y->caller);
-}
-
-/* Did put_callers() move all calls of a node to others, or does it wait? */
-static bool is_left(const struct tw_calltree *tree, const struct tw_call_node *node)
-{
-	return node->is_hidden || (tree->call_stacks.pending && !node->calls && !node->total_ns && !node->first_child);
-}
-
-struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)
-{
-	struct tw_call_edge *edges = malloc(((size_t)tree->node_count + 1) * sizeof *edges);
-	size_t used = 0, kept = 0;
-	if (!edges)
-		return NULL;
-	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++) {
-		const struct tw_call_node *node = &tree->nodes[i], *parent = &tree->nodes[node->parent];
-		if (node->is_process || is_left(tree, node))
-			continue;
-		bool is_outermost = node->parent < TW_CALLTREE_FIRST || parent->is_process;
-		edges[used++] = (struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
-						      .callee = node->function,
-						      .calls = node->calls,
-						      .total_ns = node->is_recursive ? 0 : node->total_ns,
-						      .self_ns = node->self_ns,
-						      .is_lossy = node->is_lossy};
-	}
-	qsort(edges, used, sizeof *edges, by_pair);
-	for (size_t i = 0; i < used; i++) {
-		if (kept && by_pair(&edges[kept - 1], &edges[i]) == 0) {
-			edges[kept - 1].calls += edges[i].calls;
-			edges[kept - 1].total_ns += edges[i].total_ns;
-			edges[kept - 1].self_ns += edges[i].self_ns;
-			edges[kept - 1].is_lossy |= edges[i].is_lossy;
-		} else {
-			edges[kept++] = edges[i];
-		}
-	}
-	*count = kept;
-	return edges;
-}
-
-static int by_weight(const void *a, const void *b, void *context)
-{
-	const struct tw_call_node *nodes = context;
-	const struct tw_call_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	if (x->calls != y->calls)
-		return x->calls < y->calls ? 1 : -1;
-	return (x->function > y->function) - (x->function < y->function);
-}
-
-uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count)
-{
-	size_t used = 0;
-	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling)
-		used++;
-	uint32_t *children = malloc((used + 1) * sizeof *children);
-	if (!children)
-		return NULL;
-	used = 0;
-	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling) {
-		if (!is_left(tree, &tree->nodes[at]))
-			children[used++] = at;
-	}
-	*count = used;
-	qsort_r(children, used, sizeof *children, by_weight, tree->nodes);
-	return children;
-}
-
-static struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
-{
-	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
-		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
-			if (stack->number == number)
-				return stack;
-		}
-	}
-	return NULL;
-}
-
-const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node)
-{
-	const struct tw_call_node *at = &tree->nodes[node];
-	if (node == TW_CALLTREE_ROOT)
-		return "all";
-	if (node == TW_CALLTREE_BEYOND)
-		return "(beyond the limit of the tree)";
-	if (!at->is_process)
-		return tree->places.names[at->function].text;
-	struct tw_stack *stack = find_stack(tree, at->function);
-	return stack ? tw_stacks_name(&tree->stacks, stack) : "";
 }

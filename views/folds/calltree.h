@@ -154,6 +154,18 @@ uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, si
 bool tw_calltree_init(struct tw_calltree *tree);
 uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t node, uint32_t function);
 
+/*
+ * tw_calltree_add_stack - for a tree that is made of stacks alone: an empty one whose capture and places are made.
+ *
+ * @words	return addresses, the innermost first, whose function has the sums for its own; those above it have them in their totals.
+ *		None: callers that are not known have a node of that name.
+ * @amount	in the place of times: bytes, say.
+ *
+ * Returns false without memory.
+ */
+bool tw_calltree_add_stack(struct tw_calltree *tree, uint32_t image, const uint64_t *words, uint32_t count,
+			   uint64_t calls, uint64_t amount);
+
 /* The name of a node: borrowed. */
 const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node);
 
