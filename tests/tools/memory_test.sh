@@ -202,3 +202,36 @@ if [ "$(json 'd["unknown"]["lost"]')" -gt 0 ]; then
 	shows 'look live'
 fi
 exit 0
+
+# Names of templates fit the screen: in the table, in sentences, and whole where there is no width.
+cat >names.cc <<'C'
+#include <map>
+#include <string>
+#include <vector>
+static std::map<std::string, std::vector<int>> book;
+__attribute__((noipa)) void add(int i)
+{
+	std::vector<int> parts;
+	for (int k = 0; k < i % 50; k++)
+		parts.push_back(k);
+	book["a name that is longer than a short one " + std::to_string(i)] = parts;
+}
+int main()
+{
+	for (int i = 0; i < 400; i++)
+		add(i);
+}
+C
+g++ -O2 -o names names.cc || fail "the compiler"
+expect 0 "$tw" record -q --memory -o names.tw -- ./names
+expect 0 "$tw" record -q --returns -t 'names:_' -o calls.tw -- ./names
+for width in 60 100; do
+	for view in 'report --memory names.tw' 'report calls.tw' 'report --histogram duration calls.tw' 'report --callers calls.tw'; do
+		# shellcheck disable=SC2086
+		COLUMNS=$width expect 0 "$tw" $view
+		is "$(python3 -I -S -c "print(max(len(line.rstrip('\n').rstrip()) for line in open('out', encoding='utf-8')) <= $width)")" True "$view in $width columns"
+		! grep -q 'char_traits' out || fail "$view: defaults of templates"
+	done
+done
+expect 0 "$tw" report --memory names.tw
+shows 'names:.*_M_realloc_insert<int const&>(__gnu_cxx'

@@ -8,6 +8,7 @@
 #include "views/folds/activity.h"
 #include "views/folds/calltree.h"
 #include "views/folds/lengths.h"
+#include "views/output/shorten.h"
 #include "views/ports/native_ports.h"
 #include "views/folds/totals.h"
 #include "views/output/shorten.h"
@@ -48,6 +49,13 @@ void tw_screen_names_free(struct tw_screen_names *names);
 
 /* Prints text, cut to what is left of a line behind so many columns if names are cut, and a line end. */
 void tw_screen_cut(const struct tw_screen *screen, const char *text, int used);
+
+/*
+ * A name, or a place of code as "MODULE:FUNCTION at FILE:LINE", in so many columns if names are cut: the function is shortened, and
+ * the line left out where too little would remain of it.
+ * @out: holds TW_NAME_SHORT_BYTES. Returns it, or the text itself.
+ */
+const char *tw_screen_short(const struct tw_screen *screen, const char *text, int width, char *out);
 
 /* Prints a name, cut to this width if names are cut, and a line end. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);

@@ -116,7 +116,7 @@ static void put_histogram(const struct tw_screen *screen, const struct tw_groups
 			  const struct tw_report_row *rows, size_t count)
 {
 	uint64_t calls = 0, most = 1;
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], name[TW_NAME_SHORT_BYTES];
 	int width = 0, bar;
 	for (size_t i = 0; i < count; i++) {
 		int bytes = (int)strlen(groups->groups[rows[i].function].value);
@@ -127,7 +127,9 @@ static void put_histogram(const struct tw_screen *screen, const struct tw_groups
 	width = width > 40 ? 40 : width;
 	bar = screen->columns - width - 26;
 	tw_out_format(screen->out, "\n%s", tw_screen_bold(screen));
-	tw_out_name(screen->out, groups->places.names[groups->groups[rows->function].function].text);
+	tw_out_name(screen->out,
+		    tw_screen_short(screen, groups->places.names[groups->groups[rows->function].function].text,
+				    screen->columns - 20, name));
 	tw_out_format(screen->out, "%s: %s\n", tw_screen_plain(screen), tw_figure_of(figure, calls, "call", "calls"));
 	for (size_t i = 0; i < count; i++) {
 		const struct tw_group *group = &groups->groups[rows[i].function], *before = NULL;

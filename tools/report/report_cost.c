@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Functions that paid less often are not named: their time is short, or not the tracer's. */
-enum { COST_TIMES = 1000, COST_PART = 10, COST_NAMES = 3 };
+enum { COST_TIMES = 1000, COST_PART = 10, COST_NAMES = 3, COST_NAME_COLUMNS = 50 };
 
 static int by_cost(const void *a, const void *b)
 {
@@ -40,7 +40,7 @@ void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tr
 {
 	const struct tw_tracer_cost *cost = &tree->cost;
 	const char *between = "";
-	char tracer[TW_FIGURE_BYTES], self[TW_FIGURE_BYTES];
+	char tracer[TW_FIGURE_BYTES], self[TW_FIGURE_BYTES], name[TW_NAME_SHORT_BYTES];
 	size_t count = 0;
 	struct tw_report_row *rows = tree->is_by_stack ? NULL : tw_report_rows(tree, "name", &count);
 	size_t kept = rows ? keep_costly(rows, count) : 0;
@@ -52,7 +52,8 @@ void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tr
 		tw_out_text(screen->out, ", as the shortest calls show.");
 	}
 	for (size_t i = 0; i < kept && i < COST_NAMES; i++)
-		tw_out_format(screen->out, "%s %s: up to %s of %s%s", i ? "," : "", rows[i].name,
+		tw_out_format(screen->out, "%s %s: up to %s of %s%s", i ? "," : "",
+			      tw_screen_short(screen, rows[i].name, COST_NAME_COLUMNS, name),
 			      tw_figure_duration(tracer, rows[i].tracer_ns),
 			      tw_figure_duration(self, rows[i].sums->self_ns), i ? "" : " self are the tracer's");
 	if (kept > COST_NAMES)

@@ -74,7 +74,7 @@ static const char *thread_text(const struct tw_locks *locks, uint32_t thread, ch
 static void put_name(const struct tw_screen *screen, const struct tw_locks *locks, const struct tw_lock_row *lock,
 		     int used)
 {
-	char text[TW_LOCK_NAME_BYTES];
+	char text[TW_LOCK_NAME_BYTES], name[TW_NAME_SHORT_BYTES];
 	if (tw_lock_symbol(locks, lock, text)) {
 		tw_screen_cut(screen, text, used);
 		return;
@@ -83,7 +83,8 @@ static void put_name(const struct tw_screen *screen, const struct tw_locks *lock
 	if (!tw_lock_site(locks, lock, text))
 		return;
 	tw_out_format(screen->out, "%11s%s ", "", lock->is_made_there ? "made in" : "first used in");
-	tw_screen_cut(screen, text, lock->is_made_there ? 19 : 25);
+	int before = lock->is_made_there ? 19 : 25;
+	tw_screen_cut(screen, tw_screen_short(screen, text, screen->columns - before, name), before);
 }
 
 static void put_pairs(const struct tw_screen *screen, const struct tw_locks *locks, const struct tw_lock_row *lock,

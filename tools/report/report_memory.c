@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 /* Callers of a row on the screen, behind the first. */
-#define CALLERS_SHOWN 5
+#define CALLERS_SHOWN  5
+#define CALLER_COLUMNS 40
 
 /* ---- columns ---- */
 
@@ -105,27 +106,37 @@ static uint32_t first_of(const struct tw_memory *memory, const struct tw_memory_
 
 /* ---- the screen ---- */
 
+/* A caller, in at most so many columns where names are cut. */
+static const char *caller_text(const struct tw_screen *screen, const struct tw_memory *memory,
+			       const struct tw_memory_row *row, uint32_t number, int width,
+			       char name[TW_NAME_SHORT_BYTES])
+{
+	static struct tw_out text;
+	tw_out_init(&text, -1);
+	tw_line_put(&text, memory->capture, row->image, row->words[number]);
+	tw_put_char(&text, 0);
+	return tw_screen_short(screen, text.data, width, name);
+}
+
 static void put_callers(const struct tw_screen *screen, const struct tw_memory *memory, const struct tw_memory_row *row,
 			int width)
 {
 	static struct tw_out text;
+	char name[TW_NAME_SHORT_BYTES];
 	struct tw_line line;
 	uint32_t count = tw_line_stack_count(memory->capture, row->image, row->words, row->word_count),
 		 first = first_of(memory, row, count);
-	tw_out_init(&text, -1);
-	if (!count)
-		tw_out_text(&text, "(no callers were recorded)");
-	else
-		tw_line_put(&text, memory->capture, row->image, row->words[first]);
-	tw_put_char(&text, 0);
-	tw_screen_cut(screen, text.data, width);
+	tw_screen_cut(screen,
+		      count ? caller_text(screen, memory, row, first, screen->columns - width, name)
+			    : "(no callers were recorded)",
+		      width);
 	tw_out_init(&text, -1);
 	for (uint32_t i = first + 1; i < count && i <= first + CALLERS_SHOWN; i++) {
 		tw_line_of_return(memory->capture, row->image, row->words[i], &line);
 		if (is_bottom(&line))
 			break;
 		tw_out_text(&text, text.used ? " <- " : "<- ");
-		tw_line_put(&text, memory->capture, row->image, row->words[i]);
+		tw_out_text(&text, caller_text(screen, memory, row, i, CALLER_COLUMNS, name));
 	}
 	tw_put_char(&text, 0);
 	if (*text.data) {

@@ -124,17 +124,34 @@ void tw_screen_cut(const struct tw_screen *screen, const char *text, int used)
 		tw_out_format(screen->out, "%.*s..\n", (int)tw_utf8_part(text, width - 2), text);
 }
 
+/* A function that is shorter is not recognised. */
+#define FUNCTION_COLUMNS 20
+
+const char *tw_screen_short(const struct tw_screen *screen, const char *text, int width, char *out)
+{
+	char name[TW_NAME_SHORT_BYTES];
+	if (!screen->cuts_names || (int)strlen(text) <= width)
+		return text;
+	const char *place = NULL;
+	for (const char *at = text; (at = strstr(at, " at ")) != NULL; at += 4)
+		place = at;
+	int left = width - (place ? (int)strlen(place) : 0);
+	snprintf(name, sizeof name, "%.*s", place ? (int)(place - text) : (int)strlen(text), text);
+	/* The function tells more than its line. */
+	if (place && left < FUNCTION_COLUMNS) {
+		place = NULL;
+		left = width;
+	}
+	tw_name_shorten(name, (size_t)(left > TW_NAME_WIDTH_MIN ? left : TW_NAME_WIDTH_MIN), out, TW_NAME_SHORT_BYTES);
+	if (place)
+		snprintf(out + strlen(out), TW_NAME_SHORT_BYTES - strlen(out), "%s", place);
+	return out;
+}
+
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 {
 	char text[TW_NAME_SHORT_BYTES];
-
-	if (!screen->cuts_names) {
-		tw_out_text(screen->out, name);
-		tw_out_text(screen->out, "\n");
-		return;
-	}
-	tw_name_shorten(name, (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN), text, sizeof text);
-	tw_out_format(screen->out, "%s\n", text);
+	tw_out_format(screen->out, "%s\n", tw_screen_short(screen, name, width, text));
 }
 
 struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const char **names, size_t count, int width)
