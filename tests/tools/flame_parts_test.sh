@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    The flame graph's page shows a part of a capture: of one thread or process, and of a stretch of time, with calls that are open at
 #         its edges counted in it; the table too. Nothing of that is offered where there is nothing to choose.
-# Method  The parts in the page are compared with the folded stacks of that thread and that time alone (--thread, --from, --to); a browser is
-#         asked for the sums of parts.
+# Method  The parts in the page are compared with the folded stacks of that thread and that time alone (--thread, --from, --to); what a
+#         browser makes of them, by pages_test.sh.
 build=$1
 . "$(dirname "$0")/lib.sh"
 "$build/tests/tools_report_test" captures "$work" || fail "no captures"
@@ -49,48 +49,12 @@ for number, name in enumerate(parts["threads"]):
     same(["--thread", name.split()[0]], lambda thread, piece: thread == number)
 same(["--thread", parts["threads"][0].split()[0], "--from", at(10), "--to", at(20)], lambda thread, piece: thread == 0 and 10 <= piece < 20)
 P
-python3 check.py "$tw" random.tw || fail "random.tw"
-python3 check.py "$tw" random.tw --longer 1us || fail "random.tw, --longer"
+python3 -I -S check.py "$tw" random.tw || fail "random.tw"
+python3 -I -S check.py "$tw" random.tw --longer 1us || fail "random.tw, --longer"
 # Another time than that of the whole capture.
-python3 check.py "$tw" random.tw --from 2ms || fail "random.tw, --from"
+python3 -I -S check.py "$tw" random.tw --from 2ms || fail "random.tw, --from"
 # Losses: the sums of all parts are those of the whole; here also without returns.
 expect 0 "$tw" flame calls.tw
 grep -q '"parts":{"from":0,' out || fail "no parts"
 expect 0 "$tw" flame --diff calls.tw calls.tw
 ! grep -q '"parts"' out || fail "parts of two captures"
-
-needs_browser
-expect 0 "$tw" flame --least 0 random.tw
-mv out random.html
-cat >try.js <<'J'
-	const total = name => frame(name).ariaLabel.replace(/.*total (.*), self .*/, '$1');
-	const sums = () => [...by('table').tBodies[0].rows].map(row => row.cells[5].textContent.slice(1).trim() + ' ' + row.cells[1].textContent).sort().join(', ');
-	say('all', by('who').options.length, by('strip').children.length, by('part').hidden);
-	by('who').value = 3;
-	by('who').dispatchEvent(new Event('change'));
-	say(by('who').selectedOptions[0].textContent);
-	for (const [id, value] of [['from', 10], ['to', 20]]) {
-		by(id).value = value;
-		by(id).dispatchEvent(new Event('input'));
-	}
-	say('in', document.querySelectorAll('#strip .in').length, by('reset').disabled);
-	say(sums());
-	document.querySelector('[aria-label="callers and callees of app:bind"]').click();
-	say('bind', document.querySelector('.middle').ariaLabel.replace(/.*total (.*), self .*/, '$1') === column(0)[column(5).findIndex(name => name.endsWith('app:bind'))]);
-	press('Escape');
-	say('whole', document.querySelectorAll('#strip .in').length, by('who').value === '', by('reset').disabled);
-J
-try_page random.html
-cat >expected.py <<'P'
-import json, re, subprocess, sys
-tw = sys.argv[1]
-data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', open("random.html").read(), re.S).group(1))["parts"]
-at = lambda piece: f"{data['from'] + piece * data['slice']}ns"
-part = subprocess.run([tw, "report", "--json", "--top", "0", "--thread", data["threads"][3].split()[0], "--from", at(10), "--to", at(20), "random.tw"], stdout=subprocess.PIPE, check=True, text=True).stdout
-def time(ns):
-    return f"{ns / 1e6:#.3g}".rstrip(".") + " ms" if ns >= 999.5e3 else f"{ns / 1e3:#.3g}".rstrip(".") + " µs" if ns >= 999.5 else f"{round(ns)} ns"
-print(f"all {len(data['threads']) + 1} 64 false\n{data['threads'][3]}\nin 10 false")
-print(", ".join(sorted(f"{row['name'].removesuffix('/_')} {time(row['self'] * 1e9)}" for row in json.loads(part)["by_function"])))
-print("bind true\nwhole 64 true true")
-P
-python3 expected.py "$tw" | diff - said >&2 || fail "the page says otherwise"

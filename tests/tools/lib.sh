@@ -211,12 +211,44 @@ make_sides() {
 	done
 }
 
-# look URL: the page as a browser draws it, in the file dom; dark if $is_dark is not empty. A busy machine or a small /dev/shm ends a browser at
+# record_lk: a capture lk.tw of threads that wait for a lock, the time of which is in calls of hold().
+record_lk() {
+	cat >lk.c <<-'C'
+		#include <pthread.h>
+		#include <unistd.h>
+		pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+		__attribute__((noinline)) void hold(int i)
+		{
+			pthread_mutex_lock(&table_lock);
+			usleep(1000);
+			pthread_mutex_unlock(&table_lock);
+		}
+		__attribute__((noinline)) void *run(void *argument)
+		{
+			for (int i = 0; i < 20; i++)
+				hold(i);
+			return argument;
+		}
+		int main(void)
+		{
+			pthread_t threads[3];
+			for (int i = 0; i < 3; i++)
+				pthread_create(&threads[i], 0, run, 0);
+			for (int i = 0; i < 3; i++)
+				pthread_join(threads[i], 0);
+			return 0;
+		}
+	C
+	gcc -w -O1 -fpatchable-function-entry=9 -o lk lk.c -lpthread || fail gcc
+	expect 0 "$tw" record -q --on-full block --locks --returns -t 'lk:_' -o lk.tw -- ./lk
+}
+
+# look URL: the page as a browser draws it, in the file dom. A busy machine or a small /dev/shm ends a browser at
 # times: three tries, each with a profile of its own. Where it has drawn nothing so far, not even a small page, the test is skipped.
 look() {
 	for try in 1 2 3; do
 		if timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
-			--window-size=1200,900 ${is_dark:+--blink-settings=preferredColorScheme=0} --virtual-time-budget=5000 --dump-dom "$1" >dom 2>browser-says &&
+			--window-size=1200,900 --virtual-time-budget=5000 --dump-dom "$1" >dom 2>browser-says &&
 			[ -s dom ]; then
 			has_drawn=1
 			return 0
@@ -248,14 +280,18 @@ kill_both() {
 	wait "$1" 2>/dev/null
 }
 
-# try_page PAGE [HASH]: the page with the file try.js as its last script; lines that it gives to say() are in the file said; $width
-# pixels wide (1200).
-try_page() {
-	python3 - "$1" <<-'EOT' || fail "no page in $1"
-		import sys
-		page, script = open(sys.argv[1]).read(), open("try.js").read()
-		driver = '''<pre id="said"></pre><script>
-		const say = (...words) => document.getElementById('said').append(words.join(' ') + '\\n');
+# add_page NAME PAGE [HASH]: draw_pages draws PAGE, with the file try.js as its last script, $width pixels wide (1200), and dark if $is_dark
+# is not empty.
+add_page() {
+	mv try.js "$1.js"
+	printf '%s\n' "$1" "$2" "${3:-}" "${width:-1200}" "${is_dark:-}" >>pages
+}
+
+# draw_pages: all of them in one browser, which takes seconds to start. Lines that a page's script gives to say() are in the file NAME.said.
+draw_pages() {
+	python3 -I -S - <<-'EOT' || fail "no pages"
+		driver = '''<pre id="page-said"></pre><script>{
+		const say = (...words) => document.getElementById('page-said').append(words.join(' ') + '\\n');
 		const by = id => document.getElementById(id), press = key => (document.activeElement ?? document.body).dispatchEvent(
 			new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
 		const type = text => { by('search').value = text; by('search').dispatchEvent(new Event('input')); };
@@ -265,26 +301,37 @@ try_page() {
 		const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } };
 		const contrast = e => { const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); };
 		const column = i => [...by('table').tBodies[0].rows].map(row => row.cells[i].textContent), heads = () => [...by('table').tHead.rows[0].cells];
-		try { ''' + script + ''' } catch (error) { say('error', error.stack); }
-		parent.postMessage(by('said').textContent, '*');
-		</script>'''
-		head, tail = page.rsplit("</body>", 1)
-		open("try.html", "w").write(head + driver + "</body>" + tail)
+		try { SCRIPT } catch (error) { say('error', error.stack); }
+		parent.postMessage(['NAME', by('page-said').textContent], '*');
+		}</script>'''
+		lines = open("pages").read().split("\n")
+		with open("frames.html", "w") as frames:
+		    print("""<script>onmessage = event => {
+		        const said = document.createElement('pre');
+		        [said.className, said.textContent] = event.data;
+		        document.body.append(said);
+		    };</script>""", file=frames)
+		    for name, page, hash, width, is_dark in zip(*[iter(lines)] * 5):
+		        open(f"try-{name}.html", "w").write(open(page).read() + driver.replace('SCRIPT', open(name + ".js").read()).replace('NAME', name))
+		        # A browser's window has 500 pixels at least, a frame any number. A frame is dark where its element is.
+		        scheme = "; color-scheme: dark" if is_dark else ""
+		        print(f'<iframe src="try-{name}.html{hash}" width="{width}" height="900" style="border: 0; position: absolute; top: 0; left: 0{scheme}"></iframe>', file=frames)
 	EOT
-	# A browser's window has 500 pixels at least, a frame any number.
-	cat >frame.html <<-EOT
-		<iframe src="try.html${2:-}" width="${width:-1200}" height="900" style="border: 0"></iframe><pre id="said"></pre>
-		<script>onmessage = event => said.textContent = event.data;</script>
+	look "file://$work/frames.html" || fail "the browser"
+	python3 -I -S - <<-'EOT' || fail "a page's script did not end: $(cat browser-says)"
+		import html, re
+		said = dict(re.findall(r'<pre class="(.*?)">(.*?)</pre>', open("dom").read(), re.S))
+		for name in open("pages").read().split("\n")[:-1:5]:
+		    open(name + ".said", "w").write(html.unescape(said[name]))
 	EOT
-	look "file://$work/frame.html" || fail "the browser"
-	python3 -c 'import html, re
-print(html.unescape(re.search(r"<pre id=.said.>(.*?)</pre>", open("dom").read(), re.S).group(1)), end="")' >said
-	! grep -q '^error' said || fail "the script: $(cat said)"
+	! grep '^error' ./*.said >&2 || fail "a page's script"
 }
 
-# said LINE...: are these exactly the lines of the file said?
+# said NAME LINE...: are these exactly the lines that the page NAME said?
 said() {
-	printf '%s\n' "$@" | diff - said >&2 || fail "the page says otherwise"
+	local name=$1
+	shift
+	printf '%s\n' "$@" | diff - "$name.said" >&2 || fail "the page $name says otherwise"
 }
 
 # needs_browser: skips the test where there is no Chromium; the first look() skips it where there is one that does not run.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    why-late explains the slowest messages of a run-time: its times add up, agree with the report, and are on a
-#         page that a browser shows without network. It reports what a capture lacks.
+#         page without network (drawn by pages_test.sh). It reports what a capture lacks.
 # Method  A play with waits counted by hand (tools_whylate_test), and actors that queue and crash.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -50,12 +50,3 @@ expect 0 "$tw" why-late --html chain.tw
 mv out late.html
 is "$(grep -c '</script>' late.html)" 2 "ends of scripts"
 ! grep -qE 'src=["'\'']|@import|<link' late.html || fail "the page needs the network"
-needs_browser
-look "file://$work/late.html" || fail "the browser"
-is "$(grep -o '<article>' dom | wc -l)" 3 "messages"
-grep -q '1\. 8\.00 µs to &lt;0.45.0&gt; p2' dom || fail "no title of the slowest"
-grep -q 'aria-label="&lt;0.45.0&gt; p2: ran 2.00 µs, ready 1.09 µs, blocked 4.91 µs"\|aria-label="<0.45.0> p2: ran 2.00 µs, ready 1.09 µs, blocked 4.91 µs"' dom ||
-	fail "no lane of the receiver"
-# It ran, was ready, ran, was blocked, was ready and ran: six pieces; the one that blocked it was ready and ran.
-is "$(grep -o '<article>.*' dom | head -n 1 | sed 's/<\/article>.*//' | grep -o '<rect class="d[1-3]"' | wc -l)" 8 "pieces of the timeline"
-exit 0
