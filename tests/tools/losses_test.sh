@@ -46,7 +46,7 @@ for round in $(seq "$(rounds 1 3)"); do
 	expect 0 "$tw" record -q --force --returns -t phases:_ -N 'phases:{begin,tell}' --on-full drop --ring 64K -o lossy.tw -- ./phases 300000
 	read -r parse whole <out
 	expect 0 "$tw" report --json lossy.tw
-	python3 - "$parse" "$whole" <<'EOT' || fail "round $round"
+	python3 -I -S - "$parse" "$whole" <<'EOT' || fail "round $round"
 import json, sys
 parse, whole = map(float, sys.argv[1:])
 d = json.load(open("out"))
@@ -96,7 +96,7 @@ has_waited() {
 	expect 0 "$tw" print --format json --setups -t phases:main waits.tw
 	mv out main.json
 	expect 0 "$tw" report --json waits.tw
-	python3 - "$parse" "$whole" <<-'EOT' || code=$?
+	python3 -I -S - "$parse" "$whole" <<-'EOT' || code=$?
 		import json, sys
 		parse, whole = map(float, sys.argv[1:])
 		d = json.load(open("out"))
@@ -144,7 +144,7 @@ cat >handlers.c <<'EOT'
 OUT void work(long k) { __asm__ volatile("" ::"r"(k)); }
 OUT void handled(long k) { __asm__ volatile("" ::"r"(k)); }
 static void on_alarm(int number) { for (long i = 0; i < 3; i++) handled(i); }
-static void *run(void *unused) { for (long k = 0; k < 200000; k++) work(k); return unused; }
+static void *run(void *unused) { for (long k = 0; k < CALLS; k++) work(k); return unused; }
 int main(void)
 {
 	struct sigaction action;
@@ -169,10 +169,10 @@ int main(void)
 	return 0;
 }
 EOT
-${CC:-cc} -O2 -g -fpatchable-function-entry=9 handlers.c -o handlers -lpthread || fail "no program"
+${CC:-cc} -O2 -g -DCALLS="$(rounds 60000 200000)" -fpatchable-function-entry=9 handlers.c -o handlers -lpthread || fail "no program"
 expect 0 "$tw" record -q --force --on-full block --ring 64K --args -t 'handlers:{work,handled}' -o nested.tw -- ./handlers
 "$tw" print --format json nested.tw >lines 2>err || fail "print"
-python3 - <<'EOT' || fail "not in order of time"
+python3 -I -S - <<'EOT' || fail "not in order of time"
 import json
 last, inversions, nested = 0, 0, 0
 for line in open("lines"):
@@ -191,11 +191,11 @@ gone=$((300000 + 5 + 3 - $(json 'd["calls"]')))
 for view in "report --json" "info --json"; do
 	# shellcheck disable=SC2086
 	expect 0 "$tw" $view newest.tw
-	is "$(json 'd["lost"]["overwritten"]') $(json 'sum(d["lost"].values())')" "$gone $gone" "replaced and lost events of $view"
+	is "$(json 'd["lost"]["overwritten"], sum(d["lost"].values())')" "$gone $gone" "replaced and lost events of $view"
 	is "$(json 'd["account"]["missing"]["overwritten"]["events"]')" "$gone" "replaced events of the account"
 done
 expect 0 "$tw" print --format json newest.tw
-is "$(grep '"lost"' out | python3 -c 'import json, sys; d = [json.loads(l) for l in sys.stdin]; print(sum(e["full"] for e in d), sum(e["overwritten"] for e in d))')" \
+is "$(grep '"lost"' out | python3 -I -S -c 'import json, sys; d = [json.loads(l) for l in sys.stdin]; print(sum(e["full"] for e in d), sum(e["overwritten"] for e in d))')" \
 	"0 $gone" "replaced events of print"
 for view in report "report --to 10" info print "print --tree" "print --format erlang" flame; do
 	# shellcheck disable=SC2086

@@ -193,8 +193,11 @@ both = [(str(x), str(y)) for x, y in zip(one.events(), two.events())]
 assert both == list(zip(map(str, one.events()), map(str, two.events()))) and len(both) > 5
 P
 expect 0 python3 -X faulthandler two.py
+has_module() {
+	python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"
+}
 kinds=plain
-python3 -c 'import numpy' 2>err && kinds='plain numpy'
+has_module numpy && kinds='plain numpy'
 for kind in $kinds; do
 	python3 -X faulthandler model.py "$kind" 2>err >out || fail "with $kind arrays"
 done
@@ -202,7 +205,7 @@ done
 
 # The notebook of the examples, on what it says of itself.
 notebook=$(dirname "$common")/../examples/calls.ipynb
-if python3 -c 'import pandas' 2>err && command -v sqlite3 >/dev/null; then
+if has_module pandas && command -v sqlite3 >/dev/null; then
 	echo "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000) insert into t select i, 'b' || i from n; select count(*) from t;" >work.sql
 	python3 - "$notebook" "$tw" <<'P' || fail "the notebook"
 import json, shlex, subprocess, sys
