@@ -193,6 +193,14 @@ calls "coalesce(function, '') = 'leaf'"
 mv out all
 calls "function = 'leaf'"
 cmp -s out all || fail "a limit of the function and of the time: $(diff out all)"
+# A part has its own calls, not those of the whole that it is from.
+expect 0 "$tw" cut -q --to 3ms -o part.tw random.tw
+expect 0 "$tw" report --json -n 0 part.tw
+wanted=$(json 'sorted((r["name"].removesuffix("/_"), r["calls"]) for r in d["by_function"])')
+for columns in 'name, calls' 'name, calls, total'; do
+	expect 0 "$tw" sql --json part.tw "select $columns from functions"
+	is "$(python3 -I -S -c 'import json; print(sorted((r["name"], r["calls"]) for r in map(json.loads, open("out"))))')" "$wanted" "$columns of a part"
+done
 expect 0 "$tw" sql app.tw "select count(*) from calls where ended = 'cut'"
 [ "$(tail -1 out)" -ge 50 ] || fail "longjmp cut no calls"
 

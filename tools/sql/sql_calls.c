@@ -170,7 +170,7 @@ static bool can_select_function(const struct calls *calls, const struct tw_place
 	if (calls->cursor->sql->info.has_moments_only)
 		return true;
 	for (uint32_t i = TW_PLACES_FIRST; i < places->function_count; i++)
-		if (places->calls[i] != places->ends[i] && tw_sql_wants_function(selection, places->functions[i]))
+		if (places->whole_calls[i] != places->ends[i] && tw_sql_wants_function(selection, places->functions[i]))
 			return false;
 	return true;
 }

@@ -99,8 +99,8 @@ static bool add_function(struct tw_sql_rows *rows, const struct tw_calltree *tre
 /* Garbage collections are shown as functions. */
 static uint64_t calls_of(const struct tw_places *places, uint32_t number)
 {
-	return number == TW_PLACES_GC_MINOR   ? places->kinds[TW_CAPTURE_GC_MINOR_START]
-	       : number == TW_PLACES_GC_MAJOR ? places->kinds[TW_CAPTURE_GC_MAJOR_START]
+	return number == TW_PLACES_GC_MINOR   ? places->collections[0]
+	       : number == TW_PLACES_GC_MAJOR ? places->collections[1]
 					      : places->calls[number];
 }
 

@@ -130,7 +130,7 @@ static int take_places(struct tw_opens *out, struct tw_places *places)
 	for (uint32_t i = 0; i < places->image_count; i++) {
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
 			uint32_t function = places->images[i].function[id];
-			uint64_t *calls = function < places->calls_count ? &places->calls[function] : NULL;
+			uint64_t *calls = function < places->calls_count ? &places->whole_calls[function] : NULL;
 			if (!calls || (!*calls && places->images[i].is_moment[id]))
 				continue;
 			if (!tw_grow(out->places, out->place_count, capacity))

@@ -175,14 +175,14 @@ static void take_whole(struct tw_places *places)
 	if (!kinds)
 		return;
 	memcpy(places->kinds, kinds, sizeof places->kinds);
-	memset(places->calls, 0, places->calls_count * sizeof *places->calls);
+	memset(places->whole_calls, 0, places->calls_count * sizeof *places->whole_calls);
 	for (uint32_t i = 0; i < places->image_count; i++) {
 		struct tw_places_image *image = &places->images[i];
 		for (uint32_t at = 0; (place = tw_capture_whole_place_next(capture, i, &at));) {
 			if (place->place_id >= image->count)
 				continue;
 			image->is_moment[place->place_id] = place->is_moment;
-			places->calls[image->function[place->place_id]] += place->calls;
+			places->whole_calls[image->function[place->place_id]] += place->calls;
 		}
 	}
 }
@@ -190,10 +190,11 @@ static void take_whole(struct tw_places *places)
 int tw_places_end(struct tw_places *places)
 {
 	bool returns = tw_places_have_returns(places);
-	places->calls = calloc(places->function_count + (size_t)1, 2 * sizeof *places->calls);
+	places->calls = calloc(places->function_count + (size_t)1, 3 * sizeof *places->calls);
 	if (!places->calls)
 		return TW_ENOMEM;
 	places->ends = places->calls + places->function_count;
+	places->whole_calls = places->ends + places->function_count;
 	places->calls_count = places->function_count;
 	for (uint32_t i = 0; i < places->image_count; i++) {
 		/* Returns are asked for function by function there: a single call without one need not last to the end. */
@@ -206,6 +207,9 @@ int tw_places_end(struct tw_places *places)
 				!returns || (!seen->ended && (seen->is_repeated || is_erlang_vm));
 		}
 	}
+	memcpy(places->whole_calls, places->calls, places->calls_count * sizeof *places->calls);
+	places->collections[0] = places->kinds[TW_CAPTURE_GC_MINOR_START];
+	places->collections[1] = places->kinds[TW_CAPTURE_GC_MAJOR_START];
 	take_whole(places);
 	free_scan(places);
 	return 0;

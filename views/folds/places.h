@@ -30,10 +30,12 @@ struct tw_places {
 	struct tw_name *names;
 	const struct tw_capture_function **functions; /* by number: any function of that name; NULL: none */
 	uint32_t function_count;
-	uint64_t *calls; /* by function number; names that were added later have none */
-	uint64_t *ends;	 /* the same: returns and exceptions */
+	uint64_t *calls;       /* by function number; names that were added later have none */
+	uint64_t *ends;	       /* the same: returns and exceptions */
+	uint64_t *whole_calls; /* calls in the whole that the capture is a part of; the same as calls if it is none */
 	uint32_t calls_count;
-	uint64_t kinds[64];	     /* events by kind; all kinds above 62 in the last element */
+	uint64_t kinds[64];	     /* events by kind, of the whole; all kinds above 62 in the last element */
+	uint64_t collections[2];     /* minor and major garbage collections in the capture itself */
 	struct tw_places_scan *scan; /* between begin and end */
 };
 

@@ -266,7 +266,8 @@ static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack 
 			  const struct tw_stack_frame *frame)
 {
 	uint64_t lost = stack->lost_events - frame->sure_lost;
-	uint64_t calls = frame->function < stacks->places->calls_count ? stacks->places->calls[frame->function] : 0;
+	uint64_t calls =
+		frame->function < stacks->places->calls_count ? stacks->places->whole_calls[frame->function] : 0;
 	if (frame->sure_losses == stack->losses || lost < 2 || calls < 2 || !stacks->events)
 		return true;
 	return LIKELY * (double)lost * (double)(calls - 1) < (double)stacks->events;

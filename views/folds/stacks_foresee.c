@@ -43,7 +43,7 @@ static bool keep_outermost(struct tw_stacks *stacks)
 		for (const struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
 			const struct tw_stack_frame *frame = stack->depth ? &stack->frames[0] : NULL;
 			if (frame && frame->function < stacks->places->calls_count &&
-			    stacks->places->calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
+			    stacks->places->whole_calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
 				return false;
 		}
 	}
