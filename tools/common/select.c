@@ -28,6 +28,8 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		selection->to = value;
 	else if (key == TW_KEY_HIDE_WAITS)
 		selection->hides_waits = true;
+	else if (key == TW_KEY_PAIR)
+		return tw_pairs_take(&selection->pairs, command, value);
 	else if (key == TW_KEY_TAIL) {
 		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
 			return true;
@@ -499,6 +501,7 @@ void tw_selection_free(struct tw_selection *selection)
 {
 	tw_threads_forget();
 	tw_patterns_free(&selection->patterns);
+	tw_pairs_free(&selection->pairs);
 	tw_when_free(&selection->calls);
 }
 

@@ -8,6 +8,7 @@
 #define TW_TOOLS_SELECT_H
 
 #include "views/folds/when.h"
+#include "tools/common/pairs.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 
@@ -62,6 +63,7 @@ struct tw_selection {
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
 	struct tw_patterns patterns;
+	struct tw_pairs pairs; /* of views of memory */
 	/* Programs that were started by another name than their file's; borrowed by the capture. */
 	struct tw_selection_alias {
 		const char *path, *name;

@@ -24,6 +24,7 @@ static const struct tw_option options_table[] = {
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
 	{KEY_MEMORY, "memory", "[=peak|live|allocated]",
 	 "frames are as wide as the bytes that they and those above\nthem allocated: what was live when most was (peak), what was not freed at the end, or all; for captures of `record --memory`"},
+	TW_PAIR_OPTION,
 	{KEY_LEAST, "least", "PERCENT",
 	 "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01, or more if there are too many); 0 keeps all"},
 	TW_WHEN_OPTIONS,
@@ -189,7 +190,10 @@ static int show_memory(struct tw_flame *flame, struct tw_capture *capture, const
 		error = flame->is_folded ? put_all_folded(&tree, NULL, true)
 					 : tw_flame_page(&out, flame, &tree, &filter, path);
 	if (error == TW_ENOTSUP)
-		tw_say("'%s' has no calls of memory: tracewheel record --memory -- COMMAND.", path);
+		tw_say(flame->selection.pairs.patterns.wanted_count
+			       ? "'%s' has no calls of these functions: tracewheel record --returns --args=raw --stack 8 -t them."
+			       : "'%s' has no calls of memory: tracewheel record --memory -- COMMAND.",
+		       path);
 	else if (error)
 		tw_selection_fail(&flame->selection, path, error);
 	else
@@ -234,6 +238,8 @@ static int check(const struct tw_flame *flame, const struct tw_options *options)
 		return tw_usage(
 			&command,
 			"--diff goes without --by-process and --hide-waits: processes of two runs are other ones, and chance is known of whole calls.");
+	if (!flame->kind && flame->selection.pairs.patterns.wanted_count)
+		return tw_usage(&command, "--pair goes with --memory.");
 	if (flame->kind && (flame->sides.old_count || flame->is_by_process || flame->selection.hides_waits))
 		return tw_usage(&command, "--memory goes without --diff, --by-process and --hide-waits.");
 	if (flame->kind &&

@@ -29,7 +29,7 @@ int tw_flame_memory_make(struct tw_flame *flame, struct tw_calltree *tree, struc
 			 const struct tw_capture_filter *filter)
 {
 	struct tw_memory *memory = &flame->memory;
-	int error = tw_memory_make(memory, capture, filter);
+	int error = tw_memory_make(memory, capture, filter, tw_pairs_functions(&flame->selection.pairs));
 	tree->capture = capture;
 	if (!error)
 		error = tw_places_make(&tree->places, capture, filter);

@@ -68,6 +68,7 @@ static const struct tw_option options_table[] = {
 	 "them meanwhile; for captures of `record --locks`"},
 	{KEY_MEMORY, "memory", NULL,
 	 "show instead memory by the callers that allocated it: at its peak, at the end, over time; for captures of `record --memory`"},
+	TW_PAIR_OPTION,
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
 	{KEY_BY, "by", "KEY",
@@ -136,10 +137,10 @@ struct sums {
 	struct tw_activity activity;
 	struct tw_lengths lengths;
 	struct tw_native_ports ports;
-	bool wants_tree, wants_ports;
-	bool has_times;	   /* the tree is made of calls and returns, or of selected calls */
-	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
-	bool has_activity; /* there are messages or schedules */
+	bool wants_tree, wants_ports; /* ports: also of pages, unless they select functions */
+	bool has_times;		      /* the tree is made of calls and returns, or of selected calls */
+	bool has_stacks;	      /* the tree is made of call stacks: nothing returned */
+	bool has_activity;	      /* there are messages or schedules */
 	uint64_t start_ns;
 	double seconds;
 };
@@ -411,7 +412,6 @@ static int fold_events(struct sums *sums, const struct request *request, struct 
 	int error = 0;
 	if (sums->wants_tree)
 		error = tw_calltree_begin(&sums->tree, capture, filter, &folds[count++]);
-	/* The page has them too, where they were recorded: they follow all calls of whole processes. */
 	sums->wants_ports =
 		request->has_ports || (request->is_html && !tw_selection_is_of_events(&request->selection) &&
 				       !tw_selection_has_conditions(&request->selection));
@@ -512,6 +512,8 @@ static bool check_request(const struct request *request)
 			"--hide-waits is about times of calls: it goes without --diff, --by, --histogram, --ports, --locks and --memory.";
 	else if (request->follows && (request->is_html || request->diff.sides.old_count))
 		problem = "--follow is for screens, JSON and CSV: it goes without --html and --diff.";
+	else if (request->selection.pairs.patterns.wanted_count && request->view != tw_report_memory_view)
+		problem = "--pair goes with --memory.";
 	else if ((request->has_ports || request->view) && tw_selection_has_conditions(&request->selection))
 		problem = "--ports, --locks and --memory need all calls: conditions are for other views.";
 	else if ((request->has_ports || request->view == tw_report_memory_view) &&

@@ -208,6 +208,13 @@ void tw_memory_sentences(const struct tw_screen *screen, const struct tw_memory 
 			memory->lost ? tw_screen_red(screen) : "",
 			tw_missing_gone(memory->lost, memory->overwritten, gone),
 			memory->lost ? tw_screen_plain(screen) : "");
+	for (unsigned i = 0; i < memory->functions->count; i++) {
+		const struct tw_memory_function *function = &memory->functions->list[i];
+		if (tw_memory_lacks(memory, i))
+			tw_out_format(out, "No call of %s was recorded: %s.\n", function->name,
+				      function->does == TW_MEMORY_FREES ? "blocks that it freed look live"
+									: "blocks that it made are unknown");
+	}
 	put_unknown(
 		out, memory->unknown_frees, "block was", "blocks were",
 		"freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
@@ -245,7 +252,11 @@ static void put_screen(const struct tw_screen *screen, const struct tw_memory *m
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	put_notes(screen, memory);
 	if (!memory->places.has_any) {
-		tw_out_text(screen->out, "No calls of memory were recorded: tracewheel record --memory -- COMMAND.\n");
+		tw_out_text(
+			screen->out,
+			tw_memory_is_of_pairs(memory)
+				? "No calls of these functions were recorded: tracewheel record --returns --args=raw --stack 8 -t them.\n"
+				: "No calls of memory were recorded: tracewheel record --memory -- COMMAND.\n");
 		return;
 	}
 	tw_out_format(screen->out, "\n%sallocated%s  %s in %s, %s freed\n", tw_screen_bold(screen),
@@ -304,6 +315,12 @@ static void put_json(struct tw_out *out, const struct tw_memory *memory, const s
 	tw_json_u64(&json, "wordless", memory->wordless);
 	tw_json_u64(&json, "lost", memory->lost);
 	tw_json_u64(&json, "overwritten", memory->overwritten);
+	tw_json_open(&json, "not_recorded", '[');
+	for (unsigned i = 0; i < memory->functions->count; i++)
+		if (tw_memory_lacks(memory, i))
+			tw_json_text(&json, NULL, memory->functions->list[i].name,
+				     strlen(memory->functions->list[i].name));
+	tw_json_close(&json, ']');
 	tw_json_close(&json, '}');
 	tw_json_u64(&json, "from_ns", memory->from_ns - zero_ns);
 	tw_json_u64(&json, "to_ns", memory->to_ns - zero_ns);
@@ -333,7 +350,7 @@ int tw_report_memory_view(struct tw_selection *selection, const struct tw_report
 	size_t count = 0;
 	if (!tw_selection_filter(selection, capture, command, &filter))
 		return TW_EXIT_USAGE;
-	int error = tw_memory_make(&memory, capture, &filter);
+	int error = tw_memory_make(&memory, capture, &filter, tw_pairs_functions(&selection->pairs));
 	const struct tw_memory_row **rows = error ? NULL : rows_of(&memory, order->sort, &count);
 	tw_capture_info(capture, &info);
 	tw_out_init(&out, STDOUT_FILENO);

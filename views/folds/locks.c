@@ -496,6 +496,12 @@ static int see(void *self, const struct tw_capture_event *event)
 
 /* ---- the pass ---- */
 
+static uint8_t mark(const void *context, const struct tw_capture_place *place)
+{
+	(void)context;
+	return tw_lock_place_does(place);
+}
+
 static bool init(struct tw_locks *locks, struct tw_capture *capture)
 {
 	struct tw_capture_info info;
@@ -503,7 +509,7 @@ static bool init(struct tw_locks *locks, struct tw_capture *capture)
 	*locks = (struct tw_locks){.capture = capture, .thread_count = tw_thread_count(capture)};
 	locks->threads = calloc(locks->thread_count + (size_t)1, sizeof *locks->threads);
 	locks->images = calloc(info.images + (size_t)1, sizeof *locks->images);
-	return locks->threads && locks->images && tw_marks_make(&locks->places, capture, tw_lock_place_does);
+	return locks->threads && locks->images && tw_marks_make(&locks->places, capture, mark, NULL);
 }
 
 int tw_locks_begin(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected,

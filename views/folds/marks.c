@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-static bool mark_image(struct tw_marks *marks, const struct tw_capture *capture, uint32_t number, tw_mark_fn *mark)
+static bool mark_image(struct tw_marks *marks, const struct tw_capture *capture, uint32_t number, tw_mark_fn *mark,
+		       const void *context)
 {
 	struct tw_marks_image *image = &marks->images[number];
 	const struct tw_capture_place *place;
@@ -16,11 +17,11 @@ static bool mark_image(struct tw_marks *marks, const struct tw_capture *capture,
 		return false;
 	image->count = count;
 	for (at = 0; (place = tw_capture_place_next(capture, number, &at));)
-		marks->has_any |= (image->places[place->place_id] = mark(place)) != 0;
+		marks->has_any |= (image->places[place->place_id] = mark(context, place)) != 0;
 	return true;
 }
 
-bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_mark_fn *mark)
+bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_mark_fn *mark, const void *context)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -28,7 +29,7 @@ bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_
 	marks->image_count = marks->images ? info.images : 0;
 	bool is_done = marks->images;
 	for (uint32_t i = 0; is_done && i < info.images; i++)
-		is_done = mark_image(marks, capture, i, mark);
+		is_done = mark_image(marks, capture, i, mark, context);
 	return is_done;
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* 0: the place is none of these. */
-typedef uint8_t tw_mark_fn(const struct tw_capture_place *place);
+typedef uint8_t tw_mark_fn(const void *context, const struct tw_capture_place *place);
 
 struct tw_marks {
 	struct tw_marks_image {
@@ -25,7 +25,7 @@ struct tw_marks {
 };
 
 /* False without memory; tw_marks_free() in both cases. */
-bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_mark_fn *mark);
+bool tw_marks_make(struct tw_marks *marks, const struct tw_capture *capture, tw_mark_fn *mark, const void *context);
 void tw_marks_free(struct tw_marks *marks);
 
 /* Of an event of a call (TW_CAPTURE_CALL to TW_CAPTURE_STACK), which has the number of a place. The numbers of others mean something else: look at the kind first. */

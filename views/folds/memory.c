@@ -18,44 +18,39 @@
 #define MAPS_STACK   0x20000
 #define ERRNO_MAX    4095
 
-enum { DOES_NOTHING, DOES_ALLOCATE, DOES_REALLOCATE, DOES_ALLOCATE_ELSEWHERE, DOES_MAP, DOES_FREE, DOES_UNMAP };
-
-static const struct {
-	const char *name;
-	uint8_t does;
-	uint8_t size, times; /* numbers of arguments, from 1; 0: none */
-} functions[] = {
-	{"malloc", DOES_ALLOCATE, 1, 0},
-	{"calloc", DOES_ALLOCATE, 1, 2},
-	{"aligned_alloc", DOES_ALLOCATE, 2, 0},
-	{"memalign", DOES_ALLOCATE, 2, 0},
-	{"valloc", DOES_ALLOCATE, 1, 0},
-	{"pvalloc", DOES_ALLOCATE, 1, 0},
-	{"realloc", DOES_REALLOCATE, 2, 0},
-	{"reallocarray", DOES_REALLOCATE, 2, 3},
-	{"posix_memalign", DOES_ALLOCATE_ELSEWHERE, 3, 0},
-	{"mmap", DOES_MAP, 2, 0},
-	{"mmap64", DOES_MAP, 2, 0},
-	{"free", DOES_FREE, 0, 0},
-	{"cfree", DOES_FREE, 0, 0},
-	{"munmap", DOES_UNMAP, 2, 0},
+static const struct tw_memory_function list[] = {
+	{"malloc", TW_MEMORY_ALLOCATES, 1, 0, 0},
+	{"calloc", TW_MEMORY_ALLOCATES, 1, 2, 0},
+	{"aligned_alloc", TW_MEMORY_ALLOCATES, 2, 0, 0},
+	{"memalign", TW_MEMORY_ALLOCATES, 2, 0, 0},
+	{"valloc", TW_MEMORY_ALLOCATES, 1, 0, 0},
+	{"pvalloc", TW_MEMORY_ALLOCATES, 1, 0, 0},
+	{"realloc", TW_MEMORY_REALLOCATES, 2, 0, 0},
+	{"reallocarray", TW_MEMORY_REALLOCATES, 2, 3, 0},
+	{"posix_memalign", TW_MEMORY_ALLOCATES_ELSEWHERE, 3, 0, 0},
+	{"mmap", TW_MEMORY_MAPS, 2, 0, 0},
+	{"mmap64", TW_MEMORY_MAPS, 2, 0, 0},
+	{"free", TW_MEMORY_FREES, 0, 0, 0},
+	{"cfree", TW_MEMORY_FREES, 0, 0, 0},
+	{"munmap", TW_MEMORY_UNMAPS, 2, 0, 0},
 };
 
-/* The index of its function + 1; 0: none. */
-static uint8_t function_of(const struct tw_capture_place *place)
+static uint8_t mark(const void *context, const struct tw_capture_place *place)
 {
-	for (size_t i = 0; place->function && place->function->name && i < sizeof functions / sizeof *functions; i++) {
-		if (strcmp(place->function->name, functions[i].name) == 0)
+	(void)context;
+	for (size_t i = 0; place->function && place->function->name && i < sizeof list / sizeof *list; i++) {
+		if (strcmp(place->function->name, list[i].name) == 0)
 			return (uint8_t)(i + 1);
 	}
 	return 0;
 }
+static const struct tw_memory_functions malloc_and_kin = {mark, NULL, list, sizeof list / sizeof *list};
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
 {
-	(void)context;
+	const struct tw_memory *memory = context;
 	(void)image;
-	return function_of(place) != 0;
+	return memory->functions->mark(memory->functions->context, place) != 0;
 }
 
 struct tw_memory_block {
@@ -281,10 +276,10 @@ static void drop_open(struct tw_memory *memory, struct tw_memory_thread *thread)
 	thread->has_old = thread->wants_row = false;
 }
 
-static void on_free(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event)
+static void on_free(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
+		    uint64_t address)
 {
 	struct tw_memory_block *block;
-	uint64_t address = event->payload[0];
 	/* realloc() may call free() of the block that it replaces. */
 	if (!address || (thread->open_count && thread->has_old && thread->old.address == address))
 		return;
@@ -311,41 +306,49 @@ static void take_old(struct tw_memory *memory, struct tw_memory_thread *thread, 
 }
 
 static void open_call(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
-		      unsigned function)
+		      const struct tw_memory_function *function)
 {
 	const uint64_t *words = event->payload;
-	unsigned size = functions[function].size, times = functions[function].times;
-	thread->does = functions[function].does;
-	thread->bytes = words[size - 1] * (times ? words[times - 1] : 1);
+	unsigned size = function->size, times = function->times;
+	thread->does = (uint8_t)function->does;
+	thread->bytes = (size ? words[size - 1] : 1) * (times ? words[times - 1] : 1);
 	thread->is_sized = true;
 	thread->row = 0;
 	thread->wants_row = true;
 	thread->has_old = false;
-	if (thread->does == DOES_REALLOCATE)
+	if (thread->does == TW_MEMORY_REALLOCATES)
 		take_old(memory, thread, event->image, words[0]);
-	if (thread->does == DOES_MAP && (words[3] & (MAPS_NO_FILE | MAPS_STACK)) != MAPS_NO_FILE)
+	if (thread->does == TW_MEMORY_MAPS && (words[3] & (MAPS_NO_FILE | MAPS_STACK)) != MAPS_NO_FILE)
 		thread->is_sized = false;
 }
 
-static void on_call(struct tw_memory *memory, const struct tw_capture_event *event, unsigned function)
+/* How many arguments matter. */
+static unsigned words_of(const struct tw_memory_function *function)
+{
+	unsigned words = function->size > function->times ? function->size : function->times;
+	if (function->does == TW_MEMORY_MAPS)
+		return 4;
+	if (function->does == TW_MEMORY_FREES)
+		return function->block ? function->block : 1;
+	return function->does == TW_MEMORY_REALLOCATES && !words ? 1 : words;
+}
+
+static void on_call(struct tw_memory *memory, const struct tw_capture_event *event,
+		    const struct tw_memory_function *function)
 {
 	struct tw_memory_thread *thread = thread_of(memory, event);
-	unsigned size = functions[function].size, times = functions[function].times,
-		 words = size > times ? size : times;
 	if (!thread)
 		return;
-	if (functions[function].does == DOES_MAP)
-		words = 4;
-	if (event->payload_words < (words ? words : 1) ||
+	if (event->payload_words < words_of(function) ||
 	    (event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_ARGS))) {
 		memory->wordless++;
 		return;
 	}
-	if (functions[function].does == DOES_FREE) {
-		on_free(memory, thread, event);
+	if (function->does == TW_MEMORY_FREES) {
+		on_free(memory, thread, event, event->payload[function->block ? function->block - 1 : 0]);
 		return;
 	}
-	if (functions[function].does == DOES_UNMAP) {
+	if (function->does == TW_MEMORY_UNMAPS) {
 		if (!thread->open_count)
 			unmap(memory, thread, event->image, event->payload[0], event->payload[1], event->time_ns);
 		return;
@@ -369,7 +372,7 @@ static void made(struct tw_memory *memory, struct tw_memory_thread *thread, cons
 	row->calls++;
 	row->bytes += thread->bytes;
 	row->largest = thread->bytes > row->largest ? thread->bytes : row->largest;
-	if (thread->does == DOES_ALLOCATE_ELSEWHERE) {
+	if (thread->does == TW_MEMORY_ALLOCATES_ELSEWHERE) {
 		memory->nowhere++;
 		return;
 	}
@@ -378,7 +381,7 @@ static void made(struct tw_memory *memory, struct tw_memory_thread *thread, cons
 					   .bytes = thread->bytes,
 					   .image = event->image,
 					   .row = thread->row,
-					   .is_map = thread->does == DOES_MAP},
+					   .is_map = thread->does == TW_MEMORY_MAPS},
 		  event->time_ns);
 	struct tw_memory_block *block = find_block(memory, event->image, address);
 	thread->last = block ? (uint32_t)(block - memory->blocks) + 1 : 0;
@@ -387,9 +390,9 @@ static void made(struct tw_memory *memory, struct tw_memory_thread *thread, cons
 static void end_call(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event)
 {
 	uint64_t value = event->payload[0];
-	bool has_failed = thread->does == DOES_MAP		    ? value >= -(uint64_t)ERRNO_MAX
-			  : thread->does == DOES_ALLOCATE_ELSEWHERE ? (uint32_t)value != 0
-								    : !value;
+	bool has_failed = thread->does == TW_MEMORY_MAPS		  ? value >= -(uint64_t)ERRNO_MAX
+			  : thread->does == TW_MEMORY_ALLOCATES_ELSEWHERE ? (uint32_t)value != 0
+									  : !value || value == UINT64_MAX;
 	/* realloc(block, 0) frees it. */
 	bool is_freed = thread->has_old && (!has_failed || !thread->bytes);
 	thread->wants_row = false;
@@ -401,7 +404,7 @@ static void end_call(struct tw_memory *memory, struct tw_memory_thread *thread, 
 	}
 	thread->has_old = false;
 	if (has_failed)
-		memory->failed += thread->does == DOES_MAP || thread->bytes;
+		memory->failed += thread->does == TW_MEMORY_MAPS || thread->bytes;
 	else if (thread->is_sized)
 		made(memory, thread, event, value);
 }
@@ -450,9 +453,10 @@ static int see(void *self, const struct tw_capture_event *event)
 	unsigned function = tw_marks_of(&memory->places, event);
 	if (event->kind == TW_CAPTURE_LOSS)
 		on_loss(memory, event);
-	else if (function && event->kind == TW_CAPTURE_CALL)
-		on_call(memory, event, function - 1);
-	else if (function && event->kind == TW_CAPTURE_STACK)
+	else if (function && event->kind == TW_CAPTURE_CALL) {
+		memory->is_called[function - 1] = true;
+		on_call(memory, event, &memory->functions->list[function - 1]);
+	} else if (function && event->kind == TW_CAPTURE_STACK)
 		on_stack(memory, event);
 	else if (function && (event->kind == TW_CAPTURE_RETURN_FROM || event->kind == TW_CAPTURE_EXCEPTION_FROM))
 		on_return(memory, event);
@@ -477,15 +481,19 @@ static int begin(void *self, uint64_t from_ns)
 
 /* ---- the pass ---- */
 
-static bool init(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter)
+static bool init(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		 const struct tw_memory_functions *functions)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*memory = (struct tw_memory){.capture = capture, .thread_count = tw_thread_count(capture)};
+	*memory = (struct tw_memory){.capture = capture,
+				     .functions = functions ? functions : &malloc_and_kin,
+				     .thread_count = tw_thread_count(capture)};
 	memory->from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
 	memory->to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
 	memory->threads = calloc(memory->thread_count + (size_t)1, sizeof *memory->threads);
-	if (!memory->threads || !tw_marks_make(&memory->places, capture, function_of))
+	if (!memory->threads ||
+	    !tw_marks_make(&memory->places, capture, memory->functions->mark, memory->functions->context))
 		return false;
 	/* The first row is that of calls without callers. */
 	find_row(memory, UINT32_MAX, &(uint64_t){0}, 0);
@@ -501,12 +509,15 @@ static void end(struct tw_memory *memory)
 		memory->unreturned += memory->threads[i].open_count != 0;
 }
 
-int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter)
+int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		   const struct tw_memory_functions *functions)
 {
 	struct tw_fold fold = {.self = memory, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
-	if (!init(memory, capture, filter))
+	if (!init(memory, capture, filter, functions))
 		return TW_ENOMEM;
 	fold.filter.wants_place = wants_place;
+	fold.filter.wants_stream = NULL;
+	fold.filter.context = memory;
 	fold.filter.wants_own_time = false;
 	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
 			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
@@ -528,4 +539,16 @@ void tw_memory_free(struct tw_memory *memory)
 	tw_map_fini(&memory->by_stack);
 	tw_map_fini(&memory->by_address);
 	*memory = (struct tw_memory){0};
+}
+
+bool tw_memory_lacks(const struct tw_memory *memory, unsigned function)
+{
+	bool is_needed = tw_memory_is_of_pairs(memory) ||
+			 (memory->calls && strcmp(memory->functions->list[function].name, "free") == 0);
+	return memory->places.has_any && is_needed && !memory->is_called[function];
+}
+
+bool tw_memory_is_of_pairs(const struct tw_memory *memory)
+{
+	return memory->functions != &malloc_and_kin;
 }

@@ -55,11 +55,39 @@ struct tw_memory_row {
 	uint64_t epoch;	    /* peaks of the whole when it last changed */
 };
 
+enum tw_memory_does {
+	TW_MEMORY_NOTHING,
+	TW_MEMORY_ALLOCATES,
+	TW_MEMORY_REALLOCATES,
+	TW_MEMORY_ALLOCATES_ELSEWHERE,
+	TW_MEMORY_MAPS,
+	TW_MEMORY_FREES,
+	TW_MEMORY_UNMAPS
+};
+
+/* What calls of a function do. Arguments are counted from 1; 0: none. */
+struct tw_memory_function {
+	const char *name; /* as it was asked for */
+	enum tw_memory_does does;
+	uint8_t size, times; /* the bytes are their product; no size: 1, so that bytes are numbers of blocks */
+	uint8_t block;	     /* that is freed; 0: the first */
+};
+
+/* Functions other than malloc and its kin: any that return an address, and take it back. A result of 0 or -1 is none. */
+struct tw_memory_functions {
+	tw_mark_fn *mark; /* 1 + the number in the list, of a place */
+	const void *context;
+	const struct tw_memory_function *list;
+	unsigned count; /* TW_MEMORY_FUNCTIONS_MAX at most */
+};
+#define TW_MEMORY_FUNCTIONS_MAX 128
+
 struct tw_memory_block;
 struct tw_memory_thread;
 
 struct tw_memory {
 	struct tw_capture *capture;
+	const struct tw_memory_functions *functions;
 	struct tw_memory_row *rows;
 	uint32_t row_count, row_capacity;
 	struct tw_map by_stack;
@@ -71,6 +99,7 @@ struct tw_memory {
 	struct tw_memory_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
 	struct tw_marks places; /* the effect of a call */
+	bool is_called[TW_MEMORY_FUNCTIONS_MAX];
 	/* The whole. */
 	uint64_t live_bytes, live_blocks;
 	uint64_t peak_bytes, peak_ns, peaks;
@@ -94,10 +123,19 @@ struct tw_memory {
  * tw_memory_make - follows the blocks of a selection.
  *
  * @filter	selects times; what lies before its beginning is read too, so that blocks are known.
+ * @functions	borrows until tw_memory_free(); NULL: malloc and its kin.
  *
  * Returns 0 or an error; tw_memory_free() in both cases.
  */
-int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter);
+int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		   const struct tw_memory_functions *functions);
 void tw_memory_free(struct tw_memory *memory);
+/*
+ * Should there be calls of this function of the list, and are there none? Of each that was asked for; of malloc and its kin free() alone, if
+ * anything was allocated: then it was not recorded, or the program frees nothing.
+ */
+bool tw_memory_lacks(const struct tw_memory *memory, unsigned function);
+/* Does it follow other functions than malloc and its kin? */
+bool tw_memory_is_of_pairs(const struct tw_memory *memory);
 
 #endif
