@@ -125,10 +125,20 @@ all_kinds() {
 		F
 	fi
 }
+# Is the linker there that these flags name, if any? Other flags must work.
+has_linker() {
+	case $1 in
+	*libexec/mold*) [ -x /usr/libexec/mold/ld ] ;;
+	*-fuse-ld=*) set -- "${1#*-fuse-ld=}" && command -v "ld.${1%% *}" >/dev/null ;;
+	esac
+}
 while read -r name flags; do
+	if ! has_linker "$flags"; then
+		[ "$flags" != "${flags% , *}" ] || continue
+		flags=${flags% , *}
+	fi
 	# shellcheck disable=SC2086 # words
-	gcc -w ${flags/ , / } -o made made.c -Wl,--build-id 2>/dev/null ||
-		{ [ "$flags" != "${flags% , *}" ] && gcc -w ${flags% , *} -o made made.c -Wl,--build-id 2>/dev/null; } || continue
+	gcc -w ${flags/ , / } -o made made.c -Wl,--build-id || fail "gcc $flags"
 	right made "$name"
 done < <(all_kinds)
 
