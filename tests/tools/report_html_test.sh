@@ -22,6 +22,9 @@ for path in sys.argv[2:]:
     assert data["report"] == json.loads(run("report", "--json")), "the report"
     graph = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', run("flame"), re.S).group(1))
     assert all(data[key] == graph[key] for key in graph), "the graph"
+    table = {data["names"][row[0]].removesuffix("/_"): row for row in data["functions"]}
+    for row in data["report"].get("by_function", []):
+        assert "tracer_ns" not in row or table[row["name"].removesuffix("/_")][6] == row["tracer_ns"], row
     more, locks = data["more"], json.loads(run("report", "--locks", "--json", "--top", "50"))
     for kind in ("locks", "conditions"):
         for lock in locks[kind]:

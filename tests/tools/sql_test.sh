@@ -115,6 +115,7 @@ for key, row in rows.items():
         assert word not in row or f[word] is None or abs(row[word] - seconds(f[word])) <= 2e-9 + row[word] / 1e8, (word, row, f)
     for word in ("exceptions", "cut", "open", "lossy", "returned"):
         assert word not in row or f[word] in (row[word], None), (word, row, f)
+    assert "tracer_ns" not in row or f["tracer"] in (row["tracer_ns"], None), (row, f)
 sums = sql(sums_query)
 assert len(sums) == len(rows)
 for row in sums:

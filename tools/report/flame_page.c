@@ -214,8 +214,8 @@ static void put_functions(struct page *page, size_t *count)
 		struct tw_treediff_sums sums = {rows[i].sums->calls, rows[i].sums->total_ns, rows[i].sums->self_ns};
 		tw_out_format(page->out, "%s[%u", i ? "," : "", name_number(page, rows[i].name));
 		put_sums(page, &sums);
-		tw_out_format(page->out, ",%llu,%llu]", (unsigned long long)rows[i].median_ns,
-			      (unsigned long long)rows[i].p99_ns);
+		tw_out_format(page->out, ",%llu,%llu,%llu]", (unsigned long long)rows[i].median_ns,
+			      (unsigned long long)rows[i].p99_ns, (unsigned long long)rows[i].tracer_ns);
 	}
 	page->has_no_memory |= !rows;
 	free(rows);

@@ -32,6 +32,7 @@ enum {
 	F_CUT,
 	F_OPEN,
 	F_LOSSY,
+	F_TRACER,
 	F_ID
 };
 
@@ -55,6 +56,8 @@ static const struct tw_sql_column function_columns[] =
 	 [F_CUT] = {"cut", "INTEGER", false, TW_SQL_NO_LIMIT, "calls of which no return was seen"},
 	 [F_OPEN] = {"open", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that were open at the end"},
 	 [F_LOSSY] = {"lossy", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that events are missing in"},
+	 [F_TRACER] = {"tracer", "INTEGER", false, TW_SQL_NO_LIMIT,
+		       "the part of self that is the tracer's own cost in ns, at most"},
 	 [F_ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the capture: calls have it as function_id"},
 	 {0}};
 
@@ -93,7 +96,9 @@ static bool add_function(struct tw_sql_rows *rows, const struct tw_calltree *tre
 	       tw_sql_integer_if(rows, has_times, function->exceptions) &&
 	       tw_sql_integer_if(rows, has_times, function->cut) &&
 	       tw_sql_integer_if(rows, has_times, function->open) &&
-	       tw_sql_integer_if(rows, has_times, function->lossy);
+	       tw_sql_integer_if(rows, has_times, function->lossy) &&
+	       tw_sql_integer_if(rows, has_times,
+				 has_times ? tw_tracer_cost_of(&tree->cost, &function->paid, function->self_ns) : 0);
 }
 
 /* Garbage collections are shown as functions. */
@@ -110,7 +115,7 @@ static int make_functions(struct tw_sql *sql, uint64_t columns, struct tw_sql_ro
 	static const struct tw_call_function none;
 	const struct tw_sql_selection selection = {.columns = columns};
 	const struct tw_capture_filter all = {.wants_own_time = true};
-	bool has_times = tw_sql_uses_any(&selection, F_TOTAL, F_LOSSY) && !sql->info.has_moments_only, is_done = true;
+	bool has_times = tw_sql_uses_any(&selection, F_TOTAL, F_TRACER) && !sql->info.has_moments_only, is_done = true;
 	struct tw_calltree tree = {0};
 	int error = has_times ? tw_calltree_make(&tree, sql->capture, &all) : tw_sql_make_places(sql);
 	const struct tw_places *places = has_times ? &tree.places : &sql->places;
