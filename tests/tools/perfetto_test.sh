@@ -31,12 +31,15 @@ C
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 types.c -o types || fail "no program"
 needs_strings
 expect 0 "$tw" record -q --returns --args -t 'types:{find,same}' -o types.tw -- ./types
-expect 0 "$tw" record -q -p send,receive,running,procs,call -t 'chat:_' --returns --on-full block -o chat.tw -- "$build/bin/actors" chat -m 300
+expect 0 "$tw" record -q -p send,receive,running,procs,call -t 'chat:_' -t 'mailbox:_' --returns --on-full block -o chat.tw -- "$build/bin/actors" chat -m 300
 expect 0 "$tw" record -q --returns --on-full drop --ring 64K -t 'types:{find,same}' -o many.tw -- ./types
 
 cat >compare.py <<'P'
 import collections, json, re, subprocess, sys
 name, proto = sys.argv[1:3]
+
+def run(*words):
+    return subprocess.run(["TRACEWHEEL", *words, name + ".tw"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 def read(lines):
     """A message in protoc's text form: field -> list of values."""
@@ -65,7 +68,7 @@ assert not re.search(r"^ *[0-9]+[: ]", text, re.M), "an unknown field"
 
 class Sequence:
     pass
-sequences, tracks, open_slices, slices, moments, flows, counters = {}, {}, collections.defaultdict(list), [], [], [[], []], []
+sequences, tracks, open_slices, slices, moments, flows, counters = {}, {}, collections.defaultdict(list), [], [], [[], []], collections.defaultdict(list)
 for packet in packets:
     sequence = packet["sequence"][0]
     if packet["flags"] == [1]:
@@ -110,7 +113,7 @@ for packet in packets:
         for ended, key in enumerate(("flow_ids", "ending_flow_ids")):
             flows[ended] += event[key]
     else:
-        counters.append(event["counter_value"][0])
+        counters[tracks[track]["name"][0]].append((ns, event["counter_value"][0]))
 assert not any(open_slices.values()), "slices without an end"
 assert all(track["parent"][0] in tracks for track in tracks.values() if track["parent"])
 
@@ -128,15 +131,34 @@ other = [(e["tid"], e["name"], e.get("args", {})) for e in wanted if e["ph"] == 
 assert sorted(map(repr, other)) == sorted(repr((m[0], m[1], m[3])) for m in moments)
 assert [len(f) for f in flows] == [sum(e["ph"] == p for e in wanted) for p in "sf"] and set(flows[1]) <= set(flows[0])
 lost = sum(int(e["args"]["what"].split()[0]) for e in wanted if e["ph"] == "i" and e["name"] == "LOST" and e["args"]["what"][0].isdigit())
-assert (counters or [0])[-1] == lost and counters == sorted(counters), (counters, lost)
-print(len(slices), len(moments), len(flows[0]), lost)
+numbers = [number for _, number in counters.pop("events lost", [])]
+assert (numbers or [0])[-1] == lost and numbers == sorted(numbers), (numbers, lost)
+# Lengths of mailboxes and live memory are those of report; both where they are known alone.
+report = json.loads(run("report", "--json", "-n", "0"))
+boxes = {"mailbox of " + row["pid"] + (" " + row["name"] if row["name"] else ""): row for row in report.get("mailboxes", [])}
+drawn = {name: [number for _, number in values] for name, values in counters.items() if name.startswith("mailbox of ")}
+assert drawn.keys() == boxes.keys(), drawn.keys() ^ boxes.keys()
+for name, numbers in drawn.items():
+    # What came before the first message was taken is not drawn.
+    assert max(numbers) <= boxes[name]["longest"] and numbers[-1] == boxes[name]["at_end"], (name, numbers[-5:], boxes[name])
+assert not drawn or any(max(numbers) == boxes[name]["longest"] for name, numbers in drawn.items())
+memory = counters.get("live memory", [])
+assert bool(memory) == (sys.argv[3:] == ["memory"]), memory[:3]
+if memory:
+    known = json.loads(run("report", "--memory", "--json"))
+    ns, peak = max(memory, key=lambda sample: sample[1])
+    assert peak == known["peak"] and memory[-1][1] == known["live"] and len(memory) > 20, (peak, known["peak"], len(memory))
+print(len(slices), len(moments), len(flows[0]), lost, len(drawn))
 P
-for name in random actors calls types chat many; do
+sed -i "s|TRACEWHEEL|$tw|" compare.py
+expect 0 "$tw" record -q --memory --on-full block -o memory.tw -- sort /etc/services /etc/passwd
+for name in random actors calls types chat many memory; do
 	expect 0 "$tw" convert -q --to perfetto $name.tw -o $name.pftrace
 	expect 0 "$tw" print --format chrome $name.tw
-	python3 compare.py $name "$tests/perfetto.proto" >>numbers || fail "$name: not the same as the other timeline"
+	python3 compare.py $name "$tests/perfetto.proto" $([ $name != memory ] || echo memory) >>numbers || fail "$name: not the same as the other timeline"
 done
 [ "$(awk '$3 > 50' numbers | wc -l)" -ge 1 ] || fail "no flows: $(cat numbers)"
+[ "$(awk '$5 > 5' numbers | wc -l)" -ge 1 ] || fail "no mailboxes: $(cat numbers)"
 [ "$(awk '$4 > 0' numbers | wc -l)" -ge 1 ] || fail "no losses: $(cat numbers)"
 # The comparison notices: another function, a time, a flow.
 expect 0 "$tw" print --format chrome types.tw

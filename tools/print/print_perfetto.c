@@ -57,6 +57,8 @@ enum event {
 	EVENT_FLOW_IDS = 47,
 	EVENT_ENDING_FLOW_IDS = 48
 };
+enum counter { COUNTER_UNIT = 3 };
+enum { UNIT_BYTES = 3 };
 enum event_type { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER = 4 };
 enum annotation {
 	ANNOTATION_NAME_IID = 1,
@@ -73,7 +75,7 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_OF_SEQUENCE = 64 };
 
 /* Of descriptors and counters, which belong to no track's sequence. */
 #define COMMON_SEQUENCE 1
-#define LOST_TRACK	UINT64_C(0x7fffffff00000001)
+#define COUNTER_TRACKS	UINT64_C(0x7fffffff00000001)
 
 /* Names of annotations, by number from 1 on. */
 enum { ARGUMENTS = 1, RESULT, EXCEPTION, WHAT, ENDED, BEFORE, LOSSY, OWN, COMMAND };
@@ -94,7 +96,7 @@ struct perfetto {
 	struct tw_map by_track; /* image and number of a track: the index of its sequence */
 	struct sequence *sequences;
 	size_t count, capacity;
-	bool has_lost_track;
+	struct tw_map counters; /* numbers of those that have a track */
 };
 
 /* ---- packets ---- */
@@ -428,30 +430,35 @@ static void put_span(struct tw_timeline *timeline, const struct tw_timeline_span
 
 /* ---- moments ---- */
 
-/* Events lost so far, as a counter of the whole capture. */
-static void put_lost(struct tw_timeline *timeline, const struct tw_timeline_moment *moment)
+static void put_counter(struct tw_timeline *timeline, const struct tw_timeline_counter *counter)
 {
 	struct perfetto *perfetto = timeline->user;
 	struct tw_proto *packet = &perfetto->packet;
-	size_t part;
-	if (!perfetto->has_lost_track) {
-		perfetto->has_lost_track = true;
+	uint64_t uuid = COUNTER_TRACKS + counter->number;
+	size_t part, unit;
+	if (tw_map_get(&perfetto->counters, counter->number) == TW_MAP_NONE) {
+		timeline->has_no_memory |= !tw_map_add(&perfetto->counters, counter->number, 0);
 		packet->used = 0;
 		tw_proto_u64(packet, PACKET_SEQUENCE_ID, COMMON_SEQUENCE);
 		part = tw_proto_open(packet, PACKET_TRACK_DESCRIPTOR);
-		tw_proto_u64(packet, TRACK_UUID, LOST_TRACK);
-		tw_proto_text(packet, TRACK_NAME, "events lost");
-		tw_proto_bytes(packet, TRACK_COUNTER, "", 0);
+		tw_proto_u64(packet, TRACK_UUID, uuid);
+		tw_proto_text(packet, TRACK_NAME, counter->name);
+		if (counter->image != TW_TIMELINE_WHOLE)
+			tw_proto_u64(packet, TRACK_PARENT, uuid_of(counter->image, 0));
+		unit = tw_proto_open(packet, TRACK_COUNTER);
+		if (counter->is_bytes)
+			tw_proto_u64(packet, COUNTER_UNIT, UNIT_BYTES);
+		tw_proto_close(packet, unit);
 		tw_proto_close(packet, part);
 		put_packet(timeline);
 	}
 	packet->used = 0;
-	tw_proto_u64(packet, PACKET_TIMESTAMP, moment->ns);
+	tw_proto_u64(packet, PACKET_TIMESTAMP, counter->ns);
 	tw_proto_u64(packet, PACKET_SEQUENCE_ID, COMMON_SEQUENCE);
 	part = tw_proto_open(packet, PACKET_TRACK_EVENT);
 	tw_proto_u64(packet, EVENT_TYPE, COUNTER);
-	tw_proto_u64(packet, EVENT_TRACK_UUID, LOST_TRACK);
-	tw_proto_u64(packet, EVENT_COUNTER, moment->lost);
+	tw_proto_u64(packet, EVENT_TRACK_UUID, uuid);
+	tw_proto_u64(packet, EVENT_COUNTER, counter->value);
 	tw_proto_close(packet, part);
 	put_packet(timeline);
 }
@@ -479,7 +486,11 @@ static void put_moment(struct tw_timeline *timeline, const struct tw_timeline_mo
 				 moment->flow_id);
 	end_named_event(timeline, event, moment->function, is_new);
 	if (moment->lost)
-		put_lost(timeline, moment);
+		put_counter(timeline, &(struct tw_timeline_counter){.number = TW_TIMELINE_LOST,
+								    .name = "events lost",
+								    .image = TW_TIMELINE_WHOLE,
+								    .ns = moment->ns,
+								    .value = moment->lost});
 }
 
 static void close_trace(struct tw_timeline *timeline)
@@ -496,6 +507,7 @@ int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter
 		.end = end_call,
 		.span = put_span,
 		.moment = put_moment,
+		.counter = put_counter,
 		.close = close_trace,
 	};
 	struct perfetto perfetto = {0};
@@ -505,6 +517,7 @@ int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter
 		free(perfetto.sequences[i].named);
 	free(perfetto.sequences);
 	tw_map_fini(&perfetto.by_track);
+	tw_map_fini(&perfetto.counters);
 	tw_proto_free(&perfetto.packet);
 	return error;
 }

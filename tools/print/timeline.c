@@ -321,6 +321,8 @@ static int see(void *self, const struct tw_capture_event *event)
 	if (timeline->is_limited || timeline->out->error)
 		return TW_FOLD_DONE;
 	bool is_shown = put_event(timeline, event);
+	if (!tw_timeline_count(timeline, event))
+		return TW_ENOMEM;
 	timeline->reached_ns = event->time_ns;
 	if (timeline->has_begun && is_shown && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
 		timeline->limit--;
@@ -331,18 +333,23 @@ static int see(void *self, const struct tw_capture_event *event)
 
 static int put_events(struct tw_timeline *timeline, const struct tw_capture_filter *filter)
 {
-	struct tw_fold fold = {.self = timeline, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	struct tw_fold folds[2] = {
+		{.self = timeline, .filter = *filter, .wants_before = true, .begin = begin, .see = see}};
+	size_t count = 1;
 	struct tw_capture_filter all = *filter;
 	/* Calls and runs from before it may reach into it. */
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&timeline->stacks, &all);
 	if (error == 0)
-		error = tw_pass_one((struct tw_capture *)timeline->printer->capture, &fold, NULL);
+		error = tw_timeline_begin_counters(timeline, filter, folds, &count);
+	if (error == 0)
+		error = tw_pass((struct tw_capture *)timeline->printer->capture, folds, count, NULL);
 	if (error)
 		return error;
 	timeline->printer->shown += timeline->stacks.before;
 	timeline->printer->hidden = timeline->stacks.hidden;
 	tw_stacks_finish(&timeline->stacks, timeline->is_limited ? timeline->reached_ns : filter->to_ns);
+	tw_timeline_end_counters(timeline);
 	return timeline->has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -357,6 +364,7 @@ static void free_timeline(struct tw_timeline *timeline)
 			free(track);
 		}
 	}
+	tw_timeline_free_counters(timeline);
 	tw_flows_destroy(timeline->flows);
 	tw_seq_nodes_free(&timeline->nodes);
 	tw_map_fini(&timeline->taken);

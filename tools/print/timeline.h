@@ -11,6 +11,8 @@
 
 #include "tools/print/print.h"
 #include "tools/print/print_flows.h"
+#include "views/folds/mailboxes.h"
+#include "views/folds/memory.h"
 #include "views/folds/seq_events.h"
 #include "views/folds/stacks.h"
 #include "base/map.h"
@@ -80,6 +82,18 @@ struct tw_timeline_end {
 	bool is_lossy;
 };
 
+/* A number that has changed. */
+struct tw_timeline_counter {
+	uint32_t
+		number; /* of the counter: below TW_TIMELINE_COUNTERS those of which there is one, then those of processes */
+	const char *name;
+	uint32_t image; /* TW_TIMELINE_WHOLE: of all */
+	uint64_t ns, value;
+	bool is_bytes;
+};
+enum { TW_TIMELINE_LOST, TW_TIMELINE_MEMORY, TW_TIMELINE_COUNTERS };
+#define TW_TIMELINE_WHOLE UINT32_MAX
+
 struct tw_timeline;
 
 struct tw_timeline_format {
@@ -93,7 +107,25 @@ struct tw_timeline_format {
 	void (*end)(struct tw_timeline *timeline, const struct tw_timeline_end *end);
 	void (*span)(struct tw_timeline *timeline, const struct tw_timeline_span *span);
 	void (*moment)(struct tw_timeline *timeline, const struct tw_timeline_moment *moment);
+	/* NULL: it has none. Those of memory follow all else. */
+	void (*counter)(struct tw_timeline *timeline, const struct tw_timeline_counter *counter);
 	void (*close)(struct tw_timeline *timeline);
+};
+
+/* What is live, at times between which it changed little. */
+struct tw_timeline_level {
+	uint64_t ns, bytes;
+};
+
+/* Lengths of mailboxes, and live memory, where the whole of a capture is shown: timeline_counters.c. */
+struct tw_timeline_counters {
+	struct tw_timeline *timeline;
+	struct tw_mailboxes mailboxes;
+	struct tw_memory memory;
+	struct tw_timeline_level *levels;
+	size_t level_count, level_capacity;
+	uint64_t part; /* of the peak so far: smaller changes are left out */
+	bool has_mailboxes, has_memory;
 };
 
 struct tw_timeline {
@@ -113,6 +145,7 @@ struct tw_timeline {
 	uint64_t lost;	     /* events so far */
 	bool is_limited;     /* calls still open at --limit continued after it */
 	bool has_begun;	     /* events are now inside the selection */
+	struct tw_timeline_counters counters;
 };
 
 /* A process' number as it is shown: those of several nodes may be equal. */
@@ -130,5 +163,15 @@ size_t tw_timeline_program(const struct tw_timeline *timeline, uint32_t image, c
  */
 int tw_timeline_write(struct tw_printer *printer, const struct tw_timeline_format *format, void *user,
 		      const struct tw_capture_filter *filter, uint64_t limit);
+
+/*
+ * Adds the folds that the counters need, and counts them. Returns 0 or an error. The second takes an event of the timeline's own fold; the
+ * third comes after the pass.
+ */
+int tw_timeline_begin_counters(struct tw_timeline *timeline, const struct tw_capture_filter *filter,
+			       struct tw_fold *folds, size_t *count);
+bool tw_timeline_count(struct tw_timeline *timeline, const struct tw_capture_event *event);
+void tw_timeline_end_counters(struct tw_timeline *timeline);
+void tw_timeline_free_counters(struct tw_timeline *timeline);
 
 #endif

@@ -113,6 +113,8 @@ static void add_live(struct tw_memory *memory, struct tw_memory_row *row, uint64
 		memory->peaks++;
 	}
 	note_time(memory, now_ns);
+	if (memory->on_live)
+		memory->on_live(memory->context, now_ns);
 }
 
 static void take_live(struct tw_memory *memory, struct tw_memory_row *row, uint64_t bytes, uint64_t now_ns)
@@ -123,6 +125,8 @@ static void take_live(struct tw_memory *memory, struct tw_memory_row *row, uint6
 	row->live_blocks--;
 	memory->live_bytes -= bytes;
 	memory->live_blocks--;
+	if (memory->on_live)
+		memory->on_live(memory->context, now_ns);
 }
 
 /* ---- blocks ---- */
@@ -500,7 +504,7 @@ static bool init(struct tw_memory *memory, struct tw_capture *capture, const str
 	return !memory->has_no_memory;
 }
 
-static void end(struct tw_memory *memory)
+void tw_memory_end(struct tw_memory *memory)
 {
 	note_time(memory, memory->to_ns);
 	for (uint32_t i = 0; i < memory->row_count; i++)
@@ -509,21 +513,28 @@ static void end(struct tw_memory *memory)
 		memory->unreturned += memory->threads[i].open_count != 0;
 }
 
+int tw_memory_begin(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		    const struct tw_memory_functions *functions, struct tw_fold *fold)
+{
+	*fold = (struct tw_fold){.self = memory, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
+	fold->filter.wants_place = wants_place;
+	fold->filter.wants_stream = NULL;
+	fold->filter.context = memory;
+	fold->filter.wants_own_time = false;
+	fold->filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+			     UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
+	return init(memory, capture, filter, functions) ? 0 : TW_ENOMEM;
+}
+
 int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
 		   const struct tw_memory_functions *functions)
 {
-	struct tw_fold fold = {.self = memory, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
-	if (!init(memory, capture, filter, functions))
-		return TW_ENOMEM;
-	fold.filter.wants_place = wants_place;
-	fold.filter.wants_stream = NULL;
-	fold.filter.context = memory;
-	fold.filter.wants_own_time = false;
-	fold.filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
-			    UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
-	int error = tw_pass_one(capture, &fold, "following memory");
+	struct tw_fold fold;
+	int error = tw_memory_begin(memory, capture, filter, functions, &fold);
 	if (!error)
-		end(memory);
+		error = tw_pass_one(capture, &fold, "following memory");
+	if (!error)
+		tw_memory_end(memory);
 	return error;
 }
 

@@ -117,16 +117,26 @@ struct tw_memory {
 	uint64_t lost, overwritten;
 	bool is_full;
 	bool has_no_memory;
+	/* What is live has changed; NULL: nobody asks. Set it after tw_memory_begin(). */
+	void (*on_live)(void *context, uint64_t now_ns);
+	void *context;
 };
 
+struct tw_fold;
+
 /*
- * tw_memory_make - follows the blocks of a selection.
+ * tw_memory_begin - the fold that follows the blocks of a selection; tw_memory_end() after its pass.
  *
  * @filter	selects times; what lies before its beginning is read too, so that blocks are known.
  * @functions	borrows until tw_memory_free(); NULL: malloc and its kin.
+ * @fold	is written; it refers to the memory.
  *
  * Returns 0 or an error; tw_memory_free() in both cases.
  */
+int tw_memory_begin(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		    const struct tw_memory_functions *functions, struct tw_fold *fold);
+void tw_memory_end(struct tw_memory *memory);
+/* The two around a pass of their own. Returns 0 or an error; tw_memory_free() in both cases. */
 int tw_memory_make(struct tw_memory *memory, struct tw_capture *capture, const struct tw_capture_filter *filter,
 		   const struct tw_memory_functions *functions);
 void tw_memory_free(struct tw_memory *memory);
