@@ -151,7 +151,8 @@ if memory:
 print(len(slices), len(moments), len(flows[0]), lost, len(drawn))
 P
 sed -i "s|TRACEWHEEL|$tw|" compare.py
-expect 0 "$tw" record -q --memory --on-full block -o memory.tw -- sort /etc/services /etc/passwd
+seq 3000 >lines
+expect 0 "$tw" record -q --memory --on-full block -o memory.tw -- sort -r lines
 for name in random actors calls types chat many memory; do
 	expect 0 "$tw" convert -q --to perfetto $name.tw -o $name.pftrace
 	expect 0 "$tw" print --format chrome $name.tw
