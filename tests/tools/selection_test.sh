@@ -15,13 +15,12 @@ cat >part.c <<C
 __attribute__((noipa)) void leaf(int ms) { nanosleep(&(struct timespec){0, ms * 1000000L}, NULL); }
 __attribute__((noipa)) void $long(void) { __asm__ volatile(""); }
 __attribute__((noipa)) void work(int n) { for (int i = 0; i < n; i++) leaf(2); }
-static void *run(void *none) { $long(); return none; }
+static void *run(void *none) { pthread_setname_np(pthread_self(), "helper"); $long(); return none; }
 int main(void)
 {
 	pthread_t thread;
 	work(30);
 	pthread_create(&thread, NULL, run, NULL);
-	pthread_setname_np(thread, "helper");
 	pthread_join(thread, NULL);
 }
 C
