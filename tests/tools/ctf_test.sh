@@ -104,6 +104,12 @@ for change in '9s/"find"/"seek"/' '9s/"ns":/"ns":1/' 9d; do
 	! python3 compare.py types >/dev/null 2>&1 || fail "not noticed: $change"
 done
 
+# Two traces of one machine are read in one order: their clocks count from the same time.
+babeltrace2 --no-delta --clock-seconds types.ctf many.ctf >out 2>err || fail "two traces"
+is "$(wc -l <out)" "$(awk '$1 == "types" || $1 == "many" { sum += $2 } END { print sum }' numbers)" "events of two traces"
+sort -s -k 1,1 -t ']' -c out || fail "not in order"
+grep -q 'absolute = true' types.ctf/metadata || fail "the clock does not count from 1970"
+
 # ---- wrong requests ----
 expect 1 "$tw" convert --to ctf calls.tw -o calls.ctf
 says "'calls.ctf' exists; --force replaces it"

@@ -20,7 +20,7 @@ enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
 	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|sqlite|csv|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and Trace Compass, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE",

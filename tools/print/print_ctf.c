@@ -32,7 +32,7 @@
 #define FIRST_LINE   "/* CTF 1.8 */\n"
 #define MAGIC	     UINT32_C(0xc1fc1fc1)
 #define PACKET_BYTES (UINT32_C(64) << 10)
-/* Of one event; the text that is longer is cut. */
+/* Of one event; a longer text is cut, and ends with dots. */
 #define TEXT_BYTES UINT32_C(32768)
 #define NAME_BYTES 32
 /* The id of events of kinds that this version does not know. */
@@ -230,7 +230,7 @@ static void put_trace(const struct ctf *ctf, struct tw_out *out)
 		out,
 		";\n\tdomain = \"ust\";\n\ttracer_name = \"tracewheel\";\n\ttracer_version = \"%s\";\n};\n"
 		"\nclock {\n\tname = \"monotonic\";\n\tdescription = \"CLOCK_MONOTONIC\";\n"
-		"\tfreq = 1000000000;\n\toffset_s = %lld;\n\toffset = %lld;\n};\n"
+		"\tfreq = 1000000000;\n\tabsolute = true;\n\toffset_s = %lld;\n\toffset = %lld;\n};\n"
 		"typealias integer { size = 32; align = 8; signed = false; map = clock.monotonic.value; } := time_t;\n"
 		"typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := long_time_t;\n",
 		TW_VERSION, (long long)seconds, (long long)(offset - seconds * 1000000000));
@@ -386,8 +386,10 @@ static size_t make_text(struct ctf *ctf, const struct tw_capture_event *event, b
 	size_t from = text.used;
 	if (event->payload_words || event->flags) {
 		tw_print_text_payload(&ctf->printer, event);
-		if (text.used > TEXT_BYTES)
+		if (text.used > TEXT_BYTES) {
 			text.used = tw_utf8_part(text.data, TEXT_BYTES);
+			tw_out_text(&text, "...");
+		}
 	}
 	size_t skipped = from;
 	while (skipped < text.used && text.data[skipped] == ' ')
