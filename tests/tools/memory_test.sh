@@ -276,6 +276,8 @@ is "$(wc -l <out)" 1 "stacks of what is left"
 expect 0 "$tw" record -q --returns --args=raw --stack 8 -t 'pool:pool_get' -o gets.tw -- ./pool
 expect 0 "$tw" report --memory --pair 'pool_get($2)=pool_put($2)' gets.tw
 shows 'No call of pool_put was recorded: blocks that it freed look live'
+expect 0 "$tw" flame --memory=live --folded --pair 'pool_get($2)=pool_put($2)' gets.tw
+says 'No call of pool_put was recorded'
 expect 0 "$tw" record -q --returns --args=raw --stack 8 -t 'libc:malloc' -o mallocs.tw -- ./pool
 expect 0 "$tw" report --memory mallocs.tw
 shows 'No call of free was recorded'

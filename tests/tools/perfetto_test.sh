@@ -172,7 +172,9 @@ done
 expect 0 "$tw" record -q --exceptions -t 'types:{find,same}' -o small.tw -- ./types
 expect 0 "$tw" convert --to perfetto small.tw -o small.pftrace
 says 'small.pftrace: 1,200 events'
-# A part of a capture, to a file; not to a terminal.
+# A part of a capture, to a file; not to a terminal. It has no counters of the whole.
+"$tw" print --format perfetto --limit 10 memory.tw >part.pftrace || fail "a part"
+! protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto" <part.pftrace | grep -q 'live memory' || fail "live memory of a part"
 "$tw" print --format perfetto --limit 10 types.tw >part.pftrace || fail "a part"
 begins=$(protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto" <part.pftrace | grep -c ' type: 1$')
 # The tracer's own time is a slice too.

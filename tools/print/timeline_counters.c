@@ -74,7 +74,8 @@ int tw_timeline_begin_counters(struct tw_timeline *timeline, const struct tw_cap
 	struct tw_capture *capture = (struct tw_capture *)timeline->printer->capture;
 	counters->timeline = timeline;
 	counters->part = FIRST_PART;
-	if (!timeline->format->counter || filter->wants_place || filter->wants_stream || timeline->printer->when)
+	if (!timeline->format->counter || filter->wants_place || filter->wants_stream || timeline->printer->when ||
+	    timeline->limit != UINT64_MAX)
 		return 0;
 	int error = tw_mailboxes_init(&counters->mailboxes, capture, 0);
 	counters->mailboxes.calls = (struct tw_mailbox_calls){.length = on_length, .context = counters};

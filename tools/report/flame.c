@@ -176,6 +176,18 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	return tw_names_end(capture, path, code);
 }
 
+/* What is not known of blocks, on standard error: folded stacks have no place for it. */
+static void say_unknown(const struct tw_memory *memory)
+{
+	static struct tw_out text;
+	tw_out_init(&text, -1);
+	tw_memory_sentences(&(struct tw_screen){.out = &text}, memory);
+	tw_out_bytes(&text, "", 1);
+	for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) != NULL;)
+		if (*line)
+			tw_say("%s", line);
+}
+
 /* --memory; returns the exit code. */
 static int show_memory(struct tw_flame *flame, struct tw_capture *capture, const char *path)
 {
@@ -200,8 +212,10 @@ static int show_memory(struct tw_flame *flame, struct tw_capture *capture, const
 		code = tw_out_finish(&out);
 	if (!error && tree.node_count <= TW_CALLTREE_FIRST)
 		tw_say("there is no %s.", flame->kind->title);
-	if (!error && flame->is_folded)
+	if (!error && flame->is_folded) {
+		say_unknown(&flame->memory);
 		tw_missing_say(capture);
+	}
 	tw_calltree_free(&tree);
 	tw_memory_free(&flame->memory);
 	tw_lines_forget();
