@@ -166,8 +166,11 @@ void tw_store_give_up_segment(struct tw_store_image *image);
 /* The nanoseconds until the next sync is due; UINT64_MAX: none. */
 uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns);
 
-/* The clocks of processors differ by much less: a mark is so much earlier than the moment at which all was committed. */
-#define TW_MARK_MARGIN_NS UINT64_C(10000)
+/*
+ * A mark is so much earlier than the moment at which all was committed: a thread may lose the processor for a few time slices between its
+ * clock and its commit, and the clocks of processors differ by some ns.
+ */
+#define TW_MARK_MARGIN_NS UINT64_C(20000000)
 
 /*
  * All data with ticks up to this is written. A mark is left out if it would repeat the last one, unless @is_needed. Returns 0, or
