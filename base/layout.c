@@ -153,6 +153,9 @@ static bool count_words(struct tw_layout *layout)
 	}
 	if (layout->result.type == 'Z' && layout->result.registers[0] != 6)
 		return false;
+	if (layout->result.type == 'd' && (layout->result.bytes < TW_LAYOUT_DESCRIPTOR_RESULT ||
+					   layout->result.bytes > TW_LAYOUT_DESCRIPTOR_ACCEPTED))
+		return false;
 	layout->filled_count += layout->result.type == 'Z';
 	layout->has_errno = strchr("iupxZ", layout->result.type) && layout->result.enumerator_count == 1 &&
 			    !strcmp(layout->result.enumerators->name, "errno");

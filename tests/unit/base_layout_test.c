@@ -57,6 +57,9 @@ static void nonsense_is_refused(void **state)
 					    ":v0@-- a:i8@6-",
 					    ":v0@-- ... a:i8@0-",
 					    ":v0@--  ",
+					    ":d0@6-",
+					    ":d9@6-",
+					    ":d256@6-",
 					    ":i99999999999@6-",
 					    "@:i8"};
 	struct tw_layout *layout;
