@@ -167,7 +167,8 @@ static inline uint64_t tw_block_file_bytes(const struct tw_block_header *header)
 enum {
 	TW_SEGMENT_FINAL = 1, /* the image is known to have ended */
 	TW_SEGMENT_SHORT = 2, /* later data, or data lost then, did not fit */
-	TW_SEGMENT_LAST = 4   /* the recording of the image ended with it */
+	TW_SEGMENT_LAST = 4,  /* the recording of the image ended with it */
+	TW_SEGMENT_MARKED = 8 /* of a stream that ends with a mark of UINT64_MAX */
 };
 
 /*
@@ -221,7 +222,7 @@ struct tw_segment_totals {
 	uint64_t lost[TW_FORMAT_CAUSES];
 	uint64_t raw_bytes;
 	uint64_t blocks;
-	uint64_t ending; /* TW_SEGMENT_FINAL, TW_SEGMENT_SHORT, TW_SEGMENT_LAST */
+	uint64_t ending; /* TW_SEGMENT_FINAL, TW_SEGMENT_SHORT, TW_SEGMENT_LAST, TW_SEGMENT_MARKED */
 };
 _Static_assert(sizeof(struct tw_segment_totals) == 64, "the totals of docs/format.md");
 

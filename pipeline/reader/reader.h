@@ -171,6 +171,30 @@ int tw_source_name_stream(struct tw_capture *capture);
 #define TW_STREAM_IS_CUT     "the stream was cut off here, or is none from here on"
 #define TW_STREAM_HAS_NO_END "the stream ends here, before the end of the recording"
 
+/* What a reader of a stream has seen of its end. Zero at first. */
+struct tw_stream_end {
+	uint32_t segments; /* that ended */
+	bool lacks_mark;
+};
+
+/* An index block, with what its totals say of the ending. */
+static inline void tw_stream_end_take(struct tw_stream_end *end, uint64_t ending)
+{
+	end->segments++;
+	end->lacks_mark |= (ending & TW_SEGMENT_MARKED) != 0;
+}
+
+static inline void tw_stream_end_mark(struct tw_stream_end *end, uint64_t ticks)
+{
+	end->lacks_mark &= ticks != UINT64_MAX;
+}
+
+/* Are the bytes whole, of which so many segments began? */
+static inline bool tw_stream_end_is_there(const struct tw_stream_end *end, uint32_t segments)
+{
+	return end->segments >= segments && !end->lacks_mark;
+}
+
 /* Makes space for one more item: returns the list, possibly moved, or NULL: no memory. */
 void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);
 

@@ -20,6 +20,7 @@ struct lister {
 	uint32_t file;
 	struct tw_source_image *image;
 	struct tw_segment_file *segment;
+	struct tw_stream_end end;
 };
 
 /* ---- images ---- */
@@ -187,6 +188,7 @@ static int visit_block(void *context, uint64_t offset, const struct tw_block_hea
 	case TW_BLOCK_DEFINITIONS: return add_definitions(lister, offset, header);
 	case TW_BLOCK_LOSS: return add_loss(lister, header);
 	case TW_BLOCK_ACCOUNT: return add_account(lister, offset, header);
+	case TW_BLOCK_MARK: tw_stream_end_mark(&lister->end, header->first_ticks); return 0;
 	default: return 0; /* of a later version */
 	}
 }
@@ -367,6 +369,7 @@ static int end_piece(struct lister *lister, uint64_t offset, const struct tw_blo
 	memcpy(&totals, bytes, sizeof totals);
 	lister->capture->info.is_complete &= !(totals.ending & TW_SEGMENT_SHORT);
 	lister->image->is_final |= (totals.ending & TW_SEGMENT_FINAL) != 0;
+	tw_stream_end_take(&lister->end, totals.ending);
 	return 0;
 }
 
@@ -374,7 +377,6 @@ static int list_pieces(struct lister *lister, struct tw_map *segments)
 {
 	struct tw_capture *capture = lister->capture;
 	uint64_t offset = 0;
-	uint32_t ended = 0;
 	int error = 0;
 
 	while (offset < lister->segment->bytes && !error) {
@@ -390,7 +392,6 @@ static int list_pieces(struct lister *lister, struct tw_map *segments)
 			error = begin_piece(lister, segments, &piece.segment);
 		} else if (!error && piece.block.type == TW_BLOCK_INDEX) {
 			error = end_piece(lister, offset, &piece.block);
-			ended++;
 		} else if (!error) {
 			error = visit_block(lister, offset, &piece.block);
 		}
@@ -400,7 +401,7 @@ static int list_pieces(struct lister *lister, struct tw_map *segments)
 		return error;
 	if (error)
 		tw_source_note_damage(capture, 0, offset, lister->segment->bytes - offset, error, TW_STREAM_IS_CUT);
-	else if (ended < segments->count)
+	else if (!tw_stream_end_is_there(&lister->end, segments->count))
 		tw_source_note_damage(capture, 0, offset, 0, TW_EFORMAT, TW_STREAM_HAS_NO_END);
 	return 0;
 }

@@ -44,8 +44,8 @@ struct tw_stream_in {
 	uint64_t ticks_per_second;
 	unsigned version;
 	bool is_over;
-	struct tw_map segments; /* by number: segments that began, and the number of those that ended */
-	uint32_t ended_count;
+	struct tw_map segments; /* by number */
+	struct tw_stream_end end;
 	struct tw_map streams;	/* by image and lease */
 	struct cursor *cursors; /* by stream */
 	uint32_t count;
@@ -83,6 +83,14 @@ static int read_all(struct tw_stream_in *in, void *to, size_t bytes)
 	return 1;
 }
 
+/* More bytes of a piece that has begun: 0 or an error. */
+static int read_rest(struct tw_stream_in *in, void *to, size_t bytes)
+{
+	int found = read_all(in, to, bytes);
+
+	return found > 0 ? 0 : found ? found : TW_EFORMAT;
+}
+
 /* ---- input ---- */
 
 static int take_segment(struct tw_stream_in *in, uint64_t magic)
@@ -90,13 +98,12 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 	struct tw_capture *capture = in->capture;
 	struct tw_segment_header header = {.magic = magic};
 	uint32_t image;
-	int found = read_all(in, (uint8_t *)&header + sizeof magic, sizeof header - sizeof magic);
+	int error = read_rest(in, (uint8_t *)&header + sizeof magic, sizeof header - sizeof magic);
 
-	if (found <= 0)
-		return found ? found : TW_EFORMAT;
-	found = tw_segment_header_check(&header);
-	if (found)
-		return found;
+	if (!error)
+		error = tw_segment_header_check(&header);
+	if (error)
+		return error;
 	image = tw_source_find_image(capture, &header);
 	if (image == TW_CAPTURE_NONE || !tw_clockmap_add(&capture->clocks, &header.clock) ||
 	    !tw_map_put(&in->segments, header.segment_number, image))
@@ -277,6 +284,7 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 	struct tw_clockmap *clocks = &in->capture->clocks;
 	int error = 0;
 
+	tw_stream_end_mark(&in->end, ticks);
 	in->mark_count++;
 	if (ticks > in->horizon)
 		in->horizon = ticks;
@@ -294,31 +302,41 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 	return error;
 }
 
+static int take_index(struct tw_stream_in *in, const struct tw_block_header *header)
+{
+	struct tw_segment_totals totals;
+	const uint8_t *bytes;
+	int error = tw_block_decode_bytes(in->decoder, header, &bytes);
+
+	if (error || header->encoded_bytes < sizeof totals)
+		return error ? error : TW_EFORMAT;
+	memcpy(&totals, bytes, sizeof totals);
+	tw_stream_end_take(&in->end, totals.ending);
+	return 0;
+}
+
 static int take_block(struct tw_stream_in *in, uint64_t magic)
 {
 	struct tw_block_header header = {.magic = magic};
 	uint64_t stored;
-	int found = read_all(in, (uint8_t *)&header + sizeof magic, tw_block_header_bytes(in->version) - sizeof magic);
+	int error = read_rest(in, (uint8_t *)&header + sizeof magic, tw_block_header_bytes(in->version) - sizeof magic);
 
-	if (found <= 0)
-		return found ? found : TW_EFORMAT;
-	found = in->image ? tw_block_header_check(&header) : TW_EFORMAT;
-	if (found || header.version != in->version)
-		return found ? found : TW_EFORMAT;
+	if (!error)
+		error = in->image ? tw_block_header_check(&header) : TW_EFORMAT;
+	if (error || header.version != in->version)
+		return error ? error : TW_EFORMAT;
 	stored = tw_block_file_bytes(&header) - header.header_bytes;
-	if (stored) {
-		found = read_all(in, tw_block_decoder_input(in->decoder), stored);
-		if (found <= 0)
-			return found ? found : TW_EFORMAT;
-	}
+	error = read_rest(in, tw_block_decoder_input(in->decoder), stored);
+	if (error)
+		return error;
 	if (header.clock.ticks && !tw_clockmap_add(&in->capture->clocks, &header.clock))
 		return TW_ENOMEM;
 	switch (header.type) {
 	case TW_BLOCK_EVENTS: return take_events(in, &header);
 	case TW_BLOCK_DEFINITIONS: return take_definitions(in, &header);
-	case TW_BLOCK_MARK: return take_mark(in, header.first_ticks);
+	case TW_BLOCK_MARK: tw_stream_end_mark(&in->end, header.first_ticks); return take_mark(in, header.first_ticks);
 	case TW_BLOCK_LOSS: return take_loss(in, &header);
-	case TW_BLOCK_INDEX: in->ended_count++; return 0;
+	case TW_BLOCK_INDEX: return take_index(in, &header);
 	default: return 0; /* of a later version */
 	}
 }
@@ -327,9 +345,8 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 static int take_trailer(struct tw_stream_in *in, uint64_t magic)
 {
 	struct tw_segment_trailer trailer = {.magic = magic};
-	int found = read_all(in, (uint8_t *)&trailer + sizeof magic, sizeof trailer - sizeof magic);
 
-	return found > 0 ? 0 : found ? found : TW_EFORMAT;
+	return read_rest(in, (uint8_t *)&trailer + sizeof magic, sizeof trailer - sizeof magic);
 }
 
 /* Reads the next piece of the stream: 1, 0 at its end, or TW_ENOMEM. */
@@ -352,13 +369,12 @@ static int take_next(struct tw_stream_in *in)
 	if (found < 0 || cut)
 		tw_source_note_damage(in->capture, 0, offset, in->offset - offset, found < 0 ? found : TW_EFORMAT,
 				      cut ? cut : TW_STREAM_IS_CUT);
-	else if (in->is_over && in->ended_count < in->segments.count)
+	else if (in->is_over && !tw_stream_end_is_there(&in->end, in->segments.count))
 		tw_source_note_damage(in->capture, 0, offset, 0, TW_EFORMAT, TW_STREAM_HAS_NO_END);
 	in->is_over |= found < 0;
-	if (in->is_over)
-		in->capture->info.is_live = false;
 	if (!in->is_over)
 		return 1;
+	in->capture->info.is_live = false;
 	return take_mark(in, UINT64_MAX);
 }
 
@@ -508,7 +524,7 @@ int tw_stream_in_create(struct tw_capture *capture, const struct tw_stream_sourc
 {
 	struct tw_stream_in *in = calloc(1, sizeof *in);
 	uint64_t magic;
-	int found;
+	int error;
 
 	if (!in && source->close)
 		source->close(source->self);
@@ -517,15 +533,13 @@ int tw_stream_in_create(struct tw_capture *capture, const struct tw_stream_sourc
 	in->capture = capture;
 	in->source = *source;
 	in->decoder = tw_block_decoder_create();
-	found = tw_source_name_stream(capture);
-	found = in->decoder && !found ? read_all(in, &magic, sizeof magic) : TW_ENOMEM;
-	if (found > 0)
-		found = magic == TW_SEGMENT_MAGIC ? take_segment(in, magic) : TW_EFORMAT;
-	else if (found == 0)
-		found = TW_EFORMAT;
-	if (found) {
+	error = tw_source_name_stream(capture);
+	error = in->decoder && !error ? read_rest(in, &magic, sizeof magic) : TW_ENOMEM;
+	if (!error)
+		error = magic == TW_SEGMENT_MAGIC ? take_segment(in, magic) : TW_EFORMAT;
+	if (error) {
 		tw_stream_in_destroy(in);
-		return found;
+		return error;
 	}
 	*out = in;
 	return 0;
@@ -545,12 +559,8 @@ void tw_stream_in_destroy(struct tw_stream_in *in)
 		in->source.close(in->source.self);
 	tw_stream_in_let_go(in);
 	for (uint32_t i = 0; i < in->count; i++) {
-		while (in->cursors[i].first) {
-			struct chunk *chunk = in->cursors[i].first;
-
-			in->cursors[i].first = chunk->next;
-			free(chunk);
-		}
+		in->retired = in->cursors[i].first;
+		tw_stream_in_let_go(in);
 	}
 	free(in->cursors);
 	tw_round_fini(&in->round);

@@ -75,8 +75,6 @@ static int end_all_images(struct tw_recorder *recorder)
 		if (writer->images[i].store.is_open)
 			tw_segment_abandon(&writer->images[i].store.segment);
 	}
-	if (!first_error && writer->store.is_stream)
-		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX, false);
 	wait_error = tw_store_await_synced(&writer->store);
 	return first_error ? first_error : wait_error;
 }
@@ -190,6 +188,9 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);
+	/* Without it a stream that was cut off between two segments would be taken for a whole one. */
+	if (!end_error && writer->store.is_stream)
+		end_error = tw_store_mark_stream(&writer->store, UINT64_MAX, true);
 	tw_store_stop_queue(&writer->store);
 	/*
 	 * If the recorder dies in between, a mark without rings is left, rather than rings without a mark, and the mark

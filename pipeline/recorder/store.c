@@ -407,7 +407,8 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	if (error >= 0)
 		tw_store_append_account(store, &image->segment);
 	before = image->segment.offset;
-	image->segment.totals.ending = ending | (store->is_short ? TW_SEGMENT_SHORT : 0);
+	image->segment.totals.ending =
+		ending | (store->is_short ? TW_SEGMENT_SHORT : 0) | (store->is_stream ? TW_SEGMENT_MARKED : 0);
 	image->is_open = false;
 	if (error >= 0)
 		error = close_file(store, &image->segment);

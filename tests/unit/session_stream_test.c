@@ -315,6 +315,37 @@ static void a_reader_survives_any_bytes(void **state)
 	close(from);
 }
 
+/* A stream that lacks its last bytes is never taken for a whole one, also where it was cut between two blocks. */
+static void every_cut_is_said(void **state)
+{
+	enum { TAIL_BYTES = 1200, STEP = 8 };
+	int from = memfd_create("stream", 0);
+	struct reader reader = {0};
+	off_t length;
+
+	open_stream(from, TW_ON_FULL_BLOCK);
+	for (uint64_t i = 1; i < 100; i++)
+		tw_call1(&step, i);
+	close_stream();
+	length = lseek(from, 0, SEEK_END);
+	assert_true(length > TAIL_BYTES && read_file(from, &reader));
+	for (off_t cut = length - STEP; cut > length - TAIL_BYTES; cut -= STEP) {
+		struct tw_capture *capture;
+
+		reader = (struct reader){0};
+		assert_int_equal(ftruncate(from, cut), 0);
+		if (read_file(from, &reader))
+			fail_msg("a stream of %ld bytes is whole without the last %ld", (long)length,
+				 (long)(length - cut));
+		lseek(from, 0, SEEK_SET);
+		assert_int_equal(tw_capture_open_stream(from, &capture), 0);
+		read_capture(&reader, capture);
+		assert_true(tw_capture_damage(capture, 0));
+		tw_capture_close(capture);
+	}
+	close(from);
+}
+
 static void bad_descriptors_are_refused(void **state)
 {
 	struct tw_tracer tracer = {.kind = TW_TRACER_STREAM, .stream_fd = -1};
@@ -339,9 +370,13 @@ static void bad_descriptors_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pipe_is_read_live),		 cmocka_unit_test(a_socket_is_read_live),
-		cmocka_unit_test(a_tracer_ends_with_its_reader), cmocka_unit_test(a_reader_that_stops_blocks_no_thread),
-		cmocka_unit_test(losses_stand_in_the_stream),	 cmocka_unit_test(a_reader_survives_any_bytes),
+		cmocka_unit_test(a_pipe_is_read_live),
+		cmocka_unit_test(a_socket_is_read_live),
+		cmocka_unit_test(a_tracer_ends_with_its_reader),
+		cmocka_unit_test(a_reader_that_stops_blocks_no_thread),
+		cmocka_unit_test(losses_stand_in_the_stream),
+		cmocka_unit_test(a_reader_survives_any_bytes),
+		cmocka_unit_test(every_cut_is_said),
 		cmocka_unit_test(bad_descriptors_are_refused),
 	};
 
