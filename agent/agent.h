@@ -106,6 +106,18 @@ const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const 
 const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
 						      const struct tw_sym_object *object, uint64_t value,
 						      uint32_t condition);
+/* The same as text; borrowed; NULL: none. */
+const char *tw_agent_layouts_guard_text(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
+					uint64_t value, uint32_t condition);
+
+/* ---- trigger.c ---- */
+
+/* A line about triggers.  False: it is none. */
+bool tw_agent_trigger_take(struct tw_agent_config *config, const char *key, char *value, int *error);
+void tw_agent_triggers_fini(struct tw_agent_config *config);
+/* For which calls of the function at this value a snapshot is written; NULL: for none.  Never freed.  Under a permit. */
+const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *config, const struct tw_sym_object *definer,
+					     const char *function, uint64_t value);
 
 /* ---- plan.c ---- */
 
@@ -174,6 +186,10 @@ struct tw_plan {
  */
 bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		   uint32_t arity);
+
+/* Does this pattern match the function, whatever the arity? */
+bool tw_plan_matches(const struct tw_agent_config *config, struct tw_pattern *pattern,
+		     const struct tw_sym_object *definer, const char *function);
 
 /* Is a function that is requested to be counted, and not recorded? */
 bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,

@@ -245,7 +245,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	if (!value)
 		return 0;
 	*value++ = '\0';
-	if (take_pattern(config, line, value, &error) || take_condition_line(config, line, value, &error))
+	if (take_pattern(config, line, value, &error) || take_condition_line(config, line, value, &error) ||
+	    tw_agent_trigger_take(config, line, value, &error))
 		return error;
 	if (!strcmp(line, "ports")) {
 		config->has_ports = strcmp(value, "0") != 0;
@@ -314,6 +315,9 @@ bool tw_agent_has_guards(const struct tw_agent_config *config)
 	for (uint32_t i = 0; i < config->condition_count; i++)
 		if (config->conditions[i].has_guards)
 			return true;
+	for (size_t i = 0; i < config->trigger_count; i++)
+		if (config->triggers[i].number)
+			return true;
 	return false;
 }
 
@@ -363,6 +367,7 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 		tw_match_destroy(config->conditions[i].program);
 	free(config->conditions);
 	free(config->condition_of);
+	tw_agent_triggers_fini(config);
 	tw_agent_layouts_destroy(config->layouts);
 	*config = (struct tw_agent_config){.filters = -1};
 }

@@ -22,6 +22,14 @@ struct tw_agent_condition {
 	bool has_guards; /* each function has its own guard in layouts; functions without one are not traced */
 };
 
+/* Calls for which a flight recorder writes a snapshot. */
+struct tw_agent_trigger {
+	struct tw_pattern *pattern;
+	char *text;	 /* the condition on them; NULL: each call */
+	uint32_t number; /* instead, of the guards in layouts, one for each function; 0: none */
+	bool is_of_end;	 /* the condition is on how a call ends */
+};
+
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	uint32_t *condition_of; /* by pattern; a function that several name has that of the first */
@@ -43,31 +51,33 @@ struct tw_agent_config {
 	bool has_arities; /* a pattern specifies an arity, which layouts supply */
 	char *alias;	  /* another module name for the file alias_path; NULL: none */
 	char *alias_path;
-	bool has_all_callers;		  /* else only calls made by the program's own file */
-	bool is_local;			  /* entry sleds and entries only */
-	bool is_careful;		  /* no entries of functions with indirect jumps that are not understood */
-	bool is_global;			  /* only calls between objects: slots only */
-	bool has_no_functions;		  /* only events that run-time systems report */
-	uint32_t process_flags;		  /* TW_FLAG_* of all processes, in addition to call */
-	bool has_ports;			  /* trace calls of libc that use descriptors, with returns */
-	bool has_returns;		  /* record return_from for each recorded call */
-	bool has_exceptions;		  /* record exception_from */
-	uint64_t longer_ns;		  /* record calls that take so long, and count the others; 0: record all */
-	bool has_return_to;		  /* record return_to */
-	uint32_t argument_words;	  /* words recorded with each call: 0 .. 6 */
-	uint32_t stack_depth;		  /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
-	uint32_t string_bytes;		  /* typed arguments, with up to this much of each string; 0: only words */
-	struct tw_agent_layouts *layouts; /* layouts of arguments; NULL: none */
-	uint64_t layouts_at;		  /* how much of the layouts text they contain */
-	uint64_t ask_ns;		  /* how long to wait for layouts of objects loaded later; 0: do not ask */
-	char *plan_folder;		  /* plans of entries of files seen before; NULL: none */
-	uint64_t plan_ns;		  /* how long dlopen waits for plans of entries; 0: do not ask */
-	uint64_t plan_start_ns;		  /* the same at the start of a program */
-	bool lets_trace;		  /* the recorder's children */
-	int filters;			  /* seccomp filters on the command, known to be harmless; -1: unknown */
-	struct tw_vectors vectors;	  /* as measured by the command; zeros: not measured */
-	char *tracer_path;		  /* a shared object with a tracer module, in place of the rings; NULL: none */
-	char *tracer_state;		  /* its state, as Erlang text; NULL: [] */
+	bool has_all_callers;		   /* else only calls made by the program's own file */
+	bool is_local;			   /* entry sleds and entries only */
+	bool is_careful;		   /* no entries of functions with indirect jumps that are not understood */
+	bool is_global;			   /* only calls between objects: slots only */
+	bool has_no_functions;		   /* only events that run-time systems report */
+	uint32_t process_flags;		   /* TW_FLAG_* of all processes, in addition to call */
+	bool has_ports;			   /* trace calls of libc that use descriptors, with returns */
+	bool has_returns;		   /* record return_from for each recorded call */
+	bool has_exceptions;		   /* record exception_from */
+	uint64_t longer_ns;		   /* record calls that take so long, and count the others; 0: record all */
+	bool has_return_to;		   /* record return_to */
+	uint32_t argument_words;	   /* words recorded with each call: 0 .. 6 */
+	uint32_t stack_depth;		   /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
+	uint32_t string_bytes;		   /* typed arguments, with up to this much of each string; 0: only words */
+	struct tw_agent_layouts *layouts;  /* layouts of arguments; NULL: none */
+	uint64_t layouts_at;		   /* how much of the layouts text they contain */
+	uint64_t ask_ns;		   /* how long to wait for layouts of objects loaded later; 0: do not ask */
+	char *plan_folder;		   /* plans of entries of files seen before; NULL: none */
+	uint64_t plan_ns;		   /* how long dlopen waits for plans of entries; 0: do not ask */
+	uint64_t plan_start_ns;		   /* the same at the start of a program */
+	bool lets_trace;		   /* the recorder's children */
+	int filters;			   /* seccomp filters on the command, known to be harmless; -1: unknown */
+	struct tw_vectors vectors;	   /* as measured by the command; zeros: not measured */
+	char *tracer_path;		   /* a shared object with a tracer module, in place of the rings; NULL: none */
+	char *tracer_state;		   /* its state, as Erlang text; NULL: [] */
+	struct tw_agent_trigger *triggers; /* of a flight recorder's snapshots */
+	size_t trigger_count;
 	struct tw_agent_condition *conditions; /* by number */
 	uint32_t condition_count;
 };
@@ -113,6 +123,9 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	when EXPR			the same, written as one guard
  *	if N				condition number N, 1 and up, is that of the `pattern` before, in place of match, when, guards
  *	condition N EXPR		a condition; EXPR `-`: as guards 1, for the functions of its patterns
+ *	trigger PATTERN			a flight recorder writes a snapshot for calls of functions that match (trigger.c); may be repeated
+ *	trigger_if N END EXPR		of the `trigger` before: for calls of which EXPR is true; END 1: by how they end; EXPR `-`: guard number N
+ *					of each function, in layouts
  *	tracer PATH			events go to the tracer module of that shared object, not into rings; none
  *	tracer_state TERM		its state; []
  *	guards 0|1			layouts.c has a guard for each function, others are not traced; 0

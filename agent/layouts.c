@@ -199,11 +199,17 @@ const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const 
 	return find(layouts, object, (struct entry){.letter = 'f', .value = value});
 }
 
+const char *tw_agent_layouts_guard_text(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
+					uint64_t value, uint32_t condition)
+{
+	return find(layouts, object, (struct entry){.letter = 'w', .condition = condition, .value = value});
+}
+
 const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
 						      const struct tw_sym_object *object, uint64_t value,
 						      uint32_t condition)
 {
-	const char *text = find(layouts, object, (struct entry){.letter = 'w', .condition = condition, .value = value});
+	const char *text = tw_agent_layouts_guard_text(layouts, object, value, condition);
 	struct guard *guard = layouts ? layouts->guards : NULL;
 
 	if (!text)

@@ -94,9 +94,10 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 /* How a function is requested. */
 struct asked {
 	const struct tw_match_program *program; /* the condition on its calls; NULL: none */
-	bool is_counted;			/* its calls are counted, all of them, and not recorded */
-	bool is_bare;				/* recorded without callers and returns */
-	uint8_t words;				/* of the arguments */
+	const struct tw_trigger *trigger;
+	bool is_counted; /* its calls are counted, all of them, and not recorded */
+	bool is_bare;	 /* recorded without callers and returns */
+	uint8_t words;	 /* of the arguments */
 };
 
 /* False: it is not requested.  Calls that use descriptors have no condition: the table of ports needs all of them. */
@@ -107,7 +108,7 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 	uint32_t arity = config->has_arities ? arity_of(tw_agent_layouts_find(config->layouts, object, value))
 					     : TW_PATTERN_ARITY_UNKNOWN;
 
-	*asked = (struct asked){0};
+	*asked = (struct asked){.trigger = tw_agent_trigger_of(config, object, name, value)};
 	/* The plan was made without arities: those of a library are known only after the command has examined it. */
 	if (config->has_arities && !tw_plan_wants(config, object, name, arity))
 		return false;
@@ -153,13 +154,13 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	if (tw_agent_is_port_module(config, function->module->soname) &&
 	    tw_agent_is_port_function(config, function->name))
 		part.actions |= TW_ACTION_RETURN;
-	if (function->arguments) {
-		part.slot_words = TW_SLOT_WORDS_TYPED;
-		if (!error)
-			place->gives = function->arguments->gives;
-	}
 	if (error)
 		return error;
+	if (function->arguments) {
+		part.slot_words = TW_SLOT_WORDS_TYPED;
+		place->gives = function->arguments->gives;
+	}
+	tw_bp_place_set_trigger(place, asked->trigger);
 	if (asked->program)
 		tw_session_use_program(&part, place, asked->program);
 	tw_agent_written_expect(place);
@@ -592,8 +593,7 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	for (size_t i = 0; i < plan->note_count; i++)
 		if (!plan->notes[i].unless || !is_recorded_inside(permit, plan->notes[i].unless))
 			tw_agent_tell(plan->notes[i].text);
-	for (size_t i = 0; i < plan->pointer_count; i++)
-		tw_agent_ports_pointer(plan->set->objects[plan->pointers[i].object].name, plan->pointers[i].function,
-				       plan->pointers[i].is_stream);
+	for (const struct tw_plan_pointer *p = plan->pointers; p < plan->pointers + plan->pointer_count; p++)
+		tw_agent_ports_pointer(plan->set->objects[p->object].name, p->function, p->is_stream);
 	tell_refusals(&refusals);
 }

@@ -141,6 +141,12 @@ static bool is_listed(const struct tw_agent_config *config, struct tw_pattern *c
 	return is_any_of_them;
 }
 
+bool tw_plan_matches(const struct tw_agent_config *config, struct tw_pattern *pattern,
+		     const struct tw_sym_object *definer, const char *function)
+{
+	return is_listed(config, &pattern, 1, definer, function, TW_PATTERN_ARITY_ANY);
+}
+
 bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
 		    uint32_t arity)
 {

@@ -70,6 +70,8 @@ int tw_sys_unlock(void *address, size_t bytes);
 
 /* Makes pages present and writable now; -EFAULT if their file system has no space. */
 int tw_sys_populate_write(void *address, size_t bytes);
+/* The same for reading, where the kernel can do it at once; whole pages. */
+void tw_sys_populate_read(void *address, size_t bytes);
 
 /* Reserves unused addresses for later mappings.  NULL: no address space. */
 void *tw_sys_reserve(size_t bytes);

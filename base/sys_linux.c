@@ -27,6 +27,9 @@
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -180,6 +183,11 @@ int tw_sys_lock(void *address, size_t bytes, bool on_fault)
 int tw_sys_unlock(void *address, size_t bytes)
 {
 	return (int)call6(SYS_munlock, (long)address, (long)bytes, 0, 0, 0, 0);
+}
+
+void tw_sys_populate_read(void *address, size_t bytes)
+{
+	call6(SYS_madvise, (long)address, (long)bytes, MADV_POPULATE_READ, 0, 0, 0);
 }
 
 /* Kernels before 5.14 lack the advice: touch each page, which is correct but may raise SIGBUS. */

@@ -62,7 +62,9 @@ static void find_only(struct tw_bp_generation *generation)
 static void enlist(struct tw_permit *permit, struct tw_place *place)
 {
 	permit->has_counting |= (place->gen[0].counting | place->gen[1].counting) != 0 ||
-				tw_bp_has_longer(&place->gen[0]) || tw_bp_has_longer(&place->gen[1]);
+				tw_bp_has_longer(&place->gen[0]) || tw_bp_has_longer(&place->gen[1]) ||
+				/* RELAXED bp.trigger: written under the permit. */
+				tw_load_relaxed(&place->trigger);
 	permit->has_uninstalled |= !place->is_installed;
 	if (place->is_staged)
 		return;

@@ -176,7 +176,8 @@ enum {
 	TW_BP_FIRST_ALLOCATION = 1, /* report the requested size, or the creation of a thread: `allocator` */
 	TW_BP_FIRST_COUNTER = 2,    /* possibly only a count: only_counter of either generation */
 	TW_BP_FIRST_ACCOUNTS = 4,   /* the same for only_accounts */
-	TW_BP_FIRST_LONGER = 8	    /* possibly a part with TW_ACTION_LONGER in either generation */
+	TW_BP_FIRST_LONGER = 8,	    /* possibly a part with TW_ACTION_LONGER in either generation */
+	TW_BP_FIRST_TRIGGER = 16    /* possibly `trigger` */
 };
 
 /* A number of a counted call: an argument register or the result, extended to 64 bits. */
@@ -186,6 +187,8 @@ struct tw_bp_source {
 	bool is_unsigned;
 	bool is_unknown; /* the function has no such number */
 };
+
+struct tw_trigger;
 
 struct tw_place {
 	/* Read by every hit. */
@@ -230,6 +233,7 @@ struct tw_place {
 	struct tw_bp_entry own_entry;
 	/* sled, entry: where the call continues, as unwinders see it: in the function, also if that is in a copy. */
 	uintptr_t shown;
+	const struct tw_trigger *_Atomic trigger; /* snapshots for its calls; NULL: none.  PAIR bp.trigger */
 };
 
 /* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */
@@ -344,6 +348,13 @@ struct tw_place_options {
 /* Adds a place to a function, not installed.  A known slot, sled or entry (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
+
+/* Before the place is staged. */
+static inline void tw_bp_place_set_trigger(struct tw_place *place, const struct tw_trigger *trigger)
+{
+	/* PAIR bp.trigger: release; acquire in trigger_of(). */
+	tw_store_release(&place->trigger, trigger);
+}
 
 /* Looks up an allocator by name; TW_BP_ALLOCATES_NOTHING: not one of the C library's. */
 enum tw_bp_allocator tw_bp_allocator_of(const char *function);

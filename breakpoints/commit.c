@@ -46,6 +46,8 @@ static void hint_counting(struct tw_place *place)
 
 	first |= gen[0].only_counter || gen[1].only_counter ? TW_BP_FIRST_COUNTER : 0;
 	first |= tw_bp_has_longer(&gen[0]) || tw_bp_has_longer(&gen[1]) ? TW_BP_FIRST_LONGER : 0;
+	/* RELAXED bp.trigger: a hint; the hit loads it again. */
+	first |= (gen[0].sessions | gen[1].sessions) && tw_load_relaxed(&place->trigger) ? TW_BP_FIRST_TRIGGER : 0;
 	first |= gen[0].only_accounts || gen[1].only_accounts ? TW_BP_FIRST_ACCOUNTS : 0;
 	/* RELAXED bp.counting: hints that make hits check; the generation decides. */
 	tw_store_relaxed(&place->counting, gen[0].counting | gen[1].counting);

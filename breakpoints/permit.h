@@ -12,7 +12,7 @@ struct tw_permit {
 	struct tw_place *staged; /* linked by next_staged, ended by the place itself */
 	unsigned staged_count;
 	bool has_new_code;    /* staged: a place whose installation is code */
-	bool has_counting;    /* staged: a place that counts, or did, or whose calls' length decides */
+	bool has_counting;    /* staged: a place that counts, or did, whose calls' length decides, or with a trigger */
 	bool has_uninstalled; /* staged: a place that is not installed */
 	bool has_fewer;	      /* staged: a place from which a session removes something */
 	struct tw_patch_run run;

@@ -154,7 +154,9 @@ static int open_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
 		tw_backing_unmap(memory, bytes);
 		return TW_EFORMAT;
 	}
-	tw_sys_keep_from_children(memory, bytes);
+	/* A private copy may be read by a child: it stores what was copied (flight.h). */
+	if (!rs->is_dead)
+		tw_sys_keep_from_children(memory, bytes);
 	image->memory = memory;
 	return 0;
 }

@@ -27,8 +27,7 @@
  *
  *	| reserved | head | growing | anchor | growing |		| reserved | ring | ring | ... | anchor ... | growing |
  *
- * The owner trusts no word that members can write: it checks tables once and copies them, and checks every other word
- * where it uses it (docs/security.md).
+ * The owner trusts no word that members can write: it checks tables once and copies them, others where it uses them (docs/security.md).
  *
  * The states of a ring, and which side changes them (PAIR rs.state on every arrow):
  *
@@ -51,10 +50,11 @@
 #include "ringbuf/counts.h"
 #include "ringbuf/held.h"
 #include "ringbuf/ringbuf.h"
+#include "ringbuf/trigger.h"
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  15
+#define TW_RS_VERSION	  16
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -144,6 +144,7 @@ struct tw_rs_control {
 	_Atomic uint64_t children; /* processes that members started, and that are not followed */
 	_Atomic uint64_t unarmed; /* functions that were to be traced in another way than they are, or are not traced */
 
+	struct tw_rs_trigger trigger;
 	struct tw_rs_slot slots[TW_RS_IMAGES_MAX];
 };
 
@@ -591,8 +592,7 @@ uint64_t tw_rs_delivered_ticks(const struct tw_rs *rs); /* that; for who has wai
 void tw_rs_heartbeat(struct tw_rs *rs);			/* the owner's progress, for members that wait */
 /* Closes the set for further events.  Waiting threads notice within TW_RS_SLICE_NS. Threads: any. */
 void tw_rs_close(struct tw_rs *rs);
-/* Wakes all threads that wait for space or for a ring.  Threads: the owner's; it walks the owner's tables. */
-void tw_rs_end_waits(struct tw_rs *rs);
+void tw_rs_end_waits(struct tw_rs *rs); /* wakes all threads that wait for space or for a ring; the owner's thread */
 /* Sleeps until a member increments `wake`, or until the timeout. */
 void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns);
 

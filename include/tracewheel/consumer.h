@@ -182,6 +182,24 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
+/* A call for which a snapshot is to be written: `trigger` in the configuration of agents. */
+struct tw_recorder_trigger {
+	uint64_t ns;		    /* CLOCK_MONOTONIC: when it was found */
+	bool has_ended;		    /* false: the call has just begun */
+	uint64_t call_ns;	    /* how long it took, if it has ended: within a thousandth */
+	uint64_t ticks, call_ticks; /* both in ticks of the recording */
+	int32_t process_id;	    /* where */
+	int32_t thread_id;
+	char function[160]; /* MODULE:FUNCTION, perhaps cut; printable */
+};
+
+/* Are calls wanted from now on?  At first, none are.  The one that is there is dropped. */
+void tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted);
+/* The first such call since then; tw_recorder_poll() ends its sleep for it.  False: none.  It stays until calls are wanted anew. */
+bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder_trigger *out);
+/* How many such calls there were while one was there, or none were wanted. */
+uint64_t tw_recorder_triggers_missed(const struct tw_recorder *recorder);
+
 /* Kinds of questions that agents ask about objects that a process has loaded; each kind is asked and answered apart. */
 enum tw_recorder_question_kind {
 	TW_RECORDER_QUESTION_LAYOUTS, /* how functions take their arguments; the answer is text */

@@ -30,6 +30,9 @@ struct tw_flight_options {
 	const char *reason;  /* what caused it, as a clause: "it was asked for"; borrows */
 	int32_t process_id;  /* where; 0: not known */
 	int32_t thread_id;   /* the same */
+	/* The same of a call of the program, in ticks of its recording; 0: none caused it. */
+	uint64_t trigger_ticks;
+	uint64_t call_ticks; /* how long it took until then; 0: it had just begun */
 	bool has_ended;	     /* the program has, */
 	int wait_status;     /* with this status of wait(2) */
 };
@@ -54,11 +57,25 @@ struct tw_flight_result {
  */
 int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out);
 
+/*
+ * The same in two steps, of which the first takes some ms and the second may be done by a forked child, as which the first one goes on.
+ *
+ * @options	borrowed until tw_flight_copy_free().
+ * @out		gives.
+ */
+struct tw_flight_copy;
+int tw_flight_copy(const struct tw_flight_options *options, struct tw_flight_copy **out);
+/* Once. */
+int tw_flight_store(struct tw_flight_copy *copy, struct tw_flight_result *out);
+void tw_flight_copy_free(struct tw_flight_copy *copy);
+
 /* What caused a flight recorder to write this capture (tw_flight_write()). */
 struct tw_capture_trigger {
 	uint64_t ns;	    /* CLOCK_MONOTONIC */
 	int32_t process_id; /* where; 0: not known */
 	int32_t thread_id;
+	uint64_t
+		call_ns; /* how long the call took that caused it and ended then; 0: it had just begun, or there was none */
 	const char *reason; /* a clause; lends: until tw_capture_close() */
 };
 /* False: none did. */

@@ -87,6 +87,7 @@ static int write_events(struct tw_copy *copy, struct tw_block_header *header)
 bool tw_copy_move_definition(const struct tw_copy *copy, const struct tw_definition_head *head, uint8_t *payload)
 {
 	struct tw_def_trigger trigger;
+	uint64_t begin;
 	struct tw_def_counted counted;
 	struct tw_def_end end;
 
@@ -99,7 +100,9 @@ bool tw_copy_move_definition(const struct tw_copy *copy, const struct tw_definit
 	}
 	if (head->type == TW_DEF_TRIGGER && head->payload_bytes >= sizeof trigger && copy->retime) {
 		memcpy(&trigger, payload, sizeof trigger);
+		begin = tw_retime_ticks(copy->retime, trigger.ticks - tw_def_trigger_call_ticks(&trigger));
 		trigger.ticks = tw_retime_ticks(copy->retime, trigger.ticks);
+		tw_def_trigger_set_call_ticks(&trigger, trigger.ticks - begin);
 		memcpy(payload, &trigger, sizeof trigger);
 		return true;
 	}

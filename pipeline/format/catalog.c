@@ -417,6 +417,7 @@ static int add_trigger(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 	catalog->trigger.ns = def.ticks;
 	catalog->trigger.process_id = def.process_id;
 	catalog->trigger.thread_id = def.thread_id;
+	catalog->trigger.call_ns = tw_def_trigger_call_ticks(&def);
 	return catalog->trigger.reason ? 0 : TW_ENOMEM;
 }
 

@@ -254,8 +254,22 @@ struct tw_def_trigger {
 	int32_t process_id; /* where; 0: not known */
 	int32_t thread_id;
 	uint16_t reason_bytes; /* a clause */
-	uint16_t reserved[3];
+	uint16_t call_ticks
+		[3]; /* of the call that ended then: how long it took, the lowest 16 bits first; 0: none did */
 };
+
+static inline uint64_t tw_def_trigger_call_ticks(const struct tw_def_trigger *def)
+{
+	return def->call_ticks[0] | (uint64_t)def->call_ticks[1] << 16 | (uint64_t)def->call_ticks[2] << 32;
+}
+
+static inline void tw_def_trigger_set_call_ticks(struct tw_def_trigger *def, uint64_t ticks)
+{
+	/* A day or more. */
+	ticks = ticks >> 48 ? (UINT64_C(1) << 48) - 1 : ticks;
+	for (unsigned i = 0; i < 3; i++)
+		def->call_ticks[i] = (uint16_t)(ticks >> 16 * i);
+}
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */
 struct tw_def_note {

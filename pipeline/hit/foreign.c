@@ -7,6 +7,7 @@
 #include "pipeline/hit/frame.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/longer.h"
+#include "pipeline/hit/trigger.h"
 
 const char *tw_foreign_hit(struct tw_place *place)
 {
@@ -27,7 +28,7 @@ uintptr_t tw_foreign_return(uint64_t *slot)
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
 
-		if (wants->place && !(wants->more & (TW_COUNTED_FRAME | TW_LONGER_FRAME)))
+		if (wants->place && !(wants->more & (TW_COUNTED_FRAME | TW_LONGER_FRAME | TW_TRIGGER_FRAME)))
 			tw_hit_count_pinned(wants->returns, TW_THREAD_UNABLE);
 	}
 	tw_returns_close(entry);

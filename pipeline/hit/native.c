@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native.c - hits of native calls, and what is kept of a call while it runs, in the shadow of its return address. */
-#include "pipeline/hit/described.h"
 #include "pipeline/hit/native.h"
+#include "pipeline/hit/allocator.h"
 #include "pipeline/hit/arguments.h"
 
 #include "base/thread_base.h"
@@ -9,10 +9,12 @@
 #include "breakpoints/returns.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/counted.h"
+#include "pipeline/hit/described.h"
 #include "pipeline/hit/foreign.h"
 #include "pipeline/hit/longer.h"
 #include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/hit/trigger.h"
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
 
@@ -28,59 +30,6 @@ _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a 
 
 _Atomic bool tw_native_can_watch;
 static bool has_stopped;
-
-/* Counts the bytes that the calling thread asks an allocator for, whether or not a session wants the call itself. */
-static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
-{
-	uint64_t bytes = words[0];
-
-	switch (place->allocator) {
-	case TW_BP_ALLOCATES_SECOND: bytes = words[1]; break;
-	case TW_BP_ALLOCATES_THIRD: bytes = words[2]; break;
-	case TW_BP_ALLOCATES_PRODUCT:
-		if (__builtin_mul_overflow(words[0], words[1], &bytes))
-			return;
-		break;
-	default: break;
-	}
-	/* More than the address space: the allocator will refuse. */
-	if (bytes <= INT64_MAX)
-		tw_hit_allocated(bytes);
-}
-
-static void make_there(void *words)
-{
-	tw_hit_host.makes_thread(words);
-}
-
-static void pass_token_there(void *words)
-{
-	tw_hit_host.passes_token(words);
-}
-
-/*
- * A thread that is a process passes on its flags, and its token of sequential tracing. The trampoline loads the registers from
- * these words again.
- */
-static __attribute__((noinline)) void make_thread(const uint64_t *words)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-	bool has_token = t->state == TW_THREAD_READY && tw_seq_is_current(&t->tracee->seq.token);
-
-	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee || !tw_thread_may_call_system() ||
-	    /* RELAXED tracee.flags: its own, or a change seen by this call or by the next; the lock decides. */
-	    (!(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)) &&
-	     !has_token))
-		return;
-	t->state = (uintptr_t)__builtin_frame_address(0);
-	tw_compiler_barrier();
-	tw_patch_call_keeping_vectors(make_there, (void *)(uintptr_t)words);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
-	/* Makes events, which are hits of their own. */
-	if (has_token)
-		tw_patch_call_keeping_vectors(pass_token_there, (void *)(uintptr_t)words);
-}
 
 /*
  * The common case, in as few instructions as possible: one session wants the call, and its end or not, as plain
@@ -157,9 +106,13 @@ const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *word
 	return watch(place, slot, &wants);
 }
 
+static const char *hit_trigger(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first);
+
 /* If more turns out to be wanted of the call, these continue with tw_native_hit_whole(). */
 static inline const char *hit_as(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
 {
+	if (tw_unlikely(first & TW_BP_FIRST_TRIGGER))
+		return hit_trigger(place, words, slot, first & ~(uint32_t)TW_BP_FIRST_TRIGGER);
 	if (first & TW_BP_FIRST_COUNTER)
 		return tw_counted_call(place, words, slot);
 	if (first & TW_BP_FIRST_ACCOUNTS)
@@ -167,6 +120,12 @@ static inline const char *hit_as(struct tw_place *place, const uint64_t *words, 
 	if (first & TW_BP_FIRST_LONGER)
 		return tw_longer_enter(place, words, slot);
 	return tw_native_hit_whole(place, words, slot);
+}
+
+static __attribute__((noinline)) const char *hit_trigger(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+							 uint32_t first)
+{
+	return tw_trigger_call(place, words, slot, hit_as(place, words, slot, first));
 }
 
 /* A thread is ready now. */
@@ -222,10 +181,7 @@ const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, u
 static __attribute__((noinline)) const char *hit_allocator(struct tw_place *place, const uint64_t *words,
 							   uint64_t *slot, uint32_t first)
 {
-	if (tw_unlikely(place->allocator == TW_BP_MAKES_THREAD))
-		make_thread(words);
-	else
-		count_allocation(place, words);
+	tw_allocator_call(place, words);
 	return hit_as(place, words, slot, first);
 }
 
@@ -305,7 +261,7 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 	while (first.sessions && number-- > 0) {
 		const struct tw_frame_wants *below = frame_of(entry, number);
 
-		if (below)
+		if (below && !tw_trigger_is(below))
 			first.sessions &= ~below->return_tos;
 	}
 	back->sessions &= ~first.sessions;
@@ -316,11 +272,15 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t *slot, uint64_t value,
 						 struct tw_frame_back *back)
 {
+	struct tw_trigger_met met = {0};
+
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
 			tw_counted_end((const struct tw_counted_frame *)wants, back->frame, &value);
+		else if (wants && tw_trigger_is(wants))
+			tw_trigger_end((const struct tw_trigger_frame *)wants, slot, value, &met);
 		else if (wants && tw_longer_is(wants))
 			tw_longer_end((struct tw_longer_frame *)(uintptr_t)wants, slot, value);
 		else if (wants)
@@ -328,6 +288,8 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 		if (tw_unlikely(back->sessions))
 			go_back(entry, number, back);
 	}
+	if (met.place)
+		tw_trigger_tell(&met, slot);
 }
 
 /* As call_plainly(), for the return. The thread is not in a hit yet. */
@@ -379,7 +341,7 @@ static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_ent
 	struct tw_frame_back back = {.frame = FRAME(slot)};
 	struct tw_frame_where where = {0};
 
-	if (tw_likely(tw_returns_count(entry) == 1))
+	if (tw_likely(tw_returns_count(entry) == 1 && !tw_trigger_is((const struct tw_frame_wants *)entry->words)))
 		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
 	else
 		return_all(entry, slot, value, &back);
@@ -469,7 +431,7 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 			tw_counted_end((const struct tw_counted_frame *)wants, FRAME(slot), NULL);
 		else if (wants && tw_longer_is(wants))
 			tw_longer_throw((struct tw_longer_frame *)(uintptr_t)wants, slot, class, name);
-		else if (wants)
+		else if (wants && !tw_trigger_is(wants))
 			tw_frame_exception(wants, class, (struct tw_term){0}, name, back);
 	}
 	tw_returns_close(entry);

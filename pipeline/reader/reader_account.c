@@ -384,6 +384,7 @@ TW_API bool tw_capture_trigger(const struct tw_capture *capture, struct tw_captu
 			continue;
 		*out = *trigger;
 		out->ns = tw_capture_ns(capture, trigger->ns);
+		out->call_ns = trigger->call_ns ? out->ns - tw_capture_ns(capture, trigger->ns - trigger->call_ns) : 0;
 		return true;
 	}
 	return false;

@@ -37,12 +37,12 @@
 #define NUMBERS_MAX    100000
 #define REASON_BYTES   400
 
-struct flight {
+struct tw_flight_copy {
 	const struct tw_flight_options *options;
 	struct tw_writer writer;
 	struct tw_writer_copy *copies; /* by ring */
 	uint32_t copy_count;
-	uint64_t begun_ns;
+	uint64_t begun_ns, copied_ns;
 	char base[PATH_MAX - NAME_END_BYTES]; /* the path of the capture without NAME_END */
 	char part[PATH_MAX];
 };
@@ -55,7 +55,7 @@ static bool ends_with(const char *text, size_t bytes, const char *end)
 }
 
 /* The path of the capture, of the options or of the recorder; both without their ends. */
-static int find_base(struct flight *flight)
+static int find_base(struct tw_flight_copy *flight)
 {
 	const char *path = flight->options->path;
 	int line_bytes = 0;
@@ -75,12 +75,11 @@ static int find_base(struct flight *flight)
 		return TW_EBADARG;
 	memcpy(flight->base, path, bytes);
 	flight->base[bytes] = '\0';
-	snprintf(flight->part, sizeof flight->part, "%s" PART "%d", flight->base, (int)getpid());
 	return 0;
 }
 
 /* Removes folders of processes that are gone; never any but those of this capture's name. */
-static void remove_parts(const struct flight *flight)
+static void remove_parts(const struct tw_flight_copy *flight)
 {
 	char folder[PATH_MAX], path[2 * PATH_MAX];
 	const char *slash = strrchr(flight->base, '/');
@@ -121,25 +120,24 @@ static uint64_t ticks_of(uint64_t ns)
 
 /* ---- 2, 3 ---- */
 
-static int copy_rings(struct flight *flight)
+static int copy_rings(struct tw_flight_copy *flight)
 {
 	struct tw_writer *writer = &flight->writer;
 	uint32_t count = tw_writer_scan(writer);
+	int error = 0;
 
 	flight->copies = calloc(count ? count : 1, sizeof *flight->copies);
 	if (!flight->copies)
 		return TW_ENOMEM;
 	flight->copy_count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		int error = writer->rings[i].is_seen ? tw_writer_copy_ring(writer, i, &flight->copies[i]) : 0;
-
-		if (error)
-			return error;
-	}
-	return 0;
+	for (uint32_t i = 0; i < count && !error; i++)
+		error = writer->rings[i].is_seen ? tw_writer_prepare_copy(writer, i, &flight->copies[i]) : 0;
+	for (uint32_t i = 0; i < count && !error; i++)
+		error = writer->rings[i].is_seen ? tw_writer_copy_ring(writer, i, &flight->copies[i]) : 0;
+	return error;
 }
 
-static int store_rings(struct flight *flight, uint64_t since_ticks)
+static int store_rings(struct tw_flight_copy *flight, uint64_t since_ticks)
 {
 	for (uint32_t i = 0; i < flight->copy_count; i++) {
 		int error = tw_writer_store_copy(&flight->writer, i, &flight->copies[i], since_ticks);
@@ -153,7 +151,7 @@ static int store_rings(struct flight *flight, uint64_t since_ticks)
 }
 
 /* Writes what caused the snapshot, to the first image. */
-static int tell_trigger(struct flight *flight, uint64_t ticks)
+static int tell_trigger(struct tw_flight_copy *flight, uint64_t ticks)
 {
 	const struct tw_flight_options *options = flight->options;
 	struct tw_writer *writer = &flight->writer;
@@ -169,6 +167,7 @@ static int tell_trigger(struct flight *flight, uint64_t ticks)
 		index++;
 	if (index == tw_rs_image_count(&writer->rs))
 		return 0;
+	tw_def_trigger_set_call_ticks(&def, options->call_ticks);
 	memcpy(payload, &def, sizeof def);
 	memcpy(payload + sizeof def, options->reason, def.reason_bytes);
 	error = tw_writer_definitions(writer, index);
@@ -178,10 +177,11 @@ static int tell_trigger(struct flight *flight, uint64_t ticks)
 									       sizeof def + def.reason_bytes));
 }
 
-static int store_all(struct flight *flight)
+static int store_all(struct tw_flight_copy *flight)
 {
 	struct tw_writer *writer = &flight->writer;
-	uint64_t ticks = ticks_of(flight->options->trigger_ns), kept;
+	const struct tw_flight_options *options = flight->options;
+	uint64_t ticks = options->trigger_ticks ? options->trigger_ticks : ticks_of(options->trigger_ns), kept;
 	int bytes, error;
 	const char *line = tw_folder_line(writer->rs.text, TW_RECORDER_FLIGHT_KEY, &bytes);
 
@@ -200,7 +200,7 @@ static int store_all(struct flight *flight)
 
 /* ---- 4 ---- */
 
-static int give_name(const struct flight *flight, char path[])
+static int give_name(const struct tw_flight_copy *flight, char path[])
 {
 	for (unsigned number = 1; number < NUMBERS_MAX; number++) {
 		char suffix[16] = "";
@@ -219,18 +219,18 @@ static int give_name(const struct flight *flight, char path[])
 	return TW_ELIMIT;
 }
 
-static int write_capture(struct flight *flight, struct tw_flight_result *out)
+static int write_capture(struct tw_flight_copy *flight, struct tw_flight_result *out)
 {
 	const struct tw_recorder_options made = {.path = flight->part, .policy = TW_RECORDER_OVERWRITE};
 	struct tw_writer *writer = &flight->writer;
+	/* As the copies were found; the store begins anew. */
+	const struct tw_recorder_stats found = writer->store.stats;
 	int error = tw_store_create(&writer->store, &made, false);
 
 	if (error)
 		return error;
-	error = copy_rings(flight);
-	out->copied_ns = tw_clock_monotonic_ns() - flight->begun_ns;
-	if (!error)
-		error = store_all(flight);
+	writer->store.stats = found;
+	error = store_all(flight);
 	for (uint32_t i = 0; i < writer->images_seen; i++) {
 		if (writer->images[i].store.is_open)
 			tw_segment_abandon(&writer->images[i].store.segment);
@@ -248,7 +248,7 @@ static int write_capture(struct flight *flight, struct tw_flight_result *out)
 	return error;
 }
 
-static int open_rings(struct flight *flight)
+static int open_rings(struct tw_flight_copy *flight)
 {
 	struct tw_rs *rs = &flight->writer.rs;
 	int error = tw_rs_open_dead(rs, flight->options->ring_set_path, true);
@@ -261,9 +261,21 @@ static int open_rings(struct flight *flight)
 	return error;
 }
 
-TW_API int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out)
+TW_API void tw_flight_copy_free(struct tw_flight_copy *flight)
 {
-	struct flight *flight = calloc(1, sizeof *flight);
+	if (!flight)
+		return;
+	tw_rs_detach(&flight->writer.rs);
+	for (uint32_t i = 0; i < flight->copy_count; i++)
+		free(flight->copies[i].raw);
+	free(flight->copies);
+	tw_writer_fini(&flight->writer);
+	free(flight);
+}
+
+TW_API int tw_flight_copy(const struct tw_flight_options *options, struct tw_flight_copy **out)
+{
+	struct tw_flight_copy *flight = calloc(1, sizeof *flight);
 	int error;
 
 	if (!flight)
@@ -272,19 +284,41 @@ TW_API int tw_flight_write(const struct tw_flight_options *options, struct tw_fl
 	flight->options = options;
 	flight->begun_ns = tw_clock_monotonic_ns();
 	flight->writer.is_dead = true;
-	memset(out, 0, sizeof *out);
 	error = tw_writer_init(&flight->writer);
 	if (!error)
 		error = open_rings(flight);
-	if (!error) {
-		remove_parts(flight);
-		error = write_capture(flight, out);
-		tw_rs_detach(&flight->writer.rs);
+	if (error) {
+		tw_writer_fini(&flight->writer);
+		free(flight);
+		return error;
 	}
-	for (uint32_t i = 0; i < flight->copy_count; i++)
-		free(flight->copies[i].raw);
-	free(flight->copies);
-	tw_writer_fini(&flight->writer);
-	free(flight);
+	error = copy_rings(flight);
+	flight->copied_ns = tw_clock_monotonic_ns() - flight->begun_ns;
+	if (error) {
+		tw_flight_copy_free(flight);
+		return error;
+	}
+	*out = flight;
+	return 0;
+}
+
+TW_API int tw_flight_store(struct tw_flight_copy *flight, struct tw_flight_result *out)
+{
+	memset(out, 0, sizeof *out);
+	out->copied_ns = flight->copied_ns;
+	snprintf(flight->part, sizeof flight->part, "%s" PART "%d", flight->base, (int)getpid());
+	remove_parts(flight);
+	return write_capture(flight, out);
+}
+
+TW_API int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out)
+{
+	struct tw_flight_copy *flight;
+	int error = tw_flight_copy(options, &flight);
+
+	if (error)
+		return error;
+	error = tw_flight_store(flight, out);
+	tw_flight_copy_free(flight);
 	return error;
 }

@@ -7,6 +7,7 @@
  * the loss.
  */
 #include "base/error.h"
+#include "base/sys.h"
 #include "pipeline/recorder/writer.h"
 
 #include <stdlib.h>
@@ -118,22 +119,36 @@ static uint64_t skip_old(struct tw_writer_ring *ring, const struct tw_writer_cop
 
 #define COPY_TRIES 100
 
+int tw_writer_prepare_copy(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
+{
+	uint64_t ring_bytes = tw_rs_ring_bytes(&writer->rs, index);
+	uint8_t *raw;
+
+	if (copy->capacity >= ring_bytes)
+		return 0;
+	raw = aligned_alloc(TW_PAGE_BYTES, ring_bytes);
+	if (!raw)
+		return TW_ENOMEM;
+	free(copy->raw);
+	copy->raw = raw;
+	copy->capacity = ring_bytes;
+	/* One system call for each, instead of a fault for each page, while the program overwrites the ring. */
+	tw_sys_populate_write(raw, ring_bytes);
+	tw_sys_populate_read(tw_rb_data(tw_rs_ring(&writer->rs, index)), ring_bytes);
+	return 0;
+}
+
 int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
 {
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	uint64_t ring_bytes = tw_rs_ring_bytes(&writer->rs, index);
 	int64_t bytes = 0;
+	int error = tw_writer_prepare_copy(writer, index, copy);
 
+	if (error)
+		return error;
 	copy->bytes = 0;
 	copy->is_there = false;
-	if (copy->capacity < ring_bytes) {
-		uint8_t *more = realloc(copy->raw, ring_bytes);
-
-		if (!more)
-			return TW_ENOMEM;
-		copy->raw = more;
-		copy->capacity = ring_bytes;
-	}
 	/* A copy that was interrupted may have been overtaken: then nothing of it is left. */
 	for (unsigned tries = 0; tries < COPY_TRIES; tries++) {
 		bytes = tw_rb_snapshot(shared, ring_bytes, copy->raw, &copy->at);

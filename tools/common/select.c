@@ -6,6 +6,7 @@
 #include "views/names/threads.h"
 
 #include "tracewheel/error.h"
+#include "tracewheel/flight.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -30,7 +31,13 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		selection->hides_waits = true;
 	else if (key == TW_KEY_PAIR)
 		return tw_pairs_take(&selection->pairs, command, value);
-	else if (key == TW_KEY_TAIL) {
+	else if (key == TW_KEY_AROUND) {
+		selection->is_around = true;
+		if (!value || (tw_parse_duration(value, &selection->around_ns) && selection->around_ns))
+			return true;
+		tw_usage(command, "--around-trigger is a duration, such as 5ms, not '%s'.", value);
+		return false;
+	} else if (key == TW_KEY_TAIL) {
 		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
 			return true;
 		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
@@ -251,7 +258,10 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 	const struct tw_selection *selection = context;
 	uint64_t number;
 	char name[TW_THREAD_NAME_BYTES];
-	if (fnmatch(selection->thread, tw_thread_name(selection->capture, stream, name), 0) == 0)
+	if (selection->around_part != TW_AROUND_ALL &&
+	    (stream->thread_id == selection->around_thread) != (selection->around_part == TW_AROUND_TRIGGER))
+		return false;
+	if (!selection->thread || fnmatch(selection->thread, tw_thread_name(selection->capture, stream, name), 0) == 0)
 		return true;
 	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
@@ -295,11 +305,52 @@ static uint64_t tail_of(const struct tw_capture *capture, const struct tw_captur
 	return from_ns;
 }
 
+/* Where no call has ended, this long before. */
+#define AROUND_NS 10000000
+
+/* From the record of the call to the moment when its trigger noted the time. */
+#define SLACK_NS 2000
+
+/* --around-trigger as --from and --to. False: there is none, which has been reported. */
+static bool take_around(struct tw_selection *selection, const struct tw_capture *capture,
+			const struct tw_capture_info *info, const struct tw_command *command)
+{
+	struct tw_capture_trigger trigger;
+	bool is_alone = selection->from != selection->around_texts[0] && (selection->from || selection->to);
+	if (is_alone || selection->tail) {
+		tw_usage(command, "--around-trigger is a time of its own: without --from, --to and --tail.");
+		return false;
+	}
+	if (!tw_capture_trigger(capture, &trigger)) {
+		tw_usage(command,
+			 "--around-trigger is for snapshots of a flight recorder, record --flight (docs/flight.md).");
+		return false;
+	}
+	uint64_t before = selection->around_ns ? selection->around_ns : trigger.call_ns ? 0 : AROUND_NS;
+	uint64_t end = trigger.ns > info->zero_ns ? trigger.ns - info->zero_ns : 0;
+	before += trigger.call_ns + SLACK_NS;
+	uint64_t ns[2] = {end > before ? end - before : 1, end + 1};
+	for (int i = 0; i < 2; i++)
+		snprintf(selection->around_texts[i], sizeof selection->around_texts[i], "%llu.%09llu",
+			 (unsigned long long)(ns[i] / 1000000000), (unsigned long long)(ns[i] % 1000000000));
+	selection->from = selection->around_texts[0];
+	selection->to = selection->around_texts[1];
+	selection->around_thread = trigger.thread_id;
+	return true;
+}
+
+void tw_selection_around(struct tw_selection *selection, int part)
+{
+	selection->around_part = part;
+}
+
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
+	if (selection->is_around && !take_around(selection, capture, &info, command))
+		return false;
 	selection->capture = capture;
 	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
 	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns)) {
@@ -323,7 +374,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 		find_aliases(selection, capture);
 		out->wants_place = wants_place;
 	}
-	if (selection->thread)
+	if (selection->thread || selection->around_part != TW_AROUND_ALL)
 		out->wants_stream = wants_stream;
 	if (!make_conditions(selection, (struct tw_capture *)capture, command))
 		return false;

@@ -16,7 +16,16 @@
 
 #define TW_SELECTION_ALIASES_MAX 64
 
-enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, TW_KEY_WHEN, TW_KEY_HIDE_WAITS };
+enum {
+	TW_KEY_FROM = 512,
+	TW_KEY_TO,
+	TW_KEY_THREAD,
+	TW_KEY_TAIL,
+	TW_KEY_LONGER,
+	TW_KEY_WHEN,
+	TW_KEY_HIDE_WAITS,
+	TW_KEY_AROUND
+};
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                                  \
@@ -25,6 +34,9 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, 
 	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12;\n"                                   \
 	 "times of calls that are open there count from there"},                                              \
 		{TW_KEY_TO, "to", "T", "before this time"},                                                   \
+		{TW_KEY_AROUND, "around-trigger", "[=TIME]",                                                  \
+		 "of a flight recorder's snapshot: during the call that caused it,\n"                         \
+		 "and TIME before (0, or if no call has ended then 10ms)"},                                   \
 		{TW_KEY_TAIL, "tail", "N", "only the last N of these events"},                                \
 		{'t', "trace", "PATTERN", "these functions only; may be repeated"}, TW_EXCLUDE_OPTION,        \
 	{                                                                                                     \
@@ -54,11 +66,20 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL, TW_KEY_LONGER, 
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t tail;	      /* the number of events at the end; 0: all */
-	uint64_t longer_ns;   /* 0: all calls */
-	const char *when;     /* NULL: none */
-	struct tw_when calls; /* the conditions of both, and of patterns, for the capture that is filtered */
-	size_t when_number;   /* that of --when among them, if it is there */
+	bool is_around; /* the trigger of a snapshot: from and to are that */
+	uint64_t around_ns;
+	char around_texts[2][32];
+	enum {
+		TW_AROUND_ALL,
+		TW_AROUND_TRIGGER,
+		TW_AROUND_OTHERS
+	} around_part;	       /* of the threads: that of the trigger, or others */
+	int32_t around_thread; /* 0: not known */
+	uint64_t tail;	       /* the number of events at the end; 0: all */
+	uint64_t longer_ns;    /* 0: all calls */
+	const char *when;      /* NULL: none */
+	struct tw_when calls;  /* the conditions of both, and of patterns, for the capture that is filtered */
+	size_t when_number;    /* that of --when among them, if it is there */
 	bool hides_waits;
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
@@ -76,6 +97,8 @@ bool tw_selection_wants_end(const struct tw_selection *selection);
 
 /* Handles one of these options; false: it was wrong, which has been reported. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
+/* Selects the thread of the trigger, or all others, for the next filter. */
+void tw_selection_around(struct tw_selection *selection, int part);
 /* Fills in a filter for a capture, and its conditions; false: a time or a condition is not valid, which has been reported. */
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out);

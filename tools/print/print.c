@@ -485,6 +485,25 @@ static void say_trigger(const struct tw_capture *capture)
 		tw_say("a flight recorder's snapshot, %s.", trigger);
 }
 
+/* The thread of the call that caused the snapshot, and then what others did meanwhile. */
+static int print_around(struct tw_printer *printer, struct request *request, uint64_t limit)
+{
+	static const int parts[] = {TW_AROUND_TRIGGER, TW_AROUND_OTHERS};
+	struct tw_capture_filter filter;
+	int error = 0;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && !error; i++) {
+		uint64_t before = printer->shown;
+		tw_selection_around(&request->selection, parts[i]);
+		if (!make_filter(request, (struct tw_capture *)printer->capture, &filter))
+			return TW_EBADARG;
+		tw_out_format(printer->out, i ? "\nother threads:\n" : "the thread of the call:\n");
+		error = tw_print_tree(printer, &filter, limit);
+		if (!error && !i && printer->shown == before)
+			tw_say("the call itself was overwritten before it could be copied: a larger ring holds it (--flight=64M).");
+	}
+	return error;
+}
+
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -528,8 +547,9 @@ int tw_tool_print(int argc, char **argv)
 	const struct tw_print_slowest slowest = {(uint32_t)request.slowest, request.selection.hides_waits,
 						 request.format == &tw_print_json};
 	if (init_printer(&printer, capture, request.format))
-		error = request.slowest	    ? tw_print_slowest(&printer, &filter, &slowest)
-			: request.is_tree   ? tw_print_tree(&printer, &filter, limit)
+		error = request.slowest ? tw_print_slowest(&printer, &filter, &slowest)
+			: request.is_tree && request.selection.around_thread ? print_around(&printer, &request, limit)
+			: request.is_tree				     ? tw_print_tree(&printer, &filter, limit)
 			: request.timeline  ? request.timeline->print(&printer, &filter, limit)
 			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
 			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)

@@ -202,6 +202,30 @@ bool tw_arguments_find_guards(struct tw_arguments *arguments, const struct tw_co
 	return is_right;
 }
 
+bool tw_arguments_find_triggers(struct tw_arguments *arguments, const struct tw_guard *guards, size_t count,
+				const struct tw_command *command, const char *program, const char *config)
+{
+	struct tw_layouts layouts = {0};
+	bool is_right = true;
+	if (!ready_prototypes(arguments))
+		return false;
+	layouts.prototypes = arguments->prototypes;
+	tw_layouts_find(program, config, true, &layouts);
+	for (size_t i = 0; i < count && is_right; i++) {
+		struct tw_when_left left = {0};
+		is_right = tw_when_translate(&layouts, &guards[i], &arguments->layouts, &left) > 0;
+		if (!is_right)
+			tw_usage(
+				command, "--snapshot-on '... if %s' is refused: %s.", guards[i].text,
+				left.count
+					? left.reason
+					: "what it names needs debug information, or a prototype (docs/prototypes.md), of a function "
+					  "that the program has at its start");
+	}
+	tw_layouts_free(&layouts);
+	return is_right;
+}
+
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)
 {
 	return (!arguments->string_bytes && !arguments->guard_count && !arguments->has_arities) ||

@@ -67,6 +67,12 @@ static enum kind kind_of(const char *text, uint64_t *least_ns)
 	return kind;
 }
 
+bool tw_condition_is_of_end(const char *text)
+{
+	uint64_t least_ns;
+	return kind_of(text, &least_ns) != OF_BEGIN;
+}
+
 /* ---- options ---- */
 
 /* The number of a condition, from 1; 0: there is no memory. */
@@ -216,7 +222,7 @@ static bool config_one(const struct tw_conditions_target *target, const char *te
 	bool has_names = tw_when_has_names(text);
 	if (has_names && !tw_arguments_add_guard(target->arguments, &(struct tw_guard){.text = text, .number = number}))
 		return false;
-	if (!has_names && !tw_when_plain(text, target->are_words, plain, reason)) {
+	if (!has_names && !tw_when_plain(&(struct tw_guard){.text = text}, target->are_words, plain, reason)) {
 		tw_usage(target->command, "the condition '%s' is refused: %s.", text, reason);
 		return false;
 	}

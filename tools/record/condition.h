@@ -25,6 +25,9 @@ struct tw_conditions {
 	uint64_t least_ns; /* checked: there is one condition, which is --longer this; 0: there is none of this kind */
 };
 
+/* Is it decided by how a call ends: by its duration, result, errno or exception? */
+bool tw_condition_is_of_end(const char *text);
+
 /* -t: adds the pattern to @config, and the number of its condition. False: reported. */
 bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_command *command, const char *pattern,
 			struct tw_config *config);

@@ -27,7 +27,8 @@ static const int numbers[] = {SIGUSR2, SIGUSR1, SIGHUP, SIGALRM, SIGVTALRM, SIGP
 /* Signals by which people, and service managers, end programs; any other is a crash. */
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-#define COUNT_OF(a) (sizeof(a) / sizeof *(a))
+#define REASON_BYTES 256
+#define COUNT_OF(a)  (sizeof(a) / sizeof *(a))
 
 static uint64_t bit(int number)
 {
@@ -51,8 +52,8 @@ static bool set_on(struct tw_flight *flight, const struct tw_command *command, c
 	}
 	tw_usage(
 		command,
-		"--snapshot-on is crash, exit, or a signal that is sent to this command: USR1, USR2, HUP, ALRM, VTALRM, PROF, IO or "
-		"URG; not '%s'.",
+		"--snapshot-on is crash, exit, a signal that is sent to this command (USR1, USR2, HUP, ALRM, VTALRM, PROF, IO or URG), or "
+		"calls, 'MODULE:FUNCTION if EXPR'; not '%s'.",
 		value);
 	return false;
 }
@@ -146,6 +147,10 @@ void tw_flight_begin(struct tw_flight *flight, struct tw_recorder *recorder, pid
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (flight->signals & bit(numbers[i]))
 			sigaction(numbers[i], &action, NULL);
+	/* None has been written yet. */
+	flight->is_watching = flight->triggers.wanted_count != 0;
+	if (flight->is_watching)
+		tw_recorder_watch_triggers(recorder, true);
 	if (!is_quiet)
 		tw_say("flight recorder of process %d: `tracewheel snapshot %d` writes what it has done.", (int)child,
 		       (int)child);
@@ -172,26 +177,50 @@ int tw_flight_say(int error, const struct tw_flight_result *result, const struct
 	return TW_EXIT_OK;
 }
 
-static int write_now(const struct tw_flight *flight, const struct tw_flight_options *options)
+static int store(const struct tw_flight *flight, const struct tw_flight_options *options, struct tw_flight_copy *copy)
 {
 	struct tw_flight_result *result = calloc(1, sizeof *result);
-	int error = result ? tw_flight_write(options, result) : TW_ENOMEM;
+	int error = result ? tw_flight_store(copy, result) : TW_ENOMEM;
 	int code = tw_flight_say(error, result, options, flight->is_quiet);
 	free(result);
 	return code;
 }
 
-/* In a process of its own, which the signals that end the command leave alone. */
+static void write_now(const struct tw_flight *flight, const struct tw_flight_options *options)
+{
+	struct tw_flight_copy *copy;
+	int error = tw_flight_copy(options, &copy);
+	if (error) {
+		tw_flight_say(error, NULL, options, flight->is_quiet);
+		return;
+	}
+	store(flight, options, copy);
+	tw_flight_copy_free(copy);
+}
+
+/*
+ * Copies the rings at once, before the program overwrites what the snapshot is for, and stores the copies in a process of its own, which the
+ * signals that end the command leave alone.  Returns that process; 0: it could not be begun, which has been reported.
+ */
 static pid_t begin_writing(const struct tw_flight *flight, const struct tw_flight_options *options)
 {
+	struct tw_flight_copy *copy;
 	sigset_t all, before;
+	int error = tw_flight_copy(options, &copy);
+	if (error) {
+		tw_flight_say(error, NULL, options, flight->is_quiet);
+		return 0;
+	}
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid_t writer = fork();
 	if (writer == 0)
-		_exit(write_now(flight, options));
+		_exit(store(flight, options, copy));
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return writer;
+	if (writer < 0)
+		tw_say("no snapshot was written: %s.", strerror(errno));
+	tw_flight_copy_free(copy);
+	return writer < 0 ? 0 : writer;
 }
 
 static void await_writer(struct tw_flight *flight, int how)
@@ -205,6 +234,9 @@ static void await_writer(struct tw_flight *flight, int how)
 	if (!ended)
 		return;
 	flight->writer = 0;
+	if (ended > 0 && WIFSIGNALED(status))
+		tw_say("no snapshot was written: the process that wrote it was ended by SIG%s.",
+		       sigabbrev_np(WTERMSIG(status)));
 	/* One that could not be written does not count. */
 	if (ended > 0 && status && flight->made)
 		flight->made--;
@@ -218,36 +250,95 @@ static void say_passed_over(struct tw_flight *flight)
 		tw_say("no snapshot is written so soon after the last one (--every).");
 }
 
+static bool is_too_soon(const struct tw_flight *flight, uint64_t ns)
+{
+	return flight->made >= flight->most || (flight->made_ns && ns - flight->made_ns < flight->every_ns);
+}
+
+/* A signal's snapshot.  False: none is asked for, or it is passed over. */
+static bool take_signal(struct tw_flight *flight, struct tw_flight_options *options, char reason[REASON_BYTES])
+{
+	int number = asked_by;
+	if (!number)
+		return false;
+	options->trigger_ns = asked_ns;
+	asked_by = 0;
+	if (is_too_soon(flight, options->trigger_ns)) {
+		flight->passed_over++;
+		say_passed_over(flight);
+		return false;
+	}
+	snprintf(reason, REASON_BYTES, "signal SIG%s asked for it", sigabbrev_np(number));
+	return true;
+}
+
+/* A call's. */
+static bool take_call(const struct tw_flight *flight, struct tw_flight_options *options, char reason[REASON_BYTES])
+{
+	char took[TW_FIGURE_BYTES];
+	struct tw_recorder_trigger call;
+	if (!flight->is_watching || !tw_recorder_trigger(flight->recorder, &call))
+		return false;
+	options->trigger_ns = call.ns;
+	options->trigger_ticks = call.ticks;
+	options->call_ticks = call.call_ticks;
+	options->process_id = call.process_id;
+	options->thread_id = call.thread_id;
+	if (call.has_ended)
+		snprintf(reason, REASON_BYTES, "%s returned after %s", call.function,
+			 tw_figure_seconds(took, (double)call.call_ns / 1e9));
+	else
+		snprintf(reason, REASON_BYTES, "%s was called", call.function);
+	return true;
+}
+
+/* Calls are wanted when a snapshot may be written for them: no earlier, so that those that come often cost little. */
+static void watch_calls(struct tw_flight *flight)
+{
+	if (flight->is_watching || !flight->triggers.wanted_count || flight->writer || is_too_soon(flight, tw_now_ns()))
+		return;
+	flight->is_watching = true;
+	tw_recorder_watch_triggers(flight->recorder, true);
+}
+
 void tw_flight_poll(struct tw_flight *flight)
 {
-	char reason[64];
+	char reason[REASON_BYTES];
 	if (!flight || !flight->recorder)
 		return;
 	await_writer(flight, WNOHANG);
-	int number = asked_by;
-	if (!number || flight->writer)
+	if (flight->writer)
 		return;
-	uint64_t ns = asked_ns;
-	asked_by = 0;
-	if (flight->made >= flight->most || (flight->made_ns && ns - flight->made_ns < flight->every_ns)) {
-		flight->passed_over++;
-		say_passed_over(flight);
+	struct tw_flight_options options = {.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
+					    .reason = reason,
+					    .process_id = flight->child};
+	if (!take_call(flight, &options, reason) && !take_signal(flight, &options, reason)) {
+		watch_calls(flight);
 		return;
 	}
 	flight->passed_over = 0;
-	flight->made_ns = ns;
+	flight->made_ns = options.trigger_ns;
 	flight->made++;
-	snprintf(reason, sizeof reason, "signal SIG%s asked for it", sigabbrev_np(number));
-	flight->writer =
-		begin_writing(flight,
-			      &(struct tw_flight_options){.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
-							  .trigger_ns = ns,
-							  .reason = reason,
-							  .process_id = flight->child});
-	if (flight->writer < 0) {
-		flight->writer = 0;
-		tw_say("no snapshot was written: %s.", strerror(errno));
-	}
+	flight->is_watching = false;
+	tw_recorder_watch_triggers(flight->recorder, false);
+	flight->writer = begin_writing(flight, &options);
+	/* One that could not be written does not count. */
+	flight->made -= !flight->writer;
+}
+
+/* The program has ended before the command saw what it had told: its rings are there. */
+static void write_last_call(struct tw_flight *flight)
+{
+	char reason[REASON_BYTES];
+	struct tw_flight_options options = {.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
+					    .reason = reason};
+	if (take_call(flight, &options, reason))
+		write_now(flight, &options);
+	uint64_t missed = tw_recorder_triggers_missed(flight->recorder);
+	char figure[TW_FIGURE_BYTES];
+	if (missed && !flight->is_quiet)
+		tw_say("%s to --snapshot-on without a snapshot of their own (--snapshots, --every).",
+		       tw_figure_of(figure, missed, "further call answered", "further calls answered"));
 }
 
 static bool is_crash(int status)
@@ -265,6 +356,7 @@ void tw_flight_end(struct tw_flight *flight, bool has_ended, int status)
 		return;
 	await_writer(flight, 0);
 	signalled_recorder = NULL;
+	write_last_call(flight);
 	if (!has_ended || !(flight->on_exit || (flight->on_crash && is_crash(status))))
 		return;
 	if (WIFSIGNALED(status))

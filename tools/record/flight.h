@@ -7,6 +7,7 @@
 #ifndef TW_TOOLS_RECORD_FLIGHT_H
 #define TW_TOOLS_RECORD_FLIGHT_H
 
+#include "tools/common/patterns.h"
 #include "tracewheel/flight.h"
 
 #include <limits.h>
@@ -22,9 +23,10 @@ struct tw_flight {
 	const char *beside; /* an option given that is for --flight only; NULL: none */
 	uint64_t signals;   /* those that ask for a snapshot, by bit */
 	bool on_crash, on_exit;
-	uint32_t most;		    /* snapshots of one run, by signals */
-	uint64_t every_ns;	    /* and this far apart */
-	char folder[PATH_MAX + 16]; /* of the recorder: the path of the capture, and TW_FLIGHT_END */
+	struct tw_patterns triggers; /* calls */
+	uint32_t most;		     /* snapshots of one run, by signals and calls */
+	uint64_t every_ns;	     /* and this far apart */
+	char folder[PATH_MAX + 16];  /* of the recorder: the path of the capture, and TW_FLIGHT_END */
 	/* While it runs. */
 	struct tw_recorder *recorder;
 	pid_t child;  /* the program */
@@ -32,6 +34,7 @@ struct tw_flight {
 	uint32_t made;
 	uint64_t made_ns; /* when the last one began */
 	uint64_t passed_over;
+	bool is_watching; /* for calls */
 	bool is_quiet;
 };
 

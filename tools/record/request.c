@@ -6,6 +6,7 @@
 #include "tools/record/options.h"
 #include "tools/record/rings.h"
 #include "tools/record/sizes.h"
+#include "tools/record/trigger.h"
 #include "tools/tool.h"
 #include "views/folds/memory.h"
 
@@ -188,6 +189,15 @@ static bool set_memory(struct tw_request *request)
 	       tw_arguments_set(&request->arguments, request->command, "raw");
 }
 
+static bool set_flight(struct tw_request *request, int key, const char *value)
+{
+	struct tw_flight *flight = &request->flight;
+	if (key != KEY_SNAPSHOT_ON || !tw_trigger_is_pattern(value))
+		return tw_flight_set(flight, &request->recorder, request->command, key, value);
+	flight->beside = "--snapshot-on";
+	return tw_triggers_take(&flight->triggers, request->command, value, &request->config);
+}
+
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
@@ -243,7 +253,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_FLIGHT:
 	case KEY_SNAPSHOT_ON:
 	case KEY_SNAPSHOTS:
-	case KEY_EVERY: return tw_flight_set(&request->flight, &request->recorder, request->command, key, value);
+	case KEY_EVERY: return set_flight(request, key, value);
 	default: return tw_sizes_set(&request->recorder, request->command, name_of_size(key), value);
 	}
 }
@@ -394,8 +404,8 @@ static bool check_config(struct tw_request *request)
 
 static bool check_patterns(struct tw_request *request, const struct tw_launch *launch)
 {
-	if (!request->has_patterns && !request->has_excluded && !request->conditions.when && !request->has_frames &&
-	    !tw_request_has_entries(request))
+	if (!request->has_patterns && !request->has_excluded && !request->flight.triggers.wanted_count &&
+	    !request->conditions.when && !request->has_frames && !tw_request_has_entries(request))
 		return true;
 	request->check = tw_check_open(
 		&(struct tw_check_options){.program = launch->program,
@@ -409,7 +419,8 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
 					   .is_quiet = request->is_quiet,
 					   .allows_nothing = request->allows_nothing});
-	if ((request->has_patterns || request->has_excluded) && !check_config(request))
+	if ((request->has_patterns || request->has_excluded || request->flight.triggers.wanted_count) &&
+	    !check_config(request))
 		return false;
 	bool is_excluding = false;
 	const char *pattern;
@@ -457,7 +468,9 @@ int tw_request_prepare(struct tw_request *request, const struct tw_launch *launc
 								 .arguments = &request->arguments,
 								 .are_words = !tw_check_may_declare(request->check)}) ||
 	    !tw_arguments_find_guards(&request->arguments, request->command, launch->program, &request->config,
-				      request->is_quiet))
+				      request->is_quiet) ||
+	    !tw_triggers_config(&request->flight.triggers, request->command, launch->program, &request->arguments,
+				&request->config))
 		return TW_EXIT_USAGE;
 	return tw_arguments_config_late(&request->arguments, &request->config) ? 0 : TW_EXIT_NOT_STARTED;
 }
@@ -487,4 +500,5 @@ void tw_request_free(struct tw_request *request)
 	tw_patterns_free(&request->counted);
 	free(request->config.text);
 	tw_conditions_free(&request->conditions);
+	tw_patterns_free(&request->flight.triggers);
 }

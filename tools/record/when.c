@@ -136,6 +136,38 @@ static bool put_parameter(const struct tw_layout_value *value, char *text, size_
 	return true;
 }
 
+/* A descriptor or an error number is a number. */
+static bool put_result(const struct tw_layout *layout, char *text, size_t capacity, char reason[512])
+{
+	struct tw_layout_value result = layout->result;
+	result.name = "result";
+	if (result.type == 'd' || result.type == 'E')
+		result.bytes = result.type == 'd' ? 4 : result.bytes, result.type = 'i';
+	else if (result.type && strchr("xog", result.type))
+		result.type = 'u';
+	if (result.type && result.type != 'v')
+		return put_parameter(&result, text, capacity, reason);
+	snprintf(
+		reason, 512,
+		result.type
+			? "a function that is named has no result"
+			: "the type of `result` has to be known, by debug information or a prototype, --args='int f()'");
+	return false;
+}
+
+static bool put_end(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
+		    char reason[512], bool *is_known)
+{
+	bool is_duration = is_name("duration", name, bytes);
+	*is_known = is_duration || is_name("errno", name, bytes) || is_name("result", name, bytes);
+	if (!*is_known)
+		return false;
+	if (is_name("result", name, bytes))
+		return put_result(layout, text, capacity, reason);
+	snprintf(text, capacity, is_duration ? "$8" : "$9");
+	return true;
+}
+
 static bool put_name(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
 		     char reason[512])
 {
@@ -211,8 +243,10 @@ static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 /*
  * @layout NULL: each name stands for any value.
  */
-static bool translate(const struct tw_layout *layout, const char *guard, char text[TEXT_BYTES], char reason[512])
+static bool translate(const struct tw_layout *layout, const struct tw_guard *of, char text[TEXT_BYTES],
+		      char reason[512])
 {
+	const char *guard = of->text;
 	struct guard_text out = {.text = text};
 	bool has_any = !layout || has_strings(layout, guard) || strstr(guard, "string_at("), is_short = true;
 	text[0] = 0;
@@ -228,7 +262,9 @@ static bool translate(const struct tw_layout *layout, const char *guard, char te
 		} else if (!layout) {
 			put(&out, "$1", 2);
 		} else {
-			if (!put_name(layout, guard, bytes, one, sizeof one, reason))
+			bool is_end = false,
+			     is_put = of->is_of_end && put_end(layout, guard, bytes, one, sizeof one, reason, &is_end);
+			if (!is_put && (is_end || !put_name(layout, guard, bytes, one, sizeof one, reason)))
 				return false;
 			put(&out, one, strlen(one));
 		}
@@ -238,6 +274,20 @@ static bool translate(const struct tw_layout *layout, const char *guard, char te
 	else if (out.is_full)
 		snprintf(reason, 512, "it is too long");
 	return is_short && !out.is_full;
+}
+
+/* Can it be decided by what is kept of a call until it ends? */
+static bool is_kept(const char *text, char reason[512])
+{
+	unsigned seen = 0, count = 0;
+	for (const char *at = text; (at = strchr(at, '$')); at++) {
+		unsigned long number = strtoul(at + 1, NULL, 10);
+		count += number >= 1 && number <= 6 && !(seen & 1u << number);
+		seen |= number <= 6 ? 1u << number : 0;
+	}
+	if (count > 3)
+		snprintf(reason, 512, "a condition on how a call ends uses at most three of its arguments");
+	return count <= 3;
 }
 
 /* Does the translated guard compile, for arguments of this kind? */
@@ -251,6 +301,13 @@ static bool compiles(const char *text, enum tw_match_sense sense, char reason[51
 	bool is_right = program != NULL;
 	tw_match_destroy(program);
 	return is_right;
+}
+
+/* The same for the words of a native call. */
+static bool compiles_for(const struct tw_guard *guard, const char *text, char reason[512])
+{
+	return compiles(text, guard->is_of_end ? TW_MATCH_SENSE_ANY : TW_MATCH_SENSE_WORDS, reason) &&
+	       (!guard->is_of_end || is_kept(text, reason));
 }
 
 /* ---- all functions ---- */
@@ -293,8 +350,8 @@ size_t tw_when_translate(const struct tw_layouts *layouts, const struct tw_guard
 		if (!space || tw_layout_parse(space + 1, (size_t)(end - space - 1), &layout))
 			continue;
 		/* Functions with parameters of the same types, in the same registers, have the same guard. */
-		bool is_right = translate(layout, guard->text, out, reason) &&
-				(strcmp(out, last) == 0 || compiles(out, TW_MATCH_SENSE_WORDS, reason));
+		bool is_right = translate(layout, guard, out, reason) &&
+				(strcmp(out, last) == 0 || compiles_for(guard, out, reason));
 		if (is_right) {
 			strcpy(last, out);
 			count += append_guard(guards, line, space, guard->number, out);
@@ -313,15 +370,35 @@ bool tw_when_has_names(const char *guard)
 	return next_name(guard, &bytes) != NULL;
 }
 
+bool tw_when_names(const char *guard, const char *name)
+{
+	size_t bytes;
+	for (const char *at; (at = next_name(guard, &bytes)); guard = at + bytes)
+		if (is_name(name, at, bytes))
+			return true;
+	return false;
+}
+
+bool tw_when_needs_types(const struct tw_guard *guard)
+{
+	size_t bytes;
+	const char *text = guard->text;
+	for (const char *at; (at = next_name(text, &bytes)); text = at + bytes)
+		if (!guard->is_of_end || !(is_name("duration", at, bytes) || is_name("errno", at, bytes)))
+			return true;
+	return false;
+}
+
 bool tw_when_check(const char *guard, char reason[512])
 {
 	char text[TEXT_BYTES];
-	return translate(NULL, guard, text, reason) && compiles(text, TW_MATCH_SENSE_ANY, reason);
+	return translate(NULL, &(struct tw_guard){.text = guard}, text, reason) &&
+	       compiles(text, TW_MATCH_SENSE_ANY, reason);
 }
 
-bool tw_when_plain(const char *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512])
+bool tw_when_plain(const struct tw_guard *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512])
 {
 	const struct tw_layout none = {0};
 	return translate(&none, guard, text, reason) &&
-	       compiles(text, are_words ? TW_MATCH_SENSE_WORDS : TW_MATCH_SENSE_TERMS, reason);
+	       (are_words ? compiles_for(guard, text, reason) : compiles(text, TW_MATCH_SENSE_TERMS, reason));
 }

@@ -16,7 +16,17 @@ bool tw_when_has_names(const char *guard);
 struct tw_guard {
 	const char *text; /* borrows */
 	uint32_t number;  /* that of -t conditions, which lines `c` of the layouts say; 0: of --when */
+	/*
+	 * Decided when the call has ended: result, duration and errno are values, which become $7, $8 and $9.  Of the argument registers three are
+	 * kept until then.
+	 */
+	bool is_of_end;
 };
+
+/* Does it name this value? */
+bool tw_when_names(const char *guard, const char *name);
+/* Does it name anything whose type has to be known? */
+bool tw_when_needs_types(const struct tw_guard *guard);
 
 struct tw_when_left {
 	size_t count;	  /* functions with debug information, but without the names of the guard */
@@ -46,7 +56,7 @@ size_t tw_when_translate(const struct tw_layouts *layouts, const struct tw_guard
  *
  * False: @reason says why it is refused.
  */
-bool tw_when_plain(const char *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512]);
+bool tw_when_plain(const struct tw_guard *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512]);
 
 /* Is the text a valid guard, whatever its names mean? False: @reason says why not. */
 bool tw_when_check(const char *guard, char reason[512]);

@@ -63,6 +63,10 @@ static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
 	tw_json_u64(json, "ns", trigger.ns > info.zero_ns ? trigger.ns - info.zero_ns : 0);
 	if (trigger.process_id > 0)
 		tw_json_u64(json, "process", (uint64_t)trigger.process_id);
+	if (trigger.thread_id > 0)
+		tw_json_u64(json, "thread", (uint64_t)trigger.thread_id);
+	if (trigger.call_ns)
+		tw_json_u64(json, "call_ns", trigger.call_ns);
 	tw_json_text(json, "reason", trigger.reason, strlen(trigger.reason));
 	tw_json_close(json, '}');
 }

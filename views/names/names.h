@@ -113,7 +113,7 @@ const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYT
 /*
  * The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}, and the member "stopped" if the recording ended before the
  * program: {"by": "time"|"events"|"rate"|"asked", "limit": N} ("limit_ns" of time); each only if it is known.  Of a flight recorder's
- * capture also the member "trigger": {"ns": N, "process": N, "reason": "..."}, with ns as in events.
+ * capture also the member "trigger": {"ns": N, "process": N, "thread": N, "call_ns": N, "reason": "..."}, with ns as in events.
  */
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trigger.h - native calls for which a flight recorder writes a snapshot (ringbuf/trigger.h).
+ *
+ *	decided as the call begins	behind its record
+ *	decided by how it ends		a frame of its own keeps when it began, and the arguments that are needed; behind the record of
+ *					the return
+ *
+ * The records come first, so that they are in the snapshot.  The condition is a match program over the six integer registers;
+ * where the end decides, followed by the result, the duration in ns and errno.  Calls that are left by exceptions, or by jumps, have no result.
+ *
+ * For the session of the command (tw_hit_host.pinned_session).  Threads: in hits, and where calls end; as native.h.
+ */
+#ifndef TW_PIPELINE_TRIGGER_H
+#define TW_PIPELINE_TRIGGER_H
+
+#include "breakpoints/breakpoints.h"
+#include "pipeline/hit/frame.h"
+
+#include <stdint.h>
+
+/* The most argument registers that are kept until a call ends. */
+#define TW_TRIGGER_KEPT_MAX 3
+
+/* What decides.  Never changed or freed once a place has it. */
+struct tw_trigger {
+	const struct tw_match_program *program; /* NULL: every call */
+	uint64_t ns_scale;			/* nanoseconds = ticks * ns_scale >> 32 */
+	bool is_of_end;
+	uint8_t kept_count;
+	uint8_t kept[TW_TRIGGER_KEPT_MAX]; /* the registers, from 0 */
+};
+
+/* Takes the place of struct tw_frame_wants. */
+struct tw_trigger_frame {
+	const struct tw_place *place;
+	uint64_t begin_ticks;
+	uint64_t kept[TW_TRIGGER_KEPT_MAX];
+	uint64_t more; /* TW_TRIGGER_FRAME */
+};
+#define TW_TRIGGER_FRAME UINT64_C(0x40000)
+
+static inline bool tw_trigger_is(const struct tw_frame_wants *wants)
+{
+	return wants->more & TW_TRIGGER_FRAME;
+}
+
+/* A call that fulfils its condition; place NULL: none. */
+struct tw_trigger_met {
+	const struct tw_place *place;
+	uint64_t begin_ticks; /* 0: it has just begun */
+	uint64_t others;      /* tail calls inside of it, which end with it and fulfil theirs */
+};
+
+/*
+ * The call's hit is over: decides, or opens a frame.  @resume_at: where the hit said that the call continues; the result says it instead.
+ */
+const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint64_t *slot, const char *resume_at);
+/* The call has returned: does it fulfil the condition?  Then *met is set. */
+void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64_t value, struct tw_trigger_met *met);
+/* Tells the recorder, behind the records of the call.  In no hit. */
+void tw_trigger_tell(const struct tw_trigger_met *met, uint64_t *slot);
+
+#endif
