@@ -5,7 +5,7 @@
 #         A thread that is held up while it defines something holds up no other, and with `block` loses nothing.
 # Method  Libraries that measure each call (-DTRACEWHEEL_MEASURE), a recorder that is stopped, and two processes that fill their rings
 #         many times over (hold.erl). The verdict is about pages and counts; `./run bench erlang drop` has the times.
-build=$1
+build=$1 modules=(hold)
 . "$(dirname "$0")/lib.sh"
 CFLAGS="-DTRACEWHEEL_MEASURE -Werror" TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root "$root/erlang/build.sh" "$work/measured/erlang" ||
 	fail "the build that measures"

@@ -3,7 +3,7 @@
 # Goal    Two captures at once, libraries loaded again and unloaded, tracers removed, tracees and the serving process killed, the
 #         distribution lost, states used after their end: each capture has what it should, and the node works on.
 # Method  One VM goes through all of it (life.erl); another one loads libraries whose captures have another layout.
-build=$1
+build=$1 modules=(life)
 . "$(dirname "$0")/lib.sh"
 # As many files as a login gives a program: none may stay open for each start that is refused.
 ulimit -n 1024

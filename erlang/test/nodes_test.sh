@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Captures of two Erlang nodes become one, in which each request is followed from one to the other and back.
 # Method  A client and a server with names, an epmd of their own on a free port (nodes.erl); merge and seq.
-build=$1
+build=$1 modules=(nodes)
 . "$(dirname "$0")/lib.sh"
 command -v epmd >/dev/null || { echo "no epmd here: not tested" && exit 77; }
 own_epmd

@@ -4,7 +4,7 @@
 #         specifications, life of processes, messages, schedules, collections, meta, sequential traces.
 # Method  tests/semantics/oracle/player.erl plays them on OTP 25 with the tracer module; then with one that gives each event to a process
 #         as well, whose messages must be those of the capture, in the same order for each tracee.
-build=$1
+build=$1 modules=(both)
 . "$(dirname "$0")/lib.sh"
 oracle=$root/tests/semantics/oracle
 erlc "$oracle"/*.erl >erlc.out || fail "erlc: $(cat erlc.out)"

@@ -3,7 +3,7 @@
 # Goal    A trace ends at each limit, with its owner, and by stop from any process, and leaves nothing behind; every wrong request is
 #         one error term, changes nothing, and the node works on.
 # Method  One VM goes through all of it (safe.erl); another finds a library of another version.
-build=$1
+build=$1 modules=(safe)
 . "$(dirname "$0")/lib.sh"
 erl_run safe main >out 2>&1 || fail "safe.erl"
 grep -qx ok out || fail "it did not come to its end"

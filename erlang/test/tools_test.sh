@@ -3,7 +3,7 @@
 # Goal    rebar3 and mix build the application with the system's compiler, from a copy of the folder erlang and an installed
 #         libtracewheel, without any package; and what they build traces.
 # Method  Both, each with a copy of the folder, and a libtracewheel that pkg-config finds in the build tree.
-build=$1
+build=$1 modules=()
 . "$(dirname "$0")/lib.sh"
 mkdir pc
 sed "s|@|$root|; s|%|$build|g" >pc/tracewheel.pc <<'PC'

@@ -114,9 +114,13 @@ wait_for() {
 		[ $alive = 1 ] || fail "process $pid ended without: $*"
 		# What it did just before its end is looked at once more.
 		kill -0 "$pid" 2>/dev/null || alive=0
-		[ $alive = 0 ] || sleep 0.05
+		[ $alive = 0 ] || nap
 	done
 	fail "in vain: $*"
+}
+
+nap() {
+	sleep 0.05
 }
 
 # own_epmd: an epmd of this test alone, on a free port; for nodes started with `-start_epmd false`, or they may start one that stays.
