@@ -5,7 +5,7 @@
 #         and the node works on.
 # Method  kill -9 in the middle of an endless loop of traced calls: their argument counts down, so a gap would be seen. A recording
 #         onto a file system of one MiB.
-build=$1 modules=(life)
+build=$1 modules=(life rounds)
 . "$(dirname "$0")/lib.sh"
 
 # Starts a VM in the background, until it has said what is certainly committed. Sets $vm and $recorder.

@@ -19,7 +19,7 @@ main() ->
     {os_pid, Recorder} = erlang:port_info(Port, os_pid),
     os:cmd("kill -STOP " ++ integer_to_list(Recorder)),
     %% Every hundredth call has a large argument; where calls are fewer, every fifth, and rings are full as soon.
-    {Many, Each} = rounds({15000, 5}, {60000, 100}),
+    {Many, Each} = rounds:choose({15000, 5}, {60000, 100}),
     Workers = [spawn_monitor(fun() -> loop(Many, Each, lists:seq(1000, 100000)) end) || _ <- [1, 2]],
     [receive {'DOWN', Monitor, _, Pid, normal} -> ok end || {Pid, Monitor} <- Workers],
     After = shared(),
@@ -45,7 +45,7 @@ main() ->
 %% The capture's memory of what has made events grows a little at a time: no process pays for the others.
 many_processes() ->
     %% What made room for all at once, with a word each, would make 40 or 128 pages present, and those of a thread's first event.
-    {Many, Faults} = rounds({20000, 40}, {70000, 100}),
+    {Many, Faults} = rounds:choose({20000, 40}, {70000, 100}),
     {ok, _} = tracewheel:start("many.tw", #{patterns => "hold:step/2", force => true, events => infinity, rate => infinity, ring_bytes => 65536,
                                             flags => [call]}),
     [begin
@@ -107,12 +107,6 @@ await_note(Text, N) ->
 loop(0, _, _) -> ok;
 loop(N, Each, Large) when N rem Each =:= 0 -> step(N, Large), loop(N - 1, Each, Large);
 loop(N, Each, Large) -> step(N, 1), loop(N - 1, Each, Large).
-
-rounds(Short, Long) ->
-    case os:getenv("TW_TEST_LONG", "") of
-        "" -> Short;
-        _ -> Long
-    end.
 
 step(_, _) -> ok.
 tracewheel_hold() -> ok.

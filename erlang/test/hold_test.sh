@@ -5,16 +5,11 @@
 #         A thread that is held up while it defines something holds up no other, and with `block` loses nothing.
 # Method  Libraries that measure each call (-DTRACEWHEEL_MEASURE), a recorder that is stopped, and two processes that fill their rings
 #         many times over (hold.erl). The verdict is about pages and counts; `./run bench erlang drop` has the times.
-build=$1 modules=(hold)
+build=$1 modules=(hold rounds)
 . "$(dirname "$0")/lib.sh"
-# The libraries are built anew, the modules are those of the build.
-mkdir measured
-cp -r "$build/erlang" "$root/erlang/build.sh" "$root/erlang/c_src" measured
-mv measured/build.sh measured/c_src measured/erlang
-rm measured/erlang/priv/*
+copy_application measured
 CFLAGS="-DTRACEWHEEL_MEASURE -Werror -g0" TRACEWHEEL_BUILD=$build TRACEWHEEL_SOURCE=$root measured/erlang/build.sh --nif ||
 	fail "the build that measures"
-ln -s "$build/lib" measured/lib
 build=$work/measured
 erl_run hold main >out 2>&1 || fail "hold.erl"
 grep -qx ok out || fail "it did not come to its end"

@@ -27,6 +27,15 @@ compile_both() {
 		fail "the compiler"
 }
 
+# copy_application FOLDER: the application of the build, and what its libraries are made of, for `FOLDER/erlang/build.sh --nif`.
+copy_application() {
+	mkdir "$1"
+	cp -r "$build/erlang" "$1"
+	cp -r "$root/erlang/build.sh" "$root/erlang/c_src" "$1/erlang"
+	rm "$1"/erlang/priv/*
+	ln -s "$build/lib" "$1/lib"
+}
+
 # erl_run MODULE FUNCTION [ERL-OPTION]...: a VM with the application and the tests' modules.
 erl_run() {
 	local module=$1 function=$2

@@ -58,7 +58,7 @@ two_at_once() ->
 
 %% Shells that start at once: each is told that another has the name, or why its own start ends.
 one_name() ->
-    Shells = [spawn_monitor(fun() -> [one_start() || _ <- lists:seq(1, 3000)] end) || _ <- lists:seq(1, 4)],
+    Shells = [spawn_monitor(fun() -> [one_start() || _ <- lists:seq(1, rounds:choose(500, 3000))] end) || _ <- lists:seq(1, 4)],
     [receive {'DOWN', Monitor, _, _, Reason} -> normal = Reason end || {_, Monitor} <- Shells].
 
 one_start() ->
@@ -365,8 +365,10 @@ distribution_lost() ->
 blocked() ->
     A = worker(),
     start("blocked.tw", #{processes => A, on_full => block, ring_bytes => 65536}),
-    work(A, 300000),
-    {ok, #{events := 300000, lost := 0}} = tracewheel:stop().
+    %% The ring has place for a few thousand.
+    Calls = rounds:choose(50000, 300000),
+    work(A, Calls),
+    {ok, #{events := Calls, lost := 0}} = tracewheel:stop().
 
 %% The tracer's state is kept after the end, and used.
 kept_state() ->
@@ -400,9 +402,10 @@ until_full() ->
     true = os:unsetenv("TRACEWHEEL_SHM"),
     A = worker(),
     start("full/full.tw", #{processes => A, term_bytes => 1000}),
-    [work(A, 100000) || _ <- lists:seq(1, 40)],
+    Rounds = rounds:choose(15, 40),
+    [work(A, 100000) || _ <- lists:seq(1, Rounds)],
     {ok, #{events := Stored, lost := Lost, write_errors := Errors}} = tracewheel:stop(),
-    io:format("4000000 ~p ~p ~p~n", [Stored, Lost, Errors]),
+    io:format("~p ~p ~p ~p~n", [Rounds * 100000, Stored, Lost, Errors]),
     start("free.tw", #{processes => A}),
     work(A, 10),
     {ok, #{events := 10}} = tracewheel:stop(),

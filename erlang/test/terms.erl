@@ -3,7 +3,7 @@
 -module(terms).
 -export([main/0, three/3]).
 
--define(COUNT, 1500).
+-define(COUNT, rounds:choose(300, 1500)).
 
 main() ->
     Seed = case init:get_plain_arguments() of
@@ -14,7 +14,7 @@ main() ->
     rand:seed(exsss, Seed),
     [begin
          Terms = special() ++ [term(Depth) || _ <- lists:seq(1, ?COUNT)] ++
-                 [padded(term(2), Max + N) || Max =< 100, _ <- lists:seq(1, 300), N <- [0, 1]],
+                 [padded(term(2), Max + N) || Max =< 100, _ <- lists:seq(1, ?COUNT div 5), N <- [0, 1]],
          Cut = check(Max, Terms),
          %% A term is cut if and only if it exceeds the limit. The last message is the request to stop.
          {Max, Cut} = {Max, length([cut || T <- [{tracewheel_server, self(), make_ref(), stop} | Terms], not is_within(T, Max)])}

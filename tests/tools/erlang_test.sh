@@ -40,17 +40,22 @@ main() ->
     halt().
 ERL
 erlc consult.erl >/dev/null || fail "erlc"
+# Each capture without stamps and with one of the two kinds at least; of each kind of event the first ones.
+turn=0
+most=$(rounds 500 1000000)
 for capture in names office bank calls actors random; do
-	for stamps in none monotonic wall; do
+	both=(monotonic wall monotonic)
+	for stamps in none "${both[@]:turn++ % 2:$(rounds 1 2)}"; do
 		expect 0 "$tw" print --format erlang --timestamps $stamps $capture.tw
 		[ -s out ] || fail "nothing of $capture"
-		mv out $capture-$stamps.term
+		awk -F, -v most="$most" 'seen[$1, $3]++ < most' out >$capture-$stamps.term
 	done
 done
 erl -noshell -pa . -s consult main -extra ./*.term >read || fail "erl: $(cat read)"
 for file in ./*.term; do
-	is "$(grep "^$file " read)" "$file $(wc -l <"$file")" "terms that Erlang reads"
-done
+	mapfile -t lines <"$file"
+	echo "$file ${#lines[@]}"
+done | diff - read >&2 || fail "not the terms that Erlang reads"
 # For people: without quotes.
 expect 0 "$tw" print --format erlang --bare-pids office.tw
 shows "'receive',{job,1}"
