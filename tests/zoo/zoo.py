@@ -82,8 +82,8 @@ def read_cases():
     return [Case(name, parser[name], ways) for name in names], ways | some
 
 
-def build_edge(cases, edge):
-    """Programs of edge/, with the options that their first comment `/* gcc: ... */` or the case says."""
+def build_edge(cases, edge, is_short):
+    """Programs of edge/, with the options that their first comment `/* gcc: ... */` or the case says. In the short form, they have no debugging information."""
     edge.mkdir(parents=True, exist_ok=True)
     own = HERE / "edge"
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", edge / "libedge.so", own / "libedge.c"], check=True)
@@ -100,7 +100,7 @@ def build_edge(cases, edge):
         if compiler == "clang":
             links.append("-Wl,-rpath," + str(pathlib.Path(subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                          check=False).stdout.strip()) / "lib" / "linux"))
-        made = subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-w", "-o", edge / case.name.split("/")[1],
+        made = subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-g0" if is_short else "-g", "-fno-builtin", "-w", "-o", edge / case.name.split("/")[1],
                                own / f"{source}.c", *options, *links, *(said[1].split() if said else [])], check=False,
                               capture_output=True, text=True) if shutil.which(compiler) else None
         if made and made.returncode:
@@ -246,7 +246,7 @@ def main():
     context.build = asked.build
     held, wrong, left_out, began = 0, [], 0, time.monotonic()
     try:
-        build_edge(cases, context.edge)
+        build_edge(cases, context.edge, context.is_short)
         with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
             jobs = []
             for case in cases:

@@ -18,6 +18,7 @@ static void on_alarm(int number)
 
 int main(void)
 {
+	const long all = edge_rounds(300, 100);
 	struct itimerval every = {{0, 500}, {0, 500}};
 	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK};
 	/* The first mapping of main(); the main thread's stack is above it, a thread's would be below. */
@@ -26,7 +27,7 @@ int main(void)
 	sigaltstack(&stack, NULL);
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
-	while (ticks < 300)
+	while (ticks < all)
 		edge_calls(500);
 	signal(SIGALRM, SIG_IGN);
 	return edge_end(1);

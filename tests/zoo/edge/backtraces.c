@@ -33,7 +33,9 @@ static __attribute__((noinline)) void deep(int depth)
 
 static void *run(void *arg)
 {
-	while (__atomic_load_n(&ticks, __ATOMIC_SEQ_CST) < 400)
+	const long all = edge_rounds(400, 150);
+
+	while (__atomic_load_n(&ticks, __ATOMIC_SEQ_CST) < all)
 		deep(20);
 	return arg;
 }

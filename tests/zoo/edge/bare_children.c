@@ -19,10 +19,11 @@ static int in_shared_memory(void *arg)
 int main(void)
 {
 	static char stack[1 << 16] __attribute__((aligned(16)));
+	const long all = edge_rounds(60, 20);
 	int bad = 0;
 
 	edge_calls(10);
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < all; i++) {
 		int status = 1;
 		pid_t child = i % 4 == 0   ? fork()
 			      : i % 4 == 1 ? _Fork()

@@ -19,7 +19,9 @@ static void *open_and_close(void *arg)
 {
 	static const char *const names[] = {"libm.so.6", "libz.so.1", "libresolv.so.2"};
 
-	for (int i = 0; i < (getenv("ZOO_LONG") ? 120 : 40); i++) {
+	const long rounds = edge_rounds(120, 14);
+
+	for (int i = 0; i < rounds; i++) {
 		void *library = dlopen(names[(i + (long)arg) % 3], RTLD_NOW);
 
 		edge_call(i);

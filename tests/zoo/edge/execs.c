@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 
 	own = argv[0];
 	edge_calls(200);
-	if (turn == 8)
+	if (turn == edge_rounds(8, 4))
 		return edge_end(1);
 	snprintf(next, sizeof next, "%d", turn + 1);
 	if (turn % 2)

@@ -20,11 +20,12 @@ static void on_alarm(int number)
 
 int main(void)
 {
+	const long all = edge_rounds(500, 150);
 	struct itimerval every = {{0, 300}, {0, 300}};
 
 	signal(SIGALRM, on_alarm);
 	setitimer(ITIMER_REAL, &every, NULL);
-	while (jumps < 500) {
+	while (jumps < all) {
 		if (sigsetjmp(out, 1) == 0) {
 			may_jump = 1;
 			for (;;)

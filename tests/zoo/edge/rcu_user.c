@@ -23,13 +23,14 @@ static void on_alarm(int number)
 
 int main(void)
 {
+	const long all = edge_rounds(200, 70);
 	struct itimerval every = {{0, 400}, {0, 400}};
 
 	urcu_memb_register_thread();
 	signal(SIGALRM, on_alarm);
 	setitimer(ITIMER_REAL, &every, NULL);
 	urcu_memb_read_lock();
-	while (jumps < 200) {
+	while (jumps < all) {
 		if (sigsetjmp(out, 1) == 0) {
 			may_jump = 1;
 			for (;;)

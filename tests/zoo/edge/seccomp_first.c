@@ -7,7 +7,7 @@
 int main(void)
 {
 	edge_confine();
-	edge_calls(200000);
+	edge_calls(edge_rounds(200000, 30000));
 	if (write(1, "right\n", 6) != 6)
 		_exit(4);
 	_exit(21);

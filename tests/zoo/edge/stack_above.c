@@ -9,6 +9,7 @@
 
 static volatile int ticks;
 static char *above, *below;
+static long all;
 
 static void on_signal(int number)
 {
@@ -21,7 +22,7 @@ static void *run(void *arg)
 	stack_t stack = {.ss_sp = above, .ss_size = 1 << 16};
 
 	sigaltstack(&stack, NULL);
-	while (ticks < 200)
+	while (ticks < all)
 		edge_calls(200);
 	return arg;
 }
@@ -32,13 +33,14 @@ int main(void)
 	pthread_attr_t attributes;
 	pthread_t thread;
 
+	all = edge_rounds(200, 70);
 	below = mmap(NULL, 1 << 21, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	above = below + (1 << 20);
 	sigaction(SIGUSR1, &action, NULL);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, below, 1 << 19);
 	pthread_create(&thread, &attributes, run, NULL);
-	while (ticks < 200) {
+	while (ticks < all) {
 		pthread_kill(thread, SIGUSR1);
 		usleep(300);
 	}

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define THREADS 8
-#define STOPS	12
 #define OPENER	THREADS
 
 static long rounds[THREADS + 1];
@@ -66,13 +65,14 @@ int main(void)
 {
 	pthread_t threads[THREADS + 1];
 	pid_t parent = recorder();
+	const long stops = edge_rounds(12, 4);
 
 	for (long i = 0; i <= THREADS; i++)
 		pthread_create(&threads[i], NULL, run, (void *)i);
-	for (int stop = 0; stop < STOPS; stop++) {
+	for (int stop = 0; stop < stops; stop++) {
 		long before[THREADS + 1];
 
-		for (int i = 0; i < stop; i++)
+		for (long i = 0; i < stop * 12 / stops; i++)
 			nap();
 		if (parent)
 			kill(parent, SIGSTOP);

@@ -10,7 +10,9 @@ static int bad;
 
 static void *run(void *arg)
 {
-	for (int i = 0; i < 8; i++) {
+	const long all = edge_rounds(8, 4);
+
+	for (int i = 0; i < all; i++) {
 		volatile int turn = i;
 		int status;
 		pid_t child = vfork();

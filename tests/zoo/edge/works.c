@@ -12,7 +12,9 @@ static long total;
 
 static void *run(void *arg)
 {
-	for (int i = 0; i < 500; i++) {
+	const long all = edge_rounds(500, 100);
+
+	for (int i = 0; i < all; i++) {
 		char *text = malloc(64 + (size_t)i);
 
 		snprintf(text, 64, "%d", i);
