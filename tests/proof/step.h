@@ -18,6 +18,9 @@ enum {
 	STEP_DEAF	    /* calls after the proof were not recorded */
 };
 
+/* An int3 and a return: the mark between the thread's first call and its later ones. */
+void step_between(void);
+
 /* In the child: sets up a session, runs the stepped thread, checks, exits. */
 void step_child(enum step_place place, enum step_handler handler) __attribute__((noreturn));
 

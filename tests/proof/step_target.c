@@ -108,6 +108,8 @@ static void *stepped(void *unused)
 				failure = STEP_BAD_ERRNO;
 		}
 		errno = 77;
+		if (i == 0)
+			step_between();
 	}
 	MARK();
 	/* No longer stepped: calls of the thread are recorded. */

@@ -5,13 +5,15 @@
  *	if the handler leaves the hit by a jump.
  * Method	A parent single-steps a thread of a child from before its first call until after its third, and sends it
  *	a signal at one instruction, at several in one run, or also inside the handler.  The short form chooses
- *	instructions at random; TW_STEP_ALL=1 takes every one (many minutes).
+ *	instructions at random, and does not step the first call where later ones are tried; TW_STEP_ALL=1 takes every
+ *	instruction (many minutes).
  *
  *	step_test [SEED]
  */
 #include "step.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,9 +36,13 @@ struct plan {
 	unsigned long first;  /* the step before which the first signal is sent */
 	unsigned long stride; /* and the distance of further ones; 0: none */
 	unsigned long inside; /* after this many steps of the first handler another signal; NEVER: none */
+	bool in_later;	      /* steps are those after the first call, which runs at once */
 };
 
 static unsigned long seed;
+
+/* Steps of the last run that were made after the first call. */
+static long later_steps;
 
 static unsigned long next_random(unsigned long below)
 {
@@ -140,15 +146,34 @@ static bool pass_repeated(pid_t tid, unsigned long at)
 	return ptrace(PTRACE_SETREGS, tid, 0, &regs) == 0;
 }
 
-/* Steps from the first mark to the last.  Returns the number of steps, or -1. */
+static bool is_between(pid_t tid)
+{
+	return (unsigned long)ptrace(PTRACE_PEEKUSER, tid, offsetof(struct user_regs_struct, rip), 0) ==
+	       (unsigned long)step_between + 1;
+}
+
+/* Runs a thread from the first mark to the one after the first call. */
+static bool pass_first(pid_t tid)
+{
+	int code, got;
+
+	ptrace(PTRACE_CONT, tid, 0, 0);
+	got = wait_stop(tid, &code);
+	return IS_MARK(got, code) && is_between(tid);
+}
+
+/* Steps from the first mark, or the one after the first call, to the last.  Returns the number of steps, or -1. */
 static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
 {
 	unsigned long next = plan->first, at = 0;
 	bool is_first = true;
 	unsigned sent = 0;
-	long steps = 0;
+	bool is_sent = false; /* all of them are: nothing is left to be stepped */
+	long steps = 0, later = 0;
 	int code, got;
 
+	if (plan->in_later && !pass_first(tid))
+		return -1;
 	for (;; steps++) {
 		unsigned long before = at;
 
@@ -160,22 +185,26 @@ static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
 			/* A handler that jumps every time would never let the thread finish. */
 			next = plan->stride && sent++ < (plan->handler == STEP_JUMPS ? 5 : 10000) ? next + plan->stride
 												  : NEVER;
+			is_sent = next == NEVER;
 		}
-		ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+		ptrace(is_sent ? PTRACE_CONT : PTRACE_SINGLESTEP, tid, 0, 0);
 		got = wait_stop(tid, &code);
-		if (IS_MARK(got, code))
-			return steps;
 		while (got == SIGUSR1) {
 			if (run_handler(child, tid, plan, is_first) < 0)
 				return -1;
 			is_first = false;
-			ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+			ptrace(is_sent ? PTRACE_CONT : PTRACE_SINGLESTEP, tid, 0, 0);
 			got = wait_stop(tid, &code);
-			if (IS_MARK(got, code))
-				return steps;
 		}
 		if (got != SIGTRAP)
 			return -1;
+		/* A handler that jumps may have the mark between passed again. */
+		if (IS_MARK(got, code) && !is_between(tid)) {
+			later_steps = steps - later;
+			return steps;
+		}
+		if (IS_MARK(got, code) && !later)
+			later = steps;
 	}
 }
 
@@ -215,25 +244,26 @@ static int check(const struct plan *plan)
 
 	if (run(plan, &result) >= 0)
 		return 0;
-	printf("FAIL: place %d handler %d first %ld stride %ld inside %ld: exit %d signal %d\n", plan->place,
-	       plan->handler, (long)plan->first, (long)plan->stride, (long)plan->inside, WEXITSTATUS(result),
-	       WIFSIGNALED(result) ? WTERMSIG(result) : 0);
+	printf("FAIL: place %d handler %d first %ld stride %ld inside %ld later %d: exit %d signal %d\n", plan->place,
+	       plan->handler, (long)plan->first, (long)plan->stride, (long)plan->inside, plan->in_later,
+	       WEXITSTATUS(result), WIFSIGNALED(result) ? WTERMSIG(result) : 0);
 	return 1;
 }
 
-/* All runs of one kind; in the short form `runs` random ones. */
-static int check_kind(enum step_place place, enum step_handler handler, bool all, unsigned runs)
+/*
+ * All runs of one kind; in the short form `runs` random ones.  A thread without signals makes `steps` steps, and `later` of them after
+ * its first call.
+ */
+static int check_kind(enum step_place place, enum step_handler handler, long steps, long later, unsigned runs)
 {
-	struct plan plan = {place, handler, NEVER, 0, NEVER};
-	int result, failures = 0;
-	long steps = run(&plan, &result);
+	const bool all = getenv("TW_STEP_ALL") != NULL, is_long = all || getenv("TW_TEST_LONG");
+	/* Where the signals of strides begin. */
+	const long from = is_long ? steps : later;
+	struct plan plan;
+	int failures = 0;
 
-	if (steps < 0)
-		return check(&plan);
-	printf("place %d handler %d: %ld instructions\n", place, handler, steps);
-	fflush(stdout);
 	for (unsigned i = 0; i < (all ? (unsigned)steps : runs); i++) {
-		plan = (struct plan){place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER};
+		plan = (struct plan){place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER, false};
 		failures += check(&plan);
 	}
 	/*
@@ -241,10 +271,12 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 	 * distance.
 	 */
 	for (unsigned long stride = 1; stride <= 8; stride++) {
-		plan = (struct plan){place, handler, steps > 700 ? (unsigned long)steps - 700 : 0, stride, NEVER};
+		plan = (struct plan){place,  handler, from > 700 ? (unsigned long)from - 700 : 0,
+				     stride, NEVER,   !is_long};
 		failures += check(&plan);
 	}
 	/* Later hits are short and the first is long: half of the others are taken from the end. */
+	plan.in_later = false;
 	for (unsigned i = 0; i < (all ? 2000 : runs); i++) {
 		unsigned long tail = (unsigned long)steps < 400 ? (unsigned long)steps : 400;
 
@@ -254,6 +286,34 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 		failures += check(&plan);
 	}
 	return failures;
+}
+
+static int check_place(enum step_place place, unsigned runs)
+{
+	struct plan plan = {place, STEP_RETURNS, NEVER, 0, NEVER, false};
+	int result, failures = 0;
+	long steps = run(&plan, &result), later = later_steps;
+
+	if (steps < 0)
+		return check(&plan);
+	printf("place %d: %ld instructions, %ld of them after the first call\n", place, steps, later);
+	fflush(stdout);
+	for (int handler = STEP_RETURNS; handler <= STEP_JUMPS; handler++)
+		failures += check_kind(place, (enum step_handler)handler, steps, later, runs);
+	return failures;
+}
+
+/* Both sides take turns: on one processor, each step costs less. */
+static void stay_here(void)
+{
+	int here = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (here >= 0 && here < CPU_SETSIZE) {
+		CPU_SET(here, &set);
+		sched_setaffinity(0, sizeof set, &set);
+	}
 }
 
 /* Containers may refuse it. */
@@ -270,8 +330,7 @@ static bool may_trace(void)
 
 int main(int argc, char **argv)
 {
-	bool all = getenv("TW_STEP_ALL") != NULL;
-	unsigned runs = all ? 0 : getenv("TW_TEST_LONG") ? 6 : 1;
+	unsigned runs = getenv("TW_TEST_LONG") ? 6 : 1;
 	int failures = 0;
 
 	seed = argc > 1 ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL) ^ (unsigned long)getpid() << 20;
@@ -281,9 +340,9 @@ int main(int argc, char **argv)
 	}
 	printf("seed %lu\n", seed);
 	fflush(stdout);
+	stay_here();
 	for (int place = STEP_DECLARED; place <= STEP_RETURN; place++)
-		for (int handler = STEP_RETURNS; handler <= STEP_JUMPS; handler++)
-			failures += check_kind((enum step_place)place, (enum step_handler)handler, all, runs);
+		failures += check_place((enum step_place)place, runs);
 	printf("%s\n", failures ? "FAIL" : "PASS");
 	return failures != 0;
 }

@@ -85,4 +85,11 @@ step_target:
 	.cfi_endproc
 	.size	step_target, . - step_target
 
+	.globl	step_between
+	.type	step_between, @function
+step_between:
+	int3
+	ret
+	.size	step_between, . - step_between
+
 	.section .note.GNU-stack, "", @progbits
