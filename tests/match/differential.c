@@ -6,10 +6,11 @@
  *	   differs is made smaller, asking both again, until nothing can be left out, and printed ready
  *	   to paste.
  *
- * match_differential ORACLE COUNT [SEED]
+ * match_differential ORACLE [COUNT [SEED]]	20,000 cases, or 5,000 in the short form
  *
  * Exit status: 0 all equal, 1 a difference, 77 skipped because escript is missing.
  */
+#include "../unit/sanitized_help.h"
 #include "differential.h"
 
 #include <errno.h>
@@ -244,7 +245,7 @@ static void shrink(const char *oracle, struct tw_arena *arena, struct tw_term c)
 
 int main(int argc, char **argv)
 {
-	uint32_t count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 20000;
+	uint32_t count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : test_sample(20000, 4);
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 20240521;
 	struct tw_term *cases = calloc(count, sizeof(*cases));
 	struct tw_arena arena;
@@ -255,7 +256,7 @@ int main(int argc, char **argv)
 	uint32_t i = 0;
 
 	if (argc < 2 || !cases) {
-		fprintf(stderr, "usage: match_differential ORACLE COUNT [SEED]\n");
+		fprintf(stderr, "usage: match_differential ORACLE [COUNT [SEED]]\n");
 		return 2;
 	}
 	if (!mkdtemp(folder))

@@ -7,7 +7,7 @@ set -eu
 player=$(realpath "$1")
 erlc=$2
 seed=${3:-1}
-count=${4:-$([ -z "${TW_TEST_LONG:-}" ] && echo 100 || echo 300)}
+count=${4:-$([ -z "${TW_TEST_LONG:-}" ] && echo 40 || echo 300)}
 here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -126,7 +126,7 @@ static int measure_calls(long limit)
 
 	status |= told("next", most_of(area, 100), limit);
 	/* Rings grow, and get full. */
-	return status | told("many", most_of(area, 100000), limit);
+	return status | told("many", most_of(area, getenv("TW_TEST_LONG") ? 100000 : 25000), limit);
 }
 
 static pthread_barrier_t barrier;
@@ -185,6 +185,7 @@ static int measure_handler(long limit)
 	uint8_t *memory = mmap(NULL, PAGE_BYTES + pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t stack = {.ss_sp = memory + PAGE_BYTES, .ss_size = bytes};
 	volatile long calls = 0;
+	const int all = getenv("TW_TEST_LONG") ? 200 : 70;
 
 	if (memory == MAP_FAILED || mprotect(memory, PAGE_BYTES, PROT_NONE) || sigaltstack(&stack, NULL))
 		return 3;
@@ -198,7 +199,7 @@ static int measure_handler(long limit)
 		sigaddset(&alarm, SIGALRM);
 		sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	}
-	while (handled < 200) {
+	while (handled < all) {
 		may_jump = 1;
 		call_leaf(calls);
 		call_tail(calls);
@@ -222,7 +223,7 @@ static void *call_for_ever(void *arg)
 static int measure_cancel(long limit)
 {
 	pthread_barrier_init(&barrier, NULL, 2);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < (getenv("TW_TEST_LONG") ? 50 : 20); i++) {
 		pthread_t thread;
 		void *result;
 
