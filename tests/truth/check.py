@@ -492,9 +492,8 @@ def check_capture(tw, capture, mode, truth, handled):
         check_unseen(tw, capture, truth)
     elif mode.returns and mode.lossless and not lost:
         calls = nest(events)
-        check_tree(tw, capture, events)
-        check_chrome(tw, capture, calls)
-        check_folded(tw, capture, calls)
+        for check_drawn, given in by_turns(mode, [(check_tree, events), (check_chrome, calls), (check_folded, calls)]):
+            check_drawn(tw, capture, given)
         check_report(tw, capture, calls)
         check_times(tw, capture, [*truth.items(), *handled.items()])
     elif mode.returns:

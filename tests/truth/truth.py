@@ -145,7 +145,7 @@ CONTROLS = [
 
 
 def self_test(tw, folder):
-    program = Program(1, folder, calls=3000)
+    program = Program(1, folder, calls=3000 if IS_LONG else 400)
     program.build(tw)
     mode, capture = MODES[0], os.path.join(folder, "control.tw")
     record(tw, program, mode, capture)
