@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lifetime.pml - the life of a ring: READY, CLAIMED, LIVE, ENDED, and READY again.
- * cc: -DSAFETY -DCOLLAPSE
+ * cc: -DSAFETY
  *
  * Code	    ringbuf/pool.c try_claim(), tw_rs_ring_claim(), tw_rs_ring_end(), tw_rs_ring_reap(),
  *	    tw_rs_ring_recycle(); pipeline/thread/thread.c join(), leave(), tw_threads_end_rings(),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.pml - grace periods: a waiter, and readers whose barriers the waiter executes. cc: -DSAFETY -DCOLLAPSE
+ * progress.pml - grace periods: a waiter, and readers whose barriers the waiter executes.
+ * cc: -DSAFETY
  *
  * Code	    progress/read_side.h tw_progress_enter(), tw_progress_exit(); progress/grace.c tw_progress_wait(),
  *	    sleep_until_over(), tw_progress_wake_waiter().  Numbers of steps as there.
