@@ -121,20 +121,22 @@ expect 0 "$tw" report --json --top 0 f.tw
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:strlen/"))')" 100 "calls of the child"
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("work:work/"))')" 1 "calls of the child"
 
-# Threads that a cancellation ends within their first traced calls give back what they worked with: the calls of others go on.
+# Threads that a cancellation ends within their first traced calls, several times as many as there are stacks for that, give back what they worked with: the calls of others go on.
 cat >first.c <<'C'
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 __attribute__((noinline)) int first(int i) { __asm__ volatile("" : "+r"(i)); return i; }
 __attribute__((noinline)) int later(int i) { __asm__ volatile("" : "+r"(i)); return i; }
-static volatile int is_ready;
+static volatile int is_ready, has_called;
 static void *call_first(void *arg)
 {
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	is_ready = 1;
-	for (int i = 0;; i++)
+	for (int i = 0;; i++) {
 		first(i);
+		has_called = 1;
+	}
 	return arg;
 }
 static void *call_later(void *arg)
@@ -146,8 +148,9 @@ static void *call_later(void *arg)
 int main(void)
 {
 	pthread_t thread;
-	for (int i = 0; i < 3000; i++) {
-		is_ready = 0;
+	int within = 0;
+	for (int i = 0; i < 3000 && within < ENOUGH; i++) {
+		is_ready = has_called = 0;
 		pthread_create(&thread, NULL, call_first, NULL);
 		while (!is_ready)
 			;
@@ -155,7 +158,9 @@ int main(void)
 			;
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
+		within += !has_called;
 	}
+	printf("%d\n", within);
 	for (int i = 0; i < 20; i++) {
 		pthread_create(&thread, NULL, call_later, NULL);
 		pthread_join(thread, NULL);
@@ -163,7 +168,7 @@ int main(void)
 	return 0;
 }
 C
-gcc -O2 -g -fpatchable-function-entry=9 -o first first.c -pthread || fail gcc
+gcc -O2 -g -DENOUGH="$(rounds 100 3000)" -fpatchable-function-entry=9 -o first first.c -pthread || fail gcc
 expect 0 timeout 120 "$tw" record -q --force --ring 64K -t 'first:{first,later}' -o g.tw -- ./first
 is "$(calls g.tw later)" 200 "calls of later threads"
 expect 0 "$tw" info --json g.tw
