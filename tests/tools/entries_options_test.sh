@@ -132,22 +132,28 @@ expect 0 "$tw" functions --local -t 'libfew:few_plus' ./sled/app
 shows '^sled '
 expect 0 "$tw" functions --local -t 'libfew:few_plus' ./entry/app
 shows '^entry '
+# In the short form one recording has several options that do not change what the others do; the long form has each alone as well.
 also call - --args
-same call,return_from - --args=raw --returns
+also call,return_from - --args=raw --returns
 also call,return_from,exception_from - --exceptions
-same call,return_to - --return-to
-same call,return_from,stack - --stack 16 --returns
+also call,return_to - --return-to
+also call,return_from,stack - --stack 16 --returns
 also call,return_from,exception_from,return_to,stack - --args --exceptions --return-to --stack 4
-same call - --when '$1 > 3'
-same call - --when 'n == 3'
-same call - --args --when 'string_at($1) == "odd" or $1 == 2'
-same call,return_from - --match "[{['\$1'|'_'],[{'<','\$1',3}],[{message,{{small,'\$1'}}},{return_trace}]}]"
-same call,return_from,exception_from - --exceptions --match "[{'_',[],[{exception_trace}]}]"
-same call - --match "[{'_',[],[{message,{caller}}]}]"
-same call - --match "[{['\$1'|'_'],[{'==','\$1',2}],[{silent,true}]},{'_',[],[]}]"
-same call - --locks --args=raw
-same call,return_from,exception_from,return_to,stack 2 --follow-fork --args --exceptions --return-to --stack 4
-same call,return_from - --follow-fork --returns --rotate 64K --segment-time 100ms
+also call - --when '$1 > 3'
+also call - --when 'n == 3'
+also call - --args --when 'string_at($1) == "odd" or $1 == 2'
+same call - --args --when 'string_at($1) == "odd" or $1 == 2 or n == 3'
+also call,return_from - --match "[{['\$1'|'_'],[{'<','\$1',3}],[{message,{{small,'\$1'}}},{return_trace}]}]"
+also call,return_from,exception_from - --exceptions --match "[{'_',[],[{exception_trace}]}]"
+also call - --match "[{'_',[],[{message,{caller}}]}]"
+also call - --match "[{['\$1'|'_'],[{'==','\$1',2}],[{silent,true}]},{'_',[],[]}]"
+clauses="{['\$1'|'_'],[{'==','\$1',1}],[{message,{{small,'\$1'}}},{return_trace}]},{['\$1'|'_'],[{'==','\$1',18}],[{silent,true}]}"
+same call,return_from,exception_from - --exceptions --match "[$clauses,{['\$1'|'_'],[{'<','\$1',4}],[{exception_trace}]},{'_',[],[{message,{caller}}]}]"
+also call - --locks --args=raw
+same call,return_from - --locks --args=raw --returns
+also call,return_from,exception_from,return_to,stack 2 --follow-fork --args --exceptions --return-to --stack 4
+also call,return_from - --follow-fork --returns --rotate 64K --segment-time 100ms
+same call,return_from,exception_from,return_to,stack 2 --follow-fork --args --exceptions --return-to --stack 16 --rotate 64K --segment-time 100ms
 
 same call -
 expect 0 python3 same.py
