@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * busy.h - threads that call functions at full speed and compare the answers, for a library that is traced meanwhile.  SLED
- * stands before two of the functions, the first instructions of the third lie on two pages.
+ * stands before two of the functions, the first instructions of the third lie on two pages.  REST_US: how long threads rest
+ * after each few hundred calls.
  */
 #ifndef TW_TESTS_BUSY_H
 #define TW_TESTS_BUSY_H
@@ -36,11 +37,15 @@ __asm__(".text\n.p2align 12\n.skip 4093\n.globl busy_torn\n.type busy_torn, @fun
 
 static void *run(void *want)
 {
-	while (!is_over) {
+	for (unsigned long i = 1; !is_over; i++) {
 		if (busy_deep(20) != (long)want || busy_torn(3, 4) != 14)
 			wrong = 1;
 		if (count > 3)
 			usleep(1000);
+#ifdef REST_US
+		else if (i % 256 == 0)
+			usleep(REST_US);
+#endif
 	}
 	return NULL;
 }
