@@ -46,7 +46,7 @@ static double now_ms()
 }
 static bool is_over() { return !access("end", F_OK); }
 /* In the short form, threads that would use a whole processor rest for this long. */
-static const unsigned rest_us = getenv("TW_TEST_LONG") ? 0 : 20000;
+static const unsigned rest_us = getenv("TW_TEST_LONG") ? 0 : 40000;
 static void wait_so(int kind)
 {
 	static const timespec time = {0, 30000000};
@@ -113,7 +113,7 @@ static void *allocates(void *)
 		one = (char *)malloc(32 + n * 31 % 3000);
 		memset(one, n * 7919 % 64, 32);
 		if (n % 16 == 0)
-			usleep(100 + rest_us / 20);
+			usleep(100 + rest_us / 40);
 	}
 	return nullptr;
 }
@@ -190,7 +190,7 @@ attach() {
 }
 
 # Each cycle brings the agent into a new process, and finds it there.
-for _ in $(seq "$(rounds 2 100)"); do
+for _ in $(seq "$(rounds 1 100)"); do
 	begin
 	attach -t 'app:{thrower,jumper}' -t 'lib:opened' -t 'libc:{malloc,free}' --returns --exceptions
 	expect 0 "$tw" info c.tw
@@ -203,8 +203,8 @@ for _ in $(seq "$(rounds 2 100)"); do
 	end
 done
 
-# The command dies at each of its steps; the next one attaches.
-for number in $(seq 20); do
+# The command dies at each of its steps, in the short form at every second one; the next one attaches.
+for number in $(seq 1 "$(rounds 2 1)" 21); do
 	begin
 	code=0
 	TRACEWHEEL_INJECT_KILL=$number "$tw" attach -q --force --time 20ms -t app:thrower -o k.tw "$program" 2>err || code=$?

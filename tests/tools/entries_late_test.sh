@@ -130,12 +130,12 @@ again() {
 	expect 3 "$tw" record -q --force --local --on-full block -t 'liblate?:_' -o m.tw -- ./open "$rounds" "$@"
 	is "$(cat out)" "$answer"
 	grown=$(sed -n 's/.*memory \([-0-9]*\) .*/\1/p' err)
-	[ "$grown" -lt "$(rounds 40 200)" ] || fail "$*: it has grown by $grown kB"
+	[ "$grown" -lt "$(rounds 20 200)" ] || fail "$*: it has grown by $grown kB"
 	# Processor time of its own, of the two halves.
-	awk '$3 == "halves" && $5 > 3 * $4 + 50000 { exit 1 }' err || fail "later rounds cost more: $(cat err)"
+	awk '$3 == "halves" && $5 > 3 * $4 + '"$(rounds 10000 50000)"' { exit 1 }' err || fail "later rounds cost more: $(cat err)"
 }
-# In the short form a fifth of the rounds, which may grow by a fifth.
-many=$(rounds 600 3000) fewer=$(rounds 200 1000)
+# In the short form a tenth of the rounds, which may grow by a tenth.
+many=$(rounds 300 3000) fewer=$(rounds 100 1000)
 again "$many" ./liblate0.so
 is "$(calls m.tw liblate0:late_outer liblate0:late_leaf)" "$many $((2 * many))"
 again "$fewer" ./liblate0.so ./liblate1.so
@@ -184,7 +184,7 @@ is "$(json "max(f['calls'] for f in d['by_function'] if f['module'] == 'app')")"
 # ---- a file that any user may write is not planned: its build-id may be another file's ----
 gcc -O2 -shared -fPIC -s -DMORE=7 -Wl,--build-id -o libloose.so lib.c && chmod 666 libloose.so || fail "gcc"
 for run in "" cached; do
-	expect 3 "$tw" record --force --local -t 'libloose:_' -o w.tw -- ./open 100 ./libloose.so
+	expect 3 "$tw" record --force --local -t 'libloose:_' -o w.tw -- ./open 10 ./libloose.so
 	says 'libloose.so: another user than root and you may write its file; its functions without sleds were not traced'
 	expect 0 "$tw" info --json w.tw
 	is "$(json "d['events']")" 0 $run

@@ -112,7 +112,7 @@ static sigjmp_buf jump;
 static void *throws(void *)
 {
 	int count = 0;
-	for (int i = 0; i < 100; i++)
+	for (int i = 0; i < THROWS; i++)
 		try {
 			deep(8, &count);
 		} catch (const std::exception &) {
@@ -198,10 +198,12 @@ int main()
 	return 11;
 }
 C
-g++ -O2 -w -fno-builtin -I "$common" -o special special.cc -lpthread || fail "the program does not compile"
+g++ -O2 -w -fno-builtin -DTHROWS="$(rounds 20 100)" -I "$common" -o special special.cc -lpthread || fail "the program does not compile"
 ./special >expected
 is $? 11
-for options in "" "--returns" "--exceptions --return-to" "--returns --on-full block --ring 64K --follow-fork"; do
+runs=("" "--exceptions --return-to --on-full block --ring 64K --follow-fork")
+[ -z "${TW_TEST_LONG:-}" ] || runs+=("--returns" "--exceptions --return-to" "--returns --on-full block --ring 64K --follow-fork")
+for options in "${runs[@]}"; do
 	# shellcheck disable=SC2086 # words
 	expect 11 "$tw" record --local $options --force -t '_:_' -o h.tw -- ./special
 	cmp -s expected out || fail "$options: $(diff expected out)"

@@ -136,7 +136,7 @@ record slow --local
 is "$(cat sled)" 0 "sleds that lead to the agent"
 record quick --local
 is "$(cat armed) $(cat sled)" "1 0" "armed late, and taken back"
-for _ in {1..12}; do
+for _ in $(seq "$(rounds 4 12)"); do
 	record busy --global
 done
 [ "$(calls r.tw getppid)" -gt 0 ] || fail "no slot was armed"

@@ -8,7 +8,7 @@
 #         counts its calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
-rounds=${2:-60} local=
+rounds=${2:-$(rounds 40 60)} local=
 seed=${3:-1}
 
 cat >lib.cc <<'C'
@@ -51,8 +51,6 @@ cat >host.cc <<'C'
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
-#include <set>
 
 struct host_error { long n; };
 enum { WORKERS = 3, SHELVES = 2, CALLS = 30 };
@@ -138,7 +136,9 @@ static void *work(void *arg)
 
 template <class F> static void find(void *handle, long number, const char *what, F &out)
 {
-	out = (F)dlsym(handle, ("lib" + std::to_string(number) + "_" + what).c_str());
+	char name[32];
+	snprintf(name, sizeof name, "lib%ld_%s", number, what);
+	out = (F)dlsym(handle, name);
 	if (!out)
 		abort();
 }
@@ -146,7 +146,7 @@ template <class F> static void find(void *handle, long number, const char *what,
 static void *exchange(void *arg)
 {
 	shelf *s = (shelf *)arg;
-	std::set<unsigned long> seen;
+	unsigned long seen[64], seen_count = 0;
 	chance = (unsigned long)s;
 	for (long round = 0; round < rounds; round++) {
 		int which = (int)(any() % (unsigned long)name_count);
@@ -161,7 +161,12 @@ static void *exchange(void *arg)
 			fprintf(stderr, "%s\n", dlerror());
 			abort();
 		}
-		reused += !seen.insert(((link_map *)handle)->l_addr).second;
+		unsigned long address = ((link_map *)handle)->l_addr, i = 0;
+		while (i < seen_count && seen[i] != address)
+			i++;
+		reused += i < seen_count;
+		if (i == seen_count && seen_count < 64)
+			seen[seen_count++] = address;
 		pthread_rwlock_wrlock(&s->lock);
 		s->number = strstr(names[which], "lib")[3] - '0';
 		find(handle, s->number, "plain", s->plain);
@@ -241,7 +246,7 @@ sys.exit(1 if bad else 2 if missing else 0)
 P
 
 number=0
-for order in 0 1 2 0 1; do
+for order in $(rounds "0 1 2" "0 1 2 0 1"); do
 	number=$((number + 1))
 	g++ -O2 -w -fPIC -shared -fpatchable-function-entry=9 -DLIB=$number -DPAD=$((16 * number)) -DORDER=$order \
 		-o lib$number.so lib.cc || fail "g++"
@@ -289,7 +294,7 @@ if (needs_strings); then
 fi
 # Without sleds, at entries, which are planted while threads run, and not while one of them is inside dlclose().
 rounds=20 local=1
-for number in 1 2 3 4 5; do
+for number in $(seq "$number"); do
 	g++ -O2 -w -fPIC -shared -Wl,--build-id -DLIB=$number -DPAD=$((16 * number)) -DORDER=$((number % 3)) -o lib$number.so lib.cc ||
 		fail "g++"
 done
