@@ -110,7 +110,7 @@ begin() {
 }
 
 begin -- ./work numbers
-n=$(rounds 8 200)
+n=$(rounds 4 200)
 for ((round = 1; round <= n; round++)); do
 	before=$(numbers)
 	# In turn by the program's number and the recorder's, and by a signal.

@@ -24,7 +24,7 @@ cat >many.c <<'C'
 __attribute__((noinline)) void step(int i) { __asm__ volatile("" : : "r"(i)); }
 static void *run(void *unused)
 {
-	for (int i = 0; i < 150000; i++)
+	for (int i = 0; i < CALLS; i++)
 		step(i);
 	return unused;
 }
@@ -48,7 +48,8 @@ int main(void)
 	return 0;
 }
 C
-gcc -O1 -fpatchable-function-entry=9 -pthread -o many many.c || fail "gcc"
+many=$(rounds 60000 150000)
+gcc -O1 -DCALLS="$many" -fpatchable-function-entry=9 -pthread -o many many.c || fail "gcc"
 make_calls
 
 # Until its first event has been stored, a reader waits; its folder is there when the recorder has been created.
@@ -78,7 +79,7 @@ grep -q 'waited for space' followed || fail "no thread waited"
 echo go | "$tw" record -q --follow-fork --ring 64K -t _:step -o - -- ./many 2>err | "$tw" print - >streamed || fail "a stream"
 in_order streamed
 expect 0 "$tw" print many.tw
-[ "$(grep -c 'call many:step' out)" = 900000 ] || fail "the recording is not whole"
+[ "$(grep -c 'call many:step' out)" = $((6 * many)) ] || fail "the recording is not whole"
 by_thread followed >a
 by_thread out >b
 cmp -s a b || fail "what was followed is not what the capture holds: $(diff a b | head -n 4)"
@@ -205,4 +206,4 @@ for option in --tree '--slowest 3' '--format chrome' '--tail 5'; do
 done
 expect 2 "$tw" report --follow --html many.tw
 expect 0 "$tw" report --follow many.tw
-shows '900,000'
+shows "$((6 * many / 1000)),000"
