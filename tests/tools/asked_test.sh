@@ -13,14 +13,31 @@ __attribute__((noipa)) int middle(int a) { return leaf(a, 1) + 1; }
 __attribute__((noipa)) int never(int a) { return a; }
 int main(int argc, char **argv) { return argc > 9 ? never(argc) : middle(argc) + middle(2) - 7; }
 C
-gcc -w -O2 -g -fpatchable-function-entry=9 -o leaf leaf.c && gcc -w -O2 -o plain leaf.c || fail "gcc"
+gcc -w -O2 -g -fpatchable-function-entry=9 -o leaf leaf.c && gcc -w -O2 -c -o plain.o leaf.c && gcc -o plain plain.o || fail "gcc"
 
-# refused PROGRAM PATTERN SENTENCE [OPTION]...: and the program does not run
+# refused PROGRAM PATTERN SENTENCE [OPTION]...: and the program does not run. In the short form all_refused gives all patterns for a program
+# with the same options to one command, in the long form each has its own.
+declare -A queue
 refused() {
-	expect 2 "$tw" record -o never.tw "${@:4}" -t "$2" -- "$1"
-	says "-t '$2' can match nothing: .*$3"
-	says 'nothing was started'
-	[ ! -e never.tw ] || fail "a capture of a program that was not started"
+	queue["$1 ${*:4}"]+=$2$'\t'$3$'\n'
+	[ -z "${TW_TEST_LONG:-}" ] || all_refused
+}
+all_refused() {
+	local key pattern sentence words options
+	for key in "${!queue[@]}"; do
+		read -ra words <<<"$key"
+		options=()
+		while IFS=$'\t' read -r pattern sentence; do
+			options+=(-t "$pattern")
+		done < <(printf %s "${queue[$key]}")
+		expect 2 "$tw" record -o never.tw "${words[@]:1}" "${options[@]}" -- "${words[0]}"
+		while IFS=$'\t' read -r pattern sentence; do
+			says "-t '$pattern' can match nothing: .*$sentence"
+		done < <(printf %s "${queue[$key]}")
+		says 'nothing was started'
+		[ ! -e never.tw ] || fail "a capture of a program that was not started"
+	done
+	queue=()
 }
 refused ./leaf 'nosuchmodule:_' "no module 'nosuchmodule'"
 refused ./leaf 'lib:_' "did you mean 'libc'"
@@ -39,7 +56,7 @@ refused ./leaf 'libc:strlen' 'strlen exists' --global # chosen at run time
 refused ./plain 'plain:leaf' 'leaf exists, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md' --global
 refused ./plain 'plain:_' 'no sled' --global
 # Without a build-id there is no entry either.
-gcc -w -O2 -Wl,--build-id=none -o nameless leaf.c || fail "gcc"
+gcc -Wl,--build-id=none -o nameless plain.o || fail "gcc"
 refused ./nameless 'nameless:leaf' 'nameless has no sleds for them and no other object calls them, and its entries are left alone: its file has no build-id'
 refused ./nameless 'nameless:leaf' 'nameless has no sleds, and its entries are left alone: its file has no build-id' --local
 expect 2 "$tw" record -o never.tw -t 'leaf:{leaf,mud}' -t 'leaf:{x,y}' -- ./leaf
@@ -54,8 +71,9 @@ expect 2 "$tw" record -o never.tw -t '!leaf:_' -- ./leaf
 says '-N PATTERN excludes'
 strip -o bare leaf
 refused ./bare 'bare:leaf' "bare has no function 'leaf'" --global
-gcc -w -O2 -fpatchable-function-entry=9 -o dark leaf.c || fail "gcc"
+strip -g -o dark leaf
 refused ./dark 'dark:leaf/2' 'not known without debug information; leave out /2'
+all_refused
 
 # For scripts; the reason comes at the end.
 expect 0 "$tw" record --allow-nothing -o allowed.tw -t 'leaf:midle' -- ./leaf
@@ -137,6 +155,7 @@ expect 0 "$tw" record --force -o later.tw -t 'numbers:_' -- "$build/examples/exa
 grep -q 'numbers' err && fail "a remark on functions that the program declares"
 # But a misspelled function of a loaded library is refused.
 refused ./opener 'libc:nosuchfunction' 'libc has no function'
+all_refused
 
 # Without a pattern: a general message.
 expect 0 "$tw" record --force -o none.tw -p send -- ./leaf

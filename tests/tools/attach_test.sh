@@ -34,7 +34,7 @@ __attribute__((noinline)) int work(int n)
 }
 static void *run(void *unused)
 {
-	int wanted = work(50), rest_us = getenv("TW_TEST_LONG") ? 4000 : 16000;
+	int wanted = work(50), rest_us = getenv("TW_TEST_LONG") ? 4000 : 40000;
 	while (access("end", F_OK)) {
 		if (work(50) != wanted)
 			exit(3);
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-gcc -O1 -o app app.c -pthread -Wl,--build-id || fail "the program does not compile"
+gcc -O1 -c app.c && gcc -o app app.o -pthread -Wl,--build-id && gcc -static -o static app.o -pthread || fail "the program does not compile"
 
 # begin [fork]: the program runs, and its agent sleeps.
 begin() {
@@ -344,7 +344,6 @@ stop "$child" "$parent"
 filters() {
 	grep -q 'Seccomp:.*2' "/proc/$1/status"
 }
-gcc -O1 -static -o static app.c -pthread || fail "the program does not compile"
 start filters LD_PRELOAD="$agent" ./app filtered
 expect 125 "$tw" attach "$other"
 says "has set a seccomp filter"

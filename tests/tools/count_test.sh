@@ -145,7 +145,7 @@ expect 0 "$tw" report --json -n 0 k.tw
 is "$(counted step)" 400000 "with --keep"
 
 # Killed at any moment: each of four threads may have written down one call that it had not made, nor the tracer seen.
-rounds=$(rounds 3 8)
+rounds=$(rounds 2 8)
 for round in $(seq "$rounds"); do
 	expect 137 "$tw" record -q --force -o c.tw --count work:step -- ./work numbers kill $((round * 731 % 9000))
 	mv numbers numbers.$round
