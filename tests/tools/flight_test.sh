@@ -183,7 +183,7 @@ says 'not recorded'
 expect 2 "$tw" record --snapshot-on crash -- true
 says 'is for --flight'
 expect 2 "$tw" record --flight --snapshot-on lunch -- true
-says 'crash, exit, or a signal'
+says 'is crash, exit, a signal'
 expect 2 "$tw" record --flight -o - -- true
 says 'exclude each other'
 exit 0

@@ -44,9 +44,9 @@ static void *spin(void *arg)
 		for (volatile int i = 0; i < 100000; i++)
 			;
 	}
-	printf("%ld %llu\n", syscall(SYS_gettid), delay());
 	pthread_barrier_wait(&all);
 	usleep(rest_us);
+	printf("%ld %llu\n", syscall(SYS_gettid), delay());
 	return arg;
 }
 int main(int argc, char **argv)
@@ -90,8 +90,9 @@ if max(counted.values()) < 30000000:
     print("the kernel counted too little: nothing to compare")
     sys.exit(77)
 assert any(told[thread] >= counted[thread] / 3 for thread in told), (told, counted)
+# What a thread waits for between its last look at the count and its end is in no number that it can print.
 for thread in told:
-    assert told[thread] <= counted[thread], (told, counted)
+    assert told[thread] <= counted[thread] + 20000000, (told, counted)
 EOT
 expect 0 "$tw" print --format erlang a.tw
 grep -q "^{monitor,'<0\.[0-9]*\.0>',long_schedule,\[{timeout,[0-9]*},{run_delay,[0-9]*},{waits,[0-9]*},{sampled,[0-9]*}\]}\.$" out ||
