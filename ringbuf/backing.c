@@ -330,14 +330,24 @@ int tw_backing_read(const char *directory, const char *file, void *head, size_t 
 	return error;
 }
 
-int tw_backing_anonymous(size_t bytes, void **out)
+static int map_zeros(size_t bytes, int flags, void **out)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return tw_error_from_errno(errno);
 	*out = p;
 	return 0;
+}
+
+int tw_backing_anonymous(size_t bytes, void **out)
+{
+	return map_zeros(bytes, MAP_SHARED, out);
+}
+
+int tw_backing_own(size_t bytes, void **out)
+{
+	return map_zeros(bytes, MAP_PRIVATE, out);
 }
 
 void tw_backing_unmap(void *address, size_t bytes)

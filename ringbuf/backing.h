@@ -47,8 +47,9 @@ int tw_backing_write(const char *directory, const char *file, const void *head, 
 int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text,
 		    size_t text_bytes_max);
 
-/* Memory without a file. */
+/* Memory without a file: shared with children; or this process' own. */
 int tw_backing_anonymous(size_t bytes, void **out);
+int tw_backing_own(size_t bytes, void **out);
 void tw_backing_unmap(void *address, size_t bytes);
 /* Does nothing if the file does not exist. */
 void tw_backing_remove_file(const char *directory, const char *file);

@@ -20,11 +20,20 @@
 /* Leases arrive nearly in order: one this far behind the newest was not given by this set. */
 #define LEASES_BEHIND UINT64_C(1000000)
 
+#define SEEN_IMAGES_BYTES (TW_RS_IMAGES_MAX * sizeof(struct tw_rs_seen_image))
+#define SEEN_RINGS_BYTES  (TW_RS_RINGS_MAX * sizeof(struct tw_rs_seen_ring))
+
+/* Of its own mapping only what is used has memory; calloc() writes zeros to megabytes that were used before, with each set. */
 int tw_rs_seen_init(struct tw_rs *rs)
 {
-	rs->images = calloc(TW_RS_IMAGES_MAX, sizeof *rs->images);
-	rs->rings = calloc(TW_RS_RINGS_MAX, sizeof *rs->rings);
-	return rs->images && rs->rings ? 0 : TW_ENOMEM;
+	void *images = NULL, *rings = NULL;
+	int error = tw_backing_own(SEEN_IMAGES_BYTES, &images);
+
+	if (!error)
+		error = tw_backing_own(SEEN_RINGS_BYTES, &rings);
+	rs->images = images;
+	rs->rings = rings;
+	return error;
 }
 
 static void unmap_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
@@ -37,8 +46,8 @@ void tw_rs_seen_fini(struct tw_rs *rs)
 {
 	for (uint32_t i = 0; rs->images && !rs->leaves_memory && i < rs->image_count; i++)
 		unmap_image(rs, &rs->images[i]);
-	free(rs->images);
-	free(rs->rings);
+	tw_backing_unmap(rs->images, SEEN_IMAGES_BYTES);
+	tw_backing_unmap(rs->rings, SEEN_RINGS_BYTES);
 }
 
 /* ---- rings ---- */
