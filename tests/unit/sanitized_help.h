@@ -23,12 +23,16 @@
 #endif
 
 /*
- * Rounds of a loop: `all` of them, or under a sanitizer, which makes each many times as dear, `all / divisor`; half of these under the
+ * Rounds of a loop: `all` of them, or under a sanitizer, which makes each many times as dear, `all / divisor`; a third of these under the
  * thread sanitizer, which is twice as dear again.  With TW_TEST_LONG (./run test --long) all of them there too.
  */
 static inline unsigned test_rounds(unsigned all, unsigned divisor)
 {
-	return IS_SANITIZED && !getenv("TW_TEST_LONG") ? all / divisor / (1 + UNDER_TSAN) : all;
+	unsigned part = all / divisor / (1 + 2 * UNDER_TSAN);
+
+	if (!IS_SANITIZED || getenv("TW_TEST_LONG"))
+		return all;
+	return part ? part : 1;
 }
 
 /* Rounds of a loop that is long in each build: a part of them, and with TW_TEST_LONG all. */
