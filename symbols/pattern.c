@@ -27,6 +27,7 @@ struct part {
 	/* A part of the function that every matching name contains, also before it is demangled; no bytes: none is known. */
 	const char *literal;
 	size_t literal_bytes;
+	size_t start_bytes; /* the first bytes of the function, in which nothing is a glob */
 };
 
 struct tw_pattern {
@@ -254,6 +255,7 @@ static bool is_made(const char *word, size_t bytes)
 /* The longest run of letters before brackets; one that begins with a digit may be a number, which is written in other ways. */
 static void find_literal(struct part *part)
 {
+	part->start_bytes = part->function ? strcspn(part->function, "*?[\\") : 0;
 	for (const char *p = part->function; p && *p && *p != '[';) {
 		size_t bytes = 0;
 
@@ -342,6 +344,18 @@ TW_API void tw_pattern_names(const struct tw_pattern *pattern, size_t index, con
 }
 
 /* ---- matching ---- */
+
+/*
+ * Does the linkage name begin as the function of the pattern does, which without a demangled name it must?  Most do not, and
+ * recordings with hundreds of patterns ask for each function.
+ */
+static bool begins_alike(const struct part *part, const char *function)
+{
+	for (size_t i = 0; i < part->start_bytes; i++)
+		if (part->function[i] != function[i])
+			return false;
+	return true;
+}
 
 /* Names that views print may contain literal brackets and stars: compares the text literally first. */
 static bool glob(const char *pattern, const char *text)
@@ -502,6 +516,8 @@ TW_API bool tw_pattern_match(const struct tw_pattern *pattern, const struct tw_p
 	for (size_t i = 0; i < pattern->count; i++) {
 		const struct part *part = &pattern->parts[i];
 
+		if (!subject->demangled && subject->function && !begins_alike(part, subject->function))
+			continue;
 		if (is_arity(part, subject->arity) && is_module(part, subject->module, subject->file) &&
 		    is_function(part, subject->function, subject->demangled))
 			return true;
