@@ -13,6 +13,10 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cd "$work"
 cc_flags=$(sed -n 's/^[ *]*cc: *//p' "$model" | head -n 1)
 pan_flags=$(sed -n 's/^[ *]*pan: *//p' "$model" | head -n 1)
+if [ "$(grep -c '[cp][ca]n*: *-' "$model")" != "$(grep -c '^[ *]*[cp][ca]n*: *-' "$model")" ]; then
+	echo "flags that do not begin their line are not used: cc: or pan: of $model"
+	exit 1
+fi
 spin -a "$model" >spin.log 2>&1 || {
 	cat spin.log
 	exit 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocked.pml - a producer that sleeps for space while its session is destroyed. cc: -DSAFETY -DCOLLAPSE
+ * blocked.pml - a producer that sleeps for space while its session is destroyed.
+ * cc: -DSAFETY
  *
  * Code	    pipeline/thread/thread.c wait_for_room(), wait_outside(), tw_threads_end_rings(), is_anybody_waiting();
  *	    session/session.c tw_session_clear(); ringbuf/pool.c tw_rs_close().

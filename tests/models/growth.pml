@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * growth.pml - images that end while their rings are scanned, and threads that die while their rings grow. cc: -DSAFETY
- * -DCOLLAPSE
+ * growth.pml - images that end while their rings are scanned, and threads that die while their rings grow.
+ * cc: -DSAFETY
  *
  * Code	    ringbuf/image.c tw_rs_image_claim(), end_predecessor(); ringbuf/pool.c cut(), tw_rs_ring_grow(); ringbuf/owner.c
  *	    scan_slot(), scan_table(), tw_rs_image_reap(), tw_rs_ring_reap(), tw_rs_image_recycle();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_overwrite.pml - a snapshot of an overwriting ring, taken while the producer runs. cc: -DSAFETY -DCOLLAPSE
+ * ring_overwrite.pml - a snapshot of an overwriting ring, taken while the producer runs.
+ * cc: -DSAFETY
  *
  * Code	    ringbuf/produce.c give_up(); overwrite.c tw_rb_snapshot().
  * Stores   The producer's stores reach memory in any order, but: a release store comes after all stores before it (and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.pml - the life of sessions: handles, weak ids, destroy, and a last put that no thread waits for. cc: -DSAFETY
- * -DCOLLAPSE
+ * session.pml - the life of sessions: handles, weak ids, destroy, and a last put that no thread waits for.
+ * cc: -DSAFETY
  *
  * Code	    session/session.c tw_session_put(); session/registry.c try_get(), tw_session_lock(); session/session.c, tw_session_destroy(), win(),
  *	    win_dropped(), tw_sessions_clear_dropped(), tw_session_clear(), delist(), drop_reference().
