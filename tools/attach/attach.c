@@ -44,6 +44,7 @@ struct attach {
 	const char *name;
 	bool may_stop;
 	bool is_dry_run;
+	bool has_limit; /* of events was asked for */
 	struct tw_dormant dormant;
 	struct tw_recorder *recorder;
 	struct tw_late_code *late;
@@ -60,6 +61,16 @@ static bool take_option(void *arg, int key, const char *value)
 	case KEY_NAME: attach->name = value; return true;
 	case KEY_MAY_STOP: attach->may_stop = true; return true;
 	case KEY_DRY_RUN: attach->is_dry_run = true; return true;
+	case KEY_EVENTS:
+	case KEY_RATE: attach->has_limit = true; break;
+	case KEY_SNAPSHOT_ON:
+		if (strcmp(value, "crash") != 0)
+			break;
+		tw_usage(
+			attach->request.command,
+			"--snapshot-on crash is for `record`: the system tells only the parent of a program how it has ended. "
+			"--snapshot-on exit writes what it did last.");
+		return false;
 	default: break;
 	}
 	return tw_request_take(&attach->request, key, value);
@@ -279,6 +290,7 @@ static void watch_with(struct attach *attach, struct tw_progress *progress)
 	for (;;) {
 		poll(attach, POLL_NS);
 		tw_progress_poll(progress);
+		tw_flight_poll(&attach->request.flight);
 		tw_recorder_stats(attach->recorder, &stats);
 		if (tw_watch_is_asked_to_stop()) {
 			attach->request.limits.why = TW_STOP_ASKED;
@@ -367,6 +379,7 @@ static int finish(struct attach *attach)
 	end_inside(attach);
 	tw_recorder_close(attach->recorder);
 	tw_late_code_end(attach->late, attach->request.is_quiet);
+	tw_flight_end(&attach->request.flight, attach->is_gone, TW_FLIGHT_STATUS_UNKNOWN);
 	tw_watch_recorder(NULL);
 	char own[TW_DOORBELL_PATH_BYTES];
 	snprintf(own, sizeof own, "%s", tw_recorder_ring_set_path(attach->recorder));
@@ -409,6 +422,7 @@ static int record(struct attach *attach)
 	}
 	if (begun == ATTACHED) {
 		say_attached(attach);
+		tw_flight_begin(&request->flight, attach->recorder, attach->dormant.process, request->is_quiet);
 		watch(attach);
 	}
 	/* An agent that answers too late finds the set closed; what it may have written meanwhile is taken back. */
@@ -423,10 +437,15 @@ int tw_tool_attach(int argc, char **argv)
 	const struct tw_command *command = tw_attach_command();
 	struct tw_options options = {.command = command, .argc = argc, .argv = argv};
 	int code;
-	attach.request = (struct tw_request){.command = command, .recorder.policy = TW_RECORDER_DROP};
+	attach.request = (struct tw_request){.command = command,
+					     .recorder.policy = TW_RECORDER_DROP,
+					     .flight = {.most = 5, .every_ns = UINT64_C(10000000000)}};
 	attach.request.limits =
 		(struct tw_limits){.time_ns = UINT64_C(60000000000), .events = 10000000, .rate = 1000000};
 	if (tw_options_read(&options, take_option, &attach, &code)) {
+		/* A flight recorder writes no event before something happens. */
+		if (attach.request.flight.is_wanted && !attach.has_limit)
+			attach.request.limits.events = attach.request.limits.rate = 0;
 		code = tw_request_check(&attach.request);
 		if (!code && !may_block(&attach))
 			code = TW_EXIT_USAGE;

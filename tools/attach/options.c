@@ -19,17 +19,47 @@ static const struct tw_option own[] = {
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest, counted (the default), make the program wait (only with "
 	 "--may-stop-program), or keep the newest only"},
+	{KEY_SNAPSHOT_ON, "snapshot-on", "WHEN",
+	 "with --flight, also then: 'PATTERN if EXPR', a call of which EXPR is true, by its arguments, result, errno, duration, or "
+	 "'PATTERN', any call; exit (the program has ended), or a signal that is sent to this command: USR1, HUP, ... (USR2 always "
+	 "is); may be repeated"},
 	{KEY_MAY_STOP, "may-stop-program", NULL,
 	 "allow --on-full block: the program waits for this command, a second at most when that stands still"},
 };
 
 /* Of `record`. */
-static const int shared[] =
-	{'N',	     KEY_COUNT,	       KEY_COUNTS_EVERY, KEY_ALLOW_NOTHING, KEY_SYSCALLS,      KEY_WHEN,     KEY_MATCH,
-	 KEY_ARGS,   KEY_PROTOTYPES,   KEY_RETURNS,	 KEY_EXCEPTIONS,    KEY_RETURN_TO,     KEY_STACK,    KEY_LOCKS,
-	 KEY_MEMORY, KEY_CALLERS,      KEY_LOCAL,	 KEY_CAREFUL,	    KEY_GLOBAL,	       KEY_RING,     KEY_CAP,
-	 KEY_ROTATE, KEY_SEGMENT_TIME, KEY_KEEP,	 KEY_DURABLE,	    KEY_LONG_SCHEDULE, KEY_PROGRESS, KEY_FORCE,
-	 'q'};
+static const int shared[] = {'N',
+			     KEY_COUNT,
+			     KEY_COUNTS_EVERY,
+			     KEY_ALLOW_NOTHING,
+			     KEY_SYSCALLS,
+			     KEY_WHEN,
+			     KEY_MATCH,
+			     KEY_ARGS,
+			     KEY_PROTOTYPES,
+			     KEY_RETURNS,
+			     KEY_EXCEPTIONS,
+			     KEY_RETURN_TO,
+			     KEY_STACK,
+			     KEY_LOCKS,
+			     KEY_MEMORY,
+			     KEY_CALLERS,
+			     KEY_LOCAL,
+			     KEY_CAREFUL,
+			     KEY_GLOBAL,
+			     KEY_RING,
+			     KEY_CAP,
+			     KEY_ROTATE,
+			     KEY_SEGMENT_TIME,
+			     KEY_KEEP,
+			     KEY_DURABLE,
+			     KEY_LONG_SCHEDULE,
+			     KEY_PROGRESS,
+			     KEY_FORCE,
+			     KEY_FLIGHT,
+			     KEY_SNAPSHOTS,
+			     KEY_EVERY,
+			     'q'};
 
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
@@ -49,6 +79,7 @@ static const struct tw_command command = {
 		"  tracewheel attach --time 10s -t 'nginx:ngx_http_*' --returns 4711\n"
 		"  tracewheel attach --name redis-server --rate none --events 50M -o busy.tw\n"
 		"  tracewheel attach -t libc:open --args --time none 4711\n"
+		"  tracewheel attach --flight --snapshot-on 'shop:handle if duration > 10ms' -t 'shop:_' 4711\n"
 		"PID may be that of a thread. Who may: those whom the system lets trace the process by ptrace, as the\n"
 		"user that it runs as. `tracewheel list` shows who traces what, and where an agent sleeps.\n"};
 

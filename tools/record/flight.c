@@ -357,15 +357,19 @@ void tw_flight_end(struct tw_flight *flight, bool has_ended, int status)
 	await_writer(flight, 0);
 	signalled_recorder = NULL;
 	write_last_call(flight);
-	if (!has_ended || !(flight->on_exit || (flight->on_crash && is_crash(status))))
+	if (!has_ended ||
+	    !(flight->on_exit || (flight->on_crash && status != TW_FLIGHT_STATUS_UNKNOWN && is_crash(status))))
 		return;
-	if (WIFSIGNALED(status))
+	bool is_known = status != TW_FLIGHT_STATUS_UNKNOWN;
+	if (!is_known)
+		snprintf(reason, sizeof reason, "the program had ended");
+	else if (WIFSIGNALED(status))
 		snprintf(reason, sizeof reason, "the program was ended by SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
 		snprintf(reason, sizeof reason, "the program ended with exit code %d", WEXITSTATUS(status));
 	write_now(flight, &(struct tw_flight_options){.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
 						      .reason = reason,
 						      .process_id = flight->child,
-						      .has_ended = true,
+						      .has_ended = is_known,
 						      .wait_status = status});
 }

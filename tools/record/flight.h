@@ -17,6 +17,9 @@
 
 struct tw_command;
 
+/* The program is no child of this command. */
+#define TW_FLIGHT_STATUS_UNKNOWN (-1)
+
 /* Zeroed at first, except `most` and `every_ns`. */
 struct tw_flight {
 	bool is_wanted;
@@ -54,7 +57,7 @@ void tw_flight_poll(struct tw_flight *flight);
 /*
  * tw_flight_end - wait for the process that writes, and write the snapshot of --snapshot-on crash or exit.
  *
- * @has_ended	the program has, with this status of wait(2).
+ * @has_ended	the program has, with this status of wait(2), or TW_FLIGHT_STATUS_UNKNOWN.
  * Before tw_recorder_finish().
  */
 void tw_flight_end(struct tw_flight *flight, bool has_ended, int status);
