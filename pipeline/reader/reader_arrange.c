@@ -165,6 +165,19 @@ void tw_source_take_ends(struct tw_capture *capture)
 	}
 }
 
+/*
+ * The bytes of the command without the zeros that a program leaves which wrote a title over its arguments, as servers do: they read as
+ * many empty arguments.  Nobody gives three of these last.
+ */
+static size_t command_bytes(const char *command, size_t bytes)
+{
+	size_t end = bytes;
+
+	while (end && !command[end - 1])
+		end--;
+	return end && bytes - end > 3 ? end + 1 : bytes;
+}
+
 static void sum_up_images(struct tw_capture *capture)
 {
 	struct tw_capture_info *info = &capture->info;
@@ -177,7 +190,8 @@ static void sum_up_images(struct tw_capture *capture)
 		tw_catalog_finish(catalog);
 		image->info.program = catalog->program ? catalog->program : "";
 		image->info.command = catalog->command ? catalog->command : "";
-		image->info.command_bytes = catalog->command ? catalog->command_bytes : 0;
+		image->info.command_bytes =
+			catalog->command ? command_bytes(catalog->command, catalog->command_bytes) : 0;
 		image->info.host = catalog->host ? catalog->host : "";
 		image->info.node = catalog->node_shown ? catalog->node_shown : "";
 		image->info.node_name = catalog->node_name ? catalog->node_name : "";

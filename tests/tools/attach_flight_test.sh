@@ -12,6 +12,7 @@ trap 'kill -9 $program $command 2>/dev/null; rm -rf "$work"' EXIT
 cat >serve.c <<'C'
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 __attribute__((noinline)) int step(int n) { __asm__ volatile("nop;nop;nop;nop"); return n + 1; }
 __attribute__((noinline)) int handle(int n)
@@ -31,9 +32,13 @@ static void *serve(void *arg)
 	}
 	return arg;
 }
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t threads[2];
+	char *end = argv[argc - 1] + strlen(argv[argc - 1]);
+	/* A title in place of the arguments, as servers write it. */
+	memset(argv[0], 0, (size_t)(end - argv[0]));
+	strcpy(argv[0], "serve: busy");
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], 0, serve, 0);
 	for (int i = 0; i < 2; i++)
@@ -44,7 +49,7 @@ C
 gcc -g -O2 -o serve serve.c -lpthread || fail "no compiler"
 start() {
 	rm -f end
-	./serve &
+	./serve with several arguments &
 	program=$!
 }
 start
@@ -92,6 +97,8 @@ wait $command
 
 # As long as it traces events one by one, too.
 expect 0 "$tw" attach -t 'serve:handle' --time 500ms -o plain.tw "$program"
+expect 0 "$tw" report plain.tw
+is "$(head -n 1 out)" "'serve: busy'" "the title"
 
 # The program ends as it would have.
 touch end

@@ -498,6 +498,8 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 			return TW_EBADARG;
 		tw_out_format(printer->out, i ? "\nother threads:\n" : "the thread of the call:\n");
 		error = tw_print_tree(printer, &filter, limit);
+		if (!error && i && printer->shown == before)
+			tw_out_format(printer->out, "(no event in that time)\n");
 		if (!error && !i && printer->shown == before)
 			tw_say("the call itself was overwritten before it could be copied: a larger ring holds it (--flight=64M).");
 	}
