@@ -119,6 +119,9 @@ void tw_agent_triggers_fini(struct tw_agent_config *config);
 const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *config, const struct tw_sym_object *definer,
 					     const char *function, uint64_t value);
 
+/* Before the place is staged.  Says so if the end of its calls is not seen, which the condition needs. */
+void tw_agent_trigger_set(struct tw_place *place, const struct tw_trigger *trigger);
+
 /* ---- plan.c ---- */
 
 /* A slot to arm. */

@@ -160,7 +160,7 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 		part.slot_words = TW_SLOT_WORDS_TYPED;
 		place->gives = function->arguments->gives;
 	}
-	tw_bp_place_set_trigger(place, asked->trigger);
+	tw_agent_trigger_set(place, asked->trigger);
 	if (asked->program)
 		tw_session_use_program(&part, place, asked->program);
 	tw_agent_written_expect(place);

@@ -9,6 +9,7 @@
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,4 +139,18 @@ const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *confi
 			return make(text ? text : "", trigger->is_of_end);
 	}
 	return NULL;
+}
+
+void tw_agent_trigger_set(struct tw_place *place, const struct tw_trigger *trigger)
+{
+	char text[400];
+
+	tw_bp_place_set_trigger(place, trigger);
+	if (!trigger || !trigger->is_of_end || !place->is_unwatched)
+		return;
+	snprintf(
+		text, sizeof text,
+		"no snapshot is written for calls of %s:%s: it returns twice or never, or reads its return address, so its end is not seen",
+		place->function->module->name, place->function->name);
+	tw_agent_tell_unarmed(1, text);
 }
