@@ -501,7 +501,8 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 		if (!error && i && printer->shown == before)
 			tw_out_format(printer->out, "(no event in that time)\n");
 		if (!error && !i && printer->shown == before)
-			tw_say("the call itself was overwritten before it could be copied: a larger ring holds it (--flight=64M).");
+			tw_say("nothing of the call's thread is there at that time: it was overwritten before it could be copied, and a larger ring holds it "
+			       "(--flight=64M); or such calls are not recorded (--when).");
 	}
 	return error;
 }
