@@ -137,6 +137,14 @@ expect 0 "$tw" print --tree --around-trigger=1ms s.tw
 expect 2 "$tw" print --around-trigger --from 1 s.tw
 says "time of its own"
 
+# Calls that are not recorded ask for a snapshot too; views say why the call is not in it.
+record --when 'n == 5 and size > 0' --snapshot-on 'app:handle if duration > 3ms' --snapshots 1 -- ./app 1 0
+for view in 'print --tree' print report; do
+	# shellcheck disable=SC2086 # a command and its option
+	expect 0 "$tw" $view --around-trigger s.tw
+	cat out err | grep -qi 'nothing of the snapshot is in the time of its call' || fail "no reason by $view"
+done
+
 # --snapshots and --every hold for calls.
 record --snapshot-on 'app:handle if duration > 3ms' --every 0 --snapshots 1 -- ./app 2 1000
 is "$(written)" 1

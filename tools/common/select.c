@@ -339,6 +339,9 @@ static bool take_around(struct tw_selection *selection, const struct tw_capture 
 	return true;
 }
 
+const char tw_selection_why_not_around[] =
+	"was overwritten before it could be copied, and a larger ring holds it (--flight=64M); or such calls are not recorded (--when).";
+
 void tw_selection_around(struct tw_selection *selection, int part)
 {
 	selection->around_part = part;
@@ -486,6 +489,11 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	tw_capture_info(capture, &info);
 	double seconds = info.end_ns > info.zero_ns ? (double)(info.end_ns - info.zero_ns) / 1e9 : 0;
 	*text = 0;
+	if (selection->is_around) {
+		add(&sentence, "nothing of the snapshot is in the time of its call, which %.*s",
+		    (int)strlen(tw_selection_why_not_around) - 1, tw_selection_why_not_around);
+		return true;
+	}
 	if (!info.events || (!selection->from && !selection->to && !selection->tail && !filter->wants_stream &&
 			     !has_patterns(selection)))
 		return false;

@@ -97,6 +97,8 @@ bool tw_selection_wants_end(const struct tw_selection *selection);
 
 /* Handles one of these options; false: it was wrong, which has been reported. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
+/* Why the call that caused a snapshot may not be in it; from "the call" to the full stop. */
+extern const char tw_selection_why_not_around[];
 /* Selects the thread of the trigger, or all others, for the next filter. */
 void tw_selection_around(struct tw_selection *selection, int part);
 /* Fills in a filter for a capture, and its conditions; false: a time or a condition is not valid, which has been reported. */

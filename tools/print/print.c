@@ -490,6 +490,7 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 {
 	static const int parts[] = {TW_AROUND_TRIGGER, TW_AROUND_OTHERS};
 	struct tw_capture_filter filter;
+	uint64_t shown[2] = {0};
 	int error = 0;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !error; i++) {
 		uint64_t before = printer->shown;
@@ -498,12 +499,12 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 			return TW_EBADARG;
 		tw_out_format(printer->out, i ? "\nother threads:\n" : "the thread of the call:\n");
 		error = tw_print_tree(printer, &filter, limit);
-		if (!error && i && printer->shown == before)
+		shown[i] = printer->shown - before;
+		if (!error && !shown[i])
 			tw_out_format(printer->out, "(no event in that time)\n");
-		if (!error && !i && printer->shown == before)
-			tw_say("nothing of the call's thread is there at that time: it was overwritten before it could be copied, and a larger ring holds it "
-			       "(--flight=64M); or such calls are not recorded (--when).");
 	}
+	if (!error && !shown[0] && shown[1])
+		tw_say("the call %s", tw_selection_why_not_around);
 	return error;
 }
 
