@@ -130,20 +130,18 @@ python3 -I -S compare.py "$tw" s*.tw >out 2>err || fail "a snapshot is not of a 
 expect 0 "$tw" print --tree --around-trigger s.tw
 shows '^the thread of the call:'
 shows '^other threads:'
-is "$(awk '/^other threads:/ { exit } / }.* app:handle$| = .*app:handle/ { n++ } END { print n }' out)" 1 "one call is in its time"
+# It ends with the call; the end of the one before may be in the time as well.
+sed '/^other threads:/,$d' out | grep -v 'still open' | tail -n 2 | grep -q ' ms .*}.* app:handle$' || fail "the tree does not end with the call"
 expect 0 "$tw" report --around-trigger --json s.tw
 json 'd["trigger"]["call_ns"] > 3000000 or 1/0'
 expect 0 "$tw" print --tree --around-trigger=1ms s.tw
 expect 2 "$tw" print --around-trigger --from 1 s.tw
 says "time of its own"
 
-# Calls that are not recorded ask for a snapshot too; views say why the call is not in it.
+# Calls that are not recorded ask for a snapshot too; the view says why the call is not in it.
 record --when 'n == 5 and size > 0' --snapshot-on 'app:handle if duration > 3ms' --snapshots 1 -- ./app 1 0
-for view in 'print --tree' print report; do
-	# shellcheck disable=SC2086 # a command and its option
-	expect 0 "$tw" $view --around-trigger s.tw
-	cat out err | grep -qi 'nothing of the snapshot is in the time of its call' || fail "no reason by $view"
-done
+expect 0 "$tw" print --tree --around-trigger s.tw
+says 'was overwritten before it could be copied'
 
 # --snapshots and --every hold for calls.
 record --snapshot-on 'app:handle if duration > 3ms' --every 0 --snapshots 1 -- ./app 2 1000
