@@ -31,6 +31,7 @@ enum tw_rs_trigger_state { TW_RS_TRIGGER_CLOSED, TW_RS_TRIGGER_FREE, TW_RS_TRIGG
 struct tw_rs_trigger_call {
 	uint64_t ticks;	      /* now: behind its records */
 	uint64_t begin_ticks; /* of the call; 0: it has just begun */
+	uint64_t own_ticks;   /* the tracer's own time since then: no time of the program */
 	int32_t process_id;
 	int32_t thread_id;
 	char function[TW_RS_TRIGGER_NAME_BYTES]; /* MODULE:FUNCTION, perhaps cut; terminated */

@@ -184,9 +184,9 @@ void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_st
 
 /* A call for which a snapshot is to be written: `trigger` in the configuration of agents. */
 struct tw_recorder_trigger {
-	uint64_t ns;		    /* CLOCK_MONOTONIC: when it was found */
-	bool has_ended;		    /* false: the call has just begun */
-	uint64_t call_ns;	    /* how long it took, if it has ended: within a thousandth */
+	uint64_t ns;	  /* CLOCK_MONOTONIC: when it was found */
+	bool has_ended;	  /* false: the call has just begun */
+	uint64_t call_ns; /* how long it took, if it has ended, without the tracer's own time: within a thousandth */
 	uint64_t ticks, call_ticks; /* both in ticks of the recording */
 	int32_t process_id;	    /* where */
 	int32_t thread_id;

@@ -32,7 +32,7 @@ struct tw_flight_options {
 	int32_t thread_id;   /* the same */
 	/* The same of a call of the program, in ticks of its recording; 0: none caused it. */
 	uint64_t trigger_ticks;
-	uint64_t call_ticks; /* how long it took until then; 0: it had just begun */
+	uint64_t call_ticks; /* how long it took until then, with the tracer's own time; 0: it had just begun */
 	bool has_ended;	     /* the program has, */
 	int wait_status;     /* with this status of wait(2) */
 };

@@ -265,6 +265,7 @@ struct tw_thread {
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the current call, where they are recorded */
 	struct tw_ring_work ring_work;
 	struct tw_one_hit one;
+	uint64_t own_ticks;	   /* the tracer's own time on it so far: set-up of rings, and waits */
 	struct tw_kept_calls kept; /* calls whose returns need their arguments */
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };

@@ -61,10 +61,12 @@ static void tell_there(void *arg)
 {
 	const struct tw_trigger_met *met = arg;
 	const struct tw_function *function = met->place->function;
-	const struct tw_tracee *own = tw_hit_tls.thread->own_tracee;
+	const struct tw_thread *thread = tw_hit_tls.thread;
+	const struct tw_tracee *own = thread->own_tracee;
 	/* Now: the records of the call, which are behind it, come before. */
 	struct tw_rs_trigger_call call = {.ticks = tw_clock_ticks(),
 					  .begin_ticks = met->begin_ticks,
+					  .own_ticks = met->begin_ticks ? thread->own_ticks - met->begin_own_ticks : 0,
 					  .process_id = tw_hit_host.pinned_rs->own.process_id,
 					  .thread_id = own ? own->thread_id : 0};
 	size_t used = 0;
@@ -91,7 +93,10 @@ static const char *open_frame(const struct tw_place *place, const uint64_t *word
 			      const char *resume_at)
 {
 	const struct tw_trigger *trigger = trigger_of(place);
-	struct tw_trigger_frame frame = {.place = place, .begin_ticks = tw_clock_ticks(), .more = TW_TRIGGER_FRAME};
+	struct tw_trigger_frame frame = {.place = place,
+					 .begin_ticks = tw_clock_ticks(),
+					 .more = TW_TRIGGER_FRAME | tw_hit_tls.thread->own_ticks
+									    << TW_TRIGGER_OWN_SHIFT};
 
 	for (unsigned i = 0; i < trigger->kept_count; i++)
 		frame.kept[i] = words[trigger->kept[i]];
@@ -127,7 +132,7 @@ const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint6
 void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64_t value, struct tw_trigger_met *met)
 {
 	const struct tw_trigger *trigger = trigger_of(frame->place);
-	uint64_t words[END_WORDS] = {0}, ticks = tw_clock_ticks();
+	uint64_t words[END_WORDS] = {0}, ticks = tw_clock_ticks(), own = frame->more >> TW_TRIGGER_OWN_SHIFT;
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	if (!trigger || !trigger->is_of_end || t->state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
@@ -135,9 +140,12 @@ void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64
 	for (unsigned i = 0; i < trigger->kept_count; i++)
 		words[trigger->kept[i]] = frame->kept[i];
 	words[RESULT] = value;
-	words[DURATION] = (uint64_t)((unsigned __int128)(ticks - frame->begin_ticks) * trigger->ns_scale >> 32);
+	words[DURATION] = (uint64_t)((unsigned __int128)(ticks - frame->begin_ticks - (t->thread->own_ticks - own)) *
+					     trigger->ns_scale >>
+				     32);
 	words[ERROR] = (uint64_t)(int64_t)*t->thread->errno_at;
 	if (is_traced(t) && is_met(t->thread, frame->place, words, END_WORDS))
-		*met = (struct tw_trigger_met){frame->place, frame->begin_ticks, met->others + (met->place != NULL)};
+		*met = (struct tw_trigger_met){frame->place, frame->begin_ticks, own,
+					       met->others + (met->place != NULL)};
 	tw_frame_end();
 }

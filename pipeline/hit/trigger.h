@@ -7,7 +7,7 @@
  *					the return
  *
  * The records come first, so that they are in the snapshot.  The condition is a match program over the six integer registers;
- * where the end decides, followed by the result, the duration in ns and errno.  Calls that are left by exceptions, or by jumps, have no result.
+ * where the end decides, followed by the result, the duration in ns without the tracer's own time, and errno.  Calls that are left by exceptions, or by jumps, have no result.
  *
  * For the session of the command (tw_hit_host.pinned_session).  Threads: in hits, and where calls end; as native.h.
  */
@@ -36,9 +36,10 @@ struct tw_trigger_frame {
 	const struct tw_place *place;
 	uint64_t begin_ticks;
 	uint64_t kept[TW_TRIGGER_KEPT_MAX];
-	uint64_t more; /* TW_TRIGGER_FRAME */
+	uint64_t more; /* TW_TRIGGER_FRAME, and the thread's own_ticks then */
 };
-#define TW_TRIGGER_FRAME UINT64_C(0x40000)
+#define TW_TRIGGER_FRAME     UINT64_C(0x40000)
+#define TW_TRIGGER_OWN_SHIFT 19
 
 static inline bool tw_trigger_is(const struct tw_frame_wants *wants)
 {
@@ -49,7 +50,8 @@ static inline bool tw_trigger_is(const struct tw_frame_wants *wants)
 struct tw_trigger_met {
 	const struct tw_place *place;
 	uint64_t begin_ticks; /* 0: it has just begun */
-	uint64_t others;      /* tail calls inside of it, which end with it and fulfil theirs */
+	uint64_t begin_own_ticks;
+	uint64_t others; /* tail calls inside of it, which end with it and fulfil theirs */
 };
 
 /*

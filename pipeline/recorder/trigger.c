@@ -32,7 +32,7 @@ TW_API bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder
 	ago = call.ticks < now.ticks ? ns_of(now.ticks - call.ticks) : 0;
 	*out = (struct tw_recorder_trigger){.ns = ago < now.monotonic_ns ? now.monotonic_ns - ago : 1,
 					    .has_ended = call.begin_ticks != 0,
-					    .call_ns = ns_of(took),
+					    .call_ns = ns_of(took > call.own_ticks ? took - call.own_ticks : 0),
 					    .ticks = call.ticks,
 					    .call_ticks = took,
 					    .process_id = call.process_id,

@@ -99,6 +99,7 @@ static void tell_own_time(struct tw_ring_work *w, enum tw_space capacity)
 
 	if (capacity == TW_SPACE_NONE)
 		return;
+	w->t->thread->own_ticks += ticks;
 	if (!w->t->thread->one.stamp) {
 		if (!producer->shared)
 			return;

@@ -31,14 +31,12 @@ __attribute__((noinline)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); retu
 /* Negative for a request that failed. */
 __attribute__((noinline)) int handle(int n, const char *name, long size)
 {
-	long begun = now();
 	for (int i = 0; i < 20; i++)
 		leaf(i);
-	if (n % 100 == 42)
+	if (n % 100 == 42) {
 		usleep(4000);
-	/* Inside of the call: it takes longer. */
-	if (now() - begun >= SLOW_NS)
 		fprintf(history, "slow %d %ld\n", n, syscall(SYS_gettid));
+	}
 	if (n % 100 == 77)
 		errno = EBADF;
 	return n % 100 == 77 ? -n : (int)size + (int)strlen(name);
@@ -50,7 +48,7 @@ static void *serve(void *arg)
 		int n = (int)(long)arg * 1000000 + i;
 		long begun = now();
 		handle(n, i % 100 == 13 ? "odd" : "even", i % 100 == 55 ? 1 << 20 : 10);
-		/* Outside of it: a call that was not slow for the program may have waited for the processor as it began or ended. */
+		/* Others may have waited for the processor; the time in which the tracer made a ring ready is not theirs. */
 		if (now() - begun >= SLOW_NS)
 			fprintf(history, "seemed %d %ld\n", n, syscall(SYS_gettid));
 		if (i % 100 == 99)

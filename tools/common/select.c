@@ -329,7 +329,8 @@ static bool take_around(struct tw_selection *selection, const struct tw_capture 
 	uint64_t before = selection->around_ns ? selection->around_ns : trigger.call_ns ? 0 : AROUND_NS;
 	uint64_t end = trigger.ns > info->zero_ns ? trigger.ns - info->zero_ns : 0;
 	before += trigger.call_ns + SLACK_NS;
-	uint64_t ns[2] = {end > before ? end - before : 1, end + 1};
+	/* The call may lie before all that is left of the threads. */
+	uint64_t ns[2] = {end > before ? end - before : 1, end > 1 ? end + 1 : 2};
 	for (int i = 0; i < 2; i++)
 		snprintf(selection->around_texts[i], sizeof selection->around_texts[i], "%llu.%09llu",
 			 (unsigned long long)(ns[i] / 1000000000), (unsigned long long)(ns[i] % 1000000000));
