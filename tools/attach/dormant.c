@@ -127,22 +127,35 @@ static void refuse_absent(struct tw_dormant *dormant)
 
 /* ---- finding ---- */
 
-int tw_dormant_thread(int process)
+/* One pass over the threads; *count: how many there were. */
+static int find_thread(int process, unsigned *count)
 {
 	char path[64];
 	int found = 0;
+	*count = 0;
 	snprintf(path, sizeof path, "/proc/%d/task", process);
 	DIR *folder = opendir(path);
 	for (const struct dirent *entry; folder && !found && (entry = readdir(folder));) {
 		char name[64];
 		int thread = atoi(entry->d_name);
 		snprintf(path, sizeof path, "task/%d/comm", thread);
+		*count += thread > 0;
 		if (thread > 0 && tw_proc_read(process, path, name, sizeof name) > 0 &&
 		    strcmp(name, TW_DOORBELL_THREAD) == 0)
 			found = thread;
 	}
 	if (folder)
 		closedir(folder);
+	return found;
+}
+
+/* The kernel's list ends early where a thread ends while it is read: the next pass, or the one after it, is whole. */
+int tw_dormant_thread(int process)
+{
+	unsigned count = 0;
+	int found = find_thread(process, &count);
+	for (int i = 0; i < 3 && !found && count > 1; i++)
+		found = find_thread(process, &count);
 	return found;
 }
 

@@ -46,8 +46,7 @@ static unsigned vector_bytes(void)
 	return __get_cpuid_count(13, 0, &a, &b, &c, &d) ? b : 0;
 }
 
-/* A filter that one of its threads has set: the agent hears of later ones only. */
-static bool has_filter(int process)
+static bool find_filter(int process)
 {
 	char name[64];
 	bool is_found = false;
@@ -60,6 +59,18 @@ static bool has_filter(int process)
 	}
 	if (folder)
 		closedir(folder);
+	return is_found;
+}
+
+/*
+ * A filter that one of its threads has set: the agent hears of later ones only.  The kernel's list ends early where a thread ends
+ * while it is read, so there are several passes.
+ */
+static bool has_filter(int process)
+{
+	bool is_found = false;
+	for (int i = 0; i < 3 && !is_found; i++)
+		is_found = find_filter(process);
 	return is_found;
 }
 

@@ -507,9 +507,11 @@ static int load(struct inject *inject, const char *agent)
 	if (!handle)
 		return refuse(inject, "process %d cannot load the agent: %.400s.", process, text);
 	/* Its thread gives itself the name by which it is found. */
-	for (uint64_t deadline_ns = tw_now_ns() + WORK_NS; !tw_dormant_thread(process) && tw_now_ns() < deadline_ns;)
+	bool is_there = false;
+	for (uint64_t deadline_ns = tw_now_ns() + WORK_NS;
+	     !(is_there = tw_dormant_thread(process)) && tw_now_ns() < deadline_ns;)
 		nap(1000000);
-	if (!tw_dormant_thread(process))
+	if (!is_there)
 		return refuse(inject, "process %d has loaded the agent, which can have no thread.", process);
 	return 0;
 }

@@ -79,7 +79,7 @@ static const struct tw_command command = {
 		"  tracewheel attach --time 10s -t 'nginx:ngx_http_*' --returns 4711\n"
 		"  tracewheel attach --name redis-server --rate none --events 50M -o busy.tw\n"
 		"  tracewheel attach -t libc:open --args --time none 4711\n"
-		"  tracewheel attach --flight --snapshot-on 'shop:handle if duration > 10ms' -t 'shop:_' 4711\n"
+		"  tracewheel attach --flight --snapshot-on 'shop:pay if duration > 9ms' 4711\n"
 		"PID may be that of a thread. Who may: those whom the system lets trace the process by ptrace, as the\n"
 		"user that it runs as. `tracewheel list` shows who traces what, and where an agent sleeps.\n"};
 
