@@ -116,6 +116,7 @@ static const struct tw_trigger *make(const char *text, bool is_of_end)
 		return NULL;
 	}
 	new->trigger.is_of_end = is_of_end;
+	new->trigger.since_ticks = tw_clock_ticks();
 	new->trigger.ns_scale = (UINT64_C(1000000000) << 32) / tw_clock_ticks_per_second();
 	if (is_of_end)
 		keep_registers(&new->trigger, text);

@@ -29,7 +29,7 @@ enum tw_rs_trigger_state { TW_RS_TRIGGER_CLOSED, TW_RS_TRIGGER_FREE, TW_RS_TRIGG
 
 /* The call. */
 struct tw_rs_trigger_call {
-	uint64_t ticks;	      /* now: behind its records */
+	uint64_t ticks;	      /* when it was told: behind its records */
 	uint64_t begin_ticks; /* of the call; 0: it has just begun */
 	uint64_t own_ticks;   /* the tracer's own time since then: no time of the program */
 	int32_t process_id;
@@ -46,17 +46,20 @@ struct tw_rs_trigger {
 
 /* ---- private to each side ---- */
 
-/* Member: False: another one is there, or none is wanted, and the call is counted.  @may_wake: the thread may make system calls. */
+/*
+ * Member: tells the owner of a call, and wakes it if the thread may make system calls (@may_wake).  False: another call is there, or none
+ * is wanted; this one is counted.
+ */
 bool tw_rs_trigger_tell(struct tw_rs *rs, const struct tw_rs_trigger_call *call, bool may_wake);
 
-/* Member: so many calls more, which are counted. */
+/* Member: counts calls that are not told. */
 void tw_rs_trigger_pass_over(struct tw_rs *rs, uint64_t count);
 
-/* Owner: are calls wanted from now on?  What is there is dropped. */
+/* Owner: says whether calls are wanted from now on, and drops the one that is there. */
 void tw_rs_trigger_open(struct tw_rs *rs, bool is_wanted);
-/* Owner: the call that was told; it stays until tw_rs_trigger_open().  Its name is printable, whatever the member wrote.  False: none. */
+/* Owner: reads the call that is there; it stays until tw_rs_trigger_open().  Its name has no control characters, whatever the member wrote. */
 bool tw_rs_trigger_take(struct tw_rs *rs, struct tw_rs_trigger_call *out);
-/* Owner: calls that were counted, and not told, so far. */
+/* Owner: how many calls were counted and not told so far. */
 uint64_t tw_rs_trigger_missed(const struct tw_rs *rs);
 
 #endif

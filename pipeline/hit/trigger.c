@@ -66,7 +66,9 @@ static void tell_there(void *arg)
 	/* Now: the records of the call, which are behind it, come before. */
 	struct tw_rs_trigger_call call = {.ticks = tw_clock_ticks(),
 					  .begin_ticks = met->begin_ticks,
-					  .own_ticks = met->begin_ticks ? thread->own_ticks - met->begin_own_ticks : 0,
+					  .own_ticks = met->begin_ticks ? tw_trigger_own_since(thread->own_ticks,
+											       met->begin_own_ticks)
+									: 0,
 					  .process_id = tw_hit_host.pinned_rs->own.process_id,
 					  .thread_id = own ? own->thread_id : 0};
 	size_t used = 0;
@@ -135,12 +137,14 @@ void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64
 	uint64_t words[END_WORDS] = {0}, ticks = tw_clock_ticks(), own = frame->more >> TW_TRIGGER_OWN_SHIFT;
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	if (!trigger || !trigger->is_of_end || t->state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
+	if (!trigger || !trigger->is_of_end || frame->begin_ticks < trigger->since_ticks ||
+	    t->state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
 		return;
 	for (unsigned i = 0; i < trigger->kept_count; i++)
 		words[trigger->kept[i]] = frame->kept[i];
 	words[RESULT] = value;
-	words[DURATION] = (uint64_t)((unsigned __int128)(ticks - frame->begin_ticks - (t->thread->own_ticks - own)) *
+	words[DURATION] = (uint64_t)((unsigned __int128)(ticks - frame->begin_ticks -
+							 tw_trigger_own_since(t->thread->own_ticks, own)) *
 					     trigger->ns_scale >>
 				     32);
 	words[ERROR] = (uint64_t)(int64_t)*t->thread->errno_at;

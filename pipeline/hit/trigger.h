@@ -26,6 +26,7 @@
 struct tw_trigger {
 	const struct tw_match_program *program; /* NULL: every call */
 	uint64_t ns_scale;			/* nanoseconds = ticks * ns_scale >> 32 */
+	uint64_t since_ticks; /* when it was made: a frame that is older keeps registers for another one */
 	bool is_of_end;
 	uint8_t kept_count;
 	uint8_t kept[TW_TRIGGER_KEPT_MAX]; /* the registers, from 0 */
@@ -40,6 +41,12 @@ struct tw_trigger_frame {
 };
 #define TW_TRIGGER_FRAME     UINT64_C(0x40000)
 #define TW_TRIGGER_OWN_SHIFT 19
+
+/* The tracer's own time on a thread since the value that a frame has, of which it has the low bits. */
+static inline uint64_t tw_trigger_own_since(uint64_t own_ticks, uint64_t before)
+{
+	return (own_ticks - before) & (UINT64_MAX >> TW_TRIGGER_OWN_SHIFT);
+}
 
 static inline bool tw_trigger_is(const struct tw_frame_wants *wants)
 {

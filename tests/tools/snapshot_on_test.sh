@@ -253,6 +253,8 @@ refused() {
 	is "$(grep -c . err)" "${3:-3}" "lines"
 }
 refused 'app:handle if weight > 3 and duration > 3' "no parameter 'weight'"
+refused 'app:ratio if a > 2 and duration > 1' 'is in a vector register'
+refused 'app:ratio if vector_double(0) > 2 and duration > 1' 'arguments in vector registers'
 refused 'app:handle if exception' 'name the function that throws'
 refused 'app:handle if $1 + $2 + $3 + $4 > duration' 'at most three'
 refused 'app:handle if >' 'refused'
@@ -260,8 +262,20 @@ refused 'app:hande' 'did you mean' 2
 refused 'sometimes' 'or calls'
 expect 2 "$tw" record -o s.tw --snapshot-on app:handle -- ./app 1 0
 says 'is for --flight'
-strip -o bare app
-expect 2 "$tw" record --flight -o s.tw --snapshot-on 'bare:main if result < 0' -- ./bare 1 0
+# Without types a result has no sign; its number, and the duration, need none.
+gcc -O2 -fno-ipa-sra -fno-ipa-cp -o bare app.c -lpthread || fail "no compiler"
+expect 2 "$tw" record --flight -o s.tw --snapshot-on 'bare:handle if result < 0' -- ./bare 1 0
+says 'it needs debug information, or a prototype'
+rm -rf s.tw s-*.tw
+expect 0 "$tw" record --flight --every 0 -o s.tw -t bare:handle --snapshot-on 'bare:handle if $7 == 14 and $1 == 1 and duration > 0' -- ./bare 1 0
+is $(($(written) + $(missed))) 1
+rm -rf s.tw s-*.tw
+expect 0 "$tw" record --flight --every 0 -o s.tw -t bare:handle --args='int handle(int, str, long)' --snapshot-on 'bare:handle if result < 0' -- ./bare 1 0
+is $(($(written) + $(missed))) 4 "by a prototype"
+# Of several functions, those without the name are said.
+rm -rf s.tw s-*.tw
+expect 0 "$tw" record --flight -o s.tw -t 'app:_' --snapshot-on 'app:{handle,ratio} if n == 3 and duration > 20s' -- ./app 1 0
+says "1 function that patterns name is without snapshots: for the condition 'n == 3 and duration > 20s'"
 expect 0 "$tw" record -t 'app:handle' --force -o plain.tw -- ./app 1 0
 expect 2 "$tw" print --around-trigger plain.tw
 says 'snapshots of a flight recorder'

@@ -316,8 +316,8 @@ static bool take_around(struct tw_selection *selection, const struct tw_capture 
 			const struct tw_capture_info *info, const struct tw_command *command)
 {
 	struct tw_capture_trigger trigger;
-	bool is_alone = selection->from != selection->around_texts[0] && (selection->from || selection->to);
-	if (is_alone || selection->tail) {
+	bool has_times = selection->from != selection->around_texts[0] && (selection->from || selection->to);
+	if (has_times || selection->tail) {
 		tw_usage(command, "--around-trigger is a time of its own: without --from, --to and --tail.");
 		return false;
 	}
@@ -342,11 +342,6 @@ static bool take_around(struct tw_selection *selection, const struct tw_capture 
 
 const char tw_selection_why_not_around[] =
 	"was overwritten before it could be copied, and a larger ring holds it (--flight=64M); or such calls are not recorded (--when).";
-
-void tw_selection_around(struct tw_selection *selection, int part)
-{
-	selection->around_part = part;
-}
 
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out)

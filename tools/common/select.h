@@ -63,23 +63,22 @@ enum {
 			"(epoll_wait, pthread_cond_wait, nanosleep), also from the times around" \
 	}
 
+/* Of a snapshot: all threads, that of the call which caused it, or all others. */
+enum tw_around { TW_AROUND_ALL, TW_AROUND_TRIGGER, TW_AROUND_OTHERS };
+
 struct tw_selection {
 	const char *from;
 	const char *to;
 	bool is_around; /* the trigger of a snapshot: from and to are that */
 	uint64_t around_ns;
 	char around_texts[2][32];
-	enum {
-		TW_AROUND_ALL,
-		TW_AROUND_TRIGGER,
-		TW_AROUND_OTHERS
-	} around_part;	       /* of the threads: that of the trigger, or others */
-	int32_t around_thread; /* 0: not known */
-	uint64_t tail;	       /* the number of events at the end; 0: all */
-	uint64_t longer_ns;    /* 0: all calls */
-	const char *when;      /* NULL: none */
-	struct tw_when calls;  /* the conditions of both, and of patterns, for the capture that is filtered */
-	size_t when_number;    /* that of --when among them, if it is there */
+	enum tw_around around_part; /* of the threads, for the next filter */
+	int32_t around_thread;	    /* 0: not known */
+	uint64_t tail;		    /* the number of events at the end; 0: all */
+	uint64_t longer_ns;	    /* 0: all calls */
+	const char *when;	    /* NULL: none */
+	struct tw_when calls;	    /* the conditions of both, and of patterns, for the capture that is filtered */
+	size_t when_number;	    /* that of --when among them, if it is there */
 	bool hides_waits;
 	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
 	const struct tw_capture *capture; /* the capture that is filtered */
@@ -99,8 +98,6 @@ bool tw_selection_wants_end(const struct tw_selection *selection);
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
 /* Why the call that caused a snapshot may not be in it; from "the call" to the full stop. */
 extern const char tw_selection_why_not_around[];
-/* Selects the thread of the trigger, or all others, for the next filter. */
-void tw_selection_around(struct tw_selection *selection, int part);
 /* Fills in a filter for a capture, and its conditions; false: a time or a condition is not valid, which has been reported. */
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out);

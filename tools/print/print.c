@@ -488,13 +488,13 @@ static void say_trigger(const struct tw_capture *capture)
 /* The thread of the call that caused the snapshot, and then what others did meanwhile. */
 static int print_around(struct tw_printer *printer, struct request *request, uint64_t limit)
 {
-	static const int parts[] = {TW_AROUND_TRIGGER, TW_AROUND_OTHERS};
+	static const enum tw_around parts[] = {TW_AROUND_TRIGGER, TW_AROUND_OTHERS};
 	struct tw_capture_filter filter;
 	uint64_t shown[2] = {0};
 	int error = 0;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !error; i++) {
 		uint64_t before = printer->shown;
-		tw_selection_around(&request->selection, parts[i]);
+		request->selection.around_part = parts[i];
 		if (!make_filter(request, (struct tw_capture *)printer->capture, &filter))
 			return TW_EBADARG;
 		tw_out_format(printer->out, i ? "\nother threads:\n" : "the thread of the call:\n");

@@ -168,62 +168,71 @@ bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guar
 	return true;
 }
 
-static bool find_guard(struct tw_arguments *arguments, const struct tw_guard *guard, const struct tw_command *command,
-		       const struct tw_layouts *layouts, bool is_quiet)
+/* Where guards are searched, and for what. */
+struct search {
+	struct tw_arguments *arguments;
+	const struct tw_command *command;
+	const struct tw_layouts *found;
+	const char *consequence; /* for functions without the guard: "not traced" */
+	bool may_come_later, is_quiet;
+};
+
+static bool find_guard(const struct search *search, const struct tw_guard *guard)
 {
 	struct tw_when_left left = {0};
 	char figure[TW_FIGURE_BYTES];
-	bool is_right = tw_when_translate(layouts, guard, &arguments->layouts, &left) > 0 ||
-			may_come_later(guard, layouts, is_quiet, &left);
+	bool is_right = tw_when_translate(search->found, guard, &search->arguments->layouts, &left) > 0;
+	if (!is_right && search->may_come_later)
+		is_right = may_come_later(guard, search->found, search->is_quiet, &left);
+	else if (!is_right && !left.count)
+		snprintf(
+			left.reason, sizeof left.reason,
+			"it needs debug information, or a prototype (docs/prototypes.md), of a function that the program has at its start");
 	if (!is_right)
-		tw_usage(command, "the condition '%s' is refused: %s.", guard->text, left.reason);
-	else if (left.count && !is_quiet)
-		tw_say("%s not traced: for the condition '%s', %s.",
+		tw_usage(search->command, "the condition '%s' is refused: %s.", guard->text, left.reason);
+	else if (left.count && !search->is_quiet)
+		tw_say("%s %s: for the condition '%s', %s.",
 		       tw_figure_of(figure, left.count, "function that patterns name is",
 				    "functions that patterns name are"),
-		       guard->text, left.reason);
+		       search->consequence, guard->text, left.reason);
+	return is_right;
+}
+
+static bool find_guards(struct search *search, const struct tw_guard *guards, size_t count, const char *program,
+			const char *config)
+{
+	struct tw_layouts layouts = {0};
+	bool is_right = true;
+	if (!ready_prototypes(search->arguments))
+		return false;
+	layouts.prototypes = search->arguments->prototypes;
+	tw_layouts_find(program, config, true, &layouts);
+	search->found = &layouts;
+	for (size_t i = 0; i < count && is_right; i++)
+		is_right = find_guard(search, &guards[i]);
+	tw_layouts_free(&layouts);
 	return is_right;
 }
 
 bool tw_arguments_find_guards(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
 			      const struct tw_config *config, bool is_quiet)
 {
-	struct tw_layouts layouts = {0};
-	bool is_right = true;
-	if (!arguments->guard_count)
-		return true;
-	if (!ready_prototypes(arguments))
-		return false;
-	layouts.prototypes = arguments->prototypes;
-	tw_layouts_find(program, config->text, true, &layouts);
-	for (size_t i = 0; i < arguments->guard_count && is_right; i++)
-		is_right = find_guard(arguments, &arguments->guards[i], command, &layouts, is_quiet);
-	tw_layouts_free(&layouts);
-	return is_right;
+	struct search search = {.arguments = arguments,
+				.command = command,
+				.consequence = "not traced",
+				.may_come_later = true,
+				.is_quiet = is_quiet};
+	return !arguments->guard_count ||
+	       find_guards(&search, arguments->guards, arguments->guard_count, program, config->text);
 }
 
-bool tw_arguments_find_triggers(struct tw_arguments *arguments, const struct tw_guard *guards, size_t count,
-				const struct tw_command *command, const char *program, const char *config)
+bool tw_arguments_find_triggers(struct tw_arguments *arguments, const struct tw_triggers_search *triggers)
 {
-	struct tw_layouts layouts = {0};
-	bool is_right = true;
-	if (!ready_prototypes(arguments))
-		return false;
-	layouts.prototypes = arguments->prototypes;
-	tw_layouts_find(program, config, true, &layouts);
-	for (size_t i = 0; i < count && is_right; i++) {
-		struct tw_when_left left = {0};
-		is_right = tw_when_translate(&layouts, &guards[i], &arguments->layouts, &left) > 0;
-		if (!is_right)
-			tw_usage(
-				command, "--snapshot-on '... if %s' is refused: %s.", guards[i].text,
-				left.count
-					? left.reason
-					: "what it names needs debug information, or a prototype (docs/prototypes.md), of a function "
-					  "that the program has at its start");
-	}
-	tw_layouts_free(&layouts);
-	return is_right;
+	struct search search = {.arguments = arguments,
+				.command = triggers->command,
+				.consequence = "without snapshots",
+				.is_quiet = triggers->is_quiet};
+	return find_guards(&search, triggers->guards, triggers->count, triggers->program, triggers->config);
 }
 
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)

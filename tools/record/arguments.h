@@ -50,13 +50,16 @@ bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guar
 bool tw_arguments_find_guards(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
 			      const struct tw_config *config, bool is_quiet);
 
-/*
- * tw_arguments_find_triggers - the same for conditions of triggers, whose patterns and numbers are in a configuration of their own.
- *
- * Functions of objects that are opened later have none of these.
- */
-bool tw_arguments_find_triggers(struct tw_arguments *arguments, const struct tw_guard *guards, size_t count,
-				const struct tw_command *command, const char *program, const char *config);
+/* Conditions of triggers, whose patterns and numbers are in a configuration of their own.  All borrow. */
+struct tw_triggers_search {
+	const struct tw_guard *guards;
+	size_t count;
+	const struct tw_command *command;
+	const char *program, *config;
+	bool is_quiet;
+};
+/* As tw_arguments_find_guards(); functions of objects that are opened later have none of these. */
+bool tw_arguments_find_triggers(struct tw_arguments *arguments, const struct tw_triggers_search *triggers);
 
 /* Must any of this be looked up in objects that the program opens later? Then agents ask for it. */
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config);

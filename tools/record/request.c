@@ -469,8 +469,12 @@ int tw_request_prepare(struct tw_request *request, const struct tw_launch *launc
 								 .are_words = !tw_check_may_declare(request->check)}) ||
 	    !tw_arguments_find_guards(&request->arguments, request->command, launch->program, &request->config,
 				      request->is_quiet) ||
-	    !tw_triggers_config(&request->flight.triggers, request->command, launch->program, &request->arguments,
-				&request->config))
+	    !tw_triggers_config(&request->flight.triggers,
+				&(struct tw_triggers_target){.command = request->command,
+							     .program = launch->program,
+							     .arguments = &request->arguments,
+							     .config = &request->config,
+							     .is_quiet = request->is_quiet}))
 		return TW_EXIT_USAGE;
 	return tw_arguments_config_late(&request->arguments, &request->config) ? 0 : TW_EXIT_NOT_STARTED;
 }

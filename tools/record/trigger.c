@@ -31,6 +31,11 @@ bool tw_triggers_take(struct tw_patterns *triggers, const struct tw_command *com
 			value);
 		return false;
 	}
+	if (text && strstr(text, "vector_") && tw_condition_is_of_end(text)) {
+		tw_usage(command, "--snapshot-on '%s': arguments in vector registers are not kept until the call ends.",
+			 value);
+		return false;
+	}
 	/* Durations and results need returns. */
 	return tw_config_add(config, "pattern", tw_pattern_text(triggers->wanted[last])) &&
 	       (!text || !tw_condition_is_of_end(text) || tw_config_add(config, "returns", "1"));
@@ -85,22 +90,26 @@ static bool config_one(struct typed *typed, const struct tw_command *command, co
 	return false;
 }
 
-bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_command *command, const char *program,
-			struct tw_arguments *arguments, struct tw_config *config)
+bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_triggers_target *target)
 {
 	struct typed typed = {.guards = calloc(triggers->wanted_count + 1, sizeof *typed.guards)};
-	bool is_right = typed.guards && begin_own(&typed.own, config->text ? config->text : "");
+	bool is_right = typed.guards && begin_own(&typed.own, target->config->text ? target->config->text : "");
 	for (size_t i = 0; i < triggers->wanted_count && is_right; i++) {
 		const char *text = triggers->conditions[i];
-		is_right = config_one(&typed, command, tw_pattern_text(triggers->wanted[i]),
+		is_right = config_one(&typed, target->command, tw_pattern_text(triggers->wanted[i]),
 				      (struct tw_guard){.text = text,
 							.number = FIRST_NUMBER + (uint32_t)i,
 							.is_of_end = text && tw_condition_is_of_end(text)},
-				      config);
+				      target->config);
 	}
 	if (is_right && typed.count)
-		is_right = tw_arguments_find_triggers(arguments, typed.guards, typed.count, command, program,
-						      typed.own.text);
+		is_right = tw_arguments_find_triggers(target->arguments,
+						      &(struct tw_triggers_search){.guards = typed.guards,
+										   .count = typed.count,
+										   .command = target->command,
+										   .program = target->program,
+										   .config = typed.own.text,
+										   .is_quiet = target->is_quiet});
 	free(typed.guards);
 	free(typed.own.text);
 	return is_right;

@@ -22,13 +22,14 @@ bool tw_trigger_is_pattern(const char *value);
 bool tw_triggers_take(struct tw_patterns *triggers, const struct tw_command *command, const char *value,
 		      struct tw_config *config);
 
-/*
- * tw_triggers_config - the lines for agents.
- *
- * @arguments	get the conditions of each function, where types decide.
- * False: one is refused, which has been reported.
- */
-bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_command *command, const char *program,
-			struct tw_arguments *arguments, struct tw_config *config);
+struct tw_triggers_target {
+	const struct tw_command *command;
+	const char *program;		/* borrows */
+	struct tw_arguments *arguments; /* get the conditions of each function, where types decide */
+	struct tw_config *config;	/* lines for agents are added */
+	bool is_quiet;
+};
+/* False: one is refused, which has been reported. */
+bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_triggers_target *target);
 
 #endif

@@ -155,17 +155,31 @@ static bool put_result(const struct tw_layout *layout, char *text, size_t capaci
 	return false;
 }
 
-static bool put_end(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
-		    char reason[512], bool *is_known)
+static bool is_of_end_name(const char *name, size_t bytes)
 {
-	bool is_duration = is_name("duration", name, bytes);
-	*is_known = is_duration || is_name("errno", name, bytes) || is_name("result", name, bytes);
-	if (!*is_known)
-		return false;
+	return is_name("duration", name, bytes) || is_name("errno", name, bytes) || is_name("result", name, bytes);
+}
+
+static bool put_end(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
+		    char reason[512])
+{
 	if (is_name("result", name, bytes))
 		return put_result(layout, text, capacity, reason);
-	snprintf(text, capacity, is_duration ? "$8" : "$9");
+	snprintf(text, capacity, is_name("duration", name, bytes) ? "$8" : "$9");
 	return true;
+}
+
+/* At a call's end vector registers hold its result, and no arguments. */
+static bool is_in_vector(const struct tw_layout *layout, const char *name, size_t bytes, char reason[512])
+{
+	for (uint32_t i = 0; i < layout->count; i++)
+		if (layout->values[i].type == 'f' && is_name(layout->values[i].name, name, bytes)) {
+			snprintf(reason, 512,
+				 "the parameter '%.*s' is in a vector register, which is not kept until the call ends",
+				 (int)(bytes < 100 ? bytes : 100), name);
+			return true;
+		}
+	return false;
 }
 
 static bool put_name(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
@@ -262,9 +276,11 @@ static bool translate(const struct tw_layout *layout, const struct tw_guard *of,
 		} else if (!layout) {
 			put(&out, "$1", 2);
 		} else {
-			bool is_end = false,
-			     is_put = of->is_of_end && put_end(layout, guard, bytes, one, sizeof one, reason, &is_end);
-			if (!is_put && (is_end || !put_name(layout, guard, bytes, one, sizeof one, reason)))
+			bool is_right = of->is_of_end && is_of_end_name(guard, bytes)
+						? put_end(layout, guard, bytes, one, sizeof one, reason)
+						: !(of->is_of_end && is_in_vector(layout, guard, bytes, reason)) &&
+							  put_name(layout, guard, bytes, one, sizeof one, reason);
+			if (!is_right)
 				return false;
 			put(&out, one, strlen(one));
 		}
@@ -285,9 +301,9 @@ static bool is_kept(const char *text, char reason[512])
 		count += number >= 1 && number <= 6 && !(seen & 1u << number);
 		seen |= number <= 6 ? 1u << number : 0;
 	}
-	if (count > 3)
+	if (count > TW_WHEN_KEPT_MAX)
 		snprintf(reason, 512, "a condition on how a call ends uses at most three of its arguments");
-	return count <= 3;
+	return count <= TW_WHEN_KEPT_MAX;
 }
 
 /* Does the translated guard compile, for arguments of this kind? */

@@ -17,11 +17,12 @@ struct tw_guard {
 	const char *text; /* borrows */
 	uint32_t number;  /* that of -t conditions, which lines `c` of the layouts say; 0: of --when */
 	/*
-	 * Decided when the call has ended: result, duration and errno are values, which become $7, $8 and $9.  Of the argument registers three are
+	 * The end of the call decides: result, duration and errno are values, which become $7, $8 and $9, and TW_WHEN_KEPT_MAX argument registers are
 	 * kept until then.
 	 */
 	bool is_of_end;
 };
+#define TW_WHEN_KEPT_MAX 3
 
 /* Does it name this value? */
 bool tw_when_names(const char *guard, const char *name);
