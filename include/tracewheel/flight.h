@@ -58,10 +58,11 @@ struct tw_flight_result {
 int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out);
 
 /*
- * The same in two steps, of which the first takes some ms and the second may be done by a forked child, as which the first one goes on.
+ * The same in two steps.  The first copies the rings, that of options->thread_id before all others, for a second at most; the
+ * second copies those that are left, and stores all.  A forked child may do the second, while its parent goes on.
  *
  * @options	borrowed until tw_flight_copy_free().
- * @out		gives.
+ * @out		gives; tw_flight_copy_free() takes.
  */
 struct tw_flight_copy;
 int tw_flight_copy(const struct tw_flight_options *options, struct tw_flight_copy **out);

@@ -36,6 +36,8 @@
 #define NAME_END_BYTES 32
 #define NUMBERS_MAX    100000
 #define REASON_BYTES   400
+/* The first step takes no longer: its caller may have to show others that it lives.  The second copies what is left. */
+#define COPY_NS UINT64_C(1000000000)
 
 struct tw_flight_copy {
 	const struct tw_flight_options *options;
@@ -120,21 +122,37 @@ static uint64_t ticks_of(uint64_t ns)
 
 /* ---- 2, 3 ---- */
 
-static int copy_rings(struct tw_flight_copy *flight)
+static bool is_of_call(const struct tw_flight_copy *flight, uint32_t index)
+{
+	int32_t thread_id = flight->options->thread_id;
+
+	return thread_id && tw_rs_ring(&flight->writer.rs, index)->thread_id == thread_id;
+}
+
+/* Copies the rings that are not copied yet: of the thread of the call that caused the snapshot, or of others, and while there is time. */
+static int copy_those(struct tw_flight_copy *flight, bool are_of_call, uint64_t until_ns)
 {
 	struct tw_writer *writer = &flight->writer;
-	uint32_t count = tw_writer_scan(writer);
 	int error = 0;
+
+	for (uint32_t i = 0; i < flight->copy_count && !error && tw_clock_monotonic_ns() < until_ns; i++)
+		if (writer->rings[i].is_seen && !flight->copies[i].raw && is_of_call(flight, i) == are_of_call)
+			error = tw_writer_copy_ring(writer, i, &flight->copies[i]);
+	return error;
+}
+
+/* The call's thread comes first: its ring must not be overwritten before. */
+static int copy_rings(struct tw_flight_copy *flight)
+{
+	uint32_t count = tw_writer_scan(&flight->writer);
+	int error;
 
 	flight->copies = calloc(count ? count : 1, sizeof *flight->copies);
 	if (!flight->copies)
 		return TW_ENOMEM;
 	flight->copy_count = count;
-	for (uint32_t i = 0; i < count && !error; i++)
-		error = writer->rings[i].is_seen ? tw_writer_prepare_copy(writer, i, &flight->copies[i]) : 0;
-	for (uint32_t i = 0; i < count && !error; i++)
-		error = writer->rings[i].is_seen ? tw_writer_copy_ring(writer, i, &flight->copies[i]) : 0;
-	return error;
+	error = copy_those(flight, true, UINT64_MAX);
+	return error ? error : copy_those(flight, false, flight->begun_ns + COPY_NS);
 }
 
 static int store_rings(struct tw_flight_copy *flight, uint64_t since_ticks)
@@ -304,11 +322,14 @@ TW_API int tw_flight_copy(const struct tw_flight_options *options, struct tw_fli
 
 TW_API int tw_flight_store(struct tw_flight_copy *flight, struct tw_flight_result *out)
 {
+	int error;
+
 	memset(out, 0, sizeof *out);
 	out->copied_ns = flight->copied_ns;
 	snprintf(flight->part, sizeof flight->part, "%s" PART "%d", flight->base, (int)getpid());
 	remove_parts(flight);
-	return write_capture(flight, out);
+	error = copy_those(flight, false, UINT64_MAX);
+	return error ? error : write_capture(flight, out);
 }
 
 TW_API int tw_flight_write(const struct tw_flight_options *options, struct tw_flight_result *out)

@@ -204,8 +204,6 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);
 
 /* TW_RB_OVERWRITE: stores what is in the ring and not in the files: the two that follow, with a copy of the writer's own. */
 int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
-/* Memory for a copy of the ring, which is then made without faults. Returns 0 or TW_ENOMEM. */
-int tw_writer_prepare_copy(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy);
 /* Copies a ring while it is written. Returns 0 or TW_ENOMEM. */
 int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy);
 /* Stores of a copy what is not in the files; what is older than @since_ticks counts as overwritten. */

@@ -119,7 +119,8 @@ static uint64_t skip_old(struct tw_writer_ring *ring, const struct tw_writer_cop
 
 #define COPY_TRIES 100
 
-int tw_writer_prepare_copy(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
+/* Memory for a copy, which is then made without faults. */
+static int prepare(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
 {
 	uint64_t ring_bytes = tw_rs_ring_bytes(&writer->rs, index);
 	uint8_t *raw;
@@ -143,7 +144,7 @@ int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writ
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	uint64_t ring_bytes = tw_rs_ring_bytes(&writer->rs, index);
 	int64_t bytes = 0;
-	int error = tw_writer_prepare_copy(writer, index, copy);
+	int error = prepare(writer, index, copy);
 
 	if (error)
 		return error;
