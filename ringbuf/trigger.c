@@ -31,22 +31,34 @@ bool tw_rs_trigger_tell(struct tw_rs *rs, const struct tw_rs_trigger_call *call,
 	return true;
 }
 
-void tw_rs_trigger_open(struct tw_rs *rs, bool is_wanted)
+bool tw_rs_trigger_open(struct tw_rs *rs, bool is_wanted)
 {
+	struct tw_rs_trigger *shared = &rs->control->trigger;
+	/* PAIR rs.trigger: acquire; release in tw_rs_trigger_tell(). */
+	uint64_t state = tw_load_acquire(&shared->state);
+
+	if ((uint32_t)state == TW_RS_TRIGGER_TAKEN && tw_sys_is_process_there((int32_t)(state >> 32)))
+		return false;
 	/* PAIR rs.trigger: release; acquire in tw_rs_trigger_tell(). */
-	tw_store_release(&rs->control->trigger.state, is_wanted ? TW_RS_TRIGGER_FREE : TW_RS_TRIGGER_CLOSED);
+	if (!tw_cas_acq_rel(&shared->state, &state, is_wanted ? TW_RS_TRIGGER_FREE : TW_RS_TRIGGER_CLOSED))
+		return false;
+	tw_rs_trigger_pass_over(rs, state == TW_RS_TRIGGER_READY);
+	return true;
 }
 
 bool tw_rs_trigger_take(struct tw_rs *rs, struct tw_rs_trigger_call *out)
 {
+	struct tw_rs_trigger *shared = &rs->control->trigger;
 	/* PAIR rs.trigger: acquire; release in tw_rs_trigger_tell(). */
-	uint64_t state = tw_load_acquire(&rs->control->trigger.state);
+	uint64_t state = tw_load_acquire(&shared->state);
 
 	if ((uint32_t)state == TW_RS_TRIGGER_TAKEN && !tw_sys_is_process_there((int32_t)(state >> 32)))
 		tw_rs_trigger_open(rs, true);
 	if (state != TW_RS_TRIGGER_READY)
 		return false;
-	*out = rs->control->trigger.call;
+	*out = shared->call;
+	/* PAIR rs.trigger: release; acquire in tw_rs_trigger_tell(). */
+	tw_store_release(&shared->state, TW_RS_TRIGGER_CLOSED);
 	out->function[sizeof out->function - 1] = '\0';
 	for (char *c = out->function; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)

@@ -4,7 +4,7 @@
  *
  * There is one such message at a time, because one snapshot is written at a time: calls that occur meanwhile are counted.
  *
- *	CLOSED <--owner--> FREE --member--> TAKEN --member: written--> READY --owner: the snapshot is written--> FREE, CLOSED
+ *	CLOSED <--owner--> FREE --member--> TAKEN --member: written--> READY --owner: it is taken, or counted--> CLOSED, FREE
  *
  * A member that is killed in TAKEN leaves it to the owner, which finds the process gone.
  *
@@ -55,9 +55,12 @@ bool tw_rs_trigger_tell(struct tw_rs *rs, const struct tw_rs_trigger_call *call,
 /* Member: counts calls that are not told. */
 void tw_rs_trigger_pass_over(struct tw_rs *rs, uint64_t count);
 
-/* Owner: says whether calls are wanted from now on, and drops the one that is there. */
-void tw_rs_trigger_open(struct tw_rs *rs, bool is_wanted);
-/* Owner: reads the call that is there; it stays until tw_rs_trigger_open().  Its name has no control characters, whatever the member wrote. */
+/*
+ * Owner: says whether calls are wanted from now on; one that is there, and was not taken, is counted.  False: nothing has changed, because a
+ * member is about to tell a call; to be asked again.
+ */
+bool tw_rs_trigger_open(struct tw_rs *rs, bool is_wanted);
+/* Owner: takes the call that is there; none is wanted then.  Its name has no control characters, whatever the member wrote. */
 bool tw_rs_trigger_take(struct tw_rs *rs, struct tw_rs_trigger_call *out);
 /* Owner: how many calls were counted and not told so far. */
 uint64_t tw_rs_trigger_missed(const struct tw_rs *rs);

@@ -193,9 +193,12 @@ struct tw_recorder_trigger {
 	char function[160]; /* MODULE:FUNCTION, perhaps cut; printable */
 };
 
-/* Are calls wanted from now on?  At first, none are.  The one that is there is dropped. */
-void tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted);
-/* The first such call since then; tw_recorder_poll() ends its sleep for it.  False: none.  It stays until calls are wanted anew. */
+/*
+ * Says whether calls are wanted from now on; at first, none are.  One that is there, and was not taken, is counted as missed.
+ * False: nothing has changed, because a program is about to tell a call; to be asked again.
+ */
+bool tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted);
+/* The first such call since then; tw_recorder_poll() ends its sleep for it.  False: none.  No other is wanted then. */
 bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder_trigger *out);
 /* How many such calls there were while one was there, or none were wanted. */
 uint64_t tw_recorder_triggers_missed(const struct tw_recorder *recorder);

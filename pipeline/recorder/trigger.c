@@ -14,9 +14,9 @@ static uint64_t ns_of(uint64_t ticks)
 	return (uint64_t)((double)ticks * 1e9 / (double)tw_clock_ticks_per_second());
 }
 
-TW_API void tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted)
+TW_API bool tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted)
 {
-	tw_rs_trigger_open(&recorder->writer.rs, is_wanted);
+	return tw_rs_trigger_open(&recorder->writer.rs, is_wanted);
 }
 
 TW_API bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder_trigger *out)

@@ -86,37 +86,42 @@ static void one_is_there_at_a_time(void **state)
 	tw_rs_trigger_open(&rs, true);
 	assert_true(tw_rs_trigger_tell(&rs, &first, true));
 	assert_false(tw_rs_trigger_tell(&rs, &second, true));
-	/* It stays until another is wanted. */
-	for (int i = 0; i < 2; i++) {
-		assert_true(tw_rs_trigger_take(&rs, &taken));
-		assert_memory_equal(&taken, &first, sizeof first);
-	}
-	tw_rs_trigger_open(&rs, true);
+	assert_true(tw_rs_trigger_take(&rs, &taken));
+	assert_memory_equal(&taken, &first, sizeof first);
+	/* No other is wanted before that is said. */
 	assert_false(tw_rs_trigger_take(&rs, &taken));
+	assert_false(tw_rs_trigger_tell(&rs, &second, true));
+	assert_true(tw_rs_trigger_open(&rs, true));
 	assert_true(tw_rs_trigger_tell(&rs, &second, true));
-	tw_rs_trigger_open(&rs, false);
+	/* It was not taken, and so is counted. */
+	assert_true(tw_rs_trigger_open(&rs, false));
 	assert_false(tw_rs_trigger_take(&rs, &taken));
+	assert_int_equal(tw_rs_trigger_missed(&rs), 3);
 	assert_false(tw_rs_trigger_tell(&rs, &first, true));
 	tw_rs_trigger_pass_over(&rs, 5);
-	assert_int_equal(tw_rs_trigger_missed(&rs), 7);
+	assert_int_equal(tw_rs_trigger_missed(&rs), 9);
 }
 
 static void each_is_taken_or_counted(void **state)
 {
 	pthread_t threads[THREADS];
 	struct tw_rs_trigger_call taken;
-	uint64_t told = 0, seen = 0;
+	uint64_t told = 0, seen = 0, turns = 0;
 
 	calls_of_thread = test_rounds(200000, 10);
 	tw_rs_trigger_open(&rs, true);
 	for (intptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, tell_many, (void *)i), 0);
 	for (uint64_t done = 0; done < THREADS * calls_of_thread; done = seen + tw_rs_trigger_missed(&rs)) {
-		if (!tw_rs_trigger_take(&rs, &taken))
+		/* Sometimes a call is there that is not taken; and calls are not wanted for a while. */
+		if (++turns % 7 == 0)
+			tw_rs_trigger_open(&rs, turns % 2);
+		if (!tw_rs_trigger_take(&rs, &taken)) {
+			tw_rs_trigger_open(&rs, true);
 			continue;
+		}
 		assert_whole(&taken);
 		seen++;
-		tw_rs_trigger_open(&rs, true);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		void *count;
@@ -124,8 +129,8 @@ static void each_is_taken_or_counted(void **state)
 		assert_int_equal(pthread_join(threads[i], &count), 0);
 		told += (uintptr_t)count;
 	}
-	assert_int_equal(told, seen);
-	assert_int_equal(told + tw_rs_trigger_missed(&rs), THREADS * calls_of_thread);
+	assert_int_equal(seen + tw_rs_trigger_missed(&rs), THREADS * calls_of_thread);
+	assert_true(told >= seen);
 	assert_true(seen > 1);
 }
 
@@ -142,6 +147,9 @@ static void the_dead_block_nobody(void **state)
 	/* As it is while that process writes. */
 	atomic_store(&rs.control->trigger.state, TW_RS_TRIGGER_TAKEN | (uint64_t)(uint32_t)child << 32);
 	assert_false(tw_rs_trigger_take(&rs, &taken));
+	assert_false(tw_rs_trigger_tell(&rs, &call, true));
+	/* Nor does the owner let another one write there meanwhile. */
+	assert_false(tw_rs_trigger_open(&rs, true));
 	assert_false(tw_rs_trigger_tell(&rs, &call, true));
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);

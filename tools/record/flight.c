@@ -134,6 +134,19 @@ static void on_signal(int number)
 	errno = saved;
 }
 
+static bool is_too_soon(const struct tw_flight *flight, uint64_t ns)
+{
+	return flight->made >= flight->most || (flight->made_ns && ns - flight->made_ns < flight->every_ns);
+}
+
+/* Calls are wanted when a snapshot may be written for them: no earlier, so that those that come often cost little. */
+static void watch_calls(struct tw_flight *flight)
+{
+	if (flight->is_watching || !flight->triggers.wanted_count || flight->writer || is_too_soon(flight, tw_now_ns()))
+		return;
+	flight->is_watching = tw_recorder_watch_triggers(flight->recorder, true);
+}
+
 void tw_flight_begin(struct tw_flight *flight, struct tw_recorder *recorder, pid_t child, bool is_quiet)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -147,10 +160,7 @@ void tw_flight_begin(struct tw_flight *flight, struct tw_recorder *recorder, pid
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (flight->signals & bit(numbers[i]))
 			sigaction(numbers[i], &action, NULL);
-	/* None has been written yet. */
-	flight->is_watching = flight->triggers.wanted_count != 0;
-	if (flight->is_watching)
-		tw_recorder_watch_triggers(recorder, true);
+	watch_calls(flight);
 	if (!is_quiet)
 		tw_say("flight recorder of process %d: `tracewheel snapshot %d` writes what it has done.", (int)child,
 		       (int)child);
@@ -250,11 +260,6 @@ static void say_passed_over(struct tw_flight *flight)
 		tw_say("no snapshot is written so soon after the last one (--every).");
 }
 
-static bool is_too_soon(const struct tw_flight *flight, uint64_t ns)
-{
-	return flight->made >= flight->most || (flight->made_ns && ns - flight->made_ns < flight->every_ns);
-}
-
 /* A signal's snapshot.  False: none is asked for, or it is passed over. */
 static bool take_signal(struct tw_flight *flight, struct tw_flight_options *options, char reason[REASON_BYTES])
 {
@@ -292,15 +297,6 @@ static bool take_call(const struct tw_flight *flight, struct tw_flight_options *
 	return true;
 }
 
-/* Calls are wanted when a snapshot may be written for them: no earlier, so that those that come often cost little. */
-static void watch_calls(struct tw_flight *flight)
-{
-	if (flight->is_watching || !flight->triggers.wanted_count || flight->writer || is_too_soon(flight, tw_now_ns()))
-		return;
-	flight->is_watching = true;
-	tw_recorder_watch_triggers(flight->recorder, true);
-}
-
 void tw_flight_poll(struct tw_flight *flight)
 {
 	char reason[REASON_BYTES];
@@ -334,6 +330,9 @@ static void write_last_call(struct tw_flight *flight)
 					    .reason = reason};
 	if (take_call(flight, &options, reason))
 		write_now(flight, &options);
+	/* One that came since then is counted; one that is about to come is waited for. */
+	for (int i = 0; i < 100 && !tw_recorder_watch_triggers(flight->recorder, false); i++)
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
 	uint64_t missed = tw_recorder_triggers_missed(flight->recorder);
 	char figure[TW_FIGURE_BYTES];
 	if (missed && !flight->is_quiet)
