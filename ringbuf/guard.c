@@ -7,23 +7,21 @@
  * memory over the whole image: it is invalid from then on, which is counted, and nothing else is affected.
  */
 #include "ringbuf/guard.h"
-#include "base/atomic.h"
+#include "base/guard.h"
 #include "base/sys.h"
 #include "ringbuf/inside.h"
 
-#include <errno.h>
-#include <signal.h>
-
-static struct tw_rs *_Atomic guarded;
-static struct sigaction before;
+static struct tw_rs *guarded;
 
 static bool is_within(uintptr_t at, const void *memory, uint64_t bytes)
 {
 	return memory && at - (uintptr_t)memory < bytes;
 }
 
-static bool replace(struct tw_rs *rs, uintptr_t at)
+static bool replace(void *arg, uintptr_t at)
 {
+	struct tw_rs *rs = arg;
+
 	if (is_within(at, rs->control, TW_RS_CONTROL_BYTES)) {
 		rs->damaged_tables++;
 		return tw_sys_map_over(rs->control, TW_RS_CONTROL_BYTES) == 0;
@@ -40,36 +38,16 @@ static bool replace(struct tw_rs *rs, uintptr_t at)
 	return false;
 }
 
-static void on_sigbus(int number, siginfo_t *info, void *context)
-{
-	/* RELAXED rs.guarded: set before the handler was installed. */
-	struct tw_rs *rs = tw_load_relaxed(&guarded);
-	int saved_errno = errno;
-
-	/* A fault outside this set occurs again, under the previous handler. */
-	if (!rs || info->si_code != BUS_ADRERR || !replace(rs, (uintptr_t)info->si_addr))
-		sigaction(SIGBUS, &before, NULL);
-	errno = saved_errno;
-}
-
 void tw_rs_guard(struct tw_rs *rs)
 {
-	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_RESTART};
-
-	/* RELAXED rs.guarded: as above. */
-	if (rs->anonymous || tw_load_relaxed(&guarded))
-		return;
-	/* RELAXED rs.guarded: as above. */
-	tw_store_relaxed(&guarded, rs);
-	sigaction(SIGBUS, &action, &before);
+	if (!rs->anonymous && tw_guard_set(TW_GUARDED_RINGS, replace, rs))
+		guarded = rs;
 }
 
 void tw_rs_unguard(struct tw_rs *rs)
 {
-	/* RELAXED rs.guarded: as above. */
-	if (tw_load_relaxed(&guarded) != rs)
+	if (guarded != rs)
 		return;
-	sigaction(SIGBUS, &before, NULL);
-	/* RELAXED rs.guarded: as above. */
-	tw_store_relaxed(&guarded, NULL);
+	tw_guard_end(TW_GUARDED_RINGS);
+	guarded = NULL;
 }

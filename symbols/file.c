@@ -4,14 +4,19 @@
  *
  * The memory is bounded by what the file has on disk (base/file.h), whatever its headers say.
  *
- * Read by pread, not mapped: a file that shrinks meanwhile gives an error, not SIGBUS.  A page of zeroes follows the
- * last segment, so that every string in the image ends.
+ * Read by pread, or mapped in processes that take SIGBUS for it: a file that shrinks meanwhile gives an error.  A file that others may
+ * write is always read, so that nothing changes that was checked.  A page of zeroes follows the last segment, so that every string in the
+ * image ends.
  */
 #include "symbols/file.h"
 #include "symbols/sleds.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
+#include "base/export.h"
+#include "base/guard.h"
 #include "base/limits.h"
+#include "base/sys.h"
 #include "tracewheel/error.h"
 
 #include <errno.h>
@@ -25,6 +30,19 @@
 
 #define HEADERS_MAX 256
 #define PAGE	    UINT64_C(4096)
+/* Less is read: a mapping costs as much as some pages. */
+#define MAPPED_BYTES_MIN (32 * PAGE)
+/* Of one process at a time; further files are read. */
+#define MAPPED_MAX 1024
+
+/* An image with pages of its file.  Read by the handler of SIGBUS. */
+struct tw_elf_mapped {
+	_Atomic uintptr_t low; /* 0: free */
+	_Atomic uintptr_t high;
+	_Atomic bool is_cut; /* a page was not there any more */
+};
+
+static struct tw_elf_mapped *mapped_files; /* NULL: files are read */
 
 int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
 {
@@ -98,7 +116,87 @@ static bool is_read_once(const struct tw_elf_file *file, const ElfW(Phdr) *heade
 	return true;
 }
 
-static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, size_t count)
+/* ---- mapped files ---- */
+
+/* In the handler: the page is empty now. */
+static bool replace_page(void *files, uintptr_t at)
+{
+	struct tw_elf_mapped *mapped = files;
+
+	for (size_t i = 0; i < MAPPED_MAX; i++) {
+		/* RELAXED symbols.mapped: of the image that this thread reads. */
+		uintptr_t low = tw_load_relaxed(&mapped[i].low), high = tw_load_relaxed(&mapped[i].high);
+
+		if (!low || at < low || at >= high)
+			continue;
+		/* RELAXED symbols.mapped: as above. */
+		tw_store_relaxed(&mapped[i].is_cut, true);
+		return tw_sys_map_over((void *)(at & ~(uintptr_t)(PAGE - 1)), PAGE) == 0;
+	}
+	return false;
+}
+
+TW_API void tw_symbols_map_files(void)
+{
+	struct tw_elf_mapped *files = mapped_files ? NULL : calloc(MAPPED_MAX, sizeof *files);
+
+	if (files && tw_guard_set(TW_GUARDED_FILES, replace_page, files))
+		mapped_files = files;
+	else
+		free(files);
+}
+
+static struct tw_elf_mapped *take_mapped(uintptr_t low, uint64_t bytes)
+{
+	for (size_t i = 0; mapped_files && i < MAPPED_MAX; i++) {
+		uintptr_t is_free = 0;
+
+		/* RELAXED symbols.mapped: one thread takes it; it is read by handlers of the thread that reads the image. */
+		if (tw_load_relaxed(&mapped_files[i].low) || !tw_cas_relaxed(&mapped_files[i].low, &is_free, low))
+			continue;
+		/* RELAXED symbols.mapped: as above. */
+		tw_store_relaxed(&mapped_files[i].is_cut, false);
+		/* RELAXED symbols.mapped: as above. */
+		tw_store_relaxed(&mapped_files[i].high, low + bytes);
+		return &mapped_files[i];
+	}
+	return NULL;
+}
+
+static bool is_cut(const struct tw_elf_file *file)
+{
+	/* RELAXED symbols.mapped: set by a handler on this thread. */
+	return file->mapped && tw_load_relaxed(&file->mapped->is_cut);
+}
+
+/* A segment whose pages lie in the file as they lie in memory, and are all there. */
+static bool can_be_mapped(const struct tw_elf_file *file, const ElfW(Phdr) *header)
+{
+	return file->mapped && header->p_filesz >= MAPPED_BYTES_MIN &&
+	       !((header->p_vaddr ^ header->p_offset) & (PAGE - 1)) && header->p_offset <= file->identity.bytes &&
+	       header->p_filesz <= file->identity.bytes - header->p_offset;
+}
+
+/* Whole pages are mapped; other segments may have the rest of those at both ends, which are read. */
+static int fill(struct tw_elf_file *file, int fd, uint8_t *at, const ElfW(Phdr) *header)
+{
+	uint64_t first = -header->p_vaddr & (PAGE - 1), whole = (header->p_filesz - first) & ~(PAGE - 1);
+	int error;
+
+	if (!can_be_mapped(file, header))
+		return tw_elf_read_at(fd, at, header->p_filesz, header->p_offset);
+	if (mmap(at + first, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+		 (off_t)(header->p_offset + first)) == MAP_FAILED)
+		return TW_ENOMEM;
+	error = tw_elf_read_at(fd, at, first, header->p_offset);
+	return error ? error
+		     : tw_elf_read_at(fd, at + first + whole, header->p_filesz - first - whole,
+				      header->p_offset + first + whole);
+}
+
+/* ---- opening ---- */
+
+static int lay_out(struct tw_elf_file *file, int fd, bool may_map, const ElfW(Phdr) *headers, size_t count)
 {
 	uint64_t low, high;
 	int error = measure(headers, count, &low, &high);
@@ -114,16 +212,16 @@ static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, 
 	if (image == MAP_FAILED)
 		return TW_ENOMEM;
 	file->image = image;
+	file->mapped = may_map ? take_mapped((uintptr_t)image, file->image_bytes) : NULL;
 	for (size_t i = 0; i < count && !error; i++)
 		if (headers[i].p_type == PT_LOAD && headers[i].p_filesz)
-			error = tw_elf_read_at(fd, image + (headers[i].p_vaddr - low), headers[i].p_filesz,
-					       headers[i].p_offset);
+			error = fill(file, fd, image + (headers[i].p_vaddr - low), &headers[i]);
 	if (!error)
 		tw_elf_init(&file->elf, (uintptr_t)image - low, headers, count);
 	return error;
 }
 
-static int read_file(struct tw_elf_file *file, int fd)
+static int read_file(struct tw_elf_file *file, int fd, bool may_map)
 {
 	ElfW(Phdr) headers[HEADERS_MAX];
 	int error;
@@ -135,16 +233,17 @@ static int read_file(struct tw_elf_file *file, int fd)
 	if (!error)
 		error = tw_elf_read_at(fd, headers, file->header.e_phnum * sizeof *headers, file->header.e_phoff);
 	if (!error)
-		error = lay_out(file, fd, headers, file->header.e_phnum);
+		error = lay_out(file, fd, may_map, headers, file->header.e_phnum);
 	if (!error)
 		error = tw_elf_sleds_read(&file->sleds, &file->elf, &file->header, fd, false);
-	return error;
+	return error ? error : is_cut(file) ? TW_EIO : 0;
 }
 
 /* Does not take the descriptor. */
 static int make_file(int fd, const struct stat *status, const char *path, struct tw_elf_file **out)
 {
 	struct tw_elf_file *file = calloc(1, sizeof *file);
+	bool may_map = tw_file_is_trusted(status) && !tw_file_is_synthetic(fd);
 	int error = TW_ENOMEM;
 
 	if (!file)
@@ -154,11 +253,10 @@ static int make_file(int fd, const struct stat *status, const char *path, struct
 	file->mode = status->st_mode;
 	file->owner = status->st_uid;
 	file->group = status->st_gid;
-	file->may_be_kept =
-		tw_file_is_trusted(status) && !tw_file_is_synthetic(fd) && tw_file_is_settled(&file->identity);
+	file->may_be_kept = may_map && tw_file_is_settled(&file->identity);
 	file->path = strdup(path);
 	if (file->path)
-		error = read_file(file, fd);
+		error = read_file(file, fd, may_map);
 	if (error)
 		tw_elf_file_close(file);
 	else
@@ -211,6 +309,9 @@ void tw_elf_file_close(struct tw_elf_file *file)
 		return;
 	if (file->image)
 		munmap(file->image, file->image_bytes);
+	/* RELAXED symbols.mapped: nothing of it is read any more. */
+	if (file->mapped)
+		tw_store_relaxed(&file->mapped->low, 0);
 	if (file->fd >= 0)
 		close(file->fd);
 	tw_sym_sleds_fini(&file->sleds);

@@ -33,6 +33,7 @@ struct tw_elf_file {
 	/* May what is made of it be kept for later?  Its owner is root or this user, nobody else may write it, and each change will show. */
 	bool may_be_kept;
 	bool has_capabilities;
+	struct tw_elf_mapped *mapped; /* parts of the image are pages of the file; NULL: it was read */
 	struct tw_sym_sleds sleds;
 };
 

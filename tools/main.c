@@ -6,6 +6,8 @@
 #include "tools/common/near.h"
 #include "tools/tool.h"
 
+#include "tracewheel/symbols.h"
+
 #include <stdio.h>
 
 struct row {
@@ -99,6 +101,7 @@ int main(int argc, char **argv)
 	const struct row *row = rows;
 	while (row < rows + sizeof rows / sizeof *rows && strcmp(word, row->name) != 0)
 		tw_near_see(&near, row++->name);
+	tw_symbols_map_files();
 	bool is_known = row < rows + sizeof rows / sizeof *rows;
 	if (is_known && row->run)
 		return row->run(argc - 1, argv + 1);

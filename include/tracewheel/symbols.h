@@ -6,7 +6,7 @@
  * (compiled with -fpatchable-function-entry).  Functions that a program declares at run time are not in any file;
  * they are known only while it runs.
  *
- * The files are read, never run or mapped; every byte of them is treated as untrusted.  Libraries are
+ * The files are read, never run, and mapped only after tw_symbols_map_files(); every byte of them is treated as untrusted.  Libraries are
  * searched as ld.so would: RPATH, LD_LIBRARY_PATH of the calling process, RUNPATH, ld.so.cache, the
  * default directories.  Objects that a program opens by dlopen() are not known here: open those files as well.
  *
@@ -61,6 +61,14 @@ struct tw_symbols_place {
 	/* Its calls are recorded without their ends: it returns twice or never, or uses its return address. */
 	bool has_no_end;
 };
+
+/*
+ * tw_symbols_map_files - map large files from now on in place of reading them, where nobody but root and this user may write them.
+ *
+ * Takes the process' handler of SIGBUS, which a file raises that is cut while it is mapped: it is TW_EIO then, and reads as zeros behind its
+ * end if it was open already.  For processes that do nothing else.  Threads: one, before the first tw_symbols_open().
+ */
+void tw_symbols_map_files(void);
 
 /*
  * tw_symbols_open - read a program or library and the libraries it needs.
