@@ -55,10 +55,12 @@ struct survey {
 
 struct tw_block_encoder *tw_block_encoder_create(void)
 {
-	struct tw_block_encoder *encoder = calloc(1, sizeof *encoder);
+	struct tw_block_encoder *encoder = malloc(sizeof *encoder);
 
 	if (!encoder)
 		return NULL;
+	encoder->tracee = (struct tw_block_tracee){0};
+	encoder->packing_pause = 0;
 	encoder->calls = tw_calls_tables_create();
 	encoder->lz4_state = malloc(tw_lz4_state_bytes());
 	if (!encoder->calls || !encoder->lz4_state) {
@@ -439,7 +441,8 @@ int tw_block_header_check(const struct tw_block_header *header)
 
 struct tw_block_decoder *tw_block_decoder_create(void)
 {
-	struct tw_block_decoder *decoder = calloc(1, sizeof *decoder);
+	/* Some megabytes, which are not cleared: most captures need a part of them. */
+	struct tw_block_decoder *decoder = malloc(sizeof *decoder);
 
 	if (!decoder)
 		return NULL;
