@@ -13,17 +13,15 @@
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).
  *
- * There are two roles.  The *owner* (the command, or the writer thread of a library's own session) creates the set,
- * drains the rings, removes files of drained images, and removes the set.  The *member* (a traced process image)
- * attaches, takes a slot in the table of images, creates its own file, cuts rings from it for its threads and appends
- * definitions.  One process may be both.
+ * There are two roles.  The *owner* (the command, or the writer thread of a library's own session) creates the set, drains the rings,
+ * removes files of drained images, and removes the set.  The *member* (a traced process image) attaches, takes a slot in the table of
+ * images, creates its own file, cuts rings from it for its threads and appends definitions.  One process may be both.
  *
- * A member maps control (TW_RS_IMAGES_MAX slots) and, of its own file, the head, part of the definitions, and the rings
- * that it has cut.  It maps nothing of other images, keeps no file descriptor open and needs no path later: it maps a
- * further ring by mremap() of a mapped page.  A forked child has none of these mappings (MADV_DONTFORK); it starts an
- * image of its own or is not traced.  A signal handler that interrupted a hit may fork unnoticed: the hit continues in
- * the child, where its stores must find empty memory.  For that, a page that grows downwards like a stack lies above
- * each mapping, and a reserved page, which limits the growth, below it:
+ * A member maps control (TW_RS_IMAGES_MAX slots) and, of its own file, the head, part of the definitions, and the rings that it has cut.
+ * It maps nothing of other images, keeps no file descriptor open and needs no path later: it maps a further ring by mremap() of a mapped
+ * page.  A forked child has none of these mappings (MADV_DONTFORK); it starts an image of its own or is not traced.  A signal handler that
+ * interrupted a hit may fork unnoticed: the hit continues in the child, where its stores must find empty memory.  For that, a page that
+ * grows downwards like a stack lies above each mapping, and a reserved page, which limits the growth, below it:
  *
  *	| reserved | head | growing | anchor | growing |		| reserved | ring | ring | ... | anchor ... | growing |
  *
@@ -48,13 +46,14 @@
 #include "base/stall_timer.h"
 #include "base/quiet_lock.h"
 #include "ringbuf/counts.h"
+#include "ringbuf/demotion.h"
 #include "ringbuf/held.h"
 #include "ringbuf/ringbuf.h"
 #include "ringbuf/trigger.h"
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  16
+#define TW_RS_VERSION	  17
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -145,6 +144,7 @@ struct tw_rs_control {
 	_Atomic uint64_t unarmed; /* functions that were to be traced in another way than they are, or are not traced */
 
 	struct tw_rs_trigger trigger;
+	struct tw_rs_demotion demotion;
 	struct tw_rs_slot slots[TW_RS_IMAGES_MAX];
 };
 

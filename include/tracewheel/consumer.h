@@ -182,6 +182,22 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
+/* What tw_recorder_demote() has done. */
+enum tw_recorder_demotion {
+	TW_DEMOTION_NONE, /* nothing: there are not too many events, or the program is about to do what it was asked for */
+	TW_DEMOTION_ASKED, /* the program was asked to count functions */
+	TW_DEMOTION_IMPOSSIBLE /* there are too many, and no function can be counted that makes them, or the program does not answer */
+};
+
+/*
+ * tw_recorder_demote - if there are more events in a second than this, the functions that make most of them are demoted: their calls are
+ * counted from then on (tracewheel/counts.h), and not recorded, so that the others fit.
+ *
+ * To be called often, as each 50 ms: it looks at the events since the last calls.  Lost events count as well.  For recordings of one
+ * process, to which the command has attached, and whose agent has `demotes 1` in its configuration: others do not answer.
+ */
+enum tw_recorder_demotion tw_recorder_demote(struct tw_recorder *recorder, uint64_t events_per_second);
+
 /* A call for which a snapshot is to be written: `trigger` in the configuration of agents. */
 struct tw_recorder_trigger {
 	uint64_t ns;	  /* CLOCK_MONOTONIC: when it was found */

@@ -91,6 +91,15 @@ static inline bool tw_event_has_cpu_time(uint64_t head)
 	return TW_RB_HEAD_KIND(head) >= (TW_EVENT_CPU_TIME | TW_EVENT_CALL) && tw_event_payload_words(head);
 }
 
+/* Is the id of this record a place? */
+static inline bool tw_event_names_place(uint64_t head)
+{
+	unsigned kind = TW_RB_HEAD_KIND(head) & ~(unsigned)TW_EVENT_CPU_TIME;
+
+	return kind == TW_EVENT_CALL || kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM ||
+	       kind == TW_EVENT_STACK;
+}
+
 static inline const uint64_t *tw_event_payload(const struct tw_rb_record *record)
 {
 	return (const uint64_t *)(record + 1);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "pipeline/format/definitions.h"
+#include "pipeline/recorder/demote.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -41,6 +42,7 @@ void tw_writer_fini(struct tw_writer *writer)
 	free(writer->definitions);
 	free(writer->raw);
 	free(writer->snapshot.raw);
+	tw_demote_destroy(writer->demote);
 }
 
 /* ---- images and rings in use ---- */
@@ -268,6 +270,8 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		tw_writer_damaged(writer);
 		return 0;
 	}
+	if (writer->demote)
+		tw_demote_see(writer->demote, image_index, raw, bytes);
 	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header,
 									       stored);
 	if (!error)

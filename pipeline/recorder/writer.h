@@ -115,6 +115,7 @@ struct tw_writer {
 	uint8_t *definitions;	/* a definitions block under construction */
 	uint8_t *raw;		/* records of one ring, copied so that the program cannot change them */
 	struct tw_writer_copy snapshot;
+	struct tw_demote *demote;	   /* which places make the events; NULL: nobody asks */
 	uint64_t names_ns, names_pause_ns; /* when the names of threads are read next */
 };
 

@@ -443,14 +443,6 @@ static int add_place(struct gathering *gathering, struct place *place)
 	return error;
 }
 
-static bool names_place(uint64_t head)
-{
-	unsigned kind = TW_RB_HEAD_KIND(head) & ~(unsigned)TW_EVENT_CPU_TIME;
-
-	return kind == TW_EVENT_CALL || kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM ||
-	       kind == TW_EVENT_STACK;
-}
-
 /* Unmarks definitions that were marked as written to a segment, but were not. */
 static void forget_segment(struct tw_writer_names *names, uint32_t segment)
 {
@@ -506,7 +498,7 @@ int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_
 		step = TW_RB_HEAD_BYTES(head);
 		if (!step || step > bytes - at)
 			break;
-		if (id == before || !names_place(head))
+		if (id == before || !tw_event_names_place(head))
 			continue;
 		before = id;
 		error = add_used(&gathering, id);

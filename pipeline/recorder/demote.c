@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * demote.c - see demote.h.
+ *
+ * Events are looked at in windows of a second.  When there are more in one than the limit allows, the places that have most of them are
+ * asked for, until those of the others fit; then the next window begins.  Events of a place that was asked for may be on their way for a
+ * while: they lie in the rings.  When they still come LATE_NS after the program has answered, it goes on recording them.
+ */
+#include "pipeline/recorder/demote.h"
+
+#include "base/clock.h"
+#include "base/export.h"
+#include "base/limits.h"
+#include "pipeline/block/codec.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/recorder.h"
+#include "ringbuf/ringset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* The program answers each request within this time, or it never will. */
+#define ANSWER_NS (2 * SECOND_NS)
+#define LATE_NS	  (3 * SECOND_NS)
+/* The places of fewer events say nothing, unless the limit is lower. */
+#define SAMPLES_MIN 200
+/* What is left is below the limit by a fifth: it is no constant stream. */
+#define KEEP_PERCENT 80
+
+struct tw_demote {
+	uint32_t *counts; /* by place: events of this window */
+	uint8_t *asked;	  /* by place: 1 if it was asked for */
+	uint32_t *seen;	  /* the places that have events */
+	uint32_t seen_count;
+	uint64_t samples, late; /* all of these events; those of places that were asked for before */
+	uint64_t begun_ns, begun_events, asked_ns, done_ns;
+	bool is_pending;
+};
+
+/* Pages that are not used take no memory. */
+struct tw_demote *tw_demote_create(void)
+{
+	struct tw_demote *demote = calloc(1, sizeof *demote);
+
+	if (!demote)
+		return NULL;
+	demote->counts = calloc(TW_COUNTERS_MAX, sizeof *demote->counts);
+	demote->asked = calloc(TW_COUNTERS_MAX, sizeof *demote->asked);
+	demote->seen = calloc(TW_COUNTERS_MAX, sizeof *demote->seen);
+	if (demote->counts && demote->asked && demote->seen)
+		return demote;
+	tw_demote_destroy(demote);
+	return NULL;
+}
+
+void tw_demote_destroy(struct tw_demote *demote)
+{
+	if (!demote)
+		return;
+	free(demote->counts);
+	free(demote->asked);
+	free(demote->seen);
+	free(demote);
+}
+
+void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw, uint32_t bytes)
+{
+	for (uint32_t at = 0, step; !image && bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
+		uint64_t head = tw_record_head(raw + at);
+		uint32_t id = TW_RB_HEAD_ID(head);
+
+		step = TW_RB_HEAD_BYTES(head);
+		if (!step || step > bytes - at)
+			break;
+		if (!tw_event_names_place(head) || id >= TW_COUNTERS_MAX)
+			continue;
+		if (!demote->counts[id]++)
+			demote->seen[demote->seen_count++] = id;
+		demote->samples++;
+		demote->late += demote->asked[id];
+	}
+}
+
+static void begin_window(struct tw_demote *demote, uint64_t events, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < demote->seen_count; i++)
+		demote->counts[demote->seen[i]] = 0;
+	demote->seen_count = 0;
+	demote->samples = demote->late = 0;
+	demote->begun_events = events;
+	demote->begun_ns = now_ns;
+}
+
+static const uint32_t *compared;
+
+static int by_count(const void *one, const void *other)
+{
+	uint32_t a = compared[*(const uint32_t *)one], b = compared[*(const uint32_t *)other];
+
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Asks for the loudest places, of which @surplus events of this window are; false: there are none. */
+static bool ask(struct tw_demote *demote, struct tw_rs *rs, uint64_t surplus)
+{
+	uint32_t places[TW_RS_DEMOTED_MAX], count = 0;
+	uint64_t taken = 0;
+
+	compared = demote->counts;
+	qsort(demote->seen, demote->seen_count, sizeof *demote->seen, by_count);
+	for (uint32_t i = 0; i < demote->seen_count && taken < surplus && count < TW_RS_DEMOTED_MAX; i++) {
+		uint32_t place = demote->seen[i];
+
+		if (demote->asked[place])
+			continue;
+		demote->asked[place] = 1;
+		places[count++] = place;
+		taken += demote->counts[place];
+	}
+	if (count)
+		tw_rs_demotion_ask(rs, places, count, (uint32_t)(100 * taken / demote->samples));
+	return count != 0;
+}
+
+/* The last request is not answered yet. */
+static enum tw_recorder_demotion await(struct tw_demote *demote, const struct tw_rs *rs, uint64_t events,
+				       uint64_t now_ns)
+{
+	bool has_changed = false;
+
+	if (tw_rs_demotion_is_pending(rs, &has_changed))
+		return now_ns - demote->asked_ns > ANSWER_NS ? TW_DEMOTION_IMPOSSIBLE : TW_DEMOTION_NONE;
+	demote->is_pending = false;
+	demote->done_ns = now_ns;
+	begin_window(demote, events, now_ns);
+	return has_changed ? TW_DEMOTION_NONE : TW_DEMOTION_IMPOSSIBLE;
+}
+
+enum tw_recorder_demotion tw_demote_look(struct tw_demote *demote, struct tw_rs *rs, uint64_t rate, uint64_t events,
+					 uint64_t now_ns)
+{
+	uint64_t time_ns = now_ns - demote->begun_ns, there = events - demote->begun_events;
+	double kept, others, share;
+
+	if (demote->is_pending)
+		return await(demote, rs, events, now_ns);
+	if (!demote->begun_ns || (there <= rate && time_ns >= SECOND_NS))
+		begin_window(demote, events, now_ns);
+	if (!demote->begun_ns || there <= rate || demote->samples < (rate < SAMPLES_MIN ? rate : SAMPLES_MIN))
+		return there > rate && time_ns >= SECOND_NS ? TW_DEMOTION_IMPOSSIBLE : TW_DEMOTION_NONE;
+	others = (double)(demote->samples - demote->late);
+	share = (double)there / (double)demote->samples;
+	if (others * share <= (double)rate) {
+		begin_window(demote, events, now_ns);
+		return now_ns - demote->done_ns > LATE_NS ? TW_DEMOTION_IMPOSSIBLE : TW_DEMOTION_NONE;
+	}
+	/* In samples: what may stay of those that are not asked for yet. */
+	time_ns = time_ns < SECOND_NS ? time_ns : SECOND_NS;
+	kept = (double)rate * KEEP_PERCENT / 100 * (double)time_ns / (double)SECOND_NS / share;
+	if (!ask(demote, rs, (uint64_t)(others - kept)))
+		return TW_DEMOTION_IMPOSSIBLE;
+	demote->is_pending = true;
+	demote->asked_ns = now_ns;
+	return TW_DEMOTION_ASKED;
+}
+
+TW_API enum tw_recorder_demotion tw_recorder_demote(struct tw_recorder *recorder, uint64_t events_per_second)
+{
+	const struct tw_recorder_stats *stats = &recorder->writer.store.stats;
+	uint64_t events = stats->events;
+
+	if (!recorder->writer.demote)
+		recorder->writer.demote = tw_demote_create();
+	if (!recorder->writer.demote)
+		return TW_DEMOTION_IMPOSSIBLE;
+	for (int i = 0; i < TW_LOST_CAUSES; i++)
+		events += stats->lost[i];
+	return tw_demote_look(recorder->writer.demote, &recorder->writer.rs, events_per_second, events,
+			      tw_clock_monotonic_ns());
+}
