@@ -15,6 +15,7 @@
  *	entries.c	plans of function entries, which the command has made (symbols/entry_plan.h)
  *	held.c		entries first wanted while threads run: the recorder stops all threads and writes
  *	places.c	the plan becomes places, under the permit
+ *	demote.c	functions that make too many events are counted from now on
  *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
  *	returns.c	can the ends of calls be seen, and which were not
@@ -316,6 +317,17 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack);
 extern void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
 /* ---- places.c ---- */
+
+/* ---- demote.c ---- */
+
+struct tw_function;
+
+/* A recording begins: nothing is demoted in it. */
+void tw_agent_demote_init(void);
+/* Was the recorder's request that calls of this function are counted?  Under the permit. */
+bool tw_agent_is_demoted(const struct tw_function *function);
+/* Does what the recorder has asked for, if anything.  Threads: that of dormant.c, while it is attached. */
+void tw_agent_demote(void);
 
 /* @config	borrows until the process ends. */
 void tw_agent_places_init(const struct tw_agent_config *config);

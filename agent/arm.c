@@ -66,6 +66,7 @@ void tw_agent_arm_init(struct tw_agent_config *new_config)
 	if (new_config->has_aggregation)
 		tw_aggregate_begin(&new_config->aggregation);
 	config = *new_config;
+	tw_agent_demote_init();
 	tw_agent_places_init(&config);
 	tw_agent_entries_init(&config);
 }

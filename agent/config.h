@@ -101,6 +101,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	callers main|all		whose calls; main if there is no pattern, else all
  *	local 0|1			entry sleds and entries only; 0
  *	global 0|1			only calls between objects, slots only; 0
+ *	demotes 0|1			in a process that was attached to: the recorder may ask to count functions that make too many events
+ *					(dormant.c, demote.c); 0
  *	arguments1 PATTERN		functions of whose arguments one word is recorded at most, of those which `arguments` says; none
  *	arguments2, arguments3		the same with two and three
  *	bare PATTERN			functions whose calls are recorded without callers and returns, whatever others have; none

@@ -35,9 +35,10 @@
 
 /* Touched pages only take memory. */
 #define STACK_BYTES (256u << 10)
-/* How often an attached agent looks at the lease, and one that leaves looks again. */
-#define LOOK_NS	 UINT64_C(200000000)
-#define AGAIN_NS UINT64_C(1000000)
+/* How often an attached agent looks at the lease, and one that leaves looks again; with a recorder that may ask for a demotion more often. */
+#define LOOK_NS	       UINT64_C(200000000)
+#define LOOK_DEMOTE_NS UINT64_C(25000000)
+#define AGAIN_NS       UINT64_C(1000000)
 /* How often an agent that came late looks whether all other threads have ended. */
 #define LATE_LOOK_NS UINT64_C(1000000000)
 /* How often the first thread tries, at its end, to wake a thread that may be at work for a command. */
@@ -49,6 +50,7 @@ _Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring s
 
 static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
 static uint64_t lease_ns;
+static bool may_demote;
 static pthread_t sleeper;
 static bool has_sleeper;
 static int process;		 /* that has the thread: a child of vfork() shares this memory */
@@ -112,6 +114,7 @@ static enum tw_doorbell_outcome attach(void)
 		return bell.error == TW_EPERM ? TW_DOORBELL_FILTERED : TW_DOORBELL_FAILED;
 	memcpy(bell.own, bell.path, sizeof bell.own);
 	lease_ns = lease_of(tw_agent_ring_set.text);
+	may_demote = strstr(tw_agent_ring_set.text, "\ndemotes 1\n") != NULL;
 	bell.owner = tw_agent_ring_set.config.owner_process_id;
 	bell.state = TW_DOORBELL_ATTACHED;
 	return TW_DOORBELL_DONE;
@@ -212,13 +215,18 @@ static void look(void)
 			"the recording ended early: its recorder gave no sign of life, as one that is stopped, or "
 			"that waits for its disk");
 		leave(TW_DOORBELL_LEASE);
+		return;
 	}
+	if (may_demote)
+		tw_agent_demote();
 }
 
 static uint64_t sleep_ns(void)
 {
 	if (bell.state == TW_DOORBELL_LEAVING)
 		return AGAIN_NS;
+	if (bell.state == TW_DOORBELL_ATTACHED && may_demote)
+		return LOOK_DEMOTE_NS;
 	/* RELAXED agent.first_gone: the first thread wakes this one until it has been seen. */
 	if (bell.state != TW_DOORBELL_DORMANT || tw_load_relaxed(&is_first_gone))
 		return LOOK_NS;

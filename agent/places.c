@@ -164,8 +164,8 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	if (asked->program)
 		tw_session_use_program(&part, place, asked->program);
 	tw_agent_written_expect(place);
-	if (asked->is_counted || config->longer_ns)
-		return count_place(permit, place, !asked->is_counted);
+	if (asked->is_counted || config->longer_ns || tw_agent_is_demoted(function))
+		return count_place(permit, place, !asked->is_counted && config->longer_ns);
 	return tw_session_stage(tw_agent_session, permit, place, &part);
 }
 

@@ -310,6 +310,8 @@ struct tw_function {
 	uint32_t hash;
 	struct tw_place *places;
 	struct tw_place *gone_places; /* places in unloaded objects */
+	uint32_t
+		demoted_in; /* the agent's: the recording in which calls are counted since there were too many; 0: none */
 	/* Its arguments, set once before its first place is staged; NULL: not known. */
 	const char *layout;		     /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */

@@ -175,7 +175,7 @@ wait $linked 2>/dev/null
 # Other limits.
 expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"
 says "after 100 events (--events)"
-expect 0 "$tw" attach --force --rate 100/s -t app:_ -o c.tw "$program"
+expect 0 "$tw" attach --force --rate 100/s -t 'app:_ if $1 >= 0' -o c.tw "$program"
 says "more than 100 events a second (--rate)"
 
 # From another terminal.

@@ -204,11 +204,18 @@ static int find_program(const struct attach *attach, struct tw_launch *launch)
 	return code;
 }
 
-/* How long the program goes on recording without a sign of life of this command; for tests. */
-static bool add_lease(struct tw_request *request)
+/* Functions that make too many events are counted, unless each of their calls is wanted. */
+static void choose_demotion(struct tw_request *request)
+{
+	request->limits.demotes = request->limits.rate && !request->longer_ns && !request->needs_each_call;
+}
+
+/* How long the program goes on recording without a sign of life of this command, which tests set; may it be asked to count functions? */
+static bool add_lines(struct tw_request *request)
 {
 	const char *lease = getenv("TRACEWHEEL_LEASE_MS");
-	return !lease || !*lease || tw_config_add(&request->config, "lease", lease);
+	return (!lease || !*lease || tw_config_add(&request->config, "lease", lease)) &&
+	       (!request->limits.demotes || tw_config_add(&request->config, "demotes", "1"));
 }
 
 /* ---- 4 ---- */
@@ -313,7 +320,7 @@ static void watch_with(struct attach *attach, struct tw_progress *progress)
 					 : "because another command asked it to");
 			return;
 		}
-		if (tw_limits_are_reached(&attach->request.limits, &stats))
+		if (tw_limits_are_reached(&attach->request.limits, attach->recorder, &stats))
 			return;
 	}
 }
@@ -447,6 +454,7 @@ int tw_tool_attach(int argc, char **argv)
 		if (attach.request.flight.is_wanted && !attach.has_limit)
 			attach.request.limits.events = attach.request.limits.rate = 0;
 		code = tw_request_check(&attach.request);
+		choose_demotion(&attach.request);
 		if (!code && !may_block(&attach))
 			code = TW_EXIT_USAGE;
 		if (!code)
@@ -457,7 +465,7 @@ int tw_tool_attach(int argc, char **argv)
 			code = tw_request_prepare(&attach.request, &launch, launch.path);
 		if (!code && attach.is_dry_run)
 			code = tw_dry_run(&attach.request, &attach.request.limits, attach.dormant.process);
-		else if (!code && !add_lease(&attach.request))
+		else if (!code && !add_lines(&attach.request))
 			code = TW_EXIT_NOT_STARTED;
 		else if (!code)
 			code = bring_agent(&attach.dormant);

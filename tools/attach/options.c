@@ -7,7 +7,8 @@
 static const struct tw_option own[] = {
 	{KEY_TIME, "time", "TIME|none", "detach after this time: 10s, 500ms (60s)"},
 	{KEY_EVENTS, "events", "N|none", "detach after this many events: 250000, 2M (10M)"},
-	{KEY_RATE, "rate", "N/s|none", "detach when there are more events than this in a second: 200k/s (1M/s)"},
+	{KEY_RATE, "rate", "N/s|none",
+	 "when there are more events than this in a second, count the functions that make most, and record the others; detach where that does not help: 200k/s (1M/s)"},
 	{KEY_NAME, "name", "NAME", "in place of PID: the one process of this name that has an agent"},
 	{KEY_DRY_RUN, "dry-run", NULL,
 	 "only say which functions would be recorded, with how much memory, and what a call would cost: the process is left alone"},

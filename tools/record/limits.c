@@ -80,7 +80,17 @@ static void reach(struct tw_limits *limits, enum tw_stop why, uint64_t limit)
 	limits->reached = limit;
 }
 
-bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_stats *stats)
+static bool is_too_fast(struct tw_limits *limits, struct tw_recorder *recorder, uint64_t events)
+{
+	if (!limits->rate)
+		return false;
+	if (limits->demotes)
+		return tw_recorder_demote(recorder, limits->rate) == TW_DEMOTION_IMPOSSIBLE;
+	return events - limits->second_events > limits->rate;
+}
+
+bool tw_limits_are_reached(struct tw_limits *limits, struct tw_recorder *recorder,
+			   const struct tw_recorder_stats *stats)
 {
 	uint64_t now = tw_now_ns(), events = stats->events;
 	if (limits->why)
@@ -91,7 +101,7 @@ bool tw_limits_are_reached(struct tw_limits *limits, const struct tw_recorder_st
 		reach(limits, TW_STOP_TIME, limits->time_ns);
 	else if (limits->events && events >= limits->events)
 		reach(limits, TW_STOP_EVENTS, limits->events);
-	else if (limits->rate && events - limits->second_events > limits->rate)
+	else if (is_too_fast(limits, recorder, events))
 		reach(limits, TW_STOP_RATE, limits->rate);
 	if (now - limits->second_ns >= SECOND_NS) {
 		limits->second_ns = now;
@@ -112,6 +122,7 @@ void tw_limits_text(const struct tw_limits *limits, char *out, unsigned long byt
 		used += (size_t)snprintf(out + used, bytes - used, "%safter %s", used ? ", " : "",
 					 tw_figure_of(figure, limits->events, "event", "events"));
 	if (limits->rate)
-		snprintf(out + used, bytes - used, "%sat more than %s a second", used ? ", or " : "",
-			 tw_figure_of(figure, limits->rate, "event", "events"));
+		snprintf(out + used, bytes - used, "%sat more than %s a second%s", used ? ", or " : "",
+			 tw_figure_of(figure, limits->rate, "event", "events"),
+			 limits->demotes ? " that cannot be counted instead" : "");
 }

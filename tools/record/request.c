@@ -202,6 +202,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
 	request->beside_longer = name_beside_longer(key) ?: request->beside_longer;
+	request->needs_each_call |= key == KEY_LOCKS || key == KEY_MEMORY;
 	switch (key) {
 	case 'o': return set_path(request, value);
 	case 't':

@@ -181,7 +181,7 @@ static bool is_over(const struct tw_watch *watch)
 	if (!watch->limits || !tw_limits_are_set(watch->limits))
 		return false;
 	tw_recorder_stats(watch->recorder, &stats);
-	return tw_limits_are_reached(watch->limits, &stats);
+	return tw_limits_are_reached(watch->limits, watch->recorder, &stats);
 }
 
 /* The first process has ended: waits until the last one has, a signal comes, or the reader of the stream is gone. */
