@@ -129,16 +129,24 @@ static bool is_unchanged(void *arg)
 	       version == member->version;
 }
 
+/* Pieces that still hold what was written.  Each page is read once, as pieces that were written are in order of their addresses. */
 static size_t count_left(const struct member *member)
 {
 	size_t left = 0;
+	uint8_t page[TW_PAGE_BYTES];
+	uint64_t page_at = UINT64_MAX;
+	bool is_there = false;
 
 	for (size_t i = 0; i < member->list.count; i++) {
 		const struct tw_rs_held_piece *piece = &member->list.pieces[i];
-		uint8_t found[TW_RS_HELD_BYTES_MAX];
+		uint64_t within = piece->at % TW_PAGE_BYTES;
 
-		left += tw_member_memory_read(member->memory, piece->at, found, piece->count) &&
-			!memcmp(found, piece->before, piece->count);
+		if (piece->at - within != page_at) {
+			page_at = piece->at - within;
+			is_there = tw_member_memory_read(member->memory, page_at, page, sizeof page);
+		}
+		left += is_there && within + piece->count <= sizeof page &&
+			!memcmp(page + within, piece->before, piece->count);
 	}
 	return left;
 }
