@@ -173,6 +173,8 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 
 /* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */
 #define TW_NAME_BYTES_MAX 1020
+/* A label of sequential tracing in the external term format. */
+#define TW_SEQ_LABEL_BYTES_MAX 2048
 /* A path in the definitions. */
 #define TW_PATH_BYTES_MAX 4095
 /* Files that a capture, a traced process or another file names: larger ones are not read, */

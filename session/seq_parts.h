@@ -71,9 +71,6 @@ int tw_seq_parts_decode(struct tw_arena *arena, const void *data, size_t bytes, 
 
 /* ---- W3C Trace Context, https://www.w3.org/TR/trace-context-2/ ---- */
 
-/* The node of From in a token that began with a foreign traceparent: From is its parent-id in two halves. */
-#define TW_SEQ_W3C_NODE "traceparent@w3c"
-
 struct tw_seq_headers;
 
 /*

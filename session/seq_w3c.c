@@ -15,24 +15,22 @@
 
 #include "tracewheel/seq.h"
 #include "pipeline/thread/seq_label.h"
-#include "base/checksum.h"
 #include "term/term.h"
 
 #include <string.h>
 
-#define SAMPLED	       1
-#define RANDOM	       2
-#define KEY	       "tw"
-#define OURS	       "VHc" /* 'T', 'w' and the first bits of a version below 64, in base64url */
-#define VALUE_MAX      256
-#define KEY_MAX	       256
-#define MEMBERS_MAX    32
-#define LONG_MEMBER    128
-#define TRACE_ID_BYTES 16
-#define MAKES_EVENTS   (TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT)
+#define SAMPLED	     1
+#define RANDOM	     2
+#define KEY	     "tw"
+#define OURS	     "VHc" /* 'T', 'w' and the first bits of a version below 64, in base64url */
+#define VALUE_MAX    256
+#define KEY_MAX	     256
+#define MEMBERS_MAX  32
+#define LONG_MEMBER  128
+#define MAKES_EVENTS (TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT)
 
 struct traceparent {
-	unsigned char trace_id[TRACE_ID_BYTES];
+	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	uint64_t parent_id;
 	unsigned char flags;
 };
@@ -106,15 +104,15 @@ static bool parse_traceparent(const char *text, struct traceparent *out)
 	unsigned char version, parent_id[8];
 
 	if (!text || !take_hex(&text, &version, 1) || version == 0xff || *text++ != '-' ||
-	    !take_hex(&text, out->trace_id, TRACE_ID_BYTES) || *text++ != '-' || !take_hex(&text, parent_id, 8) ||
-	    *text++ != '-' || !take_hex(&text, &out->flags, 1))
+	    !take_hex(&text, out->trace_id, TW_SEQ_TRACE_ID_BYTES) || *text++ != '-' ||
+	    !take_hex(&text, parent_id, 8) || *text++ != '-' || !take_hex(&text, &out->flags, 1))
 		return false;
 	if (*text && (version == 0 || *text != '-'))
 		return false;
 	out->parent_id = big_endian(parent_id);
 	/* Later versions keep the meaning of the first bit only. */
 	out->flags &= version ? SAMPLED : SAMPLED | RANDOM;
-	return !is_zero(out->trace_id, TRACE_ID_BYTES) && out->parent_id;
+	return !is_zero(out->trace_id, TW_SEQ_TRACE_ID_BYTES) && out->parent_id;
 }
 
 /* ---- tracestate ---- */
@@ -238,49 +236,15 @@ static size_t base64_decode(const char *text, size_t count, unsigned char *out)
 
 /* ---- both headers ---- */
 
-static int trace_id_of(struct tw_term label, struct tw_term own, unsigned char out[TRACE_ID_BYTES])
-{
-	unsigned char etf[TW_SEQ_LABEL_BYTES_MAX];
-	struct tw_sink sink = {.start = (char *)etf, .at = (char *)etf, .end = (char *)etf + sizeof etf};
-	int error;
-
-	if (tw_is_binary(label) && tw_block_size(label) == TRACE_ID_BYTES &&
-	    !is_zero(tw_bits_data(label), TRACE_ID_BYTES)) {
-		memcpy(out, tw_bits_data(label), TRACE_ID_BYTES);
-		return 0;
-	}
-	error = tw_etf_encode(label, own, &sink);
-	if (error)
-		return error == TW_ENOSPC ? TW_ELIMIT : error;
-	for (unsigned char half = 0; half < 2; half++) {
-		uint64_t hash = tw_checksum64_two(&half, 1, etf, (size_t)(sink.at - sink.start));
-
-		for (int i = 0; i < 8; i++)
-			out[half * 8 + i] = (unsigned char)(hash >> (56 - 8 * i));
-	}
-	if (is_zero(out, TRACE_ID_BYTES))
-		out[TRACE_ID_BYTES - 1] = 1;
-	return 0;
-}
-
-static bool is_w3c_node(struct tw_term node)
-{
-	size_t bytes;
-	const char *name = tw_term_atom_name(node, &bytes);
-
-	return bytes == sizeof TW_SEQ_W3C_NODE - 1 && !memcmp(name, TW_SEQ_W3C_NODE, bytes);
-}
-
-/* A foreign parent that no process of ours has replaced yet is handed on. */
 static uint64_t parent_id_of(const struct tw_seq_parts *parts)
 {
-	uint64_t head[] = {(uint64_t)parts->number << 32 | parts->serial, parts->creation, (uint64_t)parts->current},
-		 id;
-	size_t bytes;
-	const char *name = tw_term_atom_name(parts->node, &bytes);
+	struct tw_seq_sender sender = {.number = parts->number,
+				       .serial = parts->serial,
+				       .creation = parts->creation,
+				       .current = parts->current};
 
-	id = is_w3c_node(parts->node) ? head[0] : tw_checksum64_two(head, sizeof head, name, bytes);
-	return id ? id : 1;
+	sender.node = tw_term_atom_name(parts->node, &sender.node_bytes);
+	return tw_seq_parent_id(&sender);
 }
 
 static int our_member(const struct tw_seq_parts *parts, struct tw_term own, char member[sizeof KEY + VALUE_MAX],
@@ -345,7 +309,7 @@ int tw_seq_parts_to_w3c(const struct tw_seq_parts *parts, struct tw_term own, co
 {
 	struct traceparent received = {0};
 	struct members others = {.count = 0};
-	unsigned char trace_id[TRACE_ID_BYTES];
+	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	unsigned char flags = parts->flags & MAKES_EVENTS ? SAMPLED : 0;
 	uint64_t parent_id;
 	char member[sizeof KEY + VALUE_MAX], *at = out->traceparent;
@@ -354,7 +318,7 @@ int tw_seq_parts_to_w3c(const struct tw_seq_parts *parts, struct tw_term own, co
 
 	if (tw_term_is_none(parts->label))
 		return TW_EBADARG;
-	error = trace_id_of(parts->label, own, trace_id);
+	error = tw_seq_trace_id(parts->label, own, trace_id);
 	if (!error)
 		error = our_member(parts, own, member, &bytes);
 	if (error)
@@ -377,8 +341,8 @@ int tw_seq_parts_to_w3c(const struct tw_seq_parts *parts, struct tw_term own, co
 static int from_foreign(struct tw_arena *arena, const struct traceparent *header, struct tw_seq_parts *out)
 {
 	struct tw_seq_parts parts = {
-		.label = tw_term_binary(arena, header->trace_id, TRACE_ID_BYTES),
-		.node = tw_term_atom_z(TW_SEQ_W3C_NODE),
+		.label = tw_term_binary(arena, header->trace_id, TW_SEQ_TRACE_ID_BYTES),
+		.node = tw_term_atom_z(TW_SEQ_FOREIGN_NODE),
 		.number = (uint32_t)(header->parent_id >> 32),
 		.serial = (uint32_t)header->parent_id,
 		.flags = header->flags & SAMPLED ? MAKES_EVENTS : 0,
@@ -397,7 +361,7 @@ static int from_foreign(struct tw_arena *arena, const struct traceparent *header
  * and counted is one of ours that cannot be read, as of a later version.
  */
 static bool take_our_member(struct tw_arena *arena, const struct member *member, const struct tw_etf_options *options,
-			    unsigned char trace_id[TRACE_ID_BYTES], struct tw_seq_parts *out)
+			    unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES], struct tw_seq_parts *out)
 {
 	unsigned char token[VALUE_MAX];
 	size_t bytes = base64_decode(member->text + sizeof KEY, member->bytes - sizeof KEY, token);
@@ -406,7 +370,7 @@ static bool take_our_member(struct tw_arena *arena, const struct member *member,
 	if (!error && tw_term_is_none(out->label))
 		error = TW_EFORMAT;
 	if (!error)
-		error = trace_id_of(out->label, options ? options->node : (struct tw_term){0}, trace_id);
+		error = tw_seq_trace_id(out->label, options ? options->node : (struct tw_term){0}, trace_id);
 	if (error && strncmp(member->text + sizeof KEY, OURS, sizeof OURS - 1) == 0)
 		tw_seq_count_refused(error);
 	return !error;
@@ -415,7 +379,7 @@ static bool take_our_member(struct tw_arena *arena, const struct member *member,
 int tw_seq_parts_from_w3c(struct tw_arena *arena, const char *traceparent, const char *tracestate,
 			  const struct tw_etf_options *options, struct tw_seq_parts *out)
 {
-	unsigned char trace_id[TRACE_ID_BYTES];
+	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	struct tw_seq_parts parts;
 	struct traceparent header;
 	struct members members;

@@ -279,6 +279,32 @@ struct tw_seq_headers {
 	char tracestate[TW_SEQ_TRACESTATE_BYTES];
 };
 
+#define TW_SEQ_TRACE_ID_BYTES 16
+/* The node of a sender that stands for the parent-id of a trace that began elsewhere. */
+#define TW_SEQ_FOREIGN_NODE "traceparent@w3c"
+
+/* Who handed a token on, and with which serial: {_,current}. */
+struct tw_seq_sender {
+	uint32_t number, serial; /* of the pid */
+	uint32_t creation;
+	int64_t current;
+	const char *node; /* of the pid; borrows */
+	size_t node_bytes;
+};
+
+/*
+ * tw_seq_trace_id - the trace-id of all tokens with this label.
+ *
+ * @node	of pids in the label that name none.
+ *
+ * Errors: TW_ELIMIT (the label is too long for a token), TW_ENOMEM.  Threads: any.
+ */
+int tw_seq_trace_id(struct tw_term label, struct tw_term node, unsigned char out[TW_SEQ_TRACE_ID_BYTES]);
+/* The parent-id that such a token is handed on with: never 0.  Threads: any. */
+uint64_t tw_seq_parent_id(const struct tw_seq_sender *sender);
+/* Is the sender the parent-id of a trace that began elsewhere?  Threads: any. */
+bool tw_seq_is_foreign(const struct tw_seq_sender *sender);
+
 /*
  * tw_seq_to_traceparent - a token as W3C trace context.
  *

@@ -13,13 +13,13 @@
 #ifndef TW_PIPELINE_SEQ_LABEL_H
 #define TW_PIPELINE_SEQ_LABEL_H
 
+#include "base/limits.h"
 #include "pipeline/hit/seq.h"
 #include "term/term.h"
 
 #include <stddef.h>
 
-#define TW_SEQ_LABEL_BLOCKS    131072
-#define TW_SEQ_LABEL_BYTES_MAX 2048
+#define TW_SEQ_LABEL_BLOCKS 131072
 
 /*
  * tw_seq_label_of - the word of a term.

@@ -66,7 +66,7 @@ static void assert_began_elsewhere(const struct tw_seq_parts *parts, const char 
 	for (size_t i = 0; i < 16; i++)
 		snprintf(id + 2 * i, 3, "%02x", label[i]);
 	assert_memory_equal(id, traceparent + 3, 32);
-	assert_true(tw_term_is_same(parts->node, tw_term_atom_z(TW_SEQ_W3C_NODE)));
+	assert_true(tw_term_is_same(parts->node, tw_term_atom_z(TW_SEQ_FOREIGN_NODE)));
 }
 
 static void our_tokens_survive(void **state)
