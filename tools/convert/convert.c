@@ -6,6 +6,7 @@
 #include "views/names/names.h"
 #include "views/folds/pass.h"
 #include "tools/convert/convert.h"
+#include "tools/convert/otlp.h"
 #include "tools/convert/profile.h"
 
 #include "tracewheel/error.h"
@@ -19,8 +20,8 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|sqlite|csv|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|otlp|sqlite|csv|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as spans of its requests for collectors of OpenTelemetry, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE",
@@ -40,6 +41,7 @@ static const struct tw_command command = {
 		"\nTimelines: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows (speedscope: calls only, each with its time); `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
 		"\nctf: a trace of the Common Trace Format 1.8, with every event, and lost events as discarded ones.\n"
 		"\nProfiles: calls and own times by stack (pprof), or by caller (callgrind).\n"
+		"\notlp: each request with a token of sequential tracing is a trace, each of its messages a span; the file is what a collector of OpenTelemetry takes by HTTP.\n"
 		"\nsqlite and csv: the tables of `tracewheel sql`, which writes other parts: `tracewheel sql --csv NAME.tw QUERY`.\n"
 		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
 		"Erlang's monotonic clock count from the start of the VM. Terms of more than 8,000 bytes are cut, and '...' marks the cut.\n"
@@ -58,7 +60,7 @@ struct request {
 	const char *timeline;		       /* --to: the name of its form; NULL: another */
 	const struct tw_profile_form *profile; /* likewise */
 	const char *table;		       /* likewise: sqlite or csv */
-	bool is_ctf;			       /* likewise */
+	bool is_ctf, is_otlp;		       /* likewise */
 	const char *output;
 	int stamp;
 	const char **paths;
@@ -66,6 +68,12 @@ struct request {
 };
 
 /* ---- options ---- */
+
+/* Is it any form but ttb? */
+static bool has_own_times(const struct request *request)
+{
+	return request->timeline || request->profile || request->table || request->is_ctf || request->is_otlp;
+}
 
 static bool take_option(struct request *request, int key, const char *value)
 {
@@ -75,12 +83,13 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->profile = tw_profile_form(value);
 		request->table = strcmp(value, "sqlite") == 0 || strcmp(value, "csv") == 0 ? value : NULL;
 		request->is_ctf = strcmp(value, "ctf") == 0;
-		if (request->timeline || request->profile || request->table || request->is_ctf ||
-		    strcmp(value, "ttb") == 0)
+		request->is_otlp = strcmp(value, "otlp") == 0;
+		if (has_own_times(request) || strcmp(value, "ttb") == 0)
 			return request->is_to = true;
-		tw_usage(&command,
-			 "--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, sqlite, csv or ttb, not '%s'.",
-			 value);
+		tw_usage(
+			&command,
+			"--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, otlp, sqlite, csv or ttb, not '%s'.",
+			value);
 		return false;
 	case KEY_FROM:
 		request->is_from = strcmp(value, "ttb") == 0;
@@ -131,8 +140,7 @@ static int check_request(const struct request *request)
 		return tw_usage(&command, request->is_to ? "which capture?" : "which trace file?");
 	if (request->is_to && request->path_count > 1)
 		return tw_usage(&command, "one capture at a time.");
-	if ((request->is_from || request->timeline || request->profile || request->table || request->is_ctf) &&
-	    request->stamp != -1)
+	if ((request->is_from || has_own_times(request)) && request->stamp != -1)
 		return tw_usage(&command, "--timestamps goes with --to ttb: others have the times of the events.");
 	if (!request->output || !*request->output)
 		return tw_usage(&command, "-o says where to write.");
@@ -161,6 +169,20 @@ static void say_events(const struct request *request, uint64_t count)
 		tw_say("%s: %s.", request->output, tw_figure_of(events, count, "event", "events"));
 }
 
+static void say_spans(const struct request *request, const struct tw_otlp_counts *counts)
+{
+	char requests[TW_FIGURE_BYTES], spans[TW_FIGURE_BYTES];
+	if (!counts->requests)
+		tw_say("%s is empty: the capture has no requests with tokens of sequential tracing (docs/seq-trace.md).",
+		       request->output);
+	else if (!request->quiet)
+		tw_say("%s: %s, %s.", request->output, tw_figure_of(requests, counts->requests, "request", "requests"),
+		       tw_figure_of(spans, counts->spans, "span", "spans"));
+	if (counts->left_out)
+		tw_say("%s of requests were too many and are not there.",
+		       tw_figure_of(spans, counts->left_out, "event", "events"));
+}
+
 static void say_exported(const struct request *request, const struct tw_ttb_export *export)
 {
 	char events[TW_FIGURE_BYTES], dropped[TW_FIGURE_BYTES];
@@ -180,6 +202,7 @@ static int convert_to(const struct request *request)
 {
 	static struct tw_out out;
 	struct tw_ttb_export export;
+	struct tw_otlp_counts spans;
 	struct tw_capture *capture = tw_names_open(request->paths[0]);
 	if (!capture)
 		return TW_EXIT_FAILURE;
@@ -194,14 +217,17 @@ static int convert_to(const struct request *request)
 		struct tw_fold fold = {.self = &export, .see = see_event};
 		int error = request->timeline ? tw_tool_write_timeline(request->timeline, capture, &out, &export.events)
 			    : request->profile ? tw_profile_write(request->profile, capture, &out, &export.events)
+			    : request->is_otlp ? tw_otlp_write(capture, &out, &spans)
 					       : tw_pass_one(capture, &fold, "converting");
 		code = tw_out_finish_file(&out, request->output);
 		if (error)
 			code = tw_fail("reading '%s' failed: %s", request->paths[0], tw_strerror(error));
-		if (!code)
+		if (!code && request->is_otlp)
+			say_spans(request, &spans);
+		else if (!code)
 			say_exported(request, &export);
 		/* Trace files have lost events as dropped messages; others have them in part or not at all. */
-		if (!code && (request->timeline || request->profile))
+		if (!code && has_own_times(request))
 			tw_missing_say(capture);
 		if (!code && !request->quiet)
 			tw_counted_say(capture);
