@@ -105,12 +105,10 @@ void tw_agent_demote(void)
 	if (!tw_rs_demotion_take(&tw_agent_ring_set, &demoted) || tw_change_begin(&change.permit))
 		return;
 	for (uint32_t i = 0; i < demoted.count; i++) {
-		uint32_t id = demoted.places[i];
-		struct tw_place *place =
-			id < tw_agent_session->set_capacity ? tw_agent_session->set_places[id].place : NULL;
+		const struct tw_session_place *set = tw_session_place_at(tw_agent_session, demoted.places[i]);
 
-		if (place)
-			demote(&change, place->function);
+		if (set)
+			demote(&change, set->place->function);
 	}
 	tw_change_end(change.permit, 0);
 	tell(&change, demoted.share);

@@ -6,6 +6,7 @@
  * future functions) are recorded here, and undone when the change is aborted.
  */
 #include "session/change.h"
+#include "session/places.h"
 #include "session/session.h"
 
 /* ---- immediate effects of a change, undone when it is aborted ---- */
@@ -44,7 +45,7 @@ static void finish_counts(struct tw_session_counts *counts, bool is_forgotten)
 static void finish_session(struct tw_session *session, bool is_forgotten)
 {
 	while (session->touched) {
-		struct tw_session_place *set = &session->set_places[session->touched - 1];
+		struct tw_session_place *set = tw_session_place_at(session, session->touched - 1);
 
 		if (is_forgotten)
 			set->paused = set->was_paused;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* definitions.c - definitions of a session's ids, appended to its log before any event uses the id. */
 #include "session/definitions.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "base/clock.h"
 #include "pipeline/thread/image.h"
@@ -244,11 +245,13 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit)
 {
 	int error = 0;
 
-	for (uint32_t from = 0; session->rs && from < session->set_capacity && !error; from += PLACES_AT_ONCE) {
+	const struct tw_session_place *set;
+
+	for (uint32_t id = 0; session->rs && !error && tw_session_next_place(session, &id);) {
 		tw_quiet_lock(&session->definitions);
-		for (uint32_t id = from; id < session->set_capacity && id - from < PLACES_AT_ONCE && !error; id++)
-			if (session->set_places[id].place)
-				error = define_again(session, permit, &session->set_places[id]);
+		for (uint32_t i = 0; i < PLACES_AT_ONCE && !error && (set = tw_session_next_place(session, &id));
+		     i++, id++)
+			error = define_again(session, permit, set);
 		tw_quiet_unlock(&session->definitions);
 	}
 	return error;

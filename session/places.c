@@ -12,34 +12,57 @@
 
 /* ---- settings of a session ---- */
 
+struct tw_session_place *tw_session_place_at(const struct tw_session *session, uint32_t id)
+{
+	uint32_t chunk = id / TW_SESSION_CHUNK_PLACES;
+	struct tw_session_place *set;
+
+	if (chunk >= session->chunk_count || !session->set_chunks[chunk])
+		return NULL;
+	set = &session->set_chunks[chunk][id % TW_SESSION_CHUNK_PLACES];
+	return set->place ? set : NULL;
+}
+
+struct tw_session_place *tw_session_next_place(const struct tw_session *session, uint32_t *id)
+{
+	for (uint32_t chunk; (chunk = *id / TW_SESSION_CHUNK_PLACES) < session->chunk_count;) {
+		struct tw_session_place *set = session->set_chunks[chunk] ? tw_session_place_at(session, *id) : NULL;
+
+		if (set)
+			return set;
+		*id = session->set_chunks[chunk] ? *id + 1 : (chunk + 1) * TW_SESSION_CHUNK_PLACES;
+	}
+	return NULL;
+}
+
 struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place)
 {
-	if (place->place_id >= session->set_capacity || !session->set_places[place->place_id].place)
-		return NULL;
-	return &session->set_places[place->place_id];
+	return tw_session_place_at(session, place->place_id);
 }
 
 struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place)
 {
-	uint32_t id = place->place_id, capacity = session->set_capacity ? session->set_capacity : 256;
+	uint32_t chunk = place->place_id / TW_SESSION_CHUNK_PLACES, count = session->chunk_count;
+	struct tw_session_place *set;
 
-	if (id >= session->set_capacity) {
-		struct tw_session_place *more;
+	if (chunk >= count) {
+		struct tw_session_place **more;
 
-		while (capacity <= id)
-			capacity *= 2;
-		/* Large blocks come zeroed from the system: pages without a place of this session take no memory. */
-		more = calloc(capacity, sizeof *more);
+		count = chunk + 1 > 2 * count ? chunk + 1 : 2 * count;
+		more = realloc(session->set_chunks, count * sizeof(void *));
 		if (!more)
 			return NULL;
-		if (session->set_capacity)
-			memcpy(more, session->set_places, session->set_capacity * sizeof *more);
-		free(session->set_places);
-		session->set_places = more;
-		session->set_capacity = capacity;
+		memset(more + session->chunk_count, 0, (count - session->chunk_count) * sizeof(void *));
+		session->set_chunks = more;
+		session->chunk_count = count;
 	}
-	session->set_places[id].place = place;
-	return &session->set_places[id];
+	if (!session->set_chunks[chunk])
+		session->set_chunks[chunk] = calloc(TW_SESSION_CHUNK_PLACES, sizeof **session->set_chunks);
+	if (!session->set_chunks[chunk])
+		return NULL;
+	set = &session->set_chunks[chunk][place->place_id % TW_SESSION_CHUNK_PLACES];
+	set->place = place;
+	return set;
 }
 
 uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
@@ -142,10 +165,10 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit)
 {
-	for (uint32_t id = 0; id < session->set_capacity; id++) {
-		if (session->set_places[id].place)
-			tw_bp_stage_clear(permit, session->set_places[id].place, session->slot);
-	}
+	struct tw_session_place *set;
+
+	for (uint32_t id = 0; (set = tw_session_next_place(session, &id)); id++)
+		tw_bp_stage_clear(permit, set->place, session->slot);
 }
 
 /* ---- matching ---- */

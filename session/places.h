@@ -28,9 +28,16 @@ typedef int (*tw_place_fn)(struct tw_session *session, struct tw_permit *permit,
 int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
 		      tw_place_fn fn, const void *arg);
 
+/* Places in a chunk of a session's settings. */
+#define TW_SESSION_CHUNK_PLACES 256
+
+/* The entry of the place with that id, if it was set before; NULL: never set. */
+struct tw_session_place *tw_session_place_at(const struct tw_session *session, uint32_t id);
+/* The first entry from *id on, whose id is then in *id; NULL: none. */
+struct tw_session_place *tw_session_next_place(const struct tw_session *session, uint32_t *id);
 /* The entry of a place that was set before; NULL: never set. */
 struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place);
-/* The same, created if it does not exist; NULL: no memory.  Other entries may move. */
+/* The same, created if it does not exist; NULL: no memory. */
 struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place);
 /* The actions set there, paused counters included: TW_ACTION_*. */
 uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);

@@ -39,13 +39,17 @@ static bool has_slot(struct tw_session *session)
 
 static void free_session(struct tw_session *session)
 {
+	struct tw_session_place *set;
+
 	tw_definitions_fini(session);
-	for (uint32_t id = 0; id < session->set_capacity; id++) {
-		tw_counter_destroy(session->set_places[id].counter);
-		tw_counts_destroy(session->set_places[id].times.now);
-		tw_counts_destroy(session->set_places[id].memories.now);
+	for (uint32_t id = 0; (set = tw_session_next_place(session, &id)); id++) {
+		tw_counter_destroy(set->counter);
+		tw_counts_destroy(set->times.now);
+		tw_counts_destroy(set->memories.now);
 	}
-	free(session->set_places);
+	for (uint32_t i = 0; i < session->chunk_count; i++)
+		free(session->set_chunks[i]);
+	free(session->set_chunks);
 	tw_queue_destroy(session->queue);
 	tw_tracer_module_destroy(session->module);
 	free(session->tracer_path);

@@ -109,8 +109,9 @@ struct tw_session {
 	struct tw_id_set modules, functions, places;
 
 	/* Under the permit. */
-	struct tw_session_place *set_places; /* by place id */
-	uint32_t set_capacity;
+	/* By place id, in chunks: memory and walks cost what is set, not what others have set.  NULL: nothing of a chunk is set. */
+	struct tw_session_place **set_chunks;
+	uint32_t chunk_count;
 	uint32_t touched; /* the first touched one, as next_touched */
 	tw_session_wants_fn wants;
 	void *wants_arg;

@@ -15,6 +15,7 @@
 #include "session/change.h"
 #include "session/native.h"
 #include "session/seq.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/watched.h"
@@ -40,11 +41,13 @@ void tw_watched_mark_due(void)
 
 static bool counts_memory(struct tw_session *session, struct tw_permit *permit)
 {
-	for (uint32_t id = 0; id < session->set_capacity; id++) {
-		const struct tw_place *place = session->set_places[id].place;
+	const struct tw_session_place *set;
+
+	for (uint32_t id = 0; (set = tw_session_next_place(session, &id)); id++) {
+		const struct tw_place *place = set->place;
 		struct tw_bp_part part;
 
-		if (place && place->kind != TW_BP_DECLARED && !place->is_gone &&
+		if (place->kind != TW_BP_DECLARED && !place->is_gone &&
 		    tw_bp_staged_part(permit, (struct tw_place *)place, session->slot, &part) &&
 		    (part.actions & TW_ACTION_MEMORY))
 			return true;
