@@ -198,6 +198,19 @@ enum tw_recorder_demotion {
  */
 enum tw_recorder_demotion tw_recorder_demote(struct tw_recorder *recorder, uint64_t events_per_second);
 
+/* The function that makes most events. */
+struct tw_recorder_loudest {
+	char function[160]; /* MODULE:FUNCTION, its linkage name, perhaps cut; printable */
+	uint32_t percent;   /* of the events of functions */
+};
+
+/*
+ * tw_recorder_loudest - of the events since the last call, or of part of them.
+ *
+ * The first call begins to look.  False: nothing is known, as of recordings of several processes, or there were no events.
+ */
+bool tw_recorder_loudest(struct tw_recorder *recorder, struct tw_recorder_loudest *out);
+
 /* A call for which a snapshot is to be written: `trigger` in the configuration of agents. */
 struct tw_recorder_trigger {
 	uint64_t ns;	  /* CLOCK_MONOTONIC: when it was found */

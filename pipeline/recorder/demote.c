@@ -36,6 +36,7 @@ struct tw_demote {
 	uint64_t samples, late; /* all of these events; those of places that were asked for before */
 	uint64_t begun_ns, begun_events, asked_ns, done_ns;
 	bool is_pending;
+	bool is_limited; /* windows are those of tw_demote_look() */
 };
 
 /* Pages that are not used take no memory. */
@@ -92,6 +93,26 @@ static void begin_window(struct tw_demote *demote, uint64_t events, uint64_t now
 	demote->begun_ns = now_ns;
 }
 
+bool tw_demote_loudest(struct tw_demote *demote, uint32_t *place, uint32_t *percent)
+{
+	uint32_t most = 0;
+	bool is_there = demote->seen_count != 0;
+
+	for (uint32_t i = 0; i < demote->seen_count; i++) {
+		uint32_t id = demote->seen[i];
+
+		if (demote->counts[id] <= most)
+			continue;
+		most = demote->counts[id];
+		*place = id;
+	}
+	if (is_there)
+		*percent = (uint32_t)(100 * (uint64_t)most / demote->samples);
+	if (!demote->is_limited)
+		begin_window(demote, 0, 0);
+	return is_there;
+}
+
 static const uint32_t *compared;
 
 static int by_count(const void *one, const void *other)
@@ -143,6 +164,7 @@ enum tw_recorder_demotion tw_demote_look(struct tw_demote *demote, struct tw_rs 
 	uint64_t time_ns = now_ns - demote->begun_ns, there = events - demote->begun_events;
 	double kept, others, share;
 
+	demote->is_limited = true;
 	if (demote->is_pending)
 		return await(demote, rs, events, now_ns);
 	if (!demote->begun_ns || (there <= rate && time_ns >= SECOND_NS))

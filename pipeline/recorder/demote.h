@@ -25,6 +25,13 @@ void tw_demote_destroy(struct tw_demote *demote);
 /* These records of an image are about to be stored.  @raw	valid or not. */
 void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw, uint32_t bytes);
 
+/*
+ * tw_demote_loudest - the place with most events since the last call, or since tw_demote_look() began to count anew, and its part of them.
+ *
+ * False: there were none.
+ */
+bool tw_demote_loudest(struct tw_demote *demote, uint32_t *place, uint32_t *percent);
+
 /* ---- what is done about them ---- */
 
 /*

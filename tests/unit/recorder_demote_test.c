@@ -184,6 +184,27 @@ static void what_does_not_help_is_known(void **state)
 	end(program);
 }
 
+static void the_loudest_of_the_last_window(void **state)
+{
+	struct program *program = make(10, 10);
+	uint32_t place = 0, percent = 0;
+
+	assert_false(tw_demote_loudest(program->demote, &place, &percent));
+	program->rates[7] = 110;
+	make_events(program);
+	assert_true(tw_demote_loudest(program->demote, &place, &percent));
+	assert_int_equal(place, 7);
+	assert_int_equal(percent, 55);
+	/* The next window has events of its own. */
+	assert_false(tw_demote_loudest(program->demote, &place, &percent));
+	program->rates[7] = 0;
+	program->rates[2] = 20;
+	make_events(program);
+	assert_true(tw_demote_loudest(program->demote, &place, &percent));
+	assert_int_equal(place, 2);
+	end(program);
+}
+
 static void hostile_records_are_left(void **state)
 {
 	struct tw_demote *demote = tw_demote_create();
@@ -222,6 +243,7 @@ int main(void)
 		cmocka_unit_test(lost_events_count),
 		cmocka_unit_test(what_does_not_help_is_known),
 		cmocka_unit_test(hostile_records_are_left),
+		cmocka_unit_test(the_loudest_of_the_last_window),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -2,14 +2,17 @@
 /* progress.c - what a recording has stored so far: progress.h. */
 #include "tools/record/progress.h"
 #include "tools/tool.h"
+#include "views/names/names.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define EVERY_NS   UINT64_C(1000000000)
-#define TEXT_BYTES 256
+#define TEXT_BYTES 512
 
 static volatile sig_atomic_t is_asked;
 
@@ -40,6 +43,29 @@ static void describe(const struct tw_progress *progress, const struct tw_recorde
 		 tw_figure_bytes(bytes, stats->file_bytes), lost, stats->is_stalled ? "; the disk takes no more" : "");
 }
 
+/* Of the last second. */
+static void describe_loudest(struct tw_recorder *recorder, char *text, size_t bytes)
+{
+	struct tw_recorder_loudest loudest;
+	if (!tw_recorder_loudest(recorder, &loudest))
+		return;
+	char *function = strchr(loudest.function, ':'), *demangled = function ? tw_name_demangled(function + 1) : NULL;
+	if (demangled)
+		snprintf(text, bytes, "; loudest %.*s:%s, %u %%", (int)(function - loudest.function), loudest.function,
+			 demangled, loudest.percent);
+	else
+		snprintf(text, bytes, "; loudest %s, %u %%", loudest.function, loudest.percent);
+	free(demangled);
+}
+
+/* One that is replaced must not reach the terminal's next line. */
+static void cut_to_terminal(char *text)
+{
+	size_t columns = (size_t)tw_terminal_columns(STDERR_FILENO) - 1;
+	if (strlen(text) > columns)
+		strcpy(text + columns - 3, "...");
+}
+
 void tw_progress_poll(struct tw_progress *progress)
 {
 	uint64_t now = tw_now_ns();
@@ -48,17 +74,21 @@ void tw_progress_poll(struct tw_progress *progress)
 	char text[TEXT_BYTES];
 	if (!progress->shown_ns) {
 		progress->shown_ns = now;
+		if (progress->is_shown)
+			describe_loudest(progress->recorder, text, sizeof text);
 		return;
 	}
 	if (!is_due && !is_asked)
 		return;
 	tw_recorder_stats(progress->recorder, &stats);
 	describe(progress, &stats, now - progress->shown_ns, text);
+	describe_loudest(progress->recorder, text + strlen(text), sizeof text - strlen(text));
 	tw_progress_clear(progress);
 	if (is_asked || !isatty(STDERR_FILENO)) {
 		is_asked = 0;
 		tw_say("%s", text);
 	} else {
+		cut_to_terminal(text);
 		fprintf(stderr, "%s", text);
 		progress->is_line = true;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - what a recording has stored so far, said while it goes on: each second, on a terminal in one line that is replaced, and
+ * progress.h - what a recording has stored so far, and of which function most, said while it goes on: each second, on a terminal in one line that is replaced, and
  * for each SIGUSR1.
  *
  * Threads  one, and signal handlers for tw_progress_ask().
@@ -15,7 +15,7 @@
 
 /* Zeroed, except recorder and is_shown. */
 struct tw_progress {
-	const struct tw_recorder *recorder;
+	struct tw_recorder *recorder;
 	bool is_shown; /* each second */
 	uint64_t shown_ns;
 	uint64_t events; /* at that time */
