@@ -25,6 +25,9 @@
 #define LATE_NS	  (3 * SECOND_NS)
 /* The places of fewer events say nothing, unless the limit is lower. */
 #define SAMPLES_MIN 200
+/* Of large blocks, which come many a second, one in so many is looked at: all would be a sixth of the recorder's work. */
+#define LARGE_BYTES  (64u << 10)
+#define SAMPLED_PART 8
 /* What is left is below the limit by a fifth: it is no constant stream. */
 #define KEEP_PERCENT 80
 
@@ -35,6 +38,7 @@ struct tw_demote {
 	uint32_t seen_count;
 	uint64_t samples, late; /* all of these events; those of places that were asked for before */
 	uint64_t begun_ns, begun_events, asked_ns, done_ns;
+	uint32_t large_blocks;
 	bool is_pending;
 	bool is_limited; /* windows are those of tw_demote_look() */
 };
@@ -67,6 +71,10 @@ void tw_demote_destroy(struct tw_demote *demote)
 
 void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw, uint32_t bytes)
 {
+	uint32_t weight = bytes < LARGE_BYTES ? 1 : SAMPLED_PART;
+
+	if (bytes >= LARGE_BYTES && ++demote->large_blocks % SAMPLED_PART)
+		return;
 	for (uint32_t at = 0, step; !image && bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
 		uint64_t head = tw_record_head(raw + at);
 		uint32_t id = TW_RB_HEAD_ID(head);
@@ -76,10 +84,11 @@ void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw,
 			break;
 		if (!tw_event_names_place(head) || id >= TW_COUNTERS_MAX)
 			continue;
-		if (!demote->counts[id]++)
+		if (!demote->counts[id])
 			demote->seen[demote->seen_count++] = id;
-		demote->samples++;
-		demote->late += demote->asked[id];
+		demote->counts[id] += weight;
+		demote->samples += weight;
+		demote->late += demote->asked[id] * weight;
 	}
 }
 
