@@ -219,6 +219,7 @@ struct slot {
 	uintptr_t where;
 	enum tw_sym_refusal refusal;
 	bool is_data_slot;
+	bool is_wanted;
 };
 
 static void judge_slot(const struct tw_symbols *symbols, const struct object *caller, struct slot *slot, bool is_weak)
@@ -282,6 +283,12 @@ static int by_where(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* All code of the object is looked through for uses of such a slot. */
+static bool is_to_be_looked_for(const struct slot *slot)
+{
+	return slot->is_wanted && slot->is_data_slot && !slot->refusal;
+}
+
 static int refuse_taken(const struct object *caller, struct slot *slots, size_t count)
 {
 	uintptr_t *wheres = malloc((count + 1) * sizeof *wheres);
@@ -292,11 +299,11 @@ static int refuse_taken(const struct object *caller, struct slot *slots, size_t 
 	if (wheres && taken) {
 		qsort(slots, count, sizeof *slots, by_where);
 		for (size_t i = 0; i < count; i++)
-			if (slots[i].is_data_slot && !slots[i].refusal)
+			if (is_to_be_looked_for(&slots[i]))
 				wheres[data_count++] = slots[i].where;
 		error = tw_sym_taken(&caller->file->elf, wheres, data_count, taken);
 		for (size_t i = 0; !error && i < count; i++)
-			if (slots[i].is_data_slot && !slots[i].refusal && taken[at++])
+			if (is_to_be_looked_for(&slots[i]) && taken[at++])
 				slots[i].refusal = TW_SYM_ADDRESS_TAKEN;
 	}
 	free(wheres);
@@ -304,8 +311,22 @@ static int refuse_taken(const struct object *caller, struct slot *slots, size_t 
 	return error;
 }
 
-static int visit_slots(const struct tw_symbols *symbols, const struct object *caller, tw_symbols_place_fn visit,
-		       void *arg)
+static struct tw_symbols_place place_of(const struct slot *slot, const struct object *caller)
+{
+	return (struct tw_symbols_place){
+		.how = TW_SYMBOLS_SLOT,
+		.function = slot->function,
+		.module = slot->definer ? &slot->definer->shown : NULL,
+		.caller = &caller->shown,
+		.refusal = slot->refusal ? tw_sym_refusal_text(slot->refusal) : NULL,
+		.value = slot->value,
+		.has_no_end =
+			tw_sym_is_never_returning(slot->definer ? slot->definer->shown.soname : NULL, slot->function),
+	};
+}
+
+static int visit_slots(const struct tw_symbols *symbols, const struct object *caller, tw_symbols_wants_fn wants,
+		       tw_symbols_place_fn visit, void *arg)
 {
 	const struct tw_elf *elf = &caller->file->elf;
 	struct slot *slots = calloc(elf->plt_relocation_count + elf->relocation_count + 1, sizeof *slots);
@@ -315,21 +336,16 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 	if (!slots)
 		return TW_ENOMEM;
 	count = collect(symbols, caller, slots);
+	for (size_t i = 0; i < count; i++) {
+		struct tw_symbols_place place = place_of(&slots[i], caller);
+
+		slots[i].is_wanted = !wants || wants(&place, arg);
+	}
 	result = refuse_taken(caller, slots, count);
 	for (size_t i = 0; !result && i < count; i++) {
-		struct tw_symbols_place place = {
-			.how = TW_SYMBOLS_SLOT,
-			.function = slots[i].function,
-			.module = slots[i].definer ? &slots[i].definer->shown : NULL,
-			.caller = &caller->shown,
-			.refusal = slots[i].refusal ? tw_sym_refusal_text(slots[i].refusal) : NULL,
-			.value = slots[i].value,
-			.has_no_end =
-				tw_sym_is_never_returning(slots[i].definer ? slots[i].definer->shown.soname : NULL,
-							  slots[i].function),
-		};
+		struct tw_symbols_place place = place_of(&slots[i], caller);
 
-		result = visit(&place, arg);
+		result = slots[i].is_wanted ? visit(&place, arg) : 0;
 	}
 	free(slots);
 	return result;
@@ -343,6 +359,12 @@ static bool is_loose(const struct tw_elf *elf, const struct tw_sym_sled *sled)
 }
 
 TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg)
+{
+	return tw_symbols_each_wanted_place(symbols, NULL, visit, arg);
+}
+
+TW_API int tw_symbols_each_wanted_place(const struct tw_symbols *symbols, tw_symbols_wants_fn wants,
+					tw_symbols_place_fn visit, void *arg)
 {
 	int result = 0;
 
@@ -363,10 +385,10 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 				.has_no_end = tw_sym_is_never_returning(object->shown.soname, sled->function),
 			};
 
-			result = visit(&place, arg);
+			result = !wants || wants(&place, arg) ? visit(&place, arg) : 0;
 		}
 		if (!result)
-			result = visit_slots(symbols, object, visit, arg);
+			result = visit_slots(symbols, object, wants, visit, arg);
 	}
 	return result;
 }

@@ -107,6 +107,12 @@ typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *a
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
 
+/* Is this place of interest?  @place	without its refusal, where that takes a search through code: NULL then. */
+typedef bool (*tw_symbols_wants_fn)(const struct tw_symbols_place *place, void *arg);
+/* The same walk over places of interest: what is not is not looked for in code.  @wants	NULL: all are. */
+int tw_symbols_each_wanted_place(const struct tw_symbols *symbols, tw_symbols_wants_fn wants, tw_symbols_place_fn visit,
+				 void *arg);
+
 /* Called for the linkage name of each function; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_symbols_function_fn)(const char *function, void *arg);
 

@@ -98,6 +98,57 @@ static void reads_itself(void **state)
 	tw_symbols_close(symbols);
 }
 
+/* Of each place: a number made of its names and its refusal. */
+struct sums {
+	const char *begin; /* of the names wanted; NULL: all are */
+	uint64_t sum;
+	unsigned count, refused;
+};
+
+static bool begins_so(const struct tw_symbols_place *place, void *arg)
+{
+	const struct sums *sums = arg;
+
+	return !strncmp(place->function, sums->begin, strlen(sums->begin));
+}
+
+static int add_place(const struct tw_symbols_place *place, void *arg)
+{
+	struct sums *sums = arg;
+	const char *texts[] = {place->function, place->caller->name, place->refusal ? place->refusal : ""};
+	uint64_t hash = place->how;
+
+	if (sums->begin && !begins_so(place, arg))
+		return 0;
+	for (size_t i = 0; i < 3; i++)
+		for (const char *c = texts[i]; *c; c++)
+			hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	sums->sum += hash;
+	sums->count++;
+	sums->refused += place->refusal != NULL;
+	return 0;
+}
+
+/* The places of interest are told as in the walk over all, refusals that take a search through code too. */
+static void wanted_places_are_those_of_the_whole_walk(void **state)
+{
+	static const char *const begins[] = {"", "mem", "pthread_", "str", "nothing is called so"};
+	struct tw_symbols *symbols;
+
+	assert_int_equal(tw_symbols_open("/proc/self/exe", &symbols), 0);
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+		struct sums all = {.begin = begins[i]}, wanted = {.begin = begins[i]};
+
+		assert_int_equal(tw_symbols_each_place(symbols, add_place, &all), 0);
+		assert_int_equal(tw_symbols_each_wanted_place(symbols, begins_so, add_place, &wanted), 0);
+		assert_int_equal(all.sum, wanted.sum);
+		assert_int_equal(all.count, wanted.count);
+		assert_int_equal(all.refused, wanted.refused);
+		assert_true(i ? i < 4 || !all.count : all.count > 100 && all.refused);
+	}
+	tw_symbols_close(symbols);
+}
+
 static void other_files_are_no_programs(void **state)
 {
 	struct tw_symbols *symbols;
@@ -185,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_itself),
+		cmocka_unit_test(wanted_places_are_those_of_the_whole_walk),
 		cmocka_unit_test(other_files_are_no_programs),
 		cmocka_unit_test(damaged_files_do_no_harm),
 	};

@@ -208,14 +208,30 @@ static bool is_seen_inside(const struct tw_check *check, const struct tw_pattern
 	return is_seen;
 }
 
+/* Every call into other objects is seen, and every place that a pattern names. */
+static bool is_place_asked_for(const struct tw_symbols_place *place, void *arg)
+{
+	struct tw_check *check = arg;
+	struct tw_patterns_subject subject = subject_of(check, place->module, place->function);
+	char *demangled = NULL;
+	bool is_asked = false;
+	if (place->how == TW_SYMBOLS_SLOT)
+		see_call(check, place->caller, place->function);
+	for (size_t i = 0; i < check->count && !is_asked; i++) {
+		if (!demangled && tw_pattern_wants_demangled_of(check->asked[i].pattern, place->function))
+			demangled = tw_name_demangled(place->function);
+		is_asked = tw_pattern_is(check->asked[i].pattern, &subject, demangled);
+	}
+	free(demangled);
+	return is_asked;
+}
+
 static int see_place(const struct tw_symbols_place *place, void *arg)
 {
 	struct tw_check *check = arg;
 	struct tw_patterns_subject subject = subject_of(check, place->module, place->function);
 	char *demangled = NULL;
 	bool is_first = true;
-	if (place->how == TW_SYMBOLS_SLOT)
-		see_call(check, place->caller, place->function);
 	for (size_t i = 0; i < check->count; i++) {
 		struct asked *asked = &check->asked[i];
 		if (!demangled && tw_pattern_wants_demangled_of(asked->pattern, place->function))
@@ -251,9 +267,9 @@ static bool is_entry_module(const struct tw_check *check, size_t index)
 	return !check->count;
 }
 
-static int each_place(struct tw_check *check, tw_symbols_place_fn see, void *arg)
+static int each_place(struct tw_check *check, tw_symbols_wants_fn wants, tw_symbols_place_fn see, void *arg)
 {
-	int error = tw_symbols_each_place(check->symbols, see, arg);
+	int error = tw_symbols_each_wanted_place(check->symbols, wants, see, arg);
 	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !error; i++) {
 		if (!is_entry_module(check, i))
 			continue;
@@ -282,7 +298,7 @@ static int see_recorded(const struct tw_symbols_place *place, void *arg)
 
 int tw_check_each_recorded(struct tw_check *check, tw_symbols_place_fn visit, void *arg)
 {
-	return each_place(check, see_recorded, &(struct recorded){check, visit, arg});
+	return each_place(check, NULL, see_recorded, &(struct recorded){check, visit, arg});
 }
 
 void tw_check_write_plans(const struct tw_check *check, const char *folder)
@@ -518,7 +534,7 @@ void tw_check_patterns(struct tw_check *check, const char *config)
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
 		check->can_demangle |= is_named(tw_symbols_object(check->symbols, i)->name, demanglers,
 						sizeof demanglers / sizeof *demanglers);
-	if (!check || !read_asked(check, config) || each_place(check, see_place, check))
+	if (!check || !read_asked(check, config) || each_place(check, is_place_asked_for, see_place, check))
 		return;
 	check->wants_ends = config && strstr(config, "returns ");
 	for (size_t i = 0; i < check->count; i++) {
