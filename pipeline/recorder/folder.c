@@ -204,3 +204,46 @@ int tw_folder_make(const struct tw_recorder_options *options)
 		return error;
 	return mkdir(options->path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
 }
+
+/* ---- a small file ---- */
+
+static int fill(int fd, int directory_fd, const char *text, bool is_durable)
+{
+	size_t bytes = strlen(text);
+
+	if (write(fd, text, bytes) != (ssize_t)bytes)
+		return TW_ENOSPC;
+	return is_durable && (fsync(fd) < 0 || fsync(directory_fd) < 0) ? TW_ENOSPC : 0;
+}
+
+/* Gives it its name when it is complete. */
+static int put_unnamed(int fd, int directory_fd, const char *name, const char *text, bool is_durable)
+{
+	char path[32];
+	int error = fill(fd, directory_fd, text, is_durable);
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (!error && linkat(AT_FDCWD, path, directory_fd, name, AT_SYMLINK_FOLLOW))
+		error = errno == EEXIST ? TW_EEXIST : TW_ENOTSUP;
+	if (!error && is_durable && fsync(directory_fd) < 0)
+		error = TW_ENOSPC;
+	return error;
+}
+
+int tw_folder_put(int directory_fd, const char *name, const char *text, bool is_durable)
+{
+	int fd = openat(directory_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), error = TW_ENOTSUP;
+
+	if (fd >= 0) {
+		error = put_unnamed(fd, directory_fd, name, text, is_durable);
+		close(fd);
+	}
+	if (error != TW_ENOTSUP)
+		return error;
+	fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return tw_error_from_errno(errno);
+	error = fill(fd, directory_fd, text, is_durable);
+	close(fd);
+	return error;
+}

@@ -129,20 +129,13 @@ void tw_store_destroy(struct tw_store *store)
 
 int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 {
-	int fd = openat(store->directory_fd, TW_CAPTURE_LIVE_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			0600);
-	int written;
+	char text[MARK_BYTES];
 
 	if (store->is_stream)
 		return 0;
-	if (fd < 0)
-		return tw_error_from_errno(errno);
-	written = dprintf(fd, MARK_KEY "%s\n", ring_set_path);
+	snprintf(text, sizeof text, MARK_KEY "%s\n", ring_set_path);
 	/* After a power failure the mark tells a recording that was cut from one that ended on a full disk. */
-	if (store->durable_ns && (fsync(fd) < 0 || fsync(store->directory_fd) < 0))
-		written = 0;
-	close(fd);
-	return written > 0 ? 0 : TW_ENOSPC;
+	return tw_folder_put(store->directory_fd, TW_CAPTURE_LIVE_FILE, text, store->durable_ns != 0);
 }
 
 void tw_store_unmark_live(struct tw_store *store)
