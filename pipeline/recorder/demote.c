@@ -36,6 +36,7 @@ struct tw_demote {
 	uint8_t *asked;	  /* by place: 1 if it was asked for */
 	uint32_t *seen;	  /* the places that have events */
 	uint32_t seen_count;
+	uint64_t lease;		/* of the image */
 	uint64_t samples, late; /* all of these events; those of places that were asked for before */
 	uint64_t begun_ns, begun_events, asked_ns, done_ns;
 	uint32_t large_blocks;
@@ -69,13 +70,34 @@ void tw_demote_destroy(struct tw_demote *demote)
 	free(demote);
 }
 
-void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw, uint32_t bytes)
+static void begin_window(struct tw_demote *demote, uint64_t events, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < demote->seen_count; i++)
+		demote->counts[demote->seen[i]] = 0;
+	demote->seen_count = 0;
+	demote->samples = demote->late = 0;
+	demote->begun_events = events;
+	demote->begun_ns = now_ns;
+}
+
+/* The process executes another program: what was asked for is of the one before. */
+static void begin_image(struct tw_demote *demote, uint64_t lease)
+{
+	if (demote->asked_ns)
+		memset(demote->asked, 0, TW_COUNTERS_MAX * sizeof *demote->asked);
+	begin_window(demote, demote->begun_events, demote->begun_ns);
+	demote->lease = lease;
+}
+
+void tw_demote_see(struct tw_demote *demote, uint64_t lease, const uint8_t *raw, uint32_t bytes)
 {
 	uint32_t weight = bytes < LARGE_BYTES ? 1 : SAMPLED_PART;
 
 	if (bytes >= LARGE_BYTES && ++demote->large_blocks % SAMPLED_PART)
 		return;
-	for (uint32_t at = 0, step; !image && bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
+	if (lease != demote->lease)
+		begin_image(demote, lease);
+	for (uint32_t at = 0, step; bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
 		uint64_t head = tw_record_head(raw + at);
 		uint32_t id = TW_RB_HEAD_ID(head);
 
@@ -92,20 +114,10 @@ void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw,
 	}
 }
 
-static void begin_window(struct tw_demote *demote, uint64_t events, uint64_t now_ns)
-{
-	for (uint32_t i = 0; i < demote->seen_count; i++)
-		demote->counts[demote->seen[i]] = 0;
-	demote->seen_count = 0;
-	demote->samples = demote->late = 0;
-	demote->begun_events = events;
-	demote->begun_ns = now_ns;
-}
-
-bool tw_demote_loudest(struct tw_demote *demote, uint32_t *place, uint32_t *percent)
+bool tw_demote_loudest(struct tw_demote *demote, uint64_t lease, uint32_t *place, uint32_t *percent)
 {
 	uint32_t most = 0;
-	bool is_there = demote->seen_count != 0;
+	bool is_there = demote->seen_count && demote->lease == lease;
 
 	for (uint32_t i = 0; i < demote->seen_count; i++) {
 		uint32_t id = demote->seen[i];

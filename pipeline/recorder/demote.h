@@ -2,7 +2,7 @@
 /*
  * demote.h - which functions make the events, and which of them are counted from now on because there are too many events.
  *
- * Of one process: that of the first image.  Threads  the recorder's.
+ * Of one image at a time: places of another are other functions.  Threads  the recorder's.
  */
 #ifndef TW_PIPELINE_DEMOTE_H
 #define TW_PIPELINE_DEMOTE_H
@@ -22,15 +22,17 @@ struct tw_demote;
 struct tw_demote *tw_demote_create(void);
 void tw_demote_destroy(struct tw_demote *demote);
 
-/* These records of an image are about to be stored.  @raw	valid or not. */
-void tw_demote_see(struct tw_demote *demote, uint32_t image, const uint8_t *raw, uint32_t bytes);
+/* These records of the image with this lease are about to be stored; of another one than before, all begins anew.  @raw	valid or not. */
+void tw_demote_see(struct tw_demote *demote, uint64_t lease, const uint8_t *raw, uint32_t bytes);
 
 /*
  * tw_demote_loudest - the place with most events since the last call, or since tw_demote_look() began to count anew, and its part of them.
  *
- * False: there were none.
+ * @lease	of the image that is asked about.
+ *
+ * False: there were none of that image.
  */
-bool tw_demote_loudest(struct tw_demote *demote, uint32_t *place, uint32_t *percent);
+bool tw_demote_loudest(struct tw_demote *demote, uint64_t lease, uint32_t *place, uint32_t *percent);
 
 /* ---- what is done about them ---- */
 

@@ -85,13 +85,15 @@ static bool name_place(const struct tw_rs *rs, uint32_t image, uint32_t place_id
 TW_API bool tw_recorder_loudest(struct tw_recorder *recorder, struct tw_recorder_loudest *out)
 {
 	struct tw_writer *writer = &recorder->writer;
+	const struct tw_rs *rs = &writer->rs;
 	uint32_t place;
 
 	if (!writer->demote) {
 		writer->demote = tw_demote_create();
 		return false;
 	}
-	/* Places are those of one process. */
-	return tw_rs_image_count(&writer->rs) == 1 && tw_demote_loudest(writer->demote, &place, &out->percent) &&
-	       name_place(&writer->rs, 0, place, out->function, sizeof out->function);
+	/* Places are those of one process, and its definitions go with it: an image that was given back has no lease. */
+	return tw_rs_image_count(rs) == 1 && tw_rs_image(rs, 0)->lease &&
+	       tw_demote_loudest(writer->demote, tw_rs_image(rs, 0)->lease, &place, &out->percent) &&
+	       name_place(rs, 0, place, out->function, sizeof out->function);
 }

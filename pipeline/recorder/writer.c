@@ -270,8 +270,8 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		tw_writer_damaged(writer);
 		return 0;
 	}
-	if (writer->demote)
-		tw_demote_see(writer->demote, image_index, raw, bytes);
+	if (writer->demote && !image_index)
+		tw_demote_see(writer->demote, writer->images[0].store.lease, raw, bytes);
 	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header,
 									       stored);
 	if (!error)

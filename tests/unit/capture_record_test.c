@@ -211,6 +211,7 @@ static void a_killed_process_is_drained_to_the_end(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 20};
 	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_loudest loudest;
 	struct tw_recorder_stats stats;
 	struct account account = {0};
 	struct tw_capture *capture;
@@ -229,6 +230,7 @@ static void a_killed_process_is_drained_to_the_end(void **state)
 			emit_call(&producer, 1, i, 0);
 		raise(SIGKILL);
 	}
+	assert_false(tw_recorder_loudest(recorder, &loudest));
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	for (int i = 0; i < 100; i++) {
 		tw_recorder_poll(recorder, 1000000);
@@ -236,6 +238,8 @@ static void a_killed_process_is_drained_to_the_end(void **state)
 		if (stats.images && !stats.images_alive && stats.events == 1000)
 			break;
 	}
+	/* Its definitions are gone with it. */
+	assert_false(tw_recorder_loudest(recorder, &loudest));
 	assert_int_equal(stats.events, 1000);
 	assert_int_equal(stats.images, 1);
 	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);

@@ -19,6 +19,7 @@
 #define MS	   UINT64_C(1000000)
 #define STEP_NS	   (50 * MS)
 #define PLACES_MAX 4000
+#define LEASE	   UINT64_C(0x100000007)
 
 static struct tw_rs rs;
 
@@ -75,10 +76,10 @@ static void make_events(struct program *program)
 			program->events++;
 			if (count < 4096)
 				continue;
-			tw_demote_see(program->demote, 0, (const uint8_t *)records, sizeof records);
+			tw_demote_see(program->demote, LEASE, (const uint8_t *)records, sizeof records);
 			count = 0;
 		}
-	tw_demote_see(program->demote, 0, (const uint8_t *)records, count * (uint32_t)sizeof *records);
+	tw_demote_see(program->demote, LEASE, (const uint8_t *)records, count * (uint32_t)sizeof *records);
 	program->events += program->lost;
 }
 
@@ -189,18 +190,21 @@ static void the_loudest_of_the_last_window(void **state)
 	struct program *program = make(10, 10);
 	uint32_t place = 0, percent = 0;
 
-	assert_false(tw_demote_loudest(program->demote, &place, &percent));
+	assert_false(tw_demote_loudest(program->demote, LEASE, &place, &percent));
 	program->rates[7] = 110;
 	make_events(program);
-	assert_true(tw_demote_loudest(program->demote, &place, &percent));
+	assert_true(tw_demote_loudest(program->demote, LEASE, &place, &percent));
 	assert_int_equal(place, 7);
 	assert_int_equal(percent, 55);
 	/* The next window has events of its own. */
-	assert_false(tw_demote_loudest(program->demote, &place, &percent));
+	assert_false(tw_demote_loudest(program->demote, LEASE, &place, &percent));
 	program->rates[7] = 0;
 	program->rates[2] = 20;
 	make_events(program);
-	assert_true(tw_demote_loudest(program->demote, &place, &percent));
+	/* Of another program there were none. */
+	assert_false(tw_demote_loudest(program->demote, LEASE + 1, &place, &percent));
+	make_events(program);
+	assert_true(tw_demote_loudest(program->demote, LEASE, &place, &percent));
 	assert_int_equal(place, 2);
 	end(program);
 }
@@ -212,11 +216,11 @@ static void hostile_records_are_left(void **state)
 					  {.head = TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 5)},
 					  {.head = TW_RB_HEAD(TW_EVENT_CALL, 0, 0, 5)}};
 
-	tw_demote_see(demote, 0, (const uint8_t *)records, sizeof records);
+	tw_demote_see(demote, LEASE, (const uint8_t *)records, sizeof records);
 	records[2].head = TW_RB_HEAD(TW_EVENT_CALL, 0, 4096, 5);
-	tw_demote_see(demote, 0, (const uint8_t *)records, sizeof records);
-	tw_demote_see(demote, 0, (const uint8_t *)records, 0);
-	tw_demote_see(demote, 7, (const uint8_t *)records, 3);
+	tw_demote_see(demote, LEASE, (const uint8_t *)records, sizeof records);
+	tw_demote_see(demote, LEASE, (const uint8_t *)records, 0);
+	tw_demote_see(demote, LEASE + 1, (const uint8_t *)records, 3);
 	tw_demote_destroy(demote);
 	tw_demote_destroy(NULL);
 }
