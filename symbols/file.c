@@ -151,16 +151,25 @@ static struct tw_elf_mapped *take_mapped(uintptr_t low, uint64_t bytes)
 	for (size_t i = 0; mapped_files && i < MAPPED_MAX; i++) {
 		uintptr_t is_free = 0;
 
-		/* RELAXED symbols.mapped: one thread takes it; it is read by handlers of the thread that reads the image. */
-		if (tw_load_relaxed(&mapped_files[i].low) || !tw_cas_relaxed(&mapped_files[i].low, &is_free, low))
+		/* PAIR symbols.mapped: acquire; release in leave_mapped(): its end is 0. */
+		if (!tw_cas_acq_rel(&mapped_files[i].low, &is_free, low))
 			continue;
-		/* RELAXED symbols.mapped: as above. */
+		/* RELAXED symbols.mapped: it is read by handlers of the thread that reads the image. */
 		tw_store_relaxed(&mapped_files[i].is_cut, false);
 		/* RELAXED symbols.mapped: as above. */
 		tw_store_relaxed(&mapped_files[i].high, low + bytes);
 		return &mapped_files[i];
 	}
 	return NULL;
+}
+
+/* Nothing of the image is read any more.  Its end goes first: the next owner writes its beginning first. */
+static void leave_mapped(struct tw_elf_mapped *mapped)
+{
+	/* RELAXED symbols.mapped: another owner's image lies elsewhere. */
+	tw_store_relaxed(&mapped->high, 0);
+	/* PAIR symbols.mapped: release; acquire in take_mapped(): the end is 0. */
+	tw_store_release(&mapped->low, 0);
 }
 
 static bool is_cut(const struct tw_elf_file *file)
@@ -307,11 +316,10 @@ void tw_elf_file_close(struct tw_elf_file *file)
 {
 	if (!file)
 		return;
+	if (file->mapped)
+		leave_mapped(file->mapped);
 	if (file->image)
 		munmap(file->image, file->image_bytes);
-	/* RELAXED symbols.mapped: nothing of it is read any more. */
-	if (file->mapped)
-		tw_store_relaxed(&file->mapped->low, 0);
 	if (file->fd >= 0)
 		close(file->fd);
 	tw_sym_sleds_fini(&file->sleds);
