@@ -316,8 +316,6 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack);
  */
 extern void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
-/* ---- places.c ---- */
-
 /* ---- demote.c ---- */
 
 struct tw_function;
@@ -328,6 +326,8 @@ void tw_agent_demote_init(void);
 bool tw_agent_is_demoted(const struct tw_function *function);
 /* Does what the recorder has asked for, if anything.  Threads: that of dormant.c, while it is attached. */
 void tw_agent_demote(void);
+
+/* ---- places.c ---- */
 
 /* @config	borrows until the process ends. */
 void tw_agent_places_init(const struct tw_agent_config *config);

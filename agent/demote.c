@@ -55,7 +55,7 @@ static void name(struct change *change, const struct tw_function *function)
 	change->names[change->used] = '\0';
 }
 
-/* Every call must be an event where others are chosen by it, or something else than its number is wanted. */
+/* A place with a condition is not: the number of calls that fulfil it is not that of all. */
 static bool is_changed(struct change *change, struct tw_place *place)
 {
 	struct tw_bp_part part;
@@ -92,7 +92,7 @@ static void tell(const struct change *change, uint32_t share)
 			 change->named ? "more " : "", more == 1 ? "" : "s");
 	snprintf(
 		text, sizeof text,
-		"calls of %s%s were too many to be recorded, %u %% of all events: they are counted from then on (--rate)",
+		"calls of %s%s were too many to be recorded, %u %% of the events of that time: they are counted from then on (--rate)",
 		change->names, others, share);
 	tw_agent_tell(text);
 }

@@ -135,7 +135,7 @@ check_counts() {
 
 start "$(rounds 120 800)"
 attach_all -t 'app:{small,middle,work}' -t libfar:far_small --returns --rate 200k/s
-says "calls of .*app:small.* were too many to be recorded, [0-9]* % of all events: they are counted from then on (--rate)"
+says "calls of .*app:small.* were too many to be recorded, [0-9]* % of the events of that time: they are counted from then on (--rate)"
 check_counts far_small small
 expect 0 "$tw" report a.tw
 shows "counted from .* on"
