@@ -46,7 +46,7 @@ int tw_target_check(const struct tw_target *target)
 int tw_target_open(struct tw_target *target)
 {
 	size_t bytes = strlen(target->path);
-	int error = 0, mark;
+	int error = 0;
 
 	while (bytes > 1 && target->path[bytes - 1] == '/')
 		bytes--;
@@ -72,13 +72,7 @@ int tw_target_open(struct tw_target *target)
 		return target->fd;
 	if (flock(target->fd, LOCK_EX | LOCK_NB) < 0)
 		return TW_EPERM;
-	mark = openat(target->fd, TW_CAPTURE_LIVE_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (mark < 0)
-		return tw_error_from_errno(errno);
-	if (write(mark, TW_CAPTURE_LIVE_MERGE, strlen(TW_CAPTURE_LIVE_MERGE)) < 0)
-		error = tw_error_from_errno(errno);
-	close(mark);
-	return error;
+	return tw_folder_put(target->fd, TW_CAPTURE_LIVE_FILE, TW_CAPTURE_LIVE_MERGE, false);
 }
 
 void tw_target_drop(struct tw_target *target)
