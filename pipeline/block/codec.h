@@ -77,6 +77,18 @@ static inline uint64_t tw_record_head(const uint8_t *record)
 	return tw_get64(record + 8);
 }
 
+/* The head of the next of these records, valid or not, and *at behind it; 0: there is none. */
+static inline uint64_t tw_record_next(const uint8_t *raw, uint32_t bytes, uint32_t *at)
+{
+	uint64_t head = bytes - *at >= TW_CODEC_HEAD_BYTES ? tw_record_head(raw + *at) : 0;
+	uint32_t step = TW_RB_HEAD_BYTES(head);
+
+	if (!step || step > bytes - *at)
+		return 0;
+	*at += step;
+	return head;
+}
+
 /* Clears the padding of a record, if it has any. */
 static inline void tw_record_clear_filling(uint8_t *record, uint32_t shape)
 {

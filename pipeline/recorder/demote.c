@@ -92,18 +92,15 @@ static void begin_image(struct tw_demote *demote, uint64_t lease)
 void tw_demote_see(struct tw_demote *demote, uint64_t lease, const uint8_t *raw, uint32_t bytes)
 {
 	uint32_t weight = bytes < LARGE_BYTES ? 1 : SAMPLED_PART;
+	uint64_t head;
 
 	if (bytes >= LARGE_BYTES && ++demote->large_blocks % SAMPLED_PART)
 		return;
 	if (lease != demote->lease)
 		begin_image(demote, lease);
-	for (uint32_t at = 0, step; bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
-		uint64_t head = tw_record_head(raw + at);
+	for (uint32_t at = 0; (head = tw_record_next(raw, bytes, &at));) {
 		uint32_t id = TW_RB_HEAD_ID(head);
 
-		step = TW_RB_HEAD_BYTES(head);
-		if (!step || step > bytes - at)
-			break;
 		if (!tw_event_names_place(head) || id >= TW_COUNTERS_MAX)
 			continue;
 		if (!demote->counts[id])

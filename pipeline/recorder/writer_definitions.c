@@ -487,17 +487,14 @@ int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_
 	struct tw_writer_names *names = image->names;
 	struct gathering gathering = {.writer = writer, .image = index};
 	uint32_t segment = image->store.segment_count, before = UINT32_MAX;
+	uint64_t head;
 	int error = 0;
 
 	if (!image->by_use_end)
 		return 0;
-	for (uint32_t at = 0, step; !error && bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
-		uint64_t head = tw_record_head(raw + at);
+	for (uint32_t at = 0; !error && (head = tw_record_next(raw, bytes, &at));) {
 		uint32_t id = TW_RB_HEAD_ID(head);
 
-		step = TW_RB_HEAD_BYTES(head);
-		if (!step || step > bytes - at)
-			break;
 		if (id == before || !tw_event_names_place(head))
 			continue;
 		before = id;
