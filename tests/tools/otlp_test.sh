@@ -45,33 +45,15 @@ printf 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 >came_in
 expect 0 "$tw" record -q --follow-fork -t libc:fopen -o shop2.tw -- sh -c './front came_in went_out && ./back went_out'
 
 cat >compare.py <<'P'
-import collections, json, re, subprocess, sys, time
+import collections, json, subprocess, sys, time
+import protoc_text
 name, proto = sys.argv[1:3]
-
-def read(lines):
-    """A message in protoc's text form: field -> list of values."""
-    fields = collections.defaultdict(list)
-    for line in lines:
-        line = line.strip()
-        if line == "}":
-            break
-        key, _, value = line.partition(": ")
-        if line.endswith(" {"):
-            fields[line[:-2]].append(read(lines))
-        elif value.startswith('"'):
-            raw = re.sub(rb"\\([0-7]{3}|.)", lambda m: bytes([int(m[1], 8)]) if len(m[1]) == 3 else {b"n": b"\n", b"t": b"\t", b"r": b"\r"}.get(m[1], m[1]),
-                         value[1:-1].encode("latin-1", "surrogateescape"))
-            fields[key].append(raw)
-        else:
-            fields[key].append(int(value, 0))
-    return fields
 
 def attributes(message):
     return {a["key"][0].decode(): (a["value"][0]["string_value"] or a["value"][0]["int_value"])[0] for a in message["attributes"]}
 
-text = subprocess.run(["protoc", "--proto_path=" + proto, "--decode=Request", "otlp.proto"], stdin=open(name + ".otlp", "rb"), stdout=subprocess.PIPE, check=True).stdout
 traces = collections.defaultdict(list)
-for part in read(iter(text.decode("latin-1").splitlines()))["resource_spans"]:
+for part in protoc_text.decode(name + ".otlp", proto, "Request", bytes)["resource_spans"]:
     service = attributes(part["resource"][0])["service.name"].decode()
     assert [s["scope"][0]["name"] for s in part["scope_spans"]] == [[b"tracewheel"]]
     for span in part["scope_spans"][0]["spans"]:
@@ -123,10 +105,11 @@ else:
     assert sorted(traces) == ["18", "{order,17}"], list(traces)
 P
 sed -i "s|TRACEWHEEL|$tw|g" compare.py
+export PYTHONPATH=$common PYTHONDONTWRITEBYTECODE=1
 for name in shop2 shop; do
 	expect 0 "$tw" convert --to otlp $name.tw -o $name.otlp
 	says "$name.otlp: [12] requests\?, [0-9]* spans"
-	python3 -I -S compare.py $name "$tests" || fail "$name"
+	python3 -S compare.py $name "$tests/otlp.proto" || fail "$name"
 done
 
 # Wrong questions, and a capture without requests.

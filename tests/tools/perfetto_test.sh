@@ -36,35 +36,13 @@ expect 0 "$tw" record -q --returns --on-full drop --ring 64K -t 'types:{find,sam
 
 cat >compare.py <<'P'
 import collections, json, re, subprocess, sys
+import protoc_text
 name, proto = sys.argv[1:3]
 
 def run(*words):
     return subprocess.run(["TRACEWHEEL", *words, name + ".tw"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
-def read(lines):
-    """A message in protoc's text form: field -> list of values."""
-    fields = collections.defaultdict(list)
-    for line in lines:
-        line = line.strip()
-        if line == "}":
-            break
-        key, _, value = line.partition(": ")
-        if line.endswith(" {"):
-            fields[line[:-2]].append(read(lines))
-        elif value.startswith('"'):
-            raw = re.sub(rb"\\([0-7]{3}|.)", lambda m: bytes([int(m[1], 8)]) if len(m[1]) == 3 else {b"n": b"\n", b"t": b"\t", b"r": b"\r"}.get(m[1], m[1]),
-                         value[1:-1].encode())
-            fields[key].append(raw.decode())
-        else:
-            fields[key].append({"true": True, "false": False}.get(value) if value in ("true", "false") else int(value, 0))
-    return fields
-
-data = open(name + ".pftrace", "rb").read()
-folder = proto.rsplit("/", 1)[0]
-text = subprocess.run(["protoc", "--proto_path=" + folder, "--decode=Trace", proto], input=data, capture_output=True, check=True).stdout.decode()
-packets = read(iter(text.splitlines() + ["}"]))["packet"]
-# Nothing is unknown: such fields have numbers instead of names.
-assert not re.search(r"^ *[0-9]+[: ]", text, re.M), "an unknown field"
+packets = protoc_text.decode(name + ".pftrace", proto, "Trace")["packet"]
 
 class Sequence:
     pass
@@ -151,6 +129,7 @@ if memory:
 print(len(slices), len(moments), len(flows[0]), lost, len(drawn))
 P
 sed -i "s|TRACEWHEEL|$tw|" compare.py
+export PYTHONPATH=$common PYTHONDONTWRITEBYTECODE=1
 seq 3000 >lines
 expect 0 "$tw" record -q --memory --on-full block -o memory.tw -- sort -r lines
 for name in random actors calls types chat many memory; do
