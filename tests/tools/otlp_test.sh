@@ -44,6 +44,29 @@ gcc -w -O1 -I"$top/include" -o front service.c -L"$build/lib" -Wl,-rpath,"$build
 printf 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 >came_in
 expect 0 "$tw" record -q --follow-fork -t libc:fopen -o shop2.tw -- sh -c './front came_in went_out && ./back went_out'
 
+# Labels whose text is cut: each is a trace of its own id.
+cat >long.c <<'C'
+#include <tracewheel/seq.h>
+#include <string.h>
+int main(void)
+{
+	struct tw_seq_headers headers;
+	struct tw_seq_token token;
+	struct tw_arena arena;
+	unsigned char bytes[1500];
+	tw_arena_init(&arena, 1 << 20);
+	memset(bytes, 200, sizeof bytes);
+	tw_seq_set_label(tw_term_binary(&arena, bytes, sizeof bytes));
+	tw_seq_set_flags(TW_SEQ_SEND | TW_SEQ_RECEIVE | TW_SEQ_PRINT, true);
+	tw_seq_pass(&token, tw_term_atom_z("next"), tw_term_atom_z("order"));
+	return 0;
+}
+C
+gcc -w -O1 -I"$top/include" -o long long.c -L"$build/lib" -Wl,-rpath,"$build/lib" -ltracewheel || fail "long"
+expect 0 "$tw" record -q -t libc:fopen -o long.tw -- ./long
+expect 0 "$tw" convert --to otlp long.tw -o long.otlp
+says "long.otlp: 1 request, 1 span"
+
 cat >compare.py <<'P'
 import collections, json, subprocess, sys, time
 import protoc_text

@@ -6,7 +6,6 @@
 
 #include "tracewheel/error.h"
 #include "tracewheel/seq.h"
-#include "tracewheel/term.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,14 +31,13 @@ enum key_value { KEY = 1, VALUE = 2, VALUE_TEXT = 1, VALUE_INTEGER = 3 };
 enum kind { KIND_INTERNAL = 1, KIND_CONSUMER = 5 };
 
 #define SPAN_ID_BYTES 8
-#define ARENA_BYTES   (UINT64_C(1) << 20)
 #define MESSAGE_BYTES 400
 #define NAME_BYTES    120
 
 struct request {
 	const struct tw_seq_trace *trace;
 	struct tw_proto *proto;
-	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
+	const unsigned char *trace_id;
 	uint64_t wall_ns; /* to be added to times */
 	uint64_t spans;
 };
@@ -202,7 +200,7 @@ static void put_span(struct request *request, const struct tw_hop *hop)
 	tw_seq_trace_process(trace, hop->is_print ? hop->from : hop->to, process);
 	snprintf(name, sizeof name, hop->is_print ? "%s prints %.*s" : "%s: %.*s", process, NAME_BYTES - 16, message);
 	size_t span = tw_proto_open(proto, SPANS);
-	tw_proto_bytes(proto, TRACE_ID, request->trace_id, sizeof request->trace_id);
+	tw_proto_bytes(proto, TRACE_ID, request->trace_id, TW_SEQ_TRACE_ID_BYTES);
 	put_span_id(proto, SPAN_ID, span_id_of(request, hop));
 	put_parent(request, hop);
 	tw_proto_text(proto, NAME, name);
@@ -247,25 +245,12 @@ static void put_spans_of(struct request *request, uint32_t node)
 	tw_proto_close(proto, part);
 }
 
-static int find_trace_id(struct request *request, const char *label)
-{
-	static const struct tw_term no_node;
-	struct tw_arena arena;
-	struct tw_term term;
-	tw_arena_init(&arena, ARENA_BYTES);
-	int error = tw_term_parse(&arena, label, strlen(label), &term, NULL);
-	if (!error)
-		error = tw_seq_trace_id(term, no_node, request->trace_id);
-	tw_arena_fini(&arena);
-	return error;
-}
-
 /* Nodes one after the other, in the order of their first span. */
-static int put_request(struct request *request, const char *label)
+static int put_request(struct request *request)
 {
 	const struct tw_seq_trace *trace = request->trace;
 	bool *is_done = calloc(trace->nodes.count + 1, sizeof *is_done);
-	int error = is_done ? find_trace_id(request, label) : TW_ENOMEM;
+	int error = is_done ? 0 : TW_ENOMEM;
 	for (uint32_t i = 0; !error && i < trace->hop_count; i++) {
 		uint32_t node = node_of(trace, &trace->hops[i]),
 			 index = node < trace->nodes.count ? node : trace->nodes.count;
@@ -283,11 +268,11 @@ static int write_request(struct tw_capture *capture, const struct tw_request *ro
 			 uint64_t wall_ns, struct tw_otlp_counts *counts)
 {
 	struct tw_seq_trace trace = {0};
-	struct request request = {.trace = &trace, .proto = proto, .wall_ns = wall_ns};
+	struct request request = {.trace = &trace, .proto = proto, .trace_id = row->trace_id, .wall_ns = wall_ns};
 	/* Only blocks of that time are read. */
 	int error = tw_seq_trace_make(&trace, capture, row->label, row->first_ns, row->last_ns + 1);
 	if (!error)
-		error = put_request(&request, row->label);
+		error = put_request(&request);
 	counts->requests += !error;
 	counts->spans += request.spans;
 	counts->left_out += trace.left_out;

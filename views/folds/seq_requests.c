@@ -43,7 +43,8 @@ static struct tw_request *find_row(struct tw_requests *requests, struct tw_term 
 	*row = (struct tw_request){.label = strdup(text), .first_ns = UINT64_MAX};
 	tw_term_format(label, TW_PRINT_PRETTY, text, sizeof text);
 	row->shown = strdup(text);
-	if (!row->label || !row->shown || !tw_map_add(&requests->by_label, key, requests->count)) {
+	if (tw_seq_trace_id(label, (struct tw_term){0}, row->trace_id) || !row->label || !row->shown ||
+	    !tw_map_add(&requests->by_label, key, requests->count)) {
 		free(row->label);
 		free(row->shown);
 		return NULL;

@@ -15,6 +15,8 @@
 #include "views/folds/seq_events.h"
 #include "base/map.h"
 
+#include "tracewheel/seq.h"
+
 #define TW_SEQ_TRACE_NONE UINT32_MAX
 /* The most events kept, and bytes of their messages; further ones are counted. */
 #define TW_SEQ_TRACE_EVENTS_MAX (UINT32_C(1) << 22)
@@ -125,7 +127,8 @@ bool tw_seq_trace_note(const struct tw_seq_trace *trace, unsigned number, char t
 /* ---- seq_requests.c: the labels of a capture ---- */
 
 struct tw_request {
-	char *label, *shown;
+	char *label, *shown; /* perhaps cut */
+	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	uint64_t events, sends, receives, prints;
 	uint64_t first_ns, last_ns;
 	uint32_t processes, nodes;
