@@ -28,7 +28,7 @@ enum tw_hold_outcome {
 	TW_HOLD_OK,
 	TW_HOLD_DENIED,	  /* the system refuses */
 	TW_HOLD_TRACED,	  /* another tracer has a thread */
-	TW_HOLD_TOO_MANY, /* more than TW_HOLD_THREADS_MAX threads; count says how many */
+	TW_HOLD_TOO_MANY, /* more threads than may be stopped; count says how many */
 	TW_HOLD_STUCK,	  /* a thread did not stop: in vfork(), or waiting for a device */
 	TW_HOLD_GONE	  /* no thread is left */
 };
@@ -45,6 +45,7 @@ struct tw_held_thread {
 
 struct tw_hold {
 	int process_id;
+	unsigned most; /* of threads; 0: TW_HOLD_THREADS_MAX */
 	unsigned count;
 	struct tw_held_thread threads[TW_HOLD_THREADS_MAX];
 	/* Threads that did not stop in time: they are let go as soon as they do. */
@@ -52,7 +53,8 @@ struct tw_hold {
 	struct {
 		int process_id, thread_id;
 	} late[TW_HOLD_THREADS_MAX];
-	uint64_t begun_ns;
+	uint64_t begun_ns; /* when the first thread could be stopped */
+	uint64_t stood_ns; /* for how long the last hold stopped threads, from its first to its last one */
 	/* Timers of the kernel's. */
 	int continues, ends;
 	bool is_guarded, is_guard_set;

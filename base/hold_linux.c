@@ -2,9 +2,10 @@
 /*
  * hold_linux.c - stops the threads of another process by ptrace().
  *
- *	1 list the threads in /proc; seize and interrupt those that are new
- *	2 wait for each; a thread may end instead
- *	3 list again: a thread that was not stopped yet may have made another.  None is new: all are stopped.
+ *	1 list the threads in /proc, and look whether each can stop: the slow part, while all of them run
+ *	2 seize all that are new, then interrupt them, so that the first does not stand while the last is prepared
+ *	3 wait for each; a thread may end instead
+ *	4 list again: a thread that was not stopped yet may have made another.  None is new: all are stopped.
  *
  * Threads end at any time, by SIGKILL even while they are stopped.  A traced thread that has ended must be reaped by
  * its tracer, or the process would never be seen to end; but not the first thread of our own child: its status is for
@@ -17,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,7 @@
 
 /* A thread that only lacks a processor stops as soon as it gets one. */
 #define DEVICE_NS UINT64_C(20000000)
+#define YIELD_NS  UINT64_C(200000)
 #define NAP_NS	  20000
 /* The kernel's workers for a process (io_uring) never run its code, and cannot be traced: PF_IO_WORKER, PF_USER_WORKER. */
 #define WORKER_FLAGS (0x10u | 0x4000u)
@@ -99,17 +102,17 @@ static enum seen look(int process_id, int thread_id, int *signal)
 	siginfo_t info = {0};
 	int status;
 
-	if (waitid(P_PID, (id_t)thread_id, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL))
-		return errno == ECHILD ? SEEN_END : SEEN_NOTHING;
-	if (!info.si_pid)
-		return SEEN_NOTHING;
-	if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
-		if (waitid(P_PID, (id_t)thread_id, &info, WSTOPPED | WNOHANG | __WALL) || !info.si_pid)
-			return SEEN_NOTHING;
+	if (!waitid(P_PID, (id_t)thread_id, &info, WSTOPPED | WNOHANG | __WALL) && info.si_pid) {
 		/* Above the signal: PTRACE_EVENT_STOP.  Else a signal is about to be delivered. */
 		*signal = info.si_status >> 8 ? 0 : info.si_status;
 		return SEEN_STOP;
 	}
+	info.si_pid = 0;
+	if (waitid(P_PID, (id_t)thread_id, &info, WEXITED | WNOHANG | WNOWAIT | __WALL))
+		return errno == ECHILD ? SEEN_END : SEEN_NOTHING;
+	/* A traced thread's stop is reported whatever is asked for: it has just stopped, and is looked at again. */
+	if (!info.si_pid || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+		return SEEN_NOTHING;
 	if (is_to_be_reaped(process_id, thread_id))
 		waitpid(thread_id, &status, WNOHANG | __WALL);
 	return SEEN_END;
@@ -156,7 +159,6 @@ static enum tw_hold_outcome seize(const struct tw_hold *hold, struct tw_held_thr
 
 	if (ptrace(PTRACE_SEIZE, thread->thread_id, NULL, NULL) == 0) {
 		thread->is_seized = true;
-		ptrace(PTRACE_INTERRUPT, thread->thread_id, NULL, NULL);
 		return TW_HOLD_OK;
 	}
 	error = errno;
@@ -206,19 +208,31 @@ bool tw_hold_is_due(const struct tw_hold *hold)
 
 /* ---- all threads ---- */
 
-static bool is_known(const struct tw_hold *hold, int thread_id)
-{
-	for (unsigned i = 0; i < hold->count; i++)
-		if (hold->threads[i].thread_id == thread_id)
-			return true;
-	return false;
-}
-
 struct listing {
 	struct tw_hold *hold;
 	enum tw_hold_outcome outcome;
+	unsigned next;	/* the kernel lists threads in one order: the one that is expected now */
+	unsigned known; /* those of the lists before */
 	unsigned total; /* how many threads could run */
 };
+
+static bool is_known(struct listing *listing, int thread_id)
+{
+	const struct tw_held_thread *threads = listing->hold->threads;
+
+	for (unsigned i = 0; i < listing->known; i++, listing->next++) {
+		if (listing->next >= listing->known)
+			listing->next = 0;
+		if (threads[listing->next].thread_id == thread_id)
+			return true;
+	}
+	return false;
+}
+
+static unsigned most_threads(const struct tw_hold *hold)
+{
+	return hold->most ? hold->most : TW_HOLD_THREADS_MAX;
+}
 
 /*
  * Adds a thread that is not known yet.  A thread in an uninterruptible wait would not stop, so this is asked before any thread is
@@ -233,21 +247,19 @@ static void add_thread(int folder, const char *name, void *arg)
 	char state;
 
 	(void)folder;
-	if (thread_id <= 0 || !read_state(hold->process_id, thread_id, &state, &flags) || is_ended(state) ||
-	    flags & WORKER_FLAGS)
+	if (thread_id <= 0 || is_known(listing, thread_id) ||
+	    !read_state(hold->process_id, thread_id, &state, &flags) || is_ended(state) || flags & WORKER_FLAGS)
 		return;
 	listing->total++;
-	if (is_known(hold, thread_id))
-		return;
 	if (state == 'D')
 		listing->outcome = TW_HOLD_STUCK;
-	if (hold->count < TW_HOLD_THREADS_MAX)
+	if (hold->count < most_threads(hold))
 		hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
 }
 
 static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
 {
-	struct listing listing = {.hold = hold, .outcome = TW_HOLD_OK};
+	struct listing listing = {.hold = hold, .outcome = TW_HOLD_OK, .known = hold->count, .total = hold->count};
 	char path[32];
 	int tasks;
 
@@ -258,14 +270,18 @@ static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
 	tw_sys_each_name(tasks, add_thread, &listing);
 	close(tasks);
 	*total = listing.total;
-	return *total > TW_HOLD_THREADS_MAX ? TW_HOLD_TOO_MANY : listing.outcome;
+	return *total > most_threads(hold) ? TW_HOLD_TOO_MANY : listing.outcome;
 }
 
-static void nap(void)
+/* A thread that only lacks a processor gets ours; a sleep takes longer than most threads to stop. */
+static void nap(uint64_t waited_ns)
 {
 	const struct timespec time = {0, NAP_NS};
 
-	nanosleep(&time, NULL);
+	if (waited_ns < YIELD_NS)
+		sched_yield();
+	else
+		nanosleep(&time, NULL);
 }
 
 /* Waits the thread for something else than a processor? */
@@ -282,7 +298,7 @@ static bool is_in_vain(const struct tw_hold *hold, const struct tw_held_thread *
 /* Waits for those that are seized. */
 static bool await_stops(struct tw_hold *hold)
 {
-	uint64_t begun = 0;
+	uint64_t begun = 0, waited_ns;
 
 	for (unsigned i = 0; i < hold->count;) {
 		struct tw_held_thread *thread = &hold->threads[i];
@@ -299,11 +315,33 @@ static bool await_stops(struct tw_hold *hold)
 			continue;
 		if (!begun)
 			begun = tw_clock_monotonic_ns();
-		else if (is_in_vain(hold, thread, tw_clock_monotonic_ns() - begun))
+		waited_ns = tw_clock_monotonic_ns() - begun;
+		if (is_in_vain(hold, thread, waited_ns))
 			return false;
-		nap();
+		nap(waited_ns);
 	}
 	return true;
+}
+
+/* Steps 2 and 3 for the threads from `first` on. */
+static enum tw_hold_outcome stop(struct tw_hold *hold, unsigned first)
+{
+	enum tw_hold_outcome outcome = TW_HOLD_OK;
+
+	/* A thread that is seized stops by itself where it gets a signal. */
+	if (!first) {
+		hold->begun_ns = tw_clock_monotonic_ns();
+		set_guard(hold, true);
+	}
+	for (unsigned i = first; i < hold->count && outcome == TW_HOLD_OK; i++)
+		outcome = seize(hold, &hold->threads[i]);
+	/* Also if one was refused: only a thread that stops can be let go. */
+	for (unsigned i = first; i < hold->count; i++)
+		if (hold->threads[i].is_seized)
+			ptrace(PTRACE_INTERRUPT, hold->threads[i].thread_id, NULL, NULL);
+	if (outcome == TW_HOLD_OK && !await_stops(hold))
+		outcome = TW_HOLD_STUCK;
+	return outcome;
 }
 
 static long detach(int thread_id, int signal)
@@ -330,6 +368,7 @@ void tw_hold_end(struct tw_hold *hold)
 		if (!thread->is_stopped || detach(thread->thread_id, thread->signal))
 			keep_late(hold, thread->thread_id);
 	}
+	hold->stood_ns = tw_clock_monotonic_ns() - hold->begun_ns;
 	hold->count = 0;
 	tw_hold_end_late(hold);
 }
@@ -365,15 +404,11 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 		return TW_HOLD_STUCK;
 	hold->process_id = process_id;
 	hold->count = 0;
-	hold->begun_ns = tw_clock_monotonic_ns();
-	set_guard(hold, true);
 	do {
 		before = hold->count;
 		outcome = list(hold, &total);
-		for (unsigned i = before; i < hold->count && outcome == TW_HOLD_OK; i++)
-			outcome = seize(hold, &hold->threads[i]);
-		if (outcome == TW_HOLD_OK && !await_stops(hold))
-			outcome = TW_HOLD_STUCK;
+		if (outcome == TW_HOLD_OK)
+			outcome = stop(hold, before);
 	} while (outcome == TW_HOLD_OK && hold->count > before);
 	for (unsigned i = 0; i < hold->count; i++)
 		stopped += hold->threads[i].is_stopped;

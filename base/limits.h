@@ -191,8 +191,8 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 #define TW_ARG_STRING_BYTES_DEFAULT 64
 /* Pieces of one request to write into a process whose threads are stopped; further ones are requests of their own. */
 #define TW_RS_HELD_PIECES_MAX 16384
-/* More threads are not stopped for it: each costs some 20 us for all. */
-#define TW_RS_HELD_THREADS_MAX 64u
+/* More threads are not stopped for it: each adds to the time for which all stand still (bench/hold_bench.c). */
+#define TW_RS_HELD_THREADS_MAX 4096u
 /* How long a member waits for the owner to begin, and to end. */
 #define TW_RS_HELD_TAKE_NS UINT64_C(700000000)
 #define TW_RS_HELD_DONE_NS UINT64_C(3000000000)

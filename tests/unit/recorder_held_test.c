@@ -429,7 +429,7 @@ static enum tw_hold_outcome hold_once(pid_t child)
 
 static void test_too_many_threads(void **state)
 {
-	struct tw_held held = {0};
+	struct tw_held held = {.hold.most = 64};
 	pid_t child = begin_child(MANY);
 	int memory = memory_of(child);
 	struct tw_rs_held_piece piece = piece_of(first_slow, first_slow_copy, true);
@@ -438,6 +438,10 @@ static void test_too_many_threads(void **state)
 	assert_int_equal(tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number), TW_RS_HELD_TOO_MANY);
 	assert_int_equal(number, 71);
 	assert_int_equal(state_of(memory, first_slow, first_slow_copy), 0);
+	held.hold.most = 71;
+	assert_int_equal(tw_held_write(&held, child, memory, &piece, 1, NULL, NULL, &number), TW_RS_HELD_WRITTEN);
+	assert_int_equal(number, 71);
+	assert_int_equal(state_of(memory, first_slow, first_slow_copy), 1);
 	assert_int_equal(end_child(child), 0);
 	close(memory);
 }

@@ -179,8 +179,7 @@ static void say_unrestored(const struct tw_recorder_stats *stats)
 		break;
 	case TW_UNRESTORED_TRACED: snprintf(reason, sizeof reason, "a debugger or another tracer has it"); break;
 	case TW_UNRESTORED_TOO_MANY:
-		snprintf(reason, sizeof reason, "it has %u threads, and no more than 64 are stopped",
-			 stats->unrestored_threads);
+		snprintf(reason, sizeof reason, "it has %u threads, more than are stopped", stats->unrestored_threads);
 		break;
 	case TW_UNRESTORED_STUCK: snprintf(reason, sizeof reason, "a thread of it could not be stopped"); break;
 	case TW_UNRESTORED_ENDED:
