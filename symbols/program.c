@@ -148,6 +148,30 @@ TW_API int tw_symbols_open(const char *path, struct tw_symbols **out)
 	return 0;
 }
 
+TW_API int tw_symbols_add(struct tw_symbols *symbols, int fd, const char *path)
+{
+	struct tw_elf_file *file;
+	struct stat status;
+	int error, copy;
+
+	if (!symbols || !path || fd < 0)
+		return TW_EBADARG;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0 || fstat(copy, &status)) {
+		if (copy >= 0)
+			close(copy);
+		return TW_EIO;
+	}
+	error = tw_elf_file_take(copy, &status, path, &file);
+	if (error)
+		return error;
+	if (!has_file(symbols, file) && symbols->count < OBJECTS_MAX)
+		error = add_object(symbols, file);
+	if (error || symbols->objects[symbols->count - 1].file != file)
+		tw_elf_file_close(file);
+	return error;
+}
+
 TW_API void tw_symbols_close(struct tw_symbols *symbols)
 {
 	if (!symbols)

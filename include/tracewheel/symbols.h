@@ -8,7 +8,7 @@
  *
  * The files are read, never run, and mapped only after tw_symbols_map_files(); every byte of them is treated as untrusted.  Libraries are
  * searched as ld.so would: RPATH, LD_LIBRARY_PATH of the calling process, RUNPATH, ld.so.cache, the
- * default directories.  Objects that a program opens by dlopen() are not known here: open those files as well.
+ * default directories.  Objects that a program opens by dlopen() are not known here: open those files as well, or add them.
  *
  * Threads    one handle belongs to one thread at a time.
  * Ownership  all strings are borrowed until tw_symbols_close().
@@ -81,6 +81,16 @@ void tw_symbols_map_files(void);
  */
 int tw_symbols_open(const char *path, struct tw_symbols **out);
 void tw_symbols_close(struct tw_symbols *symbols);
+
+/*
+ * tw_symbols_add - read a library that the program has opened while it runs; without those that it needs.
+ *
+ * @fd		borrows: the file, open for reading.
+ * @path	borrows: its name, which is only shown.
+ *
+ * Returns 0, also if it is one of the objects, or an error as tw_symbols_open(); then nothing is changed.
+ */
+int tw_symbols_add(struct tw_symbols *symbols, int fd, const char *path);
 
 /*
  * tw_symbols_refusal - why nothing of the program can be traced by preloading.

@@ -11,6 +11,7 @@ program=
 trap 'touch end; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0.1; [ -z "$program" ] || kill "$program" 2>/dev/null; rm -rf "$work"' EXIT
 
 cat >app.c <<'C'
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -60,6 +61,17 @@ static void end_first(void)
 	pthread_create(&thread, NULL, fork_and_wait, NULL);
 	pthread_exit(NULL);
 }
+/* A program that has opened a library. */
+static int open_library(void)
+{
+	void *library = dlopen("./libopened.so", RTLD_NOW);
+	int (*opened)(int) = library ? (int (*)(int))dlsym(library, "opened") : NULL;
+	while (opened && access("end", F_OK)) {
+		opened(1);
+		usleep(1000);
+	}
+	return !opened;
+}
 static int filter(void)
 {
 	struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
@@ -69,7 +81,7 @@ static int filter(void)
 	pause();
 	return 0;
 }
-/* Alone it works in threads, with "fork" it forks children too; "first" and "filtered" are programs of their own. */
+/* Alone it works in threads, with "fork" it forks children too; "first", "filtered" and "opener" are programs of their own. */
 int main(int argc, char **argv)
 {
 	pthread_t threads[3];
@@ -77,6 +89,8 @@ int main(int argc, char **argv)
 		end_first();
 	if (argc > 1 && !strcmp(argv[1], "filtered"))
 		return filter();
+	if (argc > 1 && !strcmp(argv[1], "opener"))
+		return open_library();
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, run, NULL);
 	while (access("end", F_OK)) {
@@ -171,6 +185,25 @@ expect 0 "$tw" attach --dry-run --allow-nothing -t linked:leaf $linked
 shows "^functions  1 function at"
 kill $linked
 wait $linked 2>/dev/null
+
+# Libraries that the program has opened are known before: what they have, and what they do not have.
+echo 'int opened(int x) { volatile int y = x * 3; return y + 1; } int other(int x) { volatile int y = x * 5; return y - 1; }' >opened.c
+gcc -O1 -shared -fPIC -o libopened.so opened.c -Wl,--build-id || fail "the library does not compile"
+LD_PRELOAD=$agent ./app opener >opener.answer &
+opener=$!
+wait_until grep -qs libopened "/proc/$opener/maps"
+wait_until sleeps $opener
+expect 0 "$tw" attach --dry-run -t 'libopened:_' $opener
+shows "^functions  2 functions at"
+expect 2 "$tw" attach -t 'libopened:opend' $opener
+says "-t 'libopened:opend' can match nothing: libopened has no function 'opend' (did you mean 'opened'?)"
+says 'the process is left alone'
+expect 0 "$tw" attach --force --time 100ms -o o.tw -t 'libopened:_' $opener
+! grep -q 'matches nothing yet' err || fail "a library that is there: $(cat err)"
+expect 0 "$tw" info o.tw
+shows '^events *[1-9]'
+kill $opener
+wait $opener 2>/dev/null
 
 # Other limits.
 expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"

@@ -199,6 +199,7 @@ static int find_program(const struct attach *attach, struct tw_launch *launch)
 	    is_same_file(started, program))
 		strcpy(program, started);
 	int code = tw_launch_find(launch, program);
+	launch->process_id = attach->dormant.process;
 	if (code)
 		tw_say("%s", launch->reason);
 	return code;

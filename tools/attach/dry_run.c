@@ -2,8 +2,8 @@
 /*
  * dry_run.c - what an attach would do, before anything is done: dry_run.h.
  *
- * Functions are counted by the rules of the agent, in the files of the program and the libraries that it is linked with; libraries that
- * it has opened by dlopen() are not known here.  Costs are those measured in docs/costs.md, on one machine.
+ * Functions are counted by the rules of the agent, in the files of the program, of the libraries that it is linked with, and of those that it
+ * has opened, as far as the command may read them as they are mapped.  Costs are those measured in docs/costs.md, on one machine.
  */
 #include "tools/attach/dry_run.h"
 

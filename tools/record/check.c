@@ -7,6 +7,7 @@
  */
 #include "tools/record/check_state.h"
 #include "tools/record/layouts.h"
+#include "tools/record/mapped.h"
 #include "views/names/names.h"
 #include "tools/common/near.h"
 #include "tools/tool.h"
@@ -14,6 +15,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* ---- modules that the program could still load ---- */
 
@@ -53,6 +56,22 @@ static bool may_declare(const struct tw_symbols *symbols)
 	return false;
 }
 
+/* What the program that runs has opened; what cannot be read is not known, as if it came later. */
+static bool add_mapped(int process_id, const struct tw_mapped *mapped, void *arg)
+{
+	struct tw_symbols *symbols = arg;
+	const char *name = strrchr(mapped->path, '/') + 1, *why;
+	struct stat status;
+	if (begins(name, "libtracewheel-agent"))
+		return true;
+	int fd = tw_mapped_open(process_id, mapped, &status, &why);
+	if (fd < 0)
+		return true;
+	tw_symbols_add(symbols, fd, mapped->path);
+	close(fd);
+	return true;
+}
+
 struct tw_check *tw_check_open(const struct tw_check_options *options)
 {
 	struct tw_check *check = calloc(1, sizeof *check);
@@ -62,6 +81,8 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
+	if (options->process_id)
+		tw_mapped_each(options->process_id, add_mapped, check->symbols);
 	check->entries =
 		options->has_entries ? tw_entries_open(check->symbols, options->is_careful, !options->is_local) : NULL;
 	check->may_declare = may_declare(check->symbols);
@@ -551,7 +572,8 @@ bool tw_check_say(const struct tw_check *check)
 	for (size_t i = 0; check && i < check->count; i++)
 		is_right &= say(check, &check->asked[i]);
 	if (!is_right)
-		tw_say("nothing was started; `tracewheel functions` shows what can be traced, --allow-nothing records anyway.");
+		tw_say("%s; `tracewheel functions` shows what can be traced, --allow-nothing records anyway.",
+		       check->options.process_id ? "the process is left alone" : "nothing was started");
 	return is_right;
 }
 

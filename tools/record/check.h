@@ -24,6 +24,7 @@ struct tw_check;
 
 struct tw_check_options {
 	const char *program;	  /* path of its file; borrows */
+	int process_id;		  /* of the program, which runs: with what it has opened; 0: it will be started */
 	const char *alias;	  /* the name that it was started by; NULL: its file's; borrows */
 	bool is_local, is_global; /* only sleds and entries, only slots; neither: the best way of each function */
 	bool has_entries;	  /* functions are recorded at entries */

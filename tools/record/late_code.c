@@ -270,28 +270,20 @@ static void read_mapped(struct worker *worker, int process_id, const struct tw_m
 		close(fd);
 }
 
-static void read_process(struct worker *worker, int process_id)
+static bool read_wanted(int process_id, const struct tw_mapped *mapped, void *arg)
 {
-	char name[64], *line = NULL;
-	size_t capacity = 0;
-	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
-	FILE *maps = fopen(name, "re");
-	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&worker->late->stop, __ATOMIC_RELAXED)) {
-		struct tw_mapped mapped;
-		/* By the name alone first: most files are not opened. */
-		if (tw_mapped_read(line, &mapped) && worker->is_wanted(worker, process_id, mapped.path))
-			read_mapped(worker, process_id, &mapped);
-	}
-	free(line);
-	if (maps)
-		fclose(maps);
+	struct worker *worker = arg;
+	/* By the name alone first: most files are not opened. */
+	if (worker->is_wanted(worker, process_id, mapped->path))
+		read_mapped(worker, process_id, mapped);
+	return !__atomic_load_n(&worker->late->stop, __ATOMIC_RELAXED);
 }
 
 static void *answer(void *arg)
 {
 	struct worker *worker = arg;
 	for (uint32_t i = 0; i < worker->question.process_count; i++)
-		read_process(worker, worker->question.process_ids[i]);
+		tw_mapped_each(worker->question.process_ids[i], read_wanted, worker);
 	__atomic_store_n(&worker->is_done, 1, __ATOMIC_RELEASE);
 	tw_recorder_wake(worker->late->options.recorder);
 	return NULL;

@@ -17,6 +17,7 @@
 struct tw_launch {
 	char path[PATH_MAX];	/* of the program */
 	char program[PATH_MAX]; /* of the file that is executed in the end: for a script, its interpreter */
+	int process_id;		/* it runs already; 0: it is to be started */
 	bool is_script;
 	bool is_output_ours; /* standard output is a stream of events: the program's output goes to standard
 			      * error */

@@ -33,6 +33,22 @@ bool tw_mapped_read(char *line, struct tw_mapped *out)
 	return sscanf(words[3], "%x:%x", &out->device_major, &out->device_minor) == 2;
 }
 
+void tw_mapped_each(int process_id, tw_mapped_fn fn, void *arg)
+{
+	char name[64], *line = NULL;
+	size_t capacity = 0;
+	bool goes_on = true;
+	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
+	FILE *maps = fopen(name, "re");
+	while (maps && goes_on && getline(&line, &capacity, maps) > 0) {
+		struct tw_mapped mapped;
+		goes_on = !tw_mapped_read(line, &mapped) || fn(process_id, &mapped, arg);
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+}
+
 static bool shares_mount_namespace(int process_id)
 {
 	struct stat own, other;

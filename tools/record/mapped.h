@@ -26,6 +26,14 @@ struct tw_mapped {
 bool tw_mapped_read(char *line, struct tw_mapped *out);
 
 /*
+ * tw_mapped_each - read the executable mappings of a process that runs, in the order of their addresses.
+ *
+ * @fn		borrows the mapping during the call.  False ends the walk.
+ */
+typedef bool (*tw_mapped_fn)(int process_id, const struct tw_mapped *mapped, void *arg);
+void tw_mapped_each(int process_id, tw_mapped_fn fn, void *arg);
+
+/*
  * tw_mapped_open - open the file of a mapping, if it is certain that it is this one, and if only root and this user may have written it.
  *
  * @status	of the file; untouched on errors.

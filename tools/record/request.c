@@ -410,6 +410,7 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 		return true;
 	request->check = tw_check_open(
 		&(struct tw_check_options){.program = launch->program,
+					   .process_id = launch->process_id,
 					   .alias = request->alias[0] ? request->alias : NULL,
 					   .is_local = request->is_local,
 					   .is_careful = request->is_careful,
