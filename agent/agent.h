@@ -295,8 +295,8 @@ static inline bool tw_agent_wants_frames(const struct tw_agent_config *config)
  * question, for which a thread has waited in vain, is unanswered.  Without permit.
  */
 void tw_agent_entries_ask(struct tw_rs *rs, unsigned count);
-/* Why an object has no plan: a clause.  *is_late: there may be one later. */
-const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_late);
+/* Why an object has no plan: a clause.  *is_unforeseen: not by its kind, so it is told whatever is recorded. */
+const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_unforeseen);
 /* Call around fork(). */
 void tw_agent_entries_before_fork(void);
 void tw_agent_entries_after_fork(void);

@@ -338,12 +338,17 @@ void tw_agent_entries_ask(struct tw_rs *rs, unsigned count)
 		tw_rs_count_late(rs, count);
 }
 
-const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_late)
+const char *tw_agent_entries_why_none(const struct tw_sym_object *object, const struct tw_rs *rs, bool *is_unforeseen)
 {
-	*is_late = object->elf.build_id_bytes && is_given_up(rs);
+	struct tw_file_identity identity;
+	bool is_closed = object->elf.build_id_bytes && !identify(object, &identity) && errno == EACCES;
+
+	*is_unforeseen = object->elf.build_id_bytes && (is_closed || is_given_up(rs));
 	if (!object->elf.build_id_bytes)
 		return "it has no build-id, by which a plan of its file would be known";
-	if (*is_late)
+	if (is_closed)
+		return "the program may not look into the folder of its file any more, by which its plan would be known";
+	if (*is_unforeseen)
 		return "its plan was not ready in time when it was opened or executed";
 	return "no plan can be made of its file";
 }

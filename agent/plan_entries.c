@@ -316,15 +316,15 @@ static int add_row(struct scan *scan, struct tw_plan_entry *entry)
 static void tell_no_plan(const struct scan *scan, size_t index)
 {
 	const struct tw_sym_object *object = scan->object;
-	bool is_late;
-	const char *why = tw_agent_entries_why_none(object, &tw_agent_ring_set, &is_late);
+	bool is_unforeseen;
+	const char *why = tw_agent_entries_why_none(object, &tw_agent_ring_set, &is_unforeseen);
 
 	if (scan->plan->sleds_of[index].count || tw_sym_left_alone(object->elf.soname))
 		return;
 	if (scan->config->is_local)
 		tw_plan_put_note(scan->plan, NULL, "every function without a sled of %s is not traced: %s",
 				 object->name, why);
-	else if (is_late)
+	else if (is_unforeseen)
 		tw_plan_put_note(scan->plan, NULL, "functions of %s are traced only where other objects call them: %s",
 				 object->name, why);
 }

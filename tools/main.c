@@ -3,6 +3,7 @@
  * main.c - the command `tracewheel`: one table of commands. As with git, a command may also be a program of its own:
  * `tracewheel NAME` runs `tracewheel-NAME`.
  */
+#include "tools/attach/as_user.h"
 #include "tools/common/near.h"
 #include "tools/tool.h"
 
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
 	while (row < rows + sizeof rows / sizeof *rows && strcmp(word, row->name) != 0)
 		tw_near_see(&near, row++->name);
 	tw_symbols_map_files();
+	tw_as_user_arguments(argv);
 	bool is_known = row < rows + sizeof rows / sizeof *rows;
 	if (is_known && row->run)
 		return row->run(argc - 1, argv + 1);

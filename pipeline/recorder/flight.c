@@ -229,7 +229,8 @@ static int give_name(const struct tw_flight_copy *flight, char path[])
 		if (renameat2(AT_FDCWD, flight->part, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
 			return 0;
 		/* A file system without that: a name taken at this very moment is only taken over if it is an empty folder. */
-		if (errno == EINVAL && access(path, F_OK) < 0 && rename(flight->part, path) == 0)
+		if (errno == EINVAL && faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 &&
+		    rename(flight->part, path) == 0)
 			return 0;
 		if (errno != EEXIST && errno != EINVAL && errno != ENOTEMPTY)
 			return tw_error_from_errno(errno);

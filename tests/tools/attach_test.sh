@@ -12,6 +12,7 @@ trap 'touch end; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0
 
 cat >app.c <<'C'
 #include <dlfcn.h>
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -61,11 +62,13 @@ static void end_first(void)
 	pthread_create(&thread, NULL, fork_and_wait, NULL);
 	pthread_exit(NULL);
 }
-/* A program that has opened a library. */
+/* A program that has opened a library, and may have changed its user then, as workers of servers do. */
 static int open_library(void)
 {
 	void *library = dlopen("./libopened.so", RTLD_NOW);
 	int (*opened)(int) = library ? (int (*)(int))dlsym(library, "opened") : NULL;
+	if (getenv("CHANGES_USER") && (setgroups(0, NULL) || setgid(65534) || setuid(65534)))
+		return 9;
 	while (opened && access("end", F_OK)) {
 		opened(1);
 		usleep(1000);
@@ -204,6 +207,42 @@ expect 0 "$tw" info o.tw
 shows '^events *[1-9]'
 kill $opener
 wait $opener 2>/dev/null
+
+# Root's command goes on as the user of the program: with the agent from the start, and without it.
+is_of_other_user() {
+	grep -q '^Uid:.65534.65534' "/proc/$1/status"
+}
+rights=+sys_ptrace,+dac_override
+ways=("$agent" "")
+[ "$(id -u)" = 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps $rights --ambient-caps $rights true || ways=()
+for preload in "${ways[@]}"; do
+	CHANGES_USER=1 LD_PRELOAD=$preload ./app opener >opener.answer &
+	opener=$!
+	wait_until is_of_other_user $opener
+	# Without rights it cannot look into this folder.
+	expect 0 "$tw" attach --force --time 50ms -o other.tw -t 'libopened:_' $opener
+	expect 0 "$tw" info other.tw
+	shows '^events *0'
+	shows 'note  *functions of libopened are traced only where other objects call them: the program may not look into the folder of its file'
+	chmod 711 .
+	expect 0 "$tw" attach --force --time 300ms -o other.tw -t 'libopened:_' $opener
+	says "^tracewheel: process $opener belongs to user nobody: this command goes on as that user\.$"
+	expect 0 "$tw" info other.tw
+	shows '^events *[1-9]'
+	"$tw" attach -q --flight --time 10s -o flight.tw -t 'libopened:_' $opener &
+	command=$!
+	wait_until grep -qs '/image-' "/proc/$opener/maps"
+	expect 0 "$tw" snapshot -q -o now.tw $opener
+	is "$(cat out)" now.tw
+	expect 0 "$tw" detach -q $opener
+	is "$(cat err)" ''
+	wait $command
+	is "$(stat -c %u other.tw now.tw | uniq)" 65534
+	rm -rf now.tw
+	chmod 700 .
+	kill $opener
+	wait $opener 2>/dev/null
+done
 
 # Other limits.
 expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"

@@ -7,6 +7,7 @@
  */
 #include "tools/attach/dormant.h"
 
+#include "tools/attach/as_user.h"
 #include "tools/attach/list.h"
 #include "tools/common/proc.h"
 #include "tools/record/launch.h"
@@ -53,7 +54,7 @@ bool tw_dormant_is_of_user(struct tw_dormant *dormant)
 	if (uid < 0 || uid == (long)geteuid())
 		return true;
 	refuse(dormant,
-	       "process %d belongs to user %ld: do this as that user (`sudo -u '#%ld' tracewheel ...`; docs/attach.md).",
+	       "process %d belongs to user %ld: do this as root, or as that user (`sudo -u '#%ld' tracewheel ...`; docs/attach.md).",
 	       process, uid, uid);
 	return false;
 }
@@ -248,6 +249,7 @@ static int find(struct tw_dormant *dormant, int pid)
 int tw_dormant_find(struct tw_dormant *dormant, int pid)
 {
 	*dormant = (struct tw_dormant){0};
+	tw_as_user_of(pid);
 	int code = find(dormant, pid);
 	if (code && !dormant->is_without_agent)
 		tw_say("%s", dormant->reason);

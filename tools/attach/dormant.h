@@ -28,7 +28,7 @@ struct tw_dormant {
  *
  * Returns 0, or an exit code: TW_EXIT_NOT_FOUND without such a process, or an agent in it; TW_EXIT_NOT_STARTED if the system does not let
  * this user reach it, or it cannot answer now, or is of another version.  The reason has been reported, but for a process that is
- * without an agent.
+ * without an agent.  For root, a process of another user makes this command begin anew (as_user.h).
  */
 int tw_dormant_find(struct tw_dormant *dormant, int pid);
 

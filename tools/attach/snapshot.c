@@ -4,6 +4,7 @@
  *
  * This command reads the rings itself: the recorder is not asked, and may be busy, stopped or dead.
  */
+#include "tools/attach/as_user.h"
 #include "tools/attach/list.h"
 #include "tools/common/proc.h"
 #include "tools/record/flight.h"
@@ -46,6 +47,7 @@ static int write_snapshot(struct tw_flight_options *options, int pid, bool is_qu
 {
 	static struct tw_flight_result result;
 	char set[PATH_MAX];
+	tw_as_user_of(pid);
 	if (!tw_list_set(pid, set)) {
 		if (kill(pid, 0) < 0 && errno == ESRCH)
 			return tw_fail("there is no process %d.", pid);

@@ -34,7 +34,7 @@ static int refuse(struct tw_launch *launch, int code, const char *format, ...)
 static bool is_executable_file(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
 /* Searches as execvp() does. Returns 0 or an exit code. */
