@@ -126,11 +126,21 @@ static bool is_there(const struct tw_rs_held_piece *piece, const uint8_t *bytes)
 	       !memcmp(found, bytes, piece->count);
 }
 
+/* The same of the piece of a place whose object is held: its own bytes are mapped, and need no system call. */
+static bool is_at_place(const struct tw_place *place, const struct tw_rs_held_piece *piece, const uint8_t *bytes)
+{
+	uint64_t at = piece->at - (uintptr_t)place->where;
+
+	if (at > bytes_of(place) || piece->count > bytes_of(place) - at)
+		return is_there(piece, bytes);
+	return piece->count && !memcmp((const void *)(uintptr_t)piece->at, bytes, piece->count);
+}
+
 /* An earlier recording has written the whole place, and nobody has taken that back: the recorder was gone. */
 static bool is_written_before(const struct tw_place *place, const struct tw_rs_held_piece *piece)
 {
 	return has_left && piece->at == (uintptr_t)place->where && piece->count == bytes_of(place) &&
-	       is_there(piece, piece->after);
+	       is_at_place(place, piece, piece->after);
 }
 
 void tw_agent_written_expect(struct tw_place *place)
@@ -140,7 +150,7 @@ void tw_agent_written_expect(struct tw_place *place)
 	if (place->is_installed || !bytes_of(place) || !tw_grow(armed, armed_count, armed_capacity) ||
 	    !(piece = make_piece(place)))
 		return;
-	if (has_left && is_there(piece, piece->before))
+	if (has_left && is_at_place(place, piece, piece->before))
 		tw_patch_was_taken_back(place);
 	memcpy(made.before, is_written_before(place, piece) ? piece->before : place->where, bytes_of(place));
 	*piece = made;
@@ -289,22 +299,51 @@ void tw_agent_written_leave(void)
 	set_changing(true);
 }
 
+/* The page that was read last: pieces of one page follow one another, and a system call for each takes longer than all else. */
+struct seen {
+	long process_id;
+	uint64_t page;
+	bool is_read;
+	uint8_t bytes[TW_PAGE_BYTES];
+};
+
+/* What is at the piece now; NULL: it is not mapped any more. */
+static const uint8_t *see(struct seen *seen, const struct tw_rs_held_piece *piece, uint8_t found[TW_RS_HELD_BYTES_MAX])
+{
+	uint64_t page = piece->at / TW_PAGE_BYTES;
+
+	if (!is_within_page(piece))
+		return tw_sys_read_own_memory(seen->process_id, found, piece->at, piece->count) == (long)piece->count
+			       ? found
+			       : NULL;
+	if (page != seen->page) {
+		seen->page = page;
+		seen->is_read = tw_sys_read_own_memory(seen->process_id, seen->bytes, page * TW_PAGE_BYTES,
+						       sizeof seen->bytes) == sizeof seen->bytes;
+	}
+	return seen->is_read ? seen->bytes + piece->at % TW_PAGE_BYTES : NULL;
+}
+
 /* A sled that is switched off is not as it was when it was armed, nor as in the file. */
-static void see_block(struct tw_rs_held_piece *pieces)
+static void see_block(struct seen *seen, struct tw_rs_held_piece *pieces)
 {
 	for (unsigned i = 0; i < TW_RS_WRITTEN_BLOCK_PIECES; i++) {
 		struct tw_rs_held_piece *piece = &pieces[i];
+		uint8_t found[TW_RS_HELD_BYTES_MAX];
+		const uint8_t *now = piece->count && !piece->is_kept ? see(seen, piece, found) : NULL;
 
-		if (piece->count && !piece->is_kept && !is_there(piece, piece->before))
-			tw_sys_read_own_memory(tw_sys_process_id(), piece->after, piece->at, piece->count);
+		if (now && memcmp(now, piece->before, piece->count) != 0)
+			memcpy(piece->after, now, piece->count);
 	}
 }
 
 void tw_agent_written_left(void)
 {
+	struct seen seen = {.process_id = tw_sys_process_id()};
+
 	for (unsigned i = 0; written && i < TW_RS_WRITTEN_BLOCKS_MAX; i++)
 		if (written->blocks[i])
-			see_block((struct tw_rs_held_piece *)(uintptr_t)written->blocks[i]);
+			see_block(&seen, (struct tw_rs_held_piece *)(uintptr_t)written->blocks[i]);
 	has_left = true;
 	set_changing(false);
 }

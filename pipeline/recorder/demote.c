@@ -23,6 +23,11 @@
 /* The program answers each request within this time, or it never will. */
 #define ANSWER_NS (2 * SECOND_NS)
 #define LATE_NS	  (3 * SECOND_NS)
+/*
+ * A recorder that had no processor for a while finds the events of that time at once: in a shorter window than this their rate is not known, and
+ * functions would be asked for that need not be.  If too few are asked for, the next window shows it.
+ */
+#define BURST_NS (SECOND_NS / 10)
 /* The places of fewer events say nothing, unless the limit is lower. */
 #define SAMPLES_MIN 200
 /* Of large blocks, which come many a second, one in so many is looked at: all would be a sixth of the recorder's work. */
@@ -196,7 +201,7 @@ enum tw_recorder_demotion tw_demote_look(struct tw_demote *demote, struct tw_rs 
 		return now_ns - demote->done_ns > LATE_NS ? TW_DEMOTION_IMPOSSIBLE : TW_DEMOTION_NONE;
 	}
 	/* In samples: what may stay of those that are not asked for yet. */
-	time_ns = time_ns < SECOND_NS ? time_ns : SECOND_NS;
+	time_ns = time_ns < BURST_NS ? BURST_NS : time_ns < SECOND_NS ? time_ns : SECOND_NS;
 	kept = (double)rate * KEEP_PERCENT / 100 * (double)time_ns / (double)SECOND_NS / share;
 	if (!ask(demote, rs, (uint64_t)(others - kept)))
 		return TW_DEMOTION_IMPOSSIBLE;

@@ -134,6 +134,25 @@ static void the_loudest_alone_is_asked(void **state)
 	end(program);
 }
 
+/* A recorder without a processor for 100 ms finds the events of that time at once, at the beginning of a window. */
+static void what_had_waited_is_no_higher_rate(void **state)
+{
+	struct program *program = make(100, 10); /* 20,000 a second */
+
+	program->rates[42] = 40000; /* 800,000 a second */
+	program->rates[43] = 500;   /* 10,000 a second, which fit beside the others */
+	assert_int_equal(run(program, 50000, 1), 1);
+	for (int i = 0; i < 2; i++)
+		make_events(program);
+	program->now_ns += MS;
+	assert_int_equal(tw_demote_look(program->demote, &rs, 50000, program->events, program->now_ns),
+			 TW_DEMOTION_ASKED);
+	assert_int_equal(run(program, 50000, 400), 400);
+	assert_int_equal(program->asked, 1);
+	assert_true(program->is_asked[42]);
+	end(program);
+}
+
 /* Of 4,000 alike, at ten times the limit: more than one request, and not all. */
 static void as_many_as_needed(void **state)
 {
@@ -243,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(below_the_limit_nothing_is_asked),
 		cmocka_unit_test(the_loudest_alone_is_asked),
+		cmocka_unit_test(what_had_waited_is_no_higher_rate),
 		cmocka_unit_test(as_many_as_needed),
 		cmocka_unit_test(lost_events_count),
 		cmocka_unit_test(what_does_not_help_is_known),
