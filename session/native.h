@@ -16,6 +16,19 @@ int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *objec
 /* Makes the functions of loaded objects of that name known, unless this was tried since the last load.  Calls the loader. */
 void tw_native_find(const char *module);
 
+/* ---- declare.c ---- */
+
+struct tw_declared_function;
+/*
+ * tw_functions_declare - tw_function_declare() of several functions, in one change; their names are 1 to 255 bytes.
+ *
+ * @functions	shares, for the life of the process.  An arity of UINT32_MAX is not known.
+ * @soname	of their modules: another name for patterns; NULL: none.
+ *
+ * Errors: TW_ENOMEM, TW_EDEADLK; then none is set.
+ */
+int tw_functions_declare(struct tw_declared_function *const *functions, size_t count, const char *soname);
+
 /* ---- offer.c ---- */
 
 /* Stages the settings of on_load and of patterns on a new place. */

@@ -409,7 +409,7 @@ __attribute__((noinline, cold)) void tw_hit_native_refused(struct tw_place *plac
 	refused(place, state, slot - 1, false, true);
 }
 
-/* PAIR bp.place: acquire; release in tw_function_declare(). The place is initialised before it is published. */
+/* PAIR bp.place: acquire; release in declare(). The place is initialised before it is published. */
 #define PLACE_OF(function) tw_load_plain_acquire(&(function)->place)
 
 TW_API void tw_hit0(struct tw_declared_function *function)
