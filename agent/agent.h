@@ -19,6 +19,8 @@
  *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
  *	returns.c	can the ends of calls be seen, and which were not
+ *	python.c	frames of CPython 3.11 as functions
+ *	python_code.c	which function a code object is
  *	loader.c	which file a program's dlopen means
  *
  * Locks  The loader's are taken before the permit, never while it is held: a constructor runs under the loader's lock
@@ -494,7 +496,22 @@ void tw_agent_written_after_fork(void);
 /* Has the recorder ended the recording, or is it about to?  Threads: any that has entered, or has the permit. */
 bool tw_agent_is_over(void);
 
+/* ---- python.c: frames of CPython 3.11 ---- */
+
+/* Their modules have this name as well, in patterns and captures. */
+#define TW_AGENT_PYTHON_MODULE "py"
+
+/* The configuration asks for them: looks for an interpreter in the program.  Threads: the constructor's, while the agent is active. */
+void tw_agent_python_begin(void);
+/* The same in an object that the program has opened; nothing if they are not asked for.  May leave a message for dlerror(). */
+void tw_agent_python_look(void *handle);
+/* At the end of the program: says why nothing was recorded. */
+void tw_agent_python_end(void);
+
 /* ---- start.c ---- */
+
+/* Does the recording select a function of Python? */
+bool tw_agent_wants_python(const char *module, const char *function);
 
 /*
  * tw_agent_start - start tracing this process if the environment requests it.

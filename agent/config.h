@@ -57,6 +57,7 @@ struct tw_agent_config {
 	bool is_global;			   /* only calls between objects: slots only */
 	bool has_no_functions;		   /* only events that run-time systems report */
 	uint32_t process_flags;		   /* TW_FLAG_* of all processes, in addition to call */
+	bool has_python;		   /* frames of Python are functions (python.c) */
 	bool has_ports;			   /* trace calls of libc that use descriptors, with returns */
 	bool has_returns;		   /* record return_from for each recorded call */
 	bool has_exceptions;		   /* record exception_from */
@@ -118,6 +119,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	ask MS				how long to wait for the command to examine objects opened later; 0
  *	plan_folder PATH		where plans of entries lie, as BUILDID.plan; none
  *	plans MS START_MS		how long dlopen, and a program's start, wait for plans of entries; 0
+ *	python 0|1			frames of CPython 3.11 are functions, which patterns select (python.c); 0
  *	ports 0|1			calls of libc that use descriptors, with their returns (ports.c); 0
  *	processes FLAG[,FLAG]...	flags of all processes; none
  *	functions 0|1			0: no functions, whatever the patterns; 1

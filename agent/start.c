@@ -178,53 +178,75 @@ static void watch_forks(void)
 
 /* ---- starting ---- */
 
-/* @condition	out: the number of the condition on its calls. */
-static bool is_named(const struct tw_agent_config *config, const struct tw_function *function, uint32_t *condition)
-{
-	const struct tw_pattern_subject subject = {.module = function->module->name,
-						   .function = function->name,
-						   .arity = function->arity};
+static struct tw_agent_config kept;
 
+/* @condition	out: the number of the condition on its calls. */
+static bool is_named(const struct tw_agent_config *config, const struct tw_pattern_subject *subject,
+		     uint32_t *condition)
+{
 	for (size_t i = 0; i < config->excluded_count; i++)
-		if (tw_pattern_match(config->excluded[i], &subject))
+		if (tw_pattern_match(config->excluded[i], subject))
 			return false;
 	for (size_t i = 0; i < config->pattern_count; i++)
-		if (tw_pattern_match(config->patterns[i], &subject)) {
+		if (tw_pattern_match(config->patterns[i], subject)) {
 			*condition = config->condition_of[i];
 			return true;
 		}
 	return false;
 }
 
+bool tw_agent_wants_python(const char *module, const char *function)
+{
+	const struct tw_pattern_subject subject = {.module = module,
+						   .file = TW_AGENT_PYTHON_MODULE,
+						   .function = function,
+						   .arity = TW_PATTERN_ARITY_UNKNOWN};
+	uint32_t condition;
+
+	return !kept.has_no_functions && is_named(&kept, &subject, &condition);
+}
+
 /* Writes one note about requests that declared functions do not support.  Under the permit. */
-static void tell_of_declared(const struct tw_agent_config *config, const struct tw_agent_condition *condition)
+static void tell_of_declared(const struct tw_agent_config *config, const struct tw_agent_condition *condition,
+			     bool is_python)
 {
 	static bool was_told;
+	const char *which = is_python ? "of Python" : "that the program declares";
+	char text[256] = "";
 
 	if (was_told)
 		return;
 	was_told = true;
 	if (config->longer_ns)
-		tw_agent_tell("functions that the program declares are not recorded: --longer is for native calls");
+		snprintf(text, sizeof text, "functions %s are not recorded: --longer is for native calls", which);
 	else if (condition && condition->has_guards)
-		tw_agent_tell("functions that the program declares are not recorded: the names of their "
-			      "arguments are unknown; --when takes $1, $2, ... for them");
+		snprintf(
+			text, sizeof text,
+			"functions %s are not recorded: the names of their arguments are unknown; --when takes $1, $2, ... for "
+			"them",
+			which);
 	else if (config->stack_depth)
-		tw_agent_tell("callers of functions that the program declares are not recorded: they have no "
-			      "return addresses");
+		snprintf(text, sizeof text, "callers of functions %s are not recorded: they have no return addresses",
+			 which);
+	if (text[0])
+		tw_agent_tell(text);
 }
 
 /* Patterns also select functions that the program declares. */
 static bool wants_declared(const struct tw_function *function, void *arg, const struct tw_match_program **program)
 {
 	const struct tw_agent_config *config = arg;
+	const struct tw_pattern_subject subject = {.module = function->module->name,
+						   .file = function->module->soname,
+						   .function = function->name,
+						   .arity = function->arity};
 	const struct tw_agent_condition *condition;
 	uint32_t number;
 
-	if (config->has_no_functions || !is_named(config, function, &number))
+	if (config->has_no_functions || !is_named(config, &subject, &number))
 		return false;
 	condition = number < config->condition_count ? &config->conditions[number] : NULL;
-	tell_of_declared(config, condition);
+	tell_of_declared(config, condition, subject.file != NULL);
 	*program = condition ? condition->program : NULL;
 	return !(condition && condition->has_guards) && !config->longer_ns;
 }
@@ -259,8 +281,7 @@ static int use_module(const struct tw_agent_config *config)
 
 static int begin(struct tw_agent_config *config)
 {
-	static struct tw_agent_config kept;
-	uint32_t image;
+	uint32_t image, actions;
 	int error;
 
 	lets_trace = config->lets_trace;
@@ -288,7 +309,11 @@ static int begin(struct tw_agent_config *config)
 		tw_agent_ports_inherited();
 	kept = *config;
 	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
-	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, tw_agent_end_actions(config));
+	actions = tw_agent_end_actions(config);
+	/* In Python, an exception is a way to end a call as good as a return. */
+	if (config->has_python && actions)
+		actions |= TW_ACTION_EXCEPTION;
+	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, actions);
 	watch_forks();
 	return 0;
 }
@@ -297,6 +322,7 @@ static int begin(struct tw_agent_config *config)
 static int trace(void)
 {
 	struct tw_agent_config config;
+	bool has_python;
 	uint32_t flags;
 	int error = tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config);
 
@@ -308,6 +334,7 @@ static int trace(void)
 		tw_agent_config_fini(&config);
 		return TW_EPERM;
 	}
+	has_python = config.has_python;
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
 	tw_patch_use_vectors(&config.vectors);
 	/* Without layouts all arguments are words. */
@@ -325,6 +352,8 @@ static int trace(void)
 	if (flags & (TW_FLAG_SEND | TW_FLAG_RECEIVE | TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS))
 		tw_trace_port(tw_agent_session, TW_PORT_ALL, true, flags & TW_FLAG_ALL);
 	tw_agent_set_active(true);
+	if (has_python)
+		tw_agent_python_begin();
 	return 0;
 }
 

@@ -34,6 +34,7 @@ __attribute__((destructor)) static void destruct(void)
 	if (!tw_thread_may_call_system() || !tw_agent_enter())
 		return;
 	tw_rs_image_exits(&tw_agent_ring_set, tw_clock_ticks());
+	tw_agent_python_end();
 	tw_longer_record_open();
 	tw_agent_bind_again();
 	tw_agent_returns_end();
@@ -55,6 +56,7 @@ static __attribute__((noinline)) void *open_and_check(open_fn real, const char *
 	void *handle = tw_loader_open(&calls, name, flags, caller);
 
 	if (handle && tw_agent_enter()) {
+		tw_agent_python_look(handle);
 		tw_agent_update();
 		tw_agent_leave();
 	}

@@ -85,7 +85,7 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 		tw_mapped_each(options->process_id, add_mapped, check->symbols);
 	check->entries =
 		options->has_entries ? tw_entries_open(check->symbols, options->is_careful, !options->is_local) : NULL;
-	check->may_declare = may_declare(check->symbols);
+	check->may_declare = options->has_python || may_declare(check->symbols);
 	FILE *file = fopen("/etc/ld.so.preload", "re");
 	check->has_preloads = (preload && *preload) || (file && getc(file) != EOF);
 	if (file)

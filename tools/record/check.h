@@ -32,6 +32,7 @@ struct tw_check_options {
 	bool is_careful;	  /* as of tw_entries_open() */
 	bool is_main_only;	  /* only the program's own calls */
 	bool may_become_another;  /* a script's interpreter, or children are followed */
+	bool has_python;	  /* functions of Python are known when they run */
 	bool is_quiet;		  /* reports refusals only */
 	bool allows_nothing;	  /* refuses nothing */
 };

@@ -41,6 +41,9 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 {
 	bool has_unseen = false;
 	char figure[TW_FIGURE_BYTES];
+	/* The agent says why there is nothing of Python. */
+	if (!traced && check->options.has_python && strcmp(asked->text, "py:_") == 0)
+		return;
 	for (size_t i = 0; i < asked->refused_count; i++)
 		has_unseen |= tw_refused_is_of_program(check, &asked->refused[i]);
 	if (traced && !events)

@@ -88,6 +88,9 @@ static const struct tw_option options_table[] = {
 	{KEY_MEMORY, "memory", NULL,
 	 "record the calls that `report --memory` uses: malloc, free and their kin, mmap and munmap, with arguments, returns and callers (8; "
 	 "--stack N changes that)"},
+	{KEY_PYTHON, "python", NULL,
+	 "record functions of Python too, in a program that is or contains CPython 3.11: app.py:handle, json.decoder:JSONDecoder.decode; "
+	 "py:_ is all of them. Without -t all of them, and no others (docs/python-programs.md)"},
 	{KEY_TRACER, "tracer", "FILE.so[:STATE]",
 	 "call the tracer module in that shared object for each event, inside\n"
 	 "the program, instead of recording the event (docs/tracer-modules.md);\n"
@@ -169,6 +172,7 @@ const struct tw_command tw_record_command =
 		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
 		 "  tracewheel record -t libc:read --histogram result -- git log\n"
 		 "  tracewheel record -t libc:malloc --sum '$1' --by caller -- python3 app.py\n"
+		 "  tracewheel record --python -t 'app.py:_' -t libc:read -- python3 app.py\n"
 		 "  tracewheel record -p send,receive,procs -- ./actors\n"
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
 		 "  tracewheel record --flight=10s --snapshot-on crash --returns -- ./server\n"

@@ -21,6 +21,8 @@
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
 /* Of a stream. */
 #define COUNTS_NS_DEFAULT UINT64_C(1000000000)
+/* Any function of Python: the agent gives their modules this name, too. */
+#define PYTHON_PATTERN "py:_"
 /* Without -t, of a program's own functions: the largest are recorded, calls of the others counted (docs/decisions/0044). */
 
 static bool add_config(struct tw_request *request, const char *key, const char *value)
@@ -34,7 +36,7 @@ static bool add_pattern(struct tw_request *request, int key, const char *text)
 	struct tw_patterns patterns = {0};
 	bool is_excluding = key == 'N';
 	if (key == 't') {
-		request->has_patterns = request->has_names = true;
+		request->has_patterns = request->has_names = request->has_typed = true;
 		return tw_conditions_take(&request->conditions, request->command, text, &request->config);
 	}
 	bool is_right = tw_patterns_take(&patterns, request->command, is_excluding, text);
@@ -154,6 +156,7 @@ static const char *name_beside_longer(int key)
 	case KEY_MATCH: return "--match";
 	case KEY_MEMORY: return "--memory";
 	case KEY_PORTS: return "--ports";
+	case KEY_PYTHON: return "--python";
 	case KEY_QUANTILES: return "--quantiles";
 	case KEY_RETURN_TO: return "--return-to";
 	case KEY_STACK: return "--stack";
@@ -249,6 +252,8 @@ bool tw_request_take(void *arg, int key, const char *value)
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, request->command, "raw");
 	case KEY_MEMORY: return set_memory(request);
+	case KEY_PYTHON:
+		return request->has_python || ((request->has_python = true) && add_config(request, "python", "1"));
 	case KEY_CALLERS: return set_callers(request, value);
 	case KEY_STACK: return set_stack(request, value);
 	case KEY_FLIGHT:
@@ -419,6 +424,7 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 					   .has_frames = request->has_frames,
 					   .is_main_only = tw_request_is_main_only(request),
 					   .may_become_another = launch->is_script || request->recorder.follow_fork,
+					   .has_python = request->has_python,
 					   .is_quiet = request->is_quiet,
 					   .allows_nothing = request->allows_nothing});
 	if ((request->has_patterns || request->has_excluded || request->flight.triggers.wanted_count) &&
@@ -434,8 +440,23 @@ static bool check_patterns(struct tw_request *request, const struct tw_launch *l
 	return tw_check_say(request->check);
 }
 
+/* Its calls are events: each is recorded as it begins. */
+static bool is_python_recorded(struct tw_request *request)
+{
+	if (!request->has_python)
+		return true;
+	if (request->counted.wanted_count || request->aggregate.is_wanted) {
+		tw_usage(request->command, "--python goes without --count, --by, --sum, --histogram and --quantiles: "
+					   "calls of Python are recorded, and `report --by` sums them up.");
+		return false;
+	}
+	return request->has_typed || add_pattern(request, 't', PYTHON_PATTERN);
+}
+
 int tw_request_check(struct tw_request *request)
 {
+	if (!is_python_recorded(request))
+		return TW_EXIT_USAGE;
 	if (!place_conditions(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
 	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
 	    !are_strings_hidden(request) || !tw_flight_check(&request->flight, &request->recorder, request->command) ||

@@ -41,6 +41,8 @@ struct tw_request {
 	bool has_ports; /* these are patterns as well, and the agent knows them */
 	bool has_names; /* -t, --locks, --syscalls */
 	bool has_syscalls;
+	bool has_python;
+	bool has_typed; /* -t */
 	bool allows_nothing;
 	struct tw_patterns counted; /* --count; these are patterns as well */
 	char alias[NAME_MAX + 1];   /* the name that the program was started by, if it is not its file's; "" */

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python.c - records the frames of a CPython 3.11 that the program is or contains, by frame evaluation (PEP 523).
+ *
+ *  1 look		the interpreter's functions are found in the program, or in a library that it opens
+ *  2 wait		an audit hook is called when the interpreter has begun to run; it takes itself out of the list
+ *  3 install	our function evaluates each frame from now on, on all threads
+ *  4 evaluate	a call event, the interpreter's own evaluation, the call's end
+ *
+ * With a function of ours, CPython 3.11 does not inline calls from Python to Python: each takes C stack, some 600 bytes. In the lower half of a
+ * thread's stack the interpreter evaluates by itself again, so that a recursion ends by RecursionError where it does so untraced.
+ *
+ * Threads  those that hold the interpreter's lock (GIL), but for tw_agent_python_look().
+ */
+#include "agent/agent.h"
+#include "agent/python.h"
+
+#include "base/atomic.h"
+#include "base/sys.h"
+#include "term/term.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define LIKELY(condition)   __builtin_expect((condition), 1)
+#define UNLIKELY(condition) __builtin_expect((condition), 0)
+
+#define SUPPORTED "3.11."
+
+struct tw_py_api tw_py;
+
+/* Written by the thread that loads the interpreter's object, then by that which installs. */
+static enum { PYTHON_UNWANTED = 0, PYTHON_REFUSED, PYTHON_AWAITED, PYTHON_INSTALLED } state;
+static void *interpreter;
+static char audit_data;
+
+/* ---- evaluation ---- */
+
+/*
+ * Where this thread's stack has room for calls that are not inlined.  A stack that is not the thread's own, of a coroutine, is outside: it
+ * is not known.
+ */
+static __thread struct {
+	uintptr_t low, bytes; /* of the upper half; 0: not looked up yet */
+	uintptr_t bottom;
+} room;
+
+static void find_room(void)
+{
+	uintptr_t low, high;
+	struct rlimit limit;
+
+	room.low = 0;
+	room.bytes = UINTPTR_MAX;
+	if (!tw_sys_own_stack(&low, &high))
+		return;
+	/* The first stack grows up to the limit. */
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < high - low &&
+	    tw_sys_thread_id() == tw_sys_process_id())
+		low = high - limit.rlim_cur;
+	room.bottom = low;
+	room.low = low + (high - low) / 2;
+	room.bytes = high - room.low;
+}
+
+static __attribute__((noinline)) bool is_deep(uintptr_t here)
+{
+	if (!room.bytes)
+		find_room();
+	return here < room.low && here >= room.bottom;
+}
+
+/* The interpreter calls none of our functions inside of this frame, on no thread. */
+static __attribute__((noinline)) struct tw_py_object *evaluate_deep(struct tw_py_thread *thread,
+								    struct tw_py_frame *frame, int throws)
+{
+	tw_py_evaluate_fn *ours = tw_py.evaluation(interpreter);
+	struct tw_py_object *result;
+
+	if (tw_agent_enter()) {
+		tw_agent_tell(
+			"functions of Python are not recorded, on all threads, while a recursion uses more than half of its thread's stack");
+		tw_agent_leave();
+	}
+	tw_py.set_evaluation(interpreter, tw_py.evaluate);
+	result = tw_py.evaluate(thread, frame, throws);
+	tw_py.set_evaluation(interpreter, ours);
+	return result;
+}
+
+/* The name of the class is the exception's. */
+static __attribute__((noinline)) void end_by_exception(struct tw_frame *open)
+{
+	struct tw_py_object *type = tw_py.error();
+	const char *name = type ? tw_py.exception_name(type) : NULL;
+	struct tw_raise raise = TW_RAISE(TW_CLASS_ERROR, tw_term_atom_z(name && strlen(name) <= 255 ? name : "?"));
+
+	/* There may be too many atoms. */
+	if (tw_term_is_none(raise.value))
+		raise.value = tw_term_atom_z("?");
+	tw_unwind(open, &raise);
+}
+
+static __attribute__((noinline)) struct tw_py_object *evaluate_recorded(struct tw_py_thread *thread,
+									struct tw_py_frame *frame, int throws,
+									struct tw_python_function *function)
+{
+	struct tw_py_object *names = NULL, *result;
+	struct tw_frame open;
+
+	if (function->may_be_item)
+		tw_python_keep_item(frame->function);
+	if (function->has_item && (names = frame->locals))
+		tw_py.take(names);
+	tw_enter0(&function->declared, &open);
+	result = tw_py.evaluate(thread, frame, throws);
+	if (result)
+		tw_leave_void(&open);
+	else if (open.is_open)
+		end_by_exception(&open);
+	if (names) {
+		if (result)
+			tw_python_keep_item_of(names);
+		tw_py.release(names);
+	}
+	return result;
+}
+
+static void give_up(const char *why);
+
+/* The first call of a code object.  NULL: the interpreter is not as it should be, and nothing is recorded any more. */
+static __attribute__((noinline)) struct tw_python_function *see(const struct tw_py_frame *frame)
+{
+	struct tw_python_function *function;
+
+	if (frame->code->object.type != tw_py.code_type) {
+		give_up("its frames are not those of CPython 3.11");
+		return NULL;
+	}
+	function = tw_python_see(frame);
+	if (!frame->code->extra || frame->code->extra->count <= tw_python_index ||
+	    frame->code->extra->values[tw_python_index] != function)
+		give_up("its code objects are not those of CPython 3.11, or there is no memory");
+	return function;
+}
+
+static struct tw_py_object *evaluate(struct tw_py_thread *thread, struct tw_py_frame *frame, int throws)
+{
+	const struct tw_py_extra *extra = frame->code->extra;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	struct tw_python_function *function = NULL;
+
+	if (UNLIKELY(here - room.low >= room.bytes) && is_deep(here))
+		return evaluate_deep(thread, frame, throws);
+	if (LIKELY(extra && extra->count > tw_python_index))
+		function = extra->values[tw_python_index];
+	if (UNLIKELY(!function))
+		function = see(frame);
+	/*
+	 * The making of a generator runs its frame up to its start, which is no call; each resumption is one.  A call beyond the limit of
+	 * recursion never begins.
+	 */
+	if (!function || (!tw_is_armed(&function->declared) && !function->has_item) ||
+	    (function->resumes && !frame->owner) || thread->recursion_remaining <= 0)
+		return tw_py.evaluate(thread, frame, throws);
+	return evaluate_recorded(thread, frame, throws, function);
+}
+
+/* ---- installation ---- */
+
+static void tell(const char *why)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "no functions of Python are recorded: %s", why);
+	if (tw_agent_enter()) {
+		tw_agent_tell(text);
+		tw_agent_leave();
+	}
+}
+
+static void give_up(const char *why)
+{
+	tell(why);
+	state = PYTHON_REFUSED;
+	if (tw_py.evaluation(interpreter) == evaluate)
+		tw_py.set_evaluation(interpreter, tw_py.evaluate);
+}
+
+/* An audit hook makes some operations of Python slower.  Left where it is if the list is not where it should be. */
+static void leave_audit(void)
+{
+	struct tw_py_audit_entry **link = (struct tw_py_audit_entry **)(void *)(tw_py.runtime + TW_PY_AUDIT_HOOKS_AT);
+
+	while (*link && (*link)->data != &audit_data)
+		link = &(*link)->next;
+	if (*link)
+		*link = (*link)->next;
+}
+
+static void install(struct tw_py_thread *thread)
+{
+	interpreter = thread->interpreter;
+	if (tw_py.evaluation(interpreter) != tw_py.evaluate) {
+		tell("another function evaluates the frames of this interpreter");
+		state = PYTHON_REFUSED;
+		return;
+	}
+	tw_python_index = tw_py.request_extra(NULL);
+	if (tw_python_index < 0) {
+		tell("code objects of this interpreter have no room for a word of ours");
+		state = PYTHON_REFUSED;
+		return;
+	}
+	state = PYTHON_INSTALLED;
+	tw_py.set_evaluation(interpreter, evaluate);
+}
+
+static int audit(const char *event, struct tw_py_object *arguments, void *data)
+{
+	struct tw_py_thread *thread = tw_py.thread();
+
+	(void)event, (void)arguments, (void)data;
+	if (state != PYTHON_AWAITED || !thread || !tw_py.is_initialized() ||
+	    thread->interpreter != tw_py.main_interpreter())
+		return 0;
+	install(thread);
+	leave_audit();
+	return 0;
+}
+
+/* ---- looking ---- */
+
+static const struct {
+	const char *name;
+	size_t at; /* in struct tw_py_api */
+} names[] = {
+#define NAME(field, symbol)                               \
+	{                                                 \
+		symbol, offsetof(struct tw_py_api, field) \
+	}
+	NAME(version, "Py_GetVersion"),
+	NAME(is_initialized, "Py_IsInitialized"),
+	NAME(add_audit_hook, "PySys_AddAuditHook"),
+	NAME(thread, "_PyThreadState_UncheckedGet"),
+	NAME(main_interpreter, "PyInterpreterState_Main"),
+	NAME(evaluate, "_PyEval_EvalFrameDefault"),
+	NAME(evaluation, "_PyInterpreterState_GetEvalFrameFunc"),
+	NAME(set_evaluation, "_PyInterpreterState_SetEvalFrameFunc"),
+	NAME(request_extra, "_PyEval_RequestCodeExtraIndex"),
+	NAME(set_extra, "_PyCode_SetExtra"),
+	NAME(fetch_error, "PyErr_Fetch"),
+	NAME(restore_error, "PyErr_Restore"),
+	NAME(clear_error, "PyErr_Clear"),
+	NAME(error, "PyErr_Occurred"),
+	NAME(exception_name, "PyExceptionClass_Name"),
+	NAME(attribute, "PyObject_GetAttrString"),
+	NAME(item, "PyDict_GetItemString"),
+	NAME(text, "PyUnicode_AsUTF8"),
+	NAME(number, "PyLong_AsLong"),
+	NAME(tuple_count, "PyTuple_Size"),
+	NAME(tuple_item, "PyTuple_GetItem"),
+	NAME(is_subtype, "PyType_IsSubtype"),
+	NAME(take, "Py_IncRef"),
+	NAME(release, "Py_DecRef"),
+	NAME(code_type, "PyCode_Type"),
+	NAME(dictionary_type, "PyDict_Type"),
+	NAME(function_type, "PyFunction_Type"),
+	NAME(string_type, "PyUnicode_Type"),
+	NAME(runtime, "_PyRuntime"),
+#undef NAME
+};
+
+/* Is there an interpreter at all?  @lacks	out: a function that it does not export. */
+static bool find(void *handle, struct tw_py_api *api, const char **lacks)
+{
+	*lacks = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		void *symbol = dlsym(handle, names[i].name);
+
+		if (!symbol && i == 0)
+			return false;
+		if (!symbol)
+			*lacks = names[i].name;
+		memcpy((char *)api + names[i].at, &symbol, sizeof symbol);
+	}
+	return true;
+}
+
+static void refuse(const char *version, const char *lacks)
+{
+	char text[160];
+
+	if (strncmp(version, SUPPORTED, sizeof SUPPORTED - 1) != 0)
+		snprintf(text, sizeof text, "this is Python %.*s, and --python knows CPython 3.11 only",
+			 (int)strcspn(version, " "), version);
+	else
+		snprintf(text, sizeof text, "this interpreter does not export %s", lacks);
+	state = PYTHON_REFUSED;
+	tell(text);
+}
+
+static void look(void *handle)
+{
+	struct tw_py_api api;
+	const char *lacks, *version;
+
+	if (state != PYTHON_AWAITED || tw_py.version || !find(handle, &api, &lacks))
+		return;
+	tw_py.version = api.version;
+	version = api.version();
+	if (lacks || strncmp(version, SUPPORTED, sizeof SUPPORTED - 1) != 0) {
+		refuse(version, lacks);
+		return;
+	}
+	tw_py = api;
+	if (api.is_initialized() || api.add_audit_hook(audit, &audit_data)) {
+		state = PYTHON_REFUSED;
+		tell("the interpreter began to run unseen");
+	}
+}
+
+void tw_agent_python_begin(void)
+{
+	state = PYTHON_AWAITED;
+	look(RTLD_DEFAULT);
+	dlerror();
+}
+
+void tw_agent_python_look(void *handle)
+{
+	look(handle);
+}
+
+void tw_agent_python_end(void)
+{
+	if (state != PYTHON_AWAITED)
+		return;
+	if (tw_py.version)
+		tell("the interpreter never began to run");
+	/* With children, most programs may be something else. */
+	else if (!tw_agent_ring_set.config.follow_fork)
+		tell("this program is no Python, or an interpreter that exports none of its functions");
+}
