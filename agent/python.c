@@ -15,7 +15,7 @@
 #include "agent/agent.h"
 #include "agent/python.h"
 
-#include "base/atomic.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "term/term.h"
 
@@ -23,6 +23,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+
+/* The usual limit. */
+#define FIRST_STACK_BYTES ((uintptr_t)8 << 20)
 
 #define LIKELY(condition)   __builtin_expect((condition), 1)
 #define UNLIKELY(condition) __builtin_expect((condition), 0)
@@ -47,22 +50,31 @@ static __thread struct {
 	uintptr_t bottom;
 } room;
 
+/* The first stack may grow up to a limit, which cannot be asked for under a filter; others have their size. */
+static uintptr_t most_bytes(uintptr_t bytes)
+{
+	struct rlimit limit;
+
+	if (bytes <= FIRST_STACK_BYTES)
+		return bytes;
+	if (!tw_thread_may_call_system())
+		return FIRST_STACK_BYTES;
+	if (tw_sys_thread_id() != tw_sys_process_id() || getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur > bytes)
+		return bytes;
+	return limit.rlim_cur;
+}
+
 static void find_room(void)
 {
 	uintptr_t low, high;
-	struct rlimit limit;
 
 	room.low = 0;
 	room.bytes = UINTPTR_MAX;
 	if (!tw_sys_own_stack(&low, &high))
 		return;
-	/* The first stack grows up to the limit. */
-	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < high - low &&
-	    tw_sys_thread_id() == tw_sys_process_id())
-		low = high - limit.rlim_cur;
-	room.bottom = low;
-	room.low = low + (high - low) / 2;
-	room.bytes = high - room.low;
+	room.bytes = most_bytes(high - low) / 2;
+	room.low = high - room.bytes;
+	room.bottom = high - 2 * room.bytes;
 }
 
 static __attribute__((noinline)) bool is_deep(uintptr_t here)
@@ -72,6 +84,15 @@ static __attribute__((noinline)) bool is_deep(uintptr_t here)
 	return here < room.low && here >= room.bottom;
 }
 
+/* A note of the capture. */
+static void tell(const char *text)
+{
+	if (!tw_thread_may_call_system() || !tw_agent_enter())
+		return;
+	tw_agent_tell(text);
+	tw_agent_leave();
+}
+
 /* The interpreter calls none of our functions inside of this frame, on no thread. */
 static __attribute__((noinline)) struct tw_py_object *evaluate_deep(struct tw_py_thread *thread,
 								    struct tw_py_frame *frame, int throws)
@@ -79,11 +100,7 @@ static __attribute__((noinline)) struct tw_py_object *evaluate_deep(struct tw_py
 	tw_py_evaluate_fn *ours = tw_py.evaluation(interpreter);
 	struct tw_py_object *result;
 
-	if (tw_agent_enter()) {
-		tw_agent_tell(
-			"functions of Python are not recorded, on all threads, while a recursion uses more than half of its thread's stack");
-		tw_agent_leave();
-	}
+	tell("functions of Python are not recorded, on all threads, while a recursion uses more than half of its thread's stack");
 	tw_py.set_evaluation(interpreter, tw_py.evaluate);
 	result = tw_py.evaluate(thread, frame, throws);
 	tw_py.set_evaluation(interpreter, ours);
@@ -163,27 +180,24 @@ static struct tw_py_object *evaluate(struct tw_py_thread *thread, struct tw_py_f
 	 * recursion never begins.
 	 */
 	if (!function || (!tw_is_armed(&function->declared) && !function->has_item) ||
-	    (function->resumes && !frame->owner) || thread->recursion_remaining <= 0)
+	    ((frame->code->flags & TW_PY_RESUMES) && !frame->owner) || thread->recursion_remaining <= 0)
 		return tw_py.evaluate(thread, frame, throws);
 	return evaluate_recorded(thread, frame, throws, function);
 }
 
 /* ---- installation ---- */
 
-static void tell(const char *why)
+static void tell_why(const char *why)
 {
 	char text[256];
 
 	snprintf(text, sizeof text, "no functions of Python are recorded: %s", why);
-	if (tw_agent_enter()) {
-		tw_agent_tell(text);
-		tw_agent_leave();
-	}
+	tell(text);
 }
 
 static void give_up(const char *why)
 {
-	tell(why);
+	tell_why(why);
 	state = PYTHON_REFUSED;
 	if (tw_py.evaluation(interpreter) == evaluate)
 		tw_py.set_evaluation(interpreter, tw_py.evaluate);
@@ -204,13 +218,13 @@ static void install(struct tw_py_thread *thread)
 {
 	interpreter = thread->interpreter;
 	if (tw_py.evaluation(interpreter) != tw_py.evaluate) {
-		tell("another function evaluates the frames of this interpreter");
+		tell_why("another function evaluates the frames of this interpreter");
 		state = PYTHON_REFUSED;
 		return;
 	}
 	tw_python_index = tw_py.request_extra(NULL);
 	if (tw_python_index < 0) {
-		tell("code objects of this interpreter have no room for a word of ours");
+		tell_why("code objects of this interpreter have no room for a word of ours");
 		state = PYTHON_REFUSED;
 		return;
 	}
@@ -299,7 +313,7 @@ static void refuse(const char *version, const char *lacks)
 	else
 		snprintf(text, sizeof text, "this interpreter does not export %s", lacks);
 	state = PYTHON_REFUSED;
-	tell(text);
+	tell_why(text);
 }
 
 static void look(void *handle)
@@ -318,7 +332,7 @@ static void look(void *handle)
 	tw_py = api;
 	if (api.is_initialized() || api.add_audit_hook(audit, &audit_data)) {
 		state = PYTHON_REFUSED;
-		tell("the interpreter began to run unseen");
+		tell_why("the interpreter began to run unseen");
 	}
 }
 
@@ -339,8 +353,8 @@ void tw_agent_python_end(void)
 	if (state != PYTHON_AWAITED)
 		return;
 	if (tw_py.version)
-		tell("the interpreter never began to run");
+		tell_why("the interpreter never began to run");
 	/* With children, most programs may be something else. */
 	else if (!tw_agent_ring_set.config.follow_fork)
-		tell("this program is no Python, or an interpreter that exports none of its functions");
+		tell_why("this program is no Python, or an interpreter that exports none of its functions");
 }

@@ -122,7 +122,6 @@ extern struct tw_py_api tw_py;
 /* Never freed: a code object that is made again, under the same names, is the same function. */
 struct tw_python_function {
 	struct tw_declared_function declared; /* armed is 0 for functions that are not selected */
-	bool resumes;			      /* a generator or the like */
 	bool may_be_item;		      /* has two parameters, as __getitem__() */
 	bool has_item;			      /* the body of a class that defines __getitem__() */
 };

@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/python.h"
 
+#include "base/filter.h"
 #include "base/grow.h"
 #include "base/map.h"
 #include "pipeline/thread/thread.h"
@@ -190,16 +191,16 @@ static struct tw_python_function *take(const char *module, struct tw_py_code *co
 	if (!is_wanted && !has_item)
 		return &unselected;
 	function = find(module, name);
-	if (function)
-		return function;
-	function = is_wanted && !tw_grow(fresh, fresh_count, fresh_capacity) ? NULL : make(module, name);
-	if (!function)
-		return &unselected;
-	function->resumes = (code->flags & TW_PY_RESUMES) != 0;
-	function->may_be_item = number_of(code, "co_argcount") == 2;
-	function->has_item = has_item;
-	if (is_wanted)
-		fresh[fresh_count++] = &function->declared;
+	if (!function) {
+		function = is_wanted && !tw_grow(fresh, fresh_count, fresh_capacity) ? NULL : make(module, name);
+		if (!function)
+			return &unselected;
+		if (is_wanted)
+			fresh[fresh_count++] = &function->declared;
+	}
+	/* Several may have one name. */
+	function->may_be_item |= number_of(code, "co_argcount") == 2;
+	function->has_item |= has_item;
 	return function;
 }
 
@@ -227,7 +228,8 @@ static struct tw_python_function *see_all(const char *module, struct tw_py_code 
 	}
 	if (constants)
 		tw_py.release(constants);
-	function = take(module, code, has_item);
+	/* Under a filter nothing new is declared. */
+	function = tw_thread_may_call_system() ? take(module, code, has_item) : &unselected;
 	if (tw_py.set_extra(&code->object, tw_python_index, function))
 		tw_py.clear_error();
 	return function;
@@ -236,7 +238,8 @@ static struct tw_python_function *see_all(const char *module, struct tw_py_code 
 /* Our own calls of the interpreter are no calls of the program. */
 static struct tw_python_function *see_quietly(const struct tw_py_frame *frame)
 {
-	bool is_own = tw_thread_join() && tw_thread_begin_own_work(__builtin_frame_address(0));
+	bool is_own =
+		tw_thread_may_call_system() && tw_thread_join() && tw_thread_begin_own_work(__builtin_frame_address(0));
 	struct tw_python_function *function;
 	char module[NAME_BYTES];
 

@@ -43,6 +43,15 @@ def item_of_late(self, i):
 def look(table, i):
     return table[i]
 
+def made():
+    class Made:
+        def __getitem__(self, i):
+            return i
+    return Made()
+
+def peek(table):
+    return table[0]
+
 def numbers(n):
     for i in range(n):
         yield i
@@ -106,6 +115,10 @@ def work():
     Late.__getitem__ = item_of_late
     for i in range(200):
         look(Late(), i)
+    # A place that is about to be specialised when a method is called for the first time.
+    for i in range(300):
+        peek("abc")
+        peek(made())
     table = Table(1)
     for i in range(100):
         table[i]
@@ -262,12 +275,19 @@ def made():
 def leave():
     threading.Thread(target=deep, args=(3,), daemon=True).start()
     sys.exit(5)
+def again():
+    def twice(n):
+        yield n
+    print(sum(twice(1)))
+    def twice(n):
+        return n
+    print([twice(i) for i in range(7)])
 def run():
     os.execv(sys.executable, [sys.executable, "-c", "def f(): return 1\nprint([f() for i in range(3)])"])
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
 P
-for edge in limit small fork profile made leave run; do
+for edge in limit small fork profile made leave run again; do
 	"$python" edges.py $edge >wanted 2>&1 </dev/null
 	code=$?
 	expect $code "$tw" record -q --force --follow-fork --python --returns -t '{py,edges.py}:_' -o $edge.tw -- "$python" edges.py $edge
@@ -281,11 +301,25 @@ is "$(calls profile.tw deep)" 6
 # Code that is made again is the same function.
 is "$(calls made.tw '<string>:made')" 3000
 is "$(calls leave.tw deep)" 4
+# A generator, resumed twice, and a function that has its name.
+is "$(calls again.tw 'edges.py:again.<locals>.twice')" 9
+# An interpreter that ends before it has begun, and one whose memory is checked.
+for options in --version "-X dev -c 1" "-c raise(SystemExit(3))" nowhere.py "-c import(os);os.kill(os.getpid(),9)"; do
+	# shellcheck disable=SC2086
+	PYTHONMALLOC=debug "$python" $options >wanted 2>&1 </dev/null
+	code=$?
+	# shellcheck disable=SC2086
+	PYTHONMALLOC=debug expect $code "$tw" record -q --force --python -o ends.tw -- "$python" $options
+	sed -i '/^tracewheel: /d' err
+	cat out err | cmp -s - wanted || { cat out err | diff - wanted; fail "$options: not the program's output"; }
+done
 is "$(calls run.tw '<string>:f')" 3
 
 # ---- threads that are older than the interpreter ----
 cat >embeds.c <<'C'
+#define Py_BUILD_CORE
 #include <Python.h>
+#include <internal/pycore_runtime.h>
 #include <pthread.h>
 #include <stdio.h>
 static pthread_barrier_t barrier;
@@ -316,7 +350,8 @@ int main(void)
 	for (int i = 0; i < 2; i++)
 		pthread_join(early[i], NULL), pthread_join(late[i], NULL);
 	PyEval_RestoreThread(saved);
-	return Py_FinalizeEx();
+	/* Nobody listens to audits any more. */
+	return _PyRuntime.audit_hook_head ? 9 : Py_FinalizeEx();
 }
 C
 config=$(command -v /usr/bin/python3.11-config)
@@ -367,7 +402,10 @@ cat >other.c <<'C'
 const char *Py_GetVersion(void) { return VERSION; }
 int main(void) { return 0; }
 C
-gcc -rdynamic -DVERSION='"3.12.1 (main)"' -o other other.c && why='this is Python 3.12.1, and --python knows CPython 3.11 only' && says_why ./other
+# It has all names that the agent looks for, and must not be called.
+sed -n 's/^\tNAME([a-z_]*, "\(.*\)"),$/int \1(void) { return 0; }/p' "$source/agent/python.c" | grep -v Py_GetVersion >names.c
+[ "$(wc -l <names.c)" -gt 20 ] || fail "no names"
+gcc -rdynamic -DVERSION='"3.12.1 (main)"' -o other other.c names.c && why='this is Python 3.12.1, and --python knows CPython 3.11 only' && says_why ./other
 gcc -rdynamic -DVERSION='"3.11.9 (main)"' -o other other.c && why='this interpreter does not export ' && says_why ./other
 expect 2 "$tw" record --python --count 'py:_' -- "$python" -c ''
 says '--python goes without --count'
