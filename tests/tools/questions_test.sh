@@ -8,7 +8,7 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$common/../..")
 PATH=$PATH:/sbin ldconfig -p | grep -q 'libsqlite3.so.0 ' || { echo "no libsqlite3.so.0 here: not tested" && exit 77; }
-cp "$root"/examples/questions/*.c .
+cp "$root"/examples/questions/*.{c,py} .
 # With fewer rows the same functions are slow, but less.
 rows=$(rounds 3000 20000)
 grep -q 'i < 20000)' shop.c || fail "no number of rows"
