@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/python.h"
 
+#include "base/atomic.h"
 #include "base/filter.h"
 #include "base/sys.h"
 #include "term/term.h"
@@ -203,15 +204,19 @@ static void give_up(const char *why)
 		tw_py.set_evaluation(interpreter, tw_py.evaluate);
 }
 
-/* An audit hook makes some operations of Python slower.  Left where it is if the list is not where it should be. */
+/* The only hook of the interpreter is ours: the word that adding it has changed from NULL.  NULL: there are others, or it is elsewhere. */
+static struct tw_py_audit_entry *own_entry;
+
+static struct tw_py_audit_entry **audit_list(void)
+{
+	return (struct tw_py_audit_entry **)(void *)(tw_py.runtime + TW_PY_AUDIT_HOOKS_AT);
+}
+
+/* An audit hook makes some operations of Python slower. */
 static void leave_audit(void)
 {
-	struct tw_py_audit_entry **link = (struct tw_py_audit_entry **)(void *)(tw_py.runtime + TW_PY_AUDIT_HOOKS_AT);
-
-	while (*link && (*link)->data != &audit_data)
-		link = &(*link)->next;
-	if (*link)
-		*link = (*link)->next;
+	if (own_entry && *audit_list() == own_entry && own_entry->data == &audit_data)
+		*audit_list() = own_entry->next;
 }
 
 static void install(struct tw_py_thread *thread)
@@ -318,10 +323,15 @@ static void refuse(const char *version, const char *lacks)
 
 static void look(void *handle)
 {
-	struct tw_py_api api;
+	static _Atomic bool is_found;
+	bool is_again = false, was_empty;
 	const char *lacks, *version;
+	struct tw_py_api api;
 
 	if (state != PYTHON_AWAITED || tw_py.version || !find(handle, &api, &lacks))
+		return;
+	/* RELAXED agent.python: one of the threads that open libraries goes on, and nobody reads what it writes before the interpreter runs. */
+	if (!tw_cas_relaxed(&is_found, &is_again, true))
 		return;
 	tw_py.version = api.version;
 	version = api.version();
@@ -330,10 +340,13 @@ static void look(void *handle)
 		return;
 	}
 	tw_py = api;
+	was_empty = !*audit_list();
 	if (api.is_initialized() || api.add_audit_hook(audit, &audit_data)) {
 		state = PYTHON_REFUSED;
 		tell_why("the interpreter began to run unseen");
+		return;
 	}
+	own_entry = was_empty ? *audit_list() : NULL;
 }
 
 void tw_agent_python_begin(void)
