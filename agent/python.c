@@ -204,7 +204,7 @@ static void give_up(const char *why)
 		tw_py.set_evaluation(interpreter, tw_py.evaluate);
 }
 
-/* The only hook of the interpreter is ours: the word that adding it has changed from NULL.  NULL: there are others, or it is elsewhere. */
+/* The first hook of the interpreter is ours: the word that adding it has changed from NULL.  NULL: the list is elsewhere. */
 static struct tw_py_audit_entry *own_entry;
 
 static struct tw_py_audit_entry **audit_list(void)
@@ -212,7 +212,10 @@ static struct tw_py_audit_entry **audit_list(void)
 	return (struct tw_py_audit_entry **)(void *)(tw_py.runtime + TW_PY_AUDIT_HOOKS_AT);
 }
 
-/* An audit hook makes some operations of Python slower. */
+/*
+ * An audit hook makes some operations of Python slower.  At its end the interpreter frees the entries, with another allocator than it took
+ * them from if the environment asks for one (PYTHONMALLOC); it crashes then.
+ */
 static void leave_audit(void)
 {
 	if (own_entry && *audit_list() == own_entry && own_entry->data == &audit_data)
@@ -241,12 +244,13 @@ static int audit(const char *event, struct tw_py_object *arguments, void *data)
 {
 	struct tw_py_thread *thread = tw_py.thread();
 
-	(void)event, (void)arguments, (void)data;
-	if (state != PYTHON_AWAITED || !thread || !tw_py.is_initialized() ||
-	    thread->interpreter != tw_py.main_interpreter())
-		return 0;
-	install(thread);
-	leave_audit();
+	(void)arguments, (void)data;
+	if (state == PYTHON_AWAITED && thread && tw_py.is_initialized() &&
+	    thread->interpreter == tw_py.main_interpreter())
+		install(thread);
+	/* The last event is that the entries are about to be freed. */
+	if (state != PYTHON_AWAITED || !strcmp(event, "cpython._PySys_ClearAuditHooks"))
+		leave_audit();
 	return 0;
 }
 
@@ -324,7 +328,7 @@ static void refuse(const char *version, const char *lacks)
 static void look(void *handle)
 {
 	static _Atomic bool is_found;
-	bool is_again = false, was_empty;
+	bool is_again = false;
 	const char *lacks, *version;
 	struct tw_py_api api;
 
@@ -340,13 +344,14 @@ static void look(void *handle)
 		return;
 	}
 	tw_py = api;
-	was_empty = !*audit_list();
-	if (api.is_initialized() || api.add_audit_hook(audit, &audit_data)) {
-		state = PYTHON_REFUSED;
+	state = PYTHON_REFUSED;
+	if (api.is_initialized())
 		tell_why("the interpreter began to run unseen");
-		return;
-	}
-	own_entry = was_empty ? *audit_list() : NULL;
+	else if (*audit_list() || api.add_audit_hook(audit, &audit_data))
+		tell_why("the program has audit hooks of its own");
+	else
+		state = PYTHON_AWAITED;
+	own_entry = *audit_list();
 }
 
 void tw_agent_python_begin(void)

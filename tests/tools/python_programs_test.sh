@@ -359,6 +359,19 @@ config=$(command -v /usr/bin/python3.11-config)
 if [ -n "$config" ] && gcc -O1 -o embeds embeds.c $("$config" --includes) $("$config" --embed --ldflags) 2>err; then
 	expect 0 "$tw" record -q --python --returns -t 'py:{step,inner}' -o embeds.tw -- ./embeds
 	is "$(calls embeds.tw step inner)" "400 400"
+	# An interpreter that runs nothing, and frees its list of audit hooks with another allocator.
+	cat >nothing.c <<-'C'
+		#include <Python.h>
+		int main(void)
+		{
+			Py_NoSiteFlag = Py_IsolatedFlag = 1;
+			Py_Initialize();
+			return Py_FinalizeEx();
+		}
+	C
+	# shellcheck disable=SC2046
+	gcc -O1 -w -o nothing nothing.c $("$config" --includes) $("$config" --embed --ldflags) || fail "gcc"
+	PYTHONMALLOC=debug expect 0 "$tw" record -q --python -o nothing.tw -- ./nothing
 	# The offsets of structures are those of CPython's headers.
 	cat >same.c <<-'C'
 		#define Py_BUILD_CORE
