@@ -41,9 +41,13 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 {
 	bool has_unseen = false;
 	char figure[TW_FIGURE_BYTES];
+	bool is_no_python = !traced && check->options.has_python;
 	/* The agent says why there is nothing of Python. */
-	if (!traced && check->options.has_python && strcmp(asked->text, "py:_") == 0)
+	if (is_no_python && strcmp(asked->text, "py:_") == 0)
 		return;
+	if (is_no_python && tw_pattern_arity(asked->pattern) != TW_PATTERN_ARITY_UNKNOWN)
+		tw_say("functions of Python have no number of parameters here: leave out that of -t '%s'.",
+		       asked->text);
 	for (size_t i = 0; i < asked->refused_count; i++)
 		has_unseen |= tw_refused_is_of_program(check, &asked->refused[i]);
 	if (traced && !events)
@@ -53,7 +57,8 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
 				    : "was made");
 	else if (!traced && *asked->reason)
-		tw_say("-t '%s' matched nothing: %s%s.", asked->text, asked->reason,
+		tw_say("-t '%s' matched nothing: %s%s%s.", asked->text,
+		       is_no_python ? "no code of Python that ran defines it, and " : "", asked->reason,
 		       asked->may_come ? ", and nothing that was opened later has it" : "");
 	else if (!traced)
 		tw_say("-t '%s' matched nothing in the program that ran, though its files have such functions; `tracewheel info` shows "
