@@ -232,6 +232,16 @@ static void tell_of_declared(const struct tw_agent_config *config, const struct 
 		tw_agent_tell(text);
 }
 
+/* Native calls look whether a snapshot is due. */
+static void tell_of_triggers(const struct tw_agent_config *config, const struct tw_pattern_subject *subject)
+{
+	for (size_t i = 0; i < config->trigger_count; i++)
+		if (tw_pattern_match(config->triggers[i].pattern, subject))
+			tw_agent_tell(
+				"functions of Python, and those that a program declares, ask for no snapshot: --snapshot-on "
+				"is for native calls");
+}
+
 /* Patterns also select functions that the program declares. */
 static bool wants_declared(const struct tw_function *function, void *arg, const struct tw_match_program **program)
 {
@@ -247,6 +257,7 @@ static bool wants_declared(const struct tw_function *function, void *arg, const 
 		return false;
 	condition = number < config->condition_count ? &config->conditions[number] : NULL;
 	tell_of_declared(config, condition, subject.file != NULL);
+	tell_of_triggers(config, &subject);
 	*program = condition ? condition->program : NULL;
 	return !(condition && condition->has_guards) && !config->longer_ns;
 }

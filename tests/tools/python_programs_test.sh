@@ -420,6 +420,9 @@ sed -n 's/^\tNAME([a-z_]*, "\(.*\)"),$/int \1(void) { return 0; }/p' "$source/ag
 [ "$(wc -l <names.c)" -gt 20 ] || fail "no names"
 gcc -rdynamic -DVERSION='"3.12.1 (main)"' -o other other.c names.c && why='this is Python 3.12.1, and --python knows CPython 3.11 only' && says_why ./other
 gcc -rdynamic -DVERSION='"3.11.9 (main)"' -o other other.c && why='this interpreter does not export ' && says_why ./other
+expect 0 "$tw" record --flight --python --snapshot-on 'bank:fib if duration > 1s' --snapshot-on exit -o flight.tw -- "$python" run.py
+expect 0 "$tw" info flight.tw
+shows 'ask for no snapshot: --snapshot-on is for native calls'
 # Patterns without a function.
 expect 0 "$tw" record --force --python -t bank:wrok -t bank:fib/1 -o why.tw -- "$python" run.py
 says "-t 'bank:wrok' matched nothing: no code of Python that ran defines it, and the program and its libraries have no module 'bank'"
