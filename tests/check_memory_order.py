@@ -9,7 +9,8 @@ A *side* is the comment `PAIR room.label: ORDER` and the first atomic of base/at
 1 The atomic has the order that the comment needs, or a stronger one.
 2 Each label has a comment that says release and one that says acquire; what the atomic gives beyond that does not count. For each
   of the two, a comment names the function of the other side (`acquire in NAME()`), its own where two threads meet in one line.
-  Where the program's machine code is the other side, the row begins the column with "the program's own".
+  Where the program's machine code or the kernel is the other side, the row begins the column with "the program's own" or
+  "the kernel's".
 3 Each label has one row `| room.label | releases | acquires | ... |` in the document, and each row a label. If a column of the row
   says `seq_cst`, the sides of that column are seq_cst; if a comment says it, the row does.
 4 A function that a comment names (`acquire in NAME()`, `as in NAME()`) has that label in its body.
@@ -136,17 +137,22 @@ def has_side(bodies, label, kind):
     return False
 
 
+def is_outside(column):
+    """Whether a side of a row is no code of the tree."""
+    return column.strip().startswith(("the program's own", "the kernel's"))
+
+
 def problems_of_sides(sides, bodies, label, where, row):
     """Each label has both sides, in words, and each side names the other."""
     for kind, other, column in ("release", "acquire", 1), ("acquire", "release", 2):
         own = [side for side in sides if kind in NEEDS[side.needed]]
         there = ", ".join(side.where for side in sides) or "none"
-        if row and "the program's own" in row[column]:
+        if row and is_outside(row[column]):
             continue
         if not own:
             yield (f"{where}: PAIR {label} has no side that {kind}s (sides: {there}); put "
                    f"`PAIR {label}: {kind}; {other} in NAME()` above the atomic of the other side as well")
-        elif row and "the program's own" in row[3 - column]:
+        elif row and is_outside(row[3 - column]):
             continue
         elif not any(has_side(bodies[name], label, other) for side in own for name in PARTNER.findall(side.text)):
             yield (f"{own[0].where}: PAIR {label}: no comment that says {kind} names a function of the other side; write "

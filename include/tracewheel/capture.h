@@ -112,7 +112,8 @@ struct tw_capture_info {
 	bool is_complete;	 /* only counted losses are missing: tw_capture_account() */
 	/* Known without reading events: it has no returns, exceptions or garbage collections.  May be false all the same. */
 	bool has_moments_only;
-	bool is_live; /* a recording owns it, or died without cleaning up: tw_recover() */
+	bool has_thread_states; /* there are TW_CAPTURE_THREAD_STATE events; false in streams, where that is not known */
+	bool is_live;		/* a recording owns it, or died without cleaning up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
 
@@ -176,8 +177,9 @@ struct tw_capture_account {
 	uint64_t removed_lost;	/* events lost during the time that the removed segments (TW_MISSING_REMOVED) cover */
 	uint32_t segments_kept; /* number of segments that the recorder keeps; 0: all */
 	struct tw_capture_own waits, setups; /* the tracer's own time, summed over threads: TW_CAPTURE_OWN_TIME */
-	bool is_complete; /* nothing from REMOVED to UNSTORED, and nothing by PLANS or FUNCTIONS is missing */
-	bool is_whole;	  /* nothing is missing */
+	uint64_t switches_lost; /* context switches that the kernel lost, or that were not stored: no events */
+	bool is_complete;	/* nothing from REMOVED to UNSTORED, and nothing by PLANS or FUNCTIONS is missing */
+	bool is_whole;		/* nothing is missing */
 };
 /* The account may change while events are read, because damage is found then. */
 void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out);
@@ -251,6 +253,7 @@ struct tw_capture_stream {
 	uint64_t end_ns;
 	char thread_name[17];	/* the last name recorded */
 	uint64_t thread_end_ns; /* 0: not known */
+	bool is_of_states;	/* of TW_CAPTURE_THREAD_STATE events alone, which are known up to end_ns */
 };
 /* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
@@ -419,12 +422,10 @@ struct tw_capture_filter {
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
-	/*
-	 * Bit k: kind k is wanted (63: kind 63 and above), as tw_kinds_of(); 0: all but switches and own time. Losses are
-	 * always delivered.
-	 */
+	/* Bit k: kind k (63: and above), as tw_kinds_of(); 0: all but switches, own time and thread states. Losses always are. */
 	uint64_t kinds;
-	bool wants_own_time; /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
+	bool wants_own_time;	  /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
+	bool wants_thread_states; /* TW_CAPTURE_THREAD_STATE as well; only this selects them */
 	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
 	bool by_time_only;
 };
@@ -491,17 +492,16 @@ enum tw_capture_own_time {
  * follows it: a delayed call begins with the own time, a delayed return happened before it.
  */
 uint64_t tw_capture_own_ns(const struct tw_capture *capture, const struct tw_capture_event *event);
-/* "wait", "setup"; "unknown" for anything else. */
+/* "wait", "setup"; of a state (kinds.h) "running", "preempted", "off"; "unknown" for anything else. */
 const char *tw_capture_own_name(unsigned why);
+const char *tw_capture_state_name(unsigned state);
 
 struct tw_capture_events;
-
 /*
  * tw_capture_events_create - begin to read events in order.
  *
  * Events of one stream keep the order of the stream, events of a tracee the order of its runs over all threads; all
  * others are ordered by time, then by scheduler and stream.
- *
  * @filter	borrows until return, its context until the object is destroyed; NULL: all.
  * @out		gives: tw_capture_events_destroy() ends it.
  *

@@ -82,6 +82,12 @@ struct tw_recorder_options {
 	 */
 	uint64_t run_delay_ns;
 	/*
+	 * Records when threads ran, were preempted and were off (TW_CAPTURE_THREAD_STATE), from context switches that the kernel's
+	 * perf events tell: of programs that the thread which creates the recorder starts afterwards.  What the kernel refuses is in
+	 * the statistics (states_error), and the rest is recorded.  Not with TW_RECORDER_OVERWRITE (TW_EBADARG).
+	 */
+	bool has_thread_states;
+	/*
 	 * Writes a stream to this file descriptor (a pipe, a socket, a file) in place of a capture; path is ignored.
 	 * The descriptor is duplicated and never seeked.  Every event is written at most 20 ms after it happened.  A
 	 * write that fails ends the stream (stats.last_error, TW_EPIPE where the reader is gone); no signal is
@@ -135,8 +141,11 @@ struct tw_recorder_stats {
 	uint64_t unrestored_places;
 	enum tw_unrestored unrestored_reason; /* of the last of these processes */
 	uint32_t unrestored_threads;	      /* how many it has; TW_UNRESTORED_TOO_MANY */
-	int last_error;			      /* of a write: TW_ENOSPC, TW_EIO; 0: none */
-	bool is_stalled;		      /* the last write failed and is being retried */
+	uint64_t
+		switches_lost; /* switches of threads that the kernel lost, or that were not stored: thread states are unknown there */
+	int states_error; /* why there are no thread states: a negative errno; 0: they were not asked for, or are there */
+	int last_error;	  /* of a write: TW_ENOSPC, TW_EIO; 0: none */
+	bool is_stalled; /* the last write failed and is being retried */
 };
 
 /*

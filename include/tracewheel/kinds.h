@@ -31,7 +31,8 @@ extern "C" {
 	X(SWITCH, 2, "in", RECORD, NULL, NULL)	 /* the thread now runs tracee `id`, 0: none; u64 run_seq */    \
 	X(STACK, 7, "stack", RECORD, NULL, NULL) /* of the call before it: return addresses, innermost first */ \
 	X(OWN_TIME, 8, "own_time", RECORD, NULL,                                                                \
-	  NULL) /* of the tracer, from its ticks on; u64 ticks: tw_capture_own_ns() */
+	  NULL) /* of the tracer, from its ticks on; u64 ticks: tw_capture_own_ns() */                          \
+	X(THREAD_STATE, 9, "thread_state", RECORD, NULL, NULL) /* from now on; id: enum tw_capture_thread_state */
 
 /*
  * {trace,Pid,Word,...}. Calls and their ends are of place `id`. Without the flag TERMS the payload of a call is its
@@ -141,6 +142,20 @@ static inline bool tw_kind_is(unsigned kind, enum tw_kind_group group)
 	return kind < 64 && (tw_kinds_of(group) >> kind & 1);
 }
 
+/*
+ * The state of a thread from a TW_CAPTURE_THREAD_STATE event on: its id.  Only captures of `record --sched` have such events, in
+ * streams of their own (is_of_states), and only of threads that are their own process.
+ *
+ * A state lasts to the next event of its stream, but only if no sequence number is missing between them, and not beyond the end of the
+ * stream (end_ns, capture.h).
+ */
+enum tw_capture_thread_state {
+	TW_CAPTURE_STATE_UNKNOWN = 0,
+	TW_CAPTURE_STATE_RUNNING = 1,	/* it has a processor */
+	TW_CAPTURE_STATE_PREEMPTED = 2, /* it could run, and lost the processor, or yielded it */
+	TW_CAPTURE_STATE_OFF = 3,	/* it has blocked; also when it could run again, and waits for a processor */
+	TW_CAPTURE_STATES
+};
 enum {
 #define TW_GC_ROW(NAME, field) +1
 	TW_GC_SIZES_COUNT = 0 TW_GC_SIZES(TW_GC_ROW)

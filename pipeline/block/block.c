@@ -48,6 +48,7 @@ struct survey {
 	uint32_t losses;
 	uint32_t switches;
 	uint32_t own;
+	uint32_t states;
 	uint32_t calls; /* kinds that come in pairs or nest */
 	uint32_t kinds; /* tw_block_kind_bit() of all */
 	bool has_ends;	/* there are ends of something that lasts */
@@ -91,7 +92,7 @@ static bool is_own_kind(uint64_t head)
 {
 	unsigned kind = TW_RB_HEAD_KIND(head);
 
-	return kind <= TW_EVENT_SWITCH || kind == TW_EVENT_OWN_TIME;
+	return kind <= TW_EVENT_SWITCH || kind == TW_EVENT_OWN_TIME || kind == TW_EVENT_THREAD_STATE;
 }
 
 static bool is_end(uint32_t shape)
@@ -183,6 +184,11 @@ static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t 
 		}
 		return 0;
 	}
+	if (TW_RB_HEAD_KIND(head) == TW_EVENT_THREAD_STATE) {
+		survey->own++;
+		survey->states++;
+		return 0;
+	}
 	survey->losses++;
 	/* A query for the time of the loss must find the block. */
 	if (tw_get64(record + TW_CODEC_HEAD_BYTES) < survey->first_ticks)
@@ -263,6 +269,8 @@ static int survey_records(struct survey *survey, struct tw_block_header *header,
 	}
 	if (!survey->has_ends)
 		header->flags |= TW_BLOCK_FLAG_MOMENTS;
+	if (survey->states == survey->input.records)
+		header->flags |= TW_BLOCK_FLAG_STATES;
 	header->kinds = survey->kinds;
 	header->record_count = survey->input.records;
 	header->switch_count = survey->switches;

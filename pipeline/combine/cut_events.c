@@ -148,7 +148,7 @@ static bool is_kept(struct lease *lease, const uint8_t *record, uint64_t sequenc
 	/* The callers of a call follow it. */
 	lease->is_kept = is_stack ? lease->is_kept : is_earlier && is_before(lease, sequence);
 	if (lease->is_kept) {
-		lease->cutting->result->before++;
+		lease->cutting->result->before += kind != TW_EVENT_THREAD_STATE;
 		return true;
 	}
 	if (kind == TW_EVENT_LOSS)
@@ -237,6 +237,16 @@ static struct tw_block_header header_of(const struct tw_block_header *first)
 	return header;
 }
 
+/* The last state is known to the end of the part, where that is before the end of the stream. */
+static int end_states(struct lease *lease, const struct tw_capture_stream *stream)
+{
+	uint64_t to_ns = lease->cutting->options->filter.to_ns;
+	const uint64_t words[2] = {to_ns < stream->end_ns ? to_ns : stream->end_ns,
+				   TW_RB_HEAD(TW_EVENT_THREAD_STATE, 0, sizeof words, TW_CAPTURE_STATE_UNKNOWN)};
+
+	return stream->is_of_states && to_ns && has_begun(lease) ? append(lease, words, sizeof words) : 0;
+}
+
 static int cut_stream(struct tw_cutting *cutting, uint32_t number)
 {
 	struct tw_capture *capture = cutting->capture;
@@ -262,6 +272,8 @@ static int cut_stream(struct tw_cutting *cutting, uint32_t number)
 		cutting->copy.segment.totals.events += blocks[i].header.event_count;
 		error = error == TW_EFORMAT || error == TW_EIO ? 0 : error;
 	}
+	if (!error)
+		error = end_states(&lease, &stream->info);
 	return error ? error : flush(&lease);
 }
 

@@ -103,7 +103,7 @@ void tw_strip_record(struct tw_arena *arena, const uint8_t *record, uint8_t *to)
 	struct made made = {.to = to};
 
 	if (kind < TW_EVENT_CALL || kind == TW_EVENT_RETURN_TO || kind == TW_EVENT_STACK || kind == TW_EVENT_OWN_TIME ||
-	    (kind >= TW_EVENT_TERM_FIRST && !has_terms && !has_extra)) {
+	    kind == TW_EVENT_THREAD_STATE || (kind >= TW_EVENT_TERM_FIRST && !has_terms && !has_extra)) {
 		memcpy(to, record, TW_RB_HEAD_BYTES(head));
 		return;
 	}

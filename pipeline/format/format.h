@@ -89,6 +89,10 @@ enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };
 #define TW_BLOCK_FLAG_SNAPSHOT 1
 /* The block has no events that end or last: no return, no exception, no garbage collection. */
 #define TW_BLOCK_FLAG_MOMENTS 2
+/* The block has states of its thread, and nothing else. */
+#define TW_BLOCK_FLAG_STATES 4
+/* They are a stream of their own, with the lease of the thread's ring and this bit. */
+#define TW_FORMAT_LEASE_OF_STATES(ring_lease) ((ring_lease) | UINT64_C(1) << 31)
 
 /* Reasons for the tracer's own time: the id of a TW_EVENT_OWN_TIME record, less one. */
 #define TW_FORMAT_OWN_KINDS 2
@@ -132,8 +136,8 @@ struct tw_block_header {
 	/* From version 2 on; zeros when version 1 is read. */
 	/* When the thread began, in any unit: identifies the thread together with its number; 0: not known. */
 	uint64_t thread_start;
-	uint32_t own_count;				    /* TW_EVENT_OWN_TIME records: neither events nor switches */
-	uint32_t kinds;					    /* tw_block_kind_bit() of every record; 0: not told */
+	uint32_t own_count; /* TW_EVENT_OWN_TIME and THREAD_STATE records: neither events nor switches */
+	uint32_t kinds;	    /* tw_block_kind_bit() of every record; 0: not told */
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* so far in this lease */
 };
 _Static_assert(sizeof(struct tw_block_header) == 264, "the block header of docs/format.md");
@@ -211,6 +215,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_VFORK = 16,
 	/* Not a loss: why the recording ended before what it recorded, TW_ACCOUNT_STOP(). */
 	TW_ACCOUNT_STOPPED = 17,
+	/* Not a loss of events: switches of threads that the kernel lost, or that were not stored. */
+	TW_ACCOUNT_SWITCHES = 18,
 	TW_ACCOUNT_CAUSES
 };
 

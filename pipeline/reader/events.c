@@ -15,6 +15,7 @@
 #define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
 #define LOSS_BIT       (UINT64_C(1) << TW_CAPTURE_LOSS)
 #define OWN_TIME_BIT   (UINT64_C(1) << TW_CAPTURE_OWN_TIME)
+#define STATE_BIT      (UINT64_C(1) << TW_CAPTURE_THREAD_STATE)
 
 struct tw_capture_events {
 	struct tw_capture *capture;
@@ -59,8 +60,9 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 	events->capture = capture;
 	if (filter)
 		events->filter = *filter;
-	events->kinds = (events->filter.kinds ? events->filter.kinds : ~(SWITCH_BIT | OWN_TIME_BIT)) | LOSS_BIT |
-			(events->filter.wants_own_time ? OWN_TIME_BIT : 0);
+	events->kinds = ((events->filter.kinds ? events->filter.kinds : ~(SWITCH_BIT | OWN_TIME_BIT)) & ~STATE_BIT) |
+			LOSS_BIT | (events->filter.wants_own_time ? OWN_TIME_BIT : 0) |
+			(events->filter.wants_thread_states ? STATE_BIT : 0);
 	if (capture->stream_in) {
 		/* The time of the first event becomes more exact while the stream is read. */
 		if (events->filter.from_ns <= capture->info.zero_ns)

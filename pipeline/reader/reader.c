@@ -562,6 +562,13 @@ TW_API const char *tw_capture_own_name(unsigned why)
 	return why == TW_OWN_TIME_WAIT ? "wait" : why == TW_OWN_TIME_SETUP ? "setup" : "unknown";
 }
 
+TW_API const char *tw_capture_state_name(unsigned state)
+{
+	static const char *const names[TW_CAPTURE_STATES] = {"unknown", "running", "preempted", "off"};
+
+	return names[state < TW_CAPTURE_STATES ? state : TW_CAPTURE_STATE_UNKNOWN];
+}
+
 TW_API uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns)
 {
 	return tw_clockmap_wall_ns(&capture->clocks, ns);

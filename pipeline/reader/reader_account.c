@@ -300,6 +300,7 @@ void tw_source_account(struct tw_capture *capture)
 	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
 	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);
+	capture->account.switches_lost = capture->told[TW_ACCOUNT_SWITCHES];
 	add(capture, TW_MISSING_NAMES, 0, capture->told[TW_ACCOUNT_DEFINITIONS], false);
 	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
 		uint64_t told = capture->told[untraced_causes[cause]];

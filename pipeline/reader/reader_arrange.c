@@ -98,9 +98,13 @@ static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *s
 		info->session_index = header->session_index;
 		info->scheduler_id = header->scheduler_id;
 		info->tracee_id = header->tracee_id;
+		info->is_of_states = header->flags & TW_BLOCK_FLAG_STATES;
+		capture->info.has_thread_states |= info->is_of_states;
 		info->start_ns = start_ns;
-		take_before(capture, stream, block);
-	} else if (header->first_sequence > end_sequence) {
+		/* States that are missing are no events: by the sequence numbers views know when. */
+		if (!info->is_of_states)
+			take_before(capture, stream, block);
+	} else if (header->first_sequence > end_sequence && !info->is_of_states) {
 		if (is_hole(capture, capture->blocks[stream->first_block + stream->block_count - 1].file, block->file))
 			stream->hole_records += header->first_sequence - end_sequence;
 		else
@@ -284,10 +288,13 @@ static int sum_up_streams(struct tw_capture *capture)
 				cause == TW_LOST_FULL && capture->images[stream->image]->info.is_overwriting
 					? 0
 					: stream->lost[cause];
+		/* Threads had states before the first event, and have some after the last. */
+		if (stream->is_of_states)
+			continue;
 		info->start_ns = stream->start_ns < info->start_ns ? stream->start_ns : info->start_ns;
 		info->end_ns = stream->end_ns > info->end_ns ? stream->end_ns : info->end_ns;
 	}
-	if (!capture->stream_count)
+	if (info->start_ns == UINT64_MAX)
 		info->start_ns = info->end_ns =
 			capture->clocks.count ? capture->clocks.points[0].clock.monotonic_ns : 0;
 	info->start_wall_ns = tw_clockmap_wall_ns(&capture->clocks, info->start_ns);

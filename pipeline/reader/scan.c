@@ -18,6 +18,8 @@ static uint32_t wanted_bits(const struct tw_capture_filter *filter)
 		return UINT32_MAX;
 	if (filter->wants_own_time)
 		kinds |= UINT64_C(1) << TW_EVENT_OWN_TIME;
+	if (filter->wants_thread_states)
+		kinds |= UINT64_C(1) << TW_EVENT_THREAD_STATE;
 	return (uint32_t)(kinds | kinds >> 32);
 }
 
@@ -26,6 +28,9 @@ bool tw_scan_wants_block(const struct tw_capture *capture, const struct tw_captu
 {
 	size_t hint = 0;
 
+	if (header->flags & TW_BLOCK_FLAG_STATES && header->type == TW_BLOCK_EVENTS &&
+	    !(filter && filter->wants_thread_states))
+		return false;
 	if (!filter)
 		return true;
 	if (filter->kinds && header->kinds && !(header->kinds & wanted_bits(filter)))

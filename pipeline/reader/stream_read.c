@@ -152,7 +152,8 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 								.thread_id = header->thread_id,
 								.session_index = header->session_index,
 								.scheduler_id = header->scheduler_id,
-								.tracee_id = header->tracee_id}};
+								.tracee_id = header->tracee_id,
+								.is_of_states = header->flags & TW_BLOCK_FLAG_STATES}};
 	memcpy(streams[in->count].info.thread_name, header->thread_name, sizeof header->thread_name);
 	cursors[in->count] = (struct cursor){.stream = in->count,
 					     .image = image,

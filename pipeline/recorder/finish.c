@@ -82,6 +82,7 @@ static int end_all_images(struct tw_recorder *recorder)
 static void destroy(struct tw_recorder *recorder)
 {
 	tw_holder_end(&recorder->holder);
+	tw_thread_states_close(&recorder->states);
 	tw_rs_destroy(&recorder->writer.rs);
 	tw_store_destroy(&recorder->writer.store);
 	tw_writer_fini(&recorder->writer);
@@ -176,6 +177,8 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	}
 	if (!error)
 		error = tell_last_losses(recorder);
+	if (!error)
+		error = tw_thread_states_end(writer, &recorder->states, TW_STATES_ALL_IMAGES);
 	count = writer->rs.ring_count;
 	for (uint32_t i = 0; error && i < count; i++) {
 		if (writer->rings[i].is_seen)

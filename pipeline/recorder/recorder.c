@@ -13,7 +13,6 @@
 #include "base/vectors.h"
 #include "pipeline/recorder/folder.h"
 #include "pipeline/recorder/recorder.h"
-#include "ringbuf/answers.h"
 #include "ringbuf/guard.h"
 
 #include <stdio.h>
@@ -90,6 +89,27 @@ static void wake_from_queue(void *rs)
 static void (*const together[])(void)
 	__attribute__((used)) = {(void (*)(void))tw_recorder_finish, (void (*)(void))tw_recorder_abort};
 
+/* Takes over what concerns neither the store nor the rings. */
+static void take_options(struct tw_recorder *recorder, const struct tw_recorder_options *options)
+{
+	struct tw_writer *writer = &recorder->writer;
+
+	writer->rs.leaves_memory = options->leaves_memory;
+	recorder->policy = options->policy;
+	recorder->ends_inside = options->ends_inside;
+	recorder->is_flight = options->is_flight;
+	recorder->run_delay.limit_ns = options->run_delay_ns;
+	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
+	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
+		writer->store.wake = wake_from_queue;
+		writer->store.wake_arg = &writer->rs;
+	}
+	if (options->guards_rings)
+		tw_rs_guard(&writer->rs);
+	if (options->has_thread_states)
+		writer->store.stats.states_error = tw_thread_states_open(&recorder->states);
+}
+
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
 	struct tw_recorder *recorder;
@@ -107,7 +127,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	int error;
 
 	if (options->policy > TW_RECORDER_OVERWRITE ||
-	    (options->policy == TW_RECORDER_OVERWRITE ? options->run_delay_ns != 0 : options->is_flight))
+	    (options->policy == TW_RECORDER_OVERWRITE ? options->run_delay_ns || options->has_thread_states
+						      : options->is_flight))
 		return TW_EBADARG;
 	recorder = calloc(1, sizeof *recorder);
 	if (!recorder)
@@ -125,18 +146,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_mark_live(&recorder->writer.store, recorder->writer.rs.path);
 	if (error)
 		goto destroy_rings;
-	recorder->writer.rs.leaves_memory = options->leaves_memory;
-	recorder->policy = options->policy;
-	recorder->ends_inside = options->ends_inside;
-	recorder->is_flight = options->is_flight;
-	recorder->run_delay.limit_ns = options->run_delay_ns;
-	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
-	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
-		recorder->writer.store.wake = wake_from_queue;
-		recorder->writer.store.wake_arg = &recorder->writer.rs;
-	}
-	if (options->guards_rings)
-		tw_rs_guard(&recorder->writer.rs);
+	take_options(recorder, options);
 	recorder->started_ns = tw_clock_monotonic_ns();
 	tw_pace_init(&recorder->pace);
 	*out = recorder;
@@ -276,7 +286,8 @@ static int end_images(struct tw_recorder *recorder)
 		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !tw_writer_knows_image(writer, i) ||
 		    tw_writer_has_rings_in_use(writer, i) || tw_writer_is_last_of(writer, i, recorder->child))
 			continue;
-		error = recorder->is_flight ? 0 : tw_writer_end_image(writer, i, true);
+		error = tw_thread_states_end(writer, &recorder->states, i);
+		error = error || recorder->is_flight ? error : tw_writer_end_image(writer, i, true);
 		if (error)
 			return error;
 		tw_writer_recycle_image(writer, i);
@@ -404,7 +415,9 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 			return stored;
 		any |= stored;
 	}
-	error = end_images(recorder);
+	error = tw_thread_states_round(writer, &recorder->states, now_ns, wants_all);
+	if (!error)
+		error = end_images(recorder);
 	return error ? error : any;
 }
 
@@ -462,6 +475,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 
 	if (now_ns >= recorder->retry_ns) {
 		/* After a long sleep, records that came during it have waited long enough. */
+		recorder->states.is_asked = is_asked;
 		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->round_ns >= TW_PACE_TAKE_NS);
 		recorder->round_ns = now_ns;
 		if (is_asked && stored >= 0)
@@ -490,7 +504,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_sync(writer, i, now_ns);
 	tw_pace_rest(&recorder->pace, &writer->rs, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns),
-		     tw_run_delay_rest_ns(&recorder->run_delay, now_ns, timeout_ns));
+		     tw_thread_states_rest_ns(&recorder->states, now_ns,
+					      tw_run_delay_rest_ns(&recorder->run_delay, now_ns, timeout_ns)));
 	return stored > 0;
 }
 
@@ -509,6 +524,7 @@ TW_API int tw_recorder_drain(struct tw_recorder *recorder)
 	int stored;
 
 	reap(recorder, true);
+	recorder->states.is_asked = true;
 	stored = await_written(recorder, any_round(recorder, tw_clock_monotonic_ns(), true));
 	if (stored >= 0)
 		tw_rs_heartbeat(&recorder->writer.rs);
@@ -548,36 +564,6 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 	if (store->first_ticks)
 		out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
 					    (double)store->header.ticks_per_second);
-}
-
-static enum tw_rs_question question_of(enum tw_recorder_question_kind what)
-{
-	return what == TW_RECORDER_QUESTION_PLANS ? TW_RS_QUESTION_PLANS : TW_RS_QUESTION_LAYOUTS;
-}
-
-TW_API bool tw_recorder_question(struct tw_recorder *recorder, enum tw_recorder_question_kind what,
-				 struct tw_recorder_question *out)
-{
-	struct tw_rs *rs = &recorder->writer.rs;
-
-	out->process_count = 0;
-	if (!tw_rs_answers_poll(rs, question_of(what), &out->number))
-		return false;
-	/* The process that asks may have appeared after the last round. */
-	tw_rs_scan(rs);
-	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
-		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE && tw_rs_answers_take(rs, question_of(what), i))
-			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;
-	return true;
-}
-
-TW_API int tw_recorder_answer(struct tw_recorder *recorder, enum tw_recorder_question_kind what, uint32_t number,
-			      const char *text)
-{
-	int error = text ? tw_rs_answers_append(&recorder->writer.rs, text) : 0;
-
-	tw_rs_answers_done(&recorder->writer.rs, question_of(what), number);
-	return error;
 }
 
 TW_API void tw_recorder_stopped(struct tw_recorder *recorder, enum tw_stop why, uint64_t limit)

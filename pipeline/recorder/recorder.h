@@ -11,6 +11,7 @@
 #include "pipeline/recorder/confined.h"
 #include "pipeline/recorder/pace.h"
 #include "pipeline/recorder/run_delay.h"
+#include "pipeline/recorder/thread_states.h"
 #include "pipeline/recorder/writer.h"
 
 /* A line in the text of a ring set: the absolute path of the capture that it is drained into. */
@@ -24,6 +25,7 @@ struct tw_recorder {
 	uint64_t reaped_ns;
 	struct tw_confined confined;
 	struct tw_run_delay run_delay;
+	struct tw_thread_states states;
 	struct tw_holder holder;
 	struct tw_asked asked;
 	uint32_t reaped_image; /* the next to check for death */

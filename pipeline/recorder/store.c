@@ -431,9 +431,11 @@ static void note_stored(struct tw_store *store, struct tw_store_image *image, co
 {
 	struct tw_recorder_stats *stats = &store->stats;
 
-	if (header->type == TW_BLOCK_EVENTS && (!store->first_ticks || header->first_ticks < store->first_ticks))
+	bool has_events = header->type == TW_BLOCK_EVENTS && !(header->flags & TW_BLOCK_FLAG_STATES);
+
+	if (has_events && (!store->first_ticks || header->first_ticks < store->first_ticks))
 		store->first_ticks = header->first_ticks;
-	if (header->last_ticks > store->last_ticks)
+	if (header->last_ticks > store->last_ticks && (has_events || header->type != TW_BLOCK_EVENTS))
 		store->last_ticks = header->last_ticks;
 	stats->is_stalled = false;
 	stats->blocks++;

@@ -48,6 +48,7 @@ struct tw_writer_ring {
 	char first_name[16];
 	uint32_t defined_segment; /* and this segment of the image has the definition; 0: none yet */
 	struct tw_writer_run_delay run_delay;
+	bool has_states;     /* thread_states.h knows it */
 	uint32_t successor;  /* 1 + the ring in which the stream continues; 0: none known */
 	bool is_held;	     /* its stream begins in another ring, which is not drained yet */
 	bool is_moved;	     /* its stream continues in another ring, and this one is drained */
