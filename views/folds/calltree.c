@@ -139,15 +139,32 @@ static void on_begin(void *context, struct tw_stack *stack)
 }
 
 /* Adds the time of an outermost call to the callers that put_callers() gave it. */
-static void add_to_callers(struct tw_calltree *tree, uint32_t node, uint64_t total_ns)
+static void add_to_callers(struct tw_calltree *tree, uint32_t node, const struct tw_frame_time *time)
 {
 	for (uint32_t at = tree->nodes[node].parent; at >= TW_CALLTREE_FIRST && !tree->nodes[at].is_process;
 	     at = tree->nodes[at].parent) {
 		struct tw_call_node *caller = &tree->nodes[at];
-		caller->total_ns += total_ns;
+		caller->total_ns += time->total_ns;
 		if (!caller->is_recursive)
-			tree->functions[caller->function].total_ns += total_ns;
+			tree->functions[caller->function].total_ns += time->total_ns;
+		if (!caller->is_recursive && time->states)
+			tw_state_sums_add(&tree->functions[caller->function].states, &time->states->total);
 	}
+}
+
+/* How the time of a node divides. False: no memory. */
+static bool add_states(struct tw_calltree *tree, uint32_t node, bool is_outermost, const struct tw_frame_time *time)
+{
+	tree->outermost_ns += is_outermost ? time->total_ns : 0;
+	if (!time->states)
+		return true;
+	if (is_outermost)
+		tw_state_sums_add(&tree->states, &time->states->total);
+	if (!tw_grow_to(tree->node_states, tree->node_state_capacity, node))
+		return false;
+	tw_state_sums_add(&tree->node_states[node].total, &time->states->total);
+	tw_state_sums_add(&tree->node_states[node].self, &time->states->self);
+	return true;
 }
 
 static bool add_spread(struct tw_spread **spread, uint64_t self_ns)
@@ -176,6 +193,8 @@ bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end h
 	function->cut += how == TW_FRAME_CUT;
 	function->lossy += time->is_lossy;
 	function->lossy_ns += is_nested ? 0 : time->lost_ns;
+	if (time->states && !is_nested)
+		tw_state_sums_add(&function->states, &time->states->total);
 	function->open += how == TW_FRAME_OPEN;
 	return !time->is_exact || tw_histogram_add(&function->took, time->total_ns);
 }
@@ -193,7 +212,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	/* The calls inside a call that was cut are not known. */
 	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
 	if (stack->depth == 1)
-		add_to_callers(tree, frame->node, time->total_ns);
+		add_to_callers(tree, frame->node, time);
+	if (!add_states(tree, frame->node, stack->depth == 1, time))
+		tree->has_no_memory = true;
 	if (!tw_call_function_end(function, how, time, node->is_recursive))
 		tree->has_no_memory = true;
 	if (tree->has_spread && !add_spread(&function->spread, time->self_ns))
@@ -389,7 +410,8 @@ static int see(void *self, const struct tw_capture_event *event)
 		return TW_ENOMEM;
 	if (!tree->is_in_part)
 		return 0;
-	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
+	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME &&
+			event->kind != TW_CAPTURE_THREAD_STATE;
 	if (event->kind == TW_CAPTURE_LOSS) {
 		struct tw_missing_loss loss;
 		tw_missing_loss(tree->capture, event, &loss);
@@ -440,6 +462,7 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 {
 	tree->capture = capture;
 	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
+	fold->filter.wants_thread_states = true;
 	struct tw_capture_filter all = *filter;
 	int error = tree->places.images ? 0 : tw_places_make(&tree->places, capture, filter);
 	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
@@ -472,6 +495,8 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 	tw_stacks_finish(&tree->stacks, filter->to_ns);
 	if (tree->hides_waits)
 		tw_calltree_hide_waits(tree);
+	if (tree->is_of_off)
+		tw_calltree_take_off(tree);
 	sum_up(tree);
 	tw_tracer_cost_finish(&tree->cost);
 }
@@ -496,6 +521,7 @@ void tw_calltree_free(struct tw_calltree *tree)
 	for (uint32_t i = 0; i < tree->node_spread_capacity; i++)
 		free(tree->node_spreads[i]);
 	free(tree->node_spreads);
+	free(tree->node_states);
 	tw_frames_free(&tree->frames);
 	tw_call_stacks_free(&tree->call_stacks);
 	free(tree->functions);

@@ -60,9 +60,10 @@ struct tw_call_function {
 	uint64_t self_ns;
 	uint64_t exceptions;
 	uint64_t cut;
-	uint64_t no_end;   /* whose ends are not recorded: their time is their callers' */
-	uint64_t lossy;	   /* calls that continued after a loss, or ended in one */
-	uint64_t lossy_ns; /* of total_ns: time in losses */
+	uint64_t no_end;	     /* whose ends are not recorded: their time is their callers' */
+	uint64_t lossy;		     /* calls that continued after a loss, or ended in one */
+	uint64_t lossy_ns;	     /* of total_ns: time in losses */
+	struct tw_state_sums states; /* of total_ns: the time in which its threads ran, ...; the rest is unknown */
 	uint64_t open;
 	struct tw_cost_times paid; /* in the selection */
 	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
@@ -93,12 +94,17 @@ struct tw_calltree {
 	uint32_t *process_nodes;	   /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;
 	bool is_by_process;
+	bool is_of_off;			       /* wanted: tw_calltree_take_off() */
 	bool hides_waits;		       /* wanted: tw_calltree_hide_waits() */
 	uint64_t hidden_waits, hidden_wait_ns; /* calls that it left out */
-	bool has_spread;		       /* how own times vary is wanted */
-	bool has_node_spread;		       /* likewise, at each node */
-	struct tw_spread **node_spreads;       /* of own times, by node; NULL: too few calls, or too many nodes */
+	struct tw_state_sums states;	       /* of outermost calls; what they lack in outermost_ns is unknown */
+	uint64_t outermost_ns;
+	bool has_spread;		 /* how own times vary is wanted */
+	bool has_node_spread;		 /* likewise, at each node */
+	struct tw_spread **node_spreads; /* of own times, by node; NULL: too few calls, or too many nodes */
 	uint32_t node_spread_capacity, node_spread_count;
+	struct tw_frame_states *node_states; /* of times, by node, if threads have states */
+	uint32_t node_state_capacity;
 	struct tw_parts *parts; /* wanted: sums by thread and time; NULL: not; borrowed */
 	bool is_full;		/* nodes were refused */
 	bool has_no_memory;
@@ -123,7 +129,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *
@@ -140,6 +146,9 @@ void tw_calltree_free(struct tw_calltree *tree);
 bool tw_calltree_waits(const struct tw_calltree *tree, uint32_t function);
 /* Of tw_calltree_end(): leaves out calls of functions that wait, all in them, and their time in the calls around. */
 void tw_calltree_hide_waits(struct tw_calltree *tree);
+
+/* Of tw_calltree_end(): times become those in which threads were off the processor. Durations of calls stay. */
+void tw_calltree_take_off(struct tw_calltree *tree);
 
 /* All pairs of caller and function, to be freed. NULL: no memory. */
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count);

@@ -21,13 +21,22 @@ static uint64_t less(uint64_t from, uint64_t ns)
 	return from > ns ? from - ns : 0;
 }
 
+static const struct tw_state_sums *states_of(const struct tw_calltree *tree, const struct tw_call_node *node)
+{
+	static const struct tw_state_sums none;
+	size_t number = (size_t)(node - tree->nodes);
+	return number < tree->node_state_capacity ? &tree->node_states[number].total : &none;
+}
+
 static void hide_node(struct tw_calltree *tree, struct tw_call_node *node)
 {
 	struct tw_call_function *function = &tree->functions[node->function];
 	function->calls = less(function->calls, node->calls);
 	function->self_ns = less(function->self_ns, node->self_ns);
-	if (!node->is_recursive)
+	if (!node->is_recursive) {
 		function->total_ns = less(function->total_ns, node->total_ns);
+		tw_state_sums_take(&function->states, states_of(tree, node));
+	}
 	node->is_hidden = true;
 	node->calls = node->total_ns = node->self_ns = 0;
 }
@@ -51,9 +60,11 @@ void tw_calltree_hide_waits(struct tw_calltree *tree)
 		     at = tree->nodes[at].parent) {
 			struct tw_call_node *caller = &tree->nodes[at];
 			caller->total_ns = less(caller->total_ns, node->total_ns);
-			if (!caller->is_recursive)
-				tree->functions[caller->function].total_ns =
-					less(tree->functions[caller->function].total_ns, node->total_ns);
+			if (caller->is_recursive)
+				continue;
+			tree->functions[caller->function].total_ns =
+				less(tree->functions[caller->function].total_ns, node->total_ns);
+			tw_state_sums_take(&tree->functions[caller->function].states, states_of(tree, node));
 		}
 		hide_node(tree, node);
 	}

@@ -9,12 +9,12 @@
 
 #include <stdlib.h>
 
-/* Of one process: by depth its open calls, and its last schedule. */
+/* Of one process: by depth its open calls, its last schedule, and the last state of its thread. */
 struct begun {
 	struct tw_cut_event *calls;
 	size_t count, capacity;
-	struct tw_cut_event schedule;
-	bool has_schedule;
+	struct tw_cut_event schedule, state;
+	bool has_schedule, has_state;
 };
 
 struct opens {
@@ -44,6 +44,10 @@ static int see(void *self, const struct tw_capture_event *event)
 	if (is_schedule(event->kind)) {
 		begun->schedule = here;
 		begun->has_schedule = true;
+	}
+	if (event->kind == TW_CAPTURE_THREAD_STATE) {
+		begun->state = here;
+		begun->has_state = true;
 	}
 	if (step.kind != TW_STEP_CALL || step.depth >= step.stack->depth)
 		return 0;
@@ -82,6 +86,8 @@ static int collect(struct opens *opens, uint64_t from_ns)
 				has_memory &= add(opens, begun->calls[depth]);
 			if (begun && begun->has_schedule)
 				has_memory &= add(opens, begun->schedule);
+			if (begun && begun->has_state)
+				has_memory &= add(opens, begun->state);
 		}
 	}
 	if (opens->count)
@@ -110,6 +116,7 @@ static int find_events(struct tw_opens *out, struct tw_capture *capture, const s
 	struct tw_capture_filter all = *filter;
 	all.from_ns = fold.filter.from_ns = 0;
 	fold.filter.to_ns = filter->from_ns;
+	fold.filter.wants_thread_states = true;
 	int error = tw_stacks_init(&opens.stacks, capture, places);
 	if (!error)
 		error = tw_stacks_foresee(&opens.stacks, &all);

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 /* What a filter without kinds selects. */
-#define ALL_KINDS (~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME))
+#define ALL_KINDS                                                                  \
+	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
+	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))
 
 struct tw_pass {
 	struct tw_capture *capture;
@@ -105,6 +107,7 @@ static void widen(struct tw_capture_filter *all, const struct tw_fold *fold, boo
 		all->to_ns = filter->to_ns;
 	all->kinds |= filter->kinds ? filter->kinds : ALL_KINDS;
 	all->wants_own_time |= filter->wants_own_time;
+	all->wants_thread_states |= filter->wants_thread_states;
 }
 
 static struct tw_capture_filter filter_of(struct tw_pass *pass)
@@ -132,6 +135,8 @@ static bool is_wanted(const struct tw_pass *pass, const struct tw_fold *fold, co
 		return false;
 	if (event->kind == TW_CAPTURE_OWN_TIME)
 		return filter->wants_own_time;
+	if (event->kind == TW_CAPTURE_THREAD_STATE)
+		return filter->wants_thread_states && (!filter->to_ns || event->time_ns < filter->to_ns);
 	if (event->kind == TW_CAPTURE_LOSS)
 		return !filter->to_ns || event->time_ns < filter->to_ns ||
 		       tw_capture_ns(pass->capture, tw_capture_event_loss(event)->first_ticks) < filter->to_ns;

@@ -35,6 +35,7 @@ void tw_stacks_free(struct tw_stacks *stacks)
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = next) {
 			next = stack->next;
 			free(stack->frames);
+			free(stack->states);
 			free(stack->hidden);
 			free(stack->name);
 			free(stack);
@@ -52,84 +53,6 @@ void tw_stacks_free(struct tw_stacks *stacks)
 	*stacks = (struct tw_stacks){0};
 }
 
-/* ---- finding a stack ---- */
-
-static uint32_t slot_of(const struct tw_stacks *stacks, uint32_t image, uint32_t session, uint32_t id)
-{
-	uint64_t hash = ((uint64_t)id << 20 ^ (uint64_t)image << 8 ^ session) * 0x9e3779b97f4a7c15;
-	return (uint32_t)(hash >> 32) & stacks->mask;
-}
-
-static void grow_slots(struct tw_stacks *stacks)
-{
-	uint32_t old = stacks->mask;
-	struct tw_stack **from = stacks->slots, **to = calloc(((size_t)old + 1) * 2, sizeof *to);
-	if (!to)
-		return; /* no memory: chains get longer, nothing worse */
-	stacks->mask = old * 2 + 1;
-	stacks->slots = to;
-	for (uint32_t i = 0; i <= old; i++) {
-		struct tw_stack *next;
-		for (struct tw_stack *stack = from[i]; stack; stack = next) {
-			uint32_t at = slot_of(stacks, stack->image, stack->session_index, stack->tracee_id);
-			next = stack->next;
-			stack->next = to[at];
-			to[at] = stack;
-		}
-	}
-	free(from);
-}
-
-static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_capture_event *event, uint32_t session,
-				   bool has_tracee, uint32_t id)
-{
-	struct tw_stack *stack = calloc(1, sizeof *stack);
-	if (!stack)
-		return NULL;
-	const struct tw_capture_tracee *tracee =
-		has_tracee ? tw_capture_tracee(stacks->capture, event->image, id) : NULL;
-	stack->image = event->image;
-	stack->session_index = session;
-	stack->tracee_id = id;
-	stack->has_tracee = has_tracee;
-	stack->is_bound = !has_tracee || (tracee && tracee->thread_id);
-	stack->number = stacks->count++;
-	stack->loss_epoch = stacks->loss_epoch;
-	if (stacks->count > stacks->mask)
-		grow_slots(stacks);
-	uint32_t at = slot_of(stacks, event->image, session, id);
-	stack->next = stacks->slots[at];
-	stacks->slots[at] = stack;
-	return stack;
-}
-
-struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
-				   uint32_t id)
-{
-	struct tw_stack *stack = stacks->slots[slot_of(stacks, image, session, id)];
-	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != image ||
-			 stack->session_index != session))
-		stack = stack->next;
-	return stack;
-}
-
-static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_capture_event *event)
-{
-	bool has_tracee = event->tracee_id != 0;
-	uint32_t id = has_tracee ? event->tracee_id : event->stream;
-	struct tw_stack **last = event->stream < stacks->stream_count ? &stacks->streams[event->stream] : NULL;
-	if (last && *last && (*last)->tracee_id == id && (*last)->has_tracee == has_tracee)
-		return *last;
-	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
-	uint32_t session = stream ? stream->session_index : 0;
-	struct tw_stack *stack = tw_stacks_look_up(stacks, event->image, session, has_tracee, id);
-	if (!stack)
-		stack = make_stack(stacks, event, session, has_tracee, id);
-	if (last)
-		*last = stack;
-	return stack;
-}
-
 /* ---- frames ---- */
 
 /* The part of a duration that was not the tracer's own. */
@@ -139,7 +62,7 @@ static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
 	return ns > own_ns ? ns - own_ns : 0;
 }
 
-static inline struct tw_frame_time frame_time(const struct tw_stack *stack, const struct tw_stack_frame *frame,
+static inline struct tw_frame_time frame_time(struct tw_stack *stack, const struct tw_stack_frame *frame,
 					      uint64_t end_ns)
 {
 	uint64_t own_ns = tw_own_sum_until(&stack->own, end_ns) - frame->own_before_ns;
@@ -153,6 +76,7 @@ static inline struct tw_frame_time frame_time(const struct tw_stack *stack, cons
 	time.self_ns = time.total_ns - frame->inner_ns - frame->out_ns;
 	if (time.gross_ns < time.total_ns)
 		time.gross_ns = time.total_ns;
+	time.states = stack->states ? tw_stack_states_until(stack, frame, end_ns, &time) : NULL;
 	return time;
 }
 
@@ -177,6 +101,8 @@ static void end_frame(struct tw_stacks *stacks, struct tw_stack *stack, enum tw_
 	stack->depth--;
 	if (stack->depth)
 		stack->frames[stack->depth - 1].inner_ns += time->total_ns;
+	if (stack->depth && time->states)
+		tw_state_sums_add(&stack->states[stack->depth - 1].inner, &time->states->total);
 	stacks->lost += how == TW_FRAME_LOST;
 	stacks->cut += how == TW_FRAME_CUT;
 	stacks->open += how == TW_FRAME_OPEN;
@@ -200,8 +126,10 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 		end_frame(stacks, stack, TW_FRAME_OPEN, &time);
 	}
 	free(stack->frames);
+	free(stack->states);
 	stack->frames = NULL;
-	stack->capacity = 0;
+	stack->states = NULL;
+	stack->capacity = stack->state_capacity = 0;
 	stack->hidden_count = 0;
 }
 
@@ -230,6 +158,8 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 	frame->function = function;
 	frame->node = frame->mark = 0;
 	frame->is_chosen = stack->is_call_chosen;
+	if (stack->has_states && !tw_stack_states_begin(stack, stack->depth - 1, ns))
+		return false;
 	if (stacks->calls.begin)
 		stacks->calls.begin(stacks->calls.context, stack);
 	return true;
@@ -439,6 +369,7 @@ static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const str
 	case TW_CAPTURE_STACK: step->kind = stack->is_call_hidden ? TW_STEP_HIDDEN : TW_STEP_OTHER; break;
 	case TW_CAPTURE_LOSS: step_loss(stacks, step, event); break;
 	case TW_CAPTURE_OWN_TIME: step_own_time(stacks, step, event); break;
+	case TW_CAPTURE_THREAD_STATE: return tw_stack_states_event(stacks, stack, event);
 	case TW_CAPTURE_GC_MINOR_START:
 	case TW_CAPTURE_GC_MAJOR_START:
 		step->function = event->kind == TW_CAPTURE_GC_MINOR_START ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
@@ -470,7 +401,7 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 {
 	bool is_of_thread = event->kind == TW_CAPTURE_OWN_TIME && event->stream < stacks->stream_count &&
 			    stacks->running[event->stream];
-	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : find_stack(stacks, event);
+	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : tw_stacks_find(stacks, event);
 	bool is_done = true;
 	stacks->event = event;
 	step->kind = TW_STEP_OTHER;
@@ -521,6 +452,8 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 		frame->own_before_ns = tw_own_sum_until(&stack->own, from_ns);
 		frame->lost_before_ns = stack->loss_ns;
 		frame->losses_before = stack->losses;
+		if (stack->states)
+			tw_stack_states_begin(stack, i, from_ns);
 	}
 }
 

@@ -24,16 +24,21 @@
  * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile in the
  * process that ran on its thread.
  *
+ * Of captures with states of threads, each call is split into the time in which its thread ran, was preempted, and was off; the
+ * rest is unknown. A state of a thread is a sign of its life, as its events are.
+ *
  * Calls that take too little time, or whose condition is not true (when.h), can be left out: their time is that of the call around them. How
  * long a call will take, and how it will end, is known from reading the events once in advance.
  *
- * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_FRAMES_MAX.
+ * Memory  a stack for each process that called anything; 120 bytes an open call, 48 more with states of threads; at most
+ *	   TW_STACK_FRAMES_MAX.
  */
 #ifndef TW_VIEWS_STACKS_H
 #define TW_VIEWS_STACKS_H
 
 #include "views/folds/own_times.h"
 #include "views/folds/places.h"
+#include "views/folds/thread_states.h"
 #include "views/folds/when.h"
 
 /* Calls beyond this depth are counted and have no time. */
@@ -64,6 +69,17 @@ struct tw_stack_hidden {
 	uint32_t function;
 };
 
+/* What belongs to a frame if its thread has states. */
+struct tw_stack_states {
+	struct tw_state_sums before; /* of the thread, when it began */
+	struct tw_state_sums inner;  /* of the calls within it that have ended */
+};
+
+/* Of a frame that ended: all of it, and without the calls within it that have ended. */
+struct tw_frame_states {
+	struct tw_state_sums total, self;
+};
+
 struct tw_stack {
 	uint32_t image;
 	uint32_t session_index;
@@ -85,7 +101,12 @@ struct tw_stack {
 	bool is_end_known;     /* end_ns is the end */
 	uint64_t out_since_ns; /* 0: it is running */
 	struct tw_stack_frame *frames;
-	struct tw_stack_hidden *hidden; /* open, among the frames by their serials */
+	struct tw_state_clock state_clock;
+	struct tw_stack_states *states; /* by frame; NULL: none are known */
+	uint32_t state_capacity;
+	bool has_states;
+	struct tw_frame_states frame_states; /* of the last frame that ended */
+	struct tw_stack_hidden *hidden;	     /* open, among the frames by their serials */
 	uint32_t hidden_count, hidden_capacity;
 	bool is_call_hidden;   /* of the last call: the callers that follow it are too */
 	bool is_call_chosen;   /* the same: its condition is true, or there is none */
@@ -102,8 +123,10 @@ struct tw_frame_time {
 	uint64_t self_ns;
 	uint64_t gross_ns; /* from its beginning to its end, including the tracer's own time */
 	uint64_t lost_ns;  /* of total: time in losses */
-	bool is_exact;	   /* returned, with no loss within, and all of it in the selection */
-	bool is_lossy;	   /* a loss lies within, or it ended in one */
+	/* How it divides: what is in no sum is unknown. NULL: nothing is known. Lends until the next event. */
+	const struct tw_frame_states *states;
+	bool is_exact; /* returned, with no loss within, and all of it in the selection */
+	bool is_lossy; /* a loss lies within, or it ended in one */
 };
 
 struct tw_stacks_calls {
@@ -179,6 +202,7 @@ struct tw_stacks {
 	uint64_t unmatched;
 	uint64_t cut;
 	uint64_t open;
+	bool has_states;  /* there were states of threads */
 	bool ends_early;  /* frames were ended at the end of the selection, before that of the capture */
 	bool has_guessed; /* frames were ended with the last event of their process, whose end is not known */
 	uint64_t before;  /* calls that were open at the beginning of the selection */

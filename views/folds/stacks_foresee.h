@@ -20,9 +20,18 @@ uint64_t tw_stacks_find_hidden(const struct tw_stack *stack, uint32_t function);
 /* Ends the calls that were left out and began after this one: they have no return. */
 void tw_stacks_end_hidden(struct tw_stack *stack, uint64_t serial);
 
+/* The stack of an event, made if it is new. NULL: no memory. */
+struct tw_stack *tw_stacks_find(struct tw_stacks *stacks, const struct tw_capture_event *event);
 /* NULL: it has no events yet. */
 struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
 				   uint32_t id);
+/* Takes in a state of the thread. False: no memory. */
+bool tw_stack_states_event(struct tw_stacks *stacks, struct tw_stack *stack, const struct tw_capture_event *event);
+/* A frame begins, or begins again. False: no memory. */
+bool tw_stack_states_begin(struct tw_stack *stack, uint32_t depth, uint64_t ns);
+/* The time of the innermost frame up to then, of which `time` has the sums; end_ns 0: it is cut. Lends until the next call. */
+const struct tw_frame_states *tw_stack_states_until(struct tw_stack *stack, const struct tw_stack_frame *frame,
+						    uint64_t end_ns, const struct tw_frame_time *time);
 /* A thread's calls are open until it ends, or its process does. Other processes may have ended unseen. */
 void tw_stacks_find_ends(struct tw_stacks *stacks);
 
