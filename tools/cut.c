@@ -169,6 +169,7 @@ static int cut(struct request *request, struct tw_capture *capture, const char *
 	} else {
 		part.lines = lines.lines;
 		part.line_count = lines.count;
+		part.filter.wants_thread_states = true;
 		tw_meter_start(&meter, "cutting");
 		error = tw_capture_cut(capture, &part, &result);
 		tw_meter_stop(&meter);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS, KEY_SLOWEST, KEY_FOLLOW };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_SCHED, KEY_PROCESS, KEY_SLOWEST, KEY_FOLLOW };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|strace|erlang|json|perfetto|speedscope|chrome",
@@ -29,6 +29,8 @@ static const struct tw_option options_table[] = {
 	{KEY_SLOWEST, "slowest", "N",
 	 "text or JSON: the N slowest calls of the functions of -t, each with what it did and, with record --locks, the locks that it waited for and the calls that held them; without -t those with most time of their own"},
 	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
+	{KEY_SCHED, "sched", NULL,
+	 "also list when threads ran, were preempted and were off the processor; for captures of `record --sched`"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "by default as the session requested"},
@@ -76,6 +78,7 @@ struct request {
 	bool has_limit;
 	bool is_tree;
 	bool has_setups;
+	bool has_sched;
 	const char *process;
 	uint64_t slowest; /* 0: events */
 	bool is_strace;
@@ -138,6 +141,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 	if (key == KEY_SETUPS) {
 		request->has_setups = true;
+		return true;
+	}
+	if (key == KEY_SCHED) {
+		request->has_sched = true;
 		return true;
 	}
 	if (key == KEY_FOLLOW) {
@@ -327,6 +334,9 @@ static int see(void *self, const struct tw_capture_event *event)
 		/* Each thread has a set-up, a busy one several: views subtract them from times, and text shows no line for them. */
 		if (event->id != TW_CAPTURE_OWN_SETUP || printing->request->has_setups)
 			format->own_time(printing->printer, event);
+	} else if (event->kind == TW_CAPTURE_THREAD_STATE) {
+		if (format->state)
+			format->state(printing->printer, event);
 	} else {
 		if (format->exec && !begin_image(printing->printer, event, format))
 			return TW_ENOMEM;
@@ -377,6 +387,7 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 			       .begin = begin,
 			       .see = see,
 			       .batch = request->is_stream ? follow : NULL};
+	fold.filter.wants_thread_states = request->has_sched;
 	if (!printing.left)
 		return 0;
 	int error = printer->when ? find_calls(&printing, filter) : 0;

@@ -54,6 +54,8 @@ struct tw_print_format {
 	void (*event)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*loss)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*own_time)(struct tw_printer *printer, const struct tw_capture_event *event);
+	/* A state of a thread; NULL: the format has none. */
+	void (*state)(struct tw_printer *printer, const struct tw_capture_event *event);
 	/* Before the first event of a program that the process came to execute: its number. NULL: events tell it. */
 	void (*exec)(struct tw_printer *printer, const struct tw_capture_event *event, uint32_t number);
 };

@@ -280,4 +280,4 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 		      (unsigned long long)event->time_ns);
 }
 
-const struct tw_print_format tw_print_erlang = {"erlang", make_place, put_event, put_loss, put_own_time, NULL};
+const struct tw_print_format tw_print_erlang = {"erlang", make_place, put_event, put_loss, put_own_time, NULL, NULL};

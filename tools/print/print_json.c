@@ -287,6 +287,13 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 	tw_out_text(printer->out, "}\n");
 }
 
+static void put_state(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_reserve(printer->out);
+	put_head(printer, event);
+	tw_out_format(printer->out, "thread_state\",\"state\":\"%s\"}\n", tw_capture_state_name(event->id));
+}
+
 bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_event *event, struct tw_out *out)
 {
 	static struct tw_printer printer;
@@ -308,4 +315,4 @@ bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_eve
 	return true;
 }
 
-const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time, NULL};
+const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time, put_state, NULL};

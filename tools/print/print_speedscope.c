@@ -76,7 +76,9 @@ static void add_edge(struct tw_timeline *timeline, struct profile *profile, uint
 
 static void name_track(struct tw_timeline *timeline, uint32_t image, uint32_t number, const char *name, size_t bytes)
 {
-	struct profile *profile = profile_of(timeline, image, number);
+	/* Nothing is shown of states. */
+	bool is_of_states = number >= TW_TIMELINE_STATES && number < TW_TIMELINE_SCHEDULERS;
+	struct profile *profile = is_of_states ? NULL : profile_of(timeline, image, number);
 	if (!profile)
 		return;
 	free(profile->name);

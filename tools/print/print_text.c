@@ -235,6 +235,13 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 		      tw_figure_seconds(figure, (double)tw_capture_own_ns(printer->capture, event) / 1e9));
 }
 
+static void put_state(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_reserve(printer->out);
+	put_head(printer, event);
+	tw_out_format(printer->out, "(thread: %s)\n", tw_capture_state_name(event->id));
+}
+
 static void put_exec(struct tw_printer *printer, const struct tw_capture_event *event, uint32_t number)
 {
 	const char *program = tw_capture_image(printer->capture, event->image)->program;
@@ -245,4 +252,5 @@ static void put_exec(struct tw_printer *printer, const struct tw_capture_event *
 	tw_out_text(printer->out, *program ? "\n" : "another program\n");
 }
 
-const struct tw_print_format tw_print_text = {"text", make_place, put_event, put_loss, put_own_time, put_exec};
+const struct tw_print_format tw_print_text = {"text",	    make_place, put_event, put_loss,
+					      put_own_time, put_state,	put_exec};

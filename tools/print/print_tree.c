@@ -29,6 +29,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* So much of a call's duration may be in no state, and the rest is shown. */
+#define UNKNOWN_NS 1000
+
 /* Marks of frames. */
 enum { IS_OPEN, IS_PENDING };
 
@@ -70,6 +73,19 @@ static struct tw_tree_head head_at(uint64_t at_ns, uint32_t depth)
 static struct tw_tree_head head_of(const struct tw_stack_frame *frame, uint32_t depth)
 {
 	return head_at(frame->start_ns - frame->before_ns, depth);
+}
+
+/* How the duration of a call divides. */
+static void divide(struct tw_tree_head *head, const struct tw_frame_time *time)
+{
+	const struct tw_state_sums *sums = time->states ? &time->states->total : NULL;
+	if (!sums)
+		return;
+	/* Clocks differ by some nanoseconds. */
+	uint64_t known_ns = tw_state_sums_all(sums), least_ns = time->total_ns - time->total_ns / 1000;
+	head->is_divided = known_ns + UNKNOWN_NS >= least_ns;
+	head->off_ns = sums->ns[TW_STATE_OFF];
+	head->preempted_ns = sums->ns[TW_STATE_PREEMPTED];
 }
 
 /* The part of "f(int, g(*)())" before the types; the whole name if it does not end in types. */
@@ -153,8 +169,10 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	bool is_limited = how == TW_FRAME_OPEN && tree->is_limited;
 	struct tw_tree_head head = head_of(frame, stack->depth - 1);
 	head.mark = '?';
-	if (how != TW_FRAME_CUT && !is_limited)
+	if (how != TW_FRAME_CUT && !is_limited) {
 		head.ns = time->total_ns;
+		divide(&head, time);
+	}
 	if (frame->mark == IS_PENDING) {
 		line = tw_tree_lines_pending(&tree->lines, stack);
 	} else {
@@ -211,6 +229,7 @@ static void put_return(struct tree *tree, const struct tw_capture_event *event, 
 	struct tw_tree_head head = head_of(step->frame, step->depth);
 	head.ns = step->time.total_ns;
 	head.mark = step->time.is_exact ? ' ' : step->time.is_lossy ? '?' : '>';
+	divide(&head, &step->time);
 	if (!pending)
 		return;
 	if (!is_leaf)
@@ -364,7 +383,7 @@ static int see(void *self, const struct tw_capture_event *event)
 		return TW_FOLD_DONE;
 	if (!tw_stacks_event(&tree->stacks, event, &step))
 		return TW_ENOMEM;
-	if (!tree->has_begun || step.kind == TW_STEP_HIDDEN)
+	if (!tree->has_begun || step.kind == TW_STEP_HIDDEN || event->kind == TW_CAPTURE_THREAD_STATE)
 		return 0;
 	put_event(tree, event, &step);
 	if (event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
@@ -383,6 +402,7 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
 	struct tw_fold fold = {.self = tree, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
 	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
+	fold.filter.wants_thread_states = true;
 	int error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error == 0)
 		error = tw_pass_one((struct tw_capture *)tree->printer->capture, &fold, NULL);

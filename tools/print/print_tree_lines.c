@@ -16,6 +16,10 @@
 #define NAME_COLUMNS_PART 5
 /* A mark and a duration, with the blanks and the bar around them. */
 #define DURATION_COLUMNS 16
+/* The columns of thread states; narrower terminals have only the first. */
+#define OFF_COLUMNS	  14
+#define PREEMPTED_COLUMNS 20
+#define PREEMPTED_FROM	  120
 /* What cut parts keep, and a number of equal leaves. Indents leave a line the sum. */
 #define ARGUMENTS_LEAST 5
 #define VALUE_LEAST	8
@@ -56,6 +60,11 @@ static int widest_name(const struct tw_capture *capture, const struct tw_capture
 	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
 }
 
+static int state_columns(const struct tw_tree_lines *lines)
+{
+	return (lines->has_off ? OFF_COLUMNS : 0) + (lines->has_preempted ? PREEMPTED_COLUMNS : 0);
+}
+
 void tw_tree_lines_init(struct tw_tree_lines *lines, struct tw_out *out, struct tw_stacks *stacks, bool has_pids)
 {
 	struct tw_capture_info info;
@@ -70,14 +79,16 @@ void tw_tree_lines_init(struct tw_tree_lines *lines, struct tw_out *out, struct 
 		(int)strlen(tw_figure_moment(figure, info.end_ns > info.zero_ns ? info.end_ns - info.zero_ns : 0));
 	if (has_pids || info.threads > 1)
 		lines->name_columns = widest_name(stacks->capture, &info);
+	lines->has_off = lines->has_preempted = info.has_thread_states;
 	if (!tw_width_is_wanted(STDOUT_FILENO))
 		return;
 	int columns = tw_terminal_columns(STDOUT_FILENO);
+	lines->has_preempted &= columns >= PREEMPTED_FROM;
 	lines->columns = (size_t)columns;
 	if (lines->name_columns > columns / NAME_COLUMNS_PART)
 		lines->name_columns = columns / NAME_COLUMNS_PART > 0 ? columns / NAME_COLUMNS_PART : 1;
-	int left = columns - lines->time_columns - DURATION_COLUMNS - ARGUMENTS_LEAST - VALUE_LEAST - NAME_LEAST -
-		   COUNT_LEAST - (lines->name_columns ? lines->name_columns + 2 : 0);
+	int left = columns - lines->time_columns - DURATION_COLUMNS - state_columns(lines) - ARGUMENTS_LEAST -
+		   VALUE_LEAST - NAME_LEAST - COUNT_LEAST - (lines->name_columns ? lines->name_columns + 2 : 0);
 	lines->indent_max = left < 2 * INDENT_MIN ? INDENT_MIN : (uint32_t)left / 2;
 }
 
@@ -166,6 +177,17 @@ static void put_text(struct tw_tree_lines *lines, const struct tw_tree_line *lin
 
 /* ---- lines ---- */
 
+/* "  off  20.1 ms": nothing where there is no duration, or none of it in that state. */
+static void put_state(struct tw_tree_lines *lines, const char *name, const struct tw_tree_head *head, uint64_t ns)
+{
+	char figure[TW_FIGURE_BYTES];
+	bool is_known = head->is_divided, has_any = head->ns != TW_TREE_NO_TIME && head->ns && (ns || !is_known);
+	tw_out_format(lines->out, "  %*s %8s", (int)strlen(name), has_any ? name : "",
+		      !has_any	 ? ""
+		      : is_known ? tw_figure_duration(figure, ns)
+				 : "-");
+}
+
 /* Writes the columns before the text; returns their number. */
 static size_t put_head(struct tw_tree_lines *lines, struct tw_stack *stack, const struct tw_tree_head *head)
 {
@@ -174,7 +196,11 @@ static size_t put_head(struct tw_tree_lines *lines, struct tw_stack *stack, cons
 	tw_out_format(lines->out, "%*s  %c%8s", lines->time_columns,
 		      tw_figure_moment(begin, head->at_ns > lines->zero_ns ? head->at_ns - lines->zero_ns : 0),
 		      has_time ? head->mark : ' ', has_time ? tw_figure_duration(figure, head->ns) : "");
-	size_t columns = (size_t)lines->time_columns + DURATION_COLUMNS;
+	if (lines->has_off)
+		put_state(lines, "off", head, head->off_ns);
+	if (lines->has_preempted)
+		put_state(lines, "preempted", head, head->preempted_ns);
+	size_t columns = (size_t)(lines->time_columns + DURATION_COLUMNS + state_columns(lines));
 	if (lines->name_columns) {
 		const char *name = tw_stacks_name(lines->stacks, stack);
 		size_t bytes = strlen(name);
@@ -251,6 +277,9 @@ void tw_tree_lines_put_leaf(struct tw_tree_lines *lines, struct tw_stack *stack,
 		waiting->times++;
 		if (head->ns != TW_TREE_NO_TIME)
 			waiting->head.ns += head->ns;
+		waiting->head.off_ns += head->off_ns;
+		waiting->head.preempted_ns += head->preempted_ns;
+		waiting->head.is_divided &= head->is_divided;
 		return;
 	}
 	put_waiting(lines, stack);

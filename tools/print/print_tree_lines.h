@@ -5,6 +5,11 @@
  *	 0.000150835     900 us  17512 worker  |    app:step(0x1) = 5  x 900
  *	 begin         duration  thread             name    args  value
  *
+ * Of captures with states of threads a column says how much of the duration the thread was off, and on wide screens one more how
+ * much it was preempted: nothing if it was not at all, and - if its states are not known for a part of it.
+ *
+ *	 0.000150835    20.3 ms  off  20.1 ms  preempted   82 us  |    app:rest() = 0
+ *
  * Leaves that follow each other in a call and are equal, with arguments and value, are one line: the time of the first,
  * and the sum of their durations. Lines of other threads may lie between them, so a line stands where the last of its calls
  * ended.
@@ -29,7 +34,9 @@ struct tw_tree_head {
 	uint64_t at_ns; /* when the call began; of other lines: of the event */
 	uint64_t ns;	/* the call's duration; TW_TREE_NO_TIME: none */
 	uint32_t depth;
-	char mark; /* before the duration; a blank: it is exact */
+	char mark;	 /* before the duration; a blank: it is exact */
+	bool is_divided; /* the states of the thread are known all the time */
+	uint64_t off_ns, preempted_ns;
 };
 
 /* The text after the bar. */
@@ -49,6 +56,7 @@ struct tw_tree_lines {
 	uint64_t zero_ns;
 	int time_columns, name_columns; /* name_columns 0: lines do not name their thread or process */
 	size_t columns;			/* of the terminal; 0: lines have any width */
+	bool has_off, has_preempted;	/* these columns */
 	uint32_t indent_max;		/* levels; deeper calls show their depth as a number */
 	bool is_coloured;
 	bool has_no_memory;

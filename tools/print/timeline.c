@@ -169,6 +169,37 @@ static void put_own_time(struct tw_timeline *timeline, const struct tw_capture_e
 								    .category = "own_time"});
 }
 
+/* The state that ends now, on a track beside the thread's. */
+static void put_state(struct tw_timeline *timeline, struct tw_stack *stack, struct tw_timeline_track *track,
+		      uint64_t ns)
+{
+	char name[TW_THREAD_TEXT_BYTES + 16];
+	struct tw_timeline_span span = {.image = stack->image,
+					.number = TW_TIMELINE_STATES + stack->number,
+					.from_ns = track->state_since_ns,
+					.to_ns = ns,
+					.name = tw_capture_state_name(track->state),
+					.category = "thread_state"};
+	if (track->state == TW_CAPTURE_STATE_UNKNOWN || !timeline->has_begun || ns <= span.from_ns)
+		return;
+	if (!track->has_states)
+		timeline->format->name_track(timeline, stack->image, span.number, name,
+					     (size_t)snprintf(name, sizeof name, "%s: states",
+							      tw_stacks_name(&timeline->stacks, stack)));
+	track->has_states = true;
+	timeline->format->span(timeline, &span);
+}
+
+static void on_state(struct tw_timeline *timeline, const struct tw_capture_event *event, struct tw_stack *stack)
+{
+	struct tw_timeline_track *track = track_of(timeline, stack);
+	if (!track)
+		return;
+	put_state(timeline, stack, track, event->time_ns);
+	track->state = event->id;
+	track->state_since_ns = event->time_ns;
+}
+
 /* ---- moments ---- */
 
 /* The message that an event sends or receives. */
@@ -276,6 +307,10 @@ static bool put_event(struct tw_timeline *timeline, const struct tw_capture_even
 			put_own_time(timeline, event, step.stack);
 		return true;
 	}
+	if (event->kind == TW_CAPTURE_THREAD_STATE) {
+		on_state(timeline, event, step.stack);
+		return true;
+	}
 	struct tw_timeline_track *track = track_of(timeline, step.stack);
 	if (!track)
 		return true;
@@ -307,6 +342,8 @@ static int begin(void *self, uint64_t from_ns)
 			struct tw_timeline_track *track = stack->user;
 			if (track && track->since_ns && track->since_ns < from_ns)
 				track->since_ns = from_ns;
+			if (track && track->state_since_ns < from_ns)
+				track->state_since_ns = from_ns;
 			for (uint32_t depth = 0; track && depth < stack->depth; depth++)
 				timeline->format->begin(timeline, track_of(timeline, stack), stack, depth, NULL);
 		}
@@ -324,7 +361,8 @@ static int see(void *self, const struct tw_capture_event *event)
 	if (!tw_timeline_count(timeline, event))
 		return TW_ENOMEM;
 	timeline->reached_ns = event->time_ns;
-	if (timeline->has_begun && is_shown && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME) {
+	if (timeline->has_begun && is_shown && event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME &&
+	    event->kind != TW_CAPTURE_THREAD_STATE) {
 		timeline->limit--;
 		timeline->printer->shown++;
 	}
@@ -336,6 +374,7 @@ static int put_events(struct tw_timeline *timeline, const struct tw_capture_filt
 	struct tw_fold folds[2] = {
 		{.self = timeline, .filter = *filter, .wants_before = true, .begin = begin, .see = see}};
 	size_t count = 1;
+	folds[0].filter.wants_thread_states = true;
 	struct tw_capture_filter all = *filter;
 	/* Calls and runs from before it may reach into it. */
 	all.from_ns = 0;

@@ -2,8 +2,8 @@
 /*
  * timeline.h - what happened on which track and when, for the formats of viewers of timelines.
  *
- * Each process has a track with its calls as slices; each scheduler has one with its runs, if they were recorded; all other
- * events are moments on the track of their process.  The fold here finds out what is shown, on which track and when; a
+ * Each process has a track with its calls as slices; each scheduler has one with its runs, if they were recorded, and each thread one
+ * with its states; all other events are moments on the track of their process.  The fold here finds out what is shown, on which track and when; a
  * format writes it.
  */
 #ifndef TW_TOOLS_TIMELINE_H
@@ -19,9 +19,10 @@
 
 /*
  * Tracks of threads have the kernel's numbers, which are below 2^22; then come processes, and threads whose number is
- * already used by another track; then schedulers.
+ * already used by another track; then states of threads, in the order of these; then schedulers.
  */
 #define TW_TIMELINE_OTHERS     (UINT32_C(1) << 23)
+#define TW_TIMELINE_STATES     UINT32_C(500000000)
 #define TW_TIMELINE_SCHEDULERS UINT32_C(1000000000)
 
 /* The arguments of an open call, as a member of an object. */
@@ -34,16 +35,19 @@ struct tw_timeline_arguments {
 struct tw_timeline_track {
 	uint64_t since_ns;  /* the start of its present run; 0: it is not running */
 	uint64_t own_to_ns; /* the end of the tracer's own time so far */
+	uint64_t state_since_ns;
+	uint32_t state; /* of its thread, since then: enum tw_capture_thread_state */
 	uint32_t scheduler_id;
 	uint32_t image, number;
 	uint32_t format; /* for the format's use; 0 at first */
 	bool is_named;
+	bool has_states; /* its track is named */
 	struct tw_timeline_arguments
 		*arguments; /* of its open calls, by depth; for formats that write calls when they end */
 	uint32_t arguments_count;
 };
 
-/* A slice that is no call: the tracer's own time, or a run on a scheduler. */
+/* A slice that is no call: the tracer's own time, a state of a thread, or a run on a scheduler. */
 struct tw_timeline_span {
 	uint32_t image, number; /* of the track */
 	uint64_t from_ns, to_ns;

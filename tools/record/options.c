@@ -146,6 +146,9 @@ static const struct tw_option options_table[] = {
 	 "record when a thread was ready to run, but got no processor, for MS milliseconds or more between two samples: an event "
 	 "monitor long_schedule, which `report` sums up. Samples of the kernel's counts are half of MS apart (5 to 100 ms), for "
 	 "threads that make events; a wait counts when it is over"},
+	{KEY_SCHED, "sched", NULL,
+	 "record also when each thread ran, was preempted, and was off the processor, from the kernel's context switches of the program: "
+	 "`report` and `print --tree` divide the times of calls (docs/latency.md). Needs no root where perf_event_paranoid is 2 or less"},
 	{KEY_PROGRAM_OUTPUT, "program-output", "FILE",
 	 "the standard output and error of the program, apart from those of this command"},
 	{KEY_FORCE, "force", NULL,

@@ -17,6 +17,7 @@
 #include "tools/record/options.h"
 #include "tools/record/progress.h"
 #include "tools/record/request.h"
+#include "tools/record/sched.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
 #include "tools/record/group_signals.h"
@@ -63,6 +64,7 @@ static int create(struct tw_request *request, struct tw_launch *launch, char age
 	}
 	if (makes_old && !request->is_quiet)
 		tw_say("the previous capture %s is now %s.old.", request->recorder.path, request->recorder.path);
+	tw_sched_say_refused(*recorder);
 	tw_check_write_plans(request->check, tw_recorder_ring_set_path(*recorder));
 	tw_watch_recorder(*recorder);
 	return 0;

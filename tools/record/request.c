@@ -234,6 +234,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
 	case KEY_NO_STRINGS: return request->arguments.layouts.hides_strings = true;
+	case KEY_SCHED: return request->recorder.has_thread_states = true;
 	case KEY_METRICS: request->metrics.path = value; return true;
 	case KEY_LONGER: return set_longer(request, value);
 	case KEY_TIME: return tw_limits_set(&request->limits, request->command, "time", value);
@@ -462,6 +463,11 @@ int tw_request_check(struct tw_request *request)
 	    !are_strings_hidden(request) || !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
+	if (request->recorder.has_thread_states &&
+	    (request->flight.is_wanted || request->recorder.policy == TW_RECORDER_OVERWRITE))
+		return tw_usage(
+			request->command,
+			"--sched goes without --flight and --on-full overwrite: nothing is written while the program runs.");
 	if (request->flight.is_wanted && (request->limits.events || request->limits.rate))
 		return tw_usage(
 			request->command,

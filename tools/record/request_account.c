@@ -2,6 +2,7 @@
 /* request_account.c - what is said at the end of a recording: request.h. */
 #include "tools/record/request.h"
 #include "tools/record/account.h"
+#include "tools/record/sched.h"
 #include "tools/tool.h"
 
 /* Explains an empty capture, and patterns without events. */
@@ -39,6 +40,7 @@ void tw_request_account(const struct tw_request *request, const struct tw_record
 		else if (!request->flight.is_wanted)
 			tw_account_events(stats, request->path, request->recorder.segments_kept);
 		tw_account_children(stats);
+		tw_sched_say_lost(stats);
 		if (!left_pid && stats->images_alive && request->recorder.follow_fork)
 			tw_say("%s, and %s no longer traced.",
 			       tw_figure_of(figure, stats->images_alive, "of its processes still runs",

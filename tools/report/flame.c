@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY };
+enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY, KEY_OFF };
 
 static const struct tw_option options_table[] = {
 	{KEY_FOLDED, "folded", NULL,
@@ -22,6 +22,8 @@ static const struct tw_option options_table[] = {
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "what differs from this capture: frames whose own time is longer\nthan there are red, shorter blue, and grey where it may be "
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
+	{KEY_OFF, "off", NULL,
+	 "frames are as wide as the time in which threads were off the\nprocessor in them (blocked); for captures of `record --sched` (docs/latency.md)"},
 	{KEY_MEMORY, "memory", "[=peak|live|allocated]",
 	 "frames are as wide as the bytes that they and those above\nthem allocated: what was live when most was (peak), what was not freed at the end, or all; for captures of `record --memory`"},
 	TW_PAIR_OPTION,
@@ -45,6 +47,7 @@ static const struct tw_command command = {
 		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
 		    "  tracewheel flame --diff before.tw after.tw > difference.html\n"
 		    "  tracewheel flame --memory=live server.tw > leaks.html\n"
+		    "  tracewheel record --sched --returns -- ./server; tracewheel flame --off server.tw > off.html\n"
 		    "  tracewheel flame --folded sqlite3.tw | flamegraph.pl > sqlite3.svg\n",
 };
 
@@ -132,6 +135,7 @@ static bool take_option(void *context, int key, const char *value)
 		if (!flame->kind)
 			tw_usage(&command, "--memory is peak, live or allocated, not '%s'.", value);
 		return flame->kind != NULL;
+	case KEY_OFF: return flame->is_off = true;
 	case KEY_DIFF: return tw_sides_take(&flame->sides, &command, value);
 	case KEY_LEAST:
 		flame->is_least_given = true;
@@ -148,19 +152,24 @@ static bool take_option(void *context, int key, const char *value)
 static int show(struct tw_flame *flame, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;
-	struct tw_calltree tree = {.is_by_process = flame->is_by_process, .hides_waits = flame->selection.hides_waits};
+	struct tw_calltree tree = {.is_by_process = flame->is_by_process,
+				   .is_of_off = flame->is_off,
+				   .hides_waits = flame->selection.hides_waits};
 	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	tree.when = tw_selection_when(&flame->selection);
 	struct tw_parts parts = {0};
-	if (!flame->is_folded)
+	if (!flame->is_folded && !flame->is_off)
 		tw_flame_want_parts(&tree, &parts, capture, &filter);
 	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;
 	tw_out_init(&out, STDOUT_FILENO);
-	if (error == 0)
+	bool lacks_states = !error && flame->is_off && !tree.stacks.has_states;
+	if (error == 0 && !lacks_states)
 		error = flame->is_folded ? put_all_folded(&tree, NULL, tw_places_have_returns(&tree.places))
 					 : tw_flame_page(&out, flame, &tree, &filter, path);
-	if (!error && !tree.events && !tree.stacks.before)
+	if (lacks_states)
+		tw_say("'%s' has no states of threads: tracewheel record --sched --returns -- COMMAND.", path);
+	else if (!error && !tree.events && !tree.stacks.before)
 		tw_selection_say_empty(&flame->selection, capture, &filter);
 	else if (!error && flame->is_folded && tree.node_count <= TW_CALLTREE_FIRST)
 		tw_say("no calls are in the selection, only other events.");
@@ -168,7 +177,7 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 		tw_missing_say(capture);
 	if (error)
 		tw_selection_fail(&flame->selection, path, error);
-	else
+	else if (!lacks_states)
 		code = tw_out_finish(&out);
 	tw_calltree_free(&tree);
 	tw_parts_free(&parts);
@@ -252,6 +261,9 @@ static int check(const struct tw_flame *flame, const struct tw_options *options)
 		return tw_usage(
 			&command,
 			"--diff goes without --by-process and --hide-waits: processes of two runs are other ones, and chance is known of whole calls.");
+	if (flame->is_off && (flame->sides.old_count || flame->kind || flame->selection.hides_waits))
+		return tw_usage(&command,
+				"--off goes without --diff, --memory and --hide-waits: waits are what it shows.");
 	if (!flame->kind && flame->selection.pairs.patterns.wanted_count)
 		return tw_usage(&command, "--pair goes with --memory.");
 	if (flame->kind && (flame->sides.old_count || flame->is_by_process || flame->selection.hides_waits))

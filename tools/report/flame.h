@@ -24,6 +24,7 @@ struct tw_flame {
 	double least_percent;
 	bool is_least_given;
 	bool is_folded;
+	bool is_off; /* --off */
 	bool is_by_process;
 	struct tw_sides sides;		    /* --diff */
 	const struct tw_flame_memory *kind; /* --memory; NULL: not */

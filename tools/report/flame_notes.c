@@ -116,6 +116,10 @@ void tw_flame_notes(struct tw_out *out, const struct tw_calltree *tree, const st
 		put_note(out, true,
 			 "No returns were recorded: widths are calls, and nothing is known of calls "
 			 "within calls.");
+	if (tree->is_of_off)
+		put_note(
+			out, false,
+			"Widths and sums are the time in which threads were off the processor: blocked, and then waiting for it.");
 	if (*tw_counted_clause(tree->capture, counted))
 		put_note(out, false, "%s: they are not drawn, and their time is that of their callers.", counted);
 	if (tree->stackless)

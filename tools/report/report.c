@@ -59,7 +59,7 @@ static const struct tw_option options_table[] = {
 	{KEY_SORT, "sort", "KEY",
 	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
 	{KEY_COLUMNS, "columns", "LIST",
-	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, no_end, no_end_inside, lossy, in_losses, open, before, tracer_ns"},
+	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, no_end, no_end_inside, lossy, in_losses, open, before, tracer_ns; after `record --sched` ran, preempted, off, unknown"},
 	{KEY_CALLERS, "callers", NULL,
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},

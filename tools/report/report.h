@@ -92,6 +92,11 @@ struct tw_report_order {
 };
 /* The columns of functions with times; their rows are struct tw_report_row. */
 extern const struct tw_table tw_report_columns;
+/* The first columns: those of a tree that is made of stacks, which has no times. */
+enum { TW_REPORT_COLUMNS_WITHOUT_TIMES = 2 };
+/* The columns that these rows have: the last are of captures with states of threads. */
+struct tw_report_row;
+struct tw_table tw_report_table_of(const struct tw_report_row *rows, size_t count);
 /* Do its --sort and --columns name columns of the table? If not, that is reported. */
 struct tw_command;
 bool tw_report_check_order(const struct tw_report_order *order, const struct tw_table *table,

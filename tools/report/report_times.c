@@ -6,106 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A narrower screen has no space for all columns, if threads have states. */
+#define STATE_COLUMNS_FROM 100
+#define STATE_COLUMNS_FEW  "total,ran,preempted,off,calls"
 /* Smaller shares of the whole are not shown in a tree, unless all nodes are requested. */
 #define TREE_SHARE 0.005
 #define TREE_DEPTH 200
-
-/*
- * The columns, in the order of JSON and CSV: key, title, unit, width, place on the screen, from how many columns of it on, are
- * hidden rows summed up; value; is it unknown, is it marked.
- */
-#define HAS_NO_TIMES (!sums->took.count && !sums->total_ns && !sums->self_ns)
-#define IS_DOUBTFUL  (sums->lossy || sums->cut)
-/* clang-format off */
-#define COLUMNS(column) \
-	column(calls, "calls", TW_UNIT_COUNT, 13, 3, 0, true, sums->calls, false, false) \
-	column(share, "share", TW_UNIT_SHARE, 9, 0, 0, true, row->share, false, false) \
-	column(returned, "returned", TW_UNIT_COUNT, 13, 0, 0, true, sums->took.count, false, false) \
-	column(exceptions, "exceptions", TW_UNIT_COUNT, 13, 0, 0, true, sums->exceptions, false, false) \
-	column(cut, "cut", TW_UNIT_COUNT, 10, 0, 0, true, sums->cut, false, false) \
-	column(no_end, "no end", TW_UNIT_COUNT, 10, 0, 0, true, sums->no_end, false, false) \
-	column(no_end_inside, "inside", TW_UNIT_COUNT, 10, 0, 0, true, sums->paid.moments, false, false) \
-	column(lossy, "lossy", TW_UNIT_COUNT, 10, 0, 0, true, sums->lossy, false, false) \
-	column(in_losses, "in losses", TW_UNIT_DURATION, 11, 0, 0, false, sums->lossy_ns, false, false) \
-	column(open, "open", TW_UNIT_COUNT, 10, 0, 0, true, sums->open, false, false) \
-	column(before, "before", TW_UNIT_COUNT, 10, 0, 0, true, sums->before, false, false) \
-	column(total, "total", TW_UNIT_DURATION, 9, 1, 0, false, sums->total_ns, HAS_NO_TIMES, IS_DOUBTFUL) \
-	column(self, "self", TW_UNIT_DURATION, 9, 2, 50, true, sums->self_ns, HAS_NO_TIMES, \
-	       IS_DOUBTFUL || sums->paid.moments) \
-	column(tracer_ns, "tracer", TW_UNIT_NS, 9, 0, 0, true, row->tracer_ns, HAS_NO_TIMES, false) \
-	column(min, "min", TW_UNIT_DURATION, 9, 4, 100, false, sums->took.min, !sums->took.count, false) \
-	column(median, "median", TW_UNIT_DURATION, 9, 5, 72, false, row->median_ns, !sums->took.count, false) \
-	column(p99, "p99", TW_UNIT_DURATION, 9, 6, 100, false, row->p99_ns, !sums->took.count, false) \
-	column(max, "max", TW_UNIT_DURATION, 9, 7, 72, false, sums->took.max, !sums->took.count, false)
-/* clang-format on */
-
-#define CELL(key, title, unit, width, place, from, is_summed, number, unknown, doubtful)         \
-	static struct tw_cell cell_##key(const void *at)                                         \
-	{                                                                                        \
-		const struct tw_report_row *row = at;                                            \
-		const struct tw_call_function *sums = row->sums;                                 \
-		(void)sums;                                                                      \
-		return (struct tw_cell){.value = (uint64_t)(number),                             \
-					.share = (unit) == TW_UNIT_SHARE ? (double)(number) : 0, \
-					.is_unknown = (unknown),                                 \
-					.mark = (doubtful)				? '?'    \
-						: (place) && (place) <= 2 && row->waits ? '*'    \
-											: 0};    \
-	}
-COLUMNS(CELL)
-#define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
-	{#key, title, unit, width, place, from, is_summed, cell_##key, false},
-static const struct tw_column columns[] = {COLUMNS(COLUMN)};
-const struct tw_table tw_report_columns = {columns, sizeof columns / sizeof *columns};
-/* Of a tree that is made of stacks, which has no times. */
-enum { COLUMNS_WITHOUT_TIMES = 2 };
-
-const struct tw_column *tw_report_sort(const char *key)
-{
-	return tw_table_column(&tw_report_columns, key ? key : "total", strlen(key ? key : "total"));
-}
-
-static int compare_rows(const void *a, const void *b, void *sort)
-{
-	const struct tw_report_row *x = a, *y = b;
-	int order = sort ? tw_table_compare(sort, x, y) : 0;
-	if (!order && sort)
-		order = (x->sums->calls < y->sums->calls) - (x->sums->calls > y->sums->calls);
-	return order ? order : strcmp(x->name, y->name);
-}
-
-void tw_report_sort_rows(struct tw_report_row *rows, size_t count, const char *sort)
-{
-	uint64_t calls = 0;
-	for (size_t i = 0; i < count; i++)
-		calls += rows[i].sums->calls;
-	for (size_t i = 0; i < count; i++)
-		rows[i].share = calls ? (double)rows[i].sums->calls / (double)calls : 0;
-	qsort_r(rows, count, sizeof *rows, compare_rows, (void *)tw_report_sort(sort));
-}
-
-struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char *sort, size_t *count)
-{
-	struct tw_report_row *rows = malloc((tree->places.function_count + (size_t)1) * sizeof *rows);
-	if (!rows)
-		return NULL;
-	*count = 0;
-	for (uint32_t i = 0; i < tree->places.function_count; i++) {
-		const struct tw_call_function *function = &tree->functions[i];
-		if (function->calls || function->before)
-			rows[(*count)++] =
-				(struct tw_report_row){.name = tree->places.names[i].text,
-						       .function = i,
-						       .sums = function,
-						       .waits = !tree->is_by_stack && tw_calltree_waits(tree, i),
-						       .median_ns = tw_histogram_quantile(&function->took, 0.5),
-						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
-						       .tracer_ns = tw_tracer_cost_of(&tree->cost, &function->paid,
-										      function->self_ns)};
-	}
-	tw_report_sort_rows(rows, *count, sort);
-	return rows;
-}
 
 /* Prints a sum in a column, marked if it contains losses. */
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
@@ -186,16 +92,28 @@ static void put_row(const struct tw_screen *screen, const struct tw_report_row *
 			      tw_figure_count(figure, row->sums->exceptions), tw_screen_plain(screen));
 }
 
+/* The columns that are shown. */
+static void choose_columns(const struct tw_screen *screen, const struct tw_report_order *order,
+			   const struct tw_table *table, struct tw_table_shape *shape)
+{
+	int columns = screen->cuts_names ? screen->columns : INT_MAX;
+	const struct tw_column *sort = tw_report_sort(order->sort);
+	bool has_states = table->count == tw_report_columns.count;
+	if (order->columns)
+		tw_table_choose(&tw_report_columns, order->columns, shape);
+	else if (has_states && columns < STATE_COLUMNS_FROM && !order->sort)
+		tw_table_choose(&tw_report_columns, STATE_COLUMNS_FEW, shape);
+	else
+		tw_table_fit(table, columns, sort, shape);
+}
+
 void tw_report_put_rows(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count,
 			const struct tw_report_order *order, const char *title, const char *one, const char *more)
 {
 	char figure[TW_FIGURE_BYTES];
 	struct tw_table_shape shape;
-	if (order->columns)
-		tw_table_choose(&tw_report_columns, order->columns, &shape);
-	else
-		tw_table_fit(&tw_report_columns, screen->cuts_names ? screen->columns : INT_MAX,
-			     tw_report_sort(order->sort), &shape);
+	const struct tw_table table = tw_report_table_of(rows, count);
+	choose_columns(screen, order, &table, &shape);
 	int used = shape.width + 2;
 	size_t shown = order->top && order->top < count ? order->top : count;
 	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
@@ -229,7 +147,9 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 void tw_report_put_rows_csv(struct tw_out *out, const struct tw_report_row *rows, size_t count,
 			    const struct tw_report_order *order, bool has_times)
 {
-	const struct tw_table table = {columns, has_times ? tw_report_columns.count : COLUMNS_WITHOUT_TIMES};
+	const struct tw_table table = {tw_report_columns.columns,
+				       has_times ? tw_report_table_of(rows, rows ? count : 0).count
+						 : TW_REPORT_COLUMNS_WITHOUT_TIMES};
 	tw_out_text(out, "name");
 	tw_table_csv_titles(out, &table);
 	tw_out_text(out, "\n");
@@ -461,6 +381,27 @@ static void put_borders(const struct tw_calltree *tree, struct tw_out *out)
 			stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
 }
 
+/* Less than this part of the time is of no interest: clocks differ by some nanoseconds. */
+#define UNKNOWN_PART 1000
+
+static void put_unknown_states(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	uint64_t known_ns = tw_state_sums_all(&tree->states);
+	uint64_t unknown_ns = tree->outermost_ns > known_ns ? tree->outermost_ns - known_ns : 0;
+	struct tw_capture_account account;
+	char duration[TW_FIGURE_BYTES], figure[TW_FIGURE_BYTES], lost[TW_FIGURE_BYTES + 64] = "";
+	if (!tree->stacks.has_states || unknown_ns < tree->outermost_ns / UNKNOWN_PART + 1)
+		return;
+	tw_capture_account(tree->capture, &account);
+	if (account.switches_lost)
+		snprintf(lost, sizeof lost, "; %s lost",
+			 tw_figure_of(figure, account.switches_lost, "context switch was", "context switches were"));
+	tw_out_format(
+		screen->out,
+		"ran, preempted and off are without %s of total, in which the states of threads are not known%s.\n",
+		tw_figure_duration(duration, unknown_ns), lost);
+}
+
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
@@ -505,6 +446,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
 			      stacks->lost == 1 ? "s" : "");
+	put_unknown_states(screen, tree);
 	tw_report_cost(screen, tree);
 	if (tree->is_full)
 		tw_out_format(out, "The call tree has more than %s nodes: the rest is in no total.\n",
@@ -536,7 +478,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 		tw_json_function(json, tree->places.functions[rows[i].function]);
 		tw_json_bool(json, "waits", rows[i].waits);
 		tw_table_json(json, &tw_report_columns,
-			      tree->is_by_stack ? COLUMNS_WITHOUT_TIMES : tw_report_columns.count, &rows[i]);
+			      tree->is_by_stack ? TW_REPORT_COLUMNS_WITHOUT_TIMES : tw_report_columns.count, &rows[i]);
 		tw_json_open(json, "callers", '[');
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		for (size_t j = 0; j < found; j++) {
