@@ -74,6 +74,10 @@ static void put_missing(const struct tw_capture_account *account)
 		tw_out_format(&out, "waits         %s\n", clause);
 	if (*tw_missing_setups(account, clause))
 		tw_out_format(&out, "set-up        %s\n", clause);
+	if (account->switches_lost)
+		tw_out_format(&out, "switches      %s lost: states of threads are unknown there\n",
+			      tw_figure_of(clause, account->switches_lost, "context switch was",
+					   "context switches were"));
 }
 
 static void put_ending(const struct tw_capture *capture)

@@ -231,6 +231,10 @@ assert row["ran"] <= int(sys.argv[1]) / 1e9 + 0.001, (row, sys.argv[1])
 P
 	expect 0 "$tw" report lost.tw
 	shows 'states of threads are not known; [0-9,]* context switches were lost'
+	expect 0 "$tw" info lost.tw
+	shows '^switches *[0-9,]* context switches were lost'
+	expect 0 "$tw" info --json lost.tw
+	json 'd["account"]["switches_lost"] > 0 and d["account"]["whole"] or 1 // 0'
 done
 
 # The recorder is killed: rings hold the calls that follow, and nobody the states.  They are unknown.

@@ -343,5 +343,7 @@ void tw_missing_json(struct tw_json *json, const struct tw_capture_account *acco
 	tw_json_u64(json, "keep", account->segments_kept);
 	put_own(json, "waits", &account->waits);
 	put_own(json, "setups", &account->setups);
+	if (account->switches_lost)
+		tw_json_u64(json, "switches_lost", account->switches_lost);
 	tw_json_close(json, '}');
 }
