@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 
 #include "base/grow.h"
+#include "plan/sites.h"
 #include "plan/unframed.h"
 #include "plan/window.h"
 #include "symbols/symbols.h"
@@ -18,6 +19,11 @@ struct draft {
 	const struct tw_elf_file *file;
 	struct tw_sym_entries entries;
 	struct tw_scan scan;
+	struct tw_notes notes;
+	struct tw_entry_plan_site *sites;
+	size_t site_count, site_capacity;
+	struct tw_entry_plan_operand *operands;
+	size_t operand_count, operand_capacity;
 	struct tw_entry_plan_row *rows;
 	size_t row_count, row_capacity;
 	uint32_t *names;
@@ -55,13 +61,18 @@ static bool add_code(struct draft *draft, const void *bytes, size_t more)
 	return add_bytes(&draft->code, &draft->code_bytes, &draft->code_capacity, bytes, more);
 }
 
+static bool add_string(struct draft *draft, const char *text, size_t bytes)
+{
+	return add_bytes((uint8_t **)(void *)&draft->strings, &draft->string_bytes, &draft->string_capacity, text,
+			 bytes);
+}
+
 static bool add_name(struct draft *draft, const char *name)
 {
 	if (!tw_grow(draft->names, draft->name_count, draft->name_capacity))
 		return false;
 	draft->names[draft->name_count++] = (uint32_t)draft->string_bytes;
-	return add_bytes((uint8_t **)(void *)&draft->strings, &draft->string_bytes, &draft->string_capacity, name,
-			 strlen(name) + 1);
+	return add_string(draft, name, strlen(name) + 1);
 }
 
 static bool add_names(struct draft *draft, const struct tw_sym_entry *entry, struct tw_entry_plan_row *row)
@@ -180,8 +191,7 @@ static enum tw_entry_refusal refusal_of(const struct draft *draft, const struct 
 	}
 }
 
-static bool add_window(struct draft *draft, const struct tw_sym_entry *entry, const struct tw_window *window,
-		       struct tw_entry_plan_row *row)
+static bool add_window(struct draft *draft, const struct tw_window *window, struct tw_entry_plan_row *row)
 {
 	uint64_t left;
 
@@ -192,13 +202,12 @@ static bool add_window(struct draft *draft, const struct tw_sym_entry *entry, co
 	row->fix_count = window->fix_count;
 	row->map_count = window->map_count;
 	row->frame_bytes = window->frame_bytes;
-	draft->covered = entry->value + window->offset + window->bytes;
 	for (unsigned i = 0; i < window->fix_count; i++) {
 		if (!tw_grow(draft->fixes, draft->fix_count, draft->fix_capacity))
 			return false;
 		draft->fixes[draft->fix_count++] = window->fixes[i];
 	}
-	return add_code(draft, tw_scan_bytes(&draft->scan, entry->value + window->offset, &left), window->bytes) &&
+	return add_code(draft, tw_scan_bytes(&draft->scan, window->value, &left), window->bytes) &&
 	       add_code(draft, window->copy, window->copy_bytes) &&
 	       add_code(draft, window->map, 2u * window->map_count) &&
 	       add_code(draft, window->frame, window->frame_bytes);
@@ -225,8 +234,11 @@ static bool add_row(struct draft *draft, size_t index)
 		.code = (uint32_t)draft->code_bytes,
 		.refusal = (uint8_t)window.refusal,
 	};
-	if (!window.refusal && !add_window(draft, entry, &window, row))
-		return false;
+	if (!window.refusal) {
+		draft->covered = window.value + window.bytes;
+		if (!add_window(draft, &window, row))
+			return false;
+	}
 	if (is_unwatched(draft, index))
 		row->flags |= TW_ENTRY_UNWATCHED;
 	return add_names(draft, entry, row);
@@ -282,6 +294,92 @@ static int add_rows(struct draft *draft)
 	return add_unframed(draft, &unframed, UINT32_MAX) && add_name(draft, "") ? 0 : TW_ENOMEM;
 }
 
+/* ---- probes ---- */
+
+/* Do a function's jump and this window share bytes? */
+static bool is_shared(const struct draft *draft, const struct tw_window *window)
+{
+	const struct tw_entry_plan_header header = {.row_count = (uint32_t)draft->row_count};
+	const struct tw_entry_plan plan = {.header = &header, .rows = draft->rows};
+
+	return !tw_entry_plan_is_free(&plan, window->value, window->value + window->bytes);
+}
+
+static bool add_operands(struct draft *draft, const struct tw_note *note, struct tw_entry_plan_site *site)
+{
+	struct tw_entry_plan_operand operands[TW_NOTE_ARGUMENTS_MAX];
+	unsigned argument_count, count = tw_site_operands(&draft->scan, &draft->notes, note, operands, &argument_count);
+
+	site->argument_count = (uint8_t)argument_count;
+	site->operand_count = (uint8_t)count;
+	for (unsigned i = 0; i < count; i++) {
+		if (!tw_grow(draft->operands, draft->operand_count, draft->operand_capacity))
+			return false;
+		draft->operands[draft->operand_count++] = operands[i];
+	}
+	return true;
+}
+
+/* PROVIDER:NAME, and the text of the arguments. */
+static bool add_site_texts(struct draft *draft, const struct tw_note *note, struct tw_entry_plan_site *site)
+{
+	if (!tw_grow(draft->names, draft->name_count, draft->name_capacity))
+		return false;
+	draft->names[draft->name_count++] = (uint32_t)draft->string_bytes;
+	if (!add_string(draft, note->provider, strlen(note->provider)) || !add_string(draft, ":", 1) ||
+	    !add_string(draft, note->name, strlen(note->name) + 1))
+		return false;
+	site->arguments = (uint32_t)draft->string_bytes;
+	return add_string(draft, note->arguments, strlen(note->arguments) + 1);
+}
+
+/* @covered	the value behind the window of the last probe. */
+static bool add_site(struct draft *draft, const struct tw_note *note, struct tw_window *window, uint64_t *covered)
+{
+	struct tw_entry_plan_site *site;
+
+	if (!window->refusal && window->value < *covered)
+		*window = (struct tw_window){.refusal = TW_ENTRY_SHARED};
+	if (!tw_grow(draft->sites, draft->site_count, draft->site_capacity))
+		return false;
+	site = &draft->sites[draft->site_count++];
+	*site = (struct tw_entry_plan_site){.row = {.value = (uint32_t)note->value,
+						    .first_name = (uint32_t)draft->name_count,
+						    .name_count = 1,
+						    .first_fix = (uint32_t)draft->fix_count,
+						    .code = (uint32_t)draft->code_bytes,
+						    .refusal = (uint8_t)window->refusal,
+						    .flags = TW_ENTRY_SITE | TW_ENTRY_UNWATCHED},
+					    .semaphore = note->semaphore,
+					    .first_operand = (uint32_t)draft->operand_count};
+	if (!window->refusal) {
+		*covered = window->value + window->bytes;
+		window->flags |= is_shared(draft, window) ? TW_ENTRY_SHARES : 0;
+		if (!add_window(draft, window, &site->row))
+			return false;
+	}
+	return add_operands(draft, note, site) && add_site_texts(draft, note, site);
+}
+
+/* Behind all rows. */
+static int add_sites(struct draft *draft)
+{
+	uint64_t covered = 0;
+
+	for (size_t i = 0; i < draft->notes.count; i++) {
+		const struct tw_note *note = &draft->notes.entries[i];
+		struct tw_window window;
+		int error;
+
+		if (note->value > UINT32_MAX)
+			continue;
+		error = tw_site_examine(&draft->scan, note, &window);
+		if (error || !add_site(draft, note, &window, &covered))
+			return TW_ENOMEM;
+	}
+	return 0;
+}
+
 /* ---- the whole ---- */
 
 /* Appends a section to the plan and returns its offset. */
@@ -301,7 +399,10 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 	size_t row_bytes = draft->row_count * sizeof *draft->rows,
 	       name_bytes = draft->name_count * sizeof *draft->names;
 	size_t fix_bytes = draft->fix_count * sizeof *draft->fixes, at = sizeof(struct tw_entry_plan_header);
-	size_t most = at + row_bytes + name_bytes + fix_bytes + draft->code_bytes + draft->string_bytes + 5 * 8;
+	size_t site_bytes = draft->site_count * sizeof *draft->sites,
+	       operand_bytes = draft->operand_count * sizeof *draft->operands;
+	size_t most = at + row_bytes + name_bytes + fix_bytes + site_bytes + operand_bytes + draft->code_bytes +
+		      draft->string_bytes + 7 * 8;
 	struct tw_entry_plan_header *header;
 	uint8_t *plan;
 
@@ -318,6 +419,8 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 		.row_count = (uint32_t)draft->row_count,
 		.name_count = (uint32_t)draft->name_count,
 		.fix_count = (uint32_t)draft->fix_count,
+		.site_count = (uint32_t)draft->site_count,
+		.operand_count = (uint32_t)draft->operand_count,
 		.code_bytes = (uint32_t)draft->code_bytes,
 		.string_bytes = (uint32_t)draft->string_bytes,
 		.part_count = draft->part_count,
@@ -331,6 +434,8 @@ static int write_plan(const struct draft *draft, void **bytes, size_t *count)
 	header->rows = put(plan, &at, draft->rows, row_bytes);
 	header->names = put(plan, &at, draft->names, name_bytes);
 	header->fixes = put(plan, &at, draft->fixes, fix_bytes);
+	header->sites = put(plan, &at, draft->sites, site_bytes);
+	header->operands = put(plan, &at, draft->operands, operand_bytes);
 	header->code = put(plan, &at, draft->code, draft->code_bytes);
 	header->strings = put(plan, &at, draft->strings, draft->string_bytes);
 	header->bytes = at;
@@ -360,6 +465,8 @@ static int read_entries(struct draft *draft)
 		return fd;
 	tw_entry_plan_debug_file(&file->elf, &draft->debug_file);
 	error = tw_sym_entries_read(&file->elf, &file->header, fd, tw_plan_unpack, &draft->entries);
+	if (!error)
+		error = tw_notes_read(&draft->entries.own, fd, &draft->notes);
 	close(fd);
 	fd = error ? -1 : tw_elf_file_reopen(file);
 	if (fd >= 0)
@@ -380,17 +487,24 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 			      : !strcmp(draft.file->elf.soname, "libjvm.so") ? CODE_OF_HOTSPOT
 									     : NO_CODE;
 	if (!error)
-		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries, file->header.e_type == ET_EXEC,
-				     draft.makes != NO_CODE);
+		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries,
+				     &(struct tw_scan_options){.is_fixed = file->header.e_type == ET_EXEC,
+							       .notes_values = draft.makes != NO_CODE,
+							       .notes_links = draft.notes.count != 0});
 	if (!error)
 		mark_made(&draft);
 	draft.unframed_count = draft.entries.unframed_count;
 	if (!error)
 		error = add_rows(&draft);
 	if (!error)
+		error = add_sites(&draft);
+	if (!error)
 		error = write_plan(&draft, bytes, count);
 	tw_scan_fini(&draft.scan);
 	tw_sym_entries_fini(&draft.entries);
+	tw_notes_fini(&draft.notes);
+	free(draft.sites);
+	free(draft.operands);
 	free(draft.rows);
 	free(draft.names);
 	free(draft.fixes);

@@ -56,6 +56,13 @@ static size_t index_of(const struct tw_scan *scan, const struct tw_sym_entry *en
 	return (size_t)(entry - scan->entries->entries);
 }
 
+size_t tw_scan_entry_at(const struct tw_scan *scan, uint64_t value)
+{
+	const struct tw_sym_entry *entry = entry_at(scan, value);
+
+	return entry ? index_of(scan, entry) : scan->entries->count;
+}
+
 static void mark_taken(struct tw_scan *scan, uint64_t value)
 {
 	if (is_code(scan, value))
@@ -196,7 +203,7 @@ static void mark_data(struct tw_scan *scan)
 
 /* ---- code ---- */
 
-static bool decode(const struct tw_scan *scan, uint64_t value, uint64_t end, ZydisDecodedInstruction *out)
+bool tw_scan_decode(const struct tw_scan *scan, uint64_t value, uint64_t end, ZydisDecodedInstruction *out)
 {
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&scan->decoder, NULL, (const void *)(scan->elf->base + value),
 							  end - value, out));
@@ -205,6 +212,19 @@ static bool decode(const struct tw_scan *scan, uint64_t value, uint64_t end, Zyd
 static uint64_t relative_target(const ZydisDecodedInstruction *instruction, uint64_t value)
 {
 	return value + instruction->length + (uint64_t)instruction->raw.imm[0].value.s;
+}
+
+/* @is_inside	the jump is not one to a function. */
+static void link_entries(struct tw_scan *scan, const struct tw_sym_entry *entry, const struct tw_sym_entry *other,
+			 bool is_inside)
+{
+	if (!is_inside && other->name_count && other->kind != TW_SYM_ENTRY_PART)
+		return;
+	if (tw_grow(scan->links, scan->link_count, scan->link_capacity))
+		scan->links[scan->link_count++] =
+			(struct tw_scan_jump){(uint32_t)index_of(scan, entry), (uint32_t)index_of(scan, other)};
+	else
+		scan->has_no_memory = true;
 }
 
 static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
@@ -223,7 +243,9 @@ static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
 		return;
 	}
 	is_conditional = instruction->meta.category == ZYDIS_CATEGORY_COND_BR;
-	other = is_conditional || scan->notes_values ? entry_at(scan, target) : NULL;
+	other = is_conditional || scan->notes_values || scan->notes_links ? entry_at(scan, target) : NULL;
+	if (other && scan->notes_links)
+		link_entries(scan, entry, other, is_conditional || other->value != target);
 	if (!other || other->value != target)
 		return;
 	if (is_conditional)
@@ -237,7 +259,7 @@ static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
 		scan->has_no_memory = true;
 }
 
-static bool is_indirect_jump(const ZydisDecodedInstruction *instruction)
+bool tw_scan_is_indirect_jump(const ZydisDecodedInstruction *instruction)
 {
 	return instruction->mnemonic == ZYDIS_MNEMONIC_JMP && !instruction->raw.imm[0].size &&
 	       !tw_scan_is_relative_memory(instruction);
@@ -309,7 +331,7 @@ static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 		scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_READS_FLAGS;
 	tw_elf_frame_walk_begin(&walk, entry->frame);
 	for (uint64_t at = entry->value; at < end; at += instruction.length) {
-		if (!decode(scan, at, end, &instruction)) {
+		if (!tw_scan_decode(scan, at, end, &instruction)) {
 			instruction.length = 1;
 			continue;
 		}
@@ -322,7 +344,7 @@ static void scan_entry(struct tw_scan *scan, const struct tw_sym_entry *entry)
 			mark_operand(scan, &instruction);
 		if (instruction.mnemonic == ZYDIS_MNEMONIC_LEA && tw_scan_is_relative_memory(&instruction))
 			mark_value(scan, at + instruction.length + (uint64_t)instruction.raw.disp.value);
-		if (is_indirect_jump(&instruction))
+		if (tw_scan_is_indirect_jump(&instruction))
 			scan->entry_facts[index_of(scan, entry)] |= TW_SCAN_ENTRY_INDIRECT;
 	}
 }
@@ -380,8 +402,7 @@ static unsigned mark_addresses(struct tw_scan *scan, const struct tw_sym_entry *
 	return count;
 }
 
-/* disp32(,%reg,8) */
-static bool is_scaled_absolute(const ZydisDecodedInstruction *instruction)
+bool tw_scan_is_scaled_absolute(const ZydisDecodedInstruction *instruction)
 {
 	return instruction->attributes & ZYDIS_ATTRIB_HAS_SIB && !instruction->raw.modrm.mod &&
 	       instruction->raw.sib.base == 5 && instruction->raw.sib.scale == 3;
@@ -394,14 +415,14 @@ static void find_tables(struct tw_scan *scan, const struct tw_sym_entry *entry)
 	unsigned found = 0;
 
 	for (uint64_t at = entry->value; at < end; at += instruction.length) {
-		if (!decode(scan, at, end, &instruction)) {
+		if (!tw_scan_decode(scan, at, end, &instruction)) {
 			instruction.length = 1;
 			continue;
 		}
 		if (instruction.mnemonic == ZYDIS_MNEMONIC_LEA && tw_scan_is_relative_memory(&instruction))
 			found += mark_distances(scan, entry,
 						at + instruction.length + (uint64_t)instruction.raw.disp.value);
-		else if (is_scaled_absolute(&instruction))
+		else if (tw_scan_is_scaled_absolute(&instruction))
 			found += mark_addresses(scan, entry, (uint64_t)instruction.raw.disp.value);
 	}
 	if (!found)
@@ -431,7 +452,7 @@ unsigned tw_scan_padding(const struct tw_scan *scan, uint64_t value, uint64_t en
 			at++;
 			continue;
 		}
-		if (!decode(scan, at, end - at < left ? end : at + left, &instruction) ||
+		if (!tw_scan_decode(scan, at, end - at < left ? end : at + left, &instruction) ||
 		    instruction.mnemonic != ZYDIS_MNEMONIC_NOP)
 			break;
 		at += instruction.length;
@@ -446,15 +467,16 @@ static bool is_decoded(const struct tw_sym_entry *entry)
 	return entry->kind != TW_SYM_ENTRY_PLT;
 }
 
-int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed,
-		 bool notes_values)
+int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries,
+		 const struct tw_scan_options *options)
 {
 	*scan = (struct tw_scan){.elf = elf,
 				 .entries = entries,
 				 .low = elf->image.low - elf->base,
 				 .bytes = elf->image.high - elf->image.low,
-				 .is_fixed = is_fixed,
-				 .notes_values = notes_values};
+				 .is_fixed = options->is_fixed,
+				 .notes_values = options->notes_values,
+				 .notes_links = options->notes_links};
 	ZydisDecoderInit(&scan->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	scan->entry_facts = calloc(entries->count + 1, 1);
 	scan->facts =
@@ -470,7 +492,7 @@ int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw
 	mark_relocations(scan, elf->relocations, elf->relocation_count);
 	mark_relocations(scan, elf->plt_relocations, elf->plt_relocation_count);
 	mark_packed_relocations(scan);
-	if (is_fixed)
+	if (scan->is_fixed)
 		mark_data(scan);
 	for (size_t i = 0; i < entries->count; i++)
 		if (is_decoded(&entries->entries[i]))
@@ -489,5 +511,6 @@ void tw_scan_fini(struct tw_scan *scan)
 		munmap(scan->facts, scan->bytes + 1);
 	free(scan->entry_facts);
 	free(scan->jumps);
+	free(scan->links);
 	*scan = (struct tw_scan){0};
 }

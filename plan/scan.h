@@ -41,11 +41,15 @@ struct tw_scan {
 	uint64_t landing_count;
 	bool is_fixed;	      /* ET_EXEC: immediate operands may be addresses */
 	bool notes_values;    /* TW_SCAN_ENTRY_VALUE is set, and jumps between entries are kept */
+	bool notes_links;     /* links are kept */
 	uint8_t *entry_facts; /* by entry: TW_SCAN_ENTRY_* */
 	struct tw_scan_jump {
 		uint32_t from, to; /* entries: a jump of one leads to the first byte of the other */
 	} * jumps;
 	size_t jump_count, jump_capacity;
+	/* Pairs of entries that may be parts of one function: a jump of one leads into the other, or one has no name. */
+	struct tw_scan_jump *links;
+	size_t link_count, link_capacity;
 	bool has_no_memory;
 };
 
@@ -59,12 +63,14 @@ enum {
 	TW_SCAN_ENTRY_MADE = 64	  /* for plan.c: code that the program makes calls it */
 };
 
-/*
- * @is_fixed, @notes_values	as in the structure.
- * Errors: TW_ENOMEM.  tw_scan_fini() in any case.
- */
-int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries, bool is_fixed,
-		 bool notes_values);
+/* What the caller knows, or needs: as in the structure. */
+struct tw_scan_options {
+	bool is_fixed, notes_values, notes_links;
+};
+
+/* Errors: TW_ENOMEM.  tw_scan_fini() in any case. */
+int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw_sym_entries *entries,
+		 const struct tw_scan_options *options);
 void tw_scan_fini(struct tw_scan *scan);
 
 /* The facts about a byte; 0 outside the image. */
@@ -75,6 +81,18 @@ static inline uint8_t tw_scan_facts(const struct tw_scan *scan, uint64_t value)
 
 /* The bytes of the image at a value, and how many follow; NULL: outside. */
 const uint8_t *tw_scan_bytes(const struct tw_scan *scan, uint64_t value, uint64_t *left);
+
+/* The index of the entry whose code holds a value; the number of entries: none. */
+size_t tw_scan_entry_at(const struct tw_scan *scan, uint64_t value);
+
+/* Decodes the instruction at a value of an entry that ends at @end; false: the decoder does not know it. */
+bool tw_scan_decode(const struct tw_scan *scan, uint64_t value, uint64_t end, ZydisDecodedInstruction *out);
+
+/* A jump through a register or memory, other than through a slot. */
+bool tw_scan_is_indirect_jump(const ZydisDecodedInstruction *instruction);
+
+/* The memory operand disp32(,%reg,8). */
+bool tw_scan_is_scaled_absolute(const ZydisDecodedInstruction *instruction);
 
 /* Bytes of padding (NOPs, int3, zeros) from a value on, less than `most` + one instruction. */
 unsigned tw_scan_padding(const struct tw_scan *scan, uint64_t value, uint64_t end, unsigned most);

@@ -184,7 +184,7 @@ static bool is_relocated(const struct tw_scan *scan, uint64_t value, unsigned co
 static enum tw_entry_refusal take_padding(const struct tw_scan *scan, size_t index, struct tw_window *window)
 {
 	const struct tw_sym_entry *entry = &scan->entries->entries[index];
-	uint64_t from = entry->value + window->offset + window->bytes, end = entry->value + entry->bytes;
+	uint64_t from = window->value + window->bytes, end = entry->value + entry->bytes;
 	uint64_t limit = index + 1 < scan->entries->count ? entry[1].value : end;
 	unsigned missing = WINDOW_BYTES - window->bytes;
 
@@ -208,7 +208,7 @@ static enum tw_entry_refusal take_instructions(const struct tw_scan *scan, size_
 	bool is_ended = false;
 
 	while (window->bytes < WINDOW_BYTES && !is_ended) {
-		struct instruction instruction = {.value = entry->value + window->offset + window->bytes};
+		struct instruction instruction = {.value = window->value + window->bytes};
 		enum tw_entry_refusal refusal;
 
 		if (instruction.value >= end)
@@ -246,6 +246,7 @@ enum {
 	CFA_ADVANCE_LOC2 = 0x03,
 	CFA_ADVANCE_LOC4 = 0x04,
 	CFA_UNDEFINED = 0x07,
+	CFA_SAME_VALUE = 0x08,
 	CFA_REMEMBER_STATE = 0x0a,
 	CFA_DEF_CFA = 0x0c,
 	CFA_DEF_CFA_REGISTER = 0x0d,
@@ -313,6 +314,19 @@ static bool put(struct frame *frame, const uint8_t *bytes, size_t count)
 	memcpy(window->frame + window->frame_bytes, bytes, count);
 	window->frame_bytes = (uint8_t)(window->frame_bytes + count);
 	return true;
+}
+
+static bool put_leb(struct frame *frame, uint64_t number)
+{
+	uint8_t bytes[10];
+	unsigned count = 0;
+
+	do {
+		bytes[count] = (uint8_t)((number & 0x7f) | (number > 0x7f ? 0x80 : 0));
+		number >>= 7;
+		count++;
+	} while (number);
+	return put(frame, bytes, count);
 }
 
 /* Begins the row of a place in the copy. */
@@ -393,15 +407,13 @@ static bool carry(struct frame *frame, uint8_t instruction, const uint8_t *start
 static bool put_pushed(struct frame *frame)
 {
 	const struct tw_window *window = frame->window;
-	uint8_t moved[2] = {CFA_DEF_CFA_OFFSET};
+	static const uint8_t define = CFA_DEF_CFA_OFFSET;
 
 	if (!(window->flags & TW_ENTRY_CALL) || frame->cfa_register != REGISTER_RSP)
 		return true;
-	if (frame->cfa_offset > 0x7f - 8)
-		return false;
-	moved[1] = (uint8_t)(frame->cfa_offset + 8);
 	/* The call is the last instruction; its push has six bytes. */
-	return put_row(frame, window->map[2 * window->map_count - 1] + 6u) && put(frame, moved, sizeof moved);
+	return put_row(frame, window->map[2 * window->map_count - 1] + 6u) && put(frame, &define, 1) &&
+	       put_leb(frame, frame->cfa_offset + 8);
 }
 
 static bool carry_frame(const struct tw_elf_frame *own, struct tw_window *window)
@@ -441,6 +453,7 @@ void tw_window_examine(const struct tw_scan *scan, size_t index, struct tw_windo
 
 	if (entry->bytes >= TW_ENDBR_BYTES && tw_is_endbr(bytes))
 		window.offset = TW_ENDBR_BYTES;
+	window.value = entry->value + window.offset;
 	window.refusal = take_instructions(scan, index, &window);
 	if (!window.refusal && (tw_scan_facts(scan, entry->value) & TW_SCAN_LOOPED ||
 				tw_scan_facts(scan, entry->value + window.offset) & TW_SCAN_LOOPED))
@@ -451,5 +464,80 @@ void tw_window_examine(const struct tw_scan *scan, size_t index, struct tw_windo
 		window.flags |= TW_ENTRY_UNKNOWN_JUMP;
 	if (!window.refusal && scan->entry_facts[index] & TW_SCAN_ENTRY_READS_FLAGS)
 		window.flags |= TW_ENTRY_READS_FLAGS;
+	*out = window.refusal ? (struct tw_window){.refusal = window.refusal} : window;
+}
+
+/* ---- sites: the frame in the middle of a function ---- */
+
+/* Where a register was saved, or that it was not, if that differs from the row before. */
+static bool put_saved(struct frame *frame, unsigned number, int64_t before, int64_t now)
+{
+	const uint8_t saved = (uint8_t)(CFA_OFFSET | number), same[] = {CFA_SAME_VALUE, (uint8_t)number};
+
+	if (now == before)
+		return true;
+	if (!now)
+		return put(frame, same, sizeof same);
+	return now < 0 && now % 8 == 0 && put(frame, &saved, 1) && put_leb(frame, (uint64_t)-now / 8);
+}
+
+/* All that differs between two rows.  False: they have something that a compiler does not write. */
+static bool put_difference(struct frame *frame, const struct tw_elf_frame_row *before,
+			   const struct tw_elf_frame_row *now)
+{
+	static const uint8_t define = CFA_DEF_CFA;
+	bool is_right = now->cfa == TW_ELF_CFA_REGISTER && now->return_address.how == TW_ELF_SAVED_CFA &&
+			now->return_address.offset == -8 &&
+			(now->rbp.how == TW_ELF_SAVED_SAME || now->rbp.how == TW_ELF_SAVED_CFA);
+
+	if (is_right && (now->cfa_register != before->cfa_register || now->cfa_offset != before->cfa_offset))
+		is_right =
+			put(frame, &define, 1) && put_leb(frame, now->cfa_register) && put_leb(frame, now->cfa_offset);
+	for (unsigned i = 0; i < TW_ELF_RETURN && is_right; i++)
+		is_right = put_saved(frame, i, before->saved[i], now->saved[i]);
+	return is_right;
+}
+
+/* The rows of the window's instructions, and that of the jump back, each as it differs from the one before. */
+static bool write_frame(const struct tw_elf_frame *own, struct tw_window *window)
+{
+	struct tw_elf_frame_row before = {.cfa = TW_ELF_CFA_REGISTER, .cfa_register = REGISTER_RSP, .cfa_offset = 8};
+	struct frame frame = {.window = window};
+	unsigned count = window->map_count + !(window->flags & TW_ENTRY_ENDS);
+	struct tw_elf_frame_walk walk;
+
+	tw_elf_frame_walk_begin(&walk, own);
+	for (unsigned i = 0; i < count; i++) {
+		bool is_end = i == window->map_count;
+		const struct tw_elf_frame_row *row =
+			tw_elf_frame_walk_to(&walk, window->value + (is_end ? window->bytes : window->map[2 * i]));
+
+		if (!row || !put_row(&frame, is_end ? window->copy_bytes : window->map[2 * i + 1]) ||
+		    !put_difference(&frame, &before, row))
+			return false;
+		before = *row;
+	}
+	frame.cfa_register = before.cfa_register;
+	frame.cfa_offset = before.cfa_offset;
+	return put_pushed(&frame);
+}
+
+void tw_window_examine_site(const struct tw_scan *scan, size_t index, uint64_t value, struct tw_window *out)
+{
+	const struct tw_sym_entry *entry = &scan->entries->entries[index];
+	struct tw_window window = {.value = value, .flags = TW_ENTRY_SITE | TW_ENTRY_UNWATCHED};
+	ZydisDecodedInstruction nop;
+	uint64_t left;
+	const uint8_t *bytes = tw_scan_bytes(scan, value, &left);
+
+	if (!bytes || !(tw_scan_facts(scan, value) & TW_SCAN_INSTRUCTION) ||
+	    ZYAN_FAILED(ZydisDecoderDecodeInstruction(&scan->decoder, NULL, bytes, entry->value + entry->bytes - value,
+						      &nop)) ||
+	    nop.mnemonic != ZYDIS_MNEMONIC_NOP)
+		window.refusal = TW_ENTRY_NO_NOP;
+	if (!window.refusal)
+		window.refusal = take_instructions(scan, index, &window);
+	if (!window.refusal && !write_frame(entry->frame, &window))
+		window.refusal = TW_ENTRY_FRAME;
 	*out = window.refusal ? (struct tw_window){.refusal = window.refusal} : window;
 }

@@ -15,6 +15,7 @@
 
 struct tw_window {
 	enum tw_entry_refusal refusal;
+	uint64_t value; /* of its first byte */
 	uint8_t flags;	/* TW_ENTRY_* of the plan */
 	uint8_t offset; /* from the entry */
 	uint8_t bytes;
@@ -31,5 +32,12 @@ struct tw_window {
  * With a refusal only that is set.
  */
 void tw_window_examine(const struct tw_scan *scan, size_t index, struct tw_window *out);
+
+/*
+ * tw_window_examine_site - examine the NOP of a probe at this value, in the code of the entry with this index.
+ *
+ * As tw_window_examine().  Jumps whose targets are not known are not looked for: that is sites.h's.
+ */
+void tw_window_examine_site(const struct tw_scan *scan, size_t index, uint64_t value, struct tw_window *out);
 
 #endif

@@ -31,6 +31,11 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 		[TW_ENTRY_FRAME] = "it has no call frame information, or such that is not understood",
 		[TW_ENTRY_TEXT_RELOCATION] = "the loader writes into its code",
 		[TW_ENTRY_UNCERTAIN] = "it contains an indirect jump whose targets are not known (--careful)",
+		[TW_ENTRY_NO_NOP] = "there is no NOP at its address",
+		[TW_ENTRY_NO_FUNCTION] = "no call frame information describes the code around it",
+		[TW_ENTRY_UNKNOWN_TARGETS] =
+			"its function has an indirect jump whose targets are not known, and one may lead into the five bytes",
+		[TW_ENTRY_SHARED] = "another probe lies in the same five bytes",
 		[TW_ENTRY_STATUS_FLAGS] = "its caller passes it status flags, which a recorded call changes",
 	};
 
@@ -40,8 +45,10 @@ const char *tw_entry_refusal_text(enum tw_entry_refusal refusal)
 /* A table of `count` items inside the plan, aligned for them; NULL: it is not. */
 static const void *table(const struct tw_entry_plan_header *header, uint32_t offset, uint64_t count, size_t item_bytes)
 {
-	if (offset % (item_bytes < 4 ? 1 : 4) || offset < sizeof *header || offset > header->bytes ||
-	    count > (header->bytes - offset) / item_bytes)
+	if (offset % (item_bytes < 4   ? 1
+		      : item_bytes % 8 ? 4
+				       : 8) ||
+	    offset < sizeof *header || offset > header->bytes || count > (header->bytes - offset) / item_bytes)
 		return NULL;
 	return (const uint8_t *)header + offset;
 }
@@ -111,22 +118,68 @@ static bool is_copy_right(const struct tw_entry_plan *plan, const struct tw_entr
 	return is_map_right(row, tw_entry_plan_map(plan, row));
 }
 
+/* The value behind a row's window. */
+static uint64_t end_of(const struct tw_entry_plan_row *row)
+{
+	return (uint64_t)row->value + row->window_offset + row->window_bytes;
+}
+
 static bool is_row_right(const struct tw_entry_plan *plan, const struct tw_entry_plan_row *row)
 {
 	const struct tw_entry_plan_header *header = plan->header;
 	/* Behind the window of the row before. */
-	bool is_behind = row == plan->rows ||
-			 row->value >= (uint64_t)row[-1].value + row[-1].window_offset + row[-1].window_bytes;
+	bool is_behind = row == plan->rows || row->value >= end_of(&row[-1]);
 
-	if (!is_behind || (row > plan->rows && row->value == row[-1].value) || row->refusal >= TW_ENTRY_REFUSALS ||
-	    row->first_name > header->name_count || row->name_count > header->name_count - row->first_name)
+	if (!is_behind || row->flags & TW_ENTRY_SITE || (row > plan->rows && row->value == row[-1].value) ||
+	    row->refusal >= TW_ENTRY_REFUSALS || row->first_name > header->name_count ||
+	    row->name_count > header->name_count - row->first_name)
 		return false;
 	return is_copy_right(plan, row);
+}
+
+bool tw_entry_plan_is_free(const struct tw_entry_plan *plan, uint64_t value, uint64_t end)
+{
+	size_t before = tw_search(i, plan->header->row_count, plan->rows[i].value < end);
+
+	/* Windows of functions do not overlap, so the last that begins before `end` reaches furthest. */
+	while (before && !plan->rows[before - 1].window_bytes)
+		before--;
+	return !before || end_of(&plan->rows[before - 1]) <= value;
+}
+
+static bool is_operand_right(const struct tw_entry_plan_operand *operand)
+{
+	return operand->kind < TW_ENTRY_OPERAND_KINDS && operand->base <= TW_ENTRY_NO_REGISTER &&
+	       operand->index <= TW_ENTRY_NO_REGISTER && operand->shift <= 3 && operand->bytes <= 8 &&
+	       !(operand->bytes & (operand->bytes - 1)) && (operand->bytes || !operand->kind) &&
+	       (operand->kind != TW_ENTRY_OPERAND_REGISTER || operand->base < TW_ENTRY_NO_REGISTER);
+}
+
+/* @covered	the value behind the last window of a site before. */
+static bool is_site_right(const struct tw_entry_plan *plan, const struct tw_entry_plan_site *site, uint64_t covered)
+{
+	const struct tw_entry_plan_header *header = plan->header;
+	const struct tw_entry_plan_row *row = &site->row;
+
+	if (row->refusal >= TW_ENTRY_REFUSALS || !(row->flags & TW_ENTRY_SITE) || row->window_offset ||
+	    row->name_count != 1 || row->first_name >= header->name_count || !is_copy_right(plan, row) ||
+	    (site > plan->sites && row->value < site[-1].row.value) ||
+	    (row->window_bytes && (row->value < covered || (!(row->flags & TW_ENTRY_SHARES) &&
+							    !tw_entry_plan_is_free(plan, row->value, end_of(row))))) ||
+	    site->arguments >= header->string_bytes || site->operand_count > TW_ENTRY_OPERANDS_MAX ||
+	    site->first_operand > header->operand_count ||
+	    site->operand_count > header->operand_count - site->first_operand)
+		return false;
+	for (unsigned i = 0; i < site->operand_count; i++)
+		if (!is_operand_right(&plan->operands[site->first_operand + i]))
+			return false;
+	return true;
 }
 
 int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *out)
 {
 	const struct tw_entry_plan_header *header = bytes;
+	uint64_t covered = 0;
 
 	if (count < sizeof *header || memcmp(header->magic, TW_ENTRY_PLAN_MAGIC, sizeof header->magic))
 		return TW_EFORMAT;
@@ -140,10 +193,12 @@ int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *ou
 		.rows = table(header, header->rows, header->row_count, sizeof *out->rows),
 		.names = table(header, header->names, header->name_count, sizeof *out->names),
 		.fixes = table(header, header->fixes, header->fix_count, sizeof *out->fixes),
+		.sites = table(header, header->sites, header->site_count, sizeof *out->sites),
+		.operands = table(header, header->operands, header->operand_count, sizeof *out->operands),
 		.code = table(header, header->code, header->code_bytes, 1),
 		.strings = table(header, header->strings, header->string_bytes, 1),
 	};
-	if (!out->rows || !out->names || !out->fixes || !out->code || !out->strings ||
+	if (!out->rows || !out->names || !out->fixes || !out->sites || !out->operands || !out->code || !out->strings ||
 	    out->strings[header->string_bytes - 1])
 		return TW_EFORMAT;
 	for (uint32_t i = 0; i < header->name_count; i++)
@@ -152,6 +207,12 @@ int tw_entry_plan_open(const void *bytes, size_t count, struct tw_entry_plan *ou
 	for (uint32_t i = 0; i < header->row_count; i++)
 		if (!is_row_right(out, &out->rows[i]))
 			return TW_EFORMAT;
+	for (uint32_t i = 0; i < header->site_count; i++) {
+		if (!is_site_right(out, &out->sites[i], covered))
+			return TW_EFORMAT;
+		if (out->sites[i].row.window_bytes)
+			covered = end_of(&out->sites[i].row);
+	}
 	return 0;
 }
 

@@ -11,7 +11,10 @@
  * a file only if that has the same build-id and the same identity (base/file.h), which any change of its bytes changes.  It is not trusted:
  * every offset is checked when it is opened, and the bytes of each window are compared with memory before anything is written.
  *
- *	header | rows, by value | names: offsets of strings | fixes | code | strings
+ *	header | rows, by value | names: offsets of strings | fixes | sites, by value | operands | code | strings
+ *
+ * A *site* is the NOP of a probe that the program brings itself (plan/notes.h), which lies anywhere in a function.  Its row has a window that
+ * begins with the NOP.  No two windows of a plan overlap, but for a site and the entry of its function (TW_ENTRY_SHARES).
  *
  * Threads  any; a plan does not change while it is open.
  * Units    values are those of the object's file; offsets are from the start of the plan, in bytes; all numbers are
@@ -27,7 +30,7 @@
 #include <stdint.h>
 
 #define TW_ENTRY_PLAN_MAGIC   "tw-plan\n"
-#define TW_ENTRY_PLAN_VERSION 14
+#define TW_ENTRY_PLAN_VERSION 15
 
 /* Why the entry of a function cannot take a jump.  Numbers are part of the form. */
 enum tw_entry_refusal {
@@ -45,6 +48,10 @@ enum tw_entry_refusal {
 	TW_ENTRY_TEXT_RELOCATION, /* ld.so writes into the window */
 	TW_ENTRY_UNCERTAIN,	  /* no row has it: what TW_ENTRY_UNKNOWN_JUMP is to those who want to be careful */
 	TW_ENTRY_STATUS_FLAGS,	  /* no row has it: what TW_ENTRY_READS_FLAGS is */
+	TW_ENTRY_NO_NOP,	  /* a site: there is no NOP */
+	TW_ENTRY_NO_FUNCTION,	  /* a site: no description of call frames has it */
+	TW_ENTRY_UNKNOWN_TARGETS, /* a site: an indirect jump of its function might lead into the window */
+	TW_ENTRY_SHARED,	  /* a site: the window is also that of another site */
 	TW_ENTRY_REFUSALS
 };
 
@@ -71,6 +78,10 @@ struct tw_entry_plan_header {
 	uint32_t string_bytes;	 /* not 0 */
 	uint32_t part_count;	 /* parts of functions and stubs that have no row */
 	uint32_t unframed_count; /* named functions without call frame information: no row, but for unwatched ones */
+	uint32_t site_count;
+	uint32_t sites; /* offset of struct tw_entry_plan_site */
+	uint32_t operand_count;
+	uint32_t operands; /* offset of struct tw_entry_plan_operand */
 	uint32_t reserved;
 	uint64_t image_bytes;		    /* from the first to the last byte of all segments */
 	struct tw_file_identity file;	    /* from which it was made */
@@ -89,7 +100,11 @@ enum {
 	/* Its returns are not watched: it returns twice or never, or looks at the frame to which it returns. */
 	TW_ENTRY_UNWATCHED = 16,
 	/* It reads status flags that it has not set: its caller passes them.  The copy is right, but a recorded call changes them. */
-	TW_ENTRY_READS_FLAGS = 32
+	TW_ENTRY_READS_FLAGS = 32,
+	/* The row is that of a site: all registers, flags and 128 bytes below the stack pointer are in use there. */
+	TW_ENTRY_SITE = 64,
+	/* A site's window has bytes of a function's: one of them can be planted at a time. */
+	TW_ENTRY_SHARES = 128
 };
 
 /*
@@ -125,8 +140,51 @@ struct tw_entry_plan_fix {
 	uint8_t reserved;
 };
 
-_Static_assert(sizeof(struct tw_entry_plan_header) == 224, "part of the form");
+/* Where an argument of a probe is while its NOP runs. */
+enum tw_entry_operand_kind {
+	TW_ENTRY_OPERAND_UNKNOWN,  /* not understood, or in a vector register */
+	TW_ENTRY_OPERAND_REGISTER, /* `base` */
+	TW_ENTRY_OPERAND_CONSTANT, /* `number` */
+	TW_ENTRY_OPERAND_MEMORY,   /* at base + (index << shift) + number */
+	TW_ENTRY_OPERAND_GLOBAL,   /* at the value `number` of the object */
+	TW_ENTRY_OPERAND_KINDS
+};
+
+/* Flags of an operand. */
+enum {
+	TW_ENTRY_OPERAND_SIGNED = 1,
+	TW_ENTRY_OPERAND_HIGH = 2,  /* %ah, %ch, %dh, %bh */
+	TW_ENTRY_OPERAND_DIRECT = 4 /* memory of the function's own frame, or data that the object has: it is there */
+};
+
+#define TW_ENTRY_NO_REGISTER 16
+
+struct tw_entry_plan_operand {
+	int64_t number;
+	uint8_t kind;
+	uint8_t bytes; /* 1, 2, 4, 8; 0 if it is unknown */
+	uint8_t flags;
+	/* Numbers of registers as in instructions: rax 0, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ...; TW_ENTRY_NO_REGISTER. */
+	uint8_t base, index;
+	uint8_t shift; /* 0 to 3 */
+	uint8_t reserved[2];
+};
+
+/* A probe; the row's one name is PROVIDER:NAME. */
+struct tw_entry_plan_site {
+	struct tw_entry_plan_row row;
+	uint64_t semaphore;	/* a value; 0: none */
+	uint32_t arguments;	/* the note's text: an offset in strings */
+	uint32_t first_operand; /* index */
+	uint8_t operand_count;	/* at most TW_ENTRY_OPERANDS_MAX */
+	uint8_t argument_count; /* of the note */
+	uint8_t reserved[6];
+};
+
+_Static_assert(sizeof(struct tw_entry_plan_header) == 240, "part of the form");
 _Static_assert(sizeof(struct tw_entry_plan_row) == 32 && sizeof(struct tw_entry_plan_fix) == 8, "part of the form");
+_Static_assert(sizeof(struct tw_entry_plan_operand) == 16 && sizeof(struct tw_entry_plan_site) == 56,
+	       "part of the form");
 
 /* Limits of what a plan may ask for. */
 #define TW_ENTRY_WINDOW_BYTES_MIN 5u
@@ -134,6 +192,8 @@ _Static_assert(sizeof(struct tw_entry_plan_row) == 32 && sizeof(struct tw_entry_
 #define TW_ENTRY_COPY_BYTES_MAX	  64u
 #define TW_ENTRY_FIXES_MAX	  8u
 #define TW_ENTRY_FRAME_BYTES_MAX  64u
+/* As many as an event has argument words. */
+#define TW_ENTRY_OPERANDS_MAX 6u
 /* The copy as laid out at run time: copy, jmp back, literal at the next multiple of 8. */
 #define TW_ENTRY_SPACE_BYTES 80u
 
@@ -144,6 +204,8 @@ struct tw_entry_plan {
 	const struct tw_entry_plan_row *rows;
 	const uint32_t *names;
 	const struct tw_entry_plan_fix *fixes;
+	const struct tw_entry_plan_site *sites;
+	const struct tw_entry_plan_operand *operands;
 	const uint8_t *code;
 	const char *strings;
 };
@@ -175,6 +237,15 @@ void tw_entry_plan_name_file(const char *before, const struct tw_elf *elf, const
 
 /* The row of the function at a value; NULL: none. */
 const struct tw_entry_plan_row *tw_entry_plan_find(const struct tw_entry_plan *plan, uint64_t value);
+
+/* Do the windows of all functions leave these bytes free? */
+bool tw_entry_plan_is_free(const struct tw_entry_plan *plan, uint64_t value, uint64_t end);
+
+/* The site that a row with TW_ENTRY_SITE belongs to. */
+static inline const struct tw_entry_plan_site *tw_entry_plan_site_of(const struct tw_entry_plan_row *row)
+{
+	return (const struct tw_entry_plan_site *)(const void *)row;
+}
 
 /* The row's refusal, also of functions that read flags of their caller; with @is_careful also of functions with an indirect jump whose targets are not known. */
 enum tw_entry_refusal tw_entry_plan_refusal(const struct tw_entry_plan_row *row, bool is_careful);

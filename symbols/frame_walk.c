@@ -114,9 +114,11 @@ static struct tw_elf_frame_saved saved_by(struct cursor expression)
 
 /* ---- instructions ---- */
 
-/* Others are not needed to find callers. */
+/* Others are not needed to find callers: only where they were saved below the CFA, as compilers do. */
 static void save(struct tw_elf_frame_walk *walk, uint64_t number, struct tw_elf_frame_saved saved)
 {
+	if (number < TW_ELF_RETURN)
+		walk->row.saved[number] = saved.how == TW_ELF_SAVED_CFA ? saved.offset : 0;
 	if (number == TW_ELF_RBP)
 		walk->row.rbp = saved;
 	else if (number == TW_ELF_RETURN)
@@ -131,7 +133,7 @@ static void save_at(struct tw_elf_frame_walk *walk, uint64_t number, uint64_t fa
 
 static void restore(struct tw_elf_frame_walk *walk, uint64_t number)
 {
-	save(walk, number, number == TW_ELF_RBP ? walk->first.rbp : walk->first.return_address);
+	save(walk, number, number == TW_ELF_RETURN ? walk->first.return_address : walk->first.rbp);
 }
 
 static void set_cfa(struct tw_elf_frame_walk *walk, uint64_t number, uint64_t offset)

@@ -87,6 +87,8 @@ struct tw_elf_frame_row {
 	enum tw_elf_cfa cfa;
 	int64_t cfa_add;
 	struct tw_elf_frame_saved rbp, return_address;
+	/* Of all integer registers, by number, distances from the CFA where they were saved there; 0: not. */
+	int64_t saved[TW_ELF_RETURN];
 };
 
 /* Follows the rows along a description's code.  The return address mostly lies 8 bytes below the CFA. */

@@ -129,6 +129,17 @@ static const char *check_name(const char *name, const char *empty)
 	return check_glob(name);
 }
 
+/* PROVIDER:NAME, of which either may be any. */
+static void split_probe(char *function)
+{
+	char *colon = strchr(function, ':');
+
+	if (colon && colon == function + 1 && *function == '_')
+		*function = '*';
+	if (colon && !strcmp(colon + 1, "_"))
+		colon[1] = '*';
+}
+
 static const char *split(struct part *part)
 {
 	char *colon = find_colon(part->names), *function = part->names;
@@ -149,6 +160,8 @@ static const char *split(struct part *part)
 		problem = check_name(function, "the function is missing; write _ for any");
 	if (problem)
 		return problem;
+	if (part->module && !strcmp(part->module, TW_PATTERN_PROBES))
+		split_probe(function);
 	part->function = is_any(function) ? NULL : function;
 	if (part->module && is_any(part->module))
 		part->module = NULL;
@@ -522,6 +535,14 @@ TW_API bool tw_pattern_match(const struct tw_pattern *pattern, const struct tw_p
 		    is_function(part, subject->function, subject->demangled))
 			return true;
 	}
+	return false;
+}
+
+TW_API bool tw_pattern_is_of_probes(const struct tw_pattern *pattern)
+{
+	for (size_t i = 0; i < pattern->count; i++)
+		if (pattern->parts[i].module && !strcmp(pattern->parts[i].module, TW_PATTERN_PROBES))
+			return true;
 	return false;
 }
 

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a table of the file into allocated memory, followed by a zero byte. */
-static int read_table(int fd, uint64_t offset, uint64_t bytes, void *out)
+int tw_elf_table_read(int fd, uint64_t offset, uint64_t bytes, void *out)
 {
 	char *table;
 	int error;
@@ -40,13 +39,14 @@ int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *hea
 	if (!header->e_shoff || !header->e_shnum || header->e_shentsize != sizeof(ElfW(Shdr)) ||
 	    header->e_shstrndx >= header->e_shnum)
 		return TW_ENOENT;
-	error = read_table(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)), &sections->table);
+	error = tw_elf_table_read(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)),
+				  &sections->table);
 	if (error)
 		return error;
 	sections->count = header->e_shnum;
 	names = &sections->table[header->e_shstrndx];
 	sections->name_bytes = names->sh_size;
-	return read_table(fd, names->sh_offset, names->sh_size, &sections->names);
+	return tw_elf_table_read(fd, names->sh_offset, names->sh_size, &sections->names);
 }
 
 const ElfW(Shdr) *tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
@@ -127,11 +127,11 @@ int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd)
 	if (!table || table->sh_entsize != sizeof(ElfW(Sym)) || table->sh_link >= sections->count)
 		return TW_ENOENT;
 	strings = &sections->table[table->sh_link];
-	error = read_table(fd, strings->sh_offset, strings->sh_size, &sections->strings);
+	error = tw_elf_table_read(fd, strings->sh_offset, strings->sh_size, &sections->strings);
 	if (error)
 		return error;
 	sections->string_bytes = strings->sh_size;
-	error = read_table(fd, table->sh_offset, table->sh_size, &symbols);
+	error = tw_elf_table_read(fd, table->sh_offset, table->sh_size, &symbols);
 	if (error)
 		return error;
 	error = take_functions(sections, symbols, table->sh_size / sizeof *symbols);

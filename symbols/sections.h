@@ -40,6 +40,8 @@ struct tw_elf_sections {
 	uint64_t string_bytes;
 };
 
+/* Reads a table of the file, of TW_ELF_TABLE_BYTES_MAX at most: gives memory, a zero byte behind it; @out points to a pointer. */
+int tw_elf_table_read(int fd, uint64_t offset, uint64_t bytes, void *out);
 /* Reads the section headers.  TW_ENOENT: the file has none.  tw_elf_sections_fini() in any case. */
 int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *header, int fd);
 /* Reads the functions and tables of virtual functions of the full symbol table, or of the dynamic one for a stripped file.  TW_ENOENT. */

@@ -12,6 +12,7 @@
 #include "tools/record/launch.h"
 #include "tools/common/entries.h"
 #include "tools/common/pager.h"
+#include "tools/common/proc.h"
 #include "views/names/names.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -25,7 +26,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_GLOBAL, KEY_CAREFUL };
+enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_GLOBAL, KEY_CAREFUL, KEY_PROBES };
 
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be repeated"},
@@ -33,6 +34,8 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
 	{KEY_GLOBAL, "global", NULL, "what `record --global` traces: slots"},
 	{KEY_CAREFUL, "careful", NULL, "which entries `record --careful` leaves"},
+	{KEY_PROBES, "probes", NULL, "the probes that the program and its libraries bring themselves (docs/probes.md)"},
+	{'p', "pid", "PID", "with --probes, in place of PROGRAM: those of a process, and of what it has opened"},
 	{KEY_REFUSED, "refused", NULL, "list only what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
@@ -40,7 +43,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "functions",
-	.arguments = "[OPTION]... PROGRAM",
+	.arguments = "[OPTION]... PROGRAM|--probes -p PID",
 	.summary =
 		"Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
 		"  sled   every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
@@ -52,6 +55,7 @@ static const struct tw_command command = {
 	.examples = "  tracewheel functions sqlite3\n"
 		    "  tracewheel functions -t 'libc:mem*' /usr/bin/git\n"
 		    "  tracewheel functions --refused -t 'libsqlite3:_' sqlite3\n"
+		    "  tracewheel functions --probes -t 'sdt:python:_' python3\n"
 		    "  tracewheel functions --json ./app | jq -r '.functions[].function'\n",
 };
 
@@ -202,14 +206,17 @@ bool tw_functions_wants_module(const struct tw_functions *list, size_t index)
 	return !patterns->wanted_count;
 }
 
+static int open_entries(struct tw_functions *list)
+{
+	list->entries = tw_entries_open(list->symbols, list->request->is_careful, !list->request->is_local);
+	return list->entries ? 0 : TW_ENOMEM;
+}
+
 static int take_places(struct tw_functions *list)
 {
-	int error;
-	if (!list->request->is_global) {
-		list->entries = tw_entries_open(list->symbols, list->request->is_careful, !list->request->is_local);
-		if (!list->entries)
-			return TW_ENOMEM;
-	}
+	int error = list->request->is_global ? 0 : open_entries(list);
+	if (error)
+		return error;
 	error = tw_symbols_each_place(list->symbols, take_place, list);
 	for (size_t i = 0; list->entries && i < tw_symbols_object_count(list->symbols) && !error; i++)
 		if (tw_functions_wants_module(list, i)) {
@@ -343,6 +350,20 @@ static void put_json(const struct tw_functions *list, const struct tw_symbols *s
 	tw_json_close(&json, '}');
 }
 
+static int put(struct tw_functions *list)
+{
+	tw_out_init(&tw_functions_out, STDOUT_FILENO);
+	if (list->request->wants_probes)
+		return tw_functions_put_probes(list);
+	if (list->count)
+		qsort(list->rows, list->count, sizeof *list->rows, compare_rows);
+	if (list->request->is_json)
+		put_json(list, list->symbols);
+	else
+		tw_functions_put_text(list, list->symbols);
+	return 0;
+}
+
 /* Finds a file of that name, or the program that a shell would run; for a script, its interpreter. */
 static int find_file(struct tw_launch *launch, const char *name, const char **path)
 {
@@ -390,29 +411,30 @@ static int show(const struct tw_functions_request *request, const char *path)
 	if (error)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	struct tw_functions list = {.request = request, .symbols = symbols};
-	error = take_places(&list);
-	if (!error && request->wants_refused)
+	error = request->wants_probes ? open_entries(&list) : take_places(&list);
+	if (!error && request->wants_refused && !request->wants_probes)
 		error = take_all_unplaced(&list);
 	tw_debug_close(list.debug);
-	int code;
-	if (error) {
-		code = tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
-	} else {
-		if (list.count)
-			qsort(list.rows, list.count, sizeof *list.rows, compare_rows);
-		tw_out_init(&tw_functions_out, STDOUT_FILENO);
-		if (request->is_json)
-			put_json(&list, symbols);
-		else
-			tw_functions_put_text(&list, symbols);
-		code = tw_out_finish(&tw_functions_out);
-	}
+	if (!error)
+		error = put(&list);
+	int code =
+		error ? tw_fail("'%s' cannot be read: %s", path, tw_strerror(error)) : tw_out_finish(&tw_functions_out);
 	free(list.rows);
 	tw_entries_close(list.entries);
 	tw_symbols_close(symbols);
-	if (request->patterns.wanted_count)
+	if (request->patterns.wanted_count && !request->wants_probes)
 		say_reasons(request, path);
 	return code;
+}
+
+static int show_process(const struct tw_functions_request *request)
+{
+	char path[PATH_MAX];
+	if (tw_proc_program(request->process_id, path))
+		return tw_fail("process %d cannot be looked at: there is none, or it is another user's.",
+			       request->process_id);
+	tw_pager_start();
+	return show(request, path);
 }
 
 static bool take_option(struct tw_functions_request *request, int key, const char *value)
@@ -425,6 +447,13 @@ static bool take_option(struct tw_functions_request *request, int key, const cha
 		request->is_global = true;
 	} else if (key == KEY_CAREFUL) {
 		request->is_careful = true;
+	} else if (key == 'p') {
+		request->process_id = tw_proc_number(value);
+		if (!request->process_id)
+			tw_usage(&command, "-p '%s': that is no number of a process.", value);
+		return request->process_id;
+	} else if (key == KEY_PROBES) {
+		request->wants_probes = true;
 	} else if (key == KEY_REFUSED) {
 		request->wants_refused = true;
 	} else {
@@ -457,8 +486,15 @@ int tw_tool_functions(int argc, char **argv)
 	}
 	if (key < 0) {
 		code = tw_options_exit(key);
+	} else if (request.wants_probes && (request.is_local || request.is_global)) {
+		code = tw_usage(&command, "--probes lists probes, which --local and --global do not concern.");
 	} else if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");
+	} else if (request.process_id && !request.wants_probes) {
+		code = tw_usage(&command, "-p belongs to --probes; functions are listed by the name of their program.");
+	} else if (request.process_id) {
+		code = argc == options.index ? show_process(&request)
+					     : tw_usage(&command, "-p PID and a PROGRAM exclude each other.");
 	} else if (argc - options.index != 1) {
 		code = tw_usage(&command, "which program? Give one name, after the options.");
 	} else if (strcmp(argv[options.index], "-") == 0) {

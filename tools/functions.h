@@ -22,7 +22,8 @@ struct tw_functions_request {
 	struct tw_config config; /* the request as lines of a configuration */
 	const char *alias;
 	bool is_json;
-	bool wants_refused;
+	bool wants_refused, wants_probes;
+	int process_id; /* with wants_probes: whose files are listed; 0: those of a program */
 	bool is_local, is_global;
 	bool is_careful;
 };
@@ -46,6 +47,8 @@ bool tw_functions_wants_module(const struct tw_functions *list, size_t index);
 size_t tw_functions_run(const struct tw_functions *list, size_t at);
 /* "sled", "entry" or "slot". */
 const char *tw_functions_way(const struct tw_functions_row *row);
+/* Shows the probes that the objects bring themselves.  An error: nothing was shown. */
+int tw_functions_put_probes(const struct tw_functions *list);
 void tw_functions_put_text(const struct tw_functions *list, const struct tw_symbols *symbols);
 
 #endif

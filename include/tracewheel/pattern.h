@@ -9,6 +9,7 @@
  *	libgeo:geo::Point::*		C++: by its demangled name, with or without the parameters,
  *	libgeo:_ZN3geo5PointC1Ev	or by its linkage name
  *	libc:{malloc,free,mem*}		several in braces, anywhere in the pattern
+ *	sdt:postgresql:query__start	a probe that the program brings itself, of a provider
  *
  * A module is named as events show it (`libsqlite3`, `_` for any), by its file name or SONAME
  * (`libsqlite3.so.0`), or by its path.  The colon that ends the module is the first one that is not
@@ -83,6 +84,12 @@ const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t inde
 
 /* The module and the function of an alternative, without the arity; lends; NULL: any. */
 void tw_pattern_names(const struct tw_pattern *pattern, size_t index, const char **module, const char **function);
+
+/* The module of all probes that programs bring themselves: sdt:PROVIDER:NAME. */
+#define TW_PATTERN_PROBES "sdt"
+
+/* Does the pattern ask for such probes?  Only one with that module does, and not `_`. */
+bool tw_pattern_is_of_probes(const struct tw_pattern *pattern);
 
 /* The arity in the pattern (with braces: one of them), or TW_PATTERN_ARITY_UNKNOWN if any arity matches. */
 uint32_t tw_pattern_arity(const struct tw_pattern *pattern);

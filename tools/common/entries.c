@@ -3,6 +3,7 @@
 #include "tools/common/entries.h"
 #include "base/sys.h"
 
+#include "plan/notes.h"
 #include "plan/plan.h"
 #include "symbols/entries.h"
 #include "tracewheel/error.h"
@@ -243,6 +244,35 @@ int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_
 	return result;
 }
 
+bool tw_entries_has_probes(const struct tw_symbols *symbols, size_t index)
+{
+	return tw_notes_are_in(tw_symbols_file(symbols, index));
+}
+
+int tw_entries_each_probe(struct tw_entries *entries, size_t index, tw_entries_probe_fn visit, void *arg)
+{
+	if (!tw_entries_has_probes(entries->symbols, index))
+		return 0;
+	const struct object *object = examine(entries, index);
+	const struct tw_entry_plan *plan = &object->plan;
+	int result = 0;
+	for (uint32_t i = 0; !object->problem && i < plan->header->site_count && !result; i++) {
+		const struct tw_entry_plan_site *site = &plan->sites[i];
+		const struct tw_entries_probe probe = {
+			.module = tw_symbols_object(entries->symbols, index),
+			.name = tw_entry_plan_name(plan, &site->row, 0),
+			.arguments = plan->strings + site->arguments,
+			.value = site->row.value,
+			.semaphore = site->semaphore,
+			.argument_count = site->argument_count,
+			.is_shared = site->row.flags & TW_ENTRY_SHARES,
+			.refusal = site->row.refusal ? tw_entry_refusal_text(site->row.refusal) : NULL,
+		};
+		result = visit(&probe, arg);
+	}
+	return result;
+}
+
 bool tw_entries_is_better_name(const struct tw_entries *entries, size_t index, const char *name, const char *than)
 {
 	return tw_elf_is_better_name(&tw_symbols_file(entries->symbols, index)->elf, name, than);
@@ -374,7 +404,7 @@ bool tw_entries_may_want(const struct tw_entries_file *wish)
 		return true;
 	tw_sym_module_name(wish->path, name, sizeof name);
 	return wish->wants && !why_left_alone(wish->path, soname, wish->is_program) &&
-	       (wish->needs_soname || wish->wants(name, "", wish->arg));
+	       (wish->has_probes || wish->needs_soname || wish->wants(name, "", wish->arg));
 }
 
 const char *tw_entries_write_file(const struct tw_entries_file *wish, int fd, const struct stat *status,
@@ -391,7 +421,8 @@ const char *tw_entries_write_file(const struct tw_entries_file *wish, int fd, co
 	if (wish->has_frames)
 		write_frames(file, folder);
 	if (wish->wants && !why_left_alone(wish->path, file->elf.soname, wish->is_program) &&
-	    (file->elf.build_id_bytes || !wish->has_slots) && wish->wants(name, file->elf.soname, wish->arg))
+	    (file->elf.build_id_bytes || !wish->has_slots) &&
+	    (wish->wants(name, file->elf.soname, wish->arg) || (wish->has_probes && tw_notes_are_in(file))))
 		problem = write_file_plan(file, folder);
 	tw_elf_file_close(file);
 	return problem;

@@ -40,6 +40,26 @@ int tw_entries_each(struct tw_entries *entries, size_t index, tw_symbols_place_f
  */
 int tw_entries_each_chosen(struct tw_entries *entries, size_t index, tw_symbols_place_fn visit, void *arg);
 
+/* A probe that an object brings itself.  Strings are borrowed until tw_entries_close(). */
+struct tw_entries_probe {
+	const struct tw_symbols_object *module;
+	const char *name;      /* PROVIDER:NAME */
+	const char *arguments; /* where they are, as the note says it: "-4@%edi 8@(%rsp)" */
+	uint64_t value;	       /* of its NOP, in the file */
+	uint64_t semaphore;    /* 0: none */
+	unsigned argument_count;
+	bool is_shared;	     /* it can be traced, but not beside the entry of its function */
+	const char *refusal; /* NULL: it can be traced; else why not, without a full stop */
+};
+
+/* Called for each probe; a result other than 0 ends the walk and is returned by it. */
+typedef int (*tw_entries_probe_fn)(const struct tw_entries_probe *probe, void *arg);
+
+/* Has the object's file any?  Its plan is not made. */
+bool tw_entries_has_probes(const struct tw_symbols *symbols, size_t index);
+/* tw_entries_each_probe - visit the probes of one object, by address.  Otherwise as tw_entries_each(). */
+int tw_entries_each_probe(struct tw_entries *entries, size_t index, tw_entries_probe_fn visit, void *arg);
+
 /* tw_elf_is_better_name() of that object. */
 bool tw_entries_is_better_name(const struct tw_entries *entries, size_t index, const char *name, const char *than);
 
@@ -66,6 +86,7 @@ struct tw_entries_file {
 	bool (*wants)(const char *name, const char *soname, void *arg);
 	bool has_slots;	   /* a file without a build-id is no problem: its functions have slots */
 	bool needs_soname; /* else the name decides, and the file is not read in vain */
+	bool has_probes;   /* the object is also selected if it has probes */
 	bool has_frames;   /* the table of its frames is written too, whether it is selected or not */
 	void *arg;
 };

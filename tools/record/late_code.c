@@ -174,6 +174,14 @@ static bool wants_plan(const char *name, const char *soname, void *arg)
 	return !patterns->wanted_count;
 }
 
+static bool asks_for_probes(const struct tw_patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		if (tw_pattern_is_of_probes(patterns->wanted[i]))
+			return true;
+	return false;
+}
+
 static bool is_program_of(int process_id, const char *path)
 {
 	char name[64], program[PATH_MAX];
@@ -199,6 +207,7 @@ static struct tw_entries_file wish_of(const struct worker *worker, int process_i
 							 ? wants_plan
 							 : NULL,
 					.has_frames = options->has_frames,
+					.has_probes = asks_for_probes(&worker->late->patterns),
 					.has_slots = options->has_slots,
 					.needs_soname = worker->late->needs_sonames,
 					.arg = planned};

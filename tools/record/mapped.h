@@ -28,7 +28,7 @@ bool tw_mapped_read(char *line, struct tw_mapped *out);
 /*
  * tw_mapped_each - read the executable mappings of a process that runs, in the order of their addresses.
  *
- * @fn		borrows the mapping during the call.  False ends the walk.
+ * @fn		borrows the mapping during the call.  False ends the walk.  Those of another user's process are not seen.
  */
 typedef bool (*tw_mapped_fn)(int process_id, const struct tw_mapped *mapped, void *arg);
 void tw_mapped_each(int process_id, tw_mapped_fn fn, void *arg);
