@@ -260,6 +260,13 @@ typedef const char *(*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *word
 extern tw_bp_hit_fn tw_bp_trampoline_hit;
 
 /*
+ * The same for sites, the NOPs of probes.  `registers` are the sixteen general registers at the NOP, in the order in which instructions number
+ * them.  Returns nothing: the program goes on behind the NOP.
+ */
+typedef void (*tw_bp_site_fn)(struct tw_place *place, const uint64_t registers[16]);
+extern tw_bp_site_fn tw_bp_site_hit;
+
+/*
  * A list of what was written for one session, which another process may take back; set once by the room above, NULL: there
  * is none.  Called with the permit.
  */
@@ -347,7 +354,10 @@ struct tw_place_options {
 	bool is_watched;   /* slots: returns may be watched, independent of the function's name */
 	bool is_unwatched; /* returns may not be watched, whatever the function's name */
 };
-/* Adds a place to a function, not installed.  A known slot, sled or entry (same `where`) is found again. */
+/*
+ * Adds a place to a function, not installed.  A known slot, sled or entry (same `where`) is found again.  TW_ENOMEM; TW_EFORMAT: of a site and an
+ * entry at one address, the other one is known.
+ */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
 

@@ -13,6 +13,8 @@
  * A change, with any number of threads, is therefore one store into a word of ours, which the stub tests; an untraced
  * function costs three jumps.
  *
+ * A site, the NOP of a probe in the middle of a function, is planted in the same way, with a stub of its own.
+ *
  * The bytes that the plan expects are compared with memory first: another file, another patcher, a debugger's
  * breakpoint or a relocation leave the function as it is.
  *
@@ -42,6 +44,11 @@ void (*tw_entry_before_first)(void);
 /* arch_prctl: the features of the thread's user shadow stack (Linux 6.6). */
 #define SHADOW_STACK_STATUS  0x5005
 #define SHADOW_STACK_ENABLED 1u
+
+static bool is_site(const struct tw_place *place)
+{
+	return place->entry->row->flags & TW_ENTRY_SITE;
+}
 
 /* A displaced call pushes its return address by hand, so the return would be refused. */
 static bool has_shadow_stack(void)
@@ -125,6 +132,21 @@ static int open_window(struct tw_patch_run *run, const struct tw_place *place)
 	return error ? error : tw_run_open_text(run, window + row->window_bytes - 1);
 }
 
+/* A site and its function's entry may have bytes in common, and none of these is written before the run ends. */
+static bool is_taken(const struct tw_patch_run *run, const struct tw_place *place)
+{
+	uintptr_t from = (uintptr_t)place->where, end = from + place->entry->row->window_bytes;
+
+	for (size_t i = 0; (run->has_sites || is_site(place)) && i < run->entry_count; i++) {
+		const struct tw_place *other = run->entries[i];
+		uintptr_t begin = (uintptr_t)other->where;
+
+		if (other != place && begin < end && from < begin + other->entry->row->window_bytes)
+			return true;
+	}
+	return false;
+}
+
 /* Does everything that can fail, in an order that needs no undo. */
 static int prepare(struct tw_patch_run *run, struct tw_place *place)
 {
@@ -140,7 +162,8 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 	error = open_window(run, place);
 	if (error)
 		return error;
-	if (memcmp(place->where, tw_entry_plan_window(entry->plan, row), row->window_bytes) != 0)
+	if (is_taken(run, place) ||
+	    memcmp(place->where, tw_entry_plan_window(entry->plan, row), row->window_bytes) != 0)
 		return TW_EFORMAT;
 	if (!tw_grow(run->entries, run->entry_count, run->entry_capacity))
 		return TW_ENOMEM;
@@ -152,6 +175,7 @@ static int prepare(struct tw_patch_run *run, struct tw_place *place)
 	place->stub = stub;
 	place->shown = tw_entry_shown(entry);
 	run->entries[run->entry_count++] = place;
+	run->has_sites |= is_site(place);
 	return 0;
 }
 
@@ -199,6 +223,7 @@ void tw_entry_plant(struct tw_patch_run *run)
 			run->unplanted_count++;
 	}
 	run->entry_count = 0;
+	run->has_sites = false;
 }
 
 static void arm(struct tw_place *place, bool is_armed)
@@ -209,7 +234,10 @@ static void arm(struct tw_place *place, bool is_armed)
 	 * PROGRESS bp.active: a hint, like a slot: stub and copy are there forever, and a thread that sees it early or
 	 * late finds the same generation.
 	 */
-	tw_store_release(tw_entry_is_armed(place->stub), is_armed);
+	if (is_site(place))
+		tw_store_release(tw_site_next(place->stub), tw_site_next_value(place->stub, is_armed));
+	else
+		tw_store_release(tw_entry_is_armed(place->stub), is_armed);
 }
 
 void tw_entry_install(struct tw_place *place)
@@ -236,6 +264,15 @@ size_t tw_entry_switch(const struct tw_place *place, uint8_t off[8], uint8_t on[
 {
 	const uint32_t is_off = false, is_on = true;
 
+	if (is_site(place)) {
+		const uint64_t copy = tw_site_next_value(place->stub, false),
+			       armed = tw_site_next_value(place->stub, true);
+
+		memcpy(off, &copy, sizeof copy);
+		memcpy(on, &armed, sizeof armed);
+		*at = (uintptr_t)tw_site_next(place->stub);
+		return sizeof armed;
+	}
 	memcpy(off, &is_off, sizeof is_off);
 	memcpy(on, &is_on, sizeof is_on);
 	*at = (uintptr_t)tw_entry_is_armed(place->stub);
@@ -248,7 +285,7 @@ const void *tw_entry_beside(struct tw_permit *permit, const void *function)
 	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
 		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)function + distance));
 
-		if (place && place->kind == TW_BP_ENTRY && place->is_planted && !place->is_gone &&
+		if (place && place->kind == TW_BP_ENTRY && place->is_planted && !place->is_gone && !is_site(place) &&
 		    place->entry->base + place->entry->row->value == (uintptr_t)function)
 			return (const uint8_t *)place->stub + TW_ENTRY_STUB_BYTES;
 	}

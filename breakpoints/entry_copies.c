@@ -46,7 +46,7 @@
 #define CODE_BYTES_EACH	  84u
 #define FRAMES_BYTES_EACH 68u
 #define STRING_BYTES_EACH 40u
-#define CODE_BYTES_MAX	  (TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES + TW_ENTRY_SPACE_BYTES)
+#define CODE_BYTES_MAX	  (TW_ENTRY_AWAY_BYTES + TW_SITE_STUB_BYTES + TW_ENTRY_SPACE_BYTES)
 /* (64 was not faster.) */
 #define STUB_ALIGN 32u
 #define INT3	   0xcc
@@ -70,11 +70,12 @@ enum {
 /* Rows are aligned to their size. */
 #define HEADER_SKIP 4u
 /* A description: its fields, the stub, an advance, the copy, padding. */
-#define FRAME_BYTES_MAX (17u + TW_ENTRY_STUB_FRAME_BYTES + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
+#define FRAME_BYTES_MAX (17u + TW_SITE_STUB_FRAME_BYTES + 1u + TW_ENTRY_FRAME_BYTES_MAX + 8u)
 
 struct all_data {
 	const char *entry; /* tw_sled_entry */
-	uint64_t reserved[3];
+	const char *site_entry;
+	uint64_t reserved[2];
 	struct tw_entry_data functions[];
 };
 
@@ -117,6 +118,16 @@ static _Atomic uint64_t *rows_of(const struct area *area)
 static uint8_t *frames_of(const struct area *area)
 {
 	return area->file.frames;
+}
+
+static bool is_site(const struct tw_bp_entry *entry)
+{
+	return entry->row->flags & TW_ENTRY_SITE;
+}
+
+static unsigned stub_bytes(const struct tw_bp_entry *entry)
+{
+	return tw_entry_stub_bytes(is_site(entry));
 }
 
 /* ---- call frame information ---- */
@@ -181,8 +192,11 @@ static uint8_t *write_frames(const struct area *area, uint8_t *own, const uint8_
 	at = put32(at, (uint64_t)(code - at));
 	at = put32(at, code_bytes);
 	*at++ = 0;
-	at = tw_entry_write_stub_frames(at, tw_entry_shown(entry));
-	if (entry->row->frame_bytes)
+	if (is_site(entry))
+		at = tw_site_write_stub_frames(at, tw_entry_shown(entry));
+	else
+		at = tw_entry_write_stub_frames(at, tw_entry_shown(entry));
+	if (entry->row->frame_bytes && !is_site(entry))
 		*at++ = CFA_ADVANCE | (TW_ENTRY_STUB_BYTES - TW_ENTRY_STUB_POPPED);
 	memcpy(at, tw_entry_plan_frame(entry->plan, entry->row), entry->row->frame_bytes);
 	return end_entry(own, at + entry->row->frame_bytes);
@@ -279,9 +293,10 @@ uintptr_t tw_entry_original(uintptr_t pc)
 	row = copy.entry->row;
 	offset = (intptr_t)(pc - (uintptr_t)copy.stub);
 	/* The stack is not the function's. */
-	if (offset >= TW_ENTRY_STUB_PUSHED && offset < TW_ENTRY_STUB_POPPED)
+	if (is_site(copy.entry) ? offset >= TW_SITE_STUB_PUSHED && offset < (intptr_t)TW_SITE_STUB_BYTES
+				: offset >= TW_ENTRY_STUB_PUSHED && offset < TW_ENTRY_STUB_POPPED)
 		return 0;
-	offset -= (intptr_t)TW_ENTRY_STUB_BYTES;
+	offset -= (intptr_t)stub_bytes(copy.entry);
 	/* The jump back, after the last instruction. */
 	if (offset >= row->copy_bytes)
 		return window_of(copy.entry) + row->window_bytes;
@@ -300,9 +315,11 @@ uintptr_t tw_entry_without_hit(uintptr_t pc)
 	const struct area *area;
 	struct copy copy;
 
-	if (!find_copy(pc, &copy, &area) || pc != (uintptr_t)copy.stub + TW_ENTRY_STUB_PROBE)
+	if (!find_copy(pc, &copy, &area))
 		return 0;
-	return (uintptr_t)copy.stub + TW_ENTRY_STUB_BYTES;
+	if (is_site(copy.entry))
+		return pc == (uintptr_t)copy.stub + TW_SITE_STUB_PROBE ? (uintptr_t)copy.stub + TW_SITE_STUB_UNDO : 0;
+	return pc == (uintptr_t)copy.stub + TW_ENTRY_STUB_PROBE ? (uintptr_t)copy.stub + TW_ENTRY_STUB_BYTES : 0;
 }
 
 uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there)
@@ -316,7 +333,7 @@ uintptr_t tw_entry_moved(uintptr_t pc, uintptr_t there)
 	map = tw_entry_plan_map(copy.entry->plan, copy.entry->row);
 	for (unsigned i = 1; i < copy.entry->row->map_count; i++)
 		if (window_of(copy.entry) + map[2 * i] == pc)
-			return (uintptr_t)copy.stub + TW_ENTRY_STUB_BYTES + map[2 * i + 1];
+			return (uintptr_t)copy.stub + stub_bytes(copy.entry) + map[2 * i + 1];
 	return pc;
 }
 
@@ -330,7 +347,7 @@ static uint32_t whole_pages(uint32_t bytes)
 /* Enough for all functions of the plan, mostly. */
 static uint32_t copies_for(const struct tw_bp_entry *entry)
 {
-	uint32_t rows = entry->plan->header->row_count;
+	uint32_t rows = entry->plan->header->row_count + entry->plan->header->site_count;
 
 	return rows < COPIES_MIN ? COPIES_MIN : rows > COPIES_MAX ? COPIES_MAX : rows;
 }
@@ -370,6 +387,7 @@ static void begin_area(struct area *area, uintptr_t base)
 	write_header(area);
 	area->file.frame_bytes = COMMON_BYTES;
 	data_of(area)->entry = tw_sled_entry;
+	data_of(area)->site_entry = tw_site_entry;
 	area->code_used = area->code_sealed = area->count = 0;
 	area->base = base;
 	area->is_free = false;
@@ -478,8 +496,8 @@ static void fill_data(const struct area *area, struct tw_place *place, const uin
 	struct tw_entry_data *data = &data_of(area)->functions[area->count];
 
 	data->entry = place->entry;
-	/* RELAXED entry.data: no jump leads to the stub yet. */
-	tw_store_relaxed(&data->is_armed, 0);
+	/* RELAXED entry.data: no jump leads to the stub yet.  A site's first value is its copy's address. */
+	tw_store_relaxed(&data->next, is_site(place->entry) ? (uint64_t)(uintptr_t)copy : 0);
 	/* RELAXED entry.data: as above. */
 	tw_store_relaxed(&data->resume, (const void *)copy);
 	/* RELAXED entry.data: as above. */
@@ -494,6 +512,16 @@ static void name_code(struct area *area, const uint8_t *code, uint32_t bytes, co
 	if (!name)
 		tw_sym_nameless(entry->row->value, nameless);
 	tw_debug_file_add(&area->file, code, bytes, name ? name : nameless);
+}
+
+static void write_stub(const struct area *area, uint8_t *stub, const struct tw_bp_entry *entry)
+{
+	const struct all_data *data = data_of(area);
+
+	if (is_site(entry))
+		tw_site_write_stub(stub, &data->functions[area->count], &data->site_entry);
+	else
+		tw_entry_write_stub(stub, &data->functions[area->count], &data->entry);
 }
 
 int tw_entry_make_copy(struct tw_place *place, uint8_t **out)
@@ -512,14 +540,13 @@ int tw_entry_make_copy(struct tw_place *place, uint8_t **out)
 	stub = (uint8_t *)(((uintptr_t)code + TW_ENTRY_AWAY_BYTES + STUB_ALIGN - 1) & ~(uintptr_t)(STUB_ALIGN - 1));
 	memset(code, INT3, (size_t)(stub - code));
 	code = stub - TW_ENTRY_AWAY_BYTES;
-	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)stub + TW_ENTRY_STUB_BYTES,
-				      bytes);
+	count = tw_entry_plan_lay_out(entry->plan, entry->row, entry->base, (uintptr_t)stub + stub_bytes(entry), bytes);
 	if (!count)
 		return TW_ENOMEM;
-	tw_entry_write_stub(stub, &data_of(area)->functions[area->count], &data_of(area)->entry);
-	memcpy(stub + TW_ENTRY_STUB_BYTES, bytes, count);
-	count += TW_ENTRY_AWAY_BYTES + TW_ENTRY_STUB_BYTES;
-	fill_data(area, place, stub + TW_ENTRY_STUB_BYTES);
+	write_stub(area, stub, entry);
+	memcpy(stub + stub_bytes(entry), bytes, count);
+	fill_data(area, place, stub + stub_bytes(entry));
+	count += TW_ENTRY_AWAY_BYTES + stub_bytes(entry);
 	frame = frames_of(area) + area->file.frame_bytes;
 	end = write_frames(area, frame, code, count, entry);
 	area->file.frame_bytes = (uint32_t)(end - frames_of(area));

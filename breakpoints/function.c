@@ -333,6 +333,9 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 
 	TW_ASSERT(tw_permit_is_held(permit));
 	place = tw_bp_place_at(permit, options->where);
+	if (place && options->entry && place->entry &&
+	    (options->entry->row->flags ^ place->entry->row->flags) & TW_ENTRY_SITE)
+		return TW_EFORMAT;
 	if (place) {
 		*out = place;
 		return 0;

@@ -30,6 +30,7 @@ struct tw_patch_run {
 	/* Entries whose jumps are written at its end, and those that could not be written, ever. */
 	struct tw_place **entries;
 	size_t entry_count, entry_capacity;
+	bool has_sites; /* some of them are NOPs of probes */
 	uint32_t unplanted_count;
 	/* Sleds of which another process makes one instruction at its end, while all threads are stopped. */
 	struct tw_place **sleds;

@@ -62,5 +62,7 @@ void tw_sled_write_frames(uint8_t *at, const uint8_t *stubs, uint32_t bytes, con
 
 /* The common entry of all stubs. */
 extern const char tw_sled_entry[];
+/* The same for sites (entry_stub.c): site_x86_64.S. */
+extern const char tw_site_entry[];
 
 #endif

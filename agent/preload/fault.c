@@ -74,9 +74,11 @@ static handler_fn handler_of(unsigned adapter)
 /* A program that steps itself is shown each instruction where it runs; only an int3 of its own is a fault. */
 static bool is_translated(int number, const siginfo_t *info, const void *context)
 {
+	uintptr_t pc = (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
 	if (number == SIGTRAP && info->si_code == TRAP_TRACE)
 		return false;
-	return tw_entry_original((uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]) != 0;
+	return tw_entry_original(pc) || tw_entry_without_hit(pc);
 }
 
 /* With SA_RESETHAND the handler is not there any more for the fault that may follow. */
@@ -107,6 +109,11 @@ static void call_shown(handler_fn handler, int number, siginfo_t *info, void *co
 
 	if (leave_stub(number, context))
 		return;
+	/* At a site, the stub has moved the stack pointer where it looks for too little stack. */
+	if (!shown) {
+		handler(number, info, context);
+		return;
+	}
 	*pc = (greg_t)shown;
 	/* The fault is at the instruction itself, not at memory that it uses. */
 	if ((uintptr_t)info->si_addr == there)

@@ -228,8 +228,7 @@ static unsigned copy_memory(bool is_string, uint64_t address, uint64_t wanted, u
 	return 1 + (unsigned)((bytes + 7) / 8);
 }
 
-/* A number that the program has in its memory; 0 where there is none. */
-static uint64_t number_at(uint64_t address, unsigned bytes)
+uint64_t tw_arg_read_number(uint64_t address, unsigned bytes)
 {
 	uint64_t number = 0;
 
@@ -256,8 +255,8 @@ static uint64_t length_of(const struct tw_arg_plan *plan, const struct tw_arg_me
 
 		switch (factor->kind) {
 		case 'a': number = words[factor->source]; break;
-		case 'p': number = number_at(words[factor->source], 4); break;
-		case 'q': number = number_at(words[factor->source], 8); break;
+		case 'p': number = tw_arg_read_number(words[factor->source], 4); break;
+		case 'q': number = tw_arg_read_number(words[factor->source], 8); break;
 		case 'r': number = result_of(plan, value) > 0 ? (uint64_t)result_of(plan, value) : 0; break;
 		default: break;
 		}

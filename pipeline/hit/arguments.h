@@ -87,6 +87,9 @@ unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, u
 unsigned tw_arg_capture_filled(const struct tw_arg_plan *plan, uint64_t value, const uint64_t *words, int error,
 			       uint64_t *out);
 
+/* A number of up to 8 bytes that the program has in its memory; 0: it cannot be read.  No fault; one system call. */
+uint64_t tw_arg_read_number(uint64_t address, unsigned bytes);
+
 /*
  * tw_arg_read_string - a string of the program, without its zero; at most @bytes_max bytes.
  *

@@ -14,6 +14,7 @@
 #include "pipeline/hit/longer.h"
 #include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/hit/site.h"
 #include "pipeline/hit/trigger.h"
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
@@ -538,6 +539,14 @@ static const char *hit_checked(struct tw_place *place, const uint64_t *words, ui
 							 : hit_examined(place, words, slot);
 }
 
+static void site_checked(struct tw_place *place, const uint64_t registers[16])
+{
+	if (tw_thread_base_is_known(tw_thread_base()) || tw_thread_base_examine(tw_thread_base()))
+		tw_site_hit(place, registers);
+	else
+		tw_foreign_hit(place);
+}
+
 static __attribute__((noinline, cold)) uintptr_t return_examined(uint64_t *slot, uint64_t value)
 {
 	return tw_thread_base_examine(tw_thread_base()) ? tw_native_return(slot, value) : tw_foreign_return(slot);
@@ -556,6 +565,7 @@ void tw_native_init(void)
 	/* RELAXED native.watch: before anything is armed. */
 	tw_store_relaxed(&tw_native_can_watch, tw_returns_init(&reason) == 0 && !has_stopped);
 	tw_bp_trampoline_hit = is_checked ? hit_checked : tw_native_hit;
+	tw_bp_site_hit = is_checked ? site_checked : tw_site_hit;
 	tw_bp_trampoline_return = is_checked ? return_checked : tw_native_return;
 	tw_bp_trampoline_throw = tw_native_throw;
 }
