@@ -15,6 +15,7 @@
  *	entries.c	plans of function entries, which the command has made (symbols/entry_plan.h)
  *	held.c		entries first wanted while threads run: the recorder stops all threads and writes
  *	places.c	the plan becomes places, under the permit
+ *	plan_sites.c, sites.c	the same for probes that the program brings itself
  *	demote.c	functions that make too many events are counted from now on
  *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
@@ -168,6 +169,8 @@ struct tw_plan {
 	size_t sled_count, sled_capacity;
 	struct tw_plan_entry *entries; /* those of one object are adjacent */
 	size_t entry_count, entry_capacity;
+	struct tw_plan_entry *sites; /* probes, as entries */
+	size_t site_count, site_capacity;
 	struct tw_plan_slot *slots;
 	size_t count, capacity;
 	void **pins;	 /* by object; NULL: not pinned */
@@ -250,6 +253,23 @@ void tw_plan_destroy(struct tw_plan *plan);
  * Adds none if there is no plan of the object.  TW_ENOMEM.
  */
 int tw_plan_add_entries(struct tw_plan *plan, const struct tw_agent_config *config, size_t index);
+
+/* ---- plan_sites.c ---- */
+
+/* The name of the module of all probes; an object that has it stands for the probes of one. */
+extern const char tw_agent_probes[];
+
+/* Does a pattern ask for probes, and may code be changed for them? */
+bool tw_agent_wants_probes(const struct tw_agent_config *config);
+/* The object as the module of its probes: borrows what the object has. */
+struct tw_sym_object tw_agent_probes_of(const struct tw_sym_object *object);
+/* tw_plan_add_sites - add the probes of an object that patterns select.  As tw_plan_add_entries(). */
+int tw_plan_add_sites(struct tw_plan *plan, const struct tw_agent_config *config, size_t index);
+
+/* ---- sites.c ---- */
+
+/* Stages the plan's probes.  Under the permit. */
+void tw_agent_arm_sites(const struct tw_agent_config *config, struct tw_permit *permit, const struct tw_plan *plan);
 
 /* ---- entries.c ---- */
 
@@ -488,6 +508,12 @@ bool tw_agent_written_begin(void);
 /* The place is about to be staged for the recording. */
 void tw_agent_written_expect(struct tw_place *place);
 void tw_agent_written_end(void);
+/*
+ * tw_agent_written_raise - add 1 to a 16-bit semaphore of the program, for the recording, unless that was done.
+ *
+ * False: the system refuses.  Between tw_agent_written_begin() and its end.
+ */
+bool tw_agent_written_raise(uintptr_t semaphore);
 /*
  * In a forked child that has claimed its image, with or without success, and has one thread: if the recording has ended meanwhile, the
  * recorder does not know the child, which takes back itself what was written.

@@ -155,10 +155,10 @@ void tw_known_doubt(void)
 	tw_lock_drop(&lock);
 }
 
-/* The object's module, and whether it has a place that can reveal a replaced object. */
-static struct tw_module *module_of(struct tw_permit *permit, const struct known *entry)
+/* The object's first module behind another one (NULL: of all), and whether it has a place that can reveal a replaced object.  Probes have one of their own. */
+static struct tw_module *module_of(struct tw_permit *permit, const struct known *entry, const struct tw_module *before)
 {
-	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
+	for (struct tw_module *module = before ? before->next : tw_bp_modules(permit); module; module = module->next)
 		if (!module->is_declared && module->base_address == entry->base && module->path &&
 		    !strcmp(module->path, entry->path))
 			return module;
@@ -168,14 +168,16 @@ static struct tw_module *module_of(struct tw_permit *permit, const struct known 
 static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
 {
 	for (size_t i = 0; i < known_count;) {
-		struct tw_module *module = module_of(permit, &known[i]);
-		bool is_there = is_in_set(set, &known[i]);
+		bool is_there = is_in_set(set, &known[i]), is_replaced = false;
+		struct tw_module *module = NULL;
 
-		if (is_there && !(module && module->is_replaced)) {
+		while ((module = module_of(permit, &known[i], module)))
+			is_replaced |= module->is_replaced;
+		if (is_there && !is_replaced) {
 			i++;
 			continue;
 		}
-		if (module)
+		while ((module = module_of(permit, &known[i], module)))
 			tw_bp_module_gone(permit, module, !is_there);
 		free(known[i].path);
 		known[i] = known[--known_count];

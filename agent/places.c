@@ -80,12 +80,11 @@ static uint32_t arity_of(const char *text)
 static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
 			const char *name, uint64_t address, struct tw_function **out)
 {
-	const char *text = tw_agent_layouts_find(config->layouts, object, address - object->elf.base), *port = NULL;
+	const char *text = tw_agent_layouts_find(config->layouts, object, address - object->elf.base), *port;
 	char layout[TW_PORT_LAYOUT_BYTES];
 	int error = tw_bp_function_add(permit, module, name, arity_of(text), address, out);
 
-	if (config->has_ports)
-		port = tw_agent_port_layout(config, object->elf.soname, name, layout);
+	port = config->has_ports ? tw_agent_port_layout(config, object->elf.soname, name, layout) : NULL;
 	if (!error && (port || config->string_bytes))
 		set_layout(*out, port ? port : text);
 	return error;
@@ -199,7 +198,7 @@ static bool is_place_of(const struct tw_place *place, uintptr_t address)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-	if (place->kind == TW_BP_ENTRY)
+	if (place->kind == TW_BP_ENTRY && !(place->entry && place->entry->row->flags & TW_ENTRY_SITE))
 		return place->entry && place->entry->base + place->entry->row->value == address;
 	return place->kind == TW_BP_SLED &&
 	       ((uintptr_t)place->where == address || place->function->address == address ||
@@ -584,6 +583,7 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	arm_sleds(permit, plan, modules, &refusals);
 	if (!refusals.lacks_memory)
 		arm_entries(permit, plan, modules, &refusals);
+	tw_agent_arm_sites(config, permit, plan);
 	tw_patch_begin(permit);
 	for (size_t i = 0; i < plan->count && !refusals.lacks_memory && !refusals.lacks_slots; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);

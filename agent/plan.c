@@ -47,6 +47,10 @@ static bool matches(const struct tw_agent_config *config, const struct tw_patter
 		    const struct tw_sym_object *definer, struct tw_pattern_subject *subject)
 {
 	subject->module = definer->name;
+	if (definer->name == tw_agent_probes) {
+		subject->file = NULL;
+		return tw_pattern_is_of_probes(pattern) && tw_pattern_match(pattern, subject);
+	}
 	subject->file = definer->path;
 	if (tw_pattern_match(pattern, subject))
 		return true;
@@ -98,9 +102,9 @@ static bool is_any(const struct tw_agent_config *config, struct tw_pattern *cons
 static bool selects(const struct tw_agent_config *config, const struct tw_sym_object *definer,
 		    struct tw_pattern_subject *subject, char **demangled)
 {
-	return wants_all(config) ||
-	       (tw_agent_is_port_module(config, definer->elf.soname) &&
-		tw_agent_is_port_function(config, subject->function)) ||
+	return (definer->name != tw_agent_probes &&
+		(wants_all(config) || (tw_agent_is_port_module(config, definer->elf.soname) &&
+				       tw_agent_is_port_function(config, subject->function)))) ||
 	       is_any(config, config->patterns, config->pattern_count, definer, subject, demangled);
 }
 
@@ -380,6 +384,11 @@ static bool has_wanted_sleds(const struct tw_agent_config *config, const struct 
 	return !config->is_global && is_caller(config, object);
 }
 
+static bool may_have_sites(const struct tw_agent_config *config, const struct tw_sym_object *object)
+{
+	return is_caller(config, object) && tw_agent_wants_probes(config);
+}
+
 static bool has_wanted_entries(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
 	/* Only functions of ports are wanted: these have slots. */
@@ -404,7 +413,7 @@ static void ask_for_entries(struct tw_plan *plan, const struct tw_agent_config *
 
 	for (size_t i = 0; i < plan->set->count; i++) {
 		const struct tw_sym_object *object = &plan->set->objects[i];
-		bool has_entries = has_wanted_entries(config, object);
+		bool has_entries = has_wanted_entries(config, object) || may_have_sites(config, object);
 
 		if (plan->was_known[i] || !(has_entries || tw_agent_wants_frames(config)) || !pin(plan, i, is_pinning))
 			continue;
@@ -429,6 +438,8 @@ static int plan_object(struct tw_plan *plan, const struct tw_agent_config *confi
 		error = add_sleds_of(plan, config, index);
 	if (!error && has_wanted_entries(config, object))
 		error = tw_plan_add_entries(plan, config, index);
+	if (!error && may_have_sites(config, object))
+		error = tw_plan_add_sites(plan, config, index);
 	if (!error && plan->has_definer && !config->is_local && is_caller(config, object))
 		error = add_slots_of(plan, config, index);
 	return error;
@@ -484,6 +495,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 	free(plan->sleds_of);
 	free(plan->sleds);
 	free(plan->entries);
+	free(plan->sites);
 	free(plan->notes);
 	free(plan->pins);
 	free(plan->is_new);

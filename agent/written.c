@@ -32,14 +32,20 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* All under the permit. */
 static struct tw_rs_written *written;
 static struct tw_place **armed; /* since tw_agent_written_begin() */
 static size_t armed_count, armed_capacity;
-static unsigned changes; /* begun, and not ended */
-static bool has_left;	 /* a recording has ended before: places of it may have been taken back */
+static unsigned changes;       /* begun, and not ended */
+static size_t semaphore_count; /* pieces ever used for them */
+static bool has_left;	       /* a recording has ended before: places of it may have been taken back */
+
+/* More than programs have; places have the first 1,048,576 pieces at most. */
+#define SEMAPHORE_BLOCKS_MAX 16u
 
 _Static_assert(TW_ENTRY_WINDOW_BYTES_MAX <= TW_RS_HELD_BYTES_MAX, "a piece holds a window");
 
@@ -228,6 +234,78 @@ static void complete(const struct tw_place *place)
 		piece->count = 0;
 }
 
+/* ---- semaphores, which have the last blocks: of 2 bytes each ---- */
+
+static struct tw_rs_held_piece *semaphore_piece(size_t number)
+{
+	size_t block = TW_RS_WRITTEN_BLOCKS_MAX - 1 - number / TW_RS_WRITTEN_BLOCK_PIECES;
+
+	if (!written || number / TW_RS_WRITTEN_BLOCK_PIECES >= SEMAPHORE_BLOCKS_MAX)
+		return NULL;
+	if (!written->blocks[block])
+		written->blocks[block] =
+			(uint64_t)(uintptr_t)map(TW_RS_WRITTEN_BLOCK_PIECES * sizeof(struct tw_rs_held_piece));
+	return written->blocks[block] ? (struct tw_rs_held_piece *)(uintptr_t)written->blocks[block] +
+						number % TW_RS_WRITTEN_BLOCK_PIECES
+				      : NULL;
+}
+
+/* The piece of a semaphore, or a free one; NULL: there is no memory. */
+static struct tw_rs_held_piece *find_semaphore(uintptr_t semaphore)
+{
+	struct tw_rs_held_piece *piece, *free_piece = NULL;
+
+	for (size_t i = 0; i < semaphore_count; i++) {
+		piece = semaphore_piece(i);
+		if (piece->at == semaphore)
+			return piece;
+		if (!piece->at && !free_piece)
+			free_piece = piece;
+	}
+	if (!free_piece && (free_piece = semaphore_piece(semaphore_count)))
+		semaphore_count++;
+	return free_piece;
+}
+
+/* The kernel refuses what cannot be written, without a fault. */
+static bool write_semaphore(uintptr_t at, uint16_t value)
+{
+	const struct iovec from = {&value, sizeof value}, to = {(void *)at, sizeof value};
+
+	return syscall(SYS_process_vm_writev, tw_sys_process_id(), &from, 1, &to, 1, 0) == sizeof value;
+}
+
+bool tw_agent_written_raise(uintptr_t semaphore)
+{
+	struct tw_rs_held_piece *piece = semaphore % sizeof(uint16_t) ? NULL : find_semaphore(semaphore);
+	uint16_t value;
+
+	if (!piece)
+		return false;
+	if (piece->at && is_there(piece, piece->after))
+		return true;
+	if (tw_sys_read_own_memory(tw_sys_process_id(), &value, semaphore, sizeof value) != sizeof value)
+		return false;
+	*piece = (struct tw_rs_held_piece){.at = semaphore, .count = sizeof value};
+	memcpy(piece->before, &value, sizeof value);
+	value++;
+	memcpy(piece->after, &value, sizeof value);
+	if (write_semaphore(semaphore, value))
+		return true;
+	*piece = (struct tw_rs_held_piece){0};
+	return false;
+}
+
+static void forget_semaphore(const struct tw_place *place)
+{
+	const struct tw_entry_plan_row *row = place->entry ? place->entry->row : NULL;
+	uint64_t value = row && row->flags & TW_ENTRY_SITE ? tw_entry_plan_site_of(row)->semaphore : 0;
+
+	for (size_t i = 0; value && i < semaphore_count; i++)
+		if (semaphore_piece(i)->at == place->entry->base + value)
+			*semaphore_piece(i) = (struct tw_rs_held_piece){0};
+}
+
 void tw_agent_written_end(void)
 {
 	for (size_t i = 0; i < armed_count; i++)
@@ -397,10 +475,10 @@ static void forget(const struct tw_place *place)
 {
 	struct tw_rs_held_piece *piece = find_piece(place);
 
-	if (!piece || !piece->count)
-		return;
 	begin_change();
-	piece->count = 0;
+	forget_semaphore(place);
+	if (piece)
+		piece->count = 0;
 	end_change();
 }
 

@@ -173,7 +173,7 @@ static bool is_of_this_recording(const struct tw_check *check, const struct tw_s
 	return !options->is_local && !((options->is_main_only || options->is_global) && place->module == place->caller);
 }
 
-static void add_refused(struct asked *asked, const struct tw_symbols_place *place)
+void tw_check_add_refused(struct asked *asked, const struct tw_symbols_place *place)
 {
 	for (size_t i = 0; i < asked->refused_count; i++)
 		if (asked->refused[i].caller == place->caller->name &&
@@ -267,7 +267,7 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 		if (!is_of_this_recording(check, place))
 			continue;
 		if (place->refusal)
-			add_refused(asked, place);
+			tw_check_add_refused(asked, place);
 		else if (!asked->is_excluding && !tw_patterns_match(&check->patterns, &subject))
 			asked->excluded_count++;
 		else
@@ -326,7 +326,8 @@ void tw_check_write_plans(const struct tw_check *check, const char *folder)
 {
 	bool has_frames = check && check->options.has_frames;
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++) {
-		if (is_entry_module(check, i) && !tw_entries_write(check->entries, i, folder))
+		if ((is_entry_module(check, i) || tw_check_has_probes(check, i)) &&
+		    !tw_entries_write(check->entries, i, folder))
 			tw_say("functions without sleds are %s: a plan of them cannot be written: %s.",
 			       check->options.is_local ? "not traced" : "traced only where other objects call them",
 			       strerror(errno));
@@ -518,7 +519,7 @@ static void explain_arity(struct tw_check *check, struct asked *asked, const cha
 
 static void say_refused(const struct tw_check *check, const struct asked *asked)
 {
-	if (!is_exact(asked->function) || asked->is_excluding)
+	if (!is_exact(asked->function) || asked->is_excluding || tw_pattern_is_of_probes(asked->pattern))
 		return;
 	if (check->wants_ends && asked->endless_count && asked->endless_count == asked->place_count)
 		tw_say("the calls of -t '%s' are recorded without ends: it returns twice or never, or uses its return address.",
@@ -555,10 +556,13 @@ void tw_check_patterns(struct tw_check *check, const char *config)
 	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
 		check->can_demangle |= is_named(tw_symbols_object(check->symbols, i)->name, demanglers,
 						sizeof demanglers / sizeof *demanglers);
-	if (!check || !read_asked(check, config) || each_place(check, is_place_asked_for, see_place, check))
+	if (!check || !read_asked(check, config) || each_place(check, is_place_asked_for, see_place, check) ||
+	    tw_check_see_probes(check))
 		return;
 	check->wants_ends = config && strstr(config, "returns ");
 	for (size_t i = 0; i < check->count; i++) {
+		if (tw_check_explain_probes(check, &check->asked[i]))
+			continue;
 		if (!check->asked[i].place_count)
 			explain_nothing(check, &check->asked[i]);
 		else

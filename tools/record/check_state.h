@@ -54,6 +54,20 @@ struct tw_check {
 	size_t linkage_count;
 };
 
+/* A place that the pattern names cannot be traced: keeps the reason.  check.c */
+void tw_check_add_refused(struct asked *asked, const struct tw_symbols_place *place);
+
+/* ---- check_probes.c ---- */
+
+/* Does a pattern of -t ask for probes? */
+bool tw_check_asks_for_probes(const struct tw_check *check);
+/* And has the object any? */
+bool tw_check_has_probes(const struct tw_check *check, size_t index);
+/* Counts the places of probes for each pattern.  An error of the visit. */
+int tw_check_see_probes(struct tw_check *check);
+/* False: the pattern is not for probes.  Else it has a reason now, if it matches nothing. */
+bool tw_check_explain_probes(struct tw_check *check, struct asked *asked);
+
 /* The program's own calls are usually those that the user means. */
 static inline bool tw_refused_is_of_program(const struct tw_check *check, const struct refused *refused)
 {

@@ -7,6 +7,7 @@
 
 #include "tracewheel/match.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,41 @@ static uint32_t number_of(struct tw_conditions *conditions, const char *text)
 	return conditions->count;
 }
 
+static bool is_of_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The arguments of probes have no other names than arg1, arg2 ..., which are $1, $2 ... */
+static void number_arguments(char *text)
+{
+	char *to = text;
+	bool is_inside = false;
+	for (const char *from = text; *from;) {
+		is_inside ^= *from == '"';
+		if (!is_inside && strncmp(from, "arg", 3) == 0 && isdigit((unsigned char)from[3]) &&
+		    (from == text || !is_of_name(from[-1]))) {
+			*to++ = '$';
+			from += 3;
+			continue;
+		}
+		*to++ = *from++;
+	}
+	*to = 0;
+}
+
+/* False: a condition on a probe names something else, which has been reported. */
+static bool take_probe(const struct tw_command *command, const char *pattern, char *condition)
+{
+	if (!condition)
+		return true;
+	number_arguments(condition);
+	if (!tw_when_has_names(condition))
+		return true;
+	tw_usage(command, "-t '%s': the arguments of probes are called arg1, arg2 ..., or $1, $2 ...", pattern);
+	return false;
+}
+
 static bool add_number(struct tw_config *config, uint32_t number)
 {
 	char text[16];
@@ -104,6 +140,9 @@ bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_comman
 		return false;
 	size_t last = conditions->asked.wanted_count - 1;
 	const char *text = conditions->asked.conditions[last];
+	if (tw_pattern_is_of_probes(conditions->asked.wanted[last]) &&
+	    !take_probe(command, pattern, conditions->asked.conditions[last]))
+		return false;
 	uint32_t number = text ? number_of(conditions, text) : 0;
 	if (!tw_config_add(config, "pattern", tw_pattern_text(conditions->asked.wanted[last])))
 		return false;

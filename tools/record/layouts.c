@@ -206,6 +206,14 @@ static bool append_function(struct tw_layouts *layouts, const char *head, const 
 	return is_right;
 }
 
+bool tw_layouts_put_function(struct tw_layouts *layouts, uint64_t value, const char *layout)
+{
+	char head[32];
+	snprintf(head, sizeof head, "f %llx ", (unsigned long long)value);
+	layouts->function_count++;
+	return append_function(layouts, head, layout) && tw_layouts_append(layouts, "\n", 1);
+}
+
 /* m BUILD-ID PATH.  NULL: no memory. */
 static char *module_line(const struct tw_symbols_object *object)
 {
@@ -219,7 +227,7 @@ static char *module_line(const struct tw_symbols_object *object)
 	return line;
 }
 
-static bool append_module(struct tw_layouts *layouts, const struct tw_symbols_object *object)
+bool tw_layouts_put_module(struct tw_layouts *layouts, const struct tw_symbols_object *object)
 {
 	char *line = module_line(object);
 	bool is_right = line && tw_layouts_append(layouts, line, strlen(line));
@@ -319,16 +327,10 @@ static bool append_condition(struct walk *walk)
 
 static int take_prototype(struct walk *walk, uint64_t value, const char *layout)
 {
-	char head[32];
 	count_bare(walk, value, -1);
-	snprintf(head, sizeof head, "f %llx ", (unsigned long long)value);
-	walk->layouts->function_count++;
 	walk->has_last = true;
 	walk->last_value = value;
-	return append_condition(walk) && append_function(walk->layouts, head, layout) &&
-			       tw_layouts_append(walk->layouts, "\n", 1)
-		       ? 0
-		       : TW_ENOMEM;
+	return append_condition(walk) && tw_layouts_put_function(walk->layouts, value, layout) ? 0 : TW_ENOMEM;
 }
 
 static int take_symbol(const char *name, uint64_t value, void *arg)
@@ -385,7 +387,7 @@ static int take_object(struct walk *walk)
 		walk->layouts->prototypes && tw_prototypes_have_module(walk->layouts->prototypes, &walk->subject);
 	size_t bare_count = walk->layouts->bare_count;
 	walk->condition = 0;
-	if (!append_module(walk->layouts, walk->object)) {
+	if (!tw_layouts_put_module(walk->layouts, walk->object)) {
 		error = TW_ENOMEM;
 	} else if (!problem || has_prototypes) {
 		walk->has_last = walk->has_wanted = walk->has_bare = false;
@@ -419,9 +421,12 @@ static int walk_objects(struct walk *walk, const char *program, const char *alia
 		set_object(walk, tw_symbols_object(symbols, i), i ? NULL : alias);
 		if (is_module_wanted(walk))
 			error = take_object(walk);
+		if (!error)
+			error = tw_layouts_take_probes(walk->layouts, symbols, i, &walk->patterns);
 	}
 	for (size_t i = 0; i < walk->patterns.wanted_count; i++)
-		walk->layouts->has_others |= !has_module(walk, symbols, walk->patterns.wanted[i], alias);
+		walk->layouts->has_others |= !tw_pattern_is_of_probes(walk->patterns.wanted[i]) &&
+					     !has_module(walk, symbols, walk->patterns.wanted[i], alias);
 	tw_symbols_close(symbols);
 	return error;
 }

@@ -56,6 +56,18 @@ void tw_layouts_find(const char *program, const char *config, bool is_quiet, str
 bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,
 			  struct tw_layouts *layouts);
 
+struct tw_patterns;
+struct tw_symbols;
+struct tw_symbols_object;
+
+/* The line of a module; of a function of the last one, by its value. False: no memory. */
+bool tw_layouts_put_module(struct tw_layouts *layouts, const struct tw_symbols_object *object);
+bool tw_layouts_put_function(struct tw_layouts *layouts, uint64_t value, const char *layout);
+
+/* Adds the probes of one object that patterns select and prototypes describe; layout_probes.c. TW_ENOMEM. */
+int tw_layouts_take_probes(struct tw_layouts *layouts, const struct tw_symbols *symbols, size_t index,
+			   const struct tw_patterns *patterns);
+
 /* Can patterns name functions of the file, by its name alone?  @is_for_arities: as of struct tw_layouts. */
 bool tw_layouts_are_wanted(const char *path, const char *config, bool is_for_arities);
 

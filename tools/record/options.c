@@ -176,6 +176,7 @@ const struct tw_command tw_record_command =
 		 "  tracewheel record -t libc:read --histogram result -- git log\n"
 		 "  tracewheel record -t libc:malloc --sum '$1' --by caller -- python3 app.py\n"
 		 "  tracewheel record --python -t 'app.py:_' -t libc:read -- python3 app.py\n"
+		 "  tracewheel record --args -t 'sdt:python:import_*' -- python3 app.py\n"
 		 "  tracewheel record -p send,receive,procs -- ./actors\n"
 		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
 		 "  tracewheel record --flight=10s --snapshot-on crash --returns -- ./server\n"
