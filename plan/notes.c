@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OWNER "stapsdt"
-#define TYPE  3u
+/* More than the largest programs have: each is looked at by itself. */
+#define NOTES_MAX 65536u
+#define OWNER	  "stapsdt"
+#define TYPE	  3u
 
 /* ---- notes ---- */
 
@@ -45,7 +47,7 @@ static bool take_note(struct tw_notes *notes, const char *description, size_t by
 	note.provider = take_text(&at, end);
 	note.name = note.provider ? take_text(&at, end) : NULL;
 	note.arguments = note.name ? take_text(&at, end) : NULL;
-	if (!note.arguments || !*note.provider || !*note.name)
+	if (!note.arguments || !*note.provider || !*note.name || notes->count == NOTES_MAX)
 		return false;
 	if (!tw_grow(notes->entries, notes->count, notes->capacity))
 		return false;

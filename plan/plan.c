@@ -369,12 +369,11 @@ static int add_sites(struct draft *draft)
 	for (size_t i = 0; i < draft->notes.count; i++) {
 		const struct tw_note *note = &draft->notes.entries[i];
 		struct tw_window window;
-		int error;
 
 		if (note->value > UINT32_MAX)
 			continue;
-		error = tw_site_examine(&draft->scan, note, &window);
-		if (error || !add_site(draft, note, &window, &covered))
+		tw_site_examine(&draft->scan, note, &window);
+		if (!add_site(draft, note, &window, &covered))
 			return TW_ENOMEM;
 	}
 	return 0;
@@ -490,7 +489,7 @@ int tw_entry_plan_make(const struct tw_elf_file *file, void **bytes, size_t *cou
 		error = tw_scan_init(&draft.scan, &file->elf, &draft.entries,
 				     &(struct tw_scan_options){.is_fixed = file->header.e_type == ET_EXEC,
 							       .notes_values = draft.makes != NO_CODE,
-							       .notes_links = draft.notes.count != 0});
+							       .notes_groups = draft.notes.count != 0});
 	if (!error)
 		mark_made(&draft);
 	draft.unframed_count = draft.entries.unframed_count;

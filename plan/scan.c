@@ -214,17 +214,23 @@ static uint64_t relative_target(const ZydisDecodedInstruction *instruction, uint
 	return value + instruction->length + (uint64_t)instruction->raw.imm[0].value.s;
 }
 
-/* @is_inside	the jump is not one to a function. */
-static void link_entries(struct tw_scan *scan, const struct tw_sym_entry *entry, const struct tw_sym_entry *other,
-			 bool is_inside)
+size_t tw_scan_group(const struct tw_scan *scan, size_t entry)
 {
-	if (!is_inside && other->name_count && other->kind != TW_SYM_ENTRY_PART)
-		return;
-	if (tw_grow(scan->links, scan->link_count, scan->link_capacity))
-		scan->links[scan->link_count++] =
-			(struct tw_scan_jump){(uint32_t)index_of(scan, entry), (uint32_t)index_of(scan, other)};
-	else
-		scan->has_no_memory = true;
+	uint32_t *groups = scan->groups;
+
+	/* Halves the way for the next time. */
+	for (; groups[entry] != entry; entry = groups[entry])
+		groups[entry] = groups[groups[entry]];
+	return entry;
+}
+
+/* @is_inside	the jump is not one to a function. */
+static void join_groups(struct tw_scan *scan, const struct tw_sym_entry *entry, const struct tw_sym_entry *other,
+			bool is_inside)
+{
+	if (is_inside || !other->name_count || other->kind == TW_SYM_ENTRY_PART)
+		scan->groups[tw_scan_group(scan, index_of(scan, other))] =
+			(uint32_t)tw_scan_group(scan, index_of(scan, entry));
 }
 
 static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
@@ -243,9 +249,9 @@ static void mark_branch(struct tw_scan *scan, const struct tw_sym_entry *entry,
 		return;
 	}
 	is_conditional = instruction->meta.category == ZYDIS_CATEGORY_COND_BR;
-	other = is_conditional || scan->notes_values || scan->notes_links ? entry_at(scan, target) : NULL;
-	if (other && scan->notes_links)
-		link_entries(scan, entry, other, is_conditional || other->value != target);
+	other = is_conditional || scan->notes_values || scan->groups ? entry_at(scan, target) : NULL;
+	if (other && scan->groups)
+		join_groups(scan, entry, other, is_conditional || other->value != target);
 	if (!other || other->value != target)
 		return;
 	if (is_conditional)
@@ -476,15 +482,18 @@ int tw_scan_init(struct tw_scan *scan, const struct tw_elf *elf, const struct tw
 				 .bytes = elf->image.high - elf->image.low,
 				 .is_fixed = options->is_fixed,
 				 .notes_values = options->notes_values,
-				 .notes_links = options->notes_links};
+				 .notes_groups = options->notes_groups};
 	ZydisDecoderInit(&scan->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	scan->entry_facts = calloc(entries->count + 1, 1);
 	scan->facts =
 		mmap(NULL, scan->bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (scan->facts == MAP_FAILED)
 		scan->facts = NULL;
-	if (!scan->facts || !scan->entry_facts)
+	scan->groups = scan->notes_groups ? malloc((entries->count + 1) * sizeof *scan->groups) : NULL;
+	if (!scan->facts || !scan->entry_facts || (scan->notes_groups && !scan->groups))
 		return TW_ENOMEM;
+	for (size_t i = 0; scan->groups && i < entries->count; i++)
+		scan->groups[i] = (uint32_t)i;
 	for (unsigned i = 0; i < elf->filled_count; i++)
 		scan->filled_bytes += elf->filled[i].high - elf->filled[i].low;
 	mark_functions(scan, &entries->own);
@@ -511,6 +520,6 @@ void tw_scan_fini(struct tw_scan *scan)
 		munmap(scan->facts, scan->bytes + 1);
 	free(scan->entry_facts);
 	free(scan->jumps);
-	free(scan->links);
+	free(scan->groups);
 	*scan = (struct tw_scan){0};
 }

@@ -41,15 +41,17 @@ struct tw_scan {
 	uint64_t landing_count;
 	bool is_fixed;	      /* ET_EXEC: immediate operands may be addresses */
 	bool notes_values;    /* TW_SCAN_ENTRY_VALUE is set, and jumps between entries are kept */
-	bool notes_links;     /* links are kept */
+	bool notes_groups;    /* groups are found */
 	uint8_t *entry_facts; /* by entry: TW_SCAN_ENTRY_* */
 	struct tw_scan_jump {
 		uint32_t from, to; /* entries: a jump of one leads to the first byte of the other */
 	} * jumps;
 	size_t jump_count, jump_capacity;
-	/* Pairs of entries that may be parts of one function: a jump of one leads into the other, or one has no name. */
-	struct tw_scan_jump *links;
-	size_t link_count, link_capacity;
+	/*
+	 * By entry: another one of its group, or itself.  Those of a group may be parts of one function: a jump of one leads into the other, or
+	 * to one that has no name.  NULL without notes_groups.
+	 */
+	uint32_t *groups;
 	bool has_no_memory;
 };
 
@@ -65,7 +67,7 @@ enum {
 
 /* What the caller knows, or needs: as in the structure. */
 struct tw_scan_options {
-	bool is_fixed, notes_values, notes_links;
+	bool is_fixed, notes_values, notes_groups;
 };
 
 /* Errors: TW_ENOMEM.  tw_scan_fini() in any case. */
@@ -84,6 +86,9 @@ const uint8_t *tw_scan_bytes(const struct tw_scan *scan, uint64_t value, uint64_
 
 /* The index of the entry whose code holds a value; the number of entries: none. */
 size_t tw_scan_entry_at(const struct tw_scan *scan, uint64_t value);
+
+/* The same number for all entries of a group.  With notes_groups. */
+size_t tw_scan_group(const struct tw_scan *scan, size_t entry);
 
 /* Decodes the instruction at a value of an entry that ends at @end; false: the decoder does not know it. */
 bool tw_scan_decode(const struct tw_scan *scan, uint64_t value, uint64_t end, ZydisDecodedInstruction *out);

@@ -2,9 +2,6 @@
 /* sites.c - all jumps of a function, and memory that is certainly there. */
 #include "plan/sites.h"
 
-#include "tracewheel/error.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 /* More entries of one jump table than compilers write. */
@@ -14,36 +11,13 @@
 /* Numbers of registers in instructions. */
 enum { RSP = 4, RBP = 5 };
 
-/* ---- the parts of a function ---- */
-
-/* What is found out about one window, and all entries that may be parts of its function. */
+/* What is found out about one window, in all entries that may be parts of its function. */
 struct walk {
 	const struct tw_scan *scan;
 	const struct tw_window *window;
-	bool *is_part; /* by entry */
 	bool has_table, has_jump, has_frame;
 	bool is_unsafe;
 };
-
-static void mark_parts(struct walk *walk)
-{
-	const struct tw_scan *scan = walk->scan;
-	bool has_more = true;
-
-	while (has_more) {
-		has_more = false;
-		for (size_t i = 0; i < scan->link_count; i++) {
-			const struct tw_scan_jump *link = &scan->links[i];
-
-			if (walk->is_part[link->from] == walk->is_part[link->to])
-				continue;
-			walk->is_part[link->from] = walk->is_part[link->to] = true;
-			has_more = true;
-		}
-	}
-}
-
-/* ---- their jumps ---- */
 
 static bool is_code(const struct walk *walk, uint64_t value)
 {
@@ -125,36 +99,28 @@ static void see_entry(struct walk *walk, const struct tw_sym_entry *entry)
 }
 
 /* Does every indirect jump of the function lead elsewhere, as far as can be known? */
-static bool is_reached_only_by_its_first_byte(struct walk *walk)
+static bool is_reached_only_by_its_first_byte(struct walk *walk, size_t index)
 {
 	const struct tw_sym_entries *entries = walk->scan->entries;
+	size_t group = tw_scan_group(walk->scan, index);
 
 	for (size_t i = 0; i < entries->count; i++)
-		if (walk->is_part[i] && entries->entries[i].kind != TW_SYM_ENTRY_PLT)
+		if (tw_scan_group(walk->scan, i) == group && entries->entries[i].kind != TW_SYM_ENTRY_PLT)
 			see_entry(walk, &entries->entries[i]);
 	return !walk->is_unsafe && (!walk->has_jump || walk->has_table);
 }
 
-int tw_site_examine(const struct tw_scan *scan, const struct tw_note *note, struct tw_window *out)
+void tw_site_examine(const struct tw_scan *scan, const struct tw_note *note, struct tw_window *out)
 {
 	size_t index = tw_scan_entry_at(scan, note->value);
 	struct walk walk = {.scan = scan, .window = out};
 
 	*out = (struct tw_window){.refusal = TW_ENTRY_NO_FUNCTION};
 	if (index == scan->entries->count || scan->entries->entries[index].kind == TW_SYM_ENTRY_PLT)
-		return 0;
+		return;
 	tw_window_examine_site(scan, index, note->value, out);
-	if (out->refusal)
-		return 0;
-	walk.is_part = calloc(scan->entries->count, sizeof *walk.is_part);
-	if (!walk.is_part)
-		return TW_ENOMEM;
-	walk.is_part[index] = true;
-	mark_parts(&walk);
-	if (!is_reached_only_by_its_first_byte(&walk))
+	if (!out->refusal && !is_reached_only_by_its_first_byte(&walk, index))
 		*out = (struct tw_window){.refusal = TW_ENTRY_UNKNOWN_TARGETS};
-	free(walk.is_part);
-	return 0;
 }
 
 /* ---- operands ---- */

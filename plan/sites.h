@@ -13,8 +13,8 @@
 #include "plan/notes.h"
 #include "plan/window.h"
 
-/* With a refusal only that is set.  TW_ENOMEM. */
-int tw_site_examine(const struct tw_scan *scan, const struct tw_note *note, struct tw_window *out);
+/* @scan	with groups.  With a refusal only that is set. */
+void tw_site_examine(const struct tw_scan *scan, const struct tw_note *note, struct tw_window *out);
 
 /*
  * tw_site_operands - where the probe's arguments are, as the code at its NOP has them.

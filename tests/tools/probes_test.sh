@@ -343,6 +343,60 @@ is "${served#* }" 0 "the semaphore"
 [ "${served% *}" -ge $((recorded + again)) ] && [ "${served% *}" -le $((recorded + again + 200)) ] ||
 	fail "the program came ${served% *} times to its probe: $recorded and $again were recorded"
 
+# ---- a library that is opened, closed and opened again, and a child ----
+cat >late.c <<'C'
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+__extension__ volatile unsigned short late_hit_semaphore __attribute__((section(".probes")));
+__attribute__((noipa)) static void note(int i)
+{
+	__asm__ volatile("" ::"r"(i));
+	DTRACE_PROBE1(late, hit, i);
+	__asm__ volatile("lea 0(%%rax), %%rax\nlea 0(%%rax), %%rax" ::);
+}
+int hit(int n)
+{
+	int seen = 0;
+	for (int i = 0; i < n; i++)
+		if (late_hit_semaphore) {
+			note(i);
+			seen++;
+		}
+	return seen;
+}
+C
+cat >opens.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int call(int n)
+{
+	void *library = dlopen("./liblate.so", RTLD_NOW);
+	int (*hit)(int) = (int (*)(int))dlsym(library, "hit");
+	int seen = hit(n);
+	dlclose(library);
+	return seen;
+}
+int main(void)
+{
+	long seen = 0;
+	int status;
+	for (int i = 0; i < 40; i++)
+		seen += call(10);
+	if (!fork())
+		_exit(call(5));
+	wait(&status);
+	printf("%ld %d\n", seen, WEXITSTATUS(status));
+	return 0;
+}
+C
+gcc -O2 -shared -fPIC -o liblate.so late.c && gcc -O2 -o opens opens.c || fail "gcc"
+is "$(./opens)" "0 0"
+expect 0 "$tw" record -q --follow-fork -o l.tw -t 'sdt:late:hit' -- ./opens
+is "$(cat out)" "400 5"
+is "$(values l.tw | wc -l)" 405
+
 # ---- C++: exceptions pass frames with probes ----
 cat >throws.cc <<'C'
 #include <sys/sdt.h>
