@@ -49,7 +49,7 @@ static bool matches(const struct tw_agent_config *config, const struct tw_patter
 	subject->module = definer->name;
 	if (definer->name == tw_agent_probes) {
 		subject->file = NULL;
-		return tw_pattern_is_of_probes(pattern) && tw_pattern_match(pattern, subject);
+		return tw_pattern_match(pattern, subject);
 	}
 	subject->file = definer->path;
 	if (tw_pattern_match(pattern, subject))
@@ -85,6 +85,10 @@ static size_t first_of(const struct tw_agent_config *config, struct tw_pattern *
 		       const struct tw_sym_object *definer, struct tw_pattern_subject *subject, char **demangled)
 {
 	for (size_t i = 0; i < count; i++) {
+		/* Patterns for functions select no probe, but may say that one is counted, or left out. */
+		if (definer->name == tw_agent_probes && patterns == config->patterns &&
+		    !tw_pattern_is_of_probes(patterns[i]))
+			continue;
 		if (!*demangled && tw_pattern_wants_demangled_of(patterns[i], subject->function))
 			subject->demangled = *demangled = tw_sym_demangle(subject->function);
 		if (matches(config, patterns[i], definer, subject))

@@ -261,6 +261,11 @@ is "$(values c.tw | cut -d ' ' -f 1-2 | tr '\n' ' ')" "sizes -1 turn 46 turn 47 
 expect 0 "$tw" record -q -o k.tw --count 'sdt:work:busy' -- ./work
 expect 0 "$tw" report --json k.tw
 is "$(json 'd["counted_calls"]')" 60000
+expect 0 "$tw" record -q -o g.tw --sum '$1' -t 'sdt:work:turn' -- ./work
+expect 0 "$tw" report --json g.tw
+is "$(json 'd["events"], d["counted_calls"]')" "0 50"
+expect 0 "$tw" report g.tw
+shows '^ *50 *1,225 .*sdt:work:turn'
 expect 0 "$tw" report --by arg:2 -t 'sdt:work:spread' w.tw
 shows '^ *5  *50.0 %.*\$2 = 5'
 expect 0 "$tw" print --tree -t 'sdt:work:leaf' w.tw
@@ -436,6 +441,130 @@ cmp -s plain_throws out || fail "the answers differ: $(cat out)"
 calls t.tw >/dev/null 2>&1
 expect 0 "$tw" report --json -n 0 t.tw
 is "$(json '{f["function"]: f["calls"] for f in d["by_function"]} == {"throws:before": 3000, "throws:after": 1000, "libstdcxx:throw": 2000, "libstdcxx:catch": 2000}')" True
+
+# ---- a stack that overflows at a probe: the program's handler finds its own code there ----
+cat >deep.c <<'C'
+#define _GNU_SOURCE
+#include <sys/sdt.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+static sigjmp_buf back;
+static volatile int own, other;
+__attribute__((noipa)) static long recurse(long n)
+{
+	volatile char block[72];
+	block[n & 63] = (char)n;
+	DTRACE_PROBE2(deep, down, n, block);
+	return recurse(n + 1) + block[3] + block[n & 63];
+}
+static void handle(int number, siginfo_t *info, void *context)
+{
+	Dl_info found;
+	void *pc = (void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	if (dladdr(pc, &found) && strstr(found.dli_fname, "deep"))
+		own++;
+	else
+		other++;
+	siglongjmp(back, 1);
+}
+static void *run(void *arg)
+{
+	static __thread char alternative[65536];
+	stack_t stack = {.ss_sp = alternative, .ss_size = sizeof alternative};
+	sigaltstack(&stack, NULL);
+	/* Each time the stack ends at another instruction. */
+	for (int i = 0; i < 300; i++)
+		if (!sigsetjmp(back, 1)) {
+			char pad[i * 16 + 1];
+			memset(pad, 0, sizeof pad);
+			__asm__ volatile("" ::"r"(pad) : "memory");
+			recurse(0);
+		}
+	return arg;
+}
+int main(void)
+{
+	struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	pthread_attr_t small;
+	pthread_t thread;
+	sigaction(SIGSEGV, &action, NULL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 128 * 1024);
+	pthread_create(&thread, &small, run, NULL);
+	pthread_join(thread, NULL);
+	printf("%d %d\n", own, other);
+	return 0;
+}
+C
+gcc -O2 -Wno-infinite-recursion -o deep deep.c -pthread || fail "gcc"
+is "$(./deep)" "300 0"
+expect 0 "$tw" record -q -o d.tw -t 'sdt:deep:down' -- ./deep
+is "$(cat out)" "300 0"
+[ "$(values d.tw | wc -l)" -gt 30000 ] || fail "few calls before the overflow"
+
+# ---- jumps that are written and taken back while threads run through the place ----
+cat >hot.c <<'C'
+#include <sys/sdt.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static long rounds;
+__attribute__((noipa)) static unsigned long work(unsigned long seed)
+{
+	volatile unsigned long below[12];
+	unsigned long x = seed;
+	double d = 1.0;
+	for (int i = 0; i < 12; i++)
+		below[i] = i * seed;
+	for (long i = 0; i < rounds; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		DTRACE_PROBE3(hot, turn, i, x, below[i % 12]);
+		d = d * 1.0000001 + (x & 7);
+		below[x % 12] += x >> 3;
+	}
+	x += (unsigned long)d;
+	for (int i = 0; i < 12; i++)
+		x = x * 31 + below[i];
+	return x;
+}
+static void *run(void *seed)
+{
+	return (void *)work((unsigned long)seed);
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[3];
+	unsigned long sum = 0;
+	rounds = atol(argv[1]);
+	for (long i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, run, (void *)(i + 12345));
+	for (int i = 0; i < 3; i++) {
+		void *result;
+		pthread_join(threads[i], &result);
+		sum = sum * 7 + (unsigned long)result;
+	}
+	printf("%lu\n", sum);
+	return 0;
+}
+C
+gcc -O2 -o hot hot.c -pthread || fail "gcc"
+./hot 150000000 >expected
+./hot 150000000 >got &
+pid=$!
+attached=0
+while kill -0 "$pid" 2>/dev/null; do
+	"$tw" attach -q -o "h$attached.tw" --count 'sdt:hot:turn' --time 50ms "$pid" >out 2>err && attached=$((attached + 1))
+done
+wait "$pid" || fail "the program ended with $?"
+[ "$attached" -gt 0 ] || fail "it was never attached to"
+cmp -s expected got || fail "attached $attached times, it answers $(cat got)"
 
 # ---- python's own, beside gdb's breakpoints on the same probes ----
 python=$(realpath "$(command -v python3)")
