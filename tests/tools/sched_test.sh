@@ -165,6 +165,15 @@ expect 0 "$tw" print --sched a.tw
 shows '(thread: off)$'
 expect 0 "$tw" info a.tw
 shows '^complete *yes'
+# A timeline has them one behind the other, from the first event on.
+expect 0 "$tw" print --format chrome a.tw
+python3 - <<'P' || fail "states overlap, or are missing"
+import json
+spans = sorted((e["ts"], e["dur"], e["name"]) for e in json.load(open("out"))["traceEvents"] if e.get("cat") == "thread_state")
+assert spans[0][0] == 0 and {"running", "off"} <= {name for *_, name in spans}, spans
+assert all(a[0] + a[1] <= b[0] + 0.002 for a, b in zip(spans, spans[1:])), spans
+assert 20000 <= sum(dur for _, dur, name in spans if name == "off"), spans
+P
 
 # The recorder stands still for a while: the kernel loses switches, and the time in which it did is in no sum.
 cat >turns.c <<'EOT'

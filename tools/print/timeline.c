@@ -180,6 +180,9 @@ static void put_state(struct tw_timeline *timeline, struct tw_stack *stack, stru
 					.to_ns = ns,
 					.name = tw_capture_state_name(track->state),
 					.category = "thread_state"};
+	/* Threads had states before the first event. */
+	if (span.from_ns < timeline->printer->start_ns)
+		span.from_ns = timeline->printer->start_ns;
 	if (track->state == TW_CAPTURE_STATE_UNKNOWN || !timeline->has_begun || ns <= span.from_ns)
 		return;
 	if (!track->has_states)
