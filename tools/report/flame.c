@@ -47,7 +47,7 @@ static const struct tw_command command = {
 		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
 		    "  tracewheel flame --diff before.tw after.tw > difference.html\n"
 		    "  tracewheel flame --memory=live server.tw > leaks.html\n"
-		    "  tracewheel record --sched --returns -- ./server; tracewheel flame --off server.tw > off.html\n"
+		    "  tracewheel flame --off server.tw > off.html\n"
 		    "  tracewheel flame --folded sqlite3.tw | flamegraph.pl > sqlite3.svg\n",
 };
 
