@@ -265,7 +265,8 @@ static inline void maker_record(struct maker *maker, uint32_t number, uint64_t t
 	memset(record, 0, bytes);
 	record[0] = ticks;
 	record[1] = TW_RB_HEAD(kind, count % 2 ? TW_EVENT_FLAG_HALF : 0, bytes, id);
-	memcpy(record + 2, words, count * sizeof *words);
+	if (count)
+		memcpy(record + 2, words, count * sizeof *words);
 	stream->bytes += bytes;
 }
 
