@@ -43,7 +43,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "functions",
-	.arguments = "[OPTION]... PROGRAM|--probes -p PID",
+	.arguments = "[OPTION]... PROGRAM",
 	.summary =
 		"Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
 		"  sled   every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
