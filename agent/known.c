@@ -177,7 +177,8 @@ static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
 			i++;
 			continue;
 		}
-		while ((module = module_of(permit, &known[i], module)))
+		/* Each leaves the list of those that are there. */
+		while ((module = module_of(permit, &known[i], NULL)))
 			tw_bp_module_gone(permit, module, !is_there);
 		free(known[i].path);
 		known[i] = known[--known_count];

@@ -47,7 +47,7 @@ done
 expect 0 "$tw" report --columns calls,p99,total,returned p.tw
 shows '^ *calls  *p99  *total  *returned  function'
 expect 2 "$tw" report --columns calls,size p.tw
-says "a column is calls, .* or max, not 'size'"
+says "a column is calls, .* or unknown, not 'size'"
 expect 0 "$tw" report --json --top 0 p.tw
 mv out rows.json
 expect 0 "$tw" report --csv --top 0 p.tw
