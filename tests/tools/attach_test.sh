@@ -301,6 +301,11 @@ done
 [ -n "$stopped" ] || fail "it was never stopped while it was recorded"
 grep -q "the recording ended after \($ms ms\|$((ms / 1000)) s\)" err || fail "$(cat err)"
 wait_until state dormant
+# It leaves by itself, when it goes on.
+has_left() {
+	! grep -q '/control\|/image-' "/proc/$program/maps"
+}
+wait_until has_left
 is_as_before "after a stop"
 
 # The command is killed: the program ends the recording itself, and `detach`, or the next `attach`, takes back what it wrote.
