@@ -75,6 +75,7 @@ const char *tw_agent_port_layout(const struct tw_agent_config *config, const cha
 struct tw_agent_layouts;
 struct tw_plan;
 struct tw_permit;
+struct tw_function;
 struct tw_entry_plan;
 struct tw_entry_plan_row;
 struct tw_frame_rows;
@@ -102,6 +103,12 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
  * timeout, writes a note to the capture: the object's arguments will be words.  Without permit.
  */
 void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object);
+/*
+ * tw_agent_set_layout - set the types of a function's arguments once, for hits and readers; if memory is short they remain words.
+ *
+ * @text	of tracewheel/layout.h; NULL: nothing is set.
+ */
+void tw_agent_set_layout(struct tw_function *function, const char *text, uint32_t string_bytes);
 /* The layout of the function at this value in the object; borrowed; NULL: none.  @layouts may be NULL. */
 const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
 				  uint64_t value);
@@ -339,8 +346,6 @@ void tw_agent_held_tell(unsigned count, const char *module, const char *lack);
 extern void (*tw_agent_bind_beside)(struct tw_permit *permit);
 
 /* ---- demote.c ---- */
-
-struct tw_function;
 
 /* A recording begins: nothing is demoted in it. */
 void tw_agent_demote_init(void);

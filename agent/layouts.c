@@ -12,6 +12,8 @@
  */
 #include "agent/agent.h"
 
+#include "breakpoints/breakpoints.h"
+#include "pipeline/hit/arguments.h"
 #include "ringbuf/answers.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
@@ -309,4 +311,24 @@ void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs
 					     : "numbers of arguments are not known in",
 		 object->name);
 	tw_agent_tell(note);
+}
+
+void tw_agent_set_layout(struct tw_function *function, const char *text, uint32_t string_bytes)
+{
+	struct tw_arg_plan *arguments;
+	struct tw_layout *layout;
+
+	/* Events recorded without the layout may be in flight. */
+	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
+		return;
+	arguments = malloc(sizeof *arguments);
+	if (arguments) {
+		tw_arg_plan_make(arguments, layout, string_bytes);
+		function->layout = strdup(text);
+	}
+	if (arguments && function->layout)
+		function->arguments = arguments;
+	else
+		free(arguments);
+	tw_layout_destroy(layout);
 }

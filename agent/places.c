@@ -44,27 +44,6 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 /* The most of a path, without typed arguments. */
 #define PORT_PATH_BYTES 256
 
-/* Sets the types of its arguments once, for hits and readers.  If memory is short they remain words. */
-static void set_layout(struct tw_function *function, const char *text)
-{
-	struct tw_arg_plan *arguments;
-	struct tw_layout *layout;
-
-	/* Events recorded without the layout may be in flight. */
-	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
-		return;
-	arguments = malloc(sizeof *arguments);
-	if (arguments) {
-		tw_arg_plan_make(arguments, layout, config->string_bytes ? config->string_bytes : PORT_PATH_BYTES);
-		function->layout = strdup(text);
-	}
-	if (arguments && function->layout)
-		function->arguments = arguments;
-	else
-		free(arguments);
-	tw_layout_destroy(layout);
-}
-
 /* The number of arguments, if known. */
 static uint32_t arity_of(const char *text)
 {
@@ -86,7 +65,8 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 
 	port = config->has_ports ? tw_agent_port_layout(config, object->elf.soname, name, layout) : NULL;
 	if (!error && (port || config->string_bytes))
-		set_layout(*out, port ? port : text);
+		tw_agent_set_layout(*out, port ? port : text,
+				    config->string_bytes ? config->string_bytes : PORT_PATH_BYTES);
 	return error;
 }
 

@@ -47,30 +47,6 @@ static void write_layout(const struct tw_bp_entry *entry, char out[LAYOUT_BYTES]
 	}
 }
 
-/* Of several places of a probe, the first says how its arguments are shown.  @given	by a prototype; NULL: none is. */
-static void set_layout(const struct tw_agent_config *config, struct tw_function *function,
-		       const struct tw_bp_entry *entry, const char *given)
-{
-	struct tw_arg_plan *arguments;
-	struct tw_layout *layout;
-	char own[LAYOUT_BYTES];
-	const char *text = given ? given : own;
-
-	write_layout(entry, own);
-	if (function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
-		return;
-	arguments = malloc(sizeof *arguments);
-	if (arguments) {
-		tw_arg_plan_make(arguments, layout, config->string_bytes);
-		function->layout = strdup(text);
-	}
-	if (arguments && function->layout)
-		function->arguments = arguments;
-	else
-		free(arguments);
-	tw_layout_destroy(layout);
-}
-
 static int stage(const struct tw_agent_config *config, struct tw_permit *permit, const struct tw_sym_object *probes,
 		 struct tw_place *place, uint64_t value)
 {
@@ -102,9 +78,11 @@ static int arm_site(const struct tw_agent_config *config, struct tw_permit *perm
 						 .where = (void *)(object->elf.base + planned->row->value),
 						 .entry = &entry,
 						 .is_unwatched = true};
+	const char *given = NULL; /* by a prototype */
 	struct tw_function *function;
 	struct tw_module *module;
 	struct tw_place *place;
+	char own[LAYOUT_BYTES];
 	int error = tw_native_module(permit, &probes, &module);
 
 	if (!error)
@@ -113,8 +91,11 @@ static int arm_site(const struct tw_agent_config *config, struct tw_permit *perm
 					   (uintptr_t)options.where, &function);
 	if (error)
 		return error;
-	set_layout(config, function, &entry,
-		   config->string_bytes ? tw_agent_layouts_find(config->layouts, object, planned->row->value) : NULL);
+	if (config->string_bytes)
+		given = tw_agent_layouts_find(config->layouts, object, planned->row->value);
+	write_layout(&entry, own);
+	/* Of several places of a probe, the first says how its arguments are shown. */
+	tw_agent_set_layout(function, given ? given : own, config->string_bytes);
 	error = tw_bp_place_add(permit, function, &options, &place);
 	/* A function's entry, which was planted by a plan that knew no probe there. */
 	if (!error && (!place->entry || place->entry->row != planned->row))
