@@ -10,6 +10,7 @@
 #include "tools/record/check.h"
 #include "tools/record/config.h"
 #include "tools/record/launch.h"
+#include "tools/record/mapped.h"
 #include "tools/common/entries.h"
 #include "tools/common/pager.h"
 #include "tools/common/proc.h"
@@ -410,6 +411,12 @@ static int show(const struct tw_functions_request *request, const char *path)
 			path);
 	if (error)
 		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
+	unsigned left = request->process_id ? tw_mapped_add(request->process_id, symbols) : 0;
+	if (left) {
+		char figure[TW_FIGURE_BYTES];
+		tw_say("%s of the process cannot be looked at, or others than root and you may have written %s: probes there are not listed.",
+		       tw_figure_of(figure, left, "file", "files"), left == 1 ? "it" : "them");
+	}
 	struct tw_functions list = {.request = request, .symbols = symbols};
 	error = request->wants_probes ? open_entries(&list) : take_places(&list);
 	if (!error && request->wants_refused && !request->wants_probes)

@@ -2,7 +2,6 @@
 /* functions_probes.c - `tracewheel functions --probes`: the probes that a program and its libraries bring themselves. */
 #include "base/grow.h"
 #include "tools/functions.h"
-#include "tools/record/mapped.h"
 
 #include "tracewheel/error.h"
 
@@ -12,19 +11,10 @@
 #define NAME_COLUMNS	  44
 #define ARGUMENTS_COLUMNS 32
 
-/* A file that the process has mapped beside those that its program needs. */
-struct mapped {
-	struct tw_symbols *symbols;
-	struct tw_entries *entries;
-};
-
 struct list {
 	const struct tw_functions *functions;
 	struct tw_entries_probe *probes;
 	size_t count, capacity;
-	struct mapped *files;
-	size_t file_count, file_capacity;
-	int error;
 };
 
 static int add_probe(const struct tw_entries_probe *probe, void *arg)
@@ -39,46 +29,6 @@ static int add_probe(const struct tw_entries_probe *probe, void *arg)
 		return TW_ENOMEM;
 	list->probes[list->count++] = *probe;
 	return 0;
-}
-
-static bool has_file(const struct list *list, const char *path)
-{
-	const struct tw_symbols *symbols = list->functions->symbols;
-	for (size_t i = 0; i < tw_symbols_object_count(symbols); i++) {
-		char *real = realpath(tw_symbols_object(symbols, i)->path, NULL);
-		bool is_it = real && strcmp(real, path) == 0;
-		free(real);
-		if (is_it)
-			return true;
-	}
-	for (size_t i = 0; i < list->file_count; i++)
-		if (strcmp(tw_symbols_object(list->files[i].symbols, 0)->path, path) == 0)
-			return true;
-	return false;
-}
-
-/* Files that cannot be read have no probes that can be traced. */
-static int add_file(struct list *list, const char *path)
-{
-	struct tw_symbols *symbols;
-	if (has_file(list, path) || tw_symbols_open(path, &symbols))
-		return 0;
-	struct tw_entries *entries = tw_entries_open(symbols, false, true);
-	if (!entries || !tw_grow(list->files, list->file_count, list->file_capacity)) {
-		tw_entries_close(entries);
-		tw_symbols_close(symbols);
-		return TW_ENOMEM;
-	}
-	list->files[list->file_count++] = (struct mapped){symbols, entries};
-	return tw_entries_each_probe(entries, 0, add_probe, list);
-}
-
-/* What the process has opened itself. */
-static bool add_mapped(int process_id, const struct tw_mapped *mapped, void *arg)
-{
-	struct list *list = arg;
-	list->error = add_file(list, mapped->path);
-	return !list->error;
 }
 
 static int compare(const void *a, const void *b)
@@ -171,21 +121,12 @@ int tw_functions_put_probes(const struct tw_functions *functions)
 	int error = 0;
 	for (size_t i = 0; i < tw_symbols_object_count(functions->symbols) && !error; i++)
 		error = tw_entries_each_probe(functions->entries, i, add_probe, &list);
-	if (!error && functions->request->process_id) {
-		tw_mapped_each(functions->request->process_id, add_mapped, &list);
-		error = list.error;
-	}
 	if (!error && list.count)
 		qsort(list.probes, list.count, sizeof *list.probes, compare);
 	if (!error && functions->request->is_json)
 		put_json(&list);
 	else if (!error)
 		put_text(&list);
-	for (size_t i = 0; i < list.file_count; i++) {
-		tw_entries_close(list.files[i].entries);
-		tw_symbols_close(list.files[i].symbols);
-	}
-	free(list.files);
 	free(list.probes);
 	return error;
 }

@@ -15,8 +15,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- modules that the program could still load ---- */
 
@@ -56,22 +54,6 @@ static bool may_declare(const struct tw_symbols *symbols)
 	return false;
 }
 
-/* What the program that runs has opened; what cannot be read is not known, as if it came later. */
-static bool add_mapped(int process_id, const struct tw_mapped *mapped, void *arg)
-{
-	struct tw_symbols *symbols = arg;
-	const char *name = strrchr(mapped->path, '/') + 1, *why;
-	struct stat status;
-	if (begins(name, "libtracewheel-agent"))
-		return true;
-	int fd = tw_mapped_open(process_id, mapped, &status, &why);
-	if (fd < 0)
-		return true;
-	tw_symbols_add(symbols, fd, mapped->path);
-	close(fd);
-	return true;
-}
-
 struct tw_check *tw_check_open(const struct tw_check_options *options)
 {
 	struct tw_check *check = calloc(1, sizeof *check);
@@ -81,8 +63,9 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
+	/* What cannot be read is not known, as if it came later. */
 	if (options->process_id)
-		tw_mapped_each(options->process_id, add_mapped, check->symbols);
+		tw_mapped_add(options->process_id, check->symbols);
 	check->entries =
 		options->has_entries ? tw_entries_open(check->symbols, options->is_careful, !options->is_local) : NULL;
 	check->may_declare = options->has_python || may_declare(check->symbols);

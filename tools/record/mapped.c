@@ -13,6 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define AGENT "libtracewheel-agent"
+
 /* START-END PERMISSIONS OFFSET DEVICE INODE   PATH */
 bool tw_mapped_read(char *line, struct tw_mapped *out)
 {
@@ -126,4 +128,43 @@ int tw_mapped_open(int process_id, const struct tw_mapped *mapped, struct stat *
 	}
 	*status = found;
 	return fd;
+}
+
+struct adding {
+	struct tw_symbols *symbols;
+	unsigned left; /* files that are not looked at */
+};
+
+static bool is_object(const struct tw_symbols *symbols, const char *path)
+{
+	const struct tw_symbols_object *object;
+	bool is_it = false;
+	for (size_t i = 0; !is_it && (object = tw_symbols_object(symbols, i)); i++) {
+		char *real = realpath(object->path, NULL);
+		is_it = real && strcmp(real, path) == 0;
+		free(real);
+	}
+	return is_it;
+}
+
+static bool add(int process_id, const struct tw_mapped *mapped, void *arg)
+{
+	struct adding *adding = arg;
+	const char *name = strrchr(mapped->path, '/') + 1, *why;
+	struct stat status;
+	/* The agent declares nothing, as programs do that are linked with the library. */
+	if (strncmp(name, AGENT, sizeof AGENT - 1) == 0 || is_object(adding->symbols, mapped->path))
+		return true;
+	int fd = tw_mapped_open(process_id, mapped, &status, &why);
+	adding->left += fd < 0 || tw_symbols_add(adding->symbols, fd, mapped->path) != 0;
+	if (fd >= 0)
+		close(fd);
+	return true;
+}
+
+unsigned tw_mapped_add(int process_id, struct tw_symbols *symbols)
+{
+	struct adding adding = {symbols, 0};
+	tw_mapped_each(process_id, add, &adding);
+	return adding.left;
 }

@@ -10,6 +10,8 @@
 #ifndef TW_TOOLS_MAPPED_H
 #define TW_TOOLS_MAPPED_H
 
+#include "tracewheel/symbols.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -43,5 +45,13 @@ void tw_mapped_each(int process_id, tw_mapped_fn fn, void *arg);
  * read from it.  Returns a descriptor, or a negative number.
  */
 int tw_mapped_open(int process_id, const struct tw_mapped *mapped, struct stat *status, const char **why);
+
+/*
+ * tw_mapped_add - add the objects that a process has mapped to those of its program: what it has opened itself.
+ *
+ * Returns the number of files that are not looked at: they cannot be opened as they are mapped, or others than root and this user may
+ * have written them, or they are no objects.
+ */
+unsigned tw_mapped_add(int process_id, struct tw_symbols *symbols);
 
 #endif
