@@ -53,9 +53,15 @@ bool tw_dormant_is_of_user(struct tw_dormant *dormant)
 	long uid = tw_proc_status(process, "Uid", 1);
 	if (uid < 0 || uid == (long)geteuid())
 		return true;
-	refuse(dormant,
-	       "process %d belongs to user %ld: do this as root, or as that user (`sudo -u '#%ld' tracewheel ...`; docs/attach.md).",
-	       process, uid, uid);
+	if (geteuid() == 0)
+		refuse(dormant,
+		       "process %d belongs to user %ld, and root may not act as that user here: the container lacks CAP_SYS_PTRACE, "
+		       "CAP_DAC_OVERRIDE, CAP_SETUID or CAP_SETGID (docs/attach.md).",
+		       process, uid);
+	else
+		refuse(dormant,
+		       "process %d belongs to user %ld: do this as root, or as that user (`sudo -u '#%ld' tracewheel ...`; docs/attach.md).",
+		       process, uid, uid);
 	return false;
 }
 
