@@ -204,6 +204,17 @@ static struct tw_python_function *take(const char *module, struct tw_py_code *co
 	return function;
 }
 
+/* Under a filter nothing new is declared: it is missing in the recording. */
+static struct tw_python_function *leave(const char *module, struct tw_py_code *code)
+{
+	char name[NAME_BYTES];
+
+	function_name(name, code);
+	if (tw_agent_wants_python(module, name))
+		tw_rs_count_unarmed(&tw_agent_ring_set, 1);
+	return &unselected;
+}
+
 static bool has_own_extra(const struct tw_py_code *code)
 {
 	return code->extra && code->extra->count > tw_python_index && code->extra->values[tw_python_index];
@@ -228,8 +239,7 @@ static struct tw_python_function *see_all(const char *module, struct tw_py_code 
 	}
 	if (constants)
 		tw_py.release(constants);
-	/* Under a filter nothing new is declared. */
-	function = tw_thread_may_call_system() ? take(module, code, has_item) : &unselected;
+	function = tw_thread_may_call_system() ? take(module, code, has_item) : leave(module, code);
 	if (tw_py.set_extra(&code->object, tw_python_index, function))
 		tw_py.clear_error();
 	return function;

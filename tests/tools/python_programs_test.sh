@@ -282,12 +282,20 @@ def again():
     def twice(n):
         return n
     print([twice(i) for i in range(7)])
+def filtered():
+    import ctypes, struct
+    libc, allow = ctypes.CDLL(None), ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(allow)))
+    print(libc.prctl(38, 1, 0, 0, 0), libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0), deep(3))
+    names = {}
+    exec("def later(x): return x + 1", names)
+    print(names["later"](1), deep(3))
 def run():
     os.execv(sys.executable, [sys.executable, "-c", "def f(): return 1\nprint([f() for i in range(3)])"])
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
 P
-for edge in limit small fork profile made leave run again; do
+for edge in limit small fork profile made leave run again filtered; do
 	"$python" edges.py $edge >wanted 2>&1 </dev/null
 	code=$?
 	expect $code "$tw" record -q --force --follow-fork --python --returns -t '{py,edges.py}:_' -o $edge.tw -- "$python" edges.py $edge
@@ -301,6 +309,11 @@ is "$(calls profile.tw deep)" 6
 # Code that is made again is the same function.
 is "$(calls made.tw '<string>:made')" 3000
 is "$(calls leave.tw deep)" 4
+# What is first called under a filter is missing, and counted: the function, and the code that defines it.
+is "$(calls filtered.tw deep)" 8
+expect 0 "$tw" info filtered.tw
+shows '^functions  *2 functions are traced only where other objects call them, or not at all'
+shows '^complete  *no'
 # A generator, resumed twice, and a function that has its name.
 is "$(calls again.tw 'edges.py:again.<locals>.twice')" 9
 # An interpreter that ends before it has begun, and one whose memory is checked.
