@@ -7,8 +7,8 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 agent=$build/lib/libtracewheel-agent.so
-program=
-trap 'touch end; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0.1; [ -z "$program" ] || kill "$program" 2>/dev/null; rm -rf "$work"' EXIT
+program= opener=
+trap 'touch end; [ -z "$opener" ] || kill "$opener" 2>/dev/null; [ -z "$program" ] || kill -CONT "$program" 2>/dev/null; sleep 0.1; [ -z "$program" ] || kill "$program" 2>/dev/null; rm -rf "$work"' EXIT
 
 cat >app.c <<'C'
 #include <dlfcn.h>

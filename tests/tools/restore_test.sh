@@ -8,6 +8,9 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 plant_with_traps
+# The program outlives its recording, also if the test fails.
+pid=
+trap 'touch end; [ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; sleep 0.1; rm -rf "$work"' EXIT
 include=$(realpath "$common/../../include")
 
 echo '#include "busy.h"' >busy.c
