@@ -45,18 +45,21 @@ int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *hea
 		return error;
 	sections->count = header->e_shnum;
 	names = &sections->table[header->e_shstrndx];
-	sections->name_bytes = names->sh_size;
-	return tw_elf_table_read(fd, names->sh_offset, names->sh_size, &sections->names);
+	error = tw_elf_table_read(fd, names->sh_offset, names->sh_size, &sections->names);
+	if (!error)
+		sections->name_bytes = names->sh_size;
+	return error;
 }
 
 const ElfW(Shdr) *tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
 				       const ElfW(Shdr) *after)
 {
-	const ElfW(Shdr) *from = after ? after + 1 : sections->table;
+	for (size_t i = after ? (size_t)(after - sections->table) + 1 : 0; i < sections->count; i++) {
+		const ElfW(Shdr) *section = &sections->table[i];
 
-	for (; from < sections->table + sections->count; from++)
-		if (from->sh_name < sections->name_bytes && !strcmp(sections->names + from->sh_name, name))
-			return from;
+		if (section->sh_name < sections->name_bytes && !strcmp(sections->names + section->sh_name, name))
+			return section;
+	}
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "symbols/entries.h"
 
 #include "symbols/file.h"
+#include "symbols/sections.h"
 #include "tracewheel/error.h"
 
 #include <stdarg.h>
@@ -227,6 +228,42 @@ static void a_file_without_sections_has_the_same_functions(void **state)
 	close(fd);
 }
 
+/* Callers look for a section also where the reading of them failed. */
+static void no_section_is_found_where_none_was_read(void **state)
+{
+	struct tw_elf_sections sections;
+	struct tw_elf_file *file;
+	const char *path;
+	size_t bytes;
+	int fd = copy_own(&path, &bytes);
+	ElfW(Ehdr) header;
+	ElfW(Shdr) names;
+	off_t at;
+
+	(void)state;
+	assert_int_equal(tw_elf_file_open(path, &file), 0);
+	header = file->header;
+	at = (off_t)(header.e_shoff + header.e_shstrndx * sizeof names);
+	header.e_shoff = 0;
+	assert_int_equal(tw_elf_sections_read(&sections, &header, fd), TW_ENOENT);
+	assert_null(tw_elf_sections_find(&sections, ".text", NULL));
+	tw_elf_sections_fini(&sections);
+
+	assert_int_equal(tw_elf_sections_read(&sections, &file->header, fd), 0);
+	assert_non_null(tw_elf_sections_find(&sections, ".text", NULL));
+	tw_elf_sections_fini(&sections);
+
+	/* The names lie beyond the end of the file. */
+	assert_int_equal(pread(fd, &names, sizeof names, at), sizeof names);
+	names.sh_offset = bytes;
+	assert_int_equal(pwrite(fd, &names, sizeof names, at), sizeof names);
+	assert_true(tw_elf_sections_read(&sections, &file->header, fd) < 0);
+	assert_null(tw_elf_sections_find(&sections, ".text", NULL));
+	tw_elf_sections_fini(&sections);
+	tw_elf_file_close(file);
+	close(fd);
+}
+
 static bool count_pad(uint64_t value, void *arg)
 {
 	(void)value;
@@ -301,6 +338,7 @@ int main(void)
 		cmocka_unit_test(functions_have_entries_and_names),
 		cmocka_unit_test(other_code_is_no_function),
 		cmocka_unit_test(a_file_without_sections_has_the_same_functions),
+		cmocka_unit_test(no_section_is_found_where_none_was_read),
 		cmocka_unit_test(damage_is_an_error_or_fewer_functions),
 		cmocka_unit_test(a_nameless_function_is_named_by_its_address),
 	};
