@@ -71,7 +71,7 @@ static void open_once(void)
 
 	if (place)
 		return;
-	open_bed(&bed, true);
+	open_bed(&bed, false);
 	TW_BENCH_MUST(!atexit(remove_files));
 	tw_hit_host.pinned_rs = &bed.rs;
 	tw_hit_host.pinned_session = bed.session->slot;
@@ -81,14 +81,22 @@ static void open_once(void)
 	tw_hit_host.pinned_rs = NULL;
 }
 
+/* Rows of other files find the process as they left it: not traced, and nothing is summed up. */
+static void trace_self(bool on)
+{
+	TW_BENCH_MUST(tw_trace_process(bed.session, tw_process_self(), on, TW_FLAG_CALL) == 1);
+	tw_aggregating.is_wanted = on;
+}
+
 /* Calls that the program sums up, in the shared memory of a ring set as `tracewheel record` has them. */
 static void run_aggregated(struct tw_bench *bench, const struct tw_aggregation *what)
 {
 	uint64_t before, sum, n;
 
 	tw_bench_pin(1);
-	tw_aggregate_begin(what);
 	open_once();
+	tw_aggregate_begin(what);
+	trace_self(true);
 	place->by = (struct tw_bp_source){.word = what->by_number ? what->by_number - 1 : 0};
 	place->of = (struct tw_bp_source){.word = what->of_number ? what->of_number - 1 : 0};
 	before = aggregated(&bed.rs);
@@ -100,6 +108,7 @@ static void run_aggregated(struct tw_bench *bench, const struct tw_aggregation *
 	TW_BENCH_MUST(sum == sum_of_calls(n));
 	tw_bench_happened(bench, "calls in rows", aggregated(&bed.rs) - before, 1);
 	tw_bench_happened(bench, "events", events_of(bed.session), 0);
+	trace_self(false);
 }
 
 TW_BENCH(aggregate_by_caller)

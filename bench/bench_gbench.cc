@@ -34,7 +34,7 @@ constexpr double ns_shortest = 1e6;
 constexpr double iterations_shortest = 1000;
 
 struct arguments {
-	std::string filter;
+	std::vector<std::string> filters; // none: every row
 	bool list = false;
 	bool json = false;
 	bool happened = false; // say what each row has made happen, not how long it took
@@ -231,7 +231,8 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 	std::string name = entry.name;
 	if (value)
 		name += "/" + std::to_string(value);
-	if (args.filter.size() && name.find(args.filter) == std::string::npos)
+	auto is_in = [&name](const std::string &part) { return name.find(part) != std::string::npos; };
+	if (args.filters.size() && std::none_of(args.filters.begin(), args.filters.end(), is_in))
 		return;
 	if (args.list) {
 		std::printf("%s\n", name.c_str());
@@ -288,8 +289,8 @@ bool parse(int argc, char **argv, arguments *out)
 			out->seconds = std::atof(argv[++i]);
 		else if (word == "--repetitions" && i + 1 < argc)
 			out->repetitions = std::max(1, std::atoi(argv[++i]));
-		else if (word[0] != '-' && out->filter.empty())
-			out->filter = word;
+		else if (word[0] != '-')
+			out->filters.push_back(word);
 		else
 			return false;
 	}
@@ -374,7 +375,7 @@ int main(int argc, char **argv)
 		std::fprintf(
 			stderr,
 			"usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
-			"                        [--repetitions N] [FILTER]\n"
+			"                        [--repetitions N] [FILTER ...]\n"
 			"FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
 			"its time, and with --seconds 0 in a few iterations; --reverse runs the rows from the last\n"
 			"to the first.\n");
@@ -403,7 +404,7 @@ int main(int argc, char **argv)
 		std::printf("]\n");
 	if (!args.list && !shown) {
 		std::fprintf(stderr, "tracewheel-bench: no benchmark's name contains '%s'; --list shows them all.\n",
-			     args.filter.c_str());
+			     args.filters.empty() ? "" : args.filters[0].c_str());
 		return 1;
 	}
 	return 0;
