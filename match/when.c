@@ -549,7 +549,7 @@ int tw_match_parse_when(struct tw_arena *arena, const char *text, size_t bytes, 
 			struct tw_match_error *error)
 {
 	struct reader r = {.arena = arena, .text = text, .bytes = bytes};
-	struct tw_term guard, whole;
+	struct tw_term guard = none(), whole;
 	int result = read_guard(&r, &guard, error);
 
 	if (result)

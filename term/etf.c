@@ -118,7 +118,7 @@ static int put_identifier(struct encoding *e, struct tw_term t)
 	default:
 		tag = TW_ETF_NEWER_REFERENCE;
 		at = put_be(at, block->creation, 4);
-		for (i = 0; i < count; i++)
+		for (i = 0; i < count && i < TW_COUNT_OF(((struct tw_identifier *)0)->words); i++)
 			at = put_be(at, block->words[i], 4);
 	}
 	error = put_head(e->sink, tag, count, tag == TW_ETF_NEWER_REFERENCE ? 2 : 0);

@@ -144,8 +144,10 @@ static void line_215_each_callback_falls_back_by_itself(void **state)
 		assert_ptr_equal(module->pairs[TW_MODULE_PORTS].trace, half ? trace_ports : trace);
 		make_each_kind();
 		for (unsigned i = 0; i < session_count; i++) {
-			char *pid = strstr(ears[i].text, "<0."), *end = pid ? strchr(pid, '>') : NULL;
+			char *pid = strstr(ears[i].text, "<0."), *end;
 
+			assert_non_null(pid);
+			end = strchr(pid, '>');
 			assert_non_null(end);
 			memmove(pid + 1, end, strlen(end) + 1);
 		}

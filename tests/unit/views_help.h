@@ -143,7 +143,7 @@ static inline void view_term(struct maker *maker, uint32_t stream, uint64_t tick
  */
 static inline char *view_answer(int (*run)(int, char **), const char *arguments, int code)
 {
-	char words[300], *argv[20] = {(char *)"command"}, path[400], *text;
+	char words[2048], *argv[20] = {(char *)"command"}, path[400], *text;
 	int argc = 1, saved = dup(STDOUT_FILENO), fd, answered;
 	struct stat st;
 
