@@ -50,13 +50,14 @@
 
 static struct tw_agent_config config;
 
+/* Those of a size together: libc keeps little thread-local memory for libraries that are opened late. */
+static __thread bool was_alone;	 /* no other thread ran when this one forked */
+static __thread bool is_put_off; /* entries wait for a dlclose() to end */
 static __thread bool is_looking;
+static __thread unsigned own_closings; /* number of the program's dlclose calls this thread is inside */
+static __thread unsigned closings;     /* number of handles we are closing, with slots suspended */
 /* This library's frame while it works: libc calls made on our behalf also pass armed slots and must not be recorded. */
 static __thread const void *own_work;
-static __thread bool is_put_off;       /* entries wait for a dlclose() to end */
-static __thread unsigned closings;     /* number of handles we are closing, with slots suspended */
-static __thread unsigned own_closings; /* number of the program's dlclose calls this thread is inside */
-static __thread bool was_alone;	       /* no other thread ran when this one forked */
 /* In a forked child: what a thread of the parent was unloading is not known, and slots are suspended until the next scan. */
 static _Atomic bool has_unseen_closing;
 

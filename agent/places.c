@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include "base/figure.h"
+#include "base/quiet.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/entry.h"
 #include "breakpoints/patch.h"
@@ -404,13 +405,24 @@ static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan)
 	}
 }
 
+/* For each place of a quiet section: the locks under which so many are defined do not call the system (base/quiet.h). */
+static void let_signals_in(size_t place)
+{
+	if (place % 64 == 63) {
+		tw_quiet_end();
+		tw_quiet_begin();
+	}
+}
+
 static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 		      struct refusals *refusals)
 {
 	tw_patch_begin(permit);
+	tw_quiet_begin();
 	for (size_t i = 0; i < plan->sled_count && !refusals->lacks_memory; i++) {
 		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
 
+		let_signals_in(i);
 		/* One note per object. */
 		if (refusals->late_sleds && refusals->late != object) {
 			tell_late(refusals);
@@ -419,6 +431,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 		refusals->late = object;
 		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), TW_BP_SLED);
 	}
+	tw_quiet_end();
 	tw_patch_end(permit);
 	tell_unready(permit, plan);
 }
@@ -472,9 +485,11 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 	int error;
 
 	tw_patch_begin(permit);
+	tw_quiet_begin();
 	for (size_t i = 0; i < plan->entry_count && !refusals->lacks_entry_memory; i++) {
 		const struct tw_plan_entry *entry = &plan->entries[i];
 
+		let_signals_in(i);
 		error = arm_entry(permit, plan, entry, modules);
 		if (error == TW_ENOTSUP && is_refused_by_shadow_stack(plan, entry))
 			refusals->shadow_entries++;
@@ -487,6 +502,7 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 		refusals->shadow_entries = refusals->late_entries = refusals->other_entries =
 			refusals->put_off_entries = 0;
 	}
+	tw_quiet_end();
 	tw_patch_end(permit);
 	if (plan->entry_count && tw_agent_bind_beside)
 		tw_agent_bind_beside(permit);
@@ -565,8 +581,12 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 		arm_entries(permit, plan, modules, &refusals);
 	tw_agent_arm_sites(config, permit, plan);
 	tw_patch_begin(permit);
-	for (size_t i = 0; i < plan->count && !refusals.lacks_memory && !refusals.lacks_slots; i++)
+	tw_quiet_begin();
+	for (size_t i = 0; i < plan->count && !refusals.lacks_memory && !refusals.lacks_slots; i++) {
+		let_signals_in(i);
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
+	}
+	tw_quiet_end();
 	tw_patch_end(permit);
 	add_all_modules(permit, plan, modules);
 	free(modules);

@@ -4,7 +4,7 @@
  *
  * A handler can hit a place for the first time and join, which takes locks.  Thus the holder of such a lock has all
  * signals blocked, and handlers run after it.  The holder cannot be cancelled either: code under the lock may open and
- * write files.  Hold it for a few microseconds only, and release locks in reverse order.
+ * write files.  Hold it for a few microseconds only.
  *
  * Handlers of fork() hold locks over the calls that libc makes meanwhile.  These calls may be traced, and need the same
  * locks: for the thread that forks, taking such a lock again changes nothing, in the parent and in the child.
@@ -17,13 +17,12 @@
 
 struct tw_quiet_lock {
 	struct tw_lock lock;
-	struct tw_quiet quiet;	      /* the holder's */
 	const void *_Atomic forks_in; /* the thread that holds it over its fork(); NULL: none */
 };
 
-#define TW_QUIET_LOCK_INIT                  \
-	{                                   \
-		TW_LOCK_INIT, {0, 0}, NULL, \
+#define TW_QUIET_LOCK_INIT          \
+	{                           \
+		TW_LOCK_INIT, NULL, \
 	}
 
 /* Does the calling thread hold the lock over its fork()? */
@@ -35,24 +34,18 @@ static inline bool tw_quiet_lock_forks(struct tw_quiet_lock *lock)
 
 static inline void tw_quiet_lock(struct tw_quiet_lock *lock)
 {
-	struct tw_quiet quiet;
-
 	if (tw_quiet_lock_forks(lock))
 		return;
-	tw_quiet_begin(&quiet);
+	tw_quiet_begin();
 	tw_lock_seize(&lock->lock);
-	lock->quiet = quiet;
 }
 
 static inline void tw_quiet_unlock(struct tw_quiet_lock *lock)
 {
-	struct tw_quiet quiet;
-
 	if (tw_quiet_lock_forks(lock))
 		return;
-	quiet = lock->quiet;
 	tw_lock_drop(&lock->lock);
-	tw_quiet_end(&quiet);
+	tw_quiet_end();
 }
 
 static inline void tw_quiet_lock_before_fork(struct tw_quiet_lock *lock)

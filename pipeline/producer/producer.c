@@ -283,13 +283,12 @@ static __attribute__((noinline)) bool claim_ring(struct tw_producer_thread *thre
 	const struct tw_rs_claim who = {.session_index = 1,
 					.scheduler_id = thread->scheduler_id,
 					.thread_start_ticks = thread->start_ticks};
-	struct tw_quiet quiet;
 	bool has_ring = false;
 
 	if (ticks >= thread->retry_ticks) {
-		tw_quiet_begin(&quiet);
+		tw_quiet_begin();
 		has_ring = tw_rs_ring_claim(rs, &who, &thread->ring);
-		tw_quiet_end(&quiet);
+		tw_quiet_end();
 		thread->retry_ticks = has_ring ? 0 : ticks + tw_clock_ticks_of_us(RETRY_US);
 	}
 	if (!has_ring)

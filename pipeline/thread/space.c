@@ -99,7 +99,6 @@ void tw_space_tell(struct tw_rb_producer *producer, enum tw_own_time why, uint64
 
 bool tw_space_grow(struct tw_rb_producer *producer, struct tw_rs *rs, uint64_t ticks)
 {
-	struct tw_quiet quiet;
 	bool has_grown;
 
 	if (!tw_rs_may_grow(producer) || ticks < producer->growth_after_ticks)
@@ -107,9 +106,9 @@ bool tw_space_grow(struct tw_rb_producer *producer, struct tw_rs *rs, uint64_t t
 	producer->growth_after_ticks = ticks + tw_clock_ticks_of_us(GROWTH_PAUSE_US);
 	if (!tw_thread_may_call_system())
 		return false;
-	tw_quiet_begin(&quiet);
+	tw_quiet_begin();
 	has_grown = tw_rs_ring_grow(rs, producer);
-	tw_quiet_end(&quiet);
+	tw_quiet_end();
 	return has_grown;
 }
 

@@ -71,7 +71,6 @@ static void leave_as_it_is(struct tw_hit_tls *t)
 static void leave(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread = t->thread;
-	struct tw_quiet quiet;
 	uint64_t ticks = tw_clock_ticks();
 
 	if (!tw_thread_may_call_system()) {
@@ -79,7 +78,7 @@ static void leave(struct tw_hit_tls *t)
 		return;
 	}
 
-	tw_quiet_begin(&quiet);
+	tw_quiet_begin();
 	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
 		tw_hit_host.thread_ends(thread->own_tracee);
 	t->state = TW_THREAD_ENDED;
@@ -98,7 +97,7 @@ static void leave(struct tw_hit_tls *t)
 	free_threads = thread;
 	tw_quiet_unlock(&threads_lock);
 	t->thread = NULL;
-	tw_quiet_end(&quiet);
+	tw_quiet_end();
 }
 
 /*
@@ -274,13 +273,13 @@ bool tw_hit_join(void)
  * libc may make traced calls for us meanwhile, and in a program that contains this library our own calls of libc can
  * be traced, the first being that for errno: they would join again, without end.
  */
-static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
+static void join_quietly(struct tw_hit_tls *t, uint64_t signals)
 {
 	int saved_errno;
 
 	t->state = TW_THREAD_JOINING;
 	saved_errno = errno;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+	tw_quiet_begin_blocked(signals);
 	if (!join(t))
 		t->state = TW_THREAD_UNABLE;
 	errno = saved_errno;
@@ -289,22 +288,22 @@ static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
 bool tw_thread_join(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_quiet quiet;
+	uint64_t signals;
 	bool joins;
 
 	if (t->state != TW_THREAD_NEW)
 		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
-	tw_sys_block_signals(&quiet.signals);
+	tw_sys_block_signals(&signals);
 	/*
 	 * A handler may have joined just before. A child that shares this memory stays NEW: its thread id is that of
 	 * no thread of ours, and joining would change the state of the thread whose memory it uses.
 	 */
 	joins = t->state == TW_THREAD_NEW && tw_thread_is_own_process();
 	if (joins) {
-		join_quietly(t, &quiet.cancel_state);
-		tw_quiet_end(&quiet);
+		join_quietly(t, signals);
+		tw_quiet_end();
 	} else {
-		tw_sys_restore_signals(&quiet.signals);
+		tw_sys_restore_signals(&signals);
 	}
 	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 }

@@ -32,12 +32,11 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 				  .thread_start_ticks = t->thread->start_ticks,
 				  .is_own_tracee = is_own_tracee,
 				  .may_pass_cap = may_pass_cap};
-	struct tw_quiet quiet;
 	bool has_ring;
 
 	if (!tw_thread_may_call_system())
 		return false;
-	tw_quiet_begin(&quiet);
+	tw_quiet_begin();
 	if (!is_own_tracee && tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
 	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->rings[session].producer);
@@ -45,7 +44,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 		/* RELAXED tracee.described: a tracee runs on one thread at a time, which describes it. */
 		tw_fetch_or_relaxed(&t->tracee->described, UINT64_C(1) << session);
 	}
-	tw_quiet_end(&quiet);
+	tw_quiet_end();
 	return has_ring;
 }
 
