@@ -73,8 +73,12 @@ static inline void end_change(struct tw_permit *permit, int error)
 static inline __attribute__((always_inline)) void run_leaf(struct tw_bench *bench, uint64_t (*leaf)(uint64_t, uint64_t),
 							   const struct tw_session *session, uint64_t events)
 {
-	uint64_t sum = 0, before = session ? events_of(session) : 0, n = tw_bench_start(bench);
+	uint64_t sum = 0, before, n;
 
+	for (uint64_t i = 0; events && i < FILL; i++)
+		leaf(i & 511, i);
+	before = session ? events_of(session) : 0;
+	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++)
 		sum += leaf(i & 511, i);
 	tw_bench_stop(bench);

@@ -66,6 +66,7 @@ static void run(struct tw_bench *bench, struct tw_bp_part part, bool is_traced, 
 {
 	struct tw_match_program *program = NULL;
 	struct bed bed;
+	uint64_t before;
 
 	make_slot();
 	tw_bench_pin(1);
@@ -73,8 +74,11 @@ static void run(struct tw_bench *bench, struct tw_bp_part part, bool is_traced, 
 	if (when)
 		TW_BENCH_MUST(!tw_match_compile_when(when, strlen(when), NULL, &program, NULL));
 	arm(&bed, &part, program);
+	for (uint64_t i = 0; events && i < FILL; i++)
+		(*slot)(i & 511, i);
+	before = events_of(bed.session);
 	call_slot(bench);
-	tw_bench_happened(bench, "events", events_of(bed.session), events);
+	tw_bench_happened(bench, "events", events_of(bed.session) - before, events);
 	TW_BENCH_MUST(!refused_of(bed.session));
 	close_bed(&bed);
 	tw_match_destroy(program);
