@@ -38,7 +38,7 @@
 
 /* Words that the room above keeps for a call.  Long ones take a block. */
 #define TW_RETURNS_WORDS      6
-#define TW_RETURNS_LONG_WORDS 10
+#define TW_RETURNS_LONG_WORDS 15
 /* Maximum number of frames that end by one return: the limit of a chain of tail calls. */
 #define TW_RETURNS_CHAIN_MAX 63
 
@@ -69,7 +69,7 @@ enum {
 
 /* Frames of one entry that do not fit it. */
 struct tw_return_block {
-	tw_return_word frames[3][TW_RETURNS_LONG_WORDS];
+	tw_return_word frames[2][TW_RETURNS_LONG_WORDS];
 	struct tw_return_block *next;
 	uint64_t reserved;
 };
