@@ -27,6 +27,7 @@ struct line {
 	size_t bytes;
 	bool is_full;
 	bool has_enumerators;
+	bool reports_errno; /* the next value, which is the result */
 };
 
 struct walk {
@@ -124,18 +125,30 @@ static void put_value(struct line *line, const struct tw_debug_value *value)
 	}
 	put_enumerators(line, type);
 	put_fields(line, value);
+	if (line->reports_errno && value->registers[0] >= 0 && strchr("iup", letter))
+		put(line, "{errno=1}");
+	line->reports_errno = false;
 	snprintf(text, sizeof text, "@%c%c", is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
 		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]] : '-');
 	put(line, text);
 }
 
+/* Debug information does not tell that a function sets errno; @prototype does, perhaps.  NULL: there is none. */
+static bool reports_errno(const char *prototype)
+{
+	const char *found = prototype ? strstr(prototype, "{errno=1}") : NULL;
+	return found && found < prototype + strcspn(prototype, " ");
+}
+
 /* False: it does not fit. */
-static bool make_line(struct line *line, const struct tw_debug_function *function, bool has_enumerators)
+static bool make_line(struct line *line, const struct tw_debug_function *function, const char *prototype,
+		      bool has_enumerators)
 {
 	char text[32];
 	line->bytes = 0;
 	line->is_full = false;
 	line->has_enumerators = has_enumerators;
+	line->reports_errno = reports_errno(prototype);
 	snprintf(text, sizeof text, "f %llx ", (unsigned long long)function->value);
 	put(line, text);
 	put_value(line, &function->result);
@@ -371,7 +384,7 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	}
 	walk->has_last = true;
 	walk->last_value = value;
-	if (!make_line(&line, function, true) && !make_line(&line, function, false))
+	if (!make_line(&line, function, other, true) && !make_line(&line, function, other, false))
 		return 0;
 	return append_condition(walk) && append_function(walk->layouts, "", line.text) ? 0 : TW_ENOMEM;
 }
