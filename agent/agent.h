@@ -121,18 +121,6 @@ const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *l
 const char *tw_agent_layouts_guard_text(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
 					uint64_t value, uint32_t condition);
 
-/* ---- trigger.c ---- */
-
-/* A line about triggers.  False: it is none. */
-bool tw_agent_trigger_take(struct tw_agent_config *config, const char *key, char *value, int *error);
-void tw_agent_triggers_fini(struct tw_agent_config *config);
-/* For which calls of the function at this value a snapshot is written; NULL: for none.  Never freed.  Under a permit. */
-const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *config, const struct tw_sym_object *definer,
-					     const char *function, uint64_t value);
-
-/* Before the place is staged.  Says so if the end of its calls is not seen, which the condition needs. */
-void tw_agent_trigger_set(struct tw_place *place, const struct tw_trigger *trigger);
-
 /* ---- plan.c ---- */
 
 /* A slot to arm. */
@@ -213,16 +201,21 @@ bool tw_plan_counts(const struct tw_agent_config *config, const struct tw_sym_ob
 
 /* Are its calls to be recorded without callers and returns? */
 bool tw_plan_is_bare(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
+/* The condition on the calls of a function; borrowed; zeros: all calls. */
+struct tw_plan_condition {
+	const struct tw_match_program *program;
+	const char *text;  /* the same, by the end of calls where that decides */
+	const char *shown; /* as the user wrote it */
+};
 /*
  * tw_plan_chooses - find the condition on its calls: of the first pattern that names it.
  *
  * @value	of the function in its object.
- * @program	borrows; NULL: all calls.
  *
  * False: it has none, though each function has its own: no call is recorded.  Under a permit.
  */
 bool tw_plan_chooses(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
-		     uint32_t arity, uint64_t value, const struct tw_match_program **program);
+		     uint32_t arity, uint64_t value, struct tw_plan_condition *out);
 /* How many words of the function's arguments are recorded. */
 unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function);
 

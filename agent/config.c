@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - parses the command's lines in the control page. */
 #include "agent/agent.h"
+#include "agent/condition.h"
 
 #include "base/limits.h"
 #include "breakpoints/breakpoints.h"
@@ -106,7 +107,7 @@ static int take_program(struct tw_agent_config *config, uint32_t number, compile
 		return error == TW_ENOMEM ? error : 0;
 	tw_match_destroy(condition->program);
 	condition->program = program;
-	return 0;
+	return take_text(&condition->text, text);
 }
 
 static int take_guards(struct tw_agent_config *config, uint32_t number)
@@ -131,6 +132,18 @@ static int take_condition(struct tw_agent_config *config, char *value)
 		return 0;
 	return strcmp(value, "-") ? take_program(config, number, tw_match_compile_when, value)
 				  : take_guards(config, number);
+}
+
+/* N TEXT. */
+static int take_shown(struct tw_agent_config *config, char *value)
+{
+	uint32_t number = (uint32_t)strtoul(value, &value, 10);
+	struct tw_agent_condition *condition;
+
+	if (number > CONDITIONS_MAX || *value++ != ' ')
+		return 0;
+	condition = condition_at(config, number);
+	return condition ? take_text(&condition->shown, value) : TW_ENOMEM;
 }
 
 /* The condition of the last pattern. */
@@ -168,9 +181,13 @@ static bool *flag_named(struct tw_agent_config *config, const char *key)
 	const struct {
 		const char *key;
 		bool *flag;
-	} flags[] = {{"local", &config->is_local},	    {"careful", &config->is_careful},
-		     {"global", &config->is_global},	    {"python", &config->has_python},
-		     {"return_to", &config->has_return_to}, {"ancestors", &config->lets_trace}};
+	} flags[] = {{"local", &config->is_local},
+		     {"careful", &config->is_careful},
+		     {"global", &config->is_global},
+		     {"python", &config->has_python},
+		     {"return_to", &config->has_return_to},
+		     {"ancestors", &config->lets_trace},
+		     {"ends", &config->has_ends}};
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (!strcmp(key, flags[i].key))
@@ -228,6 +245,8 @@ static bool take_condition_line(struct tw_agent_config *config, const char *key,
 		*error = strcmp(value, "0") ? take_guards(config, 0) : 0;
 	else if (!strcmp(key, "condition"))
 		*error = take_condition(config, value);
+	else if (!strcmp(key, "shown"))
+		*error = take_shown(config, value);
 	else if (!strcmp(key, "if"))
 		*error = take_if(config, value);
 	else
@@ -361,8 +380,11 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	free(config->plan_folder);
 	free(config->tracer_path);
 	free(config->tracer_state);
-	for (uint32_t i = 0; i < config->condition_count; i++)
+	for (uint32_t i = 0; i < config->condition_count; i++) {
 		tw_match_destroy(config->conditions[i].program);
+		free(config->conditions[i].text);
+		free(config->conditions[i].shown);
+	}
 	free(config->conditions);
 	free(config->condition_of);
 	tw_agent_triggers_fini(config);

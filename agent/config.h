@@ -20,6 +20,8 @@ struct tw_match_program;
 struct tw_agent_condition {
 	struct tw_match_program *program; /* NULL: all calls */
 	bool has_guards; /* each function has its own guard in layouts; functions without one are not traced */
+	char *text;	 /* that of the program; NULL: there is none */
+	char *shown;	 /* as the user wrote it; NULL: not known */
 };
 
 /* Calls for which a flight recorder writes a snapshot. */
@@ -51,18 +53,19 @@ struct tw_agent_config {
 	bool has_arities; /* a pattern specifies an arity, which layouts supply */
 	char *alias;	  /* another module name for the file alias_path; NULL: none */
 	char *alias_path;
-	bool has_all_callers;		   /* else only calls made by the program's own file */
-	bool is_local;			   /* entry sleds and entries only */
-	bool is_careful;		   /* no entries of functions with indirect jumps that are not understood */
-	bool is_global;			   /* only calls between objects: slots only */
-	bool has_no_functions;		   /* only events that run-time systems report */
-	uint32_t process_flags;		   /* TW_FLAG_* of all processes, in addition to call */
-	bool has_python;		   /* frames of Python are functions (python.c) */
-	bool has_ports;			   /* trace calls of libc that use descriptors, with returns */
-	bool has_returns;		   /* record return_from for each recorded call */
-	bool has_exceptions;		   /* record exception_from */
-	uint64_t longer_ns;		   /* record calls that take so long, and count the others; 0: record all */
-	bool has_return_to;		   /* record return_to */
+	bool has_all_callers;	/* else only calls made by the program's own file */
+	bool is_local;		/* entry sleds and entries only */
+	bool is_careful;	/* no entries of functions with indirect jumps that are not understood */
+	bool is_global;		/* only calls between objects: slots only */
+	bool has_no_functions;	/* only events that run-time systems report */
+	uint32_t process_flags; /* TW_FLAG_* of all processes, in addition to call */
+	bool has_python;	/* frames of Python are functions (python.c) */
+	bool has_ports;		/* trace calls of libc that use descriptors, with returns */
+	bool has_returns;	/* record return_from for each recorded call */
+	bool has_exceptions;	/* record exception_from */
+	uint64_t longer_ns;	/* record calls that take so long, and count the others; 0: record all */
+	bool has_ends;	    /* conditions are decided when calls end, and calls that do not fulfil theirs are counted */
+	bool has_return_to; /* record return_to */
 	uint32_t argument_words;	   /* words recorded with each call: 0 .. 6 */
 	uint32_t stack_depth;		   /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
 	uint32_t string_bytes;		   /* typed arguments, with up to this much of each string; 0: only words */
@@ -88,6 +91,12 @@ bool tw_agent_has_conditions(const struct tw_agent_config *config);
 /* One that is another for each function, by its layout? */
 bool tw_agent_has_guards(const struct tw_agent_config *config);
 
+/* Does the end of a call decide whether it is recorded? */
+static inline bool tw_agent_is_by_end(const struct tw_agent_config *config)
+{
+	return config->longer_ns || config->has_ends;
+}
+
 /* The requested events for the end of a call: TW_ACTION_RETURN, TW_ACTION_EXCEPTION. */
 uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
 
@@ -110,6 +119,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	returns 0|1			return_from for each recorded call; 0
  *	exceptions 0|1			the same with exception_from; 0
  *	longer NS			with returns: only calls that take so long, others are counted; 0: all
+ *	ends 0|1			with returns: conditions are on how calls end (pipeline/hit/condition.h), calls that do not fulfil theirs are
+ *					counted, and calls without a condition recorded; 0
  *	return_to 0|1			where each recorded call returns to; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	ancestors 1			the system lets only ancestors trace a process: each lets the recorder's children do so
@@ -127,6 +138,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	when EXPR			the same, written as one guard
  *	if N				condition number N, 1 and up, is that of the `pattern` before, in place of match, when, guards
  *	condition N EXPR		a condition; EXPR `-`: as guards 1, for the functions of its patterns
+ *	shown N TEXT			condition number N as the user wrote it, 0 is that of `when`; for readers of the capture
  *	trigger PATTERN			a flight recorder writes a snapshot for calls of functions that match (trigger.c); may be repeated
  *	trigger_if N END EXPR		of the `trigger` before: for calls of which EXPR is true; END 1: by how they end; EXPR `-`: guard number N
  *					of each function, in layouts

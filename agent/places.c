@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - turns a plan into places, which it stages for the session.  Under the permit. */
 #include "agent/agent.h"
+#include "agent/condition.h"
 
 #include "base/figure.h"
 #include "base/quiet.h"
@@ -73,8 +74,8 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 
 /* How a function is requested. */
 struct asked {
-	const struct tw_match_program *program; /* the condition on its calls; NULL: none */
-	const struct tw_trigger *trigger;
+	struct tw_plan_condition condition; /* on its calls */
+	const struct tw_call_condition *trigger;
 	bool is_counted; /* its calls are counted, all of them, and not recorded */
 	bool is_bare;	 /* recorded without callers and returns */
 	uint8_t words;	 /* of the arguments */
@@ -97,7 +98,7 @@ static bool is_asked_for(const struct tw_sym_object *object, const char *name, u
 	asked->words = (uint8_t)(config->argument_words ? tw_plan_words(config, object, name) : 0);
 	if (is_port || asked->is_counted)
 		return true;
-	return tw_plan_chooses(config, object, name, arity, value, &asked->program);
+	return tw_plan_chooses(config, object, name, arity, value, &asked->condition);
 }
 
 /* Must the returns of a function not be watched, though its name does not say so? */
@@ -107,18 +108,32 @@ static bool is_unwatched(const struct tw_sym_object *object, uintptr_t address)
 	       (tw_sym_is_stack_copier(object->path) || tw_agent_keeps_return(object, address));
 }
 
-/* Stages that the calls are counted; @is_longer: if they do not take long enough, which is not known where no return is seen. */
-static int count_place(struct tw_permit *permit, struct tw_place *place, bool is_longer)
+/* Stages that the calls are counted. */
+static int count_place(struct tw_permit *permit, struct tw_place *place)
 {
-	if (!is_longer)
-		tw_agent_aggregate(config, place);
 	if (place->place_id < TW_COUNTERS_MAX)
-		return is_longer && config->has_returns && !place->is_unwatched
-			       ? tw_session_stage_longer(tw_agent_session, permit, place, config->longer_ns)
-			       : tw_session_stage_counted(tw_agent_session, permit, place);
+		return tw_session_stage_counted(tw_agent_session, permit, place);
 	tw_agent_tell_unarmed(1, "some functions are neither recorded nor counted: a process counts those among its "
 				 "first 1,048,576 functions; select fewer with -t");
 	return 0;
+}
+
+/* The same with those recorded that the end decides on; where no return is seen, that is not known. */
+static int count_by_end(struct tw_permit *permit, struct tw_place *place, const struct asked *asked, uint8_t slot_words)
+{
+	const struct tw_session_longer *longer =
+		tw_agent_longer(config->longer_ns, asked->condition.text, asked->condition.shown);
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (place->place_id >= TW_COUNTERS_MAX || !config->has_returns || place->is_unwatched) {
+		if (place->is_unwatched && config->has_ends)
+			tw_agent_tell_unended(place, "calls are counted, and none is recorded,");
+		return count_place(permit, place);
+	}
+	/* Vector registers hold other values when the call ends. */
+	if (slot_words == TW_SLOT_WORDS_TYPED && (!plan || plan->has_vectors))
+		slot_words = 0;
+	return longer ? tw_session_stage_longer(tw_agent_session, permit, place, longer, slot_words) : TW_ENOMEM;
 }
 
 /* Adds the place and stages it. */
@@ -141,11 +156,15 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 		place->gives = function->arguments->gives;
 	}
 	tw_agent_trigger_set(place, asked->trigger);
-	if (asked->program)
-		tw_session_use_program(&part, place, asked->program);
+	if (asked->condition.program && !config->has_ends)
+		tw_session_use_program(&part, place, asked->condition.program);
 	tw_agent_written_expect(place);
-	if (asked->is_counted || config->longer_ns || tw_agent_is_demoted(function))
-		return count_place(permit, place, !asked->is_counted && config->longer_ns);
+	if (asked->is_counted || tw_agent_is_demoted(function)) {
+		tw_agent_aggregate(config, place);
+		return count_place(permit, place);
+	}
+	if (tw_agent_is_by_end(config))
+		return count_by_end(permit, place, asked, part.slot_words);
 	return tw_session_stage(tw_agent_session, permit, place, &part);
 }
 

@@ -175,23 +175,36 @@ unsigned tw_plan_words(const struct tw_agent_config *config, const struct tw_sym
 	return config->argument_words;
 }
 
-bool tw_plan_chooses(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
-		     uint32_t arity, uint64_t value, const struct tw_match_program **program)
+/* The number of the condition on its calls: of the first pattern that names it. */
+static uint32_t condition_number(const struct tw_agent_config *config, const struct tw_sym_object *definer,
+				 const char *function, uint32_t arity)
 {
 	struct tw_pattern_subject subject = {.function = function, .arity = arity};
 	char *demangled = NULL;
 	size_t first = config->condition_count > 1 ? first_of(config, config->patterns, config->pattern_count, definer,
 							      &subject, &demangled)
 						   : config->pattern_count;
-	uint32_t number = first < config->pattern_count ? config->condition_of[first] : 0;
 
 	free(demangled);
-	if (number >= config->condition_count || !config->conditions[number].has_guards) {
-		*program = number < config->condition_count ? config->conditions[number].program : NULL;
+	return first < config->pattern_count ? config->condition_of[first] : 0;
+}
+
+bool tw_plan_chooses(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		     uint32_t arity, uint64_t value, struct tw_plan_condition *out)
+{
+	uint32_t number = condition_number(config, definer, function, arity);
+
+	*out = (struct tw_plan_condition){0};
+	if (number >= config->condition_count)
 		return true;
-	}
-	*program = tw_agent_layouts_guard(config->layouts, definer, value, number);
-	return *program != NULL;
+	out->program = config->conditions[number].program;
+	out->text = config->conditions[number].text;
+	out->shown = config->conditions[number].shown;
+	if (!config->conditions[number].has_guards)
+		return true;
+	out->text = tw_agent_layouts_guard_text(config->layouts, definer, value, number);
+	out->program = config->has_ends ? NULL : tw_agent_layouts_guard(config->layouts, definer, value, number);
+	return config->has_ends ? out->text != NULL : out->program != NULL;
 }
 
 bool tw_plan_is_named(const struct tw_agent_config *config, const char *function)

@@ -6,6 +6,7 @@
  * before it comes to the probe finds the semaphore raised as long as the recording goes on (written.c).
  */
 #include "agent/agent.h"
+#include "agent/condition.h"
 
 #include "base/figure.h"
 #include "breakpoints/breakpoints.h"
@@ -53,14 +54,14 @@ static int stage(const struct tw_agent_config *config, struct tw_permit *permit,
 	struct tw_bp_part part = {.actions = TW_ACTION_CALL,
 				  .slot_words = place->function->arguments ? TW_SLOT_WORDS_TYPED : 0};
 	const char *name = place->function->name;
-	const struct tw_match_program *program;
+	struct tw_plan_condition condition;
 
 	/* The names of a function's arguments are not those of a probe's. */
-	if (!tw_plan_chooses(config, probes, name, place->arity, value, &program))
+	if (!tw_plan_chooses(config, probes, name, place->arity, value, &condition))
 		return TW_EBADARG;
 	tw_agent_trigger_set(place, tw_agent_trigger_of(config, probes, name, value));
-	if (program)
-		tw_session_use_program(&part, place, program);
+	if (condition.program && !config->has_ends)
+		tw_session_use_program(&part, place, condition.program);
 	tw_agent_written_expect(place);
 	if (tw_plan_counts(config, probes, name, place->arity) || tw_agent_is_demoted(place->function)) {
 		tw_agent_aggregate(config, place);

@@ -217,8 +217,11 @@ static void tell_of_declared(const struct tw_agent_config *config, const struct 
 	if (was_told)
 		return;
 	was_told = true;
-	if (config->longer_ns)
-		snprintf(text, sizeof text, "functions %s are not recorded: --longer is for native calls", which);
+	if (tw_agent_is_by_end(config))
+		snprintf(
+			text, sizeof text,
+			"functions %s are not recorded: conditions on how calls end, and --longer, are for native calls",
+			which);
 	else if (condition && condition->has_guards)
 		snprintf(
 			text, sizeof text,
@@ -259,7 +262,7 @@ static bool wants_declared(const struct tw_function *function, void *arg, const 
 	tell_of_declared(config, condition, subject.file != NULL);
 	tell_of_triggers(config, &subject);
 	*program = condition ? condition->program : NULL;
-	return !(condition && condition->has_guards) && !config->longer_ns;
+	return !(condition && condition->has_guards) && !tw_agent_is_by_end(config);
 }
 
 /*

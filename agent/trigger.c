@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger.c - the calls for which a flight recorder writes a snapshot: the command's lines, and what hits read of them. */
 #include "agent/agent.h"
+#include "agent/condition.h"
 
-#include "base/clock.h"
 #include "base/grow.h"
-#include "base/limits.h"
-#include "pipeline/hit/trigger.h"
+#include "pipeline/hit/condition.h"
 #include "tracewheel/error.h"
-#include "tracewheel/match.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Those made so far, which hits may use at any time: conditions are few, also where many functions have the same one. */
-static struct made {
-	struct tw_trigger trigger;
-	struct made *next;
-	char text[];
-} * made;
 
 /* ---- lines ---- */
 
@@ -82,51 +72,9 @@ void tw_agent_triggers_fini(struct tw_agent_config *config)
 
 /* ---- for hits ---- */
 
-/* The argument registers that a condition names, $1 to $6; the command has refused those with too many. */
-static void keep_registers(struct tw_trigger *trigger, const char *text)
-{
-	uint32_t seen = 0;
-
-	for (const char *at = text; (at = strchr(at, '$')); at++) {
-		unsigned long number = strtoul(at + 1, NULL, 10);
-
-		if (number < 1 || number > TW_ARGS_MAX || seen & 1u << number ||
-		    trigger->kept_count == TW_TRIGGER_KEPT_MAX)
-			continue;
-		seen |= 1u << number;
-		trigger->kept[trigger->kept_count++] = (uint8_t)(number - 1);
-	}
-}
-
-static const struct tw_trigger *make(const char *text, bool is_of_end)
-{
-	struct made *new = made;
-
-	while (new && (strcmp(new->text, text) || new->trigger.is_of_end != is_of_end))
-		new = new->next;
-	if (new)
-		return &new->trigger;
-	new = calloc(1, sizeof *new + strlen(text) + 1);
-	if (!new)
-		return NULL;
-	strcpy(new->text, text);
-	if (*text &&
-	    tw_match_compile_when(text, strlen(text), NULL, (struct tw_match_program **)&new->trigger.program, NULL)) {
-		free(new);
-		return NULL;
-	}
-	new->trigger.is_of_end = is_of_end;
-	new->trigger.since_ticks = tw_clock_ticks();
-	new->trigger.ns_scale = (UINT64_C(1000000000) << 32) / tw_clock_ticks_per_second();
-	if (is_of_end)
-		keep_registers(&new->trigger, text);
-	new->next = made;
-	made = new;
-	return &new->trigger;
-}
-
-const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *config, const struct tw_sym_object *definer,
-					     const char *function, uint64_t value)
+const struct tw_call_condition *tw_agent_trigger_of(const struct tw_agent_config *config,
+						    const struct tw_sym_object *definer, const char *function,
+						    uint64_t value)
 {
 	for (size_t i = 0; i < config->trigger_count; i++) {
 		const struct tw_agent_trigger *trigger = &config->triggers[i];
@@ -137,21 +85,14 @@ const struct tw_trigger *tw_agent_trigger_of(const struct tw_agent_config *confi
 		if (trigger->number)
 			text = tw_agent_layouts_guard_text(config->layouts, definer, value, trigger->number);
 		if (text || !trigger->number)
-			return make(text ? text : "", trigger->is_of_end);
+			return tw_agent_call_condition(text ? text : "", trigger->is_of_end);
 	}
 	return NULL;
 }
 
-void tw_agent_trigger_set(struct tw_place *place, const struct tw_trigger *trigger)
+void tw_agent_trigger_set(struct tw_place *place, const struct tw_call_condition *trigger)
 {
-	char text[400];
-
 	tw_bp_place_set_trigger(place, trigger);
-	if (!trigger || !trigger->is_of_end || !place->is_unwatched)
-		return;
-	snprintf(
-		text, sizeof text,
-		"no snapshot is written for calls of %s:%s: it returns twice or never, or reads its return address, so its end is not seen",
-		place->function->module->name, place->function->name);
-	tw_agent_tell_unarmed(1, text);
+	if (trigger && trigger->is_of_end && place->is_unwatched)
+		tw_agent_tell_unended(place, "no snapshot is written for calls");
 }

@@ -47,7 +47,7 @@ enum {
 	TW_ACTION_META = 128,
 	/* With TW_ACTION_CALL: only calls that name the module; those give no return_to. */
 	TW_ACTION_GLOBAL = 256,
-	/* Alone: calls that take tw_place.longer_ticks or longer, decided when they end; others are counted. */
+	/* Alone: calls that take tw_place.longer_ticks or longer, or fulfil tw_place.condition, decided when they end; others are counted. */
 	TW_ACTION_LONGER = 512
 };
 
@@ -188,7 +188,7 @@ struct tw_bp_source {
 	bool is_unknown; /* the function has no such number */
 };
 
-struct tw_trigger;
+struct tw_call_condition;
 
 struct tw_place {
 	/* Read by every hit. */
@@ -222,6 +222,7 @@ struct tw_place {
 	bool is_due;	     /* sled: to be brought to the state is_installed, when it may be written again */
 	uint8_t sled_bytes;  /* sled: length of the NOPs, from `where` */
 	uint8_t sled_offset; /* sled: offset from `where` of the five bytes that become a jump */
+	_Atomic uint8_t longer_flags; /* with TW_ACTION_LONGER: TW_LONGER_* of longer.h, shifted */
 	/* Sessions whose tracer a meta event here has found gone; written by hits, once. */
 	_Atomic uint64_t without_tracer;
 	struct tw_function *function;
@@ -233,7 +234,9 @@ struct tw_place {
 	struct tw_bp_entry own_entry;
 	/* sled, entry: where the call continues, as unwinders see it: in the function, also if that is in a copy. */
 	uintptr_t shown;
-	const struct tw_trigger *_Atomic trigger; /* snapshots for its calls; NULL: none.  PAIR bp.trigger */
+	const struct tw_call_condition *_Atomic trigger; /* snapshots for its calls; NULL: none.  PAIR bp.trigger */
+	/* With TW_ACTION_LONGER: the condition that decides in place of a length; NULL: none.  PAIR bp.condition */
+	const struct tw_call_condition *_Atomic condition;
 };
 
 /* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */
@@ -362,7 +365,7 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 		    struct tw_place **out);
 
 /* Before the place is staged. */
-static inline void tw_bp_place_set_trigger(struct tw_place *place, const struct tw_trigger *trigger)
+static inline void tw_bp_place_set_trigger(struct tw_place *place, const struct tw_call_condition *trigger)
 {
 	/* PAIR bp.trigger: release; acquire in trigger_of(). */
 	tw_store_release(&place->trigger, trigger);

@@ -7,6 +7,7 @@
 #include "pipeline/thread/image.h"
 #include "tracewheel/layout.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,11 +215,20 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 /* Under the lock. */
 static int define_counted(struct tw_session *session, const struct tw_session_place *set)
 {
-	struct tw_def_longer fixed = {.counted = {.place_id = set->place->place_id, .since_ticks = tw_clock_ticks()},
-				      .longer_ns = set->longer_ns};
+	struct {
+		struct tw_def_longer fixed;
+		char text[TW_DEF_CONDITION_BYTES_MAX];
+	} def = {.fixed.counted = {.place_id = set->place->place_id, .since_ticks = tw_clock_ticks()}};
+	size_t bytes = sizeof def.fixed.counted;
 
-	return tw_rs_defs_append(session->rs, TW_DEF_COUNTED, &fixed,
-				 set->longer_ns ? sizeof fixed : sizeof fixed.counted);
+	if (set->longer) {
+		bytes = sizeof def.fixed;
+		def.fixed.longer_ns = set->longer->least_ns;
+		if (set->longer->condition)
+			bytes += (size_t)snprintf(def.text, sizeof def.text, "%.*s", (int)sizeof def.text - 1,
+						  set->longer->text);
+	}
+	return tw_rs_defs_append(session->rs, TW_DEF_COUNTED, &def, bytes);
 }
 
 int tw_define_counted(struct tw_session *session, const struct tw_session_place *set)

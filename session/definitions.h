@@ -14,7 +14,7 @@ int tw_define_module(struct tw_session *session, const struct tw_module *module)
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
 /* The same for all places that the session has set: for an image without definitions. */
 int tw_define_places(struct tw_session *session, struct tw_permit *permit);
-/* The place, which is defined, is counted from now on, and not recorded, unless a call takes longer_ns. */
+/* The place, which is defined, is counted from now on, and not recorded, unless set->longer says so. */
 int tw_define_counted(struct tw_session *session, const struct tw_session_place *set);
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);
 int tw_define_image(struct tw_session *session);

@@ -6,6 +6,8 @@
 #include "session/tracer_module.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "pipeline/hit/condition.h"
+#include "pipeline/hit/longer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +113,7 @@ static int make_counter(struct tw_session *session, struct tw_session_place *set
 		set->counter = tw_counter_create();
 		return set->counter ? 0 : TW_ELIMIT;
 	}
-	error = tw_counter_share(session->rs, set->place->place_id, set->longer_ns != 0, &set->counter);
+	error = tw_counter_share(session->rs, set->place->place_id, set->longer != NULL, &set->counter);
 	return error ? error : tw_define_counted(session, set);
 }
 
@@ -123,17 +125,24 @@ int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permi
 }
 
 int tw_session_stage_longer(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			    uint64_t longer_ns)
+			    const struct tw_session_longer *longer, uint8_t slot_words)
 {
-	const struct tw_bp_part part = {.actions = TW_ACTION_LONGER};
+	const struct tw_bp_part part = {.actions = TW_ACTION_LONGER, .slot_words = slot_words};
+	const struct tw_call_condition *condition = longer->condition;
 	struct tw_session_place *set = tw_session_remember(session, place);
+	uint64_t ticks = (uint64_t)((unsigned __int128)longer->least_ns * tw_clock_ticks_per_second() / 1000000000);
+	uint64_t more = slot_words || (condition && condition->kept_count) ? TW_LONGER_KEEPS : 0;
 
 	if (!set)
 		return TW_ENOMEM;
-	set->longer_ns = longer_ns;
+	set->longer = longer;
+	more |= condition ? TW_LONGER_OF_END : !ticks ? TW_LONGER_AT_ONCE : 0;
+	/* PAIR bp.condition: release; acquire in is_fulfilled().  What the condition points to is written. */
+	tw_store_release(&place->condition, condition);
 	/* RELAXED longer.limit: as in longer.c. */
-	tw_store_relaxed(&place->longer_ticks,
-			 (uint64_t)((unsigned __int128)longer_ns * tw_clock_ticks_per_second() / 1000000000));
+	tw_store_relaxed(&place->longer_flags, (uint8_t)(more >> TW_LONGER_FLAGS_SHIFT));
+	/* RELAXED longer.limit: as in longer.c. */
+	tw_store_relaxed(&place->longer_ticks, condition ? UINT64_MAX : ticks);
 	return tw_session_stage(session, permit, place, &part);
 }
 

@@ -51,12 +51,15 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
  */
 int tw_session_stage_counted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
 /*
- * Stages that calls of the place are recorded, with their returns, if they take @longer_ns or longer, and else counted
+ * Stages that those calls of the place are recorded, with their returns, of which @longer says so, and all others counted
  * (pipeline/hit/longer.h).  For a session with tw_session_shares_counts() only, which is the one of the command.  Errors: as
  * tw_session_stage_counted().
+ *
+ * @longer	lends, as does its condition: as long as the process lives.
+ * @slot_words	what is recorded of the arguments, as in struct tw_bp_part; none from vector registers.
  */
 int tw_session_stage_longer(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			    uint64_t longer_ns);
+			    const struct tw_session_longer *longer, uint8_t slot_words);
 /* Stages the removal of all settings of a session. */
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
 

@@ -63,11 +63,18 @@ struct tw_session_on_load {
 	const struct tw_match_program *program, *meta_program; /* borrow */
 };
 
+/* Which calls of a place are recorded when they end; all others are counted. */
+struct tw_session_longer {
+	uint64_t least_ns;			   /* those that take so long */
+	const struct tw_call_condition *condition; /* with least_ns 0: those that fulfil it; NULL: all, as they begin */
+	const char *text;			   /* the condition as the user wrote it */
+};
+
 /* A place that this session has ever set, and its counters, which live as long as the session. */
 struct tw_session_place {
-	struct tw_place *place;	    /* NULL: never set */
-	struct tw_counter *counter; /* NULL: not counted */
-	uint64_t longer_ns;	    /* calls that take so long are recorded, and not counted; 0: all are counted */
+	struct tw_place *place;			/* NULL: never set */
+	struct tw_counter *counter;		/* NULL: not counted */
+	const struct tw_session_longer *longer; /* which calls are recorded, and not counted; NULL: all are counted */
 	struct tw_session_counts times, memories;
 	uint8_t paused; /* TW_ACTION_COUNT, _TIME, _MEMORY: paused counters, whose values are kept */
 	/* The state before the change or transaction in progress, restored when that is aborted. */

@@ -10,6 +10,7 @@
 #include "tracewheel/error.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -232,6 +233,8 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 		tw_json_u64(&json, "calls", counted.calls);
 		if (counted.longer_ns)
 			tw_json_u64(&json, "longer_ns", counted.longer_ns);
+		if (counted.condition)
+			tw_json_text(&json, "condition", counted.condition, strlen(counted.condition));
 		tw_json_close(&json, '}');
 	}
 	put_json_lists(&json, capture);

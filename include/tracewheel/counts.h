@@ -36,6 +36,11 @@ struct tw_capture_counted {
 	 * number is of calls that ended sooner, or whose end was not seen.
 	 */
 	uint64_t longer_ns;
+	/*
+	 * NULL: there is none.  Else calls that fulfil this condition on how they end, or were around one that was recorded, are events
+	 * and not counted; "": all calls whose end can be seen are events.  Lent until the capture is closed.
+	 */
+	const char *condition;
 };
 /* False past the last.  In any order; *at is 0 at first. */
 bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,

@@ -30,6 +30,13 @@ struct tw_catalog_text {
 	size_t bytes;
 };
 
+struct tw_catalog_counted {
+	uint32_t place_id;
+	bool has_condition;
+	uint64_t since_ticks, longer_ns;
+	char condition[]; /* terminated; "": all calls are recorded */
+};
+
 struct tw_catalog {
 	struct tw_catalog_table modules;
 	struct tw_catalog_table functions;
@@ -42,7 +49,7 @@ struct tw_catalog {
 	struct tw_catalog_table descriptors;  /* of struct tw_catalog_text: words of a description, by descriptor */
 	struct tw_catalog_table pointers;     /* of struct tw_capture_pointer */
 	struct tw_catalog_table ends;	      /* of struct tw_def_end, by lease */
-	struct tw_catalog_table counted;      /* of struct tw_def_longer, by place */
+	struct tw_catalog_table counted;      /* of struct tw_catalog_counted, by place */
 	struct tw_catalog_table counts;	      /* that begin with a struct tw_capture_count, by row and place */
 	struct tw_catalog_table aggregates;   /* of struct tw_capture_aggregate, by a hash */
 	struct tw_catalog_table lines;	      /* of struct tw_capture_line, by address */

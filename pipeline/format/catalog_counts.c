@@ -14,11 +14,23 @@
 int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_def_longer def = {0};
+	struct tw_catalog_counted *counted;
+	bool has_more;
 
-	if (!tw_catalog_take(input, &def.counted, sizeof def.counted) ||
-	    (input->left && !tw_catalog_take(input, &def.longer_ns, sizeof def.longer_ns)))
+	if (!tw_catalog_take(input, &def.counted, sizeof def.counted))
 		return TW_EFORMAT;
-	return tw_catalog_add_copy(&catalog->counted, def.counted.place_id, &def, sizeof def);
+	has_more = input->left;
+	if (has_more && !tw_catalog_take(input, &def.longer_ns, sizeof def.longer_ns))
+		return TW_EFORMAT;
+	counted = calloc(1, sizeof *counted + input->left + 1);
+	if (!counted)
+		return TW_ENOMEM;
+	counted->place_id = def.counted.place_id;
+	counted->since_ticks = def.counted.since_ticks;
+	counted->longer_ns = def.longer_ns;
+	counted->has_condition = has_more && !def.longer_ns;
+	tw_catalog_take(input, counted->condition, input->left);
+	return tw_catalog_add_or_free(&catalog->counted, counted->place_id, counted, 0, free);
 }
 
 /* An item of catalog->counts. */

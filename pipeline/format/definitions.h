@@ -176,13 +176,15 @@ struct tw_def_counted {
 };
 
 /*
- * The same, but calls that took so long are recorded when they end, and are not counted: a definition of type TW_DEF_COUNTED with one
- * more field.
+ * The same, but some calls are recorded when they end, and are not counted: a definition of type TW_DEF_COUNTED with more fields.  The
+ * text of a condition follows, perhaps with zeros, if longer_ns is 0: calls that fulfil it are recorded; no text: all are.
  */
 struct tw_def_longer {
 	struct tw_def_counted counted;
-	uint64_t longer_ns;
+	uint64_t longer_ns; /* calls that took so long are recorded */
 };
+/* The longest text. */
+#define TW_DEF_CONDITION_BYTES_MAX 400
 
 /*
  * How often a thread has called counted functions so far; pairs follow.  Not in the log: the recorder adds it, with ever larger

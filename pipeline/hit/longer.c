@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* longer.c - calls that are recorded when they have taken long enough.  Compiled without vector registers, as hit.c. */
+/* longer.c - calls that are recorded by how they end.  Compiled without vector registers, as hit.c. */
 #include "pipeline/hit/longer.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
 #include "pipeline/hit/account.h"
+#include "pipeline/hit/condition.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/one_record.h"
+#include "pipeline/hit/special.h"
 #include "pipeline/thread/thread.h"
 #include "progress/read_side.h"
 
 _Static_assert(sizeof(struct tw_longer_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
+_Static_assert(sizeof(struct tw_longer_long_frame) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "fits a block");
 _Static_assert(offsetof(struct tw_longer_frame, place) == offsetof(struct tw_frame_wants, place), "as any frame");
 _Static_assert(offsetof(struct tw_longer_frame, more) == offsetof(struct tw_frame_wants, more), "as any frame");
 
@@ -29,6 +32,18 @@ static INLINE uint64_t limit_of(const struct tw_place *place)
 {
 	/* RELAXED longer.limit: set before the first call whose length decides; a change is seen by this call or by the next. */
 	return tw_load_relaxed(&place->longer_ticks);
+}
+
+/* What a place adds to `more` of its frames. */
+static INLINE uint64_t more_of(const struct tw_place *place)
+{
+	/* RELAXED longer.limit: as above. */
+	return (uint64_t)tw_load_relaxed(&place->longer_flags) << TW_LONGER_FLAGS_SHIFT;
+}
+
+static INLINE const uint64_t *registers_of(const struct tw_longer_frame *frame)
+{
+	return ((const struct tw_longer_long_frame *)(const void *)frame)->registers;
 }
 
 /* Is it a frame that this thread has opened, in this process, and not ended? */
@@ -130,6 +145,32 @@ static INLINE _Atomic uint64_t *recorded_word(const struct tw_hit_tls *t, const 
 	return t->own_counts ? tw_count_word(t->own_counts, number) : NULL;
 }
 
+/* What is recorded of the call's arguments. */
+static __attribute__((noinline)) void take_arguments(void *arg)
+{
+	const struct tw_longer_frame *frame = arg;
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_one_hit *one = &t->thread->one;
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	const struct tw_bp_part *part = active ? tw_bp_longer_part(&frame->place->gen[active - 1], own_bit()) : NULL;
+
+	one->words = registers_of(frame);
+	if (part)
+		tw_hit_take_arguments(t, frame->place, part, &one->words, &one->count, &one->flags);
+}
+
+/* Strings take more stack than the program may have left. */
+static INLINE void take_arguments_of(const struct tw_longer_frame *frame)
+{
+	const struct tw_arg_plan *plan = frame->place->function->arguments;
+
+	if (plan && plan->string_count)
+		tw_own_stack_call(take_arguments, (void *)(uintptr_t)frame);
+	else
+		take_arguments((void *)(uintptr_t)frame);
+}
+
 /* Describes the call as the next record; false: it is not to be recorded. */
 static __attribute__((noinline)) bool describe_call(struct tw_hit_tls *t, const struct tw_longer_frame *frame)
 {
@@ -141,6 +182,8 @@ static __attribute__((noinline)) bool describe_call(struct tw_hit_tls *t, const 
 	one->stamp = frame->ticks;
 	one->count = 0;
 	one->flags = 0;
+	if (frame->more & TW_LONGER_KEEPS)
+		take_arguments_of(frame);
 	return true;
 }
 
@@ -199,7 +242,7 @@ static INLINE struct tw_longer_frame frame_of(const struct tw_hit_tls *t, const 
 					.above = t->longer,
 					.slot = slot,
 					.owner = t->thread,
-					.more = TW_LONGER_FRAME | fork_count << TW_LONGER_FORK_SHIFT};
+					.more = TW_LONGER_FRAME | more_of(place) | fork_count << TW_LONGER_FORK_SHIFT};
 }
 
 /* Counts the call; true: with those of all threads, as are then those that are recorded. */
@@ -231,15 +274,26 @@ static __attribute__((noinline)) void settle(struct tw_hit_tls *t)
 	tw_thread_ring_tell_behind(t);
 }
 
-/* The shadow of the slot is mapped.  Apart, so that its frame takes no stack while settle() waits. */
-static __attribute__((noinline)) void open_frame(struct tw_hit_tls *t, struct tw_place *place, uint64_t *slot,
-						 bool is_of_all, const char **resume_at)
-{
-	struct tw_longer_frame frame = frame_of(t, place, slot, tw_clock_ticks());
-	struct tw_return_entry *entry;
+_Static_assert(sizeof(struct tw_longer_long_frame) <= sizeof((struct tw_thread *)0)->callers, "made there");
 
-	frame.more |= is_of_all ? TW_LONGER_OF_ALL : 0;
-	if (!tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), resume_at))
+/*
+ * The shadow of the slot is mapped.  Apart, so that its frame takes no stack while settle() waits, and with the words to keep in the
+ * thread's memory for callers, which such calls do not record.
+ */
+static __attribute__((noinline)) void open_frame(struct tw_hit_tls *t, struct tw_place *place, const uint64_t *words,
+						 uint64_t *slot, bool is_of_all, const char **resume_at)
+{
+	tw_return_word *kept = (tw_return_word *)t->thread->callers;
+	struct tw_longer_long_frame *frame = (void *)kept;
+	struct tw_return_entry *entry;
+	bool is_long;
+
+	frame->frame = frame_of(t, place, slot, tw_clock_ticks());
+	frame->frame.more |= is_of_all ? TW_LONGER_OF_ALL : 0;
+	is_long = frame->frame.more & TW_LONGER_KEEPS;
+	for (unsigned i = 0; is_long && i < TW_ARGS_MAX; i++)
+		frame->registers[i] = words[i];
+	if (!tw_returns_open(slot, kept, is_long, tw_unwind_is_known(), resume_at))
 		return;
 	entry = tw_returns_find(slot);
 	t->longer = (struct tw_longer_frame *)tw_returns_frame(entry, tw_returns_count(entry) - 1);
@@ -252,7 +306,8 @@ static bool is_traced(const struct tw_hit_tls *t)
 }
 
 /* A hit of its own, beside what other sessions want of the call. */
-static __attribute__((noinline)) const char *enter_beside(struct tw_place *place, uint64_t *slot, const char *resume_at)
+static __attribute__((noinline)) const char *enter_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+							  const char *resume_at)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_part *part;
@@ -271,7 +326,9 @@ static __attribute__((noinline)) const char *enter_beside(struct tw_place *place
 		settle(t);
 		if (!place->is_unwatched && tw_native_is_watching() &&
 		    (tw_returns_has_shadow(slot) || tw_returns_map(slot)))
-			open_frame(t, place, slot, is_of_all, &resume_at);
+			open_frame(t, place, words, slot, is_of_all, &resume_at);
+		if (more_of(place) & TW_LONGER_AT_ONCE)
+			settle(t);
 	}
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
@@ -285,7 +342,7 @@ static __attribute__((noinline)) const char *leave_undone(struct tw_place *place
 {
 	tw_progress_exit(&tw_hit_tls.thread->reader);
 	tw_hit_end(&tw_hit_tls);
-	return enter_beside(place, slot, is_only ? NULL : tw_native_hit_whole(place, words, slot));
+	return enter_beside(place, words, slot, is_only ? NULL : tw_native_hit_whole(place, words, slot));
 }
 
 /* Called as a tail call. */
@@ -326,7 +383,8 @@ const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint6
 		return leave_undone(place, words, slot, part != NULL);
 	above = t->longer;
 	frame = frame_of(t, place, slot, tw_clock_ticks());
-	if (above && tw_unlikely(above->slot <= slot || is_due(above, frame.ticks)))
+	if (tw_unlikely((frame.more & (TW_LONGER_KEEPS | TW_LONGER_AT_ONCE)) ||
+			(above && (above->slot <= slot || is_due(above, frame.ticks)))))
 		return leave_undone(place, words, slot, true);
 	tw_count_add(word, 1);
 	t->longer = (struct tw_longer_frame *)tw_returns_entry(slot)->words;
@@ -338,16 +396,36 @@ const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint6
 
 /* ---- ends ---- */
 
-/* Enters a hit for the records of a call that was long enough, and records the call.  False: there are none. */
-static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t ticks)
+/* Does its end fulfil the condition of the place?  In a hit, in a read section. */
+static __attribute__((noinline)) bool is_fulfilled(const struct tw_longer_frame *frame, uint64_t ticks, uint64_t value,
+						   bool is_exception)
+{
+	/* PAIR bp.condition: acquire; release in tw_session_stage_longer(). */
+	const struct tw_call_condition *condition = tw_load_acquire(&frame->place->condition);
+
+	/* The call may have begun while the place had another condition. */
+	if (!condition || (condition->kept_count && !(frame->more & TW_LONGER_KEEPS)))
+		return false;
+	return tw_condition_is_met_by_end(condition, frame->place,
+					  &(struct tw_condition_end){.registers = registers_of(frame),
+								     .ticks = ticks - frame->ticks,
+								     .value = value,
+								     .is_exception = is_exception});
+}
+
+/* Enters a hit for the records of a call that is to be recorded, and records the call.  False: there are none. */
+static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t ticks, uint64_t value,
+			     bool is_exception)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
+	bool is_decided = frame->more & TW_LONGER_RECORDED || is_due(frame, ticks);
 
-	if (!t->thread || !is_own(t, frame) || !(frame->more & TW_LONGER_RECORDED || is_due(frame, ticks)) ||
+	if (!t->thread || !is_own(t, frame) || !(is_decided || frame->more & TW_LONGER_OF_END) ||
 	    !tw_frame_begin(FRAME(slot), frame->more & TW_LONGER_RECORDED ? own_bit() : 0))
 		return false;
+	is_decided = is_traced(t) && (is_decided || is_fulfilled(frame, ticks, value, is_exception));
 	begin_records(t);
-	if (is_traced(t))
+	if (is_decided)
 		record_calls(t, frame);
 	if (is_traced(t) && frame->more & TW_LONGER_RECORDED && is_wanted(t))
 		return true;
@@ -365,12 +443,23 @@ static void close_frame(struct tw_longer_frame *frame)
 	frame->more = 0;
 }
 
+/* Its return needs what its registers held. */
+static __attribute__((noinline)) void keep_registers(struct tw_hit_tls *t, const struct tw_longer_frame *frame)
+{
+	const struct tw_arg_plan *plan = frame->place->function->arguments;
+
+	if (plan && plan->keeps)
+		tw_kept_add(&t->thread->kept, plan, t->state, registers_of(frame));
+}
+
 static INLINE void end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t value)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	uint64_t ticks = tw_clock_ticks();
 
-	if (begin_end(frame, slot, ticks)) {
+	if (begin_end(frame, slot, ticks, value, false)) {
+		if (frame->more & TW_LONGER_KEEPS)
+			keep_registers(t, frame);
 		describe_return(t, frame->place, slot, value);
 		t->thread->one.stamp = ticks;
 		put(t, frame->place, TW_EVENT_RETURN_FROM);
@@ -396,7 +485,7 @@ void tw_longer_throw(struct tw_longer_frame *frame, uint64_t *slot, enum tw_fram
 					     .epoch = tw_load_acquire(&tw_hit_epoch)};
 	struct tw_frame_back back = {.frame = FRAME(slot)};
 
-	if (begin_end(frame, slot, tw_clock_ticks())) {
+	if (begin_end(frame, slot, tw_clock_ticks(), 0, true)) {
 		tw_thread_ring_tell_behind(&tw_hit_tls);
 		tw_frame_end();
 		tw_frame_exception(&wants, exception_class, (struct tw_term){0}, name, &back);
@@ -412,6 +501,15 @@ uintptr_t tw_longer_return_all(struct tw_return_entry *entry, uint64_t *slot, ui
 	return entry->return_address;
 }
 
+/* Is it certain at once that the end does not fulfil the condition?  What the condition points to is never freed. */
+static INLINE bool is_refused(const struct tw_longer_frame *frame, uint64_t value)
+{
+	/* PAIR bp.condition: acquire; as in is_fulfilled(). */
+	const struct tw_call_condition *condition = tw_load_acquire(&frame->place->condition);
+
+	return condition && tw_condition_refuses(condition, value);
+}
+
 /* No read section: the short way uses memory of the process and of the thread that is never freed. */
 uintptr_t tw_longer_return(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
@@ -419,7 +517,8 @@ uintptr_t tw_longer_return(struct tw_return_entry *entry, uint64_t *slot, uint64
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	if (tw_unlikely(t->state != TW_THREAD_READY || !is_own(t, frame) || frame->more & TW_LONGER_RECORDED ||
-			tw_clock_ticks() - frame->ticks >= limit_of(frame->place)))
+			!(frame->more & TW_LONGER_OF_END ? is_refused(frame, value)
+							 : tw_clock_ticks() - frame->ticks < limit_of(frame->place))))
 		return tw_longer_return_all(entry, slot, value);
 	t->longer = frame->above;
 	frame->more = 0;

@@ -10,9 +10,6 @@
 #include "pipeline/thread/thread.h"
 #include "progress/read_side.h"
 
-/* Behind the argument registers, in a condition on the end. */
-enum { RESULT = TW_ARGS_MAX, DURATION, ERROR, END_WORDS };
-
 _Static_assert(sizeof(struct tw_trigger_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
 _Static_assert(offsetof(struct tw_trigger_frame, place) == offsetof(struct tw_frame_wants, place), "as any frame");
 _Static_assert(offsetof(struct tw_trigger_frame, more) == offsetof(struct tw_frame_wants, more), "as any frame");
@@ -20,7 +17,7 @@ _Static_assert(offsetof(struct tw_trigger_frame, more) == offsetof(struct tw_fra
 /* As in native.c: identifies a call during its hits. */
 #define FRAME(slot) ((void *)((slot)-1))
 
-static const struct tw_trigger *trigger_of(const struct tw_place *place)
+static const struct tw_call_condition *trigger_of(const struct tw_place *place)
 {
 	/* PAIR bp.trigger: acquire; release in tw_bp_place_set_trigger(). */
 	return tw_load_acquire(&place->trigger);
@@ -32,21 +29,6 @@ static bool is_traced(const struct tw_hit_tls *t)
 	/* PROGRESS hit.wants: as in hit(). */
 	return tw_hit_host.pinned_rs && tw_load_relaxed(&t->tracee->wants_call) & UINT64_C(1)
 											  << tw_hit_host.pinned_session;
-}
-
-/* In a hit, in a read section. */
-static bool is_met(struct tw_thread *thread, const struct tw_place *place, const uint64_t *words, unsigned count)
-{
-	const struct tw_trigger *trigger = trigger_of(place);
-	struct tw_one_hit *one = &thread->one;
-
-	if (!trigger || !trigger->program)
-		return trigger != NULL;
-	one->wants.place = (struct tw_place *)(uintptr_t)place;
-	one->call = (struct tw_hit_call){.words = words, .count = count, .frame = &one->wants};
-	thread->run_session = tw_hit_host.pinned_session;
-	thread->run_call = &one->call;
-	return tw_match_run_raw(trigger->program, words, count, &thread->run) != TW_MATCH_NO;
 }
 
 /* ---- the message ---- */
@@ -94,7 +76,7 @@ void tw_trigger_tell(const struct tw_trigger_met *met, uint64_t *slot)
 static const char *open_frame(const struct tw_place *place, const uint64_t *words, uint64_t *slot,
 			      const char *resume_at)
 {
-	const struct tw_trigger *trigger = trigger_of(place);
+	const struct tw_call_condition *trigger = trigger_of(place);
 	struct tw_trigger_frame frame = {.place = place,
 					 .begin_ticks = tw_clock_ticks(),
 					 .more = TW_TRIGGER_FRAME | tw_hit_tls.thread->own_ticks
@@ -108,7 +90,7 @@ static const char *open_frame(const struct tw_place *place, const uint64_t *word
 
 const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint64_t *slot, const char *resume_at)
 {
-	const struct tw_trigger *trigger = trigger_of(place);
+	const struct tw_call_condition *trigger = trigger_of(place);
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_trigger_met met = {0};
 	bool opens;
@@ -118,7 +100,7 @@ const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint6
 	tw_progress_enter(&t->thread->reader);
 	opens = is_traced(t) && trigger->is_of_end && !place->is_unwatched && tw_native_is_watching() &&
 		(tw_returns_has_shadow(slot) || tw_returns_map(slot));
-	if (is_traced(t) && !trigger->is_of_end && is_met(t->thread, place, words, TW_ARGS_MAX))
+	if (is_traced(t) && !trigger->is_of_end && tw_condition_is_met(trigger, place, words, TW_ARGS_MAX))
 		met.place = place;
 	if (opens)
 		resume_at = open_frame(place, words, slot, resume_at);
@@ -133,22 +115,19 @@ const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint6
 
 void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64_t value, struct tw_trigger_met *met)
 {
-	const struct tw_trigger *trigger = trigger_of(frame->place);
-	uint64_t words[END_WORDS] = {0}, ticks = tw_clock_ticks(), own = frame->more >> TW_TRIGGER_OWN_SHIFT;
+	const struct tw_call_condition *trigger = trigger_of(frame->place);
+	uint64_t registers[TW_ARGS_MAX], own = frame->more >> TW_TRIGGER_OWN_SHIFT;
+	struct tw_condition_end end = {.registers = registers, .value = value};
 	struct tw_hit_tls *t = &tw_hit_tls;
 
+	end.ticks = tw_clock_ticks() - frame->begin_ticks;
 	if (!trigger || !trigger->is_of_end || frame->begin_ticks < trigger->since_ticks ||
 	    t->state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
 		return;
 	for (unsigned i = 0; i < trigger->kept_count; i++)
-		words[trigger->kept[i]] = frame->kept[i];
-	words[RESULT] = value;
-	words[DURATION] = (uint64_t)((unsigned __int128)(ticks - frame->begin_ticks -
-							 tw_trigger_own_since(t->thread->own_ticks, own)) *
-					     trigger->ns_scale >>
-				     32);
-	words[ERROR] = (uint64_t)(int64_t)*t->thread->errno_at;
-	if (is_traced(t) && is_met(t->thread, frame->place, words, END_WORDS))
+		registers[trigger->kept[i]] = frame->kept[i];
+	end.ticks -= tw_trigger_own_since(t->thread->own_ticks, own);
+	if (is_traced(t) && tw_condition_is_met_by_end(trigger, frame->place, &end))
 		*met = (struct tw_trigger_met){frame->place, frame->begin_ticks, own,
 					       met->others + (met->place != NULL)};
 	tw_frame_end();

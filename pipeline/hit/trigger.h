@@ -6,8 +6,8 @@
  *	decided by how it ends		a frame of its own keeps when it began, and the arguments that are needed; behind the record of
  *					the return
  *
- * The records come first, so that they are in the snapshot.  The condition is a match program over the six integer registers;
- * where the end decides, followed by the result, the duration in ns without the tracer's own time, and errno.  Calls that are left by exceptions, or by jumps, have no result.
+ * The records come first, so that they are in the snapshot.  Durations are without the tracer's own time.  Calls that are left by exceptions, or by jumps, do
+ * not decide.
  *
  * For the session of the command (tw_hit_host.pinned_session).  Threads: in hits, and where calls end; as native.h.
  */
@@ -15,22 +15,13 @@
 #define TW_PIPELINE_TRIGGER_H
 
 #include "breakpoints/breakpoints.h"
+#include "pipeline/hit/condition.h"
 #include "pipeline/hit/frame.h"
 
 #include <stdint.h>
 
 /* The most argument registers that are kept until a call ends. */
 #define TW_TRIGGER_KEPT_MAX 3
-
-/* What decides.  Never changed or freed once a place has it. */
-struct tw_trigger {
-	const struct tw_match_program *program; /* NULL: every call */
-	uint64_t ns_scale;			/* nanoseconds = ticks * ns_scale >> 32 */
-	uint64_t since_ticks; /* when it was made: a frame that is older keeps registers for another one */
-	bool is_of_end;
-	uint8_t kept_count;
-	uint8_t kept[TW_TRIGGER_KEPT_MAX]; /* the registers, from 0 */
-};
 
 /* Takes the place of struct tw_frame_wants. */
 struct tw_trigger_frame {

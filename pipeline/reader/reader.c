@@ -519,11 +519,11 @@ TW_API const struct tw_capture_pointer *tw_capture_pointer_next(const struct tw_
 TW_API bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,
 				    struct tw_capture_counted *out)
 {
-	const struct tw_def_longer *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
+	const struct tw_catalog_counted *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
 
 	if (def)
-		*out = (struct tw_capture_counted){def->counted.place_id,
-						   tw_capture_ns(capture, def->counted.since_ticks), def->longer_ns};
+		*out = (struct tw_capture_counted){def->place_id, tw_capture_ns(capture, def->since_ticks),
+						   def->longer_ns, def->has_condition ? def->condition : NULL};
 	return def != NULL;
 }
 

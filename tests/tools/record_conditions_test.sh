@@ -124,7 +124,5 @@ no_record() {
 }
 no_record "the condition 'length > 4' is refused: .*no parameter 'length'" -t 'app:near_one if size > 4' -t 'libfar:far_one if length > 4'
 no_record "the condition '\$1 >' is refused" -t 'app:near_one if size > 4' -t 'libfar:far_one if $1 >'
-no_record "is one for all patterns" -t 'app:near_one if size > 4' -t 'libfar:far_one if duration > 1ms'
-no_record "the program decides on arguments" -t 'app:near_one if size > 4' -t 'libfar:far_one if result > 1'
 no_record "one of them, once" -t 'app:near_one if size > 4' --when '$1 > 4' --match '[{_, [], []}]'
 echo PASS

@@ -205,8 +205,8 @@ shows 'of 1 function only calls of 20.0 ms or longer are recorded, and self time
 expect 0 "$tw" report --json out.tw
 is "$(json "[f['function'] for f in d['by_function']]")" "['around']"
 
-expect 2 "$tw" record --longer 20ms --args -- ./work own exit
-says -- '--longer and --args exclude each other: which calls are long is known when they end'
+expect 2 "$tw" record --longer 20ms --stack 2 -- ./work own exit
+says -- '--longer and --stack exclude each other: which calls are long is known when they end'
 expect 2 "$tw" record --longer soon -- ./work own exit
 says -- "--longer is a duration, such as 10ms or 50us, not 'soon'"
 exit 0

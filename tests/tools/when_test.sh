@@ -260,13 +260,9 @@ no_record() {
 	says "$1"
 	[ ! -e x.tw ] || fail "a capture was made"
 }
-no_record "is one for all patterns, as --longer" -t 'app:take if duration > 1ms' -t app:leaf
-no_record "is one for all patterns, as --longer" -t 'app:take if size > 40' --when 'duration > 1ms'
-no_record "record with --returns, and select in the view" -t 'app:take if result > 40'
-no_record "record with --returns, and select in the view" -t app:take --when 'duration > 1ms and size > 4'
 no_record "without a condition" --count 'app:take if size > 4'
 no_record "is refused: a value" -t 'app:take if size >'
-no_record "which calls are long is known when they end" -t 'app:take if size > 4' --longer 1ms
+no_record "which calls are long is known when they end" -t 'app:take if size > 4' --longer 1ms --return-to
 # ---- what is refused
 refused() {
 	expect 2 "$tw" print "${@:2}" a.tw

@@ -208,7 +208,8 @@ static int find_program(const struct attach *attach, struct tw_launch *launch)
 /* Functions that make too many events are counted, unless each of their calls is wanted. */
 static void choose_demotion(struct tw_request *request)
 {
-	request->limits.demotes = request->limits.rate && !request->longer_ns && !request->needs_each_call;
+	request->limits.demotes = request->limits.rate && !request->longer_ns && !request->conditions.are_of_end &&
+				  !request->needs_each_call;
 }
 
 /* How long the program goes on recording without a sign of life of this command, which tests set; may it be asked to count functions? */

@@ -49,10 +49,13 @@ static bool is_length(struct tw_term guard, uint64_t *least_ns)
 	return *least_ns > 0;
 }
 
+/* The most that readers are shown of a condition. */
+#define SHOWN_BYTES 400
+
 enum kind {
 	OF_BEGIN,  /* by arguments, as a call begins; also if it is malformed */
-	OF_LENGTH, /* by its duration alone, which --longer decides in the program */
-	OF_END	   /* by how it ends, which the program does not decide */
+	OF_LENGTH, /* by its duration alone, as --longer */
+	OF_END	   /* by how it ends */
 };
 
 /* @least_ns: of OF_LENGTH: the shortest duration that fulfils it, 1 or more. */
@@ -135,7 +138,6 @@ static bool add_number(struct tw_config *config, uint32_t number)
 bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_command *command, const char *pattern,
 			struct tw_config *config)
 {
-	uint64_t least_ns;
 	if (!tw_patterns_take(&conditions->asked, command, false, pattern))
 		return false;
 	size_t last = conditions->asked.wanted_count - 1;
@@ -146,8 +148,7 @@ bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_comman
 	uint32_t number = text ? number_of(conditions, text) : 0;
 	if (!tw_config_add(config, "pattern", tw_pattern_text(conditions->asked.wanted[last])))
 		return false;
-	/* A length is of all calls: --longer. */
-	return !text || kind_of(text, &least_ns) == OF_LENGTH || (number && add_number(config, number));
+	return !text || (number && add_number(config, number));
 }
 
 bool tw_conditions_take_linkage(const struct tw_conditions *conditions, const char *linkage, struct tw_config *config)
@@ -201,39 +202,54 @@ static bool is_of_all(const struct tw_conditions *conditions, const char *text)
 	return true;
 }
 
-/* False: it cannot be decided in the program, which has been reported. */
-static bool look_at(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer,
-		    const char *text)
+/* Where the end decides, conditions have nothing but the registers of a call. */
+static bool can_be_of_end(const struct tw_conditions *conditions, const struct tw_command *command)
 {
-	uint64_t least_ns = 0;
-	enum kind kind = kind_of(text, &least_ns);
-	if (kind == OF_END)
+	const char *probe = NULL,
+		   *vectors = conditions->when && strstr(conditions->when, "vector_") ? conditions->when : NULL;
+	for (uint32_t i = 0; i < conditions->count && !vectors; i++)
+		vectors = strstr(conditions->texts[i], "vector_") ? conditions->texts[i] : NULL;
+	for (size_t i = 0; i < conditions->asked.wanted_count && !probe; i++)
+		if (tw_pattern_is_of_probes(conditions->asked.wanted[i]))
+			probe = tw_pattern_text(conditions->asked.wanted[i]);
+	if (conditions->match)
 		tw_usage(
 			command,
-			"'%s': the program decides on arguments, as a call begins, or on duration >= TIME alone; for others record with "
-			"--returns, and select in the view, print --when EXPR.",
-			text);
-	else if (kind == OF_LENGTH && !has_longer)
-		tw_usage(command, "'%s': --longer is an option of `record` only.", text);
-	else if (kind == OF_LENGTH && !is_of_all(conditions, text))
+			"--match goes without conditions on how calls end, and --longer: a specification decides as a call begins.");
+	else if (vectors)
+		tw_usage(command, "'%s': arguments in vector registers are not kept until the call ends.", vectors);
+	else if (probe)
 		tw_usage(
 			command,
-			"'%s': a condition on the duration is one for all patterns, as --longer: a call is recorded when it ends, and others "
-			"inside of it would be there before it. Record with --returns, and select in the view, print -t 'PATTERN if EXPR'.",
-			text);
-	else if (kind == OF_LENGTH)
-		conditions->least_ns = least_ns;
-	return kind == OF_BEGIN || conditions->least_ns;
+			"-t '%s' goes without conditions on how calls end: a probe has no end, and is recorded as the program passes it.",
+			probe);
+	return !conditions->match && !vectors && !probe;
 }
 
-bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer)
+static void look_at(struct tw_conditions *conditions, const char *text)
 {
-	if (conditions->when && !look_at(conditions, command, has_longer, conditions->when))
-		return false;
+	uint64_t least_ns = 0;
+	enum kind kind = text ? kind_of(text, &least_ns) : OF_BEGIN;
+	if (kind == OF_LENGTH && is_of_all(conditions, text))
+		conditions->least_ns = least_ns;
+	conditions->are_of_end |= kind != OF_BEGIN;
+	conditions->name_exceptions |= kind == OF_END && tw_when_names(text, "exception");
+}
+
+bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, uint64_t longer_ns)
+{
+	bool are_there = conditions->when || conditions->match || conditions->count;
+	look_at(conditions, conditions->when);
 	for (uint32_t i = 0; i < conditions->count; i++)
-		if (!look_at(conditions, command, has_longer, conditions->texts[i]))
-			return false;
-	return true;
+		look_at(conditions, conditions->texts[i]);
+	conditions->longer_ns = longer_ns;
+	if (longer_ns && (!are_there || conditions->least_ns))
+		conditions->least_ns = longer_ns > conditions->least_ns ? longer_ns : conditions->least_ns;
+	else
+		conditions->are_of_end |= longer_ns != 0;
+	if (conditions->least_ns)
+		conditions->are_of_end = false;
+	return !conditions->are_of_end || can_be_of_end(conditions, command);
 }
 
 bool tw_conditions_are_there(const struct tw_conditions *conditions)
@@ -254,14 +270,30 @@ static bool add_line(struct tw_config *config, const char *key, const char *text
 	return is_right;
 }
 
+/* What the user wrote, for readers of the capture. */
+static bool add_shown(const struct tw_conditions_target *target, const char *text, uint32_t number)
+{
+	char line[SHOWN_BYTES + 16];
+	snprintf(line, sizeof line, "%u %.*s", number, SHOWN_BYTES - 1, text);
+	return add_line(target->config, "shown", line);
+}
+
 /* @number: 0: the one of --when. */
-static bool config_one(const struct tw_conditions_target *target, const char *text, uint32_t number)
+static bool config_one(const struct tw_conditions *conditions, const struct tw_conditions_target *target,
+		       const char *text, uint32_t number)
 {
 	char plain[TW_WHEN_TEXT_BYTES], line[TW_WHEN_TEXT_BYTES + 16], reason[512];
-	bool has_names = tw_when_has_names(text);
-	if (has_names && !tw_arguments_add_guard(target->arguments, &(struct tw_guard){.text = text, .number = number}))
+	const struct tw_guard guard = {.text = text,
+				       .number = number,
+				       .is_of_end = conditions->are_of_end,
+				       .kept_max = TW_WHEN_KEPT_MAX,
+				       .is_errno_typed = true};
+	bool has_names = guard.is_of_end ? tw_when_needs_types(&guard) : tw_when_has_names(text);
+	if (guard.is_of_end && !add_shown(target, text, number))
 		return false;
-	if (!has_names && !tw_when_plain(&(struct tw_guard){.text = text}, target->are_words, plain, reason)) {
+	if (has_names && !tw_arguments_add_guard(target->arguments, &guard))
+		return false;
+	if (!has_names && !tw_when_plain(&guard, target->are_words || guard.is_of_end, plain, reason)) {
 		tw_usage(target->command, "the condition '%s' is refused: %s.", text, reason);
 		return false;
 	}
@@ -271,16 +303,42 @@ static bool config_one(const struct tw_conditions_target *target, const char *te
 	return has_names ? tw_config_add(target->config, "guards", "1") : add_line(target->config, "when", plain);
 }
 
-bool tw_conditions_config(const struct tw_conditions *conditions, const struct tw_conditions_target *target)
+/* With --longer each condition has the length as well, and is what the user might have written. */
+static const char *with_length(struct tw_conditions *conditions, const char *text)
 {
+	char **grown;
+	char *longer = NULL;
+	if (!conditions->longer_ns || !conditions->are_of_end)
+		return text;
+	if (asprintf(&longer, text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns", text ? text : "",
+		     (unsigned long long)conditions->longer_ns) < 0)
+		return NULL;
+	grown = realloc(conditions->made, (conditions->made_count + 1) * sizeof *grown);
+	if (!grown) {
+		free(longer);
+		return NULL;
+	}
+	conditions->made = grown;
+	return grown[conditions->made_count++] = longer;
+}
+
+bool tw_conditions_config(struct tw_conditions *conditions, const struct tw_conditions_target *target)
+{
+	const char *when = with_length(conditions, conditions->when);
 	if (conditions->least_ns)
 		return true;
-	if ((conditions->match && !add_line(target->config, "match", conditions->match)) ||
-	    (conditions->when && !config_one(target, conditions->when, 0)))
+	if ((conditions->are_of_end &&
+	     (!tw_config_add(target->config, "ends", "1") || !tw_config_add(target->config, "returns", "1"))) ||
+	    (conditions->name_exceptions && !tw_config_add(target->config, "exceptions", "1")))
 		return false;
-	for (uint32_t i = 0; i < conditions->count; i++)
-		if (!config_one(target, conditions->texts[i], i + 1))
+	if ((conditions->match && !add_line(target->config, "match", conditions->match)) ||
+	    (when && !config_one(conditions, target, when, 0)))
+		return false;
+	for (uint32_t i = 0; i < conditions->count; i++) {
+		const char *text = with_length(conditions, conditions->texts[i]);
+		if (!text || !config_one(conditions, target, text, i + 1))
 			return false;
+	}
 	return true;
 }
 
@@ -288,5 +346,8 @@ void tw_conditions_free(struct tw_conditions *conditions)
 {
 	tw_patterns_free(&conditions->asked);
 	free(conditions->texts);
+	for (size_t i = 0; i < conditions->made_count; i++)
+		free(conditions->made[i]);
+	free(conditions->made);
 	*conditions = (struct tw_conditions){0};
 }

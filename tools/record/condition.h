@@ -22,7 +22,13 @@ struct tw_conditions {
 	const char **texts;	  /* the different ones of these; number N is [N - 1] */
 	uint32_t count;
 	const char *when, *match; /* borrow; NULL: none */
-	uint64_t least_ns; /* checked: there is one condition, which is --longer this; 0: there is none of this kind */
+	/* Checked: */
+	uint64_t least_ns; /* --longer, or one condition on the duration is all that there is; 0: neither */
+	bool are_of_end;   /* how calls end decides, of all of them */
+	bool name_exceptions;
+	uint64_t longer_ns; /* --longer */
+	char **made;	    /* texts of these that the user did not write */
+	size_t made_count;
 };
 
 /* Is it decided by how a call ends: by its duration, result, errno or exception? */
@@ -34,9 +40,9 @@ bool tw_conditions_take(struct tw_conditions *conditions, const struct tw_comman
 /* --when and --match, which borrow. False: reported. */
 bool tw_conditions_set_when(struct tw_conditions *conditions, const struct tw_command *command, const char *text);
 bool tw_conditions_set_match(struct tw_conditions *conditions, const struct tw_command *command, const char *text);
-/* Can all be decided in the program? @has_longer: the command can record by duration. False: reported. */
-bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, bool has_longer);
-/* Does a condition choose among calls as they begin? */
+/* Can all be decided in the program, and when? @longer_ns: of --longer; 0: not given. False: reported. */
+bool tw_conditions_check(struct tw_conditions *conditions, const struct tw_command *command, uint64_t longer_ns);
+/* Does a condition choose among calls, beyond their length? */
 bool tw_conditions_are_there(const struct tw_conditions *conditions);
 /* After a pattern by linkage name, which stands for one of -t: that one's condition. False: no memory. */
 bool tw_conditions_take_linkage(const struct tw_conditions *conditions, const char *linkage, struct tw_config *config);
@@ -49,7 +55,7 @@ struct tw_conditions_target {
 };
 
 /* False: one is refused, which has been reported. */
-bool tw_conditions_config(const struct tw_conditions *conditions, const struct tw_conditions_target *target);
+bool tw_conditions_config(struct tw_conditions *conditions, const struct tw_conditions_target *target);
 void tw_conditions_free(struct tw_conditions *conditions);
 
 #endif

@@ -50,12 +50,13 @@ static const struct tw_option options_table[] = {
 	 "record libc's functions that are system calls, with arguments, returns and errors; `print --format strace` shows them as strace "
 	 "does. Other functions are then traced only with -t (docs/prototypes.md)"},
 	{KEY_WHEN, "when", "EXPR",
-	 "record only calls whose arguments satisfy this condition, by names\n"
-	 "from debug information or prototypes (docs/prototypes.md),\n"
+	 "record only calls of which this is true: by arguments, named by\n"
+	 "debug information or prototypes (docs/prototypes.md),\n"
 	 "'size > 4096 and name == \"users\"', or by number, '$1 > 4096':\n"
 	 "the integer registers $1 to $6, or arguments of declared functions;\n"
-	 "'duration >= 10ms' alone is --longer 10ms. -t 'PATTERN if EXPR' has\n"
-	 "its own"},
+	 "and by how they end, 'result < 0', 'errno == ENOENT', exception,\n"
+	 "'duration > 10ms': others are counted (docs/counting.md).\n"
+	 "-t 'PATTERN if EXPR' has its own"},
 	{KEY_MATCH, "match", "SPEC", "likewise, with a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES|PROTOTYPE]",
 	 "record arguments: by name and type if there is debug\n"
@@ -76,8 +77,8 @@ static const struct tw_option options_table[] = {
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"
 	 "exit, longjmp, Rust panics"},
 	{KEY_LONGER, "longer", "TIME",
-	 "record only calls that take TIME or longer, with what they return: 10ms, 50us. Others are counted, exactly and by thread "
-	 "(docs/counting.md)"},
+	 "short for duration >= TIME, beside other conditions: record only calls that take so long, with what they return: 10ms, 50us. "
+	 "Others are counted, exactly and by thread (docs/counting.md)"},
 	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
 	{KEY_STACK, "stack", "N",
 	 "record N callers of each call, 1 to 64\n"

@@ -136,12 +136,10 @@ static bool set_callers(struct tw_request *request, const char *value)
 
 static bool set_longer(struct tw_request *request, const char *value)
 {
-	char ns[24];
 	bool is_right = tw_parse_duration(value, &request->longer_ns) && request->longer_ns;
-	snprintf(ns, sizeof ns, "%llu", (unsigned long long)request->longer_ns);
 	if (!is_right)
 		tw_usage(request->command, "--longer is a duration, such as 10ms or 50us, not '%s'.", value);
-	return is_right && add_config(request, "longer", ns) && add_config(request, "returns", "1");
+	return is_right;
 }
 
 /* The name of an option that needs each call as it begins, or other events in between; NULL: none of these. */
@@ -149,7 +147,6 @@ static const char *name_beside_longer(int key)
 {
 	switch (key) {
 	case 'p': return "-p";
-	case KEY_ARGS: return "--args";
 	case KEY_BY: return "--by";
 	case KEY_HISTOGRAM: return "--histogram";
 	case KEY_LOCKS: return "--locks";
@@ -161,7 +158,6 @@ static const char *name_beside_longer(int key)
 	case KEY_RETURN_TO: return "--return-to";
 	case KEY_STACK: return "--stack";
 	case KEY_SUM: return "--sum";
-	case KEY_SYSCALLS: return "--syscalls";
 	case KEY_TRACER: return "--tracer";
 	default: return NULL;
 	}
@@ -288,18 +284,21 @@ static bool is_tracer_alone(const struct tw_request *request)
 	return false;
 }
 
-static const char about_end[] =
-	"conditions on arguments exclude each other: which calls are long is known when they end, arguments when they begin; record "
-	"with --returns and --args, and select in the view, print --when EXPR";
-
 static bool place_conditions(struct tw_request *request)
 {
-	char ns[32];
-	if (!tw_conditions_check(&request->conditions, request->command, request->command == &tw_record_command))
+	char ns[24];
+	struct tw_conditions *conditions = &request->conditions;
+	if (!tw_conditions_check(conditions, request->command, request->longer_ns))
 		return false;
-	uint64_t least_ns = request->conditions.least_ns;
-	snprintf(ns, sizeof ns, "%lluns", (unsigned long long)least_ns);
-	return !least_ns || request->longer_ns >= least_ns || set_longer(request, ns);
+	request->longer_ns = conditions->least_ns ?: request->longer_ns;
+	snprintf(ns, sizeof ns, "%llu", (unsigned long long)conditions->least_ns);
+	return !conditions->least_ns || (add_config(request, "longer", ns) && add_config(request, "returns", "1"));
+}
+
+/* Does the end of calls decide which are recorded? */
+static bool is_by_end(const struct tw_request *request)
+{
+	return request->conditions.are_of_end || request->conditions.least_ns;
 }
 
 /* Descriptions of descriptors are paths and addresses. */
@@ -314,14 +313,11 @@ static bool are_strings_hidden(const struct tw_request *request)
 
 static bool is_longer_alone(const struct tw_request *request)
 {
-	bool is_right =
-		!request->longer_ns || (!request->beside_longer && !tw_conditions_are_there(&request->conditions));
-	if (!is_right && !request->beside_longer)
-		tw_usage(request->command, "--longer and %s.", about_end);
-	else if (!is_right)
-		tw_usage(request->command,
-			 "--longer and %s exclude each other: which calls are long is known when they end.",
-			 request->beside_longer);
+	bool is_right = !is_by_end(request) || !request->beside_longer;
+	if (!is_right)
+		tw_usage(request->command, "%s and %s exclude each other: which calls are %s is known when they end.",
+			 request->longer_ns ? "--longer" : "conditions on how calls end", request->beside_longer,
+			 request->longer_ns ? "long" : "recorded");
 	return is_right;
 }
 

@@ -99,7 +99,8 @@ bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_trig
 		is_right = config_one(&typed, target->command, tw_pattern_text(triggers->wanted[i]),
 				      (struct tw_guard){.text = text,
 							.number = FIRST_NUMBER + (uint32_t)i,
-							.is_of_end = text && tw_condition_is_of_end(text)},
+							.is_of_end = text && tw_condition_is_of_end(text),
+							.kept_max = TW_WHEN_KEPT_OF_SNAPSHOTS},
 				      target->config);
 	}
 	if (is_right && typed.count)

@@ -157,15 +157,46 @@ static bool put_result(const struct tw_layout *layout, char *text, size_t capaci
 
 static bool is_of_end_name(const char *name, size_t bytes)
 {
-	return is_name("duration", name, bytes) || is_name("errno", name, bytes) || is_name("result", name, bytes);
+	return is_name("duration", name, bytes) || is_name("errno", name, bytes) || is_name("result", name, bytes) ||
+	       is_name("exception", name, bytes);
 }
 
-static bool put_end(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
-		    char reason[512])
+/* The error of a call, 0 if it has not failed.  Of other functions errno is what an earlier call has left. */
+static bool put_errno(const struct tw_layout *layout, bool is_typed, char *text, size_t capacity, char reason[512])
+{
+	const char *word = layout->result.bytes == 4 ? "$11" : "$12";
+	if (layout->result.type == 'E')
+		word = "((($7 band 4294967295) bxor 2147483648) - 2147483648)";
+	else if (!layout->has_errno)
+		word = "$9";
+	else if (layout->result.type != 'i' && layout->result.type != 'u')
+		word = "$13";
+	snprintf(text, capacity, "%s", word);
+	if (layout->has_errno || layout->result.type == 'E' || !is_typed)
+		return true;
+	snprintf(
+		reason, 512,
+		"a function that is named does not report errno, as far as is known; a prototype says so, --args='errno int f()'");
+	return false;
+}
+
+/* ENOENT: 0 if it is no error. */
+static int error_named(const char *name, size_t bytes)
+{
+	for (int error = 1; *name == 'E' && error < 200; error++)
+		if (strerrorname_np(error) && is_name(strerrorname_np(error), name, bytes))
+			return error;
+	return 0;
+}
+
+static bool put_end(const struct tw_layout *layout, const struct tw_guard *of, const char *name, size_t bytes,
+		    char *text, size_t capacity, char reason[512])
 {
 	if (is_name("result", name, bytes))
 		return put_result(layout, text, capacity, reason);
-	snprintf(text, capacity, is_name("duration", name, bytes) ? "$8" : "$9");
+	if (is_name("errno", name, bytes))
+		return put_errno(layout, of->is_errno_typed, text, capacity, reason);
+	snprintf(text, capacity, is_name("duration", name, bytes) ? "$8" : "($10 /= 0)");
 	return true;
 }
 
@@ -182,8 +213,8 @@ static bool is_in_vector(const struct tw_layout *layout, const char *name, size_
 	return false;
 }
 
-static bool put_name(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
-		     char reason[512])
+static bool put_name(const struct tw_layout *layout, bool of_end, const char *name, size_t bytes, char *text,
+		     size_t capacity, char reason[512])
 {
 	char list[300];
 	for (uint32_t i = 0; i < layout->count; i++)
@@ -195,6 +226,10 @@ static bool put_name(const struct tw_layout *layout, const char *name, size_t by
 				snprintf(text, capacity, "(%" PRId64 ")", layout->values[i].enumerators[j].value);
 				return true;
 			}
+	if (of_end && error_named(name, bytes)) {
+		snprintf(text, capacity, "%d", error_named(name, bytes));
+		return true;
+	}
 	list_parameters(layout, list, sizeof list);
 	snprintf(reason, 512, "a function that is named %s '%.*s': %s", no_parameter, (int)(bytes < 100 ? bytes : 100),
 		 name, list);
@@ -254,6 +289,16 @@ static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 	return count < STRING_BYTES;
 }
 
+/* One name. */
+static bool put_any(const struct tw_layout *layout, const struct tw_guard *of, const char *name, size_t bytes,
+		    char text[128], char reason[512])
+{
+	if (of->is_of_end && is_of_end_name(name, bytes))
+		return put_end(layout, of, name, bytes, text, 128, reason);
+	return !(of->is_of_end && is_in_vector(layout, name, bytes, reason)) &&
+	       put_name(layout, of->is_of_end, name, bytes, text, 128, reason);
+}
+
 /*
  * @layout NULL: each name stands for any value.
  */
@@ -276,11 +321,7 @@ static bool translate(const struct tw_layout *layout, const struct tw_guard *of,
 		} else if (!layout) {
 			put(&out, "$1", 2);
 		} else {
-			bool is_right = of->is_of_end && is_of_end_name(guard, bytes)
-						? put_end(layout, guard, bytes, one, sizeof one, reason)
-						: !(of->is_of_end && is_in_vector(layout, guard, bytes, reason)) &&
-							  put_name(layout, guard, bytes, one, sizeof one, reason);
-			if (!is_right)
+			if (!put_any(layout, of, guard, bytes, one, reason))
 				return false;
 			put(&out, one, strlen(one));
 		}
@@ -293,7 +334,7 @@ static bool translate(const struct tw_layout *layout, const struct tw_guard *of,
 }
 
 /* Can it be decided by what is kept of a call until it ends? */
-static bool is_kept(const char *text, char reason[512])
+static bool is_kept(const char *text, unsigned kept_max, char reason[512])
 {
 	unsigned seen = 0, count = 0;
 	for (const char *at = text; (at = strchr(at, '$')); at++) {
@@ -301,9 +342,9 @@ static bool is_kept(const char *text, char reason[512])
 		count += number >= 1 && number <= 6 && !(seen & 1u << number);
 		seen |= number <= 6 ? 1u << number : 0;
 	}
-	if (count > TW_WHEN_KEPT_MAX)
+	if (count > kept_max)
 		snprintf(reason, 512, "a condition on how a call ends uses at most three of its arguments");
-	return count <= TW_WHEN_KEPT_MAX;
+	return count <= kept_max;
 }
 
 /* Does the translated guard compile, for arguments of this kind? */
@@ -323,7 +364,7 @@ static bool compiles(const char *text, enum tw_match_sense sense, char reason[51
 static bool compiles_for(const struct tw_guard *guard, const char *text, char reason[512])
 {
 	return compiles(text, guard->is_of_end ? TW_MATCH_SENSE_ANY : TW_MATCH_SENSE_WORDS, reason) &&
-	       (!guard->is_of_end || is_kept(text, reason));
+	       (!guard->is_of_end || is_kept(text, guard->kept_max, reason));
 }
 
 /* ---- all functions ---- */
@@ -399,9 +440,12 @@ bool tw_when_needs_types(const struct tw_guard *guard)
 {
 	size_t bytes;
 	const char *text = guard->text;
-	for (const char *at; (at = next_name(text, &bytes)); text = at + bytes)
-		if (!guard->is_of_end || !(is_name("duration", at, bytes) || is_name("errno", at, bytes)))
+	for (const char *at; (at = next_name(text, &bytes)); text = at + bytes) {
+		bool is_untyped = is_name("duration", at, bytes) || is_name("exception", at, bytes) ||
+				  (is_name("errno", at, bytes) && !guard->is_errno_typed) || error_named(at, bytes);
+		if (!guard->is_of_end || !is_untyped)
 			return true;
+	}
 	return false;
 }
 

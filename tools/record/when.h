@@ -17,12 +17,16 @@ struct tw_guard {
 	const char *text; /* borrows */
 	uint32_t number;  /* that of -t conditions, which lines `c` of the layouts say; 0: of --when */
 	/*
-	 * The end of the call decides: result, duration and errno are values, which become $7, $8 and $9, and TW_WHEN_KEPT_MAX argument registers are
-	 * kept until then.
+	 * The end of the call decides: result, duration, errno and exception are values, which become $7 and up (pipeline/hit/condition.h), names of
+	 * errors are numbers, and as many argument registers are kept until then.
 	 */
 	bool is_of_end;
+	uint8_t kept_max;
+	bool is_errno_typed; /* errno is of functions whose types are known */
 };
-#define TW_WHEN_KEPT_MAX 3
+/* What a snapshot's condition keeps of a call, and one that decides what is recorded. */
+#define TW_WHEN_KEPT_OF_SNAPSHOTS 3
+#define TW_WHEN_KEPT_MAX	  6
 
 /* Does it name this value? */
 bool tw_when_names(const char *guard, const char *name);

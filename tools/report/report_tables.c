@@ -151,6 +151,8 @@ void tw_report_counted_json(struct tw_json *json, const struct tw_capture *captu
 	tw_counted_sum(capture, &counted);
 	if (counted.longer_ns)
 		tw_json_u64(json, "longer_ns", counted.longer_ns);
+	if (counted.condition)
+		tw_json_text(json, "condition", counted.condition, strlen(counted.condition));
 	if (!totals->counted.count)
 		return;
 	tw_json_u64(json, "counted_calls", totals->counted_calls);

@@ -47,11 +47,16 @@ void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out)
 	for (uint32_t image = 0, at; functions && longer && tw_capture_image(capture, image); image++) {
 		for (at = 0; tw_capture_counted_next(capture, image, &at, &counted);) {
 			const struct tw_capture_place *place = tw_capture_place(capture, image, counted.place_id);
-			if (!place || !place->function)
+			/* All calls are recorded, as far as they can be. */
+			if (!place || !place->function || (counted.condition && !*counted.condition))
 				continue;
 			functions[found++] = place->function;
-			if (counted.longer_ns)
+			if (counted.longer_ns || counted.condition)
 				longer[found_longer++] = place->function;
+			if (counted.condition)
+				out->condition = !out->condition || strcmp(out->condition, counted.condition) == 0
+							 ? counted.condition
+							 : "";
 			if (counted.longer_ns && (!out->longer_ns || counted.longer_ns < out->longer_ns))
 				out->longer_ns = counted.longer_ns;
 			out->since_ns =
@@ -70,14 +75,25 @@ void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out)
 /* "only calls of 1 ms or longer are recorded, and self times contain shorter ones: "; nothing where all calls are counted. */
 static int put_longer(const struct tw_counted *counted, char *text)
 {
-	char functions[TW_FIGURE_BYTES], of[TW_FIGURE_BYTES + 8] = "", longer[TW_FIGURE_BYTES];
-	if (!counted->longer_ns)
+	char functions[TW_FIGURE_BYTES], of[TW_FIGURE_BYTES + 8] = "", longer[TW_FIGURE_BYTES], shown[400];
+	if (!counted->longer)
 		return 0;
 	if (counted->longer < counted->functions)
 		snprintf(of, sizeof of, "of %s ", tw_figure_of(functions, counted->longer, "function", "functions"));
-	return snprintf(text, TW_COUNTED_TEXT_BYTES,
-			"%sonly calls of %s or longer are recorded, and self times contain shorter ones: ", of,
-			tw_figure_duration(longer, counted->longer_ns));
+	if (counted->longer_ns && !counted->condition)
+		return snprintf(text, TW_COUNTED_TEXT_BYTES,
+				"%sonly calls of %s or longer are recorded, and self times contain shorter ones: ", of,
+				tw_figure_duration(longer, counted->longer_ns));
+	if (!counted->condition || !*counted->condition)
+		return snprintf(
+			text, TW_COUNTED_TEXT_BYTES,
+			"%sonly calls that fulfil their conditions, and those around them, are recorded, and self times contain the rest: ",
+			of);
+	shown[tw_clean(counted->condition, strlen(counted->condition), shown, sizeof shown - 1)] = 0;
+	return snprintf(
+		text, TW_COUNTED_TEXT_BYTES,
+		"%sonly calls of which '%s' is true, and those around them, are recorded, and self times contain the rest: ",
+		of, shown);
 }
 
 const char *tw_counted_clause(const struct tw_capture *capture, char text[TW_COUNTED_TEXT_BYTES])
