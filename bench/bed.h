@@ -9,11 +9,15 @@
 
 #include "bench/recorded.h"
 #include "breakpoints/breakpoints.h"
+#include "pipeline/hit/condition.h"
 #include "pipeline/hit/native.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
 #include "session/change.h"
+#include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
+
+#include <string.h>
 
 struct bed {
 	struct tw_rs rs;
@@ -89,6 +93,19 @@ static inline __attribute__((always_inline)) void run_leaf(struct tw_bench *benc
 	}
 	tw_bench_happened(bench, "events", events_of(session) - before, events);
 	TW_BENCH_MUST(!refused_of(session));
+}
+
+/* Calls are recorded of which the text is true, in words of condition.h: one of them at a time. */
+static inline const struct tw_session_longer *made_by_end(const char *text)
+{
+	static struct tw_call_condition condition;
+	static struct tw_session_longer longer;
+	struct tw_match_program *program;
+
+	TW_BENCH_MUST(!tw_match_compile_when(text, strlen(text), NULL, &program, NULL));
+	condition = (struct tw_call_condition){.program = program, .quick = program->quick, .is_of_end = true};
+	longer = (struct tw_session_longer){.condition = &condition, .text = text};
+	return &longer;
 }
 
 #endif

@@ -347,27 +347,38 @@ TW_BENCH(sled_call_and_return)
 	run_armed(bench, true, TW_ACTION_RETURN, 0);
 }
 
-/* The same if only calls of a second are recorded: the call is counted, and its return is watched (record --longer). */
-TW_BENCH(sled_longer)
+/* No call is recorded: it is counted, and its return is watched. */
+static void run_by_end(struct tw_bench *bench, const struct tw_session_longer *longer)
 {
-	const struct tw_bp_part part = {.actions = TW_ACTION_LONGER};
 	struct tw_permit *permit;
-	struct tw_place *place;
 	struct bed bed;
 
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	permit = begin_change();
-	place = add_sled(permit, sled_of_leaf());
-	/* RELAXED longer.limit: as in tw_session_stage_longer(). */
-	tw_store_relaxed(&place->longer_ticks, tw_clock_ticks_per_second());
-	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
+	end_change(permit, tw_session_stage_longer(bed.session, permit, add_sled(permit, sled_of_leaf()), longer, 0));
 	/* Not before: its counters stay in this process. */
 	tw_hit_host.pinned_rs = bed.session->rs;
 	tw_hit_host.pinned_session = bed.session->slot;
 	run_leaf(bench, leaf, bed.session, 0);
 	tw_hit_host.pinned_rs = NULL;
 	close_bed(&bed);
+}
+
+/* The same if only calls of a second are recorded (record --longer); or those that return less than -1000; and one comparison more. */
+TW_BENCH(sled_longer)
+{
+	run_by_end(bench, &(struct tw_session_longer){.least_ns = UINT64_C(1000000000)});
+}
+
+TW_BENCH(sled_by_result)
+{
+	run_by_end(bench, made_by_end("((($7 band 4294967295) bxor 2147483648) - 2147483648) < -1000"));
+}
+
+TW_BENCH(sled_by_end)
+{
+	run_by_end(bench, made_by_end("((($7 band 4294967295) bxor 2147483648) - 2147483648) < -1000 and $8 > 1000"));
 }
 
 TW_BENCH(sled_call_and_end)
