@@ -2,6 +2,7 @@
 /* places.c - turns a plan into places, which it stages for the session.  Under the permit. */
 #include "agent/agent.h"
 #include "agent/condition.h"
+#include "agent/refusals.h"
 
 #include "base/figure.h"
 #include "base/quiet.h"
@@ -294,121 +295,8 @@ static int arm_entry(struct tw_permit *permit, const struct tw_plan *plan, const
 	return arm_place(permit, function, &asked, &options);
 }
 
-/* Counts of failures to arm, by cause. */
-struct refusals {
-	unsigned slots, sleds, late_sleds;
-	unsigned entries, shadow_entries, late_entries, other_entries, put_off_entries;
-	const struct tw_sym_object *late; /* the object of the last of late_sleds */
-	bool lacks_memory, lacks_entry_memory, lacks_slots;
-};
-
-/* The consequence for functions whose entries are not planted. */
-static const char *without_entry(unsigned count)
-{
-	if (config->is_local)
-		return "not traced";
-	return count == 1 ? "traced only where other objects call it" : "traced only where other objects call them";
-}
-
-static void count_refusal(struct refusals *refusals, int error, enum tw_bp_kind kind)
-{
-	if ((error == TW_ENOMEM || error == TW_ENOSPC) && kind == TW_BP_ENTRY)
-		refusals->lacks_entry_memory = true;
-	else if (error == TW_ENOMEM || error == TW_ENOSPC)
-		refusals->lacks_memory = true;
-	else if (error == TW_ELIMIT && kind == TW_BP_SLOT)
-		refusals->lacks_slots = true;
-	else if (error == TW_ENOTSUP && kind == TW_BP_SLED)
-		refusals->late_sleds++;
-	else if (error == TW_ENOTSUP && kind == TW_BP_ENTRY)
-		refusals->late_entries++;
-	else if (error == TW_EINTR && kind == TW_BP_ENTRY)
-		refusals->put_off_entries++;
-	else if (error == TW_EFORMAT && kind == TW_BP_ENTRY)
-		refusals->other_entries++;
-	else if (error && kind == TW_BP_ENTRY)
-		refusals->entries++;
-	else if (error && kind != TW_BP_SLOT)
-		refusals->sleds++;
-	else if (error)
-		refusals->slots++;
-}
-
-/* For gcc's sleds, one-byte NOPs, that lie on two pages, in a library opened while other threads were running. */
-static void tell_late(const struct refusals *refusals)
-{
-	char text[512], figure[TW_COUNT_TEXT_BYTES];
-
-	snprintf(
-		text, sizeof text,
-		"%s function%s of %s %s not traced: other threads were running when it was opened, and no single write "
-		"arms %s, which lie%s on two pages; run `tracewheel compact` on it (%s)",
-		tw_count_text(figure, refusals->late_sleds), refusals->late_sleds == 1 ? "" : "s", refusals->late->name,
-		refusals->late_sleds == 1 ? "is" : "are",
-		refusals->late_sleds == 1 ? "its entry sled" : "their entry sleds",
-		refusals->late_sleds == 1 ? "s" : "", refusals->late->path);
-	tw_agent_tell_unarmed(refusals->late_sleds, text);
-}
-
-static void tell_count(unsigned count, const struct tw_sym_object *object, const char *why)
-{
-	char text[512], figure[TW_COUNT_TEXT_BYTES];
-
-	snprintf(text, sizeof text, "%s function%s of %s %s %s: %s", tw_count_text(figure, count),
-		 count == 1 ? "" : "s", object->name, count == 1 ? "is" : "are", without_entry(count), why);
-	tw_agent_tell_unarmed(count, text);
-}
-
-/* For one object. */
-static void tell_entries(const struct refusals *refusals, const struct tw_sym_object *object)
-{
-	char why[400];
-
-	if (refusals->late_entries)
-		tell_count(
-			refusals->late_entries, object,
-			"the first instructions lie on two pages, and no jump is written there while several threads run");
-	if (refusals->shadow_entries)
-		tell_count(
-			refusals->shadow_entries, object,
-			"a call among the first instructions would run elsewhere, and a shadow stack is in use, which refuses its return");
-	snprintf(
-		why, sizeof why,
-		"the first instructions in memory are not those of the file (%s); a debugger or another tracer may have "
-		"changed them",
-		object->path);
-	if (refusals->other_entries)
-		tell_count(refusals->other_entries, object, why);
-}
-
-static void tell_refusals(const struct refusals *refusals)
-{
-	char text[512];
-
-	snprintf(text, sizeof text, "some functions are %s: the system refuses to make their code writable",
-		 without_entry(0));
-	if (refusals->entries)
-		tw_agent_tell_unarmed(refusals->entries, text);
-	/* Their number is not known. */
-	if (refusals->lacks_memory || refusals->lacks_entry_memory)
-		tw_agent_tell_unarmed(1,
-				      "not all functions that were asked for are traced: there was no memory for more");
-	if (refusals->lacks_slots)
-		tw_agent_tell(
-			"some functions are not traced: more than 65,536 slots are selected, which is the limit of a process; "
-			"select fewer functions with -t");
-	if (refusals->slots)
-		tw_agent_tell_unarmed(refusals->slots,
-				      "some functions are not traced: the system refuses to make their GOT writable");
-	if (refusals->sleds)
-		tw_agent_tell_unarmed(refusals->sleds,
-				      "some functions are not traced: the system refuses to make their code writable");
-	if (refusals->late_sleds)
-		tell_late(refusals);
-}
-
 /* Other threads ran, and the recorder was asked to write. */
-static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan)
+static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_agent_refusals *refusals)
 {
 	unsigned count = 0;
 
@@ -419,7 +307,8 @@ static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan)
 		if (i + 1 < plan->sled_count && plan->sleds[i + 1].object == plan->sleds[i].object)
 			continue;
 		if (count)
-			tw_agent_held_tell(count, plan->set->objects[plan->sleds[i].object].name, without_entry(count));
+			tw_agent_held_tell(count, plan->set->objects[plan->sleds[i].object].name,
+					   tw_agent_without_entry(refusals, count));
 		count = 0;
 	}
 }
@@ -434,7 +323,7 @@ static void let_signals_in(size_t place)
 }
 
 static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
-		      struct refusals *refusals)
+		      struct tw_agent_refusals *refusals)
 {
 	tw_patch_begin(permit);
 	tw_quiet_begin();
@@ -444,15 +333,15 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 		let_signals_in(i);
 		/* One note per object. */
 		if (refusals->late_sleds && refusals->late != object) {
-			tell_late(refusals);
+			tw_agent_refusals_tell_late(refusals);
 			refusals->late_sleds = 0;
 		}
 		refusals->late = object;
-		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), TW_BP_SLED);
+		tw_agent_refusal_count(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), TW_BP_SLED);
 	}
 	tw_quiet_end();
 	tw_patch_end(permit);
-	tell_unready(permit, plan);
+	tell_unready(permit, plan, refusals);
 }
 
 /* The place of an entry whose jump was to be written, and is not there; NULL: it is there, or was refused before. */
@@ -469,7 +358,8 @@ static struct tw_place *unplanted_place(struct tw_permit *permit, const struct t
  * Counts functions whose jump is not there, by object.  Their slots are armed instead, so the session gives up the entry: another
  * session may plant it later.
  */
-static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *plan, bool is_told)
+static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *plan,
+			      const struct tw_agent_refusals *refusals, bool is_told)
 {
 	unsigned count = 0;
 
@@ -484,7 +374,8 @@ static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *pl
 			continue;
 		/* Other threads ran, and the recorder was asked to write. */
 		if (count && is_told)
-			tw_agent_held_tell(count, plan->set->objects[entry->object].name, without_entry(count));
+			tw_agent_held_tell(count, plan->set->objects[entry->object].name,
+					   tw_agent_without_entry(refusals, count));
 		count = 0;
 	}
 }
@@ -498,7 +389,7 @@ static bool is_refused_by_shadow_stack(const struct tw_plan *plan, const struct 
 
 /* Objects whose entries have to wait are examined again. */
 static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
-			struct refusals *refusals)
+			struct tw_agent_refusals *refusals)
 {
 	uint32_t unplanted;
 	int error;
@@ -513,10 +404,10 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 		if (error == TW_ENOTSUP && is_refused_by_shadow_stack(plan, entry))
 			refusals->shadow_entries++;
 		else
-			count_refusal(refusals, error, TW_BP_ENTRY);
+			tw_agent_refusal_count(refusals, error, TW_BP_ENTRY);
 		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
 			continue;
-		tell_entries(refusals, &plan->set->objects[entry->object]);
+		tw_agent_refusals_tell_entries(refusals, &plan->set->objects[entry->object]);
 		plan->is_put_off[entry->object] = refusals->put_off_entries != 0;
 		refusals->shadow_entries = refusals->late_entries = refusals->other_entries =
 			refusals->put_off_entries = 0;
@@ -527,7 +418,7 @@ static void arm_entries(struct tw_permit *permit, const struct tw_plan *plan, st
 		tw_agent_bind_beside(permit);
 	unplanted = tw_patch_take_unplanted(permit);
 	refusals->entries += unplanted;
-	give_up_unplanted(permit, plan, !unplanted);
+	give_up_unplanted(permit, plan, refusals, !unplanted);
 }
 
 /* Callers may lie in any object, so a reader of their addresses needs all modules. */
@@ -590,7 +481,7 @@ static void choose_recorded(const struct tw_plan *plan)
 void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 {
 	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
-	struct refusals refusals = {0};
+	struct tw_agent_refusals refusals = {.is_local = config->is_local};
 
 	if (!modules)
 		return;
@@ -603,7 +494,7 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 	tw_quiet_begin();
 	for (size_t i = 0; i < plan->count && !refusals.lacks_memory && !refusals.lacks_slots; i++) {
 		let_signals_in(i);
-		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
+		tw_agent_refusal_count(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), TW_BP_SLOT);
 	}
 	tw_quiet_end();
 	tw_patch_end(permit);
@@ -614,5 +505,5 @@ void tw_agent_arm_plan(struct tw_permit *permit, const struct tw_plan *plan)
 			tw_agent_tell(plan->notes[i].text);
 	for (const struct tw_plan_pointer *p = plan->pointers; p < plan->pointers + plan->pointer_count; p++)
 		tw_agent_ports_pointer(plan->set->objects[p->object].name, p->function, p->is_stream);
-	tell_refusals(&refusals);
+	tw_agent_refusals_tell(&refusals);
 }
