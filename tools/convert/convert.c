@@ -207,7 +207,7 @@ static int convert_to(const struct request *request)
 	if (!capture)
 		return TW_EXIT_FAILURE;
 	tw_ttb_export_init(&export, &out, request->stamp);
-	export.capture = capture;
+	export.message.capture = capture;
 	int code = TW_EXIT_FAILURE, fd = open_output(request);
 	if (fd < 0) {
 		tw_say(errno == EEXIST ? "'%s' exists; --force replaces it." : "'%s' cannot be written: %s.",

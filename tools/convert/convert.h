@@ -11,6 +11,7 @@
 #ifndef TW_TOOLS_CONVERT_H
 #define TW_TOOLS_CONVERT_H
 
+#include "views/names/messages.h"
 #include "views/names/payload.h"
 #include "tools/tool.h"
 
@@ -75,10 +76,9 @@ int tw_ttb_import_dropped(struct tw_ttb_import *import, uint64_t count);
 /* ---- from events to records: ttb_write.c ---- */
 
 struct tw_ttb_export {
-	struct tw_message_form form; /* first: converted back */
+	struct tw_named_message message; /* set its capture before the first event */
 	struct tw_out *out;
-	const struct tw_capture *capture; /* set it before the first event */
-	int stamp;			  /* TW_PRINT_STAMP_*; -1: each event's own */
+	int stamp; /* TW_PRINT_STAMP_*; -1: each event's own */
 	uint64_t events, dropped;
 	struct tw_arena arena; /* of one message */
 	char *encoded;	       /* the message, in memory that grows */

@@ -4,8 +4,6 @@
  *
  * Pids are those of nonode@nohost: a node without a name takes them as its own.
  */
-#include "views/names/names.h"
-#include "views/names/typed.h"
 #include "tools/convert/convert.h"
 
 #include "tracewheel/error.h"
@@ -53,39 +51,6 @@ static int write_message(struct tw_ttb_export *export, struct tw_term message)
 	return 0;
 }
 
-/* Atoms have at most 255 characters. */
-static struct tw_term atom_of(const char *name)
-{
-	struct tw_term atom = tw_term_atom_z(name);
-	return tw_term_is_none(atom) ? tw_term_atom(name, tw_utf8_part(name, strnlen(name, 255))) : atom;
-}
-
-/* Names as all views show them, and words with types from debug information. */
-static bool put_part(struct tw_message_form *form, struct tw_message_part *part)
-{
-	const struct tw_ttb_export *export = (const struct tw_ttb_export *)form;
-	const struct tw_capture_function *function = part->from->place ? part->from->place->function : NULL;
-	const struct tw_layout *layout = tw_typed_layout(export->capture, part->from->event);
-	switch (part->what) {
-	case TW_MESSAGE_FUNCTION:
-		if (!function)
-			return false;
-		part->elements[0] = function->module ? atom_of(function->module->name) : tw_term_atom_z("?");
-		part->elements[1] = atom_of(tw_name_shown(function->name));
-		return true;
-	case TW_MESSAGE_ARGUMENTS:
-		if (layout)
-			part->elements[0] = tw_typed_arguments_term(part->arena, layout, part->words, part->word_count);
-		return layout != NULL;
-	case TW_MESSAGE_VALUE:
-		if (layout)
-			part->elements[0] = tw_typed_result_term(part->arena, layout, part->words, part->word_count);
-		return layout != NULL;
-	case TW_MESSAGE_ADDRESS: part->elements[0] = tw_term_atom_z("undefined"); return true;
-	default: return false;
-	}
-}
-
 static void write_dropped(struct tw_ttb_export *export, const struct tw_capture_event *event)
 {
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
@@ -102,9 +67,8 @@ static void write_dropped(struct tw_ttb_export *export, const struct tw_capture_
 
 void tw_ttb_export_init(struct tw_ttb_export *export, struct tw_out *out, int stamp)
 {
-	*export = (struct tw_ttb_export){.form = {.part = put_part, .stamp = stamp, .is_view = true},
-					 .out = out,
-					 .stamp = stamp};
+	*export = (struct tw_ttb_export){.out = out, .stamp = stamp};
+	tw_named_message_init(&export->message, NULL, stamp);
 	tw_arena_init(&export->arena, ARENA_BYTES_MAX);
 }
 
@@ -120,8 +84,9 @@ int tw_ttb_export_event(struct tw_ttb_export *export, const struct tw_capture_ev
 		return 0;
 	tw_arena_reset(&export->arena);
 	/* As in Erlang, system events are never stamped. */
-	export->form.stamp = event->kind == TW_CAPTURE_MONITOR ? TW_PRINT_STAMP_NONE : export->stamp;
-	int error = tw_capture_event_message_as(export->capture, event, &export->form, &export->arena, &message);
+	export->message.form.stamp = event->kind == TW_CAPTURE_MONITOR ? TW_PRINT_STAMP_NONE : export->stamp;
+	int error = tw_capture_event_message_as(export->message.capture, event, &export->message.form, &export->arena,
+						&message);
 	export->events++;
 	return error ? error : write_message(export, message);
 }
