@@ -207,3 +207,65 @@ done
 expect 2 "$tw" report --follow --html many.tw
 expect 0 "$tw" report --follow many.tw
 shows "$((6 * many / 1000)),000"
+
+# 7. Fewer lines than events: what is not shown is counted, where it would have been. With --from, a recording that has ended is shown.
+expect 0 "$tw" print --follow --from 0 --lines 100/s many.tw
+is "$(awk '/^\.\.\. / { gsub(",", ""); left += $2 } /call many:step/ { shown++ } END { print shown + left, (shown >= 100 && shown < 2000) }' out)" \
+	"$((6 * many)) 1" "shown, and said to be left out"
+shows '^\.\.\. [0-9,]* events.* not shown (at most 100 lines a second)'
+grep 'call many:step' out >shown
+expect 0 "$tw" print many.tw
+# Each is a line of the whole, and none is there twice; times may differ by nanoseconds.
+is "$(sort -u shown | wc -l)" "$(wc -l <shown)" "lines that are there once"
+by_thread shown | sort -u | comm -23 - <(by_thread out | sort -u) >foreign
+[ ! -s foreign ] || fail "lines that are not in the capture: $(head -n 3 foreign)"
+
+# 8. A program that asks gets one packet for each request, and none without; the numbers in front are those of the lines.
+python3 -I -S - "$tw" "$((6 * many))" <<'PY' || fail "--on-request"
+import os, select, struct, subprocess, sys, time
+print_follow = [sys.argv[1], "print", "--follow", "--from", "0", "--on-request", "--lines", "50/s", "many.tw"]
+child = subprocess.Popen(print_follow, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+def is_silent(seconds):
+    return not select.select([child.stdout], [], [], seconds)[0]
+def exactly(count):
+    data = b""
+    while len(data) < count:
+        more = child.stdout.read(count - len(data))
+        if not more:
+            return data
+        data += more
+    return data
+assert is_silent(0.5), "a packet that was not asked for"
+shown = left = packets = 0
+while True:
+    child.stdin.write(b"\n")
+    head = exactly(4)
+    if not head:
+        break
+    packet = exactly(struct.unpack(">I", head)[0]).decode()
+    numbers, _, lines = packet.partition("\n")
+    packets += 1
+    for line in lines.splitlines():
+        if line.startswith("..."):
+            left += int(line.split()[1].replace(",", ""))
+        else:
+            shown += 1
+    assert list(map(int, numbers.split()))[0] == shown, (numbers, shown)
+    if not is_silent(0.02):
+        assert child.stdout.read(1) == b"", "two packets for one request"
+        break
+assert child.wait() == 0
+assert shown + left == int(sys.argv[2]) and shown >= 50, (shown, left, packets)
+assert list(map(int, numbers.split())) == [shown, left], numbers
+# The end of its input ends it, before it has shown anything.
+child = subprocess.Popen(print_follow, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+child.stdin.close()
+assert child.stdout.read() == b"" and child.wait(60) == 0
+PY
+for options in '--lines 5' '--on-request' '--follow --lines 5 --format json' '--follow --on-request --format erlang'; do
+	# shellcheck disable=SC2086
+	expect 2 "$tw" print $options many.tw
+	says 'go with --follow'
+done
+expect 2 "$tw" print --follow --lines some many.tw
+says "--lines is a number of lines a second"

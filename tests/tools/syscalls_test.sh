@@ -196,7 +196,7 @@ expect 0 "$tw" report s.tw
 expect 2 "$tw" print --tree --format strace s.tw
 says "cannot be --format strace"
 expect 2 "$tw" print --format ltrace s.tw
-says "text, strace, erlang, json, perfetto, speedscope or chrome"
+says "text, strace, erlang, dbg, json, perfetto, speedscope or chrome"
 # A part: calls that were open before it have no arguments.
 expect 0 "$tw" print --format strace --limit 1 s.tw
 is "$(wc -l <out)" 1

@@ -147,7 +147,7 @@ says "there is no program 'ls -l' in any folder of PATH; arguments .* without th
 expect 2 "$tw" print --limit many a.tw
 says "is a number"
 expect 2 "$tw" print --format xml a.tw
-says "text, strace, erlang, json, perfetto, speedscope or chrome"
+says "text, strace, erlang, dbg, json, perfetto, speedscope or chrome"
 expect 2 "$tw" print --tree --format json a.tw
 says "tree is text"
 expect 2 "$tw" report --sort size a.tw

@@ -6,8 +6,8 @@
 #include "views/folds/pass.h"
 #include "views/folds/slowest.h"
 #include "tools/common/pager.h"
+#include "tools/print/pace.h"
 #include "tools/print/print.h"
-#include "base/grow.h"
 #include "tools/common/select.h"
 
 #include "tracewheel/error.h"
@@ -16,12 +16,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_SCHED, KEY_PROCESS, KEY_SLOWEST, KEY_FOLLOW };
+enum {
+	KEY_TIMESTAMPS = 256,
+	KEY_TREE,
+	KEY_BARE_PIDS,
+	KEY_SETUPS,
+	KEY_SCHED,
+	KEY_PROCESS,
+	KEY_SLOWEST,
+	KEY_FOLLOW,
+	KEY_LINES,
+	KEY_ON_REQUEST
+};
 
 static const struct tw_option options_table[] = {
-	{'f', "format", "text|strace|erlang|json|perfetto|speedscope|chrome",
+	{'f', "format", "text|strace|erlang|dbg|json|perfetto|speedscope|chrome",
 	 "text for people (default), a line for each call with its result\n"
-	 "and time, as strace shows it, Erlang's trace messages, one JSON\n"
+	 "and time, as strace shows it, Erlang's trace messages, the lines that\n"
+	 "dbg makes of them, one JSON\n"
 	 "object a line (docs/json.md), a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), for speedscope, or for chrome://tracing"},
 	{KEY_TREE, "tree", NULL,
@@ -41,7 +53,11 @@ static const struct tw_option options_table[] = {
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
 	{KEY_FOLLOW, "follow", NULL,
 	 "text, Erlang terms or JSON of a capture that is being recorded: events as they happen, from now on (or --from 0, or "
-	 "--from -2s), until the recording ends"},
+	 "--from -2s), until the recording ends; with --from, one that has ended meanwhile is shown as well"},
+	{KEY_LINES, "lines", "N/s|none",
+	 "with --follow, as text or --format dbg: at most N lines in a second (none); the other events are counted, and a line says how many"},
+	{KEY_ON_REQUEST, "on-request", NULL,
+	 "the same for a program that shows them: for each line on standard input a packet of four bytes of length, the highest first, the numbers of events shown and left out, a newline, and the lines"},
 	TW_WHEN_OPTIONS,
 	{TW_KEY_HIDE_WAITS, "hide-waits", NULL,
 	 "--slowest without -t: not the calls of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
@@ -85,9 +101,14 @@ struct request {
 	const struct tw_print_timeline *timeline;
 	bool is_stream;
 	bool follows;
+	uint64_t lines; /* a second; 0: all */
+	bool is_on_request;
 	bool is_bare;
 	int stamp;
 };
+
+/* Lines a second of a program that asks for them and does not say how many. */
+#define LINES 1000
 
 static struct tw_out out;
 
@@ -109,15 +130,41 @@ static bool take_stamp(struct request *request, const char *value)
 	return false;
 }
 
+static bool take_lines(struct request *request, const char *value)
+{
+	bool is_right = strcmp(value, "none") == 0 || tw_parse_decimal(value, true, &request->lines);
+	if (!is_right)
+		tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.", value);
+	return is_right;
+}
+
 /* It is none of the formats with an event a line. */
 static bool has_form_of_its_own(const struct request *request)
 {
 	return request->timeline || request->is_strace;
 }
 
+static bool take_format(struct request *request, const char *value)
+{
+	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang, &tw_print_dbg,
+								&tw_print_json};
+	request->timeline = tw_print_timeline(value);
+	request->is_strace = strcmp(value, "strace") == 0;
+	if (has_form_of_its_own(request))
+		return true;
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		if (strcmp(value, formats[i]->name) == 0) {
+			request->format = formats[i];
+			return true;
+		}
+	}
+	tw_usage(&command, "--format is text, strace, erlang, dbg, json, perfetto, speedscope or chrome, not '%s'.",
+		 value);
+	return false;
+}
+
 static bool take_option(struct request *request, int key, const char *value)
 {
-	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang, &tw_print_json};
 	if (key == 'n') {
 		bool is_right = tw_parse_count(value, &request->limit);
 		if (!is_right)
@@ -151,6 +198,12 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->follows = request->is_stream = true;
 		return true;
 	}
+	if (key == KEY_ON_REQUEST) {
+		request->is_on_request = true;
+		return true;
+	}
+	if (key == KEY_LINES)
+		return take_lines(request, value);
 	if (key == KEY_BARE_PIDS) {
 		request->is_bare = true;
 		return true;
@@ -159,145 +212,12 @@ static bool take_option(struct request *request, int key, const char *value)
 		return take_stamp(request, value);
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
-	request->timeline = tw_print_timeline(value);
-	request->is_strace = strcmp(value, "strace") == 0;
-	if (has_form_of_its_own(request))
-		return true;
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-		if (strcmp(value, formats[i]->name) == 0) {
-			request->format = formats[i];
-			return true;
-		}
-	}
-	tw_usage(&command, "--format is text, strace, erlang, json, perfetto, speedscope or chrome, not '%s'.", value);
-	return false;
-}
-
-static void free_printer(struct tw_printer *printer)
-{
-	for (uint32_t i = 0; printer->places && i < printer->image_count; i++)
-		tw_names_free(&printer->places[i]);
-	for (uint32_t i = 0; printer->streams && i < printer->stream_count; i++)
-		free(printer->streams[i].text);
-	for (uint32_t i = 0; printer->json_streams && i < printer->stream_count; i++)
-		free(printer->json_streams[i].text);
-	free(printer->json_streams);
-	free(printer->places);
-	free(printer->streams);
-}
-
-/* Makes the texts of thread numbers, with names if names distinguish threads. */
-static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
-{
-	static struct tw_out json;
-	char name[TW_THREAD_NAME_BYTES];
-	bool has_names = tw_threads_have_names(printer->capture);
-	char node[TW_NODE_TEXT_BYTES];
-	int columns = 0, node_columns = 0;
-	for (uint32_t i = 0; i < info->streams && has_names; i++) {
-		int bytes = (int)strlen(tw_thread_name(printer->capture, tw_capture_stream(printer->capture, i), name));
-		columns = bytes > columns ? bytes : columns;
-	}
-	for (uint32_t i = 0; i < info->images; i++) {
-		int bytes = (int)tw_node_text(printer->capture, i, node);
-		node_columns = bytes > node_columns ? bytes : node_columns;
-	}
-	for (uint32_t i = 0; i < info->streams; i++) {
-		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, i);
-		tw_thread_name(printer->capture, stream, name);
-		int bytes = asprintf(&printer->streams[i].text, "  %*s%7d %-*s%s", node_columns,
-				     tw_node_text(printer->capture, stream->image, node) ? node : "", stream->thread_id,
-				     columns, has_names ? name : "", has_names ? " " : "");
-		if (bytes < 0)
-			return false;
-		printer->streams[i].bytes = (uint32_t)bytes;
-		tw_out_init(&json, -1);
-		if (*tw_capture_image(printer->capture, stream->image)->node) {
-			const char *is = tw_capture_image(printer->capture, stream->image)->node;
-			tw_out_text(&json, ",\"node\":");
-			tw_json_quote(&json, is, strlen(is));
-		}
-		uint32_t number = tw_exec_number(printer->capture, stream->image);
-		if (number) {
-			tw_out_text(&json, ",\"exec\":");
-			tw_put_u64(&json, number);
-		}
-		if (*name) {
-			tw_out_text(&json, ",\"thread_name\":");
-			tw_json_quote(&json, name, strlen(name));
-		}
-		printer->json_streams[i] =
-			(struct tw_name){.text = strndup(json.data, json.used), .bytes = (uint32_t)json.used};
-		if (!printer->json_streams[i].text)
-			return false;
-	}
-	return true;
-}
-
-static bool init_printer(struct tw_printer *printer, const struct tw_capture *capture,
-			 const struct tw_print_format *format)
-{
-	struct tw_capture_info info;
-	tw_capture_info(capture, &info);
-	*printer = (struct tw_printer){.out = &out,
-				       .capture = capture,
-				       .start_ns = info.zero_ns,
-				       .pid_tracee = UINT32_MAX,
-				       .process_tracee = UINT32_MAX,
-				       .stamp = printer->stamp,
-				       .begun = printer->begun,
-				       .begun_count = printer->begun_count,
-				       .begun_capacity = printer->begun_capacity,
-				       .is_bare = printer->is_bare,
-				       .shown = printer->shown,
-				       .when = printer->when,
-				       .image_count = info.images,
-				       .stream_count = info.streams};
-	printer->places = calloc(info.images + 1, sizeof *printer->places);
-	printer->streams = calloc(info.streams + 1, sizeof *printer->streams);
-	printer->json_streams = calloc(info.streams + 1, sizeof *printer->json_streams);
-	if (!printer->places || !printer->streams || !printer->json_streams)
-		return false;
-	printer->has_pids = tw_processes_are_declared(capture);
-	for (uint32_t i = 0; i < info.images; i++) {
-		if (!tw_names_places(&printer->places[i], capture, i, format->make_place))
-			return false;
-	}
-	return init_streams(printer, &info);
-}
-
-/* Updates names for new data of a stream: new threads, new names. */
-static bool refresh_printer(struct tw_printer *printer, const struct tw_print_format *format, uint32_t *places)
-{
-	struct tw_capture_info info;
-	tw_capture_info(printer->capture, &info);
-	if (info.images == printer->image_count && info.streams == printer->stream_count && info.places == *places)
-		return true;
-	*places = info.places;
-	free_printer(printer);
-	return init_printer(printer, printer->capture, format);
-}
-
-/* Before the first shown event of a program that its process came to execute. False: no memory. */
-static bool begin_image(struct tw_printer *printer, const struct tw_capture_event *event,
-			const struct tw_print_format *format)
-{
-	while (printer->begun_count <= event->image) {
-		if (!tw_grow(printer->begun, printer->begun_count, printer->begun_capacity))
-			return false;
-		printer->begun[printer->begun_count++] = false;
-	}
-	if (printer->begun[event->image])
-		return true;
-	printer->begun[event->image] = true;
-	uint32_t number = tw_exec_number(printer->capture, event->image);
-	if (number > 1)
-		format->exec(printer, event, number);
-	return true;
+	return take_format(request, value);
 }
 
 struct printing {
 	struct tw_printer *printer;
+	struct tw_pace *pace; /* NULL: all is shown */
 	/* Which calls are selected; if any are. */
 	struct tw_places calls;
 	struct tw_stacks stacks;
@@ -321,6 +241,8 @@ static int see(void *self, const struct tw_capture_event *event)
 {
 	struct printing *printing = self;
 	const struct tw_print_format *format = printing->request->format;
+	bool is_own_time = event->kind == TW_CAPTURE_OWN_TIME, is_state = event->kind == TW_CAPTURE_THREAD_STATE;
+	bool is_event = event->kind != TW_CAPTURE_LOSS && !is_own_time && !is_state;
 	struct tw_step step;
 	if (!printing->left || out.error)
 		return TW_FOLD_DONE;
@@ -328,17 +250,19 @@ static int see(void *self, const struct tw_capture_event *event)
 		return TW_ENOMEM;
 	if (!printing->has_begun || (printing->printer->when && step.kind == TW_STEP_HIDDEN))
 		return 0;
+	/* Each thread has a set-up, a busy one several: views subtract them from times, and text shows no line for them. */
+	if ((is_own_time &&
+	     (!format->own_time || (event->id == TW_CAPTURE_OWN_SETUP && !printing->request->has_setups))) ||
+	    (is_state && !format->state) || (printing->pace && !tw_pace_admits(printing->pace, is_event)))
+		return 0;
 	if (event->kind == TW_CAPTURE_LOSS) {
 		format->loss(printing->printer, event);
-	} else if (event->kind == TW_CAPTURE_OWN_TIME) {
-		/* Each thread has a set-up, a busy one several: views subtract them from times, and text shows no line for them. */
-		if (event->id != TW_CAPTURE_OWN_SETUP || printing->request->has_setups)
-			format->own_time(printing->printer, event);
-	} else if (event->kind == TW_CAPTURE_THREAD_STATE) {
-		if (format->state)
-			format->state(printing->printer, event);
+	} else if (is_own_time) {
+		format->own_time(printing->printer, event);
+	} else if (is_state) {
+		format->state(printing->printer, event);
 	} else {
-		if (format->exec && !begin_image(printing->printer, event, format))
+		if (format->exec && !tw_printer_begin_image(printing->printer, event, format))
 			return TW_ENOMEM;
 		format->event(printing->printer, event);
 		printing->printer->shown++;
@@ -351,11 +275,13 @@ static int see(void *self, const struct tw_capture_event *event)
 static int follow(void *self, bool is_over)
 {
 	struct printing *printing = self;
-	if (is_over)
+	if (printing->pace)
+		(is_over ? tw_pace_release : tw_pace_hold)(printing->pace);
+	else if (is_over)
 		tw_out_flush(&out);
-	else if (!refresh_printer(printing->printer, printing->request->format, &printing->places))
-		return TW_ENOMEM;
-	return 0;
+	if (is_over || tw_printer_refresh(printing->printer, printing->request->format, &printing->places))
+		return 0;
+	return TW_ENOMEM;
 }
 
 /* Finds the calls that are selected. */
@@ -373,11 +299,12 @@ static int find_calls(struct printing *printing, const struct tw_capture_filter 
 
 /* Returns 0 or an error. */
 static int print_events(struct tw_printer *printer, const struct request *request,
-			const struct tw_capture_filter *filter)
+			const struct tw_capture_filter *filter, struct tw_pace *pace)
 {
 	struct tw_capture_info info;
 	tw_capture_info(printer->capture, &info);
 	struct printing printing = {.printer = printer,
+				    .pace = pace,
 				    .request = request,
 				    .left = request->has_limit ? request->limit : UINT64_MAX,
 				    .places = info.places};
@@ -411,7 +338,7 @@ static bool reads_to_the_end(const struct request *request)
 static struct tw_capture *open_capture(struct request *request, const char *path)
 {
 	if (request->follows)
-		return tw_names_follow(path);
+		return tw_names_follow(path, request->selection.from);
 	if (reads_to_the_end(request) || tw_selection_wants_end(&request->selection))
 		return tw_names_open(path);
 	return tw_names_open_stream(path, &request->is_stream);
@@ -469,6 +396,11 @@ static bool fits_together(const struct request *request)
 			"--follow shows events as they come: not with --tree, a timeline, --format strace, --process, --slowest, --longer, --when or --tail.");
 		return false;
 	}
+	if ((request->lines || request->is_on_request) &&
+	    (!request->follows || (request->format != &tw_print_text && request->format != &tw_print_dbg))) {
+		tw_usage(&command, "--lines and --on-request go with --follow, as text or --format dbg.");
+		return false;
+	}
 	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO)) {
 		tw_usage(
 			&command,
@@ -519,13 +451,64 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 	return error;
 }
 
+/* Prints in the form that was asked for. Returns 0 or an error. */
+static int print_as_asked(struct tw_printer *printer, struct request *request, const struct tw_capture_filter *filter,
+			  struct tw_pace *pace)
+{
+	uint64_t limit = request->has_limit ? request->limit : UINT64_MAX;
+	const struct tw_print_life life = {request->process, filter->from_ns, request->format == &tw_print_text};
+	const struct tw_print_slowest slowest = {(uint32_t)request->slowest, request->selection.hides_waits,
+						 request->format == &tw_print_json};
+	if (request->slowest)
+		return tw_print_slowest(printer, filter, &slowest);
+	if (request->is_tree)
+		return request->selection.around_thread ? print_around(printer, request, limit)
+							: tw_print_tree(printer, filter, limit);
+	if (request->timeline)
+		return request->timeline->print(printer, filter, limit);
+	if (request->is_strace)
+		return tw_print_strace(printer, filter, limit);
+	return request->process ? tw_print_life(printer, request->format, filter, &life, limit)
+				: print_events(printer, request, filter, pace);
+}
+
+/* The whole output, and what it does not hold. Returns the exit code. */
+static int show(struct request *request, struct tw_capture *capture, const char *path, struct tw_printer *printer,
+		struct tw_pace *pace)
+{
+	struct tw_capture_filter filter;
+	int error = TW_ENOMEM;
+	if (!make_filter(request, capture, &filter))
+		return TW_EXIT_USAGE;
+	printer->when = tw_selection_when(&request->selection);
+	say_trigger(capture);
+	if (tw_printer_init(printer, &out, capture, request->format))
+		error = print_as_asked(printer, request, &filter, pace);
+	if (pace)
+		tw_pace_end(pace);
+	int code = tw_out_finish(&out);
+	if (!error && !printer->shown && request->process)
+		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",
+		       request->process);
+	else if (!error && !printer->shown && !request->follows)
+		tw_selection_say_empty(&request->selection, capture, &filter);
+	if (!error)
+		say_more(request, capture, printer);
+	if (error)
+		code = error == TW_ENOTSUP && request->slowest
+			       ? tw_fail("--slowest needs durations, and '%s' has no returns: record with --returns.",
+					 path)
+			       : tw_selection_fail(&request->selection, path, error);
+	return tw_names_end(capture, path, code);
+}
+
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {.format = &tw_print_text, .stamp = -1};
 	struct tw_printer printer = {0};
 	struct tw_capture *capture = NULL;
-	struct tw_capture_filter filter;
+	struct tw_pace *pace = NULL;
 	int key, code = TW_EXIT_USAGE;
 	while ((key = tw_options_next(&options)) > 0) {
 		if (!take_option(&request, key, options.value))
@@ -537,6 +520,8 @@ int tw_tool_print(int argc, char **argv)
 	}
 	if (!fits_together(&request))
 		goto free_request;
+	if (request.is_on_request && !request.lines)
+		request.lines = LINES;
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		goto free_request;
@@ -544,47 +529,19 @@ int tw_tool_print(int argc, char **argv)
 	/* A stream is shown as it arrives. */
 	if (strcmp(path, "-") != 0 && !request.follows)
 		tw_pager_start();
+	tw_out_init(&out, request.is_on_request ? -1 : STDOUT_FILENO);
+	if (request.lines && !(pace = tw_pace_begin(&out, request.lines, request.is_on_request))) {
+		tw_fail("there is no memory for a thread.");
+		goto free_request;
+	}
 	capture = open_capture(&request, path);
 	if (!capture)
 		goto free_request;
-	if (!make_filter(&request, capture, &filter)) {
-		code = TW_EXIT_USAGE;
-		goto free_request;
-	}
-	say_trigger(capture);
-	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
 	printer.is_bare = request.is_bare;
-	printer.when = tw_selection_when(&request.selection);
-	int error = TW_ENOMEM;
-	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
-	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};
-	const struct tw_print_slowest slowest = {(uint32_t)request.slowest, request.selection.hides_waits,
-						 request.format == &tw_print_json};
-	if (init_printer(&printer, capture, request.format))
-		error = request.slowest ? tw_print_slowest(&printer, &filter, &slowest)
-			: request.is_tree && request.selection.around_thread ? print_around(&printer, &request, limit)
-			: request.is_tree				     ? tw_print_tree(&printer, &filter, limit)
-			: request.timeline  ? request.timeline->print(&printer, &filter, limit)
-			: request.is_strace ? tw_print_strace(&printer, &filter, limit)
-			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
-					    : print_events(&printer, &request, &filter);
-	code = tw_out_finish(&out);
-	if (!error && !printer.shown && request.process)
-		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",
-		       request.process);
-	else if (!error && !printer.shown && !request.follows)
-		tw_selection_say_empty(&request.selection, capture, &filter);
-	if (!error)
-		say_more(&request, capture, &printer);
-	if (error)
-		code = error == TW_ENOTSUP && request.slowest
-			       ? tw_fail("--slowest needs durations, and '%s' has no returns: record with --returns.",
-					 path)
-			       : tw_selection_fail(&request.selection, path, error);
-	code = tw_names_end(capture, path, code);
+	code = show(&request, capture, path, &printer, pace);
 free_request:
-	free_printer(&printer);
+	tw_printer_free(&printer);
 	free(printer.begun);
 	tw_lines_forget();
 	tw_capture_close(capture);

@@ -53,14 +53,28 @@ struct tw_print_format {
 	tw_names_make *make_place;
 	void (*event)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*loss)(struct tw_printer *printer, const struct tw_capture_event *event);
+	/* Time of the tracer, a state of a thread; NULL: the format has none. */
 	void (*own_time)(struct tw_printer *printer, const struct tw_capture_event *event);
-	/* A state of a thread; NULL: the format has none. */
 	void (*state)(struct tw_printer *printer, const struct tw_capture_event *event);
 	/* Before the first event of a program that the process came to execute: its number. NULL: events tell it. */
 	void (*exec)(struct tw_printer *printer, const struct tw_capture_event *event, uint32_t number);
 };
 
-extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
+extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_dbg, tw_print_json;
+
+/* ---- tables of names: printer.c; each returns false if there is no memory ---- */
+
+/* The names of a capture. What counts and caches over several of them is kept: stamp, is_bare, shown, when, begun. @out, @capture: borrows. */
+bool tw_printer_init(struct tw_printer *printer, struct tw_out *out, const struct tw_capture *capture,
+		     const struct tw_print_format *format);
+/* Updates them for new data of a stream: new threads, new names. @places: how many there were, updated. */
+bool tw_printer_refresh(struct tw_printer *printer, const struct tw_print_format *format, uint32_t *places);
+/* Before the first shown event of a program that its process came to execute. */
+bool tw_printer_begin_image(struct tw_printer *printer, const struct tw_capture_event *event,
+			    const struct tw_print_format *format);
+void tw_printer_free(struct tw_printer *printer);
+
+/* ---- parts ---- */
 
 /* The words of its events are numbers, not addresses. */
 static inline bool tw_print_is_vm(struct tw_printer *printer, uint32_t image)
@@ -141,6 +155,8 @@ bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_
 /* A term of any size in Erlang's form, and that form as a JSON string. */
 void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare);
 void tw_print_put_json(struct tw_out *out, struct tw_term term);
+/* For people, one of several terms of a line: cut after so many bytes, of which it takes its own; 0 if it was cut. */
+void tw_print_put_cut(struct tw_out *out, struct tw_term term, size_t *left_bytes);
 /* For people: cut after this many bytes, {m,f,1} as m:f/1, {m,f,[1]} as m:f(1). */
 #define TW_PRINT_TEXT_BYTES 1000
 void tw_print_put_text(struct tw_out *out, struct tw_term term);

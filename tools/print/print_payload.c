@@ -102,6 +102,15 @@ void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare)
 	put_term(&text, term, is_bare ? TW_PRINT_WRITE : TW_PRINT_CONSULT);
 }
 
+void tw_print_put_cut(struct tw_out *out, struct tw_term term, size_t *left_bytes)
+{
+	struct text_sink text = {.out = out, .left = *left_bytes};
+	if (!*left_bytes)
+		return;
+	put_term(&text, term, TW_PRINT_PRETTY);
+	*left_bytes = text.is_cut ? 0 : text.left;
+}
+
 void tw_print_put_json(struct tw_out *out, struct tw_term term)
 {
 	struct text_sink text = {.out = out, .left = SIZE_MAX, .is_json = true};

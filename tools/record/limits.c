@@ -11,31 +11,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* 250000, 10M, 2k, 1M/s: decimal. */
-static bool parse_number(const char *text, bool is_rate, uint64_t *out)
-{
-	char digits[32];
-	uint64_t factor = 1;
-	size_t count = strspn(text, "0123456789");
-	const char *rest = text + count;
-	if (!count || count >= sizeof digits - 10)
-		return false;
-	memcpy(digits, text, count);
-	digits[count] = 0;
-	if (*rest == 'k' || *rest == 'K')
-		factor = 1000, rest++;
-	else if (*rest == 'M')
-		factor = 1000000, rest++;
-	else if (*rest == 'G')
-		factor = 1000000000, rest++;
-	if (is_rate && strcmp(rest, "/s") == 0)
-		rest += 2;
-	if (*rest || !tw_parse_count(digits, out) || !*out || *out > UINT64_MAX / factor)
-		return false;
-	*out *= factor;
-	return true;
-}
-
 bool tw_limits_parse(const char *option, const char *value, uint64_t *out)
 {
 	if (strcmp(value, "none") == 0) {
@@ -43,7 +18,7 @@ bool tw_limits_parse(const char *option, const char *value, uint64_t *out)
 		return true;
 	}
 	return strcmp(option, "time") == 0 ? tw_parse_duration(value, out) && *out
-					   : parse_number(value, strcmp(option, "rate") == 0, out);
+					   : tw_parse_decimal(value, strcmp(option, "rate") == 0, out);
 }
 
 bool tw_limits_set(struct tw_limits *limits, const struct tw_command *command, const char *option, const char *value)

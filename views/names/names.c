@@ -446,13 +446,15 @@ struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 	return error ? say_no_stream(path, error) : capture;
 }
 
-struct tw_capture *tw_names_follow(const char *path)
+struct tw_capture *tw_names_follow(const char *path, bool or_whole)
 {
 	struct tw_capture *capture;
 	char name[PATH_MAX];
 	int error = is_stream_path(path) ? TW_EFORMAT : tw_capture_follow(path, &capture);
 	if (error == TW_ENOENT && has_capture_of(path, name))
 		error = tw_capture_follow(path = name, &capture);
+	if (error == TW_EDEAD && or_whole)
+		return tw_names_open(path);
 	is_recorded = is_growing = error == 0;
 	if (error == TW_EDEAD)
 		tw_say("no recording writes '%s' now: without --follow it is shown as it is.", path);

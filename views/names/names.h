@@ -141,8 +141,8 @@ bool tw_names_newest(char *name, size_t capacity);
 struct tw_capture *tw_names_open(const char *path);
 /* The same, except that a stream is read while it arrives, once. */
 struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream);
-/* tw_capture_follow(), for a command: the same. */
-struct tw_capture *tw_names_follow(const char *path);
+/* tw_capture_follow(), for a command: the same. @or_whole: one that is not recorded any more is opened as tw_names_open() does. */
+struct tw_capture *tw_names_follow(const char *path, bool or_whole);
 /* Was the capture that was opened last being recorded then? */
 bool tw_names_is_recorded(void);
 /* The command reads captures again that are being recorded: it is not reported that these have no end yet. */

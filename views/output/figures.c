@@ -178,3 +178,27 @@ bool tw_parse_milliseconds(const char *text, uint64_t *out_ns)
 	}
 	return tw_parse_duration(text, out_ns);
 }
+
+bool tw_parse_decimal(const char *text, bool is_rate, uint64_t *out)
+{
+	char digits[32];
+	uint64_t factor = 1, number;
+	size_t count = strspn(text, "0123456789");
+	const char *rest = text + count;
+	if (!count || count >= sizeof digits)
+		return false;
+	memcpy(digits, text, count);
+	digits[count] = 0;
+	if (*rest == 'k' || *rest == 'K')
+		factor = 1000, rest++;
+	else if (*rest == 'M')
+		factor = 1000000, rest++;
+	else if (*rest == 'G')
+		factor = 1000000000, rest++;
+	if (is_rate && strcmp(rest, "/s") == 0)
+		rest += 2;
+	if (*rest || !tw_parse_count(digits, &number) || !number || number > UINT64_MAX / factor)
+		return false;
+	*out = number * factor;
+	return true;
+}

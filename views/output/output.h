@@ -82,6 +82,8 @@ bool tw_parse_duration(const char *text, uint64_t *out_ns);
 /* The same, in milliseconds without a unit. */
 bool tw_parse_milliseconds(const char *text, uint64_t *out_ns);
 bool tw_parse_count(const char *text, uint64_t *out);
+/* "250000", "10M", "2k", of a rate "1M/s" as well: 1 at least, with decimal factors. */
+bool tw_parse_decimal(const char *text, bool is_rate, uint64_t *out);
 
 /* ---- output: standard output in large pieces ---- */
 
