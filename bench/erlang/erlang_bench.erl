@@ -15,6 +15,7 @@ main() ->
         "all" -> costs(Rounds), terms(Rounds), sustained(), dropping(Seconds), real_work();
         "terms" -> terms(Rounds);
         "drop" -> dropping(Seconds), remembering();
+        "print" -> printing(Seconds);
         "hold" -> holding(Seconds)
     end,
     halt().
@@ -158,6 +159,61 @@ sustained() ->
     Ms = erlang:monotonic_time(millisecond) - T0,
     io:format("two processes, nothing lost (block), until the capture is complete: ~.2f million events a second~n", [Events / Ms / 1000]),
     io:format("  on disk, with arity: ~.2f bytes an event~n", [bytes("bench.tw") / Events]).
+
+%% What printing 1,000 events a second takes from the node, and what a group leader that never answers takes from the traced process.
+printing(Seconds) ->
+    Answering = spawn(fun answer/0),
+    Stuck = spawn(fun() -> receive never -> ok end end),
+    Leaders = [{"traced, not printed", group_leader(), false}, {"printed, to the shell's or standard output", group_leader(), true},
+               {"printed, to a process that answers", Answering, true}, {"printed, to one that never answers", Stuck, true}],
+    Rounds = 5,
+    io:format(standard_error, "1,000 calls a second for ~p s, processor time of the VM, % of a core: ~p rounds~n", [Seconds, Rounds]),
+    Shares = [[at_pace(Seconds, Leader, Print) || {_, Leader, Print} <- Leaders] || _ <- lists:seq(1, Rounds)],
+    [io:format(standard_error, "  ~-46s ~s~n", [Text, [io_lib:format("~6.2f", [lists:nth(N, R)]) || R <- Shares]])
+     || {N, {Text, _, _}} <- number(Leaders)],
+    Times = [[at_speed(Leader, Print) || {_, Leader, Print} <- Leaders] || _ <- lists:seq(1, 9)],
+    io:format(standard_error, "~p calls at full speed (block), ns a call of the traced process' time: median of 9 rounds (range)~n", [?CALLS]),
+    [begin
+         Sorted = lists:sort([lists:nth(N, R) || R <- Times]),
+         io:format(standard_error, "  ~-46s ~7.1f  (~.1f to ~.1f)~n", [Text, median(Sorted), hd(Sorted), lists:last(Sorted)])
+     end || {N, {Text, _, _}} <- number(Leaders)].
+
+number(List) -> lists:zip(lists:seq(1, length(List)), List).
+
+answer() ->
+    receive {io_request, From, Tag, _} -> From ! {io_reply, Tag, ok} end,
+    answer().
+
+with_leader(Leader, Options) ->
+    Mine = group_leader(),
+    group_leader(Leader, self()),
+    start(Options),
+    group_leader(Mine, self()).
+
+%% In steps of 10 ms.
+at_pace(Seconds, Leader, Print) ->
+    Pids = workers(1, fun() -> [begin tail(10), timer:sleep(9) end || _ <- lists:seq(1, Seconds * 100)] end),
+    with_leader(Leader, #{patterns => ["erlang_bench:tail/1"], processes => Pids, print => Print}),
+    T0 = erlang:monotonic_time(microsecond),
+    {Before, _} = statistics(runtime),
+    run(Pids),
+    {After, _} = statistics(runtime),
+    T = erlang:monotonic_time(microsecond) - T0,
+    {ok, #{events := Events}} = tracewheel:stop(),
+    Print =:= false orelse T / Seconds < 1.5e6 orelse io:format(standard_error, "only ~p events in ~.1f s~n", [Events, T / 1.0e6]),
+    (After - Before) * 1000 * 100 / T.
+
+at_speed(Leader, Print) ->
+    Self = self(),
+    Pids = workers(1, fun() ->
+                              T0 = erlang:monotonic_time(nanosecond),
+                              tail(?CALLS),
+                              Self ! {took, erlang:monotonic_time(nanosecond) - T0}
+                      end),
+    with_leader(Leader, #{patterns => ["erlang_bench:tail/1"], processes => Pids, print => Print, on_full => block}),
+    run(Pids),
+    {ok, #{lost := 0}} = tracewheel:stop(),
+    receive {took, Ns} -> Ns / ?CALLS end.
 
 %% Full speed with drop: memory of the VM and of the recorder, and exact losses.
 dropping(Seconds) ->

@@ -4,15 +4,17 @@
 #	for SECONDS (60), bytes on disk. Two schedulers.
 # run.sh BUILD drop [SECONDS] - full speed alone; what a capture remembers of processes; then how long one call of the tracer held up a scheduler, each measured, for a third of
 #	the time.
+# run.sh BUILD print [SECONDS] - what `print => true` takes from the node, with group leaders that answer and one that does not.
 # run.sh BUILD terms - arguments of all sizes alone.
 set -eu
 build=$(realpath "$1")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/bench/erlang
-parts=(all)
+parts=(all) quiet=()
 case ${2:-} in
 drop) parts=(drop hold) && shift ;;
 terms) parts=(terms) && shift ;;
+print) parts=(print) && shift ;;
 esac
 seconds=${2:-60}
 [ -e "$build/erlang/priv/tracewheel_nif.so" ] || { echo "the application was not built: erlang-base or erlang-dev is missing" >&2 && exit 1; }
@@ -26,7 +28,9 @@ erlc ./*.erl
 export TRACEWHEEL=$build/bin/tracewheel
 # part NAME SECONDS APPLICATION
 part() {
-	PART=$1 SECONDS_DROP=$2 erl -noshell +S 2:2 -pa "$3/ebin" -pa . -s erlang_bench main
+	# Schedulers that look for work would be counted as the cost of printing.
+	[ "$1" != print ] || quiet=(+sbwt none +sbwtdcpu none +sbwtdio none)
+	PART=$1 SECONDS_DROP=$2 erl -noshell +S 2:2 "${quiet[@]}" -pa "$3/ebin" -pa . -s erlang_bench main
 }
 for name in "${parts[@]}"; do
 	if [ "$name" = hold ]; then

@@ -20,6 +20,8 @@
 %%	term_bytes	of one term, default 1000: the rest is cut, and '...' marks the cut
 %%	term_elements	of one term, in all levels; default as many as its bytes
 %%	term_depth	levels of one term, default 64
+%%	print		true: events are also printed, as dbg does, to the group leader; or a fun that takes each line, a binary; default false
+%%	lines		the most lines that are printed in one second, default 1000: how many events are left out is printed
 %%	seq_trace	true: this capture is the system tracer of seq_trace; default false
 %%	force		true: an existing capture is replaced
 %%	name		of the capture among several that are traced at once, default tracewheel

@@ -25,7 +25,7 @@ keys() -> [owner, recorder, attached | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false}.
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, print => false, lines => 1000}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
@@ -56,6 +56,8 @@ value(force, B) when is_boolean(B) -> B;
 value(seq_trace, B) when is_boolean(B) -> B;
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
+value(print, P) when is_boolean(P); is_function(P, 1) -> P;
+value(lines, N) when is_integer(N), N > 0, N < 1 bsl 60 -> N;
 value(owner, O) -> O;
 value(attached, {Pid, Modules}) when is_pid(Pid), is_list(Modules) -> {Pid, Modules};
 value(patterns, [C | _] = Text) when is_integer(C) -> [Text];

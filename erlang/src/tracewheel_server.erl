@@ -64,7 +64,8 @@ init(#{name := Name, starter := Starter} = Options) ->
                  Refused -> Refused
              end,
     case Answer of
-        {ok, State} ->
+        {ok, Begun} ->
+            State = with_printer(Begun),
             Starter ! {self(), {ok, info(State)}},
             look_later(),
             look_at_code_later(State),
@@ -93,7 +94,7 @@ begin_capture(Options) ->
     case libraries() of
         ok ->
             case recorder(Options) of
-                {ok, Port, RingSet} -> open(Options, Port, RingSet);
+                {ok, Command, Port, RingSet} -> open(Options#{command => Command}, Port, RingSet);
                 Error -> Error
             end;
         Error -> Error
@@ -113,7 +114,7 @@ recorder(#{path := Path} = Options) ->
                 ok = executable(Command),
                 open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary])
             of
-                Port -> await_ready(Port, Path)
+                Port -> await_ready(Command, Port, Path)
             catch
                 error:{badmatch, {error, Reason}} -> {error, {no_recorder, {Command, Reason}}};
                 error:Reason -> {error, {no_recorder, {Command, Reason}}}
@@ -139,9 +140,9 @@ arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memor
     ["record", "--erlang", "-o", Path, "--on-full", atom_to_list(OnFull), "--ring", integer_to_list(Ring), "--ring-cap",
      integer_to_list(Memory)] ++ ["--force" || Force].
 
-await_ready(Port, Path) ->
+await_ready(Command, Port, Path) ->
     receive
-        {Port, {data, {eol, <<"ready ", RingSet/binary>>}}} -> {ok, Port, binary_to_list(RingSet)};
+        {Port, {data, {eol, <<"ready ", RingSet/binary>>}}} -> {ok, Command, Port, binary_to_list(RingSet)};
         {Port, {data, {eol, <<"error ", Rest/binary>>}}} ->
             [Code | Text] = binary:split(Rest, <<" ">>),
             close(Port),
@@ -249,8 +250,22 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
             Now = set_again(State),
             look_at_code_later(Now),
             ?MODULE:loop(Now);
-        _ -> ?MODULE:loop(State)
+        Other -> ?MODULE:loop(printing(State, Other))
     end.
+
+%% tracewheel_printer is not there where record --erlang brought the modules: it prints by itself.
+with_printer(#{print := false} = State) -> State;
+with_printer(State) -> State#{printer => tracewheel_printer:start(State)}.
+
+%% Printing ends before the trace if the group leader does, or the fun fails.
+printing(#{printer := Printer, path := Path} = State, Message) ->
+    case tracewheel_printer:ended(Printer, Message) of
+        false -> State;
+        {Why, Ended} ->
+            logger:notice("tracewheel: ~ts is not printed any more (~0tp): the trace goes on", [Path, Why]),
+            State#{printer := Ended}
+    end;
+printing(State, _) -> State.
 
 %% Without the module that made the capture, the trace cannot go on.
 counts(#{capture := Capture, path := Path} = State) ->
@@ -280,7 +295,7 @@ finish(#{capture := Capture, port := Port} = Before, Why) ->
     Info = info(State),
     tracewheel_nif:finish(Capture, Why),
     Recorded = end_recorder(Port),
-    Result = account(maps:merge(Info#{state := Why}, Recorded)),
+    Result = with_printed(account(maps:merge(Info#{state := Why}, Recorded)), State),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
     [begin leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
@@ -306,6 +321,12 @@ leave(Modules, Tries) ->
 %% All that was lost: by threads, and by the recorder, as it has counted.
 account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};
 account(Info) -> Info.
+
+%% What is not printed is in the capture.
+with_printed(Info, #{printer := Printer}) ->
+    Printed = tracewheel_printer:finish(Printer),
+    Info#{printed => Printed, left_out => maps:get(events, Info, Printed) - Printed};
+with_printed(Info, _) -> Info.
 
 end_recorder(Port) ->
     catch port_command(Port, <<"stop\n">>),

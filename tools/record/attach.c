@@ -8,6 +8,7 @@
  */
 #include "tools/record/account.h"
 #include "tools/record/erlang.h"
+#include "tools/record/erlang_print.h"
 #include "tools/record/limits.h"
 #include "tools/record/rings.h"
 #include "tools/record/sizes.h"
@@ -37,7 +38,9 @@ enum {
 	KEY_TIME,
 	KEY_TERM_BYTES,
 	KEY_COOKIE,
-	KEY_FORCE
+	KEY_FORCE,
+	KEY_PRINT,
+	KEY_LINES
 };
 
 static const struct tw_option options_table[] = {
@@ -50,6 +53,10 @@ static const struct tw_option options_table[] = {
 	 "flags of erlang:trace/3 for all processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
 	{KEY_SCOPE, "global", NULL, "only calls that name the module"},
+	{KEY_PRINT, "print", NULL,
+	 "also print the events on standard output as they come, as dbg does, each on a line; if their reader ends, the trace does"},
+	{KEY_LINES, "lines", "N/s|none",
+	 "with --print, print at most N lines in a second (1000/s); the other events are counted, and a line says how many"},
 	{KEY_EVENTS, "events", "N|none", "end after this many events: 250000, 2M (1M)"},
 	{KEY_RATE, "rate", "N/s|none", "end when there are more events than this in a second: 1M/s (200k/s)"},
 	{KEY_TIME, "time", "TIME|none", "end after this time: 10s, 500ms (60s); none is written infinity as well"},
@@ -74,6 +81,7 @@ static const struct tw_command command = {
 		"Without NODE this is the recorder that tracewheel:start/2 starts.",
 	.options = options_table,
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
+		    "  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
 		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
 		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
@@ -82,8 +90,13 @@ struct request {
 	char path[PATH_MAX + 4];
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
-	bool has_patterns, has_flags, is_quiet;
+	bool has_patterns, has_flags, is_quiet, prints;
+	const char *lines; /* NULL: LINES */
+	char self[PATH_MAX];
 };
+
+/* Printed in a second. */
+#define LINES "1000"
 
 /* ---- the request ---- */
 
@@ -135,6 +148,14 @@ static bool take_option(struct request *request, int key, const char *value)
 	case 't': request->has_patterns = true; return add(request, "pattern", value);
 	case 'p': request->has_flags = true; return add(request, "flags", value);
 	case 'q': request->is_quiet = true; return true;
+	case KEY_PRINT: request->prints = true; return true;
+	case KEY_LINES:
+		request->lines = value;
+		if (strcmp(value, "none") == 0 || tw_parse_decimal(value, true, &number))
+			return true;
+		return tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.",
+				value),
+		       false;
 	case KEY_SCOPE: return add(request, "scope", "global");
 	case KEY_EVENTS: return add_limit(request, "events", value);
 	case KEY_RATE: return add_limit(request, "rate", value);
@@ -190,21 +211,40 @@ static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 #define PATIENCE_S 5
 
 static volatile sig_atomic_t stops_asked, is_tracing;
-static volatile int stop_fd;
+static volatile int stop_fd = -1;
 static volatile pid_t helper;
 
-/* The helper's input ends: it ends the trace.  A second signal is not as patient: then the node ends it, as its owner is gone. */
+/* The helper's input ends: it ends the trace. */
+static void stop(void)
+{
+	if (stop_fd >= 0)
+		close(stop_fd);
+	stop_fd = -1;
+}
+
+/* A second signal is not as patient: then the node ends the trace, as its owner is gone. */
 static void on_signal(int number)
 {
 	int saved = errno;
 	(void)number;
 	if (stops_asked++) {
 		kill(helper, SIGKILL);
+		tw_erlang_print_kill();
 	} else {
-		close(stop_fd);
+		stop();
 		if (!is_tracing)
 			alarm(PATIENCE_S);
 	}
+	errno = saved;
+}
+
+/* Nobody reads any more what is printed: as a command in a pipe would, this one ends. */
+static void on_child(int number)
+{
+	int saved = errno;
+	(void)number;
+	if (tw_erlang_print_has_ended())
+		stop();
 	errno = saved;
 }
 
@@ -219,11 +259,15 @@ static void catch_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, found;
+	/* Each is alone with stop_fd. */
+	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		if (sigaction(numbers[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
 	action.sa_handler = on_alarm;
 	sigaction(SIGALRM, &action, NULL);
+	action.sa_handler = on_child;
+	sigaction(SIGCHLD, &action, NULL);
 }
 
 /* A process group of its own: the terminal's Ctrl-C is for this command.  Returns 0 or an errno. */
@@ -370,9 +414,13 @@ static int follow(const struct request *request, FILE *lines)
 			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
 			if (!request->is_quiet)
 				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
+			if (request->prints &&
+			    !tw_erlang_print_begin(request->self, path, request->lines ? request->lines : LINES))
+				stop();
 		} else if (strcmp(line, "note") == 0) {
 			tw_say("%s", text);
 		} else if (strcmp(line, "done") == 0) {
+			tw_erlang_print_end();
 			code = sum_up(request, text, path);
 		} else if (strcmp(line, "lost") == 0) {
 			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
@@ -389,6 +437,7 @@ static int follow(const struct request *request, FILE *lines)
 		}
 	}
 	free(line);
+	tw_erlang_print_end();
 	if (code >= 0)
 		return code;
 	tw_say(*path	     ? "the helper VM was ended, and the trace with it; the node completes %s."
@@ -400,7 +449,7 @@ static int follow(const struct request *request, FILE *lines)
 
 static int attach(struct request *request, const char *target)
 {
-	char folder[PATH_MAX], self[PATH_MAX],
+	char folder[PATH_MAX],
 		*argv[ARGUMENTS_MAX + 32] = {"erl",	     "-noshell",	  "-boot",    "no_dot_erlang",
 					     "+Bi",	     "-start_epmd",	  "false",    "-setcookie",
 					     "none",	     "-proto_dist",	  "inet_tcp", "inet6_tcp",
@@ -410,9 +459,11 @@ static int attach(struct request *request, const char *target)
 	int status, code, count = 20;
 	if (!request->has_patterns && !request->has_flags)
 		return tw_usage(&command, "what is to be traced? -t PATTERN, -p FLAGS, or both.");
-	if (!find_application(folder, self))
+	if (request->lines && !request->prints)
+		return tw_usage(&command, "--lines is about --print.");
+	if (!find_application(folder, request->self))
 		return TW_EXIT_NOT_STARTED;
-	if (!add(request, "target", target) || !add(request, "recorder", self))
+	if (!add(request, "target", target) || !add(request, "recorder", request->self))
 		return TW_EXIT_USAGE;
 	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
 	int error = start_helper(argv, &lines);
@@ -449,7 +500,7 @@ int tw_record_erlang(int argc, char **argv)
 		code = TW_EXIT_USAGE;
 	else if (options.index < argc)
 		code = attach(&request, argv[options.index]);
-	else if (!*request.path || request.has_patterns || request.has_flags)
+	else if (!*request.path || request.has_patterns || request.has_flags || request.prints)
 		code = tw_usage(&command, "which node? Its name, or the number of its process, comes last.");
 	else
 		code = tw_record_erlang_port(&request.recorder, request.path);
