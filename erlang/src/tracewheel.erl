@@ -8,7 +8,8 @@
 %% Options of start/2, a map or a list of pairs:
 %%
 %%	patterns	functions whose calls are traced: tracewheel_pattern; default none
-%%	processes	all (default), new, existing, a pid, a port, a registered name, or a list of such
+%%	processes	all (default), new, existing, a pid, a port, a registered name, {application, A}, {module, M}, {behaviour, B},
+%%			{label, L}, the same as text, or a list of such: tracewheel_processes
 %%	flags		flags of erlang:trace/3: call if there are patterns (default), send, 'receive', procs, running, arity, ...
 %%	scope		local (default): all calls; global: calls that name the module
 %%	events		the most events, default 1000000; infinity

@@ -18,7 +18,7 @@
 
 -define(CALL_MS, 60000).
 %% In the order in which they can be loaded.
--define(MODULES, [tracewheel_options, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_settings, tracewheel_server, tracewheel]).
+-define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_settings, tracewheel_server, tracewheel]).
 -define(NOT_STARTED, 125).
 -define(USAGE, 2).
 
@@ -57,6 +57,7 @@ argument("target", V, R) -> R#{target => V};
 argument("cookie_file", V, R) -> R#{cookie_file => V};
 argument("output", V, R) -> R#{path => V};
 argument("pattern", V, #{patterns := P} = R) -> R#{patterns := P ++ [V]};
+argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
 argument("recorder", V, R) -> option(recorder, V, R);
 argument("flags", V, R) -> option(flags, [flag(F) || F <- string:lexemes(V, ",")], R);
 argument("on_full", V, R) -> option(on_full, list_to_atom(V), R);
@@ -240,6 +241,8 @@ reason(Node, _, {Error, Path, Text}) when is_atom(Error), is_binary(Text) ->
 reason(_, _, {bad_pattern, Pattern, Why}) -> {?USAGE, io_lib:format("-t '~ts' is refused: ~ts.", [Pattern, text(Why)])};
 reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of erlang:trace/3.", [Flag])};
 reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
+reason(Node, _, {no_process, What}) -> {?USAGE, io_lib:format("'~ts' has no process '~ts' (--process).", [Node, text(What)])};
+reason(_, _, {bad_process, What}) -> {?USAGE, io_lib:format("'~ts' is not a process of the node (--process).", [text(What)])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->
     {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts.", [Node, M, text(F), text(A)])};
 reason(Node, _, {cannot_trace, {Who, {already_traced, Tracer}}}) when is_list(Tracer) ->

@@ -63,24 +63,14 @@ value(attached, {Pid, Modules}) when is_pid(Pid), is_list(Modules) -> {Pid, Modu
 value(patterns, [C | _] = Text) when is_integer(C) -> [Text];
 value(patterns, L) when is_list(L) -> L;
 value(patterns, P) -> [P];
-value(processes, L) when is_list(L) -> [process(P) || P <- L];
-value(processes, P) -> [process(P)];
+value(processes, [C | _] = Text) when is_integer(C) -> [tracewheel_processes:select(Text)];
+value(processes, L) when is_list(L) -> [tracewheel_processes:select(P) || P <- L];
+value(processes, P) -> [tracewheel_processes:select(P)];
 value(flags, default) -> default;
 value(flags, L) when is_list(L) ->
     [throw({bad_flag, F}) || F <- L, not lists:member(F, flags())],
     L;
 value(Key, Value) -> throw({bad_option, Key, Value}).
-
-process(P) when is_pid(P), node(P) =:= node() -> P;
-process(P) when is_port(P), node(P) =:= node() -> P;
-process(P) when P =:= all; P =:= new; P =:= existing; P =:= processes; P =:= ports; P =:= new_processes; P =:= new_ports;
-                P =:= existing_processes; P =:= existing_ports -> P;
-process(P) when is_atom(P) ->
-    case whereis(P) of
-        undefined -> throw({no_process, P});
-        Pid -> Pid
-    end;
-process(P) -> throw({bad_process, P}).
 
 flags() ->
     [all, send, 'receive', procs, ports, call, arity, return_to, silent, running, exiting, running_procs, running_ports,

@@ -30,6 +30,8 @@ with_session(#{name := Name, capture := Capture} = State) ->
 pattern(#{session := undefined}, MFA, Spec, Flags) -> erlang:trace_pattern(MFA, Spec, Flags);
 pattern(#{session := Session}, MFA, Spec, Flags) -> trace:function(Session, MFA, Spec, Flags).
 
+%% Of processes that were selected by what they are, some may have ended since.
+process(State, {selected, Pids}, Flags) -> lists:sum([N || P <- Pids, N <- [catch process(State, P, Flags)], is_integer(N)]);
 process(#{session := undefined, capture := Capture}, Process, Flags) ->
     erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]);
 process(#{session := Session}, Process, Flags) -> trace:process(Session, Process, true, Flags).
@@ -45,7 +47,7 @@ set(#{patterns := Patterns, processes := Processes, flags := Flags} = State) ->
     [ensure_loaded(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
     Counts = [check_function(MFA, set_pattern(State, MFA, Spec)) || {MFA, Spec} <- Patterns],
     [check_process(P, catch process(State, P, Flags)) || P <- Processes],
-    Named = lists:append([[P || is_pid(P) orelse is_port(P)] ++ news(P) || P <- Processes]),
+    Named = lists:append([[P || is_pid(P) orelse is_port(P)] ++ selected(P) ++ news(P) || P <- Processes]),
     State#{functions => lists:sum(Counts), witnesses => [{MFA, Spec, witness(State, MFA)} || {MFA, Spec} <- Patterns],
            tracees => [P || P <- Named, is_traced(State, P)]}.
 
@@ -59,6 +61,7 @@ check_function(_, Count) when is_integer(Count), Count > 0 -> Count;
 check_function(MFA, 0) -> error({cannot_trace, {no_such_function, MFA}});
 check_function(MFA, {'EXIT', {Reason, _}}) -> error({cannot_trace, {MFA, Reason}}).
 
+check_process({selected, Pids}, 0) -> error({cannot_trace, {hd(Pids), process_reason(hd(Pids), badarg)}});
 check_process(_, Count) when is_integer(Count) -> Count;
 check_process(P, {'EXIT', {Reason, _}}) -> error({cannot_trace, {P, process_reason(P, Reason)}}).
 
@@ -92,7 +95,10 @@ news(_) -> [].
 existing(P) when P =:= all; P =:= existing -> processes() ++ erlang:ports();
 existing(P) when P =:= processes; P =:= existing_processes -> processes();
 existing(P) when P =:= ports; P =:= existing_ports -> erlang:ports();
-existing(_) -> [].
+existing(P) -> selected(P).
+
+selected({selected, Pids}) -> Pids;
+selected(_) -> [].
 
 other_tracer(#{session := undefined, capture := Capture}, Item) ->
     case catch erlang:trace_info(Item, tracer) of

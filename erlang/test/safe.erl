@@ -170,7 +170,7 @@ bad_processes() ->
     {error, {cannot_trace, {Dead, noproc}}} = start(#{processes => Dead}),
     {error, {no_process, nobody}} = start(#{processes => nobody}),
     {error, {cannot_trace, {_, badarg}}} = start(#{processes => self(), flags => [call, cpu_timestamp]}),
-    {error, {bad_process, "x"}} = start(#{processes => ["x"]}).
+    {error, {bad_process, {x}}} = start(#{processes => [{x}]}).
 
 already_traced() ->
     Pid = spawn(fun() -> receive stop -> ok end end),

@@ -40,7 +40,8 @@ enum {
 	KEY_COOKIE,
 	KEY_FORCE,
 	KEY_PRINT,
-	KEY_LINES
+	KEY_LINES,
+	KEY_PROCESS
 };
 
 static const struct tw_option options_table[] = {
@@ -50,8 +51,11 @@ static const struct tw_option options_table[] = {
 	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1', "
 	 "Shop.Cart.add/2 (docs/erlang.md); may be given often"},
 	{'p', "processes", "FLAG[,FLAG]...",
-	 "flags of erlang:trace/3 for all processes: call (if there are patterns, by default), send, receive, procs, running, "
+	 "flags of erlang:trace/3 for processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
+	{KEY_PROCESS, "process", "WHO",
+	 "only these processes: '<0.85.0>', a registered name, new, existing, application:APP, module:MODULE (in which they began), "
+	 "behaviour:gen_server, label:TEXT; may be given often (all). With -p call,set_on_spawn also those that they start"},
 	{KEY_SCOPE, "global", NULL, "only calls that name the module"},
 	{KEY_PRINT, "print", NULL,
 	 "also print the events on standard output as they come, as dbg does, each on a line; if their reader ends, the trace does"},
@@ -83,6 +87,7 @@ static const struct tw_command command = {
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
 		    "  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
 		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
+		    "  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
 		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
 struct request {
@@ -90,7 +95,7 @@ struct request {
 	char path[PATH_MAX + 4];
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
-	bool has_patterns, has_flags, is_quiet, prints;
+	bool has_patterns, has_flags, has_processes, is_quiet, prints;
 	const char *lines; /* NULL: LINES */
 	char self[PATH_MAX];
 };
@@ -156,6 +161,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		return tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.",
 				value),
 		       false;
+	case KEY_PROCESS: request->has_processes = true; return add(request, "process", value);
 	case KEY_SCOPE: return add(request, "scope", "global");
 	case KEY_EVENTS: return add_limit(request, "events", value);
 	case KEY_RATE: return add_limit(request, "rate", value);
@@ -500,7 +506,7 @@ int tw_record_erlang(int argc, char **argv)
 		code = TW_EXIT_USAGE;
 	else if (options.index < argc)
 		code = attach(&request, argv[options.index]);
-	else if (!*request.path || request.has_patterns || request.has_flags || request.prints)
+	else if (!*request.path || request.has_patterns || request.has_flags || request.has_processes || request.prints)
 		code = tw_usage(&command, "which node? Its name, or the number of its process, comes last.");
 	else
 		code = tw_record_erlang_port(&request.recorder, request.path);

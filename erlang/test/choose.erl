@@ -1,0 +1,95 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% choose:main() - which processes are traced, for each way to name them; seen by who has sent messages in the capture.
+-module(choose).
+-behaviour(gen_server).
+-export([main/0, loop/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+main() ->
+    {ok, Server} = gen_server:start(?MODULE, server, []),
+    {ok, Supervisor} = supervisor:start_link(?MODULE, supervisor),
+    Plain = spawn(?MODULE, loop, []),
+    Named = spawn(fun() -> register(choose_named, self()), loop() end),
+    Labelled = spawn(fun() -> put('$process_label', {worker, 7}), loop() end),
+    Texted = spawn(fun() -> put('$process_label', "the last"), loop() end),
+    Mine = [Server, Supervisor, Plain, Named, Labelled, Texted],
+    [poke(P) || P <- Mine],
+    Kernel = whereis(kernel_sup),
+    [check(Who, [Kernel | Mine], Wanted)
+     || {Who, Wanted} <- [{{module, ?MODULE}, [Server, Supervisor, Plain]}, {"module:choose", [Server, Supervisor, Plain]},
+                          {{behaviour, gen_server}, [Server, Supervisor, Kernel]}, {"behaviour:supervisor", [Kernel]},
+                          {{application, kernel}, [Kernel]}, {"application:kernel", [Kernel]},
+                          {choose_named, [Named]}, {"choose_named", [Named]}, {<<"choose_named">>, [Named]},
+                          {Plain, [Plain]}, {pid_to_list(Plain), [Plain]},
+                          {{label, {worker, 7}}, [Labelled]}, {"label:{worker,7}", [Labelled]}, {["label:the last"], [Texted]},
+                          {[{label, {worker, 7}}, "choose_named", Plain], [Labelled, Named, Plain]},
+                          {"all", [Kernel | Mine]}, {existing, [Kernel | Mine]}, {"new", []}]],
+    children(Plain),
+    refused(),
+    io:format("ok~n"),
+    halt().
+
+%% ---- processes of each kind ----
+
+loop() ->
+    receive
+        {poke, From} -> From ! {poked, self()};
+        {spawn, From} -> From ! {child, spawn(fun loop/0)}
+    end,
+    loop().
+
+init(server) -> {ok, none};
+init(supervisor) -> {ok, {#{}, []}}.
+handle_call(_, _, S) -> {reply, ok, S}.
+handle_cast(_, S) -> {noreply, S}.
+handle_info({poke, From}, S) -> From ! {poked, self()}, {noreply, S}.
+
+%% It sends a message.
+poke(P) ->
+    case process_info(P, dictionary) of
+        {dictionary, Words} ->
+            case lists:keyfind('$initial_call', 1, Words) of
+                {_, {supervisor, _, _}} -> supervisor:which_children(P);
+                _ -> P ! {poke, self()}, receive {poked, P} -> ok end
+            end
+    end.
+
+%% ---- what is traced ----
+
+check(Who, Processes, Wanted) ->
+    {ok, _} = start(#{processes => Who, flags => [send]}),
+    [poke(P) || P <- Processes],
+    {ok, _} = tracewheel:stop(),
+    Senders = [P || P <- Processes, lists:member(P, senders())],
+    {Who, lists:sort(Wanted)} =:= {Who, lists:sort(Senders)} orelse error({Who, Wanted, Senders}).
+
+start(Options) -> tracewheel:start("choose.tw", Options#{force => true}).
+
+senders() ->
+    os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang choose.tw >choose.term"),
+    {ok, Events} = file:consult("choose.term"),
+    lists:usort([list_to_pid(atom_to_list(P)) || {trace, P, send, _, _} <- Events]).
+
+%% What they start is traced as well, if that was asked for, and only then.
+children(Parent) ->
+    [begin
+         {ok, _} = start(#{processes => Parent, flags => [send | Flags]}),
+         Parent ! {spawn, self()},
+         Child = receive {child, C} -> C end,
+         poke(Child),
+         {ok, _} = tracewheel:stop(),
+         Senders = senders(),
+         {Flags, [true, IsTraced]} = {Flags, [lists:member(P, Senders) || P <- [Parent, Child]]}
+     end || {Flags, IsTraced} <- [{[set_on_spawn], true}, {[], false}]].
+
+refused() ->
+    [begin
+         {Who, {error, Why}} = {Who, start(#{processes => Who, flags => [send]})},
+         {error, not_started} = tracewheel:info()
+     end || {Who, Why} <- [{nobody, {no_process, nobody}}, {"nobody", {no_process, "nobody"}},
+                           {"no atom of that name is here", {no_process, "no atom of that name is here"}},
+                           {{application, choose}, {no_process, {application, choose}}},
+                           {"module:no_module_of_that_name", {no_process, "module:no_module_of_that_name"}},
+                           {{label, none}, {no_process, {label, none}}},
+                           {"<0.85", {bad_process, "<0.85"}}, {<<255>>, {bad_process, <<255>>}},
+                           {{application, "kernel"}, {bad_process, {application, "kernel"}}},
+                           {{city, oslo}, {bad_process, {city, oslo}}}, {1.5, {bad_process, 1.5}}]].

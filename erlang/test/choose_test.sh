@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    The processes that are named are traced, and no others: by pid, registered name, application, module, behaviour, label, with what they
+#	  start or without; a name of none is one error, here and from outside.
+# Method  A VM with processes of each kind (choose.erl), where the capture says who has sent a message; a node, and the command.
+build=$1 modules=(choose attach)
+. "$(dirname "$0")/lib.sh"
+erl_run choose main >said 2>&1 || fail "choose.erl: $(cat said)"
+grep -qx ok said || fail "it did not come to its end: $(cat said)"
+
+command -v epmd >/dev/null || { echo "no epmd here: the rest is not tested" && exit 77; }
+a_home
+start_node -sname shop@localhost -setcookie secret
+outside=(--cookie-file cookie -t attach:step -p call)
+expect 0 "$tw" record --erlang -q "${outside[@]}" --events 10 -o all.tw shop@localhost
+who=$("$tw" print --format dbg all.tw | sed -n '1s/^(\([^)]*\)) .*/\1/p')
+expect 0 "$tw" record --erlang -q "${outside[@]}" --process kernel_sup --process "$who" --events 10 -o one.tw shop@localhost
+is "$("$tw" print --format dbg one.tw | grep -cF "($who) call attach:step")" 10 "calls of $who"
+expect 0 "$tw" record --erlang -q "${outside[@]}" --process application:kernel --time 500ms -o kernel.tw shop@localhost
+is "$("$tw" print --format dbg kernel.tw 2>/dev/null | wc -l)" 0 "calls by processes of kernel"
+refused 2 "'shop@localhost' has no process 'nobody' (--process)" "${outside[@]}" --process nobody -o none.tw shop@localhost
+refused 2 "'<0.x>' is not a process of the node" "${outside[@]}" --process '<0.x>' -o none.tw shop@localhost
