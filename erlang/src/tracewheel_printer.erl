@@ -7,67 +7,60 @@
 %% takes are left out, and counted, outside of it.
 -module(tracewheel_printer).
 -export([start/1, ended/2, finish/1]).
--export([init/1, loop/2]).
+-export([init/2, loop/3]).
 
 %% How long the rest may take to be printed at the end.
 -define(END_MS, 2000).
 
-%% By a server, whose end is its end.  -> a printer: {Pid, Monitor}, or {ended, Printed}
-start(Options) -> spawn_opt(?MODULE, init, [maps:with([print, lines, path, command], Options)], [link, monitor]).
+%% By a server, whose end is its end.  -> a printer
+start(Options) ->
+    Printed = counters:new(1, []),
+    {Pid, Monitor} = spawn_opt(?MODULE, init, [maps:with([print, lines, path, command], Options), Printed], [link, monitor]),
+    {Pid, Monitor, Printed}.
 
-%% Has it ended before the trace?  -> false | {Why, Printer}
-ended({Pid, Monitor}, {'DOWN', Monitor, process, Pid, Reason}) -> {why(Reason), {ended, printed(Reason)}};
+%% Has it ended before the trace?  -> false | Why
+ended({Pid, Monitor, _}, {'DOWN', Monitor, process, Pid, Why}) -> Why;
 ended(_, _) -> false.
 
-%% The trace has ended.  -> events that were printed
-finish({ended, Printed}) -> Printed;
-finish({Pid, Monitor}) ->
+%% The trace has ended, and the printer with it, or before.  -> events that were printed
+finish({Pid, Before, Printed}) ->
+    demonitor(Before, [flush]),
+    Monitor = monitor(process, Pid),
     receive
-        {'DOWN', Monitor, _, _, Reason} -> printed(Reason)
+        {'DOWN', Monitor, _, _, _} -> ok
     after ?END_MS ->
-            Printed = case process_info(Pid, dictionary) of
-                          {dictionary, Words} -> proplists:get_value(?MODULE, Words, 0);
-                          undefined -> 0
-                      end,
             exit(Pid, kill),
-            receive {'DOWN', Monitor, _, _, Reason} -> max(Printed, printed(Reason)) end
-    end.
-
-printed({?MODULE, Printed, _}) -> Printed;
-printed(_) -> 0.
-
-why({?MODULE, _, Why}) -> Why;
-why(Reason) -> Reason.
+            receive {'DOWN', Monitor, _, _, _} -> ok end
+    end,
+    counters:get(Printed, 1).
 
 %% ---- the process ----
 
 %% Sensitive: what it does is not traced.
-init(#{print := Print, lines := Lines, path := Path, command := Command}) ->
+init(#{print := Print, lines := Lines, path := Path, command := Command}, Printed) ->
     process_flag(sensitive, true),
-    put(?MODULE, 0),
     Arguments = ["print", "--follow", "--from", "0", "--format", "dbg", "--on-request", "--lines", integer_to_list(Lines), Path],
-    loop(open_port({spawn_executable, Command}, [{args, Arguments}, {packet, 4}, binary, exit_status]), Print).
+    loop(open_port({spawn_executable, Command}, [{args, Arguments}, {packet, 4}, binary, exit_status]), Print, Printed).
 
-loop(Port, Print) ->
+%% The port program may have ended when it is asked: then this process ends with the port.
+loop(Port, Print, Printed) ->
     catch port_command(Port, <<"\n">>),
     receive
         {Port, {data, Packet}} ->
             [Counts, Lines] = binary:split(Packet, <<"\n">>),
-            [Printed, _] = binary:split(Counts, <<" ">>),
+            [Shown, _] = binary:split(Counts, <<" ">>),
             show(Print, Lines),
-            put(?MODULE, binary_to_integer(Printed)),
-            ?MODULE:loop(Port, Print);
-        {Port, {exit_status, 0}} -> finished(normal);
-        {Port, {exit_status, Status}} -> finished({exit_status, Status})
+            counters:put(Printed, 1, binary_to_integer(Shown)),
+            ?MODULE:loop(Port, Print, Printed);
+        {Port, {exit_status, 0}} -> ok;
+        {Port, {exit_status, Status}} -> exit({exit_status, Status})
     end.
-
-finished(Why) -> exit({?MODULE, get(?MODULE), Why}).
 
 show(Print, Lines) ->
     try
         put_lines(Print, Lines)
     catch
-        _:Why -> finished(Why)
+        _:Why -> exit(Why)
     end.
 
 put_lines(true, Lines) -> io:put_chars(group_leader(), Lines);

@@ -260,11 +260,10 @@ with_printer(State) -> State#{printer => tracewheel_printer:start(State)}.
 %% Printing ends before the trace if the group leader does, or the fun fails.
 printing(#{printer := Printer, path := Path} = State, Message) ->
     case tracewheel_printer:ended(Printer, Message) of
-        false -> State;
-        {Why, Ended} ->
-            logger:notice("tracewheel: ~ts is not printed any more (~0tp): the trace goes on", [Path, Why]),
-            State#{printer := Ended}
-    end;
+        false -> ok;
+        Why -> logger:notice("tracewheel: ~ts is not printed any more (~0tp): the trace goes on", [Path, Why])
+    end,
+    State;
 printing(State, _) -> State.
 
 %% Without the module that made the capture, the trace cannot go on.

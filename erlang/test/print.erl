@@ -102,7 +102,7 @@ is_clean() ->
 
 is_of_tracewheel(Name) -> string:find(Name, "tracewheel") =/= nomatch.
 
-printers() -> [P || P <- processes(), {initial_call, {tracewheel_printer, init, 1}} <- [process_info(P, initial_call)]].
+printers() -> [P || P <- processes(), {initial_call, {tracewheel_printer, init, 2}} <- [process_info(P, initial_call)]].
 
 counts(#{events := Events, printed := Printed, left_out := LeftOut}) -> {Events, Printed, LeftOut}.
 

@@ -75,6 +75,10 @@ mv out shown
 lines_of far.tw >expected
 is "$(wc -l <expected)" 50 "events of far.tw"
 cmp -s expected shown || fail "--print: $(diff expected shown | head -n 4)"
+# The sentences at its end come behind the last line, though another process makes the lines.
+"$tw" record --erlang --print --cookie-file cookie -t attach:step --events 30 --force -o far.tw far@localhost >both 2>&1 </dev/null || fail "--print"
+is "$(tail -n 2 both | grep -c '^tracewheel: ')" 2 "sentences behind the lines"
+is "$(grep -c ') call attach:step(' both)" 30 "lines before them"
 # Fewer lines than events.
 expect 0 "$tw" record --erlang -q --print --lines 20/s --cookie-file cookie -t attach:step -p call --events 200 -o few.tw far@localhost
 is "$(awk '/^\.\.\. [0-9]* events? not shown/ { n += $2 } / call / { n++ } END { print n }' out)" 200 "shown, and said to be left out"
@@ -85,14 +89,26 @@ diff expected shown | grep -q '^>' && fail "few: lines that are not in the captu
 "$tw" record --erlang -q --print --time infinity --cookie-file cookie -t attach:step -o head.tw far@localhost 2>err </dev/null | head -n 3 >shown
 is "$(wc -l <shown)" 3 "lines for head"
 complete head.tw || fail "head.tw is not complete: $(cat err)"
-# Ctrl-C: all that came before is shown.
+# Ctrl-C: all that came before is shown, and waited for, however late the process is that prints it.
 begin --print --cookie-file cookie -o int.tw far@localhost
 printed() {
 	[ "$(wc -l <out)" -gt 5 ]
 }
 wait_for $recording printed
+read -ra children <"/proc/$recording/task/$recording/children"
+for child in "${children[@]}"; do
+	[ "$(<"/proc/$child/comm")" != tracewheel ] || printer=$child
+done
+kill -STOP "$printer"
 kill -TERM $recording
+wait_until complete int.tw
+for _ in {1..30}; do
+	nap
+done
+! grep -q 'events of' err || fail "the command sums up before its last lines"
+kill -CONT "$printer"
 ended_with 0
+says 'events of'
 lines_of int.tw >expected
 cmp -s expected out || fail "until it was stopped: $(diff expected out | head -n 4)"
 refused 2 "--lines is about --print" --lines 5/s -t attach -o none.tw far@localhost
