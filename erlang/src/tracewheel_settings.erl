@@ -147,8 +147,12 @@ is_kept(_) -> true.
 has_tracees(State, Tracees) ->
     case [P || P <- Tracees, {_, _} <- [trace_info(State, P, flags)]] of
         [] -> true;
-        Living -> lists:any(fun(P) -> is_traced(State, P) end, Living)
+        Living -> lists:any(fun(P) -> is_traced(State, P) end, Living) orelse not lists:any(fun is_alive/1, Living)
     end.
+
+%% A process that is just ending has no flags any more, and is not one whose tracer was removed.
+is_alive(P) when is_pid(P) -> is_process_alive(P);
+is_alive(_) -> true.
 
 is_traced(State, P) ->
     case trace_info(State, P, flags) of
