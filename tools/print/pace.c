@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -133,6 +134,9 @@ struct tw_pace *tw_pace_begin(struct tw_out *out, uint64_t lines, bool is_on_req
 				 .out = out,
 				 .is_on_request = is_on_request,
 				 .lines = lines};
+	/* It reads for a program, which has work of its own: the processor is that program's first. */
+	if (is_on_request)
+		setpriority(PRIO_PROCESS, 0, 10);
 	if (pthread_create(&thread, NULL, attend, pace)) {
 		free(pace);
 		return NULL;
