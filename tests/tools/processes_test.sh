@@ -69,4 +69,9 @@ for wrong in nosuch send,nosuch '' send,; do
 	says 'is not a flag'
 	[ ! -e never.tw ] || fail "a capture was made for '$wrong'"
 done
+# The former name of the option.
+expect 2 "$tw" record --processes sned -- true
+says '--processes is --flags now'
+expect 2 "$tw" record --flags sned -- true
+says "'sned' is not a flag"
 exit 0

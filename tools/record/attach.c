@@ -41,7 +41,8 @@ enum {
 	KEY_FORCE,
 	KEY_PRINT,
 	KEY_LINES,
-	KEY_PROCESS
+	KEY_PROCESS,
+	KEY_PROCESSES
 };
 
 static const struct tw_option options_table[] = {
@@ -50,9 +51,10 @@ static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN",
 	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1', "
 	 "Shop.Cart.add/2 (docs/erlang.md); may be given often"},
-	{'p', "processes", "FLAG[,FLAG]...",
+	{'p', "flags", "FLAG[,FLAG]...",
 	 "flags of erlang:trace/3 for processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
+	{KEY_PROCESSES, "processes", "FLAG[,FLAG]...", "the former name of --flags"},
 	{KEY_PROCESS, "process", "WHO",
 	 "only these processes: '<0.85.0>', a registered name, new, existing, application:APP, module:MODULE (in which they began), "
 	 "behaviour:gen_server, label:TEXT; may be given often (all). With -p call,set_on_spawn also those that they start"},
@@ -151,7 +153,12 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_ERLANG: return true;
 	case 'o': snprintf(request->path, sizeof request->path, "%s", value); return add_file(request, "output", value);
 	case 't': request->has_patterns = true; return add(request, "pattern", value);
-	case 'p': request->has_flags = true; return add(request, "flags", value);
+	case KEY_PROCESSES:
+	case 'p':
+		if (key == KEY_PROCESSES)
+			tw_say("--processes is --flags now, and --process says which processes.");
+		request->has_flags = true;
+		return add(request, "flags", value);
 	case 'q': request->is_quiet = true; return true;
 	case KEY_PRINT: request->prints = true; return true;
 	case KEY_LINES:

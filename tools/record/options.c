@@ -34,7 +34,7 @@ static const struct tw_option options_table[] = {
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
 	 "record even if a pattern cannot match anything; by default such\n"
 	 "a pattern is refused before the program starts"},
-	{'p', "processes", "FLAG[,FLAG]...",
+	{'p', "flags", "FLAG[,FLAG]...",
 	 "record events of the program's processes, as far as its run-time\n"
 	 "reports them (docs/embedding.md): send, receive, procs, running,\n"
 	 "exiting, garbage_collection; and of its ports: send, receive,\n"
@@ -43,6 +43,7 @@ static const struct tw_option options_table[] = {
 	 "program's CPU time. Threads that are not schedulers are\n"
 	 "processes. With -p, functions are traced only if -t or the flag\n"
 	 "call is given"},
+	{KEY_PROCESSES, "processes", "FLAG[,FLAG]...", "the former name of --flags"},
 	{KEY_PORTS, "ports", NULL,
 	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
 	 "what they return. Functions are then traced only with -t"},

@@ -197,6 +197,14 @@ static bool set_flight(struct tw_request *request, int key, const char *value)
 	return tw_triggers_take(&flight->triggers, request->command, value, &request->config);
 }
 
+static bool set_locks(struct tw_request *request)
+{
+	request->has_stack = request->allows_nothing = true;
+	return add_pattern(request, KEY_LOCKS, "_:pthread_{mutex,rwlock,cond}_*") &&
+	       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
+	       tw_arguments_set(&request->arguments, request->command, "raw");
+}
+
 bool tw_request_take(void *arg, int key, const char *value)
 {
 	struct tw_request *request = arg;
@@ -213,6 +221,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_HISTOGRAM: return tw_aggregate_set(&request->aggregate, request->command, "histogram", value);
 	case KEY_QUANTILES: return tw_aggregate_set(&request->aggregate, request->command, "quantiles", value);
 	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
+	case KEY_PROCESSES: tw_say("--processes is --flags now."); return add_flags(request, value);
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
 	case KEY_PROGRESS: request->shows_progress = true; return true;
@@ -243,11 +252,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_PORTS: request->has_patterns = request->has_ports = true; return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
-	case KEY_LOCKS:
-		request->has_stack = request->allows_nothing = true;
-		return add_pattern(request, KEY_LOCKS, "_:pthread_{mutex,rwlock,cond}_*") &&
-		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
-		       tw_arguments_set(&request->arguments, request->command, "raw");
+	case KEY_LOCKS: return set_locks(request);
 	case KEY_MEMORY: return set_memory(request);
 	case KEY_PYTHON:
 		return request->has_python || ((request->has_python = true) && add_config(request, "python", "1"));
