@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void run_leaf(struct tw_bench *benc
 {
 	uint64_t sum = 0, before, n;
 
-	for (uint64_t i = 0; events && i < FILL; i++)
+	for (uint64_t i = 0; events && i < fill(bench); i++)
 		leaf(i & 511, i);
 	before = session ? events_of(session) : 0;
 	n = tw_bench_start(bench);

@@ -48,8 +48,9 @@ struct tw_bench {
 	int64_t value; /* one of options.values; 0 if there are none */
 	int thread_index;
 	int thread_count;
-	void *state; /* Google Benchmark's state */
-	void *said;  /* what this run said by tw_bench_happened() */
+	void *state;   /* Google Benchmark's state */
+	void *said;    /* what this run said by tw_bench_happened() */
+	bool is_timed; /* false: only what happens is wanted (--happened) */
 };
 
 /* Zeroed fields select the defaults. */

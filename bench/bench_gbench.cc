@@ -92,6 +92,7 @@ struct Said {
 	std::mutex mutex;
 	std::map<std::string, std::string> happened;
 	unsigned count = 0;
+	bool is_timed = true;
 };
 
 [[noreturn]] void fail(const std::string &name, const std::string &what)
@@ -129,6 +130,7 @@ void run_here(benchmark::State &state, const tw_bench_entry *entry, int64_t valu
 	bench.thread_count = state.threads();
 	bench.state = &state;
 	bench.said = said;
+	bench.is_timed = said->is_timed;
 	entry->run(&bench);
 	if (said->count == before && !state.error_occurred())
 		fail(said->name, "the row does not say what it makes happen: tw_bench_happened()");
@@ -241,6 +243,7 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 	double transfer_before = 0, transfer_after = 0;
 	Said said;
 	said.name = row_under_way = name;
+	said.is_timed = !args.happened;
 	for (int attempt = 0; attempt < transfer_tries; attempt++) {
 		Collector result(entry);
 		uint64_t iterations = entry.options.iterations;

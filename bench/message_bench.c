@@ -19,8 +19,6 @@
 #include <string.h>
 
 #define THREADS 2
-/* So many messages fill a ring: recorded.h. */
-#define FILL_MESSAGES (FILL / 4)
 
 static struct tw_rs rs[2];
 static struct tw_session *session[2];
@@ -66,6 +64,12 @@ static uint64_t events(void)
 	for (unsigned s = 0; s < session_count; s++)
 		TW_BENCH_MUST(events_of(session[s]) == count && !refused_of(session[s]));
 	return count;
+}
+
+/* So many messages fill a ring. */
+static uint64_t fill_messages(const struct tw_bench *bench)
+{
+	return fill(bench) / 4;
 }
 
 static void close_sessions(void)
@@ -127,7 +131,7 @@ static void send_and_receive(struct tw_bench *bench, struct side *side, unsigned
 {
 	uint64_t before;
 
-	for (uint64_t i = 0; made && i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; made && i < fill_messages(bench); i++)
 		tw_process_send(side->sender, side->message, side->to);
 	before = events();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
@@ -166,7 +170,7 @@ static void run_sends(struct tw_bench *bench, struct side *side)
 {
 	uint64_t before;
 
-	for (uint64_t i = 0; i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; i < fill_messages(bench); i++)
 		tw_process_send(side->sender, side->message, side->to);
 	before = events();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
@@ -210,7 +214,7 @@ TW_BENCH(message_receive, .is_apart = true, .values = {1, 2})
 
 	open_sessions((unsigned)bench->value);
 	trace(side->receiver, TW_FLAG_RECEIVE);
-	for (uint64_t i = 0; i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; i < fill_messages(bench); i++)
 		tw_process_receive(side->receiver, side->message, side->from);
 	before = events();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
@@ -267,9 +271,9 @@ static void run_seq(struct tw_bench *bench, enum seq_state state, bool is_pair_t
 	}
 	if (state == SEQ_EVENTS)
 		TW_BENCH_MUST(!tw_seq_set_system_tracer(session[0], NULL));
-	for (uint64_t i = 0; is_pair_traced && i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; is_pair_traced && i < fill_messages(bench); i++)
 		tw_process_send(side->sender, side->message, side->to);
-	for (uint64_t i = 0; state == SEQ_EVENTS && !is_pair_traced && i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; state == SEQ_EVENTS && !is_pair_traced && i < fill_messages(bench); i++)
 		tw_seq_send(side->sender, side->to, side->message, &token);
 	before = events();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
@@ -419,7 +423,7 @@ TW_BENCH(message_call, .is_apart = true, .values = {1, 2})
 	trace(side->sender, bench->value == 1 ? TW_FLAG_CALL : TW_FLAG_CALL | TW_FLAG_SEND | TW_FLAG_RECEIVE);
 	TW_BENCH_MUST(tw_trace_function(session[0], "message_bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE,
 					TW_FUNCTION_LOCAL) == 1);
-	for (uint64_t i = 0; i < FILL; i++)
+	for (uint64_t i = 0; i < fill(bench); i++)
 		tw_call2(&step, i, i);
 	before = events();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
@@ -449,7 +453,7 @@ static void run_threads(struct tw_bench *bench, uint32_t flags)
 		TW_BENCH_MUST(tw_trace_process(session[0], TW_PID_ALL, true, flags) >= 1);
 	}
 	pthread_barrier_wait(&both);
-	for (uint64_t i = 0; i < FILL_MESSAGES; i++)
+	for (uint64_t i = 0; i < fill_messages(bench); i++)
 		tw_process_send(side->sender, side->message, side->to);
 	before = events_of(session[0]);
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {

@@ -35,8 +35,11 @@ static inline uint64_t refused_of(const struct tw_session *session)
 	return refused;
 }
 
-/* So many events fill a ring: it gets its memory while it fills for the first time, which is not measured. */
-#define FILL (TW_RB_BYTES_DEFAULT / sizeof(struct tw_rb_record))
+/* So many events fill a ring: it gets its memory while it fills for the first time, which is not measured. 0: nothing is. */
+static inline uint64_t fill(const struct tw_bench *bench)
+{
+	return bench->is_timed ? TW_RB_BYTES_DEFAULT / sizeof(struct tw_rb_record) : 0;
+}
 
 /* The sum of a + b over n calls with a = i & 511 and b = i; n * n fits 64 bits. */
 static inline uint64_t sum_of_calls(uint64_t n)

@@ -74,7 +74,7 @@ static void run(struct tw_bench *bench, struct tw_bp_part part, bool is_traced, 
 	if (when)
 		TW_BENCH_MUST(!tw_match_compile_when(when, strlen(when), NULL, &program, NULL));
 	arm(&bed, &part, program);
-	for (uint64_t i = 0; events && i < FILL; i++)
+	for (uint64_t i = 0; events && i < fill(bench); i++)
 		(*slot)(i & 511, i);
 	before = events_of(bed.session);
 	call_slot(bench);
