@@ -111,6 +111,7 @@ enum tw_unrestored {
 
 struct tw_recorder_stats {
 	uint64_t events;	       /* stored */
+	uint64_t events_taken;	       /* from the rings: stored, or waiting for a slow disk */
 	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
 	uint64_t lost_ended;	       /* of lost[TW_LOST_NO_RING]: of threads after their last destructor */
 	uint64_t lost_vfork;	       /* of lost[TW_LOST_NO_RING]: of children of vfork() */

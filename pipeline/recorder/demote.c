@@ -213,7 +213,7 @@ enum tw_recorder_demotion tw_demote_look(struct tw_demote *demote, struct tw_rs 
 TW_API enum tw_recorder_demotion tw_recorder_demote(struct tw_recorder *recorder, uint64_t events_per_second)
 {
 	const struct tw_recorder_stats *stats = &recorder->writer.store.stats;
-	uint64_t events = stats->events;
+	uint64_t events = stats->events_taken;
 
 	if (!recorder->writer.demote)
 		recorder->writer.demote = tw_demote_create();

@@ -37,7 +37,7 @@ bool tw_demote_loudest(struct tw_demote *demote, uint64_t lease, uint32_t *place
 /* ---- what is done about them ---- */
 
 /*
- * tw_demote_look - tw_recorder_demote(), with the time, and the number of events so far, stored or lost.
+ * tw_demote_look - tw_recorder_demote(), with the time, and the number of events so far, taken (as those that were seen) or lost.
  *
  * @rs	whose member is asked.
  */

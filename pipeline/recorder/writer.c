@@ -274,8 +274,10 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		tw_demote_see(writer->demote, writer->images[0].store.lease, raw, bytes);
 	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header,
 									       stored);
-	if (!error)
+	if (!error) {
+		writer->store.stats.events_taken += header->event_count;
 		error = tw_writer_rotate(writer, image_index);
+	}
 	return error ? error : 1;
 }
 

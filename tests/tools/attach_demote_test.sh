@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    `attach --rate` counts the functions that make too many events, and goes on with the others: each call is an event or is counted,
 #         also of functions that several libraries call and of one that a library which is opened later has slots for; the next recording
-#         begins anew; where every call is needed, the recording ends as it says.
+#         begins anew; where every call is needed, the recording ends as it says. A slow disk changes nothing of it.
 # Method  A program with two threads counts its own calls of each function while it is recorded from its first call to its last.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -100,7 +100,7 @@ dormant() {
 
 # attach OPTIONS: until the program has done all of its calls.
 attach_all() {
-	"$tw" attach --force --on-full block --may-stop-program --events none "$@" -o a.tw "$program" 2>err &
+	LD_PRELOAD=${disk:-} "$tw" attach --force --on-full block --may-stop-program --events none "$@" -o a.tw "$program" 2>err &
 	local command=$!
 	wait_until grep -q attached err
 	touch go
@@ -139,6 +139,12 @@ says "calls of .*app:small.* were too many to be recorded, [0-9]* % of the event
 check_counts far_small small
 expect 0 "$tw" report a.tw
 shows "counted from .* on"
+
+# On a slow disk too: what is stored late was not made late.
+make_slow_disk
+start "$(rounds 120 800)"
+disk=$PWD/slow.so attach_all -t 'app:{small,middle,work}' -t libfar:far_small --returns --rate 200k/s
+check_counts far_small small
 
 # The next recording begins anew, and nothing is demoted that is below the limit.
 start 20

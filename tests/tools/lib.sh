@@ -343,3 +343,48 @@ needs_browser() {
 	has_drawn=
 	browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || no_browser
 }
+
+# slow.so, to be preloaded: the command's writes and syncs take 40 ms each; $LARGEST gets the blocks of the largest write.
+make_slow_disk() {
+	cat >slow.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int largest;
+static int is_command(void) { return strcmp(program_invocation_short_name, "tracewheel") == 0; }
+static void wait_for_disk(void) { if (is_command()) usleep(40000); }
+ssize_t pwritev64(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	static ssize_t (*next)(int, const struct iovec *, int, off_t);
+	if (!next)
+		next = (ssize_t (*)(int, const struct iovec *, int, off_t))dlsym(RTLD_NEXT, "pwritev64");
+	if (count > largest)
+		largest = count;
+	wait_for_disk();
+	return next(fd, pieces, count, offset);
+}
+ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset) { return pwritev64(fd, pieces, count, offset); }
+int fdatasync(int fd)
+{
+	static int (*next)(int);
+	if (!next)
+		next = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+	wait_for_disk();
+	return next(fd);
+}
+__attribute__((destructor)) static void tell(void)
+{
+	FILE *out = is_command() && getenv("LARGEST") ? fopen(getenv("LARGEST"), "w") : NULL;
+	if (out) {
+		fprintf(out, "%d\n", largest);
+		fclose(out);
+	}
+}
+C
+	gcc -w -O2 -shared -fPIC -o slow.so slow.c -ldl || fail "slow.so"
+}

@@ -7,46 +7,7 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 
-cat >slow.c <<'C'
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
-static int largest;
-static int is_command(void) { return strcmp(program_invocation_short_name, "tracewheel") == 0; }
-static void wait_for_disk(void) { if (is_command()) usleep(40000); }
-ssize_t pwritev64(int fd, const struct iovec *pieces, int count, off_t offset)
-{
-	static ssize_t (*next)(int, const struct iovec *, int, off_t);
-	if (!next)
-		next = (ssize_t (*)(int, const struct iovec *, int, off_t))dlsym(RTLD_NEXT, "pwritev64");
-	if (count > largest)
-		largest = count;
-	wait_for_disk();
-	return next(fd, pieces, count, offset);
-}
-ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset) { return pwritev64(fd, pieces, count, offset); }
-int fdatasync(int fd)
-{
-	static int (*next)(int);
-	if (!next)
-		next = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-	wait_for_disk();
-	return next(fd);
-}
-__attribute__((destructor)) static void tell(void)
-{
-	FILE *out = is_command() && getenv("LARGEST") ? fopen(getenv("LARGEST"), "w") : NULL;
-	if (out) {
-		fprintf(out, "%d\n", largest);
-		fclose(out);
-	}
-}
-C
+make_slow_disk
 cat >busy.c <<'C'
 #include <pthread.h>
 #include <stdlib.h>
@@ -64,7 +25,6 @@ int main(int argc, char **argv)
 	return failed != 0;
 }
 C
-gcc -w -O2 -shared -fPIC -o slow.so slow.c -ldl || fail "gcc"
 gcc -w -O2 -fpatchable-function-entry=9 -o busy busy.c -lpthread || fail "gcc"
 for how in "block 16M" "drop 16M" "block 1M --durable 50" "drop 1M --durable 50"; do
 	set -- $how

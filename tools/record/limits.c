@@ -55,32 +55,36 @@ static void reach(struct tw_limits *limits, enum tw_stop why, uint64_t limit)
 	limits->reached = limit;
 }
 
-static bool is_too_fast(struct tw_limits *limits, struct tw_recorder *recorder, uint64_t events)
+/* @events: of the last @time_ns, which is more than a second where the recorder stood still. */
+static bool is_too_fast(struct tw_limits *limits, struct tw_recorder *recorder, uint64_t events, uint64_t time_ns)
 {
 	if (!limits->rate)
 		return false;
 	if (limits->demotes)
 		return tw_recorder_demote(recorder, limits->rate) == TW_DEMOTION_IMPOSSIBLE;
-	return events - limits->second_events > limits->rate;
+	return (double)events > (double)limits->rate * (double)(time_ns > SECOND_NS ? time_ns : SECOND_NS) / SECOND_NS;
 }
 
 bool tw_limits_are_reached(struct tw_limits *limits, struct tw_recorder *recorder,
 			   const struct tw_recorder_stats *stats)
 {
-	uint64_t now = tw_now_ns(), events = stats->events;
+	/* How fast they come is seen where they are taken: a slow disk stores those of several seconds at once. */
+	uint64_t now = tw_now_ns(), events = stats->events, taken = stats->events_taken;
 	if (limits->why)
 		return true;
-	for (int i = 0; i < TW_LOST_CAUSES; i++)
+	for (int i = 0; i < TW_LOST_CAUSES; i++) {
 		events += stats->lost[i];
+		taken += stats->lost[i];
+	}
 	if (limits->time_ns && now - limits->begun_ns >= limits->time_ns)
 		reach(limits, TW_STOP_TIME, limits->time_ns);
 	else if (limits->events && events >= limits->events)
 		reach(limits, TW_STOP_EVENTS, limits->events);
-	else if (is_too_fast(limits, recorder, events))
+	else if (is_too_fast(limits, recorder, taken - limits->second_events, now - limits->second_ns))
 		reach(limits, TW_STOP_RATE, limits->rate);
 	if (now - limits->second_ns >= SECOND_NS) {
 		limits->second_ns = now;
-		limits->second_events = events;
+		limits->second_events = taken;
 	}
 	return limits->why != 0;
 }
