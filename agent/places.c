@@ -313,7 +313,7 @@ static void tell_unready(struct tw_permit *permit, const struct tw_plan *plan, c
 	}
 }
 
-/* For each place of a quiet section: the locks under which so many are defined do not call the system (base/quiet.h). */
+/* Called for each place that is armed in a quiet section: signals wait for 64 of them at most. */
 static void let_signals_in(size_t place)
 {
 	if (place % 64 == 63) {

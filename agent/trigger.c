@@ -4,7 +4,7 @@
 #include "agent/condition.h"
 
 #include "base/grow.h"
-#include "pipeline/hit/condition.h"
+#include "pipeline/hit/trigger.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -78,14 +78,18 @@ const struct tw_call_condition *tw_agent_trigger_of(const struct tw_agent_config
 {
 	for (size_t i = 0; i < config->trigger_count; i++) {
 		const struct tw_agent_trigger *trigger = &config->triggers[i];
+		const struct tw_call_condition *condition;
 		const char *text = trigger->text;
 
 		if (!tw_plan_matches(config, trigger->pattern, definer, function))
 			continue;
 		if (trigger->number)
 			text = tw_agent_layouts_guard_text(config->layouts, definer, value, trigger->number);
-		if (text || !trigger->number)
-			return tw_agent_call_condition(text ? text : "", trigger->is_of_end);
+		if (!text && trigger->number)
+			continue;
+		condition = tw_agent_call_condition(text ? text : "", trigger->is_of_end);
+		/* The command has refused those with more. */
+		return condition && condition->kept_count <= TW_TRIGGER_KEPT_MAX ? condition : NULL;
 	}
 	return NULL;
 }

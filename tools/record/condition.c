@@ -303,30 +303,31 @@ static bool config_one(const struct tw_conditions *conditions, const struct tw_c
 	return has_names ? tw_config_add(target->config, "guards", "1") : add_line(target->config, "when", plain);
 }
 
-/* With --longer each condition has the length as well, and is what the user might have written. */
-static const char *with_length(struct tw_conditions *conditions, const char *text)
+/* With --longer each condition has the length as well, and is what the user might have written.  @text: may be NULL.  False: no memory. */
+static bool add_length(struct tw_conditions *conditions, const char **text)
 {
 	char **grown;
-	char *longer = NULL;
 	if (!conditions->longer_ns || !conditions->are_of_end)
-		return text;
-	if (asprintf(&longer, text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns", text ? text : "",
-		     (unsigned long long)conditions->longer_ns) < 0)
-		return NULL;
+		return true;
 	grown = realloc(conditions->made, (conditions->made_count + 1) * sizeof *grown);
-	if (!grown) {
-		free(longer);
-		return NULL;
+	conditions->made = grown ? grown : conditions->made;
+	if (!grown ||
+	    asprintf(&grown[conditions->made_count], *text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns",
+		     *text ? *text : "", (unsigned long long)conditions->longer_ns) < 0) {
+		tw_say("no memory.");
+		return false;
 	}
-	conditions->made = grown;
-	return grown[conditions->made_count++] = longer;
+	*text = grown[conditions->made_count++];
+	return true;
 }
 
 bool tw_conditions_config(struct tw_conditions *conditions, const struct tw_conditions_target *target)
 {
-	const char *when = with_length(conditions, conditions->when);
+	const char *when = conditions->when;
 	if (conditions->least_ns)
 		return true;
+	if (!add_length(conditions, &when))
+		return false;
 	if ((conditions->are_of_end &&
 	     (!tw_config_add(target->config, "ends", "1") || !tw_config_add(target->config, "returns", "1"))) ||
 	    (conditions->name_exceptions && !tw_config_add(target->config, "exceptions", "1")))
@@ -335,8 +336,8 @@ bool tw_conditions_config(struct tw_conditions *conditions, const struct tw_cond
 	    (when && !config_one(conditions, target, when, 0)))
 		return false;
 	for (uint32_t i = 0; i < conditions->count; i++) {
-		const char *text = with_length(conditions, conditions->texts[i]);
-		if (!text || !config_one(conditions, target, text, i + 1))
+		const char *text = conditions->texts[i];
+		if (!add_length(conditions, &text) || !config_one(conditions, target, text, i + 1))
 			return false;
 	}
 	return true;
