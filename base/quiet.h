@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Written with signals blocked, or back to what a handler's interrupted code expects. */
+/* The sections that a thread is in.  Handlers leave it as they found it: their sections have ended. */
 struct tw_quiet {
 	unsigned depth;
 	int cancel_state; /* before the outermost section */

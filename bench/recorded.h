@@ -35,7 +35,7 @@ static inline uint64_t refused_of(const struct tw_session *session)
 	return refused;
 }
 
-/* So many events fill a ring: it gets its memory while it fills for the first time, which is not measured. 0: nothing is. */
+/* How many events fill a ring, which gets its memory while it fills for the first time; 0: times are not wanted. */
 static inline uint64_t fill(const struct tw_bench *bench)
 {
 	return bench->is_timed ? TW_RB_BYTES_DEFAULT / sizeof(struct tw_rb_record) : 0;

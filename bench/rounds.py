@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("filters", nargs="*")
     options = parser.parse_intermixed_args()
-    rounds = [measure(options.program, options.filters) for _ in range(options.rounds)]
+    rounds = [measure(options.program, options.filters) for _ in range(max(1, options.rounds))]
     print("%-44s %9s %9s %9s" % ("ns of processor time for one operation", "median", "lowest", "highest"))
     for name in rounds[0]:
         every = [rows[name] for rows in rounds]
