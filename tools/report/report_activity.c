@@ -217,6 +217,45 @@ static void put_delays(const struct tw_screen *screen, const struct tw_activity 
 	free(rows);
 }
 
+static int by_times(const void *a, const void *b)
+{
+	const struct tw_activity_system *x = a, *y = b;
+	if (x->times != y->times)
+		return x->times < y->times ? 1 : -1;
+	return x->process != y->process ? (x->process > y->process) - (x->process < y->process)
+					: strcmp(x->name, y->name);
+}
+
+static struct tw_activity_system *sorted_systems(const struct tw_activity *activity)
+{
+	struct tw_activity_system *sorted = malloc((activity->system_count + (size_t)1) * sizeof *sorted);
+	if (sorted && activity->system_count) {
+		memcpy(sorted, activity->systems, activity->system_count * sizeof *sorted);
+		qsort(sorted, activity->system_count, sizeof *sorted, by_times);
+	}
+	return sorted;
+}
+
+static void put_systems(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
+	struct tw_activity_system *rows = sorted_systems(activity);
+	tw_out_format(screen->out, "\n%ssystem events: %s%s\n%s%13s%9s  %-24sprocess%s\n", tw_screen_bold(screen),
+		      tw_figure_count(a, activity->system_events), tw_screen_plain(screen), tw_screen_bold(screen),
+		      "times", "longest", "event", tw_screen_plain(screen));
+	size_t shown = rows ? rows_shown(activity->system_count, top) : 0;
+	for (size_t i = 0; i < shown; i++) {
+		tw_out_format(screen->out, "%13s%9s  %-24s", tw_figure_count(a, rows[i].times),
+			      rows[i].longest_ms ? tw_figure_duration(b, rows[i].longest_ms * 1000000) : "-",
+			      rows[i].name);
+		put_name(screen, activity, rows[i].process, 48);
+	}
+	if (shown < activity->system_count)
+		tw_out_format(screen->out, "%24sin %s more rows\n", "",
+			      tw_figure_count(a, activity->system_count - shown));
+	free(rows);
+}
+
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
 			size_t top)
 {
@@ -229,6 +268,8 @@ void tw_report_activity(const struct tw_screen *screen, const struct tw_activity
 		put_schedules(screen, activity, rows);
 	if (activity->delays)
 		put_delays(screen, activity, rows);
+	if (activity->system_count)
+		put_systems(screen, activity, rows);
 }
 
 /* ---- JSON ---- */
@@ -312,6 +353,22 @@ static void put_delays_json(struct tw_json *json, const struct tw_activity *acti
 	free(rows);
 }
 
+static void put_systems_json(struct tw_json *json, const struct tw_activity *activity, size_t top)
+{
+	struct tw_activity_system *rows = sorted_systems(activity);
+	tw_json_open(json, "system_events", '[');
+	for (size_t i = 0; rows && i < rows_shown(activity->system_count, top); i++) {
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "event", rows[i].name, strlen(rows[i].name));
+		put_process(json, "pid", activity, rows[i].process);
+		tw_json_u64(json, "times", rows[i].times);
+		tw_json_seconds(json, "longest", rows[i].longest_ms * 1000000);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	free(rows);
+}
+
 void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top)
 {
 	tw_json_open(json, "messages", '{');
@@ -328,6 +385,8 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 	put_processes_json(json, activity, top);
 	if (activity->delays)
 		put_delays_json(json, activity, top);
+	if (activity->system_count)
+		put_systems_json(json, activity, top);
 	tw_json_open(json, "schedulers", '[');
 	for (uint32_t i = 0; i < activity->scheduler_count; i++) {
 		if (!activity->schedulers[i].runs)

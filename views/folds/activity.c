@@ -171,28 +171,63 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	return tw_histogram_add(&activity->runs, ns);
 }
 
-/* long_schedule of a thread: [...,{run_delay,Ns},...]. */
-static void on_monitor(struct tw_activity *activity, const struct tw_capture_event *event,
+/* ---- system events ---- */
+
+/* A number of the information, which may be another term than a list. */
+static uint64_t number_in(struct tw_term list, const char *name)
+{
+	struct tw_term wanted = tw_term_atom_z(name);
+	uint64_t number = 0;
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		struct tw_term key = tw_term_element(tw_term_head(list), 0);
+		if (!tw_term_is_none(key) && key.word == wanted.word)
+			tw_term_get_uint64(tw_term_element(tw_term_head(list), 1), &number);
+	}
+	return number;
+}
+
+static bool add_system(struct tw_activity *activity, uint32_t process, struct tw_term name, uint64_t ms)
+{
+	size_t bytes = 0;
+	const char *text = tw_term_type(name) == TW_TYPE_ATOM ? tw_term_atom_name(name, &bytes) : "";
+	struct tw_activity_system row = {.process = process};
+	tw_clean(text, bytes, row.name, sizeof row.name);
+	uint64_t key = tw_hash_bytes(row.name, strlen(row.name), process);
+	uint32_t at = tw_map_find(&activity->by_system, key, i,
+				  activity->systems[i].process == process &&
+					  strcmp(activity->systems[i].name, row.name) == 0);
+	if (at == TW_MAP_NONE) {
+		if (!tw_grow(activity->systems, activity->system_count, activity->system_capacity) ||
+		    !tw_map_add(&activity->by_system, key, activity->system_count))
+			return false;
+		at = activity->system_count++;
+		activity->systems[at] = row;
+	}
+	activity->system_events++;
+	activity->systems[at].times++;
+	if (ms > activity->systems[at].longest_ms)
+		activity->systems[at].longest_ms = ms;
+	return true;
+}
+
+/* long_schedule of a thread has [...,{run_delay,Ns},...]. */
+static bool on_monitor(struct tw_activity *activity, const struct tw_capture_event *event,
 		       struct tw_activity_process *process)
 {
 	struct tw_message_payload payload;
-	struct tw_term name, list;
-	uint64_t ns = 0;
+	struct tw_term name, info;
 	tw_print_payload_take(event, &payload);
-	if (payload.term_count < 2 || !tw_print_next_term(&payload, &name) || !tw_print_next_term(&payload, &list))
-		return;
-	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
-		struct tw_term key = tw_term_element(tw_term_head(list), 0);
-		if (!tw_term_is_none(key) && key.word == tw_term_atom_z("run_delay").word)
-			tw_term_get_uint64(tw_term_element(tw_term_head(list), 1), &ns);
-	}
+	if (payload.term_count < 2 || !tw_print_next_term(&payload, &name) || !tw_print_next_term(&payload, &info))
+		return true;
+	uint64_t ns = number_in(info, "run_delay");
 	if (!ns)
-		return;
+		return add_system(activity, process->number, name, number_in(info, "timeout"));
 	activity->delays++;
 	process->delays++;
 	process->delay_ns += ns;
 	if (ns > process->delay_max_ns)
 		process->delay_max_ns = ns;
+	return true;
 }
 
 bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step)
@@ -220,7 +255,7 @@ bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_eve
 		if (!process->is_running && !process->waiting_ns)
 			process->waiting_ns = event->time_ns;
 		return true;
-	case TW_CAPTURE_MONITOR: on_monitor(activity, event, process); return true;
+	case TW_CAPTURE_MONITOR: return on_monitor(activity, event, process);
 	case TW_CAPTURE_SPAWN: activity->spawned++; return true;
 	case TW_CAPTURE_EXIT: activity->exited++; return true;
 	case TW_CAPTURE_IN:
@@ -274,6 +309,8 @@ void tw_activity_free(struct tw_activity *activity)
 	tw_map_fini(&activity->by_pid);
 	free(activity->pairs);
 	tw_map_fini(&activity->by_pair);
+	free(activity->systems);
+	tw_map_fini(&activity->by_system);
 	free(activity->schedulers);
 	free(activity->stream_schedulers);
 	tw_own_times_free(&activity->own_times);

@@ -53,6 +53,14 @@ struct tw_activity_wait {
 	uint32_t sender, receiver;
 };
 
+/* A kind of system event of a process: long_gc, busy_port, ... */
+struct tw_activity_system {
+	uint32_t process;
+	char name[24]; /* clean */
+	uint64_t times;
+	uint64_t longest_ms; /* 0: it has no time */
+};
+
 struct tw_activity_scheduler {
 	uint32_t image;
 	uint32_t scheduler_id;
@@ -67,6 +75,9 @@ struct tw_activity {
 	struct tw_activity_pair *pairs;
 	uint32_t pair_count, pair_capacity;
 	struct tw_map by_pair;
+	struct tw_activity_system *systems;
+	uint32_t system_count, system_capacity;
+	struct tw_map by_system;
 	struct tw_activity_scheduler *schedulers;
 	uint32_t scheduler_count;
 	uint32_t *stream_schedulers; /* by stream */
@@ -74,7 +85,7 @@ struct tw_activity {
 	struct tw_histogram waits, runs;
 	struct tw_activity_wait longest[TW_ACTIVITY_LONGEST]; /* longest first */
 	uint32_t longest_count;
-	uint64_t sent, received, timeouts, to_nobody, spawned, exited, delays;
+	uint64_t sent, received, timeouts, to_nobody, spawned, exited, delays, system_events;
 	struct tw_own_times own_times;
 	bool are_pairs_full;
 };
