@@ -66,6 +66,19 @@ int tw_producer_define_module(struct tw_producer *producer, struct tw_producer_n
 int tw_producer_define_function(struct tw_producer *producer, uint32_t module, struct tw_producer_name name,
 				unsigned arity, uint32_t *id);
 
+/*
+ * tw_producer_sum_calls - the calls of a function that made no events, as the run-time has counted them: views show these beside the events.
+ *
+ * @function	an id; once for each.
+ * @calls	how many; 1 at least.
+ * @total_ns	what all of them together took; TW_PRODUCER_NO_TIME: not known.
+ *
+ * Threads: one at a time.
+ * Errors: TW_ENOSPC, TW_ENOMEM; TW_ELIMIT: there are too many functions.
+ */
+#define TW_PRODUCER_NO_TIME UINT64_MAX
+int tw_producer_sum_calls(struct tw_producer *producer, uint32_t function, uint64_t calls, uint64_t total_ns);
+
 /* A process or port, in the caller's memory; must stay in place until tw_producer_close(). */
 struct tw_producer_process {
 	uint32_t id;	  /* 0: not defined */

@@ -5,7 +5,10 @@
  *	ring		claimed at the thread's first event; grows and waits as those of hits do
  *	run		a switch record where another process' event, or another thread's event of this process, came between
  *	record		one release store
+ *
+ * Calls that made no events are sums of the image (ringbuf/counts.h), in the row of all threads.
  */
+#include "tracewheel/counts.h"
 #include "tracewheel/producer.h"
 #include "base/clock.h"
 #include "base/export.h"
@@ -37,6 +40,8 @@ struct tw_producer_thread {
 	struct tw_producer_thread *next;
 };
 
+#define COUNT_GROUPS (TW_DEF_IDS_MAX / TW_RS_COUNT_GROUP)
+
 struct tw_producer {
 	struct tw_rs rs;
 	uint32_t image;
@@ -45,6 +50,11 @@ struct tw_producer {
 	_Atomic uint32_t last_id;    /* of processes */
 	struct tw_lock threads_lock;
 	struct tw_producer_thread *threads;
+	uint64_t start_ticks;
+	/* Sums of calls. */
+	struct tw_rs_count_words *count_blocks[COUNT_GROUPS]; /* of so many places each */
+	struct tw_rs_aggregate *time_rows;		      /* the block with free rows */
+	uint32_t time_rows_left;
 };
 
 /* ---- definitions ---- */
@@ -178,6 +188,62 @@ TW_API int tw_producer_note(struct tw_producer *producer, struct tw_producer_nam
 	return append(producer, TW_DEF_NOTE, &record, sizeof record.fixed + record.fixed.text_bytes);
 }
 
+/* ---- sums ---- */
+
+static int add_count(struct tw_producer *producer, uint32_t place, uint64_t calls)
+{
+	struct tw_rs_count_words **block = &producer->count_blocks[place / TW_RS_COUNT_GROUP];
+
+	if (!*block)
+		*block = tw_rs_counts_take(&producer->rs, 0, place / TW_RS_COUNT_GROUP);
+	if (!*block)
+		return TW_ENOSPC;
+	/* RELAXED count.add: the owner reads it after the image has ended, or later. */
+	tw_store_relaxed(&(*block)->words[place % TW_RS_COUNT_GROUP], calls);
+	return 0;
+}
+
+static int add_time(struct tw_producer *producer, uint32_t place, uint64_t calls, uint64_t total_ns)
+{
+	static const struct tw_aggregation what = {.of = TW_AGGREGATE_DURATION, .form = TW_AGGREGATE_SUM};
+	struct tw_rs_aggregate *row;
+
+	if (!producer->time_rows_left) {
+		producer->time_rows = (void *)tw_rs_counts_take(&producer->rs, 0, TW_RS_AGGREGATE_GROUP);
+		if (!producer->time_rows)
+			return TW_ENOSPC;
+		producer->time_rows_left = TW_RS_AGGREGATES;
+	}
+	row = &producer->time_rows[TW_RS_AGGREGATES - producer->time_rows_left--];
+	row->place_id = place;
+	memcpy(row->aggregation, &what, sizeof row->aggregation);
+	/* RELAXED count.add: before the first count. */
+	tw_store_relaxed(&row->sum, total_ns);
+	/* PAIR rs.aggregate: release; acquire in read_aggregates().  The key is there. */
+	tw_store_release(&row->count, calls);
+	return 0;
+}
+
+TW_API int tw_producer_sum_calls(struct tw_producer *producer, uint32_t function, uint64_t calls, uint64_t total_ns)
+{
+	/* A function has one place, of the same number. */
+	const struct tw_def_counted counted = {.place_id = function, .since_ticks = producer->start_ticks};
+	int error;
+
+	if (function >= TW_DEF_IDS_MAX)
+		return TW_ELIMIT;
+	tw_quiet_begin();
+	error = tw_rs_counts_open(&producer->rs);
+	tw_quiet_end();
+	if (!error)
+		error = append(producer, TW_DEF_COUNTED, &counted, sizeof counted);
+	if (!error)
+		error = add_count(producer, function, calls);
+	if (!error && total_ns != TW_PRODUCER_NO_TIME)
+		error = add_time(producer, function, calls, total_ns);
+	return error;
+}
+
 /* ---- life ---- */
 
 static int begin(struct tw_producer *producer, const char *session_name)
@@ -207,6 +273,7 @@ TW_API int tw_producer_open(const char *ring_set_path, const char *session_name,
 	if (error)
 		goto free_producer;
 	tw_clock_init_as(producer->rs.config.clock_source);
+	producer->start_ticks = tw_clock_ticks();
 	error = begin(producer, session_name);
 	if (error)
 		goto detach;
