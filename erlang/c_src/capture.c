@@ -34,9 +34,9 @@ static void capture_abandon(void *object);
 #define TRACE			  event_trace
 #define MAY_DEFINE(capture, name) 1
 #endif
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,		TRACE,
-					    capture_destroy,   serve_finish,	serve_info,
-					    serve_name,	       capture_abandon, serve_note};
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,      capture_destroy,
+					    serve_finish,      serve_info, serve_name, capture_abandon,
+					    serve_note,	       serve_sum};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)

@@ -57,7 +57,7 @@ enum { NOTED_CUT = UNMADE_CAUSES, NOTED_KINDS };
  * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
  * made it serves it, and is never unloaded.  Members are only ever added at the end.
  */
-#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663032) /* "tw-nif02" */
+#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663033) /* "tw-nif03" */
 struct callbacks {
 	uint64_t version;
 	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
@@ -70,6 +70,7 @@ struct callbacks {
 	/* The process that serves the capture is gone. */
 	void (*abandon)(void *capture);
 	ERL_NIF_TERM (*note)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]); /* as above */
+	ERL_NIF_TERM (*sum)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 };
 
 struct function_entry {
@@ -174,6 +175,7 @@ int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, 
 ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_name(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_sum(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_note(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 
 /* event.c */

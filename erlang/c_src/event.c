@@ -10,6 +10,7 @@
  *	return_to	id; `undefined` as a term
  *	gc_*		twelve words
  *	seq_trace	label, serial, from, to and message, as terms
+ *	monitor		not of the VM: tracewheel_monitor hands on system events, the information as `extra`
  *	all others	the elements of the message after the tag, as terms
  */
 #include "capture.h"
@@ -36,7 +37,7 @@ static const struct tag {
 	uint8_t kind;
 } tag_names[] = {
 #define TAG(NAME, number, word, group, first, second) {word, number},
-	TW_TRACE_KINDS(TAG)
+	TW_TRACE_KINDS(TAG) TW_SYSTEM_KINDS(TAG)
 #undef TAG
 };
 #define TAGS (sizeof tag_names / sizeof *tag_names)

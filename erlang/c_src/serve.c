@@ -188,3 +188,40 @@ ERL_NIF_TERM serve_note(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	capture_unlock(capture);
 	return enif_make_atom(env, "ok");
 }
+
+static uint64_t number(ErlNifEnv *env, ERL_NIF_TERM map, const char *key, uint64_t otherwise)
+{
+	ERL_NIF_TERM value;
+	ErlNifUInt64 found;
+
+	return enif_get_map_value(env, map, enif_make_atom(env, key), &value) && enif_get_uint64(env, value, &found)
+		       ? found
+		       : otherwise;
+}
+
+/* sum(Capture, #{function := {M,F,Arity}, calls := N, us => N}) -> boolean(): what the VM has counted; once for each function. */
+ERL_NIF_TERM serve_sum(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	struct capture *capture = object;
+	uint64_t calls, us;
+	const ERL_NIF_TERM *mfa;
+	ERL_NIF_TERM function;
+	unsigned arity;
+	uint32_t id;
+	int count, error = TW_ENOSPC;
+
+	if (!enif_get_map_value(env, argv[1], enif_make_atom(env, "function"), &function) ||
+	    !enif_get_tuple(env, function, &count, &mfa) || count != 3 || !enif_is_atom(env, mfa[0]) ||
+	    !enif_is_atom(env, mfa[1]) || !enif_get_uint(env, mfa[2], &arity))
+		return enif_make_badarg(env);
+	calls = number(env, argv[1], "calls", 0);
+	us = number(env, argv[1], "us", UINT64_MAX);
+	id = calls ? capture_function(env, capture, mfa[0], mfa[1], arity) : 0;
+	if (id) {
+		capture_lock(capture);
+		error = tw_producer_sum_calls(capture->producer, id, calls,
+					      us == UINT64_MAX ? TW_PRODUCER_NO_TIME : us * 1000);
+		capture_unlock(capture);
+	}
+	return enif_make_atom(env, error ? "false" : "true");
+}

@@ -10,8 +10,12 @@
 %%	patterns	functions whose calls are traced: tracewheel_pattern; default none
 %%	processes	all (default), new, existing, a pid, a port, a registered name, {application, A}, {module, M}, {behaviour, B},
 %%			{label, L}, the same as text, or a list of such: tracewheel_processes
+%%	send, 'receive'	messages that are traced, by what they are: tracewheel_pattern; default all, if flags has these words
+%%	call_count	functions whose calls are counted: counters/0; call_time, call_memory (OTP 26): also their time in us, their words
+%%	system_monitor	system events, as of erlang:system_monitor/2: [{long_gc, Ms}, {large_heap, Words}, busy_port, ...]
 %%	flags		flags of erlang:trace/3: call if there are patterns (default), send, 'receive', procs, running, arity, ...
-%%	scope		local (default): all calls; global: calls that name the module
+%%	scope		local (default): all calls; global: calls that name the module; meta: of all processes, whatever their flags and tracer
+%%	on_load		true: patterns may be of modules that are loaded later; default false
 %%	events		the most events, default 1000000; infinity
 %%	rate		the most events in one second, default 200000; infinity
 %%	time		the longest time in ms, default 60000; infinity
@@ -29,7 +33,7 @@
 %%	owner		the process at whose end the trace ends: default the caller; none
 %%	recorder	the path of the command `tracewheel`; default: where it is installed
 -module(tracewheel).
--export([start/1, start/2, stop/0, stop/1, info/0, info/1, tracer/0, tracer/1]).
+-export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1]).
 
 start(Path) ->
     start(Path, #{}).
@@ -48,6 +52,11 @@ stop(Name) -> tracewheel_server:call(Name, stop).
 %% -> {ok, Info} | {error, not_started}
 info() -> info(tracewheel).
 info(Name) -> tracewheel_server:call(Name, info).
+
+%% What call_count, call_time and call_memory have counted so far, the most time, memory or calls first.
+%% -> {ok, [#{function := {M, F, Arity}, calls := N, us => N, words => N, processes => [{Pid, Calls, Us}]}]} | {error, not_started}
+counters() -> counters(tracewheel).
+counters(Name) -> tracewheel_server:call(Name, counters).
 
 %% For erlang:trace/3: erlang:trace(Pid, true, [call, tracewheel:tracer()]).  With OTP 27: trace:session_create(s, {M, State}, []).
 %% -> {tracer, tracewheel_tracer, Capture}

@@ -18,7 +18,8 @@
 
 -define(CALL_MS, 60000).
 %% In the order in which they can be loaded.
--define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_settings, tracewheel_server, tracewheel]).
+-define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_counters, tracewheel_later, tracewheel_guard, tracewheel_monitor,
+                  tracewheel_settings, tracewheel_server, tracewheel]).
 -define(NOT_STARTED, 125).
 -define(USAGE, 2).
 
@@ -57,11 +58,18 @@ argument("target", V, R) -> R#{target => V};
 argument("cookie_file", V, R) -> R#{cookie_file => V};
 argument("output", V, R) -> R#{path => V};
 argument("pattern", V, #{patterns := P} = R) -> R#{patterns := P ++ [V]};
+argument("send", V, #{options := O} = R) -> option(send, maps:get(send, O, []) ++ [V], R);
+argument("receive", V, #{options := O} = R) -> option('receive', maps:get('receive', O, []) ++ [V], R);
+argument("system_monitor", V, #{options := O} = R) -> option(system_monitor, maps:get(system_monitor, O, []) ++ string:lexemes(V, ","), R);
+argument("call_" ++ _ = Key, V, #{options := O} = R) ->
+    Kind = list_to_atom(Key),
+    option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
 argument("recorder", V, R) -> option(recorder, V, R);
 argument("flags", V, R) -> option(flags, [flag(F) || F <- string:lexemes(V, ",")], R);
 argument("on_full", V, R) -> option(on_full, list_to_atom(V), R);
 argument("scope", V, R) -> option(scope, list_to_atom(V), R);
+argument("on_load", _, R) -> option(on_load, true, R);
 argument("force", _, R) -> option(force, true, R);
 argument(Key, "infinity", R) -> option(list_to_atom(Key), infinity, R);
 argument(Key, V, R) -> option(list_to_atom(Key), list_to_integer(V), R).
@@ -238,13 +246,26 @@ reason(Node, _, {enospc, Path, _}) ->
                                  [Path, Node])};
 reason(Node, _, {Error, Path, Text}) when is_atom(Error), is_binary(Text) ->
     {?NOT_STARTED, io_lib:format("'~ts' cannot be made by '~ts': ~ts.", [Path, Node, Text])};
-reason(_, _, {bad_pattern, Pattern, Why}) -> {?USAGE, io_lib:format("-t '~ts' is refused: ~ts.", [Pattern, text(Why)])};
+reason(_, _, {bad_pattern, Pattern, Why}) -> {?USAGE, io_lib:format("the pattern '~ts' is refused: ~ts.", [text(Pattern), text(Why)])};
+reason(Node, _, {cannot_trace, {Kind, already_set}}) ->
+    {?NOT_STARTED, io_lib:format("'~ts' has a pattern for messages (~ts) already, and before OTP 27 it has one.", [Node, Kind])};
+reason(Node, _, {cannot_trace, {system_monitor, {already_set, Whose}}}) ->
+    {?NOT_STARTED, io_lib:format("~0tp is the system monitor of '~ts' already, and before OTP 28 it has one.", [Whose, Node])};
+reason(Node, _, {cannot_trace, {system_monitor, {not_here, Items}}}) ->
+    {?USAGE, io_lib:format("'~ts' has no such system events (long_message_queue: from OTP 27 on): ~0tp.", [Node, Items])};
+reason(_, _, {bad_option, system_monitor, Item}) ->
+    {?USAGE, io_lib:format("--system-monitor '~ts' is none: write long_gc=MS, long_schedule=MS, large_heap=WORDS, busy_port, busy_dist_port, "
+                           "long_message_queue=DISABLE:ENABLE.", [text(Item)])};
+reason(Node, _, {cannot_trace, {{M, F, A}, {already_counted, Kind}}}) ->
+    {?NOT_STARTED, io_lib:format("another counts ~ts:~ts/~p of '~ts' (~ts) already, and before OTP 27 a function has one counter.", [M, F, A, Node, Kind])};
+reason(Node, _, {cannot_trace, {call_memory, not_here}}) ->
+    {?USAGE, io_lib:format("'~ts' does not count memory: OTP 26 or later does.", [Node])};
 reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of erlang:trace/3.", [Flag])};
 reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
 reason(Node, _, {no_process, What}) -> {?USAGE, io_lib:format("'~ts' has no process '~ts' (--process).", [Node, text(What)])};
 reason(_, _, {bad_process, What}) -> {?USAGE, io_lib:format("'~ts' is not a process of the node (--process).", [text(What)])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->
-    {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts.", [Node, M, text(F), text(A)])};
+    {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts (--on-load: it may come later).", [Node, modules(M), text(F), text(A)])};
 reason(Node, _, {cannot_trace, {Who, {already_traced, Tracer}}}) when is_list(Tracer) ->
     {?NOT_STARTED, io_lib:format("~ts traces ~0tp of '~ts' already, and before OTP 27 a process has one tracer.", [Tracer, Who, Node])};
 reason(Node, _, {cannot_trace, {Who, already_traced}}) ->
@@ -253,6 +274,9 @@ reason(Node, _, Reason) -> {?NOT_STARTED, io_lib:format("'~ts' does not start th
 
 plural(1, One, _) -> One;
 plural(_, _, Many) -> Many.
+
+modules({modules, Wildcard}) -> Wildcard;
+modules(M) -> M.
 
 text('_') -> "_";
 text(T) when is_list(T) -> T;

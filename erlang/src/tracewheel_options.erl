@@ -24,7 +24,8 @@ check(_, Options) -> {error, {bad_options, Options}}.
 keys() -> [owner, recorder, attached | maps:keys(defaults())].
 
 defaults() ->
-    #{patterns => [], processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
+    #{patterns => [], send => [], 'receive' => [], system_monitor => [], call_count => [], call_time => [],
+      call_memory => [], on_load => false, processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
       on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, print => false, lines => 1000}.
 
 path(Path) ->
@@ -51,7 +52,8 @@ value(term_bytes, N) when is_integer(N), N >= 16 -> N;
 value(term_elements, N) when is_integer(N), N >= 16 -> N;
 value(term_depth, N) when is_integer(N), N >= 1, N =< 64 -> N;
 value(on_full, P) when P =:= drop; P =:= block -> P;
-value(scope, S) when S =:= local; S =:= global -> S;
+value(scope, S) when S =:= local; S =:= global; S =:= meta -> S;
+value(on_load, B) when is_boolean(B) -> B;
 value(force, B) when is_boolean(B) -> B;
 value(seq_trace, B) when is_boolean(B) -> B;
 value(name, N) when is_atom(N), N =/= undefined -> N;
@@ -66,6 +68,9 @@ value(patterns, P) -> [P];
 value(processes, [C | _] = Text) when is_integer(C) -> [tracewheel_processes:select(Text)];
 value(processes, L) when is_list(L) -> [tracewheel_processes:select(P) || P <- L];
 value(processes, P) -> [tracewheel_processes:select(P)];
+value(Kind, P) when Kind =:= send; Kind =:= 'receive' -> tracewheel_pattern:message(Kind, P);
+value(system_monitor, M) -> tracewheel_monitor:check(M);
+value(Kind, P) when Kind =:= call_count; Kind =:= call_time; Kind =:= call_memory -> tracewheel_counters:check(Kind, P);
 value(flags, default) -> default;
 value(flags, L) when is_list(L) ->
     [throw({bad_flag, F}) || F <- L, not lists:member(F, flags())],
@@ -77,17 +82,17 @@ flags() ->
      garbage_collection, timestamp, cpu_timestamp, monotonic_timestamp, strict_monotonic_timestamp, set_on_spawn,
      set_on_first_spawn, set_on_link, set_on_first_link, scheduler_id].
 
-patterns(#{patterns := Patterns, flags := Flags} = Options) ->
+patterns(#{patterns := Patterns, flags := Flags, scope := Scope} = Options) ->
     Parsed = [case tracewheel_pattern:parse(P) of
                   {ok, MFA, Spec} -> {MFA, Spec};
                   {error, Reason} -> throw(Reason)
               end || P <- Patterns],
-    Options#{patterns := Parsed,
-             flags := case Flags of
-                          default when Parsed =:= [] -> [];
-                          default -> [call];
-                          _ -> Flags
-                      end}.
+    Kinds = [K || K <- [send, 'receive'], maps:get(K, Options) =/= []],
+    %% A meta trace is of the calls of all processes, whatever their flags.
+    Default = [call || Parsed =/= [], Scope =/= meta],
+    %% Time and memory are counted of processes that are traced.
+    Call = [call || K <- [call_time, call_memory], maps:get(K, Options) =/= []],
+    Options#{patterns := Parsed, flags := lists:usort(case Flags of default -> Default; _ -> Flags end ++ Kinds ++ Call)}.
 
 %% The libraries lie in priv/ beside ebin/.  Modules that look for theirs are being loaded: nothing is known of them yet.
 library(Module) ->

@@ -5,19 +5,38 @@
 %%	"lists:seq/2 -> return"				and its return; also exception, caller, stack; several with commas
 %%	"lists:seq(A, B) when A > 1 -> return"		conditions on arguments
 %%	"Shop.Cart:add/2", "Shop.Cart.valid?/1"		as Elixir writes names; also "Elixir.Shop.Cart:add/2", as views show them
+%%	"shop_*", "shop_*:handle_call/3", "Shop.*"	of all modules of such names, also of those that are loaded later
 %%	{M, F, A}, {M, F, '_'}, M			as erlang:trace_pattern/3
 %%	{M, F, A, MatchSpec}				with a match specification
 %%	{M, F, fun([A, B]) when A > 1 -> return_trace() end}	a fun from the shell, as dbg:fun2ms/1
+%%
+%% and patterns of messages, one or a list of which one must match:
+%%
+%%	"{pay, Id, _} when Id > 7"			the message
+%%	"shop_cart ! {pay, _, _}"			of send: also to whom, as the sender names it
+%%	fun([To, {pay, Id, _}]) when Id > 7 -> true end	of 'receive' fun([Node, From, Message]); from the shell, or as text
+%%	MatchSpec					as erlang:trace_pattern(send | 'receive', MatchSpec, [])
 -module(tracewheel_pattern).
--export([parse/1]).
+-export([parse/1, message/2]).
 
-%% parse(Pattern) -> {ok, {M, F, A}, MatchSpec} | {error, {bad_pattern, Pattern, Why}}
+%% parse(Pattern) -> {ok, {M | {modules, Wildcard}, F, A}, MatchSpec} | {error, {bad_pattern, Pattern, Why}}
 parse(Pattern) ->
     try
         {MFA, Spec} = pattern(Pattern),
         {ok, MFA, Spec}
     catch
         throw:Why -> {error, {bad_pattern, Pattern, Why}}
+    end.
+
+%% message(send | 'receive', Patterns) -> MatchSpec; throws {bad_pattern, Pattern, Why}
+message(_, []) -> [];
+message(Kind, [First | _] = Patterns) when not is_integer(First), not is_tuple(First) ->
+    lists:append([message(Kind, P) || P <- Patterns]);
+message(Kind, Pattern) ->
+    try
+        message_spec(Kind, Pattern)
+    catch
+        throw:Why -> throw({bad_pattern, Pattern, Why})
     end.
 
 pattern(Module) when is_atom(Module) -> {{Module, '_', '_'}, true};
@@ -47,6 +66,41 @@ check_spec(Spec) ->
         _ -> Spec
     end.
 
+%% ---- messages ----
+
+message_spec(Kind, Text) when is_binary(Text) ->
+    case unicode:characters_to_list(Text) of
+        [_ | _] = List -> message_spec(Kind, List);
+        _ -> throw("it is not text in UTF-8")
+    end;
+message_spec(Kind, [C | _] = Text) when is_integer(C) -> message_text(Kind, scan(Text));
+message_spec(_, Fun) when is_function(Fun) -> fun_spec(Fun);
+message_spec(_, [{_, _, _} | _] = Spec) -> check_spec(Spec);
+message_spec(_, _) -> throw("it is neither text, nor a fun, nor a match specification").
+
+message_text(_, [{'fun', _} | _] = Tokens) ->
+    case parse_fun(Tokens ++ [{dot, 1}]) of
+        {clauses, Clauses} -> check_spec(transform(Clauses, []));
+        _ -> throw("the fun has no arguments")
+    end;
+message_text(Kind, Tokens) ->
+    lists:keymember('->', 1, Tokens) andalso throw("a message has no actions; a fun has, `fun([To, Message]) -> message(caller()) end`"),
+    {Terms, Guards} = lists:splitwith(fun(Token) -> element(1, Token) =/= 'when' end, Tokens),
+    {Message, To} = case {Kind, split_send(Terms)} of
+                        {_, none} -> {Terms, [{var, 1, '_'}]};
+                        {send, Found} -> Found;
+                        _ -> throw("`!` is of messages that are sent")
+                    end,
+    Any = case Kind of send -> []; 'receive' -> [{var, 1, '_'}, {',', 1}] end,
+    [{Head, Conditions, _}] = fun_clause(Any ++ To ++ [{',', 1} | Message], Guards),
+    check_spec([{Head, Conditions, []}]).
+
+split_send(Terms) ->
+    case lists:splitwith(fun(Token) -> element(1, Token) =/= '!' end, Terms) of
+        {To, [_ | Message]} -> {Message, To};
+        _ -> none
+    end.
+
 %% ---- funs of the shell ----
 
 fun_spec(Fun) ->
@@ -56,9 +110,11 @@ fun_spec(Fun) ->
     end.
 
 transform(Clauses, Bindings) ->
-    case ms_transform:transform_from_shell(dbg, Clauses, Bindings) of
+    try ms_transform:transform_from_shell(dbg, Clauses, Bindings) of
         {error, [{_, [{_, Module, Error} | _]} | _], _} -> throw(lists:flatten(Module:format_error(Error)));
         Spec -> check_spec(Spec)
+    catch
+        error:function_clause -> throw("it is not a pattern of terms")
     end.
 
 %% ---- text ----
@@ -68,11 +124,22 @@ text(Text) ->
                           [H, A] -> {H, [action(string:trim(Word)) || Word <- string:split(A, ",", all)]};
                           [H] -> {H, []}
                       end,
-    head(tokens(Head), Actions).
+    case re:run(Head, "^\\s*([\\w@.]*\\*[\\w@.*]*)(.*)$", [{capture, all_but_first, list}, dotall, unicode, ucp]) of
+        {match, [Modules, Rest]} ->
+            {{_, Function, Arity}, Spec} = head(tokens("modules" ++ Rest), Actions),
+            {{{modules, wildcard(Modules)}, Function, Arity}, Spec};
+        nomatch -> head(tokens(Head), Actions)
+    end.
 
-tokens(Text) ->
+wildcard("Elixir." ++ _ = Modules) -> Modules;
+wildcard([C | _] = Modules) when C >= $A, C =< $Z -> "Elixir." ++ Modules;
+wildcard(Modules) -> Modules.
+
+tokens(Text) -> named(scan(Text)).
+
+scan(Text) ->
     case erl_scan:string(Text) of
-        {ok, Tokens, _} -> named(Tokens);
+        {ok, Tokens, _} -> Tokens;
         {error, {_, Module, Error}, _} -> throw(lists:flatten(Module:format_error(Error)))
     end.
 
@@ -108,7 +175,7 @@ head([{atom, _, M}, {':', _}, {atom, _, F}], Actions) -> plain(M, F, '_', Action
 head([{Type, _, M}, {':', _}, {var, _, '_'} | Rest], Actions) when Type =:= atom; Type =:= var -> any(M, Rest, Actions);
 head([{atom, _, M}, {':', _}, {atom, _, F}, {'/', _}, {integer, _, A}], Actions) -> plain(M, F, A, Actions);
 head([{atom, _, M}, {':', _}, {atom, _, F}, {'/', _}, {var, _, '_'}], Actions) -> plain(M, F, '_', Actions);
-head([{atom, _, M}, {':', _}, {atom, _, F}, {'(', Line} | Rest], Actions) -> arguments(M, F, Line, Rest, Actions);
+head([{atom, _, M}, {':', _}, {atom, _, F}, {'(', _} | Rest], Actions) -> arguments(M, F, Rest, Actions);
 head(_, _) -> throw("write Module:Function/Arity, Module:Function, Module, or Module:Function(Args) when Guards").
 
 any(M, Rest, Actions) when Rest =:= [] -> plain(M, '_', '_', Actions);
@@ -119,20 +186,31 @@ plain(M, F, A, []) -> {mfa(M, F, A), true};
 plain(M, F, A, Actions) -> {mfa(M, F, A), check_spec([{'_', [], Actions}])}.
 
 %% "(A, B) when A > 1": the head of a fun over the list of arguments.
-arguments(M, F, Line, Rest, Actions) ->
+arguments(M, F, Rest, Actions) ->
     {Args, After} = lists:splitwith(fun(Token) -> element(1, Token) =/= 'when' end, Rest),
     case lists:reverse(Args) of
         [{')', _} | Reversed] -> ok;
         _ -> Reversed = [], throw("the arguments end with a closing parenthesis, before `when`")
     end,
-    Fun = [{'fun', Line}, {'(', Line}, {'[', Line}] ++ lists:reverse(Reversed) ++ [{']', Line}, {')', Line}] ++ After ++
-          [{'->', Line}, {atom, Line, true}, {'end', Line}, {dot, Line}],
-    case erl_parse:parse_exprs(Fun) of
-        {ok, [{'fun', _, {clauses, [{clause, _, [List], _, _}] = Clauses}}]} ->
-            [{SpecHead, Guards, _}] = transform(Clauses, []),
-            {mfa(M, F, count(List)), check_spec([{SpecHead, Guards, Actions}])};
-        {error, {_, Module, Error}} -> throw(lists:flatten(Module:format_error(Error)))
+    [{SpecHead, Guards, _}] = fun_clause(lists:reverse(Reversed), After),
+    {mfa(M, F, length(SpecHead)), check_spec([{SpecHead, Guards, Actions}])}.
+
+%% fun([Arguments]) when Guards -> true end, of tokens; as a match specification.
+fun_clause(Arguments, Guards) ->
+    Fun = [{'fun', 1}, {'(', 1}, {'[', 1}] ++ Arguments ++ [{']', 1}, {')', 1}] ++ Guards ++
+          [{'->', 1}, {atom, 1, true}, {'end', 1}, {dot, 1}],
+    case parse_fun(Fun) of
+        {clauses, [{clause, _, [_], _, _}] = Clauses} ->
+            case transform(Clauses, []) of
+                [{Head, _, _}] = Spec when length(Head) >= 0 -> Spec;
+                _ -> throw("the arguments are no list")
+            end;
+        _ -> throw("the arguments or the guards are not one clause")
     end.
 
-count({cons, _, _, Tail}) -> 1 + count(Tail);
-count({nil, _}) -> 0.
+parse_fun(Tokens) ->
+    case erl_parse:parse_exprs(Tokens) of
+        {ok, [{'fun', _, Clauses}]} -> Clauses;
+        {ok, _} -> throw("it is more than one expression");
+        {error, {_, Module, Error}} -> throw(lists:flatten(Module:format_error(Error)))
+    end.

@@ -192,7 +192,10 @@ trace(Options) ->
     State = #{capture := Capture} = tracewheel_settings:with_session(Options),
     try
         tracewheel_settings:set_seq_trace(State),
-        {ok, tell_others(tracewheel_settings:set(State), "as the trace began")}
+        Set = tracewheel_settings:set(State),
+        Counting = tracewheel_counters:set(Set),
+        tracewheel_monitor:start(State),
+        {ok, tell_others(Counting, "as the trace began")}
     catch
         Class:Reason ->
             tracewheel_settings:unset(State),
@@ -211,12 +214,23 @@ tell_others(#{capture := Capture} = State, When) ->
         tracewheel_nif:note(Capture, text("processes that another tracer had ~s: ~p (~ts); their events are not here", [When, Count, Whose])),
     State#{other_tracer => Count, others => Whose}.
 
+look_at_counters(#{capture := Capture} = State) ->
+    {Texts, Now} = tracewheel_counters:look(State),
+    [tracewheel_nif:note(Capture, text("~ts", [T])) || T <- Texts],
+    Now.
+
+tell_monitor(#{capture := Capture}) ->
+    tracewheel_monitor:lost() andalso
+        tracewheel_nif:note(Capture, <<"the system monitor ended before the trace: another has set it, or it had too many events">>).
+
 %% A module may be loaded again: its new code is traced as the old one was.
 set_again(#{capture := Capture} = State) ->
-    {Texts, Now} = tracewheel_settings:set_again(State),
+    {Texts, Later, Now} = tracewheel_settings:set_again(State),
     Before = maps:get(set_again, State, 0),
     [tracewheel_nif:note(Capture, text("~ts", [T])) || T <- lists:sublist(Texts, max(0, ?NOTES_MAX - Before))],
-    Now#{set_again => Before + length(Texts)}.
+    Come = maps:get(later_count, State, 0),
+    [tracewheel_nif:note(Capture, text("~ts", [T])) || T <- lists:sublist(Later, max(0, ?NOTES_MAX - Come))],
+    Now#{set_again => Before + length(Texts), later_count => Come + length(Later)}.
 
 text(Format, Arguments) -> unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format(Format, Arguments)), ?NOTE_MAX)).
 
@@ -232,6 +246,9 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {?MODULE, From, Tag, info} ->
             From ! {Tag, {ok, info(State)}},
             ?MODULE:loop(State);
+        {?MODULE, From, Tag, counters} ->
+            From ! {Tag, {ok, tracewheel_counters:read(State)}},
+            ?MODULE:loop(State);
         {?MODULE, From, Tag, tracer} ->
             From ! {Tag, {ok, Capture}},
             ?MODULE:loop(State);
@@ -239,10 +256,11 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {'DOWN', Monitor, _, _, _} -> finish(State, owner);
         {Port, {exit_status, _}} -> finish(State, recorder);
         {?MODULE, look} ->
+            tell_monitor(State),
             case {counts(State), tracewheel_settings:is_kept(State)} of
                 {#{state := tracing}, true} ->
                     look_later(),
-                    ?MODULE:loop(State);
+                    ?MODULE:loop(look_at_counters(State));
                 {#{state := tracing}, false} -> finish(State, tracer);
                 {#{state := Over}, _} -> finish(State, Over)
             end;
@@ -283,18 +301,19 @@ look_at_code_later(_) -> erlang:send_after(?CODE_MS, self(), {?MODULE, look_at_c
 info(#{path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
     (counts(State))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
                                     other_tracer => maps:get(other_tracer, State, 0), others => maps:get(others, State, ""),
-                                    set_again => maps:get(set_again, State, 0),
+                                    set_again => maps:get(set_again, State, 0), later => maps:get(later_count, State, 0),
                                     seconds => (erlang:monotonic_time(millisecond) - Started) / 1000,
                                     limits => #{events => Events, rate => Rate, time => Time}}.
 
 %% Nothing is traced any more, then the rings are closed, then the recorder drains them.
 finish(#{capture := Capture, port := Port} = Before, Why) ->
     State = tell_others(set_again(Before), "as it ended"),
+    Counted = tracewheel_counters:store(look_at_counters(State)),
     tracewheel_settings:unset(State),
     Info = info(State),
     tracewheel_nif:finish(Capture, Why),
     Recorded = end_recorder(Port),
-    Result = with_printed(account(maps:merge(Info#{state := Why}, Recorded)), State),
+    Result = with_printed(account(maps:merge(Info#{state := Why, counted => Counted}, Recorded)), State),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
     [begin leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],

@@ -5,6 +5,7 @@
 %% Before OTP 27 a process has one tracer, and patterns are the node's.  erlang:trace/3 leaves processes of others out without a word,
 %% and takes new processes from whoever had them: others/1 counts the first, and set/1 refuses the second.
 -module(tracewheel_settings).
+-export([pattern/4, trace_info/3, set_pattern/3, witness/2]).
 -export([with_session/1, set/1, set_seq_trace/1, unset/1, others/1, is_kept/1, set_again/1, ensure_loaded/1]).
 
 -define(DELIVERY_MS, 30000).
@@ -18,9 +19,8 @@ ensure_loaded(Module) ->
 
 has_sessions() -> ensure_loaded(trace) =:= {module, trace}.
 
-with_session(#{flags := [], patterns := []} = State) -> State;
-with_session(#{name := Name, capture := Capture} = State) ->
-    case has_sessions() of
+with_session(#{name := Name, capture := Capture, flags := Flags, patterns := Patterns} = State) ->
+    case (Flags =/= [] orelse Patterns =/= [] orelse not tracewheel_counters:is_empty(State)) andalso has_sessions() of
         true -> State#{session := trace:session_create(Name, {tracewheel_tracer, Capture}, [])};
         false -> State
     end.
@@ -36,30 +36,91 @@ process(#{session := undefined, capture := Capture}, Process, Flags) ->
     erlang:trace(Process, true, [{tracer, tracewheel_tracer, Capture} | Flags]);
 process(#{session := Session}, Process, Flags) -> trace:process(Session, Process, true, Flags).
 
+%% The VM does not look at patterns of messages where a port sends or receives: then ports have these flags no more than others that
+%% were not asked for.
+items(P, #{flags := Flags, send := [], 'receive' := []}) -> [{P, Flags}];
+items(P, #{flags := Flags} = State) when P =:= all; P =:= new; P =:= existing ->
+    {Processes, Ports} = case P of
+                             all -> {processes, ports};
+                             new -> {new_processes, new_ports};
+                             existing -> {existing_processes, existing_ports}
+                         end,
+    Of_ports = Flags -- [K || K <- [send, 'receive'], maps:get(K, State) =/= []],
+    [{Processes, Flags} | [{Ports, Of_ports} || lists:any(fun(F) -> lists:member(F, [ports, running_ports, send, 'receive']) end, Of_ports)]];
+items(P, #{flags := Flags}) -> [{P, Flags}].
+
 trace_info(#{session := undefined}, Item, Key) -> catch erlang:trace_info(Item, Key);
 trace_info(#{session := Session}, Item, Key) -> catch trace:info(Session, Item, Key).
 
 %% ---- setting ----
 
 set(#{flags := [], patterns := []} = State) -> State;
-set(#{patterns := Patterns, processes := Processes, flags := Flags} = State) ->
+set(#{patterns := Patterns, processes := Processes} = State) ->
     [refuse_to_take(State, P) || P <- Processes],
-    [ensure_loaded(M) || {{M, _, _}, _} <- Patterns, M =/= '_'],
-    Counts = [check_function(MFA, set_pattern(State, MFA, Spec)) || {MFA, Spec} <- Patterns],
-    [check_process(P, catch process(State, P, Flags)) || P <- Processes],
+    [ensure_loaded(M) || {{M, _, _}, _} <- Patterns, is_atom(M), M =/= '_'],
+    [refuse_meta(State, MFA) || {MFA, _} <- tracewheel_later:named(Patterns)],
+    put({?MODULE, is_set}, true), % what is refused has set nothing
+    [set_messages(State, Kind, maps:get(Kind, State)) || Kind <- [send, 'receive']],
+    Looking = tracewheel_later:begin_to_look(State),
+    Counts = [set_patterns(State, P) || P <- Patterns],
+    [check_process(P, catch process(State, Item, Of)) || P <- Processes, {Item, Of} <- items(P, State)],
     Named = lists:append([[P || is_pid(P) orelse is_port(P)] ++ selected(P) ++ news(P) || P <- Processes]),
-    State#{functions => lists:sum(Counts), witnesses => [{MFA, Spec, witness(State, MFA)} || {MFA, Spec} <- Patterns],
-           tracees => [P || P <- Named, is_traced(State, P)]}.
+    Looking#{functions => lists:sum(Counts),
+             witnesses => [{MFA, Spec, witness(State, MFA)} || {MFA, Spec} <- tracewheel_later:named(Patterns)],
+             tracees => [P || P <- Named, is_traced(State, P)]}.
+
+set_patterns(State, {MFA, _} = Pattern) ->
+    Count = lists:sum([set_pattern(State, One, Spec) || {One, Spec} <- tracewheel_later:named([Pattern])]),
+    Count > 0 orelse maps:get(on_load, State) orelse error({cannot_trace, {no_such_function, MFA}}),
+    Count.
 
 %% Every module also means those that are loaded later.
-set_pattern(#{scope := Scope} = State, {'_', _, _} = MFA, Spec) ->
-    trace_info(State, on_load, traced) =:= {traced, false} andalso pattern(State, on_load, Spec, [Scope]),
-    catch pattern(State, MFA, Spec, [Scope]);
-set_pattern(#{scope := Scope} = State, MFA, Spec) -> catch pattern(State, MFA, Spec, [Scope]).
+set_pattern(State, {'_', _, _} = MFA, Spec) ->
+    trace_info(State, on_load, traced) =:= {traced, false} andalso pattern(State, on_load, Spec, scope(State)),
+    pattern_or_error(State, MFA, Spec);
+set_pattern(State, MFA, Spec) -> pattern_or_error(State, MFA, Spec).
 
-check_function(_, Count) when is_integer(Count), Count > 0 -> Count;
-check_function(MFA, 0) -> error({cannot_trace, {no_such_function, MFA}});
-check_function(MFA, {'EXIT', {Reason, _}}) -> error({cannot_trace, {MFA, Reason}}).
+pattern_or_error(State, MFA, Spec) ->
+    try pattern(State, MFA, Spec, scope(State))
+    catch error:Reason -> error({cannot_trace, {MFA, Reason}})
+    end.
+
+scope(#{scope := meta, session := undefined, capture := Capture}) -> [{meta, tracewheel_tracer, Capture}];
+scope(#{scope := Scope}) -> [Scope].
+
+%% Before OTP 27 a function has one meta tracer.
+refuse_meta(#{scope := meta, session := undefined}, {M, _, _}) when M =:= '_' ->
+    error({cannot_trace, {meta, 'every module'}});
+refuse_meta(#{scope := meta, session := undefined} = State, MFA) ->
+    [error({cannot_trace, {One, {already_traced, lists:flatten(name_of(Tracer))}}})
+     || One <- named(State, MFA), {meta, Tracer} <- [trace_info(State, One, meta)], is_pid(Tracer) orelse is_tuple(Tracer)];
+refuse_meta(_, _) -> ok.
+
+%% Before OTP 27 there is one pattern for all messages of the node that are sent, and one for those that are received: it is not taken from
+%% those who have set it, nor are messages from other tracers.
+set_messages(_, _, []) -> ok;
+set_messages(#{session := undefined} = State, Kind, Spec) ->
+    await_no_pattern(Kind, 10) orelse error({cannot_trace, {Kind, already_set}}),
+    Others = lists:uniq([T || P <- existing(all), is_flag_set(P, Kind), {tracer, T} <- [other_tracer(State, P)]]),
+    Others =:= [] orelse error({cannot_trace, {Kind, {already_traced, lists:flatten(name_of(hd(Others)))}}}),
+    tracewheel_guard:hold({message, Kind, Spec}),
+    check_pattern(Kind, catch erlang:trace_pattern(Kind, Spec, []));
+set_messages(#{session := Session}, send, Spec) -> check_pattern(send, catch trace:send(Session, Spec, []));
+set_messages(#{session := Session}, 'receive', Spec) -> check_pattern('receive', catch trace:recv(Session, Spec, [])).
+
+%% That of a capture whose server was killed is just being removed.
+await_no_pattern(Kind, Tries) ->
+    erlang:trace_info(Kind, match_spec) =:= {match_spec, true} orelse
+        Tries > 0 andalso begin timer:sleep(20), await_no_pattern(Kind, Tries - 1) end.
+
+is_flag_set(P, Flag) ->
+    case catch erlang:trace_info(P, flags) of
+        {flags, Flags} -> lists:member(Flag, Flags);
+        _ -> false
+    end.
+
+check_pattern(_, Count) when is_integer(Count) -> ok;
+check_pattern(Kind, {'EXIT', {Reason, _}}) -> error({cannot_trace, {Kind, Reason}}).
 
 check_process({selected, Pids}, 0) -> error({cannot_trace, {hd(Pids), process_reason(hd(Pids), badarg)}});
 check_process(_, Count) when is_integer(Count) -> Count;
@@ -162,29 +223,37 @@ is_traced(State, P) ->
 
 %% A function by which is seen whether the pattern is still set.  Those of every module are not looked at: there is on_load.
 witness(_, {'_', _, _}) -> none;
-witness(State, {M, F, A} = MFA) ->
-    case [{M, N, I} || {N, I} <- functions(State, MFA), F =:= '_' orelse F =:= N, A =:= '_' orelse A =:= I, is_set(State, {M, N, I})] of
+witness(State, MFA) ->
+    case [One || One <- named(State, MFA), is_set(State, One)] of
         [One | _] -> One;
         [] -> none
     end.
 
+named(State, {M, F, A} = MFA) -> [{M, N, I} || {N, I} <- functions(State, MFA), F =:= '_' orelse F =:= N, A =:= '_' orelse A =:= I].
+
 functions(_, {_, F, A}) when F =/= '_', A =/= '_' -> [{F, A}];
-functions(#{scope := local}, {M, _, _}) -> functions(M, functions);
 functions(#{scope := global}, {M, _, _}) -> functions(M, exports);
+functions(#{scope := _}, {M, _, _}) -> functions(M, functions);
 functions(M, What) when is_atom(What) ->
     try erlang:get_module_info(M, What) catch error:_ -> [] end.
 
+is_set(#{scope := meta} = State, MFA) ->
+    case trace_info(State, MFA, meta) of
+        {meta, Tracer} -> Tracer =/= false;
+        _ -> false
+    end;
 is_set(State, MFA) ->
     case trace_info(State, MFA, traced) of
         {traced, Scope} -> Scope =:= local orelse Scope =:= global;
         _ -> false
     end.
 
-%% -> {Texts, State}: what had to be set again, as a module was loaded again or someone removed its patterns.
+%% -> {Texts, Later, State}: what had to be set again, and what has come; as a module was loaded again or someone removed its patterns.
 set_again(#{witnesses := Witnesses} = State) ->
     Looked = [look(State, W) || W <- Witnesses],
-    {lists:append([Text || {Text, _} <- Looked]), State#{witnesses := [W || {_, W} <- Looked]}};
-set_again(State) -> {[], State}.
+    {Texts, Now} = tracewheel_later:look(State#{witnesses := [W || {_, W} <- Looked]}),
+    {lists:append([Text || {Text, _} <- Looked]), Texts, Now};
+set_again(State) -> {[], [], State}.
 
 look(_, {_, _, none} = Known) -> {[], Known};
 look(State, {{M, _, _} = MFA, Spec, {gone, Md5}} = Known) ->
@@ -200,7 +269,7 @@ look(State, {MFA, Spec, Witness} = Known) ->
 
 look_again(State, {M, F, A} = MFA, Spec) ->
     Name = io_lib:format("~ts:~ts/~ts", [M, shown(F), shown(A)]),
-    case set_pattern(State, MFA, Spec) of
+    case catch set_pattern(State, MFA, Spec) of
         Count when is_integer(Count), Count > 0 ->
             {[[atom_to_list(M), " was loaded again, or its patterns removed: ", Name, " is traced again, calls between the two are not here"]],
              {MFA, Spec, witness(State, MFA)}};
@@ -221,18 +290,21 @@ unset(#{capture := Capture} = State) ->
     seq_trace:get_system_tracer() =:= {tracewheel_tracer, Capture} andalso seq_trace:set_system_tracer(false),
     %% A flag of the node.
     lists:member(cpu_timestamp, maps:get(flags, State)) andalso erlang:trace(all, false, [cpu_timestamp]),
-    unset_trace(State).
+    tracewheel_monitor:stop(),
+    unset_trace(State),
+    tracewheel_guard:release().
 
-unset_trace(#{flags := [], patterns := []}) -> ok;
-unset_trace(#{session := undefined, capture := Capture, patterns := Patterns, scope := Scope}) ->
-    Mine = {tracer, {tracewheel_tracer, Capture}},
-    [erlang:trace(P, false, [all]) || P <- [new_processes, new_ports], erlang:trace_info(P, tracer) =:= Mine],
-    [catch erlang:trace(P, false, [all]) || P <- processes() ++ erlang:ports(), catch erlang:trace_info(P, tracer) =:= Mine],
-    [erlang:trace_pattern(MFA, false, [Scope]) || {MFA, _} <- Patterns],
-    [erlang:trace_pattern(on_load, false, [Scope]) || {{'_', _, _}, _} <- Patterns],
-    Delivered = erlang:trace_delivered(all),
-    receive {trace_delivered, all, Delivered} -> ok after ?DELIVERY_MS -> ok end;
+unset_trace(#{session := undefined} = State) -> erase({?MODULE, is_set}) =:= true andalso unset_trace(State, without_session);
 unset_trace(#{session := Session}) ->
     Delivered = trace:delivered(Session, all),
     receive {trace_delivered, all, Delivered} -> ok after ?DELIVERY_MS -> ok end,
     trace:session_destroy(Session).
+
+unset_trace(#{capture := Capture, patterns := Patterns, scope := Scope}, without_session) ->
+    Mine = {tracer, {tracewheel_tracer, Capture}},
+    [erlang:trace(P, false, [all]) || P <- [new_processes, new_ports], erlang:trace_info(P, tracer) =:= Mine],
+    [catch erlang:trace(P, false, [all]) || P <- processes() ++ erlang:ports(), catch erlang:trace_info(P, tracer) =:= Mine],
+    [erlang:trace_pattern(MFA, false, [Scope]) || {MFA, _} <- tracewheel_later:named(Patterns)],
+    [erlang:trace_pattern(on_load, false, [Scope]) || {{'_', _, _}, _} <- Patterns],
+    Delivered = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Delivered} -> ok after ?DELIVERY_MS -> ok end.

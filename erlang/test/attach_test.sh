@@ -68,7 +68,7 @@ refused_here 125 "there is no process 0" -t attach -o none.tw 0
 refused_here 125 "'$PWD/b.tw' exists; --force replaces it" -t attach -o b.tw "$node"
 refused_here 125 "'$PWD/missing/none.tw' cannot be made by 'shop@localhost'" -t attach -o $PWD/missing/none.tw "$node"
 refused 2 "has no function attach:none/_" -t attach:none -o none.tw "$node"
-refused_here 2 "-t 'attach:' is refused: write Module" -t attach: -o none.tw "$node"
+refused_here 2 "the pattern 'attach:' is refused: write Module" -t attach: -o none.tw "$node"
 refused_here 2 "'calls' is not a flag of erlang:trace/3" -p calls -o none.tw "$node"
 refused_here 2 "what is to be traced" -o none.tw "$node"
 refused 2 "which node" -t attach -o none.tw

@@ -30,6 +30,8 @@
 enum {
 	KEY_ERLANG = 256,
 	KEY_SCOPE,
+	KEY_META,
+	KEY_ON_LOAD,
 	KEY_ON_FULL,
 	KEY_RING,
 	KEY_CAP,
@@ -42,23 +44,45 @@ enum {
 	KEY_PRINT,
 	KEY_LINES,
 	KEY_PROCESS,
-	KEY_PROCESSES
+	KEY_PROCESSES,
+	KEY_SEND,
+	KEY_RECEIVE,
+	KEY_SYSTEM,
+	KEY_COUNT,
+	KEY_CALL_TIME,
+	KEY_CALL_MEMORY
 };
 
 static const struct tw_option options_table[] = {
 	{KEY_ERLANG, "erlang", NULL, "the first option: the others are these, not those of `tracewheel record`"},
 	{'o', "output", "NAME.tw", "the capture to make (NODE.tw)"},
 	{'t', "trace", "PATTERN",
-	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1', "
+	 "trace these functions: 'lists:seq/2', lists:seq, lists, 'shop_*', 'lists:seq/2 -> return', 'lists:seq(A, B) when A > 1', "
 	 "Shop.Cart.add/2 (docs/erlang.md); may be given often"},
 	{'p', "flags", "FLAG[,FLAG]...",
 	 "flags of erlang:trace/3 for processes: call (if there are patterns, by default), send, receive, procs, running, "
 	 "garbage_collection, ports, arity, ..."},
+	{KEY_SEND, "send", "MESSAGE",
+	 "trace the messages of this form that processes send: '{pay, Id, _} when Id > 7', 'shop_cart ! {pay, _}', or a fun over "
+	 "[To, Message] as of dbg:fun2ms/1; may be given often"},
+	{KEY_RECEIVE, "receive", "MESSAGE",
+	 "the same for those that they receive; a fun is over [Node, From, Message]"},
+	{KEY_SYSTEM, "system-monitor", "EVENT[=N],...",
+	 "record system events: long_gc=MS, long_schedule=MS, large_heap=WORDS, busy_port, busy_dist_port; from OTP 27 on "
+	 "long_message_queue=DISABLE:ENABLE"},
+	{KEY_COUNT, "count", "PATTERN",
+	 "only count the calls of these functions: no events (call_count); may be given often"},
+	{KEY_CALL_TIME, "call-time", "PATTERN",
+	 "count their calls and sum up the time in each, without that in others of these functions (call_time)"},
+	{KEY_CALL_MEMORY, "call-memory", "PATTERN",
+	 "the same for the words that they allocate (call_memory); OTP 26 or later"},
 	{KEY_PROCESSES, "processes", "FLAG[,FLAG]...", "the former name of --flags"},
 	{KEY_PROCESS, "process", "WHO",
 	 "only these processes: '<0.85.0>', a registered name, new, existing, application:APP, module:MODULE (in which they began), "
 	 "behaviour:gen_server, label:TEXT; may be given often (all). With -p call,set_on_spawn also those that they start"},
 	{KEY_SCOPE, "global", NULL, "only calls that name the module"},
+	{KEY_META, "meta", NULL, "calls of all processes, whatever their flags and whoever traces them"},
+	{KEY_ON_LOAD, "on-load", NULL, "PATTERN may be of modules that are loaded later"},
 	{KEY_PRINT, "print", NULL,
 	 "also print the events on standard output as they come, as dbg does, each on a line; if their reader ends, the trace does"},
 	{KEY_LINES, "lines", "N/s|none",
@@ -89,6 +113,7 @@ static const struct tw_command command = {
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
 		    "  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
 		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
+		    "  tracewheel record --erlang --print --send '{pay, Id, _} when Id > 7' shop@localhost\n"
 		    "  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
 		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
@@ -97,7 +122,7 @@ struct request {
 	char path[PATH_MAX + 4];
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
-	bool has_patterns, has_flags, has_processes, is_quiet, prints;
+	bool has_patterns, has_flags, has_more, has_processes, is_quiet, prints;
 	const char *lines; /* NULL: LINES */
 	char self[PATH_MAX];
 };
@@ -153,6 +178,12 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_ERLANG: return true;
 	case 'o': snprintf(request->path, sizeof request->path, "%s", value); return add_file(request, "output", value);
 	case 't': request->has_patterns = true; return add(request, "pattern", value);
+	case KEY_SEND: request->has_more = true; return add(request, "send", value);
+	case KEY_RECEIVE: request->has_more = true; return add(request, "receive", value);
+	case KEY_SYSTEM: request->has_more = true; return add(request, "system_monitor", value);
+	case KEY_COUNT: request->has_more = true; return add(request, "call_count", value);
+	case KEY_CALL_TIME: request->has_more = true; return add(request, "call_time", value);
+	case KEY_CALL_MEMORY: request->has_more = true; return add(request, "call_memory", value);
 	case KEY_PROCESSES:
 	case 'p':
 		if (key == KEY_PROCESSES)
@@ -170,6 +201,8 @@ static bool take_option(struct request *request, int key, const char *value)
 		       false;
 	case KEY_PROCESS: request->has_processes = true; return add(request, "process", value);
 	case KEY_SCOPE: return add(request, "scope", "global");
+	case KEY_META: return add(request, "scope", "meta");
+	case KEY_ON_LOAD: return add(request, "on_load", "true");
 	case KEY_EVENTS: return add_limit(request, "events", value);
 	case KEY_RATE: return add_limit(request, "rate", value);
 	case KEY_TIME: return add_limit(request, "time", value);
@@ -470,8 +503,10 @@ static int attach(struct request *request, const char *target)
 					     "-s",	     "tracewheel_attach", "main",     "-extra"};
 	FILE *lines = NULL;
 	int status, code, count = 20;
-	if (!request->has_patterns && !request->has_flags)
-		return tw_usage(&command, "what is to be traced? -t PATTERN, -p FLAGS, or both.");
+	if (!request->has_patterns && !request->has_flags && !request->has_more)
+		return tw_usage(&command,
+				"what is to be traced? -t PATTERN, -p FLAGS, --send MESSAGE, --receive MESSAGE, "
+				"--count PATTERN, --call-time PATTERN, --system-monitor EVENTS.");
 	if (request->lines && !request->prints)
 		return tw_usage(&command, "--lines is about --print.");
 	if (!find_application(folder, request->self))
@@ -513,7 +548,8 @@ int tw_record_erlang(int argc, char **argv)
 		code = TW_EXIT_USAGE;
 	else if (options.index < argc)
 		code = attach(&request, argv[options.index]);
-	else if (!*request.path || request.has_patterns || request.has_flags || request.has_processes || request.prints)
+	else if (!*request.path || request.has_patterns || request.has_flags || request.has_more ||
+		 request.has_processes || request.prints)
 		code = tw_usage(&command, "which node? Its name, or the number of its process, comes last.");
 	else
 		code = tw_record_erlang_port(&request.recorder, request.path);
