@@ -206,6 +206,7 @@ struct tw_plan_condition {
 	const struct tw_match_program *program;
 	const char *text;  /* the same, by the end of calls where that decides */
 	const char *shown; /* as the user wrote it */
+	uint64_t least_ns; /* instead: of calls that take so long */
 };
 /*
  * tw_plan_chooses - find the condition on its calls: of the first pattern that names it.

@@ -215,14 +215,16 @@ static struct longer {
 	char shown[];
 } * longers;
 
-const struct tw_session_longer *tw_agent_longer(uint64_t least_ns, const char *text, const char *shown)
+const struct tw_session_longer *tw_agent_longer(const struct tw_plan_condition *of, bool has_children)
 {
+	const char *text = of->least_ns ? NULL : of->text, *shown = of->shown ? of->shown : "";
 	const struct tw_call_condition *condition = text ? tw_agent_call_condition(text, true) : NULL;
+	const struct tw_session_longer wanted = {of->least_ns, condition, NULL, has_children,
+						 has_children && !of->least_ns && !text};
 	struct longer *new = longers;
 
-	shown = shown ? shown : "";
-	while (new &&
-	       (new->longer.least_ns != least_ns || new->longer.condition != condition || strcmp(new->shown, shown)))
+	while (new && (new->longer.least_ns != wanted.least_ns || new->longer.condition != condition ||
+		       new->longer.has_children != has_children || strcmp(new->shown, shown)))
 		new = new->next;
 	if (new)
 		return &new->longer;
@@ -230,7 +232,8 @@ const struct tw_session_longer *tw_agent_longer(uint64_t least_ns, const char *t
 	if (!new)
 		return NULL;
 	strcpy(new->shown, shown);
-	new->longer = (struct tw_session_longer){least_ns, condition, new->shown};
+	new->longer = wanted;
+	new->longer.text = new->shown;
 	new->next = longers;
 	longers = new;
 	return &new->longer;

@@ -8,6 +8,8 @@
 #include "session/session.h"
 #include "symbols/symbols.h"
 
+struct tw_plan_condition;
+
 /* ---- condition.c ---- */
 
 /*
@@ -20,9 +22,10 @@ const struct tw_call_condition *tw_agent_call_condition(const char *text, bool i
 /*
  * Which calls of a place are recorded when they end, as tw_session_stage_longer() takes it.  Never freed; NULL: as above.
  *
- * @least_ns	those that take so long; 0: those of which @text is true, which is @shown to people; NULL: all.
+ * @condition	those that take so long; 0: those of which its text is true, which is shown to people; NULL: all, or with @has_children
+ *		none but in calls of other places.
  */
-const struct tw_session_longer *tw_agent_longer(uint64_t least_ns, const char *text, const char *shown);
+const struct tw_session_longer *tw_agent_longer(const struct tw_plan_condition *condition, bool has_children);
 /* Says that a function's end is not seen, and what follows for its calls: "no snapshot is written for calls". */
 void tw_agent_tell_unended(const struct tw_place *place, const char *what);
 

@@ -134,6 +134,27 @@ static int take_condition(struct tw_agent_config *config, char *value)
 				  : take_guards(config, number);
 }
 
+/* N NS. */
+static int take_length(struct tw_agent_config *config, char *value)
+{
+	uint32_t number = (uint32_t)strtoul(value, &value, 10);
+	struct tw_agent_condition *condition = number <= CONDITIONS_MAX ? condition_at(config, number) : NULL;
+
+	if (condition)
+		condition->least_ns = strtoull(value, NULL, 10);
+	return condition || number > CONDITIONS_MAX ? 0 : TW_ENOMEM;
+}
+
+/* BYTES: a power of 2. */
+static uint64_t read_children(const char *value)
+{
+	uint64_t bytes = strtoull(value, NULL, 10), power = TW_CHILDREN_BYTES_MIN;
+
+	while (power < bytes && power < TW_CHILDREN_BYTES_MAX)
+		power *= 2;
+	return bytes ? power : 0;
+}
+
 /* N TEXT. */
 static int take_shown(struct tw_agent_config *config, char *value)
 {
@@ -245,6 +266,8 @@ static bool take_condition_line(struct tw_agent_config *config, const char *key,
 		*error = strcmp(value, "0") ? take_guards(config, 0) : 0;
 	else if (!strcmp(key, "condition"))
 		*error = take_condition(config, value);
+	else if (!strcmp(key, "length"))
+		*error = take_length(config, value);
 	else if (!strcmp(key, "shown"))
 		*error = take_shown(config, value);
 	else if (!strcmp(key, "if"))
@@ -299,6 +322,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->has_returns |= config->has_exceptions;
 	} else if (!strcmp(line, "longer")) {
 		config->longer_ns = strtoull(value, NULL, 10);
+	} else if (!strcmp(line, "children")) {
+		config->children_bytes = read_children(value);
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "ask")) {

@@ -19,9 +19,10 @@ struct tw_match_program;
 /* A condition on calls.  Number 0 is of all patterns that have none of their own. */
 struct tw_agent_condition {
 	struct tw_match_program *program; /* NULL: all calls */
-	bool has_guards; /* each function has its own guard in layouts; functions without one are not traced */
-	char *text;	 /* that of the program; NULL: there is none */
-	char *shown;	 /* as the user wrote it; NULL: not known */
+	bool has_guards;   /* each function has its own guard in layouts; functions without one are not traced */
+	char *text;	   /* that of the program; NULL: there is none */
+	char *shown;	   /* as the user wrote it; NULL: not known */
+	uint64_t least_ns; /* instead: calls that take so long; 0: it is not about that alone */
 };
 
 /* Calls for which a flight recorder writes a snapshot. */
@@ -64,8 +65,10 @@ struct tw_agent_config {
 	bool has_returns;	/* record return_from for each recorded call */
 	bool has_exceptions;	/* record exception_from */
 	uint64_t longer_ns;	/* record calls that take so long, and count the others; 0: record all */
-	bool has_ends;	    /* conditions are decided when calls end, and calls that do not fulfil theirs are counted */
-	bool has_return_to; /* record return_to */
+	bool has_ends; /* conditions are decided when calls end, and calls that do not fulfil theirs are counted */
+	uint64_t
+		children_bytes; /* record the calls in such calls too, and keep so much of them in each thread until that is known; 0: do not */
+	bool has_return_to;		   /* record return_to */
 	uint32_t argument_words;	   /* words recorded with each call: 0 .. 6 */
 	uint32_t stack_depth;		   /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
 	uint32_t string_bytes;		   /* typed arguments, with up to this much of each string; 0: only words */
@@ -121,6 +124,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	longer NS			with returns: only calls that take so long, others are counted; 0: all
  *	ends 0|1			with returns: conditions are on how calls end (pipeline/hit/condition.h), calls that do not fulfil theirs are
  *					counted, and calls without a condition recorded; 0
+ *	children BYTES			with either: also the calls in recorded calls, of which each thread keeps so much; functions without a
+ *					condition are recorded in these only; 0: only the calls that fulfil a condition, and those around
  *	return_to 0|1			where each recorded call returns to; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	ancestors 1			the system lets only ancestors trace a process: each lets the recorder's children do so
@@ -138,6 +143,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	when EXPR			the same, written as one guard
  *	if N				condition number N, 1 and up, is that of the `pattern` before, in place of match, when, guards
  *	condition N EXPR		a condition; EXPR `-`: as guards 1, for the functions of its patterns
+ *	length N NS			condition number N, with `children`: calls that take so long
  *	shown N TEXT			condition number N as the user wrote it, 0 is that of `when`; for readers of the capture
  *	trigger PATTERN			a flight recorder writes a snapshot for calls of functions that match (trigger.c); may be repeated
  *	trigger_if N END EXPR		of the `trigger` before: for calls of which EXPR is true; END 1: by how they end; EXPR `-`: guard number N

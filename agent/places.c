@@ -122,8 +122,7 @@ static int count_place(struct tw_permit *permit, struct tw_place *place)
 /* The same with those recorded that the end decides on; where no return is seen, that is not known. */
 static int count_by_end(struct tw_permit *permit, struct tw_place *place, const struct asked *asked, uint8_t slot_words)
 {
-	const struct tw_session_longer *longer =
-		tw_agent_longer(config->longer_ns, asked->condition.text, asked->condition.shown);
+	const struct tw_session_longer *longer = tw_agent_longer(&asked->condition, config->children_bytes);
 	const struct tw_arg_plan *plan = place->function->arguments;
 
 	if (place->place_id >= TW_COUNTERS_MAX || !config->has_returns || place->is_unwatched) {

@@ -194,9 +194,10 @@ bool tw_plan_chooses(const struct tw_agent_config *config, const struct tw_sym_o
 {
 	uint32_t number = condition_number(config, definer, function, arity);
 
-	*out = (struct tw_plan_condition){0};
+	*out = (struct tw_plan_condition){.least_ns = config->longer_ns};
 	if (number >= config->condition_count)
 		return true;
+	out->least_ns = out->least_ns ?: config->conditions[number].least_ns;
 	out->program = config->conditions[number].program;
 	out->text = config->conditions[number].text;
 	out->shown = config->conditions[number].shown;

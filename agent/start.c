@@ -316,6 +316,7 @@ static int begin(struct tw_agent_config *config)
 	}
 	tw_hit_host.pinned_rs = &tw_agent_ring_set;
 	tw_hit_host.pinned_session = tw_agent_session->slot;
+	tw_hit_host.children_words = config->children_bytes / sizeof(uint64_t);
 	tw_agent_written_show();
 	tw_native_init();
 	tw_agent_arm_init(config);

@@ -78,6 +78,10 @@
 #define TW_AGGREGATE_SLOTS    16384
 #define TW_AGGREGATE_KEYS_MAX 12288
 #define TW_AGGREGATES_MAX     16000
+/* What a thread keeps of the calls in a call that is recorded by how it ends: the least and the most, and without being asked. */
+#define TW_CHILDREN_BYTES_MIN (UINT64_C(32) << 10)
+#define TW_CHILDREN_BYTES_MAX (UINT64_C(1) << 30)
+#define TW_CHILDREN_BYTES     (UINT64_C(4) << 20)
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 

@@ -375,6 +375,13 @@ __attribute__((target("general-regs-only"))) void tw_rs_count_ended(struct tw_rs
 	tw_fetch_add_relaxed(&rs->control->ended_lost, 1);
 }
 
+__attribute__((target("general-regs-only"))) void tw_rs_count_left_out(struct tw_rs *rs, uint64_t count)
+{
+	if (rs)
+		/* RELAXED rs.ended: as above. */
+		tw_fetch_add_relaxed(&rs->control->left_out, count);
+}
+
 __attribute__((target("general-regs-only"))) void tw_rs_count_vfork(struct tw_rs *rs, uint64_t ticks)
 {
 	tw_rs_count_no_ring(rs, ticks);

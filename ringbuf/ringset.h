@@ -53,7 +53,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  17
+#define TW_RS_VERSION	  18
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -137,9 +137,8 @@ struct tw_rs_control {
 	_Atomic uint64_t used_bytes;  /* rings of all images together; compared with the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
 	_Atomic uint64_t plans_late; /* objects whose plans were not there in time */
-	/* Of no_ring_lost of all images: events of threads after their last destructor; of children of vfork(). */
-	_Atomic uint64_t ended_lost;
-	_Atomic uint64_t vfork_lost;
+	/* Of no_ring_lost: events of threads after their last destructor; of children of vfork().  Of rings: see tw_rs_count_left_out(). */
+	_Atomic uint64_t ended_lost, vfork_lost, left_out;
 	_Atomic uint64_t children; /* processes that members started, and that are not followed */
 	_Atomic uint64_t unarmed; /* functions that were to be traced in another way than they are, or are not traced */
 
@@ -471,10 +470,11 @@ void tw_rs_ring_end_with_thread(struct tw_rs *rs, struct tw_rb_producer *produce
 
 /* Counts an event of a thread without a ring.  Signal handlers: yes. */
 void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks);
-/* The same, of a thread after its last destructor, which has given its rings back. */
+/* The same, of a thread after its last destructor; of a child of vfork(), which shares the member's memory and owns no ring. */
 void tw_rs_count_ended(struct tw_rs *rs, uint64_t ticks);
-/* The same, of a child of vfork(), which shares the member's memory and owns no ring. */
 void tw_rs_count_vfork(struct tw_rs *rs, uint64_t ticks);
+/* Of the calls that a ring counts as lost inside others: those that were not kept until these were decided. */
+void tw_rs_count_left_out(struct tw_rs *rs, uint64_t count);
 
 /* The head of a record in the definitions log: 16 bytes, then the payload, padded to 8. */
 struct tw_rs_defs_head {

@@ -223,7 +223,8 @@ static int define_counted(struct tw_session *session, const struct tw_session_pl
 
 	if (set->longer) {
 		bytes = sizeof def.fixed;
-		def.fixed.longer_ns = set->longer->least_ns;
+		def.fixed.longer_ns = set->longer->least_ns | (set->longer->has_children ? TW_DEF_LONGER_CHILDREN : 0) |
+				      (set->longer->is_child ? TW_DEF_LONGER_CHILD_ONLY : 0);
 		if (set->longer->condition)
 			bytes += (size_t)snprintf(def.text, sizeof def.text, "%.*s", (int)sizeof def.text - 1,
 						  set->longer->text);

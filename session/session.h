@@ -68,6 +68,7 @@ struct tw_session_longer {
 	uint64_t least_ns;			   /* those that take so long */
 	const struct tw_call_condition *condition; /* with least_ns 0: those that fulfil it; NULL: all, as they begin */
 	const char *text;			   /* the condition as the user wrote it */
+	bool has_children, is_child;		   /* with the calls in them; and those of this place decide nothing */
 };
 
 /* A place that this session has ever set, and its counters, which live as long as the session. */

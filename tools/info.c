@@ -53,8 +53,7 @@ static void put_lost(const struct tw_capture *capture, const struct tw_capture_i
 		     const struct tw_capture_account *account)
 {
 	char text[TW_MISSING_TEXT_BYTES];
-	tw_missing_lost(info->lost, account->missing[TW_MISSING_ENDED].events,
-			account->missing[TW_MISSING_VFORK].events, text);
+	tw_missing_lost(info->lost, tw_missing_apart_of(account), text);
 	tw_out_format(&out, "lost          %s\n",
 		      *text				       ? text
 		      : info->is_live			       ? "nothing so far"
@@ -235,6 +234,8 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 			tw_json_u64(&json, "longer_ns", counted.longer_ns);
 		if (counted.condition)
 			tw_json_text(&json, "condition", counted.condition, strlen(counted.condition));
+		if (counted.has_children)
+			tw_json_bool(&json, "children", true);
 		tw_json_close(&json, '}');
 	}
 	put_json_lists(&json, capture);

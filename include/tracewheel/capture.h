@@ -117,10 +117,7 @@ struct tw_capture_info {
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
 
-/*
- * Why an event or a definition is missing from the capture.  The first four are those of enum tw_lost_cause, counted
- * by the program.  NO_RING is without ENDED and VFORK.
- */
+/* Why something is missing.  First enum tw_lost_cause: NO_RING without ENDED and VFORK, NESTED without LEFT_OUT. */
 enum tw_missing_cause {
 	TW_MISSING_FULL,
 	TW_MISSING_TOO_BIG,
@@ -141,9 +138,10 @@ enum tw_missing_cause {
 	TW_MISSING_CHILDREN, /* events of processes that were started and not followed; places is their number */
 	TW_MISSING_ENDED,    /* events of threads after their last destructor, in the whole recording */
 	TW_MISSING_VFORK,    /* events of children of vfork(), in the whole recording */
+	TW_MISSING_LEFT_OUT, /* calls in recorded calls that were not kept until these were decided (--children) */
 	TW_MISSING_CAUSES
 };
-/* "full" ... "vfork"; "unknown" for anything else. */
+/* "full" ... "left_out"; "unknown" for anything else. */
 const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {

@@ -115,6 +115,7 @@ struct tw_recorder_stats {
 	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
 	uint64_t lost_ended;	       /* of lost[TW_LOST_NO_RING]: of threads after their last destructor */
 	uint64_t lost_vfork;	       /* of lost[TW_LOST_NO_RING]: of children of vfork() */
+	uint64_t left_out;	       /* of lost[TW_LOST_NESTED]: as TW_MISSING_LEFT_OUT */
 	uint64_t unstored;	       /* of these: records left in the rings that could not be written at the end */
 	uint64_t raw_bytes;	       /* of the records stored, before encoding */
 	uint64_t file_bytes;	       /* written */

@@ -41,6 +41,8 @@ struct tw_capture_counted {
 	 * and not counted; "": all calls whose end can be seen are events.  Lent until the capture is closed.
 	 */
 	const char *condition;
+	/* Calls in those that are events are events too; and the place decides nothing: only its calls in such calls are. */
+	bool has_children, is_child;
 };
 /* False past the last.  In any order; *at is 0 at first. */
 bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t image, uint32_t *at,

@@ -242,7 +242,8 @@ static void take_account(struct tw_cutting *cutting)
 
 	memcpy(cutting->copy.account, cutting->capture->told, sizeof cutting->copy.account);
 	if (filter->from_ns || filter->to_ns)
-		cutting->copy.account[TW_ACCOUNT_THREADS_ENDED] = cutting->copy.account[TW_ACCOUNT_VFORK] = 0;
+		cutting->copy.account[TW_ACCOUNT_THREADS_ENDED] = cutting->copy.account[TW_ACCOUNT_VFORK] =
+			cutting->copy.account[TW_ACCOUNT_LEFT_OUT] = 0;
 }
 
 /* ---- segments ---- */

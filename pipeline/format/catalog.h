@@ -32,7 +32,7 @@ struct tw_catalog_text {
 
 struct tw_catalog_counted {
 	uint32_t place_id;
-	bool has_condition;
+	bool has_condition, has_children, is_child;
 	uint64_t since_ticks, longer_ns;
 	char condition[]; /* terminated; "": all calls are recorded */
 };

@@ -27,8 +27,10 @@ int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 		return TW_ENOMEM;
 	counted->place_id = def.counted.place_id;
 	counted->since_ticks = def.counted.since_ticks;
-	counted->longer_ns = def.longer_ns;
-	counted->has_condition = has_more && !def.longer_ns;
+	counted->has_children = def.longer_ns & TW_DEF_LONGER_CHILDREN;
+	counted->is_child = def.longer_ns & TW_DEF_LONGER_CHILD_ONLY;
+	counted->longer_ns = def.longer_ns & ~(TW_DEF_LONGER_CHILDREN | TW_DEF_LONGER_CHILD_ONLY);
+	counted->has_condition = has_more && !counted->longer_ns && !counted->is_child;
 	tw_catalog_take(input, counted->condition, input->left);
 	return tw_catalog_add_or_free(&catalog->counted, counted->place_id, counted, 0, free);
 }

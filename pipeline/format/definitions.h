@@ -181,8 +181,11 @@ struct tw_def_counted {
  */
 struct tw_def_longer {
 	struct tw_def_counted counted;
-	uint64_t longer_ns; /* calls that took so long are recorded */
+	uint64_t longer_ns; /* calls that took so long are recorded; and two flags: */
 };
+/* The calls in these are recorded too; and the place decides nothing: only its calls in such calls are recorded. */
+#define TW_DEF_LONGER_CHILDREN	 (UINT64_C(1) << 63)
+#define TW_DEF_LONGER_CHILD_ONLY (UINT64_C(1) << 62)
 /* The longest text. */
 #define TW_DEF_CONDITION_BYTES_MAX 400
 

@@ -217,6 +217,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_STOPPED = 17,
 	/* Not a loss of events: switches of threads that the kernel lost, or that were not stored. */
 	TW_ACCOUNT_SWITCHES = 18,
+	/* Of the losses by TW_LOST_NESTED: calls in recorded calls that found no space until these were decided. */
+	TW_ACCOUNT_LEFT_OUT = 19,
 	TW_ACCOUNT_CAUSES
 };
 

@@ -80,7 +80,7 @@ static inline uint64_t still_followed(const struct tw_hit_tls *t, uint64_t epoch
 /* Hits are told apart by their frames: the end of a call must use the frame of its beginning. */
 #define FRAME(back) ((back) && (back)->frame ? (back)->frame : __builtin_frame_address(0))
 
-static const char *name_of(enum tw_frame_class exception_class)
+const char *tw_frame_class_name(enum tw_frame_class exception_class)
 {
 	switch (exception_class) {
 	case TW_FRAME_EXIT: return "exit";
@@ -106,7 +106,7 @@ static struct tw_term atom_or_text(struct tw_arena *arena, const char *name)
 static struct tw_term value_in(struct tw_arena *arena, const struct ending *e)
 {
 	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
-		struct tw_term pair[2] = {atom_or_text(arena, name_of(e->exception_class)), e->value->term};
+		struct tw_term pair[2] = {atom_or_text(arena, tw_frame_class_name(e->exception_class)), e->value->term};
 
 		if (tw_term_is_none(pair[1]))
 			pair[1] = atom_or_text(arena, e->name);
@@ -160,9 +160,9 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 
 	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
 		if (tw_term_is_none(e->value->term))
-			tw_record_atoms(&terms, name_of(e->exception_class), e->name);
+			tw_record_atoms(&terms, tw_frame_class_name(e->exception_class), e->name);
 		else
-			tw_record_pair(&terms, name_of(e->exception_class), e->value->term);
+			tw_record_pair(&terms, tw_frame_class_name(e->exception_class), e->value->term);
 	} else if (e->value->kind == TW_FRAME_TERM) {
 		tw_record_term(&terms, e->value->term);
 	} else if (e->value->kind == TW_FRAME_MANY) {

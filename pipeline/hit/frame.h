@@ -90,6 +90,9 @@ void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_v
 void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class exception_class, struct tw_term value,
 			const char *name, struct tw_frame_back *back);
 
+/* "error", "exit", "throw". */
+const char *tw_frame_class_name(enum tw_frame_class exception_class);
+
 /* The frame ended unseen: updates call_time and call_memory only. */
 void tw_frame_forget(const struct tw_frame_wants *wants);
 

@@ -229,6 +229,25 @@ struct tw_one_hit {
 	struct tw_match_result decided;
 };
 
+/*
+ * The calls in a call that is under way, which are recorded with it if it fulfils its condition: children.h.  Written by the thread, in
+ * hits.
+ */
+struct tw_longer_frame;
+struct tw_children {
+	struct tw_longer_frame
+		*root; /* the outermost open call that may still fulfil its condition; NULL: none, nothing is kept */
+	uint64_t root_ticks; /* when it began */
+	uint64_t epoch;	     /* of the session */
+	uint64_t due_ticks;  /* no open call is long before */
+	uint64_t head, tail; /* positions of words: behind the newest record, and of the oldest */
+	uint64_t left_out;   /* calls that had to go, or found no space */
+	/* While they are recorded: those that began before `since` were left by a jump; of those before `first` the call is not kept. */
+	uint64_t since, first;
+	uint64_t *words; /* a ring of `capacity`, a power of 2; kept when the thread leaves */
+	uint64_t capacity;
+};
+
 /* One joined thread, from a pool that is never unmapped. */
 struct tw_thread {
 	/* The word of its read sections: written at each hit, read by threads that wait for thread progress. */
@@ -267,6 +286,7 @@ struct tw_thread {
 	struct tw_one_hit one;
 	uint64_t own_ticks;	   /* the tracer's own time on it so far: set-up of rings, and waits */
 	struct tw_kept_calls kept; /* calls whose returns need their arguments */
+	struct tw_children children;
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 
@@ -372,7 +392,8 @@ struct tw_hit_host {
 	/* A ring set that is never unmapped, and its session's bit: threads that have left count their losses there. */
 	struct tw_rs *pinned_rs;
 	uint32_t pinned_session;
-	struct tw_term node; /* the result of node(): an atom; none: nonode@nohost */
+	uint64_t children_words; /* of each thread's ring of struct tw_children: a power of 2 */
+	struct tw_term node;	 /* the result of node(): an atom; none: nonode@nohost */
 };
 extern struct tw_hit_host tw_hit_host;
 

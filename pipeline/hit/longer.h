@@ -55,12 +55,17 @@ struct tw_longer_long_frame {
 #define TW_LONGER_FRAME	   UINT64_C(0x8000)
 #define TW_LONGER_RECORDED UINT64_C(0x10000)
 #define TW_LONGER_OF_ALL   UINT64_C(0x20000)
+/* It fulfils its condition, or a call around it does: all calls in it are recorded as they begin. */
+#define TW_LONGER_WHOLE UINT64_C(0x40000)
 /* And of all frames of a place, its longer_flags: the condition decides at the end; the frame is a long one; the call is recorded as it begins. */
 #define TW_LONGER_FLAGS_SHIFT 19
 #define TW_LONGER_OF_END      (UINT64_C(1) << TW_LONGER_FLAGS_SHIFT)
 #define TW_LONGER_KEEPS	      (UINT64_C(2) << TW_LONGER_FLAGS_SHIFT)
 #define TW_LONGER_AT_ONCE     (UINT64_C(4) << TW_LONGER_FLAGS_SHIFT)
-#define TW_LONGER_FORK_SHIFT  32
+/* With the calls in those that are recorded, see children.h; and its end decides nothing. */
+#define TW_LONGER_CHILDREN   (UINT64_C(8) << TW_LONGER_FLAGS_SHIFT)
+#define TW_LONGER_CHILD_ONLY (UINT64_C(16) << TW_LONGER_FLAGS_SHIFT)
+#define TW_LONGER_FORK_SHIFT 32
 
 static inline bool tw_longer_is(const struct tw_frame_wants *wants)
 {

@@ -40,7 +40,7 @@ static __attribute__((noinline)) bool put(struct tw_hit_tls *t, const struct tw_
 	t->thread->one.bytes = record_bytes(&t->thread->one);
 	if (!reserve(t))
 		return false;
-	fill(t, place, kind);
+	fill(t, place->place_id, kind);
 	return true;
 }
 

@@ -36,7 +36,7 @@ static INLINE uint32_t record_bytes(const struct tw_one_hit *one)
 }
 
 /* Writes that record, for which space is reserved. */
-static INLINE void fill(struct tw_hit_tls *t, const struct tw_place *place, enum tw_event_kind kind)
+static INLINE void fill(struct tw_hit_tls *t, uint32_t place_id, enum tw_event_kind kind)
 {
 	struct tw_one_hit *one = &t->thread->one;
 	struct tw_rb_record *record = one->record;
@@ -46,7 +46,7 @@ static INLINE void fill(struct tw_hit_tls *t, const struct tw_place *place, enum
 	flags = one->flags | tw_load_relaxed(&t->tracee->record_flags[tw_hit_host.pinned_session]);
 	flags |= one->count % 2 ? TW_EVENT_FLAG_HALF : 0;
 	record->ticks = one->stamp ? one->stamp : one->ticks;
-	record->head = TW_RB_HEAD(kind, flags, one->bytes, place->place_id);
+	record->head = TW_RB_HEAD(kind, flags, one->bytes, place_id);
 	tw_record_copy((uint64_t *)(record + 1), one->words, one->count);
 	tw_rb_commit(&t->thread->rings[tw_hit_host.pinned_session].producer, one->bytes);
 }

@@ -522,8 +522,9 @@ TW_API bool tw_capture_counted_next(const struct tw_capture *capture, uint32_t i
 	const struct tw_catalog_counted *def = tw_catalog_next(&catalog_of(capture, image)->counted, at);
 
 	if (def)
-		*out = (struct tw_capture_counted){def->place_id, tw_capture_ns(capture, def->since_ticks),
-						   def->longer_ns, def->has_condition ? def->condition : NULL};
+		*out = (struct tw_capture_counted){def->place_id,     tw_capture_ns(capture, def->since_ticks),
+						   def->longer_ns,    def->has_condition ? def->condition : NULL,
+						   def->has_children, def->is_child};
 	return def != NULL;
 }
 

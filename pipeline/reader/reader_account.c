@@ -28,7 +28,7 @@ TW_API const char *tw_missing_cause_name(unsigned cause)
 							     "overwritten", "removed", "segments", "damaged",
 							     "rings",	    "cut",     "unstored", "processes",
 							     "names",	    "went_on", "plans",	   "functions",
-							     "children",    "ended",   "vfork"};
+							     "children",    "ended",   "vfork",	   "left_out"};
 
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
@@ -268,15 +268,18 @@ static void account_streams(struct tw_capture *capture)
 	}
 }
 
-/* Tells apart what segments count as lost without a ring. Segments that were removed had some of it. */
-static void split_no_ring(struct tw_capture *capture)
+/* Tells apart what segments count as lost without a ring, and inside others. Segments that were removed had some of it. */
+static void split(struct tw_capture *capture)
 {
 	struct tw_capture_missing *missing = capture->account.missing;
 	uint64_t ended = capture->told[TW_ACCOUNT_THREADS_ENDED], vforked = capture->told[TW_ACCOUNT_VFORK];
+	uint64_t left_out = capture->told[TW_ACCOUNT_LEFT_OUT];
 
 	missing[TW_MISSING_NO_RING].events = difference(missing[TW_MISSING_NO_RING].events, ended + vforked);
 	add(capture, TW_MISSING_ENDED, ended, 0, false);
 	add(capture, TW_MISSING_VFORK, vforked, 0, false);
+	missing[TW_MISSING_NESTED].events = difference(missing[TW_MISSING_NESTED].events, left_out);
+	add(capture, TW_MISSING_LEFT_OUT, left_out, 0, false);
 	capture->account.ended_lost = ended;
 }
 
@@ -296,7 +299,7 @@ void tw_source_account(struct tw_capture *capture)
 	/* A part of the capture may lack the segments that were cut. */
 	if (capture->told[TW_ACCOUNT_CUT] && !account->missing[TW_MISSING_CUT].has_more)
 		add(capture, TW_MISSING_CUT, 0, capture->told[TW_ACCOUNT_CUT], true);
-	split_no_ring(capture);
+	split(capture);
 	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
 	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);

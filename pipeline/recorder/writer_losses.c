@@ -183,6 +183,9 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 	take_count(writer, TW_ACCOUNT_THREADS_ENDED, tw_load_relaxed(&control->ended_lost), TW_RB_LOST_MAX);
 	/* RELAXED rs.ended: as above. */
 	take_count(writer, TW_ACCOUNT_VFORK, tw_load_relaxed(&control->vfork_lost), TW_RB_LOST_MAX);
+	/* RELAXED rs.ended: as above. */
+	take_count(writer, TW_ACCOUNT_LEFT_OUT, tw_load_relaxed(&control->left_out), TW_RB_LOST_MAX);
+	writer->store.stats.left_out = writer->store.account[TW_ACCOUNT_LEFT_OUT];
 	writer->store.stats.lost_ended = writer->store.account[TW_ACCOUNT_THREADS_ENDED];
 	writer->store.stats.lost_vfork = writer->store.account[TW_ACCOUNT_VFORK];
 	writer->store.stats.children = writer->store.account[TW_ACCOUNT_CHILDREN];

@@ -156,6 +156,7 @@ static struct tw_thread *take_thread(void)
 {
 	struct tw_thread *thread = free_threads;
 	struct tw_thread_counts *counts;
+	struct tw_children children;
 	uint32_t scheduler_id;
 
 	if (!thread) {
@@ -169,8 +170,10 @@ static struct tw_thread *take_thread(void)
 	scheduler_id = thread->scheduler_id;
 	/* RELAXED count.thread_own: the structure has no thread, under the lock. */
 	counts = tw_load_relaxed(&thread->own_counts);
+	children = (struct tw_children){.words = thread->children.words, .capacity = thread->children.capacity};
 	memset(thread, 0, sizeof *thread);
 	thread->scheduler_id = scheduler_id;
+	thread->children = children;
 	/* RELAXED count.thread_own: as above. */
 	tw_store_relaxed(&thread->own_counts, counts);
 	return thread;

@@ -130,6 +130,9 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 		return "; ended are calls of threads, as of libc's functions, after their rings are given back with their last destructor: no option avoids it";
 	case TW_LOST_CAUSES + 1:
 		return "; vfork are calls of children that still ran in the program's memory: no option avoids it";
+	case TW_LOST_CAUSES + 2:
+		return "; left out are calls in recorded calls that found no space until it was known that these are recorded, and are counted: "
+		       "--children=SIZE with a larger size avoids it";
 	case TW_LOST_FULL:
 		if (is_confined(options, text, sizeof text))
 			return text;
@@ -149,6 +152,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path,
 	enum tw_recorder_policy policy = options->policy;
 	char text[TW_MISSING_TEXT_BYTES], figure[TW_FIGURE_BYTES];
 	uint64_t counts[TW_LOST_CAUSES], lost[TW_MISSING_LOST_CAUSES], sum = 0;
+	const struct tw_missing_apart apart = {stats->lost_ended, stats->lost_vfork, stats->left_out};
 	uint64_t replaced = policy == TW_RECORDER_OVERWRITE ? stats->lost[TW_LOST_FULL] - stats->unstored : 0;
 	if (replaced)
 		tw_say("%s older event%s replaced by newer ones, as --on-full overwrite requests.",
@@ -157,8 +161,8 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path,
 		counts[cause] = stats->lost[cause] - (cause == TW_LOST_FULL ? replaced : 0);
 		sum += counts[cause];
 	}
-	tw_missing_split(counts, stats->lost_ended, stats->lost_vfork, lost);
-	tw_missing_lost(counts, stats->lost_ended, stats->lost_vfork, text);
+	tw_missing_split(counts, apart, lost);
+	tw_missing_lost(counts, apart, text);
 	tw_figure_of(figure, sum, "event", "events");
 	if (sum && !path)
 		tw_say(stats->write_errors ? "LOST %s: %s." : "LOST %s: %s. `tracewheel print` shows where.", figure,

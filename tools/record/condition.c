@@ -8,6 +8,7 @@
 #include "tracewheel/match.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,11 @@ static bool config_one(const struct tw_conditions *conditions, const struct tw_c
 	bool has_names = guard.is_of_end ? tw_when_needs_types(&guard) : tw_when_has_names(text);
 	if (guard.is_of_end && !add_shown(target, text, number))
 		return false;
+	uint64_t least_ns;
+	if (conditions->have_children && kind_of(text, &least_ns) == OF_LENGTH) {
+		snprintf(line, sizeof line, "%u %" PRIu64, number, least_ns);
+		return add_line(target->config, "length", line);
+	}
 	if (has_names && !tw_arguments_add_guard(target->arguments, &guard))
 		return false;
 	if (!has_names && !tw_when_plain(&guard, target->are_words || guard.is_of_end, plain, reason)) {

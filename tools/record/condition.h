@@ -27,6 +27,7 @@ struct tw_conditions {
 	bool are_of_end;   /* how calls end decides, of all of them */
 	bool name_exceptions;
 	uint64_t longer_ns; /* --longer */
+	bool have_children; /* --children */
 	char **made;	    /* texts of these that the user did not write */
 	size_t made_count;
 };

@@ -80,6 +80,10 @@ static const struct tw_option options_table[] = {
 	{KEY_LONGER, "longer", "TIME",
 	 "short for duration >= TIME, beside other conditions: record only calls that take so long, with what they return: 10ms, 50us. "
 	 "Others are counted, exactly and by thread (docs/counting.md)"},
+	{KEY_CHILDREN, "children", "[=SIZE]",
+	 "with --longer, or conditions on how calls end: record with such a call all calls in it of selected functions, also short ones. "
+	 "Beside patterns with conditions, those without are recorded in such calls only: -t 'srv:handle if duration > 10ms' -t srv:_. "
+	 "Until it is known, each thread keeps SIZE of them in memory (4M; docs/counting.md)"},
 	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
 	{KEY_STACK, "stack", "N",
 	 "record N callers of each call, 1 to 64\n"

@@ -19,6 +19,10 @@
 
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+/* --children: the least, the most, and without a size, in each thread (base/limits.h). */
+#define CHILDREN_BYTES_MIN (UINT64_C(32) << 10)
+#define CHILDREN_BYTES_MAX (UINT64_C(1) << 30)
+#define CHILDREN_BYTES	   (UINT64_C(4) << 20)
 /* Of a stream. */
 #define COUNTS_NS_DEFAULT UINT64_C(1000000000)
 /* Any function of Python: the agent gives their modules this name, too. */
@@ -142,6 +146,17 @@ static bool set_longer(struct tw_request *request, const char *value)
 	return is_right;
 }
 
+static bool set_children(struct tw_request *request, const char *value)
+{
+	request->children_bytes = CHILDREN_BYTES;
+	request->conditions.have_children = true;
+	if (!value || (tw_parse_bytes(value, &request->children_bytes) &&
+		       request->children_bytes >= CHILDREN_BYTES_MIN && request->children_bytes <= CHILDREN_BYTES_MAX))
+		return true;
+	tw_usage(request->command, "--children is a size from 32K to 1G, of each thread, not '%s'.", value);
+	return false;
+}
+
 /* The name of an option that needs each call as it begins, or other events in between; NULL: none of these. */
 static const char *name_beside_longer(int key)
 {
@@ -242,6 +257,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_SCHED: return request->recorder.has_thread_states = true;
 	case KEY_METRICS: request->metrics.path = value; return true;
 	case KEY_LONGER: return set_longer(request, value);
+	case KEY_CHILDREN: return set_children(request, value);
 	case KEY_TIME: return tw_limits_set(&request->limits, request->command, "time", value);
 	case KEY_EVENTS: return tw_limits_set(&request->limits, request->command, "events", value);
 	case KEY_RATE: return tw_limits_set(&request->limits, request->command, "rate", value);
@@ -314,6 +330,22 @@ static bool are_strings_hidden(const struct tw_request *request)
 		tw_usage(request->command,
 			 "--no-strings and --ports exclude each other: ports are known by their paths and addresses.");
 	return is_right;
+}
+
+static bool place_children(struct tw_request *request)
+{
+	char bytes[24];
+	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)request->children_bytes);
+	if (!request->children_bytes)
+		return true;
+	if (!is_by_end(request)) {
+		tw_usage(
+			request->command,
+			"--children goes with --longer, or with a condition on how calls end, as -t 'srv:handle if result < 0': "
+			"the calls in such calls are recorded with them.");
+		return false;
+	}
+	return add_config(request, "children", bytes);
 }
 
 static bool is_longer_alone(const struct tw_request *request)
@@ -461,7 +493,8 @@ int tw_request_check(struct tw_request *request)
 		return TW_EXIT_USAGE;
 	if (!place_conditions(request) || tw_rings_are_too_large(&request->recorder, request->command) ||
 	    !is_tracer_alone(request) || !are_all_summed_up(request) || !is_longer_alone(request) ||
-	    !are_strings_hidden(request) || !tw_flight_check(&request->flight, &request->recorder, request->command) ||
+	    !place_children(request) || !are_strings_hidden(request) ||
+	    !tw_flight_check(&request->flight, &request->recorder, request->command) ||
 	    !tw_sizes_check_run_delay(&request->recorder, request->command))
 		return TW_EXIT_USAGE;
 	if (request->recorder.has_thread_states &&

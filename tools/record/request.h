@@ -56,6 +56,7 @@ struct tw_request {
 	bool has_stack;
 	bool has_frames; /* more callers than the direct one */
 	uint64_t longer_ns;
+	uint64_t children_bytes;   /* --children; 0: not given */
 	bool needs_each_call;	   /* for the views of --locks or --memory: their functions cannot be counted instead */
 	const char *beside_longer; /* an option given that excludes --longer; NULL: none */
 	struct tw_limits limits;

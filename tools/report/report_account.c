@@ -33,8 +33,7 @@ void tw_report_losses(const struct tw_screen *screen, const struct tw_totals *to
 		return;
 	}
 	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
-	tw_missing_lost(totals->lost, is_part ? 0 : account->missing[TW_MISSING_ENDED].events,
-			is_part ? 0 : account->missing[TW_MISSING_VFORK].events, text);
+	tw_missing_lost(totals->lost, is_part ? (struct tw_missing_apart){0} : tw_missing_apart_of(account), text);
 	tw_out_format(screen->out, "%sLOST %s, %.2f %% of all%s: %s%s\n", tw_screen_red(screen),
 		      tw_figure_of(figure, lost, "event", "events"),
 		      100.0 * (double)lost / (double)(lost + totals->all_events), is_part ? " in this part" : "", text,

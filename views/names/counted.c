@@ -51,7 +51,8 @@ void tw_counted_sum(const struct tw_capture *capture, struct tw_counted *out)
 			if (!place || !place->function || (counted.condition && !*counted.condition))
 				continue;
 			functions[found++] = place->function;
-			if (counted.longer_ns || counted.condition)
+			out->has_children |= counted.has_children;
+			if (counted.longer_ns || counted.condition || counted.is_child)
 				longer[found_longer++] = place->function;
 			if (counted.condition)
 				out->condition = !out->condition || strcmp(out->condition, counted.condition) == 0
@@ -80,20 +81,21 @@ static int put_longer(const struct tw_counted *counted, char *text)
 		return 0;
 	if (counted->longer < counted->functions)
 		snprintf(of, sizeof of, "of %s ", tw_figure_of(functions, counted->longer, "function", "functions"));
+	const char *and = counted->has_children ? ", and the calls in them," : "",
+		   *around = counted->has_children ? ", those around them, and the calls in these,"
+						   : ", and those around them,";
+	const char *rest = counted->has_children		       ? ""
+			   : counted->longer_ns && !counted->condition ? ", and self times contain shorter ones"
+								       : ", and self times contain the rest";
 	if (counted->longer_ns && !counted->condition)
-		return snprintf(text, TW_COUNTED_TEXT_BYTES,
-				"%sonly calls of %s or longer are recorded, and self times contain shorter ones: ", of,
-				tw_figure_duration(longer, counted->longer_ns));
+		return snprintf(text, TW_COUNTED_TEXT_BYTES, "%sonly calls of %s or longer%s are recorded%s: ", of,
+				tw_figure_duration(longer, counted->longer_ns), and, rest);
 	if (!counted->condition || !*counted->condition)
-		return snprintf(
-			text, TW_COUNTED_TEXT_BYTES,
-			"%sonly calls that fulfil their conditions, and those around them, are recorded, and self times contain the rest: ",
-			of);
+		return snprintf(text, TW_COUNTED_TEXT_BYTES,
+				"%sonly calls that fulfil their conditions%s are recorded%s: ", of, around, rest);
 	shown[tw_clean(counted->condition, strlen(counted->condition), shown, sizeof shown - 1)] = 0;
-	return snprintf(
-		text, TW_COUNTED_TEXT_BYTES,
-		"%sonly calls of which '%s' is true, and those around them, are recorded, and self times contain the rest: ",
-		of, shown);
+	return snprintf(text, TW_COUNTED_TEXT_BYTES, "%sonly calls of which '%s' is true%s are recorded%s: ", of, shown,
+			around, rest);
 }
 
 const char *tw_counted_clause(const struct tw_capture *capture, char text[TW_COUNTED_TEXT_BYTES])

@@ -144,18 +144,27 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 	return text;
 }
 
-void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked,
+struct tw_missing_apart tw_missing_apart_of(const struct tw_capture_account *account)
+{
+	return (struct tw_missing_apart){.ended = account->missing[TW_MISSING_ENDED].events,
+					 .vforked = account->missing[TW_MISSING_VFORK].events,
+					 .left_out = account->missing[TW_MISSING_LEFT_OUT].events};
+}
+
+void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], struct tw_missing_apart apart,
 		      uint64_t out[TW_MISSING_LOST_CAUSES])
 {
-	uint64_t no_ring = lost[TW_LOST_NO_RING];
+	uint64_t no_ring = lost[TW_LOST_NO_RING], nested = lost[TW_LOST_NESTED], ended, vforked;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		out[cause] = lost[cause];
 	/* Segments that were removed had some of them. */
-	ended = ended < no_ring ? ended : no_ring;
-	vforked = vforked < no_ring - ended ? vforked : no_ring - ended;
+	ended = apart.ended < no_ring ? apart.ended : no_ring;
+	vforked = apart.vforked < no_ring - ended ? apart.vforked : no_ring - ended;
 	out[TW_LOST_NO_RING] = no_ring - ended - vforked;
 	out[TW_LOST_CAUSES] = ended;
 	out[TW_LOST_CAUSES + 1] = vforked;
+	out[TW_LOST_CAUSES + 2] = apart.left_out < nested ? apart.left_out : nested;
+	out[TW_LOST_NESTED] = nested - out[TW_LOST_CAUSES + 2];
 }
 
 uint64_t tw_missing_overwritten(const struct tw_capture *capture, uint32_t stream, uint64_t lost[TW_LOST_CAUSES])
@@ -224,8 +233,7 @@ void tw_missing_say_events(const struct tw_capture *capture)
 		lost += info.lost[cause];
 	if (lost)
 		tw_say("LOST %s of the capture: %s.", tw_figure_of(figure, lost, "event", "events"),
-		       tw_missing_lost(info.lost, account.missing[TW_MISSING_ENDED].events,
-				       account.missing[TW_MISSING_VFORK].events, text));
+		       tw_missing_lost(info.lost, tw_missing_apart_of(&account), text));
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++)
 		if (*tw_missing_clause(&account, cause, text))
 			tw_say("%s.", text);
@@ -243,13 +251,13 @@ const char *tw_missing_lost_name(unsigned cause)
 				      : tw_missing_cause_name(cause - TW_LOST_CAUSES + TW_MISSING_ENDED);
 }
 
-const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked, char *text)
+const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], struct tw_missing_apart apart, char *text)
 {
 	uint64_t counts[TW_MISSING_LOST_CAUSES];
 	char figure[TW_FIGURE_BYTES];
 	int used = 0;
 	*text = 0;
-	tw_missing_split(lost, ended, vforked, counts);
+	tw_missing_split(lost, apart, counts);
 	for (unsigned cause = 0; cause < TW_MISSING_LOST_CAUSES; cause++) {
 		if (counts[cause])
 			used += snprintf(text + used, TW_MISSING_TEXT_BYTES - (size_t)used, "%s%s %s", used ? ", " : "",

@@ -22,15 +22,20 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text);
 
 /*
- * Losses that are counted, by cause: those of enum tw_lost_cause, and two that the account of the whole recording tells apart from
- * TW_LOST_NO_RING: `ended`, calls of threads after their last destructor, and `vfork`, calls of children of vfork().
+ * Losses that are counted, by cause: those of enum tw_lost_cause, and three that the account of the whole recording tells apart: from
+ * TW_LOST_NO_RING `ended`, calls of threads after their last destructor, and `vfork`, calls of children of vfork(); from TW_LOST_NESTED
+ * `left_out`, calls in recorded calls that found no space until these were decided.
  */
-#define TW_MISSING_LOST_CAUSES (TW_LOST_CAUSES + 2)
-void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked,
+#define TW_MISSING_LOST_CAUSES (TW_LOST_CAUSES + 3)
+struct tw_missing_apart {
+	uint64_t ended, vforked, left_out;
+};
+struct tw_missing_apart tw_missing_apart_of(const struct tw_capture_account *account);
+void tw_missing_split(const uint64_t lost[TW_LOST_CAUSES], struct tw_missing_apart apart,
 		      uint64_t out[TW_MISSING_LOST_CAUSES]);
 const char *tw_missing_lost_name(unsigned cause);
 /* "full 3, ended 12"; "" for none. */
-const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], uint64_t ended, uint64_t vforked, char *text);
+const char *tw_missing_lost(const uint64_t lost[TW_LOST_CAUSES], struct tw_missing_apart apart, char *text);
 
 /*
  * tw_missing_overwritten - tells events that newer ones replaced, as `--on-full overwrite` requests, from lost ones.
