@@ -42,11 +42,17 @@ record calls --when 'duration > 0 or exception' --exceptions -t "$own"
 record calls --when '$1 /= 12345 and duration > 0' --args --on-full block --ring 64K -t "$own"
 record calls --when 'text != "a text that is longer than the piece that is read at once" and duration > 0' --args -t 'agent_depth:depth_text'
 record calls -t 'agent_depth:depth_leaf' -t "$own if duration > 10s"
+# With the calls in it, which wait in memory of the thread until then, too little of it as well.
+record calls --longer 1ns --children --exceptions -t "$own"
+record calls --longer 1us --children --on-full block --ring 64K -t "$own"
+record calls --when '$1 /= 12345 and duration > 0' --children=32K --args --on-full block --ring 64K -t "$own"
+record calls --children -t 'agent_depth:depth_leaf' -t "$own if result /= 12345 or exception" --exceptions
 for mode in threads handler cancel; do
 	record $mode -t "$own"
 	record $mode --returns --args --stack 4 -t "$own"
 	record $mode --returns --on-full block --ring 64K -t "$own"
 	record $mode --longer 1ns --on-full block --ring 64K -t "$own"
 	record $mode --when '$1 /= 12345 and duration > 0' --args --on-full block --ring 64K -t "$own"
+	record $mode --when '$1 /= 12345 and duration > 0' --children --args --on-full block --ring 64K -t "$own"
 done
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    `record` with conditions on how calls end: the calls that fulfil theirs are recorded, with their arguments, and those around them; all others
-#         are counted, each once. Results, errno, durations, exceptions, arguments by name and number; conditions of their own for patterns, beside
+# Goal    `record` with conditions on how calls end: the calls that fulfil theirs are recorded, with their arguments, and those around them, with
+#         --children also those in them; all others are counted, each once. Results, errno, durations, exceptions, arguments by name and number; conditions of their own for patterns, beside
 #         patterns without any; 4 threads, tail calls, longjmp, C++ exceptions, a forked child, an end without exit(); attach.
 # Method  A program writes down each of its calls: thread, argument, call around it, how it ended. A model says which are to be recorded; events, in
 #         order and nested, with arguments and results, and counts are compared with it. Control: another condition's model refuses the capture.
@@ -163,6 +163,7 @@ g++ -g -O2 -o app app.cc -lpthread || fail "no compiler"
 cat >judge.py <<'P'
 import collections, json, struct, sys
 history, events, report, wanted, is_child_seen = *sys.argv[1:5], sys.argv[5] == "1"
+with_children, wanted = wanted.startswith("children "), wanted.removeprefix("children ")
 names = "leaf fails outer naps throws tail jumps named forks".split()
 data = open(history, "rb").read()
 count = struct.unpack_from("i", data)[0]
@@ -189,6 +190,7 @@ rules = {
     "$1 > 3050 and result > 0": lambda c: c.n > 3050 and returned(c) and c.result > 0,
     'name == "odd" and result < 0': lambda c: c.n % 3 == 0 and returned(c),
     "always": lambda c: True,
+    "child": lambda c: False,
     "never": lambda c: False,
 }
 if wanted[0] == "{":
@@ -213,7 +215,42 @@ for i, c in enumerate(made):
         chain[i] = last
     previous[c.pid, c.tid] = i
 recorded = [c.function in selected and of[c.function](c) for c in made]
-for i in range(count - 1, -1, -1):
+# With children: what is kept in the outermost call that decides is recorded when one in it is.
+def record_children():
+    deciding = {name for name in selected if of[name] is not rules["child"]}
+    threads, is_true = collections.defaultdict(list), list(recorded)
+    recorded[:] = [False] * count
+    for i, c in enumerate(made):
+        if c.function in selected:
+            threads[c.pid, c.tid].append(i)
+    for calls in threads.values():
+        stack, root, kept = [], None, []
+        def flush():
+            for k in kept:
+                recorded[k] = True
+            kept.clear()
+        def end(i):
+            nonlocal root
+            seen = has_exceptions or made[i].how == 1
+            if seen and root is not None and ((is_true[i] and made[i].function in deciding) or (recorded[i] and i != root)):
+                flush()
+            if i == root:
+                root = None
+                kept.clear()
+        for i in calls:
+            around = chain.get(i, outer(made[i]))
+            while stack and stack[-1] != around:
+                end(stack.pop())
+            if root is None and made[i].function in deciding:
+                root = i
+            if root is not None:
+                kept.append(i)
+            stack.append(i)
+        while stack:
+            end(stack.pop())
+if with_children:
+    record_children()
+for i in range(count - 1, -1, -1) if not with_children else ():
     if recorded[i]:
         p = chain.get(i, outer(made[i]))
         if p is not None:
@@ -230,7 +267,7 @@ for line in open(events):
     stack = stacks[thread]
     if e["kind"] == "call":
         n = e["args"][-1] if "args" in e else None
-        stack.append([name, n, None, e["ns"], None, len(stack)])
+        stack.append([name, n, None, e["ns"], None, stack[-1] if stack else None])
         calls[thread].append(stack[-1])
         continue
     # Jumps are seen with exceptions only.
@@ -260,7 +297,10 @@ else:
             if call[:2] in left:
                 left.remove(call[:2])
             else:
-                assert call[4] is not None and call[4] >= LIMIT * 0.999, ("short", thread, call)
+                around = call
+                while with_children and around[5] and (around[4] is None or around[4] < LIMIT * 0.999):
+                    around = around[5]
+                assert around[4] is not None and around[4] >= LIMIT * 0.999, ("short", thread, call)
         assert not left, (thread, left[:5])
     assert sum(map(len, expected.values())) >= 12
 results = {(c.pid, c.tid, c.function, c.n): c for c in made}
@@ -332,6 +372,21 @@ play '{"leaf": "result < 0", "outer": "always", "naps": "duration > 20ms"}' --ar
 says 'only calls that fulfil their conditions, and those around them, are recorded'
 play '{"leaf": "always", "jumps": "never", "outer": "never"}' --args -t 'app:{jumps,outer} if result == 12345' -t app:leaf
 
+# With the calls in them: of functions that decide, and of others, which are recorded in such calls only.
+play 'children result < 0' --args -t "$all" --when 'result < 0' --children
+says "only calls of which 'result < 0' is true, those around them, and the calls in these, are recorded: .* others of 9 functions are counted"
+! judge 'result < 0' || fail "the control agrees"
+! judge 'children not (result < 0)' || fail "the control agrees"
+expect 0 "$tw" info --json out.tw
+is "$(json "d['counted']['children']")" True
+play 'children result == -1 or exception' --args --exceptions -t "$all" --when 'result == -1 or exception' --children
+play 'children duration > 20ms' --args --longer 20ms -t "$all" --children
+says 'only calls of 20.0 ms or longer, and the calls in them, are recorded'
+play 'children {"outer": "result < 0", "naps": "duration > 20ms", "leaf": "child", "fails": "child", "tail": "child"}' --args --children \
+	-t 'app:outer if result < 0' -t 'app:naps if duration > 20ms' -t 'app:{leaf,fails,tail}'
+play 'children {"outer": "n > 2040 and (result == 0 or exception)", "throws": "exception", "leaf": "child", "fails": "child"}' --args --exceptions \
+	--children -t 'app:outer if n > 2040 and (result == 0 or exception)' -t 'app:throws if exception' -t 'app:{leaf,fails}'
+
 # A call that never returns: recorded if it is as it begins, else nothing is known.
 for how in '' ' if result < 0' ' if duration > 0'; do
 	expect 0 "$tw" record -q --force -o out.tw -t 'app:leaf if result == 12345' -t "app:leaves$how" -- ./app own
@@ -369,5 +424,7 @@ refused 'vector registers are not kept until the call ends' -t 'app:_ if vector_
 refused 'a specification decides as a call begins' --longer 1ms --match "[{'_',[],[]}]"
 refused 'a probe has no end' -t 'sdt:libc:setjmp' -t 'app:leaf if result < 0'
 refused 'conditions on how calls end and --stack exclude each other: which calls are recorded is known when they end' -t 'app:_ if result < 0' --stack 3
+refused '--children goes with --longer, or with a condition on how calls end' --children -t 'app:_ if $1 > 3'
+refused "--children is a size from 32K to 1G, of each thread, not '1K'" --children=1K --longer 1ms
 refused 'does not report errno' -t 'app:leaf if errno == 2'
 echo PASS

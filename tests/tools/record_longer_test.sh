@@ -3,6 +3,8 @@
 # Goal    With `record --longer` each call is an event or is counted, never both and never neither: also one that calls itself, tail
 #         calls, is left by longjmp, is under way at fork, exec, exit or kill -9, or is made by a signal handler. Each call that was
 #         long is recorded, with its time, inside those around it; none is that was short; every view says what is left out.
+#         With --children all calls in a long one are recorded with it, and no others; those that found no space until then are counted,
+#         and their number stands where they were.
 # Method  A program counts its own calls in a file that it maps, and is recorded; for each function events and counts add up to its
 #         numbers. The events of each thread are read as a stack, in order of time. Limits are far from the lengths of the calls.
 build=$1
@@ -197,6 +199,158 @@ expect 0 "$tw" info --json out.tw
 is "$(json "d['counted']['longer_ns']")" 20000000
 expect 0 "$tw" print --slowest 1 out.tw
 shows 'work:nap'
+
+# ---- with the calls in them: threads, jumps, a forked child, a signal handler, a kill -9, and too little memory for all of them
+cat >full.c <<'C'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#define FN __attribute__((noinline, noipa)) void
+enum { LEAF, BIG, JUMPS, HANDLED, ENDS };
+static _Atomic unsigned long *own;
+static __thread jmp_buf back;
+FN leaf(int n) { own[LEAF]++; }
+static void nap(int ms)
+{
+	struct timespec left = {0, ms * 1000000L};
+	while (nanosleep(&left, &left))
+		;
+}
+FN big(int leaves, int ms)
+{
+	own[BIG]++;
+	for (int i = 0; i < leaves; i++)
+		leaf(i);
+	nap(ms);
+	leaf(-1);
+}
+FN jumps(int leaves)
+{
+	own[JUMPS]++;
+	for (int i = 0; i < leaves; i++)
+		leaf(i);
+	longjmp(back, 1);
+}
+FN handled(void) { own[HANDLED]++; leaf(0); }
+static void on_alarm(int s) { handled(); }
+FN ends(void)
+{
+	own[ENDS]++;
+	leaf(1);
+	nap(40);
+	leaf(2);
+	kill(getpid(), SIGKILL);
+}
+static void *run(void *arg)
+{
+	big(10, 0);
+	big(3000, 40);
+	for (int i = 0; i < 3; i++) {
+		if (!setjmp(back))
+			jumps(5);
+		leaf(7);
+		big(10 + i, i == 1 ? 0 : 40);
+		leaf(8);
+	}
+	return arg;
+}
+int main(int c, char **v)
+{
+	struct itimerval every = {{0, 700}, {0, 700}}, off = {0};
+	int fd = open(v[1], O_RDWR | O_CREAT | O_TRUNC, 0600), status;
+	pthread_t t[3];
+	if (ftruncate(fd, 128))
+		return 1;
+	own = mmap(0, 128, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], 0, run, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], 0);
+	if (!fork()) {
+		run(0);
+		_exit(0);
+	}
+	wait(&status);
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &every, 0);
+	for (int i = 0; i < 200; i++)
+		big(300, 0);
+	big(300, 40);
+	setitimer(ITIMER_REAL, &off, 0);
+	ends();
+	return 0;
+}
+C
+gcc -g -O2 -o full full.c -lpthread || fail "no compiler"
+cat >judge_children.py <<'P'
+import collections, json, struct, sys
+own, events, report, kept = open(sys.argv[1], "rb").read(), sys.argv[2], json.load(open(sys.argv[3])), int(sys.argv[4])
+made = dict(zip("leaf big jumps handled ends".split(), struct.unpack("5Q", own[:40])))
+calls, stacks, whole, lost, last = collections.Counter(), collections.defaultdict(list), collections.defaultdict(list), collections.Counter(), {}
+for line in open(events):
+    e = json.loads(line)
+    thread = (e["process"], e["thread"])
+    assert e["ns"] >= last.get(thread, 0), ("out of order", line)
+    last[thread] = e["ns"]
+    if e["kind"] == "lost":
+        lost[thread] += e["nested"]
+        stacks[thread][-1][2] += e["nested"]
+    elif e["kind"] == "call":
+        calls[e["function"]] += 1
+        stacks[thread].append([e["function"], [], 0, e["ns"]])
+    elif e["kind"] == "return_from":
+        name, inside, left_out, ns = stacks[thread].pop()
+        assert name == e["function"], ("not nested", line)
+        if stacks[thread]:
+            stacks[thread][-1][1].append(name)
+        else:
+            assert e["ns"] - ns >= 20000000 * 0.999, ("short", line)
+            whole[thread].append((name, inside.count("leaf"), left_out, inside.count("handled")))
+# The second leaf in ends() begins behind the time: it is recorded before the kill, with what came before it.
+assert [(s[0][0], s[0][1].count("leaf")) for s in stacks.values() if s] == [("ends", 2)], stacks
+runs, main = [w for w in whole.values() if w[0][1] + w[0][2] == 3001], [w for w in whole.values() if w[0][1] + w[0][2] != 3001]
+assert len(runs) == 4 and len(main) == 1, whole
+for run in runs:
+    short = [w for w in run if w[1] < 100]
+    # Others may have had no processor for so long.
+    assert {11, 13} <= {leaves for name, leaves, *_ in short}, run
+    assert (run[0][2] == 0) == (kept > 3001), run
+    assert run[0][1] <= kept + 1, run
+assert main[0][-1][1] == 301 and main[0][-1][2] == 0, main
+counted = collections.Counter()
+for row in report["counted_by_function"]:
+    counted[row["function"]] += row["calls"]
+for name, number in made.items():
+    assert calls[name] + counted[name] == number, (name, calls[name], counted[name], number)
+assert calls["jumps"] == 0 and counted["handled"] and counted["leaf"] > 60000, (calls, counted)
+assert report["account"]["missing"]["left_out"]["events"] == sum(lost.values()) and report["account"]["missing"]["nested"]["events"] == 0, lost
+print("judged", dict(calls), dict(counted), dict(lost))
+P
+children() { # KEPT OPTION...
+	"$tw" record --longer 20ms --follow-fork -t 'full:{leaf,big,jumps,handled,ends}' --force -o out.tw "${@:2}" -- ./full own >out 2>err
+	"$tw" print --format json out.tw >events 2>err || fail "print: $*"
+	says 'only calls of 20.0 ms or longer, and the calls in them, are recorded'
+	expect 0 "$tw" report --json -n 0 out.tw
+	mv out report.json
+	python3 judge_children.py own events report.json "$1" >judged 2>&1
+}
+children 9999 --children || fail "$(cat judged)"
+cat judged
+# Six words for a call and its return: the newest 682 are kept.
+children 683 --children=32K || fail "$(cat judged)"
+cat judged
+expect 0 "$tw" info out.tw
+shows '^lost  *left_out 9,2'
+expect 0 "$tw" print --tree out.tw
+shows 'LOST 2,31'
+! python3 judge_children.py own events report.json 9999 2>judged || fail "all calls were kept, says the judge"
 
 # A function whose returns cannot be seen is counted; so is one of --count.
 expect 0 "$tw" record --longer 20ms --count work:nap -t 'work:{around,nap}' --force -o out.tw -- ./work own return
