@@ -384,6 +384,43 @@ static void test_gap_of_another(void **state)
 	free(text);
 }
 
+/*
+ * The lost events begin with the stack of the call of thread 2, at its own time: its return and its unlock are among them, and what
+ * returns later is another call.
+ */
+static void test_gap_of_stack(void **state)
+{
+	const struct tw_capture_filter all = {0};
+	const uint64_t lost[6] = {6000, 9, 0, 0, 0, 0};
+	struct tw_capture *capture;
+	struct tw_locks locks = {0};
+
+	begin_play();
+	play.now = 1000;
+	call(2, LOCK, address_of(0), 0);
+	play.now = 4000;
+	call(0, LOCK, address_of(0), 0);
+	play.now = 5000;
+	returns(0, LOCK, 0);
+	play.now = 50000;
+	call(0, UNLOCK, address_of(0), 0);
+	returns(0, UNLOCK, 0);
+	play.now = 80000;
+	view_put(play.maker, &(struct view_event){2, 5000 + play.now, TW_EVENT_LOSS, 0, 0}, lost, 6);
+	play.now = 90000;
+	returns(2, LOCK, 0);
+	end_maker(play.maker, true);
+	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
+	assert_int_equal(tw_locks_make(&locks, capture, &all), 0);
+	const struct tw_lock_row *lock = lock_at(&locks, address_of(0));
+	assert_int_equal(lock->waits, 0);
+	assert_int_equal(lock->slow, 0);
+	assert_int_equal(lock->pairs, 0);
+	assert_int_equal(lock->taken, 1);
+	tw_locks_free(&locks);
+	tw_capture_close(capture);
+}
+
 /* Thread 0 releases the lock so long after the call of thread 2, and thread 2 has it later. */
 static void check_release(uint64_t after_ns, unsigned waits, uint64_t pair_ns)
 {
@@ -422,7 +459,8 @@ static void test_skew(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_gap),
-					   cmocka_unit_test(test_gap_of_another), cmocka_unit_test(test_skew)};
+					   cmocka_unit_test(test_gap_of_another), cmocka_unit_test(test_gap_of_stack),
+					   cmocka_unit_test(test_skew)};
 
 	return RUN_IN_DIRECTORY(tests);
 }

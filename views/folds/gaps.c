@@ -50,7 +50,8 @@ void tw_gaps_free(struct tw_gaps *gaps)
 	*gaps = (struct tw_gaps){0};
 }
 
-const struct tw_gap *tw_gaps_begun(struct tw_gaps *gaps, uint64_t now_ns)
+const struct tw_gap *tw_gaps_begun(struct tw_gaps *gaps, uint64_t until_ns)
 {
-	return gaps->next < gaps->count && gaps->list[gaps->next].first_ns <= now_ns ? &gaps->list[gaps->next++] : NULL;
+	return gaps->next < gaps->count && gaps->list[gaps->next].first_ns <= until_ns ? &gaps->list[gaps->next++]
+										       : NULL;
 }

@@ -34,7 +34,10 @@ struct tw_gaps {
 int tw_gaps_find(struct tw_gaps *gaps, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_gaps_free(struct tw_gaps *gaps);
 
-/* The next gap that has begun by now and was not returned before; NULL: none. Lends until tw_gaps_free(). */
-const struct tw_gap *tw_gaps_begun(struct tw_gaps *gaps, uint64_t now_ns);
+/*
+ * The next gap whose first lost event is not later, and which was not returned before; NULL: none.  Lends until tw_gaps_free().
+ * A lost event may have the time stamp of a recorded one before it, as the stack of a call has: gaps up to an event's own time are asked for behind it.
+ */
+const struct tw_gap *tw_gaps_begun(struct tw_gaps *gaps, uint64_t until_ns);
 
 #endif

@@ -432,10 +432,10 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 
 /* ---- gaps ---- */
 
-static void begin_gaps(struct tw_locks *locks, uint64_t now_ns)
+static void begin_gaps(struct tw_locks *locks, uint64_t until_ns)
 {
 	const struct tw_gap *gap;
-	while ((gap = tw_gaps_begun(&locks->losses, now_ns))) {
+	while ((gap = tw_gaps_begun(&locks->losses, until_ns))) {
 		struct tw_lock_image *image = &locks->images[gap->image];
 		image->gaps++;
 		if (image->until_ns < gap->last_ns)
@@ -463,7 +463,7 @@ static int see(void *self, const struct tw_capture_event *event)
 	uint8_t what = tw_marks_of(&locks->places, event);
 	uint32_t number;
 	locks->event = event;
-	begin_gaps(locks, event->time_ns);
+	begin_gaps(locks, event->time_ns - !!event->time_ns);
 	switch (event->kind) {
 	case TW_CAPTURE_LOSS: count_loss(locks, event); break;
 	case TW_CAPTURE_CALL:
@@ -491,6 +491,7 @@ static int see(void *self, const struct tw_capture_event *event)
 		break;
 	default: break;
 	}
+	begin_gaps(locks, event->time_ns);
 	return locks->has_no_memory ? TW_ENOMEM : 0;
 }
 
