@@ -276,7 +276,7 @@ struct tw_capture_image {
 	uint64_t capture_id;	/* random, the same in all segments of a recording */
 	uint8_t boot_id[16];	/* of the kernel */
 	bool is_overwriting;	/* its losses of TW_LOST_FULL are older events that newer ones replaced */
-	uint64_t end_ns; /* of the process, which may be after its last event; 0: not known, or exec ended the image */
+	uint64_t end_ns; /* of the process, or of a recording that it outlived; 0: not known, or exec ended the image */
 };
 /* NULL past the last; @number counts from 0, as in events. */
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);

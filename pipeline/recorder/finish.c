@@ -126,6 +126,7 @@ static void end_recording(struct tw_recorder *recorder)
 	struct tw_writer *writer = &recorder->writer;
 	struct tw_restore_failure failure;
 
+	writer->closed_ticks = tw_clock_ticks();
 	tw_rs_close(&writer->rs);
 	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;

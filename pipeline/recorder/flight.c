@@ -311,6 +311,7 @@ TW_API int tw_flight_copy(const struct tw_flight_options *options, struct tw_fli
 		free(flight);
 		return error;
 	}
+	flight->writer.closed_ticks = tw_clock_ticks();
 	error = copy_rings(flight);
 	flight->copied_ns = tw_clock_monotonic_ns() - flight->begun_ns;
 	if (error) {

@@ -112,6 +112,7 @@ struct tw_writer {
 	uint32_t images_seen;	/* entries of images[] that have been in use */
 	uint64_t tables_told;	/* damaged tables of rings counted so far */
 	bool is_control_forged; /* its counts of processes are not valid */
+	uint64_t closed_ticks;	/* from when on no event is recorded, also of processes that go on; 0: not known */
 	uint32_t closed_image;	/* whose segment was closed last for want of descriptors */
 	uint8_t *definitions;	/* a definitions block under construction */
 	uint8_t *raw;		/* records of one ring, copied so that the program cannot change them */

@@ -377,8 +377,12 @@ int tw_writer_tell_ends(struct tw_writer *writer, uint32_t index, bool is_final)
 	for (uint32_t i = tw_rs_image(&writer->rs, index)->first_ring; !error && i != UINT32_MAX;
 	     i = writer->rs.rings[i].next)
 		error = writer->rings[i].is_seen ? tw_writer_note_end(writer, i) : 0;
-	if (!error && is_final)
-		error = add_end(writer, index, 0, ticks ? ticks : writer->images[index].gone_ticks);
+	if (!is_final)
+		ticks = writer->closed_ticks;
+	else if (!ticks)
+		ticks = writer->images[index].gone_ticks;
+	if (!error)
+		error = add_end(writer, index, 0, ticks);
 	return error ? error : write_ends(writer, index);
 }
 

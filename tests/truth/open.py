@@ -3,7 +3,8 @@
 """How long calls lasted that are open at the end of their process or thread: all views against the program's own clock.
 
 Each program says the least time, and one whose threads end early the most as well. Stored as a stream and in a merged
-capture, the times are the same.
+capture, the times are the same. A recording that ends before its program, of record and of attach: its calls are open up to the end of the
+recording, which has a limit of time; the least is this limit, from the start of the command on, and the most the time of the command.
 
 open.py BUILD [--self-test]
 """
@@ -14,12 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 # The program, its ways to end, and the function that is open then.
 PROGRAMS = (("truth_open", ("exit", "killed", "exec"), "main"),
             ("truth_open_silent", ("exit", "killed"), "main"),
             ("truth_open_leaves", ("exit", "cancelled"), "leaves"))
 VIEWS = ("report", "flame", "timeline")
+OUTLIVED_NS = 700000000
 COPIES = ("a part without an end", "a stream", "a merged capture")
 
 
@@ -93,6 +96,41 @@ def differences(least, most, shown):
     return wrong
 
 
+def play_outlived(build, folder, way):
+    """Likewise of a recording of at most OUTLIVED_NS, which the program outlives."""
+    capture = Capture(build, os.path.join(folder, "outlived.tw"), "truth_open_silent:main")
+    program, limits = os.path.join(build, "tests/truth_open_silent"), ["-q", "--force", "--returns", "--time", f"{OUTLIVED_NS}ns",
+                                                                       "-o", capture.path]
+    begun = time.time_ns()
+    if way == "record":
+        subprocess.run([capture.tw, "record", *limits, "-t", "truth_open_silent:{main,silent_step}", "--", program, "stays"],
+                       check=True, capture_output=True)
+    else:
+        capture.name = "truth_open_silent:silent_rest"
+        with subprocess.Popen([program, "rests"], stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            begun = time.time_ns()
+            subprocess.run([capture.tw, "attach", *limits, "-t", "truth_open_silent:silent_*", str(process.pid)], check=True,
+                           capture_output=True)
+            process.kill()
+    ended = time.time_ns()
+    shown = {"report": capture.total(), "timeline": capture.timeline(), "flame": capture.flame()}
+    start = int(json.loads(capture.run("info", "--json"))["start_wall_ns"])
+    shown["thread alone"], _ = capture.thread_alone()
+    # Less the moments between two calls, and what the tracer took for itself.
+    return begun + OUTLIVED_NS - OUTLIVED_NS // 10 - start, ended - start, shown
+
+
+def check_outlived(build, folder, way, is_self_test):
+    least, most, shown = play_outlived(build, folder, way)
+    good = {"half": shown["report"], "the end": 0}
+    wrong = differences(least, most, shown | good)
+    if is_self_test:
+        wrong += [f"not noticed: {view} ends with the thread" for view in VIEWS
+                  if not differences(least, most, shown | good | {view: shown["thread alone"]})]
+    return [f"{way}, outlived: {line}" for line in wrong]
+
+
 def main():
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
@@ -105,6 +143,8 @@ def main():
                 if "--self-test" in sys.argv:
                     wrong += [f"{program} {way}: not noticed: {view} ends elsewhere" for view in VIEWS
                               if not differences(least, most, shown | {view: untrue})]
+        for way in ("record", "attach"):
+            wrong += check_outlived(sys.argv[1], folder, way, "--self-test" in sys.argv)
     print("\n".join(wrong) or "open calls last as long as the programs say")
     return bool(wrong)
 

@@ -226,7 +226,8 @@ static int make_processes(struct tw_sql *sql, uint64_t columns, struct tw_sql_ro
 			  tw_sql_integer(rows, (uint32_t)image->parent_process_id) &&
 			  tw_sql_text(rows, image->program) && tw_sql_text(rows, command.data) &&
 			  tw_sql_integer(rows, (uint64_t)tw_sql_time(sql, image->start_ns)) &&
-			  tw_sql_integer_if(rows, image->end_ns, (uint64_t)tw_sql_time(sql, image->end_ns)) &&
+			  tw_sql_integer_if(rows, image->is_final && image->end_ns,
+					    (uint64_t)tw_sql_time(sql, image->end_ns)) &&
 			  tw_sql_text(rows, image->host) && tw_sql_text(rows, image->node) &&
 			  tw_sql_integer(rows, image->no_ring_lost);
 	}

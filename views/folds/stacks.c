@@ -521,6 +521,7 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 			if (stack->last_ns < end_ns)
 				stack->last_ns = end_ns;
 			stacks->has_guessed |= stack->depth && !stack->is_end_known;
+			stacks->has_outlived |= stack->depth && tw_stacks_outlives(stacks, stack);
 			end_process(stacks, stack);
 		}
 	}

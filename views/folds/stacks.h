@@ -202,10 +202,11 @@ struct tw_stacks {
 	uint64_t unmatched;
 	uint64_t cut;
 	uint64_t open;
-	bool has_states;  /* there were states of threads */
-	bool ends_early;  /* frames were ended at the end of the selection, before that of the capture */
-	bool has_guessed; /* frames were ended with the last event of their process, whose end is not known */
-	uint64_t before;  /* calls that were open at the beginning of the selection */
+	bool has_states;   /* there were states of threads */
+	bool ends_early;   /* frames were ended at the end of the selection, before that of the capture */
+	bool has_guessed;  /* frames were ended with the last event of their process, whose end is not known */
+	bool has_outlived; /* frames were ended with the recording, because their process went on */
+	uint64_t before;   /* calls that were open at the beginning of the selection */
 	uint64_t too_deep;
 	uint64_t losses;
 	uint64_t lost;	 /* calls that ended in a loss */

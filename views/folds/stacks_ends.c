@@ -60,10 +60,18 @@ void tw_stacks_find_ends(struct tw_stacks *stacks)
 	}
 }
 
+bool tw_stacks_outlives(const struct tw_stacks *stacks, const struct tw_stack *stack)
+{
+	const struct tw_capture_image *image = tw_capture_image(stacks->capture, stack->image);
+	return stack->is_end_known && image && !image->is_final && stack->end_ns == image->end_ns;
+}
+
 const char *tw_stacks_open_until(const struct tw_stacks *stacks)
 {
 	if (stacks->ends_early)
 		return "the end of this part";
+	if (stacks->has_outlived && !stacks->has_guessed)
+		return "the end of the recording, or of the thread or the process before it";
 	return stacks->has_guessed ? "the last event of the process" : "the end of the thread or the process";
 }
 

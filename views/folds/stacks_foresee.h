@@ -34,5 +34,7 @@ const struct tw_frame_states *tw_stack_states_until(struct tw_stack *stack, cons
 						    uint64_t end_ns, const struct tw_frame_time *time);
 /* A thread's calls are open until it ends, or its process does. Other processes may have ended unseen. */
 void tw_stacks_find_ends(struct tw_stacks *stacks);
+/* Behind it: was a call of this stack open until the recording ended, and not its process? */
+bool tw_stacks_outlives(const struct tw_stacks *stacks, const struct tw_stack *stack);
 
 #endif
