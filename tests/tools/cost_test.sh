@@ -72,6 +72,51 @@ for name in functions:
     assert is_named == (name in ("leaf", "many") and 0 < tracer and tracer >= own // 10), (name, tracer, own)
 P
 python3 check.py || fail "the cost"
+# The other views that show times say it too, and their numbers are those of the report.
+expect 0 "$tw" report --json --by caller a.tw
+cp out by.json
+expect 0 "$tw" report --json --histogram duration -t app:leaf a.tw
+cp out histogram.json
+expect 0 "$tw" report --json --diff a.tw a.tw
+cp out diff.json
+expect 0 "$tw" print --slowest 3 -t 'app:{many,spins}' --format json a.tw
+cp out slowest.json
+expect 0 "$tw" report --json -n 0 a.tw
+cat >views.py <<'P'
+import json
+report = json.load(open("out"))
+cost, functions = report["tracer_per_call"], {f["function"]: f for f in report["by_function"]}
+by = json.load(open("by.json"))
+assert by["tracer_per_call"] == cost
+rows = {row["function"]: row["tracer_ns"] for row in by["by_value"]}
+assert rows == {name: f["tracer_ns"] for name, f in functions.items()}, rows
+parts = json.load(open("histogram.json"))["by_value"]
+assert sum(row["calls"] for row in parts) == 60000
+for row in parts:
+    assert abs(row["tracer_ns"] - min(row["calls"] * cost["inside_ns"], round(row["self"] * 1e9))) <= 1, row
+diff = json.load(open("diff.json"))
+assert [c["tracer_per_call"] for side in ("old", "new") for c in diff[side]["captures"]] == [cost, cost]
+slowest = {call["name"].split(":")[1].split("/")[0]: call for call in map(json.loads, open("slowest.json"))}
+whole = 60001 * cost["inside_ns"] + 60000 * cost["outside_ns"]
+assert abs(slowest["many"]["tracer_ns"] - min(whole, slowest["many"]["total_ns"])) <= 1
+assert slowest["spins"]["tracer_ns"] <= cost["inside_ns"]
+P
+python3 views.py || fail "the cost in other views"
+said=0
+for view in "report --diff a.tw" "print --tree" "print --format chrome" "flame" "report --html"; do
+	expect 0 "$tw" $view a.tw
+	grep -q "[Tt]he tracer's own cost" out err && said=$((said + 1))
+done
+knows=$(python3 -c 'import json; print(sum(json.load(open("by.json"))["tracer_per_call"].values()) > 0)')
+# On a machine so busy that the cost is not known, none says it.
+[ "$knows$said" = True5 ] || [ "$knows$said" = False0 ] || fail "$said of 5 views say the cost; it is known: $knows"
+# With the stacks of its callers a call costs more, and the cost is known as well.
+expect 0 "$tw" record -q --returns --stack 2 --on-full block -o c.tw -t 'app:_' -- ./app
+expect 0 "$tw" print --format json --setups c.tw
+grep -v '"kind":"stack"' out >events.json
+expect 0 "$tw" report --json -n 0 c.tw
+sed 's/<= 100/<= 400/; s/98 < typical/398 < typical/g; s/< 100:/< 400:/; /^sentence/,$d' check.py >stacks.py
+python3 stacks.py || fail "the cost of calls with stacks"
 # Calls without returns have no times, and so no such sentence.
 expect 0 "$tw" record -q --on-full block -o b.tw -t 'app:_' -- ./app
 expect 0 "$tw" report b.tw

@@ -413,10 +413,12 @@ static bool fits_together(const struct request *request)
 /* What the output does not hold. */
 static void say_more(const struct request *request, const struct tw_capture *capture, const struct tw_printer *printer)
 {
-	char when[TW_WHEN_SENTENCE_BYTES];
+	char when[TW_WHEN_SENTENCE_BYTES], clause[TW_COST_CLAUSE_BYTES];
 	if (request->timeline && request->timeline->print != tw_print_chrome)
 		tw_missing_say(capture);
 	tw_counted_say(capture);
+	if (*tw_tracer_cost_clause(printer->cost_ns, clause))
+		tw_say("the tracer's own cost is in these times: %s.", clause);
 	if (printer->when && !request->slowest)
 		tw_say("calls %s.", tw_when_describe(printer->when, printer->hidden, when));
 }

@@ -8,6 +8,7 @@
 #ifndef TW_TOOLS_PRINT_H
 #define TW_TOOLS_PRINT_H
 
+#include "views/folds/tracer_cost.h"
 #include "views/names/names.h"
 #include "views/names/payload.h"
 #include "views/names/threads.h"
@@ -30,9 +31,10 @@ struct tw_printer {
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
-	uint64_t shown;	      /* events */
-	struct tw_when *when; /* which calls; NULL: all */
-	uint64_t hidden;      /* calls that it left out */
+	uint64_t shown;		       /* events */
+	struct tw_when *when;	       /* which calls; NULL: all */
+	uint64_t hidden;	       /* calls that it left out */
+	double cost_ns[TW_COST_COUNT]; /* of views with times: the tracer's own, of a call (tracer_cost.h) */
 	/* Cache: the last process that was named: "<0.45.0> clerk". */
 	char process[TW_THREAD_TEXT_BYTES];
 	size_t process_bytes;

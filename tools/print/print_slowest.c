@@ -190,12 +190,16 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 	tw_out_text(out, result + (has_arrow ? 4 : 0));
 	tw_out_format(out, "\n              %s its own; from %s on ", tw_figure_duration(figure, call->self_ns),
 		      since_zero(view, from, call->start_ns));
+	uint64_t tracer_ns = tw_slowest_tracer_ns(&view->slowest, call);
 	tw_out_name(out, call->process ? call->process : "?");
 	if (call->callers && *call->callers) {
 		tw_out_text(out, ", in ");
 		tw_out_text(out, call->callers);
 	}
 	tw_out_text(out, "\n");
+	if (tw_tracer_cost_matters(tracer_ns, call->total_ns))
+		tw_out_format(out, "    %8s  %-*sat most of the whole are the tracer's own cost\n",
+			      tw_figure_duration(figure, tracer_ns), COUNT_COLUMNS, "");
 	view->left_out = 0;
 	put_inside(view, call, call->node, 0);
 	if (view->left_out)

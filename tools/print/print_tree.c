@@ -20,6 +20,7 @@
 #include "views/names/missing.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
+#include "views/folds/tracer_cost.h"
 #include "tools/print/print.h"
 #include "tools/print/print_tree_lines.h"
 #include "views/names/typed.h"
@@ -28,6 +29,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* So much of a call's duration may be in no state, and the rest is shown. */
 #define UNKNOWN_NS 1000
@@ -38,6 +40,7 @@ enum { IS_OPEN, IS_PENDING };
 struct tree {
 	struct tw_printer *printer;
 	struct tw_stacks stacks;
+	struct tw_tracer_cost cost;
 	struct tw_places places;
 	struct tw_tree_lines lines;
 	struct tw_tree_line line; /* the one in progress, if it is no call's */
@@ -381,7 +384,7 @@ static int see(void *self, const struct tw_capture_event *event)
 	tree->is_limited = !tree->limit;
 	if (tree->is_limited || tree->printer->out->error)
 		return TW_FOLD_DONE;
-	if (!tw_stacks_event(&tree->stacks, event, &step))
+	if (!tw_stacks_event(&tree->stacks, event, &step) || !tw_tracer_cost_event(&tree->cost, event, &step))
 		return TW_ENOMEM;
 	if (!tree->has_begun || step.kind == TW_STEP_HIDDEN || event->kind == TW_CAPTURE_THREAD_STATE)
 		return 0;
@@ -421,6 +424,8 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
+	if (error == 0 && !tw_tracer_cost_init(&tree.cost, tree.stacks.stream_count, tree.places.function_count))
+		error = TW_ENOMEM;
 	tree.stacks.when = printer->when;
 	if (error == 0) {
 		if (!tw_places_have_returns(&tree.places))
@@ -428,7 +433,10 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 			       "calls.");
 		tw_tree_lines_init(&tree.lines, printer->out, &tree.stacks, printer->has_pids);
 		error = put_events(&tree, filter);
+		tw_tracer_cost_finish(&tree.cost);
+		memcpy(printer->cost_ns, tree.cost.ns, sizeof tree.cost.ns);
 	}
+	tw_tracer_cost_free(&tree.cost);
 	tw_tree_lines_free(&tree.lines);
 	free(tree.line.text);
 	tw_stacks_free(&tree.stacks);

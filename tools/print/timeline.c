@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct tw_out scratch;
 
@@ -295,7 +296,7 @@ static bool put_event(struct tw_timeline *timeline, const struct tw_capture_even
 {
 	struct tw_step step;
 	timeline->event = event;
-	if (!tw_stacks_event(&timeline->stacks, event, &step)) {
+	if (!tw_stacks_event(&timeline->stacks, event, &step) || !tw_tracer_cost_event(&timeline->cost, event, &step)) {
 		timeline->has_no_memory = true;
 		return false;
 	}
@@ -392,6 +393,8 @@ static int put_events(struct tw_timeline *timeline, const struct tw_capture_filt
 	timeline->printer->hidden = timeline->stacks.hidden;
 	tw_stacks_finish(&timeline->stacks, timeline->is_limited ? timeline->reached_ns : filter->to_ns);
 	tw_timeline_end_counters(timeline);
+	tw_tracer_cost_finish(&timeline->cost);
+	memcpy(timeline->printer->cost_ns, timeline->cost.ns, sizeof timeline->cost.ns);
 	return timeline->has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -410,6 +413,7 @@ static void free_timeline(struct tw_timeline *timeline)
 	tw_flows_destroy(timeline->flows);
 	tw_seq_nodes_free(&timeline->nodes);
 	tw_map_fini(&timeline->taken);
+	tw_tracer_cost_free(&timeline->cost);
 	tw_stacks_free(&timeline->stacks);
 	tw_places_free(&timeline->places);
 	free(timeline);
@@ -431,6 +435,9 @@ int tw_timeline_write(struct tw_printer *printer, const struct tw_timeline_forma
 	int error = tw_places_make(&timeline->places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&timeline->stacks, capture, &timeline->places);
+	if (error == 0 &&
+	    !tw_tracer_cost_init(&timeline->cost, timeline->stacks.stream_count, timeline->places.function_count))
+		error = TW_ENOMEM;
 	timeline->stacks.when = printer->when;
 	timeline->flows = tw_flows_create(capture);
 	if (error == 0)

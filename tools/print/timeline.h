@@ -15,6 +15,7 @@
 #include "views/folds/memory.h"
 #include "views/folds/seq_events.h"
 #include "views/folds/stacks.h"
+#include "views/folds/tracer_cost.h"
 #include "base/map.h"
 
 /*
@@ -139,6 +140,7 @@ struct tw_timeline {
 	void *user; /* the format's */
 	struct tw_places places;
 	struct tw_stacks stacks;
+	struct tw_tracer_cost cost;
 	struct tw_map taken; /* process and number of each thread's track; image and number of a scheduler's */
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;

@@ -32,6 +32,7 @@ static void put_note(struct tw_out *out, bool warns, const char *format, ...)
 static void put_notes_of_calls(struct tw_out *out, const struct tw_calltree *tree)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES];
+	char clause[TW_COST_CLAUSE_BYTES];
 	if (tree->stacks.open)
 		put_note(out, false, "Calls that were open at the end, and count up to %s: %s.",
 			 tw_stacks_open_until(&tree->stacks), tw_figure_count(a, tree->stacks.open));
@@ -46,6 +47,11 @@ static void put_notes_of_calls(struct tw_out *out, const struct tw_calltree *tre
 		put_note(out, false, "Without %s, %s: the calls around do not have this time.",
 			 tw_figure_of(a, tree->hidden_waits, "call that waits", "calls that wait"),
 			 tw_figure_duration(b, tree->hidden_wait_ns));
+	if (*tw_tracer_cost_clause(tree->cost.ns, clause))
+		put_note(
+			out, false,
+			"The tracer's own cost is in these times: %s; \"tracer\" in the table is each function's part.",
+			clause);
 	if (tree->stacks.cut || tree->stacks.unmatched)
 		put_note(out, false, "Calls without a return: %s; returns without a call: %s. They have no time.",
 			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));

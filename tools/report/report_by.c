@@ -70,7 +70,9 @@ static struct tw_report_row *rows_of(const struct tw_groups *groups, const char 
 							  .function = i,
 							  .sums = sums,
 							  .median_ns = tw_histogram_quantile(&sums->took, 0.5),
-							  .p99_ns = tw_histogram_quantile(&sums->took, 0.99)};
+							  .p99_ns = tw_histogram_quantile(&sums->took, 0.99),
+							  .tracer_ns = tw_tracer_cost_of(&groups->cost, &sums->paid,
+											 sums->self_ns)};
 	}
 	for (size_t i = 0; rows && i < *count; i++) {
 		if (!rows[i].name)
@@ -165,6 +167,21 @@ static void put_histograms(const struct tw_screen *screen, const struct tw_group
 
 /* ---- output ---- */
 
+/* Where it is much of some row's own time. */
+static void put_cost(struct tw_out *out, const struct tw_groups *groups, const struct tw_report_row *rows, size_t count)
+{
+	char clause[TW_COST_CLAUSE_BYTES];
+	for (size_t i = 0; i < count; i++) {
+		if (!tw_tracer_cost_matters(rows[i].tracer_ns, rows[i].sums->self_ns))
+			continue;
+		tw_out_format(
+			out,
+			"The tracer's own cost is in these times: %s; `--columns self,calls,tracer_ns` shows each row's part.\n",
+			tw_tracer_cost_clause(groups->cost.ns, clause));
+		return;
+	}
+}
+
 static void put_screen(struct tw_out *out, const struct tw_groups *groups, struct tw_report_row *rows, size_t count,
 		       const struct tw_report_order *order, struct tw_capture *capture)
 {
@@ -196,6 +213,7 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	if (groups->is_full)
 		tw_out_format(&text, "There are more than %u values: the calls of the others are one row.\n",
 			      TW_GROUPS_MAX);
+	put_cost(&text, groups, rows, count);
 	tw_screen_wrapped(&screen, text.data, text.used);
 	if (!groups->has_durations && !shown.columns)
 		shown.columns = "calls,share";
@@ -217,6 +235,8 @@ static void put_json(struct tw_out *out, const struct tw_groups *groups, const s
 	tw_json_u64(&json, "without_value", groups->valueless);
 	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);
+	if (groups->has_durations)
+		tw_tracer_cost_json(&json, groups->cost.ns);
 	tw_json_open(&json, "by_value", '[');
 	for (size_t i = 0; i < count && (!order->top || groups->by.is_histogram || i < order->top); i++) {
 		const struct tw_group *group = &groups->groups[rows[i].function];

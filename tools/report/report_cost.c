@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Functions that paid less often are not named: their time is short, or not the tracer's. */
-enum { COST_TIMES = 1000, COST_PART = 10, COST_NAMES = 3, COST_NAME_COLUMNS = 50 };
+enum { COST_TIMES = 1000, COST_NAMES = 3, COST_NAME_COLUMNS = 50 };
 
 static int by_cost(const void *a, const void *b)
 {
@@ -19,38 +19,23 @@ static size_t keep_costly(struct tw_report_row *rows, size_t count)
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct tw_cost_times *times = &rows[i].sums->paid;
-		if (times->calls + times->callees + times->moments >= COST_TIMES && rows[i].tracer_ns &&
-		    rows[i].tracer_ns >= rows[i].sums->self_ns / COST_PART)
+		if (times->calls + times->callees + times->moments >= COST_TIMES &&
+		    tw_tracer_cost_matters(rows[i].tracer_ns, rows[i].sums->self_ns))
 			rows[kept++] = rows[i];
 	}
 	qsort(rows, kept, sizeof *rows, by_cost);
 	return kept;
 }
 
-static void put_figure(const struct tw_screen *screen, double ns, const char *where, const char **between)
-{
-	char figure[TW_FIGURE_BYTES];
-	if (ns <= 0)
-		return;
-	tw_out_format(screen->out, "%s up to %s %s", *between, tw_figure_duration(figure, (uint64_t)(ns + 0.5)), where);
-	*between = ",";
-}
-
 void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
-	const struct tw_tracer_cost *cost = &tree->cost;
-	const char *between = "";
-	char tracer[TW_FIGURE_BYTES], self[TW_FIGURE_BYTES], name[TW_NAME_SHORT_BYTES];
+	char clause[TW_COST_CLAUSE_BYTES], tracer[TW_FIGURE_BYTES], self[TW_FIGURE_BYTES], name[TW_NAME_SHORT_BYTES];
 	size_t count = 0;
 	struct tw_report_row *rows = tree->is_by_stack ? NULL : tw_report_rows(tree, "name", &count);
 	size_t kept = rows ? keep_costly(rows, count) : 0;
-	if (kept) {
-		tw_out_text(screen->out, "The tracer's own cost is in these times:");
-		put_figure(screen, cost->ns[TW_COST_INSIDE], "in a call", &between);
-		put_figure(screen, cost->ns[TW_COST_OUTSIDE], "in its caller", &between);
-		put_figure(screen, cost->ns[TW_COST_ALONE], "in the caller of one without a return", &between);
-		tw_out_text(screen->out, ", as the shortest calls show.");
-	}
+	if (kept)
+		tw_out_format(screen->out, "The tracer's own cost is in these times: %s, as the shortest calls show.",
+			      tw_tracer_cost_clause(tree->cost.ns, clause));
 	for (size_t i = 0; i < kept && i < COST_NAMES; i++)
 		tw_out_format(screen->out, "%s %s: up to %s of %s%s", i ? "," : "",
 			      tw_screen_short(screen, rows[i].name, COST_NAME_COLUMNS, name),

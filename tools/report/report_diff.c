@@ -72,7 +72,7 @@ static const char calls_only[] = "calls_change,old_calls,new_calls";
 
 static void put_captures(const struct tw_screen *screen, const struct tw_sides *sides)
 {
-	char events[TW_FIGURE_BYTES], seconds[TW_FIGURE_BYTES], lost[TW_FIGURE_BYTES];
+	char events[TW_FIGURE_BYTES], seconds[TW_FIGURE_BYTES], lost[TW_FIGURE_BYTES], clause[TW_COST_CLAUSE_BYTES];
 	for (unsigned side = 0; side < TW_SIDES; side++) {
 		for (unsigned i = 0; i < sides->count; i++) {
 			const struct tw_sides_capture *capture = &sides->captures[i];
@@ -90,6 +90,8 @@ static void put_captures(const struct tw_screen *screen, const struct tw_sides *
 					      tw_screen_red(screen),
 					      tw_figure_of(lost, capture->lost, "event", "events"),
 					      tw_screen_plain(screen));
+			if (!sides->differences.lacks_times && *tw_tracer_cost_clause(capture->cost_ns, clause))
+				tw_out_format(screen->out, "The tracer's own cost is in its times: %s.\n", clause);
 		}
 	}
 }
@@ -244,6 +246,7 @@ static void put_side_json(struct tw_json *json, const struct tw_diff *diff, unsi
 		tw_json_u64(json, "events", capture->events);
 		tw_json_u64(json, "lost", capture->lost);
 		tw_json_double(json, "seconds", capture->seconds);
+		tw_tracer_cost_json(json, capture->cost_ns);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');

@@ -499,11 +499,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	free(edges);
 	if (tree->is_by_stack)
 		return;
-	tw_json_open(json, "tracer_per_call", '{');
-	tw_json_double(json, "inside_ns", tree->cost.ns[TW_COST_INSIDE]);
-	tw_json_double(json, "outside_ns", tree->cost.ns[TW_COST_OUTSIDE]);
-	tw_json_double(json, "alone_ns", tree->cost.ns[TW_COST_ALONE]);
-	tw_json_close(json, '}');
+	tw_tracer_cost_json(json, tree->cost.ns);
 	tw_json_open(json, "unmatched", '{');
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);

@@ -8,6 +8,8 @@
 
 #include "tracewheel/error.h"
 
+#include <string.h>
+
 const char *const tw_side_names[TW_SIDES] = {"old", "new"};
 
 bool tw_sides_take(struct tw_sides *sides, const struct tw_command *command, const char *path)
@@ -57,8 +59,10 @@ static int add_capture(struct tw_sides *sides, unsigned side, const char *path, 
 		error = TW_ENOMEM;
 	if (!error && !tw_differences_add(&sides->differences, side, capture, durations ? &tree : NULL, &totals))
 		error = TW_ENOMEM;
-	if (!error)
+	if (!error) {
 		note_capture(sides, side, path, capture, filter, &totals);
+		memcpy(sides->captures[sides->count - 1].cost_ns, tree.cost.ns, sizeof tree.cost.ns);
+	}
 	if (is_tree)
 		tw_calltree_free(&tree);
 	else

@@ -16,6 +16,7 @@ struct tw_sides_capture {
 	unsigned side;
 	uint64_t events, lost;
 	double seconds;
+	double cost_ns[TW_COST_COUNT]; /* the tracer's own, of a call */
 };
 
 /* Paths are borrowed. */

@@ -375,12 +375,27 @@ static uint32_t caller_at(const struct tw_groups *groups, const struct tw_stack 
 	return depth && groups->by.key != TW_BY_LINE ? stack->frames[depth - 1].function : TW_PLACES_NONE;
 }
 
+/* The call around pays for one that begins. Of a call whose group is known at its end, the frame counts it until then. */
+static void pay_around(struct tw_groups *groups, struct tw_stack *stack, uint32_t depth, bool is_moment)
+{
+	struct tw_stack_frame *around = depth ? &stack->frames[depth - 1] : NULL;
+	if (!around || !groups->is_in_part || !is_wanted(groups, around->function, around->is_chosen))
+		return;
+	if (is_known_late(groups))
+		around->node += !is_moment;
+	else if (is_moment)
+		groups->groups[around->node].sums.paid.moments++;
+	else
+		groups->groups[around->node].sums.paid.callees++;
+}
+
 static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_groups *groups = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t caller = caller_at(groups, stack, stack->depth - 1);
 	frame->node = TW_GROUPS_VALUELESS;
+	pay_around(groups, stack, stack->depth - 1, false);
 	groups->left_out += is_left_out(groups, frame->function, frame->is_chosen);
 	if (!is_wanted(groups, frame->function, frame->is_chosen) || is_known_late(groups))
 		return;
@@ -415,7 +430,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		groups->duration_ns = time->total_ns;
 		group = is_known ? group_of(groups, stack, frame->function, 0) : TW_GROUPS_VALUELESS;
 		count_call(groups, group);
+		groups->groups[group].sums.paid.callees += frame->node;
 	}
+	groups->groups[group].sums.paid.calls++;
 	if (!tw_call_function_end(&groups->groups[group].sums, how, time, is_recursive(groups, stack)))
 		groups->has_no_memory = true;
 }
@@ -425,6 +442,7 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	struct tw_groups *groups = context;
 	uint32_t caller = caller_at(groups, stack, stack->depth);
 	groups->left_out += is_left_out(groups, function, stack->is_call_chosen);
+	pay_around(groups, stack, stack->depth, true);
 	if (!groups->is_in_part || !is_wanted(groups, function, stack->is_call_chosen))
 		return;
 	uint32_t group = is_known_late(groups) ? TW_GROUPS_VALUELESS : group_of(groups, stack, function, caller);
@@ -485,7 +503,7 @@ static int see(void *self, const struct tw_capture_event *event)
 	struct tw_groups *groups = self;
 	struct tw_step step;
 	groups->event = event;
-	if (!tw_stacks_event(&groups->stacks, event, &step))
+	if (!tw_stacks_event(&groups->stacks, event, &step) || !tw_tracer_cost_event(&groups->cost, event, &step))
 		return TW_ENOMEM;
 	if (groups->call_stacks.pending && groups->is_in_part) {
 		bool is_call = (step.kind == TW_STEP_CALL || step.kind == TW_STEP_MOMENT) &&
@@ -514,7 +532,8 @@ static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter
 
 static int read_events(struct tw_groups *groups, const struct tw_capture_filter *all, struct tw_fold *fold)
 {
-	int error = tw_stacks_foresee(&groups->stacks, all);
+	bool is_made = tw_tracer_cost_init(&groups->cost, groups->stacks.stream_count, groups->places.function_count);
+	int error = is_made ? tw_stacks_foresee(&groups->stacks, all) : TW_ENOMEM;
 	return error ? error : tw_pass_one(groups->capture, fold, "reading");
 }
 
@@ -546,6 +565,7 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 		error = read_events(groups, &all, &fold);
 	if (!error)
 		tw_stacks_finish(&groups->stacks, filter->to_ns);
+	tw_tracer_cost_finish(&groups->cost);
 	groups->event = NULL;
 	if (!error && groups->has_counted)
 		error = tw_groups_add_counted(groups);
@@ -572,6 +592,7 @@ void tw_groups_free(struct tw_groups *groups)
 	tw_map_fini(&groups->by_value);
 	tw_map_fini(&groups->by_word);
 	tw_call_stacks_free(&groups->call_stacks);
+	tw_tracer_cost_free(&groups->cost);
 	tw_stacks_free(&groups->stacks);
 	tw_places_free(&groups->places);
 }

@@ -74,6 +74,7 @@ struct tw_groups {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
+	struct tw_tracer_cost cost;
 	struct tw_frames frames;	   /* callers in stacks, and of calls that were counted */
 	struct tw_call_stacks call_stacks; /* for callers and lines, if the capture has any */
 	bool *wanted;			   /* by function; NULL: all */

@@ -218,7 +218,8 @@ static int see(void *self, const struct tw_capture_event *event)
 	const struct reading *reading = self;
 	struct tw_slowest *slowest = reading->slowest;
 	struct tw_step step;
-	if (!tw_stacks_event(&slowest->stacks, event, &step) || slowest->has_no_memory)
+	if (!tw_stacks_event(&slowest->stacks, event, &step) || slowest->has_no_memory ||
+	    (slowest->nodes && !tw_tracer_cost_event(&slowest->cost, event, &step)))
 		return TW_ENOMEM;
 	struct tw_slow_call *call =
 		slowest->nodes && reading->has_begun && slowest->on_event ? call_of(slowest, &step) : NULL;
@@ -240,6 +241,9 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	slowest->stacks.chooses = true;
 	if (error == 0)
 		error = tw_stacks_foresee(&slowest->stacks, &all);
+	if (error == 0 && slowest->nodes &&
+	    !tw_tracer_cost_init(&slowest->cost, slowest->stacks.stream_count, slowest->places.function_count))
+		error = TW_ENOMEM;
 	if (error == 0 && slowest->nodes) {
 		folds[1] = folds[0];
 		error = tw_slowest_waits_begin(slowest, filter, &folds[0]);
@@ -250,6 +254,7 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 		error = tw_pass(slowest->capture, first, count, "reading");
 	if (error == 0)
 		tw_stacks_finish(&slowest->stacks, filter->to_ns);
+	tw_tracer_cost_finish(&slowest->cost);
 	return error ? error : slowest->has_no_memory || slowest->waits.has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -284,6 +289,27 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 						    .context = slowest});
 }
 
+/* The calls below a node; those without a time are calls without returns. */
+static struct tw_cost_times paid_below(const struct tw_slowest *slowest, uint32_t node)
+{
+	struct tw_cost_times paid = {0};
+	for (uint32_t at = slowest->nodes[node].first; at; at = slowest->nodes[at].next) {
+		const struct tw_slow_node *below = &slowest->nodes[at];
+		struct tw_cost_times more = paid_below(slowest, at);
+		paid.calls += more.calls + (below->total_ns ? below->calls : 0);
+		paid.callees += more.callees + (below->total_ns ? below->calls : 0);
+		paid.moments += more.moments + (below->total_ns ? 0 : below->calls);
+	}
+	return paid;
+}
+
+uint64_t tw_slowest_tracer_ns(const struct tw_slowest *slowest, const struct tw_slow_call *call)
+{
+	struct tw_cost_times paid = paid_below(slowest, call->node);
+	paid.calls++;
+	return tw_tracer_cost_of(&slowest->cost, &paid, call->total_ns);
+}
+
 void tw_slowest_free(struct tw_slowest *slowest)
 {
 	for (uint32_t i = 0; i < slowest->count; i++) {
@@ -295,6 +321,7 @@ void tw_slowest_free(struct tw_slowest *slowest)
 	tw_slowest_waits_free(&slowest->waits);
 	free(slowest->nodes);
 	tw_map_fini(&slowest->by_key);
+	tw_tracer_cost_free(&slowest->cost);
 	tw_stacks_free(&slowest->stacks);
 	tw_places_free(&slowest->places);
 }

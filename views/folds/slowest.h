@@ -26,6 +26,7 @@
 #include "views/folds/locks.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
+#include "views/folds/tracer_cost.h"
 #include "views/output/output.h"
 
 #define TW_SLOWEST_MAX	     1000
@@ -87,7 +88,8 @@ struct tw_slowest {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
-	const bool *wanted; /* by function: are its calls compared? NULL: all, by own time */
+	struct tw_tracer_cost cost; /* of the second reading */
+	const bool *wanted;	    /* by function: are its calls compared? NULL: all, by own time */
 	uint32_t most;
 	struct tw_when *when;	    /* which calls are compared; NULL: all.  Borrowed */
 	bool hides_waits;	    /* by own time: calls of functions that wait (waits.h) are not compared */
@@ -114,6 +116,8 @@ struct tw_slowest {
  */
 int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_slowest_free(struct tw_slowest *slowest);
+/* The tracer's part of a found call's whole time: an upper limit. */
+uint64_t tw_slowest_tracer_ns(const struct tw_slowest *slowest, const struct tw_slow_call *call);
 /*
  * A call that was found, from 0, as an object.
  *

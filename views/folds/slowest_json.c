@@ -88,6 +88,7 @@ void tw_slowest_json(struct tw_json *json, const struct tw_slowest *slowest, uin
 	put_function(json, slowest, call->function);
 	put_times(json, zero_ns, call->start_ns, call->total_ns, call->self_ns);
 	tw_json_u64(json, "before_ns", call->before_ns);
+	tw_json_u64(json, "tracer_ns", tw_slowest_tracer_ns(slowest, call));
 	tw_json_text(json, "end", end, strlen(end));
 	tw_json_bool(json, "lossy", call->is_lossy);
 	tw_json_text(json, "process", call->process, strlen(call->process));

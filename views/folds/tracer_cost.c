@@ -2,10 +2,16 @@
 /* tracer_cost.c - typical short spans between calls and returns. */
 #include "views/folds/tracer_cost.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-/* Longer spans are not taken for the tracer's cost, nor are those of functions that have fewer than this many means. */
-enum { COST_NS_MAX = 100, MEANS_MIN = 16 };
+/*
+ * Longer spans are not taken for the tracer's cost, of captures without and with stacks of calls; nor are those of functions that have fewer
+ * than this many means.
+ */
+enum { COST_NS_MAX = 100, STACK_COST_NS_MAX = 400, MEANS_MIN = 16 };
+/* Less of a time is not told: a tenth. */
+enum { COST_PART = 10 };
 
 bool tw_tracer_cost_init(struct tw_tracer_cost *cost, uint32_t streams, uint32_t functions)
 {
@@ -66,6 +72,7 @@ static uint32_t function_of(enum tw_cost_span span, const struct tw_step *step)
 bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	/* The stack of a call belongs to the call: its cost is a part of the call's. */
+	cost->has_stacks |= event->kind == TW_CAPTURE_STACK;
 	if (event->stream >= cost->stream_count || event->kind == TW_CAPTURE_STACK)
 		return true;
 	struct tw_cost_last *last = &cost->last[event->stream];
@@ -84,15 +91,44 @@ bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_e
 
 void tw_tracer_cost_finish(struct tw_tracer_cost *cost)
 {
+	double most_ns = cost->has_stacks ? STACK_COST_NS_MAX : COST_NS_MAX;
 	for (uint32_t i = 0; i < cost->function_count; i++) {
 		for (unsigned span = 0; cost->functions[i] && span < TW_COST_COUNT; span++) {
 			const struct tw_histogram *sums = &cost->functions[i][span].sums;
 			double ns = (double)tw_histogram_quantile(sums, 0.5) / TW_COST_SPANS;
-			if (sums->count >= MEANS_MIN && ns <= COST_NS_MAX &&
-			    (cost->ns[span] == 0 || ns < cost->ns[span]))
+			if (sums->count >= MEANS_MIN && ns <= most_ns && (cost->ns[span] == 0 || ns < cost->ns[span]))
 				cost->ns[span] = ns;
 		}
 	}
+}
+
+const char *tw_tracer_cost_clause(const double ns[TW_COST_COUNT], char text[TW_COST_CLAUSE_BYTES])
+{
+	static const char *const where[TW_COST_COUNT] = {"in a call", "in its caller",
+							 "in the caller of one without a return"};
+	char figure[TW_FIGURE_BYTES];
+	size_t used = 0;
+	*text = 0;
+	for (unsigned span = 0; span < TW_COST_COUNT; span++)
+		if (ns[span] > 0)
+			used += (size_t)snprintf(text + used, TW_COST_CLAUSE_BYTES - used, "%sup to %s %s",
+						 used ? ", " : "",
+						 tw_figure_duration(figure, (uint64_t)(ns[span] + 0.5)), where[span]);
+	return text;
+}
+
+void tw_tracer_cost_json(struct tw_json *json, const double ns[TW_COST_COUNT])
+{
+	tw_json_open(json, "tracer_per_call", '{');
+	tw_json_double(json, "inside_ns", ns[TW_COST_INSIDE]);
+	tw_json_double(json, "outside_ns", ns[TW_COST_OUTSIDE]);
+	tw_json_double(json, "alone_ns", ns[TW_COST_ALONE]);
+	tw_json_close(json, '}');
+}
+
+bool tw_tracer_cost_matters(uint64_t tracer_ns, uint64_t ns)
+{
+	return tracer_ns && tracer_ns >= ns / COST_PART;
 }
 
 uint64_t tw_tracer_cost_of(const struct tw_tracer_cost *cost, const struct tw_cost_times *times, uint64_t self_ns)

@@ -22,8 +22,10 @@
 
 #include "views/folds/histogram.h"
 #include "views/folds/stacks.h"
+#include "views/output/output.h"
 
-#define TW_COST_SPANS 64
+#define TW_COST_SPANS	     64
+#define TW_COST_CLAUSE_BYTES 160
 
 enum tw_cost_span { TW_COST_INSIDE, TW_COST_OUTSIDE, TW_COST_ALONE, TW_COST_COUNT };
 
@@ -46,6 +48,7 @@ struct tw_tracer_cost {
 	struct tw_cost_last *last;	  /* by stream */
 	struct tw_cost_spans **functions; /* by function: TW_COST_COUNT of them; NULL: none */
 	uint32_t stream_count, function_count;
+	bool has_stacks;	  /* of calls, which take longer */
 	double ns[TW_COST_COUNT]; /* 0: not known, as no spans are short enough to consist of the tracer's cost */
 };
 
@@ -66,6 +69,13 @@ bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_e
 
 /* After the last event: derives ns. */
 void tw_tracer_cost_finish(struct tw_tracer_cost *cost);
+
+/* "up to 38 ns in a call, up to 37 ns in its caller", of what tw_tracer_cost_finish() derived; "": nothing is known. Returns @text. */
+const char *tw_tracer_cost_clause(const double ns[TW_COST_COUNT], char text[TW_COST_CLAUSE_BYTES]);
+/* As the member tracer_per_call. */
+void tw_tracer_cost_json(struct tw_json *json, const double ns[TW_COST_COUNT]);
+/* Is so much of a time the tracer's that it is told? */
+bool tw_tracer_cost_matters(uint64_t tracer_ns, uint64_t ns);
 
 /* The tracer's part of a function's own time: an upper limit. */
 uint64_t tw_tracer_cost_of(const struct tw_tracer_cost *cost, const struct tw_cost_times *times, uint64_t self_ns);
