@@ -40,6 +40,7 @@ struct tw_held_thread {
 	uint64_t call;	     /* not 0: in a system call, whose instruction this may be */
 	uint64_t stack;	     /* stack pointer */
 	uint64_t descriptor; /* thread pointer: the top of a thread's own stack, but for the first thread */
+	bool was_running;    /* when it was listed; else it was waiting in the kernel */
 	bool is_seized, is_stopped, is_gone;
 };
 
@@ -53,8 +54,13 @@ struct tw_hold {
 	struct {
 		int process_id, thread_id;
 	} late[TW_HOLD_THREADS_MAX];
-	uint64_t begun_ns; /* when the first thread could be stopped */
-	uint64_t stood_ns; /* for how long the last hold stopped threads, from its first to its last one */
+	/* NULL: nothing.  Called for each thread when it has stopped, while others may run.  False: the hold ends as if one were stuck. */
+	bool (*see)(void *arg, const struct tw_held_thread *thread);
+	void *see_arg;
+	uint64_t begun_ns;   /* when the first thread could be stopped */
+	uint64_t running_ns; /* when the first of those could be stopped that were running */
+	uint64_t stood_ns;   /* for how long the last hold stopped threads, from its first to its last one */
+	uint64_t paused_ns;  /* the same of those that were running: no thread that has work stands still for longer */
 	/* Timers of the kernel's. */
 	int continues, ends;
 	bool is_guarded, is_guard_set;
@@ -69,9 +75,9 @@ struct tw_hold {
 bool tw_hold_guard(struct tw_hold *hold);
 
 /*
- * tw_hold_begin - stop all threads.
+ * tw_hold_begin - stop all threads: first those that wait in the kernel, then those that run.
  *
- * @hold	zeroed before the first use.
+ * @hold	zeroed before the first use; `see` may be set.
  *
  * TW_HOLD_OK: tw_hold_end() lets them go on, and must follow soon.  Any other outcome: nothing is held.
  */
@@ -84,7 +90,7 @@ bool tw_hold_is_due(const struct tw_hold *hold);
 /* Lets late threads go on, to be called until it returns false: none is left. */
 bool tw_hold_end_late(struct tw_hold *hold);
 
-/* Copies memory of the held process; returns the number of bytes that could be read. */
+/* Copies memory of the held process, of which a thread has stopped; returns the number of bytes that could be read. */
 size_t tw_hold_read(const struct tw_hold *hold, uint64_t address, void *out, size_t bytes);
 
 /* Where the first thread's stack begins, from which it grows downwards; 0: not known. */

@@ -3,9 +3,10 @@
  * hold_linux.c - stops the threads of another process by ptrace().
  *
  *	1 list the threads in /proc, and look whether each can stop: the slow part, while all of them run
- *	2 seize all that are new, then interrupt them, so that the first does not stand while the last is prepared
- *	3 wait for each; a thread may end instead
- *	4 list again: a thread that was not stopped yet may have made another.  None is new: all are stopped.
+ *	2 seize all that are new, then interrupt those that wait in the kernel, so that the first does not stand while the last is prepared
+ *	3 wait for each, and look where it is; a thread may end instead
+ *	4 the same with those that run.  A server of 500 threads has few: they stand still only from here on, and go on first
+ *	5 count: a thread that was not stopped yet may have made another, and then all are listed again
  *
  * Threads end at any time, by SIGKILL even while they are stopped.  A traced thread that has ended must be reaped by
  * its tracer, or the process would never be seen to end; but not the first thread of our own child: its status is for
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -254,7 +256,8 @@ static void add_thread(int folder, const char *name, void *arg)
 	if (state == 'D')
 		listing->outcome = TW_HOLD_STUCK;
 	if (hold->count < most_threads(hold))
-		hold->threads[hold->count++] = (struct tw_held_thread){.thread_id = thread_id};
+		hold->threads[hold->count++] =
+			(struct tw_held_thread){.thread_id = thread_id, .was_running = state == 'R'};
 }
 
 static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
@@ -295,8 +298,16 @@ static bool is_in_vain(const struct tw_hold *hold, const struct tw_held_thread *
 		state == 'D');
 }
 
-/* Waits for those that are seized. */
-static bool await_stops(struct tw_hold *hold)
+/* Takes the report of a stop.  False: what the caller looks for in the thread cannot be known. */
+static bool see_stop(struct tw_hold *hold, struct tw_held_thread *thread)
+{
+	thread->is_stopped = read_registers(thread);
+	thread->is_gone = !thread->is_stopped;
+	return thread->is_gone || !hold->see || hold->see(hold->see_arg, thread);
+}
+
+/* Waits for those that are seized, and were running or not. */
+static bool await_stops(struct tw_hold *hold, bool were_running)
 {
 	uint64_t begun = 0, waited_ns;
 
@@ -304,13 +315,15 @@ static bool await_stops(struct tw_hold *hold)
 		struct tw_held_thread *thread = &hold->threads[i];
 		enum seen seen;
 
-		if (!thread->is_seized || thread->is_stopped || thread->is_gone) {
+		if (!thread->is_seized || thread->is_stopped || thread->is_gone ||
+		    thread->was_running != were_running) {
 			i++;
 			continue;
 		}
 		seen = look(hold->process_id, thread->thread_id, &thread->signal);
-		thread->is_stopped = seen == SEEN_STOP && read_registers(thread);
-		thread->is_gone = seen == SEEN_END || (seen == SEEN_STOP && !thread->is_stopped);
+		thread->is_gone = seen == SEEN_END;
+		if (seen == SEEN_STOP && !see_stop(hold, thread))
+			return false;
 		if (seen != SEEN_NOTHING)
 			continue;
 		if (!begun)
@@ -323,7 +336,14 @@ static bool await_stops(struct tw_hold *hold)
 	return true;
 }
 
-/* Steps 2 and 3 for the threads from `first` on. */
+static void interrupt(const struct tw_hold *hold, unsigned first, bool were_running)
+{
+	for (unsigned i = first; i < hold->count; i++)
+		if (hold->threads[i].is_seized && hold->threads[i].was_running == were_running)
+			ptrace(PTRACE_INTERRUPT, hold->threads[i].thread_id, NULL, NULL);
+}
+
+/* Steps 2 to 4 for the threads from `first` on. */
 static enum tw_hold_outcome stop(struct tw_hold *hold, unsigned first)
 {
 	enum tw_hold_outcome outcome = TW_HOLD_OK;
@@ -335,11 +355,14 @@ static enum tw_hold_outcome stop(struct tw_hold *hold, unsigned first)
 	}
 	for (unsigned i = first; i < hold->count && outcome == TW_HOLD_OK; i++)
 		outcome = seize(hold, &hold->threads[i]);
-	/* Also if one was refused: only a thread that stops can be let go. */
-	for (unsigned i = first; i < hold->count; i++)
-		if (hold->threads[i].is_seized)
-			ptrace(PTRACE_INTERRUPT, hold->threads[i].thread_id, NULL, NULL);
-	if (outcome == TW_HOLD_OK && !await_stops(hold))
+	/* All are interrupted also if one was refused, or does not stop: only a thread that stops can be let go. */
+	interrupt(hold, first, false);
+	if (outcome == TW_HOLD_OK && !await_stops(hold, false))
+		outcome = TW_HOLD_STUCK;
+	if (!first)
+		hold->running_ns = tw_clock_monotonic_ns();
+	interrupt(hold, first, true);
+	if (outcome == TW_HOLD_OK && !await_stops(hold, true))
 		outcome = TW_HOLD_STUCK;
 	return outcome;
 }
@@ -357,17 +380,24 @@ static void keep_late(struct tw_hold *hold, int thread_id)
 	hold->late[hold->late_count++].thread_id = thread_id;
 }
 
-void tw_hold_end(struct tw_hold *hold)
+static void let_go(struct tw_hold *hold, bool were_running)
 {
 	for (unsigned i = 0; i < hold->count; i++) {
 		struct tw_held_thread *thread = &hold->threads[i];
 
-		if (!thread->is_seized)
+		if (!thread->is_seized || thread->was_running != were_running)
 			continue;
 		/* Not stopped, or killed while it was: its stop or its end is still to be seen. */
 		if (!thread->is_stopped || detach(thread->thread_id, thread->signal))
 			keep_late(hold, thread->thread_id);
 	}
+}
+
+void tw_hold_end(struct tw_hold *hold)
+{
+	let_go(hold, true);
+	hold->paused_ns = tw_clock_monotonic_ns() - hold->running_ns;
+	let_go(hold, false);
 	hold->stood_ns = tw_clock_monotonic_ns() - hold->begun_ns;
 	hold->count = 0;
 	tw_hold_end_late(hold);
@@ -394,10 +424,32 @@ bool tw_hold_end_late(struct tw_hold *hold)
 	return kept != 0;
 }
 
+static unsigned count_stopped(const struct tw_hold *hold)
+{
+	unsigned stopped = 0;
+
+	for (unsigned i = 0; i < hold->count; i++)
+		stopped += hold->threads[i].is_stopped;
+	return stopped;
+}
+
+/*
+ * Has the process no other threads than those that have stopped?  The kernel tells their number as links of the folder, for the price of
+ * one look; it may count more, as one that has ended and is not reaped.
+ */
+static bool are_all_stopped(const struct tw_hold *hold)
+{
+	struct stat status;
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/%d/task", hold->process_id);
+	return !stat(path, &status) && status.st_nlink == 2 + count_stopped(hold);
+}
+
 enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 {
 	enum tw_hold_outcome outcome;
-	unsigned total = 0, before, stopped = 0;
+	unsigned total = 0, before;
 
 	/* Threads of an earlier hold are still ours, and cannot be seized again. */
 	if (tw_hold_end_late(hold))
@@ -409,10 +461,8 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 		outcome = list(hold, &total);
 		if (outcome == TW_HOLD_OK)
 			outcome = stop(hold, before);
-	} while (outcome == TW_HOLD_OK && hold->count > before);
-	for (unsigned i = 0; i < hold->count; i++)
-		stopped += hold->threads[i].is_stopped;
-	if (outcome == TW_HOLD_OK && !stopped)
+	} while (outcome == TW_HOLD_OK && hold->count > before && !are_all_stopped(hold));
+	if (outcome == TW_HOLD_OK && !count_stopped(hold))
 		outcome = TW_HOLD_GONE;
 	if (outcome != TW_HOLD_OK)
 		tw_hold_end(hold);

@@ -3,7 +3,8 @@
  * hold_bench.c - how long do the threads of a process stand still while a jump is written over a function's first instructions?
  *
  * hold_write/N	a process of N threads that sleep in the kernel, below 4 KiB of stack each: one write, from the list of its threads on.
- *		The column stand_us is the part in which the threads stand still: the median over the writes of a run.
+ *		The column stand_us is the part in which threads stand still, each of them or some: the median over the writes of a run.
+ *		pause_us is that in which all stand still, and threads that run would wait: the median, and what 99 of 100 do not exceed.
  *
  * Unit	nanoseconds for one write; microseconds in the column.
  * Peers	none: docs/decisions/0032 has the design.
@@ -86,7 +87,7 @@ static int compare(const void *a, const void *b)
 TW_BENCH(hold_write, .values = {20, 64, 500, 2000}, .repetitions = 3)
 {
 	static struct tw_held held;
-	static uint64_t stands[STANDS_MAX];
+	static uint64_t stands[STANDS_MAX], pauses[STANDS_MAX];
 	pid_t child = start_child((int)bench->value);
 	struct tw_rs_held_piece piece = {.at = (uintptr_t)code, .count = 5, .before = {0}, .after = {1, 2, 3, 4, 5}};
 	uint64_t written = 0, stopped = 0, n;
@@ -113,13 +114,17 @@ TW_BENCH(hold_write, .values = {20, 64, 500, 2000}, .repetitions = 3)
 		written++;
 		stopped += number;
 		stands[i % STANDS_MAX] = held.hold.stood_ns;
+		pauses[i % STANDS_MAX] = held.hold.paused_ns;
 	}
 	tw_bench_stop(bench);
 	tw_bench_happened(bench, "writes", written, 1);
 	tw_bench_happened(bench, "threads stopped", stopped, (uint64_t)bench->value);
 	n = n < STANDS_MAX ? n : STANDS_MAX;
 	qsort(stands, n, sizeof *stands, compare);
+	qsort(pauses, n, sizeof *pauses, compare);
 	tw_bench_counter(bench, "stand_us", n ? (double)stands[n / 2] / 1e3 : 0);
+	tw_bench_counter(bench, "pause_us", n ? (double)pauses[n / 2] / 1e3 : 0);
+	tw_bench_counter(bench, "pause_p99_us", n ? (double)pauses[n * 99 / 100] / 1e3 : 0);
 	close(memory);
 	kill(child, SIGKILL);
 	TW_BENCH_MUST(waitpid(child, NULL, 0) == child);

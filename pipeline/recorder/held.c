@@ -3,8 +3,8 @@
  * held.c - writes into members whose threads are all stopped meanwhile (docs/decisions: planting while threads run).
  *
  *	1 sort the pieces
- *	2 stop all threads
- *	3 is it still wanted?  Where are the threads, and the frames that their signal handlers return to?
+ *	2 stop all threads; where is each of them when it stands, and where are the frames that its signal handlers return to?
+ *	3 is it still wanted?
  *	4 write all pieces that no thread is inside of and whose bytes are those expected
  *	5 let all go; pieces that are left: again from 2 on, TRIES times
  *
@@ -13,7 +13,7 @@
  * belongs to the program that was there when it was opened: what is written after an exec() goes nowhere.  So the process that
  * does all this may be ended at any instant (holder.h).
  *
- * Step 3.  A thread is inside if its next instruction is, or if a signal handler interrupted it there and will return:
+ * Step 2.  A thread is inside if its next instruction is, or if a signal handler interrupted it there and will return:
  * that address lies in the signal's frame, somewhere on the thread's stacks.  Each aligned word of the used part of
  * these stacks is taken for such an address if the code segment of a frame, always one of user code, stands two words
  * behind it, as the kernel writes frames: without that, what an earlier call left on a stack would refuse a function
@@ -117,9 +117,10 @@ static uint64_t see_stack(struct work *work, uint64_t from, uint64_t to, uint64_
 	return lowest;
 }
 
-/* False: it cannot be known, or not in time. */
-static bool see_thread(struct work *work, const struct tw_held_thread *thread)
+/* False: it cannot be known, or not in time.  Nothing of it changes until the thread goes on, so others may still run. */
+static bool see_thread(void *arg, const struct tw_held_thread *thread)
 {
+	struct work *work = arg;
 	bool is_first = thread->thread_id == work->held->hold.process_id;
 	uint64_t top = is_first ? work->first_stack : thread->descriptor;
 	uint64_t bottom = top > STACK_BYTES_MAX ? top - STACK_BYTES_MAX : 0;
@@ -137,17 +138,6 @@ static bool see_thread(struct work *work, const struct tw_held_thread *thread)
 	bottom = see_stack(work, thread->stack, thread->stack + FOREIGN_BYTES, bottom, top);
 	see_stack(work, bottom, top, top, top);
 	return !tw_hold_is_due(&work->held->hold);
-}
-
-static bool see_threads(struct work *work)
-{
-	const struct tw_hold *hold = &work->held->hold;
-
-	memset(work->is_inside, 0, work->count * sizeof *work->is_inside);
-	for (unsigned i = 0; i < hold->count && !work->held->is_unchecked; i++)
-		if (hold->threads[i].is_stopped && !see_thread(work, &hold->threads[i]))
-			return false;
-	return true;
 }
 
 /* ---- writing ---- */
@@ -277,7 +267,11 @@ static enum tw_rs_held_outcome try_once(struct work *work, int process_id, tw_he
 
 	if (work->held->is_running)
 		return write_all(work) ? TW_RS_HELD_WRITTEN : TW_RS_HELD_DENIED;
+	memset(work->is_inside, 0, work->count * sizeof *work->is_inside);
+	hold->see = work->held->is_unchecked ? NULL : see_thread;
+	hold->see_arg = work;
 	outcome = outcome_of(tw_hold_begin(hold, process_id));
+	hold->see = NULL;
 	*number = hold->count;
 	if (outcome != TW_RS_HELD_WRITTEN)
 		return outcome;
@@ -285,8 +279,6 @@ static enum tw_rs_held_outcome try_once(struct work *work, int process_id, tw_he
 		work->held->while_held(hold);
 	if (is_wanted && !is_wanted(arg))
 		outcome = TW_RS_HELD_UNANSWERED;
-	else if (!see_threads(work))
-		outcome = TW_RS_HELD_STUCK;
 	else if (!write_all(work))
 		outcome = TW_RS_HELD_DENIED;
 	tw_hold_end(hold);
