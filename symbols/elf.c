@@ -119,7 +119,7 @@ static void read_headers(struct tw_elf *elf, const ElfW(Phdr) *headers, size_t c
 /* The raw values of the entries that are needed, before they are checked. */
 struct raw {
 	uint64_t symbols, strings, versions, plt, plt_bytes, plt_type, rela, rela_bytes;
-	uint64_t gnu_hash, hash, soname, runpath, rpath;
+	uint64_t gnu_hash, hash, soname, runpath, rpath, relative_count;
 };
 
 static void read_dynamic(struct tw_elf *elf, struct raw *raw)
@@ -141,6 +141,7 @@ static void read_dynamic(struct tw_elf *elf, struct raw *raw)
 		case DT_PLTREL: raw->plt_type = value; break;
 		case DT_RELA: raw->rela = value; break;
 		case DT_RELASZ: raw->rela_bytes = value; break;
+		case DT_RELACOUNT: raw->relative_count = value; break;
 		case DT_GNU_HASH: raw->gnu_hash = value; break;
 		case DT_HASH: raw->hash = value; break;
 		case DT_SONAME: raw->soname = value; break;
@@ -177,6 +178,8 @@ void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) *headers, 
 		elf->relocations = (const void *)table(elf, raw.rela, raw.rela_bytes, 8);
 	if (elf->relocations)
 		elf->relocation_count = raw.rela_bytes / sizeof(ElfW(Rela));
+	if (raw.relative_count <= elf->relocation_count)
+		elf->relative_count = raw.relative_count;
 	if (raw.gnu_hash)
 		elf->gnu_hash = (const void *)table(elf, raw.gnu_hash, 16, 4);
 	if (raw.hash)
@@ -320,15 +323,38 @@ static bool consider(const struct tw_elf *elf, size_t index, const char *name, u
 	return !address && !is_hidden;
 }
 
-static const ElfW(Sym) *lookup_gnu(const struct tw_elf *elf, const char *name, uintptr_t address)
+uint32_t tw_elf_hash(const char *name)
 {
-	const uint32_t *words = elf->gnu_hash;
-	uint32_t bucket_count = words[0], first = words[1], bloom_words = words[2], hash = 5381, index;
-	const uint32_t *buckets = words + 4 + (uint64_t)bloom_words * 2, *chain;
-	const ElfW(Sym) *found = NULL;
+	uint32_t hash = 5381;
 
 	for (const unsigned char *p = (const void *)name; *p; p++)
 		hash = hash * 33 + *p;
+	return hash;
+}
+
+/* The table's Bloom filter: most objects do not define a name, and most of those are left here, after one look. */
+static bool is_out_of_question(const struct tw_elf *elf, uint32_t hash)
+{
+	const uint32_t *words = elf->gnu_hash;
+	uint32_t bloom_words = words[2], shift = words[3] % 32;
+	const uint64_t *word;
+
+	if (!bloom_words || bloom_words & (bloom_words - 1))
+		return false;
+	word = (const uint64_t *)(const void *)(words + 4) + (hash / 64 & (bloom_words - 1));
+	return (uintptr_t)word % sizeof *word == 0 && tw_elf_holds(elf, (uintptr_t)word, sizeof *word) &&
+	       !(*word >> hash % 64 & *word >> (hash >> shift) % 64 & 1);
+}
+
+static const ElfW(Sym) *lookup_gnu(const struct tw_elf *elf, const char *name, uint32_t hash, uintptr_t address)
+{
+	const uint32_t *words = elf->gnu_hash;
+	uint32_t bucket_count = words[0], first = words[1], bloom_words = words[2], index;
+	const uint32_t *buckets = words + 4 + (uint64_t)bloom_words * 2, *chain;
+	const ElfW(Sym) *found = NULL;
+
+	if (is_out_of_question(elf, hash))
+		return NULL;
 	if (!bucket_count || !tw_elf_holds(elf, (uintptr_t)(buckets + hash % bucket_count), 4))
 		return NULL;
 	index = buckets[hash % bucket_count];
@@ -371,11 +397,16 @@ static const ElfW(Sym) *lookup_sysv(const struct tw_elf *elf, const char *name, 
 	return found;
 }
 
-const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address)
+const ElfW(Sym) *tw_elf_lookup_hashed(const struct tw_elf *elf, const char *name, uint32_t hash, uintptr_t address)
 {
 	if (elf->gnu_hash)
-		return lookup_gnu(elf, name, address);
+		return lookup_gnu(elf, name, hash, address);
 	return elf->sysv_hash ? lookup_sysv(elf, name, address) : NULL;
+}
+
+const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address)
+{
+	return tw_elf_lookup_hashed(elf, name, tw_elf_hash(name), address);
 }
 
 bool tw_elf_is_better_name(const struct tw_elf *elf, const char *name, const char *than)

@@ -45,6 +45,7 @@ struct tw_elf {
 	size_t plt_relocation_count;
 	const ElfW(Rela) *relocations;
 	size_t relocation_count;
+	size_t relative_count; /* how many of these come first that name no symbol */
 	const uint32_t *gnu_hash, *sysv_hash;
 	const char *soname, *runpath, *rpath; /* in the image; "" when there is none */
 	const char *interpreter;
@@ -84,6 +85,9 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index);
  * Returns a symbol defined in this object, or NULL.
  */
 const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
+/* The same of a name that is looked up in several objects.  @hash	tw_elf_hash(name) */
+uint32_t tw_elf_hash(const char *name);
+const ElfW(Sym) *tw_elf_lookup_hashed(const struct tw_elf *elf, const char *name, uint32_t hash, uintptr_t address);
 
 /*
  * tw_elf_is_better_name - is a function of several names called by this one rather than by the other?

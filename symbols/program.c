@@ -249,11 +249,12 @@ struct slot {
 static void judge_slot(const struct tw_symbols *symbols, const struct object *caller, struct slot *slot, bool is_weak)
 {
 	const ElfW(Sym) *symbol = NULL;
+	uint32_t hash = tw_elf_hash(slot->function);
 	unsigned type;
 
 	/* The global scope: the first that defines it, in the order of loading. */
 	for (size_t i = 0; i < symbols->count && !symbol; i++) {
-		symbol = tw_elf_lookup(&symbols->objects[i].file->elf, slot->function, 0);
+		symbol = tw_elf_lookup_hashed(&symbols->objects[i].file->elf, slot->function, hash, 0);
 		if (symbol)
 			slot->definer = &symbols->objects[i];
 	}
@@ -273,15 +274,21 @@ static void judge_slot(const struct tw_symbols *symbols, const struct object *ca
 		slot->refusal = TW_SYM_NOT_FUNCTION;
 }
 
+static size_t count_candidates(const struct tw_elf *elf)
+{
+	return elf->plt_relocation_count + elf->relocation_count - elf->relative_count;
+}
+
 static size_t collect(const struct tw_symbols *symbols, const struct object *caller, struct slot *slots)
 {
 	const struct tw_elf *elf = &caller->file->elf;
-	size_t count = 0, total = elf->plt_relocation_count + elf->relocation_count;
+	size_t count = 0, total = count_candidates(elf);
 
 	for (size_t i = 0; i < total; i++) {
-		const ElfW(Rela) *relocation = i < elf->plt_relocation_count
-						       ? &elf->plt_relocations[i]
-						       : &elf->relocations[i - elf->plt_relocation_count];
+		const ElfW(Rela) *relocation =
+			i < elf->plt_relocation_count
+				? &elf->plt_relocations[i]
+				: &elf->relocations[elf->relative_count + i - elf->plt_relocation_count];
 		const ElfW(Sym) *symbol = tw_elf_symbol(elf, ELF64_R_SYM(relocation->r_info));
 		struct slot *slot = &slots[count];
 
@@ -353,7 +360,7 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 		       tw_symbols_place_fn visit, void *arg)
 {
 	const struct tw_elf *elf = &caller->file->elf;
-	struct slot *slots = calloc(elf->plt_relocation_count + elf->relocation_count + 1, sizeof *slots);
+	struct slot *slots = calloc(count_candidates(elf) + 1, sizeof *slots);
 	size_t count;
 	int result;
 

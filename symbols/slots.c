@@ -279,7 +279,8 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 	if (caller->role != TW_SYM_ROLE_VDSO) {
 		error = add_all(&scan, elf->plt_relocations, elf->plt_relocation_count);
 		if (!error)
-			error = add_all(&scan, elf->relocations, elf->relocation_count);
+			error = add_all(&scan, elf->relocations + elf->relative_count,
+					elf->relocation_count - elf->relative_count);
 		if (!error && scan.count)
 			error = refuse_taken(&scan);
 	}
@@ -300,7 +301,7 @@ void tw_sym_pointers(const struct tw_sym_object *object, void (*found)(const cha
 
 	if (object->role == TW_SYM_ROLE_VDSO)
 		return;
-	for (size_t i = 0; i < elf->relocation_count; i++) {
+	for (size_t i = elf->relative_count; i < elf->relocation_count; i++) {
 		const ElfW(Rela) *relocation = &elf->relocations[i];
 		const ElfW(Sym) *symbol = ELF64_R_TYPE(relocation->r_info) == R_X86_64_64
 						  ? tw_elf_symbol(elf, ELF64_R_SYM(relocation->r_info))
