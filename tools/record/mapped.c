@@ -3,6 +3,7 @@
 #include "tools/record/mapped.h"
 
 #include "base/file.h"
+#include "base/grow.h"
 #include "tracewheel/error.h"
 
 #include <linux/magic.h>
@@ -132,19 +133,21 @@ int tw_mapped_open(int process_id, const struct tw_mapped *mapped, struct stat *
 
 struct adding {
 	struct tw_symbols *symbols;
+	char **real; /* the paths of all objects without links, each of which takes system calls; NULL: unknown */
+	size_t count, capacity;
 	unsigned left; /* files that are not looked at */
 };
 
-static bool is_object(const struct tw_symbols *symbols, const char *path)
+static bool is_object(struct adding *adding, const char *path)
 {
 	const struct tw_symbols_object *object;
-	bool is_it = false;
-	for (size_t i = 0; !is_it && (object = tw_symbols_object(symbols, i)); i++) {
-		char *real = realpath(object->path, NULL);
-		is_it = real && strcmp(real, path) == 0;
-		free(real);
-	}
-	return is_it;
+	while ((object = tw_symbols_object(adding->symbols, adding->count)) &&
+	       tw_grow(adding->real, adding->count, adding->capacity))
+		adding->real[adding->count++] = realpath(object->path, NULL);
+	for (size_t i = 0; i < adding->count; i++)
+		if (adding->real[i] && strcmp(adding->real[i], path) == 0)
+			return true;
+	return false;
 }
 
 static bool add(int process_id, const struct tw_mapped *mapped, void *arg)
@@ -153,7 +156,7 @@ static bool add(int process_id, const struct tw_mapped *mapped, void *arg)
 	const char *name = strrchr(mapped->path, '/') + 1, *why;
 	struct stat status;
 	/* The agent declares nothing, as programs do that are linked with the library. */
-	if (strncmp(name, AGENT, sizeof AGENT - 1) == 0 || is_object(adding->symbols, mapped->path))
+	if (strncmp(name, AGENT, sizeof AGENT - 1) == 0 || is_object(adding, mapped->path))
 		return true;
 	int fd = tw_mapped_open(process_id, mapped, &status, &why);
 	adding->left += fd < 0 || tw_symbols_add(adding->symbols, fd, mapped->path) != 0;
@@ -164,7 +167,10 @@ static bool add(int process_id, const struct tw_mapped *mapped, void *arg)
 
 unsigned tw_mapped_add(int process_id, struct tw_symbols *symbols)
 {
-	struct adding adding = {symbols, 0};
+	struct adding adding = {.symbols = symbols};
 	tw_mapped_each(process_id, add, &adding);
+	for (size_t i = 0; i < adding.count; i++)
+		free(adding.real[i]);
+	free(adding.real);
 	return adding.left;
 }
