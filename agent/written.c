@@ -43,6 +43,7 @@ static size_t armed_count, armed_capacity;
 static unsigned changes;       /* begun, and not ended */
 static size_t semaphore_count; /* pieces ever used for them */
 static bool has_left;	       /* a recording has ended before: places of it may have been taken back */
+static bool is_leaving;	       /* a recording ends now: nothing but its end changes what was written */
 
 /* More than programs have; places have the first 1,048,576 pieces at most. */
 #define SEMAPHORE_BLOCKS_MAX 16u
@@ -123,6 +124,41 @@ static unsigned bytes_of(const struct tw_place *place)
 	}
 }
 
+static bool is_within_page(const struct tw_rs_held_piece *piece)
+{
+	return piece->at % TW_PAGE_BYTES + piece->count <= TW_PAGE_BYTES;
+}
+
+/*
+ * The page that was read last.  All places are looked at when a recording ends, those of one page after one another, and a system
+ * call for each takes longer than all else.
+ */
+struct seen {
+	long process_id;
+	uint64_t page;
+	bool is_read;
+	uint8_t bytes[TW_PAGE_BYTES];
+};
+
+/* What is at the piece now; NULL: it is not mapped any more. */
+static const uint8_t *see(struct seen *seen, const struct tw_rs_held_piece *piece, uint8_t found[TW_RS_HELD_BYTES_MAX])
+{
+	uint64_t page = piece->at / TW_PAGE_BYTES;
+
+	if (!is_within_page(piece))
+		return tw_sys_read_own_memory(seen->process_id, found, piece->at, piece->count) == (long)piece->count
+			       ? found
+			       : NULL;
+	if (page != seen->page) {
+		seen->page = page;
+		seen->is_read = tw_sys_read_own_memory(seen->process_id, seen->bytes, page * TW_PAGE_BYTES,
+						       sizeof seen->bytes) == sizeof seen->bytes;
+	}
+	return seen->is_read ? seen->bytes + piece->at % TW_PAGE_BYTES : NULL;
+}
+
+static struct seen seen_while_leaving;
+
 static bool is_there(const struct tw_rs_held_piece *piece, const uint8_t *bytes)
 {
 	uint8_t found[TW_RS_HELD_BYTES_MAX];
@@ -130,6 +166,15 @@ static bool is_there(const struct tw_rs_held_piece *piece, const uint8_t *bytes)
 	return piece->count &&
 	       tw_sys_read_own_memory(tw_sys_process_id(), found, piece->at, piece->count) == (long)piece->count &&
 	       !memcmp(found, bytes, piece->count);
+}
+
+/* The same while a recording ends: a place is looked at before its own bytes are changed, and those of others do not matter. */
+static bool was_there(const struct tw_rs_held_piece *piece, const uint8_t *bytes)
+{
+	uint8_t found[TW_RS_HELD_BYTES_MAX];
+	const uint8_t *now = piece->count ? see(&seen_while_leaving, piece, found) : NULL;
+
+	return now && !memcmp(now, bytes, piece->count);
 }
 
 /* The same of the piece of a place whose object is held: its own bytes are mapped, and need no system call. */
@@ -161,11 +206,6 @@ void tw_agent_written_expect(struct tw_place *place)
 	memcpy(made.before, is_written_before(place, piece) ? piece->before : place->where, bytes_of(place));
 	*piece = made;
 	armed[armed_count++] = place;
-}
-
-static bool is_within_page(const struct tw_rs_held_piece *piece)
-{
-	return piece->at % TW_PAGE_BYTES + piece->count <= TW_PAGE_BYTES;
 }
 
 /* Threads that are between the stub and the sled continue behind the window. */
@@ -352,13 +392,15 @@ void tw_agent_written_after_fork(void)
 
 /* ---- the end of a recording, in a process that may be recorded again ---- */
 
-/* The list is being changed, or is complete. */
+/* The list is being changed, and nothing but the end of the recording does so, or it is complete. */
 static void set_changing(bool is_changing)
 {
 	struct tw_permit *permit;
 	int error = tw_permit_seize(&permit);
 
 	TW_ASSERT(!error);
+	is_leaving = is_changing;
+	seen_while_leaving = (struct seen){.process_id = tw_sys_process_id()};
 	if (is_changing)
 		begin_change();
 	else
@@ -375,31 +417,6 @@ void tw_agent_written_show(void)
 void tw_agent_written_leave(void)
 {
 	set_changing(true);
-}
-
-/* The page that was read last: pieces of one page follow one another, and a system call for each takes longer than all else. */
-struct seen {
-	long process_id;
-	uint64_t page;
-	bool is_read;
-	uint8_t bytes[TW_PAGE_BYTES];
-};
-
-/* What is at the piece now; NULL: it is not mapped any more. */
-static const uint8_t *see(struct seen *seen, const struct tw_rs_held_piece *piece, uint8_t found[TW_RS_HELD_BYTES_MAX])
-{
-	uint64_t page = piece->at / TW_PAGE_BYTES;
-
-	if (!is_within_page(piece))
-		return tw_sys_read_own_memory(seen->process_id, found, piece->at, piece->count) == (long)piece->count
-			       ? found
-			       : NULL;
-	if (page != seen->page) {
-		seen->page = page;
-		seen->is_read = tw_sys_read_own_memory(seen->process_id, seen->bytes, page * TW_PAGE_BYTES,
-						       sizeof seen->bytes) == sizeof seen->bytes;
-	}
-	return seen->is_read ? seen->bytes + piece->at % TW_PAGE_BYTES : NULL;
 }
 
 /* A sled that is switched off is not as it was when it was armed, nor as in the file. */
@@ -450,7 +467,7 @@ static bool is_taken_back(const struct tw_place *place)
 {
 	const struct tw_rs_held_piece *piece = has_left || tw_agent_is_over() ? find_piece(place) : NULL;
 
-	return piece && is_there(piece, piece->before);
+	return piece && (is_leaving ? was_there(piece, piece->before) : is_there(piece, piece->before));
 }
 
 static bool is_left(const struct tw_place *place)
