@@ -16,14 +16,20 @@
 /* Names in a message may contain anything, and the message must be one line. */
 void tw_say_list(const char *format, va_list list)
 {
-	char *text = NULL, piece[TW_CLEAN_PIECE_BYTES];
+	char *text = NULL, *line = NULL, piece[TW_CLEAN_PIECE_BYTES];
+	size_t line_bytes = 0;
 	int bytes = vasprintf(&text, format, list);
+	/* Standard error has no buffer: each piece would be a system call. */
+	FILE *out = open_memstream(&line, &line_bytes);
 	for (int i = 0; i < bytes;) {
 		size_t piece_bytes;
 		i += (int)tw_clean_piece(text + i, (size_t)(bytes - i), piece, &piece_bytes);
-		fwrite(piece, 1, piece_bytes, stderr);
+		fwrite(piece, 1, piece_bytes, out ? out : stderr);
 	}
-	fputc('\n', stderr);
+	fputc('\n', out ? out : stderr);
+	if (out && fclose(out) == 0)
+		fwrite(line, 1, line_bytes, stderr);
+	free(line);
 	if (bytes >= 0)
 		free(text);
 }
