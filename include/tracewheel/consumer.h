@@ -64,6 +64,8 @@ struct tw_recorder_options {
 			      nothing else */
 	/* The traced processes end their own tracing before the recording ends, and live on: nothing of them is missing for that. */
 	bool ends_inside;
+	/* Code of running threads will be changed soon: the process that stops them for it is started with the first tw_recorder_poll(). */
+	bool holds_soon;
 	bool allow_anonymous; /* use private memory where tmpfs refuses: for sessions in one process only */
 	const char *config;   /* text for the agents, borrows; NULL: none */
 	const char *layouts; /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */

@@ -102,12 +102,24 @@ static void start(struct tw_holder *holder, const struct tw_rs *rs)
 	holder->process_id = child > 0 ? child : 0;
 }
 
+/* False: there is no memory. */
+static bool has_memory(struct tw_holder *holder)
+{
+	if (!is_alive(holder))
+		tw_holder_end(holder);
+	return make_shared(holder);
+}
+
+void tw_holder_prepare(struct tw_holder *holder, const struct tw_rs *rs)
+{
+	if (has_memory(holder) && !holder->process_id)
+		start(holder, rs);
+}
+
 void tw_holder_begin(struct tw_holder *holder, const struct tw_rs *rs, const struct tw_holder_job *job)
 {
 	holder->begun_ns = tw_clock_monotonic_ns();
-	if (!is_alive(holder))
-		tw_holder_end(holder);
-	if (!make_shared(holder))
+	if (!has_memory(holder))
 		return;
 	holder->shared->job = *job;
 	if (!holder->process_id)

@@ -10,7 +10,7 @@
  *	the holder is stopped, the recorder too		the kernel's timer continues the holder (tw_hold_guard)
  *	the holder waits for something			it lets threads go after TW_HOLD_NS; else a timer ends it
  *
- * It is started when a job comes and none is there, keeps no file of the recorder's open, and sleeps between jobs.
+ * It is started when a job comes and none is there, or is expected soon, keeps no file of the recorder's open, and sleeps between jobs.
  *
  * Threads  the recorder's; the holder ends with the thread that has started it, and is started again.
  */
@@ -50,6 +50,8 @@ struct tw_holder {
 	struct tw_held held; /* as it is when the holder starts */
 };
 
+/* Starts the process, if there is none, so that the first job need not wait for it. */
+void tw_holder_prepare(struct tw_holder *holder, const struct tw_rs *rs);
 /* Gives a job to the holder; the previous one is done, or ended. */
 void tw_holder_begin(struct tw_holder *holder, const struct tw_rs *rs, const struct tw_holder_job *job);
 /* To be asked at least every TW_HOLDER_LOOK_NS until the job is no longer BUSY.  DONE: *out is the job with its result. */

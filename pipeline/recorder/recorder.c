@@ -97,6 +97,7 @@ static void take_options(struct tw_recorder *recorder, const struct tw_recorder_
 	writer->rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
 	recorder->ends_inside = options->ends_inside;
+	recorder->holds_soon = options->holds_soon;
 	recorder->is_flight = options->is_flight;
 	recorder->run_delay.limit_ns = options->run_delay_ns;
 	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
@@ -491,6 +492,9 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
+	if (recorder->holds_soon)
+		tw_holder_prepare(&recorder->holder, &writer->rs);
+	recorder->holds_soon = false;
 	tw_asked_poll(&recorder->asked, &recorder->holder, &writer->rs);
 	if (recorder->asked.is_out && timeout_ns > TW_HOLDER_LOOK_NS)
 		timeout_ns = TW_HOLDER_LOOK_NS;

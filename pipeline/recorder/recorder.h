@@ -39,6 +39,7 @@ struct tw_recorder {
 	bool is_finishing;
 	bool is_flight;	  /* as the option: nothing is stored */
 	bool ends_inside; /* as the option */
+	bool holds_soon;  /* as the option, until the first round */
 };
 
 #endif

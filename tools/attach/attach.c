@@ -34,7 +34,10 @@
 #include <unistd.h>
 
 #define POLL_NS UINT64_C(100000000)
-#define WAKE_NS UINT64_C(2000000)
+/* While the agent works it is looked at often in the beginning: it is mostly done after some milliseconds. */
+#define WAKE_NS_MIN UINT64_C(200000)
+#define WAKE_NS	    UINT64_C(2000000)
+#define WAKE_PART   8
 /* How long the agent may take to begin, with plans of large libraries to make, and to end. */
 #define BEGIN_NS UINT64_C(30000000000)
 #define END_NS	 UINT64_C(5000000000)
@@ -237,11 +240,13 @@ static bool is_answered(const struct attach *attach, uint32_t number)
 /* Until the agent has answered. False: it has not, in time, or the process is stopped: then its agent answers when it goes on. */
 static bool await_answer(struct attach *attach, uint32_t number, uint64_t limit_ns)
 {
-	uint64_t deadline_ns = tw_now_ns() + limit_ns;
+	uint64_t begun_ns = tw_now_ns(), passed_ns = 0;
 	bool is_there = true;
 	while ((is_there = tw_dormant_read(&attach->dormant)) && !is_answered(attach, number) &&
-	       tw_proc_state(attach->dormant.process) != 'T' && tw_now_ns() < deadline_ns)
-		poll(attach, WAKE_NS);
+	       tw_proc_state(attach->dormant.process) != 'T' && (passed_ns = tw_now_ns() - begun_ns) < limit_ns) {
+		uint64_t rest_ns = passed_ns / WAKE_PART;
+		poll(attach, rest_ns < WAKE_NS_MIN ? WAKE_NS_MIN : rest_ns > WAKE_NS ? WAKE_NS : rest_ns);
+	}
 	return is_there && is_answered(attach, number);
 }
 
@@ -410,7 +415,7 @@ static int record(struct attach *attach)
 {
 	struct tw_request *request = &attach->request;
 	tw_request_set_memory(request);
-	request->recorder.ends_inside = true;
+	request->recorder.ends_inside = request->recorder.holds_soon = true;
 	tw_launch_ignore_signals();
 	tw_watch_signals();
 	int error = tw_recorder_create(&request->recorder, &attach->recorder);
