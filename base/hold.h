@@ -40,7 +40,8 @@ struct tw_held_thread {
 	uint64_t call;	     /* not 0: in a system call, whose instruction this may be */
 	uint64_t stack;	     /* stack pointer */
 	uint64_t descriptor; /* thread pointer: the top of a thread's own stack, but for the first thread */
-	bool was_running;    /* when it was listed; else it was waiting in the kernel */
+	uint64_t turns;	     /* how often it had got a processor */
+	bool was_running;    /* when it was listed or watched; else it was waiting in the kernel */
 	bool is_seized, is_stopped, is_gone;
 };
 
@@ -57,6 +58,7 @@ struct tw_hold {
 	/* NULL: nothing.  Called for each thread when it has stopped, while others may run.  False: the hold ends as if one were stuck. */
 	bool (*see)(void *arg, const struct tw_held_thread *thread);
 	void *see_arg;
+	bool is_late;	     /* an earlier hold had not stopped all threads in time */
 	uint64_t begun_ns;   /* when the first thread could be stopped */
 	uint64_t running_ns; /* when the first of those could be stopped that were running */
 	uint64_t stood_ns;   /* for how long the last hold stopped threads, from its first to its last one */

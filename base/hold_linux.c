@@ -2,10 +2,10 @@
 /*
  * hold_linux.c - stops the threads of another process by ptrace().
  *
- *	1 list the threads in /proc, and look whether each can stop: the slow part, while all of them run
+ *	1 list the threads in /proc, and look whether each can stop, and which of many run now and then: the slow part, while all run
  *	2 seize all that are new, then interrupt those that wait in the kernel, so that the first does not stand while the last is prepared
  *	3 wait for each, and look where it is; a thread may end instead
- *	4 the same with those that run.  A server of 500 threads has few: they stand still only from here on, and go on first
+ *	4 the same with those that ran.  A server of 500 threads has few: they stand still only from here on, and go on first
  *	5 count: a thread that was not stopped yet may have made another, and then all are listed again
  *
  * Threads end at any time, by SIGKILL even while they are stopped.  A traced thread that has ended must be reaped by
@@ -37,6 +37,9 @@
 #define DEVICE_NS UINT64_C(20000000)
 #define YIELD_NS  UINT64_C(200000)
 #define NAP_NS	  20000
+/* With fewer threads none waits long, and none is watched before. */
+#define WATCHED_THREADS_MIN 64u
+#define WATCHED_NS	    UINT64_C(10000000)
 /* The kernel's workers for a process (io_uring) never run its code, and cannot be traced: PF_IO_WORKER, PF_USER_WORKER. */
 #define WORKER_FLAGS (0x10u | 0x4000u)
 /* The kernel's answer inside of a system call that it starts again, unless a handler runs first. */
@@ -276,6 +279,40 @@ static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
 	return *total > most_threads(hold) ? TW_HOLD_TOO_MANY : listing.outcome;
 }
 
+/* How often the thread has got a processor; 0: the kernel does not tell. */
+static uint64_t turns_of(int process_id, int thread_id)
+{
+	char text[128];
+	unsigned long long turns;
+
+	return read_status(process_id, thread_id, "schedstat", text, sizeof text) &&
+			       sscanf(text, "%*u %*u %llu", &turns) == 1
+		       ? turns
+		       : 0;
+}
+
+/*
+ * A thread that works for a moment, again and again, waits when it is listed: it is known by the turns that it gets meanwhile.  If there was no
+ * time for two steps, as on a machine whose processors those that run need, all are stopped in one.
+ */
+static void watch(struct tw_hold *hold)
+{
+	uint64_t begun = tw_clock_monotonic_ns(), passed_ns;
+
+	for (unsigned i = 0; i < hold->count && hold->is_late; i++)
+		hold->threads[i].was_running = true;
+	if (hold->count < WATCHED_THREADS_MIN || hold->is_late)
+		return;
+	for (unsigned i = 0; i < hold->count; i++)
+		hold->threads[i].turns = turns_of(hold->process_id, hold->threads[i].thread_id);
+	passed_ns = tw_clock_monotonic_ns() - begun;
+	if (passed_ns < WATCHED_NS)
+		tw_sys_sleep(WATCHED_NS - passed_ns);
+	for (unsigned i = 0; i < hold->count; i++)
+		hold->threads[i].was_running |=
+			hold->threads[i].turns != turns_of(hold->process_id, hold->threads[i].thread_id);
+}
+
 /* A thread that only lacks a processor gets ours; a sleep takes longer than most threads to stop. */
 static void nap(uint64_t waited_ns)
 {
@@ -306,34 +343,43 @@ static bool see_stop(struct tw_hold *hold, struct tw_held_thread *thread)
 	return thread->is_gone || !hold->see || hold->see(hold->see_arg, thread);
 }
 
-/* Waits for those that are seized, and were running or not. */
-static bool await_stops(struct tw_hold *hold, bool were_running)
+/* Takes the reports of those that have stopped.  Returns one that has not; NULL: none is left, or *is_known is false. */
+static const struct tw_held_thread *take_stops(struct tw_hold *hold, bool were_running, bool *is_known)
 {
-	uint64_t begun = 0, waited_ns;
+	const struct tw_held_thread *missing = NULL;
 
-	for (unsigned i = 0; i < hold->count;) {
+	for (unsigned i = 0; i < hold->count; i++) {
 		struct tw_held_thread *thread = &hold->threads[i];
 		enum seen seen;
 
-		if (!thread->is_seized || thread->is_stopped || thread->is_gone ||
-		    thread->was_running != were_running) {
-			i++;
+		if (!thread->is_seized || thread->is_stopped || thread->is_gone || thread->was_running != were_running)
 			continue;
-		}
 		seen = look(hold->process_id, thread->thread_id, &thread->signal);
 		thread->is_gone = seen == SEEN_END;
-		if (seen == SEEN_STOP && !see_stop(hold, thread))
-			return false;
-		if (seen != SEEN_NOTHING)
-			continue;
-		if (!begun)
-			begun = tw_clock_monotonic_ns();
+		if (seen == SEEN_NOTHING)
+			missing = thread;
+		else if (seen == SEEN_STOP && !see_stop(hold, thread)) {
+			*is_known = false;
+			return NULL;
+		}
+	}
+	return missing;
+}
+
+/* Waits for those that are seized, and were running or not.  The processor is given away once for all of them. */
+static bool await_stops(struct tw_hold *hold, bool were_running)
+{
+	uint64_t begun = tw_clock_monotonic_ns(), waited_ns;
+	const struct tw_held_thread *missing;
+	bool is_known = true;
+
+	while ((missing = take_stops(hold, were_running, &is_known))) {
 		waited_ns = tw_clock_monotonic_ns() - begun;
-		if (is_in_vain(hold, thread, waited_ns))
+		if (is_in_vain(hold, missing, waited_ns))
 			return false;
 		nap(waited_ns);
 	}
-	return true;
+	return is_known;
 }
 
 static void interrupt(const struct tw_hold *hold, unsigned first, bool were_running)
@@ -364,6 +410,7 @@ static enum tw_hold_outcome stop(struct tw_hold *hold, unsigned first)
 	interrupt(hold, first, true);
 	if (outcome == TW_HOLD_OK && !await_stops(hold, true))
 		outcome = TW_HOLD_STUCK;
+	hold->is_late |= outcome == TW_HOLD_STUCK && tw_hold_is_due(hold);
 	return outcome;
 }
 
@@ -459,6 +506,8 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 	do {
 		before = hold->count;
 		outcome = list(hold, &total);
+		if (outcome == TW_HOLD_OK && !before)
+			watch(hold);
 		if (outcome == TW_HOLD_OK)
 			outcome = stop(hold, before);
 	} while (outcome == TW_HOLD_OK && hold->count > before && !are_all_stopped(hold));
