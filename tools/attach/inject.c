@@ -455,25 +455,53 @@ static void clear_space(const struct inject *inject)
 	put(inject, inject->space, nothing, (size_t)(tw_inject_bootstrap_end - tw_inject_bootstrap));
 }
 
+/* What the loader maps of the library; the rest, for debuggers and linkers, would stay in the program's memory.  0: it is damaged. */
+static uint64_t loaded_bytes(int library)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	uint64_t end = 0;
+	if (pread(library, &header, sizeof header, 0) != sizeof header)
+		return 0;
+	for (unsigned i = 0; i < header.e_phnum; i++) {
+		off_t at = (off_t)(header.e_phoff + i * sizeof segment);
+		if (pread(library, &segment, sizeof segment, at) != sizeof segment)
+			return 0;
+		if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > end)
+			end = segment.p_offset + segment.p_filesz;
+	}
+	return end;
+}
+
+static bool copy(int from, int to, uint64_t bytes)
+{
+	char buffer[65536];
+	while (bytes) {
+		ssize_t got = read(from, buffer, bytes < sizeof buffer ? (size_t)bytes : sizeof buffer);
+		if (got <= 0 || write(to, buffer, (size_t)got) != got)
+			return false;
+		bytes -= (uint64_t)got;
+	}
+	return true;
+}
+
 /* The bytes of the library into the file that the new thread has made. */
 static bool fill(const struct inject *inject, uint32_t file, const char *agent)
 {
-	char name[64], path[TW_INJECT_PATH_BYTES] = "", buffer[65536];
+	char name[64], path[TW_INJECT_PATH_BYTES] = "";
 	const uint32_t filled = TW_INJECT_FILLED;
-	ssize_t got = -1;
 	snprintf(name, sizeof name, "/proc/%d/fd/%u", inject->process, file);
 	/* The loader knows libraries by their paths: with two slashes this is nobody else's. */
 	snprintf(path, sizeof path, "/proc/self/fd//%u", file);
 	int from = open(agent, O_RDONLY | O_CLOEXEC), to = open(name, O_WRONLY | O_CLOEXEC);
-	while (from >= 0 && to >= 0 && (got = read(from, buffer, sizeof buffer)) > 0)
-		if (write(to, buffer, (size_t)got) != got)
-			got = -1;
+	uint64_t bytes = from >= 0 && to >= 0 ? loaded_bytes(from) : 0;
+	bool is_filled = bytes && copy(from, to, bytes);
 	if (from >= 0)
 		close(from);
 	if (to >= 0)
 		close(to);
 	step();
-	return got == 0 && put(inject, inject->area + TW_INJECT_CODE_BYTES + TW_INJECT_PATH, path, sizeof path) &&
+	return is_filled && put(inject, inject->area + TW_INJECT_CODE_BYTES + TW_INJECT_PATH, path, sizeof path) &&
 	       put(inject, inject->area + TW_INJECT_CODE_BYTES + TW_INJECT_STATE, &filled, sizeof filled);
 }
 
