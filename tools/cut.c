@@ -2,6 +2,7 @@
 /* cut.c - `tracewheel cut`: a part of a capture becomes a capture of its own. */
 #include "base/grow.h"
 #include "base/map.h"
+#include "tools/common/redact.h"
 #include "tools/common/select.h"
 #include "tools/common/unwritten.h"
 #include "views/folds/opens.h"
@@ -15,13 +16,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_STRIP = 256 };
+enum { KEY_STRIP = 256, KEY_REDACT };
 
 static const struct tw_option options_table[] = {
 	{'o', "output", "PART.tw", "the new capture"},
 	{'f', "force", NULL, "replace a capture of that name"},
 	{KEY_STRIP, "strip", NULL,
 	 "leave out arguments, strings, messages, and of paths and the command line all but names of files (docs/cut.md)"},
+	{KEY_REDACT, "redact", "REGEX",
+	 "replace what matches in text of arguments, results, messages and the command line by '*'; of an expression with groups what they "
+	 "match: 'password=([^&]*)'. May be repeated"},
 	{'q', "quiet", NULL, "say nothing when all went well"},
 	TW_SELECTION_OPTIONS,
 	{0},
@@ -39,6 +43,7 @@ static const struct tw_command command = {
 	.options = options_table,
 	.examples = "  tracewheel cut --from 1.5 --to 1.6 -o slow.tw server.tw\n"
 		    "  tracewheel cut --from -2s -o last.tw server.tw\n"
+		    "  tracewheel cut --redact \"identified by '([^']*)'\" -o part.tw server.tw\n"
 		    "  tracewheel cut --strip -o bare.tw server.tw\n"
 		    "  tracewheel cut -t 'libsqlite3:_' --thread worker-1 -o sqlite3.tw app.tw\n",
 };
@@ -47,6 +52,8 @@ struct request {
 	struct tw_selection selection;
 	const char *output;
 	bool is_forced, is_quiet, is_stripped;
+	const char **redact;
+	size_t redact_count, redact_capacity;
 };
 
 /* Code addresses of the part, each once. */
@@ -58,6 +65,18 @@ struct lines {
 	size_t count, capacity;
 };
 
+static bool take_redact(struct request *request, const char *value)
+{
+	if (!tw_redact_option(&command, value))
+		return false;
+	if (!tw_grow(request->redact, request->redact_count, request->redact_capacity)) {
+		tw_say("no memory.");
+		return false;
+	}
+	request->redact[request->redact_count++] = value;
+	return true;
+}
+
 static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
@@ -65,6 +84,7 @@ static bool take_option(void *context, int key, const char *value)
 	case 'o': request->output = value; return true;
 	case 'f': return request->is_forced = true;
 	case 'q': return request->is_quiet = true;
+	case KEY_REDACT: return take_redact(request, value);
 	case KEY_STRIP: return request->is_stripped = true;
 	default: return tw_selection_take(&request->selection, &command, key, value);
 	}
@@ -149,6 +169,8 @@ static int cut(struct request *request, struct tw_capture *capture, const char *
 	struct tw_cut_options part = {.path = request->output,
 				      .is_forced = request->is_forced,
 				      .is_stripped = request->is_stripped,
+				      .redact = request->redact,
+				      .redact_count = request->redact_count,
 				      .progress = on_progress,
 				      .context = capture};
 	struct lines lines = {.capture = capture};
@@ -184,6 +206,8 @@ static int cut(struct request *request, struct tw_capture *capture, const char *
 		tw_selection_say_empty(&request->selection, capture, &part.filter);
 	if (!error && !request->is_quiet)
 		say_result(request, capture, &result);
+	if (!error && !request->is_quiet && request->redact)
+		tw_redact_say(result.redacted, request->output);
 	return tw_names_end(capture, path, error ? TW_EXIT_FAILURE : TW_EXIT_OK);
 }
 
@@ -203,5 +227,6 @@ int tw_tool_cut(int argc, char **argv)
 	if (capture)
 		tw_capture_close(capture);
 	tw_selection_free(&request.selection);
+	free(request.redact);
 	return code;
 }

@@ -139,6 +139,7 @@ struct tw_recorder_stats {
 	uint64_t counted_calls;	 /* stored numbers of calls that were counted, not recorded (counts.h) */
 	uint64_t memory_left;	 /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that should have been traced and could not be */
+	uint64_t redacted;	 /* calls and other events with text that was replaced (tw_redact_check()) */
 	uint64_t children;	 /* processes that traced ones started, and that were not followed */
 	/* Processes that live on with code that calls what recorded it, and how many functions and slots these are. */
 	uint32_t unrestored_processes;
@@ -151,6 +152,19 @@ struct tw_recorder_stats {
 	int last_error;	  /* of a write: TW_ENOSPC, TW_EIO; 0: none */
 	bool is_stalled; /* the last write failed and is being retried */
 };
+
+/*
+ * tw_redact_check - may this be an expression of `redact` lines in tw_recorder_options.config, and of tw_cut_options?
+ *
+ * Expressions are POSIX extended ones, without regard to case.  What they match in text is replaced by '*', one for each byte,
+ * before it is stored; of an expression with groups only what the groups match.  Text is what arguments and results
+ * point to, strings and binaries in terms, paths of descriptors, and the command line.
+ *
+ * @problem	gets a clause that says why not; bytes: its size.
+ *
+ * Returns 0, TW_EBADARG or TW_ENOMEM.
+ */
+int tw_redact_check(const char *expression, char *problem, size_t bytes);
 
 /*
  * tw_recorder_create - make the capture directory and the ring set.

@@ -51,6 +51,9 @@ struct tw_cut_options {
 	 * and the command line but for the names of files.
 	 */
 	bool is_stripped;
+	/* Expressions whose matches in text are replaced by '*': tw_redact_check() of consumer.h. */
+	const char *const *redact;
+	size_t redact_count;
 	/* Called after each block, with the number of events that were written; may be NULL. */
 	void (*progress)(void *context, uint64_t events);
 	void *context;
@@ -62,6 +65,7 @@ struct tw_cut_result {
 	uint32_t segments;
 	uint64_t damaged_blocks; /* left out: the new capture counts their events as damaged */
 	uint64_t damaged_events;
+	uint64_t redacted; /* events with text that was replaced */
 };
 
 /*

@@ -56,6 +56,8 @@ static bool take_definition(const struct source *source, struct tw_definition_he
 	struct tw_def_aggregate row;
 
 	tw_copy_move_definition(&cutting->copy, head, payload);
+	if (cutting->redact)
+		tw_redact_definition(cutting->redact, head->type, payload, head->payload_bytes);
 	if (cutting->options->is_stripped && !tw_strip_definition(head, payload))
 		return false;
 	if (head->type == TW_DEF_COUNTS || head->type == TW_DEF_RECORDED_COUNTS)
@@ -220,7 +222,11 @@ static int write_part(struct tw_cutting *cutting, uint32_t image, const struct t
 
 	if (options->kinds)
 		memcpy(part.kinds, options->kinds, sizeof part.kinds);
+	const struct tw_def_note note = {.text_bytes = sizeof TW_REDACT_NOTE - 1};
+
 	error = add(&added, TW_DEF_PART, &part, sizeof part, NULL);
+	if (!error && cutting->redact)
+		error = add(&added, TW_DEF_NOTE, &note, sizeof note, TW_REDACT_NOTE);
 	for (size_t i = 0; i < options->place_count && !error; i++) {
 		const struct tw_capture_whole_place *place = &options->places[i];
 		const struct tw_def_whole_place def = {place->place_id, place->is_moment, place->calls};
@@ -335,6 +341,8 @@ static int begin(struct tw_cutting *cutting, struct tw_retime *retime)
 	cutting->streams = tw_scan_wanted_streams(cutting->capture, &cutting->options->filter);
 	if (!error && (!cutting->records || !cutting->stripped || !cutting->streams))
 		error = TW_ENOMEM;
+	if (!error && cutting->options->redact_count)
+		error = tw_redact_create(cutting->options->redact, cutting->options->redact_count, &cutting->redact);
 	if (!error)
 		error = tw_retime_init(retime, &same, &same);
 	if (!error)
@@ -352,6 +360,7 @@ static void end(struct tw_cutting *cutting, struct tw_retime *retime)
 	free(cutting->records);
 	free(cutting->stripped);
 	tw_arena_fini(&cutting->arena);
+	tw_redact_destroy(cutting->redact);
 	tw_retime_fini(retime);
 	tw_copy_fini(&cutting->copy);
 }
@@ -382,6 +391,7 @@ TW_API int tw_capture_cut(struct tw_capture *capture, const struct tw_cut_option
 		error = tw_target_publish(&target, cutting.copy.numbers, cutting.copy.number_count);
 	if (error)
 		tw_target_drop(&target);
+	result->redacted = cutting.redact ? tw_redact_count(cutting.redact) : 0;
 	result->events -= result->before < result->events ? result->before : result->events;
 	end(&cutting, &retime);
 	return error;

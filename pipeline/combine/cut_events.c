@@ -156,9 +156,25 @@ static bool is_kept(struct lease *lease, const uint8_t *record, uint64_t sequenc
 	return is_in_time(lease->cutting, ns, ns) && is_place_wanted(lease, kind, TW_RB_HEAD_ID(head));
 }
 
-/* The record as it is written. */
-static const uint8_t *stripped(struct tw_cutting *cutting, const uint8_t *record)
+/* Replaces text of a record whose place is that of a function with a layout of arguments. */
+static void redact(const struct tw_cutting *cutting, uint32_t image, uint8_t *record)
 {
+	uint64_t head = tw_record_head(record);
+	const struct tw_capture_place *place =
+		tw_event_names_place(head) ? tw_capture_place(cutting->capture, image, TW_RB_HEAD_ID(head)) : NULL;
+
+	tw_redact_record(cutting->redact,
+			 place && place->function
+				 ? tw_capture_layout(cutting->capture, image, place->function->function_id)
+				 : NULL,
+			 record);
+}
+
+/* The record as it is written. */
+static const uint8_t *stripped(struct tw_cutting *cutting, uint32_t stream, uint8_t *record)
+{
+	if (cutting->redact)
+		redact(cutting, cutting->capture->streams[stream].info.image, record);
 	if (!cutting->options->is_stripped)
 		return record;
 	tw_strip_record(&cutting->arena, record, cutting->stripped);
@@ -178,13 +194,14 @@ static int cut_block(struct lease *lease, const struct tw_source_block *block)
 	tw_retime_records(copy->retime, &header, copy->raw);
 	lease->next.clock = tw_retime_clock(copy->retime, &header.clock);
 	memcpy(lease->next.thread_name, header.thread_name, sizeof header.thread_name);
-	for (const uint8_t *record = start.first; record < copy->raw + header.raw_bytes && !error;) {
+	for (uint8_t *record = copy->raw + (start.first - copy->raw);
+	     record < copy->raw + header.raw_bytes && !error;) {
 		uint64_t head = tw_record_head(record), step = tw_scan_sequence_step(record);
 
 		if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH)
 			run = (struct run){tw_get64(record + TW_CODEC_HEAD_BYTES), TW_RB_HEAD_ID(head)};
 		if (is_kept(lease, record, sequence))
-			error = keep(lease, stripped(lease->cutting, record), &run);
+			error = keep(lease, stripped(lease->cutting, lease->stream, record), &run);
 		sequence += step;
 		record += TW_RB_HEAD_BYTES(head);
 	}

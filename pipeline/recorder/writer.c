@@ -43,6 +43,7 @@ void tw_writer_fini(struct tw_writer *writer)
 	free(writer->raw);
 	free(writer->snapshot.raw);
 	tw_demote_destroy(writer->demote);
+	tw_redacting_destroy(writer->redacting);
 }
 
 /* ---- images and rings in use ---- */
@@ -251,13 +252,16 @@ static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_
 	return 0;
 }
 
-int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, const void *raw,
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, void *raw,
 			    uint32_t bytes)
 {
 	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
+	uint64_t redacted = tw_redacting_count(writer->redacting);
 	const uint8_t *stored;
 	int error = tw_writer_definitions(writer, image_index);
 
+	if (!error && writer->redacting)
+		error = tw_redacting_records(writer->redacting, &writer->rs, image_index, raw, bytes);
 	if (!error)
 		error = tw_writer_define_used(writer, image_index, raw, bytes);
 	if (error) {
@@ -276,6 +280,7 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 									       stored);
 	if (!error) {
 		writer->store.stats.events_taken += header->event_count;
+		writer->store.stats.redacted += tw_redacting_count(writer->redacting) - redacted;
 		error = tw_writer_rotate(writer, image_index);
 	}
 	return error ? error : 1;

@@ -10,6 +10,7 @@
 #ifndef TW_PIPELINE_WRITER_H
 #define TW_PIPELINE_WRITER_H
 
+#include "pipeline/recorder/redacting.h"
 #include "pipeline/recorder/store.h"
 #include "ringbuf/ringset.h"
 
@@ -117,6 +118,8 @@ struct tw_writer {
 	uint8_t *definitions;	/* a definitions block under construction */
 	uint8_t *raw;		/* records of one ring, copied so that the program cannot change them */
 	struct tw_writer_copy snapshot;
+	struct tw_redacting *redacting;	   /* NULL: nothing is replaced, if */
+	bool has_redacting;		   /* the configuration was read for it */
 	struct tw_demote *demote;	   /* which places make the events; NULL: nobody asks */
 	uint64_t names_ns, names_pause_ns; /* when the names of threads are read next */
 };
@@ -225,8 +228,11 @@ void tw_writer_check_loss(struct tw_writer *writer, uint32_t index);
 /* Fills in the origin and the state before the next block of a ring; the caller sets the positions. */
 void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_header *header);
 
-/* Stores one block of records. Returns 1, 0 if they were invalid and are skipped, or the write error. */
-int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, const void *raw,
+/*
+ * Stores one block of records, of which text may be replaced before (redacting.h). Returns 1, 0 if they were invalid and are skipped, or
+ * the write error.
+ */
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, void *raw,
 			    uint32_t bytes);
 
 /* ---- definitions: writer_definitions.c ---- */

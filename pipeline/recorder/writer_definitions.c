@@ -17,6 +17,7 @@
  * has ended and is stored.
  */
 #include "base/error.h"
+#include "pipeline/block/redact.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "pipeline/recorder/writer.h"
@@ -191,9 +192,15 @@ static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, u
 		is_kept = image->names && keep_position(image->names, type, payload, payload_bytes, *at, segment);
 		*at = next;
 		writer->store.stats.functions += next > image->defs_seen && type == TW_DEF_FUNCTION;
-		if (!is_kept || segment)
-			bytes += (uint32_t)tw_writer_put_record(writer->definitions + bytes, type, payload,
-								payload_bytes);
+		if (is_kept && !segment)
+			continue;
+		size_t whole = tw_writer_put_record(writer->definitions + bytes, type, payload, payload_bytes);
+
+		if (writer->redacting)
+			tw_redacting_definition(writer->redacting, type,
+						writer->definitions + bytes + sizeof(struct tw_definition_head),
+						payload_bytes);
+		bytes += (uint32_t)whole;
 	}
 	return bytes;
 }
@@ -303,11 +310,36 @@ static int write_log(struct tw_writer *writer, uint32_t index)
 	}
 }
 
+/* The expressions of the configuration, before anything of the ring set is written. */
+static int read_expressions(struct tw_writer *writer)
+{
+	int error = writer->has_redacting ? 0 : tw_redacting_create(writer->rs.text, &writer->redacting);
+
+	writer->has_redacting = !error;
+	return error;
+}
+
+/* Each segment says that text was replaced in it. */
+static int write_redact_note(struct tw_writer *writer, struct tw_writer_image *image)
+{
+	static const char text[] = TW_REDACT_NOTE;
+	uint8_t payload[sizeof(struct tw_def_note) + sizeof text], record[sizeof payload + 16];
+	struct tw_def_note def = {.text_bytes = sizeof text - 1};
+
+	memcpy(payload, &def, sizeof def);
+	memcpy(payload + sizeof def, text, def.text_bytes);
+	return tw_writer_define_outside(writer, image, record,
+					(uint32_t)tw_writer_put_record(record, TW_DEF_NOTE, payload,
+								       sizeof def + def.text_bytes));
+}
+
 int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_image *image = &writer->images[index];
-	int opened, error;
+	int opened, error = read_expressions(writer);
 
+	if (error)
+		return error;
 	tw_writer_free_descriptor(writer, image);
 	opened = tw_store_open_segment(&writer->store, &image->store);
 	if (opened < 0)
@@ -315,6 +347,8 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 	if (opened)
 		begin_segment(writer, index);
 	error = write_log(writer, index);
+	if (!error && opened && writer->redacting)
+		error = write_redact_note(writer, image);
 	return !error && image->has_new_threads ? write_threads(writer, index) : error;
 }
 

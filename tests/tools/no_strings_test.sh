@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    With `record --no-strings` nothing that arguments and results point to is in a capture: strings by debug information, memory by
 #         prototypes, what calls fill, also in libraries that are opened later; addresses and numbers are.
+#         With `record --redact`, or `cut --redact` later, what an expression matches in any of them is nowhere, and all else is.
 # Method  A program passes secrets in each of these ways. Without the option each is shown, with it none is in what print, report and the
-#         files say.
+#         files say. A recorder that is killed has the expressions in its ring set, and a flight recorder too.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -49,3 +50,65 @@ shows 'return_from libc:read.* -> 13'
 
 expect 2 "$tw" record --no-strings --ports -o ports.tw -- true
 says 'no-strings and --ports exclude each other'
+
+# redacted NAME.tw: nothing of the secrets is in it, all else is, and views say so.
+redacted() {
+	expect 0 "$tw" print "$1"
+	shows 'secrets:check/2 (password = "secret-\*\{8\}", n = 0)'
+	shows 'liblate:late/2 (name = "\*\{11\}", n = 5)'
+	shows 'return_from libc:read.* -> 13'
+	says "text that --redact names is replaced by '\*'"
+	! grep -rqaE "secret-(argument|late)|hidden" "$1" || fail "a secret is in $1"
+	expect 0 "$tw" report --json "$1"
+	json "d['notes']" | grep -q redact || fail "report has no note"
+	expect 0 "$tw" info "$1"
+	shows "secrets '\*\*\*\*\*\*'"
+}
+expressions=(--redact 'SECRET-(argument)' --redact 'secret-late|hidden')
+expect 0 "$tw" record --args --returns "${expressions[@]}" "${wanted[@]}" -o redacted.tw -- ./secrets hidden
+says "text of 2 events in redacted.tw was replaced"
+redacted redacted.tw
+expect 0 "$tw" record -q --args --returns "${wanted[@]}" -o whole.tw -- ./secrets hidden
+expect 0 "$tw" cut "${expressions[@]}" -o part.tw whole.tw
+says "text of 2 events in part.tw was replaced"
+redacted part.tw
+expect 0 "$tw" cut --redact nothing-like-it -o same.tw whole.tw
+says "nothing in the events of same.tw matched"
+
+cat >loop.c <<'C'
+#include <unistd.h>
+__attribute__((noipa)) int query(const char *sql) { return *sql; }
+int main(void)
+{
+	for (;; usleep(1000))
+		query("password='hunter2' and more");
+}
+C
+gcc -O1 -g -fpatchable-function-entry=9 -o loop loop.c || fail "the compiler"
+# shows_query NAME.tw
+shows_query() {
+	expect 0 "$tw" print "$1"
+	shows "sql = \"password='\*\{7\}' and more\""
+	! grep -rqa hunter2 "$1" || fail "a secret is in $1"
+}
+"$tw" record -q --args -t loop:query --redact "password='([^']*)" -o killed.tw -- ./loop &
+recorder=$!
+sleep 0.5
+program=$(pgrep -P $recorder -x loop)
+kill -KILL "$recorder" "$program"
+wait $recorder 2>wait.err
+expect 0 "$tw" recover killed.tw
+says 'killed.tw is whole'
+shows_query killed.tw
+"$tw" record -q --flight --args -t loop:query --redact "password='([^']*)" -o flight.tw -- ./loop 2>flight.err &
+recorder=$!
+sleep 0.5
+expect 0 "$tw" snapshot $recorder
+kill "$(pgrep -P $recorder -x loop)"
+wait $recorder
+shows_query flight.tw
+
+expect 2 "$tw" record --redact '(' -- true
+says "redact '(': Unmatched ("
+expect 2 "$tw" cut --redact 'a*' -o never.tw whole.tw
+says 'It matches the empty text'

@@ -3,6 +3,7 @@
 #include "views/names/counted.h"
 #include "views/names/lines.h"
 #include "views/names/missing.h"
+#include "views/names/notes.h"
 #include "views/folds/pass.h"
 #include "views/folds/slowest.h"
 #include "tools/common/pager.h"
@@ -414,6 +415,9 @@ static bool fits_together(const struct request *request)
 static void say_more(const struct request *request, const struct tw_capture *capture, const struct tw_printer *printer)
 {
 	char when[TW_WHEN_SENTENCE_BYTES], clause[TW_COST_CLAUSE_BYTES];
+	const char *redaction = tw_notes_of_redaction(capture);
+	if (redaction)
+		tw_say("%s.", redaction);
 	if (request->timeline && request->timeline->print != tw_print_chrome)
 		tw_missing_say(capture);
 	tw_counted_say(capture);

@@ -279,7 +279,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 static void say_note(void *context, const char *note)
 {
 	(void)context;
-	tw_say("%s.", note);
+	/* That of --redact has a sentence with a number. */
+	if (!strstr(note, "--redact"))
+		tw_say("%s.", note);
 }
 
 bool tw_account_entries(const char *path)

@@ -73,6 +73,9 @@ static const struct tw_option options_table[] = {
 	{KEY_NO_STRINGS, "no-strings", NULL,
 	 "do not read what arguments and results point to, which may be passwords, SQL, contents of files: their addresses are recorded "
 	 "(docs/security.md)"},
+	{KEY_REDACT, "redact", "REGEX",
+	 "replace what matches in text of arguments, results, messages and the command line by '*', before it is on the disk; of an "
+	 "expression with groups what they match: 'password=([^&]*)'. May be repeated (docs/security.md)"},
 	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
 	{KEY_EXCEPTIONS, "exceptions", NULL,
 	 "the same, and exceptions that leave calls: C++ classes, thread\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - what options ask for: request.h. */
 #include "tools/record/request.h"
+#include "tools/common/redact.h"
 #include "tools/record/account.h"
 #include "tools/record/late_code.h"
 #include "tools/record/options.h"
@@ -157,6 +158,12 @@ static bool set_children(struct tw_request *request, const char *value)
 	return false;
 }
 
+static bool set_redact(struct tw_request *request, const char *value)
+{
+	request->has_redact = true;
+	return tw_redact_option(request->command, value) && add_config(request, "redact", value);
+}
+
 /* The name of an option that needs each call as it begins, or other events in between; NULL: none of these. */
 static const char *name_beside_longer(int key)
 {
@@ -254,6 +261,7 @@ bool tw_request_take(void *arg, int key, const char *value)
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, request->command, value);
 	case KEY_PROTOTYPES: return tw_arguments_set_file(&request->arguments, request->command, value);
 	case KEY_NO_STRINGS: return request->arguments.layouts.hides_strings = true;
+	case KEY_REDACT: return set_redact(request, value);
 	case KEY_SCHED: return request->recorder.has_thread_states = true;
 	case KEY_METRICS: request->metrics.path = value; return true;
 	case KEY_LONGER: return set_longer(request, value);

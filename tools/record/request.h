@@ -37,6 +37,7 @@ struct tw_request {
 	struct tw_recorder_options recorder;
 	char path[PATH_MAX + 4];
 	struct tw_config config;
+	bool has_redact; /* text is replaced */
 	bool has_patterns, has_excluded;
 	bool has_ports; /* these are patterns as well, and the agent knows them */
 	bool has_names; /* -t, --locks, --syscalls */

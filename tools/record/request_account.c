@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_account.c - what is said at the end of a recording: request.h. */
 #include "tools/record/request.h"
+#include "tools/common/redact.h"
 #include "tools/record/account.h"
 #include "tools/record/sched.h"
 #include "tools/tool.h"
@@ -39,6 +40,8 @@ void tw_request_account(const struct tw_request *request, const struct tw_record
 			tw_account_tracer(stats, request->tracer.path, request->path);
 		else if (!request->flight.is_wanted)
 			tw_account_events(stats, request->path, request->recorder.segments_kept);
+		if (request->has_redact && !request->tracer.path[0] && !request->flight.is_wanted)
+			tw_redact_say(stats->redacted, request->recorder.is_stream ? "the stream" : request->path);
 		tw_account_children(stats);
 		tw_sched_say_lost(stats);
 		if (!left_pid && stats->images_alive && request->recorder.follow_fork)

@@ -112,6 +112,19 @@ static void tell_twice(const struct tw_capture *capture, uint32_t image, tw_note
 	fn(context, text);
 }
 
+const char *tw_notes_of_redaction(const struct tw_capture *capture)
+{
+	const struct tw_capture_image *image;
+	const char *note;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		for (uint32_t at = 0; (note = tw_capture_note_next(capture, image->image, &at));) {
+			if (strstr(note, "that --redact names"))
+				return note;
+		}
+	}
+	return NULL;
+}
+
 bool tw_notes_is_untraced(const struct tw_capture *capture, const struct tw_capture_account *account)
 {
 	const struct tw_capture_image *image;

@@ -21,6 +21,9 @@ size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn 
  */
 bool tw_notes_is_untraced(const struct tw_capture *capture, const struct tw_capture_account *account);
 
+/* Was text replaced, when it was recorded or cut?  Its note says so; NULL: no. */
+const char *tw_notes_of_redaction(const struct tw_capture *capture);
+
 /* The member "notes": all of them. */
 struct tw_json;
 void tw_notes_json(struct tw_json *json, const struct tw_capture *capture);

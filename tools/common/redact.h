@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redact.h - the option --redact of record, attach and cut. */
+#ifndef TW_TOOLS_REDACT_H
+#define TW_TOOLS_REDACT_H
+
+#include "tools/tool.h"
+
+/* May this be its value?  False: it was reported. */
+bool tw_redact_option(const struct tw_command *command, const char *value);
+/* Says of how many events text was replaced, in a capture. */
+void tw_redact_say(uint64_t redacted, const char *path);
+
+#endif
