@@ -83,6 +83,8 @@ for name in random own plain stacks; do
 	expect 0 "$tw" convert -q --to pprof $name.tw -o $name.pprof
 	"$tw" report --json --top 0 $name.tw >report || fail "report"
 	"$tw" flame --folded $name.tw >folded 2>err || fail "flame"
+	expect 0 "$tw" convert -q --to folded $name.tw -o $name.folded
+	cmp -s folded $name.folded || fail "convert --to folded differs from flame --folded"
 	if command -v protoc >/dev/null && command -v callgrind_annotate >/dev/null; then
 		python3 compare.py $name "$tests/profile.proto" >numbers || fail "$name: not the numbers of the report"
 	fi

@@ -20,8 +20,8 @@
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|otlp|sqlite|csv|ttb",
-	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as spans of its requests for collectors of OpenTelemetry, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
+	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|folded|otlp|sqlite|csv|ttb",
+	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as folded stacks for flamegraph.pl, as spans of its requests for collectors of OpenTelemetry, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
 	{'o', "output", "FILE",
@@ -40,7 +40,7 @@ static const struct tw_command command = {
 		"Converts a capture to a timeline for viewers or to a trace file that Erlang's own tools read, or such trace files to a capture, which all commands here read.\n"
 		"\nTimelines: threads, processes and schedulers are tracks, calls are slices with their arguments and results, messages are flows (speedscope: calls only, each with its time); `tracewheel print --format perfetto` writes a part of a capture, such as that of --from and --to.\n"
 		"\nctf: a trace of the Common Trace Format 1.8, with every event, and lost events as discarded ones.\n"
-		"\nProfiles: calls and own times by stack (pprof), or by caller (callgrind).\n"
+		"\nProfiles: calls and own times by stack (pprof, folded), or by caller (callgrind).\n"
 		"\notlp: each request with a token of sequential tracing is a trace, each of its messages a span; the file is what a collector of OpenTelemetry takes by HTTP.\n"
 		"\nsqlite and csv: the tables of `tracewheel sql`, which writes other parts: `tracewheel sql --csv NAME.tw QUERY`.\n"
 		"\nttb: each event is one trace message, and lost events are dropped messages, as file ports count them. Pids in the file are those of a node without a name. In a capture, times of "
@@ -88,7 +88,7 @@ static bool take_option(struct request *request, int key, const char *value)
 			return request->is_to = true;
 		tw_usage(
 			&command,
-			"--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, otlp, sqlite, csv or ttb, not '%s'.",
+			"--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, folded, otlp, sqlite, csv or ttb, not '%s'.",
 			value);
 		return false;
 	case KEY_FROM:

@@ -2,6 +2,7 @@
 /* profile.c - writes files of profilers: profile.h. */
 #include "tools/convert/profile.h"
 #include "views/folds/calltree.h"
+#include "views/folds/folded.h"
 #include "views/names/missing.h"
 #include "views/output/protobuf.h"
 
@@ -199,9 +200,16 @@ static int write_callgrind(const struct tw_calltree *tree, struct tw_out *out, b
 
 /* ---- all ---- */
 
+static int write_folded(const struct tw_calltree *tree, struct tw_out *out, bool has_times)
+{
+	return tw_folded_put(out, tree, NULL, has_times);
+}
+
 const struct tw_profile_form *tw_profile_form(const char *name)
 {
-	static const struct tw_profile_form forms[] = {{"pprof", write_pprof}, {"callgrind", write_callgrind}};
+	static const struct tw_profile_form forms[] = {{"pprof", write_pprof},
+						       {"callgrind", write_callgrind},
+						       {"folded", write_folded}};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (strcmp(forms[i].name, name) == 0)
 			return &forms[i];

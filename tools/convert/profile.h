@@ -4,6 +4,7 @@
  *
  *	pprof		profile.proto: a sample for each stack, with its calls and its own time; not compressed
  *	callgrind	a text: each function with its own time, and what it called how often, for how long
+ *	folded		a text: a line for each stack with its own time
  *
  * Without returns there are no times: only calls.
  *

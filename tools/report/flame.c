@@ -3,6 +3,7 @@
  * flame.c - `tracewheel flame`: the call tree as one page for a browser (flame_page.c), or as folded stacks.
  */
 #include "tools/report/flame.h"
+#include "views/folds/folded.h"
 #include "views/names/lines.h"
 #include "views/names/missing.h"
 
@@ -53,74 +54,6 @@ static const struct tw_command command = {
 
 static struct tw_out out;
 
-/* ---- folded stacks ---- */
-
-struct chain {
-	char *text;
-	size_t bytes, capacity;
-};
-
-/* The separator is replaced in names. */
-static bool add_to_chain(struct chain *chain, const char *name)
-{
-	size_t bytes = strlen(name);
-	if (chain->bytes + bytes + 2 > chain->capacity) {
-		size_t capacity = (chain->bytes + bytes + 2) * 2;
-		char *grown = realloc(chain->text, capacity);
-		if (!grown)
-			return false;
-		chain->text = grown;
-		chain->capacity = capacity;
-	}
-	if (chain->bytes)
-		chain->text[chain->bytes++] = ';';
-	for (size_t i = 0; i < bytes; i++)
-		chain->text[chain->bytes++] = name[i] == ';' ? ':' : name[i];
-	return true;
-}
-
-/* The number of a line: own time or calls; of two sides the old one before it. @diff: NULL: of one capture. */
-static void put_own(const struct tw_treediff *diff, const struct tw_call_node *node, uint32_t number,
-		    struct chain *chain, bool has_times)
-{
-	const struct tw_treediff_sums *old = diff ? &diff->nodes[number].sides[TW_OLD] : NULL;
-	uint64_t own = has_times ? node->self_ns : node->is_process ? 0 : node->calls;
-	uint64_t before = !old ? 0 : has_times ? old->self_ns : old->calls;
-	if (!own && !before)
-		return;
-	tw_out_bytes(&out, chain->text, chain->bytes);
-	if (diff)
-		tw_out_format(&out, " %llu", (unsigned long long)before);
-	tw_out_format(&out, " %llu\n", (unsigned long long)own);
-}
-
-static bool put_folded(const struct tw_calltree *tree, const struct tw_treediff *diff, uint32_t number,
-		       struct chain *chain, bool has_times)
-{
-	size_t count, before = chain->bytes;
-	uint32_t *children = tw_calltree_children(tree, number, &count);
-	bool is_done = children != NULL;
-	for (size_t i = 0; is_done && i < count; i++) {
-		const struct tw_call_node *node = &tree->nodes[children[i]];
-		is_done = add_to_chain(chain, tw_calltree_name(tree, children[i]));
-		if (is_done)
-			put_own(diff, node, children[i], chain, has_times);
-		is_done = is_done && put_folded(tree, diff, children[i], chain, has_times);
-		chain->bytes = before;
-	}
-	free(children);
-	return is_done;
-}
-
-/* @diff: NULL: of one capture. Returns 0 or an error. */
-static int put_all_folded(const struct tw_calltree *tree, const struct tw_treediff *diff, bool has_times)
-{
-	struct chain chain = {0};
-	bool is_done = put_folded(tree, diff, TW_CALLTREE_ROOT, &chain, has_times);
-	free(chain.text);
-	return is_done ? 0 : TW_ENOMEM;
-}
-
 /* ---- the command ---- */
 
 static bool take_option(void *context, int key, const char *value)
@@ -165,7 +98,7 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	tw_out_init(&out, STDOUT_FILENO);
 	bool lacks_states = !error && flame->is_off && !tree.stacks.has_states;
 	if (error == 0 && !lacks_states)
-		error = flame->is_folded ? put_all_folded(&tree, NULL, tw_places_have_returns(&tree.places))
+		error = flame->is_folded ? tw_folded_put(&out, &tree, NULL, tw_places_have_returns(&tree.places))
 					 : tw_flame_page(&out, flame, &tree, &filter, path);
 	if (lacks_states)
 		tw_say("'%s' has no states of threads: tracewheel record --sched --returns -- COMMAND.", path);
@@ -208,7 +141,7 @@ static int show_memory(struct tw_flame *flame, struct tw_capture *capture, const
 	int error = tw_flame_memory_make(flame, &tree, capture, &filter);
 	tw_out_init(&out, STDOUT_FILENO);
 	if (!error)
-		error = flame->is_folded ? put_all_folded(&tree, NULL, true)
+		error = flame->is_folded ? tw_folded_put(&out, &tree, NULL, true)
 					 : tw_flame_page(&out, flame, &tree, &filter, path);
 	if (error == TW_ENOTSUP)
 		tw_say(flame->selection.pairs.patterns.wanted_count
@@ -242,7 +175,7 @@ static int show_diff(struct tw_flame *flame, char **paths)
 	tw_out_init(&out, STDOUT_FILENO);
 	if (!code) {
 		error = flame->is_folded
-				? put_all_folded(&sides->tree.tree, &sides->tree, !sides->differences.lacks_times)
+				? tw_folded_put(&out, &sides->tree.tree, &sides->tree, !sides->differences.lacks_times)
 				: tw_flame_diff_page(&out, flame);
 		code = error ? tw_fail("no memory.") : tw_out_finish(&out);
 		code = code ? code : sides->code;
