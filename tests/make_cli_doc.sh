@@ -19,6 +19,13 @@ standard error says which, and how many events are missing, if that is known. `i
 (`--from`, `--limit`) finds damaged events in that part only. They also end with 1 for a capture that
 cannot be read at all, and with 2 for a wrong command line. `record` passes on the program's own code.
 
+Options may stand in a file: `tracewheel record @server.opts -- ./server` has the words of `server.opts` in its place, separated by blanks
+and line breaks, with quotes and backslashes as in a shell, and comments from `#` at the begin of a word. The name of the file comes
+directly behind the command, several may follow one another, and files name no others. Messages about an option say its line.
+
+Bash completes commands, options, values, captures and processes, and behind `-t` modules and functions of the program on the line or of the
+process (`functions` of it; two seconds at most).
+
 TEXT
 echo '```'
 "$tw" --help

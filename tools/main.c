@@ -5,6 +5,7 @@
  */
 #include "tools/attach/as_user.h"
 #include "tools/common/near.h"
+#include "tools/common/options_file.h"
 #include "tools/tool.h"
 
 #include "tracewheel/symbols.h"
@@ -43,13 +44,15 @@ static const struct row rows[] = {
 
 static void print_help(FILE *to)
 {
-	fprintf(to, "tracewheel - which functions a native program calls, when, and for how long\n\n"
+	fprintf(to, "tracewheel - what did my program call, with what, how long did it take, and what\n"
+		    "             came before? For native Linux programs as they are\n\n"
 		    "Usage: tracewheel COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		fprintf(to, "  %-11s %s\n", rows[i].name, rows[i].summary);
 	fprintf(to, "\n"
 		    "  --help      this text; `tracewheel COMMAND --help` explains one command\n"
 		    "  --version   version and build\n\n"
+		    "COMMAND @FILE takes options from a file: words as in a shell, # comments.\n"
 		    "Any other COMMAND is the program tracewheel-COMMAND, in the folder of this\n"
 		    "command or in PATH.\n\n"
 		    "Examples:\n"
@@ -98,6 +101,8 @@ int main(int argc, char **argv)
 		print_version();
 		return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
+	if (argc > 2 && !tw_options_files(&argc, &argv))
+		return TW_EXIT_USAGE;
 	struct tw_near near = {.wanted = word};
 	const struct row *row = rows;
 	while (row < rows + sizeof rows / sizeof *rows && strcmp(word, row->name) != 0)

@@ -22,8 +22,12 @@
 /* The whole match, and the groups that are replaced in its place. */
 #define MATCHES_MAX 10
 
+/* A record, or a definition, is not longer. */
+#define TEXT_BYTES_MAX ((size_t)1 << 16)
+
 struct tw_redact {
 	uint64_t changed;
+	char text[TEXT_BYTES_MAX + 1]; /* that is looked at */
 	size_t count;
 	regex_t expressions[];
 };
@@ -180,12 +184,20 @@ static bool redact_by(const regex_t *expression, char *text, size_t bytes)
 	return is_changed;
 }
 
-static bool redact_text(const struct tw_redact *redact, char *text, size_t bytes)
+/* On a copy with a zero behind it: sanitizers take what regexec() is given for a string. */
+static bool redact_text(struct tw_redact *redact, char *text, size_t bytes)
 {
+	const regmatch_t all = {0, (regoff_t)bytes};
 	bool is_changed = false;
 
+	if (bytes > TEXT_BYTES_MAX)
+		return blank(text, &all);
+	memcpy(redact->text, text, bytes);
+	redact->text[bytes] = 0;
 	for (size_t i = 0; i < redact->count; i++)
-		is_changed |= redact_by(&redact->expressions[i], text, bytes);
+		is_changed |= redact_by(&redact->expressions[i], redact->text, bytes);
+	if (is_changed)
+		memcpy(text, redact->text, bytes);
 	return is_changed;
 }
 
@@ -235,7 +247,7 @@ static const struct part parts[256] = {
 };
 
 /* One part at *at, which moves behind it.  Returns false where the term cannot be read any more. */
-static bool redact_part(const struct tw_redact *redact, uint8_t *bytes, size_t count, size_t *at, size_t *after,
+static bool redact_part(struct tw_redact *redact, uint8_t *bytes, size_t count, size_t *at, size_t *after,
 			bool *is_changed)
 {
 	const struct part *part = &parts[bytes[(*at)++]];
@@ -257,7 +269,7 @@ static bool redact_part(const struct tw_redact *redact, uint8_t *bytes, size_t c
 }
 
 /* What cannot be read as terms is read as text. */
-static bool redact_terms(const struct tw_redact *redact, uint8_t *bytes, size_t count)
+static bool redact_terms(struct tw_redact *redact, uint8_t *bytes, size_t count)
 {
 	bool is_changed = false;
 
@@ -272,14 +284,14 @@ static bool redact_terms(const struct tw_redact *redact, uint8_t *bytes, size_t 
 
 /* ---- records ---- */
 
-static bool redact_item(const struct tw_redact *redact, const struct tw_layout_item *item)
+static bool redact_item(struct tw_redact *redact, const struct tw_layout_item *item)
 {
 	/* It lends from the record. Numbers are no text. */
 	return item->text && item->value->type != 'V' &&
 	       redact_text(redact, (char *)(uintptr_t)item->text, item->text_bytes);
 }
 
-static bool redact_call(const struct tw_redact *redact, const struct tw_layout *layout, uint64_t *words, uint32_t count)
+static bool redact_call(struct tw_redact *redact, const struct tw_layout *layout, uint64_t *words, uint32_t count)
 {
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
 	struct tw_layout_item item;
@@ -290,7 +302,7 @@ static bool redact_call(const struct tw_redact *redact, const struct tw_layout *
 	return is_changed;
 }
 
-static bool redact_descriptions(const struct tw_redact *redact, uint64_t *words, uint32_t count, uint32_t at)
+static bool redact_descriptions(struct tw_redact *redact, uint64_t *words, uint32_t count, uint32_t at)
 {
 	struct tw_layout_description description;
 	bool is_changed = false;
@@ -300,8 +312,7 @@ static bool redact_descriptions(const struct tw_redact *redact, uint64_t *words,
 	return is_changed;
 }
 
-static bool redact_return(const struct tw_redact *redact, const struct tw_layout *layout, uint64_t *words,
-			  uint32_t count)
+static bool redact_return(struct tw_redact *redact, const struct tw_layout *layout, uint64_t *words, uint32_t count)
 {
 	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
 	struct tw_layout_item item;
@@ -315,7 +326,7 @@ static bool redact_return(const struct tw_redact *redact, const struct tw_layout
 }
 
 /* The terms behind @at words, of which the first word says how many bytes they have. */
-static bool redact_terms_at(const struct tw_redact *redact, uint64_t *words, uint32_t count, uint32_t at)
+static bool redact_terms_at(struct tw_redact *redact, uint64_t *words, uint32_t count, uint32_t at)
 {
 	size_t bytes = words[0] >> 32, most = 8 * (size_t)(count - at);
 
@@ -323,8 +334,8 @@ static bool redact_terms_at(const struct tw_redact *redact, uint64_t *words, uin
 }
 
 /* The payload of an event without what comes first for its time. */
-static bool redact_payload(const struct tw_redact *redact, const struct tw_layout *layout, uint64_t head,
-			   uint64_t *words, uint32_t count)
+static bool redact_payload(struct tw_redact *redact, const struct tw_layout *layout, uint64_t head, uint64_t *words,
+			   uint32_t count)
 {
 	unsigned flags = TW_RB_HEAD_FLAGS(head), kind = TW_RB_HEAD_KIND(head) & (TW_EVENT_CPU_TIME - 1);
 	bool is_call = kind == TW_EVENT_CALL, is_changed = false;
@@ -361,7 +372,7 @@ void tw_redact_record(struct tw_redact *redact, const struct tw_layout *layout, 
 /* ---- definitions ---- */
 
 /* Arguments are separated by zeros, and are one text: an option and its value stand in two of them. */
-static void redact_image(const struct tw_redact *redact, uint8_t *payload, size_t bytes)
+static void redact_image(struct tw_redact *redact, uint8_t *payload, size_t bytes)
 {
 	struct tw_def_image def;
 

@@ -157,6 +157,22 @@ touch app.txt
 is "$(complete_bash report app)" app.tw "captures come before other files"
 is "$(complete_bash functions app.t | tr ' ' '\n' | sort | paste -sd ' ')" "app.tw app.txt" "files of any kind"
 case " $(complete_bash detach '' | tr '\n' ' ') " in *" $$ "*) ;; *) fail "bash: no processes" ;; esac
+# complete_line INDEX LINE WORD...: the same of a line, which bash has divided into words, at colons too.
+complete_line() {
+	bash -c 'source "$0"; COMP_CWORD=$1 COMP_LINE=$2; shift 2; COMP_WORDS=("$@"); _tracewheel; echo "${COMPREPLY[*]}"' \
+		"$share/bash-completion/completions/tracewheel" "$@" 2>/dev/null
+}
+printf 'int first_one(int a) { return a * a + 1; }\nint first_two(int a) { return a * a + 2; }\nint main(int c, char **v) { return first_one(c) + first_two(c); }\n' >own.c
+gcc -O0 -o own own.c || fail "the compiler"
+PATH=$to/bin:$PATH
+is "$(complete_line 3 'tracewheel record -t  -- ./own' tracewheel record -t '' -- ./own | tr ' ' '\n' | grep -c '^own:$\|^libc:$')" 2 "modules"
+is "$(complete_line 5 'tracewheel record -t own:fi --returns ./own' tracewheel record -t own : fi --returns ./own)" "first_one first_two"
+is "$(complete_line 5 'tracewheel functions -t own:first_o ./own' tracewheel functions -t own : first_o ./own)" first_one
+is "$(complete_line 5 'tracewheel record -t own:fi' tracewheel record -t own : fi)" "" "no program is known"
+is "$(complete_line 6 'tracewheel record -t own:first_one --ret' tracewheel record -t own : first_one --ret)" "--returns --return-to"
+sleep 60 &
+is "$(complete_line 5 "tracewheel attach -t libc:clock_nanosl $!" tracewheel attach -t libc : clock_nanosl $!)" clock_nanosleep "of a process"
+kill $!
 # A name that no command has: commands are offered too, and a folder of the same name then twice.
 mkdir folder-of-this-test
 is "$(complete_bash record --ring 4M -- folder-of-this)" folder-of-this-test

@@ -56,6 +56,45 @@ assert all(len(line) <= 60 for line in text.splitlines()[1:]), [l for l in text.
 assert any(len(line) > 50 for line in text.splitlines()[1:])
 EOT
 
+# Options from files: words, quotes, comments; messages name the line; the traced program's words are its own.
+cat >options <<'O'
+# what is recorded
+--returns -q  # and when it returns
+-t 'libc:{getenv,
+set\env}' -t "libc:\"\\" -o a\ b.tw
+O
+expect 2 "$tw" record @options -- true
+says "record: options:3: .* is not a pattern: it has more than one line"
+printf -- '-t "libc:{setenv,exit,_exit}" -q\n--allow-nothing -o a\\ b.tw # the end' >options
+expect 0 "$tw" record @options --force -- echo @options
+shows '^@options$'
+expect 0 "$tw" info 'a b.tw'
+printf -- '-q\n\n--retruns' >options
+expect 2 "$tw" record @options -- true
+says 'tracewheel record: options:3: there is no option --retruns; did you mean --returns?'
+printf -- '-q\n--longer 3x' >options
+expect 2 "$tw" record @options -- true
+says 'record: options:2: --longer is a duration'
+printf -- '-q\n"--returns' >options
+expect 2 "$tw" record @options -- true
+says 'options:2: a quote that begins in this word does not end'
+expect 2 "$tw" record @no-such-file -- true
+says "options of 'no-such-file' cannot be read: there is no such file"
+expect 2 "$tw" record @/dev/zero -- true
+says 'it is no regular file'
+printf '@options' >options
+expect 127 "$tw" record @options
+says "no program '@options' in any folder of PATH; a file of options comes first"
+head -c 2000000 /dev/zero | tr '\0' a >long
+expect 2 "$tw" record @long -- true
+says 'more than 1 MiB'
+head -c 30000 /dev/zero | tr '\0' '\n' | sed 's/^/a/' >many
+expect 2 "$tw" record @many -- true
+says 'many:10001: there are more than 10,000 words'
+head -c 10 /dev/zero >zeros
+expect 2 "$tw" record @zeros -- true
+says 'bytes of 0'
+
 # A failure to write is reported.
 for arguments in '--help' '--version' 'report --help'; do
 	code=0
@@ -71,7 +110,7 @@ says 'there is no option --retruns; did you mean --returns?'
 expect 2 "$tw" report --by-calls a.tw
 says 'there is no option --by-calls\.'
 expect 2 "$tw" record --re -- true
-says '--re may be one of --returns, --return-to'
+says '--re may be one of --redact, --returns, --return-to'
 expect 2 "$tw" record --returns=5 -- true
 says '--returns takes no value'
 expect 2 "$tw" record -Z -- true

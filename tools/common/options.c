@@ -2,6 +2,7 @@
 /* options.c - the parser and --help use one table of options, so that they never differ. */
 #include "views/names/names.h"
 #include "tools/common/near.h"
+#include "tools/common/options_file.h"
 #include "tools/common/pager.h"
 #include "tools/tool.h"
 
@@ -19,6 +20,9 @@
 /* Keys of options that commands have without listing them. */
 #define KEY_COLOUR   4096
 #define KEY_NO_PAGER 4097
+
+/* The word of the option that is being handled, for messages; NULL: none is. */
+static const char *handled;
 
 struct table {
 	char *shorts; /* behind longs */
@@ -267,6 +271,7 @@ int tw_options_next(struct tw_options *options)
 	do {
 		key = getopt_long(options->argc, options->argv, table->shorts, table->longs, NULL);
 		options->value = optarg;
+		handled = optind > 0 && optind <= options->argc ? options->argv[optind - 1] : NULL;
 		if (key != '?' && key != ':' && is_forgotten(options, table)) {
 			optind--;
 			key = ':';
@@ -280,6 +285,7 @@ int tw_options_next(struct tw_options *options)
 		say_unknown(options, table, options->argv[optind - 1]);
 	/* The end of the options. */
 	options->index = optind;
+	handled = NULL;
 	free(table);
 	options->table = NULL;
 	return answer ? answer : key == -1 ? TW_OPTIONS_END : TW_OPTIONS_BAD;
@@ -296,7 +302,8 @@ int tw_usage(const struct tw_command *command, const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
-	fprintf(stderr, "tracewheel %s: ", command->name);
+	char place[PATH_MAX];
+	fprintf(stderr, "tracewheel %s: %s", command->name, tw_options_file_place(handled, place, sizeof place));
 	tw_say_list(format, list);
 	va_end(list);
 	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n", command->name,

@@ -7,10 +7,17 @@ function flags(name, i) {
 
 END {
 	print "# Completions for tracewheel in bash, made by tools/manual/make.sh of what --help says."
+	while ((getline line < (here "/functions.bash")) > 0)
+		print line
 	print "_tracewheel()\n{"
 	print "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}"
 	print "\tlocal options= valued= arguments=nothing words= i"
 	print "\tCOMPREPLY=()"
+	print "\tif [ -n \"${COMP_LINE-}\" ]; then"
+	print "\t\t# Bash divides words at colons."
+	print "\t\tlocal whole=() at=0\n\t\t_tracewheel_words"
+	print "\t\tlocal COMP_WORDS=(\"${whole[@]}\") COMP_CWORD=$at"
+	print "\t\tcurrent=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n\tfi"
 	print "\tif [ \"$COMP_CWORD\" -le 1 ]; then"
 	line = ""
 	for (n = 1; n <= name_count; n++)
@@ -43,6 +50,8 @@ END {
 			sub(/ /, " | " name ",", both)
 			if (choices(name, i) != "")
 				print "\t\t" both ") words='" choices(name, i) "' ;;"
+			else if (value[name, i] == "PATTERN")
+				print "\t\t" both ") _tracewheel_functions; return ;;"
 			else if (value_of(name, i) != "nothing")
 				print "\t\t" both ") COMPREPLY=($(compgen -f -- \"$current\")); compopt -o filenames 2>/dev/null ;;"
 		}

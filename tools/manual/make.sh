@@ -31,6 +31,6 @@ page=$to/man1/tracewheel-record-erlang.1
 sed 's/^\.B tracewheel record-erlang/.B tracewheel record/' "$page" >"$to/page"
 mv "$to/page" "$page"
 awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help"
-awk -f "$here/parse.awk" -f "$here/bash.awk" "$to/help" >"$to/tracewheel.bash"
+awk -v here="$here" -f "$here/parse.awk" -f "$here/bash.awk" "$to/help" >"$to/tracewheel.bash"
 awk -f "$here/parse.awk" -f "$here/zsh.awk" "$to/help" >"$to/_tracewheel"
 awk -f "$here/parse.awk" -f "$here/fish.awk" "$to/help" >"$to/tracewheel.fish"

@@ -69,6 +69,9 @@ static int find_path(struct tw_launch *launch, const char *command)
 				strchr(command, ' ')
 					? "there is no program '%s' in any folder of PATH; arguments of a program are not "
 					  "part of its name: write it without the quotes."
+				: *command == '@'
+					? "there is no program '%s' in any folder of PATH; a file of options comes first, directly "
+					  "behind record."
 					: "there is no program '%s' in any folder of PATH.",
 				command);
 		if (!launch->path[0])
