@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Each command in docs/questions.md works as it stands there, and shows what the page says.
+# Goal    Each command in docs/questions.md, and in the README of each folder in examples/questions, works as it stands there, and shows
+#         what the page says.
 # Method  The page's commands are run one after the other. A line that it shows is found in the output, in order: words are the same; numbers,
 #         units, addresses and texts in quotes may be others. `...` stands for any lines; where nothing
 #         is shown, nothing is printed.
@@ -60,6 +61,8 @@ def fault(page):
 page = open(sys.argv[1]).read()
 if said := fault(page):
     sys.exit(said)
+if len(sys.argv) > 2:
+    sys.exit()
 # The test notices another function, and a line that nothing prints: the output is compared with the changed page again.
 for old, new in ("shop:load_plugins() =", "shop:load_plug() ="), ("The slowest of", "The fastest of"):
     if old not in page or not fault(page.replace(old, new)):
@@ -68,4 +71,17 @@ print(len(commands_of(page)))
 P
 count=$(python3 -I -S play.py "$root/docs/questions.md") || fail "the page: $count"
 [ "$count" -gt 20 ] || fail "$count commands only"
+# A folder each, with what its README needs.
+folders=0
+for folder in "$root"/examples/questions/*/; do
+	name=$(basename "$folder")
+	case $name in
+	where-is-the-time) command -v rustc >/dev/null || continue ;;
+	what-may-others-see) command -v sqlite3 >/dev/null || continue ;;
+	esac
+	cp -r "$folder" "$name"
+	said=$(cd "$name" && python3 -I -S ../play.py README.md alone 2>&1) || fail "$name: $said"
+	folders=$((folders + 1))
+done
+[ "$folders" -ge 5 ] || fail "$folders folders only"
 exit 0
