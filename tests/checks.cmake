@@ -19,7 +19,10 @@ if(Python3_FOUND AND NOT TW_SANITIZE)
   endforeach()
 endif()
 
+# A sanitizer's build has other structures.
 if(NOT TW_SANITIZE)
+  add_test(NAME check_abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/abi/check_abi.sh ${CMAKE_BINARY_DIR})
+  set_tests_properties(check_abi PROPERTIES LABELS check SKIP_RETURN_CODE 77)
   add_test(NAME check_demangler COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_demangler.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(check_demangler PROPERTIES LABELS check)
 endif()
