@@ -16,6 +16,8 @@
 int tw_sys_thread_id(void);
 int tw_sys_process_id(void);
 int tw_sys_parent_process_id(void);
+/* The number of processors on which the calling thread may run; 1 if it is not known. */
+int tw_sys_processors(void);
 
 /*
  * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: forever).  Returns 0 when woken

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,13 @@ int tw_sys_process_id(void)
 int tw_sys_parent_process_id(void)
 {
 	return (int)call6(SYS_getppid, 0, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_processors(void)
+{
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof allowed, &allowed) ? 1 : CPU_COUNT(&allowed);
 }
 
 /* Called in hits: the vector registers may be the program's. */

@@ -51,8 +51,8 @@ const char *tw_lost_cause_name(unsigned cause);
 struct tw_capture;
 
 struct tw_capture_options {
-	uint32_t workers; /* decoding threads beside the caller; 0: one for each processor, at most 8 */
-	bool no_workers;  /* decode in the calling thread only */
+	uint32_t workers; /* decoding threads beside the caller; 0: one for each other processor, at most 8 */
+	bool no_workers;  /* all in the calling thread; else one more puts events in order ahead of it */
 };
 
 /*

@@ -9,7 +9,6 @@
 #define NEAR_NS UINT64_C(50000000)
 /* The least step of one clock against the other that is kept at any distance from the last point. */
 #define STEP_NS	      INT64_C(1000000)
-#define RATE_BITS     32
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 void tw_clockmap_fini(struct tw_clockmap *map)
@@ -70,9 +69,10 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 	struct tw_clockmap_point *points = map->points;
 	size_t kept = 0;
 
-	map->default_rate = ticks_per_second
-				    ? (uint64_t)(((unsigned __int128)NS_PER_SECOND << RATE_BITS) / ticks_per_second)
-				    : UINT64_C(1) << RATE_BITS;
+	map->default_rate =
+		ticks_per_second
+			? (uint64_t)(((unsigned __int128)NS_PER_SECOND << TW_CLOCKMAP_RATE_BITS) / ticks_per_second)
+			: UINT64_C(1) << TW_CLOCKMAP_RATE_BITS;
 	if (!map->count)
 		return;
 	qsort(points, map->count, sizeof *points, compare_points);
@@ -88,7 +88,7 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 	for (size_t i = 0; i < kept; i++) {
 		uint64_t ticks = points[i + 1].clock.ticks - points[i].clock.ticks;
 		uint64_t ns = points[i + 1].clock.monotonic_ns - points[i].clock.monotonic_ns;
-		unsigned __int128 rate = ((unsigned __int128)ns << RATE_BITS) / ticks;
+		unsigned __int128 rate = ((unsigned __int128)ns << TW_CLOCKMAP_RATE_BITS) / ticks;
 
 		/* A clock below 1 Hz is invalid; the product below must not overflow. */
 		points[i].rate = rate >> 62 ? map->default_rate : (uint64_t)rate;
@@ -98,7 +98,7 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 
 static uint64_t along(uint64_t distance, uint64_t rate)
 {
-	return (uint64_t)((unsigned __int128)distance * rate >> RATE_BITS);
+	return (uint64_t)((unsigned __int128)distance * rate >> TW_CLOCKMAP_RATE_BITS);
 }
 
 uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks)

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define TW_CLOCKMAP_RATE_BITS 32
+
 struct tw_clockmap_point {
 	struct tw_format_clock clock;
 	uint64_t rate; /* nanoseconds per tick, in 2^-32, from here to the next point */
@@ -40,6 +42,18 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second);
  * @hint: the position of the last search, 0 at first; makes the next one fast.
  */
 uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *hint);
+/* The same, fast between the two points of the last search. */
+static inline uint64_t tw_clockmap_near_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *hint)
+{
+	const struct tw_clockmap_point *point = map->points + *hint;
+	uint64_t ns;
+
+	if (*hint + 1 >= map->count || ticks < point->clock.ticks || ticks >= point[1].clock.ticks)
+		return tw_clockmap_ns(map, ticks, hint);
+	ns = point->clock.monotonic_ns +
+	     (uint64_t)((unsigned __int128)(ticks - point->clock.ticks) * point->rate >> TW_CLOCKMAP_RATE_BITS);
+	return ns < point[1].clock.monotonic_ns ? ns : point[1].clock.monotonic_ns;
+}
 /* The nanoseconds of that many ticks, at the clock rate of the beginning of the recording. */
 uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks);
 /* CLOCK_REALTIME and CLOCK_BOOTTIME, in nanoseconds, at a time of CLOCK_MONOTONIC. */

@@ -2,26 +2,23 @@
 /*
  * decode.h - blocks decoded ahead, on other processors, by a pool of workers.
  *
- *	caller --ring of jobs--> worker 0..n --done--> caller
+ *	owner --queue of jobs--> worker 0..n --done--> owner
  *
- * Each worker has a ring of its own (one producer, one consumer) and a decoder. Without workers a job is done when it
- * is waited for. Memory of finished jobs is reused.
+ * The owner decodes a block itself if it needs it before a worker has begun it: so it does without workers, too. Memory of
+ * finished jobs is reused.
  *
- * Threads  the pool belongs to one thread, as do its jobs while no worker has them.
+ * Threads  the pool belongs to one thread at a time, as do its jobs while no worker has them.
  */
 #ifndef TW_PIPELINE_DECODE_H
 #define TW_PIPELINE_DECODE_H
 
-#include "base/atomic.h"
 #include "pipeline/reader/reader.h"
 
 /* One block to decode. */
 struct tw_decode_job {
 	const struct tw_source_block *block;
-	struct tw_decode_job *next_free;
-	_Atomic uint32_t is_done; /* a futex: PAIR decode.done */
-	bool is_given;		  /* to a worker */
-	bool is_waited;		  /* the owner knows its result */
+	struct tw_decode_job *next_free; /* or in the queue; of a job that is done its owner's */
+	unsigned state;
 	int error;
 	uint64_t raw_capacity;
 	uint8_t *raw; /* block->header.raw_bytes of valid records if error is 0 */
@@ -39,9 +36,11 @@ uint32_t tw_decode_pool_depth(const struct tw_decode_pool *pool);
 
 /* Begins to decode a block; NULL: no memory. */
 struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct tw_source_block *block);
-/* Waits until the job is done: 0, or an error, which has been reported as damage. */
+/* Waits until the job is done: 0, or an error, which tw_source_note_block() reports as damage. */
 int tw_decode_wait(struct tw_decode_pool *pool, struct tw_decode_job *job);
-/* Makes the memory available again; waits for a worker that uses it. */
+/* Frees the records of a job that is done; what is left is small. */
+void tw_decode_empty(struct tw_decode_job *job);
+/* Makes the memory available again; waits for a worker that uses it. A job that no worker has begun is given up. */
 void tw_decode_put_back(struct tw_decode_pool *pool, struct tw_decode_job *job);
 
 #endif

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - capture.h: turns ordered records into events, as far as the filter selects them. */
+#include "base/atomic.h"
+#include "base/cacheline.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/format/event.h"
+#include "pipeline/reader/ahead.h"
 #include "pipeline/reader/merge.h"
 #include "pipeline/reader/stream_read.h"
 
 #include <stdlib.h>
 
-#define BATCH_EVENTS 1024
-/* A batch ends early if its records hold this much decoded memory. */
-#define HELD_BYTES_MAX (UINT64_C(16) << 20)
+#define BATCH_EVENTS 512
+/* A batch ends early if its records hold this much decoded memory; so all that are made ahead hold 16 MB. */
+#define HELD_BYTES_MAX (UINT64_C(2) << 20)
 #define LAST_KIND_BIT  63
 #define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
 #define LOSS_BIT       (UINT64_C(1) << TW_CAPTURE_LOSS)
 #define OWN_TIME_BIT   (UINT64_C(1) << TW_CAPTURE_OWN_TIME)
 #define STATE_BIT      (UINT64_C(1) << TW_CAPTURE_THREAD_STATE)
 
+/* Events, each in a cache line of its own, and what is lent with them. */
+struct batch {
+	struct tw_capture_event events[BATCH_EVENTS];
+	int64_t count; /* 0: the end, or an error */
+	struct tw_merge_lent lent;
+} __attribute__((aligned(TW_CACHELINE_BYTES)));
+
+/*
+ * Written by the thread that makes batches: the caller's at first, one ahead of it from the second batch on. The capture
+ * itself is changed by the caller's thread only.
+ */
 struct tw_capture_events {
 	struct tw_capture *capture;
 	struct tw_merge merge;
@@ -26,7 +40,11 @@ struct tw_capture_events {
 	uint64_t kinds;
 	size_t clock_hint;
 	uint64_t newest_ticks, newest_ns; /* streams: of the latest event so far */
-	struct tw_capture_event batch[BATCH_EVENTS];
+	struct batch *batches;
+	/* Of the caller's thread. */
+	struct tw_ahead *ahead; /* NULL: batches are made when they are asked for */
+	bool has_begun, has_ahead_failed;
+	_Atomic bool is_ending; /* the batch that is being made is not wanted */
 };
 
 static int ask_for_places(struct tw_capture_events *events)
@@ -57,6 +75,13 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 
 	if (!events)
 		return TW_ENOMEM;
+	events->batches = aligned_alloc(TW_CACHELINE_BYTES, TW_AHEAD_BATCHES * sizeof *events->batches);
+	if (!events->batches) {
+		free(events);
+		return TW_ENOMEM;
+	}
+	for (unsigned i = 0; i < TW_AHEAD_BATCHES; i++)
+		events->batches[i].lent = (struct tw_merge_lent){NULL, NULL};
 	events->capture = capture;
 	if (filter)
 		events->filter = *filter;
@@ -73,6 +98,7 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 	}
 	error = tw_merge_init(&events->merge, capture, &events->filter);
 	if (error) {
+		free(events->batches);
 		free(events);
 		return error;
 	}
@@ -90,9 +116,15 @@ TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
 {
 	if (!events)
 		return;
+	/* RELAXED events.ending: only ends a search that may be long; tw_ahead_destroy() waits for the thread. */
+	tw_store_relaxed(&events->is_ending, true);
+	tw_ahead_destroy(events->ahead);
 	tw_map_fini(&events->asked);
+	for (unsigned i = 0; !events->capture->stream_in && i < TW_AHEAD_BATCHES; i++)
+		tw_merge_take_back(&events->merge, &events->batches[i].lent);
 	if (!events->capture->stream_in)
 		tw_merge_fini(&events->merge);
+	free(events->batches);
 	for (uint32_t i = 0; events->places && i < events->capture->image_count; i++)
 		tw_map_fini(&events->places[i]);
 	free(events->places);
@@ -118,16 +150,15 @@ static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t 
 {
 	if (!(events->kinds >> (kind < LAST_KIND_BIT ? kind : LAST_KIND_BIT) & 1))
 		return false;
-	if (events->capture->stream_in && events->filter.wants_place && kind >= TW_CAPTURE_CALL &&
-	    kind <= TW_CAPTURE_STACK)
-		return is_place_wanted(events, image, id);
-	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_STACK)
+	if (!events->filter.wants_place || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_STACK)
 		return true;
+	if (events->capture->stream_in)
+		return is_place_wanted(events, image, id);
 	return tw_map_get(&events->places[image], id) != TW_MAP_NONE;
 }
 
 /* Removes the CPU time before the payload; a valid record has it. */
-static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_event *event)
+static __attribute__((noinline)) void take_cpu_time(struct tw_capture_event *event)
 {
 	event->kind &= TW_EVENT_CPU_TIME - 1;
 	event->has_cpu_time = true;
@@ -145,7 +176,7 @@ static uint64_t loss_start(struct tw_capture_events *events, const struct tw_str
 /* The rate of the clock becomes more exact while a stream is read: by that no time is earlier than one that was handed out. */
 static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks)
 {
-	uint64_t ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
+	uint64_t ns = tw_clockmap_near_ns(&events->capture->clocks, ticks, &events->clock_hint);
 
 	if (!events->capture->stream_in || ticks < events->newest_ticks)
 		return ns;
@@ -155,9 +186,10 @@ static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks)
 	return events->newest_ns;
 }
 
-/* Makes an event of the record at the cursor; false if the filter does not select it. */
-static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
-		 struct tw_capture_event *event)
+/* Makes an event of the record at the cursor; false if the filter does not select it. Inline: it is the loop's body. */
+static inline __attribute__((always_inline)) bool fill(struct tw_capture_events *events,
+						       const struct tw_stream_record *record,
+						       struct tw_capture_event *event)
 {
 	uint64_t ticks = tw_get64(record->at), head = tw_record_head(record->at);
 	unsigned kind = TW_RB_HEAD_KIND(head);
@@ -202,24 +234,22 @@ static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_
 	while (count < BATCH_EVENTS && (found = tw_stream_in_next(in, !count, &record)) != 0) {
 		if (found < 0)
 			return found;
-		count += fill(events, &record, &events->batch[count]);
+		count += fill(events, &record, &events->batches->events[count]);
 		if (!count)
 			tw_stream_in_let_go(in);
 	}
-	*batch = events->batch;
+	*batch = events->batches->events;
 	return count;
 }
 
-TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch)
 {
 	struct tw_merge *merge = &events->merge;
 	uint32_t count = 0;
 	bool has_more;
 
-	if (events->capture->stream_in)
-		return next_of_stream(events, batch);
-	tw_merge_let_go(merge);
-	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX) {
+	/* RELAXED events.ending: a late look makes some more events that nobody wants. */
+	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX && !tw_load_relaxed(&events->is_ending)) {
 		struct tw_merge_cursor *cursor;
 		int error = tw_merge_next(merge, &cursor);
 
@@ -231,13 +261,63 @@ TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const st
 			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
 								cursor->image, cursor->tracee_id};
 
-			count += fill(events, &record, &events->batch[count]);
+			count += fill(events, &record, &batch->events[count]);
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
 		/* No skipped record is lent to the caller. */
 		if (!count)
 			tw_merge_let_go(merge);
 	}
-	*batch = events->batch;
 	return count;
+}
+
+/* Makes the next batch in the place of an earlier one. False: it is the last. */
+static bool make_batch(void *context, unsigned number)
+{
+	struct tw_capture_events *events = context;
+	struct batch *batch = &events->batches[number];
+
+	tw_merge_take_back(&events->merge, &batch->lent);
+	batch->count = merge_batch(events, batch);
+	tw_merge_lend(&events->merge, &batch->lent);
+	return batch->count > 0;
+}
+
+/* Damage becomes known with the events around it, whichever thread found it, and however far that is ahead. */
+static void note_damage(struct tw_capture_events *events, struct tw_merge_lent *lent)
+{
+	struct tw_decode_job *in_order = NULL, *next;
+
+	for (struct tw_decode_job *job = lent->damaged; job; job = next) {
+		next = job->next_free;
+		job->next_free = in_order;
+		in_order = job;
+	}
+	lent->damaged = in_order;
+	for (const struct tw_decode_job *job = in_order; job; job = job->next_free)
+		tw_source_note_block(events->capture, job->block, job->error);
+}
+
+/* A capture of one batch needs no thread, nor does a view of its first events. */
+static bool is_made_ahead(struct tw_capture_events *events)
+{
+	if (events->has_begun && !events->ahead && events->capture->workers && !events->has_ahead_failed)
+		events->has_ahead_failed = tw_ahead_create(make_batch, events, &events->ahead) != 0;
+	events->has_begun = true;
+	return events->ahead != NULL;
+}
+
+TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	unsigned number = 0;
+
+	if (events->capture->stream_in)
+		return next_of_stream(events, batch);
+	if (is_made_ahead(events))
+		number = tw_ahead_next(events->ahead);
+	else
+		make_batch(events, number);
+	note_damage(events, &events->batches[number].lent);
+	*batch = events->batches[number].events;
+	return events->batches[number].count;
 }

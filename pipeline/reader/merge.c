@@ -199,6 +199,14 @@ static bool enter_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	return true;
 }
 
+/* It is reported where its events would be, and by the thread that owns the capture. */
+static void keep_damaged(struct tw_merge *merge, struct tw_decode_job *job)
+{
+	tw_decode_empty(job);
+	job->next_free = merge->damaged;
+	merge->damaged = job;
+}
+
 /*
  * Loads the next block that can be read. Returns 1, 0 when there is none: the cursor is at its end, or TW_ENOMEM.
  * Afterwards the cursor's position in the heap must be updated.
@@ -221,7 +229,7 @@ static int load(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 		cursor->next_block++;
 		error = tw_decode_wait(merge->pool, job);
 		if (error) {
-			tw_decode_put_back(merge->pool, job);
+			keep_damaged(merge, job);
 			continue;
 		}
 		cursor->job = job;
@@ -416,14 +424,32 @@ bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	return false;
 }
 
-void tw_merge_let_go(struct tw_merge *merge)
+void tw_merge_lend(struct tw_merge *merge, struct tw_merge_lent *lent)
 {
-	while (merge->retired) {
-		struct tw_decode_job *job = merge->retired;
+	*lent = (struct tw_merge_lent){merge->retired, merge->damaged};
+	merge->retired = merge->damaged = NULL;
+	merge->retired_bytes = 0;
+}
 
-		merge->retired = job->next_free;
+static void put_back(struct tw_merge *merge, struct tw_decode_job **list)
+{
+	while (*list) {
+		struct tw_decode_job *job = *list;
+
+		*list = job->next_free;
 		tw_decode_put_back(merge->pool, job);
 	}
+}
+
+void tw_merge_take_back(struct tw_merge *merge, struct tw_merge_lent *lent)
+{
+	put_back(merge, &lent->retired);
+	put_back(merge, &lent->damaged);
+}
+
+void tw_merge_let_go(struct tw_merge *merge)
+{
+	put_back(merge, &merge->retired);
 	merge->retired_bytes = 0;
 }
 
@@ -504,6 +530,7 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 void tw_merge_fini(struct tw_merge *merge)
 {
 	tw_merge_let_go(merge);
+	put_back(merge, &merge->damaged);
 	for (uint32_t i = 0; i < merge->cursor_count; i++) {
 		tw_decode_put_back(merge->pool, merge->cursors[i].job);
 		tw_decode_put_back(merge->pool, merge->cursors[i].ahead);

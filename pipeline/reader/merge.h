@@ -73,7 +73,8 @@ struct tw_merge {
 	uint64_t margin_ticks;
 	struct tw_decode_job *retired; /* its records were handed out */
 	uint64_t retired_bytes;
-	int error; /* an error in tw_merge_step(): TW_ENOMEM */
+	struct tw_decode_job *damaged; /* blocks that could not be read, the last one first */
+	int error;		       /* an error in tw_merge_step(): TW_ENOMEM */
 };
 
 /* @filter: borrows, NULL or until the end. */
@@ -90,6 +91,18 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out);
 /* Skips the record at `at`; is the next record of this cursor also the next of all? */
 bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor);
 
+/* Blocks that belong to records that were handed out, and those that could not be read meanwhile, the last one first. */
+struct tw_merge_lent {
+	struct tw_decode_job *retired, *damaged;
+};
+
+/*
+ * tw_merge_lend - keep the records that were handed out, while further ones are read.
+ *
+ * @lent	is written: tw_merge_take_back() ends it.
+ */
+void tw_merge_lend(struct tw_merge *merge, struct tw_merge_lent *lent);
+void tw_merge_take_back(struct tw_merge *merge, struct tw_merge_lent *lent);
 /* The caller no longer uses the records that were handed out. */
 void tw_merge_let_go(struct tw_merge *merge);
 

@@ -5,6 +5,7 @@
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/sys.h"
 #include "pipeline/format/event.h"
 
 #include <dirent.h>
@@ -261,13 +262,12 @@ int tw_source_check(struct tw_capture *capture, const struct tw_source_block *bl
 
 static uint32_t default_workers(const struct tw_capture_options *options)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int processors = tw_sys_processors() - 1;
 
 	if (options && options->no_workers)
 		return 0;
 	if (options && options->workers)
 		return options->workers < WORKERS_MAX ? options->workers : WORKERS_MAX;
-	processors--;
 	return processors < 1 ? 0 : processors > WORKERS_MAX ? WORKERS_MAX : (uint32_t)processors;
 }
 

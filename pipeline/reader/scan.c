@@ -92,9 +92,12 @@ static int hand_out(struct tw_capture *capture, struct tw_decode_pool *pool, str
 		    tw_capture_scan_fn *callback, void *context)
 {
 	struct tw_capture_batch batch;
+	int error = tw_decode_wait(pool, job);
 
-	if (tw_decode_wait(pool, job))
+	if (error) {
+		tw_source_note_block(capture, job->block, error);
 		return 0;
+	}
 	make_batch(capture, job->block, job->raw, &batch);
 	return batch.records ? callback(context, &batch) : 0;
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Every view of every kind of input ends with the right exit code: 0 for what is whole, 1 for what is cut, damaged or no
 #         capture. None crashes or hangs, none is silent: without output there is a sentence. JSON can be parsed, pages end.
+#         Output is the same to the byte whether one thread reads a capture, or two, or seven.
 # Method  Captures, single segments and streams of each kind (running, killed, recovered, merged, empty, without events, rotated, kept
 #         in part, with gaps, cut, overwritten, with losses, forked, converted, of a compacted program, of all older versions), and
 #         files that are none; each through each view with each format and selection, or through one of them, from one input to the
@@ -57,6 +58,7 @@ streamed() {
 
 recorded whole.tw --returns --args -t 'calls:_' -- ./calls 100
 recorded plain.tw -t 'calls:_' -- ./calls 100
+recorded threads.tw --returns -t 'calls:_' -- ./calls
 recorded stacks.tw --stack 4 -t 'calls:_' -- ./calls 10
 recorded compacted.tw --returns -t 'compacted:_' -- ./compacted 100
 "$tw" record -o in/one.tw -t 'calls:node' -- ./calls 1 2>err || fail "one.tw"
@@ -195,6 +197,31 @@ print(count, "views of", len(inputs), "inputs,", len(faults), "faults")
 print(*faults[:40], sep="\n")
 sys.exit(bool(faults))
 EOT
+# Views of captures of threads, of several programs, with losses and damage, by one thread and by several.
+TRACEWHEEL_WORKERS=0 expect 1 "$tw" report in/whole.tw
+says "TRACEWHEEL_WORKERS is a number of threads from 1 to 9, not '0'"
+python3 -I -S - "$tw" <<'EOT' || fail "the number of threads changes a view"
+import os, subprocess, sys
+views = ["report --top 0", "report --json", "report --tree", "report --callers --csv", "report --by thread --json", "report --by caller",
+         "print --slowest 5", "print --tree", "flame --folded", "report --from 0.001 --thread calls", "report --histogram duration",
+         "report --diff in/threads.tw"]
+inputs = ["threads.tw", "rotated.tw", "lossy.tw", "kept.tw", "forked.tw", "actors.tw", "merged.tw", "bad-cut.tw", "bad-gap.tw"]
+step, faults, count, shown = 1 if os.environ.get("TW_TEST_LONG") else 3, [], 0, 0
+for number, name in enumerate(inputs):
+    for words in views[number % step::step]:
+        outputs = set()
+        for workers in "127":
+            done = subprocess.run([sys.argv[1], *words.split(), f"in/{name}"], stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=100, env={**os.environ, "TRACEWHEEL_WORKERS": workers})
+            outputs.add((done.returncode, done.stdout, done.stderr))
+        count, shown = count + 1, shown + (len(done.stdout) > 200)
+        if len(outputs) > 1:
+            faults.append(f"{name}: {words}")
+print(count, "views,", shown, "of them with figures;", len(faults), "that differ")
+print(*faults, sep="\n")
+sys.exit(bool(faults) or shown < count / 2)
+EOT
+
 echo >&3
 exec 3>&-
 wait $running || fail "the recording that was looked at"

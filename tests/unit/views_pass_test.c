@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal: a fold sees the same events whether it has a pass of its own or shares one; it begins once, where its selection
- * does; it may end early, and an error ends the pass.
+ * does; it may end early, and an error ends the pass. The number of threads that read changes none of it.
  *
  * Method: a capture of random calls, returns, schedules and losses of three threads; folds with different times, kinds,
- * places, threads and own time read it alone and in every pair, and a sum over what they saw is compared.
+ * places, threads and own time read it alone and in every pair, and a sum over what they saw is compared. A longer one, with
+ * blocks that are damaged, is read by one thread, and by 2 to 8 of them: folds see the same, and damage becomes known with
+ * the same event.
  */
 #include "views_help.h"
 
@@ -15,6 +17,7 @@ struct seen {
 	uint64_t events, sum, begins, begun_after; /* events before the selection began */
 	uint64_t most;				   /* 0: all */
 	int answer;				   /* when there are so many */
+	struct tw_capture *damaged;		   /* its damage is seen as well */
 };
 
 static int begin(void *self, uint64_t from_ns)
@@ -33,6 +36,12 @@ static int see(void *self, const struct tw_capture_event *event)
 
 	seen->events++;
 	seen->sum = (seen->sum ^ event->time_ns) * 31 + event->kind * 7u + event->id * 3u + event->stream;
+	if (seen->damaged && seen->events % 16 == 0) {
+		struct tw_capture_info info;
+
+		tw_capture_info(seen->damaged, &info);
+		seen->sum = seen->sum * 31 + info.damages * 5u + info.events;
+	}
 	return seen->most && seen->events == seen->most ? seen->answer : 0;
 }
 
@@ -60,12 +69,12 @@ static const struct tw_fold selections[] = {
 };
 enum { SELECTIONS = TW_COUNT_OF(selections) };
 
-static void make(void)
+static void make_events(unsigned count, unsigned flush_every)
 {
 	struct maker *maker = begin_view(3, true);
 	uint64_t ticks[3] = {1000, 1001, 1002}, random = 20260101;
 
-	for (unsigned i = 0; i < 3000; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		uint32_t stream = (uint32_t)(random = random * 6364136223846793005u + 1442695040888963407u) % 3;
 		uint32_t what = (uint32_t)(random >> 40) % 20, place = (uint32_t)(random >> 50) % 8;
 
@@ -83,8 +92,15 @@ static void make(void)
 		else
 			view_return(maker, stream, ticks[stream], place);
 		ticks[stream] += 60;
+		for (uint32_t j = 0; j < 3 && i % flush_every == flush_every - 1; j++)
+			maker_flush(maker, j);
 	}
 	end_maker(maker, true);
+}
+
+static void make(void)
+{
+	make_events(3000, 3000);
 }
 
 static struct tw_fold fold_of(unsigned selection, struct seen *seen)
@@ -149,9 +165,69 @@ static void folds_end_early(void **state)
 	tw_capture_close(capture);
 }
 
+/* A byte in every 16 KB is changed. */
+static void damage(void)
+{
+	char path[400];
+	uint8_t byte;
+
+	snprintf(path, sizeof path, "%s/segment-000001.tws", capture_path);
+	FILE *file = fopen(path, "r+");
+	assert_non_null(file);
+	for (long at = 16384; fseek(file, at, SEEK_SET) == 0 && fread(&byte, 1, 1, file) == 1; at += 16384) {
+		byte ^= 0x55;
+		assert_int_equal(fseek(file, at, SEEK_SET), 0);
+		assert_int_equal(fwrite(&byte, 1, 1, file), 1);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+static struct seen read_with(uint32_t workers, const struct tw_fold *kind, uint64_t most, uint64_t *damages)
+{
+	const struct tw_capture_options options = {.no_workers = !workers, .workers = workers};
+	struct seen seen[2] = {{.most = most, .answer = TW_FOLD_DONE}, {.most = most, .answer = TW_FOLD_DONE}};
+	struct tw_fold folds[2] = {fold_of(0, &seen[0]), *kind};
+	struct tw_capture_info info;
+	struct tw_capture *capture = NULL;
+
+	assert_int_equal(tw_capture_open(capture_path, &options, &capture), 0);
+	seen[0].damaged = seen[1].damaged = capture;
+	folds[1].self = &seen[1];
+	assert_int_equal(tw_pass(capture, folds, 2, NULL), 0);
+	tw_capture_info(capture, &info);
+	*damages = info.damages;
+	tw_capture_close(capture);
+	seen[0].sum ^= seen[1].sum * 17 + seen[1].events;
+	seen[0].damaged = NULL;
+	return seen[0];
+}
+
+static void workers_change_nothing(void **state)
+{
+	static const uint64_t ends[] = {0, 1, 511, 513, 5000, 20000};
+	uint64_t damages, of_one;
+
+	make_events(30000, 700);
+	damage();
+	for (unsigned i = 0; i < TW_COUNT_OF(ends); i++) {
+		struct seen unused;
+		struct tw_fold kind = fold_of(i, &unused);
+		struct seen one = read_with(0, &kind, ends[i], &of_one);
+
+		assert_true(ends[i] || (one.events > 10000 && of_one > 3));
+		for (uint32_t workers = 1; workers < 8; workers += 2) {
+			struct seen seen = read_with(workers, &kind, ends[i], &damages);
+
+			assert_memory_equal(&seen, &one, sizeof seen);
+			assert_int_equal(damages, of_one);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(workers_change_nothing),
 		cmocka_unit_test(folds_see_the_same_together),
 		cmocka_unit_test(folds_end_early),
 	};

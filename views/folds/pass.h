@@ -5,7 +5,7 @@
  * A fold is what a view makes of events: a call tree, mailboxes, locks, lines of text. It says which events it wants, and
  * sees each of them. No view has a loop over events of its own.
  *
- * Threads  one; a fold is called on the thread of tw_pass().
+ * Threads  a fold is called on the thread of tw_pass(); the reader makes batches of events ahead of it, on others.
  */
 #ifndef TW_VIEWS_PASS_H
 #define TW_VIEWS_PASS_H

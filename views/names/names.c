@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define WORKERS_MAX 9
+
 /* Appends; never writes past `capacity`. */
 static size_t add(char *text, size_t used, size_t capacity, const char *more)
 {
@@ -407,21 +409,43 @@ const char *tw_names_unfinished(void)
 			   : "its recorder died, or ends at this moment; `tracewheel recover` completes it";
 }
 
+/* TRACEWHEEL_WORKERS: the number of threads that read a capture, the command's own included.  False: it is none, which is said. */
+static bool take_workers(struct tw_capture_options *options)
+{
+	const char *asked = getenv("TRACEWHEEL_WORKERS");
+	uint64_t workers;
+	*options = (struct tw_capture_options){0};
+	if (!asked)
+		return true;
+	if (!tw_parse_count(asked, &workers) || !workers || workers > WORKERS_MAX) {
+		tw_say("TRACEWHEEL_WORKERS is a number of threads from 1 to %d, not '%s'; without it, captures are read by as many as "
+		       "there are processors.",
+		       WORKERS_MAX, asked);
+		return false;
+	}
+	options->no_workers = workers == 1;
+	options->workers = (uint32_t)workers - 1;
+	return true;
+}
+
 struct tw_capture *tw_names_open(const char *path)
 {
 	struct tw_capture *capture;
+	struct tw_capture_options options;
+	if (!take_workers(&options))
+		return NULL;
 	if (!is_stream_path(path)) {
 		char name[PATH_MAX];
-		int error = tw_capture_open(path, NULL, &capture);
+		int error = tw_capture_open(path, &options, &capture);
 		if (error == TW_ENOENT && has_capture_of(path, name))
-			error = tw_capture_open(path = name, NULL, &capture);
+			error = tw_capture_open(path = name, &options, &capture);
 		is_recorded = error == 0 && tw_recording_is_alive(path);
 		tw_namesakes_of(error ? NULL : capture);
 		return error ? say_why_not(path, error) : capture;
 	}
 	int fd = open_stream_file(path);
 	int file = fd < 0 ? -1 : tw_spool(fd);
-	int error = file < 0 ? 0 : tw_capture_open_stream_file(file, NULL, &capture);
+	int error = file < 0 ? 0 : tw_capture_open_stream_file(file, &options, &capture);
 	if (file >= 0 && file != fd)
 		close(file);
 	if (fd > STDIN_FILENO)
