@@ -57,11 +57,8 @@ static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t fun
 	return number;
 }
 
-uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
-	uint32_t last = tree->nodes[parent].last_used;
-	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
-		return last;
 	if (tree->nodes[parent].depth >= TW_CALLTREE_DEPTH_MAX)
 		parent = TW_CALLTREE_BEYOND;
 	for (;;) {
@@ -74,6 +71,19 @@ uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t f
 		}
 		parent = TW_CALLTREE_BEYOND;
 	}
+}
+
+static inline uint32_t child_of(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t last = tree->nodes[parent].last_used;
+	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
+		return last;
+	return find_child(tree, parent, function);
+}
+
+uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	return child_of(tree, parent, function);
 }
 
 /* The parent node of a process's outermost calls. */
@@ -129,7 +139,7 @@ static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_calltree *tree = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	frame->node = tw_calltree_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
+	frame->node = child_of(tree, node_above(tree, stack, stack->depth - 1), frame->function);
 	tree->nodes[frame->node].calls++;
 	tree->functions[frame->function].calls++;
 	tree->functions[frame->function].paid.calls++;
@@ -189,17 +199,22 @@ bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end h
 {
 	function->self_ns += time->self_ns;
 	function->total_ns += is_nested ? 0 : time->total_ns;
-	function->exceptions += how == TW_FRAME_EXCEPTION;
-	function->cut += how == TW_FRAME_CUT;
-	function->lossy += time->is_lossy;
-	function->lossy_ns += is_nested ? 0 : time->lost_ns;
+	if (how != TW_FRAME_RETURNED) {
+		function->exceptions += how == TW_FRAME_EXCEPTION;
+		function->cut += how == TW_FRAME_CUT;
+		function->open += how == TW_FRAME_OPEN;
+	}
+	if (time->is_lossy) {
+		function->lossy++;
+		function->lossy_ns += is_nested ? 0 : time->lost_ns;
+	}
 	if (time->states && !is_nested)
 		tw_state_sums_add(&function->states, &time->states->total);
-	function->open += how == TW_FRAME_OPEN;
 	return !time->is_exact || tw_histogram_add(&function->took, time->total_ns);
 }
 
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+__attribute__((flatten)) static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
+					    const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
@@ -210,7 +225,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	add_part(tree, frame->node, stack, 0, (int64_t)(time->self_ns - frame->split_self_ns),
 		 (int64_t)(time->total_ns - time->self_ns - frame->inner_ns - frame->split_out_ns));
 	/* The calls inside a call that was cut are not known. */
-	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
+	if (time->is_lossy || how == TW_FRAME_CUT)
+		node->is_lossy = true;
 	if (stack->depth == 1)
 		add_to_callers(tree, frame->node, time);
 	if (!add_states(tree, frame->node, stack->depth == 1, time))
@@ -400,6 +416,13 @@ static int begin(void *self, uint64_t from_ns)
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
+static void add_loss(struct tw_calltree *tree, const struct tw_capture_event *event)
+{
+	struct tw_missing_loss loss;
+	tw_missing_loss(tree->capture, event, &loss);
+	tree->lost += loss.sum;
+}
+
 static int see(void *self, const struct tw_capture_event *event)
 {
 	struct tw_calltree *tree = self;
@@ -410,13 +433,10 @@ static int see(void *self, const struct tw_capture_event *event)
 		return TW_ENOMEM;
 	if (!tree->is_in_part)
 		return 0;
-	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME &&
-			event->kind != TW_CAPTURE_THREAD_STATE;
-	if (event->kind == TW_CAPTURE_LOSS) {
-		struct tw_missing_loss loss;
-		tw_missing_loss(tree->capture, event, &loss);
-		tree->lost += loss.sum;
-	}
+	if (event->kind == TW_CAPTURE_LOSS)
+		add_loss(tree, event);
+	else
+		tree->events += event->kind != TW_CAPTURE_OWN_TIME && event->kind != TW_CAPTURE_THREAD_STATE;
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
 		return TW_ENOMEM;
 	if (tree->call_stacks.pending)
@@ -435,7 +455,7 @@ static void sum_up(struct tw_calltree *tree)
 			continue;
 		parent->calls += node->calls;
 		parent->total_ns += node->total_ns;
-		parent->is_lossy |= node->is_lossy;
+		parent->is_lossy = parent->is_lossy || node->is_lossy;
 	}
 }
 

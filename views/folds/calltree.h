@@ -13,7 +13,7 @@
  * events that were recorded with its function on the stack; its self is the number of those of the function itself,
  * which are its calls.
  *
- * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: calls beyond that are counted, by function,
+ * Memory  48 bytes a node and at most TW_CALLTREE_NODES_MAX of them: calls beyond that are counted, by function,
  *	below a node of their own.  A histogram for each function that returned.
  */
 #ifndef TW_VIEWS_CALLTREE_H
@@ -36,28 +36,32 @@
 #define TW_CALLTREE_SPREADS_MAX (UINT32_C(1) << 18)
 
 struct tw_call_node {
-	uint32_t parent;
-	uint32_t function; /* of a process: the number of its stack */
-	uint32_t first_child, next_sibling;
+	/* What every call reads and changes. */
+	uint32_t function;  /* of a process: the number of its stack */
 	uint32_t last_used; /* the child of the last call */
-	uint16_t depth;
-	bool is_recursive; /* its function is also an ancestor */
-	bool is_process;
-	bool is_hidden; /* left out by tw_calltree_hide_waits(): it has no calls and no time */
-	bool is_lossy;	/* its sums contain losses, or calls that were cut */
 	uint64_t calls;
 	uint64_t total_ns; /* both: numbers of events, if the tree is made of stacks */
 	uint64_t self_ns;
+	uint32_t parent;
+	uint32_t first_child, next_sibling;
+	uint16_t depth;
+	bool is_recursive : 1; /* its function is also an ancestor */
+	bool is_process : 1;
+	bool is_hidden : 1; /* left out by tw_calltree_hide_waits(): it has no calls and no time */
+	bool is_lossy : 1;  /* its sums contain losses, or calls that were cut */
 };
 
 /* The root, and the node for calls beyond the limit. */
 enum { TW_CALLTREE_ROOT, TW_CALLTREE_BEYOND, TW_CALLTREE_FIRST };
 
 struct tw_call_function {
-	uint64_t calls;	 /* that began in the selection */
-	uint64_t before; /* that were open at its beginning: their time counts from there */
+	/* What every call changes lies side by side: two cache lines. */
+	uint64_t calls; /* that began in the selection */
 	uint64_t total_ns;
 	uint64_t self_ns;
+	struct tw_cost_times paid; /* in the selection */
+	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
+	uint64_t before;	   /* calls that were open at the beginning: their time counts from there */
 	uint64_t exceptions;
 	uint64_t cut;
 	uint64_t no_end;	     /* whose ends are not recorded: their time is their callers' */
@@ -65,9 +69,7 @@ struct tw_call_function {
 	uint64_t lossy_ns;	     /* of total_ns: time in losses */
 	struct tw_state_sums states; /* of total_ns: the time in which its threads ran, ...; the rest is unknown */
 	uint64_t open;
-	struct tw_cost_times paid; /* in the selection */
-	struct tw_histogram took;  /* of the calls that returned, by value or exception, with no loss in them */
-	struct tw_spread *spread;  /* of own times; NULL without has_spread */
+	struct tw_spread *spread; /* of own times; NULL without has_spread */
 };
 
 /* Sums up a call that ended. @is_nested: its time is already in the total. False: no memory. */

@@ -17,10 +17,10 @@
 
 /* Zeroed at first. */
 struct tw_histogram {
-	uint64_t *parts[65 - 6]; /* by the power of two; the first holds 0 to 63 */
 	uint64_t count;
 	uint64_t min;
 	uint64_t max;
+	uint64_t *parts[65 - 6]; /* by the power of two; the first holds 0 to 63 */
 };
 
 /* Returns false without memory. */

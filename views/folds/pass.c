@@ -172,13 +172,28 @@ static int show(struct tw_pass *pass, struct tw_fold *fold, const struct tw_capt
 	return error || fold->is_done ? error : answer(pass, fold, fold->see(fold->self, event));
 }
 
+/* The reader has selected the events of a lone fold. */
+static int show_one(struct tw_pass *pass, const struct tw_capture_event *events, int64_t count)
+{
+	struct tw_fold *fold = pass->folds;
+	int error = 0;
+	int64_t i = 0;
+	for (; i < count && !error && !fold->has_begun && !fold->is_done; i++)
+		error = show(pass, fold, &events[i]);
+	for (; i < count && !error && !fold->is_done; i++)
+		error = fold->see(fold->self, &events[i]);
+	return answer(pass, fold, error);
+}
+
 static int show_batch(struct tw_pass *pass, const struct tw_capture_event *events, int64_t count)
 {
 	int error = 0;
+	if (pass->count == 1)
+		return show_one(pass, events, count);
 	for (int64_t i = 0; i < count && !error && pass->done < pass->count; i++) {
 		for (size_t j = 0; j < pass->count && !error; j++) {
 			struct tw_fold *fold = &pass->folds[j];
-			if (!fold->is_done && (pass->count == 1 || is_wanted(pass, fold, &events[i])))
+			if (!fold->is_done && is_wanted(pass, fold, &events[i]))
 				error = show(pass, fold, &events[i]);
 		}
 	}

@@ -135,7 +135,8 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 
 /* ---- calls and returns ---- */
 
-static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t function, uint64_t ns)
+static inline __attribute__((always_inline)) bool push(struct tw_stacks *stacks, struct tw_stack *stack,
+						       uint32_t function, uint64_t ns)
 {
 	stack->serials++;
 	if (stack->depth == TW_STACK_FRAMES_MAX) {
@@ -165,10 +166,17 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 	return true;
 }
 
-static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t ns)
+/* Without conditions no call is left out. */
+static inline bool hides_next(struct tw_stacks *stacks, struct tw_stack *stack, bool has_end)
+{
+	stack->is_call_chosen = true;
+	return stacks->when && tw_stacks_hides_next(stacks, stack, has_end);
+}
+
+static inline __attribute__((always_inline)) bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
-	stack->is_call_hidden = tw_stacks_hides_next(stacks, stack, true);
+	stack->is_call_hidden = hides_next(stacks, stack, true);
 	if (stack->is_call_hidden)
 		return tw_stacks_hide(stacks, step);
 	step->kind = TW_STEP_CALL;
@@ -178,7 +186,7 @@ static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t n
 
 static void step_moment(struct tw_stacks *stacks, struct tw_step *step)
 {
-	step->stack->is_call_hidden = tw_stacks_hides_next(stacks, step->stack, false);
+	step->stack->is_call_hidden = hides_next(stacks, step->stack, false);
 	step->kind = step->stack->is_call_hidden ? TW_STEP_HIDDEN : TW_STEP_MOMENT;
 	stacks->hidden += step->kind == TW_STEP_HIDDEN;
 	if (step->kind == TW_STEP_MOMENT && stacks->calls.moment)
@@ -192,13 +200,15 @@ static void step_moment(struct tw_stacks *stacks, struct tw_step *step)
  * Does this return belong to the given call, which was open before a loss? Not if another call of the function is
  * likely among the events lost since the call was known to be open: at least one return and one call.
  */
-static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack,
-			  const struct tw_stack_frame *frame)
+static inline bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack,
+				 const struct tw_stack_frame *frame)
 {
+	if (frame->sure_losses == stack->losses)
+		return true;
 	uint64_t lost = stack->lost_events - frame->sure_lost;
 	uint64_t calls =
 		frame->function < stacks->places->calls_count ? stacks->places->whole_calls[frame->function] : 0;
-	if (frame->sure_losses == stack->losses || lost < 2 || calls < 2 || !stacks->events)
+	if (lost < 2 || calls < 2 || !stacks->events)
 		return true;
 	return LIKELY * (double)lost * (double)(calls - 1) < (double)stacks->events;
 }
@@ -241,7 +251,8 @@ static void return_hidden(struct tw_stacks *stacks, struct tw_step *step, uint64
 	tw_stacks_end_hidden(stack, serial - 1);
 }
 
-static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_frame_end how, uint64_t ns)
+static inline __attribute__((always_inline)) bool step_return(struct tw_stacks *stacks, struct tw_step *step,
+							      enum tw_frame_end how, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
 	uint32_t at = stack->depth, last = at > SEARCH_FRAMES ? at - SEARCH_FRAMES : 0;
@@ -267,7 +278,8 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 	if (!confirm(stacks, stack, at - 1))
 		return false;
 	step->cut_count = stack->depth - at;
-	tw_stacks_end_hidden(stack, stack->frames[at - 1].serial);
+	if (stack->hidden_count)
+		tw_stacks_end_hidden(stack, stack->frames[at - 1].serial);
 	cut_to(stacks, stack, at);
 	step->kind = TW_STEP_RETURN;
 	step->depth = at - 1;
@@ -401,7 +413,7 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 {
 	bool is_of_thread = event->kind == TW_CAPTURE_OWN_TIME && event->stream < stacks->stream_count &&
 			    stacks->running[event->stream];
-	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : tw_stacks_find(stacks, event);
+	struct tw_stack *stack = is_of_thread ? stacks->running[event->stream] : tw_stacks_of(stacks, event);
 	bool is_done = true;
 	stacks->event = event;
 	step->kind = TW_STEP_OTHER;

@@ -68,8 +68,6 @@ struct tw_stack *tw_stacks_find(struct tw_stacks *stacks, const struct tw_captur
 	bool has_tracee = event->tracee_id != 0;
 	uint32_t id = has_tracee ? event->tracee_id : event->stream;
 	struct tw_stack **last = event->stream < stacks->stream_count ? &stacks->streams[event->stream] : NULL;
-	if (last && *last && (*last)->tracee_id == id && (*last)->has_tracee == has_tracee)
-		return *last;
 	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
 	uint32_t session = stream ? stream->session_index : 0;
 	struct tw_stack *stack = tw_stacks_look_up(stacks, event->image, session, has_tracee, id);

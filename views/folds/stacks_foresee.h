@@ -22,6 +22,14 @@ void tw_stacks_end_hidden(struct tw_stack *stack, uint64_t serial);
 
 /* The stack of an event, made if it is new. NULL: no memory. */
 struct tw_stack *tw_stacks_find(struct tw_stacks *stacks, const struct tw_capture_event *event);
+/* The same, fast where it is that of the stream's last event. */
+static inline struct tw_stack *tw_stacks_of(struct tw_stacks *stacks, const struct tw_capture_event *event)
+{
+	bool has_tracee = event->tracee_id != 0;
+	uint32_t id = has_tracee ? event->tracee_id : event->stream;
+	struct tw_stack *last = event->stream < stacks->stream_count ? stacks->streams[event->stream] : NULL;
+	return last && last->tracee_id == id && last->has_tracee == has_tracee ? last : tw_stacks_find(stacks, event);
+}
 /* NULL: it has no events yet. */
 struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,
 				   uint32_t id);

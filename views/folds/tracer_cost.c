@@ -17,38 +17,46 @@ bool tw_tracer_cost_init(struct tw_tracer_cost *cost, uint32_t streams, uint32_t
 {
 	cost->last = calloc(streams + (size_t)1, sizeof *cost->last);
 	cost->functions = calloc(functions + (size_t)1, sizeof *cost->functions);
+	cost->sums = calloc(functions + (size_t)1, sizeof *cost->sums);
 	cost->stream_count = streams;
 	cost->function_count = functions;
-	return cost->last && cost->functions;
+	return cost->last && cost->functions && cost->sums;
 }
 
 void tw_tracer_cost_free(struct tw_tracer_cost *cost)
 {
-	for (uint32_t i = 0; cost->functions && i < cost->function_count; i++) {
-		for (unsigned span = 0; cost->functions[i] && span < TW_COST_COUNT; span++)
-			tw_histogram_free(&cost->functions[i][span].sums);
-		free(cost->functions[i]);
+	for (uint32_t i = 0; cost->sums && i < cost->function_count; i++) {
+		for (unsigned span = 0; cost->sums[i] && span < TW_COST_COUNT; span++)
+			tw_histogram_free(&cost->sums[i][span]);
+		free(cost->sums[i]);
 	}
+	free(cost->sums);
 	free(cost->functions);
 	free(cost->last);
 	*cost = (struct tw_tracer_cost){0};
 }
 
-static bool add_span(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind, uint64_t ns)
+/* As many spans as make a mean. */
+static bool add_sum(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind)
+{
+	struct tw_cost_spans *spans = &cost->functions[function];
+	uint64_t sum_ns = spans->sum_ns[kind];
+	if (!cost->sums[function])
+		cost->sums[function] = calloc(TW_COST_COUNT, sizeof *cost->sums[function]);
+	if (!cost->sums[function])
+		return false;
+	spans->sum_ns[kind] = 0;
+	spans->count[kind] = 0;
+	return tw_histogram_add(&cost->sums[function][kind], sum_ns);
+}
+
+static inline bool add_span(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind, uint64_t ns)
 {
 	if (function >= cost->function_count)
 		return true;
-	if (!cost->functions[function])
-		cost->functions[function] = calloc(TW_COST_COUNT, sizeof *cost->functions[function]);
-	if (!cost->functions[function])
-		return false;
-	struct tw_cost_spans *spans = &cost->functions[function][kind];
-	uint64_t sum_ns = spans->sum_ns += ns;
-	if (++spans->count < TW_COST_SPANS)
-		return true;
-	spans->sum_ns = 0;
-	spans->count = 0;
-	return tw_histogram_add(&spans->sums, sum_ns);
+	struct tw_cost_spans *spans = &cost->functions[function];
+	spans->sum_ns[kind] += ns;
+	return ++spans->count[kind] < TW_COST_SPANS || add_sum(cost, function, kind);
 }
 
 /* The span between two events in a row of one process and depth; TW_COST_COUNT: none. */
@@ -93,8 +101,8 @@ void tw_tracer_cost_finish(struct tw_tracer_cost *cost)
 {
 	double most_ns = cost->has_stacks ? STACK_COST_NS_MAX : COST_NS_MAX;
 	for (uint32_t i = 0; i < cost->function_count; i++) {
-		for (unsigned span = 0; cost->functions[i] && span < TW_COST_COUNT; span++) {
-			const struct tw_histogram *sums = &cost->functions[i][span].sums;
+		for (unsigned span = 0; cost->sums[i] && span < TW_COST_COUNT; span++) {
+			const struct tw_histogram *sums = &cost->sums[i][span];
 			double ns = (double)tw_histogram_quantile(sums, 0.5) / TW_COST_SPANS;
 			if (sums->count >= MEANS_MIN && ns <= most_ns && (cost->ns[span] == 0 || ns < cost->ns[span]))
 				cost->ns[span] = ns;

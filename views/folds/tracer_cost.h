@@ -37,16 +37,16 @@ struct tw_cost_last {
 	enum tw_step_kind kind;
 };
 
-/* The spans of one kind in one function's own time. */
+/* The spans in one function's own time, by kind. Nearly every event adds one: what they change is small. */
 struct tw_cost_spans {
-	uint64_t sum_ns; /* since the last mean */
-	uint32_t count;
-	struct tw_histogram sums; /* of TW_COST_SPANS spans each */
+	uint64_t sum_ns[TW_COST_COUNT]; /* since the last mean */
+	uint32_t count[TW_COST_COUNT];
 };
 
 struct tw_tracer_cost {
-	struct tw_cost_last *last;	  /* by stream */
-	struct tw_cost_spans **functions; /* by function: TW_COST_COUNT of them; NULL: none */
+	struct tw_cost_last *last;	 /* by stream */
+	struct tw_cost_spans *functions; /* by function */
+	struct tw_histogram **sums;	 /* by function: TW_COST_COUNT, of TW_COST_SPANS spans each; NULL: none */
 	uint32_t stream_count, function_count;
 	bool has_stacks;	  /* of calls, which take longer */
 	double ns[TW_COST_COUNT]; /* 0: not known, as no spans are short enough to consist of the tracer's cost */
