@@ -37,6 +37,8 @@ for command in '' $commands; do
 	wide=$("$tw" $command --help | awk 'length > 80')
 	[ -z "$wide" ] || fail "--help of '$command' is wider than 80 columns: $wide"
 done
+# A list of words that is too long for a line goes on in the next one.
+"$tw" convert --help | grep -q "^ *csv|ttb$" || fail "convert --help cuts its list of formats"
 # On a narrow terminal it is narrower, except for lines to be copied.
 python3 - "$tw" >out <<'EOT' || fail "--help on a terminal"
 import fcntl, os, pty, struct, sys, termios

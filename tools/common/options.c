@@ -128,13 +128,18 @@ static void print_paragraphs(const char *text, int width)
 
 static void print_option(const struct tw_option *option, int width)
 {
-	char head[80];
+	char head[160];
 	int n = option->key < 256 ? snprintf(head, sizeof head, "  -%c, ", option->key)
 				  : snprintf(head, sizeof head, "      ");
 	n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
 		      option->argument && option->argument[0] != '[' ? " " : "",
 		      option->argument ? option->argument : "");
-	if (n >= HELP_COLUMN)
+	/* Words to choose from that are too many for a line go on below the first. */
+	const char *bar = n > HELP_WIDTH ? memrchr(head, '|', HELP_WIDTH) : NULL;
+	if (bar)
+		printf("%.*s\n%*s%s\n%*s", (int)(bar + 1 - head), head, 9 + (int)strlen(option->name), "", bar + 1,
+		       HELP_COLUMN, "");
+	else if (n >= HELP_COLUMN)
 		printf("%s\n%*s", head, HELP_COLUMN, "");
 	else
 		printf("%-*s", HELP_COLUMN, head);

@@ -90,6 +90,8 @@ part == "about" && /^Options:$/ { part = "options"; next }
 part == "about" { about[name] = about[name] $0 "\n"; next }
 part == "options" && /^$/ { next }
 part == "options" && /^Examples:$/ { part = "examples"; next }
+# Words to choose from that are too many for a line.
+part == "options" && /^ +-.*\|$/ && (getline rest) > 0 { sub(/^ +/, "", rest); $0 = $0 rest }
 part == "options" && (/^  -[A-Za-z], --/ || /^      --/) { take_option($0); next }
 part == "options" {
 	line = $0
