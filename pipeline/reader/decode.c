@@ -171,6 +171,7 @@ struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct 
 	job->block = block;
 	job->next_free = NULL;
 	job->error = 0;
+	job->is_lent = false;
 	job->state = JOB_OF_OWNER;
 	if (!pool->worker_count)
 		return job;

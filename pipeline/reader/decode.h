@@ -19,6 +19,7 @@ struct tw_decode_job {
 	const struct tw_source_block *block;
 	struct tw_decode_job *next_free; /* or in the queue; of a job that is done its owner's */
 	unsigned state;
+	bool is_lent; /* a record of it was handed out; the owner's, and false at first */
 	int error;
 	uint64_t raw_capacity;
 	uint8_t *raw; /* block->header.raw_bytes of valid records if error is 0 */

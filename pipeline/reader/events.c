@@ -249,7 +249,8 @@ static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch
 	bool has_more;
 
 	/* RELAXED events.ending: a late look makes some more events that nobody wants. */
-	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX && !tw_load_relaxed(&events->is_ending)) {
+	while (count < BATCH_EVENTS && (merge->retired_bytes < HELD_BYTES_MAX || !count) &&
+	       !tw_load_relaxed(&events->is_ending)) {
 		struct tw_merge_cursor *cursor;
 		int error = tw_merge_next(merge, &cursor);
 
@@ -261,12 +262,13 @@ static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch
 			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
 								cursor->image, cursor->tracee_id};
 
-			count += fill(events, &record, &batch->events[count]);
+			if (fill(events, &record, &batch->events[count])) {
+				count++;
+				if (cursor->job)
+					cursor->job->is_lent = true;
+			}
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
-		/* No skipped record is lent to the caller. */
-		if (!count)
-			tw_merge_let_go(merge);
 	}
 	return count;
 }

@@ -152,12 +152,17 @@ static const struct tw_source_block *wanted_block(const struct tw_merge *merge, 
 	return NULL;
 }
 
+/* The cursor has passed its block. If records were handed out, now or with an earlier tw_merge_lend(), they stay. */
 static void retire(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	if (cursor->job) {
-		cursor->job->next_free = merge->retired;
-		merge->retired = cursor->job;
-		merge->retired_bytes += cursor->job->raw_capacity;
+	struct tw_decode_job *job = cursor->job;
+
+	if (job && job->is_lent) {
+		job->next_free = merge->retired;
+		merge->retired = job;
+		merge->retired_bytes += job->raw_capacity;
+	} else if (job) {
+		tw_decode_put_back(merge->pool, job);
 	}
 	cursor->job = NULL;
 	cursor->at = cursor->end = NULL;
@@ -447,12 +452,6 @@ void tw_merge_take_back(struct tw_merge *merge, struct tw_merge_lent *lent)
 	put_back(merge, &lent->damaged);
 }
 
-void tw_merge_let_go(struct tw_merge *merge)
-{
-	put_back(merge, &merge->retired);
-	merge->retired_bytes = 0;
-}
-
 /* ---- beginning and end ---- */
 
 static void add_stream(struct tw_merge *merge, const struct tw_source_stream *stream)
@@ -529,7 +528,7 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 
 void tw_merge_fini(struct tw_merge *merge)
 {
-	tw_merge_let_go(merge);
+	put_back(merge, &merge->retired);
 	put_back(merge, &merge->damaged);
 	for (uint32_t i = 0; i < merge->cursor_count; i++) {
 		tw_decode_put_back(merge->pool, merge->cursors[i].job);

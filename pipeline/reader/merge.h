@@ -71,7 +71,7 @@ struct tw_merge {
 	uint32_t run_next;
 	uint64_t runs_through;
 	uint64_t margin_ticks;
-	struct tw_decode_job *retired; /* its records were handed out */
+	struct tw_decode_job *retired; /* passed, and records of it were handed out */
 	uint64_t retired_bytes;
 	struct tw_decode_job *damaged; /* blocks that could not be read, the last one first */
 	int error;		       /* an error in tw_merge_step(): TW_ENOMEM */
@@ -83,6 +83,8 @@ void tw_merge_fini(struct tw_merge *merge);
 
 /*
  * tw_merge_next - the cursor whose record at `at` comes next; NULL at the end.
+ *
+ * Who hands the record out sets is_lent of the cursor's job, if it has one: else the block goes when the cursor has passed it.
  *
  * Returns 0 or TW_ENOMEM.
  */
@@ -103,8 +105,6 @@ struct tw_merge_lent {
  */
 void tw_merge_lend(struct tw_merge *merge, struct tw_merge_lent *lent);
 void tw_merge_take_back(struct tw_merge *merge, struct tw_merge_lent *lent);
-/* The caller no longer uses the records that were handed out. */
-void tw_merge_let_go(struct tw_merge *merge);
 
 /* ---- merge_runs.c; both return 0 or TW_ENOMEM ---- */
 
