@@ -294,12 +294,26 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 static int define_session(struct tw_session *session)
 {
 	struct record record;
-	struct tw_def_session fixed = {.session_index = (uint32_t)session->id, .session_id = session->id};
+	struct tw_def_session fixed = {.session_index = (uint32_t)session->id,
+				       .flags = session->wanted_actions & TW_ACTION_RETURN ? TW_SESSION_HAS_RETURNS : 0,
+				       .session_id = session->id};
 
 	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, session->name, sizeof session->name);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	return append(session, TW_DEF_SESSION, &record);
+}
+
+int tw_define_wanted(struct tw_session *session)
+{
+	int error;
+
+	if (!session->rs || !(session->wanted_actions & TW_ACTION_RETURN))
+		return 0;
+	tw_quiet_lock(&session->definitions);
+	error = define_session(session);
+	tw_quiet_unlock(&session->definitions);
+	return error;
 }
 
 /* Tells the reader of a capture whose program died why its end is missing. */

@@ -18,6 +18,8 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit);
 int tw_define_counted(struct tw_session *session, const struct tw_session_place *set);
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);
 int tw_define_image(struct tw_session *session);
+/* The session again, if it is wanted that calls are recorded with their returns. */
+int tw_define_wanted(struct tw_session *session);
 void tw_definitions_fini(struct tw_session *session);
 
 #endif

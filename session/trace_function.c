@@ -6,6 +6,7 @@
  * (memory, definitions); then everything staged is aborted.
  */
 #include "session/change.h"
+#include "session/definitions.h"
 #include "session/native.h"
 #include "session/places.h"
 #include "session/setting.h"
@@ -171,5 +172,6 @@ int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn want
 	session->wants_arg = arg;
 	session->wanted_actions = actions;
 	session->wants = wants;
-	return end(permit, tw_for_each_place(session, permit, &all, tw_session_stage_pattern, NULL));
+	result = tw_define_wanted(session);
+	return end(permit, result ? result : tw_for_each_place(session, permit, &all, tw_session_stage_pattern, NULL));
 }

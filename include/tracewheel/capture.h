@@ -334,6 +334,7 @@ struct tw_capture_tracee {
 
 struct tw_capture_session {
 	uint32_t session_index;
+	bool has_returns; /* returns of its calls were asked for: calls that are open at the end have times, though none returned */
 	uint64_t session_id;
 	const char *name;
 };

@@ -263,6 +263,7 @@ static void free_session(void *item)
 static int add_session(struct tw_catalog *catalog, struct tw_catalog_input *input)
 {
 	struct tw_capture_session *session;
+	const struct tw_capture_session *known;
 	struct tw_def_session def;
 	int error;
 
@@ -273,7 +274,11 @@ static int add_session(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 		return TW_ENOMEM;
 	session->session_index = def.session_index;
 	session->session_id = def.session_id;
+	known = tw_catalog_find(&catalog->sessions, def.session_index);
+	session->has_returns = def.flags & TW_SESSION_HAS_RETURNS;
 	error = tw_catalog_take_text(input, def.name_bytes, (char **)&session->name);
+	if (known && !error)
+		((struct tw_capture_session *)(uintptr_t)known)->has_returns |= session->has_returns;
 	return tw_catalog_add_or_free(&catalog->sessions, def.session_index, session, error, free_session);
 }
 

@@ -128,9 +128,13 @@ static inline size_t tw_def_thread(void *payload, uint32_t tracee_id, int32_t th
 	return sizeof def + def.name_bytes;
 }
 
+/* Returns of recorded calls are asked for: those that are open at the end have times, though none returned. */
+#define TW_SESSION_HAS_RETURNS UINT32_C(1)
+
+/* A later definition of a session adds its flags. */
 struct tw_def_session {
 	uint32_t session_index;
-	uint32_t reserved;
+	uint32_t flags;	     /* TW_SESSION_HAS_RETURNS */
 	uint64_t session_id; /* never reused in the image */
 	uint16_t name_bytes;
 	uint16_t reserved2[3];

@@ -182,6 +182,17 @@ static size_t command_bytes(const char *command, size_t bytes)
 	return end && bytes - end > 3 ? end + 1 : bytes;
 }
 
+/* Of sessions that asked for returns, calls that are open at the end have a duration, though none returned. */
+static bool has_returns(const struct tw_catalog *catalog)
+{
+	const struct tw_capture_session *session;
+
+	for (uint32_t at = 0; (session = tw_catalog_next(&catalog->sessions, &at));)
+		if (session->has_returns)
+			return true;
+	return false;
+}
+
 static void sum_up_images(struct tw_capture *capture)
 {
 	struct tw_capture_info *info = &capture->info;
@@ -203,6 +214,7 @@ static void sum_up_images(struct tw_capture *capture)
 		image->info.no_ring_lost = image->no_ring_told - image->no_ring_before;
 		image->info.start_ns = tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);
 		info->lost[TW_LOST_NO_RING] += image->info.no_ring_lost;
+		info->has_moments_only &= !has_returns(catalog);
 		info->images += image->header.image_lease != 0;
 		info->modules += catalog->modules.count;
 		info->functions += catalog->functions.count;

@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 
-# The program, its ways to end, and the function that is open then.
-PROGRAMS = (("truth_open", ("exit", "killed", "exec"), "main"),
-            ("truth_open_silent", ("exit", "killed"), "main"),
-            ("truth_open_leaves", ("exit", "cancelled"), "leaves"))
+# The program, its ways to end, the function that is open then, and the others that are recorded.
+PROGRAMS = (("truth_open", ("exit", "killed", "exec"), "main", "*_step"),
+            ("truth_open_silent", ("exit", "killed"), "main", "*_step"),
+            ("truth_open_silent", ("exit", "killed"), "main", None),  # nothing returns
+            ("truth_open_leaves", ("exit", "cancelled"), "leaves", "*_step"))
 VIEWS = ("report", "flame", "timeline")
 OUTLIVED_NS = 700000000
 COPIES = ("a part without an end", "a stream", "a merged capture")
@@ -65,12 +66,12 @@ def record(capture, way, words, *patterns):
     return [int(word) for word in done.stdout.split()]
 
 
-def play(build, folder, program, way, function):
+def play(build, folder, program, way, function, others):
     """Returns the least and the most time of the function by the program's clock, and that of each view, in ns."""
     path, stream, merged = (os.path.join(folder, name) for name in ("open.tw", "open.tws", "merged.tw"))
     capture = Capture(build, path, f"{program}:{function}")
 
-    told = record(capture, way, [program, way], f"{program}:{function}", f"{program}:*_step")
+    told = record(capture, way, [program, way], *(f"{program}:{name}" for name in (function, others) if name))
     shown = {"report": capture.total(), "timeline": capture.timeline(), "flame": capture.flame(),
              "a part without an end": capture.total("--to", "1000"),
              "half": capture.total("--to", "0.2"), "the end": capture.total("--from", "0.2")}
@@ -135,9 +136,9 @@ def main():
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         record(Capture(sys.argv[1], os.path.join(folder, "other.tw"), ""), "exit", ["truth_open"], "truth_open:open_step")
-        for program, ways, function in PROGRAMS:
+        for program, ways, function, others in PROGRAMS:
             for way in ways:
-                least, most, shown = play(sys.argv[1], folder, program, way, function)
+                least, most, shown = play(sys.argv[1], folder, program, way, function, others)
                 wrong += [f"{program} {way}: {line}" for line in differences(least, most, shown)]
                 untrue = shown["process" if most else "thread alone"]
                 if "--self-test" in sys.argv:

@@ -39,6 +39,8 @@ int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct 
 				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
 		*durations += is_stretch ? totals->kinds[kind] : 0;
 	}
+	if (places->has_returns)
+		*durations += totals->calls;
 	/* A selection without returns may lie within calls that return. */
 	if (!error && !*durations && (filter->from_ns || filter->to_ns))
 		error = tw_places_find_durations(capture, filter, durations);

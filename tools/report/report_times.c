@@ -309,7 +309,7 @@ static void put_endless(const struct tw_screen *screen, const struct tw_calltree
 	size_t functions = 0, shown = 0;
 	uint64_t calls = 0;
 	char figure[TW_FIGURE_BYTES];
-	if (tree->is_by_stack || !tree->places.kinds[TW_CAPTURE_RETURN_FROM])
+	if (tree->is_by_stack || !tw_places_have_returns(&tree->places))
 		return;
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		uint64_t of_this = tree->functions[i].no_end;

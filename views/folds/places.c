@@ -150,8 +150,11 @@ int tw_places_begin(struct tw_places *places, struct tw_capture *capture, struct
 	if (!places->scan->seen)
 		return TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
+		const struct tw_capture_session *session;
 		if (!init_image(&places->images[i], capture, i, &places->scan->seen[i]))
 			return TW_ENOMEM;
+		for (uint32_t at = 0; (session = tw_capture_session_next(capture, i, &at));)
+			places->has_returns |= session->has_returns;
 	}
 	return name_all(places, capture, info.places) ? 0 : TW_ENOMEM;
 }

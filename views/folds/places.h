@@ -4,8 +4,8 @@
  *
  * Places of one name (several processes, several slots) are one function. Whether the returns of a place were
  * recorded is derived from the capture, by one fast scan: if a place was called more than once on a thread and
- * nothing ever returned, its returns were not recorded, and its calls are moments without a duration. A part of a capture
- * (tracewheel/cut.h) says what the whole knew.
+ * nothing ever returned, its returns were not recorded, and its calls are moments without a duration. If no place returned
+ * and no session asked for returns, the same holds for all. A part of a capture (tracewheel/cut.h) says what the whole knew.
  */
 #ifndef TW_VIEWS_PLACES_H
 #define TW_VIEWS_PLACES_H
@@ -34,6 +34,7 @@ struct tw_places {
 	uint64_t *ends;	       /* the same: returns and exceptions */
 	uint64_t *whole_calls; /* calls in the whole that the capture is a part of; the same as calls if it is none */
 	uint32_t calls_count;
+	bool has_returns;	     /* a session asked for returns, whether or not any call returned */
 	uint64_t kinds[64];	     /* events by kind, of the whole; all kinds above 62 in the last element */
 	uint64_t collections[2];     /* minor and major garbage collections in the capture itself */
 	struct tw_places_scan *scan; /* between begin and end */
@@ -85,10 +86,11 @@ static inline bool tw_places_is_moment(const struct tw_places *places, uint32_t 
 	       places->images[image].is_moment[place];
 }
 
-/* Does the capture have any returns? */
+/* Does the capture have any returns, or calls of which returns were asked for? */
 static inline bool tw_places_have_returns(const struct tw_places *places)
 {
-	return places->kinds[TW_CAPTURE_RETURN_FROM] || places->kinds[TW_CAPTURE_EXCEPTION_FROM];
+	return places->kinds[TW_CAPTURE_RETURN_FROM] || places->kinds[TW_CAPTURE_EXCEPTION_FROM] ||
+	       (places->has_returns && places->kinds[TW_CAPTURE_CALL]);
 }
 
 /* Does the capture have anything with a duration: calls, or garbage collections? */
