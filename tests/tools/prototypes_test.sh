@@ -235,3 +235,12 @@ is "$(grep -c 'size = 64, from = ' out)" 1 "debug information"
 expect 3 "$tw" record -q --force -o app.tw -t 'app:fill' --args='fill(_, size mine)' -- ./app
 expect 0 "$tw" print app.tw
 is "$(grep -c '(_, mine = 64)' out)" 1 "the command line"
+# It does not know what a call fills, and shows nothing that lay there before.
+echo 'void nothing(out str to)' >"$XDG_CONFIG_HOME/tracewheel/prototypes/filled.proto"
+for shown in 0 1; do
+	returns=(--returns)
+	expect 3 "$tw" record -q --force -o app.tw -t 'app:nothing/1' --args "${returns[@]:0:$shown}" -- ./app
+	expect 0 "$tw" print app.tw
+	is "$(grep -c 'call app:nothing/1 (to = 0x[0-9a-f]*)' out)" 1 "memory before the call"
+	is "$(grep -c -- '-> (to = "done")' out)" "$shown" "memory after the call"
+done

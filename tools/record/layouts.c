@@ -140,6 +140,22 @@ static bool reports_errno(const char *prototype)
 	return found && found < prototype + strcspn(prototype, " ");
 }
 
+/*
+ * Nor does it tell that a function fills memory, which before the call holds what lay there.  True: the prototype says so, and
+ * has all arguments.
+ */
+static bool fills_memory(const char *prototype, const struct tw_debug_function *function)
+{
+	uint32_t count = 0;
+	bool is_filled = false;
+	for (const char *at = prototype; at && (at = strchr(at, ' ')); at++) {
+		const char *type = at + 1 + strcspn(at + 1, ": ");
+		count += *type == ':';
+		is_filled |= *type == ':' && type[1] && strchr("MVZ", type[1]);
+	}
+	return is_filled && count == function->arity;
+}
+
 /* False: it does not fit. */
 static bool make_line(struct line *line, const struct tw_debug_function *function, const char *prototype,
 		      bool has_enumerators)
@@ -375,6 +391,8 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 		return 0;
 	}
 	uint32_t arity = function->is_variadic ? TW_PATTERN_ARITY_UNKNOWN : function->arity;
+	if (fills_memory(other, function) && is_wanted(walk, name, arity))
+		return take_prototype(walk, value, other);
 	if (!is_wanted(walk, name, arity)) {
 		/* Its line tells the agents that it is not selected. */
 		walk->layouts->other_arity = function->arity;
