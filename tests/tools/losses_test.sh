@@ -203,7 +203,33 @@ for view in "report --csv" "flame --folded"; do
 	says "LOST .* events of the capture: full "
 done
 expect 0 "$tw" report newest.tw
-shows "replaced by newer ones: the last .* of this thread are here"
+shows "replaced by newer ones, which cover [0-9.]* [mun]*s$"
+# They cover the time from the first event that is there, not from the first that was replaced.
+cp out shown
+expect 0 "$tw" report --json newest.tw
+cp out report.json
+expect 0 "$tw" print --format json newest.tw
+python3 -I -S - <<'PY' || fail "the time that the events of a thread cover"
+import json, re
+seconds = {row["thread"]: row["seconds"] for row in json.load(open("report.json"))["by_thread"] if row["lost"]["overwritten"]}
+times = {}
+for event in map(json.loads, open("out")):
+    if event["kind"] != "lost":
+        times.setdefault(event["thread"], []).append(event["ns"])
+units = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+texts = [float(n) * units[unit] for n, unit in re.findall(r"which cover ([0-9.]+) ([mun]?s)\n", open("shown").read())]
+true = [(times[thread][-1] - times[thread][0]) / 1e9 for thread in seconds]
+assert seconds and all(abs(a - b) < 2e-9 for a, b in zip(seconds.values(), true)), (seconds, true)
+assert all(abs(a - b) < b / 50 for a, b in zip(sorted(texts), sorted(true))) and len(texts) == len(true), (texts, true)
+PY
+# Nor where calls have times.
+expect 0 "$tw" record -q --force --on-full overwrite --ring 64K --returns -t phases:_ -o times.tw -- ./phases 30000
+for view in "report" "report --by result"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view times.tw
+	shows "Older events were replaced by newer ones at [0-9]* place.*: sums with such places in them have a ?"
+	! grep -q 'were lost' out || fail "$view: replaced events are called lost"
+done
 
 # Nor in views that say which of their rows may be wrong: locks and messages.
 cat >lock.c <<'EOT'

@@ -189,7 +189,7 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	struct tw_screen screen = tw_screen_make(out, 0), plain = screen;
 	struct tw_report_order shown = *order;
 	struct tw_capture_info info;
-	char figure[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES];
+	char figure[TW_FIGURE_BYTES], when[TW_WHEN_SENTENCE_BYTES], places[TW_MISSING_TEXT_BYTES];
 	tw_capture_info(capture, &info);
 	tw_out_init(&text, -1);
 	plain.out = &text;
@@ -208,8 +208,9 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 			      groups->when->least_ns ? ", and the time of shorter ones is that of the calls around"
 						     : "");
 	if (groups->losses)
-		tw_out_format(&text, "Events were lost at %s: sums with losses in them have a ?.\n",
-			      tw_figure_of(figure, groups->losses, "place", "places"));
+		tw_out_format(&text, "%s: sums with %s in them have a ?.\n",
+			      tw_missing_places(groups->losses, groups->replaced, places),
+			      groups->losses > groups->replaced ? "losses" : "such places");
 	if (groups->is_full)
 		tw_out_format(&text, "There are more than %u values: the calls of the others are one row.\n",
 			      TW_GROUPS_MAX);

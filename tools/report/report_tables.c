@@ -81,9 +81,9 @@ void tw_report_table(const struct tw_screen *screen, const struct tw_totals_tabl
 			tw_out_format(screen->out, "%14s  counted from %s on\n", "",
 				      tw_figure_seconds(more, row->since));
 		if (row->overwritten)
-			tw_out_format(screen->out,
-				      "%14s  replaced by newer ones: the last %s of this thread are here\n",
-				      tw_figure_count(figure, row->overwritten), tw_figure_seconds(more, row->seconds));
+			tw_out_format(screen->out, "%14s  replaced by newer ones, which cover %s\n",
+				      tw_figure_count(figure, row->overwritten),
+				      tw_figure_duration(more, row->end_ns - row->kept_from_ns));
 	}
 	if (shown < table->count) {
 		uint64_t rest = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_times.c - durations of calls: by function, by caller, as a tree. */
 #include "tools/report/report.h"
+#include "views/names/missing.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -405,7 +406,7 @@ static void put_unknown_states(const struct tw_screen *screen, const struct tw_c
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
-	char figure[TW_FIGURE_BYTES];
+	char figure[TW_FIGURE_BYTES], places[TW_MISSING_TEXT_BYTES];
 	struct tw_out *out = screen->out;
 	if (tree->is_by_stack)
 		tw_out_text(
@@ -436,12 +437,11 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      tw_figure_count(figure, stacks->unmatched), stacks->unmatched == 1 ? " has" : "s have",
 			      stacks->unmatched == 1 ? "has" : "have");
 	if (stacks->losses)
-		tw_out_format(
-			out,
-			"%sEvents were lost at %s place%s:%s sums with losses in them have a ?; calls around them are not "
-			"in min to max.\n",
-			tw_screen_red(screen), tw_figure_count(figure, stacks->losses), stacks->losses == 1 ? "" : "s",
-			tw_screen_plain(screen));
+		tw_out_format(out, "%s%s:%s sums with %s in them have a ?; calls around them are not in min to max.\n",
+			      stacks->losses > stacks->replaced ? tw_screen_red(screen) : "",
+			      tw_missing_places(stacks->losses, stacks->replaced, places),
+			      stacks->losses > stacks->replaced ? tw_screen_plain(screen) : "",
+			      stacks->losses > stacks->replaced ? "losses" : "such places");
 	if (stacks->lost)
 		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",

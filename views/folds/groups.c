@@ -570,6 +570,7 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	if (!error && groups->has_counted)
 		error = tw_groups_add_counted(groups);
 	groups->losses = groups->stacks.losses;
+	groups->replaced = groups->stacks.replaced;
 	groups->left_out += groups->stacks.hidden;
 	groups->valueless = groups->count ? groups->groups[TW_GROUPS_VALUELESS].sums.calls : 0;
 	return error ? error : groups->has_no_memory ? TW_ENOMEM : 0;

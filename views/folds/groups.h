@@ -99,7 +99,7 @@ struct tw_groups {
 	bool has_counted;		   /* they are in the groups */
 	bool is_coarse;			   /* their ranges are too wide for percentiles */
 	uint64_t valueless;		   /* calls whose value was not recorded: in no group */
-	uint64_t losses;
+	uint64_t losses, replaced;	   /* as of stacks */
 	uint64_t left_out; /* calls of wanted functions that when does not select, and all that are too short */
 	bool has_durations, is_in_part, is_full, has_no_memory;
 };

@@ -3,6 +3,7 @@
 #include "views/folds/stacks.h"
 #include "base/grow.h"
 #include "views/folds/stacks_foresee.h"
+#include "views/names/missing.h"
 #include "views/names/threads.h"
 #include "views/output/output.h"
 
@@ -330,12 +331,13 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 {
 	struct tw_stack *stack = step->stack;
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
-	uint64_t first_ns = tw_capture_ns(stacks->capture, loss->first_ticks), lost = 0;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost += loss->lost[cause];
+	struct tw_missing_loss missing;
+	tw_missing_loss(stacks->capture, event, &missing);
+	uint64_t first_ns = tw_capture_ns(stacks->capture, loss->first_ticks), lost = missing.sum + missing.overwritten;
 	bool is_nested = lost == loss->lost[TW_LOST_NESTED];
 	step->kind = TW_STEP_LOSS;
 	stacks->losses++;
+	stacks->replaced += missing.overwritten && !missing.sum;
 	/* Other processes may have run there too. */
 	if ((!stack->is_bound || event->stream >= stacks->stream_count) && !is_nested) {
 		stacks->loss_epoch++;
@@ -482,8 +484,8 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 		}
 	}
 	/* Counts before the selection do not matter. */
-	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost =
-		stacks->hidden = 0;
+	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->replaced =
+		stacks->lost = stacks->hidden = 0;
 }
 
 static void split_stack(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns)

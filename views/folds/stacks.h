@@ -209,8 +209,9 @@ struct tw_stacks {
 	uint64_t before;   /* calls that were open at the beginning of the selection */
 	uint64_t too_deep;
 	uint64_t losses;
-	uint64_t lost;	 /* calls that ended in a loss */
-	uint64_t hidden; /* calls that were left out */
+	uint64_t replaced; /* of these: older events that newer ones replaced, and nothing else */
+	uint64_t lost;	   /* calls that ended in a loss */
+	uint64_t hidden;   /* calls that were left out */
 };
 
 /*

@@ -26,6 +26,7 @@ struct tw_totals_scan {
 	uint32_t image_count;
 	uint64_t *stream_calls;
 	uint64_t *stream_events;
+	uint64_t *stream_first;			 /* ticks of its oldest event; 0: none */
 	uint64_t (*stream_lost)[TW_LOST_CAUSES]; /* by loss records, if a time was selected */
 	uint64_t all_events;
 	uint64_t *kinds;
@@ -70,7 +71,7 @@ static void count_batch(struct tw_totals_scan *scan, const struct tw_capture_bat
 {
 	bool checks_time = is_part && !is_all_in_time(scan, batch);
 	struct image_counts *image = &scan->images[batch->image];
-	uint64_t calls = 0, events = 0;
+	uint64_t calls = 0, events = 0, *first = &scan->stream_first[batch->stream];
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
 	     record = tw_capture_record_next(record)) {
 		unsigned kind = tw_capture_record_kind(record);
@@ -82,6 +83,7 @@ static void count_batch(struct tw_totals_scan *scan, const struct tw_capture_bat
 		uint32_t id = tw_capture_record_id(record);
 		bool is_placed = kind <= TW_CAPTURE_STACK;
 		scan->all_events++;
+		*first = *first && *first < record->ticks ? *first : record->ticks;
 		if (is_placed && id < image->count && !image->is_wanted[id])
 			continue;
 		events++;
@@ -249,6 +251,9 @@ static bool name_stream(struct tw_totals *totals, const struct tw_totals_scan *s
 	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
 	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
 	row->overwritten = tw_missing_overwritten(scan->capture, number, row->lost);
+	/* The stream begins with the loss. */
+	if (row->overwritten && scan->stream_first[number])
+		row->start_ns = row->kept_from_ns = tw_capture_ns(scan->capture, scan->stream_first[number]);
 	totals->overwritten += row->overwritten;
 	totals->calls += row->calls;
 	totals->events += row->events;
@@ -283,6 +288,7 @@ static void join_threads(struct tw_totals_table *table)
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			last->lost[cause] += row->lost[cause];
 		last->overwritten += row->overwritten;
+		last->kept_from_ns = row->overwritten ? row->kept_from_ns : last->kept_from_ns;
 		free(row->name);
 		free(row->thread_name);
 	}
@@ -421,8 +427,9 @@ int tw_totals_begin(struct tw_totals *totals, struct tw_capture *capture, const 
 	scan->images = calloc(info.images + 1, sizeof *scan->images);
 	scan->stream_calls = calloc(info.streams + 1, sizeof *scan->stream_calls);
 	scan->stream_events = calloc(info.streams + 1, sizeof *scan->stream_events);
+	scan->stream_first = calloc(info.streams + 1, sizeof *scan->stream_first);
 	scan->stream_lost = calloc(info.streams + 1, sizeof *scan->stream_lost);
-	if (!scan->images || !scan->stream_calls || !scan->stream_events || !scan->stream_lost)
+	if (!scan->images || !scan->stream_calls || !scan->stream_events || !scan->stream_first || !scan->stream_lost)
 		return TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
 		if (!init_image(&scan->images[i], capture, i, filter))
@@ -443,6 +450,7 @@ static void free_scan(struct tw_totals *totals)
 	free(scan->images);
 	free(scan->stream_calls);
 	free(scan->stream_events);
+	free(scan->stream_first);
 	free(scan->stream_lost);
 	free(scan);
 	totals->scan = NULL;

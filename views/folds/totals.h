@@ -31,8 +31,9 @@ struct tw_totals_row {
 	const struct tw_capture_function *function; /* functions: any of that name; borrowed from the capture */
 	double seconds;				    /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
-	uint32_t thread; /* of the capture, from 0 */
-	double since;	 /* counted functions: seconds of the recording; 0: from before the first event */
+	uint64_t kept_from_ns; /* threads with overwritten events: the first event after the last of those */
+	uint32_t thread;       /* of the capture, from 0 */
+	double since;	       /* counted functions: seconds of the recording; 0: from before the first event */
 };
 
 struct tw_totals_table {

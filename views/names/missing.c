@@ -212,6 +212,20 @@ const char *tw_missing_gone(uint64_t lost, uint64_t overwritten, char *text)
 	return text;
 }
 
+const char *tw_missing_places(uint64_t losses, uint64_t replaced, char *text)
+{
+	char figure[TW_FIGURE_BYTES], more[TW_FIGURE_BYTES];
+	uint64_t others = losses - replaced;
+	if (!replaced)
+		snprintf(text, TW_MISSING_TEXT_BYTES, "Events were lost at %s",
+			 tw_figure_of(figure, others, "place", "places"));
+	else
+		snprintf(text, TW_MISSING_TEXT_BYTES, "Older events were replaced by newer ones at %s%s%s",
+			 tw_figure_of(figure, replaced, "place", "places"), others ? ", and events lost at " : "",
+			 others ? tw_figure_of(more, others, "place", "places") : "");
+	return text;
+}
+
 void tw_missing_lost_json(struct tw_json *json, const uint64_t lost[TW_LOST_CAUSES], uint64_t overwritten)
 {
 	tw_json_open(json, "lost", '{');

@@ -59,6 +59,8 @@ void tw_missing_loss_of(const struct tw_capture *capture, uint32_t stream, const
 			struct tw_missing_loss *out);
 /* "12 events were lost", "3 older events were replaced by newer ones", or both. */
 const char *tw_missing_gone(uint64_t lost, uint64_t overwritten, char *text);
+/* "Events were lost at 2 places"; @replaced of the places have only older events that newer ones replaced. */
+const char *tw_missing_places(uint64_t losses, uint64_t replaced, char *text);
 /* "12 older events replaced by newer ones"; "" if there are none. */
 const char *tw_missing_replaced(uint64_t overwritten, char *text);
 /* The member "lost": an object of losses. */
