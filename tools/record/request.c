@@ -85,9 +85,9 @@ static bool add_flags(struct tw_request *request, const char *text)
 				request->command,
 				name[strspn(name, "0123456789")] || !*name
 					? "'%s' is not a flag of processes."
-					: "-p %s names no process: `record` starts the program that it traces, and attaches only "
-					  "to Erlang nodes (--erlang PID).",
-				name);
+					: "-p %s names no process: `record` starts the program that it traces; `tracewheel attach "
+					  "%s` records one that runs, `record --erlang %s` an Erlang node.",
+				name, name, name);
 		/* 'all' includes calls, so it does not include 'silent'. */
 		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
 		/* CPU time needs stamps that show it. */
