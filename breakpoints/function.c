@@ -282,8 +282,10 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 /* Whether the end of its calls may be watched, and where they end if it may not. */
 static void set_end(struct tw_place *place, const struct tw_place_options *options)
 {
-	const char *name = place->function->name;
-	bool is_known = tw_sym_is_never_returning(place->function->module->soname, name);
+	const char *name = place->function->name, *soname = place->function->module->soname;
+	/* The plan of entries has examined the code of those that may be others of the same name. */
+	bool is_examined = options->entry && tw_sym_may_return_once(soname, name);
+	bool is_known = !is_examined && tw_sym_is_never_returning(soname, name);
 
 	if (options->kind == TW_BP_DECLARED || options->is_watched)
 		return;

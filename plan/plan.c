@@ -150,6 +150,41 @@ static bool is_profiled(const struct draft *draft, const struct tw_sym_entry *en
 }
 
 /*
+ * Does all of its code end in its own returns?  A jump out of it hands its return address on, and a system call may return
+ * twice.  Of an entry that does not read its return address.
+ */
+static bool returns_by_itself(const struct draft *draft, const struct tw_sym_entry *entry)
+{
+	uint64_t end = entry->value + entry->bytes;
+	ZydisDecodedInstruction instruction;
+
+	for (uint64_t at = entry->value; at < end; at += instruction.length) {
+		if (!tw_scan_decode(&draft->scan, at, end, &instruction) ||
+		    instruction.meta.category == ZYDIS_CATEGORY_SYSCALL ||
+		    instruction.meta.category == ZYDIS_CATEGORY_INTERRUPT)
+			return false;
+		if (instruction.meta.category != ZYDIS_CATEGORY_UNCOND_BR &&
+		    instruction.meta.category != ZYDIS_CATEGORY_COND_BR)
+			continue;
+		uint64_t target = at + instruction.length + (uint64_t)instruction.raw.imm[0].value.s;
+		if (!instruction.raw.imm[0].is_relative || target - entry->value >= entry->bytes)
+			return false;
+	}
+	return true;
+}
+
+/* Is it known by this name, and does its code not prove that it is another function of that name? */
+static bool is_known(const struct draft *draft, size_t index, const char *name)
+{
+	const char *soname = draft->file->elf.soname;
+
+	return tw_sym_is_never_returning(soname, name) &&
+	       !(tw_sym_may_return_once(soname, name) &&
+		 !(draft->scan.entry_facts[index] & TW_SCAN_ENTRY_READS_RETURN) &&
+		 returns_by_itself(draft, &draft->entries.entries[index]));
+}
+
+/*
  * Functions whose return address may not be another: those that use it (unwinders, in stripped files without a name),
  * and those that are known by name.
  */
@@ -162,7 +197,7 @@ static bool is_unwatched(const struct draft *draft, size_t index)
 	if (draft->scan.entry_facts[index] & TW_SCAN_ENTRY_MADE)
 		return true;
 	for (size_t i = 0; i < entry->name_count; i++)
-		if (tw_sym_is_never_returning(draft->file->elf.soname, draft->entries.names[entry->first_name + i]))
+		if (is_known(draft, index, draft->entries.names[entry->first_name + i]))
 			return true;
 	return false;
 }

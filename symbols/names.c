@@ -227,7 +227,8 @@ static int compare_name(const void *name, const void *entry)
 
 /*
  * Words that a program may use for functions of its own, which return like any.  The others of the list are reserved, or
- * do what their name says wherever they are (a program's own swapcontext, a preloaded dlopen).
+ * do what their name says wherever they are (a program's own swapcontext, a preloaded dlopen), unless their code shows
+ * otherwise: tw_sym_may_return_once().
  */
 static bool is_word(const char *function)
 {
@@ -249,6 +250,13 @@ bool tw_sym_is_never_returning(const char *soname, const char *function)
 		return false;
 	return bsearch(function, never_returning, TW_COUNT_OF(never_returning), sizeof *never_returning,
 		       compare_name) != NULL;
+}
+
+bool tw_sym_may_return_once(const char *soname, const char *function)
+{
+	static const char *const names[] = {"getcontext", "setjmp", "sigsetjmp", "vfork"};
+
+	return soname && !is_c_library(soname) && is_listed(names, TW_COUNT_OF(names), function);
 }
 
 bool tw_sym_has_no_end(const char *function)

@@ -183,6 +183,11 @@ bool tw_sym_is_never(const char *function);
  * @soname	of the object that defines the function; "": it has none; NULL: not known, as the C library's
  */
 bool tw_sym_is_never_returning(const char *soname, const char *function);
+/*
+ * Those of them that return twice, in other objects than the C library: a program's own vfork() may be a plain function.  Its
+ * returns may be watched if its code shows that nothing but its own return sees its return address (plan/plan.c).
+ */
+bool tw_sym_may_return_once(const char *soname, const char *function);
 /* Those of them whose calls contain no later events: they return, or end a child of vfork() in its parent's thread. */
 bool tw_sym_has_no_end(const char *function);
 /* Does the agent wrap this function of libc?  Its slots are shown as calls of libc's function, and lead to the wrapper. */

@@ -234,11 +234,23 @@ OWN(err)
 OWN(clone)
 OWN(verr)
 OWN(savectx)
+OWN(vfork)
+OWN(getcontext)
+/* These do what their names say: one keeps its return address, the other hands its own on. */
+long setjmp(void **to), sigsetjmp(void **to);
+__asm__(".globl setjmp, sigsetjmp\n.type setjmp, @function\n.type sigsetjmp, @function\n"
+	"setjmp: .cfi_startproc\nxorl %eax, %eax\nmovq (%rsp), %rdx\nmovq %rdx, (%rdi)\nret\n.cfi_endproc\n.size setjmp, .-setjmp\n"
+	"sigsetjmp: .cfi_startproc\nxorl %eax, %eax\nxorl %edx, %edx\nxorl %ecx, %ecx\njmp setjmp\n.cfi_endproc\n.size sigsetjmp, .-sigsetjmp\n");
 int main(void)
 {
 	long sum = 0;
 	for (int i = 0; i < 10; i++)
 		sum += err(i) + clone(i) + verr(i) + savectx(i);
+	for (int i = 0; i < 10; i++)
+		vfork(i), getcontext(i);
+	void *self = NULL, *other = NULL;
+	if (setjmp(&self) || sigsetjmp(&other) || (char *)self < (char *)main || (char *)other < (char *)self || (char *)other > (char *)main + 500)
+		return 1;
 	printf("%ld\n", sum);
 	exit(0);
 }
@@ -247,8 +259,12 @@ gcc -O2 -fno-builtin -w -o words words.c || fail "gcc"
 expect 0 "$tw" record -q --force --returns -o words.tw -- ./words
 shows '^220$'
 "$tw" print words.tw >text
-for word in err clone verr savectx; do
+for word in err clone verr savectx vfork getcontext; do
 	[ "$(grep -c "return_from words:$word" text)" = 10 ] || fail "$word did not return 10 times"
+done
+for word in setjmp sigsetjmp; do
+	grep -q "call words:$word" text || fail "$word was not called"
+	! grep -q "return_from words:$word" text || fail "$word was given another return address"
 done
 grep -q 'call libc:exit' text || fail "exit of libc was not called"
 echo "all as it should be"

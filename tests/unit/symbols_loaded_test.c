@@ -231,6 +231,10 @@ static void lists_know_their_names(void **state)
 		assert_false(tw_sym_is_never_returning("libown.so.1", words[i]));
 	}
 	assert_true(tw_sym_is_never_returning("", "swapcontext"));
+	assert_true(tw_sym_may_return_once("", "vfork"));
+	assert_false(tw_sym_may_return_once("", "swapcontext"));
+	assert_false(tw_sym_may_return_once("libc.so.6", "vfork"));
+	assert_false(tw_sym_may_return_once(NULL, "vfork"));
 	assert_int_equal(tw_sym_role_of("/x/libtracewheel.so.0", ""), TW_SYM_ROLE_OWN);
 	assert_int_equal(tw_sym_role_of("/x/copy.so", "libtracewheel-agent.so"), TW_SYM_ROLE_OWN);
 	assert_int_equal(tw_sym_role_of("/lib/liburcu-memb.so.8", "liburcu-memb.so.8"), TW_SYM_ORDINARY);
