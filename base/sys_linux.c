@@ -8,7 +8,6 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,9 +69,13 @@ int tw_sys_parent_process_id(void)
 
 int tw_sys_processors(void)
 {
-	cpu_set_t allowed;
+	uint64_t allowed[1024 / 64];
+	long bytes = call6(SYS_sched_getaffinity, 0, sizeof allowed, (long)(uintptr_t)allowed, 0, 0, 0);
+	int count = 0;
 
-	return sched_getaffinity(0, sizeof allowed, &allowed) ? 1 : CPU_COUNT(&allowed);
+	for (long i = 0; i < bytes / (long)sizeof allowed[0]; i++)
+		count += __builtin_popcountll(allowed[i]);
+	return count ? count : 1;
 }
 
 /* Called in hits: the vector registers may be the program's. */
