@@ -213,13 +213,22 @@ is_of_other_user() {
 	grep -q '^Uid:.65534.65534' "/proc/$1/status"
 }
 rights=+sys_ptrace,+dac_override
+# The folder that ./run test names where /dev/shm is small is root's alone.
+shm=${TRACEWHEEL_SHM-}
+unset TRACEWHEEL_SHM
 ways=("$agent" "")
 [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps $rights --ambient-caps $rights true || ways=()
 for preload in "${ways[@]}"; do
 	CHANGES_USER=1 LD_PRELOAD=$preload ./app opener >opener.answer &
 	opener=$!
 	wait_until is_of_other_user $opener
-	# Without rights it cannot look into this folder.
+	# Without rights it cannot look into this folder, and finds no rings in it.
+	if [ -n "$preload" ]; then
+		mkdir -m 700 shm
+		TRACEWHEEL_SHM=$PWD/shm expect 125 "$tw" attach --force --time 50ms -o other.tw -t 'libopened:_' $opener
+		says "may not open the rings in $PWD/shm/"
+		rm -r shm
+	fi
 	expect 0 "$tw" attach --force --time 50ms -o other.tw -t 'libopened:_' $opener
 	expect 0 "$tw" info other.tw
 	shows '^events *0'
@@ -243,6 +252,7 @@ for preload in "${ways[@]}"; do
 	kill $opener
 	wait $opener 2>/dev/null
 done
+[ -z "$shm" ] || export TRACEWHEEL_SHM=$shm
 
 # Other limits.
 expect 0 "$tw" attach --force --events 100 -t app:_ -o c.tw "$program"
@@ -453,7 +463,11 @@ says "may-stop-program"
 expect 2 "$tw" attach --time never "$program"
 expect 127 "$tw" attach --name nobody
 says "no process named 'nobody' has an agent"
-expect 0 "$tw" attach --name app --time 50ms -t app:_ --force -o c.tw
+# A name that no other test's program has.
+cp app app$$
+start sleeps LD_PRELOAD="$agent" ./app$$
+expect 0 "$tw" attach --name app$$ --time 50ms -t "app$$:_" --force -o c.tw
+stop "$other"
 kill -STOP "$program"
 wait_until grep -q 'State:.*T' "/proc/$program/status"
 refused 125 "is stopped: continue it first" "$program"
