@@ -52,7 +52,8 @@ for view in 'info' 'info --json' 'report' 'report --json' 'report --top 0 --call
 	'print --tree' 'print --format chrome'; do
 	# shellcheck disable=SC2086
 	cat d.tws | $tool $view - > pipe.txt 2> err || fail "$view -: $(cat err)"
-	test -s err && fail "$view -: $(cat err)"
+	# A tree also says the tracer's own cost, where it is known.
+	grep -v "the tracer's own cost is in these times" err > more && fail "$view -: $(cat more)"
 	# shellcheck disable=SC2086
 	$tool $view d.tws > file.txt || fail "$view of a file with a stream failed"
 	cmp pipe.txt file.txt || fail "$view: a file and a pipe are not read alike"
