@@ -188,7 +188,8 @@ static __attribute__((noinline)) void mark_whole(const struct tw_hit_tls *t, con
 		frame->more |= TW_LONGER_WHOLE;
 }
 
-static INLINE void settle(struct tw_hit_tls *t)
+/* Apart, as are its callers from what comes behind: what it calls may wait, and little of the program's stack may be in use then. */
+static __attribute__((noinline)) void settle(struct tw_hit_tls *t)
 {
 	const struct tw_longer_frame *due = look(t);
 
@@ -217,19 +218,19 @@ static INLINE bool is_settled(const struct tw_hit_tls *t, const uint64_t *slot, 
 
 /* The frame of the call; NULL: its end will not be seen. */
 static INLINE struct tw_longer_frame *open_call(struct tw_hit_tls *t, struct tw_place *place, const uint64_t *words,
-						uint64_t *slot, uint64_t ticks, bool is_of_all, const char **resume_at)
+						uint64_t *slot, uint64_t ticks, bool is_of_all)
 {
 	/* As in open_frame(): not on the stack. */
 	struct tw_longer_frame *frame = (void *)(tw_return_word *)t->thread->callers, *above = t->longer;
 
 	if (tw_unlikely(more_of(place) & TW_LONGER_KEEPS || !tw_returns_is_fast(slot))) {
-		open_frame(t, place, words, slot, is_of_all, resume_at);
+		open_frame(t, place, words, slot, is_of_all, &t->thread->children.resume_at);
 		return t->longer == above ? NULL : t->longer;
 	}
 	*frame = frame_of(t, place, slot, ticks);
 	frame->more |= is_of_all ? TW_LONGER_OF_ALL : 0;
 	t->longer = (struct tw_longer_frame *)tw_returns_entry(slot)->words;
-	*resume_at = tw_returns_open_fast(slot, (const tw_return_word *)frame, tw_unwind_is_known());
+	t->thread->children.resume_at = tw_returns_open_fast(slot, (const tw_return_word *)frame, tw_unwind_is_known());
 	return t->longer;
 }
 
@@ -264,22 +265,17 @@ static __attribute__((noinline)) void make_call(struct tw_hit_tls *t, struct tw_
 	tw_thread_ring_tell_behind(t);
 }
 
-static INLINE void call(struct tw_place *place, const uint64_t *words, uint64_t *slot, bool is_of_all,
-			const char **resume_at)
+/* Of a settled thread.  Where it continues, if not as before, is in resume_at then; the record is the last thing that it makes. */
+static INLINE void call(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint64_t ticks, bool is_of_all)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_children *c = &t->thread->children;
-	uint64_t ticks = tw_clock_ticks();
 	struct tw_longer_frame *frame;
 	const struct tw_longer_frame *above;
 
-	if (tw_unlikely(!is_settled(t, slot, ticks))) {
-		settle(t);
-		ticks = tw_clock_ticks();
-	}
 	if (!c->root && more_of(place) & TW_LONGER_CHILD_ONLY)
 		return;
-	frame = open_call(t, place, words, slot, ticks, is_of_all, resume_at);
+	frame = open_call(t, place, words, slot, ticks, is_of_all);
 	if (!frame)
 		return;
 	above = c->root ? frame->above : NULL;
@@ -293,10 +289,21 @@ static INLINE void call(struct tw_place *place, const uint64_t *words, uint64_t 
 	}
 }
 
-/* Apart, for the stack. */
-static __attribute__((noinline)) bool count_beside(struct tw_hit_tls *t, const struct tw_bp_part *part)
+/* Apart, for the stack, as are the next two. */
+static __attribute__((noinline)) void count_beside(struct tw_hit_tls *t, const struct tw_bp_part *part)
 {
-	return count(t, part->counter);
+	t->thread->children.is_of_all = count(t, part->counter);
+}
+
+static __attribute__((noinline)) void settle_beside(const uint64_t *slot)
+{
+	if (!is_settled(&tw_hit_tls, slot, tw_clock_ticks()))
+		settle(&tw_hit_tls);
+}
+
+static __attribute__((noinline)) void call_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	call(place, words, slot, tw_clock_ticks(), tw_hit_tls.thread->children.is_of_all);
 }
 
 const char *tw_children_enter_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot,
@@ -304,35 +311,54 @@ const char *tw_children_enter_beside(struct tw_place *place, const uint64_t *wor
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_part *part;
-	uint32_t active;
 
-	while (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
-		if (tw_hit_make_ready(t, FRAME(slot)) != TW_THREAD_NEW)
-			return resume_at;
-	tw_progress_enter(&t->thread->reader);
-	/* PAIR bp.active: acquire; as in hit_inside(). */
-	active = tw_load_acquire(&tw_bp_gate.active);
-	part = active ? tw_bp_longer_part(&place->gen[active - 1], own_bit()) : NULL;
-	if (part && is_traced(t)) {
-		bool is_of_all = count_beside(t, part);
-
+	if (!begin_beside(t, place, slot, &part))
+		return resume_at;
+	t->thread->children.resume_at = resume_at;
+	if (part) {
+		count_beside(t, part);
+		settle_beside(slot);
 		if (is_end_seen(place, slot))
-			call(place, words, slot, is_of_all, &resume_at);
+			call_beside(place, words, slot);
+		resume_at = t->thread->children.resume_at;
 	}
-	tw_progress_exit(&t->thread->reader);
-	tw_hit_end(t);
-	tw_hit_go_back(t);
+	end_beside(t);
 	return resume_at;
+}
+
+static INLINE const char *enter(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint64_t ticks)
+{
+	const char *resume_at;
+
+	tw_hit_tls.thread->children.resume_at = NULL;
+	call(place, words, slot, ticks, false);
+	resume_at = tw_hit_tls.thread->children.resume_at;
+	tw_progress_exit(&tw_hit_tls.thread->reader);
+	tw_hit_end(&tw_hit_tls);
+	return resume_at;
+}
+
+static __attribute__((noinline)) const char *enter_settled(struct tw_place *place, const uint64_t *words,
+							   uint64_t *slot)
+{
+	return enter(place, words, slot, tw_clock_ticks());
+}
+
+/* The call of the second is the last thing that it does. */
+static __attribute__((noinline)) const char *settle_and_enter(struct tw_place *place, const uint64_t *words,
+							      uint64_t *slot)
+{
+	settle(&tw_hit_tls);
+	return enter_settled(place, words, slot);
 }
 
 const char *tw_children_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	const char *resume_at = NULL;
+	uint64_t ticks = tw_clock_ticks();
 
-	call(place, words, slot, false, &resume_at);
-	tw_progress_exit(&tw_hit_tls.thread->reader);
-	tw_hit_end(&tw_hit_tls);
-	return resume_at;
+	if (tw_unlikely(!is_settled(&tw_hit_tls, slot, ticks)))
+		return settle_and_enter(place, words, slot);
+	return enter(place, words, slot, ticks);
 }
 
 /* ---- ends ---- */

@@ -246,6 +246,9 @@ struct tw_children {
 	uint64_t since, first;
 	uint64_t *words; /* a ring of `capacity`, a power of 2; kept when the thread leaves */
 	uint64_t capacity;
+	/* Of the call that is being entered: where it continues, NULL: as before; counted with those of all threads. */
+	const char *resume_at;
+	bool is_of_all;
 };
 
 /* One joined thread, from a pool that is never unmapped. */

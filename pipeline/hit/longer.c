@@ -52,16 +52,10 @@ static __attribute__((noinline)) const char *enter_beside(struct tw_place *place
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_part *part;
-	uint32_t active;
 
-	while (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
-		if (tw_hit_make_ready(t, FRAME(slot)) != TW_THREAD_NEW)
-			return resume_at;
-	tw_progress_enter(&t->thread->reader);
-	/* PAIR bp.active: acquire; as in hit_inside(). */
-	active = tw_load_acquire(&tw_bp_gate.active);
-	part = active ? tw_bp_longer_part(&place->gen[active - 1], own_bit()) : NULL;
-	if (part && is_traced(t)) {
+	if (!begin_beside(t, place, slot, &part))
+		return resume_at;
+	if (part) {
 		bool is_of_all = count(t, part->counter);
 
 		settle(t);
@@ -70,9 +64,7 @@ static __attribute__((noinline)) const char *enter_beside(struct tw_place *place
 		if (more_of(place) & TW_LONGER_AT_ONCE)
 			settle(t);
 	}
-	tw_progress_exit(&t->thread->reader);
-	tw_hit_end(t);
-	tw_hit_go_back(t);
+	end_beside(t);
 	return resume_at;
 }
 

@@ -121,15 +121,22 @@ static __attribute__((noinline)) enum tw_rb_outcome put_now(struct tw_hit_tls *t
 	return outcome;
 }
 
+/* For a ring, or for space in it.  Apart, so that what it needs takes none of its caller's stack. */
+static __attribute__((noinline)) bool wait_for_space(struct tw_hit_tls *t)
+{
+	const struct tw_thread_ring *ring = &t->thread->rings[tw_hit_host.pinned_session];
+
+	return ring->run_stamp != t->run_stamp ? catch_up(t) : wait(t);
+}
+
 /* The same, waiting where that is needed; false: it is lost, or not wanted any more.  Part of a function that is not called deeply. */
 static INLINE bool put(struct tw_hit_tls *t, uint32_t place_id, enum tw_event_kind kind)
 {
-	const struct tw_thread_ring *ring = &t->thread->rings[tw_hit_host.pinned_session];
 	enum tw_rb_outcome outcome = put_now(t, place_id, kind);
 
 	/* A ring, and then space in it. */
 	for (unsigned steps = 0; outcome == TW_RB_WAIT && steps < 2; steps++) {
-		if (!(ring->run_stamp != t->run_stamp ? catch_up(t) : wait(t)))
+		if (!wait_for_space(t))
 			return false;
 		outcome = put_now(t, place_id, kind);
 	}
@@ -284,6 +291,33 @@ static bool is_traced(const struct tw_hit_tls *t)
 {
 	/* PROGRESS hit.wants: as in hit(). */
 	return tw_load_relaxed(&t->tracee->wants_call) & own_bit();
+}
+
+/*
+ * Begins a hit of its own, beside what other sessions want of the call, and a read section.  False: there is none.
+ *
+ * @part	what is wanted of the call; NULL: nothing.
+ */
+static INLINE bool begin_beside(struct tw_hit_tls *t, const struct tw_place *place, uint64_t *slot,
+				const struct tw_bp_part **part)
+{
+	uint32_t active;
+
+	while (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		if (tw_hit_make_ready(t, FRAME(slot)) != TW_THREAD_NEW)
+			return false;
+	tw_progress_enter(&t->thread->reader);
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	*part = active && is_traced(t) ? tw_bp_longer_part(&place->gen[active - 1], own_bit()) : NULL;
+	return true;
+}
+
+static INLINE void end_beside(struct tw_hit_tls *t)
+{
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	tw_hit_go_back(t);
 }
 
 /* ---- ends ---- */
