@@ -100,6 +100,8 @@ static void leave(enum tw_doorbell_end why)
 /* A recording that has ended is forgotten for the next one. */
 static enum tw_doorbell_outcome attach(void)
 {
+	bool is_filtered = false;
+
 	if (bell.state == TW_DOORBELL_ATTACHED && is_owner_gone())
 		leave(TW_DOORBELL_LEASE);
 	if (bell.state == TW_DOORBELL_LEAVING)
@@ -109,9 +111,9 @@ static enum tw_doorbell_outcome attach(void)
 	if (bell.state != TW_DOORBELL_DORMANT)
 		return TW_DOORBELL_BUSY;
 	bell.path[sizeof bell.path - 1] = '\0';
-	bell.error = tw_agent_attach(bell.path);
+	bell.error = tw_agent_attach(bell.path, &is_filtered);
 	if (bell.error)
-		return bell.error == TW_EPERM ? TW_DOORBELL_FILTERED : TW_DOORBELL_FAILED;
+		return is_filtered ? TW_DOORBELL_FILTERED : TW_DOORBELL_FAILED;
 	memcpy(bell.own, bell.path, sizeof bell.own);
 	lease_ns = lease_of(tw_agent_ring_set.text);
 	may_demote = strstr(tw_agent_ring_set.text, "\ndemotes 1\n") != NULL;

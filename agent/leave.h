@@ -37,10 +37,12 @@ void tw_agent_rights_changed(void);
 /*
  * tw_agent_attach - start tracing for the owner of this ring set, in a program that runs.
  *
- * Errors: those of tw_rs_attach() and tw_rs_image_claim(); TW_EPERM also under a seccomp filter that the owner does not have.
+ * @is_filtered	is set to true if the error, TW_EPERM, comes of a seccomp filter that the owner does not have.
+ *
+ * Errors: those of tw_rs_attach() and tw_rs_image_claim().
  * Threads: the one of dormant.c.
  */
-int tw_agent_attach(const char *path);
+int tw_agent_attach(const char *path, bool *is_filtered);
 
 /* ---- lead.c ---- */
 

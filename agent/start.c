@@ -334,7 +334,7 @@ static int begin(struct tw_agent_config *config)
 }
 
 /* Traces, once the ring set is attached.  After an error nothing is traced, and the configuration is gone. */
-static int trace(void)
+static int trace(bool *is_filtered)
 {
 	struct tw_agent_config config;
 	bool has_python;
@@ -347,6 +347,7 @@ static int trace(void)
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
 		tw_rs_count_refused(&tw_agent_ring_set, TW_RS_REFUSED_FILTER);
 		tw_agent_config_fini(&config);
+		*is_filtered = true;
 		return TW_EPERM;
 	}
 	has_python = config.has_python;
@@ -374,7 +375,7 @@ static int trace(void)
 
 static void start(const char *path)
 {
-	bool is_traced;
+	bool is_traced, is_filtered;
 
 	if (tw_rs_attach(&tw_agent_ring_set, path))
 		return;
@@ -382,7 +383,7 @@ static void start(const char *path)
 	if (is_traced)
 		tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
 	/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
-	if ((!is_traced || trace()) && !tw_agent_session)
+	if ((!is_traced || trace(&is_filtered)) && !tw_agent_session)
 		tw_rs_detach(&tw_agent_ring_set);
 }
 
@@ -398,13 +399,13 @@ void tw_agent_start(void)
 	errno = saved_errno;
 }
 
-int tw_agent_attach(const char *path)
+int tw_agent_attach(const char *path, bool *is_filtered)
 {
 	int error = tw_rs_attach(&tw_agent_ring_set, path);
 
 	if (error)
 		return error;
-	error = trace();
+	error = trace(is_filtered);
 	if (error)
 		tw_rs_detach(&tw_agent_ring_set);
 	return error;

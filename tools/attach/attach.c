@@ -110,12 +110,6 @@ static bool shares_files(const struct attach *attach, const char *program)
 	return false;
 }
 
-/* One that this command has not. */
-static bool has_filter(int thread)
-{
-	return tw_proc_status(thread, "Seccomp_filters", 0) > tw_proc_status(getpid(), "Seccomp_filters", 0);
-}
-
 static void say_filtered(int process)
 {
 	tw_say("process %d has set a seccomp filter, which may kill it for a system call of the tracer: it is left alone. In a unit of "
@@ -132,7 +126,7 @@ static int check_process(struct tw_dormant *dormant)
 		return TW_EXIT_NOT_STARTED;
 	}
 	/* Not even a question is asked there: the answer might be a system call for which the program is killed. */
-	if (has_filter(process) || has_filter(dormant->thread)) {
+	if (tw_proc_has_filter(process) || tw_proc_has_filter(dormant->thread)) {
 		say_filtered(process);
 		return TW_EXIT_NOT_STARTED;
 	}
@@ -264,9 +258,9 @@ static void say_not_attached(const struct attach *attach, bool has_answered)
 		       process);
 	else if (seen->outcome == TW_DOORBELL_BUSY)
 		tw_say("process %d is being recorded already, or was until a moment ago; try again.", process);
-	else if (seen->outcome == TW_DOORBELL_FILTERED && has_filter(process))
-		say_filtered(process);
 	else if (seen->outcome == TW_DOORBELL_FILTERED)
+		say_filtered(process);
+	else if (seen->error == TW_EPERM)
 		tw_say("process %d may not open the rings in %s: name another folder in TRACEWHEEL_SHM that its user can reach, as /dev/shm.",
 		       process, tw_recorder_ring_set_path(attach->recorder));
 	else

@@ -54,8 +54,7 @@ static bool find_filter(int process)
 	DIR *folder = opendir(name);
 	for (const struct dirent *entry; folder && !is_found && (entry = readdir(folder));) {
 		int thread = atoi(entry->d_name);
-		is_found = thread > 0 && tw_proc_status(thread, "Seccomp_filters", 0) >
-						 tw_proc_status(getpid(), "Seccomp_filters", 0);
+		is_found = thread > 0 && tw_proc_has_filter(thread);
 	}
 	if (folder)
 		closedir(folder);

@@ -50,6 +50,11 @@ long tw_proc_status(int pid, const char *key, unsigned index)
 	return -1;
 }
 
+bool tw_proc_has_filter(int thread)
+{
+	return tw_proc_status(thread, "Seccomp_filters", 0) > tw_proc_status(getpid(), "Seccomp_filters", 0);
+}
+
 char tw_proc_state(int pid)
 {
 	char text[1024];

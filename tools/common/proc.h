@@ -11,6 +11,8 @@
 long tw_proc_read(int pid, const char *name, char *out, size_t capacity);
 /* The number behind `KEY:` in /proc/PID/status, the @index-th of the line from 0 on; -1: it is not there. */
 long tw_proc_status(int pid, const char *key, unsigned index);
+/* Has the thread a seccomp filter that this command has not?  Then no system call of a tracer is safe there. */
+bool tw_proc_has_filter(int thread);
 /* The state of a process as one letter (R, S, D, T, t, Z); 0: there is none. */
 char tw_proc_state(int pid);
 /*
