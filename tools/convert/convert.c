@@ -19,8 +19,11 @@
 
 enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
 
+/* In --help and in the message about another word. */
+#define FORMATS "perfetto|speedscope|chrome|ctf|pprof|callgrind|folded|otlp|sqlite|csv|ttb"
+
 static const struct tw_option options_table[] = {
-	{KEY_TO, "to", "perfetto|speedscope|chrome|ctf|pprof|callgrind|folded|otlp|sqlite|csv|ttb",
+	{KEY_TO, "to", FORMATS,
 	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as folded stacks for flamegraph.pl, as spans of its requests for collectors of OpenTelemetry, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
@@ -86,10 +89,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->is_otlp = strcmp(value, "otlp") == 0;
 		if (has_own_times(request) || strcmp(value, "ttb") == 0)
 			return request->is_to = true;
-		tw_usage(
-			&command,
-			"--to is perfetto, speedscope, chrome, ctf, pprof, callgrind, folded, otlp, sqlite, csv or ttb, not '%s'.",
-			value);
+		tw_usage(&command, "--to is one of " FORMATS ", not '%s'.", value);
 		return false;
 	case KEY_FROM:
 		request->is_from = strcmp(value, "ttb") == 0;
