@@ -69,7 +69,7 @@ int tw_sys_parent_process_id(void)
 
 int tw_sys_processors(void)
 {
-	uint64_t allowed[1024 / 64];
+	uint64_t allowed[8192 / 64]; /* the kernel refuses less than it has */
 	long bytes = call6(SYS_sched_getaffinity, 0, sizeof allowed, (long)(uintptr_t)allowed, 0, 0, 0);
 	int count = 0;
 

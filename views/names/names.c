@@ -415,7 +415,7 @@ static bool take_workers(struct tw_capture_options *options)
 	const char *asked = getenv("TRACEWHEEL_WORKERS");
 	uint64_t workers;
 	*options = (struct tw_capture_options){0};
-	if (!asked)
+	if (!asked || !*asked)
 		return true;
 	if (!tw_parse_count(asked, &workers) || !workers || workers > WORKERS_MAX) {
 		tw_say("TRACEWHEEL_WORKERS is a number of threads from 1 to %d, not '%s'; without it, captures are read by as many as "
