@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * name.c - a thread that names itself: its rings get its last name even if the thread ends before the recorder can read
+ * name.c - threads that get a name: their rings get the last one even if the thread, or the program, ends before the recorder can read
  * it from /proc. prctl(PR_SET_NAME) passes through confine.c.
  */
 #include "agent/preload/real.h"
@@ -25,5 +25,7 @@ TW_API int pthread_setname_np(pthread_t thread, const char *name)
 
 	if (!error && pthread_equal(thread, pthread_self()))
 		tw_thread_named(name);
+	else if (!error)
+		tw_thread_named_other(thread, name);
 	return error;
 }

@@ -311,6 +311,22 @@ bool tw_thread_join(void)
 	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 }
 
+void tw_thread_named_other(pthread_t other, const char *name)
+{
+	/* libc keeps errno at the same distance from the descriptor of each thread, which pthread_self() is the address of. */
+	uintptr_t errno_at = (uintptr_t)&errno - (uintptr_t)pthread_self() + (uintptr_t)other;
+
+	if (!tw_thread_may_call_system())
+		return;
+	tw_quiet_begin();
+	tw_quiet_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next)
+		if ((uintptr_t)thread->errno_at == errno_at)
+			tw_thread_name_rings(thread, name);
+	tw_quiet_unlock(&threads_lock);
+	tw_quiet_end();
+}
+
 static bool is_anybody_waiting(unsigned session)
 {
 	bool found = false;

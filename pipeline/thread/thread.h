@@ -9,6 +9,8 @@
 
 #include "pipeline/hit/hit.h"
 
+#include <pthread.h>
+
 /* The last time that a thread without the clock lost an event: the time of the losses of all such threads. */
 extern _Atomic uint64_t tw_hit_no_clock_ticks;
 
@@ -23,6 +25,10 @@ void tw_thread_prepare(unsigned session);
 bool tw_hit_join(void);
 /* The calling thread has a new name: writes it to its rings. Keeps errno; makes no system call. */
 void tw_thread_named(const char *name);
+/* Writes the name to the rings of a thread that does not end meanwhile. */
+void tw_thread_name_rings(struct tw_thread *thread, const char *name);
+/* As tw_thread_named(), of another thread of this process.  One that has not joined reads its name when it does. */
+void tw_thread_named_other(pthread_t other, const char *name);
 
 /*
  * tw_thread_forbid_clock - the thread is about to make reading the processor's clock a fault (strict seccomp,

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_name.c - a thread that names itself writes the name to its rings, where the recorder finds it. */
+/* thread_name.c - who names a thread writes the name to its rings, where the recorder finds it. */
 #include "base/atomic.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
 
-void tw_thread_named(const char *name)
+void tw_thread_name_rings(struct tw_thread *thread, const char *name)
 {
-	struct tw_hit_tls *t = &tw_hit_tls;
 	uint64_t words[2] = {0};
 
-	if (t->state != TW_THREAD_READY || !t->thread)
-		return;
 	memcpy(words, name, strnlen(name, sizeof words - 1));
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
-		struct tw_rb_shared *shared = t->thread->rings[session].producer.shared;
+		struct tw_rb_shared *shared = thread->rings[session].producer.shared;
 
 		for (unsigned i = 0; shared && i < 2; i++)
 			/*
@@ -22,4 +19,12 @@ void tw_thread_named(const char *name)
 			 */
 			tw_store_relaxed((_Atomic uint64_t *)(void *)(shared->thread_name + 8 * i), words[i]);
 	}
+}
+
+void tw_thread_named(const char *name)
+{
+	const struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->state == TW_THREAD_READY && t->thread)
+		tw_thread_name_rings(t->thread, name);
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Every view shows a thread's system number and its last name, whichever thread set it and when, and however briefly
 #         the thread lives; and shows the end of the program: an exit code or a signal.
-# Method  Threads that get names after their first events, by pthread_setname_np(), by prctl() and from their parent. All views
+# Method  Threads that get names after their first events, by pthread_setname_np(), by prctl() and from their parent, and end a moment
+#         later, or live until the program ends. All views
 #         are searched for these names; the numbers are those that the program printed itself.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -18,34 +19,44 @@ cat >names.c <<'C'
 #include <time.h>
 #include <unistd.h>
 __attribute__((noipa)) void work(int number) { __asm__ volatile("" : : "r"(number)); }
-static int named;
+static int begun, named;
 static void *run(void *name)
 {
 	work(1);
+	__atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
 	if (strcmp(name, "by-itself") == 0)
 		pthread_setname_np(pthread_self(), name);
 	else if (strcmp(name, "by-prctl") == 0)
 		prctl(PR_SET_NAME, name);
 	else
-		for (; !__atomic_load_n(&named, __ATOMIC_ACQUIRE);)
-			nanosleep(&(struct timespec){0, 1000000}, NULL);
+		while (!__atomic_load_n(&named, __ATOMIC_ACQUIRE))
+			;
 	work(2);
 	printf("%s %d\n", (char *)name, gettid());
+	fflush(stdout);
+	__atomic_store_n(&named, 2, __ATOMIC_RELEASE);
+	if (strcmp(name, "at-the-end") == 0)
+		pause();
 	return NULL;
 }
 int main(int argc, char **argv)
 {
-	static char *const all[] = {"by-itself", "by-prctl", "by-parent"};
-	for (int i = 0; i < 3; i++) {
+	static char *const all[] = {"by-itself", "by-prctl", "by-parent", "at-the-end"};
+	for (int i = 0; i < 4; i++) {
 		pthread_t thread;
+		begun = named = 0;
 		pthread_create(&thread, NULL, run, all[i]);
-		if (i == 2) {
+		if (i >= 2) {
+			while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
+				;
 			pthread_setname_np(thread, all[i]);
-			/* Its name is read from /proc while it lives. */
-			nanosleep(&(struct timespec){1, 0}, NULL);
 			__atomic_store_n(&named, 1, __ATOMIC_RELEASE);
 		}
-		pthread_join(thread, NULL);
+		if (i < 3)
+			pthread_join(thread, NULL);
+		else /* It lives when the program ends. */
+			while (__atomic_load_n(&named, __ATOMIC_ACQUIRE) != 2)
+				;
 	}
 	if (argc > 1 && *argv[1] == 's')
 		raise(SIGTERM);
@@ -56,7 +67,7 @@ int main(int argc, char **argv)
 C
 gcc -O1 -fpatchable-function-entry=9 -o names names.c -lpthread || fail "the compiler"
 "$tw" record -q --on-full block --returns -t 'names:{work,run,main}' -o n.tw -- ./names >told || fail "record"
-[ "$(wc -l <told)" = 3 ] || fail "the program told $(cat told)"
+[ "$(wc -l <told)" = 4 ] || fail "the program told $(cat told)"
 while read -r name number; do
 	for view in "print" "print --tree" "print --format json" "print --format chrome" "report --top 0" "report --json" \
 		"flame --folded --by-process"; do
