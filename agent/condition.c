@@ -198,7 +198,6 @@ const struct tw_call_condition *tw_agent_call_condition(const char *text, bool i
 		return NULL;
 	}
 	new->condition.is_of_end = is_of_end;
-	new->condition.reads_strings = strstr(text, "string_at(") != NULL;
 	new->condition.since_ticks = tw_clock_ticks();
 	new->condition.ns_scale = (UINT64_C(1000000000) << 32) / tw_clock_ticks_per_second();
 	if (is_of_end)

@@ -145,11 +145,20 @@ static __attribute__((noinline)) uintptr_t take_later(void)
 	return top;
 }
 
+/* Lies at the top of the stack that the call is made on: the program's may have little left. */
 struct work {
 	void (*function)(void *);
 	void *argument;
 	int cancel_state;
 };
+_Static_assert(sizeof(struct work) % 8 == 0, "a stack pointer is below it");
+
+static inline __attribute__((always_inline)) struct work *work_at(uintptr_t top)
+{
+	/* Found anew each time, or it would take a register, which is saved on the program's stack. */
+	__asm__("" : "+r"(top));
+	return (struct work *)top - 1;
+}
 
 /*
  * libc acts on a cancellation at once where it is enabled again, and signals do not matter then: the sections without
@@ -163,25 +172,40 @@ static void work_there(void *argument)
 	work->function(work->argument);
 }
 
-static __attribute__((noinline)) bool call(void (*function)(void *), void *argument)
+/* The mask is a result and an argument, and its address in no register of the caller, which would be saved on the program's stack. */
+static __attribute__((noinline)) uint64_t block_signals(void)
 {
 	static const uint64_t all = ~UINT64_C(0);
-	struct work work = {function, argument, PTHREAD_CANCEL_DISABLE};
-	uint64_t signals;
-	uintptr_t top;
+	uint64_t before;
 
+	call_system(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof before);
+	return before;
+}
+
+static __attribute__((noinline)) void restore_signals(uint64_t before)
+{
+	call_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
+}
+
+static __attribute__((noinline)) bool call(void (*function)(void *), void *argument)
+{
 	/* Before a stack is taken: no handler can leave this function by a jump, with the stack. */
-	call_system(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&signals, sizeof signals);
-	top = take();
+	uint64_t signals = block_signals();
+	bool is_enabled = false;
+	uintptr_t top = take();
+
 	if (tw_unlikely(!top))
 		top = take_later();
 	if (top) {
-		tw_patch_call_on(work_there, &work, top);
+		*work_at(top) = (struct work){function, argument, PTHREAD_CANCEL_DISABLE};
+		tw_patch_call_on(work_there, work_at(top));
+		/* Before another thread takes the stack. */
+		is_enabled = work_at(top)->cancel_state == PTHREAD_CANCEL_ENABLE;
 		give(top);
 	}
-	call_system(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, sizeof signals);
+	restore_signals(signals);
 	/* The destructors of a thread that is cancelled here run with the program's own mask. */
-	if (work.cancel_state == PTHREAD_CANCEL_ENABLE)
+	if (is_enabled)
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	return top != 0;
 }

@@ -55,8 +55,8 @@ uint32_t tw_patch_take_unplanted(struct tw_permit *permit);
  * Threads: any, signal handlers too; after the first tw_patch_prepare().
  */
 void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
-/* The same on the stack that ends at @top, a multiple of 64.  With all signals blocked. */
-void tw_patch_call_on(void (*function)(void *), void *argument, uintptr_t top);
+/* The same on the stack that ends at the argument, which lies at its top.  With all signals blocked. */
+void tw_patch_call_on(void (*function)(void *), void *argument);
 
 /*
  * Bracket the unloading of objects: after suspend no slot and no sled is written, so that none can be written after

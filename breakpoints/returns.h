@@ -181,6 +181,16 @@ static inline const char *tw_returns_open_fast(uint64_t *slot, const tw_return_w
 	return is_catching ? tw_return_enter_catching : tw_return_enter;
 }
 
+/* tw_returns_open() where the shadow is mapped. */
+static inline bool tw_returns_open_mapped(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+					  const char **resume_at)
+{
+	if (tw_unlikely(is_long || !tw_returns_is_fast(slot)))
+		return tw_returns_open_slow(slot, words, is_long, is_catching, resume_at);
+	*resume_at = tw_returns_open_fast(slot, words, is_catching);
+	return true;
+}
+
 /*
  * tw_returns_open - watch the call that is being entered.
  *
@@ -196,10 +206,7 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 {
 	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
 		return false;
-	if (tw_unlikely(is_long || !tw_returns_is_fast(slot)))
-		return tw_returns_open_slow(slot, words, is_long, is_catching, resume_at);
-	*resume_at = tw_returns_open_fast(slot, words, is_catching);
-	return true;
+	return tw_returns_open_mapped(slot, words, is_long, is_catching, resume_at);
 }
 
 /* The number of frames that end with this entry (0: already reported), and the words of one of them: 0 is the first called. */

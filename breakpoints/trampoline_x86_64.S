@@ -90,10 +90,10 @@ slot_entry:
 	.size slot_entry, . - slot_entry
 
 /*
- * ---- tw_patch_call_on(function, argument, top), tw_patch_call_keeping_vectors(function, argument) ----
+ * ---- tw_patch_call_on(function, argument), tw_patch_call_keeping_vectors(function, argument) ----
  *
  * For rare operations of a hit that need libc: all vector and floating-point state is saved on the stack meanwhile, the one that
- * ends at `top`, or the present one.  The area's 64-byte header must be zero except for the fields that xsave writes.
+ * ends at the argument, or the present one.  The area's 64-byte header must be zero except for the fields that xsave writes.
  *
  * The caller's frame is found by %rbp, on whatever stack the call is.
  */
@@ -108,7 +108,7 @@ tw_patch_call_on:
 	.cfi_offset %rbp, -16
 	movq %rsp, %rbp
 	.cfi_def_cfa_register %rbp
-	movq %rdx, %rsp
+	movq %rsi, %rsp
 	jmp keep_vectors
 	.cfi_endproc
 	.size tw_patch_call_on, . - tw_patch_call_on

@@ -3,11 +3,11 @@
  * front.h - the small loop, which starts every run; included once for each kind of argument.
  *
  * The number of arguments and comparisons of one argument decide most events.  These instructions need no stack, no
- * memory and no call, so the function's prologue is short; at any other instruction it continues in the interpreter.
+ * memory and no call, so the function's prologue is short; at any other instruction it mostly continues in the interpreter.
  *
  *	FRONT_NAME	the function's head
  *	FRONT_ARG	the type of an argument
- *	FRONT_IS_RAW	true if arguments are machine words
+ *	FRONT_OTHER	what to do at another instruction
  *	FRONT_VALUE(x)	the integer x; continues at the next instruction if x is not small
  *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
  *	FRONT_STRING(x)	how to compare a string: decides, or continues in the interpreter
@@ -77,13 +77,6 @@ op_ACCEPT:
 	return tw_match_accept(run, program->constants[insn->b], insn->a);
 op_REJECT:
 	return TW_MATCH_NO;
-other : {
-	struct tw_match_machine m = {.program = program,
-				     .args = args,
-				     .count = count,
-				     .is_raw = FRONT_IS_RAW,
-				     .run = run};
-
-	return go_on(&m, insn);
-}
+other:
+	FRONT_OTHER;
 }

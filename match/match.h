@@ -108,6 +108,7 @@ enum tw_match_verdict {
 	TW_MATCH_YES,	   /* the event unchanged */
 	TW_MATCH_SUPPRESS, /* {message,false}: no event; actions count */
 	TW_MATCH_EXTRA,	   /* {message,X}: event with X as its last element */
+	TW_MATCH_UNDECIDED /* of tw_match_run_briefly() only */
 };
 
 /* Action bits of a result. */
@@ -257,6 +258,10 @@ enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const
  */
 enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, unsigned count,
 				       struct tw_match_run *run);
+
+/* The same without the interpreter, and without strings: undecided where these are needed.  Takes next to nothing of the stack. */
+enum tw_match_verdict tw_match_run_briefly(const struct tw_match_program *program, const uint64_t *args, unsigned count,
+					   struct tw_match_run *run);
 
 /*
  * tw_match_quick_test - decide on an event without a run.

@@ -1,33 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - the two entries to a run.  Nothing that the verifier has proved is checked again. */
+/* run.c - the entries to a run.  Nothing that the verifier has proved is checked again. */
 #include "match/machine.h"
 
 /*
- * Arguments of continue_run(): the small loops use no vector registers (this file is compiled without them); the
- * interpreter may.
+ * Where a small loop stopped.  It calls go_on() as the last thing that it does, and the machine is made behind that: of the stack of a
+ * hit, which is the program's, only this structure is in use while the interpreter runs.
  */
 struct rest_of_run {
-	struct tw_match_machine *machine;
+	const struct tw_match_program *program;
+	const void *args;
+	unsigned count;
+	bool is_raw;
+	struct tw_match_run *run;
 	const struct tw_match_insn *insn;
 	enum tw_match_verdict verdict;
 };
 
-static void go_on_there(void *arg)
+/* The small loops use no vector registers (this file is compiled without them); the interpreter may. */
+static __attribute__((noinline)) void go_on_there(void *arg)
 {
 	struct rest_of_run *rest = arg;
+	struct tw_match_machine m = {.program = rest->program,
+				     .args = rest->args,
+				     .count = rest->count,
+				     .is_raw = rest->is_raw,
+				     .run = rest->run};
 
-	rest->verdict = tw_match_go_on(rest->machine, rest->insn);
+	rest->verdict = tw_match_go_on(&m, rest->insn);
 }
 
-static __attribute__((noinline)) enum tw_match_verdict go_on(struct tw_match_machine *m,
-							     const struct tw_match_insn *insn)
+static inline __attribute__((always_inline)) enum tw_match_verdict go_on(struct rest_of_run rest)
 {
-	struct rest_of_run rest = {m, insn, TW_MATCH_NO};
-
-	if (!m->run->keep_vectors)
-		return tw_match_go_on(m, insn);
-	m->run->keep_vectors(go_on_there, &rest);
+	if (rest.run->keep_vectors)
+		rest.run->keep_vectors(go_on_there, &rest);
+	else
+		go_on_there(&rest);
 	return rest.verdict;
+}
+
+static __attribute__((noinline)) enum tw_match_verdict go_on_raw(const struct tw_match_program *program,
+								 const uint64_t *args, unsigned count,
+								 struct tw_match_run *run,
+								 const struct tw_match_insn *insn)
+{
+	return go_on((struct rest_of_run){program, args, count, true, run, insn, TW_MATCH_NO});
+}
+
+static __attribute__((noinline)) enum tw_match_verdict go_on_with_terms(const struct tw_match_program *program,
+									const struct tw_term *args, unsigned count,
+									struct tw_match_run *run,
+									const struct tw_match_insn *insn)
+{
+	return go_on((struct rest_of_run){program, args, count, false, run, insn, TW_MATCH_NO});
 }
 
 /* A machine word is always an integer. */
@@ -57,7 +81,7 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 	})
 
 #define FRONT_ARG	      uint64_t
-#define FRONT_IS_RAW	      true
+#define FRONT_OTHER	      return go_on_raw(program, args, count, run, insn)
 #define FRONT_VALUE(x)	      (x)
 #define FRONT_IS(x, constant) raw_is(x, constant)
 #define FRONT_TYPE(x, type)   ((type) == TW_MATCH_IS_INTEGER || (type) == TW_MATCH_IS_NUMBER)
@@ -86,8 +110,24 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 #undef FRONT_NAME
 #undef FRONT_FIRST
 #undef FRONT_STRING
+#undef FRONT_OTHER
+
+#define FRONT_NAME                                                                                               \
+	enum tw_match_verdict tw_match_run_briefly(const struct tw_match_program *program, const uint64_t *args, \
+						   unsigned count, struct tw_match_run *run)
+#define FRONT_FIRST insns
+#define FRONT_OTHER return TW_MATCH_UNDECIDED
+#define FRONT_STRING(x)                    \
+	({                                 \
+		return TW_MATCH_UNDECIDED; \
+		false;                     \
+	})
+#include "match/front.h"
+#undef FRONT_NAME
+#undef FRONT_FIRST
+#undef FRONT_STRING
+#undef FRONT_OTHER
 #undef FRONT_ARG
-#undef FRONT_IS_RAW
 #undef FRONT_VALUE
 #undef FRONT_IS
 #undef FRONT_TYPE
@@ -103,8 +143,8 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 		goto *labels[insn->op]; \
 		false;                  \
 	})
-#define FRONT_ARG    struct tw_term
-#define FRONT_IS_RAW false
+#define FRONT_ARG   struct tw_term
+#define FRONT_OTHER return go_on_with_terms(program, args, count, run, insn)
 #define FRONT_VALUE(x)                              \
 	({                                          \
 		if (tw_unlikely(!tw_is_small(x))) { \

@@ -52,22 +52,24 @@ static void make(struct tw_rs_aggregate **slot, struct tw_rs_aggregate *row, con
 	*slot = row;
 }
 
-__attribute__((noinline)) void tw_aggregate_add_first(struct tw_hit_tls *t, struct tw_thread_counts *own,
-						      struct tw_aggregate_key wanted, uint64_t sum)
+__attribute__((noinline)) void tw_aggregate_add_first(struct tw_hit_tls *t)
 {
-	struct tw_aggregates *aggregates = &own->aggregates;
+	struct tw_thread_counts *own = tw_counts_of_thread(t->thread);
+	struct tw_aggregate_key *wanted = &t->thread->aggregate;
 	struct tw_rs_aggregate **slot, *row;
 
-	if (aggregates->count >= TW_AGGREGATE_KEYS_MAX)
-		wanted = (struct tw_aggregate_key){.place_id = wanted.place_id, .is_rest = 1};
-	slot = tw_aggregate_slot(aggregates, &wanted);
+	if (!own)
+		return;
+	if (own->aggregates.count >= TW_AGGREGATE_KEYS_MAX)
+		*wanted = (struct tw_aggregate_key){.place_id = wanted->place_id, .is_rest = 1};
+	slot = tw_aggregate_slot(&own->aggregates, wanted);
 	if (*slot) {
-		tw_aggregate_count(*slot, sum);
+		tw_aggregate_count(*slot, t->thread->aggregate_number);
 		return;
 	}
-	row = aggregates->count < TW_AGGREGATES_MAX ? take_row(t->thread, own) : NULL;
+	row = own->aggregates.count < TW_AGGREGATES_MAX ? take_row(t->thread, own) : NULL;
 	if (!row)
 		return;
-	make(slot, row, &wanted, sum);
-	aggregates->count++;
+	make(slot, row, wanted, t->thread->aggregate_number);
+	own->aggregates.count++;
 }

@@ -45,12 +45,6 @@ static inline uint64_t tw_aggregate_ns(uint64_t ticks)
 
 #define TW_INLINE inline __attribute__((always_inline))
 
-/* What tells rows of a thread apart. */
-struct tw_aggregate_key {
-	uint32_t place_id, is_rest;
-	uint64_t key, number;
-};
-
 /* The value of a call that begins: 0 if it is known later. */
 static TW_INLINE uint64_t tw_aggregate_value(unsigned value, const struct tw_bp_source *source, const uint64_t *words,
 					     const uint64_t *slot)
@@ -61,10 +55,8 @@ static TW_INLINE uint64_t tw_aggregate_value(unsigned value, const struct tw_bp_
 		return tw_aggregate_extend(source, words[source->word]);
 	if (value != TW_AGGREGATE_CALLER)
 		return 0;
-	caller = *slot;
-	if (tw_unlikely(tw_returns_is_stub(caller)))
-		tw_walk_callers(NULL, slot, 0, &caller, 1);
-	return caller;
+	caller = tw_unlikely(tw_returns_is_stub(*slot)) ? tw_walk_caller(slot) : 0;
+	return caller ? caller : *slot;
 }
 
 static TW_INLINE uint64_t tw_aggregate_range(uint64_t number)
@@ -109,28 +101,30 @@ static TW_INLINE void tw_aggregate_count(struct tw_rs_aggregate *row, uint64_t s
 }
 
 /*
- * A row that the thread does not have yet.  Beyond TW_AGGREGATE_KEYS_MAX calls of a place share one; without memory they have none.
+ * A row that the thread does not have yet: that of thread->aggregate.  Beyond TW_AGGREGATE_KEYS_MAX calls of a place share one; without
+ * memory they have none.
  */
-void tw_aggregate_add_first(struct tw_hit_tls *t, struct tw_thread_counts *own, struct tw_aggregate_key wanted,
-			    uint64_t sum);
+void tw_aggregate_add_first(struct tw_hit_tls *t);
 
-/* Adds a call to the row of its key, and of the range that contains its number. */
-static TW_INLINE void tw_aggregate_add(struct tw_hit_tls *t, const struct tw_place *place, uint64_t key,
-				       uint64_t number)
+/*
+ * Adds a call to the row of its key, and of the range that contains its number.  False: the thread has no such row, and
+ * tw_aggregate_add_first() adds the call.
+ */
+static TW_INLINE bool tw_aggregate_add(struct tw_thread *thread, struct tw_thread_counts *own,
+				       const struct tw_place *place, uint64_t key, uint64_t number)
 {
 	const struct tw_aggregate_key wanted = {.place_id = place->place_id,
 						.key = key,
 						.number = tw_aggregate_range(number)};
-	struct tw_thread_counts *own = tw_counts_of_thread(t->thread);
-	struct tw_rs_aggregate *row;
+	struct tw_rs_aggregate *row = tw_likely(own) ? *tw_aggregate_slot(&own->aggregates, &wanted) : NULL;
 
-	if (tw_unlikely(!own))
-		return;
-	row = *tw_aggregate_slot(&own->aggregates, &wanted);
-	if (tw_likely(row))
+	if (tw_likely(row)) {
 		tw_aggregate_count(row, number);
-	else
-		tw_aggregate_add_first(t, own, wanted, number);
+		return true;
+	}
+	thread->aggregate = wanted;
+	thread->aggregate_number = number;
+	return false;
 }
 
 #undef TW_INLINE

@@ -207,32 +207,17 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 	return true;
 }
 
-/* Copies memory behind its head, a string as far as its zero; @wanted: the bytes that it has.  Returns the words used. */
-static unsigned copy_memory(bool is_string, uint64_t address, uint64_t wanted, unsigned bytes_max, uint64_t *out)
+/* Apart: while it needs its part of the program's stack, no other function does. */
+static __attribute__((noinline)) long read_memory(void *to, uint64_t address, size_t bytes)
 {
-	char *text = (char *)(out + 1);
-	unsigned most = wanted < bytes_max ? (unsigned)wanted : bytes_max;
-	long readable = most && may_read(address) ? tw_sys_read_own_memory(process_id, text, address, most) : 0;
-	uint64_t bytes = 0, state = TW_LAYOUT_UNREADABLE;
-
-	while ((long)bytes < readable && !(is_string && !text[bytes]))
-		bytes++;
-	if (is_string ? (long)bytes < readable : bytes == wanted)
-		state = TW_LAYOUT_WHOLE;
-	else if (readable > 0)
-		state = TW_LAYOUT_CUT;
-	/* Bytes behind the end of the string are not recorded. */
-	for (uint64_t i = bytes; i % 8; i++)
-		text[i] = 0;
-	out[0] = bytes | state << 32;
-	return 1 + (unsigned)((bytes + 7) / 8);
+	return tw_sys_read_own_memory(process_id, to, address, bytes);
 }
 
 uint64_t tw_arg_read_number(uint64_t address, unsigned bytes)
 {
 	uint64_t number = 0;
 
-	if (may_read(address) && tw_sys_read_own_memory(process_id, &number, address, bytes) != (long)bytes)
+	if (may_read(address) && read_memory(&number, address, bytes) != (long)bytes)
 		number = 0;
 	return number;
 }
@@ -243,21 +228,41 @@ static int64_t result_of(const struct tw_arg_plan *plan, uint64_t value)
 	return plan->result_bytes == 4 ? (int32_t)value : (int64_t)value;
 }
 
+static bool is_text(const struct tw_arg_memory *memory)
+{
+	return memory->type == 's' || memory->type == 'Z';
+}
+
+static uint64_t address_of(const struct tw_arg_copying *c)
+{
+	if (c->memory->source == TW_ARG_RESULT)
+		return c->value;
+	return c->words ? c->words[c->memory->source] : 0;
+}
+
+static __attribute__((noinline)) uint64_t number_at(const struct tw_arg_copying *c, uint64_t address, unsigned bytes)
+{
+	uint64_t number = 0;
+
+	if (address && c->may_read && read_memory(&number, address, bytes) != (long)bytes)
+		number = 0;
+	return number;
+}
+
 /* The length of memory: a product of factors.  A negative result, and a product that overflows, are none. */
-static uint64_t length_of(const struct tw_arg_plan *plan, const struct tw_arg_memory *memory, const uint64_t *words,
-			  uint64_t value)
+static __attribute__((noinline)) uint64_t length_of(const struct tw_arg_copying *c)
 {
 	uint64_t length = 1;
 
-	for (unsigned i = 0; i < memory->factor_count; i++) {
-		const struct tw_arg_factor *factor = &memory->factors[i];
+	for (unsigned i = 0; i < c->memory->factor_count; i++) {
+		const struct tw_arg_factor *factor = &c->memory->factors[i];
 		uint64_t number = factor->number;
 
 		switch (factor->kind) {
-		case 'a': number = words[factor->source]; break;
-		case 'p': number = tw_arg_read_number(words[factor->source], 4); break;
-		case 'q': number = tw_arg_read_number(words[factor->source], 8); break;
-		case 'r': number = result_of(plan, value) > 0 ? (uint64_t)result_of(plan, value) : 0; break;
+		case 'a': number = c->words[factor->source]; break;
+		case 'p': number = number_at(c, c->words[factor->source], 4); break;
+		case 'q': number = number_at(c, c->words[factor->source], 8); break;
+		case 'r': number = result_of(c->plan, c->value) > 0 ? (uint64_t)result_of(c->plan, c->value) : 0; break;
 		default: break;
 		}
 		if (__builtin_mul_overflow(length, number, &length))
@@ -266,9 +271,50 @@ static uint64_t length_of(const struct tw_arg_plan *plan, const struct tw_arg_me
 	return length;
 }
 
-/* Not inlined: the program's stack does not hold the vectors while memory is copied. */
-static __attribute__((noinline)) void copy_registers(const struct tw_arg_plan *plan, const uint64_t *words,
-						     uint64_t *out)
+/* Copies memory behind its head, a string as far as its zero. */
+static __attribute__((noinline)) void copy_memory(struct tw_arg_copying *c)
+{
+	uint64_t *head = c->out + c->count, address = address_of(c), bytes = 0, state = TW_LAYOUT_UNREADABLE;
+	bool is_string = is_text(c->memory);
+	unsigned most = c->length < c->plan->string_bytes ? (unsigned)c->length : c->plan->string_bytes;
+	char *text = (char *)(head + 1);
+	long readable = most && address && c->may_read ? read_memory(text, address, most) : 0;
+
+	while ((long)bytes < readable && !(is_string && !text[bytes]))
+		bytes++;
+	if (is_string ? (long)bytes < readable : bytes == c->length)
+		state = TW_LAYOUT_WHOLE;
+	else if (readable > 0)
+		state = TW_LAYOUT_CUT;
+	/* Bytes behind the end of the string are not recorded. */
+	for (uint64_t i = bytes; i % 8; i++)
+		text[i] = 0;
+	*head = bytes | state << 32;
+	c->count += 1 + (unsigned)((bytes + 7) / 8);
+}
+
+/* Does the call leave nothing there? */
+static bool is_nothing(const struct tw_arg_copying *c)
+{
+	return c->is_failed || (c->is_filled && c->memory->source != TW_ARG_RESULT && !address_of(c));
+}
+
+/* Few variables, as in the functions above: the stack is the program's. */
+static __attribute__((noinline)) unsigned copy_each(struct tw_arg_copying *c)
+{
+	c->may_read = tw_thread_may_call_system();
+	for (; c->left; c->left--, c->memory++) {
+		if (is_nothing(c)) {
+			c->out[c->count++] = (uint64_t)TW_LAYOUT_NOTHING << 32;
+			continue;
+		}
+		c->length = is_text(c->memory) ? UINT64_MAX : length_of(c);
+		copy_memory(c);
+	}
+	return c->count;
+}
+
+unsigned tw_arg_capture_registers(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
 {
 	uint64_t vectors[8];
 
@@ -279,22 +325,21 @@ static __attribute__((noinline)) void copy_registers(const struct tw_arg_plan *p
 
 		out[i] = number < TW_ARGS_MAX ? words[number] : vectors[number & 7];
 	}
+	return plan->count;
 }
 
-unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, struct tw_arg_copying *copying,
+			uint64_t *out)
 {
-	unsigned count = plan->count;
-
-	copy_registers(plan, words, out);
-	for (unsigned i = 0; i < plan->string_count; i++) {
-		const struct tw_arg_memory *memory = &plan->strings[i];
-		bool is_string = memory->type == 's';
-
-		count += copy_memory(is_string, words[memory->source],
-				     is_string ? UINT64_MAX : length_of(plan, memory, words, 0), plan->string_bytes,
-				     out + count);
-	}
-	return count;
+	if (!plan->string_count)
+		return tw_arg_capture_registers(plan, words, out);
+	*copying = (struct tw_arg_copying){.plan = plan,
+					   .words = words,
+					   .out = out,
+					   .count = tw_arg_capture_registers(plan, words, out),
+					   .memory = plan->strings,
+					   .left = plan->string_count};
+	return copy_each(copying);
 }
 
 static bool has_failed(const struct tw_arg_plan *plan, uint64_t value)
@@ -310,25 +355,19 @@ static bool has_failed(const struct tw_arg_plan *plan, uint64_t value)
 }
 
 unsigned tw_arg_capture_filled(const struct tw_arg_plan *plan, uint64_t value, const uint64_t *words, int error,
-			       uint64_t *out)
+			       struct tw_arg_copying *copying, uint64_t *out)
 {
-	bool is_failed = has_failed(plan, value);
-	unsigned count = 0;
-
-	out[count++] = value;
+	*copying = (struct tw_arg_copying){.plan = plan,
+					   .words = words,
+					   .value = value,
+					   .out = out,
+					   .count = 1 + plan->has_errno,
+					   .is_filled = true,
+					   .is_failed = has_failed(plan, value),
+					   .memory = plan->filled,
+					   .left = plan->filled_count};
+	out[0] = value;
 	if (plan->has_errno)
-		out[count++] = is_failed ? (uint64_t)(uint32_t)error : 0;
-	for (unsigned i = 0; i < plan->filled_count; i++) {
-		const struct tw_arg_memory *memory = &plan->filled[i];
-		bool is_string = memory->type == 'Z', is_result = memory->source == TW_ARG_RESULT;
-
-		if (is_failed || (!is_result && (!words || !words[memory->source]))) {
-			out[count++] = (uint64_t)TW_LAYOUT_NOTHING << 32;
-			continue;
-		}
-		count += copy_memory(is_string, is_result ? value : words[memory->source],
-				     is_string ? UINT64_MAX : length_of(plan, memory, words, value), plan->string_bytes,
-				     out + count);
-	}
-	return count;
+		out[1] = copying->is_failed ? (uint64_t)(uint32_t)error : 0;
+	return copy_each(copying);
 }

@@ -63,6 +63,18 @@ struct tw_arg_plan {
 /* Makes a plan from a layout. string_bytes is at most TW_ARG_STRING_BYTES_MAX. */
 void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes);
 
+/* Memory that is being copied: what would be variables, which lie in the thread's structure and not on the program's stack. */
+struct tw_arg_copying {
+	const struct tw_arg_plan *plan;
+	const uint64_t *words;
+	uint64_t value;
+	uint64_t *out;
+	const struct tw_arg_memory *memory; /* the next of so many that are left */
+	unsigned left, count;		    /* count: of words in out */
+	uint64_t length;		    /* of this memory; UINT64_MAX: a string */
+	bool may_read, is_filled, is_failed;
+};
+
 /*
  * tw_arg_capture - the payload of a call.
  *
@@ -71,7 +83,11 @@ void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, 
  *
  * Returns the number of words. One system call for each string, none without. Keeps errno.
  */
-unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out);
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, struct tw_arg_copying *copying,
+			uint64_t *out);
+
+/* The same without its strings and other memory. */
+unsigned tw_arg_capture_registers(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out);
 
 /*
  * tw_arg_capture_filled - the payload of a return: the result, errno, and what the call has filled.
@@ -85,7 +101,7 @@ unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, u
  * the call has failed.
  */
 unsigned tw_arg_capture_filled(const struct tw_arg_plan *plan, uint64_t value, const uint64_t *words, int error,
-			       uint64_t *out);
+			       struct tw_arg_copying *copying, uint64_t *out);
 
 /* A number of up to 8 bytes that the program has in its memory; 0: it cannot be read.  No fault; one system call. */
 uint64_t tw_arg_read_number(uint64_t address, unsigned bytes);

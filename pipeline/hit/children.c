@@ -289,7 +289,7 @@ static INLINE void call(struct tw_place *place, const uint64_t *words, uint64_t 
 	}
 }
 
-/* Apart, for the stack, as are the next two. */
+/* Apart, for the stack, as are the next functions. */
 static __attribute__((noinline)) void count_beside(struct tw_hit_tls *t, const struct tw_bp_part *part)
 {
 	t->thread->children.is_of_all = count(t, part->counter);
@@ -301,9 +301,29 @@ static __attribute__((noinline)) void settle_beside(const uint64_t *slot)
 		settle(&tw_hit_tls);
 }
 
-static __attribute__((noinline)) void call_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+static __attribute__((noinline)) const char *leave_beside(struct tw_hit_tls *t)
 {
-	call(place, words, slot, tw_clock_ticks(), tw_hit_tls.thread->children.is_of_all);
+	const char *resume_at = t->thread->children.resume_at;
+
+	end_beside(t);
+	return resume_at;
+}
+
+static __attribute__((noinline)) const char *call_beside(struct tw_hit_tls *t)
+{
+	const struct tw_children *c = &t->thread->children;
+
+	call(c->place, c->call_words, c->slot, tw_clock_ticks(), c->is_of_all);
+	return leave_beside(t);
+}
+
+/* What it settles may wait, with nothing of its caller's on the stack. */
+static __attribute__((noinline)) const char *settle_and_call_beside(struct tw_hit_tls *t)
+{
+	const struct tw_children *c = &t->thread->children;
+
+	settle_beside(c->slot);
+	return is_end_seen(c->place, c->slot) ? call_beside(t) : leave_beside(t);
 }
 
 const char *tw_children_enter_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot,
@@ -311,19 +331,19 @@ const char *tw_children_enter_beside(struct tw_place *place, const uint64_t *wor
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_part *part;
+	struct tw_children *c;
 
 	if (!begin_beside(t, place, slot, &part))
 		return resume_at;
-	t->thread->children.resume_at = resume_at;
-	if (part) {
-		count_beside(t, part);
-		settle_beside(slot);
-		if (is_end_seen(place, slot))
-			call_beside(place, words, slot);
-		resume_at = t->thread->children.resume_at;
-	}
-	end_beside(t);
-	return resume_at;
+	c = &t->thread->children;
+	c->place = place;
+	c->call_words = words;
+	c->slot = slot;
+	c->resume_at = resume_at;
+	if (!part)
+		return leave_beside(t);
+	count_beside(t, part);
+	return settle_and_call_beside(t);
 }
 
 static INLINE const char *enter(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint64_t ticks)
@@ -498,8 +518,13 @@ static INLINE bool end_kept(struct tw_longer_frame *frame, uint64_t *slot, uint6
 
 static __attribute__((noinline)) uintptr_t return_all(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
-	for (unsigned number = tw_returns_count(entry); number-- > 0;)
-		end((struct tw_longer_frame *)(uintptr_t)tw_returns_frame(entry, number), slot, value);
+	struct tw_longer_frame *frame;
+
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		frame = longer_at(entry, number);
+		if (frame)
+			end(frame, slot, value);
+	}
 	tw_returns_close(entry);
 	return entry->return_address;
 }

@@ -5,26 +5,23 @@
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/thread.h"
 
-static inline __attribute__((always_inline)) bool is_met(const struct tw_call_condition *condition,
-							 const struct tw_place *place, const uint64_t *words,
-							 unsigned count)
+static struct tw_match_run *run_of(const struct tw_place *place, const uint64_t *words, unsigned count)
 {
 	struct tw_thread *thread = tw_hit_tls.thread;
 	struct tw_one_hit *one = &thread->one;
 
-	if (!condition->program)
-		return true;
 	one->wants.place = (struct tw_place *)(uintptr_t)place;
 	one->call = (struct tw_hit_call){.words = words, .count = count, .frame = &one->wants};
 	thread->run_session = tw_hit_host.pinned_session;
 	thread->run_call = &one->call;
-	return tw_match_run_raw(condition->program, words, count, &thread->run) != TW_MATCH_NO;
+	return &thread->run;
 }
 
 bool tw_condition_is_met(const struct tw_call_condition *condition, const struct tw_place *place, const uint64_t *words,
 			 unsigned count)
 {
-	return is_met(condition, place, words, count);
+	return !condition->program ||
+	       tw_match_run_raw(condition->program, words, count, run_of(place, words, count)) != TW_MATCH_NO;
 }
 
 struct evaluation {
@@ -38,7 +35,7 @@ static void evaluate_there(void *arg)
 {
 	struct evaluation *e = arg;
 
-	e->is_met = is_met(e->condition, e->place, e->words, TW_CONDITION_WORDS);
+	e->is_met = tw_condition_is_met(e->condition, e->place, e->words, TW_CONDITION_WORDS);
 }
 
 static __attribute__((noinline)) bool is_met_there(const struct tw_call_condition *condition,
@@ -56,6 +53,7 @@ bool tw_condition_is_met_by_end(const struct tw_call_condition *condition, const
 {
 	uint64_t *words = tw_hit_tls.thread->arguments, value = end->value;
 	uint64_t error = (uint64_t)(int64_t)*tw_hit_tls.thread->errno_at;
+	enum tw_match_verdict verdict;
 
 	for (unsigned i = 0; i < TW_ARGS_MAX; i++)
 		words[i] = 0;
@@ -68,6 +66,9 @@ bool tw_condition_is_met_by_end(const struct tw_call_condition *condition, const
 	words[TW_CONDITION_ERRNO_OF_INT] = (int32_t)value == -1 ? error : 0;
 	words[TW_CONDITION_ERRNO_OF_LONG] = (int64_t)value == -1 ? error : 0;
 	words[TW_CONDITION_ERRNO_OF_POINTER] = !value || (int64_t)value == -1 ? error : 0;
-	return condition->reads_strings ? is_met_there(condition, place, words)
-					: is_met(condition, place, words, TW_CONDITION_WORDS);
+	if (!condition->program)
+		return true;
+	/* The rest takes more stack than the program may have left. */
+	verdict = tw_match_run_briefly(condition->program, words, TW_CONDITION_WORDS, &tw_hit_tls.thread->run);
+	return verdict == TW_MATCH_UNDECIDED ? is_met_there(condition, place, words) : verdict != TW_MATCH_NO;
 }

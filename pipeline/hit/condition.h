@@ -42,7 +42,6 @@ struct tw_call_condition {
 	/* Of the end: the whole of it for calls that have returned, if it is one comparison of one word; else its op is none. */
 	struct tw_match_quick quick;
 	bool is_of_end;
-	bool reads_strings;	   /* which takes more stack than the program may have left */
 	uint8_t kept_count;	   /* of the end: the registers that it uses */
 	uint8_t kept[TW_ARGS_MAX]; /* their numbers, from 0 */
 };

@@ -67,10 +67,11 @@ TW_API uint64_t tw_counts_refused(void)
 
 static struct tw_count_row *row_of(struct tw_thread *thread, uint64_t key)
 {
-	struct tw_thread_counts *own = tw_counts_of_thread(thread);
+	/* RELAXED count.thread_own: written by this thread, before there is a row. */
+	struct tw_thread_counts *own = tw_load_relaxed(&thread->own_counts);
 	struct tw_count_row *free_row = NULL;
 
-	for (unsigned i = 0; own && i < PROBES; i++) {
+	for (unsigned i = 0; i < PROBES; i++) {
 		struct tw_count_row *row = &own->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
 		/* RELAXED counts.row: this thread's own. */
 		uint64_t found = tw_load_relaxed(&row->key);

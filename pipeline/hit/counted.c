@@ -48,94 +48,139 @@ static INLINE bool leave(struct tw_hit_tls *t)
 	return tw_unlikely(has_waiter);
 }
 
-/* Called as tail calls, so that the callers need not save registers. */
-static __attribute__((noinline)) const char *wake(void)
+/* Called as a tail call, as are all functions here that may need much of the stack: their callers' part of it is free then. */
+static __attribute__((noinline)) const char *wake(const char *resume_at)
 {
 	tw_progress_wake_waiter();
-	return NULL;
+	return resume_at;
+}
+
+static INLINE const char *leave_for(struct tw_hit_tls *t, const char *resume_at)
+{
+	return leave(t) ? wake(resume_at) : resume_at;
 }
 
 static __attribute__((noinline)) const char *leave_undone(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	if (leave(&tw_hit_tls))
-		wake();
+		wake(NULL);
 	return tw_native_hit_whole(place, words, slot);
 }
 
 /* ---- the return is watched ---- */
 
-/* The end will not be seen: an aggregated call has no row then, and another function's time goes on now. */
-static void forget(const struct tw_counted_frame *frame, const void *hit_frame)
+static INLINE bool is_watched_fast(const struct tw_place *place, const uint64_t *slot)
 {
-	if (!(frame->more & TW_COUNTED_AGGREGATED))
-		tw_counted_end(frame, hit_frame, NULL);
+	return !place->is_unwatched && tw_native_is_watching() && tw_returns_is_fast(slot);
 }
 
-/* Watches the return or, where that is not possible, ends the call here. */
-static __attribute__((noinline)) const char *open_slow(struct tw_counted_frame frame, uint64_t *slot)
+static INLINE const char *open_fast(const struct tw_counted_frame *frame, uint64_t *slot)
 {
-	const char *resume_at = NULL;
-
-	if (frame.place->is_unwatched || !tw_native_is_watching() ||
-	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &resume_at))
-		forget(&frame, FRAME(slot));
-	return resume_at;
+	return tw_returns_open_fast(slot, (const tw_return_word *)frame, tw_unwind_is_known());
 }
 
-static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
+/* In a hit, where a frame can be made that is not on the stack: such calls record no callers. */
+static INLINE struct tw_counted_frame *frame_in_thread(const struct tw_hit_tls *t)
 {
-	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
-		return open_slow(frame, slot);
-	return tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
+	return (void *)(tw_return_word *)t->thread->callers;
+}
+
+static __attribute__((noinline)) bool open_slow(const struct tw_counted_frame *frame, uint64_t *slot,
+						const char **resume_at)
+{
+	return !frame->place->is_unwatched && tw_native_is_watching() &&
+	       tw_returns_open(slot, (const tw_return_word *)frame, false, tw_unwind_is_known(), resume_at);
 }
 
 /* ---- call_count ---- */
 
-static INLINE void count(struct tw_hit_tls *t, const struct tw_thread_counts *own, struct tw_counter *counter)
+/* The word in which the thread counts; NULL: it has none yet. */
+static INLINE _Atomic uint64_t *word_of(const struct tw_thread_counts *own, const struct tw_counter *counter)
 {
-	_Atomic uint64_t *word = tw_likely(own) ? tw_count_word(own, (uint32_t)(counter - tw_counters)) : NULL;
+	return tw_likely(own) ? tw_count_word(own, (uint32_t)(counter - tw_counters)) : NULL;
+}
 
-	if (tw_likely(word))
-		tw_count_add(word, 1);
-	else
-		tw_counter_count(t, counter);
+/* The first calls of a thread. */
+static __attribute__((noinline)) const char *count_first(struct tw_counter *counter)
+{
+	tw_counter_count(&tw_hit_tls, counter);
+	return leave_for(&tw_hit_tls, NULL);
+}
+
+/* A key that the thread does not have yet. */
+static __attribute__((noinline)) const char *aggregate_first(struct tw_counter *counter)
+{
+	tw_aggregate_add_first(&tw_hit_tls);
+	return count_first(counter);
+}
+
+static INLINE void make_aggregated(struct tw_counted_frame *frame, struct tw_place *place, const uint64_t *words,
+				   const uint64_t *slot)
+{
+	const struct tw_aggregation *what = &tw_aggregating.what;
+
+	frame->place = place;
+	frame->key = tw_aggregate_value(what->by, &place->by, words, slot);
+	frame->number = what->of == TW_AGGREGATE_DURATION ? tw_clock_ticks()
+							  : tw_aggregate_value(what->of, &place->of, words, slot);
+	frame->session = frame->unused = 0;
+	frame->more = TW_COUNTED_AGGREGATED;
+}
+
+/* If the end will not be seen, the call has no row. */
+static __attribute__((noinline)) const char *aggregate_later_slowly(struct tw_place *place, const uint64_t *words,
+								    uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const char *resume_at = NULL;
+
+	make_aggregated(frame_in_thread(t), place, words, slot);
+	open_slow(frame_in_thread(t), slot, &resume_at);
+	return leave_for(t, resume_at);
 }
 
 /* The end of the call decides. */
-static __attribute__((noinline)) const char *aggregate_later(struct tw_place *place, const uint64_t *words,
-							     uint64_t *slot)
+static INLINE const char *aggregate_later(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	const struct tw_aggregation *what = &tw_aggregating.what;
-	struct tw_counted_frame frame = {.place = place, .more = TW_COUNTED_AGGREGATED};
+	struct tw_counted_frame frame;
 
-	frame.key = tw_aggregate_value(what->by, &place->by, words, slot);
-	frame.number = what->of == TW_AGGREGATE_DURATION ? tw_clock_ticks()
-							 : tw_aggregate_value(what->of, &place->of, words, slot);
-	return open(frame, slot);
+	if (tw_unlikely(!is_watched_fast(place, slot)))
+		return aggregate_later_slowly(place, words, slot);
+	make_aggregated(&frame, place, words, slot);
+	return leave_for(&tw_hit_tls, open_fast(&frame, slot));
 }
 
-/* The same with an aggregation.  The row comes first: a killed program has at most one call of a thread there that is not counted. */
+static __attribute__((noinline)) const char *count_first_aggregate_later(struct tw_place *place, const uint64_t *words,
+									 uint64_t *slot, struct tw_counter *counter)
+{
+	tw_counter_count(&tw_hit_tls, counter);
+	return aggregate_later_slowly(place, words, slot);
+}
+
+/* Counting with an aggregation.  The row comes first: a killed program has at most one call of a thread there that is not counted. */
 static __attribute__((noinline)) const char *aggregate(struct tw_place *place, const uint64_t *words, uint64_t *slot,
 						       struct tw_counter *counter)
 {
 	const struct tw_aggregation *what = &tw_aggregating.what;
 	bool is_known = !(place->by.is_unknown | place->of.is_unknown), is_late = tw_aggregating.needs_return;
 	struct tw_hit_tls *t = &tw_hit_tls;
+	_Atomic uint64_t *word = word_of(t->own_counts, counter);
 
-	if (!is_late && tw_likely(is_known))
-		tw_aggregate_add(t, place, tw_aggregate_value(what->by, &place->by, words, slot),
-				 tw_aggregate_value(what->of, &place->of, words, slot));
-	count(t, t->own_counts, counter);
-	if (leave(t))
-		wake();
-	return is_late && is_known ? aggregate_later(place, words, slot) : NULL;
+	if (!is_late && tw_likely(is_known) &&
+	    !tw_aggregate_add(t->thread, t->own_counts, place, tw_aggregate_value(what->by, &place->by, words, slot),
+			      tw_aggregate_value(what->of, &place->of, words, slot)))
+		return aggregate_first(counter);
+	is_late &= is_known;
+	if (tw_unlikely(!word))
+		return is_late ? count_first_aggregate_later(place, words, slot, counter) : count_first(counter);
+	tw_count_add(word, 1);
+	return is_late ? aggregate_later(place, words, slot) : leave_for(t, NULL);
 }
 
 const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_generation *generation;
-	const struct tw_thread_counts *own;
 	struct tw_counter *counter;
 	_Atomic uint64_t *word;
 
@@ -144,16 +189,15 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
-	own = t->own_counts;
-	if (tw_unlikely(counter && tw_aggregating.is_wanted))
+	if (tw_unlikely(!counter))
+		return leave_undone(place, words, slot);
+	if (tw_unlikely(tw_aggregating.is_wanted))
 		return aggregate(place, words, slot, counter);
-	if (tw_unlikely(!counter || !own))
-		return leave_undone(place, words, slot);
-	word = tw_count_word(own, (uint32_t)(counter - tw_counters));
+	word = word_of(t->own_counts, counter);
 	if (tw_unlikely(!word))
-		return leave_undone(place, words, slot);
+		return count_first(counter);
 	tw_count_add(word, 1);
-	return leave(t) ? wake() : NULL;
+	return leave_for(t, NULL);
 }
 
 /* ---- the ends of call_time and call_memory ---- */
@@ -173,6 +217,16 @@ static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, s
 	resume(t, own, tw_account_key(frame->session, false), frame->words_before);
 }
 
+/* In a hit. */
+static INLINE void resume_accounts(const struct tw_hit_tls *t, struct tw_thread_counts *own,
+				   const struct tw_counted_frame *frame)
+{
+	if (tw_likely(frame->more & TW_COUNTED_TIME))
+		resume(t, own, tw_account_key(frame->session, true), frame->time_before);
+	if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
+		resume_words(t, own, frame);
+}
+
 /* @value: NULL: the call was left in another way; then its duration is known, and not its result. */
 static __attribute__((noinline)) void end_aggregated(struct tw_hit_tls *t, const struct tw_counted_frame *frame,
 						     const uint64_t *value)
@@ -188,7 +242,8 @@ static __attribute__((noinline)) void end_aggregated(struct tw_hit_tls *t, const
 		number = tw_aggregate_extend(&frame->place->of, *value);
 	if (what->by == TW_AGGREGATE_RESULT)
 		key = tw_aggregate_extend(&frame->place->by, *value);
-	tw_aggregate_add(t, frame->place, key, number);
+	if (!tw_aggregate_add(t->thread, t->own_counts, frame->place, key, number))
+		tw_aggregate_add_first(t);
 }
 
 static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame, const uint64_t *value)
@@ -199,14 +254,12 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 	while (tw_unlikely(!tw_hit_begin(t, hit_frame)))
 		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
 			return;
-	own = tw_counts_of_thread(t->thread);
 	if (tw_unlikely(frame->more & TW_COUNTED_AGGREGATED)) {
 		end_aggregated(t, frame, value);
-	} else if (tw_likely(own)) {
-		if (tw_likely(frame->more & TW_COUNTED_TIME))
-			resume(t, own, tw_account_key(frame->session, true), frame->time_before);
-		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
-			resume_words(t, own, frame);
+	} else {
+		own = tw_counts_of_thread(t->thread);
+		if (tw_likely(own))
+			resume_accounts(t, own, frame);
 	}
 	tw_hit_end(t);
 	tw_hit_go_back(t);
@@ -226,19 +279,56 @@ uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot,
 
 /* ---- their beginnings ---- */
 
-static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, const struct tw_bp_part *part,
-			 struct tw_counted_frame *frame)
+static INLINE bool is_of_process(const struct tw_hit_tls *t, const struct tw_bp_part *part)
 {
 	/* RELAXED tracee.words: a change is seen by this call or by the next. */
-	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
-		return;
-	frame->session = part->session;
+	return t->tracee != &tw_hit_nobody && tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1;
+}
+
+static INLINE void enter_time(struct tw_hit_tls *t, struct tw_thread_counts *own, const struct tw_bp_part *part,
+			      struct tw_counted_frame *frame)
+{
 	if (tw_likely(part->times) && tw_account_enter(t->thread, own, t->tracee, part->times,
 						       tw_account_key(part->session, true), &frame->time_before))
 		frame->more |= TW_COUNTED_TIME;
-	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, own, t->tracee, part->memories,
-							    tw_account_key(part->session, false), &frame->words_before))
+}
+
+static __attribute__((noinline)) void enter_both(struct tw_hit_tls *t, const struct tw_bp_part *part)
+{
+	struct tw_counted_frame *frame = frame_in_thread(t);
+
+	if (!is_of_process(t, part))
+		return;
+	if (!tw_counts_of_thread(t->thread)) {
+		tw_counts_refuse();
+		return;
+	}
+	frame->session = part->session;
+	enter_time(t, t->own_counts, part, frame);
+	if (part->memories && tw_account_enter(t->thread, t->own_counts, t->tracee, part->memories,
+					       tw_account_key(part->session, false), &frame->words_before))
 		frame->more |= TW_COUNTED_MEMORY;
+}
+
+static __attribute__((noinline)) void resume_both(const struct tw_hit_tls *t)
+{
+	resume_accounts(t, t->own_counts, frame_in_thread(t));
+}
+
+/* The first calls of a thread, call_memory, and calls whose return cannot be watched as simply: ends the call here if not at all. */
+static __attribute__((noinline)) const char *enter_slowly(struct tw_place *place, uint64_t *slot,
+							  const struct tw_bp_part *part)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const char *resume_at = NULL;
+
+	*frame_in_thread(t) = (struct tw_counted_frame){.place = place};
+	if (part->actions & TW_ACTION_COUNT)
+		tw_counter_count(t, part->counter);
+	enter_both(t, part);
+	if (frame_in_thread(t)->more && !open_slow(frame_in_thread(t), slot, &resume_at))
+		resume_both(t);
+	return leave_for(t, resume_at);
 }
 
 const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
@@ -247,20 +337,27 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	struct tw_counted_frame frame = {.place = place};
 	const struct tw_bp_generation *generation;
 	const struct tw_bp_part *part;
-	struct tw_thread_counts *own;
+	const char *resume_at = NULL;
+	_Atomic uint64_t *word;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
-	own = t->own_counts;
-	if (tw_unlikely(!part || !own))
+	if (tw_unlikely(!part))
 		return leave_undone(place, words, slot);
-	if (part->actions & TW_ACTION_COUNT)
-		count(t, own, part->counter);
-	enter(t, own, part, &frame);
-	if (leave(t))
-		wake();
-	return tw_likely(frame.more) ? open(frame, slot) : NULL;
+	word = part->actions & TW_ACTION_COUNT ? word_of(t->own_counts, part->counter) : NULL;
+	if (tw_unlikely(!t->own_counts || part->memories || (part->actions & TW_ACTION_COUNT && !word) ||
+			!is_watched_fast(place, slot)))
+		return enter_slowly(place, slot, part);
+	if (word)
+		tw_count_add(word, 1);
+	if (is_of_process(t, part)) {
+		frame.session = part->session;
+		enter_time(t, t->own_counts, part, &frame);
+	}
+	if (tw_likely(frame.more))
+		resume_at = open_fast(&frame, slot);
+	return leave_for(t, resume_at);
 }

@@ -83,7 +83,7 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 	} else if (plan) {
 		if (tw_unlikely(plan->keeps))
 			tw_kept_add(&t->thread->kept, plan, t->state, w->more);
-		w->count = tw_arg_capture(plan, w->more, t->thread->arguments);
+		w->count = tw_arg_capture(plan, w->more, &t->thread->copying, t->thread->arguments);
 		w->more = t->thread->arguments;
 		w->flags = TW_EVENT_FLAG_ARGS;
 	}
@@ -241,9 +241,9 @@ static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *plac
 	out->epoch = tw_load_acquire(&tw_hit_epoch);
 }
 
-/* Does all work inside the read section. Returns the active generation; 0: the gate is shut. */
-static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
-				  struct tw_frame_wants *out)
+/* Does all work inside the read section. */
+static INLINE void hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
+			      struct tw_frame_wants *out)
 {
 	/* PAIR bp.active: acquire; release in tw_bp_switch().  The generation is seen as it was staged. */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
@@ -256,7 +256,7 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 
 		if (tw_unlikely(generation->only_counter)) {
 			tw_counter_count(t, generation->only_counter);
-			return active;
+			return;
 		}
 		if (w.is_local)
 			todo &= ~generation->global;
@@ -267,7 +267,7 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 				begin_frame(out, place);
 
 			tw_hit_special(t, place, todo | generation->counting, &call);
-			return active;
+			return;
 		}
 		/* RELAXED hit.special: a change is seen by this call or by the next. */
 		special = (todo & (generation->special | tw_load_relaxed(&t->tracee->special))) | generation->counting;
@@ -284,7 +284,7 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 
 			if (is_plain_of_module(t, generation, todo, &w, out)) {
 				module_call(t, place, (unsigned)__builtin_ctzll(todo), &w);
-				return active;
+				return;
 			}
 			changed = words_copy(w);
 			todo = hit_special(t, place, generation, todo, &changed, out);
@@ -292,29 +292,24 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 				open_frame(out, t, place, generation, todo);
 			if (todo)
 				tw_record_plain(t, TW_EVENT_CALL, place, place, todo, changed);
-			return active;
+			return;
 		}
 		if (out)
 			open_frame(out, t, place, generation, todo);
 		if (todo)
 			tw_record_plain(t, TW_EVENT_CALL, place, place, todo, w);
 	}
-	return active;
 }
 
 /* The thread is in a hit and in a read section; leaves both. */
 static INLINE bool hit_entered(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
 			       struct tw_frame_wants *out)
 {
-	uint32_t active;
-
 	if (out)
 		out->place = NULL;
-	active = hit_inside(t, place, w, out);
+	hit_inside(t, place, w, out);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
-	if (tw_unlikely(!active) && tw_hit_host.forked)
-		tw_hit_host.forked();
 	return out && out->place && (out->returns | out->return_tos | out->more);
 }
 

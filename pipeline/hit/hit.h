@@ -199,6 +199,12 @@ struct tw_ring_work {
 	struct tw_space_wait space;
 };
 
+/* What tells the rows of a thread apart that sum calls up: aggregate.h. */
+struct tw_aggregate_key {
+	uint32_t place_id, is_rest;
+	uint64_t key, number;
+};
+
 /* A call in the general case. */
 struct tw_hit_call {
 	const uint64_t *words;
@@ -249,6 +255,10 @@ struct tw_children {
 	/* Of the call that is being entered: where it continues, NULL: as before; counted with those of all threads. */
 	const char *resume_at;
 	bool is_of_all;
+	/* And if it is so beside what other sessions want: */
+	struct tw_place *place;
+	const uint64_t *call_words;
+	uint64_t *slot;
 };
 
 /* One joined thread, from a pool that is never unmapped. */
@@ -287,6 +297,10 @@ struct tw_thread {
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the current call, where they are recorded */
 	struct tw_ring_work ring_work;
 	struct tw_one_hit one;
+	struct tw_arg_copying copying; /* of its arguments and results */
+	/* A call that is the first of its key, and its number. */
+	struct tw_aggregate_key aggregate;
+	uint64_t aggregate_number;
 	uint64_t own_ticks;	   /* the tracer's own time on it so far: set-up of rings, and waits */
 	struct tw_kept_calls kept; /* calls whose returns need their arguments */
 	struct tw_children children;
@@ -368,8 +382,6 @@ typedef struct tw_tracee *(*tw_hit_make_tracee_fn)(struct tw_thread *thread, int
 typedef void (*tw_hit_describe_fn)(struct tw_tracee *tracee, unsigned session);
 /* A thread leaves: its own tracee exits. */
 typedef void (*tw_hit_exit_tracee_fn)(struct tw_tracee *tracee);
-/* The first hit in a forked child; called once, with signals blocked; may open the gate again. */
-typedef void (*tw_hit_forked_fn)(void);
 struct tw_hit_host {
 	void (*prepare_run)(struct tw_thread *thread); /* tw_hit_prepare_run(): a thread joins */
 	tw_hit_make_tracee_fn make_tracee;
@@ -379,7 +391,6 @@ struct tw_hit_host {
 	 * A thread that is a process has joined, or is about to leave: emits its events. Called with signals blocked.
 	 */
 	tw_hit_exit_tracee_fn thread_began, thread_ends;
-	tw_hit_forked_fn forked;
 	/* A thread that passes on its flags calls pthread_create with these arguments, which may be changed. */
 	void (*makes_thread)(uint64_t *words);
 	/* After that, outside of the hit: the new thread gets the token of this one. */

@@ -4,6 +4,7 @@
 #include "base/filter.h"
 #include "pipeline/hit/children.h"
 #include "pipeline/hit/longer_frame.h"
+#include "pipeline/hit/one.h"
 
 _Static_assert(sizeof(struct tw_longer_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
 _Static_assert(sizeof(struct tw_longer_long_frame) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "fits a block");
@@ -47,8 +48,8 @@ static __attribute__((noinline)) void settle(struct tw_hit_tls *t)
 }
 
 /* A hit of its own, beside what other sessions want of the call. */
-static __attribute__((noinline)) const char *enter_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot,
-							  const char *resume_at)
+static __attribute__((noinline)) const char *enter_here(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+							const char *resume_at)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_part *part;
@@ -68,17 +69,32 @@ static __attribute__((noinline)) const char *enter_beside(struct tw_place *place
 	return resume_at;
 }
 
-/* Leaves the read section and the hit, in which nothing was done. */
-static __attribute__((noinline)) const char *leave_undone(struct tw_place *place, const uint64_t *words, uint64_t *slot,
-							  bool is_only)
+static INLINE const char *enter_beside(struct tw_place *place, const uint64_t *words, uint64_t *slot,
+				       const char *resume_at)
 {
-	const char *resume_at;
+	return more_of(place) & TW_LONGER_CHILDREN ? tw_children_enter_beside(place, words, slot, resume_at)
+						   : enter_here(place, words, slot, resume_at);
+}
 
+static __attribute__((noinline)) const char *enter_behind_others(struct tw_place *place, const uint64_t *words,
+								 uint64_t *slot)
+{
+	return enter_beside(place, words, slot, tw_native_hit_whole(place, words, slot));
+}
+
+/* Nothing was done in the hit and its read section.  All calls here are the last thing that is done. */
+static __attribute__((noinline)) const char *leave_undone(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	const struct tw_bp_generation *generation = &place->gen[(active - 1) & 1];
+	bool is_only = active && generation->sessions == own_bit();
+
+	if (is_only && !tw_bp_longer_part(generation, own_bit()))
+		return tw_one_call_of(generation, place, words, slot);
 	tw_progress_exit(&tw_hit_tls.thread->reader);
 	tw_hit_end(&tw_hit_tls);
-	resume_at = is_only ? NULL : tw_native_hit_whole(place, words, slot);
-	return more_of(place) & TW_LONGER_CHILDREN ? tw_children_enter_beside(place, words, slot, resume_at)
-						   : enter_beside(place, words, slot, resume_at);
+	return is_only ? enter_beside(place, words, slot, NULL) : enter_behind_others(place, words, slot);
 }
 
 /* Called as a tail call. */
@@ -116,7 +132,7 @@ const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint6
 	word = part && t->own_counts ? ready_word(t->own_counts, (uint32_t)(part->counter - tw_counters)) : NULL;
 	if (tw_unlikely(!word || !is_traced(t) || place->is_unwatched || !tw_native_is_watching() ||
 			!tw_returns_is_fast(slot)))
-		return leave_undone(place, words, slot, part != NULL);
+		return leave_undone(place, words, slot);
 	if (tw_unlikely(more_of(place) & TW_LONGER_CHILDREN)) {
 		tw_count_add(word, 1);
 		return tw_children_enter(place, words, slot);
@@ -125,7 +141,7 @@ const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint6
 	frame = frame_of(t, place, slot, tw_clock_ticks());
 	if (tw_unlikely((frame.more & (TW_LONGER_KEEPS | TW_LONGER_AT_ONCE)) ||
 			(above && (above->slot <= slot || is_due(above, frame.ticks)))))
-		return leave_undone(place, words, slot, true);
+		return leave_undone(place, words, slot);
 	tw_count_add(word, 1);
 	t->longer = (struct tw_longer_frame *)tw_returns_entry(slot)->words;
 	resume_at = tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
@@ -208,16 +224,26 @@ void tw_longer_throw(struct tw_longer_frame *frame, uint64_t *slot, enum tw_fram
 	close_frame(frame);
 }
 
+/* Those of one session are alike. */
+static INLINE bool has_children(const struct tw_return_entry *entry)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;)
+		if (longer_at(entry, number))
+			return longer_at(entry, number)->more & TW_LONGER_CHILDREN;
+	return false;
+}
+
 uintptr_t tw_longer_return_all(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
-	/* The first is empty where all are in blocks. */
-	unsigned count = tw_returns_count(entry);
+	struct tw_longer_frame *frame;
 
-	if (tw_unlikely(count && ((const struct tw_longer_frame *)tw_returns_frame(entry, count - 1))->more &
-					 TW_LONGER_CHILDREN))
+	if (tw_unlikely(has_children(entry)))
 		return tw_children_return(entry, slot, value);
-	for (unsigned number = count; number-- > 0;)
-		end((struct tw_longer_frame *)(uintptr_t)tw_returns_frame(entry, number), slot, value);
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		frame = longer_at(entry, number);
+		if (frame)
+			end(frame, slot, value);
+	}
 	tw_returns_close(entry);
 	return entry->return_address;
 }

@@ -158,10 +158,9 @@ static INLINE _Atomic uint64_t *recorded_word(const struct tw_hit_tls *t, const 
 	return recorded_word_of(t, frame->place->place_id, frame->more & TW_LONGER_OF_ALL);
 }
 
-/* What is recorded of the call's arguments. */
-static __attribute__((noinline)) void take_arguments(void *arg)
+/* What is recorded of the call's arguments; @may_have_text: also of what they point to. */
+static INLINE void take_arguments(const struct tw_longer_frame *frame, bool may_have_text)
 {
-	const struct tw_longer_frame *frame = arg;
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_one_hit *one = &t->thread->one;
 	/* PAIR bp.active: acquire; as in hit_inside(). */
@@ -170,7 +169,17 @@ static __attribute__((noinline)) void take_arguments(void *arg)
 
 	one->words = registers_of(frame);
 	if (part)
-		tw_hit_take_arguments(t, frame->place, part, &one->words, &one->count, &one->flags);
+		tw_hit_take_arguments(t, frame->place, part, &one->words, &one->count, &one->flags, may_have_text);
+}
+
+static void take_text_there(void *frame)
+{
+	take_arguments(frame, true);
+}
+
+static __attribute__((noinline)) void take_words(const struct tw_longer_frame *frame)
+{
+	take_arguments(frame, false);
 }
 
 /* Strings take more stack than the program may have left. */
@@ -179,9 +188,9 @@ static INLINE void take_arguments_of(const struct tw_longer_frame *frame)
 	const struct tw_arg_plan *plan = frame->place->function->arguments;
 
 	if (plan && plan->string_count)
-		tw_own_stack_call(take_arguments, (void *)(uintptr_t)frame);
+		tw_own_stack_call(take_text_there, (void *)(uintptr_t)frame);
 	else
-		take_arguments((void *)(uintptr_t)frame);
+		take_words(frame);
 }
 
 /* Describes the call as the next record; false: it is not to be recorded. */
@@ -275,7 +284,7 @@ static __attribute__((noinline)) void open_frame(struct tw_hit_tls *t, struct tw
 	is_long = frame->frame.more & TW_LONGER_KEEPS;
 	for (unsigned i = 0; is_long && i < TW_ARGS_MAX; i++)
 		frame->registers[i] = words[i];
-	if (!tw_returns_open(slot, kept, is_long, tw_unwind_is_known(), resume_at))
+	if (!tw_returns_open_mapped(slot, kept, is_long, tw_unwind_is_known(), resume_at))
 		return;
 	entry = tw_returns_find(slot);
 	t->longer = (struct tw_longer_frame *)tw_returns_frame(entry, tw_returns_count(entry) - 1);
@@ -321,6 +330,14 @@ static INLINE void end_beside(struct tw_hit_tls *t)
 }
 
 /* ---- ends ---- */
+
+/* A frame of an entry; NULL: it is empty, because the others are in blocks, or that of a trigger. */
+static INLINE struct tw_longer_frame *longer_at(const struct tw_return_entry *entry, unsigned number)
+{
+	struct tw_longer_frame *frame = (struct tw_longer_frame *)(uintptr_t)tw_returns_frame(entry, number);
+
+	return frame->more & TW_LONGER_FRAME ? frame : NULL;
+}
 
 /* Does its end fulfil the condition of the place?  In a hit, in a read section. */
 static __attribute__((noinline)) bool is_fulfilled(const struct tw_longer_frame *frame, uint64_t ticks, uint64_t value,

@@ -109,7 +109,7 @@ const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *word
 
 static const char *hit_trigger(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first);
 
-/* If more turns out to be wanted of the call, these continue with tw_native_hit_whole(). */
+/* If more turns out to be wanted of the call, all but the first continue with tw_native_hit_whole(). */
 static inline const char *hit_as(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
 {
 	if (tw_unlikely(first & TW_BP_FIRST_TRIGGER))
@@ -129,28 +129,33 @@ static __attribute__((noinline)) const char *hit_trigger(struct tw_place *place,
 	return tw_trigger_call(place, words, slot, hit_as(place, words, slot, first));
 }
 
-/* A thread is ready now. */
+/* A thread is ready now.  A trigger has its turn behind this. */
 static const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	/* RELAXED bp.first: a hint. */
-	return hit_as(place, words, slot, tw_load_relaxed(&place->first));
+	return hit_as(place, words, slot, tw_load_relaxed(&place->first) & ~(uint32_t)TW_BP_FIRST_TRIGGER);
 }
 
-/* The calls here are mostly the last thing that a function does, and then take no stack in addition. */
+/* In a handler that has interrupted our own work. */
+static __attribute__((noinline)) const char *hit_in_work(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	const char *resume_at = hit_first(place, words, slot);
+
+	tw_hit_go_back(&tw_hit_tls);
+	return resume_at;
+}
+
+/* The calls here are the last thing that a function does, and then take no stack in addition. */
 static __attribute__((noinline)) const char *hit_unready(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, FRAME(slot));
-	const char *resume_at;
 
 	if (state != TW_THREAD_NEW) {
 		tw_hit_native_refused(place, state, slot);
 		return NULL;
 	}
-	if (tw_likely(!tw_hit_tls.thread->busy_frame))
-		return hit_first(place, words, slot);
-	resume_at = hit_first(place, words, slot);
-	tw_hit_go_back(&tw_hit_tls);
-	return resume_at;
+	return tw_unlikely(tw_hit_tls.thread->busy_frame) ? hit_in_work(place, words, slot)
+							  : hit_first(place, words, slot);
 }
 
 static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words,
@@ -198,12 +203,12 @@ const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_
 	return hit_as(place, words, slot, first);
 }
 
-/* A frame of an entry; NULL: the first one, if it is a long frame in a block. */
+/* A frame of an entry; NULL: that of a trigger, or the first one, if the others are long frames in blocks. */
 static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry, unsigned number)
 {
 	const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
 
-	return wants->place ? wants : NULL;
+	return wants->place && !tw_trigger_is(wants) ? wants : NULL;
 }
 
 /* Is the frame wanted by accounts only? */
@@ -220,14 +225,17 @@ static __attribute__((noinline)) void return_more(const struct tw_frame_wants *w
 {
 	const struct tw_arg_plan *plan = wants->place->function->arguments;
 	struct tw_thread *thread = tw_hit_tls.thread;
+	/* Not in a hit, whose are those of the thread. */
+	struct tw_arg_copying copying;
 	uint64_t words[TW_ARG_WORDS_MAX];
 	struct tw_frame_value given = {.kind = TW_FRAME_MANY, .many = {.words = words, .count = 1}};
 
 	words[0] = value;
 	if (thread && plan) {
 		const uint64_t *kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
-		given.many.count = plan->describes ? tw_described_return(plan->describes, value, kept, words)
-						   : tw_arg_capture_filled(plan, value, kept, *thread->errno_at, words);
+		given.many.count =
+			plan->describes ? tw_described_return(plan->describes, value, kept, words)
+					: tw_arg_capture_filled(plan, value, kept, *thread->errno_at, &copying, words);
 	}
 	tw_frame_return(wants, &given, back);
 }
@@ -262,7 +270,7 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 	while (first.sessions && number-- > 0) {
 		const struct tw_frame_wants *below = frame_of(entry, number);
 
-		if (below && !tw_trigger_is(below))
+		if (below)
 			first.sessions &= ~below->return_tos;
 	}
 	back->sessions &= ~first.sessions;
@@ -273,15 +281,11 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t *slot, uint64_t value,
 						 struct tw_frame_back *back)
 {
-	struct tw_trigger_met met = {0};
-
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
 		if (wants && is_counted(wants))
 			tw_counted_end((const struct tw_counted_frame *)wants, back->frame, &value);
-		else if (wants && tw_trigger_is(wants))
-			tw_trigger_end((const struct tw_trigger_frame *)wants, slot, value, &met);
 		else if (wants && tw_longer_is(wants))
 			tw_longer_end((struct tw_longer_frame *)(uintptr_t)wants, slot, value);
 		else if (wants)
@@ -289,8 +293,6 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 		if (tw_unlikely(back->sessions))
 			go_back(entry, number, back);
 	}
-	if (met.place)
-		tw_trigger_tell(&met, slot);
 }
 
 /* As call_plainly(), for the return. The thread is not in a hit yet. */
@@ -324,7 +326,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	return is_done;
 }
 
-/* Are all frames of the entry of this kind? */
+/* Are all frames of the entry of this kind, but those of triggers? */
 static bool are_all(const struct tw_return_entry *entry, bool (*is_such)(const struct tw_frame_wants *))
 {
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
@@ -340,21 +342,18 @@ static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_ent
 							    uint64_t value)
 {
 	struct tw_frame_back back = {.frame = FRAME(slot)};
-	struct tw_frame_where where = {0};
 
-	if (tw_likely(tw_returns_count(entry) == 1 && !tw_trigger_is((const struct tw_frame_wants *)entry->words)))
+	if (tw_likely(tw_returns_count(entry) == 1))
 		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
 	else
 		return_all(entry, slot, value, &back);
-	if (tw_unlikely(back.sessions)) {
-		where.address = entry->return_address;
-		tw_frame_return_to(&back, &where);
-	}
+	if (tw_unlikely(back.sessions))
+		tw_frame_return_to(&back, &(struct tw_frame_where){.address = entry->return_address});
 	tw_returns_close(entry);
 	return entry->return_address;
 }
 
-/* Each of these is the last thing that return_slowly() does, and takes no stack beside it. */
+/* Each of these is the last thing that return_rest() does, and takes no stack beside it. */
 static __attribute__((noinline)) uintptr_t return_single(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
 	tw_one_return((const struct tw_frame_wants *)entry->words, slot, value);
@@ -362,28 +361,57 @@ static __attribute__((noinline)) uintptr_t return_single(struct tw_return_entry 
 	return entry->return_address;
 }
 
+static bool is_simple(const struct tw_frame_wants *wants)
+{
+	return is_counted(wants) || tw_one_wants(wants);
+}
+
 static __attribute__((noinline)) uintptr_t return_chain(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
-		if (wants)
+		if (wants && is_counted(wants))
+			tw_counted_end((const struct tw_counted_frame *)wants, FRAME(slot), &value);
+		else if (wants)
 			tw_one_return(wants, slot, value);
 	}
 	tw_returns_close(entry);
 	return entry->return_address;
 }
 
+static __attribute__((noinline)) uintptr_t return_rest(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	if (are_all(entry, tw_longer_is))
+		return tw_longer_return_all(entry, slot, value);
+	if (!are_all(entry, is_simple))
+		return return_generally(entry, slot, value);
+	return tw_returns_count(entry) == 1 && tw_one_wants((const struct tw_frame_wants *)entry->words)
+		       ? return_single(entry, slot, value)
+		       : return_chain(entry, slot, value);
+}
+
+/* A snapshot is wanted, which has the records of the return.  The frame that wants it stays as it is until the slot's next call. */
+static __attribute__((noinline)) uintptr_t return_and_tell(struct tw_return_entry *entry, uint64_t *slot,
+							   uint64_t value, struct tw_trigger_met met)
+{
+	uintptr_t address = return_rest(entry, slot, value);
+
+	tw_trigger_tell(met, slot);
+	return address;
+}
+
 static __attribute__((noinline)) uintptr_t return_slowly(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
 {
+	struct tw_trigger_met met = {0};
+
 	/* The stack was copied, or overwritten. */
 	if (tw_unlikely(!entry))
 		return tw_returns_lost_address(slot);
-	if (are_all(entry, tw_longer_is))
-		return tw_longer_return_all(entry, slot, value);
-	if (!are_all(entry, tw_one_wants))
-		return return_generally(entry, slot, value);
-	return tw_returns_count(entry) == 1 ? return_single(entry, slot, value) : return_chain(entry, slot, value);
+	if (tw_returns_count(entry) > 1 || tw_trigger_is((const struct tw_frame_wants *)entry->words))
+		met = tw_trigger_end(entry, slot, value);
+	return tw_unlikely(met.frame != NULL) ? return_and_tell(entry, slot, value, met)
+					      : return_rest(entry, slot, value);
 }
 
 uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
@@ -432,7 +460,7 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 			tw_counted_end((const struct tw_counted_frame *)wants, FRAME(slot), NULL);
 		else if (wants && tw_longer_is(wants))
 			tw_longer_throw((struct tw_longer_frame *)(uintptr_t)wants, slot, class, name);
-		else if (wants && !tw_trigger_is(wants))
+		else if (wants)
 			tw_frame_exception(wants, class, (struct tw_term){0}, name, back);
 	}
 	tw_returns_close(entry);

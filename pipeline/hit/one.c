@@ -106,12 +106,19 @@ static __attribute__((noinline)) void put_as_part(struct tw_hit_tls *t, struct t
 	uint64_t frame = one->words[TW_WALK_FRAME_WORD];
 
 	if (part->slot_words)
-		tw_hit_take_arguments(t, place, part, &one->words, &one->count, &one->flags);
+		tw_hit_take_arguments(t, place, part, &one->words, &one->count, &one->flags, true);
 	one->ticks = tw_clock_ticks();
 	if (depth)
 		put_with_callers(t, place, frame, depth);
 	else
 		put(t, place, TW_EVENT_CALL);
+}
+
+static __attribute__((noinline)) const char *put_and_leave(struct tw_hit_tls *t, struct tw_place *place, uint64_t *slot,
+							   const struct tw_bp_part *part)
+{
+	put_as_part(t, place, part);
+	return leave(t, place, slot);
 }
 
 static void do_there(void *arg)
@@ -151,9 +158,8 @@ static __attribute__((noinline)) const char *decide(struct tw_hit_tls *t, struct
 	if (verdict == TW_HIT_UNWANTED)
 		return leave_unwanted(t, place, slot);
 	if (verdict == TW_HIT_PLAIN)
-		put_as_part(t, place, part);
-	else
-		do_more(t);
+		return put_and_leave(t, place, slot, part);
+	do_more(t);
 	return leave(t, place, slot);
 }
 
@@ -164,10 +170,7 @@ static __attribute__((noinline)) const char *call_as_part(struct tw_hit_tls *t, 
 
 	if (quick < 0)
 		return decide(t, place, slot, part);
-	if (quick == 0)
-		return leave_unwanted(t, place, slot);
-	put_as_part(t, place, part);
-	return leave(t, place, slot);
+	return quick ? put_and_leave(t, place, slot, part) : leave_unwanted(t, place, slot);
 }
 
 static __attribute__((noinline)) const char *call_plainly(struct tw_hit_tls *t, struct tw_place *place, uint64_t *slot)
@@ -201,22 +204,45 @@ static INLINE void begin(struct tw_hit_tls *t, struct tw_place *place, const str
 	one->flags = 0;
 }
 
-const char *tw_one_call(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+/* No session wants the call any more, or the process is a child that is not recorded. */
+static INLINE const char *leave_unwanted_by_all(struct tw_hit_tls *t)
+{
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	return NULL;
+}
+
+static INLINE const char *call_of(const struct tw_bp_generation *generation, struct tw_place *place,
+				  const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	/* PAIR bp.active: acquire; as in hit_inside(). */
-	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
-	const struct tw_bp_generation *generation = &place->gen[(active - 1) & 1];
 	uint64_t bit = UINT64_C(1) << tw_hit_host.pinned_session;
-
 	/* PROGRESS hit.wants: as in hit(). */
-	if (!active || !tw_hit_host.pinned_rs ||
-	    !is_simple(t, generation, bit, generation->sessions & tw_load_relaxed(&t->tracee->wants_call)))
-		return tw_native_hit_generally(place, words, slot);
+	uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
+
+	if (tw_unlikely(!tw_hit_host.pinned_rs || !is_simple(t, generation, bit, todo)))
+		return todo | generation->counting || generation->only_counter
+			       ? tw_native_hit_generally(place, words, slot)
+			       : leave_unwanted_by_all(t);
 	begin(t, place, generation, words, bit);
 	if (generation->special & bit)
 		return call_as_part(t, place, slot, tw_bp_part_of(generation, bit));
 	return call_plainly(t, place, slot);
+}
+
+const char *tw_one_call_of(const struct tw_bp_generation *generation, struct tw_place *place, const uint64_t *words,
+			   uint64_t *slot)
+{
+	return call_of(generation, place, words, slot);
+}
+
+const char *tw_one_call(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
+	return tw_likely(active) ? call_of(&place->gen[active - 1], place, words, slot)
+				 : leave_unwanted_by_all(&tw_hit_tls);
 }
 
 /* ---- returns ---- */

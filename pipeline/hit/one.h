@@ -15,6 +15,9 @@
 
 /* The thread is in the hit and in its read section; leaves both.  Continues with the general case if others want the call too. */
 const char *tw_one_call(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+/* The same by this generation, which that read section has found to be the active one. */
+const char *tw_one_call_of(const struct tw_bp_generation *generation, struct tw_place *place, const uint64_t *words,
+			   uint64_t *slot);
 
 /* Is that session the only one that wants the end of the call, as a record of its return or of an exception? */
 static inline bool tw_one_wants(const struct tw_frame_wants *wants)

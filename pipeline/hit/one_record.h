@@ -73,7 +73,7 @@ static __attribute__((noinline)) void take_more(struct tw_thread *thread, const 
 	else
 		one->count =
 			tw_arg_capture_filled(plan, one->result[0], tw_kept_take(&thread->kept, plan, tw_hit_tls.state),
-					      *thread->errno_at, thread->arguments);
+					      *thread->errno_at, &thread->copying, thread->arguments);
 	one->words = thread->arguments;
 }
 

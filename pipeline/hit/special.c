@@ -279,7 +279,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 		return wanted;
 	}
 	if (part->slot_words && place->kind != TW_BP_DECLARED)
-		tw_hit_take_arguments(t, place, part, &d.words, &d.recorded_count, &d.flags);
+		tw_hit_take_arguments(t, place, part, &d.words, &d.recorded_count, &d.flags, true);
 	if (part->stack_depth && place->kind != TW_BP_DECLARED) {
 		d.stack_depth = part->stack_depth;
 		d.ticks = tw_clock_ticks();

@@ -14,13 +14,13 @@ uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t t
 
 /*
  * Selects the words to record of a call through a trampoline: of @words as many as the part wants, or what the
- * function's layout makes of them.
+ * function's layout makes of them; unless @may_have_text, without strings and other memory.
  */
 static inline __attribute__((always_inline)) void tw_hit_take_arguments(struct tw_hit_tls *t,
 									const struct tw_place *place,
 									const struct tw_bp_part *part,
 									const uint64_t **words, unsigned *count,
-									uint8_t *flags)
+									uint8_t *flags, bool may_have_text)
 {
 	const struct tw_arg_plan *plan = place->function->arguments;
 
@@ -29,7 +29,8 @@ static inline __attribute__((always_inline)) void tw_hit_take_arguments(struct t
 	} else if (plan) {
 		if (tw_unlikely(plan->keeps))
 			tw_kept_add(&t->thread->kept, plan, t->state, *words);
-		*count = tw_arg_capture(plan, *words, t->thread->arguments);
+		*count = may_have_text ? tw_arg_capture(plan, *words, &t->thread->copying, t->thread->arguments)
+				       : tw_arg_capture_registers(plan, *words, t->thread->arguments);
 		*words = t->thread->arguments;
 		*flags = TW_EVENT_FLAG_ARGS;
 	}

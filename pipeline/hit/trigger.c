@@ -31,6 +31,12 @@ static bool is_traced(const struct tw_hit_tls *t)
 											  << tw_hit_host.pinned_session;
 }
 
+/* The tracer's own time since the call began. */
+static uint64_t own_ticks_since(const struct tw_trigger_frame *frame)
+{
+	return tw_trigger_own_since(tw_hit_tls.thread->own_ticks, frame->more >> TW_TRIGGER_OWN_SHIFT);
+}
+
 /* ---- the message ---- */
 
 static void append(struct tw_rs_trigger_call *call, size_t *used, const char *text)
@@ -39,18 +45,23 @@ static void append(struct tw_rs_trigger_call *call, size_t *used, const char *te
 		call->function[(*used)++] = *text++;
 }
 
+struct telling {
+	const struct tw_place *place;
+	const struct tw_trigger_frame *frame; /* NULL: the call has just begun */
+	uint64_t others;
+};
+
 static void tell_there(void *arg)
 {
-	const struct tw_trigger_met *met = arg;
-	const struct tw_function *function = met->place->function;
+	const struct telling *telling = arg;
+	const struct tw_trigger_frame *frame = telling->frame;
+	const struct tw_function *function = telling->place->function;
 	const struct tw_thread *thread = tw_hit_tls.thread;
 	const struct tw_tracee *own = thread->own_tracee;
 	/* Now: the records of the call, which are behind it, come before. */
 	struct tw_rs_trigger_call call = {.ticks = tw_clock_ticks(),
-					  .begin_ticks = met->begin_ticks,
-					  .own_ticks = met->begin_ticks ? tw_trigger_own_since(thread->own_ticks,
-											       met->begin_own_ticks)
-									: 0,
+					  .begin_ticks = frame ? frame->begin_ticks : 0,
+					  .own_ticks = frame ? own_ticks_since(frame) : 0,
 					  .process_id = tw_hit_host.pinned_rs->own.process_id,
 					  .thread_id = own ? own->thread_id : 0};
 	size_t used = 0;
@@ -59,76 +70,136 @@ static void tell_there(void *arg)
 	append(&call, &used, ":");
 	append(&call, &used, function->name);
 	tw_rs_trigger_tell(tw_hit_host.pinned_rs, &call, tw_thread_may_call_system());
-	tw_rs_trigger_pass_over(tw_hit_host.pinned_rs, met->others);
+	tw_rs_trigger_pass_over(tw_hit_host.pinned_rs, telling->others);
 }
 
-void tw_trigger_tell(const struct tw_trigger_met *met, uint64_t *slot)
+static __attribute__((noinline)) void tell(const struct tw_place *place, const struct tw_trigger_frame *frame,
+					   uint64_t others, uint64_t *slot)
 {
+	struct telling telling = {place, frame, others};
+
 	if (!tw_frame_begin(FRAME(slot), 0))
 		return;
-	tw_own_stack_call(tell_there, (void *)(uintptr_t)met);
+	tw_own_stack_call(tell_there, &telling);
 	tw_frame_end();
+}
+
+void tw_trigger_tell(struct tw_trigger_met met, uint64_t *slot)
+{
+	tell(met.frame->place, met.frame, met.others, slot);
 }
 
 /* ---- calls ---- */
 
-/* The shadow of the slot is mapped. */
-static const char *open_frame(const struct tw_place *place, const uint64_t *words, uint64_t *slot,
-			      const char *resume_at)
+/* Enters a hit and its read section; false: there is none, or the process is not recorded. */
+static bool begin(struct tw_hit_tls *t, uint64_t *slot)
 {
-	const struct tw_call_condition *trigger = trigger_of(place);
-	struct tw_trigger_frame frame = {.place = place,
-					 .begin_ticks = tw_clock_ticks(),
-					 .more = TW_TRIGGER_FRAME | tw_hit_tls.thread->own_ticks
-									    << TW_TRIGGER_OWN_SHIFT};
+	if (!tw_hit_begin(t, FRAME(slot)))
+		return false;
+	tw_progress_enter(&t->thread->reader);
+	if (is_traced(t))
+		return true;
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	return false;
+}
 
+static void end(struct tw_hit_tls *t)
+{
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+}
+
+static __attribute__((noinline)) const char *decide(const struct tw_call_condition *trigger, struct tw_place *place,
+						    const uint64_t *words, uint64_t *slot, const char *resume_at)
+{
+	bool is_met;
+
+	if (!begin(&tw_hit_tls, slot))
+		return resume_at;
+	is_met = tw_condition_is_met(trigger, place, words, TW_ARGS_MAX);
+	end(&tw_hit_tls);
+	if (is_met)
+		tell(place, NULL, 0, slot);
+	return resume_at;
+}
+
+static __attribute__((noinline)) const char *decide_later(const struct tw_call_condition *trigger,
+							  const struct tw_place *place, const uint64_t *words,
+							  uint64_t *slot, const char *resume_at)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_trigger_frame *frame;
+
+	if (place->is_unwatched || !tw_native_is_watching() || !begin(t, slot))
+		return resume_at;
+	/* As in longer_frame.h: not on the stack. */
+	frame = (void *)(tw_return_word *)t->thread->callers;
+	*frame = (struct tw_trigger_frame){.place = place,
+					   .begin_ticks = tw_clock_ticks(),
+					   .more = TW_TRIGGER_FRAME | t->thread->own_ticks << TW_TRIGGER_OWN_SHIFT};
 	for (unsigned i = 0; i < trigger->kept_count; i++)
-		frame.kept[i] = words[trigger->kept[i]];
-	tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &resume_at);
+		frame->kept[i] = words[trigger->kept[i]];
+	if (tw_returns_has_shadow(slot) || tw_returns_map(slot))
+		tw_returns_open(slot, (const tw_return_word *)frame, false, tw_unwind_is_known(), &resume_at);
+	end(t);
 	return resume_at;
 }
 
 const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint64_t *slot, const char *resume_at)
 {
 	const struct tw_call_condition *trigger = trigger_of(place);
-	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_trigger_met met = {0};
-	bool opens;
 
-	if (!trigger || !tw_hit_begin(t, FRAME(slot)))
+	if (!trigger)
 		return resume_at;
-	tw_progress_enter(&t->thread->reader);
-	opens = is_traced(t) && trigger->is_of_end && !place->is_unwatched && tw_native_is_watching() &&
-		(tw_returns_has_shadow(slot) || tw_returns_map(slot));
-	if (is_traced(t) && !trigger->is_of_end && tw_condition_is_met(trigger, place, words, TW_ARGS_MAX))
-		met.place = place;
-	if (opens)
-		resume_at = open_frame(place, words, slot, resume_at);
-	tw_progress_exit(&t->thread->reader);
-	tw_hit_end(t);
-	if (met.place)
-		tw_trigger_tell(&met, slot);
-	return resume_at;
+	return trigger->is_of_end ? decide_later(trigger, place, words, slot, resume_at)
+				  : decide(trigger, place, words, slot, resume_at);
 }
 
 /* ---- ends ---- */
 
-void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64_t value, struct tw_trigger_met *met)
+/* In a hit, which it leaves. */
+static __attribute__((noinline)) bool decide_end(const struct tw_trigger_frame *frame, uint64_t ticks, uint64_t value)
 {
 	const struct tw_call_condition *trigger = trigger_of(frame->place);
-	uint64_t registers[TW_ARGS_MAX], own = frame->more >> TW_TRIGGER_OWN_SHIFT;
-	struct tw_condition_end end = {.registers = registers, .value = value};
-	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t *registers = tw_hit_tls.thread->callers;
+	bool is_met = trigger && is_traced(&tw_hit_tls);
 
-	end.ticks = tw_clock_ticks() - frame->begin_ticks;
-	if (!trigger || !trigger->is_of_end || frame->begin_ticks < trigger->since_ticks ||
-	    t->state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
-		return;
-	for (unsigned i = 0; i < trigger->kept_count; i++)
+	for (unsigned i = 0; is_met && i < trigger->kept_count; i++)
 		registers[trigger->kept[i]] = frame->kept[i];
-	end.ticks -= tw_trigger_own_since(t->thread->own_ticks, own);
-	if (is_traced(t) && tw_condition_is_met_by_end(trigger, frame->place, &end))
-		*met = (struct tw_trigger_met){frame->place, frame->begin_ticks, own,
-					       met->others + (met->place != NULL)};
+	is_met =
+		is_met && tw_condition_is_met_by_end(trigger, frame->place,
+						     &(struct tw_condition_end){.registers = registers,
+										.ticks = ticks - own_ticks_since(frame),
+										.value = value});
 	tw_frame_end();
+	return is_met;
+}
+
+static __attribute__((noinline)) bool is_met_by_end(const struct tw_trigger_frame *frame, uint64_t *slot,
+						    uint64_t value)
+{
+	const struct tw_call_condition *trigger = trigger_of(frame->place);
+	uint64_t ticks = tw_clock_ticks() - frame->begin_ticks;
+
+	if (!trigger || !trigger->is_of_end || frame->begin_ticks < trigger->since_ticks ||
+	    tw_hit_tls.state != TW_THREAD_READY || !tw_frame_begin(FRAME(slot), 0))
+		return false;
+	return decide_end(frame, ticks, value);
+}
+
+struct tw_trigger_met tw_trigger_end(const struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
+{
+	struct tw_trigger_met met = {0};
+
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
+
+		if (wants->place && tw_trigger_is(wants) &&
+		    is_met_by_end((const struct tw_trigger_frame *)wants, slot, value)) {
+			met.others += met.frame != NULL;
+			met.frame = (const struct tw_trigger_frame *)wants;
+		}
+	}
+	return met;
 }

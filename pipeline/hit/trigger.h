@@ -3,7 +3,7 @@
  * trigger.h - native calls for which a flight recorder writes a snapshot (ringbuf/trigger.h).
  *
  *	decided as the call begins	behind its record
- *	decided by how it ends		a frame of its own keeps when it began, and the arguments that are needed; behind the record of
+ *	decided by how it ends		a frame of its own keeps when it began, and the arguments that are needed; told behind the record of
  *					the return
  *
  * The records come first, so that they are in the snapshot.  Durations are without the tracer's own time.  Calls that are left by exceptions, or by jumps, do
@@ -23,6 +23,8 @@
 /* The most argument registers that are kept until a call ends. */
 #define TW_TRIGGER_KEPT_MAX 3
 
+struct tw_return_entry;
+
 /* Takes the place of struct tw_frame_wants. */
 struct tw_trigger_frame {
 	const struct tw_place *place;
@@ -30,7 +32,7 @@ struct tw_trigger_frame {
 	uint64_t kept[TW_TRIGGER_KEPT_MAX];
 	uint64_t more; /* TW_TRIGGER_FRAME, and the thread's own_ticks then */
 };
-#define TW_TRIGGER_FRAME     UINT64_C(0x40000)
+#define TW_TRIGGER_FRAME     UINT64_C(0x80)
 #define TW_TRIGGER_OWN_SHIFT 19
 
 /* The tracer's own time on a thread since the value that a frame has, of which it has the low bits. */
@@ -44,11 +46,9 @@ static inline bool tw_trigger_is(const struct tw_frame_wants *wants)
 	return wants->more & TW_TRIGGER_FRAME;
 }
 
-/* A call that fulfils its condition; place NULL: none. */
+/* Calls that fulfil their conditions as they end; frame NULL: none. */
 struct tw_trigger_met {
-	const struct tw_place *place;
-	uint64_t begin_ticks; /* 0: it has just begun */
-	uint64_t begin_own_ticks;
+	const struct tw_trigger_frame *frame;
 	uint64_t others; /* tail calls inside of it, which end with it and fulfil theirs */
 };
 
@@ -56,9 +56,9 @@ struct tw_trigger_met {
  * The call's hit is over: decides, or opens a frame.  @resume_at: where the hit said that the call continues; the result says it instead.
  */
 const char *tw_trigger_call(struct tw_place *place, const uint64_t *words, uint64_t *slot, const char *resume_at);
-/* The call has returned: does it fulfil the condition?  Then *met is set. */
-void tw_trigger_end(const struct tw_trigger_frame *frame, uint64_t *slot, uint64_t value, struct tw_trigger_met *met);
+/* The calls of an entry have returned: which fulfil their conditions?  In no hit; the entry stays as it is. */
+struct tw_trigger_met tw_trigger_end(const struct tw_return_entry *entry, uint64_t *slot, uint64_t value);
 /* Tells the recorder, behind the records of the call.  In no hit. */
-void tw_trigger_tell(const struct tw_trigger_met *met, uint64_t *slot);
+void tw_trigger_tell(struct tw_trigger_met met, uint64_t *slot);
 
 #endif

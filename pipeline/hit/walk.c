@@ -51,6 +51,11 @@ static READS_STACK uint64_t return_address(const uint64_t *slot)
 	return address >= CODE_LOW && address < CODE_HIGH ? address : 0;
 }
 
+uint64_t tw_walk_caller(const uint64_t *slot)
+{
+	return return_address(slot);
+}
+
 /* The word at an address of the frame or above it; false: it may not be read. */
 static INLINE READS_STACK bool read_word(const struct walk *walk, uintptr_t at, uintptr_t *out)
 {

@@ -36,4 +36,7 @@ struct tw_thread;
 unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
 			 unsigned capacity);
 
+/* The direct caller's alone; 0: it is not known. */
+uint64_t tw_walk_caller(const uint64_t *slot);
+
 #endif

@@ -194,40 +194,43 @@ static NO_VECTORS struct tw_ring_work *begin(struct tw_hit_tls *t, const struct 
 	return w;
 }
 
-/* False: nothing was done, because there was no stack for it. */
-static NO_VECTORS bool work(struct tw_ring_work *w, void (*step)(void *))
+/* Nothing was done, because there was no stack for it. */
+static NO_VECTORS __attribute__((noinline)) bool refuse(const struct tw_ring_work *w)
+{
+	struct tw_rb_producer *producer = &w->t->thread->rings[w->session].producer;
+
+	if (producer->shared)
+		tw_rb_refuse(producer, TW_RB_LOST_FULL, w->ticks);
+	else
+		tw_rs_count_no_ring(tw_hit_sessions[w->session].rs, w->ticks);
+	return false;
+}
+
+/* The last thing that its callers do, as the refusal is of it: little of the stack may be left. */
+static NO_VECTORS __attribute__((noinline)) bool work(struct tw_ring_work *w, void (*step)(void *))
 {
 	if (!tw_own_stack_try(step, w))
-		return false;
+		return refuse(w);
 	while (w->sleep_word) {
 		tw_sys_futex_wait(w->sleep_word, w->sleep_value, w->sleep_ns);
 		/* What was begun is brought to its end. */
 		if (!tw_own_stack_try(step, w))
 			tw_patch_call_keeping_vectors(step, w);
 	}
-	return true;
+	return w->result;
 }
 
 NO_VECTORS bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 					uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
-	struct tw_ring_work *w;
+	struct tw_ring_work *w = begin(t, recheck, session, ticks, todo);
 
 	/* The last attempt to get a ring failed a moment ago: no system call. */
-	if (!ring->producer.shared && ticks < ring->retry_ticks) {
-		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
-		return false;
-	}
-	w = begin(t, recheck, session, ticks, todo);
+	if (!ring->producer.shared && ticks < ring->retry_ticks)
+		return refuse(w);
 	w->bytes = TW_SWITCH_BYTES;
-	if (work(w, catch_up_step))
-		return w->result;
-	if (ring->producer.shared)
-		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
-	else
-		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
-	return false;
+	return work(w, catch_up_step);
 }
 
 NO_VECTORS bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
@@ -236,10 +239,7 @@ NO_VECTORS bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_rechec
 	struct tw_ring_work *w = begin(t, recheck, session, ticks, todo);
 
 	w->bytes = bytes;
-	if (work(w, space_step))
-		return w->result;
-	tw_rb_refuse(&t->thread->rings[session].producer, TW_RB_LOST_FULL, ticks);
-	return false;
+	return work(w, space_step);
 }
 
 static void tell_behind(void *arg)

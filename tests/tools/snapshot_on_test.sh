@@ -121,6 +121,11 @@ are_all() {
 }
 are_all
 [ "$(written)" -ge 1 ] || fail "no snapshot"
+# compare.py reads what is here: the first call of each of four threads, which is one call, is for another folder.
+(
+	mkdir first && cp app first && cd first && record --snapshot-on app:serve --every 0 --snapshots 1 -- ./app 1 0
+	[ "$(($(written) + $(missed)))" = 4 ]
+) || fail "four calls: $(cat first/err)"
 cp out seen.out
 python3 -I -S compare.py "$tw" s*.tw >out 2>err || fail "a snapshot is not of a slow call"
 
