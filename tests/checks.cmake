@@ -19,6 +19,13 @@ if(Python3_FOUND AND NOT TW_SANITIZE)
   endforeach()
 endif()
 
+# What the optimising compiler makes of the functions of a hit; and each row left out must be noticed.
+if(Python3_FOUND AND NOT TW_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  add_test(NAME check_stack COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_stack.py --self-test
+                                    $<TARGET_FILE:tracewheel-agent>)
+  set_tests_properties(check_stack PROPERTIES LABELS check)
+endif()
+
 # A sanitizer's build has other structures.
 if(NOT TW_SANITIZE)
   add_test(NAME check_abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/abi/check_abi.sh ${CMAKE_BINARY_DIR})

@@ -47,10 +47,23 @@ record calls --longer 1ns --children --exceptions -t "$own"
 record calls --longer 1us --children --on-full block --ring 64K -t "$own"
 record calls --when '$1 /= 12345 and duration > 0' --children=32K --args --on-full block --ring 64K -t "$own"
 record calls --children -t 'agent_depth:depth_leaf' -t "$own if result /= 12345 or exception" --exceptions
+# Counted, and summed up by keys that are known at the call or at its end, of which most are new.
+record calls --count "$own"
+record calls --by '$1' --sum '$1' -t "$own"
+record calls --by caller --histogram duration -t "$own"
+record calls --by result -t "$own"
+# Memory that a call fills, whose length is in memory too.
+fills='--args=long depth_fill(long x, out buf(len=*bytes) to, out long bytes)'
+record calls "$fills" --returns -t "$own"
+record calls "$fills" --longer 1ns --children --on-full block --ring 64K -t "$own"
+# A snapshot is wanted of the call as it begins, and as it ends, which the interpreter decides.
+record calls --flight --snapshots 1 --snapshot-on "$own if \$1 > 24000" --returns --args --stack 4 -t "$own"
+record calls --flight --snapshots 1 --snapshot-on "$own if duration * 3 > \$1 + result" "$fills" --longer 1ns -t "$own"
 for mode in threads handler cancel; do
 	record $mode -t "$own"
 	record $mode --returns --args --stack 4 -t "$own"
 	record $mode --returns --on-full block --ring 64K -t "$own"
+	record $mode --by result --histogram duration -t "$own"
 	record $mode --longer 1ns --on-full block --ring 64K -t "$own"
 	record $mode --when '$1 /= 12345 and duration > 0' --args --on-full block --ring 64K -t "$own"
 	record $mode --when '$1 /= 12345 and duration > 0' --children --args --on-full block --ring 64K -t "$own"

@@ -28,6 +28,7 @@ enum { AREA_BYTES = 16384, PAGE_BYTES = 4096, PATTERN = 0x5a, THREADS = 40 };
 long depth_leaf(long x);
 long depth_text(long x, const char *text, double y);
 long depth_tail(long x);
+long depth_fill(long x, char *to, long *bytes);
 
 __attribute__((noinline)) long depth_leaf(long x)
 {
@@ -48,6 +49,14 @@ __attribute__((noinline)) long depth_tail(long x)
 	return depth_leaf(x);
 }
 
+/* Fills memory, and says how much of it. */
+__attribute__((noinline)) long depth_fill(long x, char *to, long *bytes)
+{
+	to[0] = (char)x;
+	*bytes = 1;
+	return x;
+}
+
 static long call_leaf(long x)
 {
 	return depth_leaf(x);
@@ -61,6 +70,14 @@ static long call_text(long x)
 static long call_tail(long x)
 {
 	return depth_tail(x);
+}
+
+static long call_fill(long x)
+{
+	static __thread char to[16];
+	static __thread long bytes;
+
+	return depth_fill(x, to, &bytes);
 }
 
 /* Calls the function on the stack that ends there. */
@@ -101,7 +118,7 @@ enum { CALLERS_BYTES = 16 };
 
 static long most_of(uint8_t *area, unsigned calls)
 {
-	static long (*const functions[])(long) = {call_leaf, call_text, call_tail};
+	static long (*const functions[])(long) = {call_leaf, call_text, call_tail, call_fill};
 	long most = 0;
 
 	for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) {
