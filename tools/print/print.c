@@ -318,7 +318,7 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 	fold.filter.wants_thread_states = request->has_sched;
 	if (!printing.left)
 		return 0;
-	int error = printer->when ? find_calls(&printing, filter) : 0;
+	int error = printer->when ? find_calls(&printing, &fold.filter) : 0;
 	if (error == 0)
 		error = tw_pass((struct tw_capture *)printer->capture, &fold, 1,
 				request->is_stream || isatty(STDOUT_FILENO) ? NULL : "printing");

@@ -403,9 +403,9 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter)
 	 * from there on.
 	 */
 	struct tw_fold fold = {.self = tree, .filter = *filter, .wants_before = true, .begin = begin, .see = see};
-	struct tw_capture_filter all = *filter;
-	all.from_ns = 0;
 	fold.filter.wants_thread_states = true;
+	struct tw_capture_filter all = fold.filter;
+	all.from_ns = 0;
 	int error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error == 0)
 		error = tw_pass_one((struct tw_capture *)tree->printer->capture, &fold, NULL);

@@ -379,7 +379,7 @@ static int put_events(struct tw_timeline *timeline, const struct tw_capture_filt
 		{.self = timeline, .filter = *filter, .wants_before = true, .begin = begin, .see = see}};
 	size_t count = 1;
 	folds[0].filter.wants_thread_states = true;
-	struct tw_capture_filter all = *filter;
+	struct tw_capture_filter all = folds[0].filter;
 	/* Calls and runs from before it may reach into it. */
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&timeline->stacks, &all);

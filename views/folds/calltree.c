@@ -483,7 +483,7 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 	tree->capture = capture;
 	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
 	fold->filter.wants_thread_states = true;
-	struct tw_capture_filter all = *filter;
+	struct tw_capture_filter all = fold->filter;
 	int error = tree->places.images ? 0 : tw_places_make(&tree->places, capture, filter);
 	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
 	if (tw_places_have_durations(&tree->places)) {

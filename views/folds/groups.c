@@ -552,8 +552,8 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	if ((!groups->has_durations && is_known_late(groups) && !groups->has_counted) ||
 	    (groups->by.key == TW_BY_LINE && !groups->places.kinds[TW_CAPTURE_STACK]))
 		return TW_ENOTSUP;
+	all.wants_thread_states = true;
 	fold.filter = all;
-	fold.filter.wants_thread_states = true;
 	fold.wants_before = groups->has_durations;
 	all.from_ns = groups->has_durations ? 0 : all.from_ns;
 	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;

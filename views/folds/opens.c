@@ -116,7 +116,7 @@ static int find_events(struct tw_opens *out, struct tw_capture *capture, const s
 	struct tw_capture_filter all = *filter;
 	all.from_ns = fold.filter.from_ns = 0;
 	fold.filter.to_ns = filter->from_ns;
-	fold.filter.wants_thread_states = true;
+	all.wants_thread_states = fold.filter.wants_thread_states = true;
 	int error = tw_stacks_init(&opens.stacks, capture, places);
 	if (!error)
 		error = tw_stacks_foresee(&opens.stacks, &all);

@@ -223,7 +223,7 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
  * tw_stacks_foresee - read the events once in advance, to find the calls that continued after losses; and once more to find
  * those that are selected by how they end.
  *
- * @filter	selects the events that will be passed in, in the same order.  Nothing is read if there are no losses, and
+ * @filter	selects the events that will be passed in, in the same order, states of threads among them if they are.  Nothing is read if there are no losses, and
  *		nothing is selected by how calls end.
  *
  * Returns 0 or an error, TW_ENOTSUP if the ends of calls are needed and nothing has a duration. Without this call all calls end in a loss, and none is left out.
