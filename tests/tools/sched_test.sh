@@ -129,6 +129,44 @@ expect 1 "$tw" flame --off --folded plain.tw
 says "'plain.tw' has no states of threads"
 expect 2 "$tw" flame --off --hide-waits a.tw
 
+# The first thread that has a state is not the first that calls: conditions on how calls end are still on the right calls.
+cat >order.c <<'EOT'
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void rests(int us)
+{
+	nanosleep(&(struct timespec){0, us * 1000L}, NULL);
+}
+static void *calls(void *first)
+{
+	for (int i = first ? 0 : 1; i < 4; i++)
+		rests(i == 3 && first ? 12000 : i == 1 && !first ? 12000 : 20);
+	return NULL;
+}
+static void *waits(void *arg)
+{
+	usleep(3000);
+	return calls(arg);
+}
+int main(void)
+{
+	pthread_t threads[2];
+	pthread_create(&threads[0], NULL, waits, NULL);
+	usleep(1000);
+	pthread_create(&threads[1], NULL, calls, threads);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	return 0;
+}
+EOT
+${CC:-cc} -O1 -pthread order.c -o order || fail "no program"
+expect 0 "$tw" record -q --force --sched --returns -t order:rests -o order.tw -- ./order
+expect 0 "$tw" print --tree --when 'duration > 10ms' order.tw
+! grep 'order:rests' out | grep -v ' [1-9][0-9][0-9.]* ms .* order:rests' || fail "calls of less than 10 ms"
+expect 0 "$tw" report --json --when 'duration > 10ms' order.tw
+json '(lambda row: row["calls"] >= 2 and row["min"] > 0.01 or 1 // 0)(d["by_function"][0])'
+
 # A program that another one executes, and children.
 expect 0 $record -q --sched --follow-fork -o children.tw -- sh -c 'true; exec ./rests 3'
 expect 0 "$tw" report --json children.tw
@@ -154,6 +192,22 @@ expect 0 "$tw" report --json part.tw
 json '(lambda r: abs(r["off"] - 0.008) < 1e-6 and r["ran"] == 0 and r["unknown"] < 1e-6 or 1 // 0)(d["by_function"][0])'
 expect 0 "$tw" report --json --from 0.010 --to 0.018 a.tw
 json '(lambda r: abs(r["off"] - 0.008) < 1e-6 and r["ran"] == 0 and r["unknown"] < 1e-6 or 1 // 0)(d["by_function"][0])'
+
+# Every table has them: a file for SQLite too.
+if [ -x "$build/bin/tracewheel-sql" ]; then
+	expect 0 "$tw" convert -q --to sqlite a.tw -o a.db
+	sums='select function, duration - ran - preempted - off >= 0, ran, preempted, off from calls order by function'
+	sqlite3 -csv a.db "$sums" >file
+	expect 0 "$tw" sql --csv a.tw "$sums"
+	tail -n +2 out | tr -d '"' | diff - <(tr -d '\r' <file) || fail "another table in the file"
+	[ "$(cut -d, -f5 file | head -1)" -ge 20000000 ] || fail "rests was not off: $(cat file)"
+	expect 0 "$tw" sql --csv plain.tw "select count(ran), count(off) from calls"
+	is "$(tail -1 out)" 0,0 "states of a capture without them"
+fi
+expect 0 "$tw" print --slowest 1 -t rests:rests a.tw
+shows '^ *ran .*s, preempted .*s, off [0-9.]* ms'
+expect 0 "$tw" report --diff plain.tw a.tw
+! grep -q preempted out || fail "a difference from a capture without states has their columns"
 
 # Events are as they were: states are no events, and are listed only if asked for.
 expect 0 "$tw" print --format json a.tw

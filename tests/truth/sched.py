@@ -5,7 +5,8 @@
 Goal    Of each call: ran + preempted + off = total; ran is the thread's processor time; a call that sleeps or waits for a lock
         is off, one that a competitor keeps from its processor is preempted; as many switches as the kernel counts.
 Method  sched.c reads CLOCK_THREAD_CPUTIME_ID and getrusage() at the beginning and the end of each call. The states of the threads, as
-        `print --sched` lists them, are summed up here once more, and must give what `report` says.
+        `print --sched` lists them, are summed up here once more, and must give what `report` says, and every other view that divides times:
+        tables of SQL, the module of Python, the slowest calls, differences.
 
 sched.py BUILD [--self-test]
     --self-test: switches are left out, preempted is taken for off, ...: each must be noticed
@@ -46,7 +47,39 @@ def record(build, folder):
     rows = {row["name"].split(":")[1].split("/")[0]: row
             for row in json.loads(run(tw, "report", "--json", path).stdout)["by_function"]}
     events = [json.loads(line) for line in run(tw, "print", "--sched", "--setups", "--format", "json", path).stdout.splitlines()]
-    return told, rows, events
+    return told, rows, events, views_of(build, folder, path, events)
+
+
+def views_of(build, folder, path, events):
+    """By view and function: ns by state, as that view has them."""
+    tw, views = os.path.join(build, "bin/tracewheel"), {}
+    lines = run(tw, "print", "--slowest", str(len(CALLS)), "-t", "truth_sched:{" + ",".join(CALLS) + "}", "--format", "json", path).stdout.splitlines()
+    slowest = {row["name"].split(":")[1].split("/")[0]: row for row in map(json.loads, lines)}
+    views["print --slowest"] = {name: {key: row[key + "_ns"] for key in SUMS} for name, row in slowest.items()}
+    # From a part with nothing in it but states and the call that each thread begins with.
+    part, end = os.path.join(folder, "part.tw"), min(e["ns"] for e in events if e["kind"] == "call" and e["function"] != "begins")
+    run(tw, "cut", "-q", "--to", f"{end / 1e9:.9f}", "-o", part, path)
+    diff = json.loads(run(tw, "report", "--json", "--diff", part, path).stdout)
+    views["report --diff"] = {row["name"].split(":")[1].split("/")[0]: {key: round(row[key + "_change"] * 1e9) for key in SUMS}
+                              for row in diff["by_function"]}
+    if os.path.exists(os.path.join(build, "bin/tracewheel-sql")):
+        for table in ("calls", "functions"):
+            lines = run(tw, "sql", "--json", path, f"select function, ran, preempted, off from {table}").stdout.splitlines()
+            views[f"sql {table}"] = {row.pop("function"): row for row in map(json.loads, lines)}
+        views["sql of a part"] = {}
+        for name in CALLS:
+            start = min(e["ns"] for e in events if e["kind"] == "call" and e["function"] == name)
+            row = json.loads(run(tw, "sql", "--json", path,
+                                 f"select ran, preempted, off from calls where function = '{name}' and start >= {start} limit 1").stdout)
+            views["sql of a part"][name] = row
+    if os.path.isdir(os.path.join(build, "python/tracewheel")):
+        sys.path.insert(0, os.path.join(build, "python"))
+        import tracewheel
+        with tracewheel.open(path) as capture:
+            table = capture.calls(states=True)
+            views["python"] = {capture.functions[number].function: {key: round(table[key][i]) for key in SUMS}
+                               for i, number in enumerate(table["function"])}
+    return views
 
 
 def spent(events, thread, begin, end, skip_own):
@@ -76,7 +109,7 @@ def calls_of(events):
             yield event["function"], call["thread"], call["ns"], event["ns"]
 
 
-def problems_of(told, rows, events):
+def problems_of(told, rows, events, views):
     calls = list(calls_of(events))
     if sorted(name for name, *_ in calls) != sorted(CALLS) or sorted(told) != sorted(CALLS):
         yield f"the calls are {[name for name, *_ in calls]}"
@@ -96,6 +129,15 @@ def problems_of(told, rows, events):
         for key in SUMS:
             if abs(ns[key] - sums[key]) > 2000:
                 yield f"{name}: {key} is {ns[key]} in report, and {sums[key]} by its events"
+        own = dict(sums)
+        for inner, other, low, high in calls if name == "all_of_it" else ():
+            if inner != name and other == thread and begin <= low and high <= end:
+                own = {key: own.get(key, 0) - spent(events, thread, low, high, True)[0][key] for key in SUMS}
+        for view, found in views.items():
+            by_state = own if view == "report --diff" else sums
+            for key in SUMS:
+                if name not in found or abs((found[name][key] or 0) - by_state.get(key, 0)) > 10000:
+                    yield f"{name}: {key} is {found.get(name)} in {view}, and {by_state.get(key, 0)} by its events"
         if abs(ns["ran"] - said["cpu"]) > margin:
             yield f"{name}: ran {ns['ran']}, but took {said['cpu']} ns of a processor ({switches} switches)"
         if abs(ns["preempted"] + ns["off"] - (said["wall"] - said["cpu"])) > margin:
@@ -119,7 +161,7 @@ def problems_of(told, rows, events):
 
 # ---- negative controls ----
 
-def without_ins(told, rows, events):
+def without_ins(told, rows, events, views):
     """Every other switch-in is lost, and nobody says so."""
     number, kept = 0, []
     for event in events:
@@ -127,33 +169,39 @@ def without_ins(told, rows, events):
         number += is_in
         if not is_in or number % 2:
             kept.append(event)
-    return told, rows, kept
+    return told, rows, kept, views
 
 
-def preempted_as_off(told, rows, events):
+def preempted_as_off(told, rows, events, views):
     rows = {name: {**row, "off": row.get("off", 0) + row.get("preempted", 0), "preempted": 0} for name, row in rows.items()}
     events = [{**e, "state": "off"} if e.get("state") == "preempted" else e for e in events]
-    return told, rows, events
+    return told, rows, events, views
 
 
-def all_ran(told, rows, events):
+def all_ran(told, rows, events, views):
     rows = {name: {**row, "ran": row["total"], "preempted": 0, "off": 0, "unknown": 0} for name, row in rows.items()}
-    return told, rows, events
+    return told, rows, events, views
 
 
-def late_states(told, rows, events):
+def late_states(told, rows, events, views):
     """As if switches had another clock, 5 ms late."""
-    return told, rows, [{**e, "ns": e["ns"] + 5 * MS} if e["kind"] == "thread_state" else e for e in events]
+    return told, rows, [{**e, "ns": e["ns"] + 5 * MS} if e["kind"] == "thread_state" else e for e in events], views
 
 
-def other_thread(told, rows, events):
+def other_thread(told, rows, events, views):
     """Each call has the states of another thread."""
     threads = sorted({said["thread"] for said in told.values()})
     after = dict(zip(threads, threads[1:] + threads[:1]))
-    return told, rows, [{**e, "thread": after.get(e["thread"], e["thread"])} if e["kind"] == "thread_state" else e for e in events]
+    return told, rows, [{**e, "thread": after.get(e["thread"], e["thread"])} if e["kind"] == "thread_state" else e for e in events], views
 
 
-MISTAKES = (without_ins, preempted_as_off, all_ran, late_states, other_thread)
+def one_view(told, rows, events, views):
+    """A view that takes what is unknown for time off."""
+    first = next(iter(views))
+    return told, rows, events, {**views, first: {name: {**row, "off": row["off"] + MS} for name, row in views[first].items()}}
+
+
+MISTAKES = (one_view, without_ins, preempted_as_off, all_ran, late_states, other_thread)
 
 
 def main():

@@ -4,6 +4,7 @@
  *
  *	 1  12.3 ms  srv:handle(0x3) = 0
  *	             from 1.234567890 on 17512 worker-1, in main > run
+ *	             ran 200 us, preempted 0 ns, off 12.1 ms
  *	    11.9 ms         | libc:pthread_mutex_lock
  *	     210 us  x 900  | app:step
  *	    11.8 ms         waited for mutex srv:table_lock, from 1.234577890
@@ -19,8 +20,10 @@
 #include <stdlib.h>
 
 /* Calls of less than this part of the found one are not listed. */
-#define LEAST_PART    100
-#define DEPTH_MAX     100
+#define LEAST_PART 100
+#define DEPTH_MAX  100
+/* Of a call's time: clocks differ by some nanoseconds. */
+#define UNKNOWN_PART  1000
 #define COUNT_COLUMNS 10
 /* Levels; deeper calls show theirs as a number. */
 #define INDENT_MAX 12
@@ -95,6 +98,8 @@ static void put_inside(struct view *view, const struct tw_slow_call *call, uint3
 		if (depth > INDENT_MAX)
 			tw_out_format(out, "[%u] ", depth);
 		put_name(view, node->function);
+		if (node->states.ns[TW_STATE_OFF] && node->states.ns[TW_STATE_OFF] >= call->total_ns / LEAST_PART)
+			tw_out_format(out, "  off %s", tw_figure_duration(figure, node->states.ns[TW_STATE_OFF]));
 		if (node->call)
 			tw_out_format(out, "  (%u)", node->call);
 		tw_out_text(out, "\n");
@@ -171,6 +176,24 @@ static void put_waits(struct view *view, const struct tw_slow_call *call)
 					   shown ? "waits more" : "waits"));
 }
 
+/* "ran 12 ms, preempted 3 ms, off 102 ms": nothing if that is not known. */
+static void put_states(const struct view *view, const struct tw_slow_call *call)
+{
+	const struct tw_state_sums *states = &view->slowest.nodes[call->node].states;
+	uint64_t known_ns = tw_state_sums_all(states);
+	char ran[TW_FIGURE_BYTES], preempted[TW_FIGURE_BYTES], off[TW_FIGURE_BYTES], unknown[TW_FIGURE_BYTES];
+	if (!known_ns)
+		return;
+	tw_out_format(view->printer->out, "              ran %s, preempted %s, off %s",
+		      tw_figure_duration(ran, states->ns[TW_STATE_RAN]),
+		      tw_figure_duration(preempted, states->ns[TW_STATE_PREEMPTED]),
+		      tw_figure_duration(off, states->ns[TW_STATE_OFF]));
+	if (call->total_ns > known_ns + call->total_ns / UNKNOWN_PART)
+		tw_out_format(view->printer->out, ", not known %s",
+			      tw_figure_duration(unknown, call->total_ns - known_ns));
+	tw_out_text(view->printer->out, "\n");
+}
+
 static void put_call(struct view *view, const struct tw_slow_call *call, uint32_t number)
 {
 	struct tw_out *out = view->printer->out;
@@ -197,6 +220,7 @@ static void put_call(struct view *view, const struct tw_slow_call *call, uint32_
 		tw_out_text(out, call->callers);
 	}
 	tw_out_text(out, "\n");
+	put_states(view, call);
 	if (tw_tracer_cost_matters(tracer_ns, call->total_ns))
 		tw_out_format(out, "    %8s  %-*sat most of the whole are the tracer's own cost\n",
 			      tw_figure_duration(figure, tracer_ns), COUNT_COLUMNS, "");

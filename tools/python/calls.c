@@ -20,6 +20,7 @@ struct calls {
 	struct tw_call_rows rows;
 	size_t at; /* of the rows */
 	bool is_over;
+	bool has_states; /* wanted: rows have them */
 };
 
 static void finish(struct calls *self)
@@ -80,7 +81,7 @@ static int find_wanted(struct calls *calls)
 
 static int begin(struct calls *calls, bool has_details)
 {
-	struct tw_capture_filter filter = {.wants_own_time = true};
+	struct tw_capture_filter filter = {.wants_own_time = true, .wants_thread_states = calls->has_states};
 	calls->rows.from_ns = calls->selection.from_ns;
 	calls->rows.to_ns = calls->selection.to_ns;
 	calls->rows.details = details_of;
@@ -95,12 +96,13 @@ static int begin(struct calls *calls, bool has_details)
 
 PyObject *tw_py_calls(PyObject *self, PyObject *args, PyObject *names)
 {
-	static char *keys[] = {"functions", "start", "end", "thread", "details", NULL};
+	static char *keys[] = {"functions", "start", "end", "thread", "details", "states", NULL};
 	struct tw_py_capture *capture = (struct tw_py_capture *)self;
 	PyObject *patterns = Py_None;
 	long long start = -1, end = -1, thread = -1;
-	int has_details = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "|OLLLp", keys, &patterns, &start, &end, &thread, &has_details))
+	int has_details = 0, has_states = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|OLLLpp", keys, &patterns, &start, &end, &thread, &has_details,
+					 &has_states))
 		return NULL;
 	struct calls *calls = (struct calls *)PyType_GenericAlloc(tw_py_calls_type, 0);
 	if (!calls)
@@ -112,6 +114,7 @@ PyObject *tw_py_calls(PyObject *self, PyObject *args, PyObject *names)
 	}
 	Py_INCREF(self);
 	calls->capture = capture;
+	calls->has_states = has_states;
 	capture->readers++;
 	int error = begin(calls, has_details);
 	if (!error)
@@ -157,8 +160,8 @@ static bool is_wanted(const struct calls *calls, const struct tw_call_row *row)
 }
 
 /* Durations are floating-point numbers, which can be unknown: exact up to 104 days. */
-enum { START, DURATION, SELF, ID, PARENT, FUNCTION, CALLER, THREAD, DEPTH, ENDED };
-static const char sizes[] = "8888844441";
+enum { START, DURATION, SELF, ID, PARENT, FUNCTION, CALLER, THREAD, DEPTH, ENDED, STATES };
+static const char sizes[] = "8888844441", sizes_with_states[] = "8888844441888";
 /* Of calls whose ends were not recorded; else enum tw_frame_end. */
 #define NO_END 255
 
@@ -177,6 +180,8 @@ static void put_row(const struct calls *calls, const struct tw_py_columns *colum
 	((uint32_t *)to[THREAD].buf)[at] = stream ? stream->thread : TW_PY_NONE;
 	((uint32_t *)to[DEPTH].buf)[at] = row->depth;
 	((uint8_t *)to[ENDED].buf)[at] = row->has_end ? (uint8_t)row->how : NO_END;
+	for (unsigned i = 0; calls->has_states && i < TW_STATE_SUMS; i++)
+		((double *)to[STATES + i].buf)[at] = row->has_states ? (double)row->states.ns[i] : (double)NAN;
 }
 
 /* Adds (details of the call, details of its end), None for what is not there. */
@@ -189,7 +194,8 @@ static bool add_details(PyObject *list, const struct tw_call_row *row)
 	return is_right;
 }
 
-/* fill([start, duration, self, id, parent, function, caller, thread, depth, ended], list or None): how many rows were written, 0 at the end. */
+/* fill([start, duration, self, id, parent, function, caller, thread, depth, ended and, if wanted, ran, preempted, off], list or None): how many
+   rows were written, 0 at the end. */
 static PyObject *fill(PyObject *self, PyObject *args)
 {
 	struct calls *calls = (struct calls *)self;
@@ -198,7 +204,7 @@ static PyObject *fill(PyObject *self, PyObject *args)
 	Py_ssize_t at = 0;
 	if (!PyArg_ParseTuple(args, "OO", &arrays, &list))
 		return NULL;
-	bool is_right = tw_py_columns_take(&columns, arrays, sizes);
+	bool is_right = tw_py_columns_take(&columns, arrays, calls->has_states ? sizes_with_states : sizes);
 	if (calls->capture)
 		tw_py_use(calls->capture->capture);
 	while (is_right && at < columns.rows) {

@@ -25,6 +25,11 @@ static int64_t total_change(const struct tw_difference *row)
 	return (int64_t)(row->sides[TW_NEW].total_ns - row->sides[TW_OLD].total_ns);
 }
 
+static int64_t state_change(const struct tw_difference *row, unsigned state)
+{
+	return (int64_t)(row->sides[TW_NEW].states.ns[state] - row->sides[TW_OLD].states.ns[state]);
+}
+
 static bool has_times(const struct tw_difference *row)
 {
 	return row->sides[TW_OLD].has_times || row->sides[TW_NEW].has_times;
@@ -52,6 +57,12 @@ static bool has_times(const struct tw_difference *row)
 	column(new_median, "new p50", TW_UNIT_DURATION, 9, 7, 100, false, QUANTILE(NEW, 0.5), !NEW->took.count, 0) \
 	column(old_p99, "old p99", TW_UNIT_DURATION, 9, 10, 140, false, QUANTILE(OLD, 0.99), !OLD->took.count, 0) \
 	column(new_p99, "new p99", TW_UNIT_DURATION, 9, 11, 140, false, QUANTILE(NEW, 0.99), !NEW->took.count, 0)
+/* Of captures that all have states of threads: how self_change divides. */
+#define LACKS_STATES (!has_times(row) || !row->has_states)
+#define STATE_COLUMNS(column) \
+	column(ran_change, "ran", TW_UNIT_DURATION_CHANGE, 10, 2, 76, true, state_change(row, TW_STATE_RAN), LACKS_STATES, 0) \
+	column(preempted_change, "preempted", TW_UNIT_DURATION_CHANGE, 11, 2, 76, true, state_change(row, TW_STATE_PREEMPTED), LACKS_STATES, 0) \
+	column(off_change, "off", TW_UNIT_DURATION_CHANGE, 10, 2, 76, true, state_change(row, TW_STATE_OFF), LACKS_STATES, 0)
 /* clang-format on */
 
 #define CELL(key, title, unit, width, place, from, is_summed, number, unknown, sign)                           \
@@ -61,10 +72,18 @@ static bool has_times(const struct tw_difference *row)
 		return (struct tw_cell){.value = (uint64_t)(number), .is_unknown = (unknown), .mark = (sign)}; \
 	}
 COLUMNS(CELL)
+STATE_COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, sign) \
 	{#key, title, unit, width, place, from, is_summed, cell_##key, .is_optional = true},
-static const struct tw_column columns[] = {COLUMNS(COLUMN)};
+static const struct tw_column columns[] = {COLUMNS(COLUMN) STATE_COLUMNS(COLUMN)};
 const struct tw_table tw_diff_columns = {columns, sizeof columns / sizeof *columns};
+/* Without those of states where a capture has none. */
+static struct tw_table table_of(const struct tw_differences *differences)
+{
+#define COUNT_COLUMN(...) +1
+	return (struct tw_table){columns,
+				 tw_diff_columns.count - (differences->lacks_states ? STATE_COLUMNS(COUNT_COLUMN) : 0)};
+}
 /* Where times are not known. */
 static const char calls_only[] = "calls_change,old_calls,new_calls";
 
@@ -170,20 +189,39 @@ static void sort_rows(const struct tw_diff *diff)
 		compare_rows, (void *)tw_table_column(&tw_diff_columns, sort, strlen(sort)));
 }
 
+/* With states of threads, on narrower screens than those that have space for all. */
+#define STATES_FEW  "self_change,noise,ran_change,off_change,calls_change"
+#define STATES_SOME "self_change,noise,ran_change,preempted_change,off_change,old_self,new_self,calls_change"
+enum { STATES_SOME_FROM = 100, STATES_ALL_FROM = 170 };
+
+/* The columns that are shown. */
+static void choose_columns(const struct tw_screen *screen, const struct tw_diff *diff, struct tw_table_shape *shape)
+{
+	const struct tw_differences *differences = &diff->sides.differences;
+	const struct tw_table table = table_of(differences);
+	const struct tw_report_order *order = diff->order;
+	int columns = screen->cuts_names ? screen->columns : INT_MAX;
+	bool is_narrow = !differences->lacks_states && columns < STATES_ALL_FROM && !order->sort;
+	const char *chosen = order->columns		? order->columns
+			     : differences->lacks_times ? calls_only
+			     : is_narrow		? (columns < STATES_SOME_FROM ? STATES_FEW : STATES_SOME)
+							: NULL;
+	if (chosen)
+		tw_table_choose(&tw_diff_columns, chosen, shape);
+	else
+		tw_table_fit(&table, columns,
+			     order->sort ? tw_table_column(&tw_diff_columns, order->sort, strlen(order->sort)) : NULL,
+			     shape);
+}
+
 static void put_table(const struct tw_screen *screen, const struct tw_diff *diff)
 {
 	const struct tw_differences *differences = &diff->sides.differences;
 	const struct tw_report_order *order = diff->order;
-	const char *chosen = order->columns ? order->columns : differences->lacks_times ? calls_only : NULL;
 	size_t shown = order->top && order->top < differences->count ? order->top : differences->count;
 	struct tw_table_shape shape;
 	char figure[TW_FIGURE_BYTES];
-	if (chosen)
-		tw_table_choose(&tw_diff_columns, chosen, &shape);
-	else
-		tw_table_fit(&tw_diff_columns, screen->cuts_names ? screen->columns : INT_MAX,
-			     order->sort ? tw_table_column(&tw_diff_columns, order->sort, strlen(order->sort)) : NULL,
-			     &shape);
+	choose_columns(screen, diff, &shape);
 	const char **names = malloc((shown + 1) * sizeof *names);
 	for (size_t i = 0; names && i < shown; i++)
 		names[i] = differences->rows[i].name;
@@ -217,12 +255,13 @@ static void put_screen(struct tw_out *out, const struct tw_diff *diff)
 
 static void put_csv(struct tw_out *out, const struct tw_diff *diff)
 {
+	const struct tw_table table = table_of(&diff->sides.differences);
 	tw_out_text(out, "name");
-	tw_table_csv_titles(out, &tw_diff_columns);
+	tw_table_csv_titles(out, &table);
 	tw_out_text(out, "\n");
 	for (size_t i = 0; i < diff->sides.differences.count && (!diff->order->top || i < diff->order->top); i++) {
 		tw_table_csv_text(out, diff->sides.differences.rows[i].name);
-		tw_table_csv(out, &tw_diff_columns, &diff->sides.differences.rows[i]);
+		tw_table_csv(out, &table, &diff->sides.differences.rows[i]);
 		tw_out_text(out, "\n");
 	}
 }

@@ -41,6 +41,9 @@ enum {
 	PARENT,
 	DEPTH,
 	CALLER,
+	RAN,
+	PREEMPTED,
+	OFF,
 	FUNCTION_ID,
 	THREAD_ID,
 	ARG1
@@ -70,6 +73,12 @@ static const struct tw_sql_column columns[] = {
 	[PARENT] = {"parent", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of the call that made it; NULL: none is known"},
 	[DEPTH] = {"depth", "INTEGER", true, TW_SQL_NO_LIMIT, "the number of recorded calls around it"},
 	[CALLER] = {"caller", "TEXT", true, TW_SQL_NO_LIMIT, "the function of parent"},
+	[RAN] = {"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
+		 "the part of duration in which its thread had a processor (record --sched); NULL if nothing is known"},
+	[PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
+		       "likewise, in which it could run and another thread had the processor"},
+	[OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
+		 "likewise, in which it had blocked; what duration has more than the three is not known"},
 	[FUNCTION_ID] = {"function_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in functions"},
 	[THREAD_ID] = {"thread_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in threads"},
 	[ARG1] = {"arg1", "", true, TW_SQL_NO_LIMIT, "the first of args; likewise arg2 to arg6"},
@@ -192,6 +201,7 @@ static int begin_reading(struct calls *calls)
 	bool has_function = selection->module || selection->function;
 	filter.kinds = 0;
 	filter.wants_own_time = true;
+	filter.wants_thread_states = tw_sql_uses_any(selection, RAN, OFF);
 	filter.from_ns = calls->is_part ? selection->from_ns : 0;
 	filter.to_ns = 0;
 	if (!is_plain || tw_sql_uses(selection, ID) || tw_sql_uses(selection, PARENT))
@@ -250,7 +260,7 @@ static int open_table(struct tw_sql_cursor *cursor)
 		return TW_ENOMEM;
 	calls->cursor = cursor;
 	calls->again_stream = UINT32_MAX;
-	calls->is_part = selection->from_ns > sql->info.start_ns && !tw_sql_uses_any(selection, ID, CALLER) &&
+	calls->is_part = selection->from_ns > sql->info.start_ns && !tw_sql_uses_any(selection, ID, OFF) &&
 			 !has_gaps(sql) && !tw_processes_are_declared(sql->capture);
 	calls->rows.details = details_of;
 	calls->rows.takes = takes;
@@ -385,6 +395,12 @@ static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, i
 	case CALLER:
 		if (row->has_caller)
 			put_name(calls, context, row->caller, false);
+		break;
+	case RAN:
+	case PREEMPTED:
+	case OFF:
+		if (row->has_states)
+			sqlite3_result_int64(context, (sqlite3_int64)row->states.ns[TW_STATE_RAN + column - RAN]);
 		break;
 	default: put_json(calls, context, row, column);
 	}

@@ -23,6 +23,9 @@ enum {
 	F_CALLS,
 	F_TOTAL,
 	F_SELF,
+	F_RAN,
+	F_PREEMPTED,
+	F_OFF,
 	F_MIN,
 	F_MEDIAN,
 	F_P99,
@@ -46,6 +49,12 @@ static const struct tw_sql_column function_columns[] =
 		      "time in its calls in ns, of recursive ones in the outermost; this and the next need returns"},
 	 [F_SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
 		     "time in the function itself, without the calls that it made"},
+	 [F_RAN] = {"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
+		    "the part of total in which threads had a processor (record --sched); NULL if nothing is known"},
+	 [F_PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
+			  "likewise, in which they could run and another thread had the processor"},
+	 [F_OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
+		    "likewise, in which they had blocked; what total has more than the three is not known"},
 	 [F_MIN] = {"min", "INTEGER", false, TW_SQL_NO_LIMIT, "the shortest call"},
 	 [F_MEDIAN] = {"median", "INTEGER", false, TW_SQL_NO_LIMIT, "half of the calls took less; to 1 %"},
 	 [F_P99] = {"p99", "INTEGER", false, TW_SQL_NO_LIMIT, "99 of 100 calls took less; to 1 %"},
@@ -88,8 +97,14 @@ static bool add_function(struct tw_sql_rows *rows, const struct tw_calltree *tre
 {
 	const struct tw_histogram *took = &function->took;
 	bool has_times = tree && tw_places_have_durations(&tree->places), has_took = has_times && took->count;
+	const uint64_t *states = function->states.ns;
+	bool has_states = has_times && tw_state_sums_all(&function->states);
 	return tw_sql_integer_if(rows, has_times, function->total_ns) &&
-	       tw_sql_integer_if(rows, has_times, function->self_ns) && tw_sql_integer_if(rows, has_took, took->min) &&
+	       tw_sql_integer_if(rows, has_times, function->self_ns) &&
+	       tw_sql_integer_if(rows, has_states, states[TW_STATE_RAN]) &&
+	       tw_sql_integer_if(rows, has_states, states[TW_STATE_PREEMPTED]) &&
+	       tw_sql_integer_if(rows, has_states, states[TW_STATE_OFF]) &&
+	       tw_sql_integer_if(rows, has_took, took->min) &&
 	       tw_sql_integer_if(rows, has_took, has_took ? tw_histogram_quantile(took, 0.5) : 0) &&
 	       tw_sql_integer_if(rows, has_took, has_took ? tw_histogram_quantile(took, 0.99) : 0) &&
 	       tw_sql_integer_if(rows, has_took, took->max) && tw_sql_integer_if(rows, has_times, took->count) &&

@@ -97,6 +97,10 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	row->how = how;
 	row->duration_ns = time->total_ns;
 	row->self_ns = time->self_ns;
+	if (time->states) {
+		row->states = time->states->total;
+		row->has_states = tw_state_sums_all(&row->states) != 0;
+	}
 	if (rows->reads_result && has_returned && rows->event->kind <= TW_CAPTURE_EXCEPTION_FROM)
 		row->result = rows->details(rows->context, rows->event, &row->result_bytes);
 }

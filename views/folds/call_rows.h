@@ -2,7 +2,8 @@
 /*
  * call_rows.h - a row for each call, when it ends: what tables of calls consist of.
  *
- * Made of the fold of stacks: the user gives it events and takes the rows that have come.
+ * Made of the fold of stacks: the user gives it events and takes the rows that have come. Rows have states of threads if those are
+ * among the events.
  *
  * Memory  the rows that were not taken, and a record for each open call.
  */
@@ -16,7 +17,9 @@ struct tw_call_row {
 	uint64_t start_ns, duration_ns, self_ns; /* the last two if has_end */
 	uint32_t function, caller;		 /* of tw_places */
 	uint32_t image, stream, tracee_id, depth;
-	bool has_caller, has_end; /* without an end: the function's returns were not recorded */
+	bool has_caller, has_end;    /* without an end: the function's returns were not recorded */
+	bool has_states;	     /* something is known of them */
+	struct tw_state_sums states; /* of duration_ns: the rest is unknown */
 	enum tw_frame_end how;
 	char *details, *result; /* of the call and of its return, of tw_call_rows.details; NULL: none */
 	size_t details_bytes, result_bytes;

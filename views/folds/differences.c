@@ -35,9 +35,22 @@ static bool add_part(struct tw_differences *differences, const char *name, struc
 	return true;
 }
 
+/* How own times divide, by function. NULL: no memory. */
+static struct tw_state_sums *own_states(const struct tw_calltree *tree)
+{
+	struct tw_state_sums *states = calloc(tree->places.function_count + (size_t)1, sizeof *states);
+	for (uint32_t i = TW_CALLTREE_FIRST; states && i < tree->node_count && i < tree->node_state_capacity; i++) {
+		const struct tw_call_node *node = &tree->nodes[i];
+		if (!node->is_process && !node->is_hidden)
+			tw_state_sums_add(&states[node->function], &tree->node_states[i].self);
+	}
+	return states;
+}
+
 static bool add_functions(struct tw_differences *differences, struct tw_difference_part *part, struct tw_calltree *tree)
 {
-	bool is_added = true;
+	struct tw_state_sums *states = own_states(tree);
+	bool is_added = states != NULL;
 	for (uint32_t i = 0; i < tree->places.function_count && is_added; i++) {
 		struct tw_call_function *function = &tree->functions[i];
 		const struct tw_name *name = &tree->places.names[i];
@@ -48,6 +61,7 @@ static bool add_functions(struct tw_differences *differences, struct tw_differen
 		part->has_times = function->total_ns || function->self_ns || function->took.count;
 		part->total_ns = function->total_ns;
 		part->self_ns = function->self_ns;
+		part->states = states[i];
 		part->is_lossy = function->lossy || function->cut;
 		part->took = function->took;
 		function->took = (struct tw_histogram){0};
@@ -55,6 +69,7 @@ static bool add_functions(struct tw_differences *differences, struct tw_differen
 					      : (struct tw_estimate){.value = (double)function->self_ns};
 		is_added = add_part(differences, tw_difference_key(name->text, differences->program[part->side]), part);
 	}
+	free(states);
 	return is_added;
 }
 
@@ -81,6 +96,7 @@ bool tw_differences_add(struct tw_differences *differences, unsigned side, const
 	if (!differences->program[side])
 		differences->program[side] = tw_difference_program(capture);
 	differences->lacks_times |= !tree;
+	differences->lacks_states |= !tree || !tree->stacks.has_states;
 	return (tree ? add_functions(differences, &recorded, tree)
 		     : add_calls(differences, &recorded, &totals->functions)) &&
 	       add_calls(differences, &counted, &totals->counted);
@@ -130,6 +146,7 @@ static bool join(struct tw_difference_side *side, struct tw_difference_part *par
 		side->has_times = true;
 		side->total_ns += parts[i].total_ns;
 		side->self_ns += parts[i].self_ns;
+		tw_state_sums_add(&side->states, &parts[i].states);
 		side->is_lossy |= parts[i].is_lossy;
 		runs[parts[i].capture] += (double)parts[i].self_ns;
 		tw_histogram_join(&side->took, &parts[i].took);
@@ -139,6 +156,8 @@ static bool join(struct tw_difference_side *side, struct tw_difference_part *par
 		side->calls = (side->calls + captures / 2) / captures;
 		side->total_ns /= captures;
 		side->self_ns /= captures;
+		for (unsigned i = 0; i < TW_STATE_SUMS; i++)
+			side->states.ns[i] /= captures;
 	}
 	free(runs);
 	return true;
@@ -156,6 +175,7 @@ static bool make_row(struct tw_differences *differences, struct tw_difference_pa
 	if (!join(&row->sides[TW_OLD], parts, old, differences->captures[TW_OLD], &self[TW_OLD]) ||
 	    !join(&row->sides[TW_NEW], parts + old, count - old, differences->captures[TW_NEW], &self[TW_NEW]))
 		return false;
+	row->has_states = !differences->lacks_states;
 	row->has_noise = tw_estimates_noise(&self[TW_OLD], &self[TW_NEW], &noise);
 	row->noise_ns = (uint64_t)noise;
 	differences->common += old && old < count;

@@ -22,8 +22,9 @@ enum { TW_OLD, TW_NEW, TW_SIDES };
 struct tw_difference_side {
 	uint64_t calls; /* recorded or counted */
 	uint64_t total_ns, self_ns;
-	struct tw_histogram took; /* of all captures */
-	bool is_lossy;		  /* the times contain losses, or calls that were cut */
+	struct tw_state_sums states; /* of self_ns: the time in which its threads ran, ...; the rest is unknown */
+	struct tw_histogram took;    /* of all captures */
+	bool is_lossy;		     /* the times contain losses, or calls that were cut */
 	bool has_times;
 };
 
@@ -32,7 +33,8 @@ struct tw_difference {
 	bool lacks_arity;
 	struct tw_difference_side sides[TW_SIDES];
 	uint64_t noise_ns;
-	bool has_noise; /* else there are too few calls to know it */
+	bool has_noise;	 /* else there are too few calls to know it */
+	bool has_states; /* all captures have states of threads */
 };
 
 /* A function in one capture. */
@@ -41,6 +43,7 @@ struct tw_difference_part {
 	bool lacks_arity;
 	unsigned side, capture;
 	uint64_t calls, total_ns, self_ns;
+	struct tw_state_sums states;
 	bool is_lossy, has_times;
 	struct tw_histogram took;
 	struct tw_estimate self;
@@ -52,7 +55,8 @@ struct tw_differences {
 	uint32_t part_count, part_capacity;
 	char *program[TW_SIDES]; /* the module of the first program; NULL: not known */
 	unsigned captures[TW_SIDES];
-	bool lacks_times; /* a capture has no returns */
+	bool lacks_times;  /* a capture has no returns */
+	bool lacks_states; /* a capture has no states of threads */
 	/* After tw_differences_finish(). */
 	struct tw_difference *rows; /* that which explains most of the difference first */
 	size_t count;

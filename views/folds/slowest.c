@@ -159,6 +159,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		return;
 	slowest->nodes[frame->node].total_ns += time->total_ns;
 	slowest->nodes[frame->node].self_ns += time->self_ns;
+	if (time->states)
+		tw_state_sums_add(&slowest->nodes[frame->node].states, &time->states->total);
 }
 
 static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
@@ -268,6 +270,7 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 		return error;
 	if (!tw_places_have_durations(&slowest->places))
 		return TW_ENOTSUP;
+	all.wants_thread_states = true;
 	slowest->calls = calloc(slowest->most, sizeof *slowest->calls);
 	if (filter->wants_place)
 		slowest->wanted = tw_places_wanted(&slowest->places, capture, filter);

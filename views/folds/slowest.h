@@ -16,7 +16,7 @@
  * If functions are given, their calls are compared by their whole time; else all calls by their own time, since the slowest
  * would be main, and those that it calls.
  *
- * Memory  two readings of stacks.h; 56 bytes a node, TW_SLOWEST_NODES_MAX of them: calls beyond that are counted with the
+ * Memory  two readings of stacks.h; 80 bytes a node, TW_SLOWEST_NODES_MAX of them: calls beyond that are counted with the
  *	   call around them.
  */
 #ifndef TW_VIEWS_SLOWEST_H
@@ -38,8 +38,9 @@ struct tw_slow_node {
 	uint32_t next, first, last; /* its next sibling; its children, in the order of their first calls; 0: none */
 	uint64_t calls;
 	uint64_t total_ns, self_ns;
-	uint64_t first_ns; /* when the first began */
-	uint32_t call;	   /* the number + 1 of the found call that it is; 0: none */
+	struct tw_state_sums states; /* of total_ns: zero if nothing is known */
+	uint64_t first_ns;	     /* when the first began */
+	uint32_t call;		     /* the number + 1 of the found call that it is; 0: none */
 };
 
 /* The thread that held the lock for most of a wait, or signalled, and the call in which it did. */

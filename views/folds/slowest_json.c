@@ -11,6 +11,15 @@ static void put_times(struct tw_json *json, uint64_t zero_ns, uint64_t from_ns, 
 	tw_json_u64(json, "self_ns", self_ns);
 }
 
+static void put_states(struct tw_json *json, const struct tw_slow_node *node)
+{
+	if (!tw_state_sums_all(&node->states))
+		return;
+	tw_json_u64(json, "ran_ns", node->states.ns[TW_STATE_RAN]);
+	tw_json_u64(json, "preempted_ns", node->states.ns[TW_STATE_PREEMPTED]);
+	tw_json_u64(json, "off_ns", node->states.ns[TW_STATE_OFF]);
+}
+
 static void put_function(struct tw_json *json, const struct tw_slowest *slowest, uint32_t function)
 {
 	const struct tw_name *name = &slowest->places.names[function];
@@ -38,6 +47,7 @@ static void put_inside(struct inside *inside, uint32_t parent, unsigned depth)
 		tw_json_u64(json, "depth", depth);
 		tw_json_u64(json, "calls", node->calls);
 		put_times(json, inside->zero_ns, node->first_ns, node->total_ns, node->self_ns);
+		put_states(json, node);
 		if (node->call)
 			tw_json_u64(json, "slowest", node->call);
 		tw_json_close(json, '}');
@@ -87,6 +97,7 @@ void tw_slowest_json(struct tw_json *json, const struct tw_slowest *slowest, uin
 	tw_json_u64(json, "slowest", number + 1);
 	put_function(json, slowest, call->function);
 	put_times(json, zero_ns, call->start_ns, call->total_ns, call->self_ns);
+	put_states(json, &slowest->nodes[call->node]);
 	tw_json_u64(json, "before_ns", call->before_ns);
 	tw_json_u64(json, "tracer_ns", tw_slowest_tracer_ns(slowest, call));
 	tw_json_text(json, "end", end, strlen(end));

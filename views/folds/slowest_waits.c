@@ -117,6 +117,7 @@ int tw_slowest_waits_begin(struct tw_slowest *slowest, const struct tw_capture_f
 	/* Holders may be other threads than those selected, and have taken their locks before. */
 	all.from_ns = 0;
 	all.wants_stream = NULL;
+	all.wants_thread_states = false;
 	int error = tw_locks_begin(&waits->locks, slowest->capture, &all, fold);
 	waits->parts = calloc(waits->locks.thread_count + (size_t)1, sizeof *waits->parts);
 	waits->locks.on = (struct tw_locks_calls){on_took, on_held, on_waited, slowest};

@@ -16,7 +16,7 @@ the module array where numpy is not installed. docs/python.md has more, and says
 import array as _array
 import json as _json
 import os as _os
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _tracewheel
 
@@ -198,21 +198,26 @@ class Capture:
         return self._batches(lambda columns: reader.fill(columns), names, "qBII" + "Q" * words, rows)
 
     def calls(self, functions: _Patterns = None, *, start: Optional[int] = None, end: Optional[int] = None,
-              thread: Optional[int] = None, values: bool = False) -> Table:
-        """Calls with their durations, in the order in which they ended; docs/python.md has the columns. values: args, result and errno too."""
-        tables = list(self.call_batches(functions, start=start, end=end, thread=thread, values=values))
+              thread: Optional[int] = None, values: bool = False, states: bool = False) -> Table:
+        """Calls with their durations, in the order in which they ended; docs/python.md has the columns.
+
+        values  args, result and errno too
+        states  ran, preempted and off too: how durations divide in captures of `record --sched`
+        """
+        tables = list(self.call_batches(functions, start=start, end=end, thread=thread, values=values, states=states))
         if len(tables) == 1:
             return tables[0]
         if not tables:
-            return Table(self, {name: _column(0, code) for name, code in zip(_CALL_COLUMNS, _CALL_CODES)} | ({name: [] for name in _VALUE_COLUMNS} if values else {}))
+            names, codes = _call_columns(states)
+            return Table(self, {name: _column(0, code) for name, code in zip(names, codes)} | ({name: [] for name in _VALUE_COLUMNS} if values else {}))
         return Table(self, {name: _joined([table[name] for table in tables]) for name in tables[0]})
 
     def call_batches(self, functions: _Patterns = None, *, start: Optional[int] = None, end: Optional[int] = None,
-                     thread: Optional[int] = None, values: bool = False, rows: int = 1 << 15) -> Iterator[Table]:
+                     thread: Optional[int] = None, values: bool = False, states: bool = False, rows: int = 1 << 15) -> Iterator[Table]:
         """The same, in tables of at most `rows` calls: for captures larger than memory."""
-        reader = self._capture.calls(_patterns(functions), _limit(start, "start"), _limit(end, "end"), -1 if thread is None else thread, values)
+        reader = self._capture.calls(_patterns(functions), _limit(start, "start"), _limit(end, "end"), -1 if thread is None else thread, values, states)
         details: Optional[List[Any]] = [] if values else None
-        for table in self._batches(lambda columns: reader.fill(columns, details), _CALL_COLUMNS, _CALL_CODES, rows):
+        for table in self._batches(lambda columns: reader.fill(columns, details), *_call_columns(states), rows):
             if details is not None:
                 table.update(_values_of(details))
                 details.clear()
@@ -258,7 +263,13 @@ class Capture:
 
 _CALL_COLUMNS = ("start", "duration", "self", "id", "parent", "function", "caller", "thread", "depth", "ended")
 _CALL_CODES = "qddqqIIIIB"
+_STATE_COLUMNS = ("ran", "preempted", "off")
 _VALUE_COLUMNS = ("args", "result", "errno")
+
+
+def _call_columns(has_states: bool) -> Tuple[Sequence[str], str]:
+    """Names and codes."""
+    return (_CALL_COLUMNS + _STATE_COLUMNS, _CALL_CODES + "ddd") if has_states else (_CALL_COLUMNS, _CALL_CODES)
 
 
 def _codes(column: Any, code_of: Dict[int, int]) -> Any:
