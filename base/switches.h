@@ -6,6 +6,9 @@
  * One event and one ring for each processor, whatever the number of threads: programs and threads inherit the events from the
  * thread that starts them.  They begin at exec().
  *
+ * Of a process that runs, each thread gets an event for each processor, and threads that it starts later inherit them; all of a
+ * processor write into its one ring.
+ *
  * Threads  the one that opened it.
  * Units    *_ns are CLOCK_MONOTONIC.
  * Limits   the kernel lets a user without privileges lock 516 KiB of such rings for each processor (perf_event_mlock_kb); each
@@ -36,7 +39,15 @@ struct tw_switch {
 	uint64_t
 		lost; /* of a gap: switches that the kernel says are missing; more than one gap may be of the same ones */
 	int32_t thread_id; /* as the opener's namespace numbers it; 0 of a gap */
+	uint32_t source;   /* more than one may tell of a thread: of these any one tells all */
 	enum tw_switch_kind kind;
+};
+
+/* A thread that ran when its process was followed: from then on all its switches are told. */
+struct tw_switches_thread {
+	uint64_t ns;
+	int32_t thread_id;
+	bool is_off; /* it had blocked then */
 };
 
 struct tw_switches;
@@ -48,6 +59,16 @@ struct tw_switches;
  * -ENOBUFS (no ring could be locked), -EMFILE, -ENFILE, -ENOMEM.
  */
 int tw_switches_open(struct tw_switches **out);
+/*
+ * tw_switches_open_process - follow the threads of a process that runs, and those that it starts from now on; not its children.
+ *
+ * @process_id	as the caller's namespace numbers it.
+ *
+ * Returns 0, or a negative errno as tw_switches_open(), -ESRCH if there is no such process.
+ */
+int tw_switches_open_process(struct tw_switches **out, int32_t process_id);
+/* Its threads, without those that it has started since.  Lends until the next call. */
+const struct tw_switches_thread *tw_switches_threads(const struct tw_switches *switches, uint32_t *count);
 void tw_switches_close(struct tw_switches *switches);
 
 /* tw_switches_begin - a round: what has happened until now can be read; returns this time. */

@@ -299,6 +299,16 @@ void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id);
 void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status);
 
 /*
+ * tw_recorder_follow_threads - record the states of the threads of a process that runs, and of those that it starts from now on.
+ *
+ * Instead of has_thread_states of the options, before the process is attached to; its children are not followed.  Each thread takes an open
+ * file for each processor.
+ *
+ * Returns 0, or a negative errno (of the system), which states_error of the statistics has too: then there are no states, and all else is recorded.
+ */
+int tw_recorder_follow_threads(struct tw_recorder *recorder, int32_t process_id);
+
+/*
  * tw_recorder_stopped - say in the capture why the recording ends before the programs that it records.
  *
  * @limit	of `why`, below 2^56.

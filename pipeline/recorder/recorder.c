@@ -570,6 +570,14 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 					    (double)store->header.ticks_per_second);
 }
 
+TW_API int tw_recorder_follow_threads(struct tw_recorder *recorder, int32_t process_id)
+{
+	int error = tw_thread_states_open_process(&recorder->states, process_id);
+
+	recorder->writer.store.stats.states_error = error;
+	return error;
+}
+
 TW_API void tw_recorder_stopped(struct tw_recorder *recorder, enum tw_stop why, uint64_t limit)
 {
 	recorder->writer.store.account[TW_ACCOUNT_STOPPED] = TW_ACCOUNT_STOP(why, limit);

@@ -37,6 +37,8 @@ struct tw_state_thread {
 	int32_t thread_id;     /* 0: it has ended */
 	uint32_t first_stream; /* 1 + its index; 0: none */
 	uint32_t change_count; /* of all */
+	uint32_t source;       /* 1 + that of its switches; 0: none was told yet */
+	uint64_t since_ns;     /* no switch was told since then, when it had not blocked; 0: not known, or one was */
 	struct change changes[CHANGES_KEPT];
 };
 
@@ -233,6 +235,7 @@ static void take_gap(struct tw_thread_states *states, const struct tw_switch *ga
 		struct tw_state_thread *thread = &states->threads[i];
 		const struct change *last = last_change(thread);
 
+		thread->since_ns = 0;
 		if (thread->thread_id && last && last->state != TW_CAPTURE_STATE_UNKNOWN)
 			change(states, thread, TW_CAPTURE_STATE_UNKNOWN, ticks_of(states, gap->ns));
 	}
@@ -245,8 +248,13 @@ static void take_switch(struct tw_thread_states *states, const struct tw_switch 
 	uint32_t state = state_after(taken->kind);
 	const struct change *last;
 
-	if (!thread)
+	if (!thread || (thread->source && thread->source != taken->source + 1))
 		return;
+	thread->source = taken->source + 1;
+	/* What loses the processor first, or ends, has had it all the time. */
+	if (thread->since_ns && state_after(taken->kind) != TW_CAPTURE_STATE_RUNNING)
+		change(states, thread, TW_CAPTURE_STATE_RUNNING, ticks_of(states, thread->since_ns));
+	thread->since_ns = 0;
 	if (taken->kind == TW_SWITCH_EXIT) {
 		end_thread(states, thread, ticks);
 		return;
@@ -430,6 +438,29 @@ int tw_thread_states_open(struct tw_thread_states *states)
 		tw_clock_snapshot(&states->before);
 	states->now = states->before;
 	return error;
+}
+
+int tw_thread_states_open_process(struct tw_thread_states *states, int32_t process_id)
+{
+	const struct tw_switches_thread *threads;
+	uint32_t count;
+	int error;
+
+	tw_clock_snapshot(&states->before);
+	error = tw_switches_open_process(&states->switches, process_id);
+	if (error)
+		return error;
+	tw_clock_snapshot(&states->now);
+	threads = tw_switches_threads(states->switches, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct tw_state_thread *thread = find_thread(states, threads[i].thread_id);
+
+		if (thread && threads[i].is_off)
+			change(states, thread, TW_CAPTURE_STATE_OFF, ticks_of(states, threads[i].ns));
+		else if (thread)
+			thread->since_ns = threads[i].ns;
+	}
+	return 0;
 }
 
 void tw_thread_states_close(struct tw_thread_states *states)

@@ -48,6 +48,8 @@ struct tw_thread_states {
  * Returns 0, or the negative errno of tw_switches_open().
  */
 int tw_thread_states_open(struct tw_thread_states *states);
+/* Likewise, the threads of a process that runs, and those that it starts.  Returns 0, or the negative errno of tw_switches_open_process(). */
+int tw_thread_states_open_process(struct tw_thread_states *states, int32_t process_id);
 void tw_thread_states_close(struct tw_thread_states *states);
 
 /*

@@ -167,6 +167,81 @@ expect 0 "$tw" print --tree --when 'duration > 10ms' order.tw
 expect 0 "$tw" report --json --when 'duration > 10ms' order.tw
 json '(lambda row: row["calls"] >= 2 and row["min"] > 0.01 or 1 // 0)(d["by_function"][0])'
 
+# A program that runs: its threads, and those that it starts later.
+cat >live.c <<'EOT'
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void rests(void)
+{
+	nanosleep(&(struct timespec){0, 20000000}, NULL);
+}
+__attribute__((noinline)) void works(void)
+{
+	struct timespec now, end;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - end.tv_sec) * 1000000000L + now.tv_nsec - end.tv_nsec < 20000000);
+}
+static void *later(void *arg)
+{
+	rests();
+	works();
+	return arg;
+}
+static void *always(void *arg)
+{
+	while (access("end", F_OK)) {
+		rests();
+		works();
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread, others[20];
+	pthread_create(&thread, NULL, always, NULL);
+	while (access("end", F_OK)) {
+		/* Several at a time, so that some begin while threads are looked for. */
+		for (int i = 0; i < 2; i++)
+			pthread_create(&others[i], NULL, later, NULL);
+		for (int i = 0; i < 2; i++)
+			pthread_join(others[i], NULL);
+	}
+	pthread_join(thread, NULL);
+	return 0;
+}
+EOT
+${CC:-cc} -O1 -pthread live.c -o live || fail "no program"
+./live &
+live=$!
+attach="$tw attach --force --returns -t live:{rests,works} --time 700ms"
+expect 0 $attach --sched -o live.tw $live
+! grep -q 'no states of threads' err || fail "refused: $(cat err)"
+expect 0 "$tw" print --slowest 1000 -t 'live:{rests,works}' --format json live.tw
+python3 - <<'P' || fail "calls of a running program are not divided as they spent their time"
+import json
+calls, threads = [json.loads(line) for line in open("out")], set()
+for call in calls:
+    if call["end"] != "returned" or call["lossy"]:
+        continue
+    threads.add(call["process"])
+    assert call["total_ns"] - call["ran_ns"] - call["preempted_ns"] - call["off_ns"] < 10000, call
+    if "rests" in call["name"]:
+        assert call["off_ns"] >= 19900000 and call["ran_ns"] < 5000000, call
+    else:
+        assert call["ran_ns"] >= 17000000 and call["off_ns"] < 5000000, call
+assert len(threads) >= 4, threads
+P
+expect 0 ./filtered $attach --sched -o refused.tw $live
+is "$(grep -c 'no states of threads are recorded, all else is' err)" 1
+expect 0 "$tw" report --json refused.tw
+json 'd["by_function"] and all("ran" not in row for row in d["by_function"]) or 1 // 0'
+expect 2 $attach --sched --flight -o flight.tw $live
+touch end
+wait $live || fail "the program did not end well"
+
 # A program that another one executes, and children.
 expect 0 $record -q --sched --follow-fork -o children.tw -- sh -c 'true; exec ./rests 3'
 expect 0 "$tw" report --json children.tw

@@ -20,6 +20,7 @@
 #include "tools/record/leave.h"
 #include "tools/record/progress.h"
 #include "tools/record/request.h"
+#include "tools/record/sched.h"
 #include "tools/record/watch.h"
 #include "views/names/names.h"
 
@@ -29,6 +30,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -413,11 +415,27 @@ static int finish(struct attach *attach)
 
 /* ---- the command ---- */
 
+/* Each thread takes an open file for each processor. */
+static void follow_threads(const struct attach *attach, bool is_wanted)
+{
+	struct rlimit files;
+	if (!is_wanted)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (tw_recorder_follow_threads(attach->recorder, attach->dormant.process))
+		tw_sched_say_refused(attach->recorder);
+}
+
 static int record(struct attach *attach)
 {
 	struct tw_request *request = &attach->request;
 	tw_request_set_memory(request);
+	bool has_states = request->recorder.has_thread_states;
 	request->recorder.ends_inside = request->recorder.holds_soon = true;
+	request->recorder.has_thread_states = false;
 	tw_launch_ignore_signals();
 	tw_watch_signals();
 	int error = tw_recorder_create(&request->recorder, &attach->recorder);
@@ -426,6 +444,7 @@ static int record(struct attach *attach)
 				       &request->recorder);
 		return TW_EXIT_NOT_STARTED;
 	}
+	follow_threads(attach, has_states);
 	tw_check_write_plans(request->check, tw_recorder_ring_set_path(attach->recorder));
 	tw_watch_recorder(attach->recorder);
 	attach->late = tw_request_late_code(request, attach->recorder);

@@ -29,41 +29,13 @@ static const struct tw_option own[] = {
 };
 
 /* Of `record`. */
-static const int shared[] = {'N',
-			     KEY_COUNT,
-			     KEY_COUNTS_EVERY,
-			     KEY_ALLOW_NOTHING,
-			     KEY_SYSCALLS,
-			     KEY_WHEN,
-			     KEY_LONGER,
-			     KEY_CHILDREN,
-			     KEY_MATCH,
-			     KEY_ARGS,
-			     KEY_PROTOTYPES,
-			     KEY_REDACT,
-			     KEY_RETURNS,
-			     KEY_EXCEPTIONS,
-			     KEY_RETURN_TO,
-			     KEY_STACK,
-			     KEY_LOCKS,
-			     KEY_MEMORY,
-			     KEY_CALLERS,
-			     KEY_LOCAL,
-			     KEY_CAREFUL,
-			     KEY_GLOBAL,
-			     KEY_RING,
-			     KEY_CAP,
-			     KEY_ROTATE,
-			     KEY_SEGMENT_TIME,
-			     KEY_KEEP,
-			     KEY_DURABLE,
-			     KEY_LONG_SCHEDULE,
-			     KEY_PROGRESS,
-			     KEY_FORCE,
-			     KEY_FLIGHT,
-			     KEY_SNAPSHOTS,
-			     KEY_EVERY,
-			     'q'};
+static const int shared[] =
+	{'N',	       KEY_COUNT,	 KEY_COUNTS_EVERY, KEY_ALLOW_NOTHING, KEY_SYSCALLS,	 KEY_WHEN,
+	 KEY_LONGER,   KEY_CHILDREN,	 KEY_MATCH,	   KEY_ARGS,	      KEY_PROTOTYPES,	 KEY_REDACT,
+	 KEY_RETURNS,  KEY_EXCEPTIONS,	 KEY_RETURN_TO,	   KEY_STACK,	      KEY_LOCKS,	 KEY_MEMORY,
+	 KEY_CALLERS,  KEY_LOCAL,	 KEY_CAREFUL,	   KEY_GLOBAL,	      KEY_RING,		 KEY_CAP,
+	 KEY_ROTATE,   KEY_SEGMENT_TIME, KEY_KEEP,	   KEY_DURABLE,	      KEY_LONG_SCHEDULE, KEY_SCHED,
+	 KEY_PROGRESS, KEY_FORCE,	 KEY_FLIGHT,	   KEY_SNAPSHOTS,     KEY_EVERY,	 'q'};
 
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
