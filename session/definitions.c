@@ -252,7 +252,7 @@ static int define_again(struct tw_session *session, struct tw_permit *permit, co
 /* Number of places defined with signals blocked at a time, which takes about 20 us. */
 #define PLACES_AT_ONCE 64
 
-int tw_define_places(struct tw_session *session, struct tw_permit *permit)
+static int define_places(struct tw_session *session, struct tw_permit *permit)
 {
 	int error = 0;
 
@@ -265,6 +265,21 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit)
 			error = define_again(session, permit, set);
 		tw_quiet_unlock(&session->definitions);
 	}
+	return error;
+}
+
+int tw_definitions_continue(struct tw_session *session, struct tw_permit *permit)
+{
+	struct tw_id_set modules = session->modules;
+	int error;
+
+	session->modules = (struct tw_id_set){0};
+	tw_definitions_fini(session);
+	error = define_places(session, permit);
+	for (const struct tw_module *module = tw_bp_modules(permit); module && !error; module = module->next)
+		if (has_id(&modules, module->module_id))
+			error = tw_define_module(session, module);
+	free(modules.words);
 	return error;
 }
 

@@ -12,8 +12,11 @@ int tw_define_note(struct tw_session *session, const char *text);
 int tw_define_module(struct tw_session *session, const struct tw_module *module);
 /* Defines place, function and modules, as far as not yet defined. */
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
-/* The same for all places that the session has set: for an image without definitions. */
-int tw_define_places(struct tw_session *session, struct tw_permit *permit);
+/*
+ * In a forked child, whose image has no definitions: all places that the session has set, and all modules that it had defined, since callers may
+ * lie in modules without a place.
+ */
+int tw_definitions_continue(struct tw_session *session, struct tw_permit *permit);
 /* The place, which is defined, is counted from now on, and not recorded, unless set->longer says so. */
 int tw_define_counted(struct tw_session *session, const struct tw_session_place *set);
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);

@@ -123,13 +123,12 @@ int tw_session_continue_in_child(struct tw_session *session)
 	struct tw_permit *permit;
 	int error;
 
-	tw_definitions_fini(session);
 	error = tw_define_image(session);
 	if (!error)
 		error = tw_permit_seize(&permit);
 	if (error)
 		return error;
-	error = tw_define_places(session, permit);
+	error = tw_definitions_continue(session, permit);
 	if (!error && tw_session_shares_counts(session))
 		error = tw_counters_continue_in_child(session->rs);
 	if (!error)
