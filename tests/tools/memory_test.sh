@@ -144,6 +144,93 @@ shows 'books:copies at books.c'
 expect 0 "$tw" report --memory --sort calls --columns calls,live books.tw
 shows '^ *calls *at end  allocated by'
 
+# Children have their parent's blocks: these are live once, and the children may free their copies. A program that is executed has none.
+cat >forks.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+static long live, blocks, inherited;
+static void *at[300];
+OUT void *keeps(size_t bytes) { live += (long)bytes; blocks++; return malloc(bytes); }
+OUT void drops(int i, size_t bytes) { live -= (long)bytes; blocks--; free(at[i]); }
+OUT void frees_copy(int i) { inherited++; free(at[i]); }
+OUT void *grows_copy(int i, size_t bytes) { inherited++; live += (long)bytes; blocks++; return realloc(at[i], bytes); }
+static void says(void) { dprintf(3, "%d %ld %ld %ld\n", getpid(), live, blocks, inherited); _exit(0); }
+int main(int argc, char **argv)
+{
+	char *map = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < (argc > 1 ? 4 : 50); i++)
+		at[i] = keeps(100);
+	if (argc > 1)
+		says();
+	for (int i = 40; i < 50; i++)
+		drops(i, 100);
+	if (!fork()) {
+		live = blocks = 0;
+		munmap(map, 1 << 16);
+		for (int i = 0; i < 20; i++)
+			frees_copy(i);
+		for (int i = 20; i < 25; i++)
+			at[i] = grows_copy(i, 30000);
+		for (int i = 100; i < 130; i++)
+			at[i] = keeps(77);
+		for (int i = 100; i < 107; i++)
+			drops(i, 77);
+		if (!fork()) {
+			live = blocks = inherited = 0;
+			/* Of the first process, and of its parent, which some of them are in place of. */
+			for (int i = 25; i < 28; i++)
+				frees_copy(i);
+			for (int i = 107; i < 130; i++)
+				frees_copy(i);
+			frees_copy(20);
+			at[200] = keeps(1000);
+			says();
+		}
+		wait(NULL);
+		says();
+	}
+	wait(NULL);
+	/* Before exec and behind it a process of its own. */
+	if (!fork()) {
+		frees_copy(30);
+		dprintf(3, "%d 0 0 1\n", getpid());
+		execl(argv[0], argv[0], "executed", NULL);
+		_exit(1);
+	}
+	wait(NULL);
+	/* The parent's own are as they were. */
+	drops(0, 100);
+	drops(39, 100);
+	says();
+}
+C
+gcc -O1 -g -o forks forks.c || fail "the compiler"
+expect 0 "$tw" record -q --memory --follow-fork -o forks.tw -- "$work/forks" 3>said
+expect 0 "$tw" report --memory --json -n 0 forks.tw
+python3 -I -S - <<'P' || fail "not the books of parent and children"
+import collections, json
+d = json.load(open("out"))
+said, found, inherited = collections.Counter(), collections.Counter(), 0
+for line in open("said"):
+    process, live, blocks, copies = map(int, line.split())
+    said[process, "live"] += live
+    said[process, "blocks"] += blocks
+    inherited += copies
+for row in d["by_callers"]:
+    if any(f"forks:{f} at forks.c" in c for c in row["callers"] for f in ("keeps", "grows_copy")):
+        found[row["process"], "live"] += row["live"]
+        found[row["process"], "blocks"] += row["blocks"]
+assert +said == +found, (said, found)
+assert inherited > 50 and d["inherited_frees"] == inherited, (inherited, d["inherited_frees"])
+assert d["unknown"]["frees"] == d["unknown"]["not_freed"] == d["unknown"]["lost"] == 0, d["unknown"]
+P
+expect 0 "$tw" report --memory forks.tw
+shows "blocks were freed by children that had them from the process that forked them"
+
 # A part: what was made before it is live.
 expect 0 "$tw" print -t libc:mmap books.tw
 from=$(awk '/books:maps/ { print $1; exit }' out)

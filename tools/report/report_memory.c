@@ -215,9 +215,11 @@ void tw_memory_sentences(const struct tw_screen *screen, const struct tw_memory 
 				      function->does == TW_MEMORY_FREES ? "blocks that it freed look live"
 									: "blocks that it made are unknown");
 	}
+	put_unknown(out, memory->unknown_frees, "block was", "blocks were",
+		    "freed and not seen to be made: before the recording, or by a function that is not recorded.");
 	put_unknown(
-		out, memory->unknown_frees, "block was", "blocks were",
-		"freed and not seen to be made: before the recording, by a parent process, or by a function that is not recorded.");
+		out, memory->inherited_frees, "block was", "blocks were",
+		"freed by children that had them from the process that forked them: they are live until that process frees its own.");
 	put_unknown(out, memory->unseen_frees, "block was", "blocks were",
 		    "not seen to be freed, and counted as live until another lay there.");
 	put_unknown(out, memory->unreturned, "call has", "calls have",
@@ -302,6 +304,7 @@ static void put_json(struct tw_out *out, const struct tw_memory *memory, const s
 	tw_json_u64(&json, "bytes", memory->bytes);
 	tw_json_u64(&json, "calls", memory->calls);
 	tw_json_u64(&json, "frees", memory->frees);
+	tw_json_u64(&json, "inherited_frees", memory->inherited_frees);
 	tw_json_u64(&json, "failed", memory->failed);
 	tw_json_u64(&json, "live", memory->live_bytes);
 	tw_json_u64(&json, "live_blocks", memory->live_blocks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - blocks of memory, from the calls that make and free them, in order of time. */
 #include "views/folds/memory.h"
+#include "views/folds/memory_inherited.h"
 #include "base/grow.h"
 #include "views/folds/pass.h"
 #include "views/names/missing.h"
@@ -52,12 +53,6 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	(void)image;
 	return memory->functions->mark(memory->functions->context, place) != 0;
 }
-
-struct tw_memory_block {
-	uint64_t address, bytes;
-	uint32_t image, row;
-	bool is_live, is_map, is_listed; /* is_listed: among the maps */
-};
 
 struct tw_memory_thread {
 	struct {
@@ -131,7 +126,7 @@ static void take_live(struct tw_memory *memory, struct tw_memory_row *row, uint6
 
 /* ---- blocks ---- */
 
-static struct tw_memory_block *find_block(const struct tw_memory *memory, uint32_t image, uint64_t address)
+struct tw_memory_block *tw_memory_block_at(const struct tw_memory *memory, uint32_t image, uint64_t address)
 {
 	uint32_t at = tw_map_find(&memory->by_address, tw_hash_word(image, address), i,
 				  memory->blocks[i].address == address && memory->blocks[i].image == image);
@@ -139,9 +134,9 @@ static struct tw_memory_block *find_block(const struct tw_memory *memory, uint32
 }
 
 /* A place for a block at that address, which is live. */
-static struct tw_memory_block *make_block(struct tw_memory *memory, uint32_t image, uint64_t address)
+static struct tw_memory_block *make_block(struct tw_memory *memory, uint32_t image, uint64_t address, uint64_t now_ns)
 {
-	struct tw_memory_block *block = find_block(memory, image, address);
+	struct tw_memory_block *block = tw_memory_block_at(memory, image, address);
 	if (block)
 		return block;
 	if (!tw_grow(memory->blocks, memory->block_count, memory->block_capacity) ||
@@ -150,7 +145,7 @@ static struct tw_memory_block *make_block(struct tw_memory *memory, uint32_t ima
 		return NULL;
 	}
 	block = &memory->blocks[memory->block_count++];
-	*block = (struct tw_memory_block){.address = address, .image = image};
+	*block = (struct tw_memory_block){.address = address, .image = image, .first_ns = now_ns};
 	return block;
 }
 
@@ -164,9 +159,10 @@ static bool list_map(struct tw_memory *memory, uint32_t block)
 
 static void put_block(struct tw_memory *memory, struct tw_memory_block what, uint64_t now_ns)
 {
-	struct tw_memory_block *block = make_block(memory, what.image, what.address);
+	struct tw_memory_block *block = make_block(memory, what.image, what.address, now_ns);
 	if (!block)
 		return;
+	what.first_ns = block->first_ns;
 	if (block->is_live) {
 		memory->unseen_frees++;
 		take_live(memory, &memory->rows[block->row], block->bytes, now_ns);
@@ -189,7 +185,7 @@ static void free_block(struct tw_memory *memory, struct tw_memory_thread *thread
 /* A mapping in which the address lies; NULL: none. */
 static struct tw_memory_block *find_map(const struct tw_memory *memory, uint32_t image, uint64_t address)
 {
-	struct tw_memory_block *at = find_block(memory, image, address);
+	struct tw_memory_block *at = tw_memory_block_at(memory, image, address);
 	if (at && at->is_live)
 		return at->is_map ? at : NULL;
 	for (uint32_t i = 0; i < memory->map_count; i++) {
@@ -218,11 +214,19 @@ static void unmap(struct tw_memory *memory, struct tw_memory_thread *thread, uin
 	take_live(memory, &memory->rows[was.row], was.bytes, now_ns);
 	block->is_live = false;
 	if (before)
-		put_block(memory, (struct tw_memory_block){was.address, before, image, was.row, .is_map = true},
+		put_block(memory,
+			  (struct tw_memory_block){.address = was.address,
+						   .bytes = before,
+						   .image = image,
+						   .row = was.row,
+						   .is_map = true},
 			  now_ns);
 	if (before + bytes < whole)
 		put_block(memory,
-			  (struct tw_memory_block){address + bytes, whole - before - bytes, image, was.row,
+			  (struct tw_memory_block){.address = address + bytes,
+						   .bytes = whole - before - bytes,
+						   .image = image,
+						   .row = was.row,
 						   .is_map = true},
 			  now_ns);
 }
@@ -265,7 +269,8 @@ static struct tw_memory_thread *thread_of(const struct tw_memory *memory, const 
 /* The block that should be reallocated stays. */
 static void keep_old(struct tw_memory *memory, struct tw_memory_thread *thread)
 {
-	struct tw_memory_block *block = make_block(memory, thread->old.image, thread->old.address);
+	struct tw_memory_block *block =
+		make_block(memory, thread->old.image, thread->old.address, thread->old.first_ns);
 	if (block && !block->is_live)
 		*block = thread->old;
 }
@@ -280,6 +285,19 @@ static void drop_open(struct tw_memory *memory, struct tw_memory_thread *thread)
 	thread->has_old = thread->wants_row = false;
 }
 
+/* No block is live there. */
+static void free_unmade(struct tw_memory *memory, const struct tw_memory_block *block,
+			const struct tw_capture_event *event, uint64_t address)
+{
+	if (block || !tw_memory_is_inherited(memory, event->image, address)) {
+		memory->unknown_frees++;
+		return;
+	}
+	memory->inherited_frees++;
+	/* Its copy is freed once. */
+	make_block(memory, event->image, address, event->time_ns);
+}
+
 static void on_free(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
 		    uint64_t address)
 {
@@ -289,23 +307,24 @@ static void on_free(struct tw_memory *memory, struct tw_memory_thread *thread, c
 		return;
 	if (thread->open_count)
 		drop_open(memory, thread);
-	block = find_block(memory, event->image, address);
+	block = tw_memory_block_at(memory, event->image, address);
 	if (block && block->is_live)
 		free_block(memory, thread, block, event->time_ns);
 	else
-		memory->unknown_frees++;
+		free_unmade(memory, block, event, address);
 }
 
 /* A block leaves its address when realloc() is called: another thread may get it before realloc() returns. */
-static void take_old(struct tw_memory *memory, struct tw_memory_thread *thread, uint32_t image, uint64_t address)
+static void take_old(struct tw_memory *memory, struct tw_memory_thread *thread, const struct tw_capture_event *event,
+		     uint64_t address)
 {
-	struct tw_memory_block *block = address ? find_block(memory, image, address) : NULL;
+	struct tw_memory_block *block = address ? tw_memory_block_at(memory, event->image, address) : NULL;
 	thread->has_old = block && block->is_live;
 	if (thread->has_old) {
 		thread->old = *block;
 		block->is_live = false;
 	} else if (address) {
-		memory->unknown_frees++;
+		free_unmade(memory, block, event, address);
 	}
 }
 
@@ -321,7 +340,7 @@ static void open_call(struct tw_memory *memory, struct tw_memory_thread *thread,
 	thread->wants_row = true;
 	thread->has_old = false;
 	if (thread->does == TW_MEMORY_REALLOCATES)
-		take_old(memory, thread, event->image, words[0]);
+		take_old(memory, thread, event, words[0]);
 	if (thread->does == TW_MEMORY_MAPS && (words[3] & (MAPS_NO_FILE | MAPS_STACK)) != MAPS_NO_FILE)
 		thread->is_sized = false;
 }
@@ -387,7 +406,7 @@ static void made(struct tw_memory *memory, struct tw_memory_thread *thread, cons
 					   .row = thread->row,
 					   .is_map = thread->does == TW_MEMORY_MAPS},
 		  event->time_ns);
-	struct tw_memory_block *block = find_block(memory, event->image, address);
+	struct tw_memory_block *block = tw_memory_block_at(memory, event->image, address);
 	thread->last = block ? (uint32_t)(block - memory->blocks) + 1 : 0;
 }
 
@@ -496,7 +515,8 @@ static bool init(struct tw_memory *memory, struct tw_capture *capture, const str
 	memory->from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns;
 	memory->to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
 	memory->threads = calloc(memory->thread_count + (size_t)1, sizeof *memory->threads);
-	if (!memory->threads ||
+	memory->images = tw_memory_images(capture, &memory->image_count);
+	if (!memory->threads || !memory->images ||
 	    !tw_marks_make(&memory->places, capture, memory->functions->mark, memory->functions->context))
 		return false;
 	/* The first row is that of calls without callers. */
@@ -544,6 +564,7 @@ void tw_memory_free(struct tw_memory *memory)
 		free((uint64_t *)(uintptr_t)memory->rows[i].words);
 	tw_marks_free(&memory->places);
 	free(memory->threads);
+	free(memory->images);
 	free(memory->rows);
 	free(memory->blocks);
 	free(memory->maps);

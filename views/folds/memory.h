@@ -7,7 +7,8 @@
  *	|---------|---------- live ------|
  *
  * A block lives from the return of the call that made it until the call that frees it; realloc() frees one block and makes
- * another when it returns. A call inside such a call (realloc() that calls malloc()) makes nothing of its own. mmap() makes a
+ * another when it returns. Blocks that a process has from the one that forked it are live in that one alone, and the child may free its copy
+ * (memory_inherited.h). A call inside such a call (realloc() that calls malloc()) makes nothing of its own. mmap() makes a
  * block where it maps no file and no stack; munmap() of a part of it leaves the rest.
  *
  * What cannot be known is counted: blocks that are freed and were never seen to be made, blocks that were made where a live one lay
@@ -15,7 +16,7 @@
  * of both kinds: with them live figures are neither upper nor lower bounds. Blocks of a process that has ended, or was replaced by exec, stay
  * live: they are what it did not free.
  *
- * Memory  40 bytes an address that ever held a block, some 100 for each stack of callers (TW_MEMORY_ROWS_MAX of them).
+ * Memory  48 bytes an address that ever held a block, some 100 for each stack of callers (TW_MEMORY_ROWS_MAX of them).
  */
 #ifndef TW_VIEWS_MEMORY_H
 #define TW_VIEWS_MEMORY_H
@@ -84,6 +85,7 @@ struct tw_memory_functions {
 
 struct tw_memory_block;
 struct tw_memory_thread;
+struct tw_memory_image;
 
 struct tw_memory {
 	struct tw_capture *capture;
@@ -98,6 +100,8 @@ struct tw_memory {
 	uint32_t map_count, map_capacity;
 	struct tw_memory_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
+	struct tw_memory_image *images; /* by number */
+	uint32_t image_count;
 	struct tw_marks places; /* the effect of a call */
 	bool is_called[TW_MEMORY_FUNCTIONS_MAX];
 	/* The whole. */
@@ -108,6 +112,8 @@ struct tw_memory {
 	uint64_t parts[TW_MEMORY_PARTS];
 	uint32_t part; /* the one that it is in */
 	/* Shown by every view. */
+	uint64_t
+		inherited_frees; /* by children, of blocks that they had from the process that forked them: these are live in that one */
 	uint64_t unknown_frees; /* of blocks that were not seen to be made */
 	uint64_t unseen_frees;	/* blocks whose address was allocated again */
 	uint64_t unreturned;	/* calls whose return is not in the capture */
