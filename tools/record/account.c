@@ -278,9 +278,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 
 static void say_note(void *context, const char *note)
 {
-	(void)context;
-	/* That of --redact has a sentence with a number. */
-	if (!strstr(note, "--redact"))
+	const char *of_redaction = context;
+	/* That one has a sentence with a number. */
+	if (!of_redaction || strcmp(note, of_redaction) != 0)
 		tw_say("%s.", note);
 }
 
@@ -294,7 +294,7 @@ bool tw_account_entries(const char *path)
 	tw_capture_account(capture, &account);
 	if (*tw_missing_clause(&account, TW_MISSING_PLANS, clause))
 		tw_say("%s. Plans are kept: record again.", clause);
-	if (tw_notes_each(capture, NOTES_SHOWN, say_note, NULL))
+	if (tw_notes_each(capture, NOTES_SHOWN, say_note, (char *)(uintptr_t)tw_notes_of_redaction(capture)))
 		tw_say("there are further notes: `tracewheel info` shows them.");
 	tw_capture_close(capture);
 	return *clause;

@@ -5,6 +5,7 @@
 #include "views/folds/stacks_foresee.h"
 #include "views/names/missing.h"
 #include "views/names/threads.h"
+#include "views/names/waits.h"
 #include "views/output/output.h"
 
 #include "tracewheel/error.h"
@@ -229,15 +230,6 @@ static bool confirm(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t p
 	return true;
 }
 
-static bool is_fork(const struct tw_capture_function *function)
-{
-	static const char *const names[] = {"fork", "_Fork", "vfork", "__fork", "__libc_fork"};
-	for (size_t i = 0; function && i < sizeof names / sizeof *names; i++)
-		if (strcmp(function->name, names[i]) == 0)
-			return true;
-	return false;
-}
-
 /* The return of a call that was left out; frames within it have no return. */
 static void return_hidden(struct tw_stacks *stacks, struct tw_step *step, uint64_t serial)
 {
@@ -272,7 +264,7 @@ static inline __attribute__((always_inline)) bool step_return(struct tw_stacks *
 	}
 	if (at == last) {
 		step->kind = TW_STEP_UNMATCHED;
-		step->is_of_parent = !stack->serials && is_fork(stacks->places->functions[step->function]);
+		step->is_of_parent = !stack->serials && tw_function_forks(stacks->places->functions[step->function]);
 		stacks->unmatched += !step->is_of_parent;
 		return true;
 	}

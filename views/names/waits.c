@@ -63,6 +63,16 @@ static bool is_of_libc(const struct tw_capture_module *module)
 	return false;
 }
 
+bool tw_function_forks(const struct tw_capture_function *function)
+{
+	static const char *const names[] = {"fork", "_Fork", "vfork", "__fork", "__libc_fork"};
+	for (size_t i = 0; function && is_of_libc(function->module) && i < sizeof names / sizeof *names; i++) {
+		if (function->name && strcmp(function->name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool tw_function_waits(const struct tw_capture_function *function)
 {
 	if (!function || !function->name || !is_of_libc(function->module))
