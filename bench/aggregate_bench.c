@@ -24,16 +24,6 @@ static __attribute__((noinline, patchable_function_entry(9, 0))) uint64_t leaf(u
 	return a + b;
 }
 
-static struct tw_place *add_sled(struct tw_permit *permit)
-{
-	uint8_t *at = (uint8_t *)(uintptr_t)leaf;
-	const struct tw_place_options options = {.kind = TW_BP_SLED,
-						 .where = memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4,
-						 .sled_bytes = 9};
-
-	return add_place(permit, "aggregate_bench", &options);
-}
-
 static int add_rows(void *sum, const struct tw_rs_seen_counts *row, const struct tw_rs_aggregate *seen, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -76,7 +66,7 @@ static void open_once(void)
 	tw_hit_host.pinned_rs = &bed.rs;
 	tw_hit_host.pinned_session = bed.session->slot;
 	permit = begin_change();
-	place = add_sled(permit);
+	place = add_sled(permit, "aggregate_bench", sled_of((uintptr_t)leaf));
 	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
 	tw_hit_host.pinned_rs = NULL;
 }

@@ -60,6 +60,22 @@ static inline struct tw_place *add_place(struct tw_permit *permit, const char *n
 	return place;
 }
 
+/* Of functions with `patchable_function_entry(SLED_BYTES, 0)`: their NOPs are behind endbr64, if there is one. */
+#define SLED_BYTES 9u
+static inline void *sled_of(uintptr_t function)
+{
+	uint8_t *at = (uint8_t *)function;
+
+	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4;
+}
+
+static inline struct tw_place *add_sled(struct tw_permit *permit, const char *name, void *where)
+{
+	const struct tw_place_options options = {.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
+
+	return add_place(permit, name, &options);
+}
+
 static inline struct tw_permit *begin_change(void)
 {
 	struct tw_permit *permit;

@@ -32,7 +32,6 @@
 #define FUNCTION_BYTES 64u
 #define FUNCTIONS_MAX  30000u
 #define WINDOW_BYTES   6u
-#define SLED_BYTES     9u
 #define JUMP	       0xe9
 
 /* mov %rdi, %rax; add %rsi, %rax; ret */

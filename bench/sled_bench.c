@@ -35,7 +35,6 @@
 
 #define CALLERS	       3
 #define FUNCTION_BYTES 64u
-#define SLED_BYTES     9u
 #define FUNCTIONS_MAX  30000u
 #define MANY_BYTES     (FUNCTIONS_MAX * FUNCTION_BYTES)
 
@@ -45,25 +44,12 @@ static __attribute__((noinline, patchable_function_entry(9, 0))) uint64_t leaf(u
 	return a + b;
 }
 
-static void *sled_of_leaf(void)
-{
-	uint8_t *at = (uint8_t *)(uintptr_t)leaf;
-
-	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4;
-}
-
-static struct tw_place *add_sled(struct tw_permit *permit, void *where)
-{
-	const struct tw_place_options options = {.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
-
-	return add_place(permit, "sled_bench", &options);
-}
-
 static void stage(const struct bed *bed, const struct tw_bp_part *part)
 {
 	struct tw_permit *permit = begin_change();
 
-	end_change(permit, tw_session_stage(bed->session, permit, add_sled(permit, sled_of_leaf()), part));
+	end_change(permit, tw_session_stage(bed->session, permit,
+					    add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf)), part));
 }
 
 /* ---- a call ---- */
@@ -184,7 +170,7 @@ static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions
 	tw_arg_plan_make(&plan, layout, 64);
 	tw_layout_destroy(layout);
 	permit = begin_change();
-	place = add_sled(permit, sled_of_leaf());
+	place = add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf));
 	place->function->arguments = &plan;
 	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
 	run_leaf(bench, leaf, bed.session, actions ? 2 : 1);
@@ -229,7 +215,7 @@ static void run_guarded(struct tw_bench *bench, const char *guard, const char *t
 	tw_arg_init();
 	TW_BENCH_MUST(!tw_match_compile_when(guard, strlen(guard), NULL, &program, NULL));
 	permit = begin_change();
-	place = add_sled(permit, sled_of_leaf());
+	place = add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf));
 	tw_session_use_program(&part, place, program);
 	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
 	if (text) {
@@ -307,7 +293,7 @@ static void run_counted(struct tw_bench *bench, uint32_t action)
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	permit = begin_change();
-	place = add_sled(permit, sled_of_leaf());
+	place = add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf));
 	set = tw_session_remember(bed.session, place);
 	TW_BENCH_MUST(set);
 	set->times.now = tw_counts_create();
@@ -356,7 +342,9 @@ static void run_by_end(struct tw_bench *bench, const struct tw_session_longer *l
 	tw_bench_pin(1);
 	open_bed(&bed, true);
 	permit = begin_change();
-	end_change(permit, tw_session_stage_longer(bed.session, permit, add_sled(permit, sled_of_leaf()), longer, 0));
+	end_change(permit,
+		   tw_session_stage_longer(bed.session, permit,
+					   add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf)), longer, 0));
 	/* Not before: its counters stay in this process. */
 	tw_hit_host.pinned_rs = bed.session->rs;
 	tw_hit_host.pinned_session = bed.session->slot;
@@ -504,7 +492,7 @@ static void add_many(struct many *many)
 	struct tw_permit *permit = begin_change();
 
 	for (unsigned i = 0; i < many->count; i++)
-		many->places[i] = add_sled(permit, many->text + (size_t)i * FUNCTION_BYTES);
+		many->places[i] = add_sled(permit, "sled_bench", many->text + (size_t)i * FUNCTION_BYTES);
 	end_change(permit, 0);
 }
 
