@@ -28,6 +28,8 @@
 %%	print		true: events are also printed, as dbg does, to the group leader; or a fun that takes each line, a binary; default false
 %%	lines		the most lines that are printed in one second, default 1000: how many events are left out is printed
 %%	seq_trace	true: this capture is the system tracer of seq_trace; default false
+%%	seq		the label of a request of seq_trace that begins with each call of patterns, as text: "order", or "Id", a variable of
+%%			the pattern; seq_trace is then true.  An atom or an integer is the label itself
 %%	force		true: an existing capture is replaced
 %%	name		of the capture among several that are traced at once, default tracewheel
 %%	owner		the process at whose end the trace ends: default the caller; none

@@ -65,6 +65,7 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
     Kind = list_to_atom(Key),
     option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
+argument("seq", V, R) -> option(seq, V, R);
 argument("recorder", V, R) -> option(recorder, V, R);
 argument("flags", V, R) -> option(flags, [flag(F) || F <- string:lexemes(V, ",")], R);
 argument("on_full", V, R) -> option(on_full, list_to_atom(V), R);
@@ -253,6 +254,10 @@ reason(Node, _, {cannot_trace, {system_monitor, {already_set, Whose}}}) ->
     {?NOT_STARTED, io_lib:format("~0tp is the system monitor of '~ts' already, and before OTP 28 it has one.", [Whose, Node])};
 reason(Node, _, {cannot_trace, {system_monitor, {not_here, Items}}}) ->
     {?USAGE, io_lib:format("'~ts' has no such system events (long_message_queue: from OTP 27 on): ~0tp.", [Node, Items])};
+reason(_, _, {bad_option, seq, without_patterns}) -> {?USAGE, "--seq wants -t PATTERN: the function with whose calls requests begin."};
+reason(_, _, {bad_option, seq, Label}) -> {?USAGE, io_lib:format("'~ts' is no label (--seq): write an atom, an integer, or a variable of the pattern's arguments.", [text(Label)])};
+reason(Node, _, {cannot_trace, {seq_trace, {already_traced, Whose}}}) ->
+    {?NOT_STARTED, io_lib:format("'~ts' has a system tracer of seq_trace already (~0tp), and a node has one.", [Node, Whose])};
 reason(_, _, {bad_option, system_monitor, Item}) ->
     {?USAGE, io_lib:format("--system-monitor '~ts' is none: write long_gc=MS, long_schedule=MS, large_heap=WORDS, busy_port, busy_dist_port, "
                            "long_message_queue=DISABLE:ENABLE.", [text(Item)])};

@@ -16,7 +16,7 @@ check(Kind, Patterns) when is_list(Patterns) -> [function(Kind, P) || P <- Patte
 check(Kind, Pattern) -> check(Kind, [Pattern]).
 
 function(Kind, Pattern) ->
-    case tracewheel_pattern:parse(Pattern) of
+    case tracewheel_pattern:parse(Pattern, none) of
         {ok, {{modules, _}, _, _}, _} -> throw({bad_pattern, Pattern, atom_to_list(Kind) ++ " has no wildcards: name the module"});
         {ok, MFA, true} -> MFA;
         {ok, _, _} -> throw({bad_pattern, Pattern, atom_to_list(Kind) ++ " has no conditions and no actions: all calls are counted"});

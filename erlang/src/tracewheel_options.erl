@@ -26,7 +26,7 @@ keys() -> [owner, recorder, attached | maps:keys(defaults())].
 defaults() ->
     #{patterns => [], send => [], 'receive' => [], system_monitor => [], call_count => [], call_time => [],
       call_memory => [], on_load => false, processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, print => false, lines => 1000}.
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, seq => none, print => false, lines => 1000}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
@@ -56,6 +56,7 @@ value(scope, S) when S =:= local; S =:= global; S =:= meta -> S;
 value(on_load, B) when is_boolean(B) -> B;
 value(force, B) when is_boolean(B) -> B;
 value(seq_trace, B) when is_boolean(B) -> B;
+value(seq, L) -> tracewheel_pattern:label(L);
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
 value(print, P) when is_boolean(P); is_function(P, 1) -> P;
@@ -82,8 +83,9 @@ flags() ->
      garbage_collection, timestamp, cpu_timestamp, monotonic_timestamp, strict_monotonic_timestamp, set_on_spawn,
      set_on_first_spawn, set_on_link, set_on_first_link, scheduler_id].
 
-patterns(#{patterns := Patterns, flags := Flags, scope := Scope} = Options) ->
-    Parsed = [case tracewheel_pattern:parse(P) of
+patterns(#{patterns := Patterns, flags := Flags, scope := Scope, seq := Label, seq_trace := SeqTrace} = Options) ->
+    Label =:= none orelse Patterns =/= [] orelse throw({bad_option, seq, without_patterns}),
+    Parsed = [case tracewheel_pattern:parse(P, Label) of
                   {ok, MFA, Spec} -> {MFA, Spec};
                   {error, Reason} -> throw(Reason)
               end || P <- Patterns],
@@ -92,7 +94,7 @@ patterns(#{patterns := Patterns, flags := Flags, scope := Scope} = Options) ->
     Default = [call || Parsed =/= [], Scope =/= meta],
     %% Time and memory are counted of processes that are traced.
     Call = [call || K <- [call_time, call_memory], maps:get(K, Options) =/= []],
-    Options#{patterns := Parsed, flags := lists:usort(case Flags of default -> Default; _ -> Flags end ++ Kinds ++ Call)}.
+    Options#{patterns := Parsed, seq_trace := SeqTrace orelse Label =/= none, flags := lists:usort(case Flags of default -> Default; _ -> Flags end ++ Kinds ++ Call)}.
 
 %% The libraries lie in priv/ beside ebin/.  Modules that look for theirs are being loaded: nothing is known of them yet.
 library(Module) ->

@@ -17,16 +17,44 @@
 %%	fun([To, {pay, Id, _}]) when Id > 7 -> true end	of 'receive' fun([Node, From, Message]); from the shell, or as text
 %%	MatchSpec					as erlang:trace_pattern(send | 'receive', MatchSpec, [])
 -module(tracewheel_pattern).
--export([parse/1, message/2]).
+-export([parse/2, label/1, message/2]).
 
-%% parse(Pattern) -> {ok, {M | {modules, Wildcard}, F, A}, MatchSpec} | {error, {bad_pattern, Pattern, Why}}
-parse(Pattern) ->
+%% Each call begins a request of seq_trace: the body of a fun over its arguments.
+-define(SEQ(Label), "set_seq_token(label, " ++ Label ++ "), set_seq_token(send, true), set_seq_token('receive', true), set_seq_token(print, true)").
+
+%% parse(Pattern, Label) -> {ok, {M | {modules, Wildcard}, F, A}, MatchSpec} | {error, {bad_pattern, Pattern, Why}}; Label is of label/1, or none
+parse(Pattern, Label) ->
     try
-        {MFA, Spec} = pattern(Pattern),
+        {MFA, Spec} = pattern(Pattern, Label),
         {ok, MFA, Spec}
     catch
         throw:Why -> {error, {bad_pattern, Pattern, Why}}
     end.
+
+%% Option seq: an expression as text, in which variables of a pattern may stand, or the label itself; throws {bad_option, seq, Option}
+label(none) -> none;
+label([C | _] = Text) when is_integer(C) ->
+    try erl_parse:parse_exprs(scan(Text) ++ [{dot, 1}]) of
+        {ok, [_]} -> Text;
+        _ -> throw({bad_option, seq, Text})
+    catch
+        throw:_ -> throw({bad_option, seq, Text})
+    end;
+label(Term) ->
+    is_kept_label({const, Term}) orelse throw({bad_option, seq, Term}),
+    {label, Term}.
+
+%% A token outlives the match specification, and the VM does not copy its label: of OTP 25, a tuple that one makes, or holds, is free memory
+%% soon after.  What an argument holds is the process' own.
+is_kept_label({const, Label}) -> is_atom(Label) orelse is_integer(Label) andalso Label bsr 58 =:= Label bsr 59;
+is_kept_label({self}) -> true;
+is_kept_label(Label) when is_atom(Label) -> Label =/= '$_' andalso Label =/= '$$';
+is_kept_label(Label) -> is_integer(Label) andalso is_kept_label({const, Label}).
+
+check_labels(Spec) ->
+    [throw("the VM does not keep such a label of seq_trace: it is an atom, an integer, self() or a variable of the arguments")
+     || {_, _, Actions} <- Spec, {set_seq_token, label, Label} <- Actions, not is_kept_label(Label)],
+    Spec.
 
 %% message(send | 'receive', Patterns) -> MatchSpec; throws {bad_pattern, Pattern, Why}
 message(_, []) -> [];
@@ -39,13 +67,17 @@ message(Kind, Pattern) ->
         throw:Why -> throw({bad_pattern, Pattern, Why})
     end.
 
-pattern(Module) when is_atom(Module) -> {{Module, '_', '_'}, true};
-pattern(Text) when is_binary(Text) ->
+pattern(Text, Label) when is_binary(Text) ->
     case unicode:characters_to_list(Text) of
-        List when is_list(List) -> text(List);
+        List when is_list(List) -> text(List, Label);
         _ -> throw("it is not text in UTF-8")
     end;
-pattern([C | _] = Text) when is_integer(C) -> text(Text);
+pattern([C | _] = Text, Label) when is_integer(C) -> text(Text, Label);
+pattern(Pattern, Label) ->
+    {MFA, Spec} = pattern(Pattern),
+    {MFA, with_seq(Spec, seq([{var, 1, '_'}], Label))}.
+
+pattern(Module) when is_atom(Module) -> {{Module, '_', '_'}, true};
 pattern({M, F, Fun}) when is_atom(M), is_atom(F), is_function(Fun) -> {{M, F, '_'}, fun_spec(Fun)};
 pattern({M, F, A}) -> {mfa(M, F, A), true};
 pattern({M, F, A, Spec}) when is_list(Spec); is_boolean(Spec) -> {mfa(M, F, A), check_spec(Spec)};
@@ -63,8 +95,23 @@ check_spec(Spec) when is_boolean(Spec) -> Spec;
 check_spec(Spec) ->
     case erlang:match_spec_test([], Spec, trace) of
         {error, Errors} -> throw(lists:flatten([Text || {_, Text} <- Errors]));
-        _ -> Spec
+        _ -> check_labels(Spec)
     end.
+
+%% ---- requests of seq_trace ----
+
+%% The actions that give the process a token.
+seq(_, none) -> [];
+seq(_, {label, Label}) -> [{set_seq_token, label, {const, Label}} | [{set_seq_token, F, true} || F <- [send, 'receive', print]]];
+seq(Arguments, Text) ->
+    {clauses, Clauses} = parse_fun(fun_of(Arguments, [], scan(?SEQ(Text)))),
+    [{_, _, Actions}] = check_labels(transform(Clauses, [])),
+    Actions.
+
+with_seq(Spec, []) -> Spec;
+with_seq(false, _) -> false;
+with_seq(Spec, Seq) when Spec =:= true; Spec =:= [] -> [{'_', [], Seq}];
+with_seq(Spec, Seq) -> [{Head, Guards, Seq ++ Actions} || {Head, Guards, Actions} <- Spec].
 
 %% ---- messages ----
 
@@ -119,17 +166,23 @@ transform(Clauses, Bindings) ->
 
 %% ---- text ----
 
-text(Text) ->
+text(Text, Label) ->
     {Head, Actions} = case string:split(Text, "->") of
                           [H, A] -> {H, [action(string:trim(Word)) || Word <- string:split(A, ",", all)]};
                           [H] -> {H, []}
                       end,
-    case re:run(Head, "^\\s*([\\w@.]*\\*[\\w@.*]*)(.*)$", [{capture, all_but_first, list}, dotall, unicode, ucp]) of
-        {match, [Modules, Rest]} ->
-            {{_, Function, Arity}, Spec} = head(tokens("modules" ++ Rest), Actions),
-            {{{modules, wildcard(Modules)}, Function, Arity}, Spec};
-        nomatch -> head(tokens(Head), Actions)
-    end.
+    {Modules, Tokens} = case re:run(Head, "^\\s*([\\w@.]*\\*[\\w@.*]*)(.*)$", [{capture, all_but_first, list}, dotall, unicode, ucp]) of
+                            {match, [Wildcard, Rest]} -> {[{modules, wildcard(Wildcard)}], tokens("modules" ++ Rest)};
+                            nomatch -> {[], tokens(Head)}
+                        end,
+    {{M, Function, Arity}, Spec} = head(Tokens, Actions),
+    {{hd(Modules ++ [M]), Function, Arity}, with_seq(Spec, seq(list_of(Tokens), Label))}.
+
+%% The arguments as a list, if the pattern has any.
+list_of([_, {':', _}, _, {'(', _} | Rest]) ->
+    Arguments = lists:takewhile(fun(Token) -> element(1, Token) =/= 'when' end, Rest),
+    [{'[', 1} | lists:droplast(Arguments)] ++ [{']', 1}];
+list_of(_) -> [{var, 1, '_'}].
 
 wildcard("Elixir." ++ _ = Modules) -> Modules;
 wildcard([C | _] = Modules) when C >= $A, C =< $Z -> "Elixir." ++ Modules;
@@ -197,9 +250,7 @@ arguments(M, F, Rest, Actions) ->
 
 %% fun([Arguments]) when Guards -> true end, of tokens; as a match specification.
 fun_clause(Arguments, Guards) ->
-    Fun = [{'fun', 1}, {'(', 1}, {'[', 1}] ++ Arguments ++ [{']', 1}, {')', 1}] ++ Guards ++
-          [{'->', 1}, {atom, 1, true}, {'end', 1}, {dot, 1}],
-    case parse_fun(Fun) of
+    case parse_fun(fun_of([{'[', 1}] ++ Arguments ++ [{']', 1}], Guards, [{atom, 1, true}])) of
         {clauses, [{clause, _, [_], _, _}] = Clauses} ->
             case transform(Clauses, []) of
                 [{Head, _, _}] = Spec when length(Head) >= 0 -> Spec;
@@ -207,6 +258,8 @@ fun_clause(Arguments, Guards) ->
             end;
         _ -> throw("the arguments or the guards are not one clause")
     end.
+
+fun_of(Argument, Guards, Body) -> [{'fun', 1}, {'(', 1} | Argument] ++ [{')', 1} | Guards] ++ [{'->', 1} | Body] ++ [{'end', 1}, {dot, 1}].
 
 parse_fun(Tokens) ->
     case erl_parse:parse_exprs(Tokens) of

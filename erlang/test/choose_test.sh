@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    The processes that are named are traced, and no others: by pid, registered name, application, module, behaviour, label, with what they
-#	  start or without; a name of none is one error, here and from outside.
+#	  start or without; a name of none is one error, here and from outside. A call begins a request of seq_trace, also from outside.
 # Method  A VM with processes of each kind (choose.erl), where the capture says who has sent a message; a node, and the command.
 build=$1 modules=(choose attach)
 . "$(dirname "$0")/lib.sh"
@@ -22,3 +22,10 @@ refused 2 "'shop@localhost' has no process 'nobody' (--process)" "${outside[@]}"
 refused 2 "'<0.x>' is not a process of the node" "${outside[@]}" --process '<0.x>' -o none.tw shop@localhost
 expect 2 "$tw" record --erlang --cookie-file cookie --processes calls -o none.tw shop@localhost
 says "--processes is --flags now, and --process says which processes"
+
+# Requests of seq_trace that begin with a call: a process of kernel is asked.
+expect 0 "$tw" record --erlang -q --cookie-file cookie --seq N -t 'attach:step(N) when N rem 16 =:= 0' --events 20 -o seq.tw shop@localhost
+expect 0 "$tw" seq --format json seq.tw
+is "$(json 'd["requests"][0]["label"].isdigit(), d["requests"][0]["messages"] > 1')" 'True True' "a request for each call: $(cut -c1-300 out)"
+refused 2 "--seq wants -t PATTERN" --cookie-file cookie --seq order -p send -o none.tw shop@localhost
+refused 2 "'attach:step(N)' is refused: the VM does not keep such a label" --cookie-file cookie --seq '{a, N}' -t 'attach:step(N)' -o none.tw shop@localhost

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% tokens:main() - the same requests with a process as system tracer, and with a capture.
 -module(tokens).
--export([main/0]).
+-export([main/0, order/2]).
 
 main() ->
     Self = self(),
@@ -15,11 +15,37 @@ main() ->
     false = seq_trace:get_system_tracer(),
     "" = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang seq.tw | grep -v own_time >seq.term"),
     {ok, Found} = file:consult("seq.term"),
+    begun(),
     case {plain(Wanted), plain(Found)} of
         {Same, Same} when length(Same) > 20 -> io:format("~p events~nok~n", [length(Same)]);
         {A, B} -> io:format("FAILED~n~p~n~p~n", [A, B])
     end,
     halt().
+
+%% Requests that begin with calls: the label is a variable of the pattern, or the same for all; what the VM does not keep is refused.
+begun() ->
+    [begin
+         {ok, _} = tracewheel:start("begun.tw", #{patterns => P, seq => Label, on_full => block, force => true}),
+         {_, Monitor} = spawn_monitor(fun() -> [order(N, client) || N <- [{7, "a"}, {8, "b"}]] end),
+         receive {'DOWN', Monitor, _, _, normal} -> ok end,
+         {ok, #{lost := 0}} = tracewheel:stop(),
+         false = seq_trace:get_system_tracer(),
+         "" = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang begun.tw | grep '^{seq_trace' >begun.term"),
+         {ok, Events} = file:consult("begun.term"),
+         {P, Label, Wanted} = {P, Label, [{L, element(1, I)} || {seq_trace, L, I} <- Events]}
+     end || {P, Label, Wanted} <- [{"tokens:order(Id, _)", "Id", [{{7, "a"}, print}, {{8, "b"}, print}]},
+                                   {"tokens:order({N, _}, client) when N > 7 -> return", "N", [{8, print}]},
+                                   {{?MODULE, order, 2}, "order", [{order, print}, {order, print}]},
+                                   {{?MODULE, order, 2, [{[{'$1', '_'}, '_'], [], [{return_trace}]}]}, 17, [{17, print}, {17, print}]}]],
+    Kept = "the VM does not keep such a label of seq_trace: it is an atom, an integer, self() or a variable of the arguments",
+    [{P, L, {error, Why}} = {P, L, tracewheel:start("none.tw", #{patterns => P, seq => L})}
+     || {P, L, Why} <- [{"tokens:order(Id, _)", "{order, Id}", {bad_pattern, "tokens:order(Id, _)", Kept}},
+                        {tokens, {order, 1}, {bad_option, seq, {order, 1}}}, {tokens, "1 +", {bad_option, seq, "1 +"}},
+                        {[], "order", {bad_option, seq, without_patterns}}]],
+    Spec = {?MODULE, order, 2, [{'_', [], [{set_seq_token, label, {const, {a, 1}}}]}]},
+    {error, {bad_pattern, Spec, Kept}} = tracewheel:start("none.tw", #{patterns => Spec}).
+
+order(_, _) -> seq_trace:print(ordered).
 
 flags() -> [[], [timestamp], [monotonic_timestamp], [strict_monotonic_timestamp]].
 

@@ -46,6 +46,7 @@ enum {
 	KEY_PROCESS,
 	KEY_PROCESSES,
 	KEY_SEND,
+	KEY_SEQ,
 	KEY_RECEIVE,
 	KEY_SYSTEM,
 	KEY_COUNT,
@@ -67,6 +68,9 @@ static const struct tw_option options_table[] = {
 	 "[To, Message] as of dbg:fun2ms/1; may be given often"},
 	{KEY_RECEIVE, "receive", "MESSAGE",
 	 "the same for those that they receive; a fun is over [Node, From, Message]"},
+	{KEY_SEQ, "seq", "LABEL",
+	 "each call of -t begins a request of seq_trace, which is followed through processes and shown by `tracewheel seq`: an atom, an integer, "
+	 "or a variable of the pattern, as Id of 'shop:pay(Id, _)'"},
 	{KEY_SYSTEM, "system-monitor", "EVENT[=N],...",
 	 "record system events: long_gc=MS, long_schedule=MS, large_heap=WORDS, busy_port, busy_dist_port; from OTP 27 on "
 	 "long_message_queue=DISABLE:ENABLE"},
@@ -114,6 +118,7 @@ static const struct tw_command command = {
 		    "  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
 		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
 		    "  tracewheel record --erlang --print --send '{pay, Id, _} when Id > 7' shop@localhost\n"
+		    "  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' shop@localhost\n"
 		    "  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
 		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
@@ -180,6 +185,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case 't': request->has_patterns = true; return add(request, "pattern", value);
 	case KEY_SEND: request->has_more = true; return add(request, "send", value);
 	case KEY_RECEIVE: request->has_more = true; return add(request, "receive", value);
+	case KEY_SEQ: return add(request, "seq", value);
 	case KEY_SYSTEM: request->has_more = true; return add(request, "system_monitor", value);
 	case KEY_COUNT: request->has_more = true; return add(request, "call_count", value);
 	case KEY_CALL_TIME: request->has_more = true; return add(request, "call_time", value);
