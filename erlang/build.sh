@@ -29,6 +29,8 @@ else
 fi
 mkdir -p "$out/priv"
 cflags="-std=gnu11 -O2 -g -fPIC -Wall -Wextra -fvisibility=hidden ${CFLAGS:-}"
+# RPATH, not RUNPATH: also of what libtracewheel needs, on a host to which all is sent (tracewheel_elsewhere).
+flags="-Wl,--disable-new-dtags $flags"
 # Never unloaded: captures that an older version made are served by it.
 # shellcheck disable=SC2086
 ${CC:-cc} $cflags -shared -Wl,-z,nodelete -I"$include" -o "$out/priv/tracewheel_nif.so" \
@@ -38,5 +40,5 @@ ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src
 [ "$1" != --nif ] || exit 0
 mkdir -p "$out/ebin"
 erlc +debug_info +deterministic -o "$out/ebin" src/*.erl
-sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_attach, tracewheel_counters, tracewheel_guard, tracewheel_later, tracewheel_monitor, tracewheel_nif, tracewheel_options, tracewheel_pattern, tracewheel_printer, tracewheel_processes, tracewheel_reach, tracewheel_server, tracewheel_settings, tracewheel_tracer]}/' \
+sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_attach, tracewheel_counters, tracewheel_elsewhere, tracewheel_guard, tracewheel_later, tracewheel_monitor, tracewheel_nif, tracewheel_options, tracewheel_pattern, tracewheel_printer, tracewheel_processes, tracewheel_reach, tracewheel_server, tracewheel_settings, tracewheel_tracer]}/' \
 	src/tracewheel.app.src >"$out/ebin/tracewheel.app"

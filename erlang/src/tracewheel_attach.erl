@@ -1,10 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The helper of `tracewheel record --erlang NODE|PID`: a VM of its own, which gives this application to a running node of this machine,
+%% The helper of `tracewheel record --erlang NODE|PID`: a VM of its own, which gives this application to a running node,
 %% starts the trace there, and ends it when its standard input is closed.
 %%
 %% Arguments (-extra): KEY=VALUE each, as argument/2 has them.  Standard output, a line each:
 %%
 %%	tracing NODE PATH
+%%	elsewhere NODE PATH		the same, of a node that does not see the files of this machine
+%%	about TEXT			where it makes the capture
+%%	line TEXT			of such a node: a line that is printed
 %%	note TEXT			what the trace does not see
 %%	done KEY=VALUE...		the trace has ended, as tracewheel:stop/1 has it
 %%	lost PATH			the connection is: the capture is completed there
@@ -25,7 +28,7 @@
 
 main() ->
     logger:set_primary_config(level, none),
-    io:setopts([{encoding, unicode}]),
+    io:setopts(user, [{encoding, unicode}]),
     Self = self(),
     spawn_link(fun() -> await_end_of_input(), Self ! stop end),
     try
@@ -48,7 +51,8 @@ kind(_) -> "of no name".
 %% What another node answers may be long.
 brief(Term) -> io_lib:format("~0tp", [Term], [{chars_limit, 400}]).
 
-say(Format, Arguments) -> io:format(Format ++ "~n", Arguments).
+%% Not to the group leader, which may be another.
+say(Format, Arguments) -> io:format(user, Format ++ "~n", Arguments).
 
 argument(Text, Request) ->
     [Key, Value] = string:split(Text, "="),
@@ -65,6 +69,8 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
     Kind = list_to_atom(Key),
     option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
+argument("print", "none", R) -> R#{print => 1 bsl 59};
+argument("print", V, R) -> R#{print => list_to_integer(V)};
 argument("seq", V, R) -> option(seq, V, R);
 argument("recorder", V, R) -> option(recorder, V, R);
 argument("flags", V, R) -> option(flags, [flag(F) || F <- string:lexemes(V, ",")], R);
@@ -83,9 +89,42 @@ option(Key, Value, #{options := O} = R) -> R#{options := O#{Key => Value}}.
 attach(Request) ->
     #{node := Node} = Target = tracewheel_reach:find(Request),
     Connected = connect(Target),
-    check_node(Connected, Node, Request),
+    check_node(Connected, Node),
     Path = case Request of #{path := P} -> P; _ -> filename:absname(atom_to_list(Node) ++ ".tw") end,
-    start(Node, Path, Request).
+    #{options := #{recorder := Recorder}} = Request,
+    case tracewheel_elsewhere:shares_files(Node, Recorder) of
+        true -> start(Node, Path, Request);
+        false -> elsewhere(Node, Path, Recorder, Request)
+    end.
+
+%% The node makes the capture where it is, and it comes here at the end.
+elsewhere(Node, Path, Recorder, #{options := Options} = Request) ->
+    tracewheel_elsewhere:refuse_to_replace(Path, Options),
+    Folder = tracewheel_elsewhere:send(Node, Recorder, filename:dirname(tracewheel_options:library(tracewheel_nif))),
+    Printing = case Request of
+                   #{print := Lines} ->
+                       group_leader(spawn_link(fun print_lines/0), self()),
+                       #{print => true, lines => Lines};
+                   _ -> #{}
+               end,
+    say("about '~ts' does not see the files of this machine: the capture is made in ~ts there, and comes here at the end.", [Node, Folder]),
+    try
+        start(Node, Path, Request#{folder => Folder, options := maps:merge(tracewheel_elsewhere:options(Folder, Options), Printing)})
+    catch
+        throw:Failed ->
+            tracewheel_elsewhere:remove(Node, Folder),
+            throw(Failed)
+    end.
+
+%% The group leader of the trace: lines that are printed there.
+print_lines() ->
+    receive
+        {io_request, From, Tag, {put_chars, _, Lines}} ->
+            [say("line ~ts", [L]) || L <- string:split(unicode:characters_to_list(Lines), "\n", all), L =/= ""],
+            From ! {io_reply, Tag, ok};
+        {io_request, From, Tag, _} -> From ! {io_reply, Tag, {error, enotsup}}
+    end,
+    print_lines().
 
 %% ---- the connection ----
 
@@ -134,27 +173,24 @@ result(Node, M, F, A, Answer) ->
         Result -> Result
     end.
 
-check_node(true, Node, #{options := #{recorder := Recorder}}) ->
+check_node(true, Node) ->
     case string:to_integer(call(Node, erlang, system_info, [otp_release])) of
         {Release, _} when is_integer(Release), Release >= 25 -> ok;
         {Release, _} -> fail("'~ts' runs OTP ~p; 25 or later is needed.", [Node, Release])
-    end,
-    [call(Node, filelib, is_regular, [File]) orelse
-         fail("'~ts' does not see ~ts: it runs on another machine, in a container, or as a user who may not read it. "
-              "Start the trace where it runs, as a user whom both can read.", [Node, File])
-     || File <- [Recorder, tracewheel_options:library(tracewheel_nif) ++ ".so"]].
+    end.
 
 %% -> the modules that were loaded, and are to be unloaded at the end
-load(Node) ->
-    Present = [{M, call(Node, erlang, get_module_info, [M, md5])} || M <- ?MODULES, call(Node, erlang, module_loaded, [M])],
+load(Node, Request) ->
+    Modules = ?MODULES ++ [tracewheel_printer || #{options := #{print := true}} <- [Request]],
+    Present = [{M, call(Node, erlang, get_module_info, [M, md5])} || M <- Modules, call(Node, erlang, module_loaded, [M])],
     [case module_md5(M) of
          Md5 -> ok;
          _ -> fail("'~ts' has another version of this application loaded (~ts): trace it there, with tracewheel:start/2, or unload it.",
                    [Node, call(Node, code, which, [M])])
      end || {M, Md5} <- Present],
-    Missing = ?MODULES -- [M || {M, _} <- Present],
+    Missing = Modules -- [M || {M, _} <- Present],
     try
-        [load(Node, M) || M <- Missing],
+        [load(Node, M, Request) || M <- Missing],
         Missing
     catch
         throw:Failed ->
@@ -166,8 +202,12 @@ module_md5(M) ->
     {module, M} = code:ensure_loaded(M),
     erlang:get_module_info(M, md5).
 
-load(Node, M) ->
-    {M, Binary, File} = code:get_object_code(M),
+load(Node, M, Request) ->
+    {M, Binary, Here} = code:get_object_code(M),
+    File = case Request of
+               #{folder := Folder} -> tracewheel_elsewhere:application_file(Folder, M);
+               _ -> Here
+           end,
     case call(Node, code, load_binary, [M, filename:absname(File), Binary]) of
         {module, M} -> ok;
         {error, Reason} ->
@@ -184,12 +224,13 @@ unload(Node, Modules) -> [call(Node, code, F, [M]) || M <- lists:reverse(Modules
 
 start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
     await_unloaded(Node, 600),
-    Loaded = lists:usort(maps:get(loaded, Request, []) ++ load(Node)),
+    Loaded = lists:usort(maps:get(loaded, Request, []) ++ load(Node, Request)),
     %% Limits say nothing of owners; with this process the trace ends.
     All = Options#{patterns => Patterns, owner => self(), attached => {self(), Loaded}},
-    case begin_trace(Node, [Path, All]) of
+    There = there(Path, Request),
+    case begin_trace(Node, [There, All]) of
         {ok, Info} ->
-            say("tracing ~ts ~ts", [Node, Path]),
+            say("~ts ~ts ~ts", [case There of Path -> "tracing"; _ -> "elsewhere" end, Node, Path]),
             case Info of
                 #{other_tracer := N, others := Whose} when N > 0 ->
                     say("note ~p ~ts another tracer in '~ts' (~ts): ~ts events are not recorded.",
@@ -197,10 +238,10 @@ start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
                 _ -> ok
             end,
             monitor(process, {tracewheel, Node}),
-            await_end(Node, Path);
+            await_end(Node, Path, Request);
         unloading -> start(Node, Path, Request#{loaded => Loaded});
         {error, Reason} ->
-            {Code, Text} = reason(Node, Path, Reason),
+            {Code, Text} = reason(Node, There, Reason),
             catch call(Node, tracewheel_server, leave, [Loaded]),
             catch await_unloaded(Node, 600),
             fail(Code, "~ts", [Text])
@@ -224,18 +265,36 @@ await_end_of_input() ->
         _ -> ok
     end.
 
-await_end(Node, Path) ->
+there(_, #{folder := Folder}) -> filename:join(Folder, "capture.tw");
+there(Path, _) -> Path.
+
+await_end(Node, Path, Request) ->
     receive
         stop ->
             rpc:cast(Node, tracewheel, stop, []),
-            await_end(Node, Path);
+            await_end(Node, Path, Request);
         {tracewheel_server, ended, Info} ->
             catch await_unloaded(Node, 600),
+            bring(Node, Path, Request),
             say("done ~ts", [lists:join(" ", [io_lib:format("~p=~p", [K, V]) || {K, V} <- maps:to_list(Info), is_number(V) orelse is_atom(V)])]);
-        {nodedown, Node} -> say("lost ~ts", [Path]);
-        {'DOWN', _, process, _, noconnection} -> await_end(Node, Path);
-        {'DOWN', _, process, _, _} -> say("killed ~ts", [Path])
+        {nodedown, Node} -> broken("lost", Node, Path, Request);
+        {'DOWN', _, process, _, noconnection} -> await_end(Node, Path, Request);
+        {'DOWN', _, process, _, _} -> broken("killed", Node, Path, Request)
     end.
+
+bring(Node, Path, #{folder := Folder, options := Options} = Request) ->
+    case catch tracewheel_elsewhere:bring(Node, there(Path, Request), Path, Options) of
+        {failed, _, Text} ->
+            say("failed 1 ~ts", [Text]),
+            halt();
+        ok -> tracewheel_elsewhere:remove(Node, Folder)
+    end;
+bring(_, _, _) -> ok.
+
+broken(How, Node, Path, Request) ->
+    There = there(Path, Request),
+    There =:= Path orelse say("note the capture is ~ts at '~ts', and what was sent there stays beside it.", [There, Node]),
+    say("~ts ~ts", [How, Path]).
 
 %% What tracewheel:start/2 answers, as a sentence.
 reason(Node, _, {already_started, _}) ->
@@ -247,6 +306,8 @@ reason(Node, _, {enospc, Path, _}) ->
                                  [Path, Node])};
 reason(Node, _, {Error, Path, Text}) when is_atom(Error), is_binary(Text) ->
     {?NOT_STARTED, io_lib:format("'~ts' cannot be made by '~ts': ~ts.", [Path, Node, Text])};
+reason(Node, _, {no_recorder, {exit_status, 127}}) ->
+    {?NOT_STARTED, io_lib:format("'~ts' cannot run this command: its C library is another, or older, than that of this machine.", [Node])};
 reason(_, _, {bad_pattern, Pattern, Why}) -> {?USAGE, io_lib:format("the pattern '~ts' is refused: ~ts.", [text(Pattern), text(Why)])};
 reason(Node, _, {cannot_trace, {Kind, already_set}}) ->
     {?NOT_STARTED, io_lib:format("'~ts' has a pattern for messages (~ts) already, and before OTP 27 it has one.", [Node, Kind])};

@@ -21,7 +21,7 @@ check(Path, Options) when is_map(Options) ->
     end;
 check(_, Options) -> {error, {bad_options, Options}}.
 
-keys() -> [owner, recorder, attached | maps:keys(defaults())].
+keys() -> [owner, recorder, libraries, attached | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], send => [], 'receive' => [], system_monitor => [], call_count => [], call_time => [],
@@ -59,6 +59,7 @@ value(seq_trace, B) when is_boolean(B) -> B;
 value(seq, L) -> tracewheel_pattern:label(L);
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
+value(libraries, P) when is_list(P) -> P;
 value(print, P) when is_boolean(P); is_function(P, 1) -> P;
 value(lines, N) when is_integer(N), N > 0, N < 1 bsl 60 -> N;
 value(owner, O) -> O;

@@ -15,7 +15,7 @@
 %% By a server, whose end is its end.  -> a printer
 start(Options) ->
     Printed = counters:new(1, []),
-    {Pid, Monitor} = spawn_opt(?MODULE, init, [maps:with([print, lines, path, command], Options), Printed], [link, monitor]),
+    {Pid, Monitor} = spawn_opt(?MODULE, init, [maps:with([print, lines, path, command, libraries], Options), Printed], [link, monitor]),
     {Pid, Monitor, Printed}.
 
 %% Has it ended before the trace?  -> false | Why
@@ -37,10 +37,10 @@ finish({Pid, Before, Printed}) ->
 %% ---- the process ----
 
 %% Sensitive: what it does is not traced.
-init(#{print := Print, lines := Lines, path := Path, command := Command}, Printed) ->
+init(#{print := Print, lines := Lines, path := Path, command := Command} = Options, Printed) ->
     process_flag(sensitive, true),
     Arguments = ["print", "--follow", "--from", "0", "--format", "dbg", "--on-request", "--lines", integer_to_list(Lines), Path],
-    loop(open_port({spawn_executable, Command}, [{args, Arguments}, {packet, 4}, binary, exit_status]), Print, Printed).
+    loop(open_port({spawn_executable, Command}, [{args, Arguments}, {packet, 4}, binary, exit_status | tracewheel_server:environment(Options)]), Print, Printed).
 
 %% The port program may have ended when it is asked: then this process ends with the port.
 loop(Port, Print, Printed) ->

@@ -3,7 +3,7 @@
 %%
 %% It runs with priority max, so that limits hold in a node that is drowning.
 -module(tracewheel_server).
--export([start/1, call/2, leave/1]).
+-export([start/1, call/2, leave/1, environment/1]).
 -export([init/1, loop/1]).
 -include_lib("kernel/include/file.hrl").
 
@@ -112,7 +112,7 @@ recorder(#{path := Path} = Options) ->
         Command ->
             try
                 ok = executable(Command),
-                open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary])
+                open_port({spawn_executable, Command}, [{args, arguments(Options)}, {line, 4096}, exit_status, binary | environment(Options)])
             of
                 Port -> await_ready(Command, Port, Path)
             catch
@@ -135,6 +135,10 @@ command(_) ->
         false -> os:find_executable("tracewheel");
         Path -> Path
     end.
+
+%% Where tracewheel_elsewhere has brought them.
+environment(#{libraries := Folder}) -> [{env, [{"LD_LIBRARY_PATH", Folder}]}];
+environment(_) -> [].
 
 arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force}) ->
     ["record", "--erlang", "-o", Path, "--on-full", atom_to_list(OnFull), "--ring", integer_to_list(Ring), "--ring-cap",

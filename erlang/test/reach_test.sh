@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    `record --erlang` reaches a node whatever its host's name leads to, and says what each address answered where it does not; it
-#         shows no secret, and waits for no file that is none.
+#         shows no secret, and waits for no file that is none; of a node that sees no file of this machine it brings the capture.
 # Method  A resolver of the test (ERL_INETRC), in which a name has addresses of both families; nodes that listen at some of them;
 #         cookie files that are too long, pipes, or another user's.
 build=$1 modules=(attach refuse ../src/tracewheel_attach)
@@ -119,6 +119,26 @@ if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
 	[ -z "${TW_TEST_LONG:-}" ] || reached six
 	kill $node
 	unset ERL_INETRC
+fi
+
+# A node that does not see the files of this machine, as on another host or in a container: what it needs is sent, and the capture comes here.
+if unshare -rm mount -t tmpfs none "$build" 2>/dev/null; then
+	erl_here=$(command -v erl)
+	erl() {
+		exec unshare -rm bash -c 'mount -t tmpfs none "$0"; exec "$@"' "$build" "$erl_here" "$@"
+	}
+	mkdir there
+	TMPDIR=$PWD/there start_node -sname far@localhost -setcookie secret
+	unset -f erl
+	expect 0 "$tw" record --erlang --print --cookie-file cookie -t attach:step --events 10 -o far.tw far@localhost
+	is "$(grep -c 'call attach:step(' out)" 10 "lines"
+	says "'far@localhost' does not see the files of this machine: the capture is made in $PWD/there/tracewheel-"
+	expect 0 "$tw" info --json far.tw
+	is "$(json 'd["events"], d["complete"]')" "10 True"
+	refused 125 "'$PWD/far.tw' exists; --force replaces it" --cookie-file cookie -t attach:step -o far.tw far@localhost
+	refused 2 "has no function attach:none" -q --cookie-file cookie -t attach:none -o none.tw far@localhost
+	is "$(ls there)" "" "what was sent is removed"
+	kill $node
 fi
 
 # A process may say anything of its home: another user's file is not read.

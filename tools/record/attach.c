@@ -109,9 +109,9 @@ static const struct tw_command command = {
 	.name = "record --erlang",
 	.arguments = "[OPTION]... NODE|PID",
 	.summary =
-		"Traces a running Erlang node (OTP 25 or later) of this machine, until Ctrl-C or a limit. The node needs a name "
+		"Traces a running Erlang node (OTP 25 or later), until Ctrl-C or a limit. The node needs a name "
 		"(-sname, -name) and nothing else: it is given the tracer, which is unloaded at the end. The node writes the capture, "
-		"as the user it runs as. PID is the process of a VM, which is asked for its name.\n"
+		"as the user it runs as; from another host it comes here at the end. PID is the process of a VM, which is asked for its name.\n"
 		"Without NODE this is the recorder that tracewheel:start/2 starts.",
 	.options = options_table,
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
@@ -174,6 +174,15 @@ static bool add_file(struct request *request, const char *key, const char *path)
 		return tw_usage(&command, "-o and --cookie-file want the name of a file."), false;
 	snprintf(whole, sizeof whole, "%s%s%s", *path == '/' ? "" : folder, *path == '/' ? "" : "/", path);
 	return add(request, key, whole);
+}
+
+/* For the helper, which prints where this command cannot. */
+static bool add_lines(struct request *request)
+{
+	uint64_t number;
+	return tw_parse_decimal(request->lines ? request->lines : LINES, true, &number)
+		       ? add_number(request, "print", number)
+		       : add(request, "print", "none");
 }
 
 static bool take_option(struct request *request, int key, const char *value)
@@ -318,6 +327,7 @@ static void catch_signals(void)
 			sigaction(numbers[i], &action, NULL);
 	action.sa_handler = on_alarm;
 	sigaction(SIGALRM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
 	action.sa_handler = on_child;
 	sigaction(SIGCHLD, &action, NULL);
 }
@@ -459,18 +469,21 @@ static int follow(const struct request *request, FILE *lines)
 		if (!text)
 			continue;
 		*text++ = 0;
-		if (strcmp(line, "tracing") == 0) {
+		if (strcmp(line, "tracing") == 0 || strcmp(line, "elsewhere") == 0) {
 			char *blank = strchr(text, ' ');
 			is_tracing = 1;
 			*blank = 0;
 			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
 			if (!request->is_quiet)
 				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
-			if (request->prints &&
+			if (request->prints && *line == 't' &&
 			    !tw_erlang_print_begin(request->self, path, request->lines ? request->lines : LINES))
 				stop();
-		} else if (strcmp(line, "note") == 0) {
+		} else if (strcmp(line, "note") == 0 || (strcmp(line, "about") == 0 && !request->is_quiet)) {
 			tw_say("%s", text);
+		} else if (strcmp(line, "line") == 0) {
+			if (puts(text) < 0 || fflush(stdout) != 0)
+				stop();
 		} else if (strcmp(line, "done") == 0) {
 			tw_erlang_print_end();
 			code = sum_up(request, text, path);
@@ -517,7 +530,8 @@ static int attach(struct request *request, const char *target)
 		return tw_usage(&command, "--lines is about --print.");
 	if (!find_application(folder, request->self))
 		return TW_EXIT_NOT_STARTED;
-	if (!add(request, "target", target) || !add(request, "recorder", request->self))
+	if (!add(request, "target", target) || !add(request, "recorder", request->self) ||
+	    (request->prints && !add_lines(request)))
 		return TW_EXIT_USAGE;
 	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
 	int error = start_helper(argv, &lines);
