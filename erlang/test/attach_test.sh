@@ -72,7 +72,7 @@ refused_here 2 "the pattern 'attach:' is refused: write Module" -t attach: -o no
 refused_here 2 "'calls' is not a flag of erlang:trace/3" -p calls -o none.tw "$node"
 refused_here 2 "what is to be traced" -o none.tw "$node"
 refused 2 "which node" -t attach -o none.tw
-refused 2 "one NODE or PID" -t attach -o none.tw shop shop
+refused 2 "--print is of one NODE or PID" --print -t attach -o none.tw shop shop
 refused_here 2 "neither the name of a node nor" -t attach -o none.tw @
 refused 2 "--rate is a number" -t attach --rate fast "$node"
 expect 2 "$tw" record -q --erlang shop

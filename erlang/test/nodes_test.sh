@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Captures of two Erlang nodes become one, in which each request is followed from one to the other and back.
+# Goal    Captures of two Erlang nodes become one, in which each request is followed from one to the other and back; one command makes them
+#         from outside.
 # Method  A client and a server with names, an epmd of their own on a free port (nodes.erl); merge and seq.
 build=$1 modules=(nodes)
 . "$(dirname "$0")/lib.sh"
@@ -24,4 +25,30 @@ for n in 1 2 3; do
 	is "$(json 'd["messages"], d["prints"], d["depth"], d["no_send"] + d["no_receive"]')" '2 1 2 0'
 	is "$(json '[(h["from"].split("@")[1], h.get("cause")) for h in d["hops"]]')" "[('client', None), ('server', 0), ('server', 0)]"
 done
+
+# Two nodes that know nothing of it, with one command, until one of its signals.
+for name in stock store; do
+	arguments=()
+	[ $name = stock ] || arguments=("$(cat quiet)")
+	erl -noinput +S 2:2 +sbwt none +sbwtdio none -pa . "${loopback[@]}" -sname "$name$$@localhost" -run nodes quiet "${arguments[@]}" >$name.out 2>&1 &
+	pids="$pids $!"
+	wait_until test -s quiet
+done
+printf %s "$$" >cookie
+"$tw" record --erlang --cookie-file cookie --seq N -t 'nodes:order(N)' -o all.tw "stock$$@localhost" "store$$@localhost" >out 2>err </dev/null &
+recording=$!
+asked() {
+	[ "$(grep -c ': tracing' err)" = 2 ] && "$tw" print --limit 40 "stock$$@localhost.tw" 2>/dev/null | grep -q done
+}
+wait_for $recording asked
+kill -TERM $recording
+wait $recording || fail "exit code $?: $(cat err)"
+shows ', [0-9]* messages between them'
+expect 0 "$tw" seq --format json all.tw
+is "$(json 'max(r["nodes"] for r in d["requests"])')" 2 "a request through both"
+expect 125 "$tw" record --erlang --cookie-file cookie -t nodes:order -o all.tw "stock$$@localhost" "store$$@localhost"
+says "'all.tw' exists; --force"
+expect 125 "$tw" record --erlang --cookie-file cookie -t nodes:order -o none.tw "store$$@localhost" "nobody$$@localhost"
+says "there is no node 'nobody$$@localhost'"
+[ ! -e none.tw ] || fail "a capture of nothing"
 exit 0

@@ -6,8 +6,9 @@
  * node starts the recorder: this command again, without an operand (erlang.c).  The helper reports by lines on its standard output;
  * the end of its standard input is the order to stop.
  */
-#include "tools/record/account.h"
 #include "tools/record/erlang.h"
+#include "tools/record/erlang_end.h"
+#include "tools/record/erlang_nodes.h"
 #include "tools/record/erlang_print.h"
 #include "tools/record/limits.h"
 #include "tools/record/rings.h"
@@ -107,11 +108,12 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "record --erlang",
-	.arguments = "[OPTION]... NODE|PID",
+	.arguments = "[OPTION]... NODE|PID...",
 	.summary =
 		"Traces a running Erlang node (OTP 25 or later), until Ctrl-C or a limit. The node needs a name "
 		"(-sname, -name) and nothing else: it is given the tracer, which is unloaded at the end. The node writes the capture, "
-		"as the user it runs as; from another host it comes here at the end. PID is the process of a VM, which is asked for its name.\n"
+		"as the user it runs as; from another host it comes here at the end. PID is the process of a VM, which is asked for its name. "
+		"Several nodes are traced at once, each into NODE.tw, which are merged into the capture of -o.\n"
 		"Without NODE this is the recorder that tracewheel:start/2 starts.",
 	.options = options_table,
 	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
@@ -119,6 +121,7 @@ static const struct tw_command command = {
 		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
 		    "  tracewheel record --erlang --print --send '{pay, Id, _} when Id > 7' shop@localhost\n"
 		    "  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' shop@localhost\n"
+		    "  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' -o both.tw shop@web1 stock@web2\n"
 		    "  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
 		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
@@ -369,94 +372,6 @@ static int start_helper(char *const argv[], FILE **lines)
 
 /* ---- what it reports ---- */
 
-static bool is_key(const char *word, const char *key, const char **value)
-{
-	size_t bytes = strlen(key);
-	*value = word + bytes + 1;
-	return strncmp(word, key, bytes) == 0 && word[bytes] == '=';
-}
-
-/* The end of a trace, as the node tells it. */
-struct end {
-	struct tw_recorder_stats stats;
-	char state[32];
-	bool is_complete;
-	uint64_t other_tracer, set_again;
-};
-
-static void read_end(char *text, struct end *end)
-{
-	static const char *const causes[TW_LOST_CAUSES] = {"lost_full", "lost_too_big", "lost_nested", "lost_no_ring"};
-	struct tw_recorder_stats *stats = &end->stats;
-	const char *value;
-	stats->images = 1;
-	for (char *word; (word = strsep(&text, " \n"));) {
-		for (int i = 0; i < TW_LOST_CAUSES; i++)
-			if (is_key(word, causes[i], &value))
-				stats->lost[i] = strtoull(value, NULL, 10);
-		if (is_key(word, "state", &value))
-			snprintf(end->state, sizeof end->state, "%s", value);
-		else if (is_key(word, "events", &value))
-			stats->events = strtoull(value, NULL, 10);
-		else if (is_key(word, "bytes", &value))
-			stats->file_bytes = strtoull(value, NULL, 10);
-		else if (is_key(word, "rings", &value))
-			stats->streams = (uint32_t)strtoul(value, NULL, 10);
-		else if (is_key(word, "unstored", &value))
-			stats->unstored = strtoull(value, NULL, 10);
-		else if (is_key(word, "write_errors", &value))
-			stats->write_errors = strtoull(value, NULL, 10);
-		else if (is_key(word, "definitions_refused", &value))
-			stats->definitions_refused = strtoull(value, NULL, 10);
-		else if (is_key(word, "seconds", &value))
-			stats->events_ns = (uint64_t)(strtod(value, NULL) * 1e9);
-		else if (is_key(word, "other_tracer", &value))
-			end->other_tracer = strtoull(value, NULL, 10);
-		else if (is_key(word, "set_again", &value))
-			end->set_again = strtoull(value, NULL, 10);
-		else if (is_key(word, "complete", &value))
-			end->is_complete = *value == '1';
-	}
-}
-
-/* Events that the capture should have, and that no ring ever saw. */
-static void tell_gaps(const struct end *end, const char *path)
-{
-	if (end->other_tracer)
-		tw_say("%llu process%s another tracer at the end: events of %s are not in %s.",
-		       (unsigned long long)end->other_tracer,
-		       end->other_tracer == 1 ? " or port has" : "es and ports have",
-		       end->other_tracer == 1 ? "it" : "these", path);
-	if (end->set_again)
-		tw_say("code was loaded again, or patterns removed, %llu time%s: calls before they were set again are missing; "
-		       "`tracewheel info %s` names the modules.",
-		       (unsigned long long)end->set_again, end->set_again == 1 ? "" : "s", path);
-	if (strcmp(end->state, "tracer") == 0)
-		tw_say("the trace has ended before its time: its processes have no tracer any more, because another removed it or "
-		       "tracewheel_tracer was unloaded.");
-}
-
-static int sum_up(const struct request *request, char *counts, const char *path)
-{
-	struct end end = {0};
-	const char *state = end.state;
-	read_end(counts, &end);
-	if (strcmp(state, "recorder") == 0 || !end.is_complete) {
-		tw_say("the recorder has ended before the trace, or could not complete '%s': `tracewheel recover` completes it.",
-		       path);
-		return TW_EXIT_FAILURE;
-	}
-	tw_account_troubles(&end.stats, path, 0);
-	if (!request->is_quiet) {
-		tw_account_events(&end.stats, path, 0);
-		if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
-			tw_say("the trace has ended at its limit of --%s.", state);
-	}
-	tw_account_losses(&end.stats, path, &request->recorder);
-	tell_gaps(&end, path);
-	return end.stats.write_errors || strcmp(state, "tracer") == 0 ? TW_EXIT_FAILURE : TW_EXIT_OK;
-}
-
 /* Follows the helper to its end.  Returns the exit code. */
 static int follow(const struct request *request, FILE *lines)
 {
@@ -486,7 +401,7 @@ static int follow(const struct request *request, FILE *lines)
 				stop();
 		} else if (strcmp(line, "done") == 0) {
 			tw_erlang_print_end();
-			code = sum_up(request, text, path);
+			code = tw_erlang_sum_up(text, path, &request->recorder, request->is_quiet);
 		} else if (strcmp(line, "lost") == 0) {
 			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
 			       path);
@@ -551,6 +466,23 @@ static int attach(struct request *request, const char *target)
 	return code;
 }
 
+static int attach_to_all(struct request *request, int index, int argc, char **argv)
+{
+	struct tw_erlang_nodes nodes = {.self = request->self,
+					.options = argv,
+					.option_count = index - (strcmp(argv[index - 1], "--") == 0),
+					.targets = argv + index,
+					.target_count = argc - index,
+					.merged = *request->path ? request->path : NULL,
+					.force = request->recorder.force,
+					.is_quiet = request->is_quiet};
+	if (request->prints)
+		return tw_usage(&command, "--print is of one NODE or PID.");
+	if (tw_command_path(request->self) < 0)
+		return tw_say("this command does not know where it is: /proc cannot be read."), TW_EXIT_NOT_STARTED;
+	return tw_erlang_nodes_record(&nodes);
+}
+
 int tw_record_erlang(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -563,7 +495,7 @@ int tw_record_erlang(int argc, char **argv)
 	if (key < 0)
 		code = tw_options_exit(key);
 	else if (options.index + 1 < argc)
-		code = tw_usage(&command, "one NODE or PID, after all options.");
+		code = attach_to_all(&request, options.index, argc, argv);
 	else if (tw_rings_are_too_large(&request.recorder, &command))
 		code = TW_EXIT_USAGE;
 	else if (options.index < argc)
