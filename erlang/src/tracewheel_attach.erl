@@ -59,6 +59,7 @@ argument(Text, Request) ->
     argument(Key, Value, Request).
 
 argument("target", V, R) -> R#{target => V};
+argument("port", V, R) -> R#{port => list_to_integer(V)};
 argument("cookie_file", V, R) -> R#{cookie_file => V};
 argument("output", V, R) -> R#{path => V};
 argument("pattern", V, #{patterns := P} = R) -> R#{patterns := P ++ [V]};

@@ -22,18 +22,18 @@ fail(Format, Arguments) -> fail(?NOT_STARTED, Format, Arguments).
 fail(Code, Format, Arguments) -> throw({failed, Code, lists:flatten(io_lib:format(Format, Arguments))}).
 usage(Format, Arguments) -> fail(?USAGE, Format, Arguments).
 
-%% find(#{target, cookie_file}) -> #{node, host, address, port, cookie, source}, or a throw of fail/3
+%% find(#{target, port, cookie_file}) -> #{node, host, address, port, cookie, source}, or a throw of fail/3
 find(#{target := Text} = Request) ->
     Target = case string:to_integer(Text) of
                  {Pid, ""} -> process(Pid);
-                 _ -> named(Text)
+                 _ -> named(Text, maps:get(port, Request, epmd))
              end,
     {Cookie, Source} = cookie(Request, Target),
     Target#{cookie => Cookie, source => Source}.
 
 %% ---- by its name ----
 
-named(Text) ->
+named(Text, Given) ->
     length(Text) =< ?ATOM_MAX orelse
         usage("the name of a node has at most ~p characters, not ~p.", [?ATOM_MAX, length(Text)]),
     {Name, Host} = case string:split(Text, "@") of
@@ -42,7 +42,11 @@ named(Text) ->
                        _ -> usage("'~ts' is neither the name of a node nor the number of a process.", [Text])
                    end,
     Addresses = addresses(Host),
-    Port = port(Text, Name, Host, Addresses),
+    Addresses =/= [] orelse fail("the host ~ts has no address.", [Host]),
+    Port = case Given of
+               epmd -> port(Text, Name, Host, Addresses);
+               _ -> Given
+           end,
     named(Text, Host, Port, ask(Addresses, Port, fun(Own) -> is_name_of(Text, Own) end)).
 
 %% The first address that tells the name which was given; of a name without a host, any host.
@@ -90,7 +94,6 @@ port(Text, Name, Host, Addresses) ->
                {ok, [[Number | _] | _]} -> list_to_integer(Number);
                _ -> ?EPMD_PORT
            end,
-    Addresses =/= [] orelse fail("the host ~ts has no address.", [Host]),
     Answers = [{Address, names(Address, Epmd)} || Address <- Addresses],
     Known = lists:append([Names || {_, {ok, Names}} <- Answers]),
     case lists:keyfind(Name, 1, Known) of
@@ -108,7 +111,7 @@ known(Names) -> lists:join(", ", lists:uniq([N || {N, _} <- Names])).
 %% ---- by its process ----
 
 %% The name of a VM may have been set after its start: the port that epmd has for it is one that the process listens at, and there it tells
-%% its name.  It may have its cookie among its arguments; else its user's file has it.
+%% its name.  If epmd has none, as of a node with a port of its own (-erl_epmd_port, -start_epmd false), all are asked.  It may have its cookie among its arguments; else its user's file has it.
 process(Pid) ->
     Folder = "/proc/" ++ integer_to_list(Pid),
     Arguments = case file:read_file(Folder ++ "/cmdline") of
@@ -122,11 +125,15 @@ process(Pid) ->
     end,
     Epmd = case string:to_integer(value_of("-epmd_port", Arguments)) of {Number, ""} -> Number; _ -> ?EPMD_PORT end,
     Known = lists:append([Names || Address <- addresses("localhost"), {ok, Names} <- [names(Address, Epmd)]]),
-    Answers = [{Port, Answer} || {Addresses, Port} <- listens_at(Pid, Folder), lists:keymember(Port, 2, Known), 
-               Answer <- ask(Addresses, Port, fun(_) -> true end)],
+    Listens = listens_at(Pid, Folder),
+    Ports = case [L || {_, Port} = L <- Listens, lists:keymember(Port, 2, Known)] of
+                [] -> Listens;
+                Told -> Told
+            end,
+    Answers = [{Port, Answer} || {Addresses, Port} <- Ports, Answer <- ask(Addresses, Port, fun(_) -> true end)],
     Answers =/= [] orelse
-        fail("process ~p is an Erlang VM without a name that epmd (port ~p) knows. "
-             "net_kernel:start/2 in its shell gives it a name, or tracewheel:start/2 there traces it.", [Pid, Epmd]),
+        fail("process ~p is an Erlang VM without a name: it listens at no port. "
+             "net_kernel:start/2 in its shell gives it a name, or tracewheel:start/2 there traces it.", [Pid]),
     case [{Name, Address, Port} || {Port, {Address, {name, Name}}} <- Answers] of
         [{Name, Address, Port} | _] ->
             Cookie = [{argument, C} || C <- [value_of("-setcookie", Arguments)], C =/= none],

@@ -153,7 +153,7 @@ EOT
 
 # VMs without a name, with one that was set after the start, and with another version of the application.
 start_node -setcookie secret
-refused_here 125 "is an Erlang VM without a name that epmd" -t attach -o none.tw "$node"
+refused_here 125 "is an Erlang VM without a name: it listens at no port" -t attach -o none.tw "$node"
 rename_node late@localhost shortnames '{127,0,0,1}'
 expect 0 "$tw" record --erlang -q -t attach:step --events 10 "$node"
 [ -d late@localhost.tw ] || fail "another name than late@localhost"
@@ -164,6 +164,16 @@ expect 0 env -u ERL_EPMD_PORT "$tw" record --erlang -q -t attach:step --events 1
 ask unloaded
 ask version
 refused_here 125 "another version of this application loaded" -t attach -o none.tw "$node"
+kill $node
+
+# A node that no epmd knows: by its process, or by its port.
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+ERL_EPMD_PORT=1 start_node -erl_epmd_port "$port" -sname lone@localhost -setcookie secret
+expect 0 "$tw" record --erlang -q -t attach:step --events 10 -o lone.tw "$node"
+expect 0 "$tw" record --erlang -q --force --cookie-file cookie --port "$port" -t attach:step --events 10 -o lone.tw lone@localhost
+refused 2 "--port is a number from 1 to 65535" --port 70000 -t attach -o none.tw lone
+refused_here 125 "'other@localhost' does not answer at localhost, port $port .*'lone@localhost' is the name of the node there" \
+	--cookie-file cookie --port "$port" -t attach -o none.tw other@localhost
 kill $node
 
 # Distribution by IPv6, where loopback has it.

@@ -40,6 +40,7 @@ enum {
 	KEY_RATE,
 	KEY_TIME,
 	KEY_TERM_BYTES,
+	KEY_PORT,
 	KEY_COOKIE,
 	KEY_FORCE,
 	KEY_PRINT,
@@ -100,6 +101,7 @@ static const struct tw_option options_table[] = {
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (1M)"},
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
 	{KEY_TERM_BYTES, "term-bytes", "BYTES", "record so much of one term (1000)"},
+	{KEY_PORT, "port", "PORT", "where NODE listens for other nodes: no epmd is asked"},
 	{KEY_COOKIE, "cookie-file", "FILE",
 	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
 	{KEY_FORCE, "force", NULL, "replace an existing capture"},
@@ -240,6 +242,10 @@ static bool take_option(struct request *request, int key, const char *value)
 		if (tw_parse_bytes(value, &number) && number >= 16)
 			return add_number(request, "term_bytes", number);
 		return tw_usage(&command, "--term-bytes is a number of bytes, 16 at least, not '%s'.", value), false;
+	case KEY_PORT:
+		if (tw_parse_decimal(value, false, &number) && number > 0 && number < 65536)
+			return add_number(request, "port", number);
+		return tw_usage(&command, "--port is a number from 1 to 65535, not '%s'.", value), false;
 	case KEY_COOKIE: return add_file(request, "cookie_file", value);
 	case KEY_FORCE: request->recorder.force = true; return add(request, "force", "true");
 	default: return false;
