@@ -19,8 +19,15 @@ if [ -n "${TRACEWHEEL_BUILD:-}" ]; then
 	# In the build tree, and in the installed one, which may be moved.
 	flags="-I$source/include -L$TRACEWHEEL_BUILD/lib -Wl,-rpath,\$ORIGIN/../../lib:\$ORIGIN/../../.. -ltracewheel"
 else
+	# Beside the command, also where pkg-config does not look: as a dependency of rebar3 and mix it is compiled without PKG_CONFIG_PATH.
+	command=$(command -v tracewheel || true)
+	for place in "$command" "$(realpath "$command" 2>/dev/null || true)"; do
+		prefix=$(dirname "$(dirname "$place")")
+		PKG_CONFIG_PATH=${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}$prefix/lib/pkgconfig:$prefix/lib/$(uname -m)-linux-gnu/pkgconfig
+	done
+	export PKG_CONFIG_PATH
 	flags=$(pkg-config --cflags --libs tracewheel) || {
-		echo "tracewheel: libtracewheel is not installed (pkg-config tracewheel): ./run install in Tracewheel's tree" >&2
+		echo "tracewheel: libtracewheel is not installed (pkg-config tracewheel), or its command not in PATH: ./run install in Tracewheel's tree" >&2
 		exit 1
 	}
 	for folder in $(pkg-config --libs-only-L tracewheel); do
