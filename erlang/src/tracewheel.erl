@@ -35,7 +35,7 @@
 %%	owner		the process at whose end the trace ends: default the caller; none
 %%	recorder	the path of the command `tracewheel`; default: where it is installed
 -module(tracewheel).
--export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1]).
+-export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1, fold/3]).
 
 start(Path) ->
     start(Path, #{}).
@@ -68,3 +68,8 @@ tracer(Name) ->
         {ok, Capture} -> {tracer, tracewheel_tracer, Capture};
         Error -> Error
     end.
+
+%% The events of a capture that has ended, as the messages that a process tracer would have received, and {drop, N} for lost ones: Fun(Message, Acc),
+%% in order of time.  Pids are those of a node without a name.
+%% -> {ok, Acc} | {error, Reason}
+fold(Fun, Acc, Path) -> tracewheel_fold:fold(Fun, Acc, Path).
