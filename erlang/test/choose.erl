@@ -24,6 +24,7 @@ main() ->
                           {[{label, {worker, 7}}, "choose_named", Plain], [Labelled, Named, Plain]},
                           {"all", [Kernel | Mine]}, {existing, [Kernel | Mine]}, {"new", []}]],
     children(Plain),
+    names(),
     refused(),
     io:format("ok~n"),
     halt().
@@ -80,6 +81,32 @@ children(Parent) ->
          Senders = senders(),
          {Flags, [true, IsTraced]} = {Flags, [lists:member(P, Senders) || P <- [Parent, Child]]}
      end || {Flags, IsTraced} <- [{[set_on_spawn], true}, {[], false}]].
+
+%% Calls by server and by caller: registered names, labels, initial calls, so that servers of one kind are one row; and as terms.
+names() ->
+    {ok, Named} = gen_server:start({local, choose_server}, ?MODULE, server, []),
+    Others = [P || _ <- [1, 2], {ok, P} <- [gen_server:start(?MODULE, server, [])]],
+    {ok, _} = start(#{patterns => ["gen_server:call -> return"]}),
+    Self = self(),
+    Worker = spawn(fun() ->
+                           put('$process_label', worker_8),
+                           [ok = gen_server:call(S, x) || S <- [Named, choose_server | Others]],
+                           Self ! called,
+                           receive stop -> ok end
+                   end),
+    receive called -> ok end,
+    {ok, _} = tracewheel:stop(),
+    Worker ! stop,
+    [["choose:init/1", "2"], ["choose_server", "2"]] = rows("server"),
+    [["worker_8", "4"]] = rows("name"),
+    Calls = fun({trace, P, call, {gen_server, call, [S, x]}}, Found) -> [{P, S} | Found]; (_, Found) -> Found end,
+    {ok, [{Worker, _}, {Worker, _}, {Worker, choose_server}, {Worker, Named}]} = tracewheel:fold(Calls, [], "choose.tw"),
+    {error, {"missing.tw", "tracewheel: " ++ _}} = tracewheel:fold(Calls, [], "missing.tw").
+
+%% -> [[Name, Calls]]
+rows(By) ->
+    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " report --csv --columns calls --by " ++ By ++ " -t gen_server:call choose.tw 2>&1"),
+    lists:sort(tl([lists:sublist(string:lexemes(Line, ",\""), 2) || Line <- string:lexemes(Text, "\n")])).
 
 refused() ->
     [begin

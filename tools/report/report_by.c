@@ -25,7 +25,7 @@ bool tw_report_by_take(struct tw_grouping *by, const struct tw_command *command,
 			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
 			: is_histogram
 				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
-				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program or module, not '%s'.",
+				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program, module, name or server, not '%s'.",
 			value);
 	return is_right;
 }
@@ -94,7 +94,9 @@ static const char *title_of(const struct tw_groups *groups)
 					     [TW_BY_THREAD] = "thread",
 					     [TW_BY_PROCESS] = "process",
 					     [TW_BY_PROGRAM] = "program",
-					     [TW_BY_MODULE] = "module"};
+					     [TW_BY_MODULE] = "module",
+					     [TW_BY_NAME] = "name of the process",
+					     [TW_BY_SERVER] = "server"};
 	return titles[groups->by.key];
 }
 

@@ -6,7 +6,6 @@
 #include "views/names/payload.h"
 #include "views/names/typed.h"
 #include "base/grow.h"
-#include "base/range.h"
 
 #include "tracewheel/error.h"
 #include "tracewheel/layout.h"
@@ -39,7 +38,8 @@ bool tw_grouping_parse(const char *text, struct tw_grouping *out)
 	static const char *const words[] =
 		{[TW_BY_RESULT] = "result",   [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
 		 [TW_BY_LINE] = "line",	      [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process",
-		 [TW_BY_PROGRAM] = "program", [TW_BY_MODULE] = "module"};
+		 [TW_BY_PROGRAM] = "program", [TW_BY_MODULE] = "module", [TW_BY_NAME] = "name",
+		 [TW_BY_SERVER] = "server"};
 	for (unsigned key = 0; key < sizeof words / sizeof *words; key++) {
 		*out = (struct tw_grouping){.key = (enum tw_group_key)key};
 		if (words[key] && strcmp(text, words[key]) == 0)
@@ -127,15 +127,15 @@ static bool find_plain(const struct tw_groups *groups, uint64_t *out)
 
 static bool put_term_of(const struct tw_groups *groups, struct tw_message_payload *payload, struct tw_out *out)
 {
-	uint32_t number = groups->by.number;
+	uint32_t number = groups->by.key == TW_BY_SERVER ? 1 : groups->by.number, left = number;
 	struct tw_term term;
 	if (!payload->has_terms || !tw_print_next_term(payload, &term))
 		return false;
-	if (groups->by.key != TW_BY_ARGUMENT)
+	if (is_known_late(groups))
 		return put_term(out, term);
-	while (number && tw_term_type(term) == TW_TYPE_CONS && --number)
+	while (left && tw_term_type(term) == TW_TYPE_CONS && --left)
 		term = tw_term_tail(term);
-	return groups->by.number && tw_term_type(term) == TW_TYPE_CONS && put_term(out, tw_term_head(term));
+	return number && tw_term_type(term) == TW_TYPE_CONS && put_term(out, tw_term_head(term));
 }
 
 static bool put_errno(const struct tw_layout *layout, const struct tw_message_payload *payload, struct tw_out *out)
@@ -171,6 +171,20 @@ static bool put_value(const struct tw_groups *groups, struct tw_out *out)
 	return true;
 }
 
+/* False: the call has no first argument, or only words. */
+static bool put_server(struct tw_groups *groups, struct tw_out *out)
+{
+	static struct tw_out term;
+	struct tw_message_payload payload;
+	tw_print_payload_take(groups->event, &payload);
+	tw_out_init(&term, -1);
+	if (!put_term_of(groups, &payload, &term))
+		return false;
+	groups->has_no_memory |=
+		!tw_groups_put_server(&groups->processes, out, groups->capture, groups->event->image, &term);
+	return true;
+}
+
 static void put_program(const struct tw_groups *groups, struct tw_out *out, bool has_process)
 {
 	const struct tw_capture_image *image = tw_capture_image(groups->capture, groups->event->image);
@@ -196,8 +210,7 @@ static uint32_t add_group(struct tw_groups *groups, uint64_t hash, const struct 
 	return groups->count++;
 }
 
-/* The group of a value that is told by a number, or by the hash of its text. */
-static uint32_t find_number(struct tw_groups *groups, uint32_t function, uint64_t word)
+uint32_t tw_groups_find(struct tw_groups *groups, uint32_t function, uint64_t word)
 {
 	return tw_map_find(&groups->by_value, tw_hash_word(word, function), i,
 			   groups->groups[i].function == function && groups->groups[i].word == word);
@@ -205,7 +218,7 @@ static uint32_t find_number(struct tw_groups *groups, uint32_t function, uint64_
 
 uint32_t tw_groups_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text)
 {
-	uint32_t number = find_number(groups, group->function, group->word);
+	uint32_t number = tw_groups_find(groups, group->function, group->word);
 	if (number != TW_MAP_NONE)
 		return number;
 	if (groups->count >= TW_GROUPS_MAX) {
@@ -221,33 +234,6 @@ static const char *module_of(const struct tw_groups *groups, uint32_t function, 
 	const char *colon = memchr(name->text, ':', name->bytes);
 	*bytes = colon ? (size_t)(colon - name->text) : name->bytes;
 	return name->text;
-}
-
-/* The range of a histogram in which a number lies. */
-static void find_range(const struct tw_grouping *by, int64_t number, struct tw_group *out)
-{
-	out->is_range = true;
-	if (by->is_summary) {
-		out->low = tw_range_part(number);
-		out->width = tw_range_part_width(number);
-		return;
-	}
-	out->low = by->step ? tw_range_step(number, by->step) : tw_range_power(number);
-	out->width = by->step ? by->step : out->low > 0 ? (uint64_t)out->low : 1;
-}
-
-/* "[1,024, 2,048)", "7", or durations. */
-static void name_range(const struct tw_groups *groups, const struct tw_group *range, struct tw_out *out)
-{
-	char low[TW_FIGURE_BYTES], high[TW_FIGURE_BYTES];
-	uint64_t end = (uint64_t)range->low + range->width;
-	if (range->width == 1)
-		tw_out_format(out, "%" PRId64, range->low);
-	else if (groups->by.key == TW_BY_DURATION)
-		tw_out_format(out, "[%s, %s)", tw_figure_duration(low, (uint64_t)range->low),
-			      tw_figure_duration(high, end));
-	else
-		tw_out_format(out, "[%" PRId64 ", %" PRId64 ")", range->low, (int64_t)end);
 }
 
 /* Is the text of a value a whole number? */
@@ -288,6 +274,10 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 	case TW_BY_THREAD: tw_out_name(out, tw_stacks_name(&groups->stacks, stack)); break;
 	case TW_BY_PROCESS: put_program(groups, out, true); break;
 	case TW_BY_PROGRAM: put_program(groups, out, false); break;
+	case TW_BY_NAME:
+		tw_groups_put_process(out, groups->capture, groups->event->image, groups->event->tracee_id);
+		break;
+	case TW_BY_SERVER: return put_server(groups, out);
 	case TW_BY_MODULE:
 		text = module_of(groups, function, &bytes);
 		tw_out_bytes(out, text, bytes);
@@ -295,19 +285,6 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 	default: return put_value(groups, out);
 	}
 	return true;
-}
-
-uint32_t tw_groups_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch)
-{
-	struct tw_group group = {.function = owner};
-	find_range(&groups->by, value, &group);
-	group.word = (uint64_t)group.low;
-	uint32_t number = find_number(groups, owner, group.word);
-	if (number != TW_MAP_NONE)
-		return number;
-	tw_out_init(scratch, -1);
-	name_range(groups, &group, scratch);
-	return tw_groups_like(groups, &group, scratch);
 }
 
 static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller)
@@ -318,7 +295,7 @@ static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uin
 	bool is_number = number_of(groups, stack, caller, &group.word);
 	int64_t value = (int64_t)groups->duration_ns;
 	groups->number = 0;
-	if (is_number && (number = find_number(groups, owner, group.word)) != TW_MAP_NONE)
+	if (is_number && (number = tw_groups_find(groups, owner, group.word)) != TW_MAP_NONE)
 		return number;
 	tw_out_init(&scratch, -1);
 	if (!put_text(groups, stack, function, caller, &scratch))
@@ -592,6 +569,7 @@ void tw_groups_free(struct tw_groups *groups)
 	free(groups->words);
 	tw_map_fini(&groups->by_value);
 	tw_map_fini(&groups->by_word);
+	tw_groups_processes_free(&groups->processes);
 	tw_call_stacks_free(&groups->call_stacks);
 	tw_tracer_cost_free(&groups->cost);
 	tw_stacks_free(&groups->stacks);

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "views/folds/calltree.h"
 #include "views/folds/frames.h"
+#include "views/folds/groups_processes.h"
 
 #include "tracewheel/counts.h"
 
@@ -29,7 +30,9 @@ enum tw_group_key {
 	TW_BY_THREAD,
 	TW_BY_PROCESS,
 	TW_BY_PROGRAM,
-	TW_BY_MODULE
+	TW_BY_MODULE,
+	TW_BY_NAME,  /* of the process that a run-time declares */
+	TW_BY_SERVER /* the process that the first argument names */
 };
 
 struct tw_grouping {
@@ -46,7 +49,8 @@ struct tw_grouping {
  * "duration/1ms". Values that are no numbers are groups of their own. False: it is none of them.
  */
 bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out);
-/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "line", "thread", "process", "program", "module". False: none of them. */
+/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "line", "thread", "process", "program", "module", "name", "server".
+ * False: none of them. */
 bool tw_grouping_parse(const char *text, struct tw_grouping *out);
 
 struct tw_group {
@@ -89,6 +93,7 @@ struct tw_groups {
 	} * words;
 	uint32_t word_count, word_capacity;
 	struct tw_map by_word;
+	struct tw_groups_processes processes;
 	const struct tw_capture_event *event; /* the one that is being read */
 	uint64_t duration_ns;		      /* of the call that ends */
 	int64_t number;			      /* of the value of the last group_of(), for histograms */
@@ -129,6 +134,8 @@ struct tw_out;
 enum { TW_GROUPS_VALUELESS, TW_GROUPS_BEYOND };
 /* The group like this one, with this text; it is made if there is none. */
 uint32_t tw_groups_like(struct tw_groups *groups, const struct tw_group *group, const struct tw_out *text);
+/* The group of a value that is told by a number, or by the hash of its text; TW_MAP_NONE: there is none. */
+uint32_t tw_groups_find(struct tw_groups *groups, uint32_t function, uint64_t word);
 /* The group of the range of a function, or owner, that contains a number. @scratch: any. */
 uint32_t tw_groups_range(struct tw_groups *groups, uint32_t owner, int64_t value, struct tw_out *scratch);
 /* As a number of no known type is shown. */
