@@ -292,10 +292,12 @@ bring(Node, Path, #{folder := Folder, options := Options} = Request) ->
     end;
 bring(_, _, _) -> ok.
 
+%% What was sent to a node elsewhere stays beside the capture.
 broken(How, Node, Path, Request) ->
-    There = there(Path, Request),
-    There =:= Path orelse say("note the capture is ~ts at '~ts', and what was sent there stays beside it.", [There, Node]),
-    say("~ts ~ts", [How, Path]).
+    case there(Path, Request) of
+        Path -> say("~ts ~ts", [How, Path]);
+        There -> say("~ts ~ts at '~ts', which stays there", [How, There, Node])
+    end.
 
 %% What tracewheel:start/2 answers, as a sentence.
 reason(Node, _, {already_started, _}) ->

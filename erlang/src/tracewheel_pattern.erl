@@ -44,7 +44,7 @@ label(Term) ->
     is_kept_label({const, Term}) orelse throw({bad_option, seq, Term}),
     {label, Term}.
 
-%% A token outlives the match specification, and the VM does not copy its label: of OTP 25, a tuple that one makes, or holds, is free memory
+%% A token outlives the match specification, and the VM (OTP 25 and 27) does not copy its label: a tuple that one makes, or holds, is free memory
 %% soon after.  What an argument holds is the process' own.
 is_kept_label({const, Label}) -> is_atom(Label) orelse is_integer(Label) andalso Label bsr 58 =:= Label bsr 59;
 is_kept_label({self}) -> true;

@@ -383,6 +383,7 @@ static int follow(const struct request *request, FILE *lines)
 {
 	char *line = NULL, *text, path[PATH_MAX + 4] = "";
 	size_t size = 0;
+	bool is_elsewhere = false;
 	int code = -1;
 	while (code < 0 && getline(&line, &size, lines) > 0) {
 		line[strcspn(line, "\n")] = 0;
@@ -393,11 +394,12 @@ static int follow(const struct request *request, FILE *lines)
 		if (strcmp(line, "tracing") == 0 || strcmp(line, "elsewhere") == 0) {
 			char *blank = strchr(text, ' ');
 			is_tracing = 1;
+			is_elsewhere = *line == 'e';
 			*blank = 0;
 			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
 			if (!request->is_quiet)
 				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
-			if (request->prints && *line == 't' &&
+			if (request->prints && !is_elsewhere &&
 			    !tw_erlang_print_begin(request->self, path, request->lines ? request->lines : LINES))
 				stop();
 		} else if (strcmp(line, "note") == 0 || (strcmp(line, "about") == 0 && !request->is_quiet)) {
@@ -410,12 +412,12 @@ static int follow(const struct request *request, FILE *lines)
 			code = tw_erlang_sum_up(text, path, &request->recorder, request->is_quiet);
 		} else if (strcmp(line, "lost") == 0) {
 			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
-			       path);
+			       is_elsewhere ? text : path);
 			code = TW_EXIT_FAILURE;
 		} else if (strcmp(line, "killed") == 0) {
 			tw_say("the process that traces was killed in the node, and the trace has ended with it; its recorder "
 			       "completes %s.",
-			       path);
+			       is_elsewhere ? text : path);
 			code = TW_EXIT_FAILURE;
 		} else if (strcmp(line, "failed") == 0) {
 			code = (int)strtol(text, &text, 10);
@@ -426,7 +428,9 @@ static int follow(const struct request *request, FILE *lines)
 	tw_erlang_print_end();
 	if (code >= 0)
 		return code;
-	tw_say(*path	     ? "the helper VM was ended, and the trace with it; the node completes %s."
+	tw_say(is_elsewhere
+		       ? "the helper VM was ended, and the trace with it; the capture stays where the node made it, and not in %s."
+	       : *path	     ? "the helper VM was ended, and the trace with it; the node completes %s."
 	       : stops_asked ? "it was stopped before the trace began%s."
 			     : "the helper VM has ended before the trace began%s.",
 	       path);
