@@ -34,9 +34,9 @@ static void capture_abandon(void *object);
 #define TRACE			  event_trace
 #define MAY_DEFINE(capture, name) 1
 #endif
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,	 capture_destroy,
-					    serve_finish,      serve_info, serve_name,	 capture_abandon,
-					    serve_note,	       serve_sum,  serve_unnamed};
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,      capture_destroy,
+					    serve_finish,      serve_info, serve_name, capture_abandon,
+					    serve_note,	       serve_sum};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)
@@ -341,7 +341,6 @@ struct process_request {
 	struct capture *capture;
 	struct identity identity;
 	int is_port;
-	struct process_entry *made;
 };
 
 /* Of this node only: other pids and ports are not immediate terms, whose words could be keys. */
@@ -363,8 +362,6 @@ static struct entry *make_process(const ERL_NIF_TERM key[3], void *arg)
 		return NULL;
 	process->identity = request->identity;
 	process->is_port = request->is_port;
-	process->is_named = 0;
-	request->made = process;
 	if (tw_producer_define_process(request->capture->producer, process->is_port, process->identity.number,
 				       process->identity.serial, (struct tw_producer_name){"", 0},
 				       &process->process) == 0)
@@ -383,40 +380,21 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 		request.is_port = enif_is_port(env, tracee);
 		if (lock_for_event(capture)) {
 			entry = table_add(&capture->processes, key, make_process, &request);
-			if (entry && entry == (struct entry *)request.made) {
-				request.made->older = capture->unnamed;
-				capture->unnamed = request.made;
-			}
 			capture_unlock(capture);
 		}
 	}
 	return (struct process_entry *)entry;
 }
 
-static int text_of(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM name, ErlNifBinary *given,
-		   struct tw_producer_name *out)
-{
-	const struct atom_entry *atom;
-
-	if (enif_inspect_binary(env, name, given)) {
-		*out = (struct tw_producer_name){(const char *)given->data, given->size};
-		return 1;
-	}
-	atom = encode_find_atom(env, &capture->atoms, name);
-	if (atom)
-		out->text = atom_text(atom, &out->bytes);
-	return atom != NULL;
-}
-
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name)
 {
 	struct process_entry *entry = capture_process(env, capture, process);
+	const struct atom_entry *atom = entry ? encode_find_atom(env, &capture->atoms, name) : NULL;
 	struct tw_producer_name text;
-	ErlNifBinary given;
 
-	if (!entry || !text_of(env, capture, name, &given, &text) || !lock_for_event(capture))
+	if (!atom || !lock_for_event(capture))
 		return 0;
-	entry->is_named = 1;
+	text.text = atom_text(atom, &text.bytes);
 	/* The producer counts what it refuses. */
 	tw_producer_name_process(capture->producer, &entry->process, entry->is_port, entry->identity.number,
 				 entry->identity.serial, text);

@@ -57,7 +57,7 @@ enum { NOTED_CUT = UNMADE_CAUSES, NOTED_KINDS };
  * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
  * made it serves it, and is never unloaded.  Members are only ever added at the end.
  */
-#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663034) /* "tw-nif04" */
+#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663033) /* "tw-nif03" */
 struct callbacks {
 	uint64_t version;
 	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
@@ -71,7 +71,6 @@ struct callbacks {
 	void (*abandon)(void *capture);
 	ERL_NIF_TERM (*note)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]); /* as above */
 	ERL_NIF_TERM (*sum)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
-	ERL_NIF_TERM (*unnamed)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 };
 
 struct function_entry {
@@ -84,9 +83,6 @@ struct process_entry {
 	struct tw_producer_process process;
 	struct identity identity;
 	int is_port;
-	/* Under the lock of definitions. */
-	int is_named;
-	struct process_entry *older; /* in the list of those that nobody has asked for a name */
 };
 
 struct thread {
@@ -127,7 +123,6 @@ struct capture {
 	struct table atoms, functions, processes;
 	/* Held by a thread that adds to `functions` or `processes`, or defines a name: so the producer's own lock is always free. */
 	pthread_mutex_t *definitions;
-	struct process_entry *unnamed; /* the newest first */
 	_Atomic(struct thread *) threads[THREADS_MAX];
 };
 
@@ -173,7 +168,7 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 /* The id of M:F/Arity; 0: it could not be defined. */
 uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM module, ERL_NIF_TERM function,
 			  unsigned arity);
-/* By an atom or a binary.  False: it could not be defined; what the log of definitions has no space for, the producer counts. */
+/* False: it could not be defined; what the log of definitions has no space for, the producer counts. */
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name);
 
 /* serve.c: what tracewheel_nif asks of a capture. */
@@ -181,7 +176,6 @@ ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_name(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_sum(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM serve_unnamed(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_note(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 
 /* event.c */

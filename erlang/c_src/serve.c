@@ -167,33 +167,12 @@ ERL_NIF_TERM serve_info(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	return map;
 }
 
-/* name(Capture, PidOrPort, Atom | Binary) -> boolean() */
+/* name(Capture, PidOrPort, Atom) -> boolean() */
 ERL_NIF_TERM serve_name(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 {
-	if (!(enif_is_atom(env, argv[2]) || enif_is_binary(env, argv[2])) ||
-	    !(enif_is_pid(env, argv[1]) || enif_is_port(env, argv[1])))
+	if (!enif_is_atom(env, argv[2]) || !(enif_is_pid(env, argv[1]) || enif_is_port(env, argv[1])))
 		return enif_make_badarg(env);
 	return enif_make_atom(env, capture_name(env, object, argv[1], argv[2]) ? "true" : "false");
-}
-
-/* unnamed(Capture, Max) -> [Pid]: processes that have made events since the last time, and have no name; the newest first. */
-ERL_NIF_TERM serve_unnamed(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
-{
-	struct capture *capture = object;
-	ERL_NIF_TERM list = enif_make_list(env, 0);
-	unsigned left;
-
-	if (!enif_get_uint(env, argv[1], &left))
-		return enif_make_badarg(env);
-	capture_lock(capture);
-	for (; capture->unnamed && left; capture->unnamed = capture->unnamed->older) {
-		if (capture->unnamed->is_named || capture->unnamed->is_port)
-			continue;
-		list = enif_make_list_cell(env, capture->unnamed->entry.key[0], list);
-		left--;
-	}
-	capture_unlock(capture);
-	return list;
 }
 
 /* note(Capture, Text) -> ok: a sentence of the server, for people. */

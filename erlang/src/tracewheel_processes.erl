@@ -11,7 +11,7 @@
 %%
 %% The last four are those that there are when the trace begins.  Text makes no atoms.
 -module(tracewheel_processes).
--export([select/1, word/2]).
+-export([select/1]).
 
 -define(ITEMS, [all, new, existing, processes, ports, new_processes, new_ports, existing_processes, existing_ports]).
 

@@ -170,7 +170,7 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
                              monitor => watch(maps:get(owner, Options)), started => erlang:monotonic_time(millisecond)},
             [tracewheel_nif:name(Capture, P, N) || N <- registered(), P <- [whereis(N)], P =/= undefined],
-            trace(State#{namer => tracewheel_namer:start(State)});
+            trace(State);
         {error, Reason} ->
             abort(Port),
             {error, {rings, Reason}}
@@ -312,7 +312,6 @@ info(#{path := Path, name := Name, started := Started, events := Events, rate :=
 %% Nothing is traced any more, then the rings are closed, then the recorder drains them.
 finish(#{capture := Capture, port := Port} = Before, Why) ->
     State = tell_others(set_again(Before), "as it ended"),
-    tracewheel_namer:finish(maps:get(namer, State)),
     Counted = tracewheel_counters:store(look_at_counters(State)),
     tracewheel_settings:unset(State),
     Info = info(State),

@@ -82,25 +82,20 @@ children(Parent) ->
          {Flags, [true, IsTraced]} = {Flags, [lists:member(P, Senders) || P <- [Parent, Child]]}
      end || {Flags, IsTraced} <- [{[set_on_spawn], true}, {[], false}]].
 
-%% Calls by server and by caller: registered names, labels, initial calls, so that servers of one kind are one row; and as terms.
+%% Calls by server and by caller: by registered names, also where a pid was given; and as terms.
 names() ->
     {ok, Named} = gen_server:start({local, choose_server}, ?MODULE, server, []),
-    Others = [P || _ <- [1, 2], {ok, P} <- [gen_server:start(?MODULE, server, [])]],
+    {ok, Other} = gen_server:start(?MODULE, server, []),
     {ok, _} = start(#{patterns => ["gen_server:call -> return"]}),
-    Self = self(),
-    Worker = spawn(fun() ->
-                           put('$process_label', worker_8),
-                           [ok = gen_server:call(S, x) || S <- [Named, choose_server | Others]],
-                           Self ! called,
-                           receive stop -> ok end
-                   end),
-    receive called -> ok end,
+    {Worker, Monitor} = spawn_monitor(fun() -> [ok = gen_server:call(S, x) || S <- [Named, choose_server, Other]] end),
+    receive {'DOWN', Monitor, _, _, normal} -> ok end,
     {ok, _} = tracewheel:stop(),
-    Worker ! stop,
-    [["choose:init/1", "2"], ["choose_server", "2"]] = rows("server"),
-    [["worker_8", "4"]] = rows("name"),
+    Rows = lists:sort([[pid_to_list(Other), "1"], ["choose_server", "2"]]),
+    Rows = rows("server"),
+    Callers = [[pid_to_list(Worker), "3"]],
+    Callers = rows("name"),
     Calls = fun({trace, P, call, {gen_server, call, [S, x]}}, Found) -> [{P, S} | Found]; (_, Found) -> Found end,
-    {ok, [{Worker, _}, {Worker, _}, {Worker, choose_server}, {Worker, Named}]} = tracewheel:fold(Calls, [], "choose.tw"),
+    {ok, [{Worker, Other}, {Worker, choose_server}, {Worker, Named}]} = tracewheel:fold(Calls, [], "choose.tw"),
     {error, {"missing.tw", "tracewheel: " ++ _}} = tracewheel:fold(Calls, [], "missing.tw").
 
 %% -> [[Name, Calls]]
