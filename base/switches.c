@@ -20,6 +20,7 @@
 
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -177,15 +177,13 @@ int tw_switches_open(struct tw_switches **out)
 static bool has_blocked(int32_t process_id, int32_t thread_id)
 {
 	char path[64], text[256];
-	size_t bytes = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process_id, thread_id);
-	FILE *file = fopen(path, "re");
-	if (file) {
-		bytes = fread(text, 1, sizeof text - 1, file);
-		fclose(file);
-	}
-	text[bytes] = 0;
+	int fd = tw_sys_open_to_read(path);
+	long bytes = fd >= 0 ? tw_sys_read(fd, text, sizeof text - 1) : 0;
+	if (fd >= 0)
+		tw_sys_close(fd);
+	text[bytes > 0 ? bytes : 0] = 0;
 	const char *name_end = strrchr(text, ')');
 	return name_end && name_end[1] == ' ' && strchr("SD", name_end[2]) && name_end[2];
 }
@@ -211,7 +209,8 @@ static int follow_there(struct tw_switches *switches, const struct ring *ring, i
 		return -ENOMEM;
 	}
 	switches->fds[switches->fd_count++] = fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 || ioctl(fd, PERF_EVENT_IOC_ID, &number) < 0)
+	if (syscall(SYS_ioctl, fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ||
+	    syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &number) < 0)
 		return -errno;
 	return tw_map_put(&switches->by_event, number, switches->thread_count) ? 0 : -ENOMEM;
 }
