@@ -165,6 +165,8 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
  */
 #define TW_SYS_WORDS_MAX 64
 void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *values);
+/* One of them; false: it cannot be read, and *value is untouched.  In hits and signal handlers. */
+bool tw_sys_read_own_word(uintptr_t address, uint64_t *value);
 
 /*
  * The processor time that all threads of this process have used, in ns: CLOCK_PROCESS_CPUTIME_ID.  A negative errno where
@@ -190,6 +192,15 @@ struct tw_sys_signal_stack {
 	bool is_disarmed_in_handlers; /* SS_AUTODISARM */
 };
 void tw_sys_signal_stack(struct tw_sys_signal_stack *out);
+/* Gives the thread one; 0 bytes: it has none any more.  False: the thread is on one now. */
+bool tw_sys_set_signal_stack(void *low, size_t bytes);
+
+/*
+ * Sends the calling thread this signal again, as siginfo_t says it came, which stays pending while it is blocked.  A negative errno on failure.
+ */
+int tw_sys_send_again(int signal, const void *info);
+/* From now on this signal does to the process what it does to programs that say nothing of it. */
+void tw_sys_default_signal(int signal);
 
 /*
  * The stack that this thread began with, even if it runs on another one now; the first thread's may be longer.  No system

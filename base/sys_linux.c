@@ -117,6 +117,13 @@ long tw_sys_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 	return call6(SYS_pread64, fd, (long)out, (long)bytes, (long)offset, 0, 0);
 }
 
+NO_VECTORS bool tw_sys_read_own_word(uintptr_t address, uint64_t *value)
+{
+	struct iovec local = {value, sizeof *value}, remote = {(void *)address, sizeof *value};
+
+	return call6(SYS_process_vm_readv, tw_sys_process_id(), (long)&local, 1, (long)&remote, 1, 0) == sizeof *value;
+}
+
 /* The kernel stops before the first piece that cannot be read. */
 void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *values)
 {
@@ -543,4 +550,24 @@ NO_VECTORS void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
 	out->low = (uintptr_t)stack.ss_sp;
 	out->high = out->low + stack.ss_size;
 	out->is_disarmed_in_handlers = ((unsigned)stack.ss_flags & SS_AUTODISARM) != 0;
+}
+
+bool tw_sys_set_signal_stack(void *low, size_t bytes)
+{
+	stack_t stack = {.ss_sp = low, .ss_size = bytes, .ss_flags = bytes ? 0 : SS_DISABLE};
+
+	return call6(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0) == 0;
+}
+
+int tw_sys_send_again(int signal, const void *info)
+{
+	return (int)call6(SYS_rt_tgsigqueueinfo, tw_sys_process_id(), tw_sys_thread_id(), signal, (long)info, 0, 0);
+}
+
+void tw_sys_default_signal(int signal)
+{
+	/* As the kernel has it: handler, flags, restorer, mask. */
+	const uint64_t action[4] = {0};
+
+	call6(SYS_rt_sigaction, signal, (long)action, 0, sizeof action[3], 0, 0);
 }

@@ -46,6 +46,7 @@
 #include "base/stall_timer.h"
 #include "base/quiet_lock.h"
 #include "ringbuf/counts.h"
+#include "ringbuf/crash.h"
 #include "ringbuf/demotion.h"
 #include "ringbuf/held.h"
 #include "ringbuf/ringbuf.h"
@@ -53,7 +54,7 @@
 
 #define TW_RS_MAGIC	  UINT64_C(0x3253524c45485754) /* "TWHELRS2" */
 #define TW_RS_IMAGE_MAGIC UINT64_C(0x32474d4945485754) /* "TWHEIMG2" */
-#define TW_RS_VERSION	  18
+#define TW_RS_VERSION	  19
 #define TW_RS_PATH_BYTES  256
 
 /* ---- in shared memory ---- */
@@ -181,6 +182,7 @@ struct tw_rs_image_head {
 	_Atomic uint64_t exit_ticks; /* the process began to exit; 0: it did not, or has not said so */
 	TW_CACHELINE_ALIGNED struct tw_rs_held held;
 	TW_CACHELINE_ALIGNED struct tw_rs_counting counting;
+	struct tw_rs_crash crash;
 	/* Written by the owner. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t recycled; /* rings given back; a futex */
 	TW_CACHELINE_ALIGNED struct tw_rs_ring rings[TW_RS_IMAGE_RINGS_MAX];
@@ -557,7 +559,6 @@ int tw_rs_defs_next(const struct tw_rs *rs, uint32_t slot, uint64_t *at_bytes, u
 
 /* Makes a drained ENDED ring READY and empty again. */
 void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index);
-
 /* Changes a LIVE ring of a dead thread to ENDED. Returns whether it did. */
 bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index);
 
@@ -576,7 +577,6 @@ bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 
 /* A member counts itself as not traced, for a reason outside the set. */
 void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
-
 /* A member counts objects about which it has asked (TW_RS_QUESTION_PLANS) and got no answer in time. */
 void tw_rs_count_late(struct tw_rs *rs, uint32_t count);
 /* A member counts a process that it starts and that is not followed; -1: it did not start. */

@@ -17,6 +17,7 @@ PARTS = [
     ("ringbuf/ringset.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/held.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/trigger.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
+    ("ringbuf/crash.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/counts.h", r"^(/\* ---- in shared memory ---- \*/$.*?)^/\* ---- private"),
     ("ringbuf/ringbuf.h", r"^(/\* The head of every record\..*?)^/\*\n \* The producer's private half"),
     ("base/limits.h", r"^#define (TW_RS_(?:RINGS|IMAGE_RINGS|IMAGES|COUNT_ROWS|COUNT_BLOCKS)_MAX|TW_RS_COUNT_GROUP|TW_RS_DEFS_BYTES|TW_RS_CONFIG_BYTES|"

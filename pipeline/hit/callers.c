@@ -22,6 +22,7 @@ struct table {
 };
 
 static struct table *_Atomic current;
+static _Atomic uint32_t is_kept; /* tables that were replaced: the program crashes */
 
 static int compare(const void *a, const void *b)
 {
@@ -89,10 +90,18 @@ void tw_callers_update(struct tw_permit *permit, bool has_functions)
 	if (has_functions)
 		name_all(table);
 	/* PAIR callers.table: release; acquire in tw_callers_find() and tw_callers_code(). */
-	tw_store_release(&current, table);
+	tw_exchange_seq_cst(&current, table);
 	if (old)
 		tw_progress_wait();
-	free(old);
+	/* PAIR callers.kept: seq_cst; tw_callers_keep().  Either the old one is kept, or that thread finds the new one. */
+	if (!tw_load_seq_cst(&is_kept))
+		free(old);
+}
+
+void tw_callers_keep(void)
+{
+	/* PAIR callers.kept: seq_cst; tw_callers_update(). */
+	tw_exchange_seq_cst(&is_kept, 1);
 }
 
 static const struct range *find(const struct range *ranges, size_t count, uintptr_t address)

@@ -32,6 +32,9 @@ struct tw_caller_code {
 	const struct tw_frame_rows *rows; /* NULL: not known */
 };
 
+/* From now on no table is freed: threads that are in no read section may search, once this has returned.  Signal handlers: yes. */
+void tw_callers_keep(void);
+
 /* In a hit: the object at an address; false: none is known, and *out is untouched. Valid in the read section. */
 bool tw_callers_code(uintptr_t address, struct tw_caller_code *out);
 

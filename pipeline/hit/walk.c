@@ -6,6 +6,7 @@
 #include "breakpoints/returns.h"
 #include "pipeline/hit/callers.h"
 #include "pipeline/hit/hit.h"
+#include "base/sys.h"
 #include "symbols/frame_rows.h"
 
 /* Code addresses lie between these. */
@@ -20,6 +21,7 @@
 struct walk {
 	uintptr_t pc;
 	bool is_interrupted; /* pc is that of an instruction that has not run; else it is behind a call */
+	bool is_checked;     /* each word is read by a system call: the stack is not known, or not trusted */
 	uintptr_t rsp, rbp;
 	uintptr_t end;
 	struct tw_caller_code code; /* of the object of the last frame */
@@ -38,11 +40,9 @@ static uintptr_t stack_end(const struct tw_thread *thread, uintptr_t inside)
 	return self > inside && self < thread->stack_high ? self : thread->stack_high;
 }
 
-/* The return address in a slot, or the one it had before its call was watched; 0: none. */
-static READS_STACK uint64_t return_address(const uint64_t *slot)
+/* The return address that a slot has, or the one it had before its call was watched; 0: none. */
+static uint64_t return_address(const uint64_t *slot, uint64_t address)
 {
-	uint64_t address = *slot;
-
 	if (tw_unlikely(tw_returns_is_stub(address))) {
 		const struct tw_return_entry *entry = tw_returns_find(slot);
 
@@ -51,9 +51,9 @@ static READS_STACK uint64_t return_address(const uint64_t *slot)
 	return address >= CODE_LOW && address < CODE_HIGH ? address : 0;
 }
 
-uint64_t tw_walk_caller(const uint64_t *slot)
+READS_STACK uint64_t tw_walk_caller(const uint64_t *slot)
 {
-	return return_address(slot);
+	return return_address(slot, *slot);
 }
 
 /* The word at an address of the frame or above it; false: it may not be read. */
@@ -61,6 +61,8 @@ static INLINE READS_STACK bool read_word(const struct walk *walk, uintptr_t at, 
 {
 	if (at < walk->rsp || at >= walk->end || at % sizeof(uint64_t))
 		return false;
+	if (walk->is_checked)
+		return tw_sys_read_own_word(at, out);
 	*out = *(const uint64_t *)at;
 	return true;
 }
@@ -114,16 +116,16 @@ static INLINE const struct tw_frame_rule *rule_of(struct walk *walk, bool *is_ch
 }
 
 /* By the chain of frame pointers. */
-static INLINE READS_STACK bool follow_chain(struct walk *walk)
+static INLINE bool follow_chain(struct walk *walk)
 {
 	const uint64_t *words = (const uint64_t *)walk->rbp;
+	uintptr_t next;
 
-	if (walk->rbp < walk->rsp || walk->rbp >= walk->end || walk->end - walk->rbp < 2 * sizeof *words ||
-	    walk->rbp % sizeof *words)
+	if (!read_word(walk, walk->rbp, &next) || !read_word(walk, walk->rbp + sizeof *words, &walk->pc))
 		return false;
-	walk->pc = return_address(&words[1]);
+	walk->pc = return_address(&words[1], walk->pc);
 	walk->rsp = walk->rbp + 2 * sizeof *words;
-	walk->rbp = words[0];
+	walk->rbp = next;
 	return walk->pc;
 }
 
@@ -137,7 +139,7 @@ static INLINE bool follow_rule(struct walk *walk, const struct tw_frame_rule *ru
 	at = place_of(walk, rule->return_at, cfa, rule->return_offset);
 	if (!read_word(walk, at, &walk->pc))
 		return false;
-	walk->pc = return_address((const uint64_t *)at);
+	walk->pc = return_address((const uint64_t *)at, walk->pc);
 	if (rule->rbp_at == TW_FRAME_SAME)
 		rbp = walk->rbp;
 	else if (rule->rbp_at != TW_FRAME_LOST &&
@@ -149,10 +151,10 @@ static INLINE bool follow_rule(struct walk *walk, const struct tw_frame_rule *ru
 	return walk->pc;
 }
 
-unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
-			 unsigned capacity)
+READS_STACK unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame,
+				     uint64_t *out, unsigned capacity)
 {
-	struct walk walk = {.rsp = (uintptr_t)(slot + 1), .rbp = frame, .pc = return_address(slot)};
+	struct walk walk = {.rsp = (uintptr_t)(slot + 1), .rbp = frame, .pc = return_address(slot, *slot)};
 	const struct tw_frame_rule *rule = NULL;
 	bool is_chained = false;
 	unsigned count = 0;
@@ -171,5 +173,64 @@ unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, u
 	}
 	if (count < capacity && !is_chained && (!rule || rule->cfa != TW_FRAME_OUTERMOST))
 		out[count++] = 0;
+	return count;
+}
+
+/* To the caller of code that is not known. */
+static bool follow_slot(struct walk *walk, const uint64_t *slot)
+{
+	struct tw_caller_code code;
+
+	walk->rsp = (uintptr_t)slot;
+	if (!slot || !read_word(walk, walk->rsp, &walk->pc))
+		return false;
+	walk->pc = return_address(slot, walk->pc);
+	walk->rsp += sizeof *slot;
+	walk->is_interrupted = false;
+	return walk->pc && tw_callers_code(walk->pc - 1, &code);
+}
+
+/* To the next frame.  False: *end says why not. */
+static bool follow(struct walk *walk, enum tw_walk_end *end)
+{
+	bool is_chained;
+	const struct tw_frame_rule *rule = rule_of(walk, &is_chained);
+	/* Of an object that has no rows, frame pointers are as good; of no object, any word may lie there. */
+	bool is_code = is_chained && walk->pc - walk->code.base <= walk->code.end - walk->code.base;
+
+	if (rule ? follow_rule(walk, rule) : is_code && follow_chain(walk))
+		return true;
+	if (rule && rule->cfa == TW_FRAME_OUTERMOST)
+		*end = TW_WALK_OUTERMOST;
+	else if (!walk->pc || (is_chained && !is_code))
+		*end = TW_WALK_UNKNOWN_CODE;
+	else
+		*end = rule && rule->cfa != TW_FRAME_UNKNOWN ? TW_WALK_UNREADABLE : TW_WALK_NO_ROW;
+	return false;
+}
+
+unsigned tw_walk_interrupted(const struct tw_walk_registers *at, uint64_t *out, unsigned capacity,
+			     enum tw_walk_end *end)
+{
+	struct walk walk = {.pc = at->pc,
+			    .is_interrupted = true,
+			    .rsp = at->rsp,
+			    .rbp = at->rbp,
+			    .end = CODE_HIGH,
+			    .is_checked = true};
+	uintptr_t original = tw_entry_original(at->pc);
+	struct tw_caller_code code;
+	unsigned count = 0;
+
+	tw_callers_keep();
+	out[count++] = original ? original : at->pc;
+	if (!original && !tw_callers_code(at->pc, &code)) {
+		*end = TW_WALK_UNKNOWN_CODE;
+		if (capacity <= count || !follow_slot(&walk, at->slot))
+			return count;
+		out[count++] = walk.pc;
+	}
+	for (*end = TW_WALK_FULL; count < capacity && follow(&walk, end);)
+		out[count++] = walk.pc;
 	return count;
 }

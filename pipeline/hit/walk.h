@@ -11,6 +11,8 @@
  * faults and the walk ends.  On other stacks (coroutines, signal stacks) only the direct caller is found.
  *
  * Threads  in a hit, the thread's own, in its read section.  No vector registers, no locks, no system calls.
+ *
+ * The same walk from where a thread was interrupted is for programs that crash.
  */
 #ifndef TW_PIPELINE_WALK_H
 #define TW_PIPELINE_WALK_H
@@ -38,5 +40,32 @@ unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, u
 
 /* The direct caller's alone; 0: it is not known. */
 uint64_t tw_walk_caller(const uint64_t *slot);
+
+/* Why a walk went no further.  Numbers are part of the capture format. */
+enum tw_walk_end {
+	TW_WALK_OUTERMOST, /* there is no caller */
+	TW_WALK_FULL,	   /* there is no room for more */
+	TW_WALK_UNKNOWN_CODE, /* an address that is in no code that is known: the stack is damaged, or code was made at run time */
+	TW_WALK_NO_ROW,	   /* its code does not say how the caller is found */
+	TW_WALK_UNREADABLE /* where the next frame should be is no memory, or it is not above the last one */
+};
+
+/* Where a thread was interrupted. */
+struct tw_walk_registers {
+	uintptr_t pc, rsp, rbp;
+	/* If no code that is known is at pc, it was called from there: where the return address is. */
+	const uint64_t *slot;
+};
+
+/*
+ * tw_walk_interrupted - the instruction at which a thread was interrupted, and the return addresses from there.
+ *
+ * Stacks of all kinds, and damaged ones: each word is read by a system call, which fails where there is no memory.  What code is known is not
+ * changed any more from the first call on, so that no read section is needed.
+ *
+ * Threads  any, in a signal handler.  Returns their number, 1 or more; the first is that of the original where a copy runs (entry.h).
+ */
+unsigned tw_walk_interrupted(const struct tw_walk_registers *at, uint64_t *out, unsigned capacity,
+			     enum tw_walk_end *end);
 
 #endif
