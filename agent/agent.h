@@ -19,6 +19,7 @@
  *	demote.c	functions that make too many events are counted from now on
  *	arm.c		objects are examined as they come and go; what was unloaded is forgotten
  *	known.c		which objects were examined, and whether they are unchanged
+ *	crash.c		a signal that ends the program is written down
  *	returns.c	can the ends of calls be seen, and which were not
  *	python.c	frames of CPython 3.11 as functions
  *	python_code.c	which function a code object is
@@ -307,7 +308,7 @@ bool tw_agent_frame_rows_lack(const struct tw_sym_object *object);
 /* Are there more callers recorded than the direct one? */
 static inline bool tw_agent_wants_frames(const struct tw_agent_config *config)
 {
-	return config->stack_depth > 1;
+	return config->stack_depth > 1 || config->tells_crash;
 }
 /*
  * tw_agent_entries_ask - ask the command for plans, and tables of frames, of the objects of this process.

@@ -202,13 +202,10 @@ static bool *flag_named(struct tw_agent_config *config, const char *key)
 	const struct {
 		const char *key;
 		bool *flag;
-	} flags[] = {{"local", &config->is_local},
-		     {"careful", &config->is_careful},
-		     {"global", &config->is_global},
-		     {"python", &config->has_python},
-		     {"return_to", &config->has_return_to},
-		     {"ancestors", &config->lets_trace},
-		     {"ends", &config->has_ends}};
+	} flags[] = {{"local", &config->is_local},	    {"careful", &config->is_careful},
+		     {"global", &config->is_global},	    {"python", &config->has_python},
+		     {"return_to", &config->has_return_to}, {"ancestors", &config->lets_trace},
+		     {"crash", &config->tells_crash},	    {"ends", &config->has_ends}};
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (!strcmp(key, flags[i].key))

@@ -69,6 +69,7 @@ struct tw_agent_config {
 	uint64_t
 		children_bytes; /* record the calls in such calls too, and keep so much of them in each thread until that is known; 0: do not */
 	bool has_return_to;		   /* record return_to */
+	bool tells_crash;		   /* a signal that ends the program is written down */
 	uint32_t argument_words;	   /* words recorded with each call: 0 .. 6 */
 	uint32_t stack_depth;		   /* return addresses recorded with each call: 0 .. TW_STACK_DEPTH_MAX */
 	uint32_t string_bytes;		   /* typed arguments, with up to this much of each string; 0: only words */
@@ -145,6 +146,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	condition N EXPR		a condition; EXPR `-`: as guards 1, for the functions of its patterns
  *	length N NS			condition number N, with `children`: calls that take so long
  *	shown N TEXT			condition number N as the user wrote it, 0 is that of `when`; for readers of the capture
+ *	crash 0|1			a signal that ends the program is written down, with the stack (crash.c); 0
  *	trigger PATTERN			a flight recorder writes a snapshot for calls of functions that match (trigger.c); may be repeated
  *	trigger_if N END EXPR		of the `trigger` before: for calls of which EXPR is true; END 1: by how they end; EXPR `-`: guard number N
  *					of each function, in layouts

@@ -425,7 +425,8 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 {
 	bool has_conditions = tw_agent_has_conditions(config);
 
-	if (!has_conditions && !config->stack_depth && !config->has_return_to && !tw_agent_aggregates_callers(config))
+	if (!has_conditions && !config->stack_depth && !config->tells_crash && !config->has_return_to &&
+	    !tw_agent_aggregates_callers(config))
 		return;
 	for (size_t i = 0; i < plan->set->count; i++)
 		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i])) {

@@ -12,6 +12,7 @@
  * exec() replaced can no longer end its slot: the new image does.
  */
 #include "agent/agent.h"
+#include "agent/crash.h"
 #include "agent/leave.h"
 
 #include "base/filter.h"
@@ -361,6 +362,8 @@ static int trace(bool *is_filtered)
 		tw_agent_config_fini(&config);
 		return error;
 	}
+	if (kept.tells_crash)
+		tw_agent_crash_begin();
 	tw_agent_update();
 	/* The recording hears of sequential tracing, unless the program sets another system tracer. */
 	tw_seq_set_system_tracer(tw_agent_session, NULL);

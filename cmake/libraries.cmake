@@ -45,7 +45,7 @@ tw_library(tracewheel-agent LIBRARIES libck.a gmp -Wl,--as-needed c m -Wl,--no-a
            ROOMS agent session pipeline message catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
                ${CMAKE_SOURCE_DIR}/agent/preload/confine.c agent/preload/fork.c ${CMAKE_SOURCE_DIR}/agent/preload/children.c ${CMAKE_SOURCE_DIR}/agent/preload/name.c ${CMAKE_SOURCE_DIR}/agent/preload/signal_stack.c
-               ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c ${CMAKE_SOURCE_DIR}/agent/preload/fault.c
+               ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c ${CMAKE_SOURCE_DIR}/agent/preload/fault.c ${CMAKE_SOURCE_DIR}/agent/preload/crash.c
                ${CMAKE_SOURCE_DIR}/agent/preload/bind.c ${CMAKE_SOURCE_DIR}/agent/preload/exec.c ${CMAKE_SOURCE_DIR}/agent/preload/lock.c ${CMAKE_SOURCE_DIR}/agent/preload/libc.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES SKIP_BUILD_RPATH ON)

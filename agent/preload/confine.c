@@ -13,6 +13,7 @@
  */
 #include "agent/agent.h"
 #include "agent/leave.h"
+#include "agent/preload/crash.h"
 #include "agent/preload/real.h"
 #include "base/export.h"
 #include "base/filter.h"
@@ -76,6 +77,7 @@ static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
 	if (!tw_thread_is_own_process())
 		return false;
 	tell_filter();
+	tw_crash_end();
 	*change = tw_filter_begin(scope);
 	if (scope == TW_FILTER_ALL_THREADS)
 		tw_threads_await_calls();

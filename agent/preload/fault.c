@@ -19,6 +19,7 @@
  *
  * Threads: any, signal handlers too.
  */
+#include "agent/preload/crash.h"
 #include "agent/preload/real.h"
 #include "base/export.h"
 #include "breakpoints/entry.h"
@@ -90,7 +91,7 @@ static bool is_set(int number)
 }
 
 /* Goes on without the hit, which is counted. */
-static bool leave_stub(int number, void *context)
+bool tw_fault_leave_stub(int number, void *context)
 {
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	uintptr_t copy = number == SIGSEGV || number == SIGBUS ? tw_entry_without_hit((uintptr_t)*pc) : 0;
@@ -107,7 +108,7 @@ static void call_shown(handler_fn handler, int number, siginfo_t *info, void *co
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	uintptr_t there = (uintptr_t)*pc, shown = tw_entry_original(there);
 
-	if (leave_stub(number, context))
+	if (tw_fault_leave_stub(number, context))
 		return;
 	/* At a site, the stub has moved the stack pointer where it looks for too little stack. */
 	if (!shown) {
@@ -166,20 +167,31 @@ static uintptr_t wrapped(uintptr_t handler)
 
 /* ---- wrappers ---- */
 
+/* What the program is told of the handler that was set. */
+static void show(struct sigaction *action)
+{
+	if (tw_crash_is_handler((uintptr_t)action->sa_sigaction))
+		*action = (struct sigaction){.sa_handler = SIG_DFL};
+	else
+		action->sa_sigaction = (handler_fn)unwrapped((uintptr_t)action->sa_sigaction);
+}
+
 static int set_action(action_fn real, int number, const struct sigaction *action, struct sigaction *old_action)
 {
+	bool is_default = action && action->sa_handler == SIG_DFL;
 	struct sigaction ours;
 	int result;
 
-	if (!is_watched(number))
-		return real(number, action, old_action);
 	if (action) {
 		ours = *action;
-		ours.sa_sigaction = (handler_fn)wrapped((uintptr_t)action->sa_sigaction);
+		if (is_watched(number))
+			ours.sa_sigaction = (handler_fn)wrapped((uintptr_t)action->sa_sigaction);
 	}
 	result = real(number, action ? &ours : NULL, old_action);
 	if (!result && old_action)
-		old_action->sa_sigaction = (handler_fn)unwrapped((uintptr_t)old_action->sa_sigaction);
+		show(old_action);
+	if (!result && is_default)
+		tw_crash_stand_in(number);
 	return result;
 }
 
@@ -196,9 +208,12 @@ TW_API int __sigaction(int number, const struct sigaction *action, struct sigact
 
 static set_fn set_signal(signal_fn real, int number, set_fn handler)
 {
-	if (!is_watched(number))
-		return real(number, handler);
-	return (set_fn)unwrapped((uintptr_t)real(number, (set_fn)wrapped((uintptr_t)handler)));
+	uintptr_t ours = is_watched(number) ? wrapped((uintptr_t)handler) : (uintptr_t)handler;
+	uintptr_t old = (uintptr_t)real(number, (set_fn)ours);
+
+	if (old != (uintptr_t)SIG_ERR && handler == SIG_DFL)
+		tw_crash_stand_in(number);
+	return tw_crash_is_handler(old) ? SIG_DFL : (set_fn)unwrapped(old);
 }
 
 #define SETTER(name, find)                                  \
@@ -224,7 +239,8 @@ static void wrap_present(int number)
 	struct sigaction wanted = {.sa_handler = SIG_DFL}, ours, before = wanted;
 	uintptr_t expected;
 
-	if (find_action()(number, NULL, &wanted) || !is_handler((uintptr_t)wanted.sa_sigaction))
+	if (find_action()(number, NULL, &wanted) || !is_handler((uintptr_t)wanted.sa_sigaction) ||
+	    tw_crash_is_handler((uintptr_t)wanted.sa_sigaction))
 		return;
 	expected = (uintptr_t)wanted.sa_sigaction;
 	for (unsigned tries = 0; tries < TRIES; tries++) {

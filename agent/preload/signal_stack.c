@@ -3,7 +3,8 @@
  * signal_stack.c - the stack on which a thread's signal handlers run.
  *
  * A hit that finds another hit under way must know whether that one is below it on the same stack, and may not ask the
- * system (a filter may forbid it).  Thus the thread records its signal stack when it sets one.
+ * system (a filter may forbid it).  Thus the thread records its signal stack when it sets one.  It is not told of the one that we gave it
+ * (thread/signal_stack.c).
  */
 #include "agent/preload/real.h"
 #include "base/export.h"
@@ -40,6 +41,8 @@ TW_API int sigaltstack(const stack_t *stack, stack_t *old_stack)
 						     .is_disarmed_in_handlers =
 							     ((unsigned)stack->ss_flags & SS_AUTODISARM) != 0};
 	result = find_set()(stack, old_stack);
+	if (!result && old_stack && tw_thread_is_given_stack(old_stack->ss_sp))
+		*old_stack = (stack_t){.ss_flags = SS_DISABLE};
 	if (result)
 		tw_thread_signal_stack = before;
 	else if (stack && (stack->ss_flags & SS_DISABLE))

@@ -283,6 +283,7 @@ struct tw_thread {
 	struct tw_process_memory memory;	     /* for chains while it runs no process: see chain.h */
 	struct tw_thread_counts *_Atomic own_counts; /* kept when the thread leaves */
 	bool has_no_counts;			     /* without success */
+	uint8_t *signal_stack;			     /* thread/signal_stack.c; NULL: none */
 	struct tw_match_run run;
 	unsigned run_session;		    /* the session whose program runs */
 	uint64_t vectors[8];		    /* of the current call, once its program has entered the

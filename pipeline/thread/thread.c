@@ -86,6 +86,7 @@ static void leave(struct tw_hit_tls *t)
 	if (thread->own_tracee && tw_hit_host.exit_tracee)
 		tw_hit_host.exit_tracee(thread->own_tracee);
 	thread->own_tracee = NULL;
+	tw_thread_take_signal_stack(thread);
 	tw_progress_leave(&thread->reader);
 	tw_process_memory_fini(&thread->memory);
 	tw_quiet_lock(&threads_lock);
@@ -158,6 +159,7 @@ static struct tw_thread *take_thread(void)
 	struct tw_thread_counts *counts;
 	struct tw_children children;
 	uint32_t scheduler_id;
+	uint8_t *signal_stack;
 
 	if (!thread) {
 		thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -171,8 +173,10 @@ static struct tw_thread *take_thread(void)
 	/* RELAXED count.thread_own: the structure has no thread, under the lock. */
 	counts = tw_load_relaxed(&thread->own_counts);
 	children = (struct tw_children){.words = thread->children.words, .capacity = thread->children.capacity};
+	signal_stack = thread->signal_stack;
 	memset(thread, 0, sizeof *thread);
 	thread->scheduler_id = scheduler_id;
+	thread->signal_stack = signal_stack;
 	thread->children = children;
 	/* RELAXED count.thread_own: as above. */
 	tw_store_relaxed(&thread->own_counts, counts);
@@ -225,6 +229,7 @@ static void find_stacks(struct tw_thread *thread)
 	tw_sys_signal_stack(&set);
 	if (set.high)
 		tw_thread_signal_stack = set;
+	tw_thread_give_signal_stack(thread);
 }
 
 static bool join(struct tw_hit_tls *t)

@@ -131,6 +131,16 @@ extern __thread struct tw_sys_signal_stack tw_thread_signal_stack;
  */
 extern bool tw_thread_hears_signal_stacks;
 
+/* ---- signal_stack.c: stacks for handlers, of threads that have none ---- */
+
+/* Threads that join get one.  Set before any does. */
+extern bool tw_thread_gives_signal_stacks;
+/* The thread joins, and leaves: the calling one's.  Signals are blocked. */
+void tw_thread_give_signal_stack(struct tw_thread *thread);
+void tw_thread_take_signal_stack(struct tw_thread *thread);
+/* Is this what the calling thread was given?  It is not told of it. */
+bool tw_thread_is_given_stack(const void *low);
+
 /* Was the current hit certainly left by a jump? Called by a later hit, with its frame. */
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
 /*
