@@ -3,6 +3,7 @@
 #include "views/names/counted.h"
 #include "views/names/missing.h"
 #include "views/names/notes.h"
+#include "views/names/crash.h"
 #include "views/names/names.h"
 #include "tools/common/pager.h"
 #include "tools/tool.h"
@@ -88,6 +89,7 @@ static void put_ending(const struct tw_capture *capture)
 	uint64_t limit;
 	if (tw_name_trigger(capture, trigger))
 		tw_out_format(&out, "snapshot      %s\n", trigger);
+	tw_crash_put(&out, capture, "crash         ", "              ");
 	if (tw_capture_stopped(capture, &why, &limit))
 		tw_out_format(&out, "stopped       the recording ended %s; the program went on\n",
 			      tw_name_stop(why, limit, stop));

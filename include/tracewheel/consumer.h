@@ -256,6 +256,14 @@ struct tw_recorder_trigger {
 bool tw_recorder_watch_triggers(struct tw_recorder *recorder, bool is_wanted);
 /* The first such call since then; tw_recorder_poll() ends its sleep for it.  False: none.  No other is wanted then. */
 bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder_trigger *out);
+/* A signal that ended a program, as it has written down: `crash 1` in the configuration of agents. */
+struct tw_recorder_crash {
+	uint64_t ticks;
+	int32_t thread_id;
+	int32_t signal;
+};
+/* False: the process has written none. */
+bool tw_recorder_crash(struct tw_recorder *recorder, int32_t process_id, struct tw_recorder_crash *out);
 /* How many such calls there were while one was there, or none were wanted. */
 uint64_t tw_recorder_triggers_missed(const struct tw_recorder *recorder);
 

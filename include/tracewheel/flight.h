@@ -82,6 +82,31 @@ struct tw_capture_trigger {
 /* False: none did. */
 bool tw_capture_trigger(const struct tw_capture *capture, struct tw_capture_trigger *out);
 
+/* Why the stack of a crash goes no further. */
+enum tw_crash_end {
+	TW_CRASH_OUTERMOST = 0,	   /* there is no caller */
+	TW_CRASH_FULL = 1,	   /* more callers are not kept */
+	TW_CRASH_UNKNOWN_CODE = 2, /* an address in no known code: a damaged stack, or code made at run time */
+	TW_CRASH_NO_ROW = 3,	   /* its code does not say where the caller is */
+	TW_CRASH_UNREADABLE = 4,   /* the next frame would be where no memory is, or below */
+	TW_CRASH_UNWALKED = 5	   /* the program died before */
+};
+
+/* The signal that ended the program, where that caused the capture to be written (record --flight --snapshot-on crash). */
+struct tw_capture_crash {
+	uint32_t image;		/* of the process, for the modules of addresses */
+	int32_t thread_id;	/* that got the signal */
+	int32_t signal, code;	/* as in siginfo_t */
+	int32_t sender;		/* the process that has sent the signal; 0: none has, or it is not known */
+	uint64_t address;	/* that could not be used; 0: none, or that address */
+	uint64_t stack_pointer; /* of the thread */
+	enum tw_crash_end end;	/* of the stack */
+	uint32_t count;
+	const uint64_t *addresses; /* the instruction, then return addresses; lends: until tw_capture_close() */
+};
+/* False: it is not known. */
+bool tw_capture_crash(const struct tw_capture *capture, struct tw_capture_crash *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -426,6 +426,24 @@ static int add_trigger(struct tw_catalog *catalog, struct tw_catalog_input *inpu
 	return catalog->trigger.reason ? 0 : TW_ENOMEM;
 }
 
+/* There is one, of the last process. */
+static int add_crash(struct tw_catalog *catalog, struct tw_catalog_input *input)
+{
+	struct tw_def_crash def;
+
+	if (!tw_catalog_take(input, &def, sizeof def) || !def.frame_count ||
+	    input->left < def.frame_count * sizeof(uint64_t))
+		return TW_EFORMAT;
+	if (catalog->crash)
+		return 0;
+	catalog->crash = malloc(sizeof def + def.frame_count * sizeof(uint64_t));
+	if (!catalog->crash)
+		return TW_ENOMEM;
+	*catalog->crash = def;
+	memcpy(catalog->crash + 1, input->at, def.frame_count * sizeof(uint64_t));
+	return 0;
+}
+
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catalog_input *input)
 {
 	switch (type) {
@@ -443,6 +461,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catal
 	case TW_DEF_NODE: return add_node(catalog, input);
 	case TW_DEF_END: return add_end(catalog, input);
 	case TW_DEF_TRIGGER: return add_trigger(catalog, input);
+	case TW_DEF_CRASH: return add_crash(catalog, input);
 	case TW_DEF_COUNTED: return tw_catalog_counted(catalog, input);
 	case TW_DEF_COUNTS: return tw_catalog_counts(catalog, input, false);
 	case TW_DEF_RECORDED_COUNTS: return tw_catalog_counts(catalog, input, true);
@@ -546,6 +565,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->sessions, free_session);
 	fini_table(&catalog->atoms, free_text);
 	free((char *)(uintptr_t)catalog->trigger.reason);
+	free(catalog->crash);
 	fini_table(&catalog->notes, free_text);
 	fini_table(&catalog->layouts, free_layout);
 	fini_table(&catalog->descriptors, free_text);

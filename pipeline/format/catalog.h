@@ -24,6 +24,7 @@ struct tw_catalog_table {
 };
 
 struct tw_def_part;
+struct tw_def_crash;
 
 struct tw_catalog_text {
 	char *text;
@@ -57,6 +58,7 @@ struct tw_catalog {
 	struct tw_def_part *part;	      /* NULL: the capture is whole */
 	struct tw_catalog_table old_names;    /* earlier names of processes; without ids */
 	struct tw_capture_trigger trigger;    /* with ticks for ns; reason NULL: none */
+	struct tw_def_crash *crash;	      /* followed by its addresses; NULL: none */
 	char *program;
 	char *command;
 	size_t command_bytes;

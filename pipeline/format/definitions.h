@@ -38,7 +38,8 @@ enum tw_def_type {
 	TW_DEF_PART = 19,
 	TW_DEF_LINE = 20,
 	TW_DEF_WHOLE_PLACE = 21,
-	TW_DEF_TRIGGER = 22
+	TW_DEF_TRIGGER = 22,
+	TW_DEF_CRASH = 23
 };
 
 /* The process image itself; the first record of a log. */
@@ -279,6 +280,17 @@ static inline void tw_def_trigger_set_call_ticks(struct tw_def_trigger *def, uin
 	for (unsigned i = 0; i < 3; i++)
 		def->call_ticks[i] = (uint16_t)(ticks >> 16 * i);
 }
+
+/* The signal that ended the process of the image, which was the trigger; addresses of code follow.  Not in the log. */
+struct tw_def_crash {
+	uint64_t address; /* that could not be used; 0: none, or that address */
+	uint64_t stack_pointer;
+	int32_t process_id, thread_id;
+	int32_t signal, code; /* as in siginfo_t */
+	uint32_t sender;      /* the process that has sent the signal; 0: none has */
+	uint16_t frame_count; /* the instruction, then return addresses */
+	uint16_t end;	      /* enum tw_crash_end of tracewheel/flight.h */
+};
 
 /* A note for people: why a function could not be traced, that memory is anonymous. */
 struct tw_def_note {

@@ -12,6 +12,7 @@
  * numbers: there the sequence numbers of each stream are used, which count records.
  */
 #include "base/export.h"
+#include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "pipeline/reader/scan.h"
 #include "tracewheel/flight.h"
@@ -389,6 +390,29 @@ TW_API bool tw_capture_trigger(const struct tw_capture *capture, struct tw_captu
 		*out = *trigger;
 		out->ns = tw_capture_ns(capture, trigger->ns);
 		out->call_ns = trigger->call_ns ? out->ns - tw_capture_ns(capture, trigger->ns - trigger->call_ns) : 0;
+		return true;
+	}
+	return false;
+}
+
+TW_API bool tw_capture_crash(const struct tw_capture *capture, struct tw_capture_crash *out)
+{
+	for (uint32_t i = 0; i < capture->image_count; i++) {
+		const struct tw_def_crash *def = capture->images[i]->catalog.crash;
+
+		if (!def)
+			continue;
+		*out = (struct tw_capture_crash){.image = i,
+						 .thread_id = def->thread_id,
+						 .signal = def->signal,
+						 .code = def->code,
+						 .sender = (int32_t)def->sender,
+						 .address = def->address,
+						 .stack_pointer = def->stack_pointer,
+						 .end = def->end < TW_CRASH_UNWALKED ? (enum tw_crash_end)def->end
+										     : TW_CRASH_UNWALKED,
+						 .count = def->frame_count,
+						 .addresses = (const uint64_t *)(const void *)(def + 1)};
 		return true;
 	}
 	return false;

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NAME_END ".tw"
@@ -195,6 +196,39 @@ static int tell_trigger(struct tw_flight_copy *flight, uint64_t ticks)
 									       sizeof def + def.reason_bytes));
 }
 
+/* Writes where a signal ended the program, to its image. */
+static int tell_crash(struct tw_flight_copy *flight)
+{
+	struct tw_writer *writer = &flight->writer;
+	struct tw_rs_crash_report report;
+	uint8_t payload[sizeof(struct tw_def_crash) + sizeof report.frames], record[sizeof payload + 32];
+	struct tw_def_crash def;
+	uint32_t index, bytes;
+	int error;
+
+	if (!flight->options->has_ended || !WIFSIGNALED(flight->options->wait_status) ||
+	    !tw_rs_crash_read(&writer->rs, flight->options->process_id, &index, &report) ||
+	    !writer->images[index].store.lease)
+		return 0;
+	def = (struct tw_def_crash){.address = report.address,
+				    .stack_pointer = report.stack_pointer,
+				    .process_id = flight->options->process_id,
+				    .thread_id = report.thread_id,
+				    .signal = report.signal,
+				    .code = report.code,
+				    .sender = report.sender,
+				    .frame_count = (uint16_t)report.frame_count,
+				    .end = report.end < TW_CRASH_UNWALKED ? (uint16_t)report.end : TW_CRASH_UNWALKED};
+	bytes = report.frame_count * (uint32_t)sizeof report.frames[0];
+	memcpy(payload, &def, sizeof def);
+	memcpy(payload + sizeof def, report.frames, bytes);
+	error = tw_writer_definitions(writer, index);
+	return error ? error
+		     : tw_writer_define_outside(writer, &writer->images[index], record,
+						(uint32_t)tw_writer_put_record(record, TW_DEF_CRASH, payload,
+									       sizeof def + bytes));
+}
+
 static int store_all(struct tw_flight_copy *flight)
 {
 	struct tw_writer *writer = &flight->writer;
@@ -209,6 +243,8 @@ static int store_all(struct tw_flight_copy *flight)
 	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = tw_writer_count_living(writer);
 	tw_writer_tell_refusals(writer);
 	error = tell_trigger(flight, ticks);
+	if (!error)
+		error = tell_crash(flight);
 	if (!error)
 		error = store_rings(flight, kept && kept < ticks ? ticks - kept : 0);
 	if (!error)

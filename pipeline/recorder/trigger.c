@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger.c - calls of programs for which a snapshot is to be written: consumer.h, ringbuf/trigger.h. */
+/* trigger.c - calls of programs, and crashes, for which a snapshot is to be written: consumer.h, ringbuf/trigger.h, crash.h. */
 #include "base/clock.h"
 #include "base/export.h"
 #include "pipeline/recorder/recorder.h"
@@ -44,4 +44,15 @@ TW_API bool tw_recorder_trigger(struct tw_recorder *recorder, struct tw_recorder
 TW_API uint64_t tw_recorder_triggers_missed(const struct tw_recorder *recorder)
 {
 	return tw_rs_trigger_missed(&recorder->writer.rs);
+}
+
+TW_API bool tw_recorder_crash(struct tw_recorder *recorder, int32_t process_id, struct tw_recorder_crash *out)
+{
+	struct tw_rs_crash_report report;
+	uint32_t image;
+
+	if (!tw_rs_crash_read(&recorder->writer.rs, process_id, &image, &report))
+		return false;
+	*out = (struct tw_recorder_crash){report.ticks, report.thread_id, report.signal};
+	return true;
 }

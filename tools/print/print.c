@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - `tracewheel print`: every event of all threads, in order of time. */
 #include "views/names/counted.h"
+#include "views/names/crash.h"
 #include "views/names/lines.h"
 #include "views/names/missing.h"
 #include "views/names/notes.h"
@@ -12,6 +13,7 @@
 #include "tools/common/select.h"
 
 #include "tracewheel/error.h"
+#include "tracewheel/flight.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,6 +434,10 @@ static void say_trigger(const struct tw_capture *capture)
 	char trigger[TW_TRIGGER_BYTES];
 	if (tw_name_trigger(capture, trigger))
 		tw_say("a flight recorder's snapshot, %s.", trigger);
+	static struct tw_out crash;
+	tw_out_init(&crash, STDERR_FILENO);
+	tw_crash_put(&crash, capture, "", "  ");
+	tw_out_flush(&crash);
 }
 
 /* The thread of the call that caused the snapshot, and then what others did meanwhile. */
@@ -439,6 +445,8 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 {
 	static const enum tw_around parts[] = {TW_AROUND_TRIGGER, TW_AROUND_OTHERS};
 	struct tw_capture_filter filter;
+	struct tw_capture_crash crash;
+	bool is_crash = tw_capture_crash(printer->capture, &crash);
 	uint64_t shown[2] = {0};
 	int error = 0;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !error; i++) {
@@ -446,7 +454,9 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 		request->selection.around_part = parts[i];
 		if (!make_filter(request, (struct tw_capture *)printer->capture, &filter))
 			return TW_EBADARG;
-		tw_out_format(printer->out, i ? "\nother threads:\n" : "the thread of the call:\n");
+		tw_out_text(printer->out, i	     ? "\nother threads:\n"
+					  : is_crash ? "the thread that crashed:\n"
+						     : "the thread of the call:\n");
 		error = tw_print_tree(printer, &filter, limit);
 		shown[i] = printer->shown - before;
 		if (!error && !shown[i])

@@ -6,6 +6,7 @@
  * in the ring set.  If the command is killed, the child completes what it has begun.
  */
 #include "tools/record/flight.h"
+#include "tools/record/config.h"
 #include "tools/record/options.h"
 #include "tools/record/rings.h"
 #include "tools/record/sizes.h"
@@ -26,6 +27,9 @@
 static const int numbers[] = {SIGUSR2, SIGUSR1, SIGHUP, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG};
 /* Signals by which people, and service managers, end programs; any other is a crash. */
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/* Those that the agent notes down (agent/preload/crash.c). */
+static const int told[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
 #define REASON_BYTES 256
 #define COUNT_OF(a)  (sizeof(a) / sizeof *(a))
@@ -101,6 +105,14 @@ bool tw_flight_check(const struct tw_flight *flight, const struct tw_recorder_op
 	else
 		return true;
 	return false;
+}
+
+bool tw_flight_config(const struct tw_flight *flight, struct tw_config *config, bool *has_frames)
+{
+	if (!flight->is_wanted || !flight->on_crash)
+		return true;
+	*has_frames = true;
+	return tw_config_add(config, "crash", "1");
 }
 
 void tw_flight_prepare(struct tw_flight *flight, struct tw_recorder_options *recorder, const char *path)
@@ -348,9 +360,35 @@ static bool is_crash(int status)
 	return is_any;
 }
 
+/* Why it is not known where in the program that was. */
+static const char *why_no_stack(int number)
+{
+	if (number == SIGKILL)
+		return ": where is not known, because a program does not see that signal come";
+	for (size_t i = 0; i < COUNT_OF(told); i++)
+		if (number == told[i])
+			return ": where is not known, because nothing could run then (the signal was blocked, the thread had "
+			       "no stack left, or the program has its own means to handle it)";
+	return ": where is noted down for SEGV, BUS, ILL, FPE, ABRT, TRAP and SYS only";
+}
+
+/* The signal that has ended the program. */
+static void tell_signal(const struct tw_flight *flight, struct tw_flight_options *options, int number,
+			char reason[REASON_BYTES])
+{
+	struct tw_recorder_crash crash;
+	bool is_known = tw_recorder_crash(flight->recorder, flight->child, &crash);
+	const char *why = !is_known && flight->on_crash && is_crash(options->wait_status) ? why_no_stack(number) : "";
+	snprintf(reason, REASON_BYTES, "the program was ended by SIG%s%s", sigabbrev_np(number), why);
+	if (is_known) {
+		options->trigger_ticks = crash.ticks;
+		options->thread_id = crash.thread_id;
+	}
+}
+
 void tw_flight_end(struct tw_flight *flight, bool has_ended, int status)
 {
-	char reason[96];
+	char reason[REASON_BYTES];
 	if (!flight->recorder)
 		return;
 	await_writer(flight, 0);
@@ -360,15 +398,16 @@ void tw_flight_end(struct tw_flight *flight, bool has_ended, int status)
 	    !(flight->on_exit || (flight->on_crash && status != TW_FLIGHT_STATUS_UNKNOWN && is_crash(status))))
 		return;
 	bool is_known = status != TW_FLIGHT_STATUS_UNKNOWN;
+	struct tw_flight_options options = {.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
+					    .reason = reason,
+					    .process_id = flight->child,
+					    .has_ended = is_known,
+					    .wait_status = status};
 	if (!is_known)
 		snprintf(reason, sizeof reason, "the program had ended");
 	else if (WIFSIGNALED(status))
-		snprintf(reason, sizeof reason, "the program was ended by SIG%s", sigabbrev_np(WTERMSIG(status)));
+		tell_signal(flight, &options, WTERMSIG(status), reason);
 	else
 		snprintf(reason, sizeof reason, "the program ended with exit code %d", WEXITSTATUS(status));
-	write_now(flight, &(struct tw_flight_options){.ring_set_path = tw_recorder_ring_set_path(flight->recorder),
-						      .reason = reason,
-						      .process_id = flight->child,
-						      .has_ended = is_known,
-						      .wait_status = status});
+	write_now(flight, &options);
 }

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct tw_command;
+struct tw_config;
 
 /* The program is no child of this command. */
 #define TW_FLIGHT_STATUS_UNKNOWN (-1)
@@ -47,6 +48,8 @@ bool tw_flight_set(struct tw_flight *flight, struct tw_recorder_options *recorde
 /* Do the options fit each other?  False: no, which has been reported. */
 bool tw_flight_check(const struct tw_flight *flight, const struct tw_recorder_options *recorder,
 		     const struct tw_command *command);
+/* Lines for agents.  *has_frames is set if they need tables of frames.  False: there is no memory, which has been reported. */
+bool tw_flight_config(const struct tw_flight *flight, struct tw_config *config, bool *has_frames);
 /* Makes the recorder's options those of a flight recorder, if one is wanted.  @path: of the capture. */
 void tw_flight_prepare(struct tw_flight *flight, struct tw_recorder_options *recorder, const char *path);
 

@@ -136,8 +136,8 @@ static const struct tw_option options_table[] = {
 	 "is that of --ring"},
 	{KEY_SNAPSHOT_ON, "snapshot-on", "WHEN",
 	 "with --flight, also then: 'PATTERN if EXPR', a call of which EXPR is true, by its arguments, result, errno, duration, or "
-	 "'PATTERN', any call; crash (the program is ended by a signal other than INT, TERM, HUP, QUIT), exit, or a signal that is "
-	 "sent to this command: USR1, HUP, ... (USR2 always is); may be repeated"},
+	 "'PATTERN', any call; crash (the program is ended by a signal other than INT, TERM, HUP, QUIT: with address and "
+	 "stack), exit, or a signal that is sent to this command: USR1, HUP, ... (USR2 always is); may be repeated"},
 	{KEY_SNAPSHOTS, "snapshots", "N", "write at most N of them by signals and calls (5)"},
 	{KEY_EVERY, "every", "TIME", "and not sooner than that after the last one (10s)"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},

@@ -395,7 +395,8 @@ static bool complete_request(struct tw_request *request, const char *program)
 		return false;
 	bool is_selected = request->has_patterns || tw_conditions_are_there(&request->conditions) ||
 			   request->tracer.path[0] || request->aggregate.is_wanted || request->longer_ns;
-	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
+	if (!tw_flight_config(&request->flight, &request->config, &request->has_frames) || !config_flags(request) ||
+	    (!request->has_patterns && !add_config(request, "pattern", "_:_")) ||
 	    (!is_selected && !add_config(request, "record_most", TW_RECORDED_MOST)))
 		return false;
 	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||

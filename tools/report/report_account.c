@@ -2,6 +2,7 @@
 /* report_account.c - what is missing in a report, and why. */
 #include "tools/report/report.h"
 #include "views/names/missing.h"
+#include "views/names/crash.h"
 #include "views/names/names.h"
 #include "views/names/notes.h"
 
@@ -85,6 +86,7 @@ void tw_report_stopped(const struct tw_screen *screen, const struct tw_capture *
 		tw_out_name(screen->out, trigger);
 		tw_out_text(screen->out, ".\n");
 	}
+	tw_crash_put(screen->out, capture, "", "  ");
 	if (tw_capture_stopped(capture, &why, &limit))
 		tw_out_format(screen->out, "The recording ended %s; the program went on.\n",
 			      tw_name_stop(why, limit, text));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ending.c - how the program and the recording ended, and what caused a snapshot. */
+#include "views/names/crash.h"
 #include "views/names/names.h"
 #include "views/output/output.h"
 
@@ -68,6 +69,7 @@ static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
 	if (trigger.call_ns)
 		tw_json_u64(json, "call_ns", trigger.call_ns);
 	tw_json_text(json, "reason", trigger.reason, strlen(trigger.reason));
+	tw_json_crash(json, capture);
 	tw_json_close(json, '}');
 }
 

@@ -91,8 +91,14 @@ uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, c
 
 void tw_line_put(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address)
 {
+	tw_line_put_code(out, capture, image, address, false);
+}
+
+void tw_line_put_code(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address,
+		      bool is_instruction)
+{
 	struct tw_line line;
-	tw_line_of_return(capture, image, address, &line);
+	tw_line_of_return(capture, image, address + is_instruction, &line);
 	if (!line.module) {
 		tw_out_format(out, "0x%llx", (unsigned long long)address);
 		return;
@@ -104,7 +110,7 @@ void tw_line_put(struct tw_out *out, const struct tw_capture *capture, uint32_t 
 		tw_out_name(out, demangled ? demangled : line.function);
 		free(demangled);
 	} else {
-		tw_out_format(out, "+0x%llx", (unsigned long long)line.offset);
+		tw_out_format(out, "+0x%llx", (unsigned long long)(line.offset - is_instruction));
 	}
 	if (line.file) {
 		const char *slash = strrchr(line.file, '/');

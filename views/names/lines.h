@@ -37,6 +37,9 @@ uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, c
 struct tw_out;
 /* Writes "app:parse at app.c:12", "libc+0x1f2a" without symbols, "0x7f00a0" in no module. */
 void tw_line_put(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address);
+/* The same; @is_instruction: of the instruction at the address, and not of the call before it. */
+void tw_line_put_code(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint64_t address,
+		      bool is_instruction);
 
 /* Called before the capture is closed: results refer to it. */
 void tw_lines_forget(void);
