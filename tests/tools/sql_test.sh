@@ -161,6 +161,27 @@ for turn in range(int(sys.argv[3])):
     columns = chance.choice([shown, "start, duration, function, thread", shown + ", id, parent, caller"])
     queries += [f"select {columns} from calls where {where}" for where in (seen, hidden)]
     queries += [f"select * from events where {where}".replace("start", "time") for where in (seen, hidden)]
+# Groups of equal calls, and what count() makes of them; hidden: SQLite sorts rows.
+keys = ["function", "module, function", "function desc, thread", "ended", "thread_name, ended", "process", "thread_id desc, function_id", "upper(function)"]
+counted = ["count(*)", "count(*), count(ended), count(*) filter (where function > 'l')", "count(*), count(distinct function)", "count(*), max(function)",
+           "count(*), sum(self)", "count(*), group_concat(distinct ended)"]
+for turn in range(2 * int(sys.argv[3]) + 6):
+    key, what = keys[turn % len(keys)], counted[turn % len(counted)]
+    where = ["", "where function like '%e%' ", "where ended = 'returned' and function <> 'leaf' ", "where random() is not null "][turn // 2 % 4]
+    names = key.replace(" desc", "")
+    query = f"select {names}, {what} from calls {where}group by {names} having count(*) > 1 order by {key}"
+    hidden = query.replace("from calls", "from (select +function as function, +module as module, thread || '' as thread, +ended as ended, +thread_name as thread_name, +process as process,"
+                           " +thread_id as thread_id, +function_id as function_id, +self as self, random() as more from calls limit -1 offset 0)")
+    queries += [query, hidden.replace("thread || '' as thread", "+thread as thread")]
+    distinct = f"select distinct {names} from calls {where}"
+    queries += [distinct, f"select {names} from calls {where}group by {names}"]
+queries += ["select count(*) as n from calls", "select count(id) as n from calls", "select function, thread from calls order by function, thread",
+            "select function, thread from calls order by +function, +thread", "select f.name, count(*) as n from functions f join calls c on c.function_id = f.id group by f.name",
+            "select f.name, count(c.id) as n from functions f join calls c on c.function_id = f.id group by f.name", "select count(*) as n from calls group by function limit 2",
+            "select count(id) as n from calls group by function limit 2", "select (select count(*) from calls) as n, count(*) as m from threads",
+            "select (select count(id) from calls) as n, count(id) as m from threads", "select a.function, count(*) as n from calls a, threads t where a.thread = t.thread group by a.function",
+            "select a.function, count(a.id) as n from calls a, threads t where a.thread = t.thread group by a.function",
+            "select count(*) over (partition by function) as n, function from calls where start < 90000", "select count(id) over (partition by function) as n, function from calls where start < 90000"]
 kinds = "'call', 'lost', 'send', 'nothing'"
 queries += [f"select * from events where {word} in ({kinds})" for word in ("kind", "coalesce(kind, '')")]
 answers = [sorted(map(repr, rows)) for rows in sql_all(queries)]
@@ -223,6 +244,9 @@ for query in "count(*) from events where time between $from and $to" "max(durati
 	part=$(events_read "select $query")
 	[ "$part" -gt 0 ] && [ "$part" -lt $((all / 3)) ] || fail "$part of $all events were read: $query"
 done
+# Calls by function are counted without reading events in their order, unless more is asked for.
+is "$(events_read 'select function, count(*) from calls group by function')" 0 "events were read to count calls by function"
+[ "$(events_read 'select function, count(*) from calls group by upper(function)')" = "$all" ] || fail "which events were read?"
 part=$(events_read "select count(*) from events where kind = 'call' and function = 'leaf'")
 is "$part" "$(tail -1 out | tr -d ' ')" "other functions were read"
 

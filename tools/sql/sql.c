@@ -136,7 +136,9 @@ static int run_text(struct tw_sql *sql, const char *text, enum tw_sql_mode mode)
 			return fail_sql(sql, code);
 		if (!statement) /* blanks or a comment */
 			continue;
+		tw_sql_weights_begin(sql, statement);
 		code = tw_sql_show(statement, mode, &out);
+		tw_sql_weights_end(sql);
 		int result = code == SQLITE_DONE ? TW_EXIT_OK : fail_sql(sql, code);
 		sqlite3_finalize(statement);
 		if (result)
@@ -234,6 +236,8 @@ static int run(struct tw_sql *sql, const struct request *request, char **queries
 	int code = sqlite3_open(request->is_sqlite ? request->output : ":memory:", &sql->db);
 	if (code == SQLITE_OK)
 		code = tw_sql_create(sql);
+	if (code == SQLITE_OK)
+		code = tw_sql_weights_create(sql);
 	if (code != SQLITE_OK)
 		return fail_sql(sql, code);
 	if (request->is_sqlite)

@@ -13,6 +13,7 @@
 #define TW_TOOLS_SQL_H
 
 #include "tools/tool.h"
+#include "base/map.h"
 #include "views/folds/pass.h"
 #include "views/folds/places.h"
 
@@ -58,6 +59,9 @@ struct tw_sql_selection {
 	int64_t thread, process;
 	bool has_thread, has_process;
 	char *module, *function; /* as columns show them; NULL: all */
+	bool is_distinct;	 /* one row of each group is enough */
+	bool is_grouped; /* the table's promise: rows in this order, of columns among struct tw_sql_table.grouped */
+	char order[9];	 /* a letter each: 'a' + column, or 'A' + column for the other direction */
 };
 
 struct tw_sql;
@@ -67,6 +71,7 @@ struct tw_sql_table {
 	const char *name;
 	const char *help;
 	const struct tw_sql_column *columns; /* ends with one without a name */
+	uint64_t grouped;		     /* bit i: rows that differ in no other column can come together */
 	/* Made at once: adds the values of all rows, NULL for columns that are not among these.  Returns 0 or an error. */
 	int (*make)(struct tw_sql *sql, uint64_t columns, struct tw_sql_rows *rows);
 	/* Read row by row: the first row is next() after open().  Return 0 or an error. */
@@ -94,13 +99,19 @@ struct tw_sql {
 	sqlite3 *db;
 	struct tw_capture *capture;
 	struct tw_capture_info info;
-	const char *prefix;	 /* of the names of tables: "" or "capture_" */
+	const char *prefix;  /* of the names of tables: "" or "capture_" */
+	struct tw_map shown; /* numbers of shown_names by their functions' addresses */
+	char **shown_names;
+	size_t shown_count, shown_capacity;
 	struct tw_names *texts;	 /* names of functions and modules by image and place: see tw_sql_name() */
 	struct tw_places places; /* once they are wanted */
 	bool has_places;
 	struct tw_sql_rows rows[TW_SQL_TABLES];
 	uint64_t made[TW_SQL_TABLES]; /* columns + the highest bit */
 	uint64_t events_read;
+	/* A statement that counts rows, and does nothing else with them, gets equal ones once: as many as weight says. */
+	bool is_weighing;
+	uint64_t weight; /* 1 otherwise */
 };
 
 extern const struct tw_sql_table tw_sql_events, tw_sql_calls, tw_sql_functions, tw_sql_threads, tw_sql_processes,
@@ -146,6 +157,8 @@ bool tw_sql_wants_function(const struct tw_sql_selection *selection, const struc
 bool tw_sql_make_names(struct tw_sql *sql);
 /* Of a place, lent by sql: with the function's name its module's in *module.  NULL: not defined in the capture. */
 const char *tw_sql_name(const struct tw_sql *sql, uint32_t image, uint32_t place, const char **module);
+/* The name of a function as columns have it, lent by sql; NULL: no memory. */
+const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function);
 /* Functions by number, after a scan of the whole capture.  Returns 0 or an error. */
 int tw_sql_make_places(struct tw_sql *sql);
 
@@ -153,6 +166,17 @@ void tw_sql_put_thread_name(const struct tw_sql *sql, sqlite3_context *context, 
 void tw_sql_put_pid(const struct tw_sql *sql, sqlite3_context *context, uint32_t image, uint32_t tracee_id);
 /* JSON text of the members that `print --format json` has for an event; to be freed.  NULL: none. */
 char *tw_sql_details(const struct tw_sql *sql, const struct tw_capture_event *event, size_t *bytes);
+
+/* Calls of a function, or collections, which are shown as functions. */
+uint64_t tw_sql_calls_of(const struct tw_places *places, uint32_t number);
+
+/* ---- statements that count: sql_weights.c ---- */
+
+/* Makes count() one that knows weights.  Returns a code of SQLite. */
+int tw_sql_weights_create(struct tw_sql *sql);
+/* Around the steps of a statement. */
+void tw_sql_weights_begin(struct tw_sql *sql, sqlite3_stmt *statement);
+void tw_sql_weights_end(struct tw_sql *sql);
 
 /* ---- JSON that Tracewheel has written ---- */
 

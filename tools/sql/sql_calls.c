@@ -12,8 +12,7 @@
  * A thread or a function alone is read where the rest of the capture cannot change its rows: if nothing was lost, if threads run the
  * calls, and, for a function, if all of its calls returned.
  */
-#include "tools/sql/sql.h"
-#include "views/folds/call_rows.h"
+#include "tools/sql/sql_groups.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
 
@@ -23,65 +22,45 @@
 
 #define ARGUMENTS_MAX 6
 
-enum {
-	START,
-	DURATION,
-	SELF,
-	ENDED,
-	PROCESS,
-	THREAD,
-	THREAD_NAME,
-	PID,
-	MODULE,
-	FUNCTION,
-	ARGS,
-	RESULT,
-	ERRNO,
-	ID,
-	PARENT,
-	DEPTH,
-	CALLER,
-	RAN,
-	PREEMPTED,
-	OFF,
-	FUNCTION_ID,
-	THREAD_ID,
-	ARG1
-};
-
 static const struct tw_sql_column columns[] = {
-	[START] = {"start", "INTEGER", false, TW_SQL_TIME,
-		   "when it began, in ns since the first event of the recording"},
-	[DURATION] = {"duration", "INTEGER", false, TW_SQL_NO_LIMIT,
-		      "how long it took in ns, without the tracer's own time; NULL if its end was not recorded"},
-	[SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
-		  "the part of duration in the function itself, without the calls that it made"},
-	[ENDED] =
+	[TW_CALL_START] = {"start", "INTEGER", false, TW_SQL_TIME,
+			   "when it began, in ns since the first event of the recording"},
+	[TW_CALL_DURATION] =
+		{"duration", "INTEGER", false, TW_SQL_NO_LIMIT,
+		 "how long it took in ns, without the tracer's own time; NULL if its end was not recorded"},
+	[TW_CALL_SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
+			  "the part of duration in the function itself, without the calls that it made"},
+	[TW_CALL_ENDED] =
 		{"ended", "TEXT", false, TW_SQL_NO_LIMIT,
 		 "returned, exception, cut: no return was seen, open: at the end, lost: in a loss; NULL: ends are not recorded"},
-	[PROCESS] = {"process", "INTEGER", false, TW_SQL_PROCESS, "the kernel's number of the process"},
-	[THREAD] = {"thread", "INTEGER", false, TW_SQL_THREAD, "the kernel's number of the thread on which it began"},
-	[THREAD_NAME] = {"thread_name", "TEXT", false, TW_SQL_NO_LIMIT, "the last name of that thread"},
-	[PID] = {"pid", "TEXT", false, TW_SQL_NO_LIMIT, "the traced process, <0.number.serial>"},
-	[MODULE] = {"module", "TEXT", false, TW_SQL_MODULE, "the object of the function"},
-	[FUNCTION] = {"function", "TEXT", false, TW_SQL_FUNCTION, "the function, demangled"},
-	[ARGS] = {"args", "TEXT", false, TW_SQL_NO_LIMIT, "its arguments as a JSON array, if they were recorded"},
-	[RESULT] = {"result", "", false, TW_SQL_NO_LIMIT, "what it returned, if that was recorded; structs as JSON"},
-	[ERRNO] = {"errno", "TEXT", false, TW_SQL_NO_LIMIT,
-		   "the name of its error, ENOENT ..., if a prototype says that it has one"},
-	[ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the order in which calls began, from 1"},
-	[PARENT] = {"parent", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of the call that made it; NULL: none is known"},
-	[DEPTH] = {"depth", "INTEGER", true, TW_SQL_NO_LIMIT, "the number of recorded calls around it"},
-	[CALLER] = {"caller", "TEXT", true, TW_SQL_NO_LIMIT, "the function of parent"},
-	[RAN] = {"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
+	[TW_CALL_PROCESS] = {"process", "INTEGER", false, TW_SQL_PROCESS, "the kernel's number of the process"},
+	[TW_CALL_THREAD] = {"thread", "INTEGER", false, TW_SQL_THREAD,
+			    "the kernel's number of the thread on which it began"},
+	[TW_CALL_THREAD_NAME] = {"thread_name", "TEXT", false, TW_SQL_NO_LIMIT, "the last name of that thread"},
+	[TW_CALL_PID] = {"pid", "TEXT", false, TW_SQL_NO_LIMIT, "the traced process, <0.number.serial>"},
+	[TW_CALL_MODULE] = {"module", "TEXT", false, TW_SQL_MODULE, "the object of the function"},
+	[TW_CALL_FUNCTION] = {"function", "TEXT", false, TW_SQL_FUNCTION, "the function, demangled"},
+	[TW_CALL_ARGS] = {"args", "TEXT", false, TW_SQL_NO_LIMIT,
+			  "its arguments as a JSON array, if they were recorded"},
+	[TW_CALL_RESULT] = {"result", "", false, TW_SQL_NO_LIMIT,
+			    "what it returned, if that was recorded; structs as JSON"},
+	[TW_CALL_ERRNO] = {"errno", "TEXT", false, TW_SQL_NO_LIMIT,
+			   "the name of its error, ENOENT ..., if a prototype says that it has one"},
+	[TW_CALL_ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the order in which calls began, from 1"},
+	[TW_CALL_PARENT] = {"parent", "INTEGER", true, TW_SQL_NO_LIMIT,
+			    "the id of the call that made it; NULL: none is known"},
+	[TW_CALL_DEPTH] = {"depth", "INTEGER", true, TW_SQL_NO_LIMIT, "the number of recorded calls around it"},
+	[TW_CALL_CALLER] = {"caller", "TEXT", true, TW_SQL_NO_LIMIT, "the function of parent"},
+	[TW_CALL_RAN] =
+		{"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
 		 "the part of duration in which its thread had a processor (record --sched); NULL if nothing is known"},
-	[PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
-		       "likewise, in which it could run and another thread had the processor"},
-	[OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
-		 "likewise, in which it had blocked; what duration has more than the three is not known"},
-	[FUNCTION_ID] = {"function_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in functions"},
-	[THREAD_ID] = {"thread_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in threads"},
-	[ARG1] = {"arg1", "", true, TW_SQL_NO_LIMIT, "the first of args; likewise arg2 to arg6"},
+	[TW_CALL_PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
+			       "likewise, in which it could run and another thread had the processor"},
+	[TW_CALL_OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
+			 "likewise, in which it had blocked; what duration has more than the three is not known"},
+	[TW_CALL_FUNCTION_ID] = {"function_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in functions"},
+	[TW_CALL_THREAD_ID] = {"thread_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in threads"},
+	[TW_CALL_ARG1] = {"arg1", "", true, TW_SQL_NO_LIMIT, "the first of args; likewise arg2 to arg6"},
 	{"arg2", "", true, TW_SQL_NO_LIMIT, ""},
 	{"arg3", "", true, TW_SQL_NO_LIMIT, ""},
 	{"arg4", "", true, TW_SQL_NO_LIMIT, ""},
@@ -97,6 +76,11 @@ struct calls {
 	const struct tw_places *places;
 	struct tw_call_rows rows;
 	size_t at;
+	/* Instead of rows, where the query uses only what groups have: this is one, with so many calls to give. */
+	bool is_grouped;
+	struct tw_sql_groups groups;
+	size_t next_group;
+	uint64_t left;
 	bool is_part, is_uncertain, is_finished;
 	/* Read again: calls that returned up to this event of the first reading were given. */
 	bool is_again;
@@ -174,7 +158,7 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 static bool can_select_function(const struct calls *calls, const struct tw_places *places)
 {
 	const struct tw_sql_selection *selection = &calls->cursor->selection;
-	if (tw_sql_uses_any(selection, ID, CALLER) || tw_sql_uses(selection, SELF))
+	if (tw_sql_uses_any(selection, TW_CALL_ID, TW_CALL_CALLER) || tw_sql_uses(selection, TW_CALL_SELF))
 		return false;
 	if (calls->cursor->sql->info.has_moments_only)
 		return true;
@@ -201,10 +185,10 @@ static int begin_reading(struct calls *calls)
 	bool has_function = selection->module || selection->function;
 	filter.kinds = 0;
 	filter.wants_own_time = true;
-	filter.wants_thread_states = tw_sql_uses_any(selection, RAN, OFF);
+	filter.wants_thread_states = tw_sql_uses_any(selection, TW_CALL_RAN, TW_CALL_OFF);
 	filter.from_ns = calls->is_part ? selection->from_ns : 0;
 	filter.to_ns = 0;
-	if (!is_plain || tw_sql_uses(selection, ID) || tw_sql_uses(selection, PARENT))
+	if (!is_plain || tw_sql_uses(selection, TW_CALL_ID) || tw_sql_uses(selection, TW_CALL_PARENT))
 		filter.wants_stream = NULL;
 	/* Read again: the event from which on calls are new may be of any function. */
 	filter.wants_place = has_function && is_plain && !calls->is_part && !calls->is_again &&
@@ -251,33 +235,6 @@ static int make_own_places(struct calls *calls)
 	return error;
 }
 
-static int open_table(struct tw_sql_cursor *cursor)
-{
-	struct calls *calls = cursor->state = calloc(1, sizeof *calls);
-	const struct tw_sql_selection *selection = &cursor->selection;
-	struct tw_sql *sql = cursor->sql;
-	if (!calls)
-		return TW_ENOMEM;
-	calls->cursor = cursor;
-	calls->again_stream = UINT32_MAX;
-	calls->is_part = selection->from_ns > sql->info.start_ns && !tw_sql_uses_any(selection, ID, OFF) &&
-			 !has_gaps(sql) && !tw_processes_are_declared(sql->capture);
-	calls->rows.details = details_of;
-	calls->rows.takes = takes;
-	calls->rows.context = calls;
-	calls->rows.reads_details =
-		tw_sql_uses(selection, ARGS) || tw_sql_uses_any(selection, ARG1, ARG1 + ARGUMENTS_MAX - 1);
-	calls->rows.reads_result = tw_sql_uses(selection, RESULT) || tw_sql_uses(selection, ERRNO);
-	int error;
-	if ((calls->is_part && !sql->has_places) || sql->info.has_moments_only) {
-		error = make_own_places(calls);
-	} else {
-		error = tw_sql_make_places(sql);
-		calls->places = &sql->places;
-	}
-	return error ? error : begin_reading(calls);
-}
-
 /* More rows, or the end. */
 static int read_more(struct calls *calls)
 {
@@ -295,10 +252,103 @@ static int read_more(struct calls *calls)
 	return calls->rows.has_no_memory ? TW_ENOMEM : 0;
 }
 
+/* Are the numbers of calls that the scan counted those of the rows, and enough? */
+static bool is_counted(const struct calls *calls)
+{
+	const struct tw_sql *sql = calls->cursor->sql;
+	const struct tw_places *places = &sql->places;
+	uint64_t made = 0;
+	if (calls->cursor->selection.columns & ~TW_CALL_OF_FUNCTION || has_gaps(sql))
+		return false;
+	for (uint32_t i = 0; i < places->calls_count; i++)
+		made += places->calls[i];
+	/* Else some are of no place that is defined, or the capture is a part. */
+	return made == places->kinds[TW_CAPTURE_CALL];
+}
+
+static int make_groups(struct calls *calls)
+{
+	const struct tw_places *places = &calls->cursor->sql->places;
+	int error = tw_sql_make_places(calls->cursor->sql);
+	calls->places = places;
+	if (!error && is_counted(calls)) {
+		for (uint32_t i = 0; !error && i < places->calls_count; i++) {
+			const struct tw_call_row row = {.function = i};
+			uint64_t count = tw_sql_calls_of(places, i);
+			if (count && !tw_sql_groups_add(&calls->groups, &row, count))
+				error = TW_ENOMEM;
+		}
+	} else if (!error) {
+		error = begin_reading(calls);
+		while (!error && !(error = read_more(calls)) && !calls->cursor->is_over) {
+			for (size_t i = 0; !error && i < calls->rows.count; i++)
+				error = tw_sql_groups_add(&calls->groups, &calls->rows.rows[i], 1) ? 0 : TW_ENOMEM;
+			forget_rows(calls);
+		}
+	}
+	if (!error)
+		tw_sql_groups_sort(&calls->groups, calls->cursor->sql, places, calls->cursor->selection.order);
+	calls->cursor->is_over = false;
+	return error;
+}
+
+static int open_table(struct tw_sql_cursor *cursor)
+{
+	struct calls *calls = cursor->state = calloc(1, sizeof *calls);
+	const struct tw_sql_selection *selection = &cursor->selection;
+	struct tw_sql *sql = cursor->sql;
+	if (!calls)
+		return TW_ENOMEM;
+	calls->cursor = cursor;
+	calls->again_stream = UINT32_MAX;
+	calls->is_part = selection->from_ns > sql->info.start_ns &&
+			 !tw_sql_uses_any(selection, TW_CALL_ID, TW_CALL_OFF) && !has_gaps(sql) &&
+			 !tw_processes_are_declared(sql->capture);
+	calls->rows.details = details_of;
+	calls->rows.takes = takes;
+	calls->rows.context = calls;
+	calls->rows.reads_details = tw_sql_uses(selection, TW_CALL_ARGS) ||
+				    tw_sql_uses_any(selection, TW_CALL_ARG1, TW_CALL_ARG1 + ARGUMENTS_MAX - 1);
+	calls->rows.reads_result = tw_sql_uses(selection, TW_CALL_RESULT) || tw_sql_uses(selection, TW_CALL_ERRNO);
+	int error;
+	calls->is_grouped = selection->is_grouped;
+	if (calls->is_grouped)
+		return make_groups(calls);
+	if ((calls->is_part && !sql->has_places) || sql->info.has_moments_only) {
+		error = make_own_places(calls);
+	} else {
+		error = tw_sql_make_places(sql);
+		calls->places = &sql->places;
+	}
+	return error ? error : begin_reading(calls);
+}
+
+/* Each group as many times as it has calls, or once for a statement that knows its weight. */
+static int next_of_group(struct calls *calls)
+{
+	struct tw_sql *sql = calls->cursor->sql;
+	if (calls->left > 1 && !sql->is_weighing) {
+		calls->left--;
+		return 0;
+	}
+	calls->cursor->is_over = calls->next_group == calls->groups.count;
+	sql->weight = 1;
+	if (calls->cursor->is_over)
+		return 0;
+	calls->left = calls->groups.at[calls->next_group++].count;
+	if (sql->is_weighing)
+		sql->weight = calls->left;
+	if (calls->cursor->selection.is_distinct)
+		calls->left = 1;
+	return 0;
+}
+
 static int next_call(struct tw_sql_cursor *cursor)
 {
 	struct calls *calls = cursor->state;
 	int error = 0;
+	if (calls->is_grouped)
+		return next_of_group(calls);
 	calls->at++;
 	while (!error && !cursor->is_over && calls->at >= calls->rows.count) {
 		forget_rows(calls);
@@ -312,36 +362,43 @@ static void close_table(struct tw_sql_cursor *cursor)
 	struct calls *calls = cursor->state;
 	end_reading(calls);
 	tw_call_rows_free(&calls->rows);
+	tw_sql_groups_free(&calls->groups);
 	tw_places_free(&calls->own_places);
 	free(calls);
 }
 
 /* ---- columns ---- */
 
-/* Of a tw_places function: those without one have a name for people alone. */
+const char *tw_sql_call_name(struct tw_sql *sql, const struct tw_places *places, uint32_t function, bool is_module)
+{
+	const struct tw_capture_function *at = places->functions[function];
+	if (is_module)
+		return at && at->module ? at->module->name : NULL;
+	return at ? tw_sql_shown(sql, at) : places->names[function].text;
+}
+
 static void put_name(const struct calls *calls, sqlite3_context *context, uint32_t function, bool is_module)
 {
-	const struct tw_capture_function *at = calls->places->functions[function];
-	const char *name = at ? tw_name_shown(at->name) : calls->places->names[function].text;
-	if (is_module)
-		name = at && at->module ? at->module->name : NULL;
+	const char *name = tw_sql_call_name(calls->cursor->sql, calls->places, function, is_module);
+	/* Names of what is no function may be of a part's own places. */
 	if (name)
-		sqlite3_result_text(context, name, -1, SQLITE_TRANSIENT);
+		sqlite3_result_text(context, name, -1,
+				    calls->places->functions[function] ? SQLITE_STATIC : SQLITE_TRANSIENT);
 }
 
 static void put_json(const struct calls *calls, sqlite3_context *context, const struct tw_call_row *row, int column)
 {
 	const struct tw_sql *sql = calls->cursor->sql;
 	struct tw_sql_json call = {row->details, row->details_bytes}, end = {row->result, row->result_bytes}, value;
-	if (column == ERRNO) {
+	if (column == TW_CALL_ERRNO) {
 		if (end.at && tw_sql_json_member(end, "errno", &value))
 			tw_sql_json_result(sql, context, value);
-	} else if (column == RESULT) {
+	} else if (column == TW_CALL_RESULT) {
 		if (end.at && (tw_sql_json_member(end, "value", &value) ||
 			       (tw_sql_json_member(end, "values", &value) && tw_sql_json_element(value, 0, &value))))
 			tw_sql_json_result(sql, context, value);
 	} else if (call.at && tw_sql_json_member(call, "args", &value) &&
-		   (column == ARGS || tw_sql_json_element(value, (unsigned)(column - ARG1), &value))) {
+		   (column == TW_CALL_ARGS || tw_sql_json_element(value, (unsigned)(column - TW_CALL_ARG1), &value))) {
 		tw_sql_json_result(sql, context, value);
 	}
 }
@@ -350,13 +407,13 @@ static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(sql->capture, row->stream);
 	const struct tw_capture_image *image = tw_capture_image(sql->capture, row->image);
-	if (column == PROCESS)
+	if (column == TW_CALL_PROCESS)
 		sqlite3_result_int64(context, image ? (uint32_t)image->process_id : 0);
-	else if (column == THREAD)
+	else if (column == TW_CALL_THREAD)
 		sqlite3_result_int64(context, stream ? (uint32_t)stream->thread_id : 0);
-	else if (column == THREAD_ID)
+	else if (column == TW_CALL_THREAD_ID)
 		sqlite3_result_int64(context, stream ? stream->thread : 0);
-	else if (column == THREAD_NAME)
+	else if (column == TW_CALL_THREAD_NAME)
 		tw_sql_put_thread_name(sql, context, row->stream);
 	else
 		tw_sql_put_pid(sql, context, row->image, row->tracee_id);
@@ -365,42 +422,44 @@ static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const
 static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, int column)
 {
 	const struct calls *calls = cursor->state;
-	const struct tw_call_row *row = &calls->rows.rows[calls->at];
+	const struct tw_call_row *row =
+		calls->is_grouped ? &calls->groups.at[calls->next_group - 1].row : &calls->rows.rows[calls->at];
 	switch (column) {
-	case START: sqlite3_result_int64(context, tw_sql_time(cursor->sql, row->start_ns)); break;
-	case DURATION:
-	case SELF:
+	case TW_CALL_START: sqlite3_result_int64(context, tw_sql_time(cursor->sql, row->start_ns)); break;
+	case TW_CALL_DURATION:
+	case TW_CALL_SELF:
 		if (row->has_end)
 			sqlite3_result_int64(context,
-					     (sqlite3_int64)(column == SELF ? row->self_ns : row->duration_ns));
+					     (sqlite3_int64)(column == TW_CALL_SELF ? row->self_ns : row->duration_ns));
 		break;
-	case ENDED:
+	case TW_CALL_ENDED:
 		if (row->has_end)
 			sqlite3_result_text(context, tw_stacks_end_name(row->how), -1, SQLITE_STATIC);
 		break;
-	case PROCESS:
-	case THREAD:
-	case THREAD_NAME:
-	case THREAD_ID:
-	case PID: put_thread(cursor->sql, context, row, column); break;
-	case MODULE:
-	case FUNCTION: put_name(calls, context, row->function, column == MODULE); break;
-	case FUNCTION_ID: sqlite3_result_int64(context, row->function); break;
-	case ID: sqlite3_result_int64(context, (sqlite3_int64)row->id); break;
-	case PARENT:
+	case TW_CALL_PROCESS:
+	case TW_CALL_THREAD:
+	case TW_CALL_THREAD_NAME:
+	case TW_CALL_THREAD_ID:
+	case TW_CALL_PID: put_thread(cursor->sql, context, row, column); break;
+	case TW_CALL_MODULE:
+	case TW_CALL_FUNCTION: put_name(calls, context, row->function, column == TW_CALL_MODULE); break;
+	case TW_CALL_FUNCTION_ID: sqlite3_result_int64(context, row->function); break;
+	case TW_CALL_ID: sqlite3_result_int64(context, (sqlite3_int64)row->id); break;
+	case TW_CALL_PARENT:
 		if (row->parent)
 			sqlite3_result_int64(context, (sqlite3_int64)row->parent);
 		break;
-	case DEPTH: sqlite3_result_int64(context, row->depth); break;
-	case CALLER:
+	case TW_CALL_DEPTH: sqlite3_result_int64(context, row->depth); break;
+	case TW_CALL_CALLER:
 		if (row->has_caller)
 			put_name(calls, context, row->caller, false);
 		break;
-	case RAN:
-	case PREEMPTED:
-	case OFF:
+	case TW_CALL_RAN:
+	case TW_CALL_PREEMPTED:
+	case TW_CALL_OFF:
 		if (row->has_states)
-			sqlite3_result_int64(context, (sqlite3_int64)row->states.ns[TW_STATE_RAN + column - RAN]);
+			sqlite3_result_int64(context,
+					     (sqlite3_int64)row->states.ns[TW_STATE_RAN + column - TW_CALL_RAN]);
 		break;
 	default: put_json(calls, context, row, column);
 	}
@@ -409,6 +468,7 @@ static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, i
 const struct tw_sql_table tw_sql_calls = {.name = "calls",
 					  .help = "every call, in the order in which calls ended",
 					  .columns = columns,
+					  .grouped = TW_CALL_GROUPED,
 					  .open = open_table,
 					  .next = next_call,
 					  .column = put_column,

@@ -100,6 +100,21 @@ static size_t make_function(const struct tw_capture_place *place, char *text, si
 	return bytes;
 }
 
+const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function)
+{
+	uint64_t key = (uintptr_t)function;
+	uint32_t number = tw_map_get(&sql->shown, key);
+	if (number != TW_MAP_NONE)
+		return sql->shown_names[number];
+	char *name = strdup(tw_name_shown(function->name));
+	if (!name || !tw_grow(sql->shown_names, sql->shown_count, sql->shown_capacity) ||
+	    !tw_map_put(&sql->shown, key, (uint32_t)sql->shown_count)) {
+		free(name);
+		return NULL;
+	}
+	return sql->shown_names[sql->shown_count++] = name;
+}
+
 bool tw_sql_make_names(struct tw_sql *sql)
 {
 	if (sql->texts)

@@ -116,8 +116,7 @@ static bool add_function(struct tw_sql_rows *rows, const struct tw_calltree *tre
 				 has_times ? tw_tracer_cost_of(&tree->cost, &function->paid, function->self_ns) : 0);
 }
 
-/* Garbage collections are shown as functions. */
-static uint64_t calls_of(const struct tw_places *places, uint32_t number)
+uint64_t tw_sql_calls_of(const struct tw_places *places, uint32_t number)
 {
 	return number == TW_PLACES_GC_MINOR   ? places->collections[0]
 	       : number == TW_PLACES_GC_MAJOR ? places->collections[1]
@@ -137,8 +136,8 @@ static int make_functions(struct tw_sql *sql, uint64_t columns, struct tw_sql_ro
 	for (uint32_t i = 0; !error && is_done && i < places->calls_count; i++) {
 		const struct tw_call_function *function =
 			has_times && i < tree.function_count ? &tree.functions[i] : &none;
-		if (calls_of(places, i))
-			is_done = add_name(rows, places, i) && tw_sql_integer(rows, calls_of(places, i)) &&
+		if (tw_sql_calls_of(places, i))
+			is_done = add_name(rows, places, i) && tw_sql_integer(rows, tw_sql_calls_of(places, i)) &&
 				  add_function(rows, has_times ? &tree : NULL, function) && tw_sql_integer(rows, i);
 	}
 	tw_calltree_free(&tree);

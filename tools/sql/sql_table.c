@@ -85,6 +85,26 @@ static char letter_of(enum tw_sql_limit limit, unsigned char op)
 					  : 0;
 }
 
+/* Can rows come in the order that is asked for, as groups of equal ones? Then *letters says which columns it is made of. */
+static bool is_ordered(const struct tw_sql_table *table, const sqlite3_index_info *index,
+		       char letters[sizeof((struct tw_sql_selection *)0)->order])
+{
+	int count = index->nOrderBy;
+	*letters = 0;
+	if (!count || index->colUsed & ~table->grouped || count >= (int)sizeof((struct tw_sql_selection *)0)->order)
+		return false;
+	for (int i = 0; i < count; i++) {
+		int column = index->aOrderBy[i].iColumn;
+		if (column < 0 || !(table->grouped >> column & 1)) {
+			*letters = 0;
+			return false;
+		}
+		letters[i] = (char)((index->aOrderBy[i].desc ? 'A' : 'a') + column);
+		letters[i + 1] = 0;
+	}
+	return true;
+}
+
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *index)
 {
 	const struct table *table = (const struct table *)base;
@@ -106,7 +126,11 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *index)
 		cost /= letter == '=' ? 1000 : 4;
 	}
 	letters[taken] = 0;
-	index->idxStr = sqlite3_mprintf("%llx %s", index->colUsed, letters);
+	char order[sizeof((struct tw_sql_selection *)0)->order];
+	index->orderByConsumed = is_ordered(table->module.table, index, order);
+	/* Distinct rows alone are wanted, where '!' stands before their order. */
+	index->idxStr = sqlite3_mprintf("%llx %s;%s%s", index->colUsed, letters,
+					*order && sqlite3_vtab_distinct(index) > 1 ? "!" : "", order);
 	index->needToFreeIdxStr = 1;
 	index->estimatedCost = cost;
 	index->estimatedRows = (sqlite3_int64)cost;
@@ -184,7 +208,7 @@ static void take_limits(struct tw_sql_cursor *cursor, const char *plan, sqlite3_
 	struct tw_sql_selection *selection = &cursor->selection;
 	*selection = (struct tw_sql_selection){.columns = strtoull(plan, &letters, 16)};
 	letters++;
-	for (int i = 0; letters[i]; i++) {
+	for (int i = 0; letters[i] != ';'; i++) {
 		switch (letters[i]) {
 		case 't': limit_number(&selection->has_thread, &selection->thread, values[i]); break;
 		case 'p': limit_number(&selection->has_process, &selection->process, values[i]); break;
@@ -195,6 +219,11 @@ static void take_limits(struct tw_sql_cursor *cursor, const char *plan, sqlite3_
 		default: limit_time(cursor, letters[i], values[i]);
 		}
 	}
+	const char *order = strchr(letters, ';') + 1;
+	selection->is_distinct = *order == '!';
+	snprintf(selection->order, sizeof selection->order, "%s", order + selection->is_distinct);
+	selection->is_grouped = *selection->order || (cursor->sql->is_weighing && cursor->table->grouped &&
+						      !(selection->columns & ~cursor->table->grouped));
 }
 
 /* ---- cursors ---- */
@@ -367,6 +396,10 @@ void tw_sql_free(struct tw_sql *sql)
 	for (uint32_t i = 0; sql->texts && i < 2 * sql->info.images; i++)
 		tw_names_free(&sql->texts[i]);
 	free(sql->texts);
+	for (size_t i = 0; i < sql->shown_count; i++)
+		free(sql->shown_names[i]);
+	free(sql->shown_names);
+	tw_map_fini(&sql->shown);
 	tw_places_free(&sql->places);
 }
 
