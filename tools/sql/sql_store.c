@@ -6,6 +6,7 @@
  * the columns of the virtual table.
  */
 #include "tools/sql/sql.h"
+#include "views/names/payload.h"
 #include "views/names/threads.h"
 
 static const char *const before =
@@ -21,10 +22,7 @@ static const char *const before =
 	"CREATE TABLE call (id INTEGER PRIMARY KEY, start INTEGER, duration INTEGER, self INTEGER, ended TEXT, thread_id INTEGER, pid TEXT,"
 	" function_id INTEGER, up INTEGER, depth INTEGER, args TEXT, result, errno TEXT, ran INTEGER, preempted INTEGER, off INTEGER);";
 
-/* Calls, their ends, messages and losses have tables of their own. */
 static const char *const after =
-	"CREATE TABLE events AS SELECT * FROM capture_events WHERE kind NOT IN ('call', 'return_from', 'exception_from', 'send',"
-	" 'send_to_non_existing_process', 'receive', 'lost');"
 	"CREATE VIEW calls AS SELECT c.start, c.duration, coalesce(c.self, c.duration) AS self,"
 	" CASE WHEN c.duration IS NOT NULL THEN coalesce(c.ended, 'returned') END AS ended,"
 	" t.process, t.thread, t.thread_name, c.pid, f.module, f.function, c.args, c.result, c.errno, c.id, c.id - c.up AS parent, c.depth,"
@@ -32,6 +30,40 @@ static const char *const after =
 	" c.ran, c.preempted, c.off, c.function_id, c.thread_id"
 	" FROM call c LEFT JOIN functions f ON f.id = c.function_id LEFT JOIN threads t ON t.id = c.thread_id;"
 	"COMMIT;";
+
+/* The kinds that the capture has and that have no table of their own: others are not read once more. */
+static char *other_kinds(struct tw_sql *sql)
+{
+	const uint64_t others =
+		~(UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+		  UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_SEND |
+		  UINT64_C(1) << TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS | UINT64_C(1) << TW_CAPTURE_RECEIVE |
+		  UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_LOSS);
+	sqlite3_str *text = sqlite3_str_new(sql->db);
+	const char *comma = "";
+	if (tw_sql_make_places(sql)) {
+		sqlite3_free(sqlite3_str_finish(text));
+		return NULL;
+	}
+	sqlite3_str_appendall(text, "CREATE TABLE events AS SELECT * FROM capture_events WHERE kind IN (");
+	for (unsigned kind = 0; kind < 64; kind++) {
+		const struct tw_print_kind *row = tw_print_kind(kind);
+		if (!sql->places.kinds[kind] || !(others >> kind & 1))
+			continue;
+		sqlite3_str_appendf(text, "%s%Q", comma, row && kind < 63 ? row->word : "event");
+		comma = ",";
+	}
+	sqlite3_str_appendall(text, ");");
+	return sqlite3_str_finish(text);
+}
+
+static int store_events(struct tw_sql *sql)
+{
+	char *events = other_kinds(sql);
+	int code = events ? sqlite3_exec(sql->db, events, NULL, NULL, NULL) : SQLITE_NOMEM;
+	sqlite3_free(events);
+	return code;
+}
 
 int tw_sql_store(struct tw_sql *sql)
 {
@@ -43,6 +75,8 @@ int tw_sql_store(struct tw_sql *sql)
 	int code = calls ? sqlite3_exec(sql->db, before, NULL, NULL, NULL) : SQLITE_NOMEM;
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(sql->db, calls, NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = store_events(sql);
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(sql->db, after, NULL, NULL, NULL);
 	sqlite3_free(calls);
