@@ -23,7 +23,7 @@ Options may stand in a file: `tracewheel record @server.opts -- ./server` has th
 and line breaks, with quotes and backslashes as in a shell, and comments from `#` at the begin of a word. The name of the file comes
 directly behind the command, several may follow one another, and files name no others. Messages about an option say its line.
 
-Bash completes commands, options, values, captures and processes, and behind `-t` modules and functions of the program on the line or of the
+Bash, zsh and fish complete commands, options, values, captures and processes, and behind `-t` modules and functions of the program on the line or of the
 process (`functions` of it; two seconds at most).
 
 TEXT

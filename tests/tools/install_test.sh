@@ -173,6 +173,50 @@ is "$(complete_line 6 'tracewheel record -t own:first_one --ret' tracewheel reco
 sleep 60 &
 is "$(complete_line 5 "tracewheel attach -t libc:clock_nanosl $!" tracewheel attach -t libc : clock_nanosl $!)" clock_nanosleep "of a process"
 kill $!
+# The same in zsh and fish, where they are installed: their own functions say what the line is.
+if command -v zsh >/dev/null; then
+	cat >play.zsh <<'Z'
+_arguments() { : }
+compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -r -- ${(M)@:#${PREFIX}*} }
+source "$1"
+valued='-t --trace -o --output' tracewheel=tracewheel
+play() { PREFIX=$1 CURRENT=$2; shift 2; words=("$@"); _tracewheel_functions }
+play own:fi 3 record -t own:fi --returns -o x.tw -- ./own
+play '' 3 record -t '' ./own
+play own:fi 3 record -t own:fi
+play own:fi 3 print -t own:fi ./own
+Z
+	expect 1 zsh -f play.zsh "$share/zsh/site-functions/_tracewheel"
+	is "$(sed -n 1p out)" "own:first_one own:first_two" "zsh: functions"
+	is "$(sed -n 2p out | tr ' ' '\n' | grep -c '^own$\|^libc$')" 2 "zsh: modules"
+	is "$(sed -n '3,$p' out)" "" "zsh: no program is known"
+fi
+if command -v fish >/dev/null; then
+	cat >play.fish <<'F'
+source $argv[1] 2>/dev/null
+function commandline
+    switch "$argv"
+        case -opc
+            printf '%s\n' $words[1..3]
+        case -op
+            string match -v '' -- $words
+        case '*'
+            printf '%s\n' $words[4]
+    end
+end
+function play
+    set -g words $argv
+    __tracewheel_functions -t --trace -o --output | string match "$words[4]*" | string join ' '
+end
+play tracewheel record -t own:fi --returns -o x.tw -- ./own
+play tracewheel record -t '' ./own
+play tracewheel record -t own:fi
+F
+	expect 1 fish --no-config play.fish "$share/fish/vendor_completions.d/tracewheel.fish"
+	is "$(sed -n 1p out)" "own:first_one own:first_two" "fish: functions"
+	is "$(sed -n 2p out | tr ' ' '\n' | grep -c '^own:$\|^libc:$')" 2 "fish: modules"
+	is "$(sed -n '3,$p' out)" "" "fish: no program is known"
+fi
 # A name that no command has: commands are offered too, and a folder of the same name then twice.
 mkdir folder-of-this-test
 is "$(complete_bash record --ring 4M -- folder-of-this)" folder-of-this-test

@@ -9,6 +9,8 @@ function quoted(text) {
 
 END {
 	print "# Completions for tracewheel in fish, made by tools/manual/make.sh of what --help says."
+	while ((getline line < (here "/functions.fish")) > 0)
+		print line
 	print "complete -c tracewheel -f"
 	print "complete -c tracewheel -n __fish_use_subcommand -l help -d 'explain'"
 	print "complete -c tracewheel -n __fish_use_subcommand -l version -d 'version and build'"
@@ -25,10 +27,16 @@ END {
 			print seen " -k -F -a '(__fish_complete_suffix .tw)'"
 		else if (arguments_of(name) != "nothing")
 			print seen " -F"
+		valued = ""
+		for (i = 1; i <= count[name]; i++)
+			if (value[name, i] != "" && value[name, i] !~ /^\[/)
+				valued = valued " " (short[name, i] == "" ? "" : "-" short[name, i] " ") "--" long[name, i]
 		for (i = 1; i <= count[name]; i++) {
 			line = seen (short[name, i] == "" ? "" : " -s " short[name, i]) " -l " long[name, i]
 			if (choices(name, i) != "")
 				line = line " -x -a " quoted(choices(name, i))
+			else if (value[name, i] == "PATTERN")
+				line = line " -x -a " quoted("(__tracewheel_functions" valued ")")
 			else if (value_of(name, i) != "nothing")
 				line = line " -r -F"
 			else if (value[name, i] != "" && value[name, i] !~ /^\[/)

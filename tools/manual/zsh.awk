@@ -8,6 +8,10 @@ function quoted(text) {
 	return text
 }
 
+function flags(name, i) {
+	return (short[name, i] == "" ? "" : "-" short[name, i] " ") "--" long[name, i]
+}
+
 function action(kind) {
 	return kind == "nothing" ? " " : "_files"
 }
@@ -15,7 +19,9 @@ function action(kind) {
 END {
 	print "#compdef tracewheel"
 	print "# Completions for tracewheel in zsh, made by tools/manual/make.sh of what --help says."
-	print "_tracewheel() {\n\tlocal context state state_descr line\n\ttypeset -A opt_args"
+	while ((getline line < (here "/functions.zsh")) > 0)
+		print line
+	print "_tracewheel() {\n\tlocal context state state_descr line valued tracewheel=$words[1]\n\ttypeset -A opt_args"
 	print "\tlocal -a commands=("
 	for (n = 1; n <= name_count; n++)
 		print "\t\t'" names[n] ":" quoted(summary[names[n]]) "'"
@@ -24,7 +30,11 @@ END {
 	print "\tcase $state in\n\tcommand) _describe command commands ;;\n\targument)\n\t\tcase $words[1] in"
 	for (n = 1; n <= name_count; n++) {
 		name = names[n]
-		printf "\t\t%s)\n\t\t\t_arguments -s -S", name
+		valued = ""
+		for (i = 1; i <= count[name]; i++)
+			if (value[name, i] != "" && value[name, i] !~ /^\[/)
+				valued = valued " " flags(name, i)
+		printf "\t\t%s)\n\t\t\tvalued='%s'\n\t\t\t_arguments -s -S", name, substr(valued, 2)
 		for (i = 1; i <= count[name]; i++) {
 			word = value[name, i]
 			tail = "[" quoted(brief(name, i)) "]"
@@ -35,7 +45,9 @@ END {
 				tail = tail "::" quoted(word) ": "
 			} else if (word != "") {
 				equals = "="
-				tail = tail ":" quoted(word) ":" (choices(name, i) != "" ? "(" choices(name, i) ")" : action(value_of(name, i)))
+				tail = tail ":" quoted(word) ":" \
+				       (choices(name, i) != "" ? "(" choices(name, i) ")" : \
+					word == "PATTERN" ? "_tracewheel_functions" : action(value_of(name, i)))
 			}
 			printf " \\\n\t\t\t\t'*--%s%s%s'", long[name, i], equals, tail
 			if (short[name, i] != "")
