@@ -15,10 +15,17 @@
 
 static void put_word(struct tw_out *out, uint64_t word)
 {
-	if (word < NUMBER_MAX || -word < NUMBER_MAX)
-		tw_out_format(out, "%lld", (long long)word);
-	else
-		tw_out_format(out, "\"0x%llx\"", (unsigned long long)word);
+	bool is_negative = -word < NUMBER_MAX && word;
+	tw_out_reserve(out);
+	if (word >= NUMBER_MAX && !is_negative) {
+		tw_put(out, "\"0x", 3);
+		tw_put_hex(out, word);
+		tw_put_char(out, '"');
+		return;
+	}
+	if (is_negative)
+		tw_put_char(out, '-');
+	tw_put_u64(out, is_negative ? -word : word);
 }
 
 static void put_terms(struct tw_out *out, struct tw_term list)

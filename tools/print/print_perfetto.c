@@ -15,7 +15,6 @@
 
 #include "tracewheel/error.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Numbers of fields. */
@@ -332,27 +331,32 @@ static void put_number(struct tw_proto *packet, uint32_t name, enum annotation k
 	tw_proto_close(packet, annotation);
 }
 
+/* A whole number of 64 bits, all of the text.  strtoull() takes as long as all that is written of a call. */
+static bool read_digits(const char *text, size_t bytes, unsigned base, uint64_t *out)
+{
+	uint64_t value = 0;
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned digit = text[i] <= '9' ? (unsigned)(text[i] - '0') : (unsigned)(text[i] - 'a' + 10);
+		if (digit >= base || __builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit, &value))
+			return false;
+	}
+	*out = value;
+	return bytes;
+}
+
 /* A value of JSON: numbers, and addresses, which are strings in hexadecimal, are sent as numbers. */
 static void put_value(struct tw_proto *packet, uint32_t name, const char *json, size_t bytes)
 {
-	char text[24], *end;
-	if (bytes < sizeof text) {
-		bool is_address = bytes > 4 && memcmp(json, "\"0x", 3) == 0;
-		memcpy(text, json + is_address, bytes - is_address);
-		text[bytes - is_address - is_address] = '\0';
-		errno = 0;
-		uint64_t value =
-			*text == '-' ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, is_address ? 16 : 10);
-		if (end != text && !*end && !errno) {
-			put_number(packet, name,
-				   is_address	  ? ANNOTATION_POINTER
-				   : *text == '-' ? ANNOTATION_INT
-						  : ANNOTATION_UINT,
-				   value);
-			return;
-		}
-	}
-	put_text(packet, name, ANNOTATION_JSON, json, bytes);
+	uint64_t value;
+	if (bytes > 4 && memcmp(json, "\"0x", 3) == 0 && read_digits(json + 3, bytes - 4, 16, &value))
+		put_number(packet, name, ANNOTATION_POINTER, value);
+	else if (bytes && *json == '-' && read_digits(json + 1, bytes - 1, 10, &value) && value <= UINT64_C(1) << 63)
+		put_number(packet, name, ANNOTATION_INT, -value);
+	else if (read_digits(json, bytes, 10, &value))
+		put_number(packet, name, ANNOTATION_UINT, value);
+	else
+		put_text(packet, name, ANNOTATION_JSON, json, bytes);
 }
 
 /* A member of an object, "NAME":VALUE. */

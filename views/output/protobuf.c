@@ -50,7 +50,7 @@ static void put_key(struct tw_proto *proto, uint32_t field, enum wire_type type)
 	proto->used += tw_proto_varint(proto->data + proto->used, (uint64_t)field << 3 | type);
 }
 
-void tw_proto_u64(struct tw_proto *proto, uint32_t field, uint64_t value)
+void tw_proto_put_u64(struct tw_proto *proto, uint32_t field, uint64_t value)
 {
 	if (!tw_proto_reserve(proto, 2 * VARINT_BYTES_MAX))
 		return;
@@ -79,7 +79,7 @@ void tw_proto_bytes(struct tw_proto *proto, uint32_t field, const void *data, si
 	proto->used += bytes;
 }
 
-size_t tw_proto_open(struct tw_proto *proto, uint32_t field)
+size_t tw_proto_put_open(struct tw_proto *proto, uint32_t field)
 {
 	if (!tw_proto_reserve(proto, 2 * VARINT_BYTES_MAX))
 		return 0;
@@ -88,7 +88,7 @@ size_t tw_proto_open(struct tw_proto *proto, uint32_t field)
 	return proto->used;
 }
 
-void tw_proto_close(struct tw_proto *proto, size_t opened)
+void tw_proto_put_close(struct tw_proto *proto, size_t opened)
 {
 	uint8_t length[VARINT_BYTES_MAX];
 	size_t bytes, length_bytes;

@@ -27,8 +27,27 @@ void tw_proto_free(struct tw_proto *proto);
 /* Space for `bytes` more. False: no memory. */
 bool tw_proto_reserve(struct tw_proto *proto, size_t bytes);
 
+/* Of any field and value, and after any failure. */
+void tw_proto_put_u64(struct tw_proto *proto, uint32_t field, uint64_t value);
+size_t tw_proto_put_open(struct tw_proto *proto, uint32_t field);
+void tw_proto_put_close(struct tw_proto *proto, size_t opened);
+
+/* Two bytes, of a field below 16, without a check? Most of what is written is so. */
+static inline bool tw_proto_is_short(const struct tw_proto *proto, uint32_t field)
+{
+	return field < 16 && proto->capacity - proto->used >= 2 && !proto->has_no_memory;
+}
+
 /* int32, int64, uint32, uint64, bool and enums; negative values as the ten bytes of their 64 bits. */
-void tw_proto_u64(struct tw_proto *proto, uint32_t field, uint64_t value);
+static inline void tw_proto_u64(struct tw_proto *proto, uint32_t field, uint64_t value)
+{
+	if (value >= 0x80 || !tw_proto_is_short(proto, field)) {
+		tw_proto_put_u64(proto, field, value);
+		return;
+	}
+	proto->data[proto->used++] = (uint8_t)(field << 3);
+	proto->data[proto->used++] = (uint8_t)value;
+}
 void tw_proto_fixed64(struct tw_proto *proto, uint32_t field, uint64_t value);
 void tw_proto_bytes(struct tw_proto *proto, uint32_t field, const void *data, size_t bytes);
 static inline void tw_proto_text(struct tw_proto *proto, uint32_t field, const char *text)
@@ -37,8 +56,22 @@ static inline void tw_proto_text(struct tw_proto *proto, uint32_t field, const c
 }
 
 /* Returns what tw_proto_close() of the same message is given. */
-size_t tw_proto_open(struct tw_proto *proto, uint32_t field);
-void tw_proto_close(struct tw_proto *proto, size_t opened);
+static inline size_t tw_proto_open(struct tw_proto *proto, uint32_t field)
+{
+	if (!tw_proto_is_short(proto, field))
+		return tw_proto_put_open(proto, field);
+	proto->data[proto->used] = (uint8_t)(field << 3 | 2);
+	return proto->used += 2;
+}
+
+static inline void tw_proto_close(struct tw_proto *proto, size_t opened)
+{
+	/* A failed tw_proto_open() has returned 0. */
+	if (opened && proto->used - opened < 0x80 && !proto->has_no_memory)
+		proto->data[opened - 1] = (uint8_t)(proto->used - opened);
+	else
+		tw_proto_put_close(proto, opened);
+}
 
 /* A number as it stands in front of a message in a file: at most ten bytes. Returns how many. */
 size_t tw_proto_varint(uint8_t *at, uint64_t value);
