@@ -4,6 +4,7 @@
 #include "base/export.h"
 #include "pipeline/reader/decode.h"
 #include "pipeline/reader/scan.h"
+#include "tracewheel/blocks.h"
 
 #include <stdlib.h>
 
@@ -75,33 +76,6 @@ static void make_batch(const struct tw_capture *capture, const struct tw_source_
 	batch->end_ticks = block->header.last_ticks;
 }
 
-/* The next selected block, from *at on; NULL after the last. */
-static const struct tw_source_block *next_block(const struct tw_capture *capture,
-						const struct tw_capture_filter *filter, const bool *wants, uint32_t *at)
-{
-	while (*at < capture->block_count) {
-		const struct tw_source_block *block = &capture->blocks[(*at)++];
-
-		if (wants[block->stream] && tw_scan_wants_block(capture, filter, &block->header))
-			return block;
-	}
-	return NULL;
-}
-
-static int hand_out(struct tw_capture *capture, struct tw_decode_pool *pool, struct tw_decode_job *job,
-		    tw_capture_scan_fn *callback, void *context)
-{
-	struct tw_capture_batch batch;
-	int error = tw_decode_wait(pool, job);
-
-	if (error) {
-		tw_source_note_block(capture, job->block, error);
-		return 0;
-	}
-	make_batch(capture, job->block, job->raw, &batch);
-	return batch.records ? callback(context, &batch) : 0;
-}
-
 bool *tw_scan_wanted_streams(const struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	bool *wants = malloc(capture->stream_count + 1);
@@ -112,51 +86,177 @@ bool *tw_scan_wanted_streams(const struct tw_capture *capture, const struct tw_c
 	return wants;
 }
 
-TW_API int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter,
-			   tw_capture_scan_fn *callback, void *context)
-{
-	struct tw_decode_job *jobs[DEPTH_MAX] = {NULL};
+/* ---- blocks one by one ---- */
+
+struct tw_capture_blocks {
+	struct tw_capture *capture;
 	struct tw_decode_pool *pool;
-	uint64_t begun = 0, done = 0;
-	uint32_t at = 0, depth;
-	bool *wants;
-	int result;
+	struct tw_decode_job *jobs[DEPTH_MAX];
+	uint32_t *order; /* selected blocks */
+	uint32_t count, begun, done;
+	bool is_lent, is_ordered;
+	size_t clock_hint;
+};
+
+static int compare_blocks(const void *one, const void *other, void *context)
+{
+	const struct tw_capture *capture = context;
+	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+	uint64_t a_ticks = capture->blocks[a].header.first_ticks, b_ticks = capture->blocks[b].header.first_ticks;
+
+	return a_ticks != b_ticks ? (a_ticks > b_ticks) - (a_ticks < b_ticks) : (a > b) - (a < b);
+}
+
+/* Sorted by time: is one over before the next begins, and are there no runs of several streams, whose order would count more? */
+static bool is_in_order(const struct tw_capture *capture, const uint32_t *order, uint32_t count)
+{
+	bool has_runs = false;
+
+	for (uint32_t i = 0; i < capture->image_count; i++)
+		if (capture->images[i]->loss_count)
+			return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tw_source_block *block = &capture->blocks[order[i]];
+		const struct tw_source_block *next = i + 1 < count ? &capture->blocks[order[i + 1]] : NULL;
+
+		has_runs |= block->header.run_seq || block->header.switch_count;
+		if (has_runs && block->stream != capture->blocks[*order].stream)
+			return false;
+		if (next && next->stream == block->stream && order[i + 1] < order[i])
+			return false;
+		if (next && (next->stream == block->stream ? next->header.first_ticks < block->header.last_ticks
+							   : next->header.first_ticks <= block->header.last_ticks))
+			return false;
+	}
+	return true;
+}
+
+static int order_blocks(struct tw_capture_blocks *blocks, const struct tw_capture_filter *filter, bool by_time)
+{
+	struct tw_capture *capture = blocks->capture;
+	bool *wants = tw_scan_wanted_streams(capture, filter);
+
+	blocks->order = malloc((capture->block_count + (size_t)1) * sizeof *blocks->order);
+	for (uint32_t i = 0; wants && blocks->order && i < capture->block_count; i++) {
+		const struct tw_source_block *block = &capture->blocks[i];
+
+		if (wants[block->stream] && tw_scan_wants_block(capture, filter, &block->header))
+			blocks->order[blocks->count++] = i;
+	}
+	free(wants);
+	if (!wants || !blocks->order)
+		return TW_ENOMEM;
+	if (!by_time)
+		return 0;
+	qsort_r(blocks->order, blocks->count, sizeof *blocks->order, compare_blocks, capture);
+	blocks->is_ordered = is_in_order(capture, blocks->order, blocks->count);
+	return 0;
+}
+
+TW_API int tw_capture_blocks_create(struct tw_capture *capture, const struct tw_capture_filter *filter, bool by_time,
+				    struct tw_capture_blocks **out)
+{
+	struct tw_capture_blocks *blocks;
+	int error;
 
 	if (capture->stream_in)
 		return TW_ENOTSUP;
-	wants = tw_scan_wanted_streams(capture, filter);
-	result = wants ? 0 : TW_ENOMEM;
+	blocks = calloc(1, sizeof *blocks);
+	if (!blocks)
+		return TW_ENOMEM;
+	blocks->capture = capture;
+	error = order_blocks(blocks, filter, by_time);
+	if (!error)
+		error = tw_decode_pool_create(capture, &blocks->pool);
+	if (error)
+		tw_capture_blocks_destroy(blocks);
+	else
+		*out = blocks;
+	return error;
+}
+
+TW_API bool tw_capture_blocks_are_ordered(const struct tw_capture_blocks *blocks)
+{
+	return blocks->is_ordered;
+}
+
+static void give_back(struct tw_capture_blocks *blocks)
+{
+	if (blocks->is_lent)
+		tw_decode_put_back(blocks->pool, blocks->jobs[blocks->done++ % DEPTH_MAX]);
+	blocks->is_lent = false;
+}
+
+TW_API void tw_capture_blocks_destroy(struct tw_capture_blocks *blocks)
+{
+	if (!blocks)
+		return;
+	while (blocks->done < blocks->begun)
+		tw_decode_put_back(blocks->pool, blocks->jobs[blocks->done++ % DEPTH_MAX]);
+	if (blocks->pool)
+		tw_decode_pool_destroy(blocks->pool);
+	free(blocks->order);
+	free(blocks);
+}
+
+/* Begins to decode as many blocks as may wait. */
+static int begin_ahead(struct tw_capture_blocks *blocks)
+{
+	uint32_t depth = tw_decode_pool_depth(blocks->pool);
+
+	while (blocks->begun < blocks->count && blocks->begun - blocks->done < depth) {
+		const struct tw_source_block *block = &blocks->capture->blocks[blocks->order[blocks->begun]];
+		struct tw_decode_job *job = tw_decode_begin(blocks->pool, block);
+
+		if (!job)
+			return TW_ENOMEM;
+		blocks->jobs[blocks->begun++ % DEPTH_MAX] = job;
+	}
+	return 0;
+}
+
+TW_API int tw_capture_blocks_next(struct tw_capture_blocks *blocks, struct tw_capture_batch *batch)
+{
+	for (;;) {
+		struct tw_decode_job *job;
+		int error;
+
+		give_back(blocks);
+		error = begin_ahead(blocks);
+		if (error)
+			return error;
+		if (blocks->done == blocks->begun)
+			return 0;
+		job = blocks->jobs[blocks->done % DEPTH_MAX];
+		error = tw_decode_wait(blocks->pool, job);
+		blocks->is_lent = true;
+		if (error) {
+			tw_source_note_block(blocks->capture, job->block, error);
+			continue;
+		}
+		make_batch(blocks->capture, job->block, job->raw, batch);
+		if (batch->records)
+			return 1;
+	}
+}
+
+TW_API uint64_t tw_capture_blocks_ns(struct tw_capture_blocks *blocks, uint64_t ticks)
+{
+	return tw_clockmap_near_ns(&blocks->capture->clocks, ticks, &blocks->clock_hint);
+}
+
+TW_API int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter,
+			   tw_capture_scan_fn *callback, void *context)
+{
+	struct tw_capture_blocks *blocks;
+	struct tw_capture_batch batch;
+	int result = tw_capture_blocks_create(capture, filter, false, &blocks), found;
 
 	if (result)
 		return result;
-	result = tw_decode_pool_create(capture, &pool);
-	if (result)
-		goto free_wants;
-	depth = tw_decode_pool_depth(pool);
-	for (bool has_more = true; !result && (has_more || done < begun);) {
-		while (has_more && begun - done < depth) {
-			const struct tw_source_block *block = next_block(capture, filter, wants, &at);
-
-			has_more = block != NULL;
-			if (!block)
-				break;
-			jobs[begun % DEPTH_MAX] = tw_decode_begin(pool, block);
-			if (!jobs[begun % DEPTH_MAX]) {
-				result = TW_ENOMEM;
-				break;
-			}
-			begun++;
-		}
-		if (result || done == begun)
-			break;
-		result = hand_out(capture, pool, jobs[done % DEPTH_MAX], callback, context);
-		tw_decode_put_back(pool, jobs[done++ % DEPTH_MAX]);
-	}
-	while (done < begun)
-		tw_decode_put_back(pool, jobs[done++ % DEPTH_MAX]);
-	tw_decode_pool_destroy(pool);
-free_wants:
-	free(wants);
+	while (!result && (found = tw_capture_blocks_next(blocks, &batch)) != 0)
+		result = found < 0 ? found : callback(context, &batch);
+	tw_capture_blocks_destroy(blocks);
 	return result;
 }
 

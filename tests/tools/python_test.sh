@@ -89,6 +89,24 @@ def compare(name):
         assert table["time"] == [event.time for event in events] and len(table["word1"]) == len(events)
         assert [functions[n] if n != tracewheel.NONE else None for n in table["function"]] == [event.function for event in events]
         assert all(n not in threads or threads[n] == event.thread for n, event in zip(table["thread"], events))
+        # Of parts, by blocks where one thread is read, and without an order: each thread's events in theirs.
+        times = sorted(event.time for event in events)
+        low, high = times[len(times) // 3], times[2 * len(times) // 3]
+        of_thread = events[len(events) // 2].thread.id
+        some = next((event.function for event in events if event.function), None)
+        parts = [{"start": low, "end": high}, {"thread": of_thread}, {"thread": of_thread, "start": low, "kinds": ["return_from", "call"]}]
+        parts += [{"functions": f"{some.module}:{some.function}", "start": low, "end": high}] if some and some.function.isalnum() else []
+        for part in parts:
+            wanted = [(e.time, e.kind, e.function, e.thread) for e in capture.events(**part)]
+            for order in (True, False):
+                table = columns(capture.event_batches(rows=333, words=2, order=order, **part))
+                found = [(time, tracewheel._KIND_NAMES.get(kind, str(kind)), functions[function] if function != tracewheel.NONE else None, threads.get(thread))
+                         for time, kind, function, thread in zip(table["time"], table["kind"], table["function"], table["thread"])]
+                if order:
+                    # A loss without a thread's ring has no thread.
+                    assert [row[:3] for row in found] == [row[:3] for row in wanted], (name, part)
+                for thread in threads.values():
+                    assert [row for row in found if row[3] == thread] == [row for row in wanted if row[3] == thread], (name, part, order, thread)
         # Calls and their times, as report has them.
         calls, batched = capture.calls(values=True), columns(capture.call_batches(rows=77, values=True))
         for column in calls:

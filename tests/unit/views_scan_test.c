@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: counts that share a scan count the same as in scans of their own, and an error ends a scan.
+ * Goal: counts that share a scan count the same as in scans of their own, and an error ends a scan. Blocks that are said to be in order
+ * have the events in their order; those of threads that ran at once are not said to be.
  *
  * Method: a capture of random calls and returns of three threads, of which some functions never return; totals and places are made
  * from one scan and from two, and compared with what was put into the capture.
  */
 #include "views_help.h"
 
+#include "tracewheel/blocks.h"
 #include "tracewheel/error.h"
 #include "views/folds/places.h"
 #include "views/folds/totals.h"
@@ -125,11 +127,97 @@ static void an_error_ends_a_scan(void **state)
 	tw_capture_close(capture);
 }
 
+/* Calls of three threads, one after another. */
+static void make_apart(void)
+{
+	struct maker *maker = begin_view(3, true);
+	uint64_t ticks = 1000;
+
+	for (uint32_t stream = 3; stream-- > 0;)
+		for (unsigned i = 0; i < EVENTS; i++)
+			view_call(maker, stream, ticks += 1 + i % 90, i % FUNCTIONS);
+	end_maker(maker, true);
+}
+
+/* The next event, or NULL. */
+static const struct tw_capture_event *next_event(struct tw_capture_events *events, int64_t *left)
+{
+	static const struct tw_capture_event *batch;
+
+	if (!*left)
+		*left = tw_capture_events_next(events, &batch);
+	return (*left)-- > 0 ? batch++ : NULL;
+}
+
+static void blocks_in_order_have_the_events_in_order(void **state)
+{
+	struct tw_capture_blocks *blocks;
+	struct tw_capture_events *events;
+	struct tw_capture_batch batch;
+	unsigned records = 0;
+	int64_t left = 0;
+
+	make_apart();
+	struct tw_capture *capture = open_capture();
+
+	assert_int_equal(tw_capture_blocks_create(capture, NULL, true, &blocks), 0);
+	assert_true(tw_capture_blocks_are_ordered(blocks));
+	assert_int_equal(tw_capture_events_create(capture, NULL, &events), 0);
+	while (tw_capture_blocks_next(blocks, &batch) > 0) {
+		for (const struct tw_capture_record *record = batch.first; record < batch.end;
+		     record = tw_capture_record_next(record), records++) {
+			const struct tw_capture_event *event = next_event(events, &left);
+
+			assert_non_null(event);
+			assert_int_equal(event->ticks, record->ticks);
+			assert_int_equal(event->stream, batch.stream);
+			assert_int_equal(event->id, tw_capture_record_id(record));
+			assert_int_equal(event->time_ns, tw_capture_blocks_ns(blocks, record->ticks));
+		}
+	}
+	assert_int_equal(records, 3 * EVENTS);
+	assert_null(next_event(events, &left));
+	tw_capture_events_destroy(events);
+	tw_capture_blocks_destroy(blocks);
+	/* Ended before its end, and without a beginning. */
+	assert_int_equal(tw_capture_blocks_create(capture, NULL, false, &blocks), 0);
+	assert_false(tw_capture_blocks_are_ordered(blocks));
+	assert_int_equal(tw_capture_blocks_next(blocks, &batch), 1);
+	tw_capture_blocks_destroy(blocks);
+	assert_int_equal(tw_capture_blocks_create(capture, NULL, true, &blocks), 0);
+	tw_capture_blocks_destroy(blocks);
+	tw_capture_close(capture);
+}
+
+static bool wants_first(void *context, const struct tw_capture_stream *stream)
+{
+	return stream->stream == 0;
+}
+
+static void blocks_of_threads_at_once_are_not_in_order(void **state)
+{
+	const struct tw_capture_filter first = {.wants_stream = wants_first};
+	struct tw_capture_blocks *blocks;
+
+	make();
+	struct tw_capture *capture = open_capture();
+
+	assert_int_equal(tw_capture_blocks_create(capture, NULL, true, &blocks), 0);
+	assert_false(tw_capture_blocks_are_ordered(blocks));
+	tw_capture_blocks_destroy(blocks);
+	assert_int_equal(tw_capture_blocks_create(capture, &first, true, &blocks), 0);
+	assert_true(tw_capture_blocks_are_ordered(blocks));
+	tw_capture_blocks_destroy(blocks);
+	tw_capture_close(capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_are_equal_in_one_scan_and_in_two),
 		cmocka_unit_test(an_error_ends_a_scan),
+		cmocka_unit_test(blocks_in_order_have_the_events_in_order),
+		cmocka_unit_test(blocks_of_threads_at_once_are_not_in_order),
 	};
 
 	return RUN_IN_DIRECTORY(tests);

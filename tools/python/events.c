@@ -5,6 +5,7 @@
 #include "views/names/names.h"
 #include "views/names/payload.h"
 
+#include "tracewheel/blocks.h"
 #include "tracewheel/error.h"
 
 #include <string.h>
@@ -15,12 +16,30 @@ struct events {
 	struct tw_capture_events *reader;
 	const struct tw_capture_event *batch;
 	int64_t at, count; /* of the batch */
+	/* Instead of a reader of events, for numbers alone: records of blocks, where their order is that of events, or none is wanted. */
+	struct tw_capture_blocks *blocks;
+	struct tw_capture_batch block;
+	const struct tw_capture_record *record; /* the next one of the block */
+	uint64_t kinds;
+	bool **wanted; /* by image and place; NULL: all */
 };
+
+/* What a filter without kinds selects. */
+#define ALL_KINDS                                                                  \
+	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
+	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))
 
 static void finish(struct events *self)
 {
 	tw_capture_events_destroy(self->reader);
 	self->reader = NULL;
+	tw_capture_blocks_destroy(self->blocks);
+	self->blocks = NULL;
+	self->record = NULL;
+	for (uint32_t i = 0; self->wanted && i < self->capture->places.image_count; i++)
+		free(self->wanted[i]);
+	free(self->wanted);
+	self->wanted = NULL;
 	tw_py_selection_free(&self->selection);
 	if (self->capture) {
 		self->capture->readers--;
@@ -43,14 +62,54 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return tw_py_wants_function(context, place->function);
 }
 
+/* Which places are wanted, asked once for each. */
+static int ask_for_places(struct events *events)
+{
+	const struct tw_places *places = &events->capture->places;
+	events->wanted = calloc(places->image_count + (size_t)1, sizeof *events->wanted);
+	if (!events->wanted)
+		return TW_ENOMEM;
+	for (uint32_t i = 0; i < places->image_count; i++) {
+		const struct tw_capture_place *place;
+		events->wanted[i] = calloc(places->images[i].count + (size_t)1, sizeof **events->wanted);
+		if (!events->wanted[i])
+			return TW_ENOMEM;
+		for (uint32_t at = 0; (place = tw_capture_place_next(events->capture->capture, i, &at));)
+			if (place->place_id < places->images[i].count)
+				events->wanted[i][place->place_id] =
+					tw_py_wants_function(&events->selection, place->function);
+	}
+	return 0;
+}
+
+enum { IN_ORDER, BY_BLOCKS_IN_ORDER, BY_BLOCKS };
+
+/* Blocks serve numbers alone; a stream has none. */
+static int begin(struct events *events, const struct tw_capture_filter *filter, int order)
+{
+	struct tw_capture *capture = events->capture->capture;
+	int error = order == IN_ORDER ? TW_ENOTSUP : tw_capture_blocks_create(capture, filter, true, &events->blocks);
+	if (!error && order == BY_BLOCKS_IN_ORDER && !tw_capture_blocks_are_ordered(events->blocks)) {
+		tw_capture_blocks_destroy(events->blocks);
+		events->blocks = NULL;
+		error = TW_ENOTSUP;
+	}
+	if (error == TW_ENOTSUP)
+		return tw_capture_events_create(capture, filter, &events->reader);
+	events->kinds = (filter->kinds ? filter->kinds : ALL_KINDS) | UINT64_C(1) << TW_CAPTURE_LOSS;
+	return error || !filter->wants_place ? error : ask_for_places(events);
+}
+
 PyObject *tw_py_events(PyObject *self, PyObject *args, PyObject *names)
 {
-	static char *keys[] = {"functions", "start", "end", "kinds", "thread", NULL};
+	static char *keys[] = {"functions", "start", "end", "kinds", "thread", "order", NULL};
 	struct tw_py_capture *capture = (struct tw_py_capture *)self;
 	PyObject *patterns = Py_None;
 	long long start = -1, end = -1, thread = -1;
 	unsigned long long kinds = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "|OLLKL", keys, &patterns, &start, &end, &kinds, &thread))
+	int order = IN_ORDER;
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|OLLKLi", keys, &patterns, &start, &end, &kinds, &thread,
+					 &order))
 		return NULL;
 	struct events *events = (struct events *)PyType_GenericAlloc(tw_py_events_type, 0);
 	if (!events)
@@ -60,20 +119,18 @@ PyObject *tw_py_events(PyObject *self, PyObject *args, PyObject *names)
 		Py_DECREF(events);
 		return NULL;
 	}
+	Py_INCREF(self);
+	events->capture = capture;
+	capture->readers++;
 	struct tw_capture_filter filter = tw_py_filter(&events->selection);
 	filter.kinds = kinds;
 	if (events->selection.patterns.wanted_count)
 		filter.wants_place = wants_place;
-	int error = tw_capture_events_create(capture->capture, &filter, &events->reader);
-	if (error) {
-		tw_py_raise(error, "events");
-		Py_DECREF(events);
-		return NULL;
-	}
-	Py_INCREF(self);
-	events->capture = capture;
-	capture->readers++;
-	return (PyObject *)events;
+	int error = begin(events, &filter, order);
+	if (!error)
+		return (PyObject *)events;
+	Py_DECREF(events);
+	return tw_py_raise(error, "events");
 }
 
 /* More events.  Returns their number, 0 at the end; below 0: an exception is set. */
@@ -140,6 +197,83 @@ static void put_rows(const struct events *events, const struct target *target, P
 	}
 }
 
+/* ---- the same of blocks ---- */
+
+/* A loss is selected if any part of its time is. */
+static bool is_before_end(const struct events *events, const struct tw_capture_record *record, unsigned kind,
+			  uint64_t ns)
+{
+	uint64_t to_ns = events->selection.to_ns;
+	if (!to_ns || ns < to_ns)
+		return true;
+	return kind == TW_CAPTURE_LOSS && tw_capture_blocks_ns(events->blocks, *record->payload) < to_ns;
+}
+
+static void put_words(const struct target *target, Py_ssize_t at, const struct tw_capture_record *record)
+{
+	uint32_t words = tw_capture_record_words(record), skipped = tw_capture_record_has_cpu_time(record);
+	for (unsigned k = WORDS; k < target->columns->count; k++) {
+		uint32_t word = k - WORDS + skipped;
+		((uint64_t *)target->columns->buffers[k].buf)[at] = word < words ? record->payload[word] : 0;
+	}
+}
+
+/* Rows of the block's records, as many as fit.  Returns the row behind them. */
+static Py_ssize_t put_records(struct events *events, const struct target *target, Py_ssize_t at)
+{
+	const struct tw_capture_batch *block = &events->block;
+	const struct tw_capture_record *record = events->record;
+	const struct tw_places *places = &events->capture->places;
+	const bool *wanted = events->wanted && block->image < places->image_count ? events->wanted[block->image] : NULL;
+	const uint32_t count = block->image < places->image_count ? places->images[block->image].count : 0;
+	const uint32_t *functions = count ? places->images[block->image].function : NULL;
+	const uint32_t thread = thread_of(events, block->stream);
+	for (; record < block->end && at < target->columns->rows; record = tw_capture_record_next(record)) {
+		unsigned kind = tw_capture_record_kind(record);
+		uint32_t id = tw_capture_record_id(record);
+		bool has_place = kind >= TW_CAPTURE_CALL && kind <= TW_CAPTURE_STACK;
+		if (!(events->kinds >> (kind < 63 ? kind : 63) & 1) ||
+		    (events->wanted && has_place && !(wanted && id < count && wanted[id])))
+			continue;
+		uint64_t ns = tw_capture_blocks_ns(events->blocks, record->ticks);
+		if (ns < events->selection.from_ns || !is_before_end(events, record, kind, ns))
+			continue;
+		/* The function that control returned to is among the words, if it is known. */
+		if (kind == TW_CAPTURE_RETURN_TO)
+			has_place = tw_capture_record_words(record) == tw_capture_record_has_cpu_time(record);
+		target->time[at] = tw_py_time(events->capture, ns);
+		target->kind[at] = (uint8_t)kind;
+		target->function[at] = !has_place ? TW_PY_NONE : id < count ? functions[id] : TW_PLACES_UNKNOWN;
+		target->thread[at] = thread;
+		put_words(target, at++, record);
+	}
+	events->record = record < block->end ? record : NULL;
+	return at;
+}
+
+/* Fills all columns, or up to the end.  Returns the rows; below 0: an exception is set. */
+static Py_ssize_t fill_of_blocks(struct events *events, const struct target *target)
+{
+	Py_ssize_t at = 0;
+	tw_py_use(events->capture->capture);
+	while (at < target->columns->rows) {
+		if (!events->record) {
+			int found = tw_capture_blocks_next(events->blocks, &events->block);
+			if (found < 0)
+				tw_py_raise(found, "events");
+			if (found <= 0)
+				finish(events);
+			if (found < 0 || PyErr_CheckSignals())
+				return -1;
+			if (!found)
+				break;
+			events->record = events->block.first;
+		}
+		at = put_records(events, target, at);
+	}
+	return at;
+}
+
 /* fill([time, kind, function, thread, word1 ...]): how many rows were written, 0 at the end. */
 static PyObject *fill(PyObject *self, PyObject *arrays)
 {
@@ -149,6 +283,12 @@ static PyObject *fill(PyObject *self, PyObject *arrays)
 	bool is_right = tw_py_columns_take(&columns, arrays, "8144");
 	struct target target = {columns.buffers[TIME].buf, columns.buffers[KIND].buf, columns.buffers[FUNCTION].buf,
 				columns.buffers[THREAD].buf, &columns};
+	if (is_right && events->blocks) {
+		at = fill_of_blocks(events, &target);
+		is_right = at >= 0;
+		tw_py_columns_free(&columns);
+		return is_right ? PyLong_FromSsize_t(at) : NULL;
+	}
 	while (is_right && at < columns.rows) {
 		int64_t ready = read_more(events);
 		is_right = ready >= 0;
