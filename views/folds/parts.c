@@ -27,25 +27,26 @@ static uint64_t key_of(uint32_t node, uint32_t group, uint32_t slice)
 	return (uint64_t)node << 16 | group << 8 | slice;
 }
 
-static void add_sums(struct tw_part_sums *to, const struct tw_part_sums *more)
+/* The number of a cell, which is added if it is not there. TW_MAP_NONE: no memory. */
+static uint32_t find_cell(struct tw_parts *parts, uint32_t node, uint8_t group, uint8_t slice)
 {
-	to->calls += more->calls;
-	to->self_ns += more->self_ns;
-	to->out_ns += more->out_ns;
+	uint64_t key = key_of(node, group, slice);
+	uint32_t number = tw_map_get(&parts->by_key, key);
+	if (number != TW_MAP_NONE)
+		return number;
+	if (!tw_grow(parts->cells, parts->count, parts->capacity) || !tw_map_add(&parts->by_key, key, parts->count))
+		return TW_MAP_NONE;
+	parts->cells[parts->count] = (struct tw_part){.node = node, .group = group, .slice = slice};
+	return parts->count++;
 }
 
 /* False: no memory. */
 static bool add_cell(struct tw_parts *parts, const struct tw_part *cell)
 {
-	uint64_t key = key_of(cell->node, cell->group, cell->slice);
-	uint32_t number = tw_map_get(&parts->by_key, key);
-	if (number != TW_MAP_NONE) {
-		add_sums(&parts->cells[number].sums, &cell->sums);
-		return true;
-	}
-	if (!tw_grow(parts->cells, parts->count, parts->capacity) || !tw_map_add(&parts->by_key, key, parts->count))
+	uint32_t number = find_cell(parts, cell->node, cell->group, cell->slice);
+	if (number == TW_MAP_NONE)
 		return false;
-	parts->cells[parts->count++] = *cell;
+	tw_part_sums_add(&parts->cells[number].sums, &cell->sums);
 	return true;
 }
 
@@ -93,7 +94,7 @@ static void give_up(struct tw_parts *parts)
 	tw_map_fini(&parts->by_key);
 }
 
-bool tw_parts_add(struct tw_parts *parts, uint32_t node, uint32_t stack, const struct tw_part_sums *sums)
+bool tw_parts_find(struct tw_parts *parts, uint32_t node, uint32_t stack, const struct tw_part_sums *sums)
 {
 	uint32_t group = stack < TW_PARTS_GROUPS - 1 ? stack : TW_PARTS_GROUPS - 1;
 	if (parts->is_over)
@@ -103,7 +104,13 @@ bool tw_parts_add(struct tw_parts *parts, uint32_t node, uint32_t stack, const s
 	if (parts->is_over)
 		return true;
 	parts->groups = group >= parts->groups ? group + 1 : parts->groups;
-	return add_cell(parts, &(struct tw_part){node, (uint8_t)group, (uint8_t)parts->slice, *sums});
+	if (!tw_grow_to(parts->last, parts->last_capacity, node))
+		return false;
+	parts->last[node] = find_cell(parts, node, (uint8_t)group, (uint8_t)parts->slice);
+	if (parts->last[node] == TW_MAP_NONE)
+		return false;
+	tw_part_sums_add(&parts->cells[parts->last[node]].sums, sums);
+	return true;
 }
 
 static int by_node(const void *a, const void *b)
@@ -123,6 +130,7 @@ void tw_parts_sort(struct tw_parts *parts)
 void tw_parts_free(struct tw_parts *parts)
 {
 	free(parts->cells);
+	free(parts->last);
 	tw_map_fini(&parts->by_key);
 	*parts = (struct tw_parts){0};
 }
