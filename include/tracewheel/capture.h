@@ -7,6 +7,7 @@
  *
  *	tw_capture_open -> info, streams, images, definitions
  *	                -> tw_capture_events_create -> tw_capture_events_next ... in order, merged
+ *	                ... or tw_capture_spans_next, the same as records: faster (spans.h)
  *	                -> tw_capture_scan: every block as it comes, several times faster
  *
  * Threads    a struct tw_capture and the objects made from it belong to one thread at a time; different

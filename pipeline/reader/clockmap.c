@@ -136,6 +136,30 @@ uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *h
 	return ns;
 }
 
+void tw_clockmap_line(const struct tw_clockmap *map, uint64_t ticks, struct tw_capture_clock *line)
+{
+	size_t at = map->count ? find_ticks(map, ticks) : 0;
+	const struct tw_clockmap_point *point = map->points + at;
+
+	if (!map->count) {
+		*line = (struct tw_capture_clock){0, UINT64_MAX, 0, UINT64_MAX, map->default_rate};
+		return;
+	}
+	*line = (struct tw_capture_clock){point->clock.ticks, UINT64_MAX, point->clock.monotonic_ns, UINT64_MAX,
+					  point->rate};
+	if (at + 1 < map->count) {
+		line->end_ticks = point[1].clock.ticks;
+		line->end_ns = point[1].clock.monotonic_ns;
+	}
+	/* Before the first point the line goes the other way: it is one of this moment only. */
+	if (ticks < point->clock.ticks) {
+		size_t hint = 0;
+		uint64_t ns = tw_clockmap_ns(map, ticks, &hint);
+
+		*line = (struct tw_capture_clock){ticks, ticks + 1, ns, ns, 0};
+	}
+}
+
 static const struct tw_format_clock *find_ns(const struct tw_clockmap *map, uint64_t ns)
 {
 	size_t after = tw_search(i, map->count, map->points[i].clock.monotonic_ns <= ns);

@@ -12,6 +12,7 @@
 #define TW_PIPELINE_CLOCKMAP_H
 
 #include "pipeline/format/format.h"
+#include "tracewheel/spans.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,6 +55,8 @@ static inline uint64_t tw_clockmap_near_ns(const struct tw_clockmap *map, uint64
 	     (uint64_t)((unsigned __int128)(ticks - point->clock.ticks) * point->rate >> TW_CLOCKMAP_RATE_BITS);
 	return ns < point[1].clock.monotonic_ns ? ns : point[1].clock.monotonic_ns;
 }
+/* The straight line that these ticks lie on. */
+void tw_clockmap_line(const struct tw_clockmap *map, uint64_t ticks, struct tw_capture_clock *line);
 /* The nanoseconds of that many ticks, at the clock rate of the beginning of the recording. */
 uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks);
 /* CLOCK_REALTIME and CLOCK_BOOTTIME, in nanoseconds, at a time of CLOCK_MONOTONIC. */

@@ -9,9 +9,14 @@
 #include "pipeline/reader/merge.h"
 #include "pipeline/reader/stream_read.h"
 
+#include "tracewheel/spans.h"
+
 #include <stdlib.h>
 
 #define BATCH_EVENTS 512
+#define BATCH_SPANS  512
+/* A batch of spans ends with the span in which it has so many records. */
+#define BATCH_RECORDS 8192
 /* A batch ends early if its records hold this much decoded memory; so all that are made ahead hold 16 MB. */
 #define HELD_BYTES_MAX (UINT64_C(2) << 20)
 #define LAST_KIND_BIT  63
@@ -20,9 +25,12 @@
 #define OWN_TIME_BIT   (UINT64_C(1) << TW_CAPTURE_OWN_TIME)
 #define STATE_BIT      (UINT64_C(1) << TW_CAPTURE_THREAD_STATE)
 
-/* Events, each in a cache line of its own, and what is lent with them. */
+/* Events, each in a cache line of its own, or spans; and what is lent with them. */
 struct batch {
-	struct tw_capture_event events[BATCH_EVENTS];
+	union {
+		struct tw_capture_event events[BATCH_EVENTS];
+		struct tw_capture_span spans[BATCH_SPANS];
+	};
 	int64_t count; /* 0: the end, or an error */
 	struct tw_merge_lent lent;
 } __attribute__((aligned(TW_CACHELINE_BYTES)));
@@ -38,12 +46,14 @@ struct tw_capture_events {
 	struct tw_map *places; /* by image: the selected places; NULL: all */
 	struct tw_map asked;   /* streams: answers of wants_place(), by image and place */
 	uint64_t kinds;
+	bool gives_spans; /* not events: before the first batch is made */
 	size_t clock_hint;
 	uint64_t newest_ticks, newest_ns; /* streams: of the latest event so far */
 	struct batch *batches;
 	/* Of the caller's thread. */
 	struct tw_ahead *ahead; /* NULL: batches are made when they are asked for */
 	bool has_begun, has_ahead_failed;
+	size_t span_hint;	/* of the clock, for events of spans */
 	_Atomic bool is_ending; /* the batch that is being made is not wanted */
 };
 
@@ -167,16 +177,15 @@ static __attribute__((noinline)) void take_cpu_time(struct tw_capture_event *eve
 }
 
 /* A loss is selected if any part of its time is. */
-static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record)
+static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record, size_t *hint)
 {
-	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES),
-			      &events->clock_hint);
+	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES), hint);
 }
 
 /* The rate of the clock becomes more exact while a stream is read: by that no time is earlier than one that was handed out. */
-static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks)
+static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks, size_t *hint)
 {
-	uint64_t ns = tw_clockmap_near_ns(&events->capture->clocks, ticks, &events->clock_hint);
+	uint64_t ns = tw_clockmap_near_ns(&events->capture->clocks, ticks, hint);
 
 	if (!events->capture->stream_in || ticks < events->newest_ticks)
 		return ns;
@@ -186,9 +195,13 @@ static uint64_t time_of(struct tw_capture_events *events, uint64_t ticks)
 	return events->newest_ns;
 }
 
-/* Makes an event of the record at the cursor; false if the filter does not select it. Inline: it is the loop's body. */
+/*
+ * Makes an event of a record; false if the filter does not select it. Inline: it is the loop's body.
+ *
+ * @hint	of the clock: the calling thread's own.
+ */
 static inline __attribute__((always_inline)) bool fill(struct tw_capture_events *events,
-						       const struct tw_stream_record *record,
+						       const struct tw_stream_record *record, size_t *hint,
 						       struct tw_capture_event *event)
 {
 	uint64_t ticks = tw_get64(record->at), head = tw_record_head(record->at);
@@ -199,10 +212,10 @@ static inline __attribute__((always_inline)) bool fill(struct tw_capture_events 
 	if (events->capture->stream_in && events->filter.wants_stream &&
 	    !events->filter.wants_stream(events->filter.context, tw_capture_stream(events->capture, record->stream)))
 		return false;
-	event->time_ns = time_of(events, ticks);
+	event->time_ns = time_of(events, ticks, hint);
 	if (event->time_ns < events->filter.from_ns ||
 	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns &&
-	     (kind != TW_EVENT_LOSS || loss_start(events, record) >= events->filter.to_ns)))
+	     (kind != TW_EVENT_LOSS || loss_start(events, record, hint) >= events->filter.to_ns)))
 		return false;
 	event->ticks = ticks;
 	event->sequence = record->sequence;
@@ -234,7 +247,7 @@ static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_
 	while (count < BATCH_EVENTS && (found = tw_stream_in_next(in, !count, &record)) != 0) {
 		if (found < 0)
 			return found;
-		count += fill(events, &record, &events->batches->events[count]);
+		count += fill(events, &record, &events->clock_hint, &events->batches->events[count]);
 		if (!count)
 			tw_stream_in_let_go(in);
 	}
@@ -262,13 +275,40 @@ static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch
 			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
 								cursor->image, cursor->tracee_id};
 
-			if (fill(events, &record, &batch->events[count])) {
+			if (fill(events, &record, &events->clock_hint, &batch->events[count])) {
 				count++;
 				if (cursor->job)
 					cursor->job->is_lent = true;
 			}
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
+	}
+	return count;
+}
+
+static int64_t merge_spans(struct tw_capture_events *events, struct batch *batch)
+{
+	struct tw_merge *merge = &events->merge;
+	uint64_t records = 0;
+	uint32_t count = 0;
+
+	/* RELAXED events.ending: a late look takes some more records that nobody wants. */
+	while (count < BATCH_SPANS && records < BATCH_RECORDS && (merge->retired_bytes < HELD_BYTES_MAX || !count) &&
+	       !tw_load_relaxed(&events->is_ending)) {
+		struct tw_capture_span *span = &batch->spans[count];
+		struct tw_merge_cursor *cursor;
+		int error = tw_merge_next(merge, &cursor);
+
+		if (error && !count)
+			return error;
+		if (error || !cursor)
+			break;
+		*span = (struct tw_capture_span){(const void *)cursor->at, NULL,	  cursor->sequence,
+						 cursor->stream,	   cursor->image, cursor->tracee_id};
+		if (cursor->job)
+			cursor->job->is_lent = true;
+		span->end = (const void *)tw_merge_skip(merge, cursor, BATCH_RECORDS, &records);
+		count++;
 	}
 	return count;
 }
@@ -280,7 +320,7 @@ static bool make_batch(void *context, unsigned number)
 	struct batch *batch = &events->batches[number];
 
 	tw_merge_take_back(&events->merge, &batch->lent);
-	batch->count = merge_batch(events, batch);
+	batch->count = events->gives_spans ? merge_spans(events, batch) : merge_batch(events, batch);
 	tw_merge_lend(&events->merge, &batch->lent);
 	return batch->count > 0;
 }
@@ -309,17 +349,52 @@ static bool is_made_ahead(struct tw_capture_events *events)
 	return events->ahead != NULL;
 }
 
-TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+static struct batch *next_batch(struct tw_capture_events *events)
 {
 	unsigned number = 0;
 
-	if (events->capture->stream_in)
-		return next_of_stream(events, batch);
 	if (is_made_ahead(events))
 		number = tw_ahead_next(events->ahead);
 	else
 		make_batch(events, number);
 	note_damage(events, &events->batches[number].lent);
-	*batch = events->batches[number].events;
-	return events->batches[number].count;
+	return &events->batches[number];
+}
+
+TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	const struct batch *next;
+
+	if (events->capture->stream_in)
+		return next_of_stream(events, batch);
+	if (events->gives_spans)
+		return TW_EBADARG;
+	next = next_batch(events);
+	*batch = next->events;
+	return next->count;
+}
+
+TW_API int64_t tw_capture_spans_next(struct tw_capture_events *events, const struct tw_capture_span **spans)
+{
+	const struct batch *next;
+
+	if (events->capture->stream_in)
+		return TW_ENOTSUP;
+	/* Once: the thread that makes batches reads it. */
+	if (!events->has_begun)
+		events->gives_spans = true;
+	if (!events->gives_spans)
+		return TW_EBADARG;
+	next = next_batch(events);
+	*spans = next->spans;
+	return next->count;
+}
+
+TW_API bool tw_capture_span_event(struct tw_capture_events *events, const struct tw_capture_span *span,
+				  const struct tw_capture_record *record, uint64_t sequence,
+				  struct tw_capture_event *event)
+{
+	const struct tw_stream_record at = {(const void *)record, sequence, span->stream, span->image, span->tracee_id};
+
+	return fill(events, &at, &events->span_hint, event);
 }

@@ -429,6 +429,41 @@ bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	return false;
 }
 
+/* Before these ticks the first cursor of the heap stays the first. */
+static uint64_t first_until(const struct tw_merge *merge)
+{
+	uint64_t ticks = UINT64_MAX;
+
+	for (uint32_t child = 1; child <= 2 && child < merge->heap_count; child++) {
+		if (at_index(merge, child)->ticks < ticks)
+			ticks = at_index(merge, child)->ticks;
+	}
+	return ticks;
+}
+
+const uint8_t *tw_merge_skip(struct tw_merge *merge, struct tw_merge_cursor *cursor, uint32_t max, uint64_t *records)
+{
+	const uint64_t until = merge->is_changed ? 0 : first_until(merge);
+	const uint8_t *at = cursor->at, *next;
+	uint64_t sequence = cursor->sequence;
+	uint32_t count = 1;
+
+	/* What tw_merge_step() does to all but the last. */
+	for (; count < max; count++, at = next) {
+		next = at + TW_RB_HEAD_BYTES(tw_record_head(at));
+		if (next >= cursor->end || tw_get64(next) >= until || is_switch(next))
+			break;
+		sequence += tw_scan_sequence_step(at);
+	}
+	*records += count;
+	cursor->at = at;
+	cursor->ticks = tw_get64(at);
+	cursor->sequence = sequence;
+	next = at + TW_RB_HEAD_BYTES(tw_record_head(at));
+	tw_merge_step(merge, cursor);
+	return next;
+}
+
 void tw_merge_lend(struct tw_merge *merge, struct tw_merge_lent *lent)
 {
 	*lent = (struct tw_merge_lent){merge->retired, merge->damaged};

@@ -93,6 +93,15 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out);
 /* Skips the record at `at`; is the next record of this cursor also the next of all? */
 bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor);
 
+/*
+ * tw_merge_skip - skip the record at `at`, and those after it that are the next of all, up to `max`.
+ *
+ * @records	grows by their number.
+ *
+ * Returns the end of the last one.
+ */
+const uint8_t *tw_merge_skip(struct tw_merge *merge, struct tw_merge_cursor *cursor, uint32_t max, uint64_t *records);
+
 /* Blocks that belong to records that were handed out, and those that could not be read meanwhile, the last one first. */
 struct tw_merge_lent {
 	struct tw_decode_job *retired, *damaged;

@@ -547,6 +547,11 @@ TW_API uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks)
 	return tw_clockmap_ns(&capture->clocks, ticks, &hint);
 }
 
+TW_API void tw_capture_clock_at(const struct tw_capture *capture, uint64_t ticks, struct tw_capture_clock *clock)
+{
+	tw_clockmap_line(&capture->clocks, ticks, clock);
+}
+
 TW_API uint64_t tw_capture_own_ns(const struct tw_capture *capture, const struct tw_capture_event *event)
 {
 	uint64_t end_ticks;
