@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calltree.c - one tree of all calls. */
-#include "views/folds/calltree.h"
+#include "views/folds/calltree_inside.h"
 #include "views/names/missing.h"
 #include "views/names/lines.h"
 #include "views/output/output.h"
@@ -57,7 +57,7 @@ static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t fun
 	return number;
 }
 
-static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+uint32_t tw_calltree_find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
 	if (tree->nodes[parent].depth >= TW_CALLTREE_DEPTH_MAX)
 		parent = TW_CALLTREE_BEYOND;
@@ -73,21 +73,13 @@ static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t f
 	}
 }
 
-static inline uint32_t child_of(struct tw_calltree *tree, uint32_t parent, uint32_t function)
-{
-	uint32_t last = tree->nodes[parent].last_used;
-	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
-		return last;
-	return find_child(tree, parent, function);
-}
-
 uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
-	return child_of(tree, parent, function);
+	return tw_calltree_last_child(tree, parent, function);
 }
 
 /* The parent node of a process's outermost calls. */
-static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *stack)
+uint32_t tw_calltree_process_node(struct tw_calltree *tree, const struct tw_stack *stack)
 {
 	if (!tree->is_by_process)
 		return TW_CALLTREE_ROOT;
@@ -102,153 +94,6 @@ static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *st
 			*node = TW_CALLTREE_BEYOND;
 	}
 	return *node;
-}
-
-static uint32_t node_above(struct tw_calltree *tree, const struct tw_stack *stack, uint32_t depth)
-{
-	return depth ? stack->frames[depth - 1].node : process_node(tree, stack);
-}
-
-static void add_part(struct tw_calltree *tree, uint32_t node, const struct tw_stack *stack, int64_t calls,
-		     int64_t self_ns, int64_t out_ns)
-{
-	if (tree->parts &&
-	    !tw_parts_add(tree->parts, node, stack->number, &(struct tw_part_sums){calls, self_ns, out_ns}))
-		tree->has_no_memory = true;
-}
-
-static void on_split(void *context, struct tw_stack *stack, uint32_t depth, int64_t self_ns, int64_t out_ns)
-{
-	if (self_ns || out_ns)
-		add_part(context, stack->frames[depth].node, stack, 0, self_ns, out_ns);
-}
-
-/* All slices that end before a time. */
-static void split_until(struct tw_calltree *tree, uint64_t ns)
-{
-	while (tree->parts->next_ns <= ns) {
-		uint64_t end_ns = tree->parts->next_ns;
-		tw_stacks_split(&tree->stacks, end_ns);
-		/* Else two slices became one meanwhile, of which this was the first half. */
-		if (tree->parts->next_ns == end_ns)
-			tw_parts_next(tree->parts);
-	}
-}
-
-static void on_begin(void *context, struct tw_stack *stack)
-{
-	struct tw_calltree *tree = context;
-	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	frame->node = child_of(tree, node_above(tree, stack, stack->depth - 1), frame->function);
-	tree->nodes[frame->node].calls++;
-	tree->functions[frame->function].calls++;
-	tree->functions[frame->function].paid.calls++;
-	add_part(tree, frame->node, stack, 1, 0, 0);
-	if (stack->depth > 1)
-		tree->functions[stack->frames[stack->depth - 2].function].paid.callees++;
-}
-
-/* Adds the time of an outermost call to the callers that put_callers() gave it. */
-static void add_to_callers(struct tw_calltree *tree, uint32_t node, const struct tw_frame_time *time)
-{
-	for (uint32_t at = tree->nodes[node].parent; at >= TW_CALLTREE_FIRST && !tree->nodes[at].is_process;
-	     at = tree->nodes[at].parent) {
-		struct tw_call_node *caller = &tree->nodes[at];
-		caller->total_ns += time->total_ns;
-		if (!caller->is_recursive)
-			tree->functions[caller->function].total_ns += time->total_ns;
-		if (!caller->is_recursive && time->states)
-			tw_state_sums_add(&tree->functions[caller->function].states, &time->states->total);
-	}
-}
-
-/* How the time of a node divides. False: no memory. */
-static bool add_states(struct tw_calltree *tree, uint32_t node, bool is_outermost, const struct tw_frame_time *time)
-{
-	tree->outermost_ns += is_outermost ? time->total_ns : 0;
-	if (!time->states)
-		return true;
-	if (is_outermost)
-		tw_state_sums_add(&tree->states, &time->states->total);
-	if (!tw_grow_to(tree->node_states, tree->node_state_capacity, node))
-		return false;
-	tw_state_sums_add(&tree->node_states[node].total, &time->states->total);
-	tw_state_sums_add(&tree->node_states[node].self, &time->states->self);
-	return true;
-}
-
-static bool add_spread(struct tw_spread **spread, uint64_t self_ns)
-{
-	if (!*spread && !(*spread = calloc(1, sizeof **spread)))
-		return false;
-	tw_spread_add(*spread, self_ns);
-	return true;
-}
-
-static bool add_node_spread(struct tw_calltree *tree, uint32_t node, uint64_t self_ns)
-{
-	if (!tw_grow_to(tree->node_spreads, tree->node_spread_capacity, node))
-		return false;
-	if (!tree->node_spreads[node] && tree->node_spread_count++ >= TW_CALLTREE_SPREADS_MAX)
-		return true;
-	return add_spread(&tree->node_spreads[node], self_ns);
-}
-
-bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
-			  bool is_nested)
-{
-	function->self_ns += time->self_ns;
-	function->total_ns += is_nested ? 0 : time->total_ns;
-	if (how != TW_FRAME_RETURNED) {
-		function->exceptions += how == TW_FRAME_EXCEPTION;
-		function->cut += how == TW_FRAME_CUT;
-		function->open += how == TW_FRAME_OPEN;
-	}
-	if (time->is_lossy) {
-		function->lossy++;
-		function->lossy_ns += is_nested ? 0 : time->lost_ns;
-	}
-	if (time->states && !is_nested)
-		tw_state_sums_add(&function->states, &time->states->total);
-	return !time->is_exact || tw_histogram_add(&function->took, time->total_ns);
-}
-
-__attribute__((flatten)) static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
-					    const struct tw_frame_time *time)
-{
-	struct tw_calltree *tree = context;
-	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	struct tw_call_node *node = &tree->nodes[frame->node];
-	struct tw_call_function *function = &tree->functions[frame->function];
-	node->total_ns += time->total_ns;
-	node->self_ns += time->self_ns;
-	add_part(tree, frame->node, stack, 0, (int64_t)(time->self_ns - frame->split_self_ns),
-		 (int64_t)(time->total_ns - time->self_ns - frame->inner_ns - frame->split_out_ns));
-	/* The calls inside a call that was cut are not known. */
-	if (time->is_lossy || how == TW_FRAME_CUT)
-		node->is_lossy = true;
-	if (stack->depth == 1)
-		add_to_callers(tree, frame->node, time);
-	if (!add_states(tree, frame->node, stack->depth == 1, time))
-		tree->has_no_memory = true;
-	if (!tw_call_function_end(function, how, time, node->is_recursive))
-		tree->has_no_memory = true;
-	if (tree->has_spread && !add_spread(&function->spread, time->self_ns))
-		tree->has_no_memory = true;
-	if (tree->has_node_spread && !add_node_spread(tree, frame->node, time->self_ns))
-		tree->has_no_memory = true;
-}
-
-static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
-{
-	struct tw_calltree *tree = context;
-	uint32_t node = tw_calltree_child(tree, node_above(tree, stack, stack->depth), function);
-	tree->nodes[node].calls++;
-	tree->functions[function].calls++;
-	tree->functions[function].no_end++;
-	add_part(tree, node, stack, 1, 0, 0);
-	if (stack->depth)
-		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
 }
 
 /* ---- by recorded stacks ---- */
@@ -306,11 +151,11 @@ static void add_own(struct tw_calltree *tree, uint32_t node, uint64_t calls, uin
 static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
 		      const uint64_t *words, uint32_t count)
 {
-	uint32_t at = pass_all(tree, process_node(tree, call->stack), image, words, count, 1);
+	uint32_t at = pass_all(tree, tw_calltree_process_node(tree, call->stack), image, words, count, 1);
 	if (at == NO_NODE)
 		return;
 	at = pass_through(tree, at, call->function, 1);
-	add_part(tree, at, call->stack, 1, 0, 0);
+	tw_calltree_add_part(tree, at, call->stack, 1, 0, 0);
 	add_own(tree, at, 1, 1);
 }
 
@@ -352,7 +197,7 @@ static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *
 	if (call->stack->depth != 1 || call->stack->frames[0].function != call->function)
 		return;
 	struct tw_stack_frame *frame = &call->stack->frames[0];
-	uint32_t process = process_node(tree, call->stack), at = process;
+	uint32_t process = tw_calltree_process_node(tree, call->stack), at = process;
 	uint32_t count = tw_line_stack_count(tree->capture, event->image, event->payload, event->payload_words);
 	if (!count)
 		return;
@@ -366,15 +211,15 @@ static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *
 	}
 	tree->has_stack_callers = true;
 	tree->nodes[frame->node].calls--;
-	add_part(tree, frame->node, call->stack, -1, 0, 0);
+	tw_calltree_add_part(tree, frame->node, call->stack, -1, 0, 0);
 	frame->node = tw_calltree_child(tree, at, call->function);
 	tree->nodes[frame->node].calls++;
-	add_part(tree, frame->node, call->stack, 1, 0, 0);
+	tw_calltree_add_part(tree, frame->node, call->stack, 1, 0, 0);
 	/* A process has the sum of its outermost nodes, which are now callers without calls. */
 	tree->nodes[process].calls++;
 }
 
-static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+void tw_calltree_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	bool is_call = step->kind == (tree->is_by_stack ? TW_STEP_MOMENT : TW_STEP_CALL);
 	struct tw_call_pending call;
@@ -385,63 +230,6 @@ static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_eve
 		put_callers(tree, &call, event);
 	else if (found == TW_CALL_STACK_MISSING && tree->is_by_stack)
 		put_stackless(tree, &call);
-}
-
-/* ---- all events ---- */
-
-/* Calls that are open at the beginning of the selection have their time counted from there. */
-static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
-{
-	tw_stacks_begin(&tree->stacks, from_ns);
-	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
-		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
-			for (uint32_t depth = 0; depth < stack->depth; depth++) {
-				struct tw_stack_frame *frame = &stack->frames[depth];
-				frame->node = tw_calltree_child(tree, node_above(tree, stack, depth), frame->function);
-				tree->functions[frame->function].before++;
-			}
-		}
-	}
-	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
-}
-
-static int begin(void *self, uint64_t from_ns)
-{
-	struct tw_calltree *tree = self;
-	tree->is_in_part = true;
-	if (from_ns && tw_places_have_durations(&tree->places))
-		begin_part(tree, from_ns);
-	else if (!tree->is_by_stack)
-		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
-	return tree->has_no_memory ? TW_ENOMEM : 0;
-}
-
-static void add_loss(struct tw_calltree *tree, const struct tw_capture_event *event)
-{
-	struct tw_missing_loss loss;
-	tw_missing_loss(tree->capture, event, &loss);
-	tree->lost += loss.sum;
-}
-
-static int see(void *self, const struct tw_capture_event *event)
-{
-	struct tw_calltree *tree = self;
-	struct tw_step step;
-	if (tree->parts && tree->is_in_part)
-		split_until(tree, event->time_ns);
-	if (!tw_stacks_event(&tree->stacks, event, &step) || !tw_tracer_cost_event(&tree->cost, event, &step))
-		return TW_ENOMEM;
-	if (!tree->is_in_part)
-		return 0;
-	if (event->kind == TW_CAPTURE_LOSS)
-		add_loss(tree, event);
-	else
-		tree->events += event->kind != TW_CAPTURE_OWN_TIME && event->kind != TW_CAPTURE_THREAD_STATE;
-	if (tree->on_event && !tree->on_event(tree->context, event, &step))
-		return TW_ENOMEM;
-	if (tree->call_stacks.pending)
-		on_stack_event(tree, event, &step);
-	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
 /* Adds to processes and the root the sums of the nodes below them. */
@@ -481,7 +269,8 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 		      struct tw_fold *fold)
 {
 	tree->capture = capture;
-	*fold = (struct tw_fold){.self = tree, .filter = *filter, .begin = begin, .see = see};
+	tw_calltree_fold(tree, fold);
+	fold->filter = *filter;
 	fold->filter.wants_thread_states = true;
 	struct tw_capture_filter all = fold->filter;
 	int error = tree->places.images ? 0 : tw_places_make(&tree->places, capture, filter);
@@ -511,7 +300,7 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 			put_stackless(tree, &tree->call_stacks.pending[i]);
 	}
 	if (tree->parts)
-		split_until(tree, UINT64_MAX - 1);
+		tw_calltree_split_until(tree, UINT64_MAX - 1);
 	tw_stacks_finish(&tree->stacks, filter->to_ns);
 	if (tree->hides_waits)
 		tw_calltree_hide_waits(tree);

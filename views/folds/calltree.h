@@ -73,14 +73,31 @@ struct tw_call_function {
 };
 
 /* Sums up a call that ended. @is_nested: its time is already in the total. False: no memory. */
-bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how, const struct tw_frame_time *time,
-			  bool is_nested);
+static inline bool tw_call_function_end(struct tw_call_function *function, enum tw_frame_end how,
+					const struct tw_frame_time *time, bool is_nested)
+{
+	function->self_ns += time->self_ns;
+	function->total_ns += is_nested ? 0 : time->total_ns;
+	if (how != TW_FRAME_RETURNED) {
+		function->exceptions += how == TW_FRAME_EXCEPTION;
+		function->cut += how == TW_FRAME_CUT;
+		function->open += how == TW_FRAME_OPEN;
+	}
+	if (time->is_lossy) {
+		function->lossy++;
+		function->lossy_ns += is_nested ? 0 : time->lost_ns;
+	}
+	if (time->states && !is_nested)
+		tw_state_sums_add(&function->states, &time->states->total);
+	return !time->is_exact || tw_histogram_add(&function->took, time->total_ns);
+}
 
 struct tw_calltree {
 	struct tw_capture *capture;
 	struct tw_places places;
 	struct tw_stacks stacks;
 	struct tw_tracer_cost cost;
+	struct tw_capture_clock clock; /* the piece of it that the last record lay in */
 	struct tw_call_node *nodes;
 	uint32_t node_count, node_capacity;
 	struct tw_when *when;		    /* other calls are left out; NULL: none is.  Borrowed */

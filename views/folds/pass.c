@@ -18,6 +18,7 @@ struct tw_pass {
 	struct tw_fold *folds;
 	size_t count, done;
 	bool is_over;
+	bool reads_spans; /* not events */
 };
 
 /* ---- what is read ---- */
@@ -185,6 +186,32 @@ static int show_one(struct tw_pass *pass, const struct tw_capture_event *events,
 	return answer(pass, fold, error);
 }
 
+/* Does a lone fold want all events of a capture, and know what to do with records? */
+static bool is_for_spans(const struct tw_pass *pass)
+{
+	const struct tw_fold *fold = pass->folds;
+	const struct tw_capture_filter *filter = &fold->filter;
+	return pass->count == 1 && fold->see_span && !filter->from_ns && !filter->to_ns && !filter->wants_place &&
+	       !filter->kinds && !fold->batch;
+}
+
+/* Returns the number of records, 0 at the end, or an error. */
+static int64_t step_spans(struct tw_pass *pass)
+{
+	const struct tw_capture_span *spans;
+	struct tw_fold *fold = pass->folds;
+	uint64_t records = 0;
+	int64_t count = tw_capture_spans_next(pass->events, &spans);
+	int error = count > 0 && !fold->has_begun ? begin(fold) : 0;
+	for (int64_t i = 0; i < count && !error; i++) {
+		uint64_t more = 0;
+		error = fold->see_span(fold->self, pass->events, &spans[i], &more);
+		records += more;
+	}
+	error = answer(pass, fold, error);
+	return error ? error : count > 0 ? (int64_t)records : count;
+}
+
 static int show_batch(struct tw_pass *pass, const struct tw_capture_event *events, int64_t count)
 {
 	int error = 0;
@@ -234,6 +261,7 @@ int tw_pass_open(struct tw_capture *capture, struct tw_fold *folds, size_t count
 		/* The reader keeps the filter's context: the pass. */
 		const struct tw_capture_filter filter = filter_of(pass);
 		error = tw_capture_events_create(capture, &filter, &pass->events);
+		pass->reads_spans = is_for_spans(pass);
 	}
 	if (error)
 		tw_pass_close(pass);
@@ -248,11 +276,17 @@ int64_t tw_pass_step(struct tw_pass *pass)
 	int64_t count = 0;
 	if (pass->is_over)
 		return 0;
-	if (pass->done < pass->count)
+	if (pass->done < pass->count && pass->reads_spans)
+		count = step_spans(pass);
+	/* A live stream has events only. */
+	pass->reads_spans = pass->reads_spans && count != TW_ENOTSUP;
+	if (pass->done < pass->count && !pass->reads_spans)
 		count = tw_capture_events_next(pass->events, &batch);
 	pass->is_over = count <= 0;
 	if (pass->is_over)
 		return count < 0 ? count : begin_all(pass);
+	if (pass->reads_spans)
+		return count;
 	int error = around(pass, false);
 	if (!error)
 		error = show_batch(pass, batch, count);

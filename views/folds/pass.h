@@ -10,7 +10,7 @@
 #ifndef TW_VIEWS_PASS_H
 #define TW_VIEWS_PASS_H
 
-#include "tracewheel/capture.h"
+#include "tracewheel/spans.h"
 
 /* Every function returns 0 to go on, TW_FOLD_DONE if the fold needs no more, or an error (below 0), which ends the pass. */
 enum { TW_FOLD_DONE = 1 };
@@ -27,6 +27,12 @@ struct tw_fold {
 	/* Before the first event of the selection, and at the end if there is none: exactly once.  NULL: no interest. */
 	int (*begin)(void *self, uint64_t from_ns);
 	int (*see)(void *self, const struct tw_capture_event *event);
+	/*
+	 * Instead of see(), for a lone fold that wants all events of a capture: the records of a span, whose events are tw_capture_span_event()'s.
+	 * Sets *records to their number, as far as it came.  NULL: no interest.
+	 */
+	int (*see_span)(void *self, struct tw_capture_events *events, const struct tw_capture_span *span,
+			uint64_t *records);
 	/* Around the events that were read at once, of a live stream those that have arrived.  NULL: no interest. */
 	int (*batch)(void *self, bool is_over);
 	/* Of the pass. */

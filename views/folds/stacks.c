@@ -3,6 +3,7 @@
 #include "views/folds/stacks.h"
 #include "base/grow.h"
 #include "views/folds/stacks_foresee.h"
+#include "views/folds/stacks_plain.h"
 #include "views/names/missing.h"
 #include "views/names/threads.h"
 #include "views/names/waits.h"
@@ -57,31 +58,6 @@ void tw_stacks_free(struct tw_stacks *stacks)
 
 /* ---- frames ---- */
 
-/* The part of a duration that was not the tracer's own. */
-static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
-{
-	uint64_t ns = to_ns > from_ns ? to_ns - from_ns : 0;
-	return ns > own_ns ? ns - own_ns : 0;
-}
-
-static inline struct tw_frame_time frame_time(struct tw_stack *stack, const struct tw_stack_frame *frame,
-					      uint64_t end_ns)
-{
-	uint64_t own_ns = tw_own_sum_until(&stack->own, end_ns) - frame->own_before_ns;
-	struct tw_frame_time time = {.total_ns = net(frame->start_ns, end_ns, own_ns),
-				     .gross_ns = net(frame->start_ns, end_ns, 0),
-				     .lost_ns = stack->loss_ns - frame->lost_before_ns,
-				     .is_lossy = frame->losses_before != stack->losses};
-	/* Clocks of two processors may differ by some nanoseconds. */
-	if (time.total_ns < frame->inner_ns + frame->out_ns)
-		time.total_ns = frame->inner_ns + frame->out_ns;
-	time.self_ns = time.total_ns - frame->inner_ns - frame->out_ns;
-	if (time.gross_ns < time.total_ns)
-		time.gross_ns = time.total_ns;
-	time.states = stack->states ? tw_stack_states_until(stack, frame, end_ns, &time) : NULL;
-	return time;
-}
-
 /* A process that was scheduled out runs again: the time between belongs to no call. */
 static void runs_again(struct tw_stack *stack, uint64_t ns)
 {
@@ -89,8 +65,9 @@ static void runs_again(struct tw_stack *stack, uint64_t ns)
 		return;
 	if (stack->depth && ns > stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns +=
-			net(stack->out_since_ns, ns,
-			    tw_own_sum_until(&stack->own, ns) - tw_own_sum_until(&stack->own, stack->out_since_ns));
+			tw_stack_net(stack->out_since_ns, ns,
+				     tw_own_sum_until(&stack->own, ns) -
+					     tw_own_sum_until(&stack->own, stack->out_since_ns));
 	stack->out_since_ns = 0;
 }
 
@@ -114,7 +91,7 @@ static void cut_to(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t de
 {
 	while (stack->depth > depth) {
 		const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-		struct tw_frame_time time = frame_time(stack, frame, 0);
+		struct tw_frame_time time = tw_stack_frame_time(stack, frame, 0);
 		end_frame(stacks, stack, TW_FRAME_CUT, &time);
 	}
 }
@@ -124,7 +101,8 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 	stack->too_deep = 0;
 	runs_again(stack, stack->last_ns);
 	while (stack->depth) {
-		const struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], stack->last_ns);
+		const struct tw_frame_time time =
+			tw_stack_frame_time(stack, &stack->frames[stack->depth - 1], stack->last_ns);
 		end_frame(stacks, stack, TW_FRAME_OPEN, &time);
 	}
 	free(stack->frames);
@@ -140,27 +118,15 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 static inline __attribute__((always_inline)) bool push(struct tw_stacks *stacks, struct tw_stack *stack,
 						       uint32_t function, uint64_t ns)
 {
-	stack->serials++;
 	if (stack->depth == TW_STACK_FRAMES_MAX) {
+		stack->serials++;
 		stack->too_deep++;
 		stacks->too_deep++;
 		return true;
 	}
 	if (!tw_grow(stack->frames, stack->depth, stack->capacity))
 		return false;
-	/* Field by field: gcc would clear the whole by `rep stos`, which takes longer than all the rest. */
-	struct tw_stack_frame *frame = &stack->frames[stack->depth++];
-	frame->start_ns = ns;
-	frame->before_ns = frame->inner_ns = frame->out_ns = 0;
-	frame->split_self_ns = frame->split_out_ns = 0;
-	frame->own_before_ns = tw_own_sum_until(&stack->own, ns);
-	frame->lost_before_ns = stack->loss_ns;
-	frame->serial = stack->serials;
-	frame->sure_lost = stack->lost_events;
-	frame->sure_losses = frame->losses_before = stack->losses;
-	frame->function = function;
-	frame->node = frame->mark = 0;
-	frame->is_chosen = stack->is_call_chosen;
+	tw_stack_push(stack, function, ns);
 	if (stack->has_states && !tw_stack_states_begin(stack, stack->depth - 1, ns))
 		return false;
 	if (stacks->calls.begin)
@@ -277,7 +243,7 @@ static inline __attribute__((always_inline)) bool step_return(struct tw_stacks *
 	step->kind = TW_STEP_RETURN;
 	step->depth = at - 1;
 	step->frame = &stack->frames[at - 1];
-	step->time = frame_time(stack, step->frame, ns);
+	step->time = tw_stack_frame_time(stack, step->frame, ns);
 	step->time.is_exact = !step->time.is_lossy && !step->frame->before_ns;
 	end_frame(stacks, stack, how, &step->time);
 	return true;
@@ -294,7 +260,7 @@ static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uin
 	uint32_t before = stack->depth;
 	tw_stacks_end_hidden(stack, kept);
 	while (stack->depth && stack->frames[stack->depth - 1].serial > kept) {
-		struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], ns);
+		struct tw_frame_time time = tw_stack_frame_time(stack, &stack->frames[stack->depth - 1], ns);
 		time.is_lossy = true;
 		end_frame(stacks, stack, TW_FRAME_LOST, &time);
 	}
@@ -342,8 +308,9 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 	step->depth = stack->depth;
 	if (event->time_ns <= first_ns)
 		return;
-	uint64_t ns = net(first_ns, event->time_ns,
-			  tw_own_sum_until(&stack->own, event->time_ns) - tw_own_sum_until(&stack->own, first_ns));
+	uint64_t ns =
+		tw_stack_net(first_ns, event->time_ns,
+			     tw_own_sum_until(&stack->own, event->time_ns) - tw_own_sum_until(&stack->own, first_ns));
 	stack->loss_ns += ns;
 	if (stack->depth && !stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns += ns;
@@ -450,7 +417,7 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 		stack->last_ns = from_ns;
 	for (uint32_t i = 0; i < stack->depth; i++) {
 		struct tw_stack_frame *frame = &stack->frames[i];
-		frame->before_ns = net(frame->start_ns, from_ns, 0);
+		frame->before_ns = tw_stack_net(frame->start_ns, from_ns, 0);
 		frame->start_ns = from_ns;
 		frame->inner_ns = 0;
 		frame->out_ns = 0;
@@ -485,12 +452,12 @@ static void split_stack(struct tw_stacks *stacks, struct tw_stack *stack, uint64
 	uint64_t known_ns = stack->end_ns ? stack->end_ns : stack->last_ns, end_ns = known_ns < ns ? known_ns : ns;
 	uint64_t within_ns = 0, out_ns = 0;
 	if (stack->out_since_ns)
-		out_ns =
-			net(stack->out_since_ns, end_ns,
-			    tw_own_sum_until(&stack->own, end_ns) - tw_own_sum_until(&stack->own, stack->out_since_ns));
+		out_ns = tw_stack_net(stack->out_since_ns, end_ns,
+				      tw_own_sum_until(&stack->own, end_ns) -
+					      tw_own_sum_until(&stack->own, stack->out_since_ns));
 	for (uint32_t depth = stack->depth; depth-- > 0;) {
 		struct tw_stack_frame *frame = &stack->frames[depth];
-		uint64_t total_ns = frame_time(stack, frame, end_ns).total_ns, other_ns;
+		uint64_t total_ns = tw_stack_frame_time(stack, frame, end_ns).total_ns, other_ns;
 		out_ns += frame->out_ns;
 		other_ns = frame->inner_ns + within_ns + out_ns;
 		total_ns = total_ns > other_ns ? total_ns : other_ns;

@@ -37,7 +37,7 @@ void tw_tracer_cost_free(struct tw_tracer_cost *cost)
 }
 
 /* As many spans as make a mean. */
-static bool add_sum(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind)
+bool tw_tracer_cost_add_sum(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind)
 {
 	struct tw_cost_spans *spans = &cost->functions[function];
 	uint64_t sum_ns = spans->sum_ns[kind];
@@ -50,33 +50,6 @@ static bool add_sum(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost
 	return tw_histogram_add(&cost->sums[function][kind], sum_ns);
 }
 
-static inline bool add_span(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind, uint64_t ns)
-{
-	if (function >= cost->function_count)
-		return true;
-	struct tw_cost_spans *spans = &cost->functions[function];
-	spans->sum_ns[kind] += ns;
-	return ++spans->count[kind] < TW_COST_SPANS || add_sum(cost, function, kind);
-}
-
-/* The span between two events in a row of one process and depth; TW_COST_COUNT: none. */
-static enum tw_cost_span span_of(enum tw_step_kind from, enum tw_step_kind to)
-{
-	if (from == TW_STEP_CALL && to == TW_STEP_RETURN)
-		return TW_COST_INSIDE;
-	if (from == TW_STEP_RETURN && to == TW_STEP_CALL)
-		return TW_COST_OUTSIDE;
-	return from == TW_STEP_MOMENT && to == TW_STEP_MOMENT ? TW_COST_ALONE : TW_COST_COUNT;
-}
-
-/* The function in whose own time the span lies; none if its caller is not in the capture. */
-static uint32_t function_of(enum tw_cost_span span, const struct tw_step *step)
-{
-	if (span == TW_COST_INSIDE)
-		return step->function;
-	return step->depth ? step->stack->frames[step->depth - 1].function : TW_PLACES_NONE;
-}
-
 bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	/* The stack of a call belongs to the call: its cost is a part of the call's. */
@@ -85,16 +58,10 @@ bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_e
 		return true;
 	struct tw_cost_last *last = &cost->last[event->stream];
 	bool is_of_call = event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_EXCEPTION_FROM;
-	const struct tw_stack *stack = is_of_call ? step->stack : NULL;
-	enum tw_cost_span span = TW_COST_COUNT;
-	if (stack && last->stack == stack && last->depth == step->depth && last->ns <= event->time_ns)
-		span = span_of(last->kind, step->kind);
-	uint64_t ns = event->time_ns - last->ns;
-	last->stack = stack;
-	last->ns = event->time_ns;
-	last->depth = step->depth;
-	last->kind = step->kind;
-	return span == TW_COST_COUNT || add_span(cost, function_of(span, step), span, ns);
+	if (is_of_call && step->stack)
+		return tw_tracer_cost_step(cost, last, step, event->time_ns);
+	last->stack = NULL;
+	return true;
 }
 
 void tw_tracer_cost_finish(struct tw_tracer_cost *cost)

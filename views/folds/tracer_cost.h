@@ -63,6 +63,52 @@ struct tw_cost_times {
 bool tw_tracer_cost_init(struct tw_tracer_cost *cost, uint32_t streams, uint32_t functions);
 void tw_tracer_cost_free(struct tw_tracer_cost *cost);
 
+/* As many spans as make a mean.  False: no memory. */
+bool tw_tracer_cost_add_sum(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind);
+
+static inline bool tw_tracer_cost_add(struct tw_tracer_cost *cost, uint32_t function, enum tw_cost_span kind,
+				      uint64_t ns)
+{
+	if (function >= cost->function_count)
+		return true;
+	struct tw_cost_spans *spans = &cost->functions[function];
+	spans->sum_ns[kind] += ns;
+	return ++spans->count[kind] < TW_COST_SPANS || tw_tracer_cost_add_sum(cost, function, kind);
+}
+
+/* The span between two events in a row of one process and depth; TW_COST_COUNT: none. */
+static inline enum tw_cost_span tw_tracer_cost_between(enum tw_step_kind from, enum tw_step_kind to)
+{
+	if (from == TW_STEP_CALL && to == TW_STEP_RETURN)
+		return TW_COST_INSIDE;
+	if (from == TW_STEP_RETURN && to == TW_STEP_CALL)
+		return TW_COST_OUTSIDE;
+	return from == TW_STEP_MOMENT && to == TW_STEP_MOMENT ? TW_COST_ALONE : TW_COST_COUNT;
+}
+
+/* The function in whose own time the span lies; none if its caller is not in the capture. */
+static inline uint32_t tw_tracer_cost_payer(enum tw_cost_span span, const struct tw_step *step)
+{
+	if (span == TW_COST_INSIDE)
+		return step->function;
+	return step->depth ? step->stack->frames[step->depth - 1].function : TW_PLACES_NONE;
+}
+
+/* Adds a call or return on a stack, and its effect.  Returns false without memory. */
+static inline bool tw_tracer_cost_step(struct tw_tracer_cost *cost, struct tw_cost_last *last,
+				       const struct tw_step *step, uint64_t ns)
+{
+	enum tw_cost_span span = TW_COST_COUNT;
+	uint64_t between_ns = ns - last->ns;
+	if (last->stack == step->stack && last->depth == step->depth && last->ns <= ns)
+		span = tw_tracer_cost_between(last->kind, step->kind);
+	last->stack = step->stack;
+	last->ns = ns;
+	last->depth = step->depth;
+	last->kind = step->kind;
+	return span == TW_COST_COUNT || tw_tracer_cost_add(cost, tw_tracer_cost_payer(span, step), span, between_ns);
+}
+
 /* Adds an event, in the order of the capture, and its effect. Returns false without memory. */
 bool tw_tracer_cost_event(struct tw_tracer_cost *cost, const struct tw_capture_event *event,
 			  const struct tw_step *step);
