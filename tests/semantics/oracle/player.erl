@@ -63,7 +63,7 @@ play_alone(Steps, Session) ->
     Answers = receive
                   {played, P, R} -> erlang:demonitor(M, [flush]), R;
                   {'DOWN', M, _, _, Why} -> [{0, {died, Why}}]
-              after 8000 -> exit(P, kill), [{0, timeout}] end,
+              after 40000 -> exit(P, kill), [{0, timeout}] end,
     clean(),
     Answers.
 
