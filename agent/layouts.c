@@ -327,7 +327,7 @@ void tw_agent_set_layout(struct tw_function *function, const char *text, uint32_
 		function->layout = strdup(text);
 	}
 	if (arguments && function->layout)
-		function->arguments = arguments;
+		tw_arg_plan_set(function, arguments);
 	else
 		free(arguments);
 	tw_layout_destroy(layout);

@@ -11,6 +11,9 @@
 #define TW_CACHELINE_BYTES   128
 #define TW_CACHELINE_ALIGNED _Alignas(TW_CACHELINE_BYTES)
 
+/* One line: for what is read together, and written rarely. */
+#define TW_LINE_ALIGNED _Alignas(64)
+
 #define TW_PAGE_BYTES 4096
 
 #endif

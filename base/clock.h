@@ -13,6 +13,7 @@
 #ifndef TW_BASE_CLOCK_H
 #define TW_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum tw_clock_source { TW_CLOCK_UNKNOWN = 0, TW_CLOCK_TSC = 1, TW_CLOCK_MONOTONIC = 2 };
@@ -26,7 +27,7 @@ struct tw_clock_snapshot {
 };
 
 /* Set once by tw_clock_init(), before the first tick is read; read-only afterwards. */
-extern enum tw_clock_source tw_clock_chosen;
+extern enum tw_clock_source tw_clock_chosen __attribute__((visibility("hidden")));
 
 /* Chooses the source.  Idempotent; called by every possible first reader of ticks.  Signal handlers: no. */
 void tw_clock_init(void);
@@ -41,13 +42,28 @@ enum tw_clock_source tw_clock_source(void);
 /* Nanoseconds of CLOCK_MONOTONIC: the ticks of the slow source, and the unit of time-outs. */
 uint64_t tw_clock_monotonic_ns(void);
 
-static inline uint64_t tw_clock_ticks(void)
+/* Are ticks read by one instruction, tw_clock_counter(), and without a call? */
+static inline bool tw_clock_is_counter(void)
 {
 #if defined __x86_64__
-	if (__builtin_expect(tw_clock_chosen == TW_CLOCK_TSC, 1))
-		return __builtin_ia32_rdtsc();
+	return __builtin_expect(tw_clock_chosen == TW_CLOCK_TSC, 1);
+#else
+	return false;
 #endif
-	return tw_clock_monotonic_ns();
+}
+
+static inline uint64_t tw_clock_counter(void)
+{
+#if defined __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
+static inline uint64_t tw_clock_ticks(void)
+{
+	return tw_clock_is_counter() ? tw_clock_counter() : tw_clock_monotonic_ns();
 }
 
 void tw_clock_snapshot(struct tw_clock_snapshot *out);

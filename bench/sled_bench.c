@@ -171,7 +171,7 @@ static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions
 	tw_layout_destroy(layout);
 	permit = begin_change();
 	place = add_sled(permit, "sled_bench", sled_of((uintptr_t)leaf));
-	place->function->arguments = &plan;
+	tw_arg_plan_set(place->function, &plan);
 	end_change(permit, tw_session_stage(bed.session, permit, place, &part));
 	run_leaf(bench, leaf, bed.session, actions ? 2 : 1);
 	close_bed(&bed);

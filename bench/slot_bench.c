@@ -107,6 +107,11 @@ TW_BENCH(slot_recorded_two_words)
 	run(bench, (struct tw_bp_part){.actions = TW_ACTION_CALL, .slot_words = 2}, true, 1, NULL);
 }
 
+TW_BENCH(slot_recorded_six_words)
+{
+	run(bench, (struct tw_bp_part){.actions = TW_ACTION_CALL, .slot_words = 6}, true, 1, NULL);
+}
+
 TW_BENCH(slot_call_and_return)
 {
 	run(bench, (struct tw_bp_part){.actions = TW_ACTION_CALL | TW_ACTION_RETURN}, true, 2, NULL);

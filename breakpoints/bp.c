@@ -47,8 +47,46 @@ static uint32_t plain_actions(const struct tw_bp_generation *generation, uint64_
 	       (generation->global & bit ? TW_ACTION_GLOBAL : 0);
 }
 
+/* Does the part want records of calls with words of registers, and perhaps a range test before? */
+static bool has_only_words(const struct tw_bp_part *part, const struct tw_bp_words *typed)
+{
+	return (part->actions & ~(uint32_t)PLAIN_ACTIONS) == TW_ACTION_CALL && !part->stack_depth && part->slot_words &&
+	       (!part->program || part->quick.is_set) &&
+	       (part->slot_words == TW_SLOT_WORDS_TYPED ? typed->is_known : part->slot_words <= TW_ARGS_MAX);
+}
+
+static void set_form(struct tw_bp_generation *generation, const struct tw_bp_part *part,
+		     const struct tw_bp_words *typed)
+{
+	if (part->slot_words == TW_SLOT_WORDS_TYPED) {
+		generation->form = (uint8_t)(TW_BP_FORM_TYPED + typed->count);
+		memcpy(generation->registers, typed->registers, sizeof generation->registers);
+		return;
+	}
+	generation->form = (uint8_t)(TW_BP_FORM_RAW + part->slot_words);
+	for (uint8_t i = 0; i < part->slot_words; i++)
+		generation->registers[i] = i;
+}
+
+/* As find_only(). @part: of the only session, if it has one; else NULL. */
+static void find_at_once(struct tw_bp_generation *generation, const struct tw_bp_part *part,
+			 const struct tw_bp_words *typed)
+{
+	generation->at_once =
+		generation->counting ? 0 : generation->sessions & (~generation->special | generation->fused);
+	generation->is_tested = generation->fused != 0;
+	generation->form = TW_BP_FORM_RAW;
+	memset(generation->registers, 0, sizeof generation->registers);
+	if (!part || generation->counting || generation->fused || !has_only_words(part, typed))
+		return;
+	generation->at_once = generation->sessions;
+	generation->is_tested = part->quick.is_set;
+	generation->quick = part->quick;
+	set_form(generation, part, typed);
+}
+
 /* Any later addition is staged separately, and then this is recomputed. */
-static void find_only(struct tw_bp_generation *generation)
+static void find_only(struct tw_bp_generation *generation, const struct tw_bp_words *typed)
 {
 	bool is_one = generation->sessions && !(generation->sessions & (generation->sessions - 1)) &&
 		      (generation->sessions & generation->special);
@@ -57,6 +95,7 @@ static void find_only(struct tw_bp_generation *generation)
 	generation->only_counter = part && part->actions == TW_ACTION_COUNT ? part->counter : NULL;
 	generation->only_accounts =
 		part && !(part->actions & ~(uint32_t)COUNTERS) && !generation->only_counter ? part : NULL;
+	find_at_once(generation, part, typed);
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -167,7 +206,7 @@ int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const stru
 		return error;
 	staging->sessions |= bit;
 	set_masks(staging, bit, part->actions);
-	find_only(staging);
+	find_only(staging, &place->function->words);
 	enlist(permit, place);
 	return 0;
 }
@@ -188,7 +227,7 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 		replace_parts(place, session, NULL);
 	staging->sessions &= ~bit;
 	set_masks(staging, bit, 0);
-	find_only(staging);
+	find_only(staging, &place->function->words);
 	permit->has_fewer = true;
 	enlist(permit, place);
 	return 0;

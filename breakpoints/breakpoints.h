@@ -86,24 +86,46 @@ struct tw_bp_part {
 	struct tw_counts *memories; /* TW_ACTION_MEMORY */
 };
 
+/* The value of slot_words for typed arguments; it is not a number of words. */
+#define TW_SLOT_WORDS_TYPED 255
+
+/* Arguments that are words of integer registers, and nothing else is to be read for them. */
+struct tw_bp_words {
+	bool is_known; /* false: they are not so simple */
+	uint8_t count;
+	uint8_t registers[TW_ARGS_MAX]; /* of the first `count`; the others are 0 */
+};
+
 /*
  * One generation of a place.  Written under the permit while it is the staging one; read by hits
  * while it is the active one: ordered by PAIR bp.active and thread progress.
  */
 struct tw_bp_generation {
-	uint64_t sessions;   /* a bit for each session that wants calls here */
+	/* One line of the cache, of which most calls read nothing else. */
+	TW_LINE_ALIGNED uint64_t sessions; /* a bit for each session that wants calls here */
+	/*
+	 * Of these, sessions whose calls are records without anything to be done before: plain ones, those that `fused` decides, or
+	 * the one session that wants words.  0 if any session counts.
+	 */
+	uint64_t at_once;
 	uint64_t special;    /* those that want more than a plain call event */
-	uint64_t counting;   /* those that count or want (meta) the calls of every process, independent of its flags */
 	uint64_t returns;    /* those that want return_from of each recorded call */
 	uint64_t exceptions; /* the same for exception_from */
+	uint64_t counting;   /* those that count or want (meta) the calls of every process, independent of its flags */
 	uint64_t global;     /* those that want only calls that name the module */
+	/* The words in each record of `at_once`: of the form, and their registers. */
+	uint8_t form;	/* TW_BP_FORM_*, and how many */
+	bool is_tested; /* the special one of at_once has the range test */
+	uint8_t registers[TW_ARGS_MAX];
 	struct tw_counter *only_counter;	/* set if all that is wanted here is one session's count; else NULL */
 	const struct tw_bp_part *only_accounts; /* the same for counts with time or memory: the session's part */
 	struct tw_bp_part *parts;		/* by rank of the session's bit in `special`; NULL when none */
-	/* The range test of the one special session whose part is nothing else, stored inline. */
-	uint64_t fused;
+	/* The range test of the one special session whose part is nothing else, or also words, stored inline. */
+	uint64_t fused; /* nothing else */
 	struct tw_bp_quick quick;
 };
+
+enum { TW_BP_FORM_RAW = 0, TW_BP_FORM_TYPED = 8, TW_BP_FORMS = 16 };
 
 /* The part of a session's bit, which must be a special one.  Mostly it is the only one, or the first. */
 static inline const struct tw_bp_part *tw_bp_part_of(const struct tw_bp_generation *generation, uint64_t bit)
@@ -192,7 +214,7 @@ struct tw_call_condition;
 
 struct tw_place {
 	/* Read by every hit. */
-	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
+	struct tw_bp_generation gen[2];
 	_Atomic uint64_t counting; /* a hint: not 0 while either generation counts */
 	uint32_t place_id;
 	uint32_t arity;	      /* or UINT32_MAX */
@@ -206,9 +228,11 @@ struct tw_place {
 	struct tw_bp_source by, of; /* of calls that are counted and aggregated; written before the place is staged */
 	/* With TW_ACTION_LONGER: how long a call takes at least that is recorded; set before the part is. */
 	_Atomic uint64_t longer_ticks;
+	bool is_unwatched; /* its returns are not watched: it returns twice or never, or reads its return address */
+	uint8_t gives;	   /* native: the registers of its function's result (enum tw_bp_gives) */
 	/* Written under the permit. */
-	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
-	uint32_t caller_module_id;	    /* slot: the module that has it */
+	TW_LINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
+	uint32_t caller_module_id;     /* slot: the module that has it */
 	bool is_installed;
 	bool is_staged;
 	bool is_gone;	     /* its object was unloaded: memory at `where` is not touched again */
@@ -216,9 +240,7 @@ struct tw_place {
 	bool is_parked;	     /* sled: see sled.c */
 	bool is_allocating;  /* hits are needed for `allocator`, independent of sessions */
 	bool has_no_end;     /* is_unwatched, but later events do not lie inside its calls */
-	bool is_unwatched;   /* its returns are not watched: it returns twice or never, or reads its return address */
 	bool is_planted;     /* entry: its jump is in memory */
-	uint8_t gives;	     /* native: the registers of its function's result (enum tw_bp_gives) */
 	bool is_due;	     /* sled: to be brought to the state is_installed, when it may be written again */
 	uint8_t sled_bytes;  /* sled: length of the NOPs, from `where` */
 	uint8_t sled_offset; /* sled: offset from `where` of the five bytes that become a jump */
@@ -325,6 +347,7 @@ struct tw_function {
 	/* Its arguments, set once before its first place is staged; NULL: not known. */
 	const char *layout;		     /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */
+	struct tw_bp_words words;	     /* the same, if it is so simple */
 };
 
 /* Describes a module to tw_bp_module_add(); strings are copied. */
@@ -424,7 +447,7 @@ void tw_bp_abort(struct tw_permit *permit);
 struct tw_bp_gate {
 	_Alignas(TW_PAGE_BYTES) _Atomic uint32_t active;
 };
-extern struct tw_bp_gate tw_bp_gate;
+extern struct tw_bp_gate tw_bp_gate __attribute__((visibility("hidden")));
 
 /* Makes the gate.  Called by tw_permit_seize(). */
 void tw_bp_init(void);

@@ -80,14 +80,16 @@ _Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RET
 _Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
 
 /* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: none. */
-extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
+extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS] __attribute__((visibility("hidden")));
 
+#pragma GCC visibility push(hidden)
 /* The stubs, in sequence: for frames without and with notification of exceptions. */
 extern const char tw_return_stub[], tw_return_stub_catching[], tw_return_stubs_end[];
 /* Before each stub, the call that enters a function that shall return to it. */
 extern const char tw_return_enter[], tw_return_enter_catching[];
 /* An .eh_frame_hdr of both, for libunwind. */
 extern const char tw_return_listed[];
+#pragma GCC visibility pop
 
 /* Calls whose returns are not watched, by cause. */
 struct tw_returns_lost {
@@ -214,17 +216,32 @@ static inline unsigned tw_returns_count(const struct tw_return_entry *entry)
 {
 	return (unsigned)(1 + ((entry->state & TW_RETURN_COUNT_MASK) >> TW_RETURN_COUNT_SHIFT) - (entry->state >> 63));
 }
+/* True if it is one, in the entry itself, that was not reported and is not shared with copies; by one comparison. */
+static inline bool tw_returns_is_single(const struct tw_return_entry *entry)
+{
+	return !(entry->state & (TW_RETURN_COUNT_MASK | TW_RETURN_SHARE_MASK | TW_RETURN_TOLD));
+}
 const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsigned number);
 
 void tw_returns_close_shared(struct tw_return_entry *entry);
 
+static inline bool tw_returns_is_shared(const struct tw_return_entry *entry)
+{
+	return entry->state >> 48;
+}
+
+static inline void tw_returns_close_own(struct tw_return_entry *entry)
+{
+	entry->state &= TW_RETURN_BLOCK_MASK;
+}
+
 /* Marks their end as reported. */
 static inline void tw_returns_close(struct tw_return_entry *entry)
 {
-	if (tw_unlikely(entry->state >> 48))
+	if (tw_unlikely(tw_returns_is_shared(entry)))
 		tw_returns_close_shared(entry);
 	else
-		entry->state &= TW_RETURN_BLOCK_MASK;
+		tw_returns_close_own(entry);
 }
 
 /* The entry of the open call with this slot; NULL: none. */

@@ -20,9 +20,9 @@
 #define TW_GOT_STUB_BYTES 16
 
 /* offsetof(struct tw_place, target) */
-#define TW_PLACE_TARGET_OFFSET 224
+#define TW_PLACE_TARGET_OFFSET 272
 /* offsetof(struct tw_place, shown): two bytes of LEB128 */
-#define TW_PLACE_SHOWN_OFFSET 360
+#define TW_PLACE_SHOWN_OFFSET 424
 
 /*
  * The shadow of a stack address: ((address & MASK) << SHIFT) + ((address & HALF) << HALF_SHIFT) + BASE, twice 16 TiB of

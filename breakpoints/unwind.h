@@ -39,7 +39,7 @@ extern tw_bp_throw_fn tw_bp_trampoline_throw;
  */
 const char *tw_unwind_find(void);
 /* Is the unwinder known?  If not, calls need no notification of exceptions. */
-extern _Atomic bool tw_unwind_known;
+extern _Atomic bool tw_unwind_known __attribute__((visibility("hidden")));
 static inline bool tw_unwind_is_known(void)
 {
 	/* PAIR unwind.known: acquire; release in tw_unwind_find().  The unwinder's data is visible. */

@@ -152,6 +152,7 @@ struct tw_rb_producer {
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
+	uint64_t records;	     /* in this lease, without pads and loss records */
 	/*
 	 * The owner's words. owner_wake is NULL if the owner polls; owner_unwakeable is set where a seccomp filter
 	 * forbids the wake.
@@ -167,7 +168,6 @@ struct tw_rb_producer {
 	uint64_t growth_bytes;	     /* the size of the larger ring to take when this one is full; 0: none */
 	uint64_t growth_after_ticks; /* do not try to grow before this time; the last attempt failed */
 	uint64_t wait_after_ticks; /* TW_RB_BLOCK: do not wait before this time; the owner stands still, or has gone */
-	uint64_t records;	   /* in this lease, without pads and loss records */
 	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream report */
 	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
 	uint64_t chunk_end_pos;

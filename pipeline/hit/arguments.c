@@ -110,7 +110,20 @@ void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, 
 			plan->registers[plan->count++] = (uint8_t)value->registers[j];
 		}
 	}
-	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count && !plan->keeps;
+}
+
+void tw_arg_plan_set(struct tw_function *function, const struct tw_arg_plan *plan)
+{
+	struct tw_bp_words *words = &function->words;
+
+	function->arguments = plan;
+	*words = (struct tw_bp_words){0};
+	words->is_known = plan->count <= TW_ARGS_MAX && !plan->string_count && !plan->keeps;
+	for (unsigned i = 0; words->is_known && i < plan->count; i++) {
+		words->registers[i] = plan->registers[i];
+		words->is_known = plan->registers[i] < TW_ARGS_MAX;
+	}
+	words->count = plan->count;
 }
 
 void tw_arg_read_vectors(uint64_t out[8])

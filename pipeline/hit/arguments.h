@@ -17,9 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The value of slot_words in struct tw_bp_part for typed arguments; it is not a number of words. */
-#define TW_SLOT_WORDS_TYPED 255
-
 /* In place of a register's number: the result. */
 #define TW_ARG_RESULT 6
 
@@ -42,7 +39,6 @@ struct tw_arg_memory {
 struct tw_arg_plan {
 	uint8_t count;	     /* of words */
 	uint8_t has_vectors; /* at least one comes from a vector register */
-	uint8_t is_pair;     /* at most two words, from integer registers, and no string */
 	uint8_t gives;	     /* enum tw_bp_gives */
 	uint8_t describes;   /* enum tw_layout_descriptor: what its return describes; 0: nothing */
 	uint8_t string_count;
@@ -62,6 +58,9 @@ struct tw_arg_plan {
 
 /* Makes a plan from a layout. string_bytes is at most TW_ARG_STRING_BYTES_MAX. */
 void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes);
+/* Gives a function, which has no place yet, its plan. */
+struct tw_function;
+void tw_arg_plan_set(struct tw_function *function, const struct tw_arg_plan *plan);
 
 /* Memory that is being copied: what would be variables, which lie in the thread's structure and not on the program's stack. */
 struct tw_arg_copying {

@@ -70,16 +70,6 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 
 	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
 		w->count = part->slot_words;
-	} else if (plan && plan->is_pair) {
-		/*
-		 * The words are copied straight from the caller's registers. If count is less than two, the rest is
-		 * ignored.
-		 */
-		w->count = plan->count;
-		w->a = w->more[plan->registers[0]];
-		w->b = w->more[plan->registers[1]];
-		w->more = NULL;
-		w->flags = TW_EVENT_FLAG_ARGS;
 	} else if (plan) {
 		if (tw_unlikely(plan->keeps))
 			tw_kept_add(&t->thread->kept, plan, t->state, w->more);

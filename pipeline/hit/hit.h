@@ -156,9 +156,10 @@ extern _Atomic uint64_t tw_hit_alive;
 #pragma GCC visibility pop
 
 struct tw_thread_ring {
+	/* With the first words of the producer one line, of which most records need nothing else. */
+	TW_LINE_ALIGNED uint64_t
+		run_stamp; /* of the last record: if it differs from the thread's, a switch record is due */
 	struct tw_rb_producer producer;
-	uint64_t run_stamp;	  /* of the last record: if it differs from the thread's, a switch record is
-				   * due */
 	uint64_t retry_ticks;	  /* without a ring: the last attempt failed; the next one is made after this */
 	bool has_waited_for_ring; /* without success */
 	bool is_inherited;	  /* by fork, during a hit: the ring is memory of this process that nothing

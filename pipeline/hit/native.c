@@ -3,17 +3,18 @@
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/allocator.h"
 #include "pipeline/hit/arguments.h"
+#include "pipeline/hit/at_once.h"
 
 #include "base/thread_base.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/counted.h"
-#include "pipeline/hit/described.h"
 #include "pipeline/hit/foreign.h"
 #include "pipeline/hit/longer.h"
 #include "pipeline/hit/one.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/hit/result.h"
 #include "pipeline/hit/site.h"
 #include "pipeline/hit/trigger.h"
 #include "progress/read_side.h"
@@ -31,57 +32,6 @@ _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a 
 
 _Atomic bool tw_native_can_watch;
 static bool has_stopped;
-
-/*
- * The common case, in as few instructions as possible: one session wants the call, and its end or not, as plain
- * records; there is space, and the shadow entry of its slot is free. Or its guard refuses the call. False: nothing
- * was done, and the general case must do it. Called in the hit's read section.
- */
-static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
-							       const uint64_t *words, uint64_t *slot,
-							       const char **resume_at)
-{
-	/* PAIR bp.active: acquire; as in hit_inside(). */
-	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
-	const struct tw_bp_generation *generation;
-	const struct tw_tracee *tracee = t->tracee;
-	uint64_t todo, more, exceptions, returns;
-
-	if (tw_unlikely(!active))
-		return false;
-	generation = &place->gen[active - 1];
-	/* PROGRESS hit.wants: as in hit(). */
-	todo = generation->sessions & tw_load_relaxed(&tracee->wants_call);
-	/* RELAXED hit.special, hit.return_to: a change is seen by this call or by the next. */
-	more = tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
-	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
-		return false;
-	/* A guard that is one range test passes the call as plain or drops it. */
-	if (todo & generation->special) {
-		int quick = todo & generation->fused ? tw_bp_quick_test(&generation->quick, words, TW_ARGS_MAX) : -1;
-
-		if (quick <= 0)
-			return quick == 0;
-	}
-	exceptions = todo & generation->exceptions;
-	returns = exceptions | (todo & generation->returns);
-	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
-		return false;
-	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
-		return false;
-	if (returns) {
-		/* PAIR hit.epoch: acquire; as in begin_frame(). */
-		const tw_return_word wants[TW_RETURNS_WORDS] = {
-			[WORD(place)] = (uintptr_t)place,
-			[WORD(returns)] = returns,
-			[WORD(exceptions)] = exceptions,
-			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
-		};
-
-		*resume_at = tw_returns_open_fast(slot, wants, exceptions && tw_unwind_is_known());
-	}
-	return true;
-}
 
 /* Opens a watched frame for what the hit wants of the call's end. Returns where the call continues. */
 static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw_frame_wants *wants)
@@ -158,11 +108,58 @@ static __attribute__((noinline)) const char *hit_unready(struct tw_place *place,
 							  : hit_first(place, words, slot);
 }
 
-static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words,
-							     uint64_t *slot)
+/* Leaves the read section and the hit, and wakes the thread that waits for that. */
+static __attribute__((noinline, cold)) const char *leave_waking(const char *resume_at)
+{
+	tw_progress_wake_waiter();
+	tw_hit_end(&tw_hit_tls);
+	return resume_at;
+}
+
+static INLINE const char *leave_at_once(struct tw_hit_tls *t, const char *resume_at)
+{
+	if (tw_unlikely(tw_progress_exit_quietly(&t->thread->reader)))
+		return leave_waking(resume_at);
+	tw_hit_end(t);
+	return resume_at;
+}
+
+/*
+ * A call that is recorded at once, and whose end is wanted too, if the shadow entry of its slot is free. The record is begun first
+ * and committed last: until then nothing was done.
+ */
+static __attribute__((noinline)) const char *watch_at_once(struct tw_place *place, const uint64_t *words,
+							   uint64_t *slot, const struct tw_bp_generation *generation,
+							   uint64_t todo)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	const char *resume_at = NULL;
+	uint64_t session = (unsigned)__builtin_ctzll(todo), head = head_of_call(t, place, generation, session);
+	struct tw_thread_ring *ring = ring_of(t, session);
+	struct tw_rb_record *record = tw_record_at_once(t, ring, TW_RB_HEAD_BYTES(head));
+	uint64_t exceptions = todo & generation->exceptions;
+	/* PAIR hit.epoch: acquire; as in begin_frame(). */
+	const tw_return_word wants[TW_RETURNS_WORDS] = {
+		[WORD(place)] = (uintptr_t)place,
+		[WORD(returns)] = todo,
+		[WORD(exceptions)] = exceptions,
+		[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
+	};
+	const char *resume_at;
+
+	if (tw_unlikely(place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)) ||
+	    tw_unlikely(!record))
+		return tw_one_call(place, words, slot);
+	resume_at = tw_returns_open_fast(slot, wants, exceptions && tw_unwind_is_known());
+	write_call(ring, record, head, generation, words);
+	return leave_at_once(t, resume_at);
+}
+
+static INLINE const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_bp_generation *generation;
+	uint64_t todo;
+	uint32_t active;
 
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return hit_unready(place, words, slot);
@@ -172,11 +169,22 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return hit_unready(place, words, slot);
 	tw_progress_enter(&t->thread->reader);
-	if (tw_unlikely(!call_plainly(t, place, words, slot, &resume_at)))
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	generation = &place->gen[(active - 1) & 1];
+	todo = tw_likely(active) ? wants_at_once(t, generation) : 0;
+	if (tw_unlikely(!todo))
 		return tw_one_call(place, words, slot);
-	tw_progress_exit(&t->thread->reader);
-	tw_hit_end(t);
-	return resume_at;
+	if (generation->is_tested && todo & generation->special) {
+		int quick = tw_bp_quick_test(&generation->quick, words, TW_ARGS_MAX);
+
+		if (quick <= 0)
+			return quick ? tw_one_call(place, words, slot) : leave_at_once(t, NULL);
+	}
+	if (todo & (generation->returns | generation->exceptions))
+		return watch_at_once(place, words, slot, generation, todo);
+	return tw_likely(put_call(t, place, generation, todo, words)) ? leave_at_once(t, NULL)
+								      : tw_one_call(place, words, slot);
 }
 
 const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot)
@@ -217,47 +225,6 @@ static inline bool is_counted(const struct tw_frame_wants *wants)
 	return wants->more & TW_COUNTED_FRAME;
 }
 
-_Static_assert(TW_DESCRIBED_WORDS_MAX <= TW_ARG_WORDS_MAX, "descriptions fit where arguments do");
-
-/* The result, and what the call has made or filled. */
-static __attribute__((noinline)) void return_more(const struct tw_frame_wants *wants, const uint64_t *slot,
-						  uint64_t value, struct tw_frame_back *back)
-{
-	const struct tw_arg_plan *plan = wants->place->function->arguments;
-	struct tw_thread *thread = tw_hit_tls.thread;
-	/* Not in a hit, whose are those of the thread. */
-	struct tw_arg_copying copying;
-	uint64_t words[TW_ARG_WORDS_MAX];
-	struct tw_frame_value given = {.kind = TW_FRAME_MANY, .many = {.words = words, .count = 1}};
-
-	words[0] = value;
-	if (thread && plan) {
-		const uint64_t *kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
-		given.many.count =
-			plan->describes ? tw_described_return(plan->describes, value, kept, words)
-					: tw_arg_capture_filled(plan, value, kept, *thread->errno_at, &copying, words);
-	}
-	tw_frame_return(wants, &given, back);
-}
-
-/* The value is in rax, unless debug information said otherwise. */
-static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
-			      struct tw_frame_back *back)
-{
-	static const enum tw_frame_value_kind kinds[] = {TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS};
-	struct tw_frame_value given = {.kind = TW_FRAME_WORD, .word = value};
-
-	if (tw_unlikely(wants->place->gives)) {
-		if (wants->place->gives == TW_BP_GIVES_MORE) {
-			return_more(wants, slot, value, back);
-			return;
-		}
-		given.kind =
-			kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
-	}
-	tw_frame_return(wants, &given, back);
-}
-
 /*
  * A chain of tail calls has one return_to: that of the first call whose return_to was wanted, recorded when that call
  * ends.
@@ -289,41 +256,10 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 		else if (wants && tw_longer_is(wants))
 			tw_longer_end((struct tw_longer_frame *)(uintptr_t)wants, slot, value);
 		else if (wants)
-			return_one(wants, slot, value, back);
+			tw_result_return(wants, slot, value, back);
 		if (tw_unlikely(back->sessions))
 			go_back(entry, number, back);
 	}
-}
-
-/* As call_plainly(), for the return. The thread is not in a hit yet. */
-static inline __attribute__((always_inline)) bool return_plainly(const struct tw_frame_wants *wants, uint64_t *slot,
-								 uint64_t value)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-	const struct tw_tracee *tracee = t->tracee;
-	uint64_t todo = wants->returns;
-	bool is_done;
-
-	if (t->state != TW_THREAD_READY || !todo || (todo & (todo - 1)) || (wants->return_tos | wants->more) ||
-	    wants->place->gives)
-		return false;
-	/* RELAXED hit.special: a change is seen by this call or by the next. */
-	if (todo & tw_load_relaxed(&tracee->special))
-		return false;
-	if (!tw_hit_begin(t, FRAME(slot)))
-		return false;
-	tw_progress_enter(&t->thread->reader);
-	/*
-	 * PAIR bp.active, hit.epoch: acquire; as in the general case. If no session was made since the call, each bit
-	 * has its old owner; otherwise the general case tells them apart.
-	 */
-	is_done =
-		tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
-		tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
-		tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
-	tw_progress_exit(&t->thread->reader);
-	tw_hit_end(t);
-	return is_done;
 }
 
 /* Are all frames of the entry of this kind, but those of triggers? */
@@ -344,7 +280,7 @@ static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_ent
 	struct tw_frame_back back = {.frame = FRAME(slot)};
 
 	if (tw_likely(tw_returns_count(entry) == 1))
-		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
+		tw_result_return((const struct tw_frame_wants *)entry->words, slot, value, &back);
 	else
 		return_all(entry, slot, value, &back);
 	if (tw_unlikely(back.sessions))
@@ -414,20 +350,53 @@ static __attribute__((noinline)) uintptr_t return_slowly(struct tw_return_entry 
 					      : return_rest(entry, slot, value);
 }
 
+/* These end what tw_native_return() has begun, so that it keeps nothing over a call. */
+static __attribute__((noinline, cold)) uintptr_t return_undone(struct tw_return_entry *entry, uint64_t *slot,
+							       uint64_t value)
+{
+	tw_progress_exit(&tw_hit_tls.thread->reader);
+	tw_hit_end(&tw_hit_tls);
+	return return_slowly(entry, slot, value);
+}
+
+static __attribute__((noinline, cold)) uintptr_t return_waking(struct tw_return_entry *entry)
+{
+	tw_progress_wake_waiter();
+	tw_hit_end(&tw_hit_tls);
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/* Copies of the frame were made since tw_native_return() has looked. */
+static __attribute__((noinline, cold)) uintptr_t return_shared(struct tw_return_entry *entry)
+{
+	tw_returns_close_shared(entry);
+	return entry->return_address;
+}
+
 uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 {
 	struct tw_return_entry *entry = tw_returns_find(slot);
+	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_frame_wants *wants;
 
-	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
+	if (tw_unlikely(!entry || !tw_returns_is_single(entry)))
 		return return_slowly(entry, slot, value);
 	wants = (const struct tw_frame_wants *)entry->words;
 	if (wants->more & (TW_COUNTED_FRAME | TW_LONGER_FRAME))
 		return tw_longer_is(wants) ? tw_longer_return(entry, slot, value)
 					   : tw_counted_return(entry, slot, value);
-	if (tw_unlikely(!return_plainly(wants, slot, value)))
+	if (tw_unlikely(!is_return_at_once(wants) || !tw_hit_begin(t, FRAME(slot))))
 		return return_slowly(entry, slot, value);
-	tw_returns_close(entry);
+	tw_progress_enter(&t->thread->reader);
+	if (tw_unlikely(!return_at_once(t, wants, value)))
+		return return_undone(entry, slot, value);
+	if (tw_unlikely(tw_progress_exit_quietly(&t->thread->reader)))
+		return return_waking(entry);
+	tw_hit_end(t);
+	if (tw_unlikely(tw_returns_is_shared(entry)))
+		return return_shared(entry);
+	tw_returns_close_own(entry);
 	return entry->return_address;
 }
 

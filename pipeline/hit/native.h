@@ -54,7 +54,7 @@ const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, u
 const char *tw_native_hit_generally(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 
 /* Can returns be watched in this process?  Set by tw_native_init(). */
-extern _Atomic bool tw_native_can_watch;
+extern _Atomic bool tw_native_can_watch __attribute__((visibility("hidden")));
 
 /*
  * tw_native_stop_watching - watch no call from here on, forever: for programs that return any number of times to one

@@ -151,35 +151,29 @@ static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_
 }
 
 /*
- * Writes one plain record of a place for one session, with a word or none, if there is space at once and no switch
- * record is due before it. False: nothing was done, and tw_record_plain() must do it.
+ * Begins a record with its time, if there is space at once, the clock is read without a call, and no switch record is due: its head
+ * and words follow, and tw_rb_commit(). NULL: nothing was done, and tw_record_plain() must do it.
  */
-static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hit_tls *t, enum tw_event_kind kind,
-								    const struct tw_place *place, unsigned session,
-								    bool has_word, uint64_t word)
+static inline __attribute__((always_inline)) struct tw_rb_record *tw_record_at_once(struct tw_hit_tls *t,
+										    struct tw_thread_ring *ring,
+										    uint32_t bytes)
 {
-	struct tw_thread_ring *ring = &t->thread->rings[session];
-	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
 	/*
 	 * The clock is read first: losses that a handler counted before it are seen below; later ones follow this
 	 * record.
 	 */
-	uint64_t ticks = tw_clock_ticks();
 	struct tw_rb_record *record;
-	unsigned flags;
+	uint64_t ticks;
 
+	if (tw_unlikely(!tw_clock_is_counter()))
+		return NULL;
+	ticks = tw_clock_counter();
 	tw_compiler_barrier();
 	if (tw_unlikely(ring->run_stamp != t->run_stamp || ring->producer.pos + bytes > ring->producer.limit_pos))
-		return false;
+		return NULL;
 	record = (struct tw_rb_record *)(ring->producer.data + (ring->producer.pos & ring->producer.mask));
-	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
-	flags = tw_load_relaxed(&t->tracee->record_flags[session]) | (has_word ? TW_EVENT_FLAG_HALF : 0);
 	record->ticks = ticks;
-	record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
-	if (has_word)
-		*(uint64_t *)(record + 1) = word;
-	tw_rb_commit(&ring->producer, bytes);
-	return true;
+	return record;
 }
 
 /* As tw_record_plain(), for calls with `count` words and sessions that may want strict or CPU stamps. */

@@ -130,9 +130,10 @@ struct way {
 	uint32_t counts;	/* TW_FUNCTION_CALL_*, for the sled, and nothing else */
 	unsigned sessions;	/* with the same setting; 0: one */
 	unsigned passes;
-	unsigned words;	 /* words of A and B in the record */
-	bool is_silent;	 /* no record */
-	bool is_command; /* the first session is the command's */
+	unsigned words;	    /* words of A and B in the record */
+	bool is_silent;	    /* no record */
+	bool is_command;    /* the first session is the command's */
+	const char *layout; /* of the native place's function; the record has typed words */
 };
 
 #define RECORDED                          \
@@ -161,7 +162,37 @@ static const struct way ways[] = {
 	 .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
 	 .passes = STAMPED,
 	 .words = 2},
-	{"arguments", call_native, {.actions = TW_ACTION_CALL, .slot_words = 2}, .passes = ONE | GENERAL, .words = 2},
+	{"at once: words", call_native, {.actions = TW_ACTION_CALL, .slot_words = 2}, .passes = 0, .words = 2},
+	{"at once: a word", call_native, {.actions = TW_ACTION_CALL, .slot_words = 1}, .passes = 0, .words = 1},
+	{"at once: words, by a range test",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 "[{['$1'|'_'],[{'>','$1',5}],[]}]",
+	 .passes = 0,
+	 .words = 2},
+	{"refused by a range test: words",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 "[{['$1'|'_'],[{'<','$1',5}],[]}]",
+	 .passes = 0,
+	 .is_silent = true},
+	{"at once: typed words",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = TW_SLOT_WORDS_TYPED},
+	 .passes = 0,
+	 .words = 2,
+	 .layout = ":u8@6- a:u8@0- b:u8@1-"},
+	{"general: words that are not only in registers",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = TW_SLOT_WORDS_TYPED},
+	 .passes = ONE | GENERAL,
+	 .words = 3,
+	 .layout = ":u8@6- a:u8@0- b:u8@1- c:f8@8-"},
+	{"arguments: a new thread",
+	 call_on_new_thread,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 .passes = UNREADY | ONE | GENERAL,
+	 .words = 2},
 	{"program", call_native, RECORDED, GUARD, .passes = ONE | GENERAL | PROGRAM},
 	{"program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
 	 .passes = ONE | GENERAL | PROGRAM, .is_silent = true},
@@ -192,9 +223,9 @@ static const struct way ways[] = {
 	 .is_silent = true},
 	{"one: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY | ONE, .is_command = true},
 	{"one: arguments",
-	 call_native,
+	 call_on_new_thread,
 	 {.actions = TW_ACTION_CALL, .slot_words = 2},
-	 .passes = ONE,
+	 .passes = UNREADY | ONE,
 	 .words = 2,
 	 .is_command = true},
 	{"one: a program", call_native, RECORDED, GUARD, .passes = ONE | PROGRAM, .is_command = true},
@@ -230,6 +261,21 @@ static struct tw_match_program *compile(const char *spec)
 	return program;
 }
 
+/* The function of the native place gets this layout; NULL: none. */
+static void lay_out(const char *text)
+{
+	static struct tw_arg_plan plan;
+	struct tw_layout *layout;
+
+	memset(&plan, 0, sizeof plan);
+	if (text) {
+		assert_int_equal(tw_layout_parse(text, strlen(text), &layout), 0);
+		tw_arg_plan_make(&plan, layout, 64);
+		tw_layout_destroy(layout);
+	}
+	tw_arg_plan_set(native->function, &plan);
+}
+
 static void set(const struct way *way, struct bed *bed, const struct tw_match_program *program)
 {
 	struct tw_bp_part part = way->part;
@@ -253,6 +299,7 @@ static void set(const struct way *way, struct bed *bed, const struct tw_match_pr
 				 1);
 		return;
 	}
+	lay_out(way->layout);
 	if (program)
 		tw_session_use_program(&part, native, program);
 	assert_int_equal(tw_permit_seize(&permit), 0);
@@ -288,7 +335,8 @@ static void check(const struct way *way, struct bed *bed)
 		return;
 	}
 	assert_int_equal(tw_event_payload_words(record->head), way->words + is_strict);
-	for (unsigned word = 0; word < way->words; word++)
+	assert_int_equal(!!(TW_RB_HEAD_FLAGS(record->head) & TW_EVENT_FLAG_ARGS), !!way->layout);
+	for (unsigned word = 0; word < way->words && word < 2; word++)
 		assert_int_equal(payload[word], word ? B : A);
 }
 

@@ -85,7 +85,7 @@ static void try(struct tw_place *place, int first, int second)
 
 static void each_session_gets_what_it_asked_for(void **state)
 {
-	static const int asked[] = {-1, 0, 2, 4};
+	static const int asked[] = {-1, 0, 1, 2, 3, 4};
 	struct tw_place *place = add_slot_place("arguments_slot", (void *)target, &slot);
 
 	for (unsigned i = 0; i < TW_COUNT_OF(asked); i++)
