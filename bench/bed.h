@@ -24,9 +24,9 @@ struct bed {
 	struct tw_session *session;
 };
 
-static inline void open_bed(struct bed *bed, bool is_traced)
+static inline void open_bed_as(struct bed *bed, bool is_traced, enum tw_rb_policy policy)
 {
-	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
+	struct tw_rs_options options = {.policy = policy, .has_fixed_rings = true};
 	uint32_t image;
 
 	*bed = (struct bed){0};
@@ -36,6 +36,11 @@ static inline void open_bed(struct bed *bed, bool is_traced)
 	if (is_traced)
 		TW_BENCH_MUST(tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL) == 1);
 	tw_native_init();
+}
+
+static inline void open_bed(struct bed *bed, bool is_traced)
+{
+	open_bed_as(bed, is_traced, TW_RB_OVERWRITE);
 }
 
 static inline void close_bed(struct bed *bed)

@@ -112,6 +112,25 @@ TW_BENCH(slot_recorded_six_words)
 	run(bench, (struct tw_bp_part){.actions = TW_ACTION_CALL, .slot_words = 6}, true, 1, NULL);
 }
 
+/* The ring is full, and drops. */
+TW_BENCH(slot_lost)
+{
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct bed bed;
+	uint64_t before;
+
+	make_slot();
+	tw_bench_pin(1);
+	open_bed_as(&bed, true, TW_RB_DROP);
+	arm(&bed, &part, NULL);
+	while (!refused_of(bed.session))
+		(*slot)(1, 2);
+	before = refused_of(bed.session);
+	call_slot(bench);
+	tw_bench_happened(bench, "lost", refused_of(bed.session) - before, 1);
+	close_bed(&bed);
+}
+
 TW_BENCH(slot_call_and_return)
 {
 	run(bench, (struct tw_bp_part){.actions = TW_ACTION_CALL | TW_ACTION_RETURN}, true, 2, NULL);

@@ -186,12 +186,17 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	producer->ring_index = to->ring_index;
 	producer->cached_tail_pos = producer->pos;
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
+	producer->refusals_left = 0;
 	/* Unreported losses come first: take the slow path. */
 	producer->limit_pos = 0;
 }
 
 void tw_rb_producer_fini(struct tw_rb_producer *producer)
 {
+	if (producer->untimed_refusals) {
+		/* RELAXED rb.lost: published by the state ENDED (PAIR rs.state). */
+		tw_store_relaxed(&producer->shared->lost_last_ticks, tw_clock_ticks());
+	}
 	memset(producer, 0, sizeof *producer);
 }
 
@@ -220,6 +225,7 @@ void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause caus
 	 */
 	tw_fetch_add_relaxed(&producer->shared->lost[cause], count);
 	note_loss_ticks(producer->shared, ticks, ticks);
+	producer->untimed_refusals = 0;
 	/* RELAXED rb.waiting_ticks: what is refused does not wait. */
 	tw_store_relaxed(&producer->shared->waiting_ticks, 0);
 	producer->limit_pos = 0;
@@ -375,8 +381,9 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	/* RELAXED rb.lost: as above. */
 	loss->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
 	/* A loss record for older losses includes those of its own hit's handlers. */
-	if (loss->record.ticks > ticks)
+	if (loss->record.ticks > ticks || producer->untimed_refusals)
 		loss->record.ticks = ticks;
+	producer->untimed_refusals = 0;
 	/* RELAXED rb.lost: as above; the next record reports a handler that counts right now. */
 	tw_store_relaxed(&shared->lost_first_ticks, 0);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
@@ -416,6 +423,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	/* Unreported losses keep limit_pos at 0, so that the next record reports them. */
 	if (is_overwriting || !has_untold(producer))
 		set_limit(producer);
+	producer->refusals_left = 0;
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
 refuse:
@@ -423,6 +431,8 @@ refuse:
 	    (producer->growth_bytes && ticks >= producer->growth_after_ticks))
 		return TW_RB_WAIT;
 	tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
+	producer->refusals_left =
+		producer->policy == TW_RB_DROP && !producer->growth_bytes ? TW_RB_REFUSALS_UNTIMED : 0;
 	return TW_RB_FULL;
 }
 

@@ -65,8 +65,8 @@ enum { TW_RB_KIND_PAD = 0, TW_RB_KIND_LOSS = 1, TW_RB_KIND_FIRST_FREE = 2 };
 enum tw_rb_cause { TW_RB_LOST_FULL, TW_RB_LOST_TOO_BIG, TW_RB_LOST_NESTED, TW_RB_LOST_NO_RING, TW_RB_CAUSES };
 
 /*
- * A loss record: the number of records missing between its neighbours.  Its ticks are those of the last loss, and not
- * later than those of the next record.
+ * A loss record: the number of records missing between its neighbours.  Its ticks are those of the last loss, or of the next record
+ * where the last loss was counted without its time (tw_rb_refuse_again()).
  */
 struct tw_rb_loss_record {
 	struct tw_rb_record record;
@@ -164,7 +164,8 @@ struct tw_rb_producer {
 	uint32_t policy;
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: the ring's state word during this lease */
-	uint32_t reserved;
+	/* tw_rb_refuse_again(): how many it may still refuse, and how many it has since a refusal whose time is noted. */
+	uint16_t refusals_left, untimed_refusals;
 	uint64_t growth_bytes;	     /* the size of the larger ring to take when this one is full; 0: none */
 	uint64_t growth_after_ticks; /* do not try to grow before this time; the last attempt failed */
 	uint64_t wait_after_ticks; /* TW_RB_BLOCK: do not wait before this time; the owner stands still, or has gone */
@@ -278,6 +279,32 @@ static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
 void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks);
 /* The same for `count` records. */
 void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks);
+
+/* After a record for which there was no space, so many more are refused before the clock is read again. */
+#define TW_RB_REFUSALS_UNTIMED 31
+
+/*
+ * tw_rb_refuse_again - refuse a record of an event, as the one before it was refused, and count it, without its time.
+ *
+ * False: nothing was done, because the consumer has moved its tail since, or TW_RB_REFUSALS_UNTIMED were refused so.  The loss that is told is
+ * exact in its counts; it ends with the next record then, not before.  Of a process that is killed, so many of the last losses may be
+ * later than the loss says.
+ *
+ * Threads, signal handlers: as tw_rb_reserve().  Wait-free.  Cost: one load of a word that only the consumer writes.
+ */
+static inline bool tw_rb_refuse_again(struct tw_rb_producer *producer)
+{
+	if (!producer->refusals_left)
+		return false;
+	/* RELAXED rb.tail: nothing is written; find_space() loads it again before anything is. */
+	if (tw_load_relaxed(&producer->shared->tail_pos) != producer->cached_tail_pos)
+		return false;
+	producer->refusals_left--;
+	producer->untimed_refusals++;
+	/* Only this thread, and not in a handler, counts this cause. */
+	tw_add_own(&producer->shared->lost[TW_RB_LOST_FULL], 1);
+	return true;
+}
 
 /*
  * tw_rb_wait_space - sleep until the consumer has freed `bytes`, or until the timeout.

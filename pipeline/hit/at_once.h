@@ -67,6 +67,15 @@ static INLINE struct tw_thread_ring *ring_of(const struct tw_hit_tls *t, uint64_
 	return ring;
 }
 
+/*
+ * Counts a record as lost where there was no space for the one before either: limit_pos is 0 while a loss is not told.  The run that
+ * is due then is begun before the next record that finds space.
+ */
+static INLINE bool is_lost_again(struct tw_thread_ring *ring)
+{
+	return tw_unlikely(!ring->producer.limit_pos) && tw_rb_refuse_again(&ring->producer);
+}
+
 /* The head of a call's record. */
 static INLINE uint64_t head_of_call(const struct tw_hit_tls *t, const struct tw_place *place,
 				    const struct tw_bp_generation *generation, uint64_t session)
@@ -87,7 +96,7 @@ static INLINE void write_call(struct tw_thread_ring *ring, struct tw_rb_record *
 	tw_rb_commit(&ring->producer, TW_RB_HEAD_BYTES(head));
 }
 
-/* Records a call.  False: nothing was done. */
+/* Records a call, or counts it as lost.  False: nothing was done. */
 static INLINE bool put_call(struct tw_hit_tls *t, const struct tw_place *place,
 			    const struct tw_bp_generation *generation, uint64_t todo, const uint64_t *words)
 {
@@ -95,6 +104,8 @@ static INLINE bool put_call(struct tw_hit_tls *t, const struct tw_place *place,
 	struct tw_thread_ring *ring = ring_of(t, session);
 	struct tw_rb_record *record;
 
+	if (is_lost_again(ring))
+		return true;
 	record = tw_record_at_once(t, ring, TW_RB_HEAD_BYTES(head));
 	if (tw_unlikely(!record))
 		return false;
@@ -112,6 +123,8 @@ static INLINE bool put_return(struct tw_hit_tls *t, const struct tw_place *place
 	/* RELAXED hit.record_flags: as above. */
 	uint64_t flags = tw_load_relaxed(&t->tracee->record_flags[session]);
 
+	if (is_lost_again(ring))
+		return true;
 	record = tw_record_at_once(t, ring, bytes);
 	if (tw_unlikely(!record))
 		return false;

@@ -147,10 +147,11 @@ static __attribute__((noinline)) const char *watch_at_once(struct tw_place *plac
 	const char *resume_at;
 
 	if (tw_unlikely(place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)) ||
-	    tw_unlikely(!record))
+	    (tw_unlikely(!record) && !is_lost_again(ring)))
 		return tw_one_call(place, words, slot);
 	resume_at = tw_returns_open_fast(slot, wants, exceptions && tw_unwind_is_known());
-	write_call(ring, record, head, generation, words);
+	if (tw_likely(record))
+		write_call(ring, record, head, generation, words);
 	return leave_at_once(t, resume_at);
 }
 

@@ -33,6 +33,7 @@ struct way {
 	const char *spec;   /* a match specification; NULL: none */
 	const char *layout; /* of typed arguments; NULL: none */
 	unsigned most;	    /* instructions */
+	unsigned calls;	    /* before; 0: some */
 };
 
 #define CALL(...)                                      \
@@ -50,6 +51,7 @@ static const struct way ways[] = {
 	{"accepted by a range test", CALL(), "[{['$1'|'_'],[{'>','$1',5}],[]}]", .most = 194},
 	{"refused by a range test", CALL(), "[{['$1'|'_'],[{'<','$1',5}],[]}]", .most = 144},
 	{"call and return", {.actions = TW_ACTION_CALL | TW_ACTION_RETURN}, .most = 425},
+	{"lost in a full ring", CALL(), .most = 157, .calls = 70000},
 };
 
 /* In the child: a call, between two breakpoints if it is the marked one.  Those before use the same stack. */
@@ -97,12 +99,12 @@ static void run_child(const struct way *way)
 	assert_true(tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL) >= 0);
 	if (way->part.actions)
 		set(way, &bed);
-	for (unsigned i = 0; i < 9; i++)
+	for (unsigned i = 0; i < (way->calls ? way->calls : 9); i++)
 		call(false);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
 	call(true);
-	_exit(0);
+	_exit(way->calls ? !count_lost(&bed) : 0);
 }
 
 static bool is_mark(pid_t child)

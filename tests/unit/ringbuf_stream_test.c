@@ -186,6 +186,60 @@ static void too_big_and_nested_are_told_apart(void **state)
 	free(shared);
 }
 
+/* Until the ring is full: records whose size divides its own.  Returns the time of the one that is refused. */
+static uint64_t fill_whole(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	const uint32_t bytes = 128;
+	struct tw_rb_record *record;
+
+	for (; tw_rb_reserve(producer, bytes, ticks, (void **)&record) == TW_RB_OK; ticks++) {
+		record->ticks = ticks;
+		record->head = TW_RB_HEAD(KIND, 0, bytes, 0);
+		tw_rb_commit(producer, bytes);
+	}
+	return ticks;
+}
+
+/* Refusals whose time is not taken are counted exactly, are few, and end where there may be space. */
+static void a_full_ring_refuses_again(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	const struct tw_rb_loss_record *told;
+	struct tw_rb_producer producer;
+	struct tw_rb_loss_record loss;
+	uint64_t pos, first, causes[TW_RB_CAUSES] = {0};
+	const uint8_t *at;
+	void *out;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	assert_false(tw_rb_refuse_again(&producer));
+	first = fill_whole(&producer, 1);
+	for (unsigned i = 0; i < TW_RB_REFUSALS_UNTIMED; i++)
+		assert_true(tw_rb_refuse_again(&producer));
+	assert_false(tw_rb_refuse_again(&producer));
+	assert_int_equal(tw_rb_reserve(&producer, 128, first + 1, &out), TW_RB_FULL);
+	assert_true(tw_rb_refuse_again(&producer));
+	pos = tw_rb_committed(shared);
+	tw_rb_consume(shared, pos);
+	assert_false(tw_rb_refuse_again(&producer));
+	/* The loss lasts until this record. */
+	assert_true(fill_whole(&producer, first + 9) > first + 9);
+	assert_true(tw_rb_peek(shared, pos, TW_RB_RECORD_BYTES_MAX, &at, &pos) > 0);
+	told = (const void *)at;
+	assert_int_equal(TW_RB_HEAD_KIND(told->record.head), TW_RB_KIND_LOSS);
+	assert_int_equal(told->lost[TW_RB_LOST_FULL], TW_RB_REFUSALS_UNTIMED + 3);
+	assert_int_equal(told->first_ticks, first);
+	assert_int_equal(told->record.ticks, first + 9);
+	/* A thread ends after such refusals: they are not later. */
+	assert_true(tw_rb_refuse_again(&producer));
+	tw_rb_producer_fini(&producer);
+	causes[TW_RB_LOST_FULL] = TW_RB_REFUSALS_UNTIMED + 3;
+	assert_true(tw_rb_untold_loss(shared, causes, &loss));
+	assert_int_equal(loss.lost[TW_RB_LOST_FULL], 2);
+	assert_true(loss.record.ticks > loss.first_ticks);
+	free(shared);
+}
+
 static void a_reservation_without_commit_leaves_nothing(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
@@ -510,6 +564,7 @@ int main(void)
 		cmocka_unit_test(records_of_all_sizes_wrap),
 		cmocka_unit_test(a_full_ring_drops_the_newest_and_reports_it),
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
+		cmocka_unit_test(a_full_ring_refuses_again),
 		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
 		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),
 		cmocka_unit_test(a_snapshot_that_is_overtaken_has_what_is_left),
