@@ -202,6 +202,27 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 
 /* ---- the ends of call_time and call_memory ---- */
 
+/* The process' first account, if it has this key; *row is that of its running time, NULL: no time runs, or it lies elsewhere. */
+static INLINE struct tw_account *running(const struct tw_hit_tls *t, uint8_t key, struct tw_count_row **row)
+{
+	struct tw_thread_counts *own = t->own_counts;
+	struct tw_account *account = &t->tracee->accounts[0];
+
+	if (tw_unlikely(!own || account->key != key))
+		return NULL;
+	*row = &own->rows[account->on >> 32];
+	/* RELAXED counts.row: this thread's own. */
+	if (tw_load_relaxed(&(*row)->key) != tw_count_key((uint32_t)account->on, t->tracee->pid_number))
+		*row = NULL;
+	return account;
+}
+
+static INLINE void charge(struct tw_account *account, struct tw_count_row *row, uint64_t now)
+{
+	tw_count_add(&row->value, now - account->since);
+	account->since = now;
+}
+
 /* Gives an account back to its previous owner. */
 static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *own, uint8_t key, uint64_t before)
 {
@@ -270,10 +291,43 @@ void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame,
 	end_frame(frame, hit_frame, value);
 }
 
-uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot, uint64_t value)
+/* As tw_counted_return(), of all kinds of frames. */
+static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_entry *entry, const uint64_t *slot,
+							    uint64_t value)
 {
 	end_frame((const struct tw_counted_frame *)entry->words, FRAME(slot), &value);
 	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+static __attribute__((noinline)) uintptr_t return_undone(struct tw_return_entry *entry, const uint64_t *slot,
+							 uint64_t value)
+{
+	tw_hit_end(&tw_hit_tls);
+	return return_generally(entry, slot, value);
+}
+
+/*
+ * Only time, in an account and a row that are where they mostly are: no call is made, and hardly a register saved. Other returns
+ * are refused before anything has happened.
+ */
+uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot, uint64_t value)
+{
+	const struct tw_counted_frame *frame = (const struct tw_counted_frame *)entry->words;
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_account *account;
+	struct tw_count_row *row;
+
+	if (tw_unlikely(frame->more != TW_COUNTED_TIME || tw_returns_is_shared(entry) || !tw_clock_is_counter()) ||
+	    tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return return_generally(entry, slot, value);
+	account = running(t, tw_account_key(frame->session, true), &row);
+	if (tw_unlikely(!account || !row))
+		return return_undone(entry, slot, value);
+	charge(account, row, tw_clock_counter());
+	account->on = frame->time_before;
+	tw_hit_end(t);
+	tw_returns_close_own(entry);
 	return entry->return_address;
 }
 
@@ -331,19 +385,17 @@ static __attribute__((noinline)) const char *enter_slowly(struct tw_place *place
 	return leave_for(t, resume_at);
 }
 
-const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+/* As tw_counted_enter(), for all kinds, in the hit and its read section. */
+static __attribute__((noinline)) const char *enter_generally(struct tw_place *place, const uint64_t *words,
+							     uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_counted_frame frame = {.place = place};
-	const struct tw_bp_generation *generation;
+	const struct tw_bp_generation *generation = active_of(place);
 	const struct tw_bp_part *part;
 	const char *resume_at = NULL;
 	_Atomic uint64_t *word;
 
-	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
-		return tw_native_hit_whole(place, words, slot);
-	tw_progress_enter(&t->thread->reader);
-	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
 	if (tw_unlikely(!part))
 		return leave_undone(place, words, slot);
@@ -359,5 +411,69 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	}
 	if (tw_likely(frame.more))
 		resume_at = open_fast(&frame, slot);
+	return leave_for(t, resume_at);
+}
+
+/* As open_fast(), for time. */
+static INLINE const char *open_timed(struct tw_place *place, uint64_t *slot, unsigned session, uint64_t time_before)
+{
+	const struct tw_counted_frame frame = {.place = place,
+					       .time_before = time_before,
+					       .session = session,
+					       .more = TW_COUNTED_TIME};
+
+	return open_fast(&frame, slot);
+}
+
+/* The row of the account that time goes to from here on; NULL: it is not where it mostly is. */
+static INLINE struct tw_count_row *row_of(const struct tw_hit_tls *t, uint32_t id)
+{
+	uint64_t key = tw_count_key(id, t->tracee->pid_number);
+	struct tw_count_row *row = &t->own_counts->rows[tw_count_row_number(key)];
+
+	/* RELAXED counts.row: this thread's own. */
+	return tw_likely(tw_load_relaxed(&row->key) == key) ? row : NULL;
+}
+
+/* Is time all that the part wants, of the process that runs? */
+static INLINE bool is_time_only(const struct tw_hit_tls *t, const struct tw_bp_part *part)
+{
+	return part && part->actions == TW_ACTION_TIME && part->times && is_of_process(t, part);
+}
+
+/* As for the return. */
+const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_bp_generation *generation;
+	const struct tw_bp_part *part;
+	struct tw_account *account;
+	struct tw_count_row *row, *before;
+	const char *resume_at;
+	uint64_t on, now;
+	uint32_t id;
+
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return tw_native_hit_whole(place, words, slot);
+	tw_progress_enter(&t->thread->reader);
+	generation = active_of(place);
+	part = generation ? generation->only_accounts : NULL;
+	if (tw_unlikely(!is_time_only(t, part) || !tw_clock_is_counter() || !is_watched_fast(place, slot)))
+		return enter_generally(place, words, slot);
+	account = running(t, tw_account_key(part->session, true), &before);
+	/* RELAXED counts.id: of a part that is active. */
+	id = tw_load_relaxed(&part->times->id);
+	row = account ? row_of(t, id) : NULL;
+	if (tw_unlikely(!row || (!before && (uint32_t)account->on)))
+		return enter_generally(place, words, slot);
+	on = account->on;
+	account->on = (uint64_t)(row - t->own_counts->rows) << 32 | id;
+	t->tracee->has_accounts = true;
+	tw_count_add(&row->count, 1);
+	resume_at = open_timed(place, slot, part->session, on);
+	now = tw_clock_counter();
+	if (before)
+		tw_count_add(&before->value, now - account->since);
+	account->since = now;
 	return leave_for(t, resume_at);
 }
