@@ -41,22 +41,21 @@ struct event_writer {
 
 /* ---- terms ---- */
 
-static void encode_terms(struct event_writer *event_writer)
+/* Space for all terms of a record, wherever they are encoded. */
+#define TERMS_BYTES_MAX sizeof(((struct tw_thread *)NULL)->terms)
+
+/* Encodes the terms one behind the other, in TERMS_BYTES_MAX at most.  Returns the bytes. */
+static size_t encode_terms(const struct tw_runtime_event *runtime_event, uint8_t *at)
 {
-	struct tw_thread *thread = event_writer->t->thread;
-	unsigned count = event_writer->runtime_event->term_count;
+	unsigned count = runtime_event->term_count;
+	size_t bytes = 0;
 
-	if (event_writer->runtime_event->seq) {
-		event_writer->bytes = tw_seq_event_encode(event_writer->runtime_event, thread->terms,
-							  sizeof thread->terms - LATER_TERM_BYTES);
-		return;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		size_t capacity = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
-
-		event_writer->bytes += tw_record_encode(event_writer->runtime_event->terms[i],
-							thread->terms + event_writer->bytes, capacity);
-	}
+	if (runtime_event->seq)
+		return tw_seq_event_encode(runtime_event, at, TERMS_BYTES_MAX - LATER_TERM_BYTES);
+	for (unsigned i = 0; i < count; i++)
+		bytes += tw_record_encode(runtime_event->terms[i], at + bytes,
+					  TERMS_BYTES_MAX - bytes - LATER_TERM_BYTES * (count - i));
+	return bytes;
 }
 
 /* ---- patterns ---- */
@@ -153,15 +152,20 @@ static inline struct tw_rb_record *reserve(struct event_writer *event_writer, un
 		       : NULL;
 }
 
+static unsigned flags_of(const struct event_writer *event_writer, unsigned session)
+{
+	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
+	return (tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
+		(TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID) & event_writer->flags_mask) |
+	       event_writer->flags;
+}
+
 /* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
 static void record(struct event_writer *event_writer, unsigned session, struct tw_term extra)
 {
 	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
 	struct tw_thread *thread = event_writer->t->thread;
-	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
-	unsigned flags = (tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
-			  (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID) & event_writer->flags_mask) |
-			 event_writer->flags;
+	unsigned flags = flags_of(event_writer, session);
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_terms = runtime_event->term_count, has_extra = !tw_term_is_none(extra);
 	size_t term_bytes = event_writer->bytes, words;
@@ -199,37 +203,45 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 }
 
 /*
- * An event of sequential tracing, for its one session, encoded in the ring itself: while there is space for the largest record, and no
- * switch is due. Copying terms that were written just before costs 8 ns. False: nothing was done.
+ * An event whose terms no other session needs, encoded in the ring itself, after a switch record if one is due: while there is space
+ * for the largest ones. Copying terms that were written just before costs 8 ns. False: nothing was done.
  */
 static bool record_in_place(struct event_writer *event_writer, unsigned session)
 {
-	struct tw_rb_producer *producer = &event_writer->t->thread->rings[session].producer;
-	enum tw_record_stamp stamp = tw_record_stamp_of(event_writer->flags, session);
+	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
+	struct tw_hit_tls *t = event_writer->t;
+	struct tw_thread_ring *ring = &t->thread->rings[session];
+	struct tw_rb_producer *producer = &ring->producer;
+	uint32_t before = tw_unlikely(ring->run_stamp != t->run_stamp) ? TW_SWITCH_BYTES : 0, whole;
+	unsigned flags = flags_of(event_writer, session);
+	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	struct tw_rb_record *r;
 	size_t bytes, words;
 	uint64_t *payload;
-	uint32_t whole;
+	uint8_t *at;
 
-	if (event_writer->t->thread->rings[session].run_stamp != event_writer->t->run_stamp ||
-	    producer->pos + TW_RB_RECORD_BYTES_MAX > producer->limit_pos)
+	/* RELAXED tracee.described: as in reserve_with_switch(). */
+	if (producer->pos + TW_SWITCH_BYTES + TW_RB_RECORD_BYTES_MAX > producer->limit_pos ||
+	    (before && !(tw_load_relaxed(&t->tracee->described) >> session & 1)))
 		return false;
-	r = (struct tw_rb_record *)(producer->data + (producer->pos & producer->mask));
+	at = producer->data + (producer->pos & producer->mask);
+	if (before)
+		tw_thread_fill_switch(t, (struct tw_rb_record *)at, event_writer->ticks);
+	r = (struct tw_rb_record *)(at + before);
 	payload = (uint64_t *)(r + 1);
 	if (stamp)
 		*payload++ = tw_record_stamp_word(stamp);
-	bytes = tw_seq_event_encode(event_writer->runtime_event, (uint8_t *)(payload + 1),
-				    sizeof event_writer->t->thread->terms - LATER_TERM_BYTES);
+	bytes = encode_terms(runtime_event, (uint8_t *)(payload + 1));
 	/* Whole words: the bytes after the last term are zeros. */
 	memset((uint8_t *)(payload + 1) + bytes, 0, 8);
-	*payload = event_writer->runtime_event->term_count | (uint64_t)bytes << 32;
+	*payload = runtime_event->term_count | (uint64_t)bytes << 32;
 	words = (stamp != TW_RECORD_NO_STAMP) + 1 + (bytes + 7) / 8;
 	whole = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
 	r->ticks = event_writer->ticks;
-	r->head =
-		TW_RB_HEAD(tw_record_kind(event_writer->runtime_event->kind, stamp),
-			   event_writer->flags | TW_EVENT_FLAG_TERMS | (words % 2 ? TW_EVENT_FLAG_HALF : 0), whole, 0);
-	tw_rb_commit(producer, whole);
+	r->head = TW_RB_HEAD(tw_record_kind(runtime_event->kind, stamp),
+			     flags | TW_EVENT_FLAG_TERMS | (words % 2 ? TW_EVENT_FLAG_HALF : 0), whole, 0);
+	ring->run_stamp = t->run_stamp;
+	tw_rb_commit(producer, before + whole);
 	return true;
 }
 
@@ -245,6 +257,13 @@ static void tell_module(struct event_writer *event_writer, unsigned session, str
 					      .result = extra};
 
 	tw_module_tell(event_writer->t, session, &event, false);
+}
+
+/* Are there terms, which are not encoded yet, are all that the record has, and are for no further session? */
+static bool is_alone(const struct event_writer *event_writer, struct tw_term extra)
+{
+	return event_writer->runtime_event->term_count && !event_writer->bytes && !event_writer->todo &&
+	       tw_term_is_none(extra);
 }
 
 static void tell(struct event_writer *event_writer)
@@ -278,10 +297,10 @@ static void tell(struct event_writer *event_writer)
 				tell_module(event_writer, session, extra);
 			continue;
 		}
-		if (event_writer->runtime_event->seq && record_in_place(event_writer, session))
+		if (is_alone(event_writer, extra) && record_in_place(event_writer, session))
 			continue;
 		if (!event_writer->bytes)
-			encode_terms(event_writer);
+			event_writer->bytes = encode_terms(event_writer->runtime_event, event_writer->t->thread->terms);
 		record(event_writer, session, extra);
 	}
 }
