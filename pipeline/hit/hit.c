@@ -63,22 +63,6 @@ static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *
 	return part;
 }
 
-static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
-				  struct tw_words *w)
-{
-	const struct tw_arg_plan *plan = place->function->arguments;
-
-	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
-		w->count = part->slot_words;
-	} else if (plan) {
-		if (tw_unlikely(plan->keeps))
-			tw_kept_add(&t->thread->kept, plan, t->state, w->more);
-		w->count = tw_arg_capture(plan, w->more, &t->thread->copying, t->thread->arguments);
-		w->more = t->thread->arguments;
-		w->flags = TW_EVENT_FLAG_ARGS;
-	}
-}
-
 /*
  * Returns the sessions for which this tracee's flags make a call special. If other threads make events of the
  * tracee, a new run is begun here if one is due; if that was all, the call is plain.
@@ -192,7 +176,7 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 							: NULL;
 
 		if (part) {
-			take_arguments(t, place, part, wp);
+			tw_hit_take_arguments(t, place, part, &wp->more, &wp->count, &wp->flags, true);
 			return todo;
 		}
 		part = only_part(generation, special, tracee_special, true);
