@@ -27,12 +27,16 @@ for n in 1 2 3; do
 done
 
 # Two nodes that know nothing of it, with one command, until one of its signals.
+known() {
+	epmd -names | grep -q "name $1 at"
+}
 for name in stock store; do
 	arguments=()
 	[ $name = stock ] || arguments=("$(cat quiet)")
 	erl -noinput +S 2:2 +sbwt none +sbwtdio none -pa . "${loopback[@]}" -sname "$name$$@localhost" -run nodes quiet "${arguments[@]}" >$name.out 2>&1 &
 	pids="$pids $!"
 	wait_until test -s quiet
+	wait_until known "$name$$"
 done
 printf %s "$$" >cookie
 "$tw" record --erlang --cookie-file cookie --seq N -t 'nodes:order(N)' -o all.tw "stock$$@localhost" "store$$@localhost" >out 2>err </dev/null &
