@@ -15,6 +15,7 @@
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/arguments.h"
 #include "ringbuf/answers.h"
+#include "session/definitions.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 
@@ -315,20 +316,27 @@ void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs
 
 void tw_agent_set_layout(struct tw_function *function, const char *text, uint32_t string_bytes)
 {
+	const struct tw_arg_plan *known = function->arguments;
 	struct tw_arg_plan *arguments;
 	struct tw_layout *layout;
+	char *copy;
 
-	/* Events recorded without the layout may be in flight. */
-	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
+	/* Events recorded without the layout, or with another one, may be in flight. */
+	if (!text || tw_is_function_defined(tw_agent_session, function) || tw_layout_parse(text, strlen(text), &layout))
 		return;
 	arguments = malloc(sizeof *arguments);
-	if (arguments) {
+	copy = strdup(text);
+	if (arguments)
 		tw_arg_plan_make(arguments, layout, string_bytes);
-		function->layout = strdup(text);
-	}
-	if (arguments && function->layout)
-		tw_arg_plan_set(function, arguments);
-	else
+	if (!arguments || !copy ||
+	    (known && !strcmp(function->layout, text) && known->string_bytes == arguments->string_bytes)) {
 		free(arguments);
+		free(copy);
+	} else {
+		free((char *)function->layout);
+		function->layout = copy;
+		/* Calls that began in an earlier session may use that one when they return: it is never freed. */
+		tw_arg_plan_set(function, arguments);
+	}
 	tw_layout_destroy(layout);
 }

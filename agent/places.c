@@ -145,16 +145,21 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 				  .stack_depth = asked->is_bare ? 0 : (uint8_t)config->stack_depth};
 	struct tw_place *place;
 	int error = tw_bp_place_add(permit, function, options, &place);
+	bool is_port = tw_agent_is_port_module(config, function->module->soname) &&
+		       tw_agent_is_port_function(config, function->name),
+	     is_typed;
 
-	if (tw_agent_is_port_module(config, function->module->soname) &&
-	    tw_agent_is_port_function(config, function->name))
+	if (is_port)
 		part.actions |= TW_ACTION_RETURN;
 	if (error)
 		return error;
-	if (function->arguments) {
+	if (!tw_is_place_defined(tw_agent_session, place))
+		tw_bp_place_renew(permit, place, function, options);
+	/* An earlier recorder may have asked for what this one has not. */
+	is_typed = place->function->arguments && (is_port || config->string_bytes);
+	if (is_typed)
 		part.slot_words = TW_SLOT_WORDS_TYPED;
-		place->gives = function->arguments->gives;
-	}
+	place->gives = is_typed ? place->function->arguments->gives : TW_BP_GIVES_WORD;
 	tw_agent_trigger_set(place, asked->trigger);
 	if (asked->condition.program && !config->has_ends)
 		tw_session_use_program(&part, place, asked->condition.program);

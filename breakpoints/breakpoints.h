@@ -344,7 +344,7 @@ struct tw_function {
 	struct tw_place *gone_places; /* places in unloaded objects */
 	uint32_t
 		demoted_in; /* the agent's: the recording in which calls are counted since there were too many; 0: none */
-	/* Its arguments, set once before its first place is staged; NULL: not known. */
+	/* Its arguments, set before its first place is staged in a session, and again for a later one; NULL: not known. */
 	const char *layout;		     /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */
 	struct tw_bp_words words;	     /* the same, if it is so simple */
@@ -386,6 +386,15 @@ struct tw_place_options {
  */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
+
+/*
+ * tw_bp_place_renew - what tw_bp_place_add() would make of a place that it has found.
+ *
+ * For one that earlier sessions knew and none does now: the same code may be another function for the next, with a number of arguments
+ * that these did not ask for, and its returns may be watched or not.
+ */
+void tw_bp_place_renew(struct tw_permit *permit, struct tw_place *place, struct tw_function *function,
+		       const struct tw_place_options *options);
 
 /* Before the place is staged. */
 static inline void tw_bp_place_set_trigger(struct tw_place *place, const struct tw_call_condition *trigger)

@@ -353,6 +353,24 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	return 0;
 }
 
+void tw_bp_place_renew(struct tw_permit *permit, struct tw_place *place, struct tw_function *function,
+		       const struct tw_place_options *options)
+{
+	struct tw_place **link = &place->function->places;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (place->function != function) {
+		while (*link != place)
+			link = &(*link)->next_of_function;
+		*link = place->next_of_function;
+		place->next_of_function = function->places;
+		function->places = place;
+		place->function = function;
+		place->arity = function->arity;
+	}
+	set_end(place, options);
+}
+
 static void forget_place(struct tw_permit *permit, struct tw_function *function, struct tw_place **link)
 {
 	struct tw_place *place = *link;

@@ -200,6 +200,16 @@ static int define_place(struct tw_session *session, struct tw_permit *permit, co
 	return error ? error : add_id(&session->places, place->place_id);
 }
 
+bool tw_is_place_defined(const struct tw_session *session, const struct tw_place *place)
+{
+	return has_id(&session->places, place->place_id);
+}
+
+bool tw_is_function_defined(const struct tw_session *session, const struct tw_function *function)
+{
+	return has_id(&session->functions, function->function_id);
+}
+
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
 {
 	int error;

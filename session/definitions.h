@@ -12,6 +12,9 @@ int tw_define_note(struct tw_session *session, const char *text);
 int tw_define_module(struct tw_session *session, const struct tw_module *module);
 /* Defines place, function and modules, as far as not yet defined. */
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
+/* Has it defined them?  Under the permit. */
+bool tw_is_place_defined(const struct tw_session *session, const struct tw_place *place);
+bool tw_is_function_defined(const struct tw_session *session, const struct tw_function *function);
 /*
  * In a forked child, whose image has no definitions: all places that the session has set, and all modules that it had defined, since callers may
  * lie in modules without a place.
