@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    With `record --no-strings` nothing that arguments and results point to is in a capture: strings by debug information, memory by
-#         prototypes, what calls fill, also in libraries that are opened later; addresses and numbers are.
+# Goal    With `record --no-strings`, and `attach --no-strings`, nothing that arguments and results point to is in a capture: strings by
+#         debug information, memory by prototypes, what calls fill, also in libraries that are opened later; addresses and numbers are.
 #         With `record --redact`, or `cut --redact` later, what an expression matches in any of them is nowhere, and all else is.
 # Method  A program passes secrets in each of these ways. Without the option each is shown, with it none is in what print, report and the
 #         files say. A recorder that is killed has the expressions in its ring set, and a flight recorder too.
@@ -17,9 +17,12 @@ cat >secrets.c <<'C'
 #include <stdlib.h>
 #include <unistd.h>
 __attribute__((noipa)) const char *check(const char *password, int n) { return password + n; }
-int main(void)
+int main(int argc, char **argv)
 {
 	char got[32];
+	/* Until it is killed. */
+	for (; argc > 2; usleep(1000))
+		check(*argv ? "secret-argument" : "", 0);
 	int (*late)(const char *, int), pipes[2];
 	check("secret-argument", 0);
 	setenv("KEY", "secret-environment", 1);
@@ -47,6 +50,32 @@ shows 'return_from libc:read.* -> 13'
 ! grep -q 'secret-' out || fail "a secret is shown"
 # 4 secrets of 11 letters and more do not become shorter matches by packing.
 ! grep -rqaE "secret-(argument|environment|memory|late)" closed.tw || fail "a secret is in a file"
+
+# attached NAME.tw OPTION...: the same of a program that runs.  Each recorder gets what it asks for, whatever those before it did.
+./secrets until killed & program=$!
+attached() {
+	local name=$1
+	shift
+	expect 0 "$tw" attach -q --events 20 "$@" -t secrets:check -o "$name" $program
+	expect 0 "$tw" print "$name"
+}
+attached plain.tw
+shows 'call secrets:check$'
+attached shown.tw --args
+shows 'secrets:check/2 (password = "secret-argument", n = 0)'
+attached hidden.tw --args --no-strings
+shows 'secrets:check/2 (password = 0x[0-9a-f]*, n = 0)'
+! grep -rqa 'secret-argument' out hidden.tw || fail "a secret of the program that was attached to"
+attached short.tw --args=8
+shows 'secrets:check/2 (password = "secret-a"..., n = 0)'
+attached words.tw --args=raw
+shows 'secrets:check (0x[0-9a-f]*, 0x0, '
+attached given.tw --args='check(hex)' --returns
+shows 'secrets:check/1 (0x[0-9a-f]*)'
+attached again.tw --returns
+shows 'return_from secrets:check -> 0x'
+! grep -rqa 'secret-argument' out again.tw || fail "a secret of the program that was attached to, by its result"
+kill $program
 
 expect 2 "$tw" record --no-strings --ports -o ports.tw -- true
 says 'no-strings and --ports exclude each other'
