@@ -255,21 +255,36 @@ static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_
 	return count;
 }
 
+/*
+ * The cursor with the first record of all, for a batch that has @p count of its own; NULL: the batch ends here.  An error behind what the
+ * batch has is that of the next batch.
+ */
+static int next_cursor(struct tw_capture_events *events, uint32_t count, struct tw_merge_cursor **cursor)
+{
+	int error;
+
+	*cursor = NULL;
+	/* RELAXED events.ending: a late look makes some more that nobody wants. */
+	if ((count && events->merge.retired_bytes >= HELD_BYTES_MAX) || tw_load_relaxed(&events->is_ending))
+		return 0;
+	error = tw_merge_next(&events->merge, cursor);
+	if (error)
+		*cursor = NULL;
+	return count ? 0 : error;
+}
+
 static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch)
 {
-	struct tw_merge *merge = &events->merge;
+	struct tw_merge_cursor *cursor;
 	uint32_t count = 0;
 	bool has_more;
 
-	/* RELAXED events.ending: a late look makes some more events that nobody wants. */
-	while (count < BATCH_EVENTS && (merge->retired_bytes < HELD_BYTES_MAX || !count) &&
-	       !tw_load_relaxed(&events->is_ending)) {
-		struct tw_merge_cursor *cursor;
-		int error = tw_merge_next(merge, &cursor);
+	while (count < BATCH_EVENTS) {
+		int error = next_cursor(events, count, &cursor);
 
-		if (error && !count)
+		if (error)
 			return error;
-		if (error || !cursor)
+		if (!cursor)
 			break;
 		do {
 			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
@@ -280,7 +295,7 @@ static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch
 				if (cursor->job)
 					cursor->job->is_lent = true;
 			}
-			has_more = tw_merge_step(merge, cursor);
+			has_more = tw_merge_step(&events->merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
 	}
 	return count;
@@ -288,26 +303,23 @@ static int64_t merge_batch(struct tw_capture_events *events, struct batch *batch
 
 static int64_t merge_spans(struct tw_capture_events *events, struct batch *batch)
 {
-	struct tw_merge *merge = &events->merge;
+	struct tw_merge_cursor *cursor;
 	uint64_t records = 0;
 	uint32_t count = 0;
 
-	/* RELAXED events.ending: a late look takes some more records that nobody wants. */
-	while (count < BATCH_SPANS && records < BATCH_RECORDS && (merge->retired_bytes < HELD_BYTES_MAX || !count) &&
-	       !tw_load_relaxed(&events->is_ending)) {
+	while (count < BATCH_SPANS && records < BATCH_RECORDS) {
 		struct tw_capture_span *span = &batch->spans[count];
-		struct tw_merge_cursor *cursor;
-		int error = tw_merge_next(merge, &cursor);
+		int error = next_cursor(events, count, &cursor);
 
-		if (error && !count)
+		if (error)
 			return error;
-		if (error || !cursor)
+		if (!cursor)
 			break;
 		*span = (struct tw_capture_span){(const void *)cursor->at, NULL,	  cursor->sequence,
 						 cursor->stream,	   cursor->image, cursor->tracee_id};
 		if (cursor->job)
 			cursor->job->is_lent = true;
-		span->end = (const void *)tw_merge_skip(merge, cursor, BATCH_RECORDS, &records);
+		span->end = (const void *)tw_merge_skip(&events->merge, cursor, BATCH_RECORDS, &records);
 		count++;
 	}
 	return count;
