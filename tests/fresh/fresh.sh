@@ -145,6 +145,11 @@ make_debian() {
 	mkdir -p "$folder/archives/partial"
 }
 
+# closing_line LOG: ctest's sum, behind which it lists tests that were skipped; else the last line.
+closing_line() {
+	grep -aE '^[0-9]+% tests passed' "$1" | tail -n 1 | grep . || tail -n 1 "$1"
+}
+
 # play FORM COMMAND: on a machine of its own.
 play() {
 	local form=$1 command=$2 log=$logs/$1-$2.log machine=$folder/$1-$2 started=$SECONDS status=0 size=$shm
@@ -155,7 +160,7 @@ play() {
 	fi
 	isolated "$here/machine.sh" "$machine" "$folder/archives" "$form" "$size" "$command" >"$log" 2>&1 || status=$?
 	if [ $status = 0 ]; then
-		echo "passed: $(tail -n 1 "$log"), $(((SECONDS - started) / 60)) min"
+		echo "passed: $(closing_line "$log"), $(((SECONDS - started) / 60)) min"
 	else
 		echo "FAILED with exit code $status, $(((SECONDS - started) / 60)) min:"
 		tail -n 60 "$log"
