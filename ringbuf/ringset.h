@@ -559,7 +559,6 @@ int tw_rs_defs_next(const struct tw_rs *rs, uint32_t slot, uint64_t *at_bytes, u
 
 /* Makes a drained ENDED ring READY and empty again. */
 void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index);
-
 /* Changes a LIVE ring of a dead thread to ENDED. Returns whether it did. */
 bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index);
 
