@@ -14,12 +14,10 @@ enum { WAITED_FOR = TW_AHEAD_BATCHES / 2 };
 struct tw_ahead {
 	tw_ahead_make_fn *make;
 	void *context;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t is_made, is_free;
-	/* Under the lock. */
+	struct tw_worker worker;
+	/* Under its lock. */
 	uint64_t made, used; /* batches: the user has the last of `used` */
-	bool is_over, is_ending, user_waits, maker_waits;
+	bool is_over, user_waits, maker_waits;
 };
 
 /* Batches that are made or in use, with the user's own. Called with the lock. */
@@ -32,12 +30,12 @@ static uint64_t kept(const struct tw_ahead *ahead)
 static bool wait_for_place(struct tw_ahead *ahead)
 {
 	if (kept(ahead) < TW_AHEAD_BATCHES)
-		return !ahead->is_ending;
+		return !ahead->worker.is_ending;
 	ahead->maker_waits = true;
-	while (kept(ahead) > WAITED_FOR && !ahead->is_ending)
-		pthread_cond_wait(&ahead->is_free, &ahead->lock);
+	while (kept(ahead) > WAITED_FOR && !ahead->worker.is_ending)
+		pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 	ahead->maker_waits = false;
-	return !ahead->is_ending;
+	return !ahead->worker.is_ending;
 }
 
 static void *run(void *argument)
@@ -45,19 +43,19 @@ static void *run(void *argument)
 	struct tw_ahead *ahead = argument;
 	bool has_more = true;
 
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	while (has_more && wait_for_place(ahead)) {
 		unsigned number = ahead->made % TW_AHEAD_BATCHES;
 
-		pthread_mutex_unlock(&ahead->lock);
+		pthread_mutex_unlock(&ahead->worker.lock);
 		has_more = ahead->make(ahead->context, number);
-		pthread_mutex_lock(&ahead->lock);
+		pthread_mutex_lock(&ahead->worker.lock);
 		ahead->made++;
 		ahead->is_over = !has_more;
 		if (ahead->user_waits && (ahead->is_over || kept(ahead) >= WAITED_FOR))
-			pthread_cond_signal(&ahead->is_made);
+			pthread_cond_broadcast(&ahead->worker.changed);
 	}
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return NULL;
 }
 
@@ -69,13 +67,7 @@ int tw_ahead_create(tw_ahead_make_fn *make, void *context, struct tw_ahead **out
 		return TW_ENOMEM;
 	ahead->make = make;
 	ahead->context = context;
-	pthread_mutex_init(&ahead->lock, NULL);
-	pthread_cond_init(&ahead->is_made, NULL);
-	pthread_cond_init(&ahead->is_free, NULL);
-	if (tw_worker_start(&ahead->thread, 0, run, ahead)) {
-		pthread_cond_destroy(&ahead->is_free);
-		pthread_cond_destroy(&ahead->is_made);
-		pthread_mutex_destroy(&ahead->lock);
+	if (!tw_worker_init(&ahead->worker, run, ahead)) {
 		free(ahead);
 		return TW_ENOMEM;
 	}
@@ -87,14 +79,7 @@ void tw_ahead_destroy(struct tw_ahead *ahead)
 {
 	if (!ahead)
 		return;
-	pthread_mutex_lock(&ahead->lock);
-	ahead->is_ending = true;
-	pthread_cond_signal(&ahead->is_free);
-	pthread_mutex_unlock(&ahead->lock);
-	pthread_join(ahead->thread, NULL);
-	pthread_cond_destroy(&ahead->is_free);
-	pthread_cond_destroy(&ahead->is_made);
-	pthread_mutex_destroy(&ahead->lock);
+	tw_worker_fini(&ahead->worker);
 	free(ahead);
 }
 
@@ -102,19 +87,19 @@ unsigned tw_ahead_next(struct tw_ahead *ahead)
 {
 	unsigned number;
 
-	pthread_mutex_lock(&ahead->lock);
+	pthread_mutex_lock(&ahead->worker.lock);
 	if (!ahead->is_over || ahead->used < ahead->made)
 		ahead->used++;
 	if (ahead->maker_waits && kept(ahead) <= WAITED_FOR)
-		pthread_cond_signal(&ahead->is_free);
+		pthread_cond_broadcast(&ahead->worker.changed);
 	if (ahead->made < ahead->used) {
 		ahead->user_waits = true;
 		while (!ahead->is_over && kept(ahead) < WAITED_FOR)
-			pthread_cond_wait(&ahead->is_made, &ahead->lock);
+			pthread_cond_wait(&ahead->worker.changed, &ahead->worker.lock);
 		ahead->user_waits = false;
 	}
 	TW_ASSERT(ahead->used <= ahead->made);
 	number = (unsigned)((ahead->used - 1) % TW_AHEAD_BATCHES);
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_unlock(&ahead->worker.lock);
 	return number;
 }

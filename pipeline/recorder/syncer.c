@@ -23,20 +23,17 @@ struct failure {
 };
 
 struct tw_syncer {
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t changed; /* jobs, is_ending: for the thread; jobs: for the recorder */
-	/* Protected by the mutex from here on: */
+	struct tw_worker worker;
+	/* Protected by its lock from here on: */
 	struct job jobs[JOBS_MAX]; /* the oldest first; the first one is being processed */
 	size_t count;
-	bool is_ending;
 	struct failure failures[JOBS_MAX]; /* of syncs, not yet reported */
 	size_t failure_count;
 	int publish_error; /* the first */
 	uint64_t publish_errors;
 };
 
-/* Called with the mutex. */
+/* Called with the lock. */
 static int take_failure(struct tw_syncer *syncer, uint32_t number)
 {
 	for (size_t i = 0; i < syncer->failure_count; i++) {
@@ -65,7 +62,7 @@ static int run(const struct job *job, int failed)
 	return error;
 }
 
-/* Called with the mutex. */
+/* Called with the lock. */
 static void finish_first(struct tw_syncer *syncer, int error)
 {
 	const struct job *job = &syncer->jobs[0];
@@ -79,46 +76,38 @@ static void finish_first(struct tw_syncer *syncer, int error)
 	}
 	syncer->count--;
 	memmove(syncer->jobs, syncer->jobs + 1, syncer->count * sizeof *syncer->jobs);
-	pthread_cond_broadcast(&syncer->changed);
+	pthread_cond_broadcast(&syncer->worker.changed);
 }
 
 static void *work(void *arg)
 {
 	struct tw_syncer *syncer = arg;
 
-	pthread_mutex_lock(&syncer->mutex);
-	while (syncer->count || !syncer->is_ending) {
+	pthread_mutex_lock(&syncer->worker.lock);
+	while (syncer->count || !syncer->worker.is_ending) {
 		struct job job;
 		int error;
 
 		if (!syncer->count) {
-			pthread_cond_wait(&syncer->changed, &syncer->mutex);
+			pthread_cond_wait(&syncer->worker.changed, &syncer->worker.lock);
 			continue;
 		}
 		job = syncer->jobs[0];
 		error = job.is_publication ? take_failure(syncer, job.segment.number) : 0;
-		pthread_mutex_unlock(&syncer->mutex);
+		pthread_mutex_unlock(&syncer->worker.lock);
 		error = run(&job, error);
-		pthread_mutex_lock(&syncer->mutex);
+		pthread_mutex_lock(&syncer->worker.lock);
 		finish_first(syncer, error);
 	}
-	pthread_mutex_unlock(&syncer->mutex);
+	pthread_mutex_unlock(&syncer->worker.lock);
 	return NULL;
 }
 
 int tw_syncer_create(struct tw_syncer **out)
 {
 	struct tw_syncer *syncer = calloc(1, sizeof *syncer);
-	int error;
 
-	if (!syncer)
-		return TW_ENOMEM;
-	pthread_mutex_init(&syncer->mutex, NULL);
-	pthread_cond_init(&syncer->changed, NULL);
-	error = tw_worker_start(&syncer->thread, 0, work, syncer);
-	if (error) {
-		pthread_cond_destroy(&syncer->changed);
-		pthread_mutex_destroy(&syncer->mutex);
+	if (!syncer || !tw_worker_init(&syncer->worker, work, syncer)) {
 		free(syncer);
 		return TW_ENOMEM;
 	}
@@ -130,17 +119,11 @@ void tw_syncer_destroy(struct tw_syncer *syncer)
 {
 	if (!syncer)
 		return;
-	pthread_mutex_lock(&syncer->mutex);
-	syncer->is_ending = true;
-	pthread_cond_broadcast(&syncer->changed);
-	pthread_mutex_unlock(&syncer->mutex);
-	pthread_join(syncer->thread, NULL);
-	pthread_cond_destroy(&syncer->changed);
-	pthread_mutex_destroy(&syncer->mutex);
+	tw_worker_fini(&syncer->worker);
 	free(syncer);
 }
 
-/* Called with the mutex. */
+/* Called with the lock. */
 static bool is_under_way(const struct tw_syncer *syncer, uint32_t number, bool is_publication)
 {
 	for (size_t i = 0; i < syncer->count; i++)
@@ -149,11 +132,11 @@ static bool is_under_way(const struct tw_syncer *syncer, uint32_t number, bool i
 	return false;
 }
 
-/* Called with the mutex, when a slot is free. */
+/* Called with the lock, when a slot is free. */
 static void add(struct tw_syncer *syncer, const struct tw_segment_sealed *segment, bool is_publication)
 {
 	syncer->jobs[syncer->count++] = (struct job){*segment, is_publication};
-	pthread_cond_broadcast(&syncer->changed);
+	pthread_cond_broadcast(&syncer->worker.changed);
 }
 
 bool tw_syncer_sync(struct tw_syncer *syncer, const struct tw_segment *segment)
@@ -163,54 +146,54 @@ bool tw_syncer_sync(struct tw_syncer *syncer, const struct tw_segment *segment)
 					 .io = segment->io};
 	bool has_space;
 
-	pthread_mutex_lock(&syncer->mutex);
+	pthread_mutex_lock(&syncer->worker.lock);
 	has_space = syncer->count < JOBS_MAX && !is_under_way(syncer, segment->number, false);
 	/* A descriptor of its own: the segment may be closed meanwhile. */
 	file.fd = has_space ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (file.fd >= 0)
 		add(syncer, &file, false);
-	pthread_mutex_unlock(&syncer->mutex);
+	pthread_mutex_unlock(&syncer->worker.lock);
 	return file.fd >= 0;
 }
 
 void tw_syncer_publish(struct tw_syncer *syncer, const struct tw_segment_sealed *sealed)
 {
-	pthread_mutex_lock(&syncer->mutex);
+	pthread_mutex_lock(&syncer->worker.lock);
 	while (syncer->count == JOBS_MAX)
-		pthread_cond_wait(&syncer->changed, &syncer->mutex);
+		pthread_cond_wait(&syncer->worker.changed, &syncer->worker.lock);
 	add(syncer, sealed, true);
-	pthread_mutex_unlock(&syncer->mutex);
+	pthread_mutex_unlock(&syncer->worker.lock);
 }
 
 int tw_syncer_failed(struct tw_syncer *syncer, uint32_t number)
 {
 	int error;
 
-	pthread_mutex_lock(&syncer->mutex);
+	pthread_mutex_lock(&syncer->worker.lock);
 	error = take_failure(syncer, number);
-	pthread_mutex_unlock(&syncer->mutex);
+	pthread_mutex_unlock(&syncer->worker.lock);
 	return error;
 }
 
 void tw_syncer_await(struct tw_syncer *syncer, uint32_t number)
 {
-	pthread_mutex_lock(&syncer->mutex);
+	pthread_mutex_lock(&syncer->worker.lock);
 	while (is_under_way(syncer, number, true))
-		pthread_cond_wait(&syncer->changed, &syncer->mutex);
-	pthread_mutex_unlock(&syncer->mutex);
+		pthread_cond_wait(&syncer->worker.changed, &syncer->worker.lock);
+	pthread_mutex_unlock(&syncer->worker.lock);
 }
 
 int tw_syncer_await_all(struct tw_syncer *syncer, uint64_t *count)
 {
 	int error;
 
-	pthread_mutex_lock(&syncer->mutex);
+	pthread_mutex_lock(&syncer->worker.lock);
 	while (syncer->count)
-		pthread_cond_wait(&syncer->changed, &syncer->mutex);
+		pthread_cond_wait(&syncer->worker.changed, &syncer->worker.lock);
 	error = syncer->publish_error;
 	*count = syncer->publish_errors;
 	syncer->publish_error = 0;
 	syncer->publish_errors = 0;
-	pthread_mutex_unlock(&syncer->mutex);
+	pthread_mutex_unlock(&syncer->worker.lock);
 	return error;
 }

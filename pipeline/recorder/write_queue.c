@@ -18,16 +18,14 @@ struct list {
 };
 
 struct tw_write_queue {
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t added, finished_some;
+	struct tw_worker worker;
 	void (*wake)(void *arg);
 	void *wake_arg;
 	struct iovec pieces[PIECES_MAX]; /* used by the thread */
 	uint64_t bytes;			 /* not given back; used by the recorder */
-	/* Protected by the mutex from here on: */
+	/* Protected by the worker's lock from here on: */
 	struct list waiting, finished;
-	bool is_writing, is_ending;
+	bool is_writing;
 	int error; /* of the first write that failed since the last tw_write_queue_drain() */
 	uint64_t slow_ns;
 };
@@ -54,7 +52,7 @@ static struct tw_write *take_all(struct list *list)
 	return first;
 }
 
-/* Called with the mutex: takes all blocks for the file of the first one, in order, as many as one write holds. */
+/* Called with the lock: takes all blocks for the file of the first one, in order, as many as one write holds. */
 static struct list take_file(struct tw_write_queue *queue)
 {
 	struct list taken = {NULL, NULL};
@@ -100,44 +98,43 @@ static void *work(void *arg)
 {
 	struct tw_write_queue *queue = arg;
 
-	pthread_mutex_lock(&queue->mutex);
-	while (queue->waiting.first || !queue->is_ending) {
+	pthread_mutex_lock(&queue->worker.lock);
+	while (queue->waiting.first || !queue->worker.is_ending) {
 		struct list taken;
 		uint64_t begun_ns, ended_ns;
 		int error = queue->error;
 
 		if (!queue->waiting.first) {
-			pthread_cond_wait(&queue->added, &queue->mutex);
+			pthread_cond_wait(&queue->worker.changed, &queue->worker.lock);
 			continue;
 		}
 		taken = take_file(queue);
 		queue->is_writing = true;
-		pthread_mutex_unlock(&queue->mutex);
+		pthread_mutex_unlock(&queue->worker.lock);
 		begun_ns = tw_clock_monotonic_ns();
 		if (!error)
 			error = write_file(queue, taken.first);
 		ended_ns = tw_clock_monotonic_ns();
 		for (struct tw_write *write = taken.first; write; write = write->next)
 			write->error = error;
-		pthread_mutex_lock(&queue->mutex);
+		pthread_mutex_lock(&queue->worker.lock);
 		queue->is_writing = false;
 		queue->error = error;
 		if (ended_ns - begun_ns >= TW_WRITE_SLOW_NS)
 			queue->slow_ns = ended_ns;
 		append(&queue->finished, taken.first, taken.end);
-		pthread_cond_broadcast(&queue->finished_some);
-		pthread_mutex_unlock(&queue->mutex);
+		pthread_cond_broadcast(&queue->worker.changed);
+		pthread_mutex_unlock(&queue->worker.lock);
 		queue->wake(queue->wake_arg);
-		pthread_mutex_lock(&queue->mutex);
+		pthread_mutex_lock(&queue->worker.lock);
 	}
-	pthread_mutex_unlock(&queue->mutex);
+	pthread_mutex_unlock(&queue->worker.lock);
 	return NULL;
 }
 
 int tw_write_queue_create(struct tw_write_queue **out, void (*wake)(void *arg), void *arg)
 {
 	struct tw_write_queue *queue = calloc(1, sizeof *queue);
-	int error;
 
 	if (!queue)
 		return TW_ENOMEM;
@@ -145,14 +142,7 @@ int tw_write_queue_create(struct tw_write_queue **out, void (*wake)(void *arg), 
 	queue->wake_arg = arg;
 	clear(&queue->waiting);
 	clear(&queue->finished);
-	pthread_mutex_init(&queue->mutex, NULL);
-	pthread_cond_init(&queue->added, NULL);
-	pthread_cond_init(&queue->finished_some, NULL);
-	error = tw_worker_start(&queue->thread, 0, work, queue);
-	if (error) {
-		pthread_cond_destroy(&queue->finished_some);
-		pthread_cond_destroy(&queue->added);
-		pthread_mutex_destroy(&queue->mutex);
+	if (!tw_worker_init(&queue->worker, work, queue)) {
 		free(queue);
 		return TW_ENOMEM;
 	}
@@ -164,14 +154,7 @@ void tw_write_queue_destroy(struct tw_write_queue *queue)
 {
 	if (!queue)
 		return;
-	pthread_mutex_lock(&queue->mutex);
-	queue->is_ending = true;
-	pthread_cond_broadcast(&queue->added);
-	pthread_mutex_unlock(&queue->mutex);
-	pthread_join(queue->thread, NULL);
-	pthread_cond_destroy(&queue->finished_some);
-	pthread_cond_destroy(&queue->added);
-	pthread_mutex_destroy(&queue->mutex);
+	tw_worker_fini(&queue->worker);
 	free(queue);
 }
 
@@ -189,19 +172,19 @@ uint64_t tw_write_queue_slow_ns(struct tw_write_queue *queue)
 {
 	uint64_t slow_ns;
 
-	pthread_mutex_lock(&queue->mutex);
+	pthread_mutex_lock(&queue->worker.lock);
 	slow_ns = queue->slow_ns;
-	pthread_mutex_unlock(&queue->mutex);
+	pthread_mutex_unlock(&queue->worker.lock);
 	return slow_ns;
 }
 
 void tw_write_queue_add(struct tw_write_queue *queue, struct tw_write *write)
 {
 	queue->bytes += tw_block_file_bytes(&write->header);
-	pthread_mutex_lock(&queue->mutex);
+	pthread_mutex_lock(&queue->worker.lock);
 	append(&queue->waiting, write, &write->next);
-	pthread_cond_signal(&queue->added);
-	pthread_mutex_unlock(&queue->mutex);
+	pthread_cond_broadcast(&queue->worker.changed);
+	pthread_mutex_unlock(&queue->worker.lock);
 }
 
 static struct tw_write *give(struct tw_write_queue *queue, struct tw_write *first)
@@ -215,11 +198,11 @@ struct tw_write *tw_write_queue_collect(struct tw_write_queue *queue, bool waits
 {
 	struct tw_write *first;
 
-	pthread_mutex_lock(&queue->mutex);
+	pthread_mutex_lock(&queue->worker.lock);
 	while (waits && !queue->finished.first && (queue->waiting.first || queue->is_writing))
-		pthread_cond_wait(&queue->finished_some, &queue->mutex);
+		pthread_cond_wait(&queue->worker.changed, &queue->worker.lock);
 	first = take_all(&queue->finished);
-	pthread_mutex_unlock(&queue->mutex);
+	pthread_mutex_unlock(&queue->worker.lock);
 	return give(queue, first);
 }
 
@@ -227,11 +210,11 @@ struct tw_write *tw_write_queue_drain(struct tw_write_queue *queue)
 {
 	struct tw_write *first;
 
-	pthread_mutex_lock(&queue->mutex);
+	pthread_mutex_lock(&queue->worker.lock);
 	while (queue->waiting.first || queue->is_writing)
-		pthread_cond_wait(&queue->finished_some, &queue->mutex);
+		pthread_cond_wait(&queue->worker.changed, &queue->worker.lock);
 	first = take_all(&queue->finished);
 	queue->error = 0;
-	pthread_mutex_unlock(&queue->mutex);
+	pthread_mutex_unlock(&queue->worker.lock);
 	return give(queue, first);
 }
