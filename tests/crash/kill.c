@@ -15,6 +15,7 @@
 #include "tests/common/folder.h"
 #include "tracewheel/capture.h"
 #include "tracewheel/error.h"
+#include "tests/common/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -389,20 +390,12 @@ static void begin(struct round *round, const char *bin)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static int run(struct round *round, unsigned kills, double seconds, bool expects_loss)
 {
-	double start = now();
+	double start = (double)now_ns() / 1e9;
 	const char *wrong = NULL;
 
-	while (!wrong && (seconds > 0 ? now() - start < seconds : totals.kills < kills)) {
+	while (!wrong && (seconds > 0 ? (double)now_ns() / 1e9 - start < seconds : totals.kills < kills)) {
 		unsigned round_seed = seed;
 
 		wrong = run_round(round);
@@ -416,7 +409,7 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 			tw_recover(round->capture, NULL);
 		remove_folder(round->capture);
 	}
-	say_totals(round->variant, now() - start);
+	say_totals(round->variant, (double)now_ns() / 1e9 - start);
 	if (expects_loss)
 		printf("the wrong order was %s\n", wrong ? wrong : "NOT NOTICED");
 	return expects_loss ? !wrong : wrong != NULL;

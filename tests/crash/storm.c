@@ -6,6 +6,7 @@
  * is the one that opens.  Ends when is_over is set: 0 if all answers were right.
  */
 #include "base/atomic.h"
+#include "tests/common/clock.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,14 +29,6 @@ struct storm_beats {
 
 static struct storm_beats *beats;
 static _Atomic uint32_t wrong;
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
 
 static void beat(unsigned number, uint64_t *last_ns)
 {

@@ -13,6 +13,7 @@
  * more: no dead thread may hold its locks.
  */
 #include "tests/crash/work.h"
+#include "tests/common/clock.h"
 
 #include <tracewheel/function.h>
 
@@ -181,22 +182,6 @@ static void run_full(const char *path, struct worker *own, unsigned count)
 	while (number < 3010)
 		call_once(own, ++number);
 	run_many(count);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t worked_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 /* The number of times this thread gave up its processor voluntarily. */

@@ -11,6 +11,7 @@
  *	step_test [SEED]
  */
 #include "step.h"
+#include "tests/common/random.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -46,8 +47,7 @@ static long later_steps;
 
 static unsigned long next_random(unsigned long below)
 {
-	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
-	return (seed >> 33) % below;
+	return random_below(&seed, below);
 }
 
 /* Waits for the thread to stop.  Returns the signal, with the kind of trap in *code; 0: the child has ended. */

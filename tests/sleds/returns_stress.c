@@ -16,6 +16,7 @@
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
 #include "symbols/symbols.h"
+#include "tests/common/random.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -50,9 +51,8 @@ REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, ui
 	tw_return_word kept[TW_RETURNS_LONG_WORDS] = {(uintptr_t)place, ~(uintptr_t)place};
 	const char *way = NULL;
 
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
 	if (now == 4)
-		now = (unsigned)(random_state >> 33) % 4;
+		now = (unsigned)random_below(&random_state, 4);
 	if (now)
 		opened += tw_returns_open(slot, kept, now == 3, now >= 2, &way);
 	return way;

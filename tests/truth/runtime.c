@@ -8,6 +8,8 @@
  * Each process has random numbers of its own, so its account does not depend on scheduling.  A line of the account is
  * PID KIND FUNCTION NUMBER; for return_to the function that continues.
  */
+#include "tests/common/random.h"
+
 #include <tracewheel/runtime.h>
 #include <tracewheel/term.h>
 #include <tracewheel/tracewheel.h>
@@ -55,10 +57,7 @@ static _Thread_local struct process *running;
 
 static unsigned pick(struct process *p, unsigned below)
 {
-	p->random ^= p->random << 13;
-	p->random ^= p->random >> 7;
-	p->random ^= p->random << 17;
-	return (unsigned)(p->random >> 33) % below;
+	return (unsigned)random_below(&p->random, below);
 }
 
 static void note(struct process *p, const char *kind, int function, unsigned number)

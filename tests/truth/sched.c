@@ -6,6 +6,8 @@
  * CLOCK_THREAD_CPUTIME_ID, in ns, and the kernel's counts of context switches (getrusage), from the beginning of the call to
  * its end.
  */
+#include "tests/common/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,18 +29,12 @@ struct spent {
 	long voluntary, involuntary;
 };
 
-static uint64_t ns_of(clockid_t clock)
-{
-	struct timespec time;
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 static struct spent spent_now(void)
 {
 	struct rusage usage;
 	getrusage(RUSAGE_THREAD, &usage);
-	return (struct spent){ns_of(CLOCK_MONOTONIC), ns_of(CLOCK_THREAD_CPUTIME_ID), usage.ru_nvcsw, usage.ru_nivcsw};
+	return (struct spent){clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID), usage.ru_nvcsw,
+			      usage.ru_nivcsw};
 }
 
 /* Lines are printed at the end: so little of a call lies outside of what it measures. */
@@ -75,8 +71,8 @@ static void rest(uint64_t ns)
 
 static void work(uint64_t ns)
 {
-	uint64_t until = ns_of(CLOCK_THREAD_CPUTIME_ID) + ns;
-	while (ns_of(CLOCK_THREAD_CPUTIME_ID) < until)
+	uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		for (volatile int i = 0; i < 1000; i++)
 			;
 }

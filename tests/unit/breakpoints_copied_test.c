@@ -16,6 +16,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include "traced_help.h"
+#include "tests/common/random.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,17 +74,12 @@ static void yield(unsigned which)
 	swapcontext(&coroutines[which].context, &scheduler);
 }
 
-static uint64_t next(uint64_t seed)
-{
-	return seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-}
-
 /* Calls from different lines with the same slot; nothing yields if `which` is no coroutine. */
 TRACED static uint64_t step(unsigned which, unsigned depth, uint64_t seed)
 {
 	uint64_t value;
 
-	seed = next(seed);
+	random_word(&seed);
 	if (which < COUNT && (!depth || (seed >> 40 & 15) == 0))
 		yield(which);
 	if (!depth)
@@ -131,7 +127,7 @@ static void run_all(uint64_t seed)
 	while (left) {
 		int to;
 
-		seed = next(seed);
+		random_word(&seed);
 		to = (int)(seed >> 33) % COUNT;
 		if (coroutines[to].has_ended)
 			continue;

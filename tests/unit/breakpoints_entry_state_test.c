@@ -16,6 +16,7 @@
 #include "plan/plan.h"
 #include "sanitized_help.h"
 #include "tracewheel/error.h"
+#include "tests/common/random.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,14 +205,6 @@ static void call(void (*function)(void), bool is_shifted, struct state *state)
 	state->flags &= FLAGS;
 }
 
-static uint64_t random_word(void)
-{
-	static uint64_t seed = 9;
-
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return seed ^ seed >> 29;
-}
-
 static void add_places(struct tw_permit *permit)
 {
 	const struct tw_module_options options = {.name = "states", .is_declared = true};
@@ -310,10 +303,12 @@ static void all_states_are_as_before(const char *when, bool is_armed)
 
 static int set_up(void **state)
 {
+	uint64_t seed = 9;
+
 	for (size_t i = 0; i < KINDS; i++)
 		for (size_t n = 0; n < TRIES; n++) {
 			for (size_t w = 0; w < 32; w++)
-				((uint64_t *)&before[i][n])[w] = random_word();
+				((uint64_t *)&before[i][n])[w] = random_word(&seed);
 			before[i][n].flags = 0x202 | (before[i][n].flags & FLAGS);
 			for (int is_shifted = 0; is_shifted < 2; is_shifted++) {
 				after[is_shifted][i][n] = before[i][n];

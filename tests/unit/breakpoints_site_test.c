@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "sanitized_help.h"
 #include "tracewheel/error.h"
+#include "tests/common/random.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,14 +227,6 @@ static void call(void (*function)(void), bool is_shifted, struct state *state)
 	state->flags &= FLAGS;
 }
 
-static uint64_t random_word(void)
-{
-	static uint64_t seed = 11;
-
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return seed ^ seed >> 29;
-}
-
 static const struct tw_entry_plan_site *site_of(const char *name)
 {
 	for (uint32_t i = 0; i < plan.header->site_count; i++) {
@@ -329,6 +322,7 @@ static int set_up(void **state)
 	void *bytes;
 	size_t count;
 	Dl_info info;
+	uint64_t seed = 11;
 
 	site_is_wide = __builtin_cpu_supports("avx") != 0;
 	assert_int_not_equal(dladdr((void *)(uintptr_t)call_site, &info), 0);
@@ -340,7 +334,7 @@ static int set_up(void **state)
 	for (size_t i = 0; i < KINDS; i++)
 		for (size_t n = 0; n < TRIES; n++) {
 			for (size_t w = 0; w < sizeof before[i][n] / 8; w++)
-				((uint64_t *)&before[i][n])[w] = random_word();
+				((uint64_t *)&before[i][n])[w] = random_word(&seed);
 			before[i][n].flags = 0x202 | (before[i][n].flags & FLAGS & ~0x400u);
 			for (int is_shifted = 0; is_shifted < 2; is_shifted++) {
 				after[is_shifted][i][n] = before[i][n];

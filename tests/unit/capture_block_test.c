@@ -7,6 +7,7 @@
  */
 #include "pipeline/block/block.h"
 #include "tracewheel/error.h"
+#include "tests/common/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +23,7 @@ static uint32_t raw_bytes;
 
 static uint64_t number(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
+	return random_word(&seed);
 }
 
 /* Numbers of all widths, small ones more often. */

@@ -7,15 +7,15 @@
  */
 #include "capture_help.h"
 #include "pipeline/block/codec_definitions.h"
+#include "tests/common/random.h"
 
 static uint8_t records[TW_BLOCK_STORED_BYTES_MAX];
 static uint8_t expected[TW_BLOCK_STORED_BYTES_MAX];
 static uint64_t random_state = 12345;
 
-static uint32_t random_below(uint32_t limit)
+static uint32_t draw(uint32_t limit)
 {
-	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(random_state >> 33) % limit;
+	return (uint32_t)random_below(&random_state, limit);
 }
 
 static uint32_t put(uint32_t at, uint32_t type, const void *fixed, uint32_t bytes, const char *text,
@@ -42,24 +42,24 @@ static uint32_t put_function(uint32_t at, uint32_t i, bool is_wild)
 	uint32_t length = (uint32_t)snprintf(name, sizeof(name), "a_function_of_a_program_%06u", i);
 
 	if (is_wild) {
-		length = random_below(4) ? random_below(60) : random_below(sizeof(name));
+		length = draw(4) ? draw(60) : draw(sizeof(name));
 		for (uint32_t j = 0; j < length; j++)
-			name[j] = (char)('a' + random_below(2));
-		function.address = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX);
-		function.function_id = random_below(UINT32_MAX);
-		function.module_id = random_below(3) ? 1 : UINT32_MAX;
-		function.arity = random_below(2) ? TW_DEF_ARITY_UNKNOWN : random_below(9);
+			name[j] = (char)('a' + draw(2));
+		function.address = (uint64_t)draw(UINT32_MAX) << 32 | draw(UINT32_MAX);
+		function.function_id = draw(UINT32_MAX);
+		function.module_id = draw(3) ? 1 : UINT32_MAX;
+		function.arity = draw(2) ? TW_DEF_ARITY_UNKNOWN : draw(9);
 		/* A value that no present writer sets: such a record has no columns. */
-		function.reserved = random_below(20) == 0;
-		place.caller_module_id = random_below(UINT32_MAX);
-		place.address = UINT64_MAX - random_below(1000);
+		function.reserved = draw(20) == 0;
+		place.caller_module_id = draw(UINT32_MAX);
+		place.address = UINT64_MAX - draw(1000);
 	}
 	function.name_bytes = (uint16_t)length;
-	if (!is_wild || random_below(3))
+	if (!is_wild || draw(3))
 		at = put(at, TW_DEF_PLACE, &place, sizeof(place), "", 0);
 	at = put(at, TW_DEF_FUNCTION, &function, sizeof(function), name, length);
-	if (is_wild && random_below(8) == 0)
-		at = put(at, random_below(2) ? TW_DEF_NOTE : 99, "12345678", 8, name, length);
+	if (is_wild && draw(8) == 0)
+		at = put(at, draw(2) ? TW_DEF_NOTE : 99, "12345678", 8, name, length);
 	return at;
 }
 
@@ -104,7 +104,7 @@ static void any_records_come_back(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
-		uint32_t bytes = 0, wanted = 1 + random_below(i % 10 ? 3000 : TW_BLOCK_RAW_BYTES_MAX - 8192);
+		uint32_t bytes = 0, wanted = 1 + draw(i % 10 ? 3000 : TW_BLOCK_RAW_BYTES_MAX - 8192);
 
 		while (bytes < wanted)
 			bytes = put_function(bytes, i, true);

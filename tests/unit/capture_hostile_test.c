@@ -12,6 +12,7 @@
 #include "ringbuf/ringset.h"
 #include "tests/unit/sanitized_help.h"
 #include "tracewheel/consumer.h"
+#include "tests/common/random.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,10 +36,7 @@ static int nowhere;
 
 static uint64_t random64(void)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
+	return random_word(&state);
 }
 
 /* Numbers that pass more checks than most. */

@@ -6,6 +6,7 @@
  * order.  Negative control: sorted by time alone the same capture is in a wrong order.
  */
 #include "capture_help.h"
+#include "tests/common/random.h"
 
 enum { THREADS = 6, TRACEES = 9, STEPS = 30000 };
 
@@ -13,9 +14,7 @@ static uint64_t seed = 88172645463325252u;
 
 static uint64_t number(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
+	return random_word(&seed);
 }
 
 typedef void check_fn(void *context, const struct tw_capture_event *event);

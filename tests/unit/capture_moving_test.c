@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "sanitized_help.h"
+#include "tests/common/random.h"
 
 #include <errno.h>
 #include <sys/sysmacros.h>
@@ -82,9 +83,7 @@ static uint64_t random_number(void)
 {
 	static uint64_t state = 88172645463325252u;
 
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
+	return random_word(&state);
 }
 
 static void *change_the_file(void *unused)

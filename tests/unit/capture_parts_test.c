@@ -9,14 +9,13 @@
 #include "pipeline/format/catalog.h"
 #include "pipeline/reader/clockmap.h"
 #include "pipeline/reader/runs.h"
+#include "tests/common/random.h"
 
 static uint64_t seed = 88172645463325252u;
 
 static uint64_t number(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
+	return random_word(&seed);
 }
 
 static void runs_are_a_set_of_numbers(void **state)

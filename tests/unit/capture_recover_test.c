@@ -9,6 +9,7 @@
  */
 #include "capture_help.h"
 #include "sanitized_help.h"
+#include "tests/common/random.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -28,9 +29,7 @@ static uint64_t seed = 88172645463325252u;
 
 static uint64_t number(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
+	return random_word(&seed);
 }
 
 /* Many small pieces: a kill leaves half a block behind. */

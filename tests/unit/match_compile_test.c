@@ -6,6 +6,7 @@
  * Method: texts with one flaw each; tables of functions by target; texts that are very large or deep.
  */
 #include "match/match.h"
+#include "tests/common/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,10 +234,7 @@ static void prefix_heads(void **state)
 
 static double seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	return (double)now_ns() * 1e-9;
 }
 
 /* prefix, count times unit, middle, count times close, suffix: compiled or refused, but quickly. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "ringbuf/ringbuf.h"
+#include "tests/common/random.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -30,14 +31,6 @@ struct numbered {
 
 static uint64_t seed;
 
-static uint64_t random64(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
-
 static struct tw_rb_shared *make_ring(uint64_t data_bytes)
 {
 	struct tw_rb_shared *shared = aligned_alloc(TW_PAGE_BYTES, TW_PAGE_BYTES + data_bytes);
@@ -51,7 +44,7 @@ static uint32_t bytes_of(uint64_t number)
 {
 	uint64_t s = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
 
-	return 32 + (uint32_t)(random64(&s) % 40) * TW_RB_ALIGN_BYTES;
+	return 32 + (uint32_t)(random_word(&s) % 40) * TW_RB_ALIGN_BYTES;
 }
 
 static enum tw_rb_outcome put(struct tw_rb_producer *producer, uint64_t number)
@@ -274,7 +267,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 		struct reading reading = {0};
 		int64_t bytes;
 
-		for (uint64_t n = random64(&s) % 500; n; n--)
+		for (uint64_t n = random_word(&s) % 500; n; n--)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
 		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &copied);
 		assert_true(bytes >= 0);
@@ -393,7 +386,7 @@ static void a_second_lease_loses_its_own_records_only(void **state)
 		/* From the lease's first record to the first one that is kept. */
 		assert_int_equal(loss.record.ticks, before + loss.lost[TW_RB_LOST_FULL]);
 		assert_int_equal(loss.first_ticks, begun);
-		while (random64(&seed) % 3000)
+		while (random_word(&seed) % 3000)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
 		atomic_store(&shared->tail_pos, atomic_load(&shared->committed_pos));
 	}
@@ -443,11 +436,11 @@ static void a_damaged_ring_is_refused_and_never_followed(void **state)
 		put(&producer, i);
 	for (int round = 0; round < 20000; round++) {
 		uint64_t *words = (uint64_t *)tw_rb_data(shared);
-		uint64_t at = random64(&s) % 500, old = words[at], end;
+		uint64_t at = random_word(&s) % 500, old = words[at], end;
 		const uint8_t *out;
 		int64_t bytes;
 
-		words[at] = random64(&s);
+		words[at] = random_word(&s);
 		bytes = tw_rb_peek(shared, 0, TW_RB_RECORD_BYTES_MAX, &out, &end);
 		assert_true(bytes == TW_EFORMAT || (bytes >= 0 && bytes <= TW_RB_RECORD_BYTES_MAX));
 		words[at] = old;

@@ -12,6 +12,7 @@
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
 #include "tracewheel/runtime.h"
+#include "tests/common/random.h"
 
 enum { F, G, H, FUNCTIONS };
 
@@ -494,10 +495,7 @@ static unsigned below(unsigned bound)
 {
 	static uint64_t random = 88172645463325252u;
 
-	random ^= random << 13;
-	random ^= random >> 7;
-	random ^= random << 17;
-	return (unsigned)(random >> 33) % bound;
+	return (unsigned)random_below(&random, bound);
 }
 
 static void choose(struct viewer *v, const struct tw_process *process, struct tw_match_program *const *programs)

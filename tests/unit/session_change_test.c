@@ -7,6 +7,7 @@
  *	are compared.  The seed is printed, and taken from TW_CHANGE_SEED.
  */
 #include "session_bed.h"
+#include "tests/common/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,7 @@ static uint64_t seed;
 
 static unsigned draw(unsigned below)
 {
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (unsigned)((seed >> 33) % below);
+	return (unsigned)random_below(&seed, below);
 }
 
 static void change_setting(struct setting *s, enum tw_match match, uint32_t flags)

@@ -11,6 +11,7 @@
 #include "check_help.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
+#include "tests/common/random.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -36,12 +37,6 @@ static struct tw_match_program *programs[3];
 static _Atomic bool is_stopping;
 static _Atomic uint64_t weak_ids[WEAK_IDS];
 static uint64_t seed;
-
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (*state >> 33) % below;
-}
 
 /* ---- what is traced ---- */
 
@@ -77,7 +72,7 @@ static void *come_and_go(void *unused)
 		}
 		CHECK(tw_process_create("short", &process) == 0);
 		tw_process_in(process);
-		for (unsigned i = 0; i < draw(&random, 50); i++)
+		for (unsigned i = 0; i < random_below(&random, 50); i++)
 			tw_call1(&f[i % FUNCTIONS], i);
 		tw_process_exit(process);
 	}
@@ -101,23 +96,28 @@ static void set_something(struct tw_session *session, uint64_t *random)
 					 TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY,
 					 TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME};
 	static const char *const modules[] = {"churn", "loaded", "_", "nothing"};
-	const char *module = modules[draw(random, 4)];
-	uint32_t flags = kinds[draw(random, TW_COUNT_OF(kinds))];
-	enum tw_match match = (enum tw_match)draw(random, 4);
+	const char *module = modules[random_below(random, 4)];
+	uint32_t flags = kinds[random_below(random, TW_COUNT_OF(kinds))];
+	enum tw_match match = (enum tw_match)random_below(random, 4);
 
-	switch (draw(random, 8)) {
+	switch (random_below(random, 8)) {
 	case 0: CHECK(is_expected(tw_trace_on_load(session, match, NULL, flags))); break;
 	case 1:
-		CHECK(is_expected(tw_trace_process(session, draw(random, 2) ? TW_PID_ALL : TW_PID_NEW, draw(random, 2),
-						   (uint32_t)draw(random, TW_FLAG_ALL) & TW_FLAG_ALL)));
-		CHECK(is_expected(tw_trace_process(session, TW_PID_ALL, draw(random, 2), TW_FLAG_CPU_TIMESTAMP)));
+		CHECK(is_expected(tw_trace_process(session, random_below(random, 2) ? TW_PID_ALL : TW_PID_NEW,
+						   random_below(random, 2),
+						   (uint32_t)random_below(random, TW_FLAG_ALL) & TW_FLAG_ALL)));
+		CHECK(is_expected(
+			tw_trace_process(session, TW_PID_ALL, random_below(random, 2), TW_FLAG_CPU_TIMESTAMP)));
 		break;
 	case 2: CHECK(is_expected(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL))); break;
 	case 3:
-		CHECK(is_expected(tw_trace_function_match(session, module, "_", TW_ARITY_ANY, programs[draw(random, 3)],
-							  draw(random, 2) ? TW_FUNCTION_LOCAL : TW_FUNCTION_META)));
+		CHECK(is_expected(
+			tw_trace_function_match(session, module, "_", TW_ARITY_ANY, programs[random_below(random, 3)],
+						random_below(random, 2) ? TW_FUNCTION_LOCAL : TW_FUNCTION_META)));
 		break;
-	case 4: CHECK(is_expected(tw_trace_send(session, draw(random, 2) ? TW_MATCH_TRUE : TW_MATCH_FALSE))); break;
+	case 4:
+		CHECK(is_expected(tw_trace_send(session, random_below(random, 2) ? TW_MATCH_TRUE : TW_MATCH_FALSE)));
+		break;
 	default: CHECK(is_expected(tw_trace_function(session, module, "_", TW_ARITY_ANY, match, flags)));
 	}
 }
@@ -126,7 +126,7 @@ static void ask(struct tw_session *session, uint64_t *random)
 {
 	static const char *const what[] = {"{churn,f0,1}", "{loaded,g,1}", "on_load", "new", "send", "{no,such,1}"};
 	static const char *const items[] = {"all", "call_count", "call_time", "match_spec", "flags", "tracer"};
-	const char *text = what[draw(random, TW_COUNT_OF(what))];
+	const char *text = what[random_below(random, TW_COUNT_OF(what))];
 	char buffer[8192], weak[64];
 	struct tw_arena arena, large = {0};
 	struct tw_term term, item, out = {0};
@@ -134,7 +134,7 @@ static void ask(struct tw_session *session, uint64_t *random)
 
 	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	CHECK(tw_term_parse(&arena, text, strlen(text), &term, NULL) == 0);
-	item = tw_term_atom_z(items[draw(random, TW_COUNT_OF(items))]);
+	item = tw_term_atom_z(items[random_below(random, TW_COUNT_OF(items))]);
 	error = tw_trace_info(session, term, item, &arena, &out);
 	if (error == TW_ENOMEM) {
 		/* The times of hundreds of processes that came and went, on a busy machine, fit here. */
@@ -155,18 +155,19 @@ static void misuse(struct tw_session *session, uint64_t *random)
 	      TW_EBADARG);
 	CHECK(tw_trace_function(session, "_", "f0", 1, TW_MATCH_TRUE, 0) == TW_EBADARG);
 	CHECK(tw_trace_function_match(session, "churn", "f0", 1, programs[0], TW_FUNCTION_CALL_COUNT) == TW_EBADARG);
-	CHECK(tw_trace_process(session, TW_PID_ALL, true, UINT32_C(1) << (22 + draw(random, 10))) == TW_EBADARG);
+	CHECK(tw_trace_process(session, TW_PID_ALL, true, UINT32_C(1) << (22 + random_below(random, 10))) ==
+	      TW_EBADARG);
 	CHECK(tw_trace_commit() == TW_EBADARG && tw_trace_abort() == TW_EBADARG);
 }
 
 /* Uses an id whose session may have been destroyed long ago. */
 static void use_weak(uint64_t *random)
 {
-	tw_session_weak weak = weak_ids[draw(random, WEAK_IDS)];
+	tw_session_weak weak = weak_ids[random_below(random, WEAK_IDS)];
 	struct tw_session *session;
 	int result;
 
-	if (draw(random, 4) == 0) {
+	if (random_below(random, 4) == 0) {
 		result = tw_session_destroy_weak(weak);
 		CHECK(result == 0 || result == 1 || result == TW_EBADARG);
 		return;
@@ -187,7 +188,7 @@ static void use_together(struct tw_session *session, uint64_t *random)
 	CHECK(tw_trace_begin() == 0);
 	for (unsigned i = 0; i < 4; i++)
 		set_something(session, random);
-	if (draw(random, 2))
+	if (random_below(random, 2))
 		CHECK(tw_trace_commit() >= 0);
 	else
 		CHECK(tw_trace_abort() == 0);
@@ -198,11 +199,11 @@ static void live_one_life(uint64_t *random)
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16,
 					      .cap_bytes = 1 << 19,
 					      .has_fixed_rings = true,
-					      .policy = draw(random, 2) ? TW_RB_DROP : TW_RB_OVERWRITE};
+					      .policy = random_below(random, 2) ? TW_RB_DROP : TW_RB_OVERWRITE};
 	struct tw_rs rs;
 	struct tw_session *session;
 	uint32_t image;
-	bool has_rings = draw(random, 4) != 0;
+	bool has_rings = random_below(random, 4) != 0;
 
 	if (has_rings) {
 		CHECK(tw_rs_create(&rs, &options) == 0 && tw_rs_image_claim(&rs, &image) == 0);
@@ -210,9 +211,9 @@ static void live_one_life(uint64_t *random)
 	} else {
 		CHECK(tw_session_create("churn", NULL, &session) == 0);
 	}
-	weak_ids[draw(random, WEAK_IDS)] = tw_session_weak_of(session);
-	for (uint64_t i = draw(random, 12); i > 0; i--) {
-		switch (draw(random, 6)) {
+	weak_ids[random_below(random, WEAK_IDS)] = tw_session_weak_of(session);
+	for (uint64_t i = random_below(random, 12); i > 0; i--) {
+		switch (random_below(random, 6)) {
 		case 0: use_weak(random); break;
 		case 1: use_together(session, random); break;
 		case 2: ask(session, random); break;
@@ -220,7 +221,7 @@ static void live_one_life(uint64_t *random)
 		default: set_something(session, random);
 		}
 	}
-	if (has_rings || draw(random, 2)) {
+	if (has_rings || random_below(random, 2)) {
 		tw_session_destroy(session);
 		/* Destroyed, by whichever thread: the rings' memory, which a late event would need, is unmapped. */
 		if (has_rings)

@@ -9,6 +9,7 @@
  *	session_long_queues_test [STEPS [SEED]]
  */
 #include "tests/unit/system_help.h"
+#include "tests/common/random.h"
 
 #define SESSIONS  5
 #define PROCESSES 3
@@ -21,12 +22,6 @@ static struct {
 } sessions[SESSIONS];
 static struct tw_process *processes[PROCESSES];
 static uint64_t steps_wanted = 30000, seed = 1;
-
-static uint64_t draw(uint64_t *random, uint64_t below)
-{
-	*random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (*random >> 33) % below;
-}
 
 static void come_or_go(unsigned s)
 {
@@ -42,9 +37,9 @@ static void limit(unsigned s, uint64_t *random)
 
 	if (!sessions[s].session)
 		return;
-	sessions[s].is_set = draw(random, 4) > 0;
-	sessions[s].disable = draw(random, LENGTHS - 2);
-	sessions[s].enable = sessions[s].disable + 1 + draw(random, LENGTHS - 1 - sessions[s].disable);
+	sessions[s].is_set = random_below(random, 4) > 0;
+	sessions[s].disable = random_below(random, LENGTHS - 2);
+	sessions[s].enable = sessions[s].disable + 1 + random_below(random, LENGTHS - 1 - sessions[s].disable);
 	pair[0] = tw_term_unsigned(&arena, sessions[s].disable);
 	pair[1] = tw_term_unsigned(&arena, sessions[s].enable);
 	assert_int_equal(tw_trace_system(sessions[s].session, event,
@@ -94,15 +89,15 @@ static uint64_t play(uint64_t steps, uint64_t shift)
 	for (unsigned i = 0; i < PROCESSES; i++)
 		assert_int_equal(tw_process_create("p", &processes[i]), 0);
 	for (uint64_t step = 1; step <= steps && !differs; step++) {
-		uint64_t verb = draw(&random, 100);
+		uint64_t verb = random_below(&random, 100);
 
 		if (verb < 3)
-			come_or_go((unsigned)draw(&random, SESSIONS));
+			come_or_go((unsigned)random_below(&random, SESSIONS));
 		else if (verb < 9)
-			limit((unsigned)draw(&random, SESSIONS), &random);
+			limit((unsigned)random_below(&random, SESSIONS), &random);
 		else if (verb < 10)
-			replace((unsigned)draw(&random, PROCESSES));
-		else if (!report((unsigned)draw(&random, PROCESSES), draw(&random, LENGTHS), shift))
+			replace((unsigned)random_below(&random, PROCESSES));
+		else if (!report((unsigned)random_below(&random, PROCESSES), random_below(&random, LENGTHS), shift))
 			differs = step;
 		tw_arena_reset(&arena);
 	}

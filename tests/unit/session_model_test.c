@@ -14,6 +14,7 @@
  * makes is said with tell_*().
  */
 #include "session_model.h"
+#include "tests/common/random.h"
 
 #define STEPS 200 /* of one program */
 
@@ -709,21 +710,16 @@ static size_t shrink(struct step *steps, size_t count)
 	return count;
 }
 
-static uint64_t draw(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 32;
-}
-
 static struct step draw_step(uint64_t *random)
 {
 	unsigned sum = 0, at = 0, left;
 
 	for (unsigned i = 0; i < TW_COUNT_OF(verbs); i++)
 		sum += verbs[i].weight;
-	for (left = draw(random) % sum; left >= verbs[at].weight; at++)
+	for (left = random_word(random) % sum; left >= verbs[at].weight; at++)
 		left -= verbs[at].weight;
-	return (struct step){(uint8_t)at, (uint32_t)draw(random), (uint32_t)draw(random), (uint32_t)draw(random)};
+	return (struct step){(uint8_t)at, (uint32_t)random_word(random), (uint32_t)random_word(random),
+			     (uint32_t)random_word(random)};
 }
 
 static uint64_t steps_wanted = 20000, seed = 1;

@@ -10,6 +10,7 @@
 #include "sanitized_help.h"
 #include "tracewheel/consumer.h"
 #include "tracewheel/tracewheel.h"
+#include "tests/common/clock.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -254,11 +255,6 @@ static void *call_once(void *arg)
 	last_pid = tw_process_self();
 	tw_call2(&step, 1, 1);
 	return NULL;
-}
-
-static uint64_t now_ns(void)
-{
-	return (uint64_t)tw_monotonic_time_ns();
 }
 
 static int compare(const void *a, const void *b)

@@ -10,6 +10,7 @@
 #include "check_help.h"
 #include "sanitized_help.h"
 #include "session_bed.h"
+#include "tests/common/random.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -41,12 +42,6 @@ static struct tw_declared_function f[FUNCTIONS] = {
 static uint64_t seed;
 static _Atomic bool stop;
 static uint64_t end_ns;
-
-static uint64_t draw(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 33;
-}
 
 static double seconds(void)
 {
@@ -187,19 +182,19 @@ static void *call_all_the_time(void *arg)
 
 static void touch_another(uint64_t *random)
 {
-	tw_session_weak weak = weak_ids[draw(random) % WEAK_IDS];
+	tw_session_weak weak = weak_ids[random_below(random, WEAK_IDS)];
 	struct tw_session *session;
 	uint64_t count;
 	uint32_t flags;
 
-	switch (draw(random) % 4) {
+	switch (random_below(random, 4)) {
 	case 0: tw_session_destroy_weak(weak); return;
 	case 1: tw_progress(); return;
 	default:
 		if (tw_session_lock(weak, &session) < 0)
 			return;
-		tw_trace_function(session, "race", "_", TW_ARITY_ANY, draw(random) % 2 ? TW_MATCH_TRUE : TW_MATCH_FALSE,
-				  TW_FUNCTION_CALL_COUNT);
+		tw_trace_function(session, "race", "_", TW_ARITY_ANY,
+				  random_below(random, 2) ? TW_MATCH_TRUE : TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT);
 		tw_trace_call_count(session, "race", "f0", 2, &count);
 		tw_trace_process_flags(session, TW_PID_NEW, &flags);
 		CHECK(tw_session_name(session)[0]);
@@ -210,19 +205,21 @@ static void touch_another(uint64_t *random)
 static void change_at_random(struct tw_session *session, uint64_t *random)
 {
 	static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"};
-	bool is_transaction = draw(random) % 3 == 0 && tw_trace_begin() == 0;
+	bool is_transaction = random_below(random, 3) == 0 && tw_trace_begin() == 0;
 
-	for (unsigned i = draw(random) % 4; i < 4; i++) {
-		int result = tw_trace_function(session, "race", names[draw(random) % FUNCTIONS], 2,
-					       (enum tw_match)(draw(random) % 4), 1 + (uint32_t)(draw(random) % 3));
+	for (unsigned i = random_below(random, 4); i < 4; i++) {
+		int result = tw_trace_function(session, "race", names[random_below(random, FUNCTIONS)], 2,
+					       (enum tw_match)(random_below(random, 4)),
+					       1 + (uint32_t)(random_below(random, 3)));
 
 		CHECK(result == 1 || result == TW_EDEAD);
 	}
 	if (is_transaction)
-		CHECK((draw(random) % 2 ? tw_trace_commit() : tw_trace_abort()) >= 0);
-	if (draw(random) % 2)
-		tw_trace_process(session, TW_PID_ALL, draw(random) % 3 != 0,
-				 TW_FLAG_CALL | (draw(random) % 4 == 0 ? TW_FLAG_STRICT_MONOTONIC_TIMESTAMP : 0));
+		CHECK((random_below(random, 2) ? tw_trace_commit() : tw_trace_abort()) >= 0);
+	if (random_below(random, 2))
+		tw_trace_process(session, TW_PID_ALL, random_below(random, 3) != 0,
+				 TW_FLAG_CALL |
+					 (random_below(random, 4) == 0 ? TW_FLAG_STRICT_MONOTONIC_TIMESTAMP : 0));
 }
 
 /* No thread writes to it any more: nothing is committed, no thread holds a ring. */
@@ -250,7 +247,7 @@ static void *sessions_at_random(void *arg)
 		const struct tw_rs_options options = {.ring_bytes = 1 << 16,
 						      .cap_bytes = 1 << 20,
 						      .has_fixed_rings = true};
-		bool has_rings = draw(&random) % 3;
+		bool has_rings = random_below(&random, 3);
 		uint32_t image;
 
 		memset(bed, 0, sizeof *bed);
@@ -260,14 +257,14 @@ static void *sessions_at_random(void *arg)
 		} else {
 			CHECK(tw_session_create("random", NULL, &bed->session) == 0);
 		}
-		weak_ids[draw(&random) % WEAK_IDS] = tw_session_weak_of(bed->session);
-		for (unsigned i = draw(&random) % 6; i < 6; i++) {
+		weak_ids[random_below(&random, WEAK_IDS)] = tw_session_weak_of(bed->session);
+		for (unsigned i = random_below(&random, 6); i < 6; i++) {
 			change_at_random(bed->session, &random);
 			touch_another(&random);
 			if (has_rings)
 				count_events(bed);
 		}
-		if (has_rings || draw(&random) % 2) {
+		if (has_rings || random_below(&random, 2)) {
 			CHECK(tw_session_destroy(bed->session) >= 0);
 			if (has_rings)
 				check_silence(bed);
@@ -381,12 +378,12 @@ static void a_sleeping_producer_lets_its_session_go(void **state)
 	pthread_create(&caller, NULL, call_for_ever, &calls);
 	do {
 		struct account *a = open_account(TW_RB_BLOCK, 1 << 16);
-		uint64_t before, nap = draw(&random) % 8000;
+		uint64_t before, nap = random_below(&random, 8000);
 
 		/* The ring holds 2,048 records: the thread sleeps most of the time. */
 		usleep((unsigned)nap);
 		tw_rs_heartbeat(&a->bed.rs);
-		if (draw(&random) % 2)
+		if (random_below(&random, 2))
 			drain(a, false);
 		before = tw_clock_monotonic_ns();
 		CHECK(tw_session_destroy(a->bed.session) == 1);
@@ -510,7 +507,7 @@ static void cancelled_threads_leave_whole_streams(void **state)
 		for (int i = 0; i < 3; i++)
 			pthread_create(&t[i], NULL, call_until_cancelled, NULL);
 		/* Every second time while they join and claim their rings. */
-		usleep((unsigned)(draw(&random) % (draw(&random) % 2 ? 100 : 1500)));
+		usleep((unsigned)(random_word(&random) % (random_below(&random, 2) ? 100 : 1500)));
 		for (int i = 0; i < 3; i++)
 			pthread_cancel(t[i]);
 		drain(a, true);

@@ -11,6 +11,7 @@
 #include "pipeline/hit/seq.h"
 #include "session_bed.h"
 #include "term/term.h"
+#include "tests/common/random.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -64,10 +65,7 @@ static uint64_t seed;
 
 static uint64_t draw(struct side *side, uint64_t below)
 {
-	side->random ^= side->random << 13;
-	side->random ^= side->random >> 7;
-	side->random ^= side->random << 17;
-	return side->random % below;
+	return random_below(&side->random, below);
 }
 
 static void add(struct events *events, struct event event)

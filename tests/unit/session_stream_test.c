@@ -9,6 +9,8 @@
 #include "tracewheel/capture.h"
 #include "tracewheel/consumer.h"
 #include "tracewheel/tracewheel.h"
+#include "tests/common/random.h"
+#include "tests/common/clock.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -31,11 +33,6 @@
 
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("stream", "step", 1);
 static struct tw_session *session;
-
-static uint64_t now_ns(void)
-{
-	return (uint64_t)tw_monotonic_time_ns();
-}
 
 static void open_stream(int fd, enum tw_on_full on_full)
 {
@@ -269,12 +266,6 @@ static void losses_stand_in_the_stream(void **state)
 
 static uint64_t seed = 88172645463325252u;
 
-static uint64_t next_random(void)
-{
-	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-	return seed;
-}
-
 static void a_reader_survives_any_bytes(void **state)
 {
 	int from = memfd_create("stream", 0), fd;
@@ -296,9 +287,9 @@ static void a_reader_survives_any_bytes(void **state)
 
 		memcpy(broken, bytes, used);
 		if (round % 4 == 1)
-			used = next_random() % used;
+			used = random_below(&seed, used);
 		for (unsigned i = 0; round % 4 > 1 && i < 1 + round % 8; i++)
-			broken[next_random() % used] ^= (uint8_t)(1 << next_random() % 8);
+			broken[random_below(&seed, used)] ^= (uint8_t)(1 << random_below(&seed, 8));
 		fd = memfd_create("broken", 0);
 		assert_int_equal(write(fd, broken, used), used);
 		lseek(fd, 0, SEEK_SET);

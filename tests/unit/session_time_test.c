@@ -9,6 +9,7 @@
 #include "session_bed.h"
 #include "tracewheel/capture.h"
 #include "tracewheel/consumer.h"
+#include "tests/common/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,14 +143,6 @@ static void stamps_lie_between_the_programs_own(void **state)
 
 /* ---- CPU time ---- */
 
-static int64_t cpu_ns(void)
-{
-	struct timespec time;
-
-	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static int count_cpu_calls(void *context, const struct tw_capture_batch *batch)
 {
 	uint64_t *calls = context;
@@ -179,14 +172,14 @@ static void captures_hold_cpu_time(void **state)
 			 1);
 	assert_int_equal(tw_trace_process(r.session, TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP), 0);
 	for (int i = 0; i < CPU_EVENTS; i++) {
-		before[i] = cpu_ns();
+		before[i] = (int64_t)worked_ns();
 		if (i % 3 == 0)
 			tw_call2(&two_words, (uint64_t)i, 7);
 		else if (i % 3 == 1)
 			tw_call0(&no_words);
 		else
 			tw_process_send(self, tw_term_integer(NULL, i), tw_term_nil());
-		after[i] = cpu_ns();
+		after[i] = (int64_t)worked_ns();
 	}
 	finish(&r);
 	while ((got = tw_capture_events_next(r.events, &batch)) > 0) {
@@ -226,7 +219,7 @@ static unsigned expect_one(struct bed *bed, int64_t from, bool has_cpu_time)
 	assert_int_equal(events, 1);
 	assert_int_equal(tw_event_has_cpu_time(last->head), has_cpu_time);
 	if (has_cpu_time)
-		assert_in_range(tw_event_payload(last)[0], from, cpu_ns());
+		assert_in_range(tw_event_payload(last)[0], from, (int64_t)worked_ns());
 	return TW_RB_HEAD_KIND(last->head) & (TW_EVENT_CPU_TIME - 1);
 }
 
@@ -236,7 +229,7 @@ static void cpu_time_is_one_sessions(void **state)
 	struct bed one, two;
 
 	for (int round = 0; round < 4; round++) {
-		int64_t from = cpu_ns();
+		int64_t from = (int64_t)worked_ns();
 		bool is_second = round % 2;
 
 		open_bed(&one, "one");

@@ -7,6 +7,7 @@
  */
 #include "term/etf.h"
 #include "term/term.h"
+#include "tests/common/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,12 +234,9 @@ static void options_count(void **state)
 
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t random_below(uint64_t limit)
+static uint64_t draw(uint64_t limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return random_word(&random_state) % limit;
 }
 
 static struct tw_term random_leaf(struct tw_arena *arena)
@@ -263,17 +261,17 @@ static struct tw_term random_leaf(struct tw_arena *arena)
 				    .words = {1, 2}};
 	size_t bytes;
 
-	switch (random_below(8)) {
-	case 0: return tw_term_integer(arena, edges[random_below(sizeof edges / sizeof *edges)]);
-	case 1: return tw_term_integer(arena, (int64_t)random_below(300));
+	switch (draw(8)) {
+	case 0: return tw_term_integer(arena, edges[draw(sizeof edges / sizeof *edges)]);
+	case 1: return tw_term_integer(arena, (int64_t)draw(300));
 	case 2:
-		bytes = random_below(256);
-		memset(name, 'a' + (int)random_below(26), bytes);
+		bytes = draw(256);
+		memset(name, 'a' + (int)draw(26), bytes);
 		return tw_term_atom(name, bytes);
-	case 3: return tw_term_pid(arena, (uint32_t)random_below(1000), (uint32_t)random_below(3));
+	case 3: return tw_term_pid(arena, (uint32_t)draw(1000), (uint32_t)draw(3));
 	case 4: return tw_term_identifier(arena, TW_TYPE_PID, &far);
-	case 5: return tw_term_binary(arena, "0123456789abcdef", random_below(17));
-	case 6: return tw_term_float(arena, (double)random_below(1000) / 7);
+	case 5: return tw_term_binary(arena, "0123456789abcdef", draw(17));
+	case 6: return tw_term_float(arena, (double)draw(1000) / 7);
 	default: return tw_term_nil();
 	}
 }
@@ -281,13 +279,13 @@ static struct tw_term random_leaf(struct tw_arena *arena)
 static struct tw_term random_term(struct tw_arena *arena, unsigned depth)
 {
 	struct tw_term parts[80];
-	size_t count = random_below(random_below(6) ? 5 : 80);
+	size_t count = draw(draw(6) ? 5 : 80);
 
-	if (!depth || random_below(3) == 0)
+	if (!depth || draw(3) == 0)
 		return random_leaf(arena);
 	for (size_t i = 0; i < count; i++)
 		parts[i] = random_term(arena, count > 5 ? 0 : depth - 1);
-	switch (random_below(3)) {
+	switch (draw(3)) {
 	case 0: return tw_term_tuple(arena, parts, count);
 	case 1: return tw_term_list(arena, parts, count, tw_term_nil());
 	default: return tw_term_list(arena, parts, count, random_leaf(arena));
@@ -305,7 +303,7 @@ static void the_short_path_writes_the_same_bytes(void **state)
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (int i = 0; i < 20000; i++) {
-		struct tw_term term = random_term(&arena, (unsigned)random_below(9));
+		struct tw_term term = random_term(&arena, (unsigned)draw(9));
 		struct tw_sink sink = {.start = (char *)whole,
 				       .at = (char *)whole,
 				       .end = (char *)whole + sizeof whole};
@@ -315,7 +313,7 @@ static void the_short_path_writes_the_same_bytes(void **state)
 		bytes = (size_t)(sink.at - sink.start);
 		assert_int_equal(tw_etf_try_encode(term, tried, sizeof tried - 8), bytes);
 		assert_memory_equal(tried, whole, bytes);
-		capacity = random_below(bytes + 50);
+		capacity = draw(bytes + 50);
 		memset(tried + capacity, 0x5a, 8);
 		assert_int_equal(tw_etf_try_encode(term, tried, capacity), capacity < bytes ? 0 : bytes);
 		for (size_t b = 0; b < 8; b++)

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "term_help.h"
+#include "tests/common/random.h"
 
 static const struct {
 	const char *text;
@@ -206,10 +207,10 @@ static void floats_are_short_and_exact(void **state)
 		check_shortest(nextafter(ldexp(1.0, e), 1e-320));
 	}
 	for (int i = 0; i < 200000; i++) {
+		const uint64_t word = random_word(&random);
 		double value;
 
-		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-		memcpy(&value, &random, sizeof(value));
+		memcpy(&value, &word, sizeof(value));
 		if (isfinite(value) && value != 0)
 			check_shortest(value);
 	}

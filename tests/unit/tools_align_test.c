@@ -10,6 +10,7 @@
 #include "tools/merge/align.h"
 
 #include "base/error.h"
+#include "tests/common/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -41,12 +42,11 @@ struct world {
 	uint32_t message_count;
 };
 
-static unsigned seed;
+static uint64_t seed;
 
-static double random_below(double limit)
+static double random_number(double limit)
 {
-	seed = seed * 1103515245 + 12345;
-	return limit * (double)(seed >> 8) / (double)(1 << 24);
+	return limit * (double)random_below(&seed, 1 << 24) / (double)(1 << 24);
 }
 
 static uint64_t clock_at(const struct clock *clock, double time)
@@ -68,8 +68,8 @@ static void begin(struct world *world, uint32_t count, double seconds)
 	for (uint32_t i = 0; i < count; i++) {
 		struct clock *clock = &world->clocks[i];
 
-		*clock = (struct clock){.offset = 3600 * SECOND + random_below(20 * 3600 * SECOND),
-					.drift = random_below(200e-6) - 100e-6,
+		*clock = (struct clock){.offset = 3600 * SECOND + random_number(20 * 3600 * SECOND),
+					.drift = random_number(200e-6) - 100e-6,
 					.slewed_at = INFINITY,
 					.stepped_at = INFINITY};
 	}
@@ -82,7 +82,7 @@ static void open_clocks(struct world *world)
 		world->machines[i].start_ns = clock_at(&world->clocks[i], 0);
 		world->machines[i].end_ns = clock_at(&world->clocks[i], world->seconds * SECOND);
 		/* Wall clocks disagree by up to 3 s. */
-		world->machines[i].start_wall_ns = (uint64_t)(1e18 + random_below(3 * SECOND));
+		world->machines[i].start_wall_ns = (uint64_t)(1e18 + random_number(3 * SECOND));
 	}
 	world->align = tw_align_create(world->machines, world->count);
 	assert_non_null(world->align);
@@ -100,15 +100,15 @@ static void send(struct world *world, uint32_t from, uint32_t to, double at, dou
 /* At least 20 us, often more, now and then a hundred times as much. */
 static double random_delay(void)
 {
-	double delay = 20e3 - 60e3 * log(1 - random_below(0.999));
+	double delay = 20e3 - 60e3 * log(1 - random_number(0.999));
 
-	return random_below(1) < 0.02 ? delay * 100 : delay;
+	return random_number(1) < 0.02 ? delay * 100 : delay;
 }
 
 static void send_many(struct world *world, uint32_t from, uint32_t to, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		send(world, from, to, random_below(world->seconds * SECOND - 1e8), random_delay());
+		send(world, from, to, random_number(world->seconds * SECOND - 1e8), random_delay());
 }
 
 /* No message arrives before it was sent, in whole nanoseconds. */
@@ -163,7 +163,7 @@ static void test_two(void **state)
 	struct world world;
 
 	for (seed = 1; seed <= 12; seed++) {
-		unsigned number = seed;
+		uint64_t number = seed;
 
 		begin(&world, 2, lengths[seed % 4]);
 		open_clocks(&world);

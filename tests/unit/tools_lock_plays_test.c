@@ -11,6 +11,7 @@
 
 #include "views/folds/locks.h"
 #include "tools/report/report.h"
+#include "tests/common/random.h"
 
 #define THREADS 4
 #define LOCKS	3 /* two mutexes, a rwlock */
@@ -235,22 +236,14 @@ static void step(uint32_t thread, uint64_t draw)
 	call(thread, lock < 2 ? LOCK : play.at[thread].is_read ? READ : WRITE, address_of(lock), 0);
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed >> 11;
-}
-
 static void random_play(uint64_t seed, uint64_t moments)
 {
 	begin_play();
 	play.moment_ns = TW_LOCK_SKEW_NS + 1;
 	while (play.now < moments) {
-		for (uint64_t i = 1 + next_random(&seed) % 40; i && play.now < moments; i--)
+		for (uint64_t i = 1 + random_below(&seed, 40); i && play.now < moments; i--)
 			pass();
-		step((uint32_t)(next_random(&seed) % THREADS), next_random(&seed));
+		step((uint32_t)(random_below(&seed, THREADS)), random_word(&seed));
 	}
 	end_maker(play.maker, true);
 }

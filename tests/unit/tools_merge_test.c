@@ -13,6 +13,7 @@
 #include "tools/merge/messages.h"
 #include "views/folds/seq_trace.h"
 #include "tracewheel/merge.h"
+#include "tests/common/random.h"
 
 #include <math.h>
 
@@ -31,14 +32,13 @@ struct play {
 	} flying[MESSAGES];
 	uint32_t flying_count;
 	uint64_t now;
-	unsigned seed;
+	uint64_t seed;
 	uint64_t wall_error[NODES];
 };
 
 static uint32_t below(struct play *play, uint32_t limit)
 {
-	play->seed = play->seed * 1103515245 + 12345;
-	return (uint32_t)((play->seed >> 8) % limit);
+	return (uint32_t)random_below(&play->seed, limit);
 }
 
 static void deliver(struct play *play, uint64_t until)

@@ -8,6 +8,7 @@
  */
 #include "tracewheel/message.h"
 #include "views_help.h"
+#include "tests/common/random.h"
 
 static void put_terms_of_every_kind(struct maker *maker)
 {
@@ -221,18 +222,18 @@ static void test_random_payloads(void **state)
 
 		for (uint64_t i = 0; i < 300; i++) {
 			static const uint64_t starts[] = {0x6c83, 0x6d83, 0x6883, 0x7483, 0x6e83, 0x6b83, 0x7783};
-			uint64_t words[8];
+			uint64_t words[8], word = 0;
 
 			for (unsigned j = 0; j < 8; j++) {
-				seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-				words[j] = seed >> seed % 50;
+				word = random_word(&seed);
+				words[j] = word >> word % 50;
 			}
-			words[0] = seed % 3 ? (seed >> 8) % 60 << 32 | (seed >> 16) % 4 : words[0];
-			words[1] = seed % 2 ? starts[(seed >> 20) % 7] | words[1] << 16 : words[1];
+			words[0] = word % 3 ? (word >> 8) % 60 << 32 | (word >> 16) % 4 : words[0];
+			words[1] = word % 2 ? starts[(word >> 20) % 7] | words[1] << 16 : words[1];
 			view_put(maker,
-				 &(struct view_event){0, 3000 + i, 3 + (unsigned)(seed >> 24) % 40,
-						      (unsigned)(seed >> 32) & 0xfb, (uint32_t)(seed >> 40) % 9},
-				 words, (uint32_t)(seed >> 50) % 9);
+				 &(struct view_event){0, 3000 + i, 3 + (unsigned)(word >> 24) % 40,
+						      (unsigned)(word >> 32) & 0xfb, (uint32_t)(word >> 40) % 9},
+				 words, (uint32_t)(word >> 50) % 9);
 		}
 		end_maker(maker, true);
 		check_erlang();

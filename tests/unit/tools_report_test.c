@@ -9,6 +9,7 @@
 #include "views_help.h"
 
 #include "views/folds/calltree.h"
+#include "tests/common/random.h"
 
 /* One thread, with every possible course of a call. */
 static void make_calls(void)
@@ -149,14 +150,6 @@ struct model {
 	uint32_t open;
 };
 
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed >> 11;
-}
-
 /* Calls of four threads, and processes that move between them, nested at random. */
 static void random_calls(struct maker *maker, struct model *model, uint64_t *seed, bool moves, unsigned events)
 {
@@ -174,11 +167,11 @@ static void random_calls(struct maker *maker, struct model *model, uint64_t *see
 		view_switch(maker, i, 4000, i + 1, ++processes[i].run);
 	}
 	for (unsigned i = 0; i < events; i++) {
-		uint32_t who = (uint32_t)next_random(seed) % 4;
-		uint32_t depth = processes[who].depth, f = (uint32_t)next_random(seed) % 8;
+		uint32_t who = (uint32_t)random_below(seed, 4);
+		uint32_t depth = processes[who].depth, f = (uint32_t)random_below(seed, 8);
 
-		now += 1 + next_random(seed) % (i % 100 == 0 ? 100000 : 300);
-		if (moves && next_random(seed) % 16 == 0) {
+		now += 1 + random_word(seed) % (i % 100 == 0 ? 100000 : 300);
+		if (moves && random_below(seed, 16) == 0) {
 			/* Two processes change their schedulers. */
 			uint32_t other = (who + 1) % 4, stream = processes[other].stream;
 
@@ -188,7 +181,7 @@ static void random_calls(struct maker *maker, struct model *model, uint64_t *see
 			view_switch(maker, stream, now, who + 1, ++processes[who].run);
 			now++;
 		}
-		if (depth < 40 && (depth == 0 || next_random(seed) % 2)) {
+		if (depth < 40 && (depth == 0 || random_below(seed, 2))) {
 			processes[who].function[depth] = f;
 			processes[who].start[depth] = now;
 			processes[who].inner[depth] = 0;
@@ -408,7 +401,7 @@ static void test_quantiles(void **state)
 
 	assert_int_equal(tw_histogram_quantile(&histogram, 0.5), 0);
 	for (unsigned i = 0; i < 100000; i++) {
-		values[i] = next_random(&seed) >> next_random(&seed) % 50;
+		values[i] = random_word(&seed) >> random_below(&seed, 50);
 		assert_true(tw_histogram_add(&histogram, values[i]));
 	}
 	for (double share = 0.01; share < 1; share += 0.049) {

@@ -10,6 +10,7 @@
 #include "seq_play.h"
 
 #include "views/folds/seq_trace.h"
+#include "tests/common/random.h"
 
 /* ---- a request with known causes ---- */
 
@@ -83,15 +84,14 @@ struct play {
 	uint32_t label[SEQ_PROCESSES]; /* of its token; RANDOM_LABELS: none */
 	uint32_t waiting[RANDOM_HOPS], waiting_count;
 	uint64_t now;
-	unsigned seed;
+	uint64_t seed;
 };
 
 static const char *const labels[RANDOM_LABELS] = {"1", "1.0", "\"1\""};
 
 static uint32_t below(struct play *play, uint32_t limit)
 {
-	play->seed = play->seed * 1103515245 + 12345;
-	return (play->seed >> 16) % limit;
+	return (uint32_t)random_below(&play->seed, limit);
 }
 
 /* The serials of a process go on over its requests: a new token has no cause of its label. */

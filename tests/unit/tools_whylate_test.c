@@ -13,6 +13,7 @@
 #include "tools/late/late.h"
 #include "views/folds/lengths.h"
 #include "tools/report/report.h"
+#include "tests/common/random.h"
 
 #define PROCESSES     6
 #define SCHEDULERS    2
@@ -171,14 +172,6 @@ static void play_take(uint32_t process, uint64_t position)
 	player.messages[player.at[process].queue[position]].taken = player.now;
 	memmove(&player.at[process].queue[position], &player.at[process].queue[position + 1],
 		(--player.at[process].count - position) * sizeof(uint32_t));
-}
-
-static uint64_t random_below(uint64_t *seed, uint64_t below)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return (*seed >> 11) % below;
 }
 
 /* The last one that can go on does not wait. */

@@ -6,6 +6,7 @@
  * Method	Series of random values with a known mean, and many pairs of them.
  */
 #include "views/folds/spread.h"
+#include "tests/common/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,8 +22,7 @@ static uint64_t seed = 12345;
 
 static double next_random(void)
 {
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (double)(seed >> 11) / 9007199254740992.0;
+	return (double)(random_word(&seed) >> 11) / 9007199254740992.0;
 }
 
 /* Durations: most are short, some long. Alike: those that follow each other have a mean that seldom changes. */

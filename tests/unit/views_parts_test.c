@@ -5,6 +5,7 @@
  * Method	Random additions in order of time, once with space for all of them, once with less.
  */
 #include "views/folds/parts.h"
+#include "tests/common/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +20,7 @@
 static uint32_t next_random(uint32_t most)
 {
 	static uint64_t seed = 4711;
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % most;
+	return (uint32_t)random_below(&seed, most);
 }
 
 static void fill(struct tw_parts *few, struct tw_parts *all)

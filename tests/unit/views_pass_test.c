@@ -12,6 +12,7 @@
 
 #include "views/folds/pass.h"
 #include "tracewheel/error.h"
+#include "tests/common/random.h"
 
 struct seen {
 	uint64_t events, sum, begins, begun_after; /* events before the selection began */
@@ -75,10 +76,11 @@ static void make_events(unsigned count, unsigned flush_every)
 	uint64_t ticks[3] = {1000, 1001, 1002}, random = 20260101;
 
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t stream = (uint32_t)(random = random * 6364136223846793005u + 1442695040888963407u) % 3;
-		uint32_t what = (uint32_t)(random >> 40) % 20, place = (uint32_t)(random >> 50) % 8;
+		uint64_t word = random_word(&random);
+		uint32_t stream = (uint32_t)word % 3;
+		uint32_t what = (uint32_t)(word >> 40) % 20, place = (uint32_t)(random >> 50) % 8;
 
-		ticks[stream] += 3 + (random >> 33) % 90;
+		ticks[stream] += 3 + (word >> 33) % 90;
 		if (what == 0)
 			view_put(maker, &(struct view_event){stream, ticks[stream] + 50, TW_EVENT_LOSS, 0, 0},
 				 (const uint64_t[6]){ticks[stream], 5, 0, 0, 0, 0}, 6);

@@ -12,6 +12,7 @@
 #include "tracewheel/error.h"
 #include "views/folds/places.h"
 #include "views/folds/totals.h"
+#include "tests/common/random.h"
 
 enum { FUNCTIONS = 8, EVENTS = 4000 };
 
@@ -26,11 +27,12 @@ static void make(void)
 	memset(calls, 0, sizeof calls);
 	all_calls = returns = 0;
 	for (unsigned i = 0; i < EVENTS; i++) {
-		uint32_t stream = (uint32_t)(random = random * 6364136223846793005u + 1442695040888963407u) % 3;
-		uint32_t place = (uint32_t)(random >> 50) % FUNCTIONS;
+		uint64_t word = random_word(&random);
+		uint32_t stream = (uint32_t)word % 3;
+		uint32_t place = (uint32_t)(word >> 50) % FUNCTIONS;
 
-		ticks[stream] += 3 + (random >> 33) % 90;
-		if (place % 2 == 0 && (random >> 40) % 2) {
+		ticks[stream] += 3 + (word >> 33) % 90;
+		if (place % 2 == 0 && (word >> 40) % 2) {
 			view_return(maker, stream, ticks[stream], place);
 			returns++;
 			continue;

@@ -11,6 +11,7 @@
 
 #include "views/folds/calltree.h"
 #include "tracewheel/error.h"
+#include "tests/common/random.h"
 
 enum { THREADS = 3, DEPTH = 40 };
 
@@ -23,8 +24,7 @@ static uint64_t random_state;
 
 static uint32_t next_random(uint32_t most)
 {
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(random_state >> 33) % most;
+	return (uint32_t)random_below(&random_state, most);
 }
 
 static void put_call_or_return(struct maker *maker, uint32_t stream, struct thread *thread)

@@ -23,6 +23,7 @@
  * damage to its own half is not tested.
  */
 #include "ringbuf/ringset.h"
+#include "tests/common/random.h"
 
 #include <grp.h>
 #include <pthread.h>
@@ -56,10 +57,7 @@ static pthread_barrier_t both;
 
 static uint64_t random64(void)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
+	return random_word(&state);
 }
 
 static uint64_t word(uint64_t before)
