@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 #include "agent/condition.h"
 
+#include "base/grow.h"
 #include "base/limits.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/walk.h"
@@ -26,18 +27,16 @@ static uint32_t read_most(const char *text, uint32_t most)
 
 static int add_pattern(struct tw_agent_config *config, struct tw_pattern ***patterns, size_t *count, const char *text)
 {
-	struct tw_pattern **grown, *pattern;
+	struct tw_pattern *pattern;
 	int error = tw_pattern_parse(text, &pattern, NULL);
 
 	if (error)
 		return error == TW_EBADARG ? 0 : error;
-	grown = realloc(*patterns, (*count + 1) * sizeof *grown);
-	if (!grown) {
+	if (!tw_grow_one(*patterns, *count)) {
 		tw_pattern_destroy(pattern);
 		return TW_ENOMEM;
 	}
-	*patterns = grown;
-	grown[(*count)++] = pattern;
+	(*patterns)[(*count)++] = pattern;
 	config->has_arities |= tw_pattern_arity(pattern) != TW_PATTERN_ARITY_UNKNOWN;
 	return 0;
 }

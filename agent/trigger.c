@@ -14,19 +14,16 @@
 
 static int take_pattern(struct tw_agent_config *config, const char *value)
 {
-	struct tw_agent_trigger *grown;
 	struct tw_pattern *pattern;
 	int error = tw_pattern_parse(value, &pattern, NULL);
 
 	if (error)
 		return error == TW_EBADARG ? 0 : error;
-	grown = realloc(config->triggers, (config->trigger_count + 1) * sizeof *grown);
-	if (!grown) {
+	if (!tw_grow_one(config->triggers, config->trigger_count)) {
 		tw_pattern_destroy(pattern);
 		return TW_ENOMEM;
 	}
-	config->triggers = grown;
-	grown[config->trigger_count++] = (struct tw_agent_trigger){.pattern = pattern};
+	config->triggers[config->trigger_count++] = (struct tw_agent_trigger){.pattern = pattern};
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grow.h - arrays from malloc() that grow by doubling, one item at a time.
+ * grow.h - arrays from malloc() that grow by doubling: tw_grow() by an item, tw_grow_one() without a capacity, tw_grow_by() by several
+ *	    items, tw_grow_to() up to an index.
  *
  * Threads  none of its own: the caller's array, the caller's lock.
  * Units    counts and capacities in items.
@@ -43,6 +44,57 @@ static inline void *tw_grown(void *array, size_t *capacity, size_t item_bytes)
 			 (capacity) = (__typeof__(capacity))tw_grow_capacity;                 \
 		 }                                                                            \
 		 tw_grow_moved != NULL;                                                       \
+	 }))
+
+/* The array, moved to the power of two above its count; NULL: no memory, and nothing has changed. */
+static inline void *tw_grown_one(void *array, size_t count, size_t item_bytes)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count ? count * 2 : 1, item_bytes, &bytes) ? NULL : realloc(array, bytes);
+}
+
+/*
+ * tw_grow_one - make sure that an array without a capacity can hold one more item than `count`: it has room up to the next power of two.
+ *
+ * Otherwise as tw_grow(); an array is grown by one of the two.
+ */
+#define tw_grow_one(array, count)                                                       \
+	(((count) & ((count)-1)) || __extension__({                                     \
+		 void *tw_grow_moved = tw_grown_one((array), (count), sizeof *(array)); \
+                                                                                        \
+		 if (tw_grow_moved)                                                     \
+			 (array) = tw_grow_moved;                                       \
+		 tw_grow_moved != NULL;                                                 \
+	 }))
+
+/* The array, moved to at least so many items; NULL: no memory, and nothing has changed. */
+static inline void *tw_grown_by(void *array, size_t *capacity, size_t count, size_t more, size_t item_bytes)
+{
+	size_t wanted, larger = *capacity > SIZE_MAX / 2 ? SIZE_MAX : *capacity * 2, bytes;
+	void *moved = NULL;
+
+	if (!__builtin_add_overflow(count, more, &wanted)) {
+		larger = larger > wanted ? larger : wanted;
+		larger = larger > 64 ? larger : 64;
+		moved = __builtin_mul_overflow(larger, item_bytes, &bytes) ? NULL : realloc(array, bytes);
+	}
+	if (moved)
+		*capacity = larger;
+	return moved;
+}
+
+/* tw_grow_by - make sure that the array can hold `more` items than `count`, as bytes of a text. Otherwise as tw_grow(). */
+#define tw_grow_by(array, count, capacity, more)                                                                  \
+	((size_t)(more) <= (size_t)(capacity) - (size_t)(count) || __extension__({                                \
+		 size_t tw_grow_capacity = (capacity);                                                            \
+		 void *tw_grow_moved = tw_grown_by((array), &tw_grow_capacity, (count), (more), sizeof *(array)); \
+                                                                                                                  \
+		 if (tw_grow_moved) {                                                                             \
+			 (array) = tw_grow_moved;                                                                 \
+			 (capacity) = (__typeof__(capacity))tw_grow_capacity;                                     \
+		 }                                                                                                \
+		 tw_grow_moved != NULL;                                                                           \
 	 }))
 
 /* The array, moved to more items than `index`, the new ones zero; NULL: no memory, and nothing has changed. */

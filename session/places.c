@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - selects the places of a call, and keeps the settings of a session on them. */
 #include "session/definitions.h"
+#include "base/grow.h"
 #include "session/places.h"
 #include "session/session.h"
 #include "session/tracer_module.h"
@@ -44,20 +45,11 @@ struct tw_session_place *tw_session_find(struct tw_session *session, const struc
 
 struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place)
 {
-	uint32_t chunk = place->place_id / TW_SESSION_CHUNK_PLACES, count = session->chunk_count;
+	uint32_t chunk = place->place_id / TW_SESSION_CHUNK_PLACES;
 	struct tw_session_place *set;
 
-	if (chunk >= count) {
-		struct tw_session_place **more;
-
-		count = chunk + 1 > 2 * count ? chunk + 1 : 2 * count;
-		more = realloc(session->set_chunks, count * sizeof(void *));
-		if (!more)
-			return NULL;
-		memset(more + session->chunk_count, 0, (count - session->chunk_count) * sizeof(void *));
-		session->set_chunks = more;
-		session->chunk_count = count;
-	}
+	if (!tw_grow_to(session->set_chunks, session->chunk_count, chunk))
+		return NULL;
 	if (!session->set_chunks[chunk])
 		session->set_chunks[chunk] = calloc(TW_SESSION_CHUNK_PLACES, sizeof **session->set_chunks);
 	if (!session->set_chunks[chunk])

@@ -2,6 +2,7 @@
 /* sleds.c - from the table __patchable_function_entries to sleds with names. */
 #include "symbols/sleds.h"
 
+#include "base/grow.h"
 #include "base/sys.h"
 #include "symbols/file.h"
 #include "symbols/nops.h"
@@ -30,7 +31,6 @@ struct reading {
 	bool is_loaded;
 	struct tw_elf_sections sections;
 	struct tw_sym_sleds *out;
-	size_t capacity;
 	uint8_t *prefixes;		    /* M of each entry of out */
 	uint8_t shortest[PREFIX_BYTES_MAX]; /* by M: 1 + bytes of the shortest sled; 0: there is none */
 };
@@ -93,25 +93,11 @@ static size_t find_owner(const struct reading *reading, uint64_t value)
 static int make_space(struct reading *reading)
 {
 	struct tw_sym_sleds *out = reading->out;
-	size_t capacity = reading->capacity ? reading->capacity * 2 : 256;
-	struct tw_sym_sled *entries;
-	uint8_t *prefixes;
 
 	/* A name has one sled; a file with more is damaged. */
 	if (out->count >= reading->sections.function_count)
 		return TW_EFORMAT;
-	if (out->count < reading->capacity)
-		return 0;
-	entries = realloc(out->entries, capacity * sizeof *entries);
-	if (!entries)
-		return TW_ENOMEM;
-	out->entries = entries;
-	prefixes = realloc(reading->prefixes, capacity * sizeof *prefixes);
-	if (!prefixes)
-		return TW_ENOMEM;
-	reading->prefixes = prefixes;
-	reading->capacity = capacity;
-	return 0;
+	return tw_grow_one(out->entries, out->count) && tw_grow_one(reading->prefixes, out->count) ? 0 : TW_ENOMEM;
 }
 
 /* Adds one entry for each name of the function. */

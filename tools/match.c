@@ -6,6 +6,7 @@
 #include <tracewheel/term.h>
 
 #include "tools/tool.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -288,14 +289,8 @@ static int run_file(const char *path)
 	if (!file)
 		return tw_fail("%s: %s", path, strerror(errno));
 	while (!feof(file) && !ferror(file)) {
-		if (bytes == capacity) {
-			char *bigger = realloc(text, capacity ? capacity * 2 : 65536);
-
-			if (!bigger)
-				break;
-			text = bigger;
-			capacity = capacity ? capacity * 2 : 65536;
-		}
+		if (!tw_grow_by(text, bytes, capacity, 4096))
+			break;
 		bytes += fread(text + bytes, 1, capacity - bytes, file);
 	}
 	if (feof(file))

@@ -242,7 +242,7 @@ bool tw_cutting_has_events(const struct tw_cutting *cutting, uint32_t image)
 				       cutting->options->filter.to_ns) != 0;
 }
 
-/* What the first block of a stream says of it. */
+/* The first block's statements about its stream. */
 static struct tw_block_header header_of(const struct tw_block_header *first)
 {
 	struct tw_block_header header = {.thread_id = first->thread_id,
@@ -299,19 +299,18 @@ static int cut_losses(struct tw_cutting *cutting, const struct tw_source_image *
 {
 	struct tw_copy *copy = &cutting->copy;
 	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
-	const size_t words = sizeof(struct tw_rb_loss_record) / 8;
 	int error = 0;
 
 	for (uint32_t i = 0; i < image->loss_count && !error; i++) {
-		const uint64_t *loss = image->losses + words * i;
+		const struct tw_rb_loss_record *loss = &image->losses[i];
 		const uint8_t *stored;
 
-		header.last_ticks = tw_retime_ticks(copy->retime, loss[0]);
-		header.first_ticks = tw_retime_ticks(copy->retime, loss[2]);
+		header.last_ticks = tw_retime_ticks(copy->retime, loss->record.ticks);
+		header.first_ticks = tw_retime_ticks(copy->retime, loss->first_ticks);
 		if (!is_in_time(cutting, header.first_ticks, header.last_ticks))
 			continue;
-		header.lost[TW_RB_LOST_NO_RING] += loss[3 + TW_RB_LOST_NO_RING];
-		header.clock = tw_retime_clock(copy->retime, &(struct tw_format_clock){.ticks = loss[0]});
+		header.lost[TW_RB_LOST_NO_RING] += loss->lost[TW_RB_LOST_NO_RING];
+		header.clock = tw_retime_clock(copy->retime, &(struct tw_format_clock){.ticks = loss->record.ticks});
 		tw_block_encode_bytes(copy->encoder, &header, NULL, 0, &stored);
 		error = tw_segment_append(&copy->segment, &header, stored);
 	}

@@ -274,14 +274,8 @@ static int begin_round(struct follow *follow)
 /* Makes space for more bytes behind those to be handed out; NULL: no memory. */
 static uint8_t *space(struct follow *follow, size_t bytes)
 {
-	if (follow->out_bytes + bytes > follow->out_capacity) {
-		uint8_t *more = realloc(follow->out, follow->out_bytes + bytes);
-
-		if (!more)
-			return NULL;
-		follow->out = more;
-		follow->out_capacity = follow->out_bytes + bytes;
-	}
+	if (!tw_grow_by(follow->out, follow->out_bytes, follow->out_capacity, bytes))
+		return NULL;
 	follow->out_bytes += bytes;
 	return follow->out + follow->out_bytes - bytes;
 }

@@ -2,6 +2,7 @@
 /* live.c - rounds over the rings of this process: live.h. */
 #include "pipeline/live/live.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "pipeline/format/format.h"
@@ -174,16 +175,8 @@ static void finish_run(struct tw_live *live, const struct tw_live_cursor *cursor
 
 static int grow(struct tw_live *live, uint32_t count)
 {
-	if (count > live->capacity) {
-		uint32_t capacity = count * 2;
-		struct tw_live_cursor *more = realloc(live->cursors, capacity * sizeof *more);
-
-		if (!more)
-			return TW_ENOMEM;
-		memset(more + live->capacity, 0, (capacity - live->capacity) * sizeof *more);
-		live->cursors = more;
-		live->capacity = capacity;
-	}
+	if (count && !tw_grow_to(live->cursors, live->capacity, count - 1))
+		return TW_ENOMEM;
 	live->count = count;
 	return 0;
 }

@@ -522,9 +522,9 @@ static void add_losses(struct tw_merge *merge, const struct tw_source_image *ima
 		.stream = TW_CAPTURE_NONE,
 		.image = image->info.image,
 		.number = merge->cursor_count++,
-		.ticks = image->losses[0],
+		.ticks = image->losses[0].record.ticks,
 		.at = (const uint8_t *)image->losses,
-		.end = (const uint8_t *)image->losses + image->loss_count * sizeof(struct tw_rb_loss_record),
+		.end = (const uint8_t *)(image->losses + image->loss_count),
 	};
 	push(merge, cursor);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - capture.h: opens a capture, and answers questions about it. */
 #include "pipeline/format/definitions.h"
+#include "base/grow.h"
 #include "pipeline/reader/reader.h"
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
@@ -24,18 +25,9 @@ _Static_assert((int)TW_CAPTURE_OWN_WAIT == TW_OWN_TIME_WAIT && (int)TW_CAPTURE_O
 _Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK && TW_CAPTURE_FLAG_ARITY == TW_EVENT_FLAG_ARITY,
 	       "and so are the flags");
 
-void *tw_source_grow(void *list, uint32_t count, size_t item_bytes)
-{
-	if (count & (count - 1))
-		return list;
-	/* At each power of two the capacity is doubled. */
-	return realloc(list, (count ? (size_t)count * 2 : 1) * item_bytes);
-}
-
 void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes, int error,
 			   const char *reason)
 {
-	struct tw_source_damage **more;
 	struct tw_source_damage *damage;
 
 	capture->info.damages++;
@@ -44,14 +36,12 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	if (capture->damage_count >= DAMAGES_MAX)
 		return;
 	damage = calloc(1, sizeof *damage);
-	more = damage ? tw_source_grow(capture->damages, capture->damage_count, sizeof *more) : NULL;
-	if (!more) {
+	if (!damage || !tw_grow_one(capture->damages, capture->damage_count)) {
 		free(damage);
 		return;
 	}
 	memcpy(damage->file, capture->files[file].name, sizeof damage->file);
 	damage->info = (struct tw_capture_damage){damage->file, offset, bytes, error, reason};
-	capture->damages = more;
 	capture->damages[capture->damage_count++] = damage;
 }
 
@@ -105,17 +95,16 @@ static int compare_files(const void *a, const void *b)
 
 static int add_file(struct tw_capture *capture, const char *name, uint32_t number)
 {
-	struct tw_source_file *more = tw_source_grow(capture->files, capture->file_count, sizeof *more);
+	struct tw_source_file *file;
 
-	if (!more)
+	if (!tw_grow_one(capture->files, capture->file_count))
 		return TW_ENOMEM;
-	capture->files = more;
-	more += capture->file_count++;
-	memset(more, 0, sizeof *more);
-	strcpy(more->name, name);
-	more->number = number;
-	more->image = TW_CAPTURE_NONE;
-	more->file.fd = -1;
+	file = &capture->files[capture->file_count++];
+	memset(file, 0, sizeof *file);
+	strcpy(file->name, name);
+	file->number = number;
+	file->image = TW_CAPTURE_NONE;
+	file->file.fd = -1;
 	return 0;
 }
 
@@ -387,15 +376,13 @@ TW_API const struct tw_capture_image *tw_capture_image(const struct tw_capture *
 TW_API uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns,
 					uint64_t to_ns)
 {
-	const size_t words = sizeof(struct tw_rb_loss_record) / 8;
 	const struct tw_source_image *source = image < capture->image_count ? capture->images[image] : NULL;
 	uint64_t lost = 0;
 
 	if (!source || (!from_ns && !to_ns))
 		return source ? source->info.no_ring_lost : 0;
 	for (uint32_t i = 0; i < source->loss_count; i++) {
-		const struct tw_rb_loss_record *loss =
-			(const struct tw_rb_loss_record *)(const void *)(source->losses + words * i);
+		const struct tw_rb_loss_record *loss = &source->losses[i];
 
 		if (tw_capture_ns(capture, loss->record.ticks) >= from_ns &&
 		    (!to_ns || tw_capture_ns(capture, loss->first_ticks) < to_ns))

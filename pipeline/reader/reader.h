@@ -56,7 +56,7 @@ struct tw_source_image {
 	struct tw_segment_header header; /* of its first segment */
 	bool is_final;
 	/* Losses without a ring, as loss records that are merged as a stream of their own. */
-	uint64_t *losses;
+	struct tw_rb_loss_record *losses;
 	uint32_t loss_count;
 	uint64_t no_ring_told;
 	uint64_t no_ring_before; /* of these, losses before the oldest segment here */
@@ -194,8 +194,5 @@ static inline bool tw_stream_end_is_there(const struct tw_stream_end *end, uint3
 {
 	return end->segments >= segments && !end->lacks_mark;
 }
-
-/* Makes space for one more item: returns the list, possibly moved, or NULL: no memory. */
-void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);
 
 #endif

@@ -3,6 +3,7 @@
  * reader_list.c - lists the contents of a capture's segments: blocks, definitions, losses and accounts.
  */
 #include "base/error.h"
+#include "base/grow.h"
 #include "pipeline/format/event.h"
 #include "pipeline/reader/reader.h"
 #include "ringbuf/ringbuf.h"
@@ -27,20 +28,15 @@ struct lister {
 
 uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header)
 {
-	struct tw_source_image *image, **more;
+	struct tw_source_image *image;
 
 	for (uint32_t i = capture->image_count; i-- > 0;) {
 		if (tw_segment_is_same_image(&capture->images[i]->header, header))
 			return i;
 	}
-	more = tw_source_grow(capture->images, capture->image_count, sizeof *more);
-	image = calloc(1, sizeof *image);
-	if (more)
-		capture->images = more;
-	if (!more || !image) {
-		free(image);
+	image = tw_grow_one(capture->images, capture->image_count) ? calloc(1, sizeof *image) : NULL;
+	if (!image)
 		return TW_CAPTURE_NONE;
-	}
 	image->header = *header;
 	/* Until its definitions have been read, which streams bring between events. */
 	image->info.program = image->info.command = image->info.host = image->info.node = image->info.node_name = "";
@@ -63,41 +59,35 @@ static int find_stream(struct lister *lister, const struct tw_block_header *head
 	struct tw_capture *capture = lister->capture;
 	uint32_t image = lister->image->info.image;
 	uint64_t key = header->ring_lease ^ (uint64_t)image << 48;
-	struct tw_source_stream *more;
+	struct tw_source_stream *stream;
 
 	*out = tw_map_get(&lister->streams, key);
 	if (*out != TW_MAP_NONE)
 		return 0;
-	more = tw_source_grow(capture->streams, capture->stream_count, sizeof *more);
-	if (!more)
-		return TW_ENOMEM;
-	capture->streams = more;
-	if (!tw_map_put(&lister->streams, key, capture->stream_count))
+	if (!tw_grow_one(capture->streams, capture->stream_count) ||
+	    !tw_map_put(&lister->streams, key, capture->stream_count))
 		return TW_ENOMEM;
 	*out = capture->stream_count++;
-	more += *out;
-	memset(more, 0, sizeof *more);
-	more->lease = header->ring_lease;
-	more->info.stream = *out;
-	more->info.image = image;
-	more->info.lease = header->ring_lease;
+	stream = &capture->streams[*out];
+	memset(stream, 0, sizeof *stream);
+	stream->lease = header->ring_lease;
+	stream->info.stream = *out;
+	stream->info.image = image;
+	stream->info.lease = header->ring_lease;
 	return 0;
 }
 
 static int add_events(struct lister *lister, uint64_t offset, const struct tw_block_header *header)
 {
 	struct tw_capture *capture = lister->capture;
-	struct tw_source_block *more;
 	uint32_t stream;
 	int error = find_stream(lister, header, &stream);
 
 	if (error)
 		return error;
-	more = tw_source_grow(capture->blocks, capture->block_count, sizeof *more);
-	if (!more)
+	if (!tw_grow_one(capture->blocks, capture->block_count))
 		return TW_ENOMEM;
-	capture->blocks = more;
-	more[capture->block_count++] =
+	capture->blocks[capture->block_count++] =
 		(struct tw_source_block){.offset = offset, .file = lister->file, .stream = stream, .header = *header};
 	capture->files[lister->file].events += header->event_count;
 	capture->info.has_moments_only &= (header->flags & TW_BLOCK_FLAG_MOMENTS) != 0;
@@ -158,21 +148,17 @@ static int add_loss(struct lister *lister, const struct tw_block_header *header)
 {
 	struct tw_source_image *image = lister->image;
 	uint64_t lost = header->lost[TW_RB_LOST_NO_RING];
-	const size_t words = sizeof(struct tw_rb_loss_record) / 8;
-	uint64_t *more;
 
 	if (lost <= image->no_ring_told)
 		return 0;
-	more = tw_source_grow(image->losses, image->loss_count, words * sizeof *more);
-	if (!more)
+	if (!tw_grow_one(image->losses, image->loss_count))
 		return TW_ENOMEM;
-	image->losses = more;
-	more += words * image->loss_count++;
-	memset(more, 0, words * sizeof *more);
-	more[0] = header->last_ticks;
-	more[1] = TW_RB_HEAD(TW_EVENT_LOSS, 0, sizeof(struct tw_rb_loss_record), 0);
-	more[2] = header->first_ticks;
-	more[3 + TW_RB_LOST_NO_RING] = lost - image->no_ring_told;
+	image->losses[image->loss_count++] =
+		(struct tw_rb_loss_record){.record = {.ticks = header->last_ticks,
+						      .head = TW_RB_HEAD(TW_EVENT_LOSS, 0,
+									 sizeof(struct tw_rb_loss_record), 0)},
+					   .first_ticks = header->first_ticks,
+					   .lost = {[TW_RB_LOST_NO_RING] = lost - image->no_ring_told}};
 	image->no_ring_told = lost;
 	return 0;
 }

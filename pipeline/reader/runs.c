@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runs.c - sets of numbers as intervals. */
 #include "pipeline/reader/runs.h"
+#include "base/grow.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -29,18 +30,14 @@ struct tw_runs_tracee *tw_runs_find(struct tw_runs *runs, uint32_t image, uint32
 
 static struct tw_runs_tracee *add_tracee(struct tw_runs *runs, uint32_t image, uint32_t tracee)
 {
-	struct tw_runs_tracee *more = runs->tracees;
+	struct tw_runs_tracee *added;
 
-	if ((runs->count & (runs->count - 1)) == 0)
-		more = realloc(more, (runs->count ? (size_t)runs->count * 2 : 1) * sizeof *more);
-	if (!more)
+	if (!tw_grow_one(runs->tracees, runs->count) ||
+	    !tw_map_put(&runs->by_tracee, key_of(image, tracee), runs->count))
 		return NULL;
-	runs->tracees = more;
-	if (!tw_map_put(&runs->by_tracee, key_of(image, tracee), runs->count))
-		return NULL;
-	more += runs->count++;
-	*more = (struct tw_runs_tracee){.waiters = TW_RUNS_NOBODY, .cursor = TW_RUNS_NOBODY};
-	return more;
+	added = &runs->tracees[runs->count++];
+	*added = (struct tw_runs_tracee){.waiters = TW_RUNS_NOBODY, .cursor = TW_RUNS_NOBODY};
+	return added;
 }
 
 /* The number of intervals that begin at or before this run. */

@@ -3,6 +3,7 @@
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/grow.h"
 #include "pipeline/format/event.h"
 #include "base/map.h"
 #include "pipeline/format/round.h"
@@ -127,8 +128,6 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 	uint32_t image = in->image->info.image;
 	uint64_t key = header->ring_lease ^ (uint64_t)image << 48;
 	uint32_t at = tw_map_get(&in->streams, key);
-	struct tw_source_stream *streams;
-	struct cursor *cursors;
 
 	if (at != TW_MAP_NONE) {
 		*out = &in->cursors[at];
@@ -136,31 +135,27 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 		memcpy(capture->streams[at].info.thread_name, header->thread_name, sizeof header->thread_name);
 		return 0;
 	}
-	streams = tw_source_grow(capture->streams, capture->stream_count, sizeof *streams);
-	if (streams)
-		capture->streams = streams;
-	cursors = tw_source_grow(in->cursors, in->count, sizeof *cursors);
-	if (cursors)
-		in->cursors = cursors;
-	if (!streams || !cursors || !tw_map_put(&in->streams, key, in->count))
+	if (!tw_grow_one(capture->streams, capture->stream_count) || !tw_grow_one(in->cursors, in->count) ||
+	    !tw_map_put(&in->streams, key, in->count))
 		return TW_ENOMEM;
-	streams[in->count] = (struct tw_source_stream){.lease = header->ring_lease,
-						       .info = {.stream = in->count,
-								.thread = in->count,
-								.lease = header->ring_lease,
-								.image = image,
-								.thread_id = header->thread_id,
-								.session_index = header->session_index,
-								.scheduler_id = header->scheduler_id,
-								.tracee_id = header->tracee_id,
-								.is_of_states = header->flags & TW_BLOCK_FLAG_STATES}};
-	memcpy(streams[in->count].info.thread_name, header->thread_name, sizeof header->thread_name);
-	cursors[in->count] = (struct cursor){.stream = in->count,
-					     .image = image,
-					     .scheduler_id = header->scheduler_id,
-					     .tracee_id = header->tracee_id,
-					     .run_seq = header->run_seq};
-	*out = &cursors[in->count];
+	capture->streams[in->count] =
+		(struct tw_source_stream){.lease = header->ring_lease,
+					  .info = {.stream = in->count,
+						   .thread = in->count,
+						   .lease = header->ring_lease,
+						   .image = image,
+						   .thread_id = header->thread_id,
+						   .session_index = header->session_index,
+						   .scheduler_id = header->scheduler_id,
+						   .tracee_id = header->tracee_id,
+						   .is_of_states = header->flags & TW_BLOCK_FLAG_STATES}};
+	memcpy(capture->streams[in->count].info.thread_name, header->thread_name, sizeof header->thread_name);
+	in->cursors[in->count] = (struct cursor){.stream = in->count,
+						 .image = image,
+						 .scheduler_id = header->scheduler_id,
+						 .tracee_id = header->tracee_id,
+						 .run_seq = header->run_seq};
+	*out = &in->cursors[in->count];
 	capture->info.streams = capture->stream_count = ++in->count;
 	return 0;
 }

@@ -7,6 +7,7 @@
  * first is not seen.
  */
 #include "tools/attach/list.h"
+#include "base/grow.h"
 #include "tools/attach/dormant.h"
 #include "tools/common/proc.h"
 #include "tools/tool.h"
@@ -52,11 +53,9 @@ static bool add(struct processes *processes, int pid)
 	/* Its child, which stops threads. */
 	if (strcmp(found.name, "tw-holder") == 0)
 		return true;
-	struct process *grown = realloc(processes->rows, (processes->count + 1) * sizeof *grown);
-	if (!grown)
+	if (!tw_grow_one(processes->rows, processes->count))
 		return false;
-	processes->rows = grown;
-	grown[processes->count++] = found;
+	processes->rows[processes->count++] = found;
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* patterns.c - selects functions by patterns. */
 #include "tools/common/patterns.h"
+#include "base/grow.h"
 #include "views/names/names.h"
 #include "tools/tool.h"
 
@@ -12,29 +13,24 @@
 
 static bool append(struct tw_pattern ***list, size_t *count, struct tw_pattern *pattern)
 {
-	struct tw_pattern **grown = realloc(*list, (*count + 1) * sizeof *grown);
-	if (!grown) {
+	if (!tw_grow_one(*list, *count)) {
 		tw_pattern_destroy(pattern);
 		return false;
 	}
-	*list = grown;
-	grown[(*count)++] = pattern;
+	(*list)[(*count)++] = pattern;
 	return true;
 }
 
 /* Takes the condition. */
 static bool keep(struct tw_patterns *patterns, bool is_excluded, struct tw_pattern *pattern, char *condition)
 {
-	char **grown;
 	if (is_excluded)
 		return append(&patterns->excluded, &patterns->excluded_count, pattern);
-	grown = realloc(patterns->conditions, (patterns->wanted_count + 1) * sizeof *grown);
-	if (!grown) {
+	if (!tw_grow_one(patterns->conditions, patterns->wanted_count)) {
 		free(condition);
 		tw_pattern_destroy(pattern);
 		return false;
 	}
-	patterns->conditions = grown;
 	patterns->conditions[patterns->wanted_count] = condition;
 	patterns->has_conditions |= condition != NULL;
 	return append(&patterns->wanted, &patterns->wanted_count, pattern);

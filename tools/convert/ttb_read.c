@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ttb_read.c - records of trace files. */
 #include "tools/convert/convert.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,14 +53,9 @@ static void next_file(struct tw_ttb_reader *reader)
 /* The size was checked against what the file has left. */
 static enum tw_ttb_answer read_term(struct tw_ttb_reader *reader)
 {
-	if (reader->size > reader->capacity) {
-		uint8_t *more = realloc(reader->term, (size_t)reader->size * 2);
-		if (!more) {
-			errno = ENOMEM;
-			return TW_TTB_UNREADABLE;
-		}
-		reader->term = more;
-		reader->capacity = (size_t)reader->size * 2;
+	if (!tw_grow_by(reader->term, 0, reader->capacity, reader->size)) {
+		errno = ENOMEM;
+		return TW_TTB_UNREADABLE;
 	}
 	if (fread(reader->term, 1, reader->size, reader->file) != reader->size)
 		return ferror(reader->file) ? TW_TTB_UNREADABLE : TW_TTB_CUT;

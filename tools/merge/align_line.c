@@ -2,6 +2,7 @@
 /* align_line.c - lines between bounds: the possible drifts, and the middle of them. */
 #include "tools/merge/align_line.h"
 
+#include "base/grow.h"
 #include "tracewheel/error.h"
 
 #include <math.h>
@@ -26,12 +27,8 @@ double tw_align_common_at(const struct tw_align_machine *machine, double at)
 
 bool tw_align_put_bound(struct tw_align_bound **bounds, uint32_t *count, struct tw_align_bound bound)
 {
-	if (!(*count & (*count - 1))) {
-		struct tw_align_bound *grown = realloc(*bounds, (*count ? (size_t)*count * 2 : 1) * sizeof *grown);
-		if (!grown)
-			return false;
-		*bounds = grown;
-	}
+	if (!tw_grow_one(*bounds, *count))
+		return false;
 	(*bounds)[(*count)++] = bound;
 	return true;
 }

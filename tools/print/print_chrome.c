@@ -131,14 +131,9 @@ static void begin_call(struct tw_timeline *timeline, struct tw_timeline_track *t
 	}
 	struct tw_timeline_arguments *arguments = &track->arguments[depth];
 	arguments->bytes = 0;
-	if (arguments->capacity < scratch.used) {
-		char *grown = realloc(arguments->text, scratch.used * 2);
-		if (!grown) {
-			timeline->has_no_memory = true;
-			return;
-		}
-		arguments->text = grown;
-		arguments->capacity = scratch.used * 2;
+	if (!tw_grow_by(arguments->text, 0, arguments->capacity, scratch.used)) {
+		timeline->has_no_memory = true;
+		return;
 	}
 	if (has_any)
 		memcpy(arguments->text, scratch.data, scratch.used);

@@ -356,17 +356,7 @@ static bool make_room(struct ctf *ctf, struct ctf_stream *stream, uint64_t ns, s
 	if (!stream->used)
 		stream->from_ns = ns;
 	stream->to_ns = ns;
-	if (stream->capacity < stream->used + bytes) {
-		uint32_t more = stream->capacity ? stream->capacity * 4 : 1024;
-		while (more < stream->used + bytes)
-			more *= 2;
-		char *moved = realloc(stream->data, more);
-		if (!moved)
-			return false;
-		stream->data = moved;
-		stream->capacity = more;
-	}
-	return true;
+	return tw_grow_by(stream->data, stream->used, stream->capacity, bytes);
 }
 
 /* The process of an event is none of the kernel's threads: it is shown by its pid. */

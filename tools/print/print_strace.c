@@ -12,6 +12,7 @@
  * return, as strace does. Calls whose arguments are not known by type show their words.
  */
 #include "views/names/missing.h"
+#include "base/grow.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
 #include "views/names/threads.h"
@@ -69,16 +70,7 @@ static struct open_call *make_call_at(struct tw_stack *stack, uint32_t depth)
 	struct open_calls *calls = stack->user;
 	if (!calls)
 		calls = stack->user = calloc(1, sizeof *calls);
-	if (calls && depth >= calls->capacity) {
-		uint32_t capacity = 2 * depth + 16;
-		struct open_call *grown = realloc(calls->at, capacity * sizeof *grown);
-		if (!grown)
-			return NULL;
-		memset(grown + calls->capacity, 0, (capacity - calls->capacity) * sizeof *grown);
-		calls->at = grown;
-		calls->capacity = capacity;
-	}
-	return calls ? &calls->at[depth] : NULL;
+	return calls && tw_grow_to(calls->at, calls->capacity, depth) ? &calls->at[depth] : NULL;
 }
 
 static bool keep_call(struct strace *s, struct tw_stack *stack, uint32_t depth, const struct tw_capture_event *event)
@@ -89,13 +81,8 @@ static bool keep_call(struct strace *s, struct tw_stack *stack, uint32_t depth, 
 		return false;
 	if (tw_print_is_plain(event))
 		tw_print_payload(event, &payload);
-	if (open->capacity < payload.count) {
-		uint64_t *grown = realloc(open->words, payload.count * sizeof *grown);
-		if (!grown)
-			return false;
-		open->words = grown;
-		open->capacity = payload.count;
-	}
+	if (!tw_grow_by(open->words, 0, open->capacity, payload.count))
+		return false;
 	if (payload.count)
 		memcpy(open->words, payload.words, payload.count * sizeof *open->words);
 	open->call = (struct tw_typed_call){.layout = tw_typed_layout(s->printer->capture, event),
@@ -298,14 +285,12 @@ static int see(void *self, const struct tw_capture_event *event)
 
 static void free_calls(struct tw_stacks *stacks)
 {
-	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			struct open_calls *calls = stack->user;
-			for (uint32_t k = 0; calls && k < calls->capacity; k++)
-				free(calls->at[k].words);
-			free(calls ? calls->at : NULL);
-			free(calls);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		struct open_calls *calls = stack->user;
+		for (uint32_t k = 0; calls && k < calls->capacity; k++)
+			free(calls->at[k].words);
+		free(calls ? calls->at : NULL);
+		free(calls);
 	}
 }
 

@@ -2,6 +2,7 @@
 /* print_tree_lines.c - columns, folding and cutting of the lines of `print --tree`. */
 #include "tools/print/print_tree_lines.h"
 
+#include "base/grow.h"
 #include "views/names/threads.h"
 #include "views/output/shorten.h"
 
@@ -99,14 +100,9 @@ void tw_tree_line_add(struct tw_tree_lines *lines, struct tw_tree_line *line, en
 {
 	if (!bytes)
 		return;
-	if (line->capacity < line->bytes + bytes) {
-		char *grown = realloc(line->text, (line->bytes + bytes) * 2);
-		if (!grown) {
-			lines->has_no_memory = true;
-			return;
-		}
-		line->text = grown;
-		line->capacity = (line->bytes + bytes) * 2;
+	if (!tw_grow_by(line->text, line->bytes, line->capacity, bytes)) {
+		lines->has_no_memory = true;
+		return;
 	}
 	memcpy(line->text + line->bytes, text, bytes);
 	line->bytes += bytes;
@@ -303,9 +299,8 @@ struct tw_stack **tw_tree_lines_stacks(const struct tw_stacks *stacks, size_t *c
 {
 	struct tw_stack **all = malloc((stacks->count + (size_t)1) * sizeof *all);
 	*count = 0;
-	for (uint32_t i = 0; all && stacks->slots && i <= stacks->mask; i++)
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next)
-			all[(*count)++] = stack;
+	for (struct tw_stack *stack = NULL; all && (stack = tw_stacks_next(stacks, stack));)
+		all[(*count)++] = stack;
 	if (all)
 		qsort(all, *count, sizeof *all, by_number);
 	return all;
@@ -323,13 +318,11 @@ void tw_tree_lines_flush(struct tw_tree_lines *lines)
 
 void tw_tree_lines_free(struct tw_tree_lines *lines)
 {
-	for (uint32_t i = 0; lines->stacks && lines->stacks->slots && i <= lines->stacks->mask; i++) {
-		for (struct tw_stack *stack = lines->stacks->slots[i]; stack; stack = stack->next) {
-			struct waiting *waiting = stack->user;
-			free(waiting ? waiting->pending.text : NULL);
-			free(waiting ? waiting->leaf.text : NULL);
-			free(waiting);
-			stack->user = NULL;
-		}
+	for (struct tw_stack *stack = NULL; lines->stacks && (stack = tw_stacks_next(lines->stacks, stack));) {
+		struct waiting *waiting = stack->user;
+		free(waiting ? waiting->pending.text : NULL);
+		free(waiting ? waiting->leaf.text : NULL);
+		free(waiting);
+		stack->user = NULL;
 	}
 }

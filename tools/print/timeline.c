@@ -341,16 +341,14 @@ static int begin(void *self, uint64_t from_ns)
 	if (!from_ns)
 		return 0;
 	tw_stacks_begin(&timeline->stacks, from_ns);
-	for (uint32_t i = 0; i <= timeline->stacks.mask; i++) {
-		for (struct tw_stack *stack = timeline->stacks.slots[i]; stack; stack = stack->next) {
-			struct tw_timeline_track *track = stack->user;
-			if (track && track->since_ns && track->since_ns < from_ns)
-				track->since_ns = from_ns;
-			if (track && track->state_since_ns < from_ns)
-				track->state_since_ns = from_ns;
-			for (uint32_t depth = 0; track && depth < stack->depth; depth++)
-				timeline->format->begin(timeline, track_of(timeline, stack), stack, depth, NULL);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&timeline->stacks, stack));) {
+		struct tw_timeline_track *track = stack->user;
+		if (track && track->since_ns && track->since_ns < from_ns)
+			track->since_ns = from_ns;
+		if (track && track->state_since_ns < from_ns)
+			track->state_since_ns = from_ns;
+		for (uint32_t depth = 0; track && depth < stack->depth; depth++)
+			timeline->format->begin(timeline, track_of(timeline, stack), stack, depth, NULL);
 	}
 	return 0;
 }
@@ -400,14 +398,12 @@ static int put_events(struct tw_timeline *timeline, const struct tw_capture_filt
 
 static void free_timeline(struct tw_timeline *timeline)
 {
-	for (uint32_t i = 0; timeline->stacks.slots && i <= timeline->stacks.mask; i++) {
-		for (struct tw_stack *stack = timeline->stacks.slots[i]; stack; stack = stack->next) {
-			struct tw_timeline_track *track = stack->user;
-			for (uint32_t depth = 0; track && depth < track->arguments_count; depth++)
-				free(track->arguments[depth].text);
-			free(track ? track->arguments : NULL);
-			free(track);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&timeline->stacks, stack));) {
+		struct tw_timeline_track *track = stack->user;
+		for (uint32_t depth = 0; track && depth < track->arguments_count; depth++)
+			free(track->arguments[depth].text);
+		free(track ? track->arguments : NULL);
+		free(track);
 	}
 	tw_timeline_free_counters(timeline);
 	tw_flows_destroy(timeline->flows);

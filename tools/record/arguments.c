@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arguments.c - handles --args and --when before the program starts. */
 #include "tools/record/arguments.h"
+#include "base/grow.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 
@@ -160,11 +161,9 @@ static bool may_come_later(const struct tw_guard *guard, const struct tw_layouts
 
 bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guard *guard)
 {
-	struct tw_guard *grown = realloc(arguments->guards, (arguments->guard_count + 1) * sizeof *grown);
-	if (!grown)
+	if (!tw_grow_one(arguments->guards, arguments->guard_count))
 		return has_no_memory();
-	arguments->guards = grown;
-	grown[arguments->guard_count++] = *guard;
+	arguments->guards[arguments->guard_count++] = *guard;
 	return true;
 }
 

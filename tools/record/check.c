@@ -6,6 +6,7 @@
  * Each name in braces is a pattern of its own here.
  */
 #include "tools/record/check_state.h"
+#include "base/grow.h"
 #include "tools/record/layouts.h"
 #include "tools/record/mapped.h"
 #include "views/names/names.h"
@@ -105,11 +106,9 @@ static bool add_asked(struct tw_check *check, const struct tw_pattern *pattern, 
 {
 	const char *text;
 	for (size_t i = 0; (text = tw_pattern_alternative(pattern, i)); i++) {
-		struct asked *grown = realloc(check->asked, (check->count + 1) * sizeof *grown), *asked;
-		if (!grown)
+		if (!tw_grow_one(check->asked, check->count))
 			return false;
-		check->asked = grown;
-		asked = &grown[check->count];
+		struct asked *asked = &check->asked[check->count];
 		*asked = (struct asked){.is_excluding = is_excluding};
 		if (tw_pattern_parse(text, &asked->pattern, NULL))
 			return false;

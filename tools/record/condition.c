@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* condition.c - the conditions of -t, --when and --match. */
 #include "tools/record/condition.h"
+#include "base/grow.h"
 #include "tools/record/arguments.h"
 #include "tools/record/when.h"
 #include "tools/tool.h"
@@ -86,11 +87,9 @@ static uint32_t number_of(struct tw_conditions *conditions, const char *text)
 	for (uint32_t i = 0; i < conditions->count; i++)
 		if (strcmp(conditions->texts[i], text) == 0)
 			return i + 1;
-	const char **grown = realloc(conditions->texts, (conditions->count + 1) * sizeof *grown);
-	if (!grown)
+	if (!tw_grow_one(conditions->texts, conditions->count))
 		return 0;
-	conditions->texts = grown;
-	grown[conditions->count++] = text;
+	conditions->texts[conditions->count++] = text;
 	return conditions->count;
 }
 
@@ -312,18 +311,16 @@ static bool config_one(const struct tw_conditions *conditions, const struct tw_c
 /* With --longer each condition has the length as well, and is what the user might have written.  @text: may be NULL.  False: no memory. */
 static bool add_length(struct tw_conditions *conditions, const char **text)
 {
-	char **grown;
 	if (!conditions->longer_ns || !conditions->are_of_end)
 		return true;
-	grown = realloc(conditions->made, (conditions->made_count + 1) * sizeof *grown);
-	conditions->made = grown ? grown : conditions->made;
-	if (!grown ||
-	    asprintf(&grown[conditions->made_count], *text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns",
-		     *text ? *text : "", (unsigned long long)conditions->longer_ns) < 0) {
+	if (!tw_grow_one(conditions->made, conditions->made_count) ||
+	    asprintf(&conditions->made[conditions->made_count],
+		     *text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns", *text ? *text : "",
+		     (unsigned long long)conditions->longer_ns) < 0) {
 		tw_say("no memory.");
 		return false;
 	}
-	*text = grown[conditions->made_count++];
+	*text = conditions->made[conditions->made_count++];
 	return true;
 }
 

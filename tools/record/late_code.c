@@ -8,6 +8,7 @@
  * again is another file.
  */
 #include "tools/record/late_code.h"
+#include "base/grow.h"
 #include "tools/common/entries.h"
 #include "tools/common/patterns.h"
 #include "tools/record/mapped.h"
@@ -86,13 +87,10 @@ static bool is_seen(struct worker *worker, const char *key)
 
 static bool remember(struct worker *worker, char *key)
 {
-	char **grown =
-		worker->seen_count < FILES_MAX ? realloc(worker->seen, (worker->seen_count + 1) * sizeof *grown) : NULL;
-	if (grown) {
-		worker->seen = grown;
-		worker->seen[worker->seen_count++] = key;
-	}
-	return grown != NULL;
+	if (worker->seen_count >= FILES_MAX || !tw_grow_one(worker->seen, worker->seen_count))
+		return false;
+	worker->seen[worker->seen_count++] = key;
+	return true;
 }
 
 static void keep_problem(struct worker *worker, const char *problem)

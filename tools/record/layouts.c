@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layouts.c - writes the layouts of the functions that patterns name, for the agents. */
 #include "tools/record/layouts.h"
+#include "base/grow.h"
 #include "tools/record/config.h"
 #include "tools/record/prototypes.h"
 #include "tools/common/entries.h"
@@ -182,14 +183,8 @@ static bool make_line(struct line *line, const struct tw_debug_function *functio
 
 bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes)
 {
-	if (layouts->capacity - layouts->bytes <= bytes) {
-		size_t capacity = 2 * layouts->capacity + bytes + 4096;
-		char *grown = realloc(layouts->text, capacity);
-		if (!grown)
-			return false;
-		layouts->text = grown;
-		layouts->capacity = capacity;
-	}
+	if (!tw_grow_by(layouts->text, layouts->bytes, layouts->capacity, bytes + 1))
+		return false;
 	memcpy(layouts->text + layouts->bytes, text, bytes);
 	layouts->bytes += bytes;
 	layouts->text[layouts->bytes] = 0;

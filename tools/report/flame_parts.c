@@ -27,13 +27,11 @@ void tw_flame_want_parts(struct tw_calltree *tree, struct tw_parts *parts, const
 static uint32_t list_stacks(const struct tw_stacks *stacks, struct tw_stack *list[TW_PARTS_GROUPS])
 {
 	uint32_t others = 0;
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			if (stack->number < TW_PARTS_GROUPS - 1)
-				list[stack->number] = stack;
-			else
-				others++;
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		if (stack->number < TW_PARTS_GROUPS - 1)
+			list[stack->number] = stack;
+		else
+			others++;
 	}
 	return others;
 }

@@ -13,6 +13,7 @@
  * a thread has an earlier time than the one before it.
  */
 #include "tools/stress/stress_inside.h"
+#include "base/grow.h"
 
 #include <tracewheel/capture.h>
 
@@ -66,16 +67,8 @@ static uint8_t find_role(struct reading *r, const struct tw_capture_event *event
 
 static uint8_t role_of(struct reading *r, const struct tw_capture_event *event)
 {
-	if (event->id >= r->place_count) {
-		uint32_t count = event->id * 2 + 64;
-		uint8_t *more = realloc(r->roles, count);
-
-		if (!more)
-			return NOBODY;
-		memset(more + r->place_count, 0, count - r->place_count);
-		r->roles = more;
-		r->place_count = count;
-	}
+	if (!tw_grow_to(r->roles, r->place_count, event->id))
+		return NOBODY;
 	if (!r->roles[event->id])
 		r->roles[event->id] = (uint8_t)(find_role(r, event) + 1);
 	return (uint8_t)(r->roles[event->id] - 1);

@@ -143,14 +143,11 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 {
 	tw_stacks_begin(&tree->stacks, from_ns);
-	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
-		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
-			for (uint32_t depth = 0; depth < stack->depth; depth++) {
-				struct tw_stack_frame *frame = &stack->frames[depth];
-				frame->node =
-					tw_calltree_child(tree, tw_calltree_above(tree, stack, depth), frame->function);
-				tree->functions[frame->function].before++;
-			}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&tree->stacks, stack));) {
+		for (uint32_t depth = 0; depth < stack->depth; depth++) {
+			struct tw_stack_frame *frame = &stack->frames[depth];
+			frame->node = tw_calltree_child(tree, tw_calltree_above(tree, stack, depth), frame->function);
+			tree->functions[frame->function].before++;
 		}
 	}
 	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};

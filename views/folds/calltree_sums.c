@@ -82,11 +82,9 @@ uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, si
 
 static struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
 {
-	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
-		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
-			if (stack->number == number)
-				return stack;
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&tree->stacks, stack));) {
+		if (stack->number == number)
+			return stack;
 	}
 	return NULL;
 }

@@ -2,6 +2,7 @@
 /* folded.c - a line for each node of a tree that has time of its own. */
 #include "views/folds/folded.h"
 
+#include "base/grow.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -18,14 +19,8 @@ struct chain {
 static bool add_to_chain(struct chain *chain, const char *name)
 {
 	size_t bytes = strlen(name);
-	if (chain->bytes + bytes + 2 > chain->capacity) {
-		size_t capacity = (chain->bytes + bytes + 2) * 2;
-		char *grown = realloc(chain->text, capacity);
-		if (!grown)
-			return false;
-		chain->text = grown;
-		chain->capacity = capacity;
-	}
+	if (!tw_grow_by(chain->text, chain->bytes, chain->capacity, bytes + 2))
+		return false;
 	if (chain->bytes)
 		chain->text[chain->bytes++] = ';';
 	for (size_t i = 0; i < bytes; i++)

@@ -464,13 +464,11 @@ static int begin(void *self, uint64_t from_ns)
 	if (!from_ns || !groups->has_durations)
 		return 0;
 	tw_stacks_begin(stacks, from_ns);
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			for (uint32_t depth = 0; depth < stack->depth; depth++)
-				if (is_wanted(groups, stack->frames[depth].function, stack->frames[depth].is_chosen) &&
-				    !is_known_late(groups))
-					groups->groups[stack->frames[depth].node].sums.before++;
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		for (uint32_t depth = 0; depth < stack->depth; depth++)
+			if (is_wanted(groups, stack->frames[depth].function, stack->frames[depth].is_chosen) &&
+			    !is_known_late(groups))
+				groups->groups[stack->frames[depth].node].sums.before++;
 	}
 	return 0;
 }

@@ -66,10 +66,8 @@ static const struct variables *variables_of(const struct tw_capture_module *modu
 		if (tables[i].module == module)
 			return &tables[i];
 	}
-	struct variables *grown = realloc(tables, (table_count + 1) * sizeof *grown);
-	if (!grown)
+	if (!tw_grow_one(tables, table_count))
 		return NULL;
-	tables = grown;
 	tables[table_count] = (struct variables){.module = module};
 	read_variables(&tables[table_count]);
 	return &tables[table_count++];

@@ -79,16 +79,14 @@ static int collect(struct opens *opens, uint64_t from_ns)
 {
 	bool has_memory = true;
 	tw_stacks_begin(&opens->stacks, from_ns);
-	for (uint32_t i = 0; i <= opens->stacks.mask; i++) {
-		for (struct tw_stack *stack = opens->stacks.slots[i]; stack; stack = stack->next) {
-			struct begun *begun = stack->user;
-			for (uint32_t depth = 0; begun && depth < stack->depth; depth++)
-				has_memory &= add(opens, begun->calls[depth]);
-			if (begun && begun->has_schedule)
-				has_memory &= add(opens, begun->schedule);
-			if (begun && begun->has_state)
-				has_memory &= add(opens, begun->state);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&opens->stacks, stack));) {
+		struct begun *begun = stack->user;
+		for (uint32_t depth = 0; begun && depth < stack->depth; depth++)
+			has_memory &= add(opens, begun->calls[depth]);
+		if (begun && begun->has_schedule)
+			has_memory &= add(opens, begun->schedule);
+		if (begun && begun->has_state)
+			has_memory &= add(opens, begun->state);
 	}
 	if (opens->count)
 		qsort(opens->events, opens->count, sizeof *opens->events, compare);
@@ -97,13 +95,11 @@ static int collect(struct opens *opens, uint64_t from_ns)
 
 static void forget(struct opens *opens)
 {
-	for (uint32_t i = 0; opens->stacks.slots && i <= opens->stacks.mask; i++) {
-		for (struct tw_stack *stack = opens->stacks.slots[i]; stack; stack = stack->next) {
-			struct begun *begun = stack->user;
-			if (begun)
-				free(begun->calls);
-			free(begun);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(&opens->stacks, stack));) {
+		struct begun *begun = stack->user;
+		if (begun)
+			free(begun->calls);
+		free(begun);
 	}
 	tw_stacks_free(&opens->stacks);
 }

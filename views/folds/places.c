@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "views/folds/places.h"
+#include "base/grow.h"
 #include "base/map.h"
 
 #include "tracewheel/error.h"
@@ -55,17 +56,9 @@ static int see(void *self, const struct tw_capture_batch *batch)
 
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes, bool lacks_arity)
 {
-	if ((places->function_count & (places->function_count - 1)) == 0) {
-		size_t capacity = places->function_count ? places->function_count * 2 : 1;
-		struct tw_name *grown = realloc(places->names, capacity * sizeof *grown);
-		if (!grown)
-			return TW_PLACES_NONE;
-		places->names = grown;
-		const struct tw_capture_function **functions = realloc(places->functions, capacity * sizeof *functions);
-		if (!functions)
-			return TW_PLACES_NONE;
-		places->functions = functions;
-	}
+	if (!tw_grow_one(places->names, places->function_count) ||
+	    !tw_grow_one(places->functions, places->function_count))
+		return TW_PLACES_NONE;
 	places->functions[places->function_count] = NULL;
 	struct tw_name *name = &places->names[places->function_count];
 	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes, lacks_arity};

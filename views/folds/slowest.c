@@ -190,15 +190,13 @@ static int begin(void *self, uint64_t from_ns)
 	if (!from_ns)
 		return 0;
 	tw_stacks_begin(stacks, from_ns);
-	for (uint32_t i = 0; slowest->nodes && i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			uint32_t depth = stack->depth, parent = 0;
-			for (stack->depth = 1; stack->depth <= depth; stack->depth++) {
-				begin_node(slowest, stack, parent);
-				parent = stack->frames[stack->depth - 1].node;
-			}
-			stack->depth = depth;
+	for (struct tw_stack *stack = NULL; slowest->nodes && (stack = tw_stacks_next(stacks, stack));) {
+		uint32_t depth = stack->depth, parent = 0;
+		for (stack->depth = 1; stack->depth <= depth; stack->depth++) {
+			begin_node(slowest, stack, parent);
+			parent = stack->frames[stack->depth - 1].node;
 		}
+		stack->depth = depth;
 	}
 	return slowest->has_no_memory ? TW_ENOMEM : 0;
 }

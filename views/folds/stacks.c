@@ -33,16 +33,14 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
 
 void tw_stacks_free(struct tw_stacks *stacks)
 {
-	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
-		struct tw_stack *next;
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = next) {
-			next = stack->next;
-			free(stack->frames);
-			free(stack->states);
-			free(stack->hidden);
-			free(stack->name);
-			free(stack);
-		}
+	struct tw_stack *next;
+	for (struct tw_stack *stack = tw_stacks_next(stacks, NULL); stack; stack = next) {
+		next = tw_stacks_next(stacks, stack);
+		free(stack->frames);
+		free(stack->states);
+		free(stack->hidden);
+		free(stack->name);
+		free(stack);
 	}
 	for (uint32_t i = 0; i < stacks->verdict_count; i++)
 		free(stacks->verdicts[i].kept);
@@ -433,14 +431,12 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 {
 	tw_stacks_find_ends(stacks);
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			/* Threads that had ended by then have no part in the selection. */
-			if (stack->end_ns && stack->end_ns <= from_ns)
-				stack->depth = 0;
-			begin_frames(stack, from_ns);
-			stacks->before += stack->depth;
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		/* Threads that had ended by then have no part in the selection. */
+		if (stack->end_ns && stack->end_ns <= from_ns)
+			stack->depth = 0;
+		begin_frames(stack, from_ns);
+		stacks->before += stack->depth;
 	}
 	/* Counts before the selection do not matter. */
 	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->replaced =
@@ -474,10 +470,8 @@ static void split_stack(struct tw_stacks *stacks, struct tw_stack *stack, uint64
 void tw_stacks_split(struct tw_stacks *stacks, uint64_t ns)
 {
 	tw_stacks_find_ends(stacks);
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next)
-			split_stack(stacks, stack, ns);
-	}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));)
+		split_stack(stacks, stack, ns);
 }
 
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
@@ -486,16 +480,14 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 	tw_capture_info(stacks->capture, &info);
 	stacks->ends_early = to_ns && to_ns < info.end_ns;
 	tw_stacks_find_ends(stacks);
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			uint64_t end_ns = stack->end_ns;
-			if (to_ns && (end_ns > to_ns || (!end_ns && stacks->ends_early)))
-				end_ns = to_ns;
-			if (stack->last_ns < end_ns)
-				stack->last_ns = end_ns;
-			stacks->has_guessed |= stack->depth && !stack->is_end_known;
-			stacks->has_outlived |= stack->depth && tw_stacks_outlives(stacks, stack);
-			end_process(stacks, stack);
-		}
+	for (struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		uint64_t end_ns = stack->end_ns;
+		if (to_ns && (end_ns > to_ns || (!end_ns && stacks->ends_early)))
+			end_ns = to_ns;
+		if (stack->last_ns < end_ns)
+			stack->last_ns = end_ns;
+		stacks->has_guessed |= stack->depth && !stack->is_end_known;
+		stacks->has_outlived |= stack->depth && tw_stacks_outlives(stacks, stack);
+		end_process(stacks, stack);
 	}
 }

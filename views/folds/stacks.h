@@ -231,6 +231,9 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
 int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *filter);
 void tw_stacks_free(struct tw_stacks *stacks);
 
+/* The stack behind another one, in the same order each time; @stack: NULL: the first.  Returns NULL behind the last.  No event may be passed in meanwhile. */
+struct tw_stack *tw_stacks_next(const struct tw_stacks *stacks, const struct tw_stack *stack);
+
 /* Processes the next event, in the order of the capture. Returns false without memory. */
 bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *event, struct tw_step *step);
 

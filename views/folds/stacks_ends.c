@@ -37,14 +37,12 @@ void tw_stacks_find_ends(struct tw_stacks *stacks)
 	const struct tw_capture_stream *stream;
 	tw_capture_info(stacks->capture, &info);
 	uint64_t *ends = lives_of_images(stacks->capture, info.images);
-	for (uint32_t i = 0; ends && i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			if (!stack->is_bound || stack->image >= info.images)
-				continue;
-			stack->end_ns = ends[stack->image];
-			stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
-					      tw_exec_ends_ns(stacks->capture, stack->image);
-		}
+	for (struct tw_stack *stack = NULL; ends && (stack = tw_stacks_next(stacks, stack));) {
+		if (!stack->is_bound || stack->image >= info.images)
+			continue;
+		stack->end_ns = ends[stack->image];
+		stack->is_end_known = tw_capture_image(stacks->capture, stack->image)->end_ns ||
+				      tw_exec_ends_ns(stacks->capture, stack->image);
 	}
 	free(ends);
 	for (uint32_t i = 0; (stream = tw_capture_stream(stacks->capture, i)); i++) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stacks_find.c - the table of stacks, by the process that an event belongs to. */
+/*
+ * stacks_find.c - the table of stacks, by the process that an event belongs to.
+ *
+ * Not map.h: views end open calls in the order of tw_stacks_next(), so the order of the slots is output.
+ */
 #include "views/folds/stacks_foresee.h"
 
 #include <stdlib.h>
@@ -51,6 +55,15 @@ static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_cap
 	stack->next = stacks->slots[at];
 	stacks->slots[at] = stack;
 	return stack;
+}
+
+struct tw_stack *tw_stacks_next(const struct tw_stacks *stacks, const struct tw_stack *stack)
+{
+	uint32_t slot = stack ? slot_of(stacks, stack->image, stack->session_index, stack->tracee_id) + 1 : 0;
+	struct tw_stack *next = stack ? stack->next : NULL;
+	while (!next && stacks->slots && slot <= stacks->mask)
+		next = stacks->slots[slot++];
+	return next;
 }
 
 struct tw_stack *tw_stacks_look_up(const struct tw_stacks *stacks, uint32_t image, uint32_t session, bool has_tracee,

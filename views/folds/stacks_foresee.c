@@ -39,13 +39,11 @@ bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, cons
  */
 static bool keep_outermost(struct tw_stacks *stacks)
 {
-	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (const struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			const struct tw_stack_frame *frame = stack->depth ? &stack->frames[0] : NULL;
-			if (frame && frame->function < stacks->places->calls_count &&
-			    stacks->places->whole_calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
-				return false;
-		}
+	for (const struct tw_stack *stack = NULL; (stack = tw_stacks_next(stacks, stack));) {
+		const struct tw_stack_frame *frame = stack->depth ? &stack->frames[0] : NULL;
+		if (frame && frame->function < stacks->places->calls_count &&
+		    stacks->places->whole_calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
+			return false;
 	}
 	return true;
 }

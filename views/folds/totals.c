@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* totals.c - counts calls by place and stream, and then finds their names. */
 #include "views/folds/totals.h"
+#include "base/grow.h"
 #include "views/output/output.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
@@ -143,13 +144,8 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 
 static bool add_row(struct tw_totals_table *table, const char *name, size_t bytes, uint64_t calls)
 {
-	if ((table->count & (table->count - 1)) == 0) {
-		size_t capacity = table->count ? table->count * 2 : 1;
-		struct tw_totals_row *grown = realloc(table->rows, capacity * sizeof *grown);
-		if (!grown)
-			return false;
-		table->rows = grown;
-	}
+	if (!tw_grow_one(table->rows, table->count))
+		return false;
 	struct tw_totals_row *row = &table->rows[table->count];
 	*row = (struct tw_totals_row){.name = strndup(name, bytes), .calls = calls, .events = calls};
 	if (!row->name)

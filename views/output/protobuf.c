@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* protobuf.c - writes messages of Protocol Buffers: protobuf.h. */
 #include "views/output/protobuf.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -18,21 +19,8 @@ void tw_proto_free(struct tw_proto *proto)
 
 bool tw_proto_reserve(struct tw_proto *proto, size_t bytes)
 {
-	size_t capacity = proto->capacity ? proto->capacity : 256;
-	uint8_t *grown;
-
-	if (proto->capacity - proto->used >= bytes)
-		return !proto->has_no_memory;
-	while (capacity - proto->used < bytes)
-		capacity *= 2;
-	grown = proto->has_no_memory ? NULL : realloc(proto->data, capacity);
-	if (!grown) {
-		proto->has_no_memory = true;
-		return false;
-	}
-	proto->data = grown;
-	proto->capacity = capacity;
-	return true;
+	proto->has_no_memory = proto->has_no_memory || !tw_grow_by(proto->data, proto->used, proto->capacity, bytes);
+	return !proto->has_no_memory;
 }
 
 size_t tw_proto_varint(uint8_t *at, uint64_t value)

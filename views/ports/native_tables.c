@@ -181,12 +181,10 @@ void tw_native_set_stream(struct tw_native_replay *r, struct tw_native_process *
 	while (i < process->stream_count && process->streams[i].address != address)
 		i++;
 	if (i == process->stream_count) {
-		struct tw_native_stream *grown = realloc(process->streams, (i + 1) * sizeof *grown);
-		if (!grown) {
+		if (!tw_grow_one(process->streams, process->stream_count)) {
 			r->error = TW_ENOMEM;
 			return;
 		}
-		process->streams = grown;
 		process->stream_count++;
 	}
 	process->streams[i] = (struct tw_native_stream){address, fd};
