@@ -9,7 +9,7 @@
 #include "session/effects.h"
 #include "base/filter.h"
 #include "session/session.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/tracee.h"
 #include "term/term.h"
 

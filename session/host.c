@@ -11,7 +11,7 @@
 #include "session/tracee.h"
 #include "session/tracer_module.h"
 #include "session/monitor_words.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/seq_label.h"

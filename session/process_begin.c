@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process_begin.c - the run-time's interface: declared schedulers and processes; each may be the first call of a program. */
 #include "pipeline/thread/thread.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "tracewheel/runtime.h"

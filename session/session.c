@@ -11,7 +11,7 @@
 #include "session/queue.h"
 #include "session/registry.h"
 #include "session/send_receive.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/tracee.h"
 #include "session/tracer_gone.h"
 #include "session/watched.h"

@@ -11,7 +11,7 @@
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/monitor_words.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "base/sys.h"
 
 #include <string.h>

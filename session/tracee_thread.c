@@ -3,7 +3,7 @@
  * tracee_thread.c - threads that are processes: from pthread_create, where flags may be inherited, to their exit.
  */
 #include "pipeline/thread/thread.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "session/tracer_gone.h"

@@ -2,7 +2,7 @@
 /* tracer_gone.c - the end of a session's events when its tracer exits or its reader is gone. */
 #include "session/tracer_gone.h"
 #include "session/monitor_words.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/tracee.h"
 
 static _Atomic bool are_processes;

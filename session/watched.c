@@ -14,7 +14,7 @@
  */
 #include "session/change.h"
 #include "session/native.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/places.h"
 #include "session/session.h"
 #include "session/tracee.h"

@@ -16,9 +16,10 @@ STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"
 STRANGERS += [{"plan", other} for other in ROOMS if other not in ("plan", "symbols", "base")]
 # The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
-    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "message": {"format"}, "block": {"format"},
-                 "reader": {"format", "block"}, "recorder": {"format", "block", "reader"},
-                 "combine": {"format", "block", "reader", "recorder"}, "follow": {"format", "block", "reader", "recorder"}},
+    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "producer": {"format", "thread"}, "live": {"format"}, "message": {"format"}, "codec": {"format"}, "block": {"format", "codec"},
+                 "reader": {"format", "block"}, "recorder": {"format", "codec", "block", "reader"},
+                 "combine": {"format", "codec", "block", "reader", "recorder"}, "follow": {"format", "block", "reader", "recorder"}},
+    "session": {"seq": set()},
     "symbols": {"debug": set()},
     "views": {"output": set(), "names": {"output"}, "folds": {"output", "names"}, "ports": {"output", "names", "folds"}},
     "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "top": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set(), "sql": set(), "python": {"common"}},

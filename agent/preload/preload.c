@@ -14,7 +14,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/longer.h"
 

@@ -9,7 +9,7 @@
 #include "pipeline/block/block.h"
 #include "base/assert.h"
 #include "base/checksum.h"
-#include "pipeline/block/codec_definitions.h"
+#include "pipeline/codec/definitions.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #ifndef TW_PIPELINE_BLOCK_H
 #define TW_PIPELINE_BLOCK_H
 
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/format/format.h"
 
 /* ---- encoding ---- */

@@ -8,7 +8,7 @@
 #include "pipeline/block/redact.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "term/etf.h"

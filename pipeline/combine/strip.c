@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* strip.c - what of a record and of a definition may be sent to others. */
 #include "pipeline/combine/strip.h"
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "term/etf.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/export.h"
 #include "base/limits.h"
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/format/event.h"
 #include "pipeline/recorder/recorder.h"
 #include "ringbuf/ringset.h"

@@ -5,7 +5,7 @@
 #include "base/grow.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/block/redact.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"

@@ -5,8 +5,8 @@
  * Method: the first byte picks the direction.
  */
 #include "base/assert.h"
-#include "pipeline/block/codec.h"
-#include "pipeline/block/codec_definitions.h"
+#include "pipeline/codec/codec.h"
+#include "pipeline/codec/definitions.h"
 #include "pipeline/format/format.h"
 
 #include <stdlib.h>

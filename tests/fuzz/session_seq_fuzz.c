@@ -5,7 +5,7 @@
  * Method: the first byte chooses: an encoded token, of which the version and the checksum are put right so that its body
  *	   is reached; or a traceparent and a tracestate, with a NUL between.
  */
-#include "session/seq_parts.h"
+#include "session/seq/parts.h"
 #include "tracewheel/seq.h"
 #include "base/checksum.h"
 #include "term/term.h"

@@ -6,7 +6,7 @@
  *	   every byte of an encoding is changed, and every length of it is tried.
  */
 #include "capture_help.h"
-#include "pipeline/block/codec_definitions.h"
+#include "pipeline/codec/definitions.h"
 #include "tests/common/random.h"
 
 static uint8_t records[TW_BLOCK_STORED_BYTES_MAX];

@@ -4,7 +4,7 @@
  * layout, and terms that are none, are read within their bounds.  Method: records of each shape; then random bytes, under the sanitizers.
  */
 #include "pipeline/block/redact.h"
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "term/etf.h"

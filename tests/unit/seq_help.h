@@ -3,7 +3,7 @@
 #ifndef TW_TESTS_SEQ_HELP_H
 #define TW_TESTS_SEQ_HELP_H
 
-#include "session/seq_parts.h"
+#include "session/seq/parts.h"
 #include "tracewheel/seq.h"
 #include "pipeline/thread/seq_label.h"
 #include "term/term.h"

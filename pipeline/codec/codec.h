@@ -11,7 +11,7 @@
 #ifndef TW_PIPELINE_CODEC_H
 #define TW_PIPELINE_CODEC_H
 
-#include "pipeline/block/columns.h"
+#include "pipeline/codec/columns.h"
 #include "pipeline/format/event.h"
 #include "pipeline/format/format.h"
 
@@ -101,7 +101,7 @@ struct tw_codec_group {
 	uint32_t count;
 	uint32_t words_max;
 	const uint8_t *record[TW_COLUMN_MAX];
-	uint8_t words[TW_COLUMN_MAX]; /* at most TW_CODEC_WORDS_MAX; not for codec_generic.c */
+	uint8_t words[TW_COLUMN_MAX]; /* at most TW_CODEC_WORDS_MAX; not for generic.c */
 };
 
 /* Writes the payload columns of a group, for j < words_max; returns the end. */

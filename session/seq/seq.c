@@ -3,7 +3,7 @@
 #include "pipeline/thread/runtime_event.h"
 #include "pipeline/thread/seq_label.h"
 #include "pipeline/thread/thread.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/session.h"
 #include "session/watched.h"
 

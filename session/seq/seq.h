@@ -5,7 +5,7 @@
  *	send		curr := curr + 1; the token carries {prev,curr}; From is the sender
  *	receive		the token is the message's; curr := max(curr, tcurr); prev := tcurr
  *
- * seq.c has the moves and the public calls, seq_token.c a token as terms and by component, seq_tracer.c the system tracer and the epoch.
+ * seq.c has the moves and the public calls, token.c a token as terms and by component, tracer.c the system tracer and the epoch.
  */
 #ifndef TW_SESSION_SEQ_H
 #define TW_SESSION_SEQ_H
@@ -50,14 +50,14 @@ void tw_seq_spawn(struct tw_tracee *parent, struct tw_tracee *child, struct tw_t
 /* The process that the calling thread runs; NULL: none. */
 struct tw_tracee *tw_seq_self(void);
 
-/* ---- seq_token.c: the token of a process as a term, by component; also in a hit ---- */
+/* ---- token.c: the token of a process as a term, by component; also in a hit ---- */
 
 struct tw_term tw_seq_term_of(struct tw_arena *arena, const struct tw_tracee *tracee);
 /* @old: none, if not asked for.  TW_EBADARG and others as tw_seq_set_component(). */
 int tw_seq_set_of(struct tw_arena *arena, struct tw_tracee *tracee, struct tw_term component, struct tw_term value,
 		  struct tw_term *old);
 
-/* ---- seq_tracer.c ---- */
+/* ---- tracer.c ---- */
 
 void tw_seq_init(void);
 /* The epoch in which tokens are made from now on, with the gate of runtime.h open.  Takes the registry's lock if it is not; also in a hit. */

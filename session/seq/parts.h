@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seq_parts.h - a token of sequential tracing outside of its process: as bytes, as W3C trace context, as Erlang's tuple.
+ * parts.h - a token of sequential tracing outside of its process: as bytes, as W3C trace context, as Erlang's tuple.
  *
  * A struct tw_seq_token holds interned ids, which mean something in one process only.  struct tw_seq_parts holds the same
  * with terms: a label, and a pid that names its node.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seq_w3c.c - a token's parts as W3C trace context (level 2) and back.
+ * w3c.c - a token's parts as W3C trace context (level 2) and back.
  *
  *	traceparent	00-<trace-id>-<parent-id>-<flags>
  *			trace-id: the label if it is a binary of 16 bytes that are not all 0, otherwise its hash
  *			parent-id: hash of From and current
  *			flags: 1 sampled: the token makes events; 2 random: copied from the header received
- *	tracestate	tw=<the token as of seq_wire.c, in base64url>,<other members received>
+ *	tracestate	tw=<the token as of wire.c, in base64url>,<other members received>
  *
  * The token itself is in tracestate, so our own processes lose nothing; trace-id and parent-id are for all others.
  */
-#include "session/seq.h"
-#include "session/seq_parts.h"
+#include "session/seq/seq.h"
+#include "session/seq/parts.h"
 
 #include "tracewheel/seq.h"
 #include "pipeline/thread/seq_label.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq_wire.c - a token's parts as bytes and back. */
-#include "session/seq_parts.h"
+/* wire.c - a token's parts as bytes and back. */
+#include "session/seq/parts.h"
 
 #include "tracewheel/seq.h"
 #include "pipeline/thread/seq_label.h"

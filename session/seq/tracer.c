@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seq_tracer.c - sequential tracing: the system tracer, the epoch, the counts.
+ * tracer.c - sequential tracing: the system tracer, the epoch, the counts.
  *
  * The gate is the bit TW_WANTS_SEQ of tw_runtime_wanted. It opens with the first token and closes at a reset, which also begins
  * another epoch:
@@ -15,7 +15,7 @@
 #include "pipeline/thread/thread.h"
 #include "session/change.h"
 #include "session/definitions.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/session.h"
 #include "session/watched.h"
 

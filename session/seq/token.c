@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq_token.c - a token as terms, and by component, as OTP's seq_trace has it. */
+/* token.c - a token as terms, and by component, as OTP's seq_trace has it. */
 #include "pipeline/thread/seq_label.h"
-#include "session/seq.h"
+#include "session/seq/seq.h"
 #include "session/session.h"
 #include "session/watched.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec_generic.c - records of any length: ticks and heads in columns, payloads as they are. */
-#include "pipeline/block/codec.h"
+/* generic.c - records of any length: ticks and heads in columns, payloads as they are. */
+#include "pipeline/codec/codec.h"
 
 size_t tw_codec_generic_encode(const struct tw_codec_input *in, uint8_t *out)
 {

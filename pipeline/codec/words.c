@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_words.c - words predicted by place, stacks by number.
+ * words.c - words predicted by place, stacks by number.
  *
  *	u32 bytes of differences | bits: the word is the place's last one | LEB128 differences, zigzag
  *
  * A function mostly returns the value that it returned before (0, a status, the same object), or a similar one; the
- * columns of codec_values.c, which mix the values of all functions, take three times as much.
+ * columns of values.c, which mix the values of all functions, take three times as much.
  *
  * A program has few stacks of callers, and each comes again and again: a block holds each once.  The bit of a stack says
  * that it is the one that followed the last stack in this function before.  Another one is told by its number, and a new
  * one (number 0) by its words, the outermost first, as differences from the new stack before, whose outer callers it
  * mostly has.
  */
-#include "pipeline/block/codec_words.h"
+#include "pipeline/codec/words.h"
 
 /* Places of a function: by kind of event, and by word. */
 #define KIND_STEP 0x2c5

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq_erlang.c - a token's parts as the tuple that Erlang's nodes send each other, and back. */
-#include "session/seq_parts.h"
+/* erlang.c - a token's parts as the tuple that Erlang's nodes send each other, and back. */
+#include "session/seq/parts.h"
 
 #include "tracewheel/seq.h"
 #include "term/term.h"

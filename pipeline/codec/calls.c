@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_calls.c - calls and returns, by predicting the next record.
+ * calls.c - calls and returns, by predicting the next record.
  *
  *	u32 heads; u32 misses; u32 long delta bytes; u32 return shape; u64 first ticks
  *	head table in columns: shapes | ids, a pair for each 256
  *	bits: the prediction held | u16 misses | u8 differences of ticks | LEB128 long differences
- *	payload columns for each group of 256 records, as in codec_values.c; or, where no record has more than one
- *	word, or there are stacks of callers, the words as in codec_words.c
+ *	payload columns for each group of 256 records, as in values.c; or, where no record has more than one
+ *	word, or there are stacks of callers, the words as in words.c
  *
  * The prediction is the record that last followed the same two events inside the same function. A symbol is an index
  * of the head table, from 1; symbol 0 is the return from the function on top of the stack, so that returns need no
  * table entries and are all predicted as one. Encoder and decoder keep the same state; predictions are compared by
  * heads, so two symbols may stand for the same head.
  */
-#include "pipeline/block/codec_words.h"
+#include "pipeline/codec/words.h"
 
 #include <stdlib.h>
 

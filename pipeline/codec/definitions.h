@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_definitions.h - definition records <-> columns.
+ * definitions.h - definition records <-> columns.
  *
  * The ids and addresses of functions and places follow one another closely, and so do names; in columns they take a
  * fraction of what whole records take after packing.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_words.h - payload words, predicted from the last word of their place; stacks of callers by their number.
+ * words.h - payload words, predicted from the last word of their place; stacks of callers by their number.
  *
  * Encoders trust their input, decoders do not; as in codec.h.
  */
 #ifndef TW_PIPELINE_CODEC_WORDS_H
 #define TW_PIPELINE_CODEC_WORDS_H
 
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 
 #define TW_WORDS_PLACES	      (1u << 12)
 #define TW_WORDS_BUCKETS      (1u << 15)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq_outside.c - tokens of sequential tracing to other OS processes and from them: the public calls. */
+/* outside.c - tokens of sequential tracing to other OS processes and from them: the public calls. */
 #include "pipeline/thread/seq_label.h"
 #include "pipeline/thread/thread.h"
-#include "session/seq.h"
-#include "session/seq_parts.h"
+#include "session/seq/seq.h"
+#include "session/seq/parts.h"
 #include "session/session.h"
 #include "term/etf.h"
 

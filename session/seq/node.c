@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seq_node.c - the name of this OS process as a node. */
-#include "session/seq_parts.h"
+/* node.c - the name of this OS process as a node. */
+#include "session/seq/parts.h"
 
 #include "base/atomic.h"
 #include "base/sys.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_definitions.c - definition records in columns.
+ * definitions.c - definition records in columns.
  *
  *	u32 bytes of the records | u32 records | u32 bytes of each stream below | the streams
  *
@@ -13,8 +13,8 @@
  *
  * Streams 1 to 11 are columns of up to TW_COLUMN_MAX numbers each (columns.h).
  */
-#include "pipeline/block/codec_definitions.h"
-#include "pipeline/block/columns.h"
+#include "pipeline/codec/definitions.h"
+#include "pipeline/codec/columns.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/format.h"
 

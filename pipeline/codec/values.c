@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_values.c - records of few shapes, field by field in columns.
+ * values.c - records of few shapes, field by field in columns.
  *
  *	u8 shapes; u8 shape bits; shapes x u32
  *	for each group:  ticks | ids << bits | shape | word 0 | word 1 ...
  *
  * Blocks of one shape, the common case, are gathered and scattered by a constant stride.
  */
-#include "pipeline/block/codec.h"
+#include "pipeline/codec/codec.h"
 
 struct values_header {
 	uint32_t shape_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* columns.c - columns of whole bytes. */
-#include "pipeline/block/columns.h"
+#include "pipeline/codec/columns.h"
 
 #define MODE_PLAIN 0
 #define MODE_DELTA 1
