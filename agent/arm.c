@@ -127,7 +127,7 @@ static bool apply(const struct tw_plan *plan, unsigned closed)
 	}
 	tw_agent_returns_see(plan->set);
 	is_whole = tw_known_update(permit, plan);
-	/* What these have unloaded was found out. */
+	/* The objects that these have unloaded were found. */
 	for (; closed; closed--, closings--)
 		resume(permit);
 	arm(permit, plan);
@@ -344,7 +344,7 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	update_if_active();
 	own_closings--;
 	resume_slots();
-	/* What a destructor has opened is planted only now. */
+	/* Objects that a destructor has opened are planted only now. */
 	if (is_put_off)
 		update_if_active();
 	return result;
@@ -404,7 +404,7 @@ static bool forget_unloaded(const struct tw_plan *plan, unsigned closed)
 	return is_whole;
 }
 
-/* What is written at the end lies in objects that are loaded, and pinned until it is written. */
+/* Code that is written at the end lies in objects that are loaded, and pinned until it is written. */
 static bool disarm(void (*end)(void))
 {
 	/* Neither sleds, entries nor slots: all objects are pinned, and none is examined. */
@@ -491,7 +491,7 @@ void tw_agent_arm_after_fork(void)
 	tw_agent_update();
 	own_closings--;
 	resume_slots();
-	/* What was being opened is planted only now. */
+	/* Objects that were being opened are planted only now. */
 	if (is_put_off)
 		tw_agent_update();
 }

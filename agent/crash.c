@@ -23,7 +23,7 @@ void tw_agent_crash_begin(void)
 		tw_agent_crash_watch();
 }
 
-/* Whose thread is interrupted in code that is not known: in a hit, or behind a call that leads nowhere. */
+/* For a thread that is interrupted in code that is not known: in a hit, or behind a call that leads nowhere. */
 static const uint64_t *slot_of(const greg_t *registers)
 {
 	return tw_hit_is_under_way() ? (const uint64_t *)tw_hit_tls.state + 1 : (const uint64_t *)registers[REG_RSP];

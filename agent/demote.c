@@ -17,7 +17,7 @@
 /* Names in a note. */
 #define NAMED_MAX 3
 
-/* What one request changes. */
+/* The changes of one request. */
 struct change {
 	struct tw_permit *permit;
 	uint32_t functions; /* that are counted now, and were recorded */

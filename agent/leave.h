@@ -62,7 +62,7 @@ void tw_agent_lead(void);
 /*
  * tw_agent_end - end the recording from inside: no place is armed, nothing is recorded, no thread is inside of the agent.
  *
- * What is written over functions' first instructions stays until a recorder takes it back (written.c).  False: other threads are
+ * Jumps over functions' first instructions stay until a recorder takes them back (written.c).  False: other threads are
  * still inside of the agent, or of dlclose(); call it again later.
  */
 bool tw_agent_end(void);

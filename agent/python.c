@@ -43,7 +43,7 @@ static char audit_data;
 /* ---- evaluation ---- */
 
 /*
- * Where this thread's stack has room for calls that are not inlined.  A stack that is not the thread's own, of a coroutine, is outside: it
+ * The part of this thread's stack that has room for calls that are not inlined.  A stack that is not the thread's own, of a coroutine, is outside: it
  * is not known.
  */
 static __thread struct {

@@ -28,7 +28,7 @@
 #define ARGUMENT_BYTES 16u
 #define LAYOUT_BYTES   (8u + 12u * ARGUMENT_BYTES)
 
-/* What has no register is not recorded: operands that are not understood, and those behind the last word. */
+/* Values without a register are not recorded: operands that are not understood, and those behind the last word. */
 static void write_layout(const struct tw_bp_entry *entry, char out[LAYOUT_BYTES])
 {
 	const struct tw_entry_plan_site *site = tw_entry_plan_site_of(entry->row);

@@ -140,7 +140,7 @@ struct seen {
 	uint8_t bytes[TW_PAGE_BYTES];
 };
 
-/* What is at the piece now; NULL: it is not mapped any more. */
+/* The bytes at the piece now; NULL: the piece is not mapped any more. */
 static const uint8_t *see(struct seen *seen, const struct tw_rs_held_piece *piece, uint8_t found[TW_RS_HELD_BYTES_MAX])
 {
 	uint64_t page = piece->at / TW_PAGE_BYTES;
@@ -239,7 +239,7 @@ static void overlay_jump(const struct tw_place *place, struct tw_rs_held_piece *
 			piece->after[at + i - piece->at] = jump[i];
 }
 
-/* What the commit has written, or will write where the program's own transaction goes on; of a sled that is due, what is there now. */
+/* The bytes that the commit has written, or will write where the program's own transaction goes on; of a sled that is due, what is there now. */
 static void fill_after(const struct tw_place *place, struct tw_rs_held_piece *piece)
 {
 	uintptr_t at;
@@ -269,7 +269,7 @@ static void complete(const struct tw_place *place)
 		return;
 	piece->count = bytes_of(place);
 	fill_after(place, piece);
-	/* What is due is not there yet: see_written(). */
+	/* Bytes that are due are not there yet: see_written(). */
 	if (!place->is_due && !memcmp(piece->after, piece->before, piece->count))
 		piece->count = 0;
 }
@@ -366,7 +366,7 @@ static void take_back_block(int memory, const struct tw_rs_held_piece *pieces)
 		    pread(memory, found, piece->count, (off_t)piece->at) != (ssize_t)piece->count ||
 		    memcmp(found, piece->after, piece->count) != 0)
 			continue;
-		/* What the system refuses stays, and works. */
+		/* Memory that the system refuses to write stays as it is, and works. */
 		if (pwrite(memory, piece->before, piece->count, (off_t)piece->at) < 0)
 			return;
 	}

@@ -95,7 +95,7 @@ bool tw_hold_end_late(struct tw_hold *hold);
 /* Copies memory of the held process, of which a thread has stopped; returns the number of bytes that could be read. */
 size_t tw_hold_read(const struct tw_hold *hold, uint64_t address, void *out, size_t bytes);
 
-/* Where the first thread's stack begins, from which it grows downwards; 0: not known. */
+/* The address at which the first thread's stack begins, from which it grows downwards; 0: not known. */
 uint64_t tw_hold_first_stack(int process_id);
 
 #endif

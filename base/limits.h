@@ -14,7 +14,7 @@
 /* Ports open at once in one process, less one. */
 #define TW_PORTS_MAX (UINT32_C(1) << 20)
 
-/* What a hit takes of the program's stack at most, its stub included; all else is done elsewhere (breakpoints/own_stack.h). */
+/* The most that a hit takes of the program's stack, its stub included; all else is done elsewhere (breakpoints/own_stack.h). */
 #define TW_HIT_STACK_BYTES 512
 
 /* ---- rings ---- */
@@ -78,7 +78,7 @@
 #define TW_AGGREGATE_SLOTS    16384
 #define TW_AGGREGATE_KEYS_MAX 12288
 #define TW_AGGREGATES_MAX     16000
-/* What a thread keeps of the calls in a call that is recorded by how it ends: the least and the most, and without being asked. */
+/* The bytes that a thread keeps of the calls in a call that is recorded by how it ends: the least and the most, and without being asked. */
 #define TW_CHILDREN_BYTES_MIN (UINT64_C(32) << 10)
 #define TW_CHILDREN_BYTES_MAX (UINT64_C(1) << 30)
 #define TW_CHILDREN_BYTES     (UINT64_C(4) << 20)

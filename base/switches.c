@@ -319,7 +319,7 @@ static void copy_out(const struct ring *ring, uint64_t pos, void *to, size_t byt
 	memcpy((uint8_t *)to + first, ring->data, bytes - first);
 }
 
-/* What every record has at its end; the last only if there is more than one source. */
+/* The fields that every record has at its end; the last only if there is more than one source. */
 struct trailer {
 	uint32_t process_id, thread_id;
 	uint64_t ns;

@@ -20,7 +20,7 @@
 
 TW_CACHELINE_ALIGNED _Atomic(uintptr_t) tw_thread_bases[1 << TW_THREAD_BASE_SET_BITS][TW_THREAD_BASE_SET];
 
-/* Where libc keeps a thread's number. */
+/* The place at which libc keeps a thread's number. */
 static uint32_t number_offset;
 
 /* Without libc, whose functions set errno. */

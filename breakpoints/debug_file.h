@@ -48,7 +48,7 @@ struct tw_debug_file {
 void tw_debug_file_begin(struct tw_debug_file *file);
 /*
  * Adds a symbol, whose name gets a mark, as the parts of a function that compilers clone: a breakpoint on the function is not one on this
- * code.  Where space is short, the code stays nameless.
+ * code.  The code stays nameless if space is short.
  */
 void tw_debug_file_add(struct tw_debug_file *file, const uint8_t *start, uint32_t bytes, const char *name);
 /* Writes the head and shows the file to the debugger, again if symbols were added since. */

@@ -72,7 +72,7 @@ extern bool tw_entry_fills_windows;
  */
 const void *tw_entry_beside(struct tw_permit *permit, const void *function);
 
-/* What unwinders are shown as the address in the function: they look for the instruction before. */
+/* The address in the function that unwinders are shown: they look for the instruction before. */
 static inline uintptr_t tw_entry_shown(const struct tw_bp_entry *entry)
 {
 	return entry->base + entry->row->value + 1;

@@ -122,7 +122,7 @@ enum {
 	SITE_POP_FLAGS = 36,
 	SITE_POP_WORD = 37
 };
-/* What stub and tw_site_entry push, and what holds the arguments, beyond what an entry's hit needs. */
+/* The bytes that stub and tw_site_entry push, and those that hold the arguments, beyond the need of an entry's hit. */
 #define SITE_MORE_BYTES 256
 #define RED_ZONE_BYTES	128
 

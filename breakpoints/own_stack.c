@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) uintptr_t take(void)
 
 	while (found) {
 		/*
-		 * PAIR own_stack.free: acq_rel; release in give().  What the last call has left on the stack is overwritten
+		 * PAIR own_stack.free: acq_rel; release in give().  Data that the last call has left on the stack is overwritten
 		 * behind it.
 		 */
 		if (tw_cas_acq_rel(&free_stacks, &found, found & (found - 1))) {

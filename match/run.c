@@ -3,7 +3,7 @@
 #include "match/machine.h"
 
 /*
- * Where a small loop stopped.  It calls go_on() as the last thing that it does, and the machine is made behind that: of the stack of a
+ * The point where a small loop stopped.  It calls go_on() as the last thing that it does, and the machine is made behind that: of the stack of a
  * hit, which is the program's, only this structure is in use while the interpreter runs.
  */
 struct rest_of_run {

@@ -91,7 +91,7 @@ struct sources {
 	struct tw_file_identity debug_file;
 };
 
-/* What is kept of a file. */
+/* The data kept of a file. */
 struct kind {
 	const char *behind; /* the end of its name */
 	int (*make)(const struct tw_elf_file *file, void **bytes, size_t *count);

@@ -36,7 +36,7 @@ static bool is_repeated_comparison(const ZydisDecodedInstruction *instruction)
 	       instruction->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
 }
 
-/* Where the code goes on; false: not behind this instruction. */
+/* The address at which the code goes on; false: not behind this instruction. */
 static bool follow(struct ways *ways, const ZydisDecodedInstruction *instruction, uint64_t behind, uint32_t set)
 {
 	bool is_direct = instruction->raw.imm[0].is_relative;

@@ -278,7 +278,7 @@ static bool take_brackets(const char **at, struct tw_entry_plan_operand *out)
 	return true;
 }
 
-/* Where names are looked up. */
+/* The table in which names are looked up. */
 struct names {
 	const struct tw_notes *notes;
 	const struct tw_elf *elf;

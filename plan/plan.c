@@ -489,7 +489,7 @@ void tw_entry_plan_debug_file(const struct tw_elf *elf, struct tw_file_identity 
 		close(fd);
 }
 
-/* What is read from the file once more must be of the same bytes, and nobody may have changed them meanwhile. */
+/* A file that is read once more must have the same bytes, and nobody may have changed them meanwhile. */
 static int read_entries(struct draft *draft)
 {
 	const struct tw_elf_file *file = draft->file;

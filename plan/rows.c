@@ -133,7 +133,7 @@ static bool add_frame(struct draft *draft, const struct tw_elf_frame *frame)
 	for (; value < end; value = next) {
 		const struct tw_frame_rule rule = rule_of(frame, tw_elf_frame_walk_row(&walk, value, &next));
 
-		/* What another description has said before stays. */
+		/* The statement of an earlier description stays. */
 		if (next > draft->end && !add_row(draft, value > draft->end ? value : draft->end, &rule))
 			return false;
 	}

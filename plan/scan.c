@@ -318,7 +318,7 @@ static bool uses_return_address(const struct tw_elf_frame_row *row, const ZydisD
 	return row && tw_scan_uses_return_address(row->cfa_register, row->cfa_offset, instruction);
 }
 
-/* What is compared with an address may be called, but not by it: compilers guess targets of virtual calls. */
+/* A value that is compared with an address may be called, but not by it: compilers guess targets of virtual calls. */
 static void mark_operand(struct tw_scan *scan, const ZydisDecodedInstruction *instruction)
 {
 	if (instruction->mnemonic == ZYDIS_MNEMONIC_CMP)

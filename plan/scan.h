@@ -65,7 +65,7 @@ enum {
 	TW_SCAN_ENTRY_MADE = 64	  /* for plan.c: code that the program makes calls it */
 };
 
-/* What the caller knows, or needs: as in the structure. */
+/* The caller's knowledge and needs: as in the structure. */
 struct tw_scan_options {
 	bool is_fixed, notes_values, notes_groups;
 };

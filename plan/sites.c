@@ -11,7 +11,7 @@
 /* Numbers of registers in instructions. */
 enum { RSP = 4, RBP = 5 };
 
-/* What is found out about one window, in all entries that may be parts of its function. */
+/* The findings about one window, in all entries that may be parts of its function. */
 struct walk {
 	const struct tw_scan *scan;
 	const struct tw_window *window;

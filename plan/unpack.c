@@ -2,7 +2,7 @@
 /*
  * unpack.c - the symbol table that some distributions leave in stripped files: .gnu_debugdata, an ELF file packed by xz.
  *
- * What comes out is written into a file in memory and read like any other debug file.
+ * The result is written into a file in memory and read like any other debug file.
  */
 #include "base/sys.h"
 #include "plan/plan.h"

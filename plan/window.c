@@ -469,7 +469,7 @@ void tw_window_examine(const struct tw_scan *scan, size_t index, struct tw_windo
 
 /* ---- sites: the frame in the middle of a function ---- */
 
-/* Where a register was saved, or that it was not, if that differs from the row before. */
+/* The place where a register was saved, or that it was not, if that differs from the row before. */
 static bool put_saved(struct frame *frame, unsigned number, int64_t before, int64_t now)
 {
 	const uint8_t saved = (uint8_t)(CFA_OFFSET | number), same[] = {CFA_SAME_VALUE, (uint8_t)number};

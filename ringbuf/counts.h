@@ -78,7 +78,7 @@ struct tw_rs_counts {
 	struct tw_rs_count_words words[TW_RS_COUNT_BLOCKS_MAX];
 };
 
-/* Whose block it is: the row, and the group of places, which begins at group * TW_RS_COUNT_GROUP. */
+/* The owner of a block: the row, and the group of places, which begins at group * TW_RS_COUNT_GROUP. */
 #define TW_RS_COUNT_BLOCK(state, row, group) ((uint64_t)(state) << 56 | (uint64_t)(row) << 32 | (group))
 
 /* ---- private to each side ---- */

@@ -24,7 +24,7 @@ struct tw_rs;
 
 enum tw_rs_crash_state { TW_RS_CRASH_NONE, TW_RS_CRASH_TAKEN, TW_RS_CRASH_TOLD, TW_RS_CRASH_WALKED };
 
-/* What is written down.  Constant once its state says that it is there. */
+/* The data that are written down.  Constant once its state says that it is there. */
 struct tw_rs_crash_report {
 	uint64_t ticks;
 	uint64_t address;	/* that could not be used; 0: none, or that address */

@@ -36,7 +36,7 @@ struct tw_rs_demotion {
 
 /* ---- private to each side ---- */
 
-/* What the owner wants. */
+/* The owner's request. */
 struct tw_rs_demoted {
 	uint32_t number; /* for tw_rs_demotion_done() */
 	uint32_t share;	 /* 0 to 100 */

@@ -67,7 +67,7 @@ struct tw_rs_held_table {
 #define TW_RS_WRITTEN_BLOCK_PIECES 512u
 #define TW_RS_WRITTEN_BLOCKS_MAX   4096u
 
-/* What was written into the member's code and tables, and what was there before.  In the member's own memory. */
+/* The bytes written into the member's code and tables, and those that were there before.  In the member's own memory. */
 struct tw_rs_written {
 	uint64_t magic, lease;
 	_Atomic uint64_t version; /* odd while the member changes anything below */
@@ -123,7 +123,7 @@ void tw_rs_held_unmap(struct tw_rs_held_mapping *mapping);
 bool tw_rs_held_is_wanted(const struct tw_rs_held *held);
 /* Does nothing if the request has been answered already, or withdrawn. */
 void tw_rs_held_done(struct tw_rs_held *held, enum tw_rs_held_outcome outcome, uint32_t number);
-/* Where a living image other than the owner's process has its list of what was written; false: there is none. */
+/* The place where a living image other than the owner's process has its list of what was written; false: there is none. */
 bool tw_rs_written_find(struct tw_rs *rs, uint32_t slot, struct tw_rs_held_request *out);
 
 #endif

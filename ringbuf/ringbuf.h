@@ -320,7 +320,7 @@ bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t 
 bool tw_rb_begin_wait(struct tw_rb_producer *producer, uint32_t bytes);
 void tw_rb_end_wait(struct tw_rb_producer *producer);
 /*
- * What happened at this time waits for space: the consumer must not say that it has all before.  It is over with the next commit,
+ * An event of this time waits for space: the consumer must not say that it has all before.  It is over with the next commit,
  * or by 0, where nothing will be written.  tw_rb_keep_waiting(): commits until tw_rb_tell_waiting() do not end it.
  */
 void tw_rb_tell_waiting(struct tw_rb_producer *producer, uint64_t ticks);

@@ -131,7 +131,7 @@ int tw_session_stage_longer(struct tw_session *session, struct tw_permit *permit
 	more |= condition ? TW_LONGER_OF_END : !ticks ? TW_LONGER_AT_ONCE : 0;
 	if (longer->has_children)
 		more = (more & ~TW_LONGER_AT_ONCE) | TW_LONGER_CHILDREN | (longer->is_child ? TW_LONGER_CHILD_ONLY : 0);
-	/* PAIR bp.condition: release; acquire in is_fulfilled().  What the condition points to is written. */
+	/* PAIR bp.condition: release; acquire in is_fulfilled().  The memory that the condition points to is written. */
 	tw_store_release(&place->condition, condition);
 	/* RELAXED longer.limit: as in longer.c. */
 	tw_store_relaxed(&place->longer_flags, (uint8_t)(more >> TW_LONGER_FLAGS_SHIFT));

@@ -140,7 +140,7 @@ struct tw_entry_plan_fix {
 	uint8_t reserved;
 };
 
-/* Where an argument of a probe is while its NOP runs. */
+/* The place of a probe's argument while its NOP runs. */
 enum tw_entry_operand_kind {
 	TW_ENTRY_OPERAND_UNKNOWN,  /* not understood, or in a vector register */
 	TW_ENTRY_OPERAND_REGISTER, /* `base` */

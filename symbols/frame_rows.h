@@ -42,7 +42,7 @@ enum tw_frame_cfa {
 	TW_FRAME_CFAS
 };
 
-/* Where a word of the caller is. */
+/* The place of a word of the caller. */
 enum tw_frame_at {
 	TW_FRAME_AT_CFA, /* at the CFA + offset */
 	TW_FRAME_AT_RSP, /* at %rsp + offset */

@@ -235,7 +235,7 @@ static const char *expand(const char *text, unsigned groups, char **out, size_t 
 }
 
 /*
- * What a demangler writes that is not in the linkage name (libiberty's cp-demangle.c): names of types and operators, standard
+ * Text that a demangler writes and that is not in the linkage name (libiberty's cp-demangle.c): names of types and operators, standard
  * substitutions, kinds of symbols.  Identifiers stand in both.
  */
 static const char made_words[] =

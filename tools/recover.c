@@ -56,7 +56,7 @@ static int list_or_clean_sets(bool is_clean, bool is_quiet)
 	return tw_flush_stdout() && !failures ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }
 
-/* What was added, and what is missing all the same: that is a failure, also where an earlier recovery has found it. */
+/* The additions, and the events that are missing all the same: these are a failure, also where an earlier recovery has found it. */
 static int say_result(const char *path, const struct tw_recorder_stats *stats, bool is_quiet)
 {
 	struct tw_capture_account account;

@@ -44,7 +44,7 @@ int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct 
 int tw_tool_write_ctf(const char *path, bool is_forced, struct tw_capture *capture, uint64_t *events);
 
 /*
- * What tracewheel-sql has of print: the members that `print --format json` has for this event alone, as an object.  False: there are none, or
+ * The part of print that tracewheel-sql uses: the members that `print --format json` has for this event alone, as an object.  False: there are none, or
  * they do not fit into the output's memory.
  */
 struct tw_capture_event;

@@ -12,7 +12,7 @@
  *	   are bound like all others), so we call none of them: see libc.c.
  * Data    (stdout, program_invocation_name) is left alone: it must be the program's copy.
  * Entries of libc's functions may be traced.  Our own calls of these are led to the copies of their first instructions, and
- *	   are no events.  What such a function calls in turn is told apart where it may matter: a hit under way
+ *	   are no events.  Calls that such a function makes in turn are told apart where it may matter: a hit under way
  *	   (tw_hit_is_own_call()), our own work (tw_thread_begin_own_work()).
  */
 #include "agent/agent.h"

@@ -104,7 +104,7 @@ static long set_filter(long number, long a, long b, long c, long d, long e, long
 #endif
 #define SYS_DISPATCH_OFF 0
 
-/* What is needed while the selector forbids calls.  Some programs switch dispatch off and on all the time. */
+/* The state that is needed while the selector forbids calls.  Some programs switch dispatch off and on all the time. */
 static void prepare_dispatch(void)
 {
 	static __thread bool is_prepared;

@@ -167,7 +167,7 @@ static uintptr_t wrapped(uintptr_t handler)
 
 /* ---- wrappers ---- */
 
-/* What the program is told of the handler that was set. */
+/* The program's view of the handler that was set. */
 static void show(struct sigaction *action)
 {
 	if (tw_crash_is_handler((uintptr_t)action->sa_sigaction))

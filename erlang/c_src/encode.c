@@ -93,7 +93,7 @@ static void spread_bytes(struct writer *w, unsigned count)
 	w->at += 5 + 2 * count;
 }
 
-/* What stays free behind element @index of a list: for the end, and for each further argument. */
+/* The bytes that stay free behind element @index of a list: for the end, and for each further argument. */
 static size_t behind(const struct writer *w, unsigned arguments, unsigned index)
 {
 	return arguments ? (size_t)(arguments - 1 - index) * part_bytes(w) + 1 : part_bytes(w);

@@ -37,7 +37,7 @@ enum {
 /* The atom '...' */
 #define MARK_BYTES 5
 
-/* What a term costs that only the VM can encode, in elements; its encoding has at least as many bytes. */
+/* The cost of a term that only the VM can encode, in elements; its encoding has at least as many bytes. */
 #define EXTERNAL_ELEMENTS 7
 
 /*

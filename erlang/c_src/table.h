@@ -2,7 +2,7 @@
 /*
  * table.h - tables that any thread searches and extends without a lock, and that only grow, by a few words at a time.
  *
- * A tree by the bits of a hash: a slot is empty, an entry, or a node of 16 more slots.  Where two entries meet, a node takes
+ * A tree by the bits of a hash: a slot is empty, an entry, or a node of 16 more slots.  If two entries meet, a node takes
  * their place: so adding never moves what is there, and takes as long in a large table as in a small one.
  *
  * Keys are one to three words of the VM: immediate terms, which stay valid as long as what they name.  An entry, once added,

@@ -2,7 +2,7 @@
 /*
  * blocks.h - the records of a capture block by block, as they are asked for.
  *
- * What tw_capture_scan() gives to a callback, for callers that take it at their own pace.  Blocks that follow are decoded meanwhile, on
+ * The blocks that tw_capture_scan() gives to a callback, for callers that take it at their own pace.  Blocks that follow are decoded meanwhile, on
  * other threads.
  *
  * Threads  one for each object; the capture is used by no other thread meanwhile, as with tw_capture_events_next().

@@ -85,7 +85,7 @@ struct tw_recorder_options {
 	uint64_t run_delay_ns;
 	/*
 	 * Records when threads ran, were preempted and were off (TW_CAPTURE_THREAD_STATE), from context switches that the kernel's
-	 * perf events tell: of programs that the thread which creates the recorder starts afterwards.  What the kernel refuses is in
+	 * perf events tell: of programs that the thread which creates the recorder starts afterwards.  The kernel's refusals are in
 	 * the statistics (states_error), and the rest is recorded.  Not with TW_RECORDER_OVERWRITE (TW_EBADARG).
 	 */
 	bool has_thread_states;
@@ -156,7 +156,7 @@ struct tw_recorder_stats {
 /*
  * tw_redact_check - may this be an expression of `redact` lines in tw_recorder_options.config, and of tw_cut_options?
  *
- * Expressions are POSIX extended ones, without regard to case.  What they match in text is replaced by '*', one for each byte,
+ * Expressions are POSIX extended ones, without regard to case.  Text that they match is replaced by '*', one for each byte,
  * before it is stored; of an expression with groups only what the groups match.  Text is what arguments and results
  * point to, strings and binaries in terms, paths of descriptors, and the command line.
  *
@@ -209,7 +209,7 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
-/* What tw_recorder_demote() has done. */
+/* The results of tw_recorder_demote(). */
 enum tw_recorder_demotion {
 	TW_DEMOTION_NONE, /* nothing: there are not too many events, or the program is about to do what it was asked for */
 	TW_DEMOTION_ASKED, /* the program was asked to count functions */
@@ -349,7 +349,7 @@ void tw_recorder_abort(struct tw_recorder *recorder);
  * tw_recover - complete a capture whose recorder died.
  *
  * Drains the ring set, closes the segments that were cut off, and removes the ring set and the recording's mark.  May
- * be repeated; a complete capture is left as it is.  Where the ring set is gone (the machine was restarted), the account
+ * be repeated; a complete capture is left as it is.  If the ring set is gone (the machine was restarted), the account
  * of the capture says so from then on: TW_MISSING_CUT of capture.h.
  *
  * @stats	counts of the records added; may be NULL.

@@ -31,7 +31,7 @@ struct tw_cut_event {
 struct tw_cut_options {
 	const char *path; /* of the new capture; must not exist unless is_forced */
 	bool is_forced;	  /* replace a capture there; never anything else, nor one being recorded */
-	/* What is selected: times, streams, places.  Kinds are not looked at: all are kept. */
+	/* The selection: times, streams, places.  Kinds are not looked at: all are kept. */
 	struct tw_capture_filter filter;
 	/*
 	 * Events from before filter.from_ns that are kept as well, whatever the filter says: calls that are open there.  Sorted by
@@ -42,7 +42,7 @@ struct tw_cut_options {
 	/* Lines of code addresses, which tw_capture_line() finds in the new capture. */
 	const struct tw_capture_line *lines;
 	size_t line_count;
-	/* What is derived from all records of the whole: struct tw_capture_whole_place; and 64 numbers. */
+	/* Data derived from all records of the whole: struct tw_capture_whole_place; and 64 numbers. */
 	const struct tw_capture_whole_place *places;
 	size_t place_count;
 	const uint64_t *kinds;

@@ -70,7 +70,7 @@ int tw_flight_copy(const struct tw_flight_options *options, struct tw_flight_cop
 int tw_flight_store(struct tw_flight_copy *copy, struct tw_flight_result *out);
 void tw_flight_copy_free(struct tw_flight_copy *copy);
 
-/* What caused a flight recorder to write this capture (tw_flight_write()). */
+/* The cause for a flight recorder to write this capture (tw_flight_write()). */
 struct tw_capture_trigger {
 	uint64_t ns;	    /* CLOCK_MONOTONIC */
 	int32_t process_id; /* where; 0: not known */

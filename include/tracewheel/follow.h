@@ -19,7 +19,7 @@ extern "C" {
  * @path	the directory NAME.tw.
  *
  * Waits for the first event.  Works as tw_capture_open_stream(); besides, zero_ns is that of the whole recording, end_ns
- * is this moment, and is_live is true until the events end. What ends before the filter's from_ns is not
+ * is this moment, and is_live is true until the events end. A block that ends before the filter's from_ns is not
  * decoded: with from_ns = end_ns only new events are read.  It looks for new
  * events every 50 ms, and asks the recorder each time to store what it has; they are in order over all threads.  If the recorder dies, or
  * removes segments (--keep) before they are read, the events end there, with a damage that says so.

@@ -194,7 +194,7 @@ bool tw_layout_result(const struct tw_layout *layout, const uint64_t *words, uin
 bool tw_layout_next(struct tw_layout_reader *reader, struct tw_layout_item *out);
 
 /*
- * What a call has filled, behind its result in the payload of the return: one word with errno if the result has it (0: the call
+ * Memory that a call has filled, behind its result in the payload of the return: one word with errno if the result has it (0: the call
  * has not failed), and what the result of type 'Z' and each value of type 'M', 'V' or 'Z' point to, in order, as strings of calls.
  */
 

@@ -283,7 +283,7 @@ struct tw_seq_headers {
 /* The node of a sender that stands for the parent-id of a trace that began elsewhere. */
 #define TW_SEQ_FOREIGN_NODE "traceparent@w3c"
 
-/* Who handed a token on, and with which serial: {_,current}. */
+/* The process that handed a token on, and the serial: {_,current}. */
 struct tw_seq_sender {
 	uint32_t number, serial; /* of the pid */
 	uint32_t creation;

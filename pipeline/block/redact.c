@@ -203,7 +203,7 @@ static bool redact_text(struct tw_redact *redact, char *text, size_t bytes)
 
 /* ---- terms ---- */
 
-/* What stands behind a tag, before the next one: parts that are inside follow as parts of their own. */
+/* The parts behind a tag, before the next one: parts that are inside follow as parts of their own. */
 struct part {
 	uint8_t length_bytes; /* of a length, which stands first */
 	char unit;	      /* of the length: t text, a another text, n bytes of a number, r words of a reference */
@@ -268,7 +268,7 @@ static bool redact_part(struct tw_redact *redact, uint8_t *bytes, size_t count, 
 	return true;
 }
 
-/* What cannot be read as terms is read as text. */
+/* Bytes that cannot be read as terms are read as text. */
 static bool redact_terms(struct tw_redact *redact, uint8_t *bytes, size_t count)
 {
 	bool is_changed = false;

@@ -19,7 +19,7 @@
 
 struct tw_redact;
 
-/* What a capture says of it, as a note. */
+/* The note that a capture has of it. */
 #define TW_REDACT_NOTE "text that --redact names is replaced by '*'"
 
 /*

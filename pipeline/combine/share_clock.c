@@ -3,7 +3,7 @@
  * share_clock.c - merge.h: captures of one boot on one clock.
  *
  * Their ticks are those of one machine. Their CLOCK_MONOTONIC is the same as well, unless a recorder ran in a time namespace of
- * its own, as in a container: there it differs by a constant. Where two recordings overlap in ticks, both clocks are
+ * its own, as in a container: there it differs by a constant. If two recordings overlap in ticks, both clocks are
  * compared directly; else the earlier one is extended to the later one. That is wrong by the drift in between, and by the time that the
  * machine was suspended, which CLOCK_MONOTONIC leaves out and CLOCK_BOOTTIME does not.
  */
@@ -112,7 +112,7 @@ static int64_t suspended(const struct tw_format_clock *clock)
 	return less(clock->boottime_ns, clock->monotonic_ns);
 }
 
-/* What the capture's clock must be moved by. */
+/* The distance by which the capture's clock must be moved. */
 static int64_t shift_of(const struct meeting *met)
 {
 	int64_t allowed = NOISE_NS + size_of(met->gap_ns) / 1000000 * DRIFT_PPM;

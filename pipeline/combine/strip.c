@@ -6,7 +6,7 @@
 #include "pipeline/format/event.h"
 #include "term/etf.h"
 
-/* What takes the place of a term: the atom '...'. */
+/* The substitute for a term: the atom '...'. */
 static const uint8_t dots[] = {TW_ETF_VERSION, TW_ETF_SMALL_ATOM_UTF8, 3, '.', '.', '.'};
 
 /* ---- records ---- */
@@ -79,7 +79,7 @@ static void put_terms(struct made *made, struct tw_arena *arena, unsigned kind, 
 	count = count > 8 ? 8 : count;
 	for (uint32_t i = 0; i < count; i++) {
 		tw_arena_reset(arena);
-		/* What cannot be read is left out with all behind it. */
+		/* A part that cannot be read is left out with all behind it. */
 		if (tw_etf_decode(arena, at, left, NULL, &used, &term))
 			used = left;
 		bool is_kept = used <= left && stays(kind, i, at, used) && used < space - written;

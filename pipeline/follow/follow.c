@@ -355,7 +355,7 @@ static int produce(struct follow *follow)
 
 	follow->out_at = follow->out_bytes = 0;
 	if (piece && piece->last_ticks >= follow->from_ticks) {
-		/* What came after the round began is not all there, of any thread. */
+		/* Records that came after the round began are not all there, of any thread. */
 		uint64_t low = piece->low <= follow->round_ticks ? piece->low - 1 : follow->round_ticks;
 
 		if (low > follow->marked_ticks && follow->unmarked_bytes >= MARK_BYTES)
@@ -451,7 +451,7 @@ static void take_times(const struct follow *follow, struct tw_capture *capture)
 	capture->info.zero_ns = capture->info.start_ns = tw_clockmap_ns(&capture->clocks, follow->oldest_ticks, &hint);
 	capture->info.start_wall_ns = tw_clockmap_wall_ns(&capture->clocks, capture->info.start_ns);
 	capture->info.end_ns = tw_clockmap_ns(&capture->clocks, follow->round_ticks, &hint);
-	/* Where the recorder has removed the oldest segments, the first ones here say when the recording began. */
+	/* If the recorder has removed the oldest segments, the first ones here say when the recording began. */
 	for (uint32_t i = 0; i < follow->count; i++) {
 		uint64_t first_ns = follow->files[i].file.header.first_event_ns;
 

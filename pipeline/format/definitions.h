@@ -241,7 +241,7 @@ struct tw_def_part {
 	uint64_t kinds[64];		    /* records of the whole by kind; those above 62 in the last */
 };
 
-/* What the whole knows of a place. Not in the log: cutting adds it. */
+/* The whole capture's knowledge of a place. Not in the log: cutting adds it. */
 struct tw_def_whole_place {
 	uint32_t place_id;
 	uint32_t is_moment; /* its returns were not recorded */
@@ -258,7 +258,7 @@ struct tw_def_line {
 	uint16_t reserved[2];
 };
 
-/* What caused a snapshot of a flight recorder to be written.  Not in the log; one in a capture. */
+/* The cause of a snapshot of a flight recorder.  Not in the log; one in a capture. */
 struct tw_def_trigger {
 	uint64_t ticks;
 	int32_t process_id; /* where; 0: not known */

@@ -68,7 +68,7 @@ static inline void tw_count_add(_Atomic uint64_t *word, uint64_t value)
 }
 
 /*
- * Where calls of a shared counter may be recorded later (longer.h), TW_COUNT_RECORDED added to its number gives the number of those that
+ * If calls of a shared counter may be recorded later (longer.h), TW_COUNT_RECORDED added to its number gives the number of those that
  * were.  Both only grow.
  */
 #define TW_COUNT_RECORDED TW_COUNTERS_MAX

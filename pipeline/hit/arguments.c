@@ -213,7 +213,7 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 		for (unsigned i = 0; i < readable; i++)
 			if (piece[i] != (at + i < bytes ? text[at + i] : 0))
 				return false;
-		/* What is not readable may only be the zero. */
+		/* A byte that is not readable may only be the zero. */
 		if (readable < wanted)
 			return bytes && at + (unsigned)readable == bytes;
 	}

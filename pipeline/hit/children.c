@@ -107,7 +107,7 @@ static __attribute__((noinline)) void tell_left_out(struct tw_hit_tls *t)
 	c->left_out = 0;
 }
 
-/* Where a jump has left the root, what was kept before the outermost of the open calls belongs to none of these. */
+/* If a jump has left the root, what was kept before the outermost of the open calls belongs to none of these. */
 static INLINE void begin_kept(struct tw_children *c, const struct tw_longer_frame *outermost,
 			      const struct tw_longer_frame *around)
 {
@@ -265,7 +265,7 @@ static __attribute__((noinline)) void make_call(struct tw_hit_tls *t, struct tw_
 	tw_thread_ring_tell_behind(t);
 }
 
-/* Of a settled thread.  Where it continues, if not as before, is in resume_at then; the record is the last thing that it makes. */
+/* Of a settled thread.  The address at which it continues, if not as before, is in resume_at then; the record is the last thing that it makes. */
 static INLINE void call(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint64_t ticks, bool is_of_all)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -317,7 +317,7 @@ static __attribute__((noinline)) const char *call_beside(struct tw_hit_tls *t)
 	return leave_beside(t);
 }
 
-/* What it settles may wait, with nothing of its caller's on the stack. */
+/* The calls that it settles may wait, with nothing of its caller's on the stack. */
 static __attribute__((noinline)) const char *settle_and_call_beside(struct tw_hit_tls *t)
 {
 	const struct tw_children *c = &t->thread->children;
@@ -402,12 +402,12 @@ static INLINE enum ending begin_end(struct tw_hit_tls *t, struct tw_longer_frame
 	struct tw_children *c = &t->thread->children;
 	bool is_in;
 
-	/* What was kept for another session, or on a stack that is gone, is nobody's. */
+	/* A record that was kept for another session, or on a stack that is gone, is nobody's. */
 	if (!has_root(c))
 		drop_root(c);
 	is_in = c->root && frame->ticks >= c->root_ticks;
 	begin_records(t);
-	/* What is kept in a call that is recorded already comes before its end. */
+	/* A record that is kept in a call that is recorded already comes before its end. */
 	if (is_met(t, frame, ticks, value, is_exception) ||
 	    (is_in && frame != c->root && c->tail != c->head &&
 	     (frame->more & (TW_LONGER_RECORDED | TW_LONGER_WHOLE)) == TW_LONGER_RECORDED))

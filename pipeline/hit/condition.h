@@ -2,12 +2,12 @@
 /*
  * condition.h - conditions on native calls: by their arguments as they begin, or by how they end.
  *
- * A condition is a match program over the six integer registers.  Where the end decides, further words follow them (enum
+ * A condition is a match program over the six integer registers.  If the end decides, further words follow them (enum
  * tw_condition_word).  Calls that an exception has left have no result and no errno; the program says by its clauses what is true of
  * them (agent/condition.c).
  *
  * errno is that of calls that report an error by it: the functions' prototypes say how, and the words of the kind are 0 of a call that
- * has not failed.  Where nothing is known of a function it is errno as the call leaves it.
+ * has not failed.  If nothing is known of a function it is errno as the call leaves it.
  *
  * Threads  in a hit, in a read section.  Compiled without vector registers, as hit.c.
  */
@@ -34,7 +34,7 @@ enum tw_condition_word {
 	TW_CONDITION_WORDS
 };
 
-/* What decides.  Never changed or freed once a place has it. */
+/* The condition itself.  Never changed or freed once a place has it. */
 struct tw_call_condition {
 	const struct tw_match_program *program; /* NULL: every call */
 	uint64_t ns_scale;			/* nanoseconds = ticks * ns_scale >> 32 */

@@ -200,7 +200,7 @@ struct tw_ring_work {
 	struct tw_space_wait space;
 };
 
-/* What tells the rows of a thread apart that sum calls up: aggregate.h. */
+/* The key that tells the rows apart in which a thread sums calls up: aggregate.h. */
 struct tw_aggregate_key {
 	uint32_t place_id, is_rest;
 	uint64_t key, number;
@@ -440,7 +440,7 @@ uint64_t tw_hit_newer_than(uint64_t epoch);
  */
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame);
 /*
- * The sessions that lose an event by a call that cannot be recorded.  Where calls are only counted, or their length decides, this one
+ * The sessions that lose an event by a call that cannot be recorded.  If calls are only counted, or their length decides, this one
  * is counted instead: for all threads together, by a thread that is not ready.  Uses only what is never freed.
  */
 uint64_t tw_hit_losing(const struct tw_bp_generation *generation);

@@ -4,7 +4,7 @@
  * the memory that it fills.
  *
  * Few calls are open at once.  A call that is left by a jump stays until its place is needed: calls below it on the stack go first,
- * then the oldest.  What was forgotten is not known at the return.
+ * then the oldest.  A forgotten call is not known at the return.
  *
  * Threads  the thread's own, in a hit; a return outside of a hit may be interrupted by one, and then finds its call or none.
  */

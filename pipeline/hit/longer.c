@@ -248,7 +248,7 @@ uintptr_t tw_longer_return_all(struct tw_return_entry *entry, uint64_t *slot, ui
 	return entry->return_address;
 }
 
-/* Is it certain at once that the end does not fulfil the condition?  What the condition points to is never freed. */
+/* Is it certain at once that the end does not fulfil the condition?  Memory that the condition points to is never freed. */
 static INLINE bool is_refused(const struct tw_longer_frame *frame, uint64_t value)
 {
 	/* PAIR bp.condition: acquire; as in is_fulfilled(). */

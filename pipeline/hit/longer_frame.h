@@ -35,7 +35,7 @@ static INLINE uint64_t limit_of(const struct tw_place *place)
 	return tw_load_relaxed(&place->longer_ticks);
 }
 
-/* What a place adds to `more` of its frames. */
+/* The bits that a place adds to `more` of its frames. */
 static INLINE uint64_t more_of(const struct tw_place *place)
 {
 	/* RELAXED longer.limit: as above. */
@@ -143,7 +143,7 @@ static INLINE bool put(struct tw_hit_tls *t, uint32_t place_id, enum tw_event_ki
 	return outcome == TW_RB_OK;
 }
 
-/* Where recorded calls are counted.  NULL: the thread has given its words back, and the call stays counted. */
+/* The word that counts recorded calls.  NULL: the thread has given its words back, and the call stays counted. */
 static INLINE _Atomic uint64_t *recorded_word_of(const struct tw_hit_tls *t, uint32_t place_id, bool is_of_all)
 {
 	uint32_t number = place_id + TW_COUNT_RECORDED;
@@ -158,7 +158,7 @@ static INLINE _Atomic uint64_t *recorded_word(const struct tw_hit_tls *t, const 
 	return recorded_word_of(t, frame->place->place_id, frame->more & TW_LONGER_OF_ALL);
 }
 
-/* What is recorded of the call's arguments; @may_have_text: also of what they point to. */
+/* The part of the call's arguments that is recorded; @may_have_text: also of what they point to. */
 static INLINE void take_arguments(const struct tw_longer_frame *frame, bool may_have_text)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;

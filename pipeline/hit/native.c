@@ -522,7 +522,7 @@ void tw_native_stop_watching(void)
 }
 
 /*
- * Where it can be asked, nothing is read through %fs before it is known to be libc's.  The rare half is apart: the common one
+ * If the kernel can be asked, nothing is read through %fs before it is known to be libc's.  The rare half is apart: the common one
  * keeps nothing on the stack, and ends in a jump.
  */
 static __attribute__((noinline, cold)) const char *hit_examined(struct tw_place *place, const uint64_t *words,

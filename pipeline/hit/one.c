@@ -180,7 +180,7 @@ static __attribute__((noinline)) const char *call_plainly(struct tw_hit_tls *t, 
 	return leave(t, place, slot);
 }
 
-/* What is wanted of the call and of its end, as the general case finds it. */
+/* The wishes for the call and its end, as the general case finds it. */
 static INLINE void begin(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_generation *generation,
 			 const uint64_t *words, uint64_t bit)
 {

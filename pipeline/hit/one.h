@@ -3,7 +3,7 @@
  * one.h - native calls that only the session of the command wants, on as little of the program's stack as possible.
  *
  * Between the short cuts of native.c and the general case: records with arguments, callers, a match program's decision, and records for
- * which the thread has no ring or no space yet.  What the hit has to remember lies in the thread's structure, and the work that
+ * which the thread has no ring or no space yet.  The state of the hit lies in the thread's structure, and the work that
  * takes more stack is done elsewhere (breakpoints/own_stack.h); docs/unmodified.md has the number of bytes.
  *
  * Threads  any, as for hits.  Keep errno and vector registers.

@@ -63,7 +63,7 @@ static void describe_there(void *arg)
 					 tw_kept_take(&thread->kept, plan, tw_hit_tls.state), thread->arguments);
 }
 
-/* What the call has made or filled.  Descriptions take more stack than the program's may have left. */
+/* Descriptors that the call has made, and memory that it has filled.  Descriptions take more stack than the program's may have left. */
 static __attribute__((noinline)) void take_more(struct tw_thread *thread, const struct tw_arg_plan *plan)
 {
 	struct tw_one_hit *one = &thread->one;

@@ -33,7 +33,7 @@ struct tw_thread;
  * @out		an array of @capacity entries: 1 .. TW_STACK_DEPTH_MAX.
  *
  * Return addresses that lead to stubs (returns.h) are replaced by the true ones.  The address behind the frame of a signal handler's caller is the
- * interrupted one.  Where rows do not lead on, although the outermost frame is not reached, the last entry is 0.  Returns their number.
+ * interrupted one.  If rows do not lead on, although the outermost frame is not reached, the last entry is 0.  Returns their number.
  */
 unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
 			 unsigned capacity);
@@ -50,7 +50,7 @@ enum tw_walk_end {
 	TW_WALK_UNREADABLE /* where the next frame should be is no memory, or it is not above the last one */
 };
 
-/* Where a thread was interrupted. */
+/* The point at which a thread was interrupted. */
 struct tw_walk_registers {
 	uintptr_t pc, rsp, rbp;
 	/* If no code that is known is at pc, it was called from there: where the return address is. */
@@ -60,7 +60,7 @@ struct tw_walk_registers {
 /*
  * tw_walk_interrupted - the instruction at which a thread was interrupted, and the return addresses from there.
  *
- * Stacks of all kinds, and damaged ones: each word is read by a system call, which fails where there is no memory.  What code is known is not
+ * Stacks of all kinds, and damaged ones: each word is read by a system call, which fails where there is no memory.  The list of known code is not
  * changed any more from the first call on, so that no read section is needed.
  *
  * Threads  any, in a signal handler.  Returns their number, 1 or more; the first is that of the original where a copy runs (entry.h).

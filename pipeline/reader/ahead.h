@@ -5,7 +5,7 @@
  *	maker    5 6 7 8 | waits: 8 of 8 are made or in use
  *	user     uses 1; a call gives it back, and takes 2
  *
- * Batches are numbered by their places, 0 .. TW_AHEAD_BATCHES - 1, and are reused. Who has to wait waits for half of
+ * Batches are numbered by their places, 0 .. TW_AHEAD_BATCHES - 1, and are reused. The side that has to wait waits for half of
  * them, so that a hand-over wakes a thread once in four batches.
  *
  * Threads  the user's calls these functions; make() runs on the maker's.

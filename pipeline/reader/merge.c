@@ -448,7 +448,7 @@ const uint8_t *tw_merge_skip(struct tw_merge *merge, struct tw_merge_cursor *cur
 	uint64_t sequence = cursor->sequence;
 	uint32_t count = 1;
 
-	/* What tw_merge_step() does to all but the last. */
+	/* The steps that tw_merge_step() takes to all but the last. */
 	for (; count < max; count++, at = next) {
 		next = at + TW_RB_HEAD_BYTES(tw_record_head(at));
 		if (next >= cursor->end || tw_get64(next) >= until || is_switch(next))

@@ -84,7 +84,7 @@ void tw_merge_fini(struct tw_merge *merge);
 /*
  * tw_merge_next - the cursor whose record at `at` comes next; NULL at the end.
  *
- * Who hands the record out sets is_lent of the cursor's job, if it has one: else the block goes when the cursor has passed it.
+ * The function that hands the record out sets is_lent of the cursor's job, if it has one: else the block goes when the cursor has passed it.
  *
  * Returns 0 or TW_ENOMEM.
  */

@@ -171,7 +171,7 @@ int tw_source_name_stream(struct tw_capture *capture);
 #define TW_STREAM_IS_CUT     "the stream was cut off here, or is none from here on"
 #define TW_STREAM_HAS_NO_END "the stream ends here, before the end of the recording"
 
-/* What a reader of a stream has seen of its end. Zero at first. */
+/* The marks that a reader of a stream has seen of its end. Zero at first. */
 struct tw_stream_end {
 	uint32_t segments; /* that ended */
 	bool lacks_mark;

@@ -17,7 +17,7 @@
 
 struct tw_stream_in;
 
-/* Where the bytes of a stream come from. */
+/* The source of a stream's bytes. */
 struct tw_stream_source {
 	/* As read(2): waits for at least one byte; 0: the end, TW_EIO. */
 	int64_t (*read)(void *self, void *to, size_t bytes);

@@ -33,7 +33,7 @@
 /* Of large blocks, which come many a second, one in so many is looked at: all would be a sixth of the recorder's work. */
 #define LARGE_BYTES  (64u << 10)
 #define SAMPLED_PART 8
-/* What is left is below the limit by a fifth: it is no constant stream. */
+/* The rest is below the limit by a fifth: it is no constant stream. */
 #define KEEP_PERCENT 80
 
 struct tw_demote {

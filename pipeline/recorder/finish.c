@@ -139,7 +139,7 @@ static void end_recording(struct tw_recorder *recorder)
 	writer->store.stats.unrestored_threads = failure.number;
 }
 
-/* What the rings hold is not wanted any more, and the folder held nothing but the mark. */
+/* The rings' contents are not wanted any more, and the folder held nothing but the mark. */
 static int finish_flight(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
 {
 	struct tw_writer *writer = &recorder->writer;

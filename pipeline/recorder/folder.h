@@ -44,7 +44,7 @@ int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others);
  * tw_folder_put - make a new file of this text, whole or not at all, whenever the process dies: a mark that names no rings says that they
  * are gone.
  *
- * Where the file system has no files without a name, a death in the middle may leave a part of it.
+ * If the file system has no files without a name, a death in the middle may leave a part of it.
  * @is_durable	it is on the disk afterwards.
  *
  * Errors: TW_EEXIST, TW_ENOSPC, those of the system.

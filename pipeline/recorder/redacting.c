@@ -10,7 +10,7 @@
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 
-/* What is known of an image. */
+/* The state of an image. */
 struct image {
 	uint64_t lease;
 	uint64_t defs_at;	 /* the log is read up to there */

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define NAP_NS UINT64_C(1000000)
-/* What a member claims is limited. */
+/* The most blocks that a member may claim. */
 #define BLOCKS_MAX ((UINT32_C(1) << 20) / TW_RS_WRITTEN_BLOCK_PIECES)
 
 struct list {

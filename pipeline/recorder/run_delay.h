@@ -24,7 +24,7 @@ struct tw_run_delay {
  *
  * A record stands behind what its thread has committed by then.  Threads that run processes of a run-time are left out: their
  * records would be taken for the process'.  Samples of many threads are taken less often, so that they take at most a
- * hundredth of a processor.  What they take is the lesser of the last two: in a virtual machine the time that the host took
+ * hundredth of a processor.  Their time is the lesser of the last two: in a virtual machine the time that the host took
  * from one of them may be counted as its own, a hundred times a sample.
  */
 void tw_run_delay_sample(struct tw_writer *writer, struct tw_run_delay *run_delay, uint64_t now_ns);

@@ -251,7 +251,7 @@ static void take_switch(struct tw_thread_states *states, const struct tw_switch 
 	if (!thread || (thread->source && thread->source != taken->source + 1))
 		return;
 	thread->source = taken->source + 1;
-	/* What loses the processor first, or ends, has had it all the time. */
+	/* A thread that loses the processor first, or ends, has had it all the time. */
 	if (thread->since_ns && state_after(taken->kind) != TW_CAPTURE_STATE_RUNNING)
 		change(states, thread, TW_CAPTURE_STATE_RUNNING, ticks_of(states, thread->since_ns));
 	thread->since_ns = 0;
@@ -265,7 +265,7 @@ static void take_switch(struct tw_thread_states *states, const struct tw_switch 
 	}
 	if (taken->ns <= states->blind_until_ns)
 		return;
-	/* What it got it must have lost before, and the other way round. */
+	/* Each processor that it got, it must have lost before, and the other way round. */
 	last = last_change(thread);
 	if (last && last->state != TW_CAPTURE_STATE_UNKNOWN &&
 	    (last->state == TW_CAPTURE_STATE_RUNNING) == (state == TW_CAPTURE_STATE_RUNNING))

@@ -7,7 +7,7 @@
  *	stream of a thread's ring	 RUNNING PREEMPTED RUNNING OFF      RUNNING UNKNOWN
  *
  * A record is a change: its thread is in this state from its ticks on, up to the next record of the stream, and not beyond the
- * last one.  What the kernel lost makes the state of every thread unknown, up to each thread's next switch.
+ * last one.  A loss in the kernel makes the state of every thread unknown, up to each thread's next switch.
  *
  * Threads that run processes of a run-time have no stream: their states would be taken for the process'.
  *

@@ -13,7 +13,7 @@
  * can be found again.
  *
  * Threads are not in the log, which only grows: the header of a thread's ring defines it. Each segment takes the threads
- * that have rings when it begins, and those that get one later. What the recorder knows of a thread goes when its ring
+ * that have rings when it begins, and those that get one later. The recorder's knowledge of a thread goes when its ring
  * has ended and is stored.
  */
 #include "base/error.h"

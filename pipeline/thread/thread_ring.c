@@ -114,7 +114,7 @@ static void tell_own_time(struct tw_ring_work *w, enum tw_space capacity)
 	w->behind.ticks += ticks;
 }
 
-/* What precedes the first record of a run: a ring, and a switch record in it. */
+/* The needs of the first record of a run: a ring, and a switch record in it. */
 static void catch_up(struct tw_ring_work *w)
 {
 	struct tw_hit_tls *t = w->t;
@@ -213,7 +213,7 @@ static NO_VECTORS __attribute__((noinline)) bool work(struct tw_ring_work *w, vo
 		return refuse(w);
 	while (w->sleep_word) {
 		tw_sys_futex_wait(w->sleep_word, w->sleep_value, w->sleep_ns);
-		/* What was begun is brought to its end. */
+		/* An operation that was begun is brought to its end. */
 		if (!tw_own_stack_try(step, w))
 			tw_patch_call_keeping_vectors(step, w);
 	}

@@ -58,7 +58,7 @@ TW_API void tw_seq_stats(struct tw_seq_stats *out)
 				     .labels_forgotten = tw_seq_labels_forgotten()};
 }
 
-/* What was counted since this was last called. */
+/* The counts since this was last called. */
 static uint64_t take(enum tw_seq_count what)
 {
 	uint64_t count = count_of(what), before;

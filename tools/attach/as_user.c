@@ -44,7 +44,7 @@ static bool become(uid_t user, gid_t group)
 	       !setresuid(user, user, user) && set_capabilities();
 }
 
-/* What cannot be undone is tried by a child. */
+/* A step that cannot be undone is tried by a child. */
 static bool may_become(uid_t user, gid_t group)
 {
 	int status = 1;

@@ -50,7 +50,7 @@
 #define WORK_NS UINT64_C(8000000000)
 /* The red zone of the calling convention. */
 #define RED_BYTES 128
-/* What the kernel has made of a system call that it would begin again, if no register were changed. */
+/* The kernel's form of a system call that it would begin again, if no register were changed. */
 #define RESTART_AS_HANDLED	  (-512)
 #define RESTART_ALWAYS		  (-513)
 #define RESTART_UNLESS_HANDLED	  (-514)
@@ -455,7 +455,7 @@ static void clear_space(const struct inject *inject)
 	put(inject, inject->space, nothing, (size_t)(tw_inject_bootstrap_end - tw_inject_bootstrap));
 }
 
-/* What the loader maps of the library; the rest, for debuggers and linkers, would stay in the program's memory.  0: it is damaged. */
+/* The part of the library that the loader maps; the rest, for debuggers and linkers, would stay in the program's memory.  0: it is damaged. */
 static uint64_t loaded_bytes(int library)
 {
 	Elf64_Ehdr header;

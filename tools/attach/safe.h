@@ -15,7 +15,7 @@
 struct user_regs_struct;
 struct tw_safe;
 
-/* What is needed of the program's libc, and where it can be written behind its code. */
+/* The functions needed of the program's libc, and a place to write behind its code. */
 struct tw_safe_libc {
 	uint64_t attributes_init, attributes_detached, create, open, error;
 };

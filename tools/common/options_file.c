@@ -65,7 +65,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* Where the next word begins, and its line; comments are skipped. */
+/* The position at which the next word begins, and its line; comments are skipped. */
 static const char *find_word(const char *at, unsigned *line)
 {
 	while (is_blank(*at) || *at == '#') {

@@ -79,7 +79,7 @@ static void run(const char *command, const int pipe_ends[2])
 	_exit(TW_EXIT_NOT_FOUND);
 }
 
-/* What is asked about the terminal later is answered now. */
+/* Later questions about the terminal are answered now. */
 static void remember_terminal(void)
 {
 	char columns[16];

@@ -305,7 +305,7 @@ static uint64_t tail_of(const struct tw_capture *capture, const struct tw_captur
 	return from_ns;
 }
 
-/* Where no call has ended, this long before. */
+/* If no call has ended, this long before. */
 #define AROUND_NS 10000000
 
 /* From the record of the call to the moment when its trigger noted the time. */

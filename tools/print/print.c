@@ -413,7 +413,7 @@ static bool fits_together(const struct request *request)
 	return true;
 }
 
-/* What the output does not hold. */
+/* Says on standard error what the output lacks. */
 static void say_more(const struct request *request, const struct tw_capture *capture, const struct tw_printer *printer)
 {
 	char when[TW_WHEN_SENTENCE_BYTES], clause[TW_COST_CLAUSE_BYTES];

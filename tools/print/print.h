@@ -66,7 +66,7 @@ extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_dbg
 
 /* ---- tables of names: printer.c; each returns false if there is no memory ---- */
 
-/* The names of a capture. What counts and caches over several of them is kept: stamp, is_bare, shown, when, begun. @out, @capture: borrows. */
+/* The names of a capture. Counts and caches over several of them are kept: stamp, is_bare, shown, when, begun. @out, @capture: borrows. */
 bool tw_printer_init(struct tw_printer *printer, struct tw_out *out, const struct tw_capture *capture,
 		     const struct tw_print_format *format);
 /* Updates them for new data of a stream: new threads, new names. @places: how many there were, updated. */

@@ -103,7 +103,7 @@ static void put_inside(struct view *view, const struct tw_slow_call *call, uint3
 		if (node->call)
 			tw_out_format(out, "  (%u)", node->call);
 		tw_out_text(out, "\n");
-		/* What a found call did stands there. */
+		/* The events of a found call stand there. */
 		if (!node->call)
 			put_inside(view, call, at, depth + 1);
 	}

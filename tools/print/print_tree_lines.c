@@ -21,7 +21,7 @@
 #define OFF_COLUMNS	  14
 #define PREEMPTED_COLUMNS 20
 #define PREEMPTED_FROM	  120
-/* What cut parts keep, and a number of equal leaves. Indents leave a line the sum. */
+/* The text that cut parts keep, and a number of equal leaves. Indents leave a line the sum. */
 #define ARGUMENTS_LEAST 5
 #define VALUE_LEAST	8
 #define NAME_LEAST	12

@@ -117,7 +117,7 @@ struct tw_timeline_format {
 	void (*close)(struct tw_timeline *timeline);
 };
 
-/* What is live, at times between which it changed little. */
+/* The amount that is live, at times between which it changed little. */
 struct tw_timeline_level {
 	uint64_t ns, bytes;
 };

@@ -24,7 +24,7 @@ struct events {
 	bool **wanted; /* by image and place; NULL: all */
 };
 
-/* What a filter without kinds selects. */
+/* The kinds that a filter without kinds selects. */
 #define ALL_KINDS                                                                  \
 	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
 	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))

@@ -3,7 +3,7 @@
  * python.h - the extension module tracewheel._tracewheel: a capture as numbers in buffers.
  *
  * The module fills buffers that its callers made (arrays of numpy, or of the module array), a batch at a time.  Functions and threads are
- * numbers; functions() and threads() are the tables of their names.  What is for people is in tracewheel/__init__.py.
+ * numbers; functions() and threads() are the tables of their names.  Functions for people are in tracewheel/__init__.py.
  *
  * Units    times and durations are in nanoseconds; times count from the first event of the recording.
  * Threads  the interpreter's lock is held all the time.
@@ -59,7 +59,7 @@ void tw_py_selection_free(struct tw_py_selection *selection);
 bool tw_py_wants_function(const struct tw_py_selection *selection, const struct tw_capture_function *function);
 /* The filter, without places and kinds; its context is the selection. */
 struct tw_capture_filter tw_py_filter(const struct tw_py_selection *selection);
-/* What views keep of a capture is of this one from now on; NULL: of none. */
+/* The state that views keep of a capture is of this one from now on; NULL: of none. */
 void tw_py_use(const struct tw_capture *capture);
 /* Functions by number; @is_scanned: with what returns.  False: an exception is set. */
 bool tw_py_make_places(struct tw_py_capture *capture, bool is_scanned);

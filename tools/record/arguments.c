@@ -167,7 +167,7 @@ bool tw_arguments_add_guard(struct tw_arguments *arguments, const struct tw_guar
 	return true;
 }
 
-/* Where guards are searched, and for what. */
+/* The layouts in which guards are searched, and the purpose. */
 struct search {
 	struct tw_arguments *arguments;
 	const struct tw_command *command;

@@ -64,7 +64,7 @@ struct tw_check *tw_check_open(const struct tw_check_options *options)
 	}
 	const char *preload = getenv("LD_PRELOAD");
 	check->options = *options;
-	/* What cannot be read is not known, as if it came later. */
+	/* A file that cannot be read is not known, as if it came later. */
 	if (options->process_id)
 		tw_mapped_add(options->process_id, check->symbols);
 	check->entries =

@@ -202,7 +202,7 @@ static bool is_of_all(const struct tw_conditions *conditions, const char *text)
 	return true;
 }
 
-/* Where the end decides, conditions have nothing but the registers of a call. */
+/* If the end decides, conditions have nothing but the registers of a call. */
 static bool can_be_of_end(const struct tw_conditions *conditions, const struct tw_command *command)
 {
 	const char *probe = NULL,
@@ -270,7 +270,7 @@ static bool add_line(struct tw_config *config, const char *key, const char *text
 	return is_right;
 }
 
-/* What the user wrote, for readers of the capture. */
+/* The user's text, for readers of the capture. */
 static bool add_shown(const struct tw_conditions_target *target, const char *text, uint32_t number)
 {
 	char line[SHOWN_BYTES + 16];

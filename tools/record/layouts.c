@@ -191,7 +191,7 @@ bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t byte
 	return true;
 }
 
-/* What is read where an argument points becomes the pointer: name:m1/TYPE{LENGTH}@REGISTERS is name:p8/TYPE@REGISTERS. */
+/* A value that is read where an argument points becomes the pointer: name:m1/TYPE{LENGTH}@REGISTERS is name:p8/TYPE@REGISTERS. */
 static void hide_strings(char *line)
 {
 	char *to = line;

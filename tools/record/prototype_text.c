@@ -218,7 +218,7 @@ static bool take_arguments(struct reading *r, char *text)
 	}
 }
 
-/* What stands before the arguments: [["errno"] type] names. */
+/* The part before the arguments: [["errno"] type] names. */
 static bool take_head(struct reading *r, char *text)
 {
 	text = trim(text);
@@ -457,7 +457,7 @@ bool tw_prototype_read(const struct tw_prototype_source *source, char **names, c
 		r->reason = reason;
 		is_right = r->copy && read_prototype(r);
 	}
-	/* What readers and programs will make of it. */
+	/* The form that readers and programs will make of it. */
 	if (is_right && tw_layout_parse(r->layout, r->bytes, &parsed) != 0)
 		is_right = refuse(r, "it is too large");
 	tw_layout_destroy(parsed);

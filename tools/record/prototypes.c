@@ -41,7 +41,7 @@ struct tw_prototypes {
 	size_t text_count, text_capacity;
 };
 
-/* Where a line is from. */
+/* The origin of a line. */
 struct place {
 	const struct tw_pattern *module;
 	const char *file;

@@ -26,7 +26,7 @@ struct tw_prototype_table {
 	char *text;
 };
 
-/* Where a prototype's tables are found. */
+/* The places in which a prototype's tables are found. */
 typedef const struct tw_prototype_table *(*tw_prototype_table_fn)(const char *name, const void *arg);
 
 struct tw_prototype_source {

@@ -10,7 +10,7 @@
 static void say_what_is_missing(const struct tw_request *request, const struct tw_recorder_stats *stats)
 {
 	const char *path = request->recorder.is_stream || request->flight.is_wanted ? NULL : request->path;
-	/* What a flight recorder's threads had is in its snapshots, if any. */
+	/* The events of a flight recorder's threads are in its snapshots, if any. */
 	if (request->flight.is_wanted && stats->streams)
 		return;
 	if (!stats->images || request->tracer.path[0] ||

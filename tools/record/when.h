@@ -24,7 +24,7 @@ struct tw_guard {
 	uint8_t kept_max;
 	bool is_errno_typed; /* errno is of functions whose types are known */
 };
-/* What a snapshot's condition keeps of a call, and one that decides what is recorded. */
+/* The registers that a snapshot's condition keeps of a call, and one that decides what is recorded. */
 #define TW_WHEN_KEPT_OF_SNAPSHOTS 3
 #define TW_WHEN_KEPT_MAX	  6
 

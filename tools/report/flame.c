@@ -118,7 +118,7 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 	return tw_names_end(capture, path, code);
 }
 
-/* What is not known of blocks, on standard error: folded stacks have no place for it. */
+/* The unknown about blocks, on standard error: folded stacks have no place for it. */
 static void say_unknown(const struct tw_memory *memory)
 {
 	static struct tw_out text;

@@ -83,7 +83,7 @@ static uint64_t count_lost(const struct tw_calltree *tree, const struct tw_captu
 	return lost;
 }
 
-/* What is missing, and what the times do not contain. */
+/* The missing events, and the time that is not in the times. */
 static void put_account(struct tw_out *out, const struct tw_calltree *tree, const struct tw_capture_info *info,
 			bool has_times)
 {

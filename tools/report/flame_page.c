@@ -74,7 +74,7 @@ static void put_sums(struct page *page, const struct tw_treediff_sums *sums)
 		      (unsigned long long)sums->self_ns);
 }
 
-/* What chance makes of the difference, in ns; -1: not known. */
+/* The part of chance in the difference, in ns; -1: not known. */
 static void put_noise(struct page *page, bool has_noise, uint64_t noise_ns)
 {
 	tw_out_format(page->out, ",%lld", has_noise ? (long long)noise_ns : -1LL);

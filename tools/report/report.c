@@ -283,7 +283,7 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_close(&json, '}');
 }
 
-/* What put_json() needs, for a page. */
+/* The arguments of put_json(), for a page. */
 struct html {
 	const struct request *request;
 	struct tw_capture *capture;

@@ -160,7 +160,7 @@ void tw_report_counted_json(struct tw_json *json, const struct tw_capture *captu
 			    size_t top);
 
 /*
- * What `report --by`, --histogram (is_histogram), and --sum and --quantiles (by->is_summary as well) name. False: nothing that they know,
+ * The keys that `report --by`, --histogram (is_histogram), and --sum and --quantiles (by->is_summary as well) name. False: nothing that they know,
  * which has been reported.
  */
 struct tw_selection;
@@ -185,7 +185,7 @@ tw_report_view tw_report_locks_view, tw_report_memory_view;
 /* The columns of memory; their rows are pointers to struct tw_memory_row. */
 extern const struct tw_table tw_memory_columns;
 
-/* What is not known of blocks, a sentence a line. */
+/* The unknown about blocks, a sentence a line. */
 struct tw_memory;
 void tw_memory_sentences(const struct tw_screen *screen, const struct tw_memory *memory);
 /* Descriptors (record --ports); top: so many rows, 0: all. */

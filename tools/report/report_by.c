@@ -169,7 +169,7 @@ static void put_histograms(const struct tw_screen *screen, const struct tw_group
 
 /* ---- output ---- */
 
-/* Where it is much of some row's own time. */
+/* The tracer's cost, if it is much of some row's own time. */
 static void put_cost(struct tw_out *out, const struct tw_groups *groups, const struct tw_report_row *rows, size_t count)
 {
 	char clause[TW_COST_CLAUSE_BYTES];

@@ -84,7 +84,7 @@ static struct tw_table table_of(const struct tw_differences *differences)
 	return (struct tw_table){columns,
 				 tw_diff_columns.count - (differences->lacks_states ? STATE_COLUMNS(COUNT_COLUMN) : 0)};
 }
-/* Where times are not known. */
+/* The columns that are shown if times are not known. */
 static const char calls_only[] = "calls_change,old_calls,new_calls";
 
 /* ---- sentences ---- */

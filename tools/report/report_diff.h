@@ -8,7 +8,7 @@
 
 enum tw_diff_format { TW_DIFF_SCREEN, TW_DIFF_JSON, TW_DIFF_CSV };
 
-/* What is asked; paths are borrowed. */
+/* The question; paths are borrowed. */
 struct tw_diff {
 	struct tw_sides sides;
 	const struct tw_report_order *order;
@@ -18,7 +18,7 @@ struct tw_diff {
 /* The columns of functions; their rows are struct tw_difference. */
 extern const struct tw_table tw_diff_columns;
 
-/* What was compared, and what differs of the whole: lines. */
+/* The two sides, and the differences of the whole: lines. */
 void tw_diff_sentences(const struct tw_screen *screen, const struct tw_sides *sides);
 /* @paths: of the new side, ends with NULL. Returns the exit code. */
 int tw_diff_run(struct tw_diff *diff, char **paths);

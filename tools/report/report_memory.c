@@ -171,7 +171,7 @@ static void put_rows(const struct tw_screen *screen, const struct tw_memory *mem
 	}
 }
 
-/* What was live over time, as a line of bars. */
+/* The live memory over time, as a line of bars. */
 static void put_parts(const struct tw_screen *screen, const struct tw_memory *memory, uint64_t zero_ns)
 {
 	static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

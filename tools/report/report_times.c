@@ -69,7 +69,7 @@ static struct tw_screen_names shown_names(const struct tw_screen *screen, const 
 	return tw_screen_names(screen, names, count, width);
 }
 
-/* Where the columns up to that of the calls end; -1: it is not shown. */
+/* The position at which the columns up to that of the calls end; -1: it is not shown. */
 static int end_of_calls(const struct tw_table_shape *shape)
 {
 	int end = 0;

@@ -3,8 +3,8 @@
  * sql.h - a capture as tables of SQLite.
  *
  * Two tables are read event by event, as far as a query wants rows: `events` and `calls`.  The others are made once, by the folds of
- * views/, when a query first asks for them.  What SQLite tells a table in advance (limits of time, a thread, a function, the columns that
- * are used) selects what is read; SQLite checks every row again, so that a selection may let more pass than is wanted, never less.
+ * views/, when a query first asks for them.  The constraints that SQLite gives a table in advance (limits of time, a thread, a function, the columns that
+ * are used) select what is read; SQLite checks every row again, so that a selection may let more pass than is wanted, never less.
  *
  * Units    times and durations are integers in nanoseconds; times count from the first event of the recording.
  * Threads  one.

@@ -66,7 +66,7 @@ void tw_sql_groups_sort(struct tw_sql_groups *groups, struct tw_sql *sql, const 
 			const char *columns);
 void tw_sql_groups_free(struct tw_sql_groups *groups);
 
-/* What the columns `function` and `module` have; NULL: nothing. */
+/* The texts of the columns `function` and `module`; NULL: nothing. */
 const char *tw_sql_call_name(struct tw_sql *sql, const struct tw_places *places, uint32_t function, bool is_module);
 
 #endif

@@ -82,6 +82,6 @@ int tw_top_lines(const struct tw_top_view *view)
 		if (!tw_top_put(view) || ++rounds == view->rounds)
 			return 0;
 	}
-	/* What was called after the last mark. */
+	/* The calls after the last mark. */
 	return found || !tw_top_put(view) ? found : 1;
 }

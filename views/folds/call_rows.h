@@ -25,7 +25,7 @@ struct tw_call_row {
 	size_t details_bytes, result_bytes;
 };
 
-/* What is kept of a call that is open, and of the call in which a moment lies. */
+/* The data kept of a call that is open, and of the call in which a moment lies. */
 struct tw_call_open {
 	uint64_t id;
 	uint32_t stream;

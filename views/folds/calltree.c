@@ -188,7 +188,7 @@ static void put_stackless(struct tw_calltree *tree, const struct tw_call_pending
 }
 
 /*
- * Moves an outermost call that begins below the callers that its stack names. What they do beside it is not known: they
+ * Moves an outermost call that begins below the callers that its stack names. Their other calls are not known: they
  * have its time, and no calls. Within a call whose return is recorded, the callers are those whose returns are.
  */
 static void put_callers(struct tw_calltree *tree, const struct tw_call_pending *call,

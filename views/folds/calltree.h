@@ -36,7 +36,7 @@
 #define TW_CALLTREE_SPREADS_MAX (UINT32_C(1) << 18)
 
 struct tw_call_node {
-	/* What every call reads and changes. */
+	/* The fields that every call reads and changes. */
 	uint32_t function;  /* of a process: the number of its stack */
 	uint32_t last_used; /* the child of the last call */
 	uint64_t calls;
@@ -55,7 +55,7 @@ struct tw_call_node {
 enum { TW_CALLTREE_ROOT, TW_CALLTREE_BEYOND, TW_CALLTREE_FIRST };
 
 struct tw_call_function {
-	/* What every call changes lies side by side: two cache lines. */
+	/* The fields that every call changes lie side by side: two cache lines. */
 	uint64_t calls; /* that began in the selection */
 	uint64_t total_ns;
 	uint64_t self_ns;

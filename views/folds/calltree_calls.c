@@ -194,7 +194,7 @@ static int see(void *self, const struct tw_capture_event *event)
 
 /* ---- records ---- */
 
-/* What nearly every record of a span is: a call, or the return of the innermost one, on a stack that is plain. */
+/* The kind of nearly every record of a span: a call, or the return of the innermost one, on a stack that is plain. */
 struct plain {
 	struct tw_stack *stack; /* NULL: every event is a special one */
 	struct tw_cost_last *last;

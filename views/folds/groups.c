@@ -248,7 +248,7 @@ static bool is_number_text(struct tw_out *text, int64_t *out)
 	return !*end;
 }
 
-/* What is told by a number. False: the value is a text. */
+/* The values that are told apart by a number. False: the value is a text. */
 static bool number_of(const struct tw_groups *groups, const struct tw_stack *stack, uint32_t caller, uint64_t *out)
 {
 	*out = groups->by.key <= TW_BY_LINE ? caller : groups->by.key == TW_BY_THREAD ? stack->number : stack->image;

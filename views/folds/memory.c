@@ -80,7 +80,7 @@ static void settle(const struct tw_memory *memory, struct tw_memory_row *row)
 	row->epoch = memory->peaks;
 }
 
-/* What is live now has been so since the last change. */
+/* The memory that is live now has been so since the last change. */
 static void note_time(struct tw_memory *memory, uint64_t now_ns)
 {
 	uint64_t span = memory->to_ns - memory->from_ns, part;

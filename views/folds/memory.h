@@ -11,7 +11,7 @@
  * (memory_inherited.h). A call inside such a call (realloc() that calls malloc()) makes nothing of its own. mmap() makes a
  * block where it maps no file and no stack; munmap() of a part of it leaves the rest.
  *
- * What cannot be known is counted: blocks that are freed and were never seen to be made, blocks that were made where a live one lay
+ * Blocks of which something cannot be known are counted: blocks that are freed and were never seen to be made, blocks that were made where a live one lay
  * (it was freed unseen), calls without a return, and addresses that the arguments do not hold (posix_memalign()). Losses may hold calls
  * of both kinds: with them live figures are neither upper nor lower bounds. Blocks of a process that has ended, or was replaced by exec, stay
  * live: they are what it did not free.
@@ -66,7 +66,7 @@ enum tw_memory_does {
 	TW_MEMORY_UNMAPS
 };
 
-/* What calls of a function do. Arguments are counted from 1; 0: none. */
+/* The effect of a function's calls. Arguments are counted from 1; 0: none. */
 struct tw_memory_function {
 	const char *name; /* as it was asked for */
 	enum tw_memory_does does;
@@ -123,7 +123,7 @@ struct tw_memory {
 	uint64_t lost, overwritten;
 	bool is_full;
 	bool has_no_memory;
-	/* What is live has changed; NULL: nobody asks. Set it after tw_memory_begin(). */
+	/* Called when the live memory has changed; NULL: nobody asks. Set it after tw_memory_begin(). */
 	void (*on_live)(void *context, uint64_t now_ns);
 	void *context;
 };

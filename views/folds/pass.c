@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* What a filter without kinds selects. */
+/* The kinds that a filter without kinds selects. */
 #define ALL_KINDS                                                                  \
 	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
 	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))

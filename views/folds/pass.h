@@ -17,7 +17,7 @@ enum { TW_FOLD_DONE = 1 };
 
 struct tw_fold {
 	void *self;
-	/* Which events; losses are always among them.  What is selected begins at from_ns. */
+	/* Which events; losses are always among them.  The selection begins at from_ns. */
 	struct tw_capture_filter filter;
 	/*
 	 * Events from before from_ns too, from the beginning of the capture on: calls and processes may have begun there.

@@ -236,7 +236,7 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
 	int error = tw_stacks_init(&slowest->stacks, slowest->capture, &slowest->places);
-	/* What the calls did is shown whole. */
+	/* The events of the calls are shown whole. */
 	slowest->stacks.when = slowest->nodes ? NULL : slowest->when;
 	slowest->stacks.chooses = true;
 	if (error == 0)

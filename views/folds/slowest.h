@@ -72,7 +72,7 @@ struct tw_slow_call {
 	void *user;				      /* of the caller */
 };
 
-/* What is known of waits in the second reading. */
+/* The knowledge of waits in the second reading. */
 struct tw_slowest_waits {
 	struct tw_locks locks;
 	struct tw_slow_holder *holders; /* by lock: the last thread that took it */

@@ -69,7 +69,7 @@ struct tw_stack_hidden {
 	uint32_t function;
 };
 
-/* What belongs to a frame if its thread has states. */
+/* The states that belong to a frame if its thread has states. */
 struct tw_stack_states {
 	struct tw_state_sums before; /* of the thread, when it began */
 	struct tw_state_sums inner;  /* of the calls within it that have ended */

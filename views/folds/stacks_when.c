@@ -2,7 +2,7 @@
 /*
  * stacks_when.c - which calls are selected, by their length and by conditions.
  *
- * What is known only at the end of a call needs a reading of the events in advance. There a call is known by its number on its stack, which
+ * A condition that is decided at the end of a call needs a reading of the events in advance. There a call is known by its number on its stack, which
  * both readings count alike; two bits say whether it is shown and whether it is chosen, so that the second reading knows it when it begins.
  */
 #include "views/folds/stacks_foresee.h"
@@ -15,7 +15,7 @@
 
 enum { SHOWN = 1, CHOSEN = 2 };
 
-/* What a frame's mark says; from there on the number of what is kept of the call. */
+/* The meanings of a frame's mark; from there on the number of what is kept of the call. */
 enum { MARK_DECIDED, MARK_CHOSEN_IF_LONG, MARK_KEPT };
 
 struct finding {

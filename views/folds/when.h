@@ -92,7 +92,7 @@ struct tw_when {
 	bool has_no_memory;
 };
 
-/* What is known of a call that has begun. */
+/* The knowledge of a call that has begun. */
 struct tw_when_call {
 	uint64_t conditions;   /* of its place */
 	uint64_t known, truth; /* of comparisons */

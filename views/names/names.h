@@ -118,7 +118,7 @@ const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYT
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
 /*
- * What is kept of a capture until the command ends (lines, threads, names that several functions have) is of one: for a user of several, before
+ * The state kept of a capture until the command ends (lines, threads, names that several functions have) is of one: for a user of several, before
  * another one is asked; NULL before it is closed.
  */
 void tw_names_use(const struct tw_capture *capture);

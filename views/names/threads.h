@@ -8,7 +8,7 @@
  *
  * In captures of several nodes (merge) both begin with that of the thread or process: "shop:<0.45.0> clerk".
  *
- * Where a process had several programs by exec, those of a thread end in the number of the program: "17512 sh (exec 2)".
+ * If a process had several programs by exec, those of a thread end in the number of the program: "17512 sh (exec 2)".
  *
  * A thread may have several streams; it has the name of the one that ended last. Names are clean (clean.c).
  *

@@ -265,7 +265,7 @@ static void put_numbers(struct tw_typed *typed, const struct tw_layout_item *ite
 		tw_typed_close(typed, start, "]");
 }
 
-/* What the call has filled. */
+/* The memory that the call has filled. */
 void tw_typed_put_content(struct tw_typed *typed, const struct tw_layout_item *item)
 {
 	if (!item->text)

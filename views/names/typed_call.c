@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /*
- * What a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}; for Erlang an element of its
+ * The memory that a call has filled: (buf = "hello"); for JSON a member behind the value: "filled":{"buf":"hello"}; for Erlang an element of its
  * tuple: [{buf,<<"hello">>}].
  */
 static void put_filled(struct tw_typed *typed, struct tw_layout_reader *reader, bool is_first)
@@ -114,7 +114,7 @@ uint32_t tw_typed_call_arguments(struct tw_out *out, const struct tw_typed_call 
 	struct tw_layout_item item, content = {0};
 	bool has_content = tw_layout_next_filled(&filled, &content);
 	uint32_t index = 0;
-	/* What a result points to comes first. */
+	/* The memory that a result points to comes first. */
 	if (has_content && content.value == &call->layout->result)
 		has_content = tw_layout_next_filled(&filled, &content);
 	for (; tw_layout_next(&reader, &item); index++) {

@@ -10,7 +10,7 @@
 
 #include "tracewheel/layout.h"
 
-/* Where values go: they are printed in a form, or made terms, which are Erlang's form. */
+/* The destination of values: they are printed in a form, or made terms, which are Erlang's form. */
 struct tw_typed {
 	enum tw_typed_form form;
 	struct tw_out *out; /* NULL: terms */
@@ -53,7 +53,7 @@ void tw_typed_put_wide(struct tw_typed *typed, bool is_signed, const uint64_t wo
 void tw_typed_put_item(struct tw_typed *typed, const struct tw_layout_item *item);
 /* A string, or memory, between quotes; its address if it has no text. */
 void tw_typed_put_string(struct tw_typed *typed, const struct tw_layout_item *item);
-/* What a call has filled. */
+/* The memory that a call has filled. */
 void tw_typed_put_content(struct tw_typed *typed, const struct tw_layout_item *item);
 void tw_typed_put_unknown(struct tw_typed *typed);
 /* errno by its name. */

@@ -11,7 +11,7 @@
 #include "views/output/output.h"
 
 /*
- * What a value is: a number as it is, bytes, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1; changes are an
+ * The unit of a value: a number as it is, bytes, ns (in JSON and CSV seconds), ns everywhere, or a part of a whole from 0 to 1; changes are an
  * int64_t in value, sorted by their size.
  */
 enum tw_unit {

@@ -21,7 +21,7 @@ struct arguments {
 	size_t close; /* of the closing bracket */
 };
 
-/* Where the list in these brackets ends, and its arguments; false: no list that is understood. */
+/* The position at which the list in these brackets ends, and its arguments; false: no list that is understood. */
 static bool take_apart(const char *name, size_t open, struct arguments *list)
 {
 	unsigned depth = 0;
