@@ -11,7 +11,10 @@
 5 Each decision has a number of its own, which its title begins with.
 6 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
 7 docs/format.md has each kind of event with its number, and docs/json.md the members of its terms.
+8 In comments of the product no sentence begins with What, Who or Where, unless it is a question.
+9 The README of a folder of the product names each of its .c files: the file, its header, or a pattern as `seq_*.c`.
 """
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -100,6 +103,10 @@ def check_comments(names, code, problems):
                 if not is_there and not re.search(r"^tw_.*[A-Z]{2}|N$", found[0]) and not any(c.startswith(found[0]) for c in code):
                     line = text.count("\n", 0, comment.start() + 2 + found.start()) + 1
                     problems.append(f"{name}:{line}: there is no {found[0]}")
+            for found in re.finditer(r"(?:\A[\s*-]*|[.!?](?:\s|\n[ \t]*\*)+)((?:What|Who|Whose|Whom|Where)\b.*?(?:[.?!](?=\s|$)|$))", comment[1], re.S):
+                if not found[1].endswith("?"):
+                    line = text.count("\n", 0, comment.start() + 2 + found.start(1)) + 1
+                    problems.append(f"{name}:{line}: a sentence begins with {found[1].split()[0]}: its subject comes first")
 
 
 def check_decisions(names, problems):
@@ -117,6 +124,17 @@ def check_decisions(names, problems):
         title = (root / name).read_text().split("\n", 1)[0].removeprefix(f"# {found[1]}: ")
         if f"| [{found[1]}]({pathlib.PurePosixPath(name).name}) | {title} |" not in index:
             problems.append(f"docs/decisions/README.md: it lacks {found[1]}, or has another sentence than its title")
+
+
+def check_readmes(names, problems):
+    for name in names:
+        path = pathlib.PurePosixPath(name)
+        readme = root / path.parent / "README.md"
+        if path.suffix != ".c" or name.startswith(("tests/", "bench/")) or not readme.is_file():
+            continue
+        words = set(re.findall(r"[\w*]+\.[ch]\b", readme.read_text()))
+        if not any(fnmatch.fnmatchcase(other, word) for word in words for other in (path.name, path.stem + ".h")):
+            problems.append(f"{path.parent}/README.md: it does not name {path.name}")
 
 
 def check_kinds(problems):
@@ -159,6 +177,7 @@ def main():
     check_code_names(names, documents, problems)
     check_decisions(names, problems)
     check_kinds(problems)
+    check_readmes(names, problems)
     index = set(re.findall(r"\]\(([\w/-]+\.md)\)", (root / "docs/README.md").read_text()))
     there = {name[5:] for name in documents if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
     problems += [f"docs/README.md: {name} is not in the index" for name in sorted(there - index)]

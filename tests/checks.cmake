@@ -2,7 +2,7 @@
 # Tests that are not C programs: checks of the tree, Spin models, shell tests of the commands. By glob.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT TW_SANITIZE)
-  foreach(check tree memory_order semantics public docs format ringset commits)
+  foreach(check tree memory_order semantics public docs format ringset commits controls)
     add_test(NAME check_${check} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_${check}.py
                                          ${CMAKE_SOURCE_DIR})
     set_tests_properties(check_${check} PROPERTIES LABELS check TIMEOUT 1800 SKIP_RETURN_CODE 77)
