@@ -139,8 +139,8 @@ uint64_t tw_rb_waiting_ticks(const struct tw_rb_shared *shared)
 	return ticks && committed <= tw_load_relaxed(&shared->waiting_pos) ? ticks : UINT64_MAX;
 }
 
-bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
-		       struct tw_rb_loss_record *out)
+bool tw_rb_unreported_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
+			   struct tw_rb_loss_record *out)
 {
 	bool any = false;
 

@@ -92,7 +92,7 @@ uint64_t tw_rb_overwritten(const struct tw_rb_shared *shared, uint64_t *oldest_p
 int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
 		       struct tw_rb_stretch *copied)
 {
-	uint64_t end = tw_rb_committed(shared), oldest, still_there, overwritten;
+	uint64_t end = tw_rb_committed(shared), oldest, oldest_now, overwritten;
 
 	/*
 	 * RELAXED rb.oldest: loaded after the position above; if it is stale, the second load discards the difference.
@@ -109,13 +109,13 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 	 */
 	tw_fence_acquire();
 	/* Anything given up during the copy is discarded: all of it, if the producer went once around. */
-	overwritten = tw_rb_overwritten(shared, &still_there);
-	if (still_there < oldest || still_there % TW_RB_ALIGN_BYTES)
+	overwritten = tw_rb_overwritten(shared, &oldest_now);
+	if (oldest_now < oldest || oldest_now % TW_RB_ALIGN_BYTES)
 		return TW_EFORMAT;
-	if (still_there > end)
-		end = still_there;
-	else if (still_there != oldest)
-		memmove(out, out + (still_there - oldest), end - still_there);
-	*copied = (struct tw_rb_stretch){still_there, end, overwritten};
-	return remove_pads(out, end - still_there);
+	if (oldest_now > end)
+		end = oldest_now;
+	else if (oldest_now != oldest)
+		memmove(out, out + (oldest_now - oldest), end - oldest_now);
+	*copied = (struct tw_rb_stretch){oldest_now, end, overwritten};
+	return remove_pads(out, end - oldest_now);
 }

@@ -236,7 +236,7 @@ void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint6
 	tw_rb_refuse_several(producer, cause, 1, ticks);
 }
 
-static bool has_untold(const struct tw_rb_producer *producer)
+static bool has_unreported(const struct tw_rb_producer *producer)
 {
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
 		/* RELAXED rb.lost: this thread's own counts. */
@@ -365,7 +365,7 @@ static void make_space(struct tw_rb_producer *producer, uint64_t bytes, uint64_t
 static bool is_loss_due(const struct tw_rb_producer *producer, uint64_t ticks)
 {
 	/* RELAXED rb.lost: written by this thread or its handlers. */
-	return has_untold(producer) && tw_load_relaxed(&producer->shared->lost_first_ticks) <= ticks;
+	return has_unreported(producer) && tw_load_relaxed(&producer->shared->lost_first_ticks) <= ticks;
 }
 
 static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
@@ -421,7 +421,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	else if (!find_space(producer, bytes, ticks))
 		goto refuse;
 	/* Unreported losses keep limit_pos at 0, so that the next record reports them. */
-	if (is_overwriting || !has_untold(producer))
+	if (is_overwriting || !has_unreported(producer))
 		set_limit(producer);
 	producer->refusals_left = 0;
 	*out = producer->data + (producer->pos & producer->mask);

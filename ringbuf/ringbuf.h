@@ -392,19 +392,19 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 uint64_t tw_rb_overwritten(const struct tw_rb_shared *shared, uint64_t *oldest_pos);
 
 /*
- * tw_rb_untold_loss - the refusals of this lease that no loss record reports.
+ * tw_rb_unreported_loss - the refusals of this lease that no loss record reports.
  *
- * @told	the sums of the loss records that the consumer has read in this lease.  Only the stream counts, so a
+ * @reported	the sums of the loss records that the consumer has read in this lease.  Only the stream counts, so a
  *		crash between a count and its record counts nothing twice.
  * @out		gives a loss record for the end of the stream.
  *
  * Returns whether there are any.  Exact once the producer is gone; a lower bound before.
  */
-bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
-		       struct tw_rb_loss_record *out);
+bool tw_rb_unreported_loss(const struct tw_rb_shared *shared, const uint64_t reported[TW_RB_CAUSES],
+			   struct tw_rb_loss_record *out);
 
 /*
- * True if a count is so large (TW_RB_LOST_MAX) that no producer can have written it; tw_rb_untold_loss() ignores such a
+ * True if a count is so large (TW_RB_LOST_MAX) that no producer can have written it; tw_rb_unreported_loss() ignores such a
  * count.
  */
 bool tw_rb_is_loss_forged(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES]);

@@ -332,7 +332,7 @@ static int refuse_taken(const struct object *caller, struct slot *slots, size_t 
 		for (size_t i = 0; i < count; i++)
 			if (is_to_be_looked_for(&slots[i]))
 				wheres[data_count++] = slots[i].where;
-		error = tw_sym_taken(&caller->file->elf, wheres, data_count, taken);
+		error = tw_sym_address_taken(&caller->file->elf, wheres, data_count, taken);
 		for (size_t i = 0; !error && i < count; i++)
 			if (is_to_be_looked_for(&slots[i]) && taken[at++])
 				slots[i].refusal = TW_SYM_ADDRESS_TAKEN;

@@ -256,7 +256,7 @@ static int refuse_taken(struct scan *scan)
 	for (size_t i = 0; i < scan->count; i++)
 		if (scan->slots[i].is_data_slot && !scan->slots[i].refusal)
 			wheres[count++] = (uintptr_t)scan->slots[i].where;
-	error = tw_sym_taken(&scan->caller->elf, wheres, count, taken);
+	error = tw_sym_address_taken(&scan->caller->elf, wheres, count, taken);
 	for (size_t i = 0; !error && i < scan->count; i++)
 		if (scan->slots[i].is_data_slot && !scan->slots[i].refusal && taken[at++])
 			scan->slots[i].refusal = TW_SYM_ADDRESS_TAKEN;

@@ -222,13 +222,13 @@ char *tw_sym_demangle(const char *linkage_name);
 void tw_sym_type_name(const char *mangled, char *out, size_t bytes);
 
 /*
- * tw_sym_taken - find data slots used other than by `call *slot` and `jmp *slot`.
+ * tw_sym_address_taken - find data slots used other than by `call *slot` and `jmp *slot`.
  *
  * @wheres	slots of the object, ascending.
  * @taken	gives: one flag a slot.
  *
  * One pass over the object's code.  Errs towards "taken".  TW_ENOMEM.
  */
-int tw_sym_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count, bool *taken);
+int tw_sym_address_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count, bool *taken);
 
 #endif

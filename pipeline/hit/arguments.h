@@ -6,7 +6,7 @@
  * code between the call and here changes them. Strings and other memory are copied by the kernel, which returns an error for an
  * invalid address, so that no fault ever reaches the program, whatever the layout says of it.
  *
- * Memory that a call fills is copied when it has returned, by the registers that kept.h has from the call.
+ * Memory that a call fills is copied when it has returned, by the registers that open_calls.h has from the call.
  */
 #ifndef TW_PIPELINE_ARGUMENTS_H
 #define TW_PIPELINE_ARGUMENTS_H

@@ -64,14 +64,14 @@ static inline bool is_open(void)
 }
 
 /* The sessions that still trace calls of this tracee. */
-static inline uint64_t still_traced(const struct tw_hit_tls *t, uint64_t epoch)
+static inline uint64_t traced_now(const struct tw_hit_tls *t, uint64_t epoch)
 {
 	/* PAIR hit.epoch: acquire; a session that got another's bit comes with its own epoch. */
 	return tw_load_acquire(&t->tracee->wants_call) & ~tw_hit_newer_than(epoch);
 }
 
 /* The sessions that still want return_to of this tracee, whether they still trace calls or not. */
-static inline uint64_t still_followed(const struct tw_hit_tls *t, uint64_t epoch)
+static inline uint64_t followed_now(const struct tw_hit_tls *t, uint64_t epoch)
 {
 	/* PAIR hit.epoch: acquire; as above. */
 	return tw_load_acquire(&t->tracee->wants_return_to) & ~tw_hit_newer_than(epoch);
@@ -198,12 +198,12 @@ static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const st
 	tw_thread_follow_runs(t);
 	if (wants->more & 1)
 		meta = e->kind == TW_EVENT_EXCEPTION_FROM ? wants->meta_exceptions : wants->meta_returns;
-	/* PAIR hit.epoch: acquire; as in still_traced(). */
+	/* PAIR hit.epoch: acquire; as in traced_now(). */
 	meta &= tw_load_acquire(&tw_hit_alive) & ~tw_hit_newer_than(wants->epoch);
 	if (meta) {
 		record_each(t, e, meta, true);
 		/* The thread may have waited. */
-		todo &= still_traced(t, wants->epoch);
+		todo &= traced_now(t, wants->epoch);
 	}
 	if (todo)
 		record_each(t, e, todo, false);
@@ -223,12 +223,12 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 {
 	const struct tw_frame_wants *wants = e->wants;
 	bool is_exception = e->kind == TW_EVENT_EXCEPTION_FROM;
-	uint64_t todo = still_traced(t, wants->epoch) & (is_exception ? wants->exceptions : wants->returns);
+	uint64_t todo = traced_now(t, wants->epoch) & (is_exception ? wants->exceptions : wants->returns);
 
 	if (tw_unlikely(wants->more & TW_COUNTS_RESUMES))
 		tw_counts_resume(t, wants);
 	if (back)
-		gather(back, wants->return_tos & still_followed(t, wants->epoch), wants->epoch);
+		gather(back, wants->return_tos & followed_now(t, wants->epoch), wants->epoch);
 	/* RELAXED hit.special: a change is seen by this call or by the next. */
 	if (tw_unlikely(is_exception || (wants->more & 1) || e->value->kind == TW_FRAME_TERM ||
 			e->value->kind == TW_FRAME_MANY || (todo & tw_load_relaxed(&t->tracee->special))))
@@ -311,7 +311,7 @@ void tw_frame_lose(const struct tw_frame_wants *wants, const void *frame)
 
 	if (!(wants->returns & ~told) || !enter(t, frame, 0))
 		return;
-	tw_frame_count_lost(wants->returns & still_traced(t, wants->epoch) & ~told, 1);
+	tw_frame_count_lost(wants->returns & traced_now(t, wants->epoch) & ~told, 1);
 	leave(t);
 }
 
@@ -389,7 +389,7 @@ void tw_frame_return_to(struct tw_frame_back *back, const struct tw_frame_where 
 	if (tw_likely(!back->sessions))
 		return;
 	if (enter(t, FRAME(back), back->sessions)) {
-		uint64_t todo = back->sessions & still_followed(t, back->epoch);
+		uint64_t todo = back->sessions & followed_now(t, back->epoch);
 
 		if (todo && is_open())
 			record_return_to(t, todo, where);

@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/arguments.h"
-#include "pipeline/hit/kept.h"
+#include "pipeline/hit/open_calls.h"
 #include "match/match.h"
 #include "pipeline/format/event.h"
 #include "pipeline/hit/frame.h"
@@ -303,8 +303,8 @@ struct tw_thread {
 	/* A call that is the first of its key, and its number. */
 	struct tw_aggregate_key aggregate;
 	uint64_t aggregate_number;
-	uint64_t own_ticks;	   /* the tracer's own time on it so far: set-up of rings, and waits */
-	struct tw_kept_calls kept; /* calls whose returns need their arguments */
+	uint64_t own_ticks;		 /* the tracer's own time on it so far: set-up of rings, and waits */
+	struct tw_open_calls open_calls; /* calls whose returns need their arguments */
 	struct tw_children children;
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };

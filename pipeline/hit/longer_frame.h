@@ -372,7 +372,7 @@ static __attribute__((noinline)) void keep_registers(struct tw_hit_tls *t, const
 	const struct tw_arg_plan *plan = frame->place->function->arguments;
 
 	if (plan && plan->keeps)
-		tw_kept_add(&t->thread->kept, plan, t->state, registers_of(frame));
+		tw_open_calls_add(&t->thread->open_calls, plan, t->state, registers_of(frame));
 }
 
 #endif

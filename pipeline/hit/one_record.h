@@ -59,8 +59,9 @@ static void describe_there(void *arg)
 	struct tw_one_hit *one = &thread->one;
 	const struct tw_arg_plan *plan = one->wants.place->function->arguments;
 
-	one->count = tw_described_return(plan->describes, one->result[0],
-					 tw_kept_take(&thread->kept, plan, tw_hit_tls.state), thread->arguments);
+	one->count =
+		tw_described_return(plan->describes, one->result[0],
+				    tw_open_calls_take(&thread->open_calls, plan, tw_hit_tls.state), thread->arguments);
 }
 
 /* Descriptors that the call has made, and memory that it has filled.  Descriptions take more stack than the program's may have left. */
@@ -71,9 +72,9 @@ static __attribute__((noinline)) void take_more(struct tw_thread *thread, const 
 	if (plan->describes)
 		tw_own_stack_call(describe_there, thread);
 	else
-		one->count =
-			tw_arg_capture_filled(plan, one->result[0], tw_kept_take(&thread->kept, plan, tw_hit_tls.state),
-					      *thread->errno_at, &thread->copying, thread->arguments);
+		one->count = tw_arg_capture_filled(plan, one->result[0],
+						   tw_open_calls_take(&thread->open_calls, plan, tw_hit_tls.state),
+						   *thread->errno_at, &thread->copying, thread->arguments);
 	one->words = thread->arguments;
 }
 

@@ -84,7 +84,7 @@ static inline unsigned tw_record_kind(unsigned kind, enum tw_record_stamp stamp)
 /* As tw_record_plain(); with may_be_stamped, a strict or CPU stamp is the first word of the record. */
 static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_hit_tls *t, enum tw_event_kind kind,
 								      const struct tw_place *place,
-								      const struct tw_place *still_place, uint64_t todo,
+								      const struct tw_place *place_now, uint64_t todo,
 								      struct tw_words w, bool may_be_stamped)
 {
 	uint64_t ticks = tw_clock_ticks();
@@ -110,7 +110,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		 * that a range test decides, since the compiler keeps the masks elsewhere.
 		 */
 		if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
-			struct tw_recheck recheck = {still_place, &t->tracee->wants_call};
+			struct tw_recheck recheck = {place_now, &t->tracee->wants_call};
 
 			if (!tw_thread_ring_catch_up(t, &recheck, session, ticks, &wanted)) {
 				todo &= wanted;
@@ -120,7 +120,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		}
 		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 		if (tw_unlikely(outcome != TW_RB_OK)) {
-			struct tw_recheck recheck = {still_place, &t->tracee->wants_call};
+			struct tw_recheck recheck = {place_now, &t->tracee->wants_call};
 
 			if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, &recheck, session, bytes, ticks, &wanted))
 				outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
@@ -139,15 +139,15 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 }
 
 /*
- * Writes one plain record of a place for each session in todo: words, and no stamp before them. @still_place as in
+ * Writes one plain record of a place for each session in todo: words, and no stamp before them. @place_now as in
  * struct tw_recheck. Returns the mask of sessions that still want the other records; after a wait some may not.
  */
 static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
 								      const struct tw_place *place,
-								      const struct tw_place *still_place, uint64_t todo,
+								      const struct tw_place *place_now, uint64_t todo,
 								      struct tw_words w)
 {
-	return tw_record_words(t, kind, place, still_place, todo, w, false);
+	return tw_record_words(t, kind, place, place_now, todo, w, false);
 }
 
 /*

@@ -5,7 +5,7 @@
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/described.h"
 #include "pipeline/hit/hit.h"
-#include "pipeline/hit/kept.h"
+#include "pipeline/hit/open_calls.h"
 #include "pipeline/thread/thread.h"
 
 /* As in native.c: identifies a call during its hits. */
@@ -26,10 +26,10 @@ static __attribute__((noinline)) void return_more(const struct tw_frame_wants *w
 
 	words[0] = value;
 	if (thread && plan) {
-		const uint64_t *kept = tw_kept_take(&thread->kept, plan, (uintptr_t)FRAME(slot));
-		given.many.count =
-			plan->describes ? tw_described_return(plan->describes, value, kept, words)
-					: tw_arg_capture_filled(plan, value, kept, *thread->errno_at, &copying, words);
+		const uint64_t *words_of_call = tw_open_calls_take(&thread->open_calls, plan, (uintptr_t)FRAME(slot));
+		given.many.count = plan->describes ? tw_described_return(plan->describes, value, words_of_call, words)
+						   : tw_arg_capture_filled(plan, value, words_of_call,
+									   *thread->errno_at, &copying, words);
 	}
 	tw_frame_return(wants, &given, back);
 }

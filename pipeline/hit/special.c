@@ -249,7 +249,7 @@ static void keep_suppressed(struct tw_hit_tls *t, const struct tw_place *place, 
 	const struct tw_arg_plan *plan = place->function->arguments;
 
 	if (part->slot_words == TW_SLOT_WORDS_TYPED && plan && plan->keeps && call->words)
-		tw_kept_add(&t->thread->kept, plan, t->state, call->words);
+		tw_open_calls_add(&t->thread->open_calls, plan, t->state, call->words);
 }
 
 /* Handles a call that is accepted, with the result of its match program (NULL: it has none). */

@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void tw_hit_take_arguments(struct t
 		*count = part->slot_words;
 	} else if (plan) {
 		if (tw_unlikely(plan->keeps))
-			tw_kept_add(&t->thread->kept, plan, t->state, *words);
+			tw_open_calls_add(&t->thread->open_calls, plan, t->state, *words);
 		*count = may_have_text ? tw_arg_capture(plan, *words, &t->thread->copying, t->thread->arguments)
 				       : tw_arg_capture_registers(plan, *words, t->thread->arguments);
 		*words = t->thread->arguments;

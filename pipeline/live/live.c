@@ -414,7 +414,7 @@ static bool tell_ring(struct tw_live *live, struct tw_live_cursor *cursor)
 	if (!cursor->is_seen)
 		return false;
 	give(live, cursor);
-	any = is_drained && tw_rb_untold_loss(ring_of(live, cursor), cursor->told, &live->loss);
+	any = is_drained && tw_rb_unreported_loss(ring_of(live, cursor), cursor->told, &live->loss);
 	for (unsigned cause = 0; any && cause < TW_RB_CAUSES; cause++) {
 		cursor->told[cause] += live->loss.lost[cause];
 		cursor->ahead[cause] += live->loss.lost[cause];

@@ -40,7 +40,7 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 	struct tw_block_header header;
 
 	tw_writer_check_loss(writer, index);
-	if (!tw_rb_untold_loss(shared, ring->at.told, &loss))
+	if (!tw_rb_unreported_loss(shared, ring->at.told, &loss))
 		return 0;
 	tw_writer_start_header(ring, &header);
 	header.first_pos = header.end_pos = ring->at.pos;
@@ -83,7 +83,7 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 		count_unstored_of(writer, index);
 	}
 	/* Losses that its loss records would have reported are included in the counts of the ring. */
-	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
+	if (tw_rb_unreported_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
 		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
 			bool is_replaced = cause == TW_RB_LOST_FULL && writer->rs.config.policy == TW_RB_OVERWRITE;
 

@@ -68,7 +68,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, const stru
 	if (overwritten > TW_RB_LOST_MAX)
 		overwritten = 0;
 	/* More may have been overwritten since the copy. */
-	if (!tw_rb_untold_loss(shared, ring->at.told, &loss) && !given_up && !overwritten)
+	if (!tw_rb_unreported_loss(shared, ring->at.told, &loss) && !given_up && !overwritten)
 		return 0;
 	loss.lost[TW_RB_LOST_FULL] = overwritten + given_up;
 	if (!loss.record.ticks)

@@ -21,7 +21,7 @@
  * The sessions that still want this hit after a wait outside of the read section. `epoch` is the one before the wait.
  * Called inside a read section.
  */
-static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_recheck *recheck, uint64_t epoch)
+static uint64_t wanted_now(const struct tw_hit_tls *t, const struct tw_recheck *recheck, uint64_t epoch)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
@@ -71,7 +71,7 @@ static uint64_t wake(struct tw_ring_work *w)
 
 	w->is_waiting = false;
 	tw_progress_enter(&w->t->thread->reader);
-	wanted = still_wanted(w->t, w->recheck, w->epoch);
+	wanted = wanted_now(w->t, w->recheck, w->epoch);
 	*w->todo &= wanted;
 	return wanted;
 }

@@ -74,7 +74,7 @@ static void drain_ring(uint32_t index, enum tw_rb_state state)
 	}
 	if (state != TW_RB_ENDED)
 		return;
-	if (tw_rb_untold_loss(shared, told[index], &loss))
+	if (tw_rb_unreported_loss(shared, told[index], &loss))
 		add_loss(&loss, told[index]);
 	memset(told[index], 0, sizeof told[index]);
 	tw_rs_ring_recycle(&rs, index);

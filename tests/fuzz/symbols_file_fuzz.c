@@ -50,12 +50,12 @@ static void ask_slots(const struct tw_elf *elf)
 	for (size_t i = 0; i < elf->relocation_count && count < 64; i++) {
 		uintptr_t where = elf->base + elf->relocations[i].r_offset;
 
-		/* Ascending, as tw_sym_taken() requires. */
+		/* Ascending, as tw_sym_address_taken() requires. */
 		if (tw_elf_is_slot(&elf->relocations[i]) && where % 8 == 0 && tw_elf_holds(elf, where, 8) &&
 		    (!count || where > wheres[count - 1]))
 			wheres[count++] = where;
 	}
-	tw_sym_taken(elf, wheres, count, taken);
+	tw_sym_address_taken(elf, wheres, count, taken);
 }
 
 static bool take_pad(uint64_t value, void *arg)

@@ -193,7 +193,7 @@ proctype producer()
 		fi
 	:: else -> break
 	od;
-	/* Losses not reported at the end are in the header: tw_rb_untold_loss(). */
+	/* Losses not reported at the end are in the header: tw_rb_unreported_loss(). */
 	b_count == 0;
 	producer_done = true
 }

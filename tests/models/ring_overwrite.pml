@@ -151,7 +151,7 @@ end:
 
 proctype snapshot()
 {
-	byte end_pos = NONE, oldest = NONE, still_there = NONE, at, left;
+	byte end_pos = NONE, oldest = NONE, oldest_now = NONE, at, left;
 	byte copy[CELLS];
 	bool copied[CELLS]; /* by location: a load may be done before it is known to be needed */
 
@@ -177,11 +177,11 @@ proctype snapshot()
 			at = 0
 		}
 #ifndef NO_SECOND_LOOK
-	:: still_there == NONE && oldest != NONE && AFTER_COPY -> still_there = oldest_pos
-	:: left == 0 && still_there != NONE && end_pos != NONE -> break
+	:: oldest_now == NONE && oldest != NONE && AFTER_COPY -> oldest_now = oldest_pos
+	:: left == 0 && oldest_now != NONE && end_pos != NONE -> break
 #else
 	:: left == 0 && oldest != NONE && end_pos != NONE ->
-		still_there = oldest;
+		oldest_now = oldest;
 		break
 #endif
 	od;
@@ -191,10 +191,10 @@ proctype snapshot()
 	fi;
 	assert(end_pos - oldest <= CELLS);	/* Claim 2 */
 	if
-	:: still_there > end_pos -> still_there = end_pos
+	:: oldest_now > end_pos -> oldest_now = end_pos
 	:: else
 	fi;
-	at = still_there;
+	at = oldest_now;
 	do
 	:: at < end_pos ->
 		assert(copy[at % CELLS] == at + 1);	/* Claim 1 */

@@ -171,7 +171,7 @@ static void go_on(uint64_t after)
 		drain();
 	}
 	sum = seen.events + seen.lost;
-	if (tw_rb_untold_loss(shared, seen.told, &rest))
+	if (tw_rb_unreported_loss(shared, seen.told, &rest))
 		for (int cause = 0; cause < TW_RB_CAUSES; cause++)
 			sum += rest.lost[cause];
 	if (!seen.is_bad && sum <= made && sum + left >= made)

@@ -82,7 +82,7 @@ static void own_time_is_not_lost_in_overwritten_rings(void **state)
 		kept += !is_own;
 	}
 	assert_true(own > 10);
-	assert_true(tw_rb_untold_loss(shared, none, &loss));
+	assert_true(tw_rb_unreported_loss(shared, none, &loss));
 	assert_int_equal(loss.lost[TW_RB_LOST_FULL] + kept, 20000);
 	free(copy);
 	free(shared);

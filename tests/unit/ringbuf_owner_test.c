@@ -290,7 +290,7 @@ static void losses_go_along_to_the_larger_ring(void **state)
 	moved_pos = producer.pos;
 	/* The counts of the stream: what a consumer subtracts the reported ones from. */
 	told[TW_RB_LOST_NESTED] = 3;
-	assert_true(tw_rb_untold_loss(producer.shared, told, &rest));
+	assert_true(tw_rb_unreported_loss(producer.shared, told, &rest));
 	assert_int_equal(rest.lost[TW_RB_LOST_NESTED], 1);
 	assert_int_equal(rest.lost[TW_RB_LOST_TOO_BIG], 4);
 	assert_int_equal(rest.lost[TW_RB_LOST_FULL], 0);
@@ -306,7 +306,7 @@ static void losses_go_along_to_the_larger_ring(void **state)
 	assert_int_equal(loss->record.ticks, 40);
 	told[TW_RB_LOST_NESTED] += 1;
 	told[TW_RB_LOST_TOO_BIG] += 4;
-	assert_false(tw_rb_untold_loss(producer.shared, told, &rest));
+	assert_false(tw_rb_unreported_loss(producer.shared, told, &rest));
 	tw_rs_destroy(&rs);
 }
 

@@ -151,7 +151,7 @@ static void a_full_ring_drops_the_newest_and_reports_it(void **state)
 	}
 	assert_true(refused > 1000);
 	/* Refusals after the last record are not in the stream yet. */
-	assert_true(tw_rb_untold_loss(shared, reading.lost, &rest));
+	assert_true(tw_rb_unreported_loss(shared, reading.lost, &rest));
 	assert_int_equal(rest.record.head, TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof rest, 0));
 	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], refused);
 	assert_int_equal(reading.records + refused, number);
@@ -227,7 +227,7 @@ static void a_full_ring_refuses_again(void **state)
 	assert_true(tw_rb_refuse_again(&producer));
 	tw_rb_producer_fini(&producer);
 	causes[TW_RB_LOST_FULL] = TW_RB_REFUSALS_UNTIMED + 3;
-	assert_true(tw_rb_untold_loss(shared, causes, &loss));
+	assert_true(tw_rb_unreported_loss(shared, causes, &loss));
 	assert_int_equal(loss.lost[TW_RB_LOST_FULL], 2);
 	assert_true(loss.record.ticks > loss.first_ticks);
 	free(shared);
@@ -271,7 +271,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
 		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &copied);
 		assert_true(bytes >= 0);
-		if (tw_rb_untold_loss(shared, none, &loss)) {
+		if (tw_rb_unreported_loss(shared, none, &loss)) {
 			/* The overwritten records end at the first one that is kept. */
 			reading.next = loss.lost[TW_RB_LOST_FULL];
 			assert_true(loss.first_ticks <= reading.next);
@@ -340,7 +340,7 @@ static void a_snapshot_that_is_overtaken_has_what_is_left(void **state)
 		left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &copied);
 		assert_int_equal(overtaken, 1);
 		assert_true(left >= 0 && copied.first_pos >= oldest && copied.first_pos <= copied.end_pos);
-		assert_true(tw_rb_untold_loss(shared, none, &loss));
+		assert_true(tw_rb_unreported_loss(shared, none, &loss));
 		if (!left) {
 			/* All of the copy is gone, and more. */
 			assert_int_equal(copied.first_pos, copied.end_pos);
@@ -380,8 +380,8 @@ static void a_second_lease_loses_its_own_records_only(void **state)
 		tw_rb_producer_fini(&producer);
 		assert_true(tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE));
 		shared->first_ticks = begun;
-		assert_false(tw_rb_untold_loss(shared, none, &loss));
-		for (number = begun, before = number; !tw_rb_untold_loss(shared, none, &loss); number++)
+		assert_false(tw_rb_unreported_loss(shared, none, &loss));
+		for (number = begun, before = number; !tw_rb_unreported_loss(shared, none, &loss); number++)
 			assert_int_equal(put(&producer, number), TW_RB_OK);
 		/* From the lease's first record to the first one that is kept. */
 		assert_int_equal(loss.record.ticks, before + loss.lost[TW_RB_LOST_FULL]);
@@ -412,11 +412,11 @@ static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
 			continue;
 		chunks++;
 		atomic_store(&shared->lost[TW_RB_LOST_FULL], before);
-		assert_true(tw_rb_untold_loss(shared, none, &loss));
+		assert_true(tw_rb_unreported_loss(shared, none, &loss));
 		assert_int_equal(loss.lost[TW_RB_LOST_FULL], after);
 		/* And a death before that: announced, but not given up. */
 		atomic_store(&shared->oldest_pos, atomic_load(&shared->oldest_pos) - TW_RB_ALIGN_BYTES);
-		assert_int_equal(tw_rb_untold_loss(shared, none, &loss), before != 0);
+		assert_int_equal(tw_rb_unreported_loss(shared, none, &loss), before != 0);
 		assert_int_equal(loss.lost[TW_RB_LOST_FULL], before);
 		atomic_store(&shared->oldest_pos, atomic_load(&shared->oldest_pos) + TW_RB_ALIGN_BYTES);
 		atomic_store(&shared->lost[TW_RB_LOST_FULL], after);
@@ -495,7 +495,7 @@ static void run_pair(enum tw_rb_policy policy, uint64_t count)
 		drain(pair.shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
 	pthread_join(thread, NULL);
 	drain(pair.shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
-	tw_rb_untold_loss(pair.shared, reading.lost, &rest);
+	tw_rb_unreported_loss(pair.shared, reading.lost, &rest);
 	assert_int_equal(reading.records + pair.refused, count);
 	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], pair.refused);
 	if (policy == TW_RB_BLOCK)

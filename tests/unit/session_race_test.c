@@ -130,7 +130,7 @@ static void drain(struct account *a, bool recycles)
 		drain_ring(a, i);
 		if (state != TW_RB_ENDED)
 			continue;
-		if (tw_rb_untold_loss(tw_rs_ring(rs, i), a->told[i], &untold))
+		if (tw_rb_unreported_loss(tw_rs_ring(rs, i), a->told[i], &untold))
 			for (int cause = 0; cause < TW_RB_CAUSES; cause++)
 				a->told_lost += untold.lost[cause];
 		memset(a->told[i], 0, sizeof a->told[i]);

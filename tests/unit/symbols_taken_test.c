@@ -46,12 +46,12 @@ static void every_offset_is_seen(void **state)
 			memset(code, 0x90, CODE_BYTES);
 			memcpy(code + at, instructions[kind].bytes, instructions[kind].count);
 			memcpy(displacement, &value, sizeof value);
-			assert_int_equal(tw_sym_taken(&elf, wheres, SLOTS, taken), 0);
+			assert_int_equal(tw_sym_address_taken(&elf, wheres, SLOTS, taken), 0);
 			for (unsigned i = 0; i < SLOTS; i++)
 				assert_int_equal(taken[i], instructions[kind].is_taken && i == at % SLOTS);
 		}
 	}
-	assert_int_equal(tw_sym_taken(&elf, NULL, 0, NULL), 0);
+	assert_int_equal(tw_sym_address_taken(&elf, NULL, 0, NULL), 0);
 	munmap(code, 8192);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * taken.c - does code read a data slot as a value?
+ * address_taken.c - does code read a data slot as a value?
  *
  * Code without a PLT calls by `call *slot(%rip)` (ff 15 disp32) or `jmp *slot(%rip)` (ff 25 disp32).
  * Anything else that refers to the slot (mov, cmp, push) uses the function's address as a value:
@@ -88,7 +88,7 @@ static void scan(const struct search *search, uintptr_t low, uintptr_t high)
 	scan_bytes(search, at, end);
 }
 
-int tw_sym_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count, bool *taken)
+int tw_sym_address_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count, bool *taken)
 {
 	struct search search = {.taken = taken};
 	size_t words;
