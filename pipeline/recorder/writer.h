@@ -5,6 +5,9 @@
  * Shared by the recorder, which owns the ring set in use, and by recovery, which reads the memory of a dead one. The
  * writer knows for each ring how much of it is in the files; the tail of a ring never moves beyond that.
  *
+ * Several files write these structures. The fields stand by the file that changes them; all others only read them, but when an image or a
+ * ring is cleared (tw_writer_recycle_image()).
+ *
  * Threads  one at a time.
  */
 #ifndef TW_PIPELINE_WRITER_H
@@ -36,8 +39,8 @@ struct tw_writer_run_delay {
  * growth).
  */
 struct tw_writer_ring {
+	/* writer.c, when it first sees the lease: from the ring's header. */
 	uint64_t lease; /* 0: no lease is known */
-	/* The ring's thread, from the header when the lease was first seen. */
 	uint64_t thread_start_ticks;
 	uint64_t first_ticks;
 	int32_t thread_id;
@@ -45,27 +48,34 @@ struct tw_writer_ring {
 	uint32_t scheduler_id;
 	char thread_name[16];
 	uint32_t own_tracee_id; /* of the thread itself; 0: it runs processes of a run-time */
-	bool defines_tracee;	/* the header defines that tracee, with the name that the thread had first, */
+	bool defines_tracee;	/* the header defines that tracee, with the name that the thread had first */
 	char first_name[16];
-	uint32_t defined_segment; /* and this segment of the image has the definition; 0: none yet */
-	struct tw_writer_run_delay run_delay;
-	bool has_states;     /* thread_states.h knows it */
-	uint32_t successor;  /* 1 + the ring in which the stream continues; 0: none known */
-	bool is_held;	     /* its stream begins in another ring, which is not drained yet */
-	bool is_moved;	     /* its stream continues in another ring, and this one is drained */
-	bool is_bad;	     /* its header is not valid */
-	bool is_loss_forged; /* its loss counts are not valid */
 	uint64_t first_pos;
+	bool is_bad;	    /* its header is not valid */
+	uint32_t successor; /* 1 + the ring in which the stream continues; 0: none known */
+	bool is_held;	    /* its stream begins in another ring, which is not drained yet */
+	bool is_moved;	    /* its stream continues in another ring, and this one is drained */
+	bool is_seen;	    /* it may hold something */
+	/* writer.c and writer_collect.c. */
 	struct tw_writer_progress at;	  /* after the blocks that were made */
 	struct tw_writer_progress stored; /* while blocks are in the queue: after the blocks in the files */
 	uint32_t queued;		  /* blocks in the queue */
-	uint64_t pending_ns;		  /* since when records wait; 0: none do */
 	bool has_failed;		  /* a block came back from the queue unwritten */
-	bool is_seen;			  /* it may hold something */
+	/* recorder.c */
+	uint64_t pending_ns; /* since when records wait; 0: none do */
+	/* writer_definitions.c */
+	uint32_t defined_segment; /* this segment of the image has the definition of its own tracee; 0: none yet */
+	/* writer_names.c */
 	char ring_name[16]; /* of its thread, as last read from the ring; thread_name may be newer, from /proc */
-	/* TW_RB_OVERWRITE: the last record stored. */
+	/* writer_losses.c */
+	bool is_loss_forged; /* its loss counts are not valid */
+	/* writer_snapshot.c and recover.c. TW_RB_OVERWRITE: the last record stored. */
 	uint64_t last_ticks;
 	uint64_t last_head;
+	/* run_delay.c */
+	struct tw_writer_run_delay run_delay;
+	/* thread_states.c */
+	bool has_states; /* it knows the thread */
 };
 
 /* Is this the head of an event of the program, and not of a record of the ring or the library? */
@@ -79,6 +89,7 @@ static inline bool tw_writer_is_event(uint64_t head)
 /* The progress in the files of one image. */
 struct tw_writer_image {
 	struct tw_store_image store;
+	/* writer_definitions.c */
 	uint64_t defs_at; /* of the log, in the current segment */
 	/* Functions, places and layouts before this in the log are written to the segment when they are used. */
 	uint64_t by_use_end;
@@ -86,14 +97,17 @@ struct tw_writer_image {
 	uint64_t defs_seen;	       /* position in the log up to which definitions were counted, in any
 				        * segment */
 	bool has_new_threads;	       /* rings may define threads that the segment does not */
-	uint32_t count_rows_told;      /* tw_rs_counts_ended() */
-	uint64_t no_ring_told;
-	uint64_t refused_told;
-	bool is_forged; /* its counts are not valid */
-	uint64_t loss_told_ns;
-	uint64_t gone_ticks;	 /* when its process was seen to be gone; 0: it was not */
-	struct tw_def_end *ends; /* of threads, to be written together; NULL: none */
+	struct tw_def_end *ends;       /* of threads, to be written together; NULL: none */
 	uint32_t end_count;
+	/* writer_counts.c */
+	uint32_t count_rows_told; /* tw_rs_counts_ended() */
+	/* writer_losses.c */
+	uint64_t no_ring_told;
+	bool is_forged; /* its counts are not valid; writer.c as well */
+	/* writer.c */
+	uint64_t refused_told;
+	/* recorder.c */
+	uint64_t gone_ticks; /* when its process was seen to be gone; 0: it was not */
 };
 
 /* TW_RB_OVERWRITE: a copy of one ring. Zeroed: none yet. */
@@ -107,20 +121,27 @@ struct tw_writer_copy {
 struct tw_writer {
 	struct tw_rs rs;
 	struct tw_store store;
-	bool is_dead; /* a private copy of a dead ring set: nothing is given back */
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
-	uint32_t images_seen;	/* entries of images[] that have been in use */
+	/* writer.c */
+	uint32_t images_seen;  /* entries of images[] that have been in use */
+	uint32_t closed_image; /* whose segment was closed last for want of descriptors */
+	uint8_t *definitions;  /* a definitions block under construction */
+	uint8_t *raw;	       /* records of one ring, copied so that the program cannot change them */
+	/* flight.c, recover.c, finish.c */
+	bool is_dead;	       /* a private copy of a dead ring set: nothing is given back */
+	uint64_t closed_ticks; /* from when on no event is recorded, also of processes that go on; 0: not known */
+	/* writer_losses.c */
 	uint64_t tables_told;	/* damaged tables of rings counted so far */
 	bool is_control_forged; /* its counts of processes are not valid */
-	uint64_t closed_ticks;	/* from when on no event is recorded, also of processes that go on; 0: not known */
-	uint32_t closed_image;	/* whose segment was closed last for want of descriptors */
-	uint8_t *definitions;	/* a definitions block under construction */
-	uint8_t *raw;		/* records of one ring, copied so that the program cannot change them */
+	/* writer_snapshot.c */
 	struct tw_writer_copy snapshot;
-	struct tw_redacting *redacting;	   /* NULL: nothing is replaced, if */
-	bool has_redacting;		   /* the configuration was read for it */
-	struct tw_demote *demote;	   /* which places make the events; NULL: nobody asks */
+	/* writer_definitions.c */
+	struct tw_redacting *redacting; /* NULL: nothing is replaced, if */
+	bool has_redacting;		/* the configuration was read for it */
+	/* demote.c, loudest.c */
+	struct tw_demote *demote; /* which places make the events; NULL: nobody asks */
+	/* writer_names.c */
 	uint64_t names_ns, names_pause_ns; /* when the names of threads are read next */
 };
 
