@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* registry.c - see registry.h. */
 #include "session/registry.h"
+#include "base/assert.h"
 #include "session/session.h"
 #include "session/tracer_module.h"
 
@@ -82,6 +83,8 @@ void tw_registry_add(struct tw_session *session)
 
 void tw_registry_assign_slot(struct tw_session *session, unsigned slot)
 {
+	/* Hits know a session by this bit: two sessions would get each other's events. */
+	TW_ASSERT(slot < TW_SESSIONS_MAX && !by_slot[slot]);
 	session->slot = slot;
 	session->next = with_slot;
 	with_slot = session;

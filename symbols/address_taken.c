@@ -13,6 +13,7 @@
  */
 #include "symbols/symbols.h"
 
+#include "base/assert.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -106,8 +107,11 @@ int tw_sym_address_taken(const struct tw_elf *elf, const uintptr_t *wheres, size
 	if (!index)
 		return TW_ENOMEM;
 	memset(index, 0xff, words * sizeof *index);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		/* They ascend, so that the table has room for all. */
+		TW_ASSERT(wheres[i] >= search.low && wheres[i] <= wheres[count - 1]);
 		index[(wheres[i] - search.low) / sizeof(void *)] = (int32_t)i;
+	}
 	search.index = index;
 	for (unsigned i = 0; i < elf->code_count; i++) {
 		struct tw_elf_range code = tw_elf_filled_code(elf, i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c - writing: header, blocks, index, trailer. */
 #include "base/map.h"
+#include "base/assert.h"
 #include "pipeline/block/segment.h"
 #include "base/checksum.h"
 #include "base/error.h"
@@ -112,6 +113,8 @@ int tw_segment_create(struct tw_segment *segment, const struct tw_segment_header
 
 void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct tw_block_header *header)
 {
+	/* No block lies in another: readers go from one to the next. */
+	TW_ASSERT(offset >= segment->offset && offset % TW_FORMAT_ALIGN_BYTES == 0);
 	segment->offset = offset + tw_block_file_bytes(header);
 	segment->totals.blocks++;
 	segment->totals.events += header->event_count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge.c - cursors, the heap of them, and cursors that wait for runs. */
 #include "pipeline/reader/merge.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "pipeline/reader/scan.h"
 
@@ -494,6 +495,9 @@ static void add_stream(struct tw_merge *merge, const struct tw_source_stream *st
 	struct tw_merge_cursor *cursor = &merge->cursors[merge->cursor_count];
 	const struct tw_source_block *block;
 
+	/* Views have arrays by stream and by image. */
+	TW_ASSERT(stream->info.stream < merge->capture->stream_count &&
+		  stream->info.image < merge->capture->image_count);
 	*cursor = (struct tw_merge_cursor){
 		.stream = stream->info.stream,
 		.image = stream->info.image,

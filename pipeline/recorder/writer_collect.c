@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writer_collect.c - what the files hold of each ring, while blocks of it are in the write queue. */
 #include "pipeline/recorder/writer.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 
@@ -27,6 +28,10 @@ void tw_writer_note_stored(struct tw_writer *writer, struct tw_store_image *imag
 
 void tw_writer_give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
 {
+	const struct tw_writer_ring *ring = &writer->rings[index];
+
+	/* The producer writes over this memory: its records are in the files. */
+	TW_ASSERT(pos <= (ring->queued ? ring->stored.pos : ring->at.pos));
 	if (writer->is_dead)
 		return;
 	tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
