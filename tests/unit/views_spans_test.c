@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: the records of spans are the events of a capture, in the same order, for any number of threads that read; and a call tree of spans
- * is the tree of events.
+ * Goal: the records of spans are the events of a capture, in the same order, for any number of threads that read; and call trees, slowest
+ * calls and groups of spans are those of events, and folds that want some functions see the same beside them.
  *
  * Method: captures of random calls of three threads, or of processes that move between them: mostly nested, with returns that have no
  * call, exceptions, losses, waits for space, and damaged blocks. A fold that makes an event of each record sees what one of events sees. A
- * tree is made alone, so that it gets spans, and beside another fold, so that it gets events.
+ * tree is made alone or beside a fold of some functions, so that it gets spans, and beside one of all events, so that it gets events.
  */
 #include "views_help.h"
 
 #include "views/folds/calltree.h"
+#include "views/folds/groups.h"
+#include "views/folds/slowest.h"
 #include "tracewheel/error.h"
 #include "tests/common/random.h"
 
@@ -137,25 +139,24 @@ static int see(void *self, const struct tw_capture_event *event)
 	return seen->events == seen->most ? TW_FOLD_DONE : 0;
 }
 
-static int see_span(void *self, struct tw_capture_events *events, const struct tw_capture_span *span, uint64_t *records)
+static int see_span(void *self, struct tw_fold_span *span)
 {
 	struct seen *seen = self;
-	uint64_t sequence = span->first_sequence;
+	const struct tw_capture_record *record = span->records.first;
+	uint64_t sequence = span->records.first_sequence;
 	int answer = 0;
 
-	assert_true(span->first < span->end);
-	for (const struct tw_capture_record *record = span->first; record < span->end && !answer;
+	assert_true(record < span->records.end);
+	for (; record < span->records.end && !answer;
 	     sequence += tw_capture_record_sequences(record), record = tw_capture_record_next(record)) {
 		struct tw_capture_clock clock;
-		struct tw_capture_event event;
 
 		tw_capture_clock_at(seen->capture, record->ticks, &clock);
 		assert_true(tw_capture_clock_has(&clock, record->ticks));
 		assert_int_equal(tw_capture_clock_ns(&clock, record->ticks),
 				 tw_capture_ns(seen->capture, record->ticks));
-		++*records;
-		if (tw_capture_span_event(events, span, record, sequence, &event))
-			answer = see(seen, &event);
+		span->seen++;
+		answer = tw_pass_event(span, record, sequence);
 	}
 	return answer;
 }
@@ -236,21 +237,32 @@ static int see_nothing(void *self, const struct tw_capture_event *event)
 	return 0;
 }
 
-static void make_tree(struct tw_calltree *tree, struct tw_parts *parts, struct tw_capture *capture, bool has_spans)
+static bool wants_some(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	return place->place_id % 5 == 2;
+}
+
+/* @has_spans: else a fold that wants all events is beside it. @some: what a fold sees that wants a few functions; NULL: there is none. */
+static void make_tree(struct tw_calltree *tree, struct tw_parts *parts, struct tw_capture *capture, bool has_spans,
+		      struct seen *some)
 {
 	const struct tw_capture_filter filter = {.wants_own_time = true};
-	struct tw_fold folds[2] = {{0}, {.see = see_nothing}};
+	struct tw_fold folds[3] = {{.self = some, .filter.wants_place = wants_some, .see = see},
+				   {0},
+				   {.see = see_nothing}};
 	struct tw_capture_info info;
 
 	tw_capture_info(capture, &info);
 	parts->cell_max = 6000;
 	tw_parts_init(parts, info.start_ns, info.end_ns);
 	*tree = (struct tw_calltree){.is_by_process = true, .parts = parts, .node_max = 3000};
-	assert_int_equal(tw_calltree_begin(tree, capture, &filter, &folds[0]), 0);
-	assert_non_null(folds[0].see_span);
-	assert_int_equal(tw_pass(capture, folds, has_spans ? 1 : 2, NULL), 0);
+	assert_int_equal(tw_calltree_begin(tree, capture, &filter, &folds[1]), 0);
+	assert_non_null(folds[1].see_span);
+	assert_int_equal(tw_pass(capture, &folds[!some], (some ? 2 : 1) + !has_spans, NULL), 0);
 	tw_calltree_end(tree, &filter);
 	assert_false(tree->has_no_memory);
+	/* Are records taken without events? */
+	assert_true(has_spans ? tree->spans.plain > tree->events / 4 : !tree->spans.plain);
 	tw_parts_sort(parts);
 }
 
@@ -274,14 +286,17 @@ static void expect_same_functions(const struct tw_calltree *tree, const struct t
 	assert_memory_equal(tree->cost.ns, expected->cost.ns, sizeof tree->cost.ns);
 }
 
-static void expect_same_trees(uint32_t workers)
+static void expect_same_trees(uint32_t workers, bool has_some)
 {
+	struct seen some = {0}, expected_some = {0};
 	struct tw_calltree tree, expected;
 	struct tw_parts parts = {0}, expected_parts = {0};
 	struct tw_capture *capture = open_with(workers), *other = open_with(0);
 
-	make_tree(&tree, &parts, capture, true);
-	make_tree(&expected, &expected_parts, other, false);
+	make_tree(&tree, &parts, capture, true, has_some ? &some : NULL);
+	make_tree(&expected, &expected_parts, other, false, has_some ? &expected_some : NULL);
+	assert_true(!has_some || some.events > 100);
+	assert_memory_equal(&some, &expected_some, sizeof some);
 	assert_true(tree.events > 3000 && tree.node_count > 100);
 	assert_int_equal(tree.events, expected.events);
 	assert_int_equal(tree.lost, expected.lost);
@@ -312,7 +327,108 @@ static void trees_are_the_same(void **state)
 		make(100 + round, others[round % 4], round >= 5, 8000);
 		if (round == 3 || round == 8)
 			damage();
-		expect_same_trees(round % 4);
+		expect_same_trees(round % 4, false);
+		expect_same_trees(round % 4, true);
+	}
+}
+
+/* ---- other views ---- */
+
+/* A selection that ends behind the end selects all, and is read by events. */
+static struct tw_capture_filter all_of(const struct tw_capture *capture, bool has_spans)
+{
+	struct tw_capture_info info;
+
+	tw_capture_info(capture, &info);
+	return (struct tw_capture_filter){.wants_own_time = true, .to_ns = has_spans ? 0 : info.end_ns + 1000000};
+}
+
+static void expect_same_slowest(uint32_t workers, const struct tw_capture_filter *pattern)
+{
+	struct tw_capture *captures[2] = {open_with(workers), open_with(0)};
+	struct tw_slowest found[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct tw_capture_filter filter = all_of(captures[i], i == 0);
+
+		filter.wants_place = pattern->wants_place;
+		found[i] = (struct tw_slowest){.most = 40};
+		assert_int_equal(tw_slowest_make(&found[i], captures[i], &filter), 0);
+	}
+	assert_int_equal(found[0].count, 40);
+	assert_int_equal(found[1].count, 40);
+	assert_int_equal(found[0].compared, found[1].compared);
+	assert_int_equal(found[0].node_count, found[1].node_count);
+	for (unsigned i = 0; i < 40; i++) {
+		assert_string_equal(found[0].calls[i].callers, found[1].calls[i].callers);
+		assert_string_equal(found[0].calls[i].process, found[1].calls[i].process);
+		free(found[0].calls[i].callers);
+		free(found[0].calls[i].process);
+		found[0].calls[i].callers = found[1].calls[i].callers;
+		found[0].calls[i].process = found[1].calls[i].process;
+		assert_memory_equal(&found[0].calls[i], &found[1].calls[i], sizeof found[0].calls[i]);
+		found[0].calls[i].callers = found[0].calls[i].process = NULL;
+		assert_int_equal(tw_slowest_tracer_ns(&found[0], &found[0].calls[i]),
+				 tw_slowest_tracer_ns(&found[1], &found[1].calls[i]));
+	}
+	for (unsigned i = 1; i < found[0].node_count; i++)
+		assert_memory_equal(&found[0].nodes[i], &found[1].nodes[i], sizeof found[0].nodes[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		tw_slowest_free(&found[i]);
+		tw_capture_close(captures[i]);
+	}
+}
+
+static void expect_same_groups(uint32_t workers, const char *by)
+{
+	struct tw_capture *captures[2] = {open_with(workers), open_with(0)};
+	struct tw_groups groups[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct tw_capture_filter filter = all_of(captures[i], i == 0);
+
+		groups[i] = (struct tw_groups){0};
+		assert_true(strcmp(by, "duration") == 0 ? tw_grouping_parse_histogram(by, &groups[i].by)
+							: tw_grouping_parse(by, &groups[i].by));
+		assert_int_equal(tw_groups_make(&groups[i], captures[i], &filter), 0);
+	}
+	assert_true(groups[0].spans.plain > 0 && !groups[1].spans.plain);
+	assert_true(groups[0].count > 2);
+	assert_int_equal(groups[0].count, groups[1].count);
+	for (unsigned i = 0; i < groups[0].count; i++) {
+		struct tw_group *a = &groups[0].groups[i], *b = &groups[1].groups[i];
+
+		assert_string_equal(a->value, b->value);
+		assert_int_equal(a->function, b->function);
+		assert_int_equal(a->sum, b->sum);
+		assert_int_equal(a->sums.calls, b->sums.calls);
+		assert_int_equal(a->sums.total_ns, b->sums.total_ns);
+		assert_int_equal(a->sums.self_ns, b->sums.self_ns);
+		assert_int_equal(a->sums.cut, b->sums.cut);
+		assert_int_equal(a->sums.lossy, b->sums.lossy);
+		assert_memory_equal(&a->sums.paid, &b->sums.paid, sizeof a->sums.paid);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		tw_groups_free(&groups[i]);
+		tw_capture_close(captures[i]);
+	}
+}
+
+static void slowest_and_groups_are_the_same(void **state)
+{
+	static const char *const keys[] = {"caller", "thread", "program", "module", "duration"};
+	static const struct tw_capture_filter all = {0}, some = {.wants_place = wants_some};
+
+	for (unsigned round = 0; round < 8; round++) {
+		static const uint32_t others[] = {0, 400, 60, 9};
+
+		make(200 + round, others[round % 4], round >= 5, 8000);
+		if (round == 3 || round == 7)
+			damage();
+		expect_same_slowest(round % 4, &all);
+		expect_same_slowest(round % 4, &some);
+		for (unsigned i = 0; i < TW_COUNT_OF(keys); i++)
+			expect_same_groups(round % 4, keys[i]);
 	}
 }
 
@@ -322,6 +438,7 @@ int main(void)
 		cmocka_unit_test(spans_have_the_events),
 		cmocka_unit_test(a_reader_gives_one_of_both),
 		cmocka_unit_test(trees_are_the_same),
+		cmocka_unit_test(slowest_and_groups_are_the_same),
 	};
 
 	return RUN_IN_DIRECTORY(tests);

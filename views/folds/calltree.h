@@ -25,8 +25,7 @@
 #include "views/folds/pass.h"
 #include "views/folds/spread.h"
 #include "views/folds/call_stacks.h"
-#include "views/folds/stacks.h"
-#include "views/folds/tracer_cost.h"
+#include "views/folds/stacks_spans.h"
 #include "base/map.h"
 
 #define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)
@@ -97,7 +96,7 @@ struct tw_calltree {
 	struct tw_places places;
 	struct tw_stacks stacks;
 	struct tw_tracer_cost cost;
-	struct tw_capture_clock clock; /* the piece of it that the last record lay in */
+	struct tw_stacks_spans spans;
 	struct tw_call_node *nodes;
 	uint32_t node_count, node_capacity;
 	struct tw_when *when;		    /* other calls are left out; NULL: none is.  Borrowed */

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * calltree_calls.c - the fold that fills a call tree.
- *
- * Nearly all records are calls and returns of which nothing special is to be known. Those of a span are taken in one loop (see_plain()),
- * which makes no events of them; any other goes the way of all events (see()).
- */
+/* calltree_calls.c - the fold that fills a call tree. */
 #include "views/folds/calltree_inside.h"
-#include "views/folds/stacks_plain.h"
 #include "views/names/missing.h"
 #include "base/grow.h"
 
@@ -32,8 +26,9 @@ void tw_calltree_split_until(struct tw_calltree *tree, uint64_t ns)
 	}
 }
 
-static inline __attribute__((always_inline)) void begin_call(struct tw_calltree *tree, struct tw_stack *stack)
+static inline __attribute__((always_inline)) void begin_call(void *context, struct tw_stack *stack)
 {
+	struct tw_calltree *tree = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	frame->node = tw_calltree_last_child(tree, tw_calltree_above(tree, stack, stack->depth - 1), frame->function);
 	tree->nodes[frame->node].calls++;
@@ -42,11 +37,6 @@ static inline __attribute__((always_inline)) void begin_call(struct tw_calltree 
 	tw_calltree_add_part(tree, frame->node, stack, 1, 0, 0);
 	if (stack->depth > 1)
 		tree->functions[stack->frames[stack->depth - 2].function].paid.callees++;
-}
-
-static void on_begin(void *context, struct tw_stack *stack)
-{
-	begin_call(context, stack);
 }
 
 /* Adds the time of an outermost call to the callers that put_callers() gave it. */
@@ -95,9 +85,10 @@ static bool add_node_spread(struct tw_calltree *tree, uint32_t node, uint64_t se
 	return add_spread(&tree->node_spreads[node], self_ns);
 }
 
-static inline __attribute__((always_inline)) void end_call(struct tw_calltree *tree, struct tw_stack *stack,
-							   enum tw_frame_end how, const struct tw_frame_time *time)
+static inline __attribute__((always_inline)) void end_call(void *context, struct tw_stack *stack, enum tw_frame_end how,
+							   const struct tw_frame_time *time)
 {
+	struct tw_calltree *tree = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	struct tw_call_node *node = &tree->nodes[frame->node];
 	struct tw_call_function *function = &tree->functions[frame->function];
@@ -118,11 +109,6 @@ static inline __attribute__((always_inline)) void end_call(struct tw_calltree *t
 		tree->has_no_memory = true;
 	if (tree->has_node_spread && !add_node_spread(tree, frame->node, time->self_ns))
 		tree->has_no_memory = true;
-}
-
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
-{
-	end_call(context, stack, how, time);
 }
 
 static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
@@ -150,7 +136,7 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 			tree->functions[frame->function].before++;
 		}
 	}
-	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
+	tree->stacks.calls = (struct tw_stacks_calls){begin_call, end_call, on_moment, tree, on_split};
 }
 
 static int begin(void *self, uint64_t from_ns)
@@ -160,7 +146,7 @@ static int begin(void *self, uint64_t from_ns)
 	if (from_ns && tw_places_have_durations(&tree->places))
 		begin_part(tree, from_ns);
 	else if (!tree->is_by_stack)
-		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree, on_split};
+		tree->stacks.calls = (struct tw_stacks_calls){begin_call, end_call, on_moment, tree, on_split};
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
@@ -194,117 +180,21 @@ static int see(void *self, const struct tw_capture_event *event)
 
 /* ---- records ---- */
 
-/* The kind of nearly every record of a span: a call, or the return of the innermost one, on a stack that is plain. */
-struct plain {
-	struct tw_stack *stack; /* NULL: every event is a special one */
-	struct tw_cost_last *last;
-	const struct tw_places_image *image;
-};
+static const struct tw_plain_calls plain = {.begin = begin_call, .end = end_call};
 
-static struct plain plain_of(const struct tw_calltree *tree, const struct tw_capture_span *span)
-{
-	struct tw_stack *stack = span->stream < tree->stacks.stream_count ? tree->stacks.streams[span->stream] : NULL;
-	uint32_t id = span->tracee_id ? span->tracee_id : span->stream;
-	if (!stack || stack->tracee_id != id || stack->has_tracee != (span->tracee_id != 0) ||
-	    !tw_stack_is_plain(&tree->stacks, stack) || tree->on_event || tree->call_stacks.pending ||
-	    span->stream >= tree->cost.stream_count || span->image >= tree->places.image_count)
-		return (struct plain){NULL, NULL, NULL};
-	stack->is_call_chosen = true;
-	return (struct plain){stack, &tree->cost.last[span->stream], &tree->places.images[span->image]};
-}
-
-/* False: the call is a special one. */
-static inline __attribute__((always_inline)) bool plain_call(struct tw_calltree *tree, const struct plain *plain,
-							     uint32_t place, uint64_t ns)
-{
-	struct tw_stack *stack = plain->stack;
-	if (place >= plain->image->count || plain->image->is_moment[place] || !tw_stack_has_space(stack))
-		return false;
-	const struct tw_step step = {.kind = TW_STEP_CALL, .stack = stack, .depth = stack->depth};
-	tw_stack_push(stack, plain->image->function[place], ns);
-	begin_call(tree, stack);
-	if (!tw_tracer_cost_step(&tree->cost, plain->last, &step, ns))
-		tree->has_no_memory = true;
-	return true;
-}
-
-static inline __attribute__((always_inline)) bool plain_return(struct tw_calltree *tree, const struct plain *plain,
-							       uint32_t place, uint64_t ns)
-{
-	struct tw_stack *stack = plain->stack;
-	if (place >= plain->image->count || !tw_stack_returns(stack, plain->image->function[place]))
-		return false;
-	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	struct tw_frame_time time = tw_stack_frame_time(stack, frame, ns);
-	time.is_exact = !frame->before_ns;
-	end_call(tree, stack, TW_FRAME_RETURNED, &time);
-	stack->depth--;
-	if (stack->depth)
-		frame[-1].inner_ns += time.total_ns;
-	const struct tw_step step = {.kind = TW_STEP_RETURN,
-				     .stack = stack,
-				     .depth = stack->depth,
-				     .function = frame->function};
-	if (!tw_tracer_cost_step(&tree->cost, plain->last, &step, ns))
-		tree->has_no_memory = true;
-	return true;
-}
-
-/* Returns the first record that is a special one, or the end. */
-static const struct tw_capture_record *see_plain(struct tw_calltree *tree, const struct plain *plain,
-						 const struct tw_capture_record *record,
-						 const struct tw_capture_record *end, uint64_t *records)
-{
-	static const uint64_t never = UINT64_MAX;
-	const uint64_t *slice_ns = tree->parts ? &tree->parts->next_ns : &never;
-	struct tw_capture_clock clock = tree->clock;
-	uint64_t last_ns = plain->stack->last_ns, count = 0;
-	for (; record < end; record = tw_capture_record_next(record), count++) {
-		if (__builtin_expect(!tw_capture_clock_has(&clock, record->ticks), 0)) {
-			tw_capture_clock_at(tree->capture, record->ticks, &tree->clock);
-			clock = tree->clock;
-		}
-		/* The kind, with the bit of a record that has processor time before its payload. */
-		unsigned kind = (unsigned)(record->head & 0xff);
-		uint64_t ns = tw_capture_clock_ns(&clock, record->ticks);
-		if (ns >= *slice_ns ||
-		    !(kind == TW_CAPTURE_CALL	       ? plain_call(tree, plain, tw_capture_record_id(record), ns)
-		      : kind == TW_CAPTURE_RETURN_FROM ? plain_return(tree, plain, tw_capture_record_id(record), ns)
-						       : false))
-			break;
-		last_ns = ns > last_ns ? ns : last_ns;
-	}
-	plain->stack->last_ns = last_ns;
-	tree->events += count;
-	*records += count;
-	return record;
-}
-
-static int see_span(void *self, struct tw_capture_events *events, const struct tw_capture_span *span, uint64_t *records)
+static int see_span(void *self, struct tw_fold_span *span)
 {
 	struct tw_calltree *tree = self;
-	struct tw_capture_event event;
-	uint64_t sequence = span->first_sequence;
-	int error = 0;
-	for (const struct tw_capture_record *record = span->first; record < span->end && !error;) {
-		struct plain plain = plain_of(tree, span);
-		if (plain.stack) {
-			uint64_t before = *records;
-			record = see_plain(tree, &plain, record, span->end, records);
-			sequence += *records - before;
-		}
-		if (record < span->end && tw_capture_span_event(events, span, record, sequence, &event))
-			error = see(tree, &event);
-		if (record < span->end) {
-			sequence += tw_capture_record_sequences(record);
-			record = tw_capture_record_next(record);
-			++*records;
-		}
-	}
+	uint64_t before = tree->spans.plain;
+	bool takes_plain = !tree->on_event && !tree->call_stacks.pending;
+	tree->spans.special_ns = tree->parts ? &tree->parts->next_ns : NULL;
+	int error = tw_stacks_span(&tree->spans, tree, &plain, takes_plain, span);
+	tree->events += tree->spans.plain - before;
 	return error ? error : tree->has_no_memory ? TW_ENOMEM : 0;
 }
 
 void tw_calltree_fold(struct tw_calltree *tree, struct tw_fold *fold)
 {
 	*fold = (struct tw_fold){.self = tree, .begin = begin, .see = see, .see_span = see_span};
+	tree->spans = (struct tw_stacks_spans){.stacks = &tree->stacks, .cost = &tree->cost};
 }

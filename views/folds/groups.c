@@ -18,52 +18,6 @@
 /* More words than that are told by their texts: looking for a word that is not known costs as much. */
 #define WORDS_MAX (UINT32_C(1) << 15)
 
-/* ---- what is asked ---- */
-
-/* arg:2, $2, arg:size: up to a slash. */
-static bool parse_argument(const char *text, struct tw_grouping *out)
-{
-	char *end;
-	const char *name = text + (*text == '$' ? 1 : 4);
-	if ((*text != '$' && strncmp(text, "arg:", 4) != 0) || !*name || *name == '/')
-		return false;
-	unsigned long number = strtoul(name, &end, 10);
-	bool is_number = end > name && (!*end || *end == '/');
-	*out = (struct tw_grouping){.key = TW_BY_ARGUMENT, .number = is_number ? (uint32_t)number : 0, .name = name};
-	return !is_number || (number > 0 && number <= TW_LAYOUT_VALUES_MAX);
-}
-
-bool tw_grouping_parse(const char *text, struct tw_grouping *out)
-{
-	static const char *const words[] =
-		{[TW_BY_RESULT] = "result",   [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
-		 [TW_BY_LINE] = "line",	      [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process",
-		 [TW_BY_PROGRAM] = "program", [TW_BY_MODULE] = "module", [TW_BY_NAME] = "name",
-		 [TW_BY_SERVER] = "server"};
-	for (unsigned key = 0; key < sizeof words / sizeof *words; key++) {
-		*out = (struct tw_grouping){.key = (enum tw_group_key)key};
-		if (words[key] && strcmp(text, words[key]) == 0)
-			return true;
-	}
-	return !strchr(text, '/') && parse_argument(text, out);
-}
-
-bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out)
-{
-	size_t bytes = strcspn(text, "/");
-	bool is_known = true;
-	*out = (struct tw_grouping){.key = TW_BY_DURATION};
-	if (bytes == 6 && memcmp(text, "result", bytes) == 0)
-		out->key = TW_BY_RESULT;
-	else if (bytes != 8 || memcmp(text, "duration", bytes) != 0)
-		is_known = parse_argument(text, out);
-	out->is_histogram = true;
-	if (!is_known || !text[bytes])
-		return is_known;
-	return (out->key == TW_BY_DURATION ? tw_parse_duration : tw_parse_bytes)(text + bytes + 1, &out->step) &&
-	       out->step > 0 && out->step <= INT64_MAX;
-}
-
 static bool is_known_late(const struct tw_groups *groups)
 {
 	return groups->by.key >= TW_BY_RESULT && groups->by.key <= TW_BY_ERRNO;
@@ -185,9 +139,9 @@ static bool put_server(struct tw_groups *groups, struct tw_out *out)
 	return true;
 }
 
-static void put_program(const struct tw_groups *groups, struct tw_out *out, bool has_process)
+static void put_program(const struct tw_groups *groups, struct tw_out *out, uint32_t number, bool has_process)
 {
-	const struct tw_capture_image *image = tw_capture_image(groups->capture, groups->event->image);
+	const struct tw_capture_image *image = tw_capture_image(groups->capture, number);
 	const char *slash = image ? strrchr(image->program, '/') : NULL;
 	if (image && has_process)
 		tw_out_format(out, "%d ", (int)image->process_id);
@@ -272,8 +226,8 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 		tw_out_text(out, groups->places.names[caller].text);
 		break;
 	case TW_BY_THREAD: tw_out_name(out, tw_stacks_name(&groups->stacks, stack)); break;
-	case TW_BY_PROCESS: put_program(groups, out, true); break;
-	case TW_BY_PROGRAM: put_program(groups, out, false); break;
+	case TW_BY_PROCESS: put_program(groups, out, stack->image, true); break;
+	case TW_BY_PROGRAM: put_program(groups, out, stack->image, false); break;
 	case TW_BY_NAME:
 		tw_groups_put_process(out, groups->capture, groups->event->image, groups->event->tracee_id);
 		break;
@@ -291,12 +245,13 @@ static uint32_t make_group(struct tw_groups *groups, struct tw_stack *stack, uin
 {
 	static struct tw_out scratch;
 	uint32_t owner = groups->by.key <= TW_BY_LINE ? function : TW_PLACES_NONE, number;
-	struct tw_group group = {.function = owner};
-	bool is_number = number_of(groups, stack, caller, &group.word);
+	uint64_t word = 0;
+	bool is_number = number_of(groups, stack, caller, &word);
 	int64_t value = (int64_t)groups->duration_ns;
 	groups->number = 0;
-	if (is_number && (number = tw_groups_find(groups, owner, group.word)) != TW_MAP_NONE)
+	if (is_number && (number = tw_groups_find(groups, owner, word)) != TW_MAP_NONE)
 		return number;
+	struct tw_group group = {.function = owner, .word = word};
 	tw_out_init(&scratch, -1);
 	if (!put_text(groups, stack, function, caller, &scratch))
 		return TW_GROUPS_VALUELESS;
@@ -366,17 +321,26 @@ static void pay_around(struct tw_groups *groups, struct tw_stack *stack, uint32_
 		groups->groups[around->node].sums.paid.callees++;
 }
 
+/* Of a call whose group is known before its end. */
+static void set_group(struct tw_groups *groups, struct tw_stack_frame *frame, uint32_t group)
+{
+	groups->groups[frame->node].open--;
+	groups->groups[group].open++;
+	frame->node = group;
+}
+
 static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_groups *groups = context;
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t caller = caller_at(groups, stack, stack->depth - 1);
 	frame->node = TW_GROUPS_VALUELESS;
+	groups->groups[TW_GROUPS_VALUELESS].open++;
 	pay_around(groups, stack, stack->depth - 1, false);
 	groups->left_out += is_left_out(groups, frame->function, frame->is_chosen);
 	if (!is_wanted(groups, frame->function, frame->is_chosen) || is_known_late(groups))
 		return;
-	frame->node = group_of(groups, stack, frame->function, caller);
+	set_group(groups, frame, group_of(groups, stack, frame->function, caller));
 	if (groups->is_in_part)
 		count_call(groups, frame->node);
 }
@@ -386,6 +350,8 @@ static bool is_recursive(const struct tw_groups *groups, const struct tw_stack *
 {
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	bool is_late = is_known_late(groups);
+	if (!is_late && !groups->groups[frame->node].open)
+		return false;
 	for (uint32_t i = stack->depth - 1; i-- > 0;) {
 		const struct tw_stack_frame *around = &stack->frames[i];
 		if (is_late ? around->function == frame->function : around->node == frame->node)
@@ -399,6 +365,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	struct tw_groups *groups = context;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	uint32_t group = frame->node;
+	if (!is_known_late(groups))
+		groups->groups[group].open--;
 	if (!groups->is_in_part || !is_wanted(groups, frame->function, frame->is_chosen))
 		return;
 	if (is_known_late(groups)) {
@@ -451,7 +419,7 @@ static void on_stack(struct tw_groups *groups, const struct tw_call_pending *cal
 	groups->groups[old].sums.no_end -= !is_open;
 	groups->groups[group].sums.no_end += !is_open;
 	if (is_open)
-		top->node = group;
+		set_group(groups, top, group);
 }
 
 /* ---- the fold ---- */
@@ -490,6 +458,23 @@ static int see(void *self, const struct tw_capture_event *event)
 	return groups->has_no_memory ? TW_ENOMEM : 0;
 }
 
+static const struct tw_plain_calls plain = {.begin = on_begin, .end = on_end};
+
+/* Does a group depend on more of its calls than their functions, threads and times? */
+static bool needs_events(const struct tw_groups *groups)
+{
+	enum tw_group_key key = groups->by.key;
+	return groups->call_stacks.pending || key == TW_BY_ARGUMENT || key == TW_BY_RESULT || key == TW_BY_ERRNO ||
+	       key == TW_BY_NAME || key == TW_BY_SERVER;
+}
+
+static int see_span(void *self, struct tw_fold_span *span)
+{
+	struct tw_groups *groups = self;
+	int error = tw_stacks_span(&groups->spans, groups, &plain, !needs_events(groups), span);
+	return error ? error : groups->has_no_memory ? TW_ENOMEM : 0;
+}
+
 static bool init_groups(struct tw_groups *groups, const struct tw_capture_filter *filter)
 {
 	const struct tw_group none = {.function = TW_PLACES_NONE, .word = UINT64_MAX};
@@ -515,7 +500,7 @@ static int read_events(struct tw_groups *groups, const struct tw_capture_filter 
 int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_filter all = *filter;
-	struct tw_fold fold = {.self = groups, .begin = begin, .see = see};
+	struct tw_fold fold = {.self = groups, .begin = begin, .see = see, .see_span = see_span};
 	all.wants_place = NULL;
 	groups->capture = capture;
 	int error = tw_places_make(&groups->places, capture, &all);
@@ -534,6 +519,7 @@ int tw_groups_make(struct tw_groups *groups, struct tw_capture *capture, const s
 	error = init_groups(groups, filter) ? tw_stacks_init(&groups->stacks, capture, &groups->places) : TW_ENOMEM;
 	groups->stacks.calls =
 		(struct tw_stacks_calls){.begin = on_begin, .end = on_end, .moment = on_moment, .context = groups};
+	groups->spans = (struct tw_stacks_spans){.stacks = &groups->stacks, .cost = &groups->cost};
 	groups->stacks.when = groups->when;
 	groups->stacks.chooses = true;
 	if (!error && !(is_known_late(groups) && !groups->has_durations))

@@ -60,7 +60,8 @@ struct tw_group {
 	bool is_range;	   /* from low on, before low + width; of a histogram */
 	int64_t low;
 	uint64_t width;
-	uint64_t sum; /* of the numbers of a histogram, signed, modulo 2^64 */
+	uint64_t sum;  /* of the numbers of a histogram, signed, modulo 2^64 */
+	uint32_t open; /* calls, unless a group is known at their ends */
 	struct tw_call_function sums;
 };
 
@@ -79,6 +80,7 @@ struct tw_groups {
 	struct tw_places places;
 	struct tw_stacks stacks;
 	struct tw_tracer_cost cost;
+	struct tw_stacks_spans spans;
 	struct tw_frames frames;	   /* callers in stacks, and of calls that were counted */
 	struct tw_call_stacks call_stacks; /* for callers and lines, if the capture has any */
 	bool *wanted;			   /* by function; NULL: all */

@@ -6,6 +6,7 @@
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The kinds that a filter without kinds selects. */
 #define ALL_KINDS                                                                  \
@@ -18,7 +19,8 @@ struct tw_pass {
 	struct tw_fold *folds;
 	size_t count, done;
 	bool is_over;
-	bool reads_spans; /* not events */
+	struct tw_fold *spans_fold;		 /* has see_span: spans are read, not events; else NULL */
+	struct tw_fold_places *wanted_elsewhere; /* by image, for it; NULL: it is alone */
 };
 
 /* ---- what is read ---- */
@@ -53,16 +55,22 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return false;
 }
 
+static void free_places(struct tw_fold_places *places, uint32_t images)
+{
+	for (uint32_t image = 0; places && image < images; image++)
+		free(places[image].places);
+	free(places);
+}
+
 static void forget_places(struct tw_pass *pass)
 {
 	struct tw_capture_info info;
 	tw_capture_info(pass->capture, &info);
 	for (size_t i = 0; i < pass->count; i++) {
-		for (uint32_t image = 0; pass->folds[i].wanted && image < info.images; image++)
-			free(pass->folds[i].wanted[image].places);
-		free(pass->folds[i].wanted);
+		free_places(pass->folds[i].wanted, info.images);
 		pass->folds[i].wanted = NULL;
 	}
+	free_places(pass->wanted_elsewhere, info.images);
 }
 
 static bool ask_for_places(struct tw_capture *capture, struct tw_fold *fold, uint32_t image)
@@ -186,32 +194,6 @@ static int show_one(struct tw_pass *pass, const struct tw_capture_event *events,
 	return answer(pass, fold, error);
 }
 
-/* Does a lone fold want all events of a capture, and know what to do with records? */
-static bool is_for_spans(const struct tw_pass *pass)
-{
-	const struct tw_fold *fold = pass->folds;
-	const struct tw_capture_filter *filter = &fold->filter;
-	return pass->count == 1 && fold->see_span && !filter->from_ns && !filter->to_ns && !filter->wants_place &&
-	       !filter->kinds && !fold->batch;
-}
-
-/* Returns the number of records, 0 at the end, or an error. */
-static int64_t step_spans(struct tw_pass *pass)
-{
-	const struct tw_capture_span *spans;
-	struct tw_fold *fold = pass->folds;
-	uint64_t records = 0;
-	int64_t count = tw_capture_spans_next(pass->events, &spans);
-	int error = count > 0 && !fold->has_begun ? begin(fold) : 0;
-	for (int64_t i = 0; i < count && !error; i++) {
-		uint64_t more = 0;
-		error = fold->see_span(fold->self, pass->events, &spans[i], &more);
-		records += more;
-	}
-	error = answer(pass, fold, error);
-	return error ? error : count > 0 ? (int64_t)records : count;
-}
-
 static int show_batch(struct tw_pass *pass, const struct tw_capture_event *events, int64_t count)
 {
 	int error = 0;
@@ -227,6 +209,103 @@ static int show_batch(struct tw_pass *pass, const struct tw_capture_event *event
 	return error;
 }
 
+static int begin_all(struct tw_pass *pass)
+{
+	int error = 0;
+	for (size_t i = 0; i < pass->count && !error; i++) {
+		if (!pass->folds[i].has_begun)
+			error = answer(pass, &pass->folds[i], begin(&pass->folds[i]));
+	}
+	return error;
+}
+
+/* ---- spans ---- */
+
+static bool selects_nothing(const struct tw_fold *fold)
+{
+	const struct tw_capture_filter *filter = &fold->filter;
+	return !filter->from_ns && !filter->to_ns && !filter->wants_place && !filter->kinds;
+}
+
+/* The fold that takes spans: all others want some functions of the whole capture. */
+static struct tw_fold *spans_fold(const struct tw_pass *pass)
+{
+	struct tw_fold *found = NULL;
+	for (size_t i = 0; i < pass->count; i++) {
+		struct tw_fold *fold = &pass->folds[i];
+		const struct tw_capture_filter *filter = &fold->filter;
+		if (fold->batch || filter->from_ns || filter->to_ns || (pass->count > 1 && filter->wants_stream))
+			return NULL;
+		if (fold->see_span && !found && selects_nothing(fold))
+			found = fold;
+		else if (!filter->wants_place)
+			return NULL;
+	}
+	return found;
+}
+
+static bool want_elsewhere(struct tw_fold_places *all, const struct tw_fold_places *wanted)
+{
+	bool *places = wanted->count > all->count ? calloc(wanted->count + (size_t)1, sizeof *places) : all->places;
+	if (!places)
+		return wanted->count == 0;
+	if (places != all->places) {
+		if (all->count)
+			memcpy(places, all->places, all->count * sizeof *places);
+		free(all->places);
+		*all = (struct tw_fold_places){places, wanted->count};
+	}
+	for (uint32_t place = 0; place < wanted->count; place++)
+		all->places[place] |= wanted->places[place];
+	return true;
+}
+
+static bool make_wanted_elsewhere(struct tw_pass *pass)
+{
+	struct tw_capture_info info;
+	tw_capture_info(pass->capture, &info);
+	if (!pass->spans_fold || pass->count == 1)
+		return true;
+	pass->wanted_elsewhere = calloc(info.images + (size_t)1, sizeof *pass->wanted_elsewhere);
+	for (size_t i = 0; pass->wanted_elsewhere && i < pass->count; i++) {
+		for (uint32_t image = 0; pass->folds[i].wanted && image < info.images; image++) {
+			if (!want_elsewhere(&pass->wanted_elsewhere[image], &pass->folds[i].wanted[image]))
+				return false;
+		}
+	}
+	return pass->wanted_elsewhere;
+}
+
+int tw_pass_event(struct tw_fold_span *span, const struct tw_capture_record *record, uint64_t sequence)
+{
+	struct tw_pass *pass = span->pass;
+	struct tw_capture_event event;
+	int error = 0;
+	if (tw_capture_span_event(pass->events, &span->records, record, sequence, &event))
+		error = show_batch(pass, &event, 1);
+	return error ? error : pass->spans_fold->is_done ? TW_FOLD_DONE : 0;
+}
+
+/* Returns the number of records, 0 at the end, or an error. */
+static int64_t step_spans(struct tw_pass *pass)
+{
+	const struct tw_capture_span *spans;
+	struct tw_fold *fold = pass->spans_fold;
+	uint64_t records = 0;
+	int64_t count = tw_capture_spans_next(pass->events, &spans);
+	int error = count > 0 ? begin_all(pass) : 0;
+	for (int64_t i = 0; i < count && !error; i++) {
+		struct tw_fold_span span = {.pass = pass, .records = spans[i]};
+		if (pass->wanted_elsewhere)
+			span.wanted_elsewhere = &pass->wanted_elsewhere[spans[i].image];
+		error = fold->see_span(fold->self, &span);
+		records += span.seen;
+	}
+	if (error == TW_FOLD_DONE)
+		error = 0;
+	return error ? error : count > 0 ? (int64_t)records : count;
+}
+
 static int around(struct tw_pass *pass, bool is_over)
 {
 	int error = 0;
@@ -234,16 +313,6 @@ static int around(struct tw_pass *pass, bool is_over)
 		struct tw_fold *fold = &pass->folds[i];
 		if (fold->batch && !fold->is_done)
 			error = answer(pass, fold, fold->batch(fold->self, is_over));
-	}
-	return error;
-}
-
-static int begin_all(struct tw_pass *pass)
-{
-	int error = 0;
-	for (size_t i = 0; i < pass->count && !error; i++) {
-		if (!pass->folds[i].has_begun)
-			error = answer(pass, &pass->folds[i], begin(&pass->folds[i]));
 	}
 	return error;
 }
@@ -261,7 +330,9 @@ int tw_pass_open(struct tw_capture *capture, struct tw_fold *folds, size_t count
 		/* The reader keeps the filter's context: the pass. */
 		const struct tw_capture_filter filter = filter_of(pass);
 		error = tw_capture_events_create(capture, &filter, &pass->events);
-		pass->reads_spans = is_for_spans(pass);
+		pass->spans_fold = spans_fold(pass);
+		if (!error && !make_wanted_elsewhere(pass))
+			error = TW_ENOMEM;
 	}
 	if (error)
 		tw_pass_close(pass);
@@ -276,16 +347,17 @@ int64_t tw_pass_step(struct tw_pass *pass)
 	int64_t count = 0;
 	if (pass->is_over)
 		return 0;
-	if (pass->done < pass->count && pass->reads_spans)
+	if (pass->done < pass->count && pass->spans_fold)
 		count = step_spans(pass);
 	/* A live stream has events only. */
-	pass->reads_spans = pass->reads_spans && count != TW_ENOTSUP;
-	if (pass->done < pass->count && !pass->reads_spans)
+	if (count == TW_ENOTSUP)
+		pass->spans_fold = NULL;
+	if (pass->done < pass->count && !pass->spans_fold)
 		count = tw_capture_events_next(pass->events, &batch);
 	pass->is_over = count <= 0;
 	if (pass->is_over)
 		return count < 0 ? count : begin_all(pass);
-	if (pass->reads_spans)
+	if (pass->spans_fold)
 		return count;
 	int error = around(pass, false);
 	if (!error)

@@ -15,6 +15,23 @@
 /* Every function returns 0 to go on, TW_FOLD_DONE if the fold needs no more, or an error (below 0), which ends the pass. */
 enum { TW_FOLD_DONE = 1 };
 
+struct tw_pass;
+
+/* Of an image. */
+struct tw_fold_places {
+	bool *places; /* by place: is it wanted? */
+	uint32_t count;
+};
+
+/* The records of a span, for a fold. */
+struct tw_fold_span {
+	struct tw_pass *pass;
+	struct tw_capture_span records;
+	const struct tw_fold_places
+		*wanted_elsewhere; /* of its image: other folds want these events; NULL: none does */
+	uint64_t seen;		   /* set: how many records it was, as far as it came */
+};
+
 struct tw_fold {
 	void *self;
 	/* Which events; losses are always among them.  The selection begins at from_ns. */
@@ -28,19 +45,15 @@ struct tw_fold {
 	int (*begin)(void *self, uint64_t from_ns);
 	int (*see)(void *self, const struct tw_capture_event *event);
 	/*
-	 * Instead of see(), for a lone fold that wants all events of a capture: the records of a span, whose events are tw_capture_span_event()'s.
-	 * Sets *records to their number, as far as it came.  NULL: no interest.
+	 * Instead of see(), where all of a capture is read: the records of a span.  Those that the fold does not take as records, and those of
+	 * span->wanted_elsewhere, go through tw_pass_event().  One of the folds may have it, if it selects nothing.  NULL: no interest.
 	 */
-	int (*see_span)(void *self, struct tw_capture_events *events, const struct tw_capture_span *span,
-			uint64_t *records);
+	int (*see_span)(void *self, struct tw_fold_span *span);
 	/* Around the events that were read at once, of a live stream those that have arrived.  NULL: no interest. */
 	int (*batch)(void *self, bool is_over);
 	/* Of the pass. */
 	bool has_begun, is_done;
-	struct tw_fold_places {
-		bool *places; /* by place: is it wanted? */
-		uint32_t count;
-	} * wanted; /* by image; NULL: all, or the only fold, which gets what the reader selects */
+	struct tw_fold_places *wanted; /* by image; NULL: all, or the only fold, which gets what the reader selects */
 };
 
 /*
@@ -61,11 +74,13 @@ int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, con
  *
  * Returns 0 or an error.
  */
-struct tw_pass;
 int tw_pass_open(struct tw_capture *capture, struct tw_fold *folds, size_t count, struct tw_pass **out);
 /* Reads the next events, and shows them to the folds.  Returns their number, 0 once all folds are done or there are no more, or an error. */
 int64_t tw_pass_step(struct tw_pass *pass);
 void tw_pass_close(struct tw_pass *pass);
+
+/* Of see_span(): all folds that want the event of a record see it.  Returns what see_span() returns then, 0 to go on. */
+int tw_pass_event(struct tw_fold_span *span, const struct tw_capture_record *record, uint64_t sequence);
 
 /* The same with one fold. */
 static inline int tw_pass_one(struct tw_capture *capture, struct tw_fold *fold, const char *doing)

@@ -14,9 +14,10 @@ enum { CALLERS_SHOWN = 3, CALLERS_BYTES = 400 };
 
 /* ---- the first reading ---- */
 
-static uint64_t key_of(const struct tw_stack *stack, const struct tw_stack_frame *frame)
+/* A call on a stack has a serial there. */
+static uint64_t key_of(uint32_t stack, uint64_t serial)
 {
-	return (uint64_t)stack->number << 40 | frame->serial;
+	return (uint64_t)stack << 40 | serial;
 }
 
 /* Keeps the slowest, in order. */
@@ -52,7 +53,7 @@ static void on_found(void *context, struct tw_stack *stack, enum tw_frame_end ho
 	if (how == TW_FRAME_CUT || !frame->is_chosen || (slowest->wanted && !slowest->wanted[frame->function]))
 		return;
 	slowest->compared++;
-	const struct tw_slow_call call = {.key = key_of(stack, frame),
+	const struct tw_slow_call call = {.key = key_of(stack->number, frame->serial),
 					  .compared_ns = slowest->wanted ? time->total_ns : time->self_ns,
 					  .start_ns = frame->start_ns,
 					  .total_ns = time->total_ns,
@@ -119,7 +120,7 @@ static char *callers_of(const struct tw_slowest *slowest, const struct tw_stack 
 
 static struct tw_slow_call *found_call(const struct tw_slowest *slowest, const struct tw_stack *stack)
 {
-	uint32_t at = tw_map_get(&slowest->by_key, key_of(stack, &stack->frames[stack->depth - 1]));
+	uint32_t at = tw_map_get(&slowest->by_key, key_of(stack->number, stack->frames[stack->depth - 1].serial));
 	return at == TW_MAP_NONE ? NULL : &slowest->calls[at];
 }
 
@@ -177,6 +178,7 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 struct reading {
 	struct tw_slowest *slowest;
 	struct tw_stacks_calls calls;
+	struct tw_stacks_spans spans;
 	bool has_begun;
 };
 
@@ -226,11 +228,65 @@ static int see(void *self, const struct tw_capture_event *event)
 	return !call || slowest->on_event(slowest->context, call, event) ? 0 : TW_ENOMEM;
 }
 
+/* ---- records ---- */
+
+/* A found call begins by an event of its own, for on_event(). */
+static bool begins_found(const void *self, const struct tw_stack *stack)
+{
+	const struct reading *reading = self;
+	return tw_map_get(&reading->slowest->by_key, key_of(stack->number, stack->serials + 1)) != TW_MAP_NONE;
+}
+
+static bool ends_found(const void *self, const struct tw_stack *stack)
+{
+	const struct tw_slowest *slowest = ((const struct reading *)self)->slowest;
+	return slowest->nodes[stack->frames[stack->depth - 1].node].call;
+}
+
+static void plain_found(void *self, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	on_found(((struct reading *)self)->slowest, stack, how, time);
+}
+
+static void plain_begin(void *self, struct tw_stack *stack)
+{
+	on_begin(((struct reading *)self)->slowest, stack);
+}
+
+static void plain_end(void *self, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
+{
+	on_end(((struct reading *)self)->slowest, stack, how, time);
+}
+
+static const struct tw_plain_calls finds = {.end = plain_found};
+static const struct tw_plain_calls sums = {.begin = plain_begin,
+					   .end = plain_end,
+					   .wants_call = begins_found,
+					   .wants_return = ends_found};
+
+static int find_span(void *self, struct tw_fold_span *span)
+{
+	struct reading *reading = self;
+	int error = tw_stacks_span(&reading->spans, reading, &finds, true, span);
+	return error ? error : reading->slowest->has_no_memory ? TW_ENOMEM : 0;
+}
+
+static int sum_span(void *self, struct tw_fold_span *span)
+{
+	struct reading *reading = self;
+	int error = tw_stacks_span(&reading->spans, reading, &sums, true, span);
+	return error ? error : reading->slowest->has_no_memory ? TW_ENOMEM : 0;
+}
+
 static int read_events(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_stacks_calls calls)
 {
-	struct reading reading = {.slowest = slowest, .calls = calls};
-	struct tw_fold folds[2] = {
-		{.self = &reading, .filter = *filter, .wants_before = true, .begin = begin, .see = see}};
+	struct reading reading = {.slowest = slowest, .calls = calls, .spans = {.stacks = &slowest->stacks}};
+	struct tw_fold folds[2] = {{.self = &reading,
+				    .filter = *filter,
+				    .wants_before = true,
+				    .begin = begin,
+				    .see = see,
+				    .see_span = slowest->nodes ? sum_span : find_span}};
 	struct tw_fold *first = folds;
 	size_t count = 1;
 	struct tw_capture_filter all = *filter;
@@ -245,6 +301,7 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 	    !tw_tracer_cost_init(&slowest->cost, slowest->stacks.stream_count, slowest->places.function_count))
 		error = TW_ENOMEM;
 	if (error == 0 && slowest->nodes) {
+		reading.spans.cost = &slowest->cost;
 		folds[1] = folds[0];
 		error = tw_slowest_waits_begin(slowest, filter, &folds[0]);
 		count = 1 + (size_t)slowest->waits.locks.places.has_any;

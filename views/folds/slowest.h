@@ -24,9 +24,7 @@
 
 #include "base/map.h"
 #include "views/folds/locks.h"
-#include "views/folds/pass.h"
-#include "views/folds/stacks.h"
-#include "views/folds/tracer_cost.h"
+#include "views/folds/stacks_spans.h"
 #include "views/output/output.h"
 
 #define TW_SLOWEST_MAX	     1000
