@@ -5,10 +5,12 @@
  * hold_write/N	a process of N threads that sleep in the kernel, below 4 KiB of stack each: one write, from the list of its threads on.
  *		The column stand_us is the part in which threads stand still, each of them or some: the median over the writes of a run.
  *		pause_us is that in which all stand still, and threads that run would wait: the median, and what 99 of 100 do not exceed.
+ * hold_work/N	the same where ten of the threads work for 200 us each millisecond.
  *
  * Unit	nanoseconds for one write; microseconds in the column.
  * Peers	none: docs/decisions/0032 has the design.
  */
+#include "base/clock.h"
 #include "base/sys.h"
 #include "bench/bench.h"
 #include "pipeline/recorder/held.h"
@@ -28,6 +30,8 @@
 #define STACK_BYTES (64u << 10)
 #define STANDS_MAX  4096u
 #define TRIES_MAX   100u
+#define WORK_NS	    200000u
+#define REST_US	    800
 
 static uint8_t code[TW_PAGE_BYTES] __attribute__((aligned(TW_PAGE_BYTES)));
 
@@ -41,7 +45,19 @@ static void *sleep_for_ever(void *unused)
 	return unused;
 }
 
-static void run_child(int threads, int ready)
+static void *work_at_times(void *unused)
+{
+	for (;;) {
+		uint64_t until = tw_clock_monotonic_ns() + WORK_NS;
+
+		while (tw_clock_monotonic_ns() < until)
+			;
+		usleep(REST_US);
+	}
+	return unused;
+}
+
+static void run_child(int threads, int working, int ready)
 {
 	pthread_attr_t attributes;
 
@@ -51,7 +67,7 @@ static void run_child(int threads, int ready)
 	for (int i = 1; i < threads; i++) {
 		pthread_t thread;
 
-		if (pthread_create(&thread, &attributes, sleep_for_ever, NULL))
+		if (pthread_create(&thread, &attributes, i <= working ? work_at_times : sleep_for_ever, NULL))
 			_exit(1);
 	}
 	if (write(ready, "", 1) != 1)
@@ -59,7 +75,7 @@ static void run_child(int threads, int ready)
 	sleep_for_ever(NULL);
 }
 
-static pid_t start_child(int threads)
+static pid_t start_child(int threads, int working)
 {
 	int ready[2];
 	char byte;
@@ -69,7 +85,7 @@ static pid_t start_child(int threads)
 	child = fork();
 	if (!child) {
 		close(ready[0]);
-		run_child(threads, ready[1]);
+		run_child(threads, working, ready[1]);
 	}
 	close(ready[1]);
 	TW_BENCH_MUST(child > 0 && read(ready[0], &byte, 1) == 1);
@@ -84,11 +100,11 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-TW_BENCH(hold_write, .values = {20, 64, 500, 2000}, .repetitions = 3)
+static void measure(struct tw_bench *bench, int working)
 {
 	static struct tw_held held;
 	static uint64_t stands[STANDS_MAX], pauses[STANDS_MAX];
-	pid_t child = start_child((int)bench->value);
+	pid_t child = start_child((int)bench->value, working);
 	struct tw_rs_held_piece piece = {.at = (uintptr_t)code, .count = 5, .before = {0}, .after = {1, 2, 3, 4, 5}};
 	uint64_t written = 0, stopped = 0, n;
 	char path[64];
@@ -128,4 +144,14 @@ TW_BENCH(hold_write, .values = {20, 64, 500, 2000}, .repetitions = 3)
 	close(memory);
 	kill(child, SIGKILL);
 	TW_BENCH_MUST(waitpid(child, NULL, 0) == child);
+}
+
+TW_BENCH(hold_write, .values = {20, 64, 500, 2000}, .repetitions = 3)
+{
+	measure(bench, 0);
+}
+
+TW_BENCH(hold_work, .values = {500}, .repetitions = 3)
+{
+	measure(bench, 10);
 }
