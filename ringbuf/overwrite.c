@@ -2,10 +2,13 @@
 /*
  * overwrite.c - a snapshot of an overwriting ring, taken while its producer runs.
  *
- * Works like a sequence lock: copy first, then check which part of the copy was given up meanwhile.  The producer gives
- * up whole chunks (oldest_pos) before it writes into them, so bytes at or after the oldest_pos read after the copy were
- * not overwritten during it.  Two fences keep that order: the producer's between oldest_pos and the bytes, and this
- * one's between the bytes and oldest_pos.
+ * Works like a sequence lock, piece by piece from the oldest byte on: copy one, then check whether it was given up
+ * meanwhile.  The producer gives up whole chunks (oldest_pos) before it writes into them, so bytes at or after the
+ * oldest_pos read after the copy were not overwritten during it.  Two fences keep that order: the producer's between
+ * oldest_pos and the bytes, and this one's between the bytes and oldest_pos.  A piece that was copied whole stays, whether
+ * or not it is given up later.  The copy begins anew at a piece that was given up before, with the oldest position of then.
+ *
+ * Records are looked at while their piece is in the cache: lengths are checked, and pads left out.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/error.h"
@@ -18,48 +21,14 @@
 #define RACES_BY_DESIGN
 #endif
 
+/* A piece: several in the nearest cache. */
+#define PIECE_BYTES (UINT64_C(16) << 10)
+
 /* Bytes torn here lie before the oldest_pos that is read afterwards, and are discarded. */
 RACES_BY_DESIGN static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
 {
 	for (size_t i = 0; i < words; i++)
 		to[i] = from[i];
-}
-
-/* Copies [from, to) to out, unwrapped. */
-static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos,
-			 uint8_t *out)
-{
-	uint64_t start = from_pos & (data_bytes - 1);
-	uint64_t bytes = to_pos - from_pos;
-	uint64_t first = bytes < data_bytes - start ? bytes : data_bytes - start;
-	const uint8_t *data = tw_rb_data(shared);
-
-	copy_words((uint64_t *)out, (const uint64_t *)(data + start), first / 8);
-	copy_words((uint64_t *)(out + first), (const uint64_t *)data, (bytes - first) / 8);
-}
-
-/* Closes the gaps left by pads, one at the end of each chunk; returns the remaining bytes, or an error. */
-static int64_t remove_pads(uint8_t *out, uint64_t bytes)
-{
-	uint64_t from = 0, to = 0, begin = 0; /* what lies before begin is moved */
-
-	while (from < bytes) {
-		uint64_t head;
-		uint32_t length;
-
-		memcpy(&head, out + from + offsetof(struct tw_rb_record, head), sizeof head);
-		length = TW_RB_HEAD_BYTES(head);
-		if (length < TW_RB_ALIGN_BYTES || length % TW_RB_ALIGN_BYTES || length > bytes - from)
-			return TW_EFORMAT;
-		if (TW_RB_HEAD_KIND(head) == TW_RB_KIND_PAD) {
-			memmove(out + to, out + begin, from - begin);
-			to += from - begin;
-			begin = from + length;
-		}
-		from += length;
-	}
-	memmove(out + to, out + begin, from - begin);
-	return (int64_t)(to + from - begin);
 }
 
 /* The producer moves the position once in a chunk; one that moves it all the time is not followed. */
@@ -89,33 +58,109 @@ uint64_t tw_rb_overwritten(const struct tw_rb_shared *shared, uint64_t *oldest_p
 	return lost;
 }
 
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
-		       struct tw_rb_stretch *copied)
-{
-	uint64_t end = tw_rb_committed(shared), oldest, oldest_now, overwritten;
+/* The copy so far. */
+struct copying {
+	const struct tw_rb_shared *shared;
+	uint64_t data_bytes;
+	uint8_t *out;
+	uint64_t pos;	/* of the ring: what is copied next */
+	uint64_t bytes; /* at out */
+	uint64_t whole; /* of these: records that were looked at, without pads */
+	uint64_t kinds;
+};
 
-	/*
-	 * RELAXED rb.oldest: loaded after the position above; if it is stale, the second load discards the difference.
-	 */
-	oldest = tw_load_relaxed(&shared->oldest_pos);
-	if (end < oldest)
-		end = oldest;
-	if (end - oldest > data_bytes || (end | oldest) % TW_RB_ALIGN_BYTES)
-		return TW_EFORMAT;
-	copy_stretch(shared, data_bytes, oldest, end, out);
+static uint64_t chunk_end(const struct copying *copying)
+{
+	return (copying->pos | (copying->data_bytes / TW_RB_CHUNKS - 1)) + 1;
+}
+
+/* Copies the next piece, which ends in the same chunk; false: the producer has given it up. */
+static bool copy_piece(struct copying *copying, uint64_t end)
+{
+	uint64_t start = copying->pos & (copying->data_bytes - 1), bytes = chunk_end(copying) - copying->pos;
+
+	if (bytes > end - copying->pos)
+		bytes = end - copying->pos;
+	if (bytes > PIECE_BYTES)
+		bytes = PIECE_BYTES;
+	copy_words((uint64_t *)(copying->out + copying->bytes), (const uint64_t *)(tw_rb_data(copying->shared) + start),
+		   bytes / 8);
 	/*
 	 * PAIR rb.overwritten: acquire fence; release fence in give_up().
 	 * Without it the position could be loaded before the last bytes are copied.
 	 */
 	tw_fence_acquire();
-	/* Anything given up during the copy is discarded: all of it, if the producer went once around. */
-	overwritten = tw_rb_overwritten(shared, &oldest_now);
-	if (oldest_now < oldest || oldest_now % TW_RB_ALIGN_BYTES)
+	/* RELAXED rb.oldest: ordered by the fence; a stale position is that from before the bytes were given up. */
+	if (tw_load_relaxed(&copying->shared->oldest_pos) > copying->pos)
+		return false;
+	copying->pos += bytes;
+	copying->bytes += bytes;
+	return true;
+}
+
+/* Looks at records that are copied by now, and leaves pads out, each of which ends its chunk; false: no producer writes such. */
+static bool look(struct copying *copying)
+{
+	uint64_t chunk_left = (copying->data_bytes - copying->pos) & (copying->data_bytes / TW_RB_CHUNKS - 1);
+
+	while (copying->bytes - copying->whole >= TW_RB_ALIGN_BYTES) {
+		const uint8_t *record = copying->out + copying->whole;
+		uint64_t head, there = copying->bytes - copying->whole;
+		uint32_t length;
+
+		memcpy(&head, record + offsetof(struct tw_rb_record, head), sizeof head);
+		length = TW_RB_HEAD_BYTES(head);
+		if (length < TW_RB_ALIGN_BYTES || length % TW_RB_ALIGN_BYTES || length > there + chunk_left)
+			return false;
+		if (TW_RB_HEAD_KIND(head) == TW_RB_KIND_PAD) {
+			if (length != there + chunk_left)
+				return false;
+			copying->bytes = copying->whole;
+			copying->pos += chunk_left;
+			return true;
+		}
+		if (length > there)
+			return true;
+		copying->kinds |= TW_RB_HEAD_KIND(head) < 64 ? UINT64_C(1) << TW_RB_HEAD_KIND(head) : 0;
+		copying->whole += length;
+	}
+	return true;
+}
+
+/* Begins with what is oldest now; nothing of what was copied before follows on it. */
+static void begin_at_oldest(struct copying *copying, struct tw_rb_stretch *copied)
+{
+	copied->overwritten = tw_rb_overwritten(copying->shared, &copied->first_pos);
+	copying->pos = copied->first_pos;
+	copying->bytes = copying->whole = copying->kinds = 0;
+}
+
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
+		       struct tw_rb_stretch *copied)
+{
+	struct copying copying = {.shared = shared, .data_bytes = data_bytes, .out = out};
+	uint64_t end = tw_rb_committed(shared), oldest;
+
+	begin_at_oldest(&copying, copied);
+	oldest = copied->first_pos;
+	if (end < oldest)
+		end = oldest;
+	if (end - oldest > data_bytes || (end | oldest) % TW_RB_ALIGN_BYTES)
 		return TW_EFORMAT;
-	if (oldest_now > end)
-		end = oldest_now;
-	else if (oldest_now != oldest)
-		memmove(out, out + (oldest_now - oldest), end - oldest_now);
-	*copied = (struct tw_rb_stretch){oldest_now, end, overwritten};
-	return remove_pads(out, end - oldest_now);
+	while (copying.pos < end) {
+		if (copy_piece(&copying, end)) {
+			if (!look(&copying) || copying.pos > end)
+				return TW_EFORMAT;
+			continue;
+		}
+		begin_at_oldest(&copying, copied);
+		if (copied->first_pos < oldest || copied->first_pos % TW_RB_ALIGN_BYTES)
+			return TW_EFORMAT;
+		oldest = copied->first_pos;
+	}
+	if (copying.whole != copying.bytes)
+		return TW_EFORMAT;
+	copied->end_pos = copying.pos;
+	copied->kinds = copying.kinds;
+	return (int64_t)copying.bytes;
 }

@@ -314,7 +314,7 @@ static void give_up(struct tw_rb_producer *producer, uint64_t oldest_pos, unsign
 	/* PAIR rb.oldest: release; acquire in tw_rb_overwritten().  The announcement comes first. */
 	tw_store_release(&shared->oldest_pos, oldest_pos);
 	/*
-	 * PAIR rb.overwritten: release fence; acquire fence in tw_rb_snapshot().
+	 * PAIR rb.overwritten: release fence; acquire fence in copy_piece().
 	 * A release store orders what comes before it, not what follows.  Without the fence a snapshot could copy bytes
 	 * written into the chunk from here on, and still load the position that keeps the chunk.
 	 */

@@ -370,6 +370,7 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
 struct tw_rb_stretch {
 	uint64_t first_pos, end_pos;
 	uint64_t overwritten; /* the records of this lease before first_pos */
+	uint64_t kinds;	      /* a bit for each kind below 64 of the records in it */
 };
 
 /*
@@ -379,7 +380,8 @@ struct tw_rb_stretch {
  * @out		a buffer of data_bytes.
  * @copied	gives the stretch that was copied.
  *
- * Returns the bytes copied: consecutive records without pads; or TW_EFORMAT.
+ * Returns the bytes copied: consecutive records without pads, up to what was committed when it was called, or none if all of
+ * that was overwritten; or TW_EFORMAT.
  */
 int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out,
 		       struct tw_rb_stretch *copied);

@@ -306,56 +306,70 @@ static void on_fault(int number)
 		TW_ASSERT(put(&overtaking, overtaking_number++) == TW_RB_OK);
 }
 
+/* What is left of a ring's records when the producer makes some more while its copy has come so far; the bytes. */
+static int64_t snapshot_overtaken(struct tw_rb_shared *shared, uint64_t ahead, uint64_t more, uint8_t *copy,
+				  struct tw_rb_stretch *copied)
+{
+	uint64_t oldest, now, none[TW_RB_CAUSES] = {0}, made = 1000;
+	struct reading reading = {0};
+	struct tw_rb_loss_record loss;
+	int64_t left;
+
+	memset(shared, 0, TW_PAGE_BYTES + TW_RB_BYTES_MIN);
+	tw_rb_shared_init(shared, 0, TW_RB_BYTES_MIN);
+	assert_true(tw_rb_producer_init(&overtaking, shared, TW_RB_OVERWRITE));
+	for (overtaking_number = 0; overtaking_number < made;)
+		assert_int_equal(put(&overtaking, overtaking_number++), TW_RB_OK);
+	oldest = atomic_load(&shared->oldest_pos);
+	overtaking_records = more;
+	overtaken = 0;
+	assert_int_equal(mprotect(tw_rb_data(shared) + (oldest + ahead) % TW_RB_BYTES_MIN, TW_PAGE_BYTES, PROT_NONE),
+			 0);
+	left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, copied);
+	assert_int_equal(overtaken, 1);
+	now = atomic_load(&shared->oldest_pos);
+	assert_true(left >= 0 && copied->first_pos <= copied->end_pos && tw_rb_unreported_loss(shared, none, &loss));
+	/* All that is copied by then stays, or all of it is left out. */
+	assert_int_equal(copied->first_pos, now <= oldest + ahead ? oldest : now);
+	assert_true(!left || now <= oldest + ahead || copied->overwritten == loss.lost[TW_RB_LOST_FULL]);
+	/* All of the copy is gone, and more. */
+	assert_true(left || (copied->first_pos == copied->end_pos && loss.lost[TW_RB_LOST_FULL] >= made));
+	reading.next = copied->overwritten;
+	for (int64_t at = 0; at < left; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head))
+		read_record(&reading, copy + at);
+	assert_true(!left || reading.next == made);
+	copied->overwritten = now - oldest;
+	return left;
+}
+
 /*
- * While the ring is copied, the producer gives up nothing of the copy, a part of it, or more than all of it: then the copy
- * has exactly the records that were not given up.
+ * While the ring is copied, the producer gives up nothing of it, a part of it, or more than all of it: then the copy has exactly
+ * the records that were copied before, or those that were not given up.
  */
 static void a_snapshot_that_is_overtaken_has_what_is_left(void **state)
 {
-	static const uint64_t more[] = {0, 1, 60, 120, 200, 250, 300, 1000, 5000};
+	static const uint64_t more[] = {0, 1, 30, 60, 120, 150, 200, 250, 300, 1000, 5000},
+			      ahead[] = {0, 2 * TW_RB_BYTES_MIN / TW_RB_CHUNKS};
 	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, before;
 	const size_t bytes = TW_PAGE_BYTES + TW_RB_BYTES_MIN;
 	struct tw_rb_shared *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
-	unsigned empty = 0, part = 0;
 
 	assert_true(shared != MAP_FAILED);
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
-	for (size_t i = 0; i < TW_COUNT_OF(more); i++) {
-		uint64_t oldest, made = 1000, none[TW_RB_CAUSES] = {0};
-		struct tw_rb_stretch copied;
-		struct reading reading = {0};
-		struct tw_rb_loss_record loss;
-		int64_t left;
+	for (size_t k = 0; k < TW_COUNT_OF(ahead); k++) {
+		unsigned empty = 0, part = 0, kept = 0;
 
-		memset(shared, 0, bytes);
-		tw_rb_shared_init(shared, 0, TW_RB_BYTES_MIN);
-		assert_true(tw_rb_producer_init(&overtaking, shared, TW_RB_OVERWRITE));
-		for (overtaking_number = 0; overtaking_number < made;)
-			assert_int_equal(put(&overtaking, overtaking_number++), TW_RB_OK);
-		oldest = atomic_load(&shared->oldest_pos);
-		overtaking_records = more[i];
-		overtaken = 0;
-		assert_int_equal(mprotect(tw_rb_data(shared), TW_RB_BYTES_MIN, PROT_NONE), 0);
-		left = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &copied);
-		assert_int_equal(overtaken, 1);
-		assert_true(left >= 0 && copied.first_pos >= oldest && copied.first_pos <= copied.end_pos);
-		assert_true(tw_rb_unreported_loss(shared, none, &loss));
-		if (!left) {
-			/* All of the copy is gone, and more. */
-			assert_int_equal(copied.first_pos, copied.end_pos);
-			assert_true(loss.lost[TW_RB_LOST_FULL] >= made);
-			empty++;
-			continue;
+		for (size_t i = 0; i < TW_COUNT_OF(more); i++) {
+			struct tw_rb_stretch copied;
+			int64_t left = snapshot_overtaken(shared, ahead[k], more[i], copy, &copied);
+
+			empty += !left;
+			part += left && copied.overwritten > ahead[k];
+			kept += left && copied.overwritten && copied.overwritten <= ahead[k];
 		}
-		part += copied.first_pos > oldest;
-		assert_int_equal(copied.overwritten, loss.lost[TW_RB_LOST_FULL]);
-		reading.next = copied.overwritten;
-		for (int64_t at = 0; at < left; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head))
-			read_record(&reading, copy + at);
-		assert_int_equal(reading.next, made);
+		assert_true(empty >= 2 && part >= 2 && (kept || !ahead[k]));
 	}
-	assert_true(empty >= 2 && part >= 2);
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 	free(copy);
 	munmap(shared, bytes);
