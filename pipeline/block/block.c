@@ -344,12 +344,19 @@ static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_hea
 int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *raw,
 			   uint32_t raw_bytes, const uint8_t **stored)
 {
-	struct survey survey = {.input = {.raw = encoder->copy, .raw_bytes = raw_bytes}};
+	TW_ASSERT(raw_bytes <= TW_BLOCK_RAW_BYTES_MAX);
+	memcpy(encoder->copy, raw, raw_bytes);
+	return tw_block_encode_copied(encoder, header, encoder->copy, raw_bytes, stored);
+}
+
+int tw_block_encode_copied(struct tw_block_encoder *encoder, struct tw_block_header *header, const uint8_t *raw,
+			   uint32_t raw_bytes, const uint8_t **stored)
+{
+	struct survey survey = {.input = {.raw = raw, .raw_bytes = raw_bytes}};
 	uint32_t bytes;
 	int error;
 
 	TW_ASSERT(raw_bytes <= TW_BLOCK_RAW_BYTES_MAX);
-	memcpy(encoder->copy, raw, raw_bytes);
 	error = survey_records(&survey, header, &encoder->tracee);
 	if (error)
 		return error;

@@ -37,6 +37,10 @@ void tw_block_encoder_destroy(struct tw_block_encoder *encoder);
 int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *raw,
 			   uint32_t raw_bytes, const uint8_t **stored);
 
+/* The same for records in memory that nobody else writes, of which TW_COLUMN_SLACK_BYTES behind them may be read. */
+int tw_block_encode_copied(struct tw_block_encoder *encoder, struct tw_block_header *header, const uint8_t *raw,
+			   uint32_t raw_bytes, const uint8_t **stored);
+
 /* The same for bytes that are not records (definitions, index): 0 .. TW_BLOCK_STORED_BYTES_MAX of them. */
 void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
 			   uint32_t count, const uint8_t **stored);

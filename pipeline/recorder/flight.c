@@ -16,6 +16,7 @@
 #include "base/export.h"
 #include "base/sys.h"
 #include "pipeline/format/definitions.h"
+#include "pipeline/recorder/copies.h"
 #include "pipeline/recorder/folder.h"
 #include "pipeline/recorder/recorder.h"
 #include "pipeline/recorder/writer.h"
@@ -39,6 +40,8 @@
 #define REASON_BYTES   400
 /* The first step takes no longer: its caller may have to show others that it lives.  The second copies what is left. */
 #define COPY_NS UINT64_C(1000000000)
+/* Encoded blocks that wait for a disk. */
+#define AHEAD_BYTES (UINT64_C(64) << 20)
 
 struct tw_flight_copy {
 	const struct tw_flight_options *options;
@@ -130,15 +133,32 @@ static bool is_of_call(const struct tw_flight_copy *flight, uint32_t index)
 	return thread_id && tw_rs_ring(&flight->writer.rs, index)->thread_id == thread_id;
 }
 
+struct copying {
+	struct tw_flight_copy *flight;
+	bool are_of_call;
+	uint64_t until_ns;
+};
+
+static void copy_one(void *arg, uint32_t index)
+{
+	const struct copying *copying = arg;
+	struct tw_flight_copy *flight = copying->flight;
+	struct tw_writer_copy *copy = &flight->copies[index];
+
+	if (flight->writer.rings[index].is_seen && !copy->raw && is_of_call(flight, index) == copying->are_of_call &&
+	    tw_clock_monotonic_ns() < copying->until_ns)
+		copy->error = tw_writer_copy_ring(&flight->writer, index, copy);
+}
+
 /* Copies the rings that are not copied yet: of the thread of the call that caused the snapshot, or of others, and while there is time. */
 static int copy_those(struct tw_flight_copy *flight, bool are_of_call, uint64_t until_ns)
 {
-	struct tw_writer *writer = &flight->writer;
+	struct copying copying = {flight, are_of_call, until_ns};
 	int error = 0;
 
-	for (uint32_t i = 0; i < flight->copy_count && !error && tw_clock_monotonic_ns() < until_ns; i++)
-		if (writer->rings[i].is_seen && !flight->copies[i].raw && is_of_call(flight, i) == are_of_call)
-			error = tw_writer_copy_ring(writer, i, &flight->copies[i]);
+	tw_copies_each(flight->copy_count, copy_one, &copying);
+	for (uint32_t i = 0; i < flight->copy_count && !error; i++)
+		error = flight->copies[i].error;
 	return error;
 }
 
@@ -152,21 +172,68 @@ static int copy_rings(struct tw_flight_copy *flight)
 	if (!flight->copies)
 		return TW_ENOMEM;
 	flight->copy_count = count;
-	error = copy_those(flight, true, UINT64_MAX);
+	error = flight->options->thread_id ? copy_those(flight, true, UINT64_MAX) : 0;
 	return error ? error : copy_those(flight, false, flight->begun_ns + COPY_NS);
+}
+
+static void free_copy(struct tw_flight_copy *flight, uint32_t index)
+{
+	free(flight->copies[index].raw);
+	flight->copies[index] = (struct tw_writer_copy){0};
+}
+
+/* Stores the blocks of one ring that other threads encode. */
+static int store_encoded(struct tw_flight_copy *flight, struct tw_copies *copies, uint32_t index)
+{
+	struct tw_copies_block *block;
+	int error = 0;
+
+	while (error >= 0 && (block = tw_copies_take(copies, index, &error))) {
+		const struct tw_writer_made made = {&block->header, block->stored, block->tracee};
+
+		if (block->is_bad)
+			tw_writer_damaged(&flight->writer);
+		else
+			error = tw_writer_store_made(&flight->writer, index, &made, block->raw, block->raw_bytes);
+		free(block);
+	}
+	return error;
+}
+
+/* Other threads encode, if there are any, and where no text is to be replaced in the records before. */
+static int store_in_order(struct tw_flight_copy *flight, struct tw_copies_ring *rings)
+{
+	struct tw_copies *copies = NULL;
+	int error = 0;
+
+	if (!flight->writer.redacting && tw_copies_threads(flight->copy_count) > 1 &&
+	    tw_copies_start(rings, flight->copy_count, AHEAD_BYTES, &copies))
+		copies = NULL;
+	for (uint32_t i = 0; i < flight->copy_count && error >= 0; i++) {
+		error = copies ? store_encoded(flight, copies, i)
+			       : tw_writer_store_copied(&flight->writer, i, rings[i].copy, rings[i].at);
+		if (error >= 0)
+			free_copy(flight, i);
+	}
+	if (copies)
+		tw_copies_stop(copies);
+	return error < 0 ? error : 0;
 }
 
 static int store_rings(struct tw_flight_copy *flight, uint64_t since_ticks)
 {
-	for (uint32_t i = 0; i < flight->copy_count; i++) {
-		int error = tw_writer_store_copy(&flight->writer, i, &flight->copies[i], since_ticks);
+	struct tw_copies_ring *rings = calloc(flight->copy_count ? flight->copy_count : 1, sizeof *rings);
+	int error = rings ? 0 : TW_ENOMEM;
 
-		if (error < 0)
-			return error;
-		free(flight->copies[i].raw);
-		flight->copies[i] = (struct tw_writer_copy){0};
+	for (uint32_t i = 0; i < flight->copy_count && !error; i++) {
+		error = tw_writer_begin_copy(&flight->writer, i, &flight->copies[i], since_ticks, &rings[i].at);
+		rings[i].copy = &flight->copies[i];
+		rings[i].ring = flight->writer.rings[i];
 	}
-	return 0;
+	if (!error)
+		error = store_in_order(flight, rings);
+	free(rings);
+	return error;
 }
 
 /* Writes what caused the snapshot, to the first image. */
@@ -245,8 +312,9 @@ static int store_all(struct tw_flight_copy *flight)
 	error = tell_trigger(flight, ticks);
 	if (!error)
 		error = tell_crash(flight);
+	kept = kept && kept < ticks ? ticks - kept : 0;
 	if (!error)
-		error = store_rings(flight, kept && kept < ticks ? ticks - kept : 0);
+		error = store_rings(flight, kept);
 	if (!error)
 		error = tw_writer_end_images(writer);
 	return error ? error : tw_store_leave_something(&writer->store);

@@ -216,40 +216,66 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 
 /* Writes the block directly: 0, or the error. */
 static int write_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
-		       const struct tw_block_header *header, const uint8_t *stored)
+		       const struct tw_writer_made *made)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 	struct tw_store_image *image = &writer->images[image_index].store;
-	int error = tw_store_append(&writer->store, image, header, stored);
+	int error = tw_store_append(&writer->store, image, made->header, made->stored);
 
 	if (error)
 		return error;
-	tw_writer_note_stored(writer, image, &ring->at, header);
-	tw_writer_advance(&ring->at, header, tw_block_encoder_tracee(writer->store.encoder));
+	tw_writer_note_stored(writer, image, &ring->at, made->header);
+	tw_writer_advance(&ring->at, made->header, made->tracee);
 	return 0;
 }
 
 /* Passes the block to the queue: 0, or an error, of this or of an earlier block. */
 static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
-		       const struct tw_block_header *header, const uint8_t *stored)
+		       const struct tw_writer_made *made)
 {
-	const struct tw_write as = {.ring = index,
-				    .image = image_index,
-				    .tracee = tw_block_encoder_tracee(writer->store.encoder)};
+	const struct tw_write as = {.ring = index, .image = image_index, .tracee = made->tracee};
 	struct tw_writer_ring *ring = &writer->rings[index];
 	int error = 0;
 
-	while (!error && !tw_write_queue_has_space(writer->store.queue, tw_block_file_bytes(header)))
+	while (!error && !tw_write_queue_has_space(writer->store.queue, tw_block_file_bytes(made->header)))
 		error = tw_writer_collect(writer, true);
 	if (error < 0)
 		return error;
-	error = tw_store_queue_up(&writer->store, &writer->images[image_index].store, header, stored, &as);
+	error = tw_store_queue_up(&writer->store, &writer->images[image_index].store, made->header, made->stored, &as);
 	if (error)
 		return error;
 	if (!ring->queued++)
 		ring->stored = ring->at;
-	tw_writer_advance(&ring->at, header, as.tracee);
+	tw_writer_advance(&ring->at, made->header, as.tracee);
 	return 0;
+}
+
+/* The definitions that the records need. */
+static int define(struct tw_writer *writer, uint32_t image_index, uint8_t *changed, const uint8_t *raw, uint32_t bytes)
+{
+	int error = tw_writer_definitions(writer, image_index);
+
+	if (!error && changed && writer->redacting)
+		error = tw_redacting_records(writer->redacting, &writer->rs, image_index, changed, bytes);
+	if (!error)
+		error = tw_writer_define_used(writer, image_index, raw, bytes);
+	if (error) {
+		writer->store.stats.write_errors++;
+		writer->store.stats.last_error = error;
+		writer->store.stats.is_stalled = true;
+	}
+	return error;
+}
+
+static int put_block(struct tw_writer *writer, uint32_t index, const struct tw_writer_made *made)
+{
+	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
+	int error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, made);
+
+	if (error)
+		return error;
+	writer->store.stats.events_taken += made->header->event_count;
+	return tw_writer_rotate(writer, image_index);
 }
 
 int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, void *raw,
@@ -257,32 +283,31 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 {
 	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
 	uint64_t redacted = tw_redacting_count(writer->redacting);
-	const uint8_t *stored;
-	int error = tw_writer_definitions(writer, image_index);
+	struct tw_writer_made made = {.header = header};
+	int error = define(writer, image_index, raw, raw, bytes);
 
-	if (!error && writer->redacting)
-		error = tw_redacting_records(writer->redacting, &writer->rs, image_index, raw, bytes);
-	if (!error)
-		error = tw_writer_define_used(writer, image_index, raw, bytes);
-	if (error) {
-		writer->store.stats.write_errors++;
-		writer->store.stats.last_error = error;
-		writer->store.stats.is_stalled = true;
+	if (error)
 		return error;
-	}
-	if (tw_block_encode_events(writer->store.encoder, header, raw, bytes, &stored)) {
+	if (tw_block_encode_events(writer->store.encoder, header, raw, bytes, &made.stored)) {
 		tw_writer_damaged(writer);
 		return 0;
 	}
+	made.tracee = tw_block_encoder_tracee(writer->store.encoder);
 	if (writer->demote && !image_index)
 		tw_demote_see(writer->demote, writer->images[0].store.lease, raw, bytes);
-	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header,
-									       stored);
-	if (!error) {
-		writer->store.stats.events_taken += header->event_count;
+	error = put_block(writer, index, &made);
+	if (!error)
 		writer->store.stats.redacted += tw_redacting_count(writer->redacting) - redacted;
-		error = tw_writer_rotate(writer, image_index);
-	}
+	return error ? error : 1;
+}
+
+int tw_writer_store_made(struct tw_writer *writer, uint32_t index, const struct tw_writer_made *made,
+			 const uint8_t *raw, uint32_t bytes)
+{
+	int error = define(writer, tw_rs_ring_image(&writer->rs, index), NULL, raw, bytes);
+
+	if (!error)
+		error = put_block(writer, index, made);
 	return error ? error : 1;
 }
 

@@ -115,7 +115,10 @@ struct tw_writer_copy {
 	uint8_t *raw; /* records without pads; the user frees it */
 	uint64_t capacity, bytes;
 	struct tw_rb_stretch at;
-	bool is_there; /* false: the ring cannot be read, or belongs to another thread by now */
+	bool is_there;	 /* false: the ring cannot be read, or belongs to another thread by now */
+	bool is_damaged; /* it cannot be read, which is not counted yet */
+	bool has_switch; /* records of another tracee are in it */
+	int error;	 /* of the copy, where several are made */
 };
 
 struct tw_writer {
@@ -231,11 +234,23 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);
 
 /* TW_RB_OVERWRITE: stores what is in the ring and not in the files: the two that follow, with a copy of the writer's own. */
 int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
-/* Copies a ring while it is written. Returns 0 or TW_ENOMEM. */
+/* Copies a ring while it is written. Returns 0 or TW_ENOMEM. Several threads may copy, each another ring. */
 int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy);
 /* Stores of a copy what is not in the files; what is older than @since_ticks counts as overwritten. */
 int tw_writer_store_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
 			 uint64_t since_ticks);
+
+/* The same in steps: what is not in the copy is told, and its first block begins at *at. Returns 0 or an error. */
+int tw_writer_begin_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
+			 uint64_t since_ticks, uint64_t *at);
+/* Stores what begins there. Returns 1 or an error. */
+int tw_writer_store_copied(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy, uint64_t at);
+/*
+ * Or: makes the header of a block that begins at @at, and notes its last record in @ring; returns the bytes of its records. Several threads may,
+ * each with a ring, and tw_writer_store_made() stores what they encode.
+ */
+uint32_t tw_writer_start_copied(struct tw_writer_ring *ring, const struct tw_writer_copy *copy, uint64_t at,
+				struct tw_block_header *header);
 
 /* TW_RB_OVERWRITE: counts what is in the ring and not in the files as lost: its memory is needed. */
 int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
@@ -255,6 +270,16 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
  */
 int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, void *raw,
 			    uint32_t bytes);
+
+/* An encoded block, and the tracee behind it. */
+struct tw_writer_made {
+	const struct tw_block_header *header;
+	const uint8_t *stored;
+	struct tw_block_tracee tracee;
+};
+/* Stores the block of these records; nothing is replaced in them. Returns 1 or an error. */
+int tw_writer_store_made(struct tw_writer *writer, uint32_t index, const struct tw_writer_made *made,
+			 const uint8_t *raw, uint32_t bytes);
 
 /* ---- definitions: writer_definitions.c ---- */
 

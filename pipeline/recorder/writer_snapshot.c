@@ -88,18 +88,6 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, const stru
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
-/* If switch records were overwritten, the tracee of the first events is not known. */
-static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
-{
-	for (uint64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
-		if (TW_RB_HEAD_KIND(tw_record_head(raw + at)) == TW_EVENT_SWITCH) {
-			ring->at.tracee_id = 0;
-			ring->at.run_seq = 0;
-			return;
-		}
-	}
-}
-
 /* Passes over records before this time; adds the events among them to *given_up. Returns where the others begin. */
 static uint64_t skip_old(struct tw_writer_ring *ring, const struct tw_writer_copy *copy, uint64_t at,
 			 uint64_t since_ticks, uint64_t *given_up)
@@ -119,6 +107,9 @@ static uint64_t skip_old(struct tw_writer_ring *ring, const struct tw_writer_cop
 
 #define COPY_TRIES 100
 
+_Static_assert(TW_EVENT_SWITCH < 64, "a stretch says whether it has switch records");
+_Static_assert(TW_PAGE_BYTES >= TW_COLUMN_SLACK_BYTES, "records of a copy are encoded where they are");
+
 /* Memory for a copy, which is then made without faults. */
 static int prepare(struct tw_writer *writer, uint32_t index, struct tw_writer_copy *copy)
 {
@@ -127,9 +118,11 @@ static int prepare(struct tw_writer *writer, uint32_t index, struct tw_writer_co
 
 	if (copy->capacity >= ring_bytes)
 		return 0;
-	raw = aligned_alloc(TW_PAGE_BYTES, ring_bytes);
+	raw = aligned_alloc(ring_bytes < TW_SYS_HUGE_BYTES ? TW_PAGE_BYTES : TW_SYS_HUGE_BYTES,
+			    ring_bytes + TW_PAGE_BYTES);
 	if (!raw)
 		return TW_ENOMEM;
+	tw_sys_use_huge_pages(raw, ring_bytes);
 	free(copy->raw);
 	copy->raw = raw;
 	copy->capacity = ring_bytes;
@@ -149,7 +142,7 @@ int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writ
 	if (error)
 		return error;
 	copy->bytes = 0;
-	copy->is_there = false;
+	copy->is_there = copy->is_damaged = false;
 	/* A copy that was interrupted may have been overtaken: then nothing of it is left. */
 	for (unsigned tries = 0; tries < COPY_TRIES; tries++) {
 		bytes = tw_rb_snapshot(shared, ring_bytes, copy->raw, &copy->at);
@@ -159,51 +152,82 @@ int tw_writer_copy_ring(struct tw_writer *writer, uint32_t index, struct tw_writ
 	/* The owner of a set in use may give the ring to another thread meanwhile. */
 	if (shared->lease != writer->rings[index].lease)
 		return 0;
-	if (bytes < 0) {
-		tw_writer_damaged(writer);
+	copy->is_damaged = bytes < 0;
+	if (copy->is_damaged)
 		return 0;
-	}
 	copy->bytes = (uint64_t)bytes;
+	copy->has_switch = copy->at.kinds >> TW_EVENT_SWITCH & 1;
 	copy->is_there = true;
 	return 0;
+}
+
+int tw_writer_begin_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
+			 uint64_t since_ticks, uint64_t *at)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t skipped, given_up = 0;
+	int error;
+
+	*at = copy->bytes;
+	if (copy->is_damaged)
+		tw_writer_damaged(writer);
+	if (!copy->is_there)
+		return 0;
+	*at = skip_stored(ring, copy->raw, copy->bytes, &skipped);
+	/* If switch records were overwritten, the tracee of the first events is not known. */
+	if (ring->at.pos < copy->at.first_pos && copy->has_switch) {
+		ring->at.tracee_id = 0;
+		ring->at.run_seq = 0;
+	}
+	*at = skip_old(ring, copy, *at, since_ticks, &given_up);
+	error = tell_overwritten(writer, index, copy, skipped, given_up,
+				 *at < copy->bytes ? tw_get64(copy->raw + *at) : 0);
+	if (error < 0)
+		return error;
+	if (ring->at.pos < copy->at.first_pos)
+		ring->at.pos = copy->at.first_pos;
+	return 0;
+}
+
+uint32_t tw_writer_start_copied(struct tw_writer_ring *ring, const struct tw_writer_copy *copy, uint64_t at,
+				struct tw_block_header *header)
+{
+	uint32_t block_bytes = cut_block(ring, copy->raw + at, copy->bytes - at);
+
+	tw_writer_start_header(ring, header);
+	header->flags = TW_BLOCK_FLAG_SNAPSHOT;
+	header->first_pos = ring->at.pos;
+	header->end_pos = at + block_bytes == copy->bytes ? copy->at.end_pos : ring->at.pos + block_bytes;
+	return block_bytes;
+}
+
+int tw_writer_store_copied(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy, uint64_t at)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	int error;
+
+	while (at < copy->bytes) {
+		struct tw_writer_ring before = *ring;
+		struct tw_block_header header;
+		uint32_t block_bytes = tw_writer_start_copied(ring, copy, at, &header);
+
+		error = tw_writer_store_records(writer, index, &header, copy->raw + at, block_bytes);
+		if (error < 0) {
+			*ring = before;
+			return error;
+		}
+		at += block_bytes;
+	}
+	return 1;
 }
 
 int tw_writer_store_copy(struct tw_writer *writer, uint32_t index, const struct tw_writer_copy *copy,
 			 uint64_t since_ticks)
 {
-	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t skipped, given_up = 0, at;
-	int error;
+	uint64_t at;
+	int error = tw_writer_begin_copy(writer, index, copy, since_ticks, &at);
 
-	if (!copy->is_there)
-		return 0;
-	at = skip_stored(ring, copy->raw, copy->bytes, &skipped);
-	if (ring->at.pos < copy->at.first_pos)
-		forget_tracee(ring, copy->raw, copy->bytes);
-	at = skip_old(ring, copy, at, since_ticks, &given_up);
-	error = tell_overwritten(writer, index, copy, skipped, given_up,
-				 at < copy->bytes ? tw_get64(copy->raw + at) : 0);
-	if (error < 0)
-		return error;
-	if (ring->at.pos < copy->at.first_pos)
-		ring->at.pos = copy->at.first_pos;
-	while (at < copy->bytes) {
-		struct tw_writer_ring before = *ring;
-		uint32_t block_bytes = cut_block(ring, copy->raw + at, copy->bytes - at);
-		struct tw_block_header header;
-
-		tw_writer_start_header(ring, &header);
-		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
-		header.first_pos = ring->at.pos;
-		at += block_bytes;
-		header.end_pos = at == copy->bytes ? copy->at.end_pos : ring->at.pos + block_bytes;
-		error = tw_writer_store_records(writer, index, &header, copy->raw + at - block_bytes, block_bytes);
-		if (error < 0) {
-			*ring = before;
-			return error;
-		}
-	}
-	return 1;
+	return error || !copy->is_there ? error : tw_writer_store_copied(writer, index, copy, at);
 }
 
 int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
@@ -220,6 +244,8 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 	uint64_t skipped, given_up = 0;
 	int told = tw_writer_copy_ring(writer, index, &writer->snapshot);
 
+	if (!told && copy->is_damaged)
+		tw_writer_damaged(writer);
 	if (told || !copy->is_there)
 		return told;
 	skip_old(ring, copy, skip_stored(ring, copy->raw, copy->bytes, &skipped), UINT64_MAX, &given_up);

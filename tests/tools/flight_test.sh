@@ -130,6 +130,31 @@ for ((round = 1; round <= n; round++)); do
 done
 whole "$name"
 is "$(basename "$name")" "run-$n.tw"
+# One thread encodes, several do, or there are none: the same events of each thread, in the same blocks.
+all=$(taskset -pc $$ | sed 's/.*: //')
+ways=("taskset -c ${all%%[,-]*}" "taskset -c $all")
+! command -v strace >strace.path || ways+=("strace -o strace.out -e trace=clone3,clone -e inject=clone3,clone:error=EAGAIN")
+kill -STOP "$program"
+for way in "${ways[@]}"; do
+	expect 0 $way "$tw" snapshot -q "$program"
+	name=$(cat out)
+	# Each capture has its own table of clocks: times differ by some ns, and with them the order of threads.
+	"$tw" print --format json "$name" | sed 's/^{"ns":[0-9]*,//' | LC_ALL=C sort -s -t , -k 2,2 >events.json || fail "print"
+	"$tw" info --json "$name" >info.json || fail "info"
+	[ ! -e first.json ] || cmp events.json first.json >out 2>&1 || fail "other events with more threads"
+	python3 -S -c 'import json; d = json.load(open("info.json")); print(d["events"], d["blocks"])' >counts
+	[ ! -e first.counts ] || cmp counts first.counts >out 2>&1 || fail "other blocks with more threads"
+	mv events.json first.json
+	mv counts first.counts
+done
+# A full disk: nothing appears, whatever was encoded by then.
+if [ -s strace.path ]; then
+	before=$(ls -d run*)
+	expect 1 strace -f -o strace.out -e trace=pwritev -e inject=pwritev:error=ENOSPC:when=4+ "$tw" snapshot -q "$program"
+	says 'no space left on the device'
+	is "$(ls -d run*)" "$before" "files after a full disk"
+fi
+kill -CONT "$program"
 kill "$program"
 wait "$recorder"
 is $? 143
