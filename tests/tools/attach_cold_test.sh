@@ -270,6 +270,53 @@ fi
 kill $program
 wait $program 2>/dev/null
 program=
+
+# Namespaces: the sentence of a refusal has the line that works. One of files alone needs none.
+cat >inner.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int inner_leaf(int x) { volatile int y = x * 3; return y + 1; }
+int main(void)
+{
+	for (int sum = 0; sum >= 0; usleep(1000))
+		sum = inner_leaf(sum & 63);
+	return 0;
+}
+C
+gcc -O1 -o inner$$ inner.c -Wl,--build-id || fail "the program does not compile"
+in_namespace() {
+	program=$(pgrep -n -x inner$$)
+}
+# calls_inside COMMAND...: again where a busy machine did not let a thread stop in time.
+calls_inside() {
+	for _ in 1 2 3 4 5; do
+		expect 0 timeout 60 "$@"
+		expect 0 "$tw" info n.tw
+		! grep -q '^events *[1-9]' out || return 0
+	done
+	fail "no call in namespaces $flags"
+}
+for flags in "-m" "-p -f" "-m -p -f --mount-proc" "-U -r" "-U -m -p -f -r --mount-proc"; do
+	# shellcheck disable=SC2086
+	[ "$(id -u)" = 0 ] && unshare $flags true 2>err || continue
+	# shellcheck disable=SC2086
+	unshare $flags ./inner$$ 2>unshare.err &
+	outer=$!
+	wait_until in_namespace
+	options=(--force --time 100ms --allow-nothing -t inner$$:inner_leaf -o "$PWD/n.tw")
+	if [ "$flags" = -m ]; then
+		calls_inside "$tw" attach "${options[@]}" "$program"
+	else
+		expect 125 "$tw" attach "${options[@]}" "$program"
+		way=$(sed -n 's/.*run this command inside of it[: (]*\(nsenter .*\) tracewheel attach \([0-9]*\).*/\1 \2/p' err)
+		[ -n "$way" ] || fail "no way into namespaces $flags: $(cat err)"
+		# shellcheck disable=SC2086
+		calls_inside ${way% *} "$tw" attach "${options[@]}" "${way##* }"
+	fi
+	kill -KILL "$program"
+	wait $outer 2>/dev/null
+done
+program=
 [ -n "${TW_TEST_LONG:-}" ] || exit 0
 
 # Control: where it is not looked for a safe point, some of these processes do not end well.

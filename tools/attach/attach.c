@@ -11,6 +11,7 @@
  */
 #include "tools/attach/dormant.h"
 #include "tools/attach/dry_run.h"
+#include "tools/attach/fit.h"
 #include "tools/attach/inject.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
@@ -99,7 +100,7 @@ static bool is_same_file(const char *a, const char *b)
 /* Has the process the same numbers, programs and shared memory before it as this command? @program: its file. */
 static bool shares_files(const struct attach *attach, const char *program)
 {
-	char pids[64], exe[64], memory[64];
+	char pids[64], exe[64], memory[64], way[TW_FIT_WAY_BYTES], inner[64];
 	int process = attach->dormant.process;
 	snprintf(pids, sizeof pids, "/proc/%d/ns/pid", process);
 	snprintf(exe, sizeof exe, "/proc/%d/exe", process);
@@ -107,8 +108,10 @@ static bool shares_files(const struct attach *attach, const char *program)
 	if (is_same_file(pids, "/proc/self/ns/pid") && is_same_file(exe, program) &&
 	    (is_same_file(memory, "/dev/shm") || access("/dev/shm", F_OK) != 0))
 		return true;
-	tw_say("process %d lives in a container or behind a chroot, with other files before it: run this command inside of it.",
-	       process);
+	snprintf(inner, sizeof inner, " tracewheel attach %d", tw_fit_way(process, way));
+	tw_say("process %d lives in a container or behind a chroot, with other files or process numbers before it: run this command inside of "
+	       "it%s%s%s (docs/attach.md#containers).",
+	       process, way[0] ? ": " : "", way, way[0] ? inner : "");
 	return false;
 }
 

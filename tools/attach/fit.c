@@ -23,12 +23,29 @@ static bool shares_memory(int process)
 	return parent > 0 && syscall(SYS_kcmp, process, (pid_t)parent, KCMP_VM, 0, 0) == 0;
 }
 
-static bool is_same_namespace(int process)
+static bool is_same(int process, const char *what)
 {
 	struct stat own, other;
-	char name[64];
-	snprintf(name, sizeof name, "/proc/%d/ns/user", process);
-	return stat("/proc/self/ns/user", &own) == 0 && stat(name, &other) == 0 && own.st_ino == other.st_ino;
+	char name[64], own_name[64];
+	snprintf(name, sizeof name, "/proc/%d/%s", process, what);
+	snprintf(own_name, sizeof own_name, "/proc/self/%s", what);
+	return stat(own_name, &own) == 0 && stat(name, &other) == 0 && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
+}
+
+int tw_fit_way(int process, char way[TW_FIT_WAY_BYTES])
+{
+	bool has_users = !is_same(process, "ns/user"), has_files = !is_same(process, "ns/mnt"),
+	     has_numbers = !is_same(process, "ns/pid"), has_root = !has_files && !is_same(process, "root");
+	int number = process;
+	for (unsigned i = 0; has_numbers && tw_proc_status(process, "NSpid", i) > 0; i++)
+		number = (int)tw_proc_status(process, "NSpid", i);
+	way[0] = 0;
+	if (has_users || has_files || has_numbers || has_root)
+		snprintf(way, TW_FIT_WAY_BYTES, "nsenter -t %d%s%s%s%s%s", process,
+			 has_users ? " -U --preserve-credentials" : "", has_files ? " -m" : "", has_root ? " -r" : "",
+			 has_numbers ? " -p" : "", has_numbers && !has_files ? " unshare -m --mount-proc" : "");
+	return number;
 }
 
 static bool has_shadow_stack(int process)
@@ -76,11 +93,19 @@ static bool has_filter(int process)
 bool tw_fit(struct tw_dormant *dormant)
 {
 	int process = dormant->process;
+	char way[TW_FIT_WAY_BYTES];
 	const char *why = NULL;
+	if (!is_same(process, "ns/user")) {
+		int number = tw_fit_way(process, way);
+		snprintf(
+			dormant->reason, sizeof dormant->reason,
+			"process %d lives in another user namespace: run this command inside of it (%s tracewheel attach %d), or start the "
+			"program with the agent (docs/attach.md#containers).",
+			process, way, number);
+		return false;
+	}
 	if (shares_memory(process))
 		why = "it shares its memory with its parent until it executes a program";
-	else if (!is_same_namespace(process))
-		why = "it has another user namespace: start it with the agent (docs/attach.md)";
 	else if (has_filter(process))
 		why = "a thread of it has set a seccomp filter, which may kill it for a system call of the tracer";
 	else if (has_shadow_stack(process) || !vector_bytes() || vector_bytes() > TW_INJECT_VECTOR_BYTES - 64)
