@@ -118,16 +118,38 @@ static char *callers_of(const struct tw_slowest *slowest, const struct tw_stack 
 	return strdup(text);
 }
 
-static struct tw_slow_call *found_call(const struct tw_slowest *slowest, const struct tw_stack *stack)
+/* The found call of a serial, of which nearly none has one. */
+static inline struct tw_slow_call *call_with(const struct tw_slowest *slowest, const struct tw_stack *stack,
+					     uint64_t serial)
 {
-	uint32_t at = tw_map_get(&slowest->by_key, key_of(stack->number, stack->frames[stack->depth - 1].serial));
+	if (!(slowest->serials[serial % TW_SLOW_SERIALS / 64] >> serial % 64 & 1))
+		return NULL;
+	uint32_t at = tw_map_get(&slowest->by_key, key_of(stack->number, serial));
 	return at == TW_MAP_NONE ? NULL : &slowest->calls[at];
 }
 
-static void begin_node(struct tw_slowest *slowest, struct tw_stack *stack, uint32_t parent)
+static struct tw_slow_call *found_call(const struct tw_slowest *slowest, const struct tw_stack *stack)
+{
+	return call_with(slowest, stack, stack->frames[stack->depth - 1].serial);
+}
+
+static bool index_calls(struct tw_slowest *slowest)
+{
+	for (uint32_t i = 0; i < slowest->count; i++) {
+		/* Serials have 40 bits in a key. */
+		uint64_t key = slowest->calls[i].key;
+		slowest->serials[key % TW_SLOW_SERIALS / 64] |= UINT64_C(1) << key % 64;
+		if (!tw_map_put(&slowest->by_key, key, i))
+			return false;
+	}
+	return true;
+}
+
+/* @call: it was found; NULL: it was not. */
+static inline void begin_node(struct tw_slowest *slowest, struct tw_stack *stack, uint32_t parent,
+			      struct tw_slow_call *call)
 {
 	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	struct tw_slow_call *call = found_call(slowest, stack);
 	frame->node = call     ? add_node(slowest, parent, frame->function)
 		      : parent ? child_of(slowest, parent, frame->function)
 			       : 0;
@@ -147,7 +169,8 @@ static void begin_node(struct tw_slowest *slowest, struct tw_stack *stack, uint3
 
 static void on_begin(void *context, struct tw_stack *stack)
 {
-	begin_node(context, stack, stack->depth > 1 ? stack->frames[stack->depth - 2].node : 0);
+	begin_node(context, stack, stack->depth > 1 ? stack->frames[stack->depth - 2].node : 0,
+		   found_call(context, stack));
 }
 
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
@@ -195,7 +218,7 @@ static int begin(void *self, uint64_t from_ns)
 	for (struct tw_stack *stack = NULL; slowest->nodes && (stack = tw_stacks_next(stacks, stack));) {
 		uint32_t depth = stack->depth, parent = 0;
 		for (stack->depth = 1; stack->depth <= depth; stack->depth++) {
-			begin_node(slowest, stack, parent);
+			begin_node(slowest, stack, parent, found_call(slowest, stack));
 			parent = stack->frames[stack->depth - 1].node;
 		}
 		stack->depth = depth;
@@ -233,8 +256,7 @@ static int see(void *self, const struct tw_capture_event *event)
 /* A found call begins by an event of its own, for on_event(). */
 static bool begins_found(const void *self, const struct tw_stack *stack)
 {
-	const struct reading *reading = self;
-	return tw_map_get(&reading->slowest->by_key, key_of(stack->number, stack->serials + 1)) != TW_MAP_NONE;
+	return call_with(((const struct reading *)self)->slowest, stack, stack->serials + 1);
 }
 
 static bool ends_found(const void *self, const struct tw_stack *stack)
@@ -250,7 +272,8 @@ static void plain_found(void *self, struct tw_stack *stack, enum tw_frame_end ho
 
 static void plain_begin(void *self, struct tw_stack *stack)
 {
-	on_begin(((struct reading *)self)->slowest, stack);
+	begin_node(((struct reading *)self)->slowest, stack,
+		   stack->depth > 1 ? stack->frames[stack->depth - 2].node : 0, NULL);
 }
 
 static void plain_end(void *self, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
@@ -333,8 +356,8 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 		return TW_ENOMEM;
 	error = read_events(slowest, &all, (struct tw_stacks_calls){.end = on_found, .context = slowest});
 	tw_stacks_free(&slowest->stacks);
-	for (uint32_t i = 0; i < slowest->count && !error; i++)
-		error = tw_map_put(&slowest->by_key, slowest->calls[i].key, i) ? 0 : TW_ENOMEM;
+	if (error == 0 && !index_calls(slowest))
+		error = TW_ENOMEM;
 	/* The first node stands for none. */
 	if (error == 0)
 		add_node(slowest, 0, TW_PLACES_UNKNOWN);

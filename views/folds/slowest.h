@@ -29,6 +29,7 @@
 
 #define TW_SLOWEST_MAX	     1000
 #define TW_SLOW_WAITS_MAX    5
+#define TW_SLOW_SERIALS	     8192
 #define TW_SLOWEST_NODES_MAX (UINT32_C(1) << 18)
 
 struct tw_slow_node {
@@ -94,7 +95,8 @@ struct tw_slowest {
 	bool hides_waits;	    /* by own time: calls of functions that wait (waits.h) are not compared */
 	struct tw_slow_call *calls; /* the slowest first */
 	uint32_t count;
-	struct tw_map by_key; /* calls */
+	struct tw_map by_key;			/* calls */
+	uint64_t serials[TW_SLOW_SERIALS / 64]; /* a bit for each serial of them, modulo */
 	struct tw_slow_node *nodes;
 	uint32_t node_count, node_capacity;
 	uint64_t compared; /* calls */
