@@ -144,13 +144,16 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 				  .slot_words = asked->words,
 				  .stack_depth = asked->is_bare ? 0 : (uint8_t)config->stack_depth};
 	struct tw_place *place;
-	int error = tw_bp_place_add(permit, function, options, &place);
 	bool is_port = tw_agent_is_port_module(config, function->module->soname) &&
 		       tw_agent_is_port_function(config, function->name),
 	     is_typed;
+	int error;
 
 	if (is_port)
 		part.actions |= TW_ACTION_RETURN;
+	if (!asked->is_counted && tw_session_has_declared(permit, function))
+		return 0;
+	error = tw_bp_place_add(permit, function, options, &place);
 	if (error)
 		return error;
 	if (!tw_is_place_defined(tw_agent_session, place))

@@ -103,9 +103,19 @@ static bool is_any(const struct tw_agent_config *config, struct tw_pattern *cons
 	return first_of(config, patterns, count, definer, subject, demangled) < count;
 }
 
+/* A constructor of TW_DEFINE_FUNCTION(): no code of the program. */
+static bool is_declaration(const char *function)
+{
+	static const char prefix[] = "tw_declare_";
+
+	return !strncmp(function, prefix, sizeof prefix - 1);
+}
+
 static bool selects(const struct tw_agent_config *config, const struct tw_sym_object *definer,
 		    struct tw_pattern_subject *subject, char **demangled)
 {
+	if (is_declaration(subject->function))
+		return false;
 	return (definer->name != tw_agent_probes &&
 		(wants_all(config) || (tw_agent_is_port_module(config, definer->elf.soname) &&
 				       tw_agent_is_port_function(config, subject->function)))) ||

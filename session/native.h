@@ -36,5 +36,7 @@ int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
 /* Stages the settings of one session's patterns on a declared function; @arg is not used. */
 int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			     const void *arg);
+/* Does a module of the same name declare a function of this name?  Sessions with patterns record that one in its place. */
+bool tw_session_has_declared(struct tw_permit *permit, const struct tw_function *native);
 
 #endif

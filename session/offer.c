@@ -4,6 +4,8 @@
 #include "session/places.h"
 #include "session/setting.h"
 
+#include <string.h>
+
 static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
 {
 	const struct tw_session_on_load *on_load = &session->on_load;
@@ -35,6 +37,45 @@ static bool wants(const struct tw_session *session, const struct tw_function *fu
 	return session->on_load.actions || is_wanted_by(session, function, &program);
 }
 
+/* The function of a loaded object that a declared one names again: same module, same name. */
+static bool is_namesake(const struct tw_function *native, const struct tw_function *declared)
+{
+	return !strcmp(native->name, declared->name);
+}
+
+static bool is_namesake_module(const struct tw_module *module, const struct tw_function *function)
+{
+	return module->is_declared != function->module->is_declared && !strcmp(module->name, function->module->name);
+}
+
+bool tw_session_has_declared(struct tw_permit *permit, const struct tw_function *native)
+{
+	for (const struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
+		if (!is_namesake_module(module, native))
+			continue;
+		for (const struct tw_function *f = module->functions; f; f = f->next_of_module)
+			if (is_namesake(native, f))
+				return true;
+	}
+	return false;
+}
+
+/* A function that reports its calls would make two events of each. */
+static void clear_namesakes(const struct tw_session *session, struct tw_permit *permit,
+			    const struct tw_function *declared)
+{
+	for (const struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
+		if (!is_namesake_module(module, declared))
+			continue;
+		for (struct tw_function *f = module->functions; f; f = f->next_of_module) {
+			if (!is_namesake(f, declared))
+				continue;
+			for (struct tw_place *place = f->places; place; place = place->next_of_function)
+				tw_bp_stage_clear(permit, place, session->slot);
+		}
+	}
+}
+
 int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			     const void *arg)
 {
@@ -46,6 +87,7 @@ int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permi
 		return 0;
 	if (program)
 		tw_session_use_program(&part, place, program);
+	clear_namesakes(session, permit, place->function);
 	return tw_session_stage(session, permit, place, &part);
 }
 

@@ -66,52 +66,6 @@ static void tell_refused(const struct notes *notes, tw_notes_fn *fn, void *conte
 	fn(context, text);
 }
 
-/* ---- functions that are recorded twice ---- */
-
-#define DECLARED_MAX 256
-
-static bool is_namesake(const struct tw_capture_function *a, const struct tw_capture_function *b)
-{
-	return strcmp(a->name, b->name) == 0 && strcmp(a->module->name, b->module->name) == 0;
-}
-
-/*
- * A declared function in a module with the name of a program or library may be the report of a function there: each of its calls is
- * two events then, one inside the other.
- */
-static void tell_twice(const struct tw_capture *capture, uint32_t image, tw_notes_fn *fn, void *context)
-{
-	const struct tw_capture_function *declared[DECLARED_MAX], *example = NULL;
-	const struct tw_capture_place *place;
-	size_t count = 0, twice = 0;
-	char text[512];
-	for (uint32_t at = 0; (place = tw_capture_place_next(capture, image, &at));) {
-		if (place->kind == TW_CAPTURE_DECLARED && place->function && place->function->module &&
-		    count < DECLARED_MAX)
-			declared[count++] = place->function;
-	}
-	for (uint32_t at = 0; count && (place = tw_capture_place_next(capture, image, &at));) {
-		if (place->kind == TW_CAPTURE_DECLARED || !place->function || !place->function->module)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			if (!declared[i] || !is_namesake(declared[i], place->function))
-				continue;
-			example = declared[i];
-			declared[i] = NULL;
-			twice++;
-		}
-	}
-	if (!example)
-		return;
-	snprintf(
-		text, sizeof text,
-		"%zu function%s recorded twice, as declared and as %s of the file %.64s, for example %.64s:%.128s: another name for the "
-		"declared module tells them apart",
-		twice, twice == 1 ? " is" : "s are", twice == 1 ? "one" : "those", example->module->name,
-		example->module->name, example->name);
-	fn(context, text);
-}
-
 const char *tw_notes_of_redaction(const struct tw_capture *capture)
 {
 	const struct tw_capture_image *image;
@@ -159,8 +113,6 @@ size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn 
 	}
 	if (notes.refused)
 		tell_refused(&notes, fn, context);
-	if (count)
-		tell_twice(capture, images[0]->image, fn, context);
 	free(images);
 	return notes.others;
 }
