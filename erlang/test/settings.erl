@@ -55,6 +55,10 @@ messages() ->
                                   {#{'receive' => "fun([Node, From, {pay, Id, _}]) when Id < 3, Node =:= node() -> true end"}, {0, 2}},
                                   %% Without a pattern all of them.
                                   {#{flags => ['receive'], processes => Cart}, {0, 12}}]],
+    %% Without their sends it is not known how long they waited.
+    Late = shown("why-late"),
+    {true, nomatch} = {string:find(Late, "12 messages were taken whose send is not in the capture (-p send): how long they waited is not known") =/= nomatch,
+                       string:find(Late, "in the queue")},
     unlink(Cart), exit(Cart, kill),
     [{error, {bad_pattern, Pattern, _}} = start(#{send => Pattern})
      || Pattern <- ["{pay", "a ! b ! c", "shop:pay(X)", "_ -> stack", "X when foo(X)", 7, fun(X) -> X end, <<255>>, "fun([A]) -> 1 end, 2"]],
