@@ -93,6 +93,10 @@ assert len(traces) == len(requests), (list(traces), requests)
 for label, spans in traces.items():
     assert len({s["trace"] for s in spans}) == 1 and len({s["id"] for s in spans}) == len(spans)
     told = json.loads(subprocess.run(["TRACEWHEEL", "seq", "--format", "json", "--label", label, name + ".tw"], stdout=subprocess.PIPE, check=True).stdout)
+    # The trace-id is as good a name, of whatever label it is made.
+    by_trace_id = json.loads(subprocess.run(["TRACEWHEEL", "seq", "--format", "json", "--label", spans[0]["trace"], name + ".tw"], stdout=subprocess.PIPE, check=True).stdout)
+    assert by_trace_id == told and told["trace_id"] == spans[0]["trace"], (label, told["trace_id"], spans[0]["trace"])
+    assert [r["trace_id"] for r in requests if r["label"] == told["label"]] == [spans[0]["trace"]], requests
     hops = told["hops"]
     wanted = [h for h in hops if h["kind"] == "message" or "cause" not in h]
     assert len(wanted) == len(spans), (wanted, spans)
@@ -134,6 +138,14 @@ for name in shop2 shop; do
 	says "$name.otlp: [12] requests\?, [0-9]* spans"
 	python3 -S compare.py $name "$tests/otlp.proto" || fail "$name"
 done
+
+# A request from elsewhere is shown by its trace-id, in any case; an id of no request is no request.
+for id in 0af7651916cd43dd8448eb211c80319c 0AF7651916CD43DD8448EB211C80319C; do
+	expect 0 "$tw" seq --label $id shop2.tw
+	shows '^request 0af7651916cd43dd8448eb211c80319c: '
+done
+expect 1 "$tw" seq --label 1af7651916cd43dd8448eb211c80319c shop2.tw
+says "has no events of a request with the label 1af7651916cd43dd8448eb211c80319c"
 
 # Wrong questions, and a capture without requests.
 expect 1 "$tw" convert --to otlp shop.tw -o shop.otlp

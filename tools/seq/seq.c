@@ -9,13 +9,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { KEY_FORMAT = 256, KEY_HTML };
 
 static const struct tw_option options_table[] = {
-	{'l', "label", "LABEL", "this request: its label as an Erlang term, 17, order or {order,17}"},
+	{'l', "label", "LABEL",
+	 "this request: its label as an Erlang term, 17, order or {order,17}, or its trace-id, the 32 hexadecimal digits by which "
+	 "OpenTelemetry and other tracers know it"},
 	{KEY_FORMAT, "format", "FORM",
 	 "text (default), json (docs/json.md), mermaid (a sequence diagram), or erlang: the events as seq_trace has them"},
 	{KEY_HTML, "html", "FILE", "writes a sequence diagram to FILE: one page for a browser, without network"},
@@ -38,6 +42,7 @@ static const struct tw_command command = {
 	.has_colour = true,
 	.examples = "  tracewheel seq shop.tw\n"
 		    "  tracewheel seq --label 17 shop.tw\n"
+		    "  tracewheel seq --label 0af7651916cd43dd8448eb211c80319c shop.tw\n"
 		    "  tracewheel seq --label '{order,17}' --html order.html shop.tw\n"
 		    "  tracewheel seq --label 17 --format mermaid shop.tw\n"
 		    "  tracewheel seq --format json shop.tw | jq '.requests[].label'\n",
@@ -87,6 +92,21 @@ static void take_label(const char *given, char text[TW_LABEL_BYTES])
 	else
 		text[tw_clean(given, strlen(given), text, TW_LABEL_BYTES - 1)] = 0;
 	tw_arena_fini(&arena);
+}
+
+/* False: no request has this trace-id.  Labels of our own have one, too: that of their headers and spans. */
+static bool find_trace_id(const struct tw_requests *requests, const char *given, char text[TW_LABEL_BYTES])
+{
+	unsigned char id[TW_SEQ_TRACE_ID_BYTES];
+	if (!tw_seq_trace_id_read(given, id))
+		return false;
+	for (uint32_t i = 0; i < requests->count; i++) {
+		if (memcmp(requests->rows[i].trace_id, id, sizeof id) != 0)
+			continue;
+		snprintf(text, TW_LABEL_BYTES, "%s", requests->rows[i].label);
+		return true;
+	}
+	return false;
 }
 
 /* The trace goes to standard output, or the page to its file. */
@@ -153,13 +173,18 @@ static int seq(struct request *request, struct tw_capture *capture, const char *
 	char label[TW_LABEL_BYTES];
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
-	if (request->label) {
+	unsigned char id[TW_SEQ_TRACE_ID_BYTES];
+	if (request->label && !tw_seq_trace_id_read(request->label, id)) {
 		take_label(request->label, label);
 		return show_one(request, capture, path, label, &filter);
 	}
 	struct tw_requests requests;
 	int error = tw_requests_make(&requests, capture, filter.from_ns, filter.to_ns), code;
-	if (error) {
+	if (!error && request->label) {
+		if (!find_trace_id(&requests, request->label, label))
+			take_label(request->label, label);
+		code = show_one(request, capture, path, label, &filter);
+	} else if (error) {
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	} else if (!requests.count && request->form == FORM_JSON && !request->html) {
 		code = show_list(request, &requests, capture, path);

@@ -62,12 +62,22 @@ static void json_hop(struct tw_json *json, const struct tw_seq_trace *trace, uin
 	tw_json_close(json, '}');
 }
 
+/* The label is a term here, also that which people are shown as a trace-id. */
+static void json_label(struct tw_json *json, const char *label, const char *shown,
+		       const unsigned char id[TW_SEQ_TRACE_ID_BYTES])
+{
+	char text[TW_SEQ_TRACE_ID_TEXT];
+	tw_seq_trace_id_text(id, text);
+	json_text(json, "label", shown && strcmp(shown, text) != 0 ? shown : label);
+	json_text(json, "trace_id", text);
+}
+
 void tw_seq_json(struct tw_out *out, const struct tw_seq_trace *trace)
 {
 	struct tw_json json = {.out = out, .is_spread = true};
 	char note[TW_SEQ_TRACE_NOTE];
 	tw_json_open(&json, NULL, '{');
-	json_text(&json, "label", trace->shown ? trace->shown : trace->label);
+	json_label(&json, trace->label, trace->shown, trace->trace_id);
 	tw_json_u64(&json, "events", trace->event_count);
 	tw_json_u64(&json, "messages", trace->messages);
 	tw_json_u64(&json, "prints", trace->prints);
@@ -101,7 +111,7 @@ void tw_seq_list_json(struct tw_out *out, const struct tw_requests *requests)
 	for (uint32_t i = 0; i < requests->count; i++) {
 		const struct tw_request *row = &requests->rows[i];
 		tw_json_open(&json, NULL, '{');
-		json_text(&json, "label", row->shown);
+		json_label(&json, row->label, row->shown, row->trace_id);
 		tw_json_u64(&json, "events", row->events);
 		tw_json_u64(&json, "messages", tw_request_messages(row));
 		tw_json_u64(&json, "prints", row->prints);

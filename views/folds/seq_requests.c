@@ -6,7 +6,9 @@
 
 #include "tracewheel/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROWS_MAX (UINT32_C(1) << 20)
 #define SEEN_MAX (UINT32_C(1) << 23)
@@ -27,6 +29,38 @@ static bool is_first(struct tw_requests *requests, uint64_t key)
 	return false;
 }
 
+const char *tw_seq_trace_id_text(const unsigned char id[TW_SEQ_TRACE_ID_BYTES], char text[TW_SEQ_TRACE_ID_TEXT])
+{
+	for (unsigned i = 0; i < TW_SEQ_TRACE_ID_BYTES; i++)
+		snprintf(text + 2 * (size_t)i, 3, "%02x", id[i]);
+	return text;
+}
+
+bool tw_seq_trace_id_read(const char *text, unsigned char id[TW_SEQ_TRACE_ID_BYTES])
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	if (strlen(text) != TW_SEQ_TRACE_ID_TEXT - 1)
+		return false;
+	for (unsigned i = 0; i < 2 * TW_SEQ_TRACE_ID_BYTES; i++) {
+		const char *digit = strchr(digits, text[i]);
+		if (!digit)
+			return false;
+		id[i / 2] = (unsigned char)(id[i / 2] << 4 | (digit - digits) % 16);
+	}
+	return true;
+}
+
+char *tw_seq_label_shown(struct tw_term label)
+{
+	char text[TW_LABEL_BYTES], digits[TW_SEQ_TRACE_ID_TEXT];
+	const unsigned char *bytes;
+	size_t bits;
+	tw_term_format(label, TW_PRINT_PRETTY, text, sizeof text);
+	if (!tw_term_get_bits(label, &bytes, &bits) && bits == 8 * TW_SEQ_TRACE_ID_BYTES && text[2] != '"')
+		return strdup(tw_seq_trace_id_text(bytes, digits));
+	return strdup(text);
+}
+
 static struct tw_request *find_row(struct tw_requests *requests, struct tw_term label)
 {
 	char text[TW_LABEL_BYTES];
@@ -41,8 +75,7 @@ static struct tw_request *find_row(struct tw_requests *requests, struct tw_term 
 		return NULL;
 	struct tw_request *row = &requests->rows[requests->count];
 	*row = (struct tw_request){.label = strdup(text), .first_ns = UINT64_MAX};
-	tw_term_format(label, TW_PRINT_PRETTY, text, sizeof text);
-	row->shown = strdup(text);
+	row->shown = tw_seq_label_shown(label);
 	if (tw_seq_trace_id(label, (struct tw_term){0}, row->trace_id) || !row->label || !row->shown ||
 	    !tw_map_add(&requests->by_label, key, requests->count)) {
 		free(row->label);

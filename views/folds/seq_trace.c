@@ -116,10 +116,8 @@ static bool is_label(struct tw_seq_trace *trace, struct tw_term label)
 	tw_term_format(label, TW_PRINT_WRITE, text, sizeof text);
 	if (strcmp(text, trace->label) != 0)
 		return false;
-	if (!trace->shown) {
-		tw_term_format(label, TW_PRINT_PRETTY, text, sizeof text);
-		trace->shown = strdup(text);
-	}
+	if (!trace->shown && !tw_seq_trace_id(label, (struct tw_term){0}, trace->trace_id))
+		trace->shown = tw_seq_label_shown(label);
 	return trace->shown != NULL;
 }
 

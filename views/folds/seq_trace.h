@@ -67,8 +67,9 @@ struct tw_hop {
 struct tw_seq_trace {
 	struct tw_capture *capture;
 	struct tw_seq_nodes nodes;
-	const char *label;		   /* as TW_PRINT_WRITE; borrows */
-	char *shown;			   /* the same for people */
+	const char *label; /* as TW_PRINT_WRITE; borrows */
+	char *shown;	   /* the same for people: tw_seq_label_shown() */
+	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	struct tw_seq_trace_event *events; /* in order of time */
 	uint32_t event_count, event_capacity;
 	struct tw_seq_trace_process *processes;
@@ -125,6 +126,14 @@ const char *tw_seq_trace_gap(const struct tw_seq_trace *trace, const struct tw_h
 bool tw_seq_trace_note(const struct tw_seq_trace *trace, unsigned number, char text[TW_SEQ_TRACE_NOTE]);
 
 /* ---- seq_requests.c: the labels of a capture ---- */
+
+/* The hexadecimal digits of a trace-id, as W3C's trace context and tracers write it. */
+#define TW_SEQ_TRACE_ID_TEXT (2 * TW_SEQ_TRACE_ID_BYTES + 1)
+const char *tw_seq_trace_id_text(const unsigned char id[TW_SEQ_TRACE_ID_BYTES], char text[TW_SEQ_TRACE_ID_TEXT]);
+/* False: it is none. */
+bool tw_seq_trace_id_read(const char *text, unsigned char id[TW_SEQ_TRACE_ID_BYTES]);
+/* A label for people, to be freed: a binary that is a trace-id and no text is its digits.  NULL: no memory. */
+char *tw_seq_label_shown(struct tw_term label);
 
 struct tw_request {
 	char *label, *shown; /* perhaps cut */
