@@ -3,6 +3,8 @@
 #include "capture.h"
 
 #include <tracewheel/error.h>
+#include <tracewheel/seq.h>
+#include <tracewheel/term.h>
 
 #include <string.h>
 
@@ -154,6 +156,39 @@ static ERL_NIF_TERM captures_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 				enif_make_uint64(env, (uint64_t)(uintptr_t)captures));
 }
 
+/* w3c(Label, Node, {Number, Serial}, Current) -> {TraceId, ParentId}: what W3C's trace context calls a token, as tw_seq_to_traceparent() does. */
+static ERL_NIF_TERM w3c(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+	struct tw_seq_sender sender = {0};
+	struct tw_etf_options options = {0};
+	ErlNifBinary label, node;
+	ErlNifSInt64 current;
+	const ERL_NIF_TERM *pid;
+	ERL_NIF_TERM id, parent;
+	struct tw_arena arena;
+	struct tw_term term;
+	unsigned char *bytes;
+	int count, error;
+
+	(void)argc;
+	if (!enif_inspect_binary(env, argv[0], &label) || !enif_inspect_binary(env, argv[1], &node) ||
+	    !enif_get_tuple(env, argv[2], &count, &pid) || count != 2 || !enif_get_uint(env, pid[0], &sender.number) ||
+	    !enif_get_uint(env, pid[1], &sender.serial) || !enif_get_int64(env, argv[3], &current))
+		return enif_make_badarg(env);
+	sender.current = current;
+	sender.node = (const char *)node.data;
+	sender.node_bytes = node.size;
+	parent = enif_make_uint64(env, tw_seq_parent_id(&sender));
+	tw_arena_init(&arena, 1 << 20);
+	options.node = tw_term_atom(sender.node, sender.node_bytes);
+	bytes = enif_make_new_binary(env, TW_SEQ_TRACE_ID_BYTES, &id);
+	error = tw_etf_decode(&arena, label.data, label.size, &options, NULL, &term);
+	if (!error)
+		error = tw_seq_trace_id(term, (struct tw_term){0}, bytes);
+	tw_arena_fini(&arena);
+	return error ? error_tuple(env, error) : enif_make_tuple2(env, id, parent);
+}
+
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info_term)
 {
 	const ErlNifResourceTypeInit calls = {.dtor = destroy, .down = down};
@@ -179,6 +214,7 @@ static ErlNifFunc functions[] = {{"open", 3, open_capture, ERL_NIF_DIRTY_JOB_IO_
 				 {"name", 3, name, 0},
 				 {"note", 2, note, 0},
 				 {"sum", 2, sum, 0},
-				 {"captures", 0, captures_of, 0}};
+				 {"captures", 0, captures_of, 0},
+				 {"w3c", 4, w3c, 0}};
 
 ERL_NIF_INIT(tracewheel_nif, functions, load, NULL, upgrade, NULL)

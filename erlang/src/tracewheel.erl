@@ -35,7 +35,8 @@
 %%	owner		the process at whose end the trace ends: default the caller; none
 %%	recorder	the path of the command `tracewheel`; default: where it is installed
 -module(tracewheel).
--export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1, fold/3]).
+-export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1, fold/3,
+         seq_from_otel/0, seq_to_otel/0]).
 
 start(Path) ->
     start(Path, #{}).
@@ -43,7 +44,9 @@ start(Path) ->
 %% -> {ok, Info} | {error, Reason}
 start(Path, Options) ->
     case tracewheel_options:check(Path, Options) of
-        {ok, Checked} -> tracewheel_server:start(Checked);
+        {ok, Checked} ->
+            code:ensure_loaded(tracewheel_otel), % that is no part of the first request
+            tracewheel_server:start(Checked);
         Error -> Error
     end.
 
@@ -73,3 +76,11 @@ tracer(Name) ->
 %% in order of time.  Pids are those of a node without a name.
 %% -> {ok, Acc} | {error, Reason}
 fold(Fun, Acc, Path) -> tracewheel_fold:fold(Fun, Acc, Path).
+
+%% The current span of OpenTelemetry, as opentelemetry_api has it in this process, becomes the process' token of seq_trace: its trace-id is the label.
+%% -> {ok, Token}, the one before, for seq_trace:set_token/1 | {error, no_span}
+seq_from_otel() -> tracewheel_otel:from().
+
+%% The token becomes OpenTelemetry's current span of this process: spans that it starts are children of the message that it has taken.
+%% -> {ok, Context}, the one before, for otel_ctx:detach/1 | {error, no_token}
+seq_to_otel() -> tracewheel_otel:to().

@@ -16,6 +16,7 @@ main() ->
     "" = os:cmd(os:getenv("TRACEWHEEL") ++ " print --format erlang seq.tw | grep -v own_time >seq.term"),
     {ok, Found} = file:consult("seq.term"),
     begun(),
+    otel(),
     case {plain(Wanted), plain(Found)} of
         {Same, Same} when length(Same) > 20 -> io:format("~p events~nok~n", [length(Same)]);
         {A, B} -> io:format("FAILED~n~p~n~p~n", [A, B])
@@ -44,6 +45,54 @@ begun() ->
                         {[], "order", {bad_option, seq, without_patterns}}]],
     Spec = {?MODULE, order, 2, [{'_', [], [{set_seq_token, label, {const, {a, 1}}}]}]},
     {error, {bad_pattern, Spec, Kept}} = tracewheel:start("none.tw", #{patterns => Spec}).
+
+%% A request that OpenTelemetry brought goes on as a token to a server, which gives it back to OpenTelemetry.  otel.term: the spans.
+otel() ->
+    seq_trace:reset_trace(),
+    Trace = 16#0af7651916cd43dd8448eb211c80319c,
+    Parent = 16#b7ad6b7169203331,
+    {error, no_span} = tracewheel:seq_from_otel(),
+    {error, no_token} = tracewheel:seq_to_otel(),
+    otel_tracer:set_current_span(otel_tracer:from_remote_span(0, 0, 1)),
+    {error, no_span} = tracewheel:seq_from_otel(),
+    [] = seq_trace:get_token(),
+    {ok, _} = tracewheel:start("otel.tw", #{seq_trace => true, on_full => block}),
+    otel_tracer:set_current_span(otel_tracer:from_remote_span(Trace, Parent, 1)),
+    seq_trace:set_token(label, mine),
+    {ok, {_, mine, _, _, _} = Before} = tracewheel:seq_from_otel(),
+    {7, <<Trace:128>>, _, _, _} = seq_trace:get_token(),
+    {Trace, Span, 1} = ask(),
+    %% Those that are not sampled pass on, and make no events.
+    otel_tracer:set_current_span(otel_tracer:from_remote_span(Trace + 1, Parent, 0)),
+    {ok, _} = tracewheel:seq_from_otel(),
+    {0, <<Next:128>>, _, _, _} = seq_trace:get_token(),
+    {Next, _, 0} = ask(),
+    Next = Trace + 1,
+    %% A label of our own has the trace-id that views show; the context before is back afterwards, with its tracestate.
+    seq_trace:set_token([]),
+    [seq_trace:set_token(K, V) || {K, V} <- [{label, {order, self()}}, {send, true}, {print, true}]],
+    Context = get('$__current_otel_ctx'),
+    {ok, Context} = tracewheel:seq_to_otel(),
+    {span_ctx, Own, _, 1, {tracestate, []}, true, true, false, undefined} = otel_tracer:current_span_ctx(),
+    otel_tracer:detach(Context),
+    seq_trace:set_token(Before),
+    mine = element(2, seq_trace:get_token()),
+    seq_trace:set_token([]),
+    {ok, #{lost := 0}} = tracewheel:stop(),
+    ok = file:write_file("otel.ids", io_lib:format("~16.16.0b ~16.16.0b ~32.16.0b~n", [Parent, Span, Own])),
+    %% Without the application, the record is made here.
+    code:purge(otel_tracer), code:delete(otel_tracer), code:del_path("."),
+    seq_trace:set_token(label, <<Trace:128>>),
+    {ok, Context} = tracewheel:seq_to_otel(),
+    #{{otel_tracer, span_ctx} := {span_ctx, Trace, _, 0, _, true, true, false, undefined}} = get('$__current_otel_ctx'),
+    seq_trace:set_token([]).
+
+ask() ->
+    Self = self(),
+    Server = spawn(fun() -> receive ask -> ok end, Old = tracewheel:seq_to_otel(), {ok, undefined} = Old,
+                            {span_ctx, T, S, F, _, true, true, false, _} = otel_tracer:current_span_ctx(), Self ! {self(), {T, S, F}} end),
+    Server ! ask,
+    receive {Server, Span} -> Span end.
 
 order(_, _) -> seq_trace:print(ordered).
 

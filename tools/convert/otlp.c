@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Fields by message. */
 enum { RESOURCE_SPANS = 1 };
@@ -40,6 +41,13 @@ struct request {
 	const unsigned char *trace_id;
 	uint64_t wall_ns; /* to be added to times */
 	uint64_t spans;
+	struct handed *handed; /* by hop */
+};
+
+/* A process of an Erlang node took the context of OpenTelemetry over, or gave its token to it: tracewheel_otel.erl. */
+struct handed {
+	bool is_print;	    /* a span of its own, to which spans of OpenTelemetry may be children */
+	uint64_t parent_id; /* the span from which the process took the request over; 0: none */
 };
 
 /* ---- attributes ---- */
@@ -131,6 +139,8 @@ static void put_parent(const struct request *request, const struct tw_hop *hop)
 		put_span_id(request->proto, PARENT_SPAN_ID, span_id_of(request, &request->trace->hops[hop->parent]));
 	else if (tw_seq_is_foreign(&sender))
 		put_span_id(request->proto, PARENT_SPAN_ID, tw_seq_parent_id(&sender));
+	else if (request->handed[hop - request->trace->hops].parent_id)
+		put_span_id(request->proto, PARENT_SPAN_ID, request->handed[hop - request->trace->hops].parent_id);
 }
 
 /* Until the receiver has sent the last message that this one caused. */
@@ -162,7 +172,7 @@ static void put_events(const struct request *request, const struct tw_hop *hop)
 		put_event(request, trace->events[hop->receive].time_ns, "received");
 	for (uint32_t child = hop->first_child; child != TW_SEQ_TRACE_NONE; child = trace->hops[child].next) {
 		const struct tw_hop *print = &trace->hops[child];
-		if (!print->is_print)
+		if (!print->is_print || request->handed[child].is_print)
 			continue;
 		tw_seq_trace_message(trace, print, text, sizeof text);
 		put_event(request, tw_hop_start(trace, print), text);
@@ -215,10 +225,41 @@ static void put_span(struct request *request, const struct tw_hop *hop)
 
 /* ---- requests ---- */
 
-/* A print that a message has caused is an event of its span. */
-static bool is_span(const struct tw_hop *hop)
+/* The parent-id of {traceparent,<<"00-TRACE-PARENT-FLAGS">>}; 0: it is another term. */
+static uint64_t parent_id_in(const char *message)
 {
-	return !hop->is_print || hop->parent == TW_SEQ_TRACE_NONE;
+	unsigned long long id;
+	return sscanf(message, "{traceparent,<<\"00-%*32[0-9a-f]-%16llx-", &id) == 1 ? id : 0;
+}
+
+/* Finds prints with which requests come from OpenTelemetry or go there; what a process sends after the first continues its span. */
+static bool find_handed(struct request *request)
+{
+	const struct tw_seq_trace *trace = request->trace;
+	uint64_t *parents = calloc(trace->process_count + (size_t)1, sizeof *parents);
+	char message[MESSAGE_BYTES];
+	request->handed = calloc(trace->hop_count + (size_t)1, sizeof *request->handed);
+	for (uint32_t i = 0; parents && request->handed && i < trace->hop_count; i++) {
+		const struct tw_hop *hop = &trace->hops[i];
+		uint64_t id = 0;
+		if (hop->is_print) {
+			tw_seq_trace_message(trace, hop, message, sizeof message);
+			id = parent_id_in(message);
+			request->handed[i].is_print = id || strcmp(message, "traceparent") == 0;
+		}
+		if (id)
+			parents[hop->from] = id;
+		request->handed[i].parent_id = parents[hop->from];
+	}
+	free(parents);
+	return parents && request->handed;
+}
+
+/* A print that a message has caused is an event of its span. */
+static bool is_span(const struct request *request, const struct tw_hop *hop)
+{
+	return !hop->is_print || hop->parent == TW_SEQ_TRACE_NONE ||
+	       request->handed[hop - request->trace->hops].is_print;
 }
 
 /* The program that does what the span is about: the receiver, if it is in the capture. */
@@ -238,7 +279,7 @@ static void put_spans_of(struct request *request, uint32_t node)
 	tw_proto_close(proto, scope);
 	for (uint32_t i = 0; i < request->trace->hop_count; i++) {
 		const struct tw_hop *hop = &request->trace->hops[i];
-		if (is_span(hop) && node_of(request->trace, hop) == node)
+		if (is_span(request, hop) && node_of(request->trace, hop) == node)
 			put_span(request, hop);
 	}
 	tw_proto_close(proto, spans);
@@ -254,7 +295,7 @@ static int put_request(struct request *request)
 	for (uint32_t i = 0; !error && i < trace->hop_count; i++) {
 		uint32_t node = node_of(trace, &trace->hops[i]),
 			 index = node < trace->nodes.count ? node : trace->nodes.count;
-		if (!is_span(&trace->hops[i]) || is_done[index])
+		if (!is_span(request, &trace->hops[i]) || is_done[index])
 			continue;
 		is_done[index] = true;
 		put_spans_of(request, node);
@@ -272,7 +313,8 @@ static int write_request(struct tw_capture *capture, const struct tw_request *ro
 	/* Only blocks of that time are read. */
 	int error = tw_seq_trace_make(&trace, capture, row->label, row->first_ns, row->last_ns + 1);
 	if (!error)
-		error = put_request(&request);
+		error = find_handed(&request) ? put_request(&request) : TW_ENOMEM;
+	free(request.handed);
 	counts->requests += !error;
 	counts->spans += request.spans;
 	counts->left_out += trace.left_out;
