@@ -35,7 +35,7 @@
 %%	owner		the process at whose end the trace ends: default the caller; none
 %%	recorder	the path of the command `tracewheel`; default: where it is installed
 -module(tracewheel).
--export([start/1, start/2, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1, fold/3,
+-export([start/1, start/2, flight/1, flight/2, snapshot/0, snapshot/1, stop/0, stop/1, info/0, info/1, counters/0, counters/1, tracer/0, tracer/1, fold/3,
          seq_from_otel/0, seq_to_otel/0]).
 
 start(Path) ->
@@ -49,6 +49,23 @@ start(Path, Options) ->
             tracewheel_server:start(Checked);
         Error -> Error
     end.
+
+%% A flight recorder: the newest events stay in memory.  Path.tw, Path-2.tw, ... are written when a process ends by an error, or by snapshot/0.
+%% Options of its own, beside those of start/2 (but print, on_full and force; events and time are infinity, ring_bytes 4 MiB):
+%%
+%%	snapshot_on	crash (default): what the logger is told, crash reports of OTP's processes and ends of others by an error; processes
+%%			as of the option processes: their ends, but normal and shutdown; a list of both; none
+%%	snapshots	the most that are written so, default 5
+%%	every		and how far apart, in ms, default 10000
+%% -> as start/2
+flight(Path) -> flight(Path, #{}).
+flight(Path, Options) when is_list(Options) -> start(Path, [{flight, true} | Options]);
+flight(Path, Options) when is_map(Options) -> start(Path, Options#{flight => true});
+flight(_, Options) -> {error, {bad_options, Options}}.
+
+%% Writes what is in memory.  -> {ok, Path} | {error, Reason}
+snapshot() -> snapshot(tracewheel).
+snapshot(Name) -> tracewheel_server:call(Name, snapshot).
 
 %% Ends the trace; from any process.  -> {ok, Info} | {error, not_started}
 stop() -> stop(tracewheel).

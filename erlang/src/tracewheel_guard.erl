@@ -4,6 +4,7 @@
 %%
 %%	{message, send | 'receive', MatchSpec}		patterns of messages, before OTP 27
 %%	{counters, Kind, MFA}				of functions, before OTP 27
+%%	{logger, Handler}				of a flight recorder
 %%
 %% What others have set meanwhile is not undone.
 -module(tracewheel_guard).
@@ -47,4 +48,5 @@ undo(Held) -> [undo_one(Setting) || Setting <- Held].
 
 undo_one({message, Kind, Spec}) ->
     erlang:trace_info(Kind, match_spec) =:= {match_spec, Spec} andalso erlang:trace_pattern(Kind, true, []);
-undo_one({counters, Kind, MFA}) -> tracewheel_counters:undo(Kind, MFA).
+undo_one({counters, Kind, MFA}) -> tracewheel_counters:undo(Kind, MFA);
+undo_one({logger, Handler}) -> tracewheel_flight:undo(Handler).

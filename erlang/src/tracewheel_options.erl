@@ -13,7 +13,7 @@ check(Path, Options) when is_map(Options) ->
     try
         Unknown = maps:keys(maps:without(keys(), Options)),
         Unknown =:= [] orelse throw({unknown_option, hd(Unknown)}),
-        Checked = maps:map(fun value/2, maps:merge(defaults(), Options)),
+        Checked = maps:map(fun value/2, maps:merge(defaults(Options), Options)),
         maps:get(ring_bytes, Checked) =< maps:get(memory, Checked) orelse throw({bad_option, memory, maps:get(memory, Checked)}),
         {ok, patterns(Checked#{path => path(Path), owner => owner(Options)})}
     catch
@@ -21,12 +21,23 @@ check(Path, Options) when is_map(Options) ->
     end;
 check(_, Options) -> {error, {bad_options, Options}}.
 
+defaults(#{flight := true} = Options) ->
+    [throw({bad_option, K, with_flight}) || K <- [print, lines, on_full, force], is_map_key(K, Options)],
+    maps:merge(defaults(), of_flight());
+defaults(Options) ->
+    [throw({bad_option, K, without_flight}) || K <- [snapshot_on, snapshots, every], is_map_key(K, Options)],
+    defaults().
+
 keys() -> [owner, recorder, libraries, attached | maps:keys(defaults())].
 
 defaults() ->
     #{patterns => [], send => [], 'receive' => [], system_monitor => [], call_count => [], call_time => [],
       call_memory => [], on_load => false, processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, seq => none, print => false, lines => 1000}.
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, seq => none, print => false, lines => 1000,
+      flight => false, snapshot_on => [crash], snapshots => 5, every => 10000}.
+
+%% Nothing is written before something happens: the limits are those of memory, and of the rate.
+of_flight() -> #{events => infinity, time => infinity, ring_bytes => 4194304}.
 
 path(Path) ->
     try unicode:characters_to_list(Path) of
@@ -57,6 +68,10 @@ value(on_load, B) when is_boolean(B) -> B;
 value(force, B) when is_boolean(B) -> B;
 value(seq_trace, B) when is_boolean(B) -> B;
 value(seq, L) -> tracewheel_pattern:label(L);
+value(flight, B) when is_boolean(B) -> B;
+value(snapshot_on, [crash]) -> [crash]; % without a module that is not sent to nodes
+value(snapshot_on, On) -> tracewheel_flight:check(On);
+value(Key, N) when is_integer(N), N > 0, N < 1 bsl 32, (Key =:= snapshots orelse Key =:= every) -> N;
 value(name, N) when is_atom(N), N =/= undefined -> N;
 value(recorder, P) when is_list(P) -> P;
 value(libraries, P) when is_list(P) -> P;

@@ -65,7 +65,7 @@ init(#{name := Name, starter := Starter} = Options) ->
              end,
     case Answer of
         {ok, Begun} ->
-            State = with_printer(Begun),
+            State = with_flight(with_printer(Begun)),
             Starter ! {self(), {ok, info(State)}},
             look_later(),
             look_at_code_later(State),
@@ -140,9 +140,9 @@ command(_) ->
 environment(#{libraries := Folder}) -> [{env, [{"LD_LIBRARY_PATH", Folder}]}];
 environment(_) -> [].
 
-arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force}) ->
+arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force, flight := Flight}) ->
     ["record", "--erlang", "-o", Path, "--on-full", atom_to_list(OnFull), "--ring", integer_to_list(Ring), "--ring-cap",
-     integer_to_list(Memory)] ++ ["--force" || Force].
+     integer_to_list(Memory)] ++ ["--force" || Force] ++ ["--flight" || Flight].
 
 await_ready(Command, Port, Path) ->
     receive
@@ -253,6 +253,10 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
         {?MODULE, From, Tag, counters} ->
             From ! {Tag, {ok, tracewheel_counters:read(State)}},
             ?MODULE:loop(State);
+        {?MODULE, From, Tag, snapshot} when is_map(map_get(flight, State)) -> ?MODULE:loop(tracewheel_flight:ask({From, Tag}, State));
+        {?MODULE, From, Tag, snapshot} ->
+            From ! {Tag, {error, no_flight_recorder}},
+            ?MODULE:loop(State);
         {?MODULE, From, Tag, tracer} ->
             From ! {Tag, {ok, Capture}},
             ?MODULE:loop(State);
@@ -272,8 +276,22 @@ loop(#{port := Port, capture := Capture, monitor := Monitor} = State) ->
             Now = set_again(State),
             look_at_code_later(Now),
             ?MODULE:loop(Now);
-        Other -> ?MODULE:loop(printing(State, Other))
+        Other -> ?MODULE:loop(more(State, Other))
     end.
+
+%% Neither is tracewheel_flight there.
+with_flight(#{flight := true} = State) -> tracewheel_flight:start(State);
+with_flight(State) -> State.
+
+snapshots(#{flight := #{}} = State) -> tracewheel_flight:info(State);
+snapshots(_) -> #{}.
+
+more(#{flight := #{}} = State, Message) ->
+    case tracewheel_flight:message(Message, State) of
+        false -> State;
+        Now -> Now
+    end;
+more(State, Message) -> printing(State, Message).
 
 %% tracewheel_printer is not there where record --erlang brought the modules: it prints by itself.
 with_printer(#{print := false} = State) -> State;
@@ -303,7 +321,7 @@ look_at_code_later(#{patterns := []}) -> ok;
 look_at_code_later(_) -> erlang:send_after(?CODE_MS, self(), {?MODULE, look_at_code}).
 
 info(#{path := Path, name := Name, started := Started, events := Events, rate := Rate, time := Time} = State) ->
-    (counts(State))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
+    (maps:merge(snapshots(State), counts(State)))#{path => Path, name => Name, functions => maps:get(functions, State, 0),
                                     other_tracer => maps:get(other_tracer, State, 0), others => maps:get(others, State, ""),
                                     set_again => maps:get(set_again, State, 0), later => maps:get(later_count, State, 0),
                                     seconds => (erlang:monotonic_time(millisecond) - Started) / 1000,
@@ -311,7 +329,7 @@ info(#{path := Path, name := Name, started := Started, events := Events, rate :=
 
 %% Nothing is traced any more, then the rings are closed, then the recorder drains them.
 finish(#{capture := Capture, port := Port} = Before, Why) ->
-    State = tell_others(set_again(Before), "as it ended"),
+    State = tell_others(set_again(written(Before, Why)), "as it ended"),
     Counted = tracewheel_counters:store(look_at_counters(State)),
     tracewheel_settings:unset(State),
     Info = info(State),
@@ -322,6 +340,9 @@ finish(#{capture := Capture, port := Port} = Before, Why) ->
                                                                                 maps:get(events, Recorded, unknown)]),
     [begin leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
     Result.
+
+written(#{flight := #{}} = State, Why) when Why =/= recorder -> tracewheel_flight:await(State);
+written(State, _) -> State.
 
 %% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
 %% their next use waits for it, runs none of them.  It has the name before others are looked for: a start sees it, or is seen.

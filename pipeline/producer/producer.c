@@ -454,6 +454,31 @@ static __attribute__((noinline)) struct tw_rb_record *reserve_slow(struct tw_pro
 	return reserve_making(thread, bytes, ticks, &own);
 }
 
+/*
+ * The slow path of a ring that overwrites.  Its records are given up by chunks, the older ones of a long run first: each chunk begins
+ * with a switch record, so that the run's process is known by what is left.  Both records lie in one chunk.
+ */
+static __attribute__((noinline)) struct tw_rb_record *reserve_in_chunk(struct tw_producer_thread *thread,
+								       struct tw_producer_process *process,
+								       uint32_t bytes, uint64_t ticks)
+{
+	struct tw_rb_record *record;
+	struct own_work own = {0};
+
+	if (!thread->ring.shared && !claim_ring(thread, ticks))
+		return NULL;
+	record = reserve_making(thread, SWITCH_BYTES + bytes, ticks, &own);
+	if (!record)
+		return NULL;
+	put_switch(thread, process, record, ticks);
+	return (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+}
+
+static bool is_overwriting(const struct tw_producer_thread *thread)
+{
+	return thread->producer->rs.config.policy == TW_RB_OVERWRITE;
+}
+
 TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thread,
 						  struct tw_producer_process *process,
 						  const struct tw_producer_event *event)
@@ -469,7 +494,12 @@ TW_API enum tw_producer_outcome tw_producer_write(struct tw_producer_thread *thr
 	if (is_run_new)
 		committed += SWITCH_BYTES;
 	/* A thread without a ring has no space either. */
-	if (tw_unlikely(ring->pos + committed > ring->limit_pos)) {
+	if (tw_unlikely(ring->pos + committed > ring->limit_pos) && is_overwriting(thread)) {
+		record = reserve_in_chunk(thread, process, bytes, ticks);
+		committed = SWITCH_BYTES + bytes;
+		if (!record)
+			return TW_PRODUCER_LOST;
+	} else if (tw_unlikely(ring->pos + committed > ring->limit_pos)) {
 		record = reserve_slow(thread, is_run_new ? process : NULL, bytes, ticks);
 		committed = bytes;
 		if (!record)

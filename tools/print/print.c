@@ -467,6 +467,15 @@ static int print_around(struct tw_printer *printer, struct request *request, uin
 	return error;
 }
 
+/* Nothing of the capture is left out. */
+static bool is_whole(const struct request *request)
+{
+	const struct tw_selection *selection = &request->selection;
+	return !selection->from && !selection->to && !selection->tail && !selection->thread &&
+	       !selection->patterns.wanted_count && !selection->patterns.excluded_count &&
+	       !tw_selection_has_conditions(selection);
+}
+
 /* Prints in the form that was asked for. Returns 0 or an error. */
 static int print_as_asked(struct tw_printer *printer, struct request *request, const struct tw_capture_filter *filter,
 			  struct tw_pace *pace)
@@ -484,6 +493,11 @@ static int print_as_asked(struct tw_printer *printer, struct request *request, c
 		return request->timeline->print(printer, filter, limit);
 	if (request->is_strace)
 		return tw_print_strace(printer, filter, limit);
+	if (request->format == &tw_print_text && !request->process && !request->is_stream && is_whole(request)) {
+		int error = tw_print_ended(printer, request->format, filter);
+		if (error)
+			return error;
+	}
 	return request->process ? tw_print_life(printer, request->format, filter, &life, limit)
 				: print_events(printer, request, filter, pace);
 }

@@ -76,6 +76,10 @@ bool tw_printer_begin_image(struct tw_printer *printer, const struct tw_capture_
 			    const struct tw_print_format *format);
 void tw_printer_free(struct tw_printer *printer);
 
+/* Of a snapshot that an Erlang process caused by its end: its last events, and a heading for those of all.  Returns 0 or an error. */
+int tw_print_ended(struct tw_printer *printer, const struct tw_print_format *format,
+		   const struct tw_capture_filter *filter);
+
 /* ---- parts ---- */
 
 /* The words of its events are numbers, not addresses. */

@@ -53,7 +53,8 @@ enum {
 	KEY_SYSTEM,
 	KEY_COUNT,
 	KEY_CALL_TIME,
-	KEY_CALL_MEMORY
+	KEY_CALL_MEMORY,
+	KEY_FLIGHT_OF_NODE
 };
 
 static const struct tw_option options_table[] = {
@@ -104,6 +105,8 @@ static const struct tw_option options_table[] = {
 	{KEY_PORT, "port", "PORT", "where NODE listens for other nodes: no epmd is asked"},
 	{KEY_COOKIE, "cookie-file", "FILE",
 	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
+	{KEY_FLIGHT_OF_NODE, "flight", NULL,
+	 "of the recorder without NODE: the newest events stay in memory until tracewheel:flight/2 asks for a snapshot"},
 	{KEY_FORCE, "force", NULL, "replace an existing capture"},
 	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
@@ -132,7 +135,7 @@ struct request {
 	char path[PATH_MAX + 4];
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
-	bool has_patterns, has_flags, has_more, has_processes, is_quiet, prints;
+	bool has_patterns, has_flags, has_more, has_processes, is_quiet, prints, is_flight;
 	const char *lines; /* NULL: LINES */
 	char self[PATH_MAX];
 };
@@ -219,6 +222,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		return tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.",
 				value),
 		       false;
+	case KEY_FLIGHT_OF_NODE: return request->is_flight = true;
 	case KEY_PROCESS: request->has_processes = true; return add(request, "process", value);
 	case KEY_SCOPE: return add(request, "scope", "global");
 	case KEY_META: return add(request, "scope", "meta");
@@ -504,6 +508,10 @@ int tw_record_erlang(int argc, char **argv)
 	}
 	if (key < 0)
 		code = tw_options_exit(key);
+	else if (options.index < argc && request.is_flight)
+		code = tw_usage(
+			&command,
+			"--flight is for tracewheel:flight/2, in a shell of the node (docs/erlang.md), and not for a NODE.");
 	else if (options.index + 1 < argc)
 		code = attach_to_all(&request, options.index, argc, argv);
 	else if (tw_rings_are_too_large(&request.recorder, &command))
@@ -514,7 +522,7 @@ int tw_record_erlang(int argc, char **argv)
 		 request.has_processes || request.prints)
 		code = tw_usage(&command, "which node? Its name, or the number of its process, comes last.");
 	else
-		code = tw_record_erlang_port(&request.recorder, request.path);
+		code = tw_record_erlang_port(&request.recorder, request.path, request.is_flight);
 free_arguments:
 	for (unsigned i = 0; i < request.count; i++)
 		free(request.arguments[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* erlang.c - `tracewheel record --erlang`: drains the rings that a tracer inside an Erlang VM writes, outside of the VM. */
 #include "tools/record/erlang.h"
+#include "tools/record/flight.h"
 #include "tools/record/launch.h"
 #include "tools/tool.h"
 
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,12 +50,33 @@ static const char *reason_of(int error, const struct tw_recorder_options *option
 	}
 }
 
+/* "snapshot AGE REASON": what the rings of a flight recorder hold; AGE, in ns, says how long ago its cause was. */
+static void write_snapshot(struct tw_recorder *recorder, char *line)
+{
+	static struct tw_flight_result result;
+	char *reason;
+	uint64_t age_ns = strtoull(line, &reason, 10);
+	reason[strcspn(reason, "\n")] = 0;
+	const struct tw_flight_options options = {.ring_set_path = tw_recorder_ring_set_path(recorder),
+						  .reason = *reason ? reason + 1 : reason,
+						  .trigger_ns = tw_now_ns() - age_ns};
+	int error = tw_flight_write(&options, &result);
+	if (error)
+		printf("unwritten %s\n", tw_strerror(error));
+	else
+		printf("snapshot %llu %s\n", (unsigned long long)result.stats.events, result.path);
+	fflush(stdout);
+}
+
 /* A thread of its own: the recorder sleeps on its rings, not on a pipe. */
 static void *listen_to_port(void *recorder)
 {
-	char line[64];
+	static const char snapshot[] = "snapshot ";
+	char line[1024];
 	int wanted = ORDER_STOP;
 	while (fgets(line, sizeof line, stdin)) {
+		if (strncmp(line, snapshot, sizeof snapshot - 1) == 0)
+			write_snapshot(recorder, line + sizeof snapshot - 1);
 		if (strcmp(line, "abort\n") == 0)
 			wanted = ORDER_ABORT;
 		if (strcmp(line, "abort\n") == 0 || strcmp(line, "stop\n") == 0)
@@ -84,13 +107,15 @@ static void tell(const struct tw_recorder_stats *stats, int error)
 	fflush(stdout);
 }
 
-int tw_record_erlang_port(struct tw_recorder_options *options, const char *path)
+int tw_record_erlang_port(struct tw_recorder_options *options, const char *path, bool is_flight)
 {
+	struct tw_flight flight = {.is_wanted = is_flight};
 	struct tw_recorder_stats stats = {0};
 	struct tw_recorder *recorder;
 	pthread_t listener;
 	ignore_signals();
 	options->path = path;
+	tw_flight_prepare(&flight, options, path);
 	options->leaves_memory = true;
 	options->guards_rings = true;
 	options->ends_inside = true;

@@ -14,6 +14,6 @@ int tw_record_erlang(int argc, char **argv);
  * On standard output, one line each: `ready RING-SET`, or `error NAME TEXT`; at the end `done KEY=NUMBER...`.  On standard
  * input: `stop`, or `abort` for no capture; the end of the input is a stop.  Returns the exit code.
  */
-int tw_record_erlang_port(struct tw_recorder_options *options, const char *path);
+int tw_record_erlang_port(struct tw_recorder_options *options, const char *path, bool is_flight);
 
 #endif

@@ -8,6 +8,7 @@
 #include "tracewheel/flight.h"
 
 #include <stdio.h>
+#include <string.h>
 
 bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 {
@@ -53,6 +54,32 @@ bool tw_name_trigger(const struct tw_capture *capture, char text[TW_TRIGGER_BYTE
 	return true;
 }
 
+/* False: the cause was no end of a process. */
+static bool take_pid(const char *reason, unsigned *number, unsigned *serial)
+{
+	int used = 0;
+	return sscanf(reason, "process <0.%u.%u>%n", number, serial, &used) == 2 && used;
+}
+
+bool tw_name_ended(const struct tw_capture *capture, uint32_t *image, uint32_t *tracee_id)
+{
+	const struct tw_capture_tracee *tracee;
+	struct tw_capture_trigger trigger;
+	unsigned number, serial;
+	if (!tw_capture_trigger(capture, &trigger) || !take_pid(trigger.reason, &number, &serial))
+		return false;
+	for (uint32_t i = 0; tw_capture_image(capture, i); i++) {
+		for (uint32_t at = 0; (tracee = tw_capture_tracee_next(capture, i, &at));) {
+			if (tracee->is_port || tracee->pid_number != number || tracee->pid_serial != serial)
+				continue;
+			*image = i;
+			*tracee_id = tracee->tracee_id;
+			return true;
+		}
+	}
+	return false;
+}
+
 static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
 {
 	struct tw_capture_trigger trigger;
@@ -68,6 +95,12 @@ static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
 		tw_json_u64(json, "thread", (uint64_t)trigger.thread_id);
 	if (trigger.call_ns)
 		tw_json_u64(json, "call_ns", trigger.call_ns);
+	unsigned number, serial;
+	char pid[TW_NAME_NUMBERS_BYTES];
+	if (take_pid(trigger.reason, &number, &serial)) {
+		tw_name_numbers(number, serial, pid);
+		tw_json_text(json, "pid", pid, strlen(pid));
+	}
 	tw_json_text(json, "reason", trigger.reason, strlen(trigger.reason));
 	tw_json_crash(json, capture);
 	tw_json_close(json, '}');

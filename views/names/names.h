@@ -105,6 +105,8 @@ bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 /* "at 3.994000000: the program was ended by SIGSEGV": what caused a flight recorder to write the capture. False: it is none. */
 #define TW_TRIGGER_BYTES 512
 bool tw_name_trigger(const struct tw_capture *capture, char text[TW_TRIGGER_BYTES]);
+/* The process of an Erlang node whose end was the cause ("process <0.85.0> clerk ended: badarg").  False: it was another cause. */
+bool tw_name_ended(const struct tw_capture *capture, uint32_t *image, uint32_t *tracee_id);
 /*
  * "after 10 s (--time)": when the recording ended by this limit, as a clause.
  */
@@ -113,7 +115,7 @@ const char *tw_name_stop(enum tw_stop why, uint64_t limit, char text[TW_STOP_BYT
 /*
  * The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}, and the member "stopped" if the recording ended before the
  * program: {"by": "time"|"events"|"rate"|"asked", "limit": N} ("limit_ns" of time); each only if it is known.  Of a flight recorder's
- * capture also the member "trigger": {"ns": N, "process": N, "thread": N, "call_ns": N, "reason": "..."}, with ns as in events.
+ * capture also the member "trigger": {"ns": N, "process": N, "thread": N, "call_ns": N, "pid": "<0.85.0>", "reason": "..."}, with ns as in events.
  */
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
