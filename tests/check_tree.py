@@ -46,7 +46,7 @@ OPENS = {
     "tools/attach/dormant.c": "procfs", "tools/attach/inject.c": "procfs, and our own library", "tools/attach/list.c": "procfs", "tools/attach/detach.c": "/dev/null", "tools/common/proc.c": "procfs",
     "tools/common/entries.c": "new files of the ring set", "tools/common/near.c": "the loader's configuration",
     "tools/convert/convert.c": "the user's argument", "tools/convert/ttb_read.c": "the user's argument, which may be a pipe",
-    "tools/match.c": "the user's argument, which may be a pipe", "tools/print/print_ctf.c": "the folder that it makes", "tools/python/module.c": "the user's argument", "tools/record/check.c": "the loader's configuration",
+    "tools/info.c": "the user's argument", "tools/match.c": "the user's argument, which may be a pipe", "tools/print/print_ctf.c": "the folder that it makes", "tools/python/module.c": "the user's argument", "tools/record/check.c": "the loader's configuration",
     "tools/record/children.c": "procfs", "tools/record/group_signals.c": "procfs", "tools/record/mapped.c": "procfs", "tools/record/sched.c": "procfs",
     "tools/seq/seq.c": "the user's argument", "tools/sql/sql.c": "the user's argument",
     "views/names/names.c": "the user's argument, which may be a pipe", "views/names/spool.c": "a new file without a name",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: summarises a capture. It checks its blocks and decodes no events. */
 #include "views/names/counted.h"
+#include "views/names/holes.h"
 #include "views/names/missing.h"
 #include "views/names/notes.h"
 #include "views/names/crash.h"
@@ -9,7 +10,9 @@
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
+#include "tracewheel/segment.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -39,6 +42,8 @@ static const struct tw_command command = {
 static struct tw_out out;
 static struct tw_meter meter;
 static const struct tw_capture_image *images[IMAGES_MAX];
+static char key[TW_SEGMENT_KEY_BYTES];
+static bool has_identity;
 
 static double seconds_of(const struct tw_capture_info *info)
 {
@@ -64,13 +69,19 @@ static void put_lost(const struct tw_capture *capture, const struct tw_capture_i
 }
 
 /* Shows data missing for other causes, and the tracer's own time. */
-static void put_missing(const struct tw_capture_account *account)
+static void put_missing(const struct tw_capture *capture, const struct tw_capture_account *account)
 {
 	char clause[TW_MISSING_TEXT_BYTES];
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
 		if (*tw_missing_clause(account, cause, clause))
 			tw_out_format(&out, "%-14s%s\n", tw_missing_cause_name(cause), clause);
 	}
+	for (uint32_t i = 0; tw_missing_hole(capture, i, clause); i++)
+		tw_out_format(&out, "hole          %s\n", clause);
+	if (tw_capture_is_asked(capture))
+		tw_out_text(
+			&out,
+			"asked for     some segments only: the folder names them, and others count as not wanted\n");
 	if (*tw_missing_waits(account, clause))
 		tw_out_format(&out, "waits         %s\n", clause);
 	if (*tw_missing_setups(account, clause))
@@ -87,6 +98,8 @@ static void put_ending(const struct tw_capture *capture)
 	bool is_well;
 	enum tw_stop why;
 	uint64_t limit;
+	if (has_identity)
+		tw_out_format(&out, "key           %s\n", key);
 	if (tw_name_trigger(capture, trigger))
 		tw_out_format(&out, "snapshot      %s\n", trigger);
 	tw_crash_put(&out, capture, "crash         ", "              ");
@@ -108,7 +121,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
 	put_lost(capture, info, &account);
-	put_missing(&account);
+	put_missing(capture, &account);
 	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));
 	tw_out_format(&out, "time          %s, from %s\n", tw_figure_seconds(a, seconds_of(info)), when);
@@ -216,6 +229,8 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "threads", info->threads);
 	tw_json_u64(&json, "functions", info->functions);
 	tw_json_u64(&json, "segments", info->segments);
+	if (has_identity)
+		tw_json_text(&json, "key", key, strlen(key));
 	tw_json_bool(&json, "complete", info->is_complete);
 	tw_json_ending(&json, capture);
 	tw_json_bool(&json, "live", info->is_live);
@@ -226,6 +241,8 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "damaged_records", info->damaged_records);
 	tw_json_u64(&json, "start_wall_ns", info->start_wall_ns);
 	tw_missing_json(&json, &account);
+	tw_missing_holes_json(&json, capture);
+	tw_json_bool(&json, "asked", tw_capture_is_asked(capture));
 	struct tw_counted counted;
 	tw_counted_sum(capture, &counted);
 	if (counted.functions) {
@@ -242,6 +259,18 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	}
 	put_json_lists(&json, capture);
 	tw_json_close(&json, '}');
+}
+
+/* A closed segment by itself has a name of its own. */
+static void identify(const char *path)
+{
+	struct tw_segment_identity identity;
+	int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	has_identity = fd >= 0 && tw_segment_identify(fd, &identity) == 0;
+	if (has_identity)
+		tw_segment_key(&identity, key);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void on_progress(void *context, uint64_t bytes)
@@ -264,11 +293,11 @@ int tw_tool_info(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	bool is_json = false;
-	int key;
-	while ((key = tw_options_next(&options)) > 0)
+	int answer;
+	while ((answer = tw_options_next(&options)) > 0)
 		is_json = true;
-	if (key < 0)
-		return tw_options_exit(key);
+	if (answer < 0)
+		return tw_options_exit(answer);
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		return TW_EXIT_USAGE;
@@ -283,6 +312,7 @@ int tw_tool_info(int argc, char **argv)
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	}
 	tw_capture_info(capture, &info);
+	identify(path);
 	tw_out_init(&out, STDOUT_FILENO);
 	if (is_json)
 		put_json(capture, &info);

@@ -278,6 +278,10 @@ TW_API int tw_capture_open(const char *path, const struct tw_capture_options *op
 		error = errno == ENOTDIR ? TW_EFORMAT : tw_error_from_errno(errno);
 	else
 		error = list_files(capture);
+	if (!error) {
+		tw_source_choose_clock(capture);
+		error = tw_source_read_asked(capture);
+	}
 	if (!error)
 		error = tw_source_list_segments(capture);
 	if (!error)
@@ -331,6 +335,9 @@ TW_API void tw_capture_close(struct tw_capture *capture)
 	for (uint32_t i = 0; i < capture->damage_count; i++)
 		free(capture->damages[i]);
 	free(capture->damages);
+	free(capture->recordings);
+	free(capture->asked);
+	free(capture->holes);
 	free(capture->images);
 	free(capture->files);
 	free(capture->streams);

@@ -11,6 +11,7 @@
 #include "pipeline/format/catalog.h"
 #include "pipeline/reader/clockmap.h"
 #include "pipeline/block/segment.h"
+#include "tracewheel/segment.h"
 
 #include <pthread.h>
 
@@ -84,17 +85,37 @@ struct tw_source_damage {
 	char file[TW_SOURCE_NAME_BYTES];
 };
 
+/* The account blocks of one recording; a folder may hold segments of several. */
+struct tw_source_told {
+	uint64_t capture_id;
+	uint64_t told[TW_ACCOUNT_CAUSES];
+};
+
+/* Absent segments of one image, between two files; TW_CAPTURE_NONE: there is none on that side. */
+struct tw_source_hole {
+	struct tw_capture_hole info;
+	uint32_t before, after;
+};
+
 struct tw_capture {
 	int directory_fd;
 	uint32_t workers;
 	struct tw_capture_info info;
 	struct tw_capture_account account; /* as of opening */
-	uint64_t told[TW_ACCOUNT_CAUSES];  /* in account blocks */
+	uint64_t told[TW_ACCOUNT_CAUSES];  /* in account blocks: the sums of all recordings */
+	struct tw_source_told *recordings;
+	uint32_t recording_count;
 	uint64_t damaged_events;	   /* found while reading */
 	uint64_t removed_events;	   /* that the recorder removed during reading */
 	bool is_damage_unnumbered;	   /* some damage held an unknown number of events */
 	bool is_gap_damaged;		   /* a segment that is missing between others is here, but unreadable */
-	bool is_piece;			   /* a single segment */
+	struct tw_segment_header clock_of; /* a segment of the clock that all must have; zero: the first one */
+	bool is_piece;			   /* segments that were renamed */
+	struct tw_segment_identity *asked; /* the segments that the folder was to hold */
+	uint32_t asked_count;
+	bool is_asked;
+	struct tw_source_hole *holes;
+	uint32_t hole_count;
 	struct tw_source_file *files;
 	uint32_t file_count;
 	struct tw_source_image **images;
@@ -149,6 +170,26 @@ void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);
 /* For the first block of a stream: subtracts the losses and the own time in its records from the totals before it. */
 void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *stream,
 			   const struct tw_source_block *block);
+
+/*
+ * Segments of several recordings in one folder: recordings.c.  Notes what one of them says of itself; the largest count of each cause holds.
+ * Returns 0 or TW_ENOMEM.
+ */
+int tw_source_tell(struct tw_capture *capture, uint64_t capture_id, uint32_t cause, uint64_t count);
+/* Sums them up; how programs ended is known if there is one recording. */
+void tw_source_take_told(struct tw_capture *capture);
+void tw_source_choose_clock(struct tw_capture *capture);
+/* Would its times be those of another clock than the others have? Such a segment is set aside. */
+#define TW_SOURCE_IS_FOREIGN \
+	"it is of another machine or boot, whose clock is not that of the others; `tracewheel merge` joins captures of several machines"
+bool tw_source_is_foreign(const struct tw_capture *capture, const struct tw_segment_header *header);
+
+/* Absent segments: holes.c. Without memory the place is not known. */
+void tw_source_add_hole(struct tw_capture *capture, const struct tw_source_hole *hole);
+/* Reads which segments the folder was to hold, if it says so. Returns 0 or TW_ENOMEM. */
+int tw_source_read_asked(struct tw_capture *capture);
+/* How many of them are absent? */
+uint32_t tw_source_asked_absent(const struct tw_capture *capture);
 
 /* Sums up missing data, by cause; called after all other sums. */
 void tw_source_account(struct tw_capture *capture);

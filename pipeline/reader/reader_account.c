@@ -89,6 +89,11 @@ free_raw:
 
 /* ---- segments ---- */
 
+static uint32_t index_of(const struct tw_capture *capture, const struct tw_source_file *file)
+{
+	return (uint32_t)(file - capture->files);
+}
+
 static int by_image(const void *a, const void *b)
 {
 	const struct tw_source_file *left = *(const struct tw_source_file *const *)a;
@@ -119,8 +124,15 @@ static uint32_t begin_image(struct tw_capture *capture, const struct tw_source_f
 	bool is_removed = first->segments_kept != 0;
 	uint32_t before = first->image_segment ? first->image_segment - 1 : 0;
 
-	if (!before)
-		return 0;
+	if (!before || capture->is_asked)
+		return before;
+	if (!is_removed)
+		tw_source_add_hole(capture, &(struct tw_source_hole){{.image = first->image,
+								      .first = 1,
+								      .last = before,
+								      .events = first->events_before},
+								     TW_CAPTURE_NONE,
+								     index_of(capture, first)});
 	add(capture, is_removed ? TW_MISSING_REMOVED : TW_MISSING_SEGMENTS, first->events_before, before, false);
 	for (unsigned cause = 0; is_removed && cause < TW_LOST_CAUSES; cause++)
 		capture->account.removed_lost += first->lost_before[cause];
@@ -134,6 +146,7 @@ static uint32_t between(struct tw_capture *capture, const struct tw_source_file 
 	uint64_t given = file->is_closed ? file->total_events : file->events;
 	uint32_t gap = next->image_segment > file->image_segment ? next->image_segment - file->image_segment - 1 : 0;
 	enum tw_missing_cause cause = TW_MISSING_SEGMENTS;
+	uint64_t absent;
 
 	if (!file->image_segment || !next->image_segment) {
 		add(capture, TW_MISSING_DAMAGED, difference(given, file->events), 0, false);
@@ -145,14 +158,31 @@ static uint32_t between(struct tw_capture *capture, const struct tw_source_file 
 		    difference(difference(next->events_before, file->events_before), file->events), 0, false);
 		return 0;
 	}
+	absent = difference(difference(next->events_before, file->events_before), given);
 	if (has_unread(capture, file->number, next->number)) {
 		cause = TW_MISSING_DAMAGED;
 		capture->is_gap_damaged = true;
+	} else if (!capture->is_asked) {
+		tw_source_add_hole(capture, &(struct tw_source_hole){{.image = file->image,
+								      .first = file->image_segment + 1,
+								      .last = next->image_segment - 1,
+								      .events = absent},
+								     index_of(capture, file),
+								     index_of(capture, next)});
 	}
-	add(capture, cause, difference(difference(next->events_before, file->events_before), given), gap, false);
+	if (cause == TW_MISSING_DAMAGED || !capture->is_asked)
+		add(capture, cause, absent, gap, false);
 	add(capture, TW_MISSING_DAMAGED, difference(given, file->events), 0, false);
 	capture->is_damage_unnumbered |= file->is_damaged && !file->is_closed;
 	return gap;
+}
+
+static void end_in_hole(struct tw_capture *capture, const struct tw_source_file *last)
+{
+	add(capture, TW_MISSING_SEGMENTS, 0, 0, true);
+	tw_source_add_hole(capture, &(struct tw_source_hole){{.image = last->image, .first = last->image_segment + 1},
+							     index_of(capture, last),
+							     TW_CAPTURE_NONE});
 }
 
 static void end_image(struct tw_capture *capture, const struct tw_source_file *last)
@@ -170,8 +200,8 @@ static void end_image(struct tw_capture *capture, const struct tw_source_file *l
 		add(capture, TW_MISSING_DAMAGED, 0, 0, true);
 	else if (capture->told[TW_ACCOUNT_CUT])
 		add(capture, TW_MISSING_CUT, 0, 1, true);
-	else
-		add(capture, TW_MISSING_SEGMENTS, 0, 0, true);
+	else if (!capture->is_asked)
+		end_in_hole(capture, last);
 }
 
 /* Counts missing segments of the capture that no segment of their image reports: all segments of an image are gone. */
@@ -182,6 +212,10 @@ static void other_holes(struct tw_capture *capture, uint32_t explained)
 	for (uint32_t i = 0; i < capture->file_count; i++) {
 		if (!capture->files[i].image_segment && capture->files[i].is_listed)
 			return; /* version 1 does not say what --keep has removed */
+		/* Numbers are those of one recording. */
+		if (capture->files[i].is_listed &&
+		    capture->images[capture->files[i].image]->info.capture_id != capture->images[0]->info.capture_id)
+			return;
 		absent += capture->files[i].number > before ? capture->files[i].number - before - 1 : 0;
 		before = capture->files[i].number;
 	}
@@ -218,8 +252,10 @@ static void account_segments(struct tw_capture *capture)
 	}
 	if (!capture->is_gap_damaged)
 		capture->is_damage_unnumbered |= has_unread(capture, 0, UINT32_MAX);
-	if (files && !capture->is_piece)
+	if (files && !capture->is_piece && !capture->is_asked)
 		other_holes(capture, explained);
+	if (capture->is_asked && tw_source_asked_absent(capture))
+		add(capture, TW_MISSING_SEGMENTS, 0, tw_source_asked_absent(capture), true);
 	free(files);
 }
 

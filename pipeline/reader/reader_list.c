@@ -134,13 +134,10 @@ static int add_account(struct lister *lister, uint64_t offset, const struct tw_b
 		return 0;
 	}
 	entries = (const struct tw_format_account *)(const void *)bytes;
-	for (uint32_t i = 0; i < header->encoded_bytes / sizeof *entries; i++) {
-		uint64_t *told = &lister->capture->told[entries[i].cause < TW_ACCOUNT_CAUSES ? entries[i].cause : 0];
-
-		if (entries[i].count > *told)
-			*told = entries[i].count;
-	}
-	return 0;
+	for (uint32_t i = 0; !error && i < header->encoded_bytes / sizeof *entries; i++)
+		error = tw_source_tell(lister->capture, lister->image->info.capture_id, entries[i].cause,
+				       entries[i].count);
+	return error;
 }
 
 /* Counts are cumulative: an increase becomes a loss record at the time of the last loss. */
@@ -265,6 +262,11 @@ static int list_segment(struct lister *lister, uint32_t index)
 					      "the segment cannot be read");
 		return error == TW_ENOMEM ? error : 0;
 	}
+	if (tw_source_is_foreign(capture, &lister->segment->header)) {
+		tw_source_unuse_file(capture, index);
+		tw_source_note_damage(capture, index, 0, 0, TW_ENOTSUP, TW_SOURCE_IS_FOREIGN);
+		return 0;
+	}
 	image = tw_source_find_image(capture, &lister->segment->header);
 	error = image == TW_CAPTURE_NONE ? TW_ENOMEM : 0;
 	if (!error && !tw_clockmap_add(&capture->clocks, &lister->segment->header.clock))
@@ -315,6 +317,7 @@ int tw_source_list_segments(struct tw_capture *capture)
 		error = TW_ENOMEM;
 	for (uint32_t i = 0; !error && i < capture->file_count; i++)
 		error = list_segment(&lister, i);
+	tw_source_take_told(capture);
 	tw_block_decoder_destroy(lister.index_decoder);
 	tw_block_decoder_destroy(lister.decoder);
 	tw_map_fini(&lister.streams);
@@ -403,6 +406,7 @@ int tw_source_list_stream(struct tw_capture *capture)
 	lister.decoder = tw_block_decoder_create();
 	if (lister.decoder)
 		error = list_pieces(&lister, &segments);
+	tw_source_take_told(capture);
 	tw_block_decoder_destroy(lister.decoder);
 	tw_map_fini(&segments);
 	tw_map_fini(&lister.streams);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_account.c - what is missing in a report, and why. */
 #include "tools/report/report.h"
+#include "views/names/holes.h"
 #include "views/names/missing.h"
 #include "views/names/crash.h"
 #include "views/names/names.h"
 #include "views/names/notes.h"
+
+#include "tracewheel/segment.h"
 
 #include <ctype.h>
 
@@ -52,6 +55,12 @@ void tw_report_setups(const struct tw_screen *screen, const struct tw_capture *c
 			      toupper((unsigned char)*clause), clause + 1);
 }
 
+static void put_hole(void *context, const char *line)
+{
+	const struct tw_screen *screen = context;
+	tw_out_format(screen->out, "%c%s.\n", toupper((unsigned char)*line), line + 1);
+}
+
 /* Shows data missing for other causes, and waits for the tracer. */
 void tw_report_account(const struct tw_screen *screen, const struct tw_capture *capture,
 		       const struct tw_capture_info *info)
@@ -69,6 +78,10 @@ void tw_report_account(const struct tw_screen *screen, const struct tw_capture *
 			      is_failure ? "; the readable part is shown" : "",
 			      is_failure ? tw_screen_plain(screen) : "");
 	}
+	tw_missing_each_hole(capture, TW_HOLES_SHOWN, put_hole, (void *)screen);
+	if (tw_capture_is_asked(capture))
+		tw_out_text(screen->out,
+			    "These are the segments that were asked for; others of the recording are not here.\n");
 	if (info->is_live)
 		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
 			      tw_names_unfinished(), tw_screen_plain(screen));

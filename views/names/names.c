@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - names in a capture. */
 #include "views/names/lines.h"
+#include "views/names/holes.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/namesakes.h"
@@ -502,6 +503,11 @@ static int exit_of(const struct tw_capture *capture, const struct tw_capture_inf
 	return tw_missing_is_failure(&account, info) ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
+static void say_hole(void *context, const char *line)
+{
+	tw_say("%s: %s.", (const char *)context, line);
+}
+
 /* Reports data missing for other causes than counted losses, which views of single events do not show. */
 static void say_missing(const struct tw_capture *capture, const char *path, bool failures_only)
 {
@@ -513,6 +519,7 @@ static void say_missing(const struct tw_capture *capture, const char *path, bool
 		if (*tw_missing_clause(&account, cause, clause))
 			tw_say("%s: %s.", path, clause);
 	}
+	tw_missing_each_hole(capture, TW_HOLES_SHOWN, say_hole, (void *)path);
 }
 
 int tw_names_end(const struct tw_capture *capture, const char *path, int code)
@@ -524,6 +531,8 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 			tw_say("%s: %s.", path, damage->reason);
 		else if (is_stream)
 			tw_say("'%s', byte %llu: %s", path, (unsigned long long)damage->offset, damage->reason);
+		else if (damage->error == TW_ENOTSUP)
+			tw_say("%s/%s was set aside: %s.", path, damage->file, damage->reason);
 		else
 			tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
 			       (unsigned long long)damage->offset, damage->reason);
