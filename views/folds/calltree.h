@@ -131,6 +131,9 @@ struct tw_calltree {
 	uint64_t lost;
 	/* Called for every event as well; NULL: none. */
 	bool (*on_event)(void *context, const struct tw_capture_event *event, const struct tw_step *step);
+	/* Called for returns whose calls are not known; NULL: none. */
+	void (*on_unmatched)(void *context, const struct tw_stack *stack, uint32_t function, enum tw_frame_end how,
+			     uint64_t ns);
 	void *context;
 };
 
@@ -147,7 +150,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event, on_unmatched and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

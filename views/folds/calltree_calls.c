@@ -123,6 +123,18 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 		tree->functions[stack->frames[stack->depth - 1].function].paid.moments++;
 }
 
+static void on_unmatched(void *context, struct tw_stack *stack, uint32_t function, enum tw_frame_end how, uint64_t ns)
+{
+	struct tw_calltree *tree = context;
+	if (tree->on_unmatched)
+		tree->on_unmatched(tree->context, stack, function, how, ns);
+}
+
+static struct tw_stacks_calls calls_of(struct tw_calltree *tree)
+{
+	return (struct tw_stacks_calls){begin_call, end_call, on_moment, tree, on_split, on_unmatched};
+}
+
 /* ---- events ---- */
 
 /* Calls that are open at the beginning of the selection have their time counted from there. */
@@ -136,7 +148,7 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 			tree->functions[frame->function].before++;
 		}
 	}
-	tree->stacks.calls = (struct tw_stacks_calls){begin_call, end_call, on_moment, tree, on_split};
+	tree->stacks.calls = calls_of(tree);
 }
 
 static int begin(void *self, uint64_t from_ns)
@@ -146,7 +158,7 @@ static int begin(void *self, uint64_t from_ns)
 	if (from_ns && tw_places_have_durations(&tree->places))
 		begin_part(tree, from_ns);
 	else if (!tree->is_by_stack)
-		tree->stacks.calls = (struct tw_stacks_calls){begin_call, end_call, on_moment, tree, on_split};
+		tree->stacks.calls = calls_of(tree);
 	return tree->has_no_memory ? TW_ENOMEM : 0;
 }
 

@@ -232,6 +232,8 @@ static inline __attribute__((always_inline)) bool step_return(struct tw_stacks *
 		step->kind = TW_STEP_UNMATCHED;
 		step->is_of_parent = !stack->serials && tw_function_forks(stacks->places->functions[step->function]);
 		stacks->unmatched += !step->is_of_parent;
+		if (stacks->calls.unmatched && !step->is_of_parent)
+			stacks->calls.unmatched(stacks->calls.context, stack, step->function, how, ns);
 		return true;
 	}
 	if (!confirm(stacks, stack, at - 1))

@@ -139,6 +139,8 @@ struct tw_stacks_calls {
 	void *context;
 	/* Of tw_stacks_split(): a frame's times since the last one; may be below 0. */
 	void (*split)(void *context, struct tw_stack *stack, uint32_t depth, int64_t self_ns, int64_t out_ns);
+	/* A return whose call is not known; NULL: no interest. */
+	void (*unmatched)(void *context, struct tw_stack *stack, uint32_t function, enum tw_frame_end how, uint64_t ns);
 };
 
 /* The effect of an event. */
