@@ -20,6 +20,10 @@ if(TARGET tracewheel-sql)
   add_dependencies(product tracewheel-sql)
   install(TARGETS tracewheel-sql RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sql)
 endif()
+if(TARGET tracewheel-ship)
+  add_dependencies(product tracewheel-ship)
+  install(TARGETS tracewheel-ship RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT fleet)
+endif()
 install(TARGETS ${public} tracewheel-command tracewheel-stress EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)

@@ -47,7 +47,7 @@ tw_package(command tracewheel devel "record every call of every function of a na
 Calls of all threads and processes, with arguments, results, times, callers
 and errors, go into a compressed capture. From it come reports, call trees,
 flame graphs, timelines, and files for other tools.")
-set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "python3-tracewheel, tracewheel-doc, tracewheel-erlang, tracewheel-sql")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "python3-tracewheel, tracewheel-doc, tracewheel-erlang, tracewheel-fleet, tracewheel-sql")
 install(CODE "
   file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
   if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND pages)
@@ -63,6 +63,11 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev")
 if(TARGET tracewheel-sql)
   tw_package(sql tracewheel-sql devel "queries in SQL about captures of tracewheel"
 "The command `tracewheel sql`, and `convert` to sqlite and csv." command)
+endif()
+if(TARGET tracewheel-ship)
+  tw_package(fleet tracewheel-fleet devel "ship captures of tracewheel to an object store"
+"The command `tracewheel ship`: closed segments and their summaries go to a
+folder or to a bucket of an S3 object store while a program is recorded." command)
 endif()
 if(TARGET tracewheel-python)
   tw_package(python python3-tracewheel python "captures of tracewheel in Python"

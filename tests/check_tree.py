@@ -24,9 +24,9 @@ SEAMS = {
     "views": {"output": set(), "names": {"output"}, "folds": {"output", "names"}, "ports": {"output", "names", "folds"}},
     "tools": {"common": set(), "record": {"common"}, "attach": {"common", "record"}, "top": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "convert": {"common"}, "seq": {"common"}, "merge": {"common"}, "stress": set(), "sql": set(), "python": {"common"}},
 }
-OUTSIDE = ["tools", "examples", "erlang"]
+OUTSIDE = ["tools", "examples", "erlang", "fleet"]
 # Folders that see include/tracewheel only, as any other tool could, and the rooms and headers that each may include beside it.
-SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views", "base/assert.h"}}
+SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views", "base/assert.h"}, "fleet": {"views"}}
 # Of tracewheel-stress, a program of its own: breaks steps of the rooms on purpose (--break), and plants its own entries.
 # The room plan/ is in no library, because only the command has the decoder: one file of the tools sees it.
 # Frames of stopped threads are for attaching only, and no part of libtracewheel-debug.
@@ -37,7 +37,7 @@ FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "bas
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
              "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "views/names", "ncurses": "tools/top",
-             "erl_nif": "erlang", "sqlite3": "tools/sql", "Python.h": "tools/python"}
+             "erl_nif": "erlang", "sqlite3": "tools/sql", "curl": "fleet", "zstd": "fleet", "openssl": "fleet", "Python.h": "tools/python"}
 # In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
 # any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.
 OPENERS = ["agent", "symbols", "plan", "views", "tools"]

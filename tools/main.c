@@ -38,6 +38,7 @@ static const struct row rows[] = {
 	{"compact", "make entry sleds cost less while not traced", tw_tool_compact},
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
+	{"ship", "store segments and their summaries in a folder or a bucket", NULL},
 	{"sql", "ask a capture in SQL; write it as an SQLite database", NULL},
 	{"stress", "prove changes under load on this machine", NULL},
 };
@@ -119,7 +120,12 @@ int main(int argc, char **argv)
 		return tw_fail(
 			"%s is the program tracewheel-%s, which is neither in the folder of this command nor in PATH; install "
 			"them together%s.",
-			word, word, strcmp(word, "sql") == 0 ? " (it is built where libsqlite3-dev is installed)" : "");
+			word, word,
+			strcmp(word, "sql") == 0 ? " (it is built where libsqlite3-dev is installed)"
+			: strcmp(word, "ship") == 0
+				? " (package tracewheel-fleet; it is built where libcurl4-openssl-dev, "
+				  "libssl-dev and libzstd-dev are installed)"
+				: "");
 	if (*word)
 		return say_missing(word, near.best);
 	print_help(stderr);

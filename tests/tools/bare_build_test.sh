@@ -9,19 +9,21 @@ top=$(realpath "$here/../..")
 . "$here/lib.sh"
 
 # An empty result stands for a search that found nothing: CMake does not search again.
-none="-DTW_CMOCKA_LIBRARY= -DTW_BENCHMARK_LIBRARY= -DTW_SQLITE_LIBRARY= -DTW_PYTHON_INCLUDE= -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON"
+none="-DTW_CMOCKA_LIBRARY= -DTW_BENCHMARK_LIBRARY= -DTW_SQLITE_LIBRARY= -DTW_CURL_LIBRARY= -DTW_PYTHON_INCLUDE= -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON"
 # shellcheck disable=SC2086
 expect 0 cmake -S "$top" -B made -G Ninja $none
 shows "tests: not built, libcmocka-dev is not installed"
 shows "benchmarks: not built, libbenchmark-dev is not installed"
 shows "tracewheel sql: not built, libsqlite3-dev is not installed"
+shows "tracewheel ship: not built, libcurl4-openssl-dev, libssl-dev and libzstd-dev is not installed"
 shows "import tracewheel: not built, python3-dev is not installed"
 ninja -C made -t targets all >targets
 grep -q '^product: phony' targets || fail "no target product"
-grep -E '_test|cmocka|tracewheel-bench|tracewheel-sql|tracewheel-python' targets && fail "tests or benchmarks would be built"
+grep -E '_test|cmocka|tracewheel-bench|tracewheel-sql|tracewheel-ship|tracewheel-python' targets && fail "tests or benchmarks would be built"
 expect 0 ninja -C made -n product
 # The build consists of the installed files; here with those of all packages that there are.
 expect 0 cmake -S "$top" -B made -G Ninja -DTW_SQLITE_LIBRARY="$(sed -n 's/^TW_SQLITE_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt")" \
+	-DTW_CURL_LIBRARY="$(sed -n 's/^TW_CURL_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt")" \
 	-DTW_PYTHON_INCLUDE="$(sed -n 's/^TW_PYTHON_INCLUDE:[A-Z]*=//p' "$build/CMakeCache.txt")"
 sed -n 's/^ *file(INSTALL .*FILES "\(.*\)".*/\1/p' made/cmake_install.cmake made/*/cmake_install.cmake | sed 's/" "/\n/g' |
 	sed -n "s|^$work/made/||p" >installed

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet.h - segments and their summaries on the way from a node to a store.
+ *
+ *	a closed segment -> KEY by tracewheel/segment.h -> seg/NODE/YYYY/MM/DD/HH/MM/KEY.tws.zst
+ *	                 -> its summary (summary.c)     -> sum/YYYY/MM/DD/HH/MM/NODE-KEY.jsonl.zst
+ *
+ * Both objects follow from the segment and the node's name alone, the minute from the segment's own end.  So each step may be done again
+ * at any time, by any shipper: it writes the same bytes to the same place.
+ *
+ * Threads  one.
+ */
+#ifndef TW_FLEET_H
+#define TW_FLEET_H
+
+#include "tracewheel/segment.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of the rows of summaries. */
+#define TW_FLEET_VERSION 1
+/* A node's name: A-Z a-z 0-9 and - only, so that it can stand in keys and file names. */
+#define TW_FLEET_NODE_BYTES 64
+#define TW_FLEET_PATH_BYTES 512
+/* Larger segments are refused: segments are compressed in memory. */
+#define TW_FLEET_SEGMENT_BYTES_MAX (UINT64_C(256) << 20)
+
+/* Bytes from malloc(). */
+struct tw_fleet_bytes {
+	uint8_t *data;
+	size_t bytes;
+};
+
+/* ---- pack.c: zstd, its one place ---- */
+
+/* Returns false without memory. @out: gives. */
+bool tw_fleet_pack(const struct tw_fleet_bytes *from, int level, struct tw_fleet_bytes *out);
+
+/* ---- summary.c ---- */
+
+/*
+ * tw_fleet_summary - the rows of one segment, as lines of JSON (docs/fleet.md).
+ *
+ * @fd		borrows: a closed segment, read from its beginning.
+ * @node	the node's name.
+ * @out		gives.
+ *
+ * Pure: the same segment and node give the same bytes.
+ * Errors: those of tracewheel/error.h.
+ */
+int tw_fleet_summary(int fd, const struct tw_segment_identity *identity, const char *node, struct tw_fleet_bytes *out);
+/* The row of a segment that was dropped on its node, in place of its summary. */
+int tw_fleet_dropped(const struct tw_segment_identity *identity, const char *node, struct tw_fleet_bytes *out);
+
+/* The objects of a segment, below the store's prefix. */
+void tw_fleet_paths(const struct tw_segment_identity *identity, const char *node, char segment[TW_FLEET_PATH_BYTES],
+		    char summary[TW_FLEET_PATH_BYTES]);
+
+/* ---- store.c ---- */
+
+enum tw_fleet_answer {
+	TW_FLEET_STORED,
+	TW_FLEET_LATER,	  /* not now: the store is away, full, busy, or refuses the signature */
+	TW_FLEET_REFUSED, /* this object for good */
+};
+
+struct tw_fleet_store;
+/*
+ * tw_fleet_store_open - "s3://BUCKET/PREFIX", or a folder, which is made if it does not exist.
+ *
+ * Returns NULL after saying what is wrong.  tw_fleet_store_close() ends it.
+ */
+struct tw_fleet_store *tw_fleet_store_open(const char *to);
+/* @reason: lends until the next call: a clause that says why it was not stored. */
+enum tw_fleet_answer tw_fleet_store_put(struct tw_fleet_store *store, const char *path,
+					const struct tw_fleet_bytes *from, const char **reason);
+void tw_fleet_store_close(struct tw_fleet_store *store);
+
+/* ---- s3.c: libcurl, its one place ---- */
+
+struct tw_fleet_s3;
+struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix);
+enum tw_fleet_answer tw_fleet_s3_put(struct tw_fleet_s3 *s3, const char *path, const struct tw_fleet_bytes *from,
+				     char *reason, size_t capacity);
+void tw_fleet_s3_close(struct tw_fleet_s3 *s3);
+
+/* ---- spool.c: what a node still has to ship ---- */
+
+/*
+ * A folder of hard links KEY.tws to segments that are not stored yet, which --keep of a recorder cannot take away; of the file `sent`, a
+ * key in each line; and of KEY.drop, empty, for segments that were dropped.
+ */
+struct tw_fleet_spool {
+	int folder; /* -1: not open */
+	const char *node;
+	uint64_t quota_bytes; /* 0: none */
+	char *sent;	      /* keys with a line end each */
+	size_t sent_bytes, sent_capacity;
+	uint64_t linked, dropped, dropped_events; /* so far */
+};
+
+/* Returns false after saying what is wrong. */
+bool tw_fleet_spool_open(struct tw_fleet_spool *spool, const char *path);
+void tw_fleet_spool_close(struct tw_fleet_spool *spool);
+/*
+ * Takes in a segment.  *was_sent: it is in the store already.  Returns 0, TW_EFORMAT (none, or one that is cut), TW_ENOTSUP (another file system),
+ * or another error.
+ */
+int tw_fleet_spool_link(struct tw_fleet_spool *spool, int folder, const char *name, bool *was_sent);
+/* Drops the oldest segments beyond the quota. */
+void tw_fleet_spool_limit(struct tw_fleet_spool *spool);
+/* Its entries in the order of names, each and the list to be freed.  Returns their number, or -1. */
+struct dirent;
+int tw_fleet_spool_list(const struct tw_fleet_spool *spool, struct dirent ***entries);
+/* Of an entry: only what the segment said of itself is left. */
+bool tw_fleet_spool_is_dropped(const char *name);
+/* A shipper died while it dropped the segment, which is still there: it is not dropped. */
+bool tw_fleet_spool_undo(struct tw_fleet_spool *spool, const char *name);
+/* It is in the store. */
+bool tw_fleet_spool_done(struct tw_fleet_spool *spool, const char *name);
+/* It can never be: its name becomes KEY.tws.bad. */
+void tw_fleet_spool_refuse(struct tw_fleet_spool *spool, const char *name);
+
+#endif
