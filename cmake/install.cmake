@@ -21,8 +21,8 @@ if(TARGET tracewheel-sql)
   install(TARGETS tracewheel-sql RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sql)
 endif()
 if(TARGET tracewheel-ship)
-  add_dependencies(product tracewheel-ship)
-  install(TARGETS tracewheel-ship RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT fleet)
+  add_dependencies(product tracewheel-ship tracewheel-fleet)
+  install(TARGETS tracewheel-ship tracewheel-fleet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT fleet)
 endif()
 install(TARGETS ${public} tracewheel-command tracewheel-stress EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command

@@ -37,6 +37,8 @@ struct tw_fleet_bytes {
 
 /* Returns false without memory. @out: gives. */
 bool tw_fleet_pack(const struct tw_fleet_bytes *from, int level, struct tw_fleet_bytes *out);
+/* Returns false if it is not compressed by zstd, or would be larger than `most`. @out: gives. */
+bool tw_fleet_unpack(const struct tw_fleet_bytes *from, size_t most, struct tw_fleet_bytes *out);
 
 /* ---- summary.c ---- */
 

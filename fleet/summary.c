@@ -120,11 +120,11 @@ static void put_bins(struct tw_json *json, const struct tw_histogram *took)
 static void put_function(const struct rows *rows, const struct tw_calltree *tree, uint32_t number)
 {
 	const struct tw_call_function *function = &tree->functions[number];
-	const char *name = tree->places.names[number].text;
+	const struct tw_name *name = &tree->places.names[number];
 	struct tw_json json;
 	begin_row(rows, &json, "function");
 	tw_json_u64(&json, "id", number);
-	tw_json_text(&json, "name", name, strlen(name));
+	tw_json_name(&json, name->text, name->bytes, name->lacks_arity);
 	tw_json_function(&json, tree->places.functions[number]);
 	tw_json_u64(&json, "calls", function->calls);
 	if (!tree->is_by_stack && tw_places_have_durations(&tree->places)) {

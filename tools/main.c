@@ -39,6 +39,7 @@ static const struct row rows[] = {
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
 	{"ship", "store segments and their summaries in a folder or a bucket", NULL},
+	{"fleet", "ask the summaries of many machines, in a folder", NULL},
 	{"sql", "ask a capture in SQL; write it as an SQLite database", NULL},
 	{"stress", "prove changes under load on this machine", NULL},
 };
@@ -122,9 +123,9 @@ int main(int argc, char **argv)
 			"them together%s.",
 			word, word,
 			strcmp(word, "sql") == 0 ? " (it is built where libsqlite3-dev is installed)"
-			: strcmp(word, "ship") == 0
-				? " (package tracewheel-fleet; it is built where libcurl4-openssl-dev, "
-				  "libssl-dev and libzstd-dev are installed)"
+			: strcmp(word, "ship") == 0 || strcmp(word, "fleet") == 0
+				? " (package tracewheel-fleet; it is built where libcurl4-openssl-dev, libjansson-dev, libssl-dev "
+				  "and libzstd-dev are installed)"
 				: "");
 	if (*word)
 		return say_missing(word, near.best);

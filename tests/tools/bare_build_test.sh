@@ -15,11 +15,11 @@ expect 0 cmake -S "$top" -B made -G Ninja $none
 shows "tests: not built, libcmocka-dev is not installed"
 shows "benchmarks: not built, libbenchmark-dev is not installed"
 shows "tracewheel sql: not built, libsqlite3-dev is not installed"
-shows "tracewheel ship: not built, libcurl4-openssl-dev, libssl-dev and libzstd-dev is not installed"
+shows "tracewheel ship and fleet: not built, libcurl4-openssl-dev, libjansson-dev, libssl-dev or libzstd-dev is not installed"
 shows "import tracewheel: not built, python3-dev is not installed"
 ninja -C made -t targets all >targets
 grep -q '^product: phony' targets || fail "no target product"
-grep -E '_test|cmocka|tracewheel-bench|tracewheel-sql|tracewheel-ship|tracewheel-python' targets && fail "tests or benchmarks would be built"
+grep -E '_test|cmocka|tracewheel-bench|tracewheel-sql|tracewheel-ship|tracewheel-fleet|tracewheel-python' targets && fail "tests or benchmarks would be built"
 expect 0 ninja -C made -n product
 # The build consists of the installed files; here with those of all packages that there are.
 expect 0 cmake -S "$top" -B made -G Ninja -DTW_SQLITE_LIBRARY="$(sed -n 's/^TW_SQLITE_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt")" \

@@ -51,38 +51,92 @@ for policy in block drop; do
 	says "$(ls $policy.tw | wc -l) segments stored"
 	expect 0 "$tw" ship --to to-$policy --node 'web.7' $policy.tw
 	says '0 segments stored'
-	"$here/fleet_join.py" to-$policy >$policy.joined || fail "summaries of $policy.tw"
+	expect 0 "$tw" fleet report --json --top 0 to-$policy
+	mv out $policy.joined
 done
 rm -rf .tracewheel-ship
 (cd to-block && find . -type f | sort | xargs sha256sum) >first
 expect 0 "$tw" ship -q --to to-block --node web-7 block.tw
 (cd to-block && find . -type f | sort | xargs sha256sum) | cmp - first || fail "a second time is another object"
-python3 - "$here" <<'EOT' || fail "what came back"
-import glob, hashlib, json, re, sys
-sys.path.insert(0, sys.argv[1])
-import fleet_join
+python3 - <<'EOT' || fail "what came back"
+import ctypes, glob, hashlib, json, re
+zstd = ctypes.CDLL("libzstd.so.1")
+zstd.ZSTD_getFrameContentSize.restype = ctypes.c_uint64
+zstd.ZSTD_decompress.restype = ctypes.c_size_t
+def unpack(path):
+    packed = open(path, "rb").read()
+    size = zstd.ZSTD_getFrameContentSize(packed, ctypes.c_size_t(len(packed)))
+    plain = ctypes.create_string_buffer(size + 1)
+    assert zstd.ZSTD_decompress(plain, ctypes.c_size_t(size), packed, ctypes.c_size_t(len(packed))) == size, path
+    return plain.raw[:size]
 stored = glob.glob("to-block/seg/**/*.zst", recursive=True)
 for path in stored:
     assert re.fullmatch(r"to-block/seg/web-7/\d{4}/\d\d/\d\d/\d\d/\d\d/[0-9a-f]{32}-[0-9a-f]{16}-\d{6}-[0-9a-f]{16}\.tws\.zst", path), path
 here, there = (sorted(hashlib.md5(b).hexdigest() for b in s) for s in
-               ((open(p, "rb").read() for p in glob.glob("block.tw/*.tws")), (fleet_join.unpack(p) for p in stored)))
+               ((open(p, "rb").read() for p in glob.glob("block.tw/*.tws")), (unpack(p) for p in stored)))
 assert here == there
 # Calls exactly, also where events are lost; times to a thousandth where none are.
 for policy in "block", "drop":
     whole, joined = json.load(open(policy + ".json")), json.load(open(policy + ".joined"))
-    rows = {f["module"] + ":" + f["function"]: f for f in whole["by_function"]}
-    assert set(rows) == set(joined["functions"]), (sorted(rows), sorted(joined["functions"]))
+    rows, sums = ({f["name"]: f for f in d["by_function"]} for d in (whole, joined))
+    assert set(rows) == set(sums), (sorted(rows), sorted(sums))
+    assert joined["events"] == whole["events"] and not joined["missing_segments"]
     for name, row in rows.items():
-        got = joined["functions"][name]
+        got = sums[name]
         assert got["calls"] == row["calls"], (policy, name, got, row)
         if sum(whole["lost"].values()):
             continue
         assert got["returned"] == row["returned"], (name, got, row)
-        for key in "total", "self":
-            assert abs(got[key] / 1e9 - row[key]) <= 1e-3 * row[key] + 2e-6, (name, key, got[key] / 1e9, row[key])
+        for key in "total", "self", "max":
+            assert abs(got[key] - row[key]) <= 1e-3 * row[key] + 2e-6, (name, key, got[key], row[key])
+        assert abs(got["p99"] - row["p99"]) <= 0.13 * row["p99"] + 1e-8, (name, got["p99"], row["p99"])
     for cause, lost in whole["lost"].items():
         assert joined["lost"].get(cause, 0) == lost, (policy, cause, joined["lost"], lost)
 EOT
+
+# Of several nodes; with a segment that is absent, a file that is no summary, and one that was cut.
+cp -r to-block together
+expect 0 "$tw" ship -q --spool spool2 --to together --node db-1 block.tw
+expect 0 "$tw" fleet report together
+shows " of 2 nodes"
+shows 'many:tree'
+expect 0 "$tw" fleet nodes --json together
+is "$(json 'sorted(n["node"] for n in d), d[0]["events"] == d[1]["events"]')" "['db-1', 'web-7'] True"
+expect 0 "$tw" fleet report --json --node 'db-*' --since 1h together
+is "$(json 'd["events"]')" "$(python3 -c 'import json; print(json.load(open("block.json"))["events"])')"
+expect 1 "$tw" fleet report --node 'none*' together
+says 'no segment is of these nodes'
+expect 1 "$tw" fleet report -t 'none:*' together
+says "no function matches 'none:\*'"
+expect 1 "$tw" fleet report "$work/block.tw"
+says 'there is no summary'
+# A summary that is wrong in its last line counts for nothing.
+expect 0 "$tw" fleet report --json --top 0 together
+mv out before
+python3 - <<'EOT' || fail "no half summary"
+import ctypes, glob
+zstd = ctypes.CDLL("libzstd.so.1")
+zstd.ZSTD_compress.restype = zstd.ZSTD_decompress.restype = ctypes.c_size_t
+packed, plain = open(glob.glob("together/**/web-7*.jsonl.zst", recursive=True)[0], "rb").read(), ctypes.create_string_buffer(1 << 20)
+size = zstd.ZSTD_decompress(plain, ctypes.c_size_t(1 << 20), packed, ctypes.c_size_t(len(packed)))
+half = plain.raw[:size].replace(b"web-7", b"web-9")[:-20]
+again = ctypes.create_string_buffer(1 << 20)
+size = zstd.ZSTD_compress(again, ctypes.c_size_t(1 << 20), half, ctypes.c_size_t(len(half)), 1)
+open("together/half.jsonl.zst", "wb").write(again.raw[:size])
+EOT
+expect 1 "$tw" fleet report --json --top 0 together
+says 'half.jsonl.zst was set aside: it was cut off'
+cmp out before || fail "a part of a summary was counted"
+rm together/half.jsonl.zst
+summary=$(find together -name 'web-7*-000005-*.jsonl.zst')
+head -c 300 "$summary" >together/cut.jsonl.zst
+echo no >together/none.jsonl.zst
+rm "$summary"
+expect 1 "$tw" fleet losses together
+says 'cut.jsonl.zst was set aside'
+says 'none.jsonl.zst was set aside'
+shows '^1 segment is missing, with [0-9,]* events; 0 were'
+shows '^web-7, process [0-9]* many: 0 events lost; 1 segment missing'
 
 # The store: port NAME FAULTS begins one.
 store() {
@@ -169,6 +223,8 @@ says 'segments\? with [0-9,]* events were dropped'
 dropped=$(ls .tracewheel-ship/*.drop | wc -l)
 expect 0 "$tw" ship -q --to to-quota --node n block.tw
 is "$(find to-quota -name '*.tws.zst' | wc -l) $(find to-quota -name '*.jsonl.zst' | wc -l)" "$((count - dropped)) $count"
+expect 1 "$tw" fleet losses --json to-quota
+is "$(json 'd["dropped_segments"]')" "$dropped"
 
 # What is no segment is set aside, and the others go.
 mkdir bad.tw

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows.c - reads summaries of segments. No file is trusted: what is none is named and left out. */
+#include "fleet/fleet.h"
+#include "fleet/rows.h"
+#include "views/output/output.h"
+#include "base/grow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The most functions of one segment, and of all: docs/format.md limits ids likewise. */
+#define IDS_MAX (UINT32_C(1) << 20)
+
+static uint64_t number_of(const json_t *row, const char *name)
+{
+	json_int_t value = json_integer_value(json_object_get(row, name));
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+static const char *text_of(const json_t *row, const char *name)
+{
+	const char *text = json_string_value(json_object_get(row, name));
+	return text ? text : "";
+}
+
+static uint64_t hash_of(const char *text, size_t bytes)
+{
+	return tw_hash_bytes(text, bytes, 1);
+}
+
+/* ---- functions ---- */
+
+uint32_t tw_fleet_sum_of(struct tw_fleet_rows *rows, const char *name)
+{
+	uint64_t key = hash_of(name, strlen(name));
+	uint32_t number = tw_map_get(&rows->by_name, key);
+	if (number != TW_MAP_NONE)
+		return number;
+	if (!tw_grow(rows->sums, rows->sum_count, rows->sum_capacity))
+		return UINT32_MAX;
+	struct tw_fleet_sum *sum = &rows->sums[rows->sum_count];
+	*sum = (struct tw_fleet_sum){.name = strdup(name), .min_ns = UINT64_MAX};
+	if (!sum->name || !tw_map_put(&rows->by_name, key, (uint32_t)rows->sum_count)) {
+		free(sum->name);
+		return UINT32_MAX;
+	}
+	return (uint32_t)rows->sum_count++;
+}
+
+static void add_bin(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t bin, uint64_t count)
+{
+	if (!sum->bins && !(sum->bins = calloc(TW_FLEET_BINS, sizeof *sum->bins))) {
+		rows->has_no_memory = true;
+		return;
+	}
+	sum->bins[bin < TW_FLEET_BINS ? bin : TW_FLEET_BINS - 1] += count;
+	sum->timed += count;
+}
+
+void tw_fleet_time(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t ns)
+{
+	unsigned top = ns < 8 ? 0 : 63 - (unsigned)__builtin_clzll(ns);
+	add_bin(rows, sum, ns < 8 ? ns : 8 * (top - 2) + (ns >> (top - 3)) % 8, 1);
+	sum->min_ns = ns < sum->min_ns ? ns : sum->min_ns;
+	sum->max_ns = ns > sum->max_ns ? ns : sum->max_ns;
+}
+
+uint64_t tw_fleet_quantile(const struct tw_fleet_sum *sum, double share)
+{
+	uint64_t wanted = (uint64_t)(share * (double)sum->timed), seen = 0, value = 0;
+	for (unsigned bin = 0; sum->bins && bin < TW_FLEET_BINS; bin++) {
+		seen += sum->bins[bin];
+		if (!sum->bins[bin] || seen <= wanted)
+			continue;
+		/* The middle of the bin. */
+		unsigned top = bin / 8 + 2;
+		value = bin < 8 ? bin : top > 62 ? sum->max_ns : ((UINT64_C(8) + bin % 8) * 2 + 1) << (top - 3) >> 1;
+		break;
+	}
+	value = value < sum->min_ns ? sum->min_ns : value;
+	return value > sum->max_ns ? sum->max_ns : value;
+}
+
+/* False: no memory. */
+static bool take_function(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *row)
+{
+	uint64_t id = number_of(row, "id");
+	const char *name = text_of(row, "name");
+	uint32_t number = tw_fleet_sum_of(rows, name);
+	const json_t *bins = json_object_get(row, "bins"), *counts = json_object_get(row, "counts");
+	size_t before = segment->sum_count;
+	if (number == UINT32_MAX || !tw_grow_to(segment->sums, segment->sum_count, id))
+		return false;
+	for (size_t i = before; i < segment->sum_count; i++)
+		segment->sums[i] = UINT32_MAX;
+	segment->sums[id] = number;
+	struct tw_fleet_sum *sum = &rows->sums[number];
+	sum->calls += number_of(row, "calls");
+	sum->returned += number_of(row, "returned");
+	sum->exceptions += number_of(row, "exceptions");
+	sum->cut += number_of(row, "cut");
+	sum->lossy += number_of(row, "lossy");
+	sum->total_ns += number_of(row, "total");
+	sum->self_ns += number_of(row, "self");
+	for (size_t i = 0; i < json_array_size(bins) && i < json_array_size(counts); i++)
+		add_bin(rows, sum, (uint64_t)json_integer_value(json_array_get(bins, i)),
+			(uint64_t)json_integer_value(json_array_get(counts, i)));
+	if (json_array_size(bins)) {
+		uint64_t min = number_of(row, "min"), max = number_of(row, "max");
+		sum->min_ns = min < sum->min_ns ? min : sum->min_ns;
+		sum->max_ns = max > sum->max_ns ? max : sum->max_ns;
+	}
+	return true;
+}
+
+/* ---- segments ---- */
+
+static uint32_t image_of(struct tw_fleet_rows *rows, const json_t *row)
+{
+	char key[512];
+	const char *seg = text_of(row, "seg");
+	int bytes = snprintf(key, sizeof key, "%.63s %.49s %llu %llu %llu", text_of(row, "node"), seg,
+			     (unsigned long long)number_of(row, "process"), (unsigned long long)number_of(row, "start"),
+			     (unsigned long long)number_of(row, "lease"));
+	uint64_t hash = hash_of(key, (size_t)bytes);
+	uint32_t number = tw_map_get(&rows->by_image, hash);
+	if (number != TW_MAP_NONE)
+		return number;
+	if (!tw_grow(rows->images, rows->image_count, rows->image_capacity) ||
+	    !tw_map_put(&rows->by_image, hash, (uint32_t)rows->image_count))
+		return UINT32_MAX;
+	rows->images[rows->image_count] =
+		(struct tw_fleet_image){.node = strdup(text_of(row, "node")), .process = number_of(row, "process")};
+	snprintf(rows->images[rows->image_count].program, sizeof rows->images->program, "%s", text_of(row, "program"));
+	return (uint32_t)rows->image_count++;
+}
+
+static bool is_wanted(const struct tw_fleet_rows *rows, const json_t *row)
+{
+	return (!rows->node || fnmatch(rows->node, text_of(row, "node"), 0) == 0) &&
+	       (!rows->from_ns || number_of(row, "to") >= rows->from_ns) &&
+	       (!rows->to_ns || number_of(row, "from") < rows->to_ns);
+}
+
+/* Its segment was read already: under the same key, or another content. */
+static bool is_double(struct tw_fleet_rows *rows, const json_t *row, const char *path)
+{
+	const char *seg = text_of(row, "seg"), *last = strrchr(seg, '-');
+	char name[256];
+	int bytes = snprintf(name, sizeof name, "%.63s %.*s", text_of(row, "node"), last ? (int)(last - seg) : 0, seg);
+	uint64_t key = hash_of(name, (size_t)bytes), content = last ? hash_of(last, strlen(last)) : 0;
+	uint32_t before = tw_map_get(&rows->by_segment, key);
+	if (before == TW_MAP_NONE)
+		return !tw_map_put(&rows->by_segment, key, (uint32_t)content & (UINT32_MAX >> 1));
+	if (before != ((uint32_t)content & (UINT32_MAX >> 1))) {
+		tw_say("%s was set aside: another segment of this number has other contents.", path);
+		rows->set_aside++;
+	}
+	return true;
+}
+
+static bool is_head(const json_t *row)
+{
+	struct tw_segment_identity identity;
+	const char *kind = text_of(row, "kind"), *seg = text_of(row, "seg");
+	return (strcmp(kind, "dropped") == 0 || strcmp(kind, "segment") == 0) &&
+	       number_of(row, "version") == TW_FLEET_VERSION && tw_segment_parse_key(seg, strlen(seg), &identity);
+}
+
+/* False: no memory. */
+static bool take_head(struct tw_fleet_rows *rows, const json_t *row, struct tw_fleet_segment **out)
+{
+	bool is_dropped = strcmp(text_of(row, "kind"), "dropped") == 0;
+	uint32_t image = image_of(rows, row);
+	if (image == UINT32_MAX || !tw_grow(rows->segments, rows->segment_count, rows->segment_capacity))
+		return false;
+	*out = &rows->segments[rows->segment_count++];
+	**out = (struct tw_fleet_segment){.image = image,
+					  .image_segment = (uint32_t)number_of(row, "image_segment"),
+					  .is_dropped = is_dropped,
+					  .is_last = json_is_true(json_object_get(row, "last")),
+					  .events = number_of(row, "events"),
+					  .events_before = number_of(row, "events_before"),
+					  .lost = number_of(row, "lost"),
+					  .damaged = number_of(row, "damaged"),
+					  .from_ns = number_of(row, "from"),
+					  .to_ns = number_of(row, "to"),
+					  .kept = number_of(row, "kept"),
+					  .crossing = is_dropped ? NULL : json_array()};
+	return true;
+}
+
+static bool take_row(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, json_t *row)
+{
+	const char *kind = text_of(row, "kind");
+	if (strcmp(kind, "function") == 0)
+		return take_function(rows, segment, row);
+	if (strcmp(kind, "lost") == 0) {
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+			if (strcmp(text_of(row, "cause"), tw_lost_cause_name(cause)) == 0)
+				rows->images[segment->image].lost[cause] += number_of(row, "events");
+		}
+		return true;
+	}
+	/* Of a later version: not for us. */
+	if (strcmp(kind, "return") != 0 && strcmp(kind, "thread") != 0 && strcmp(kind, "open") != 0)
+		return true;
+	return segment->crossing && json_array_append(segment->crossing, row) == 0;
+}
+
+static bool is_right(const json_t *row)
+{
+	bool is_function = strcmp(text_of(row, "kind"), "function") == 0;
+	return json_is_object(row) && (!is_function || (*text_of(row, "name") && number_of(row, "id") < IDS_MAX));
+}
+
+/* All lines before any counts: a summary that is wrong somewhere is left out whole. NULL: *reason says why. */
+static json_t *parse(const char *text, size_t bytes, const char **reason)
+{
+	json_t *lines = json_array();
+	const char *end;
+	*reason = NULL;
+	for (const char *line = text; lines && line < text + bytes && !*reason; line = end + 1) {
+		end = memchr(line, '\n', bytes - (size_t)(line - text));
+		json_t *row = end ? json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, NULL) : NULL;
+		if (!end)
+			*reason = "it was cut off";
+		else if (!is_right(row))
+			*reason = "it is no summary";
+		else if (json_array_append(lines, row) < 0)
+			*reason = "there is no memory";
+		json_decref(row);
+	}
+	if (!lines || !json_array_size(lines))
+		*reason = *reason ? *reason : "it is empty";
+	if (*reason)
+		json_decref(lines);
+	return *reason ? NULL : lines;
+}
+
+/* The lines of a summary, the first of which is the segment's. Returns why not, or NULL. */
+static const char *take_lines(struct tw_fleet_rows *rows, const char *path, const char *text, size_t bytes)
+{
+	struct tw_fleet_segment *segment = NULL;
+	const char *reason;
+	json_t *lines = parse(text, bytes, &reason), *row;
+	size_t i;
+	if (!lines)
+		return reason;
+	row = json_array_get(lines, 0);
+	if (!is_head(row))
+		reason = "it is no summary, or one of another version";
+	else if (is_wanted(rows, row) && !is_double(rows, row, path))
+		rows->has_no_memory |= !take_head(rows, row, &segment);
+	json_array_foreach(lines, i, row)
+	{
+		if (segment && i)
+			rows->has_no_memory |= !take_row(rows, segment, row);
+	}
+	json_decref(lines);
+	return reason;
+}
+
+/* ---- files ---- */
+
+/* nftw() has no context. */
+static struct tw_fleet_rows *reading;
+static uint64_t files;
+
+static const char *take_bytes(struct tw_fleet_rows *rows, const char *path, const struct tw_fleet_bytes *packed)
+{
+	struct tw_fleet_bytes plain;
+	if (!tw_fleet_unpack(packed, TW_FLEET_SUMMARY_BYTES_MAX, &plain))
+		return "it is not compressed by zstd, too large, or was cut off";
+	const char *reason = take_lines(rows, path, (const char *)plain.data, plain.bytes);
+	free(plain.data);
+	return reason;
+}
+
+static int take_file(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	size_t bytes = strlen(path);
+	if (type != FTW_F || !S_ISREG(status->st_mode) || bytes < 10 || strcmp(path + bytes - 10, ".jsonl.zst") != 0)
+		return 0;
+	files++;
+	const char *reason = "it cannot be read";
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct tw_fleet_bytes packed = {.bytes = (size_t)status->st_size};
+	if (fd >= 0 && packed.bytes <= TW_FLEET_SUMMARY_BYTES_MAX)
+		packed.data = malloc(packed.bytes + 1);
+	if (packed.data && pread(fd, packed.data, packed.bytes, 0) == (ssize_t)packed.bytes)
+		reason = take_bytes(reading, path, &packed);
+	free(packed.data);
+	if (fd >= 0)
+		close(fd);
+	if (reason) {
+		tw_say("%s was set aside: %s.", path, reason);
+		reading->set_aside++;
+	}
+	return 0;
+}
+
+bool tw_fleet_read(struct tw_fleet_rows *rows, const char *folder)
+{
+	reading = rows;
+	files = 0;
+	if (nftw(folder, take_file, 32, FTW_PHYS) != 0) {
+		tw_say("'%s' cannot be read: %s.", folder, strerror(errno));
+		return false;
+	}
+	if (!files)
+		tw_say("there is no summary below '%s': `tracewheel ship --to` writes them.", folder);
+	return files != 0;
+}
+
+void tw_fleet_rows_free(struct tw_fleet_rows *rows)
+{
+	for (size_t i = 0; i < rows->sum_count; i++) {
+		free(rows->sums[i].name);
+		free(rows->sums[i].bins);
+	}
+	for (size_t i = 0; i < rows->image_count; i++)
+		free(rows->images[i].node);
+	for (size_t i = 0; i < rows->segment_count; i++) {
+		json_decref(rows->segments[i].crossing);
+		free(rows->segments[i].sums);
+	}
+	free(rows->sums);
+	free(rows->images);
+	free(rows->segments);
+	tw_map_fini(&rows->by_name);
+	tw_map_fini(&rows->by_image);
+	tw_map_fini(&rows->by_segment);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows.h - summaries of any segments of any nodes, summed up: docs/fleet.md.
+ *
+ * Functions are summed while summaries are read, in any order. Calls over borders of segments are joined when all are there, by
+ * tw_fleet_join().
+ *
+ * Threads  one.
+ * Memory   a summary's rows of calls over borders, and 4 KiB a function with times.
+ */
+#ifndef TW_FLEET_ROWS_H
+#define TW_FLEET_ROWS_H
+
+#include "base/map.h"
+#include "tracewheel/capture.h"
+
+#include <jansson.h>
+
+/* Bins of docs/fleet.md. */
+#define TW_FLEET_BINS 512
+/* Larger summaries are refused. */
+#define TW_FLEET_SUMMARY_BYTES_MAX (UINT64_C(256) << 20)
+
+/* Of a function on all nodes. Joining takes back what was counted inside open calls: sums are modulo 2^64 until it is done. */
+struct tw_fleet_sum {
+	char *name; /* MODULE:FUNCTION/ARITY */
+	uint64_t calls, returned, exceptions, cut, lossy, open, total_ns, self_ns;
+	uint64_t min_ns, max_ns, timed;
+	uint64_t *bins; /* NULL: no call has a time */
+};
+
+struct tw_fleet_image {
+	char *node, program[64];
+	uint64_t process;
+	uint64_t lost[TW_LOST_CAUSES];
+	uint32_t first, count;		  /* of its segments, behind tw_fleet_join() */
+	uint64_t missing, missing_events; /* segments that are absent between others, or were dropped on the node */
+	uint64_t dropped;		  /* of these */
+};
+
+struct tw_fleet_segment {
+	uint32_t image, image_segment;
+	bool is_dropped, is_last;
+	uint64_t events, events_before, lost, damaged, from_ns, to_ns, kept;
+	json_t *crossing; /* rows of calls over its borders */
+	uint32_t *sums;	  /* by id: numbers of functions */
+	size_t sum_count;
+};
+
+struct tw_fleet_rows {
+	struct tw_fleet_sum *sums;
+	struct tw_fleet_image *images;
+	struct tw_fleet_segment *segments;
+	size_t sum_count, sum_capacity, image_count, image_capacity, segment_count, segment_capacity;
+	struct tw_map by_name, by_image, by_segment;
+	uint64_t set_aside;	 /* files that are no summaries, or contradict one */
+	const char *node;	 /* a glob: only these; NULL: all */
+	uint64_t from_ns, to_ns; /* only segments with events in this time; 0: no limit */
+	bool has_no_memory;
+};
+
+/* Reads all summaries below a folder. Says which are set aside. False: the folder cannot be read, which was said. */
+bool tw_fleet_read(struct tw_fleet_rows *rows, const char *folder);
+/* Joins calls over borders, and counts segments that are absent between others. */
+void tw_fleet_join(struct tw_fleet_rows *rows);
+/* The value below which this share of the function's times lies, as far as bins tell. */
+uint64_t tw_fleet_quantile(const struct tw_fleet_sum *sum, double share);
+/* The number of a function; UINT32_MAX: no memory. */
+uint32_t tw_fleet_sum_of(struct tw_fleet_rows *rows, const char *name);
+/* Adds the time of a call to its function. */
+void tw_fleet_time(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t ns);
+void tw_fleet_rows_free(struct tw_fleet_rows *rows);
+
+#endif
