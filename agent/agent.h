@@ -22,6 +22,7 @@
  *	crash.c		a signal that ends the program is written down
  *	returns.c	can the ends of calls be seen, and which were not
  *	python.c	frames of CPython 3.11 as functions
+ *	python_late.c	the same of an interpreter that runs already
  *	python_code.c	which function a code object is
  *	loader.c	which file a program's dlopen means
  *

@@ -47,6 +47,7 @@
 #define LEASE_NS UINT64_C(5000000000)
 
 _Static_assert(TW_DOORBELL_PATH_BYTES >= TW_RS_PATH_BYTES, "the path of a ring set");
+_Static_assert(TW_DOORBELL_WHY_BYTES == TW_AGENT_WHY_BYTES, "a reason");
 
 static struct tw_doorbell bell = {.magic = TW_DOORBELL_MAGIC, .version = TW_DOORBELL_VERSION};
 static uint64_t lease_ns;
@@ -87,6 +88,7 @@ static void forget(void)
 {
 	if (!tw_agent_forget())
 		return;
+	tw_agent_python_forget();
 	bell.own[0] = '\0';
 	bell.state = TW_DOORBELL_DORMANT;
 }
@@ -94,7 +96,7 @@ static void forget(void)
 static void leave(enum tw_doorbell_end why)
 {
 	bell.end = why;
-	bell.state = tw_agent_end() ? TW_DOORBELL_LEFT : TW_DOORBELL_LEAVING;
+	bell.state = tw_agent_python_leave() && tw_agent_end() ? TW_DOORBELL_LEFT : TW_DOORBELL_LEAVING;
 }
 
 /* A recording that has ended is forgotten for the next one. */
@@ -111,12 +113,12 @@ static enum tw_doorbell_outcome attach(void)
 	if (bell.state != TW_DOORBELL_DORMANT)
 		return TW_DOORBELL_BUSY;
 	bell.path[sizeof bell.path - 1] = '\0';
-	bell.error = tw_agent_attach(bell.path, &is_filtered);
+	bell.error = tw_agent_attach(bell.path, &is_filtered, bell.why);
 	if (bell.error)
-		return is_filtered ? TW_DOORBELL_FILTERED : TW_DOORBELL_FAILED;
+		return is_filtered ? TW_DOORBELL_FILTERED : *bell.why ? TW_DOORBELL_REFUSED : TW_DOORBELL_FAILED;
 	memcpy(bell.own, bell.path, sizeof bell.own);
 	lease_ns = lease_of(tw_agent_ring_set.text);
-	may_demote = strstr(tw_agent_ring_set.text, "\ndemotes 1\n") != NULL;
+	may_demote = tw_agent_is_asked("demotes 1");
 	bell.owner = tw_agent_ring_set.config.owner_process_id;
 	bell.state = TW_DOORBELL_ATTACHED;
 	return TW_DOORBELL_DONE;
@@ -219,6 +221,7 @@ static void look(void)
 		leave(TW_DOORBELL_LEASE);
 		return;
 	}
+	tw_agent_python_settle();
 	if (may_demote)
 		tw_agent_demote();
 }
@@ -323,6 +326,7 @@ static void after_fork_in_child(void)
 	int saved_errno = errno;
 
 	tw_agent_users_after_fork();
+	tw_agent_python_after_fork_in_child();
 	bell.answered = bell.rung;
 	/* RELAXED agent.first_gone: the child has one thread, its first. */
 	tw_store_relaxed(&is_first_gone, false);

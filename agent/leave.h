@@ -38,11 +38,15 @@ void tw_agent_rights_changed(void);
  * tw_agent_attach - start tracing for the owner of this ring set, in a program that runs.
  *
  * @is_filtered	is set to true if the error, TW_EPERM, comes of a seccomp filter that the owner does not have.
+ * @why		out: a clause of TW_AGENT_WHY_BYTES, if the error is TW_ENOTSUP; else "".
  *
- * Errors: those of tw_rs_attach() and tw_rs_image_claim().
+ * Errors: those of tw_rs_attach() and tw_rs_image_claim(); TW_ENOTSUP: Python is asked for, and there is none that could be recorded.
  * Threads: the one of dormant.c.
  */
-int tw_agent_attach(const char *path, bool *is_filtered);
+int tw_agent_attach(const char *path, bool *is_filtered, char *why);
+
+/* Has the command asked for this, by a whole line of its text? */
+bool tw_agent_is_asked(const char *line);
 
 /* ---- lead.c ---- */
 
@@ -72,6 +76,28 @@ bool tw_agent_end(void);
  * False: a session of the program counts calls in the ring set; call it again later.
  */
 bool tw_agent_forget(void);
+
+/* ---- python_late.c: an interpreter of Python that runs ---- */
+
+/* Bytes of a reason: TW_DOORBELL_WHY_BYTES. */
+#define TW_AGENT_WHY_BYTES 192
+
+/* Is there an interpreter that can be recorded?  @why	out: the reason if not, as a clause. */
+bool tw_agent_python_may_attach(char why[TW_AGENT_WHY_BYTES]);
+/* Its frames are recorded from now on, if its lock is free within a second; else as soon as it is, and a note says so. */
+void tw_agent_python_attach(void);
+/* Now and then, while attached: looks whether a wait for the lock is over. */
+void tw_agent_python_settle(void);
+/*
+ * tw_agent_python_leave - the interpreter evaluates its frames by itself again; nothing if it does.
+ *
+ * False: its lock is not free; call it again soon.  After a second a note says what stays, and the answer is true.
+ */
+bool tw_agent_python_leave(void);
+/* The recording is forgotten: the interpreter's object may be closed. */
+void tw_agent_python_forget(void);
+/* In a forked child, which is not recorded. */
+void tw_agent_python_after_fork_in_child(void);
 
 /* ---- parts of it, each in the file that has the state ---- */
 

@@ -7,6 +7,8 @@
  *  3 install	our function evaluates each frame from now on, on all threads
  *  4 evaluate	a call event, the interpreter's own evaluation, the call's end
  *
+ * In a program that runs already, python_late.c does 1 to 3, and takes 3 back at the end.
+ *
  * With a function of ours, CPython 3.11 does not inline calls from Python to Python: each takes C stack, some 600 bytes. In the lower half of a
  * thread's stack the interpreter evaluates by itself again, so that a recursion ends by RecursionError where it does so untraced.
  *
@@ -28,7 +30,6 @@
 /* The usual limit. */
 #define FIRST_STACK_BYTES ((uintptr_t)8 << 20)
 
-#define LIKELY(condition)   __builtin_expect((condition), 1)
 #define UNLIKELY(condition) __builtin_expect((condition), 0)
 
 #define SUPPORTED "3.11."
@@ -99,12 +100,15 @@ static __attribute__((noinline)) struct tw_py_object *evaluate_deep(struct tw_py
 								    struct tw_py_frame *frame, int throws)
 {
 	tw_py_evaluate_fn *ours = tw_py.evaluation(interpreter);
+	uint32_t recording = tw_python_recording;
 	struct tw_py_object *result;
 
 	tell("functions of Python are not recorded, on all threads, while a recursion uses more than half of its thread's stack");
 	tw_py.set_evaluation(interpreter, tw_py.evaluate);
 	result = tw_py.evaluate(thread, frame, throws);
-	tw_py.set_evaluation(interpreter, ours);
+	/* The recording may have ended meanwhile, and a later one has set its own. */
+	if (recording && recording == tw_python_recording)
+		tw_py.set_evaluation(interpreter, ours);
 	return result;
 }
 
@@ -148,32 +152,39 @@ static __attribute__((noinline)) struct tw_py_object *evaluate_recorded(struct t
 
 static void give_up(const char *why);
 
-/* The first call of a code object.  NULL: the interpreter is not as it should be, and nothing is recorded any more. */
+/*
+ * The first call of a code object.  NULL: the interpreter is not as it should be, and nothing is recorded any more; or the recording is over,
+ * and this call had begun before.
+ */
 static __attribute__((noinline)) struct tw_python_function *see(const struct tw_py_frame *frame)
 {
 	struct tw_python_function *function;
 
+	if (!tw_python_recording)
+		return NULL;
+	/* It ended without the lock, which this thread has; or this is a child that is not recorded. */
+	if (!tw_agent_is_active()) {
+		tw_python_remove();
+		return NULL;
+	}
 	if (frame->code->object.type != tw_py.code_type) {
 		give_up("its frames are not those of CPython 3.11");
 		return NULL;
 	}
 	function = tw_python_see(frame);
-	if (!frame->code->extra || frame->code->extra->count <= tw_python_index ||
-	    frame->code->extra->values[tw_python_index] != function)
+	if (tw_python_function_of(frame->code) != function)
 		give_up("its code objects are not those of CPython 3.11, or there is no memory");
 	return function;
 }
 
 static struct tw_py_object *evaluate(struct tw_py_thread *thread, struct tw_py_frame *frame, int throws)
 {
-	const struct tw_py_extra *extra = frame->code->extra;
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	struct tw_python_function *function = NULL;
+	struct tw_python_function *function;
 
 	if (UNLIKELY(here - room.low >= room.bytes) && is_deep(here))
 		return evaluate_deep(thread, frame, throws);
-	if (LIKELY(extra && extra->count > tw_python_index))
-		function = extra->values[tw_python_index];
+	function = tw_python_function_of(frame->code);
 	if (UNLIKELY(!function))
 		function = see(frame);
 	/*
@@ -188,7 +199,7 @@ static struct tw_py_object *evaluate(struct tw_py_thread *thread, struct tw_py_f
 
 /* ---- installation ---- */
 
-static void tell_why(const char *why)
+void tw_python_tell_why(const char *why)
 {
 	char text[256];
 
@@ -198,10 +209,9 @@ static void tell_why(const char *why)
 
 static void give_up(const char *why)
 {
-	tell_why(why);
+	tw_python_tell_why(why);
 	state = PYTHON_REFUSED;
-	if (tw_py.evaluation(interpreter) == evaluate)
-		tw_py.set_evaluation(interpreter, tw_py.evaluate);
+	tw_python_remove();
 }
 
 /* The first hook of the interpreter is ours: the word that adding it has changed from NULL.  NULL: the list is elsewhere. */
@@ -222,22 +232,44 @@ static void leave_audit(void)
 		*audit_list() = own_entry->next;
 }
 
-static void install(struct tw_py_thread *thread)
+const char *tw_python_is_refused(const struct tw_py_api *api, void *in)
 {
-	interpreter = thread->interpreter;
-	if (tw_py.evaluation(interpreter) != tw_py.evaluate) {
-		tell_why("another function evaluates the frames of this interpreter");
-		state = PYTHON_REFUSED;
-		return;
-	}
-	tw_python_index = tw_py.request_extra(NULL);
-	if (tw_python_index < 0) {
-		tell_why("code objects of this interpreter have no room for a word of ours");
-		state = PYTHON_REFUSED;
-		return;
-	}
-	state = PYTHON_INSTALLED;
+	tw_py_evaluate_fn *before = api->evaluation(in);
+
+	if (before == api->evaluate || before == evaluate)
+		return NULL;
+	return "another function evaluates the frames of this interpreter";
+}
+
+const char *tw_python_install(void *in, uint32_t recording)
+{
+	const char *why = tw_python_is_refused(&tw_py, in);
+
+	if (why)
+		return why;
+	interpreter = in;
+	if (tw_python_index < 0)
+		tw_python_index = tw_py.request_extra(NULL);
+	if (tw_python_index < 0 || !tw_python_functions_init())
+		return "code objects of this interpreter have no room for a word of ours, or there is no memory";
+	tw_python_recording = recording;
 	tw_py.set_evaluation(interpreter, evaluate);
+	return NULL;
+}
+
+const char *tw_python_remove(void)
+{
+	tw_py_evaluate_fn *found;
+
+	if (!tw_python_recording)
+		return NULL;
+	tw_python_recording = 0;
+	found = tw_py.evaluation(interpreter);
+	if (found == evaluate)
+		tw_py.set_evaluation(interpreter, tw_py.evaluate);
+	else if (found != tw_py.evaluate)
+		return "a function that came later evaluates frames, and may call ours";
+	return NULL;
 }
 
 static int audit(const char *event, struct tw_py_object *arguments, void *data)
@@ -246,8 +278,13 @@ static int audit(const char *event, struct tw_py_object *arguments, void *data)
 
 	(void)arguments, (void)data;
 	if (state == PYTHON_AWAITED && thread && tw_py.is_initialized() &&
-	    thread->interpreter == tw_py.main_interpreter())
-		install(thread);
+	    thread->interpreter == tw_py.main_interpreter()) {
+		const char *why = tw_python_install(thread->interpreter, 1);
+
+		state = why ? PYTHON_REFUSED : PYTHON_INSTALLED;
+		if (why)
+			tw_python_tell_why(why);
+	}
 	/* The last event is that the entries are about to be freed. */
 	if (state != PYTHON_AWAITED || !strcmp(event, "cpython._PySys_ClearAuditHooks"))
 		leave_audit();
@@ -293,62 +330,71 @@ static const struct {
 	NAME(function_type, "PyFunction_Type"),
 	NAME(string_type, "PyUnicode_Type"),
 	NAME(runtime, "_PyRuntime"),
+	NAME(is_finalizing, "_Py_IsFinalizing"),
+	NAME(make_thread, "PyThreadState_New"),
+	NAME(take_lock, "PyEval_RestoreThread"),
+	NAME(clear_thread, "PyThreadState_Clear"),
+	NAME(delete_current, "PyThreadState_DeleteCurrent"),
+	NAME(first_interpreter, "PyInterpreterState_Head"),
+	NAME(next_interpreter, "PyInterpreterState_Next"),
+	NAME(stop_collector, "PyGC_Disable"),
+	NAME(start_collector, "PyGC_Enable"),
+	NAME(call, "PyObject_CallOneArg"),
+	NAME(list_count, "PyList_Size"),
+	NAME(list_item, "PyList_GetItem"),
+	NAME(interned, "PyUnicode_InternFromString"),
+	NAME(lookup, "_PyType_Lookup"),
+	NAME(object_type, "PyBaseObject_Type"),
+	NAME(type_type, "PyType_Type"),
 #undef NAME
 };
 
-/* Is there an interpreter at all?  @lacks	out: a function that it does not export. */
-static bool find(void *handle, struct tw_py_api *api, const char **lacks)
+bool tw_python_find(void *handle, struct tw_py_api *api, char *why)
 {
-	*lacks = NULL;
+	const char *lacks = NULL, *version;
+
+	*why = '\0';
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		void *symbol = dlsym(handle, names[i].name);
 
 		if (!symbol && i == 0)
 			return false;
 		if (!symbol)
-			*lacks = names[i].name;
+			lacks = names[i].name;
 		memcpy((char *)api + names[i].at, &symbol, sizeof symbol);
 	}
-	return true;
-}
-
-static void refuse(const char *version, const char *lacks)
-{
-	char text[160];
-
+	version = api->version();
 	if (strncmp(version, SUPPORTED, sizeof SUPPORTED - 1) != 0)
-		snprintf(text, sizeof text, "this is Python %.*s, and --python knows CPython 3.11 only",
+		snprintf(why, TW_PYTHON_WHY_BYTES, "this is Python %.*s, and --python knows CPython 3.11 only",
 			 (int)strcspn(version, " "), version);
-	else
-		snprintf(text, sizeof text, "this interpreter does not export %s", lacks);
-	state = PYTHON_REFUSED;
-	tell_why(text);
+	else if (lacks)
+		snprintf(why, TW_PYTHON_WHY_BYTES, "this interpreter does not export %s", lacks);
+	return true;
 }
 
 static void look(void *handle)
 {
 	static _Atomic bool is_found;
 	bool is_again = false;
-	const char *lacks, *version;
+	char why[TW_PYTHON_WHY_BYTES];
 	struct tw_py_api api;
 
-	if (state != PYTHON_AWAITED || tw_py.version || !find(handle, &api, &lacks))
+	if (state != PYTHON_AWAITED || tw_py.version || !tw_python_find(handle, &api, why))
 		return;
 	/* RELAXED agent.python: one of the threads that open libraries goes on, and nobody reads what it writes before the interpreter runs. */
 	if (!tw_cas_relaxed(&is_found, &is_again, true))
 		return;
 	tw_py.version = api.version;
-	version = api.version();
-	if (lacks || strncmp(version, SUPPORTED, sizeof SUPPORTED - 1) != 0) {
-		refuse(version, lacks);
+	state = PYTHON_REFUSED;
+	if (*why) {
+		tw_python_tell_why(why);
 		return;
 	}
 	tw_py = api;
-	state = PYTHON_REFUSED;
 	if (api.is_initialized())
-		tell_why("the interpreter began to run unseen");
+		tw_python_tell_why("the interpreter began to run unseen");
 	else if (*audit_list() || api.add_audit_hook(audit, &audit_data))
-		tell_why("the program has audit hooks of its own");
+		tw_python_tell_why("the program has audit hooks of its own");
 	else
 		state = PYTHON_AWAITED;
 	own_entry = *audit_list();
@@ -371,8 +417,8 @@ void tw_agent_python_end(void)
 	if (state != PYTHON_AWAITED)
 		return;
 	if (tw_py.version)
-		tell_why("the interpreter never began to run");
+		tw_python_tell_why("the interpreter never began to run");
 	/* With children, most programs may be something else. */
 	else if (!tw_agent_ring_set.config.follow_fork)
-		tell_why("this program is no Python, or an interpreter that exports none of its functions");
+		tw_python_tell_why("this program is no Python, or an interpreter that exports none of its functions");
 }

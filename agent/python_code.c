@@ -31,11 +31,12 @@
 #define FUNCTIONS_MAX 200000
 
 int64_t tw_python_index = -1;
+uint32_t tw_python_recording;
+struct tw_python_function **tw_python_functions;
 
 /* All that are not selected, unless more is to be known of them. */
 static struct tw_python_function unselected;
 
-static struct tw_python_function **functions;
 static size_t function_count, function_capacity;
 static struct tw_map by_name;
 
@@ -145,10 +146,10 @@ static uint64_t hash_of(const char *module, const char *name)
 static struct tw_python_function *find(const char *module, const char *name)
 {
 	uint32_t number = tw_map_find(&by_name, hash_of(module, name), i,
-				      !strcmp(functions[i]->declared.name, name) &&
-					      !strcmp(functions[i]->declared.module, module));
+				      !strcmp(tw_python_functions[i]->declared.name, name) &&
+					      !strcmp(tw_python_functions[i]->declared.module, module));
 
-	return number == TW_MAP_NONE ? NULL : functions[number];
+	return number == TW_MAP_NONE ? NULL : tw_python_functions[number];
 }
 
 /* Gives; in one piece with its names.  NULL: no memory, or too many. */
@@ -163,7 +164,7 @@ static struct tw_python_function *make(const char *module, const char *name)
 			"a program of Python has made more than 200,000 functions: those beyond are not recorded");
 		return NULL;
 	}
-	if (!tw_grow(functions, function_count, function_capacity))
+	if (!tw_grow(tw_python_functions, function_count, function_capacity))
 		return NULL;
 	made = calloc(1, sizeof *made + module_bytes + bytes);
 	if (!made)
@@ -176,7 +177,8 @@ static struct tw_python_function *make(const char *module, const char *name)
 		free(made);
 		return NULL;
 	}
-	functions[function_count++] = made;
+	made->number = (uint32_t)function_count;
+	tw_python_functions[function_count++] = made;
 	return made;
 }
 
@@ -192,11 +194,16 @@ static struct tw_python_function *take(const char *module, struct tw_py_code *co
 		return &unselected;
 	function = find(module, name);
 	if (!function) {
-		function = is_wanted && !tw_grow(fresh, fresh_count, fresh_capacity) ? NULL : make(module, name);
+		function = make(module, name);
 		if (!function)
 			return &unselected;
-		if (is_wanted)
-			fresh[fresh_count++] = &function->declared;
+	}
+	/* One that an earlier recording has declared is set since this one began. */
+	if (is_wanted && !function->is_declared) {
+		if (!tw_grow(fresh, fresh_count, fresh_capacity))
+			return &unselected;
+		fresh[fresh_count++] = &function->declared;
+		function->is_declared = true;
 	}
 	/* Several may have one name. */
 	function->may_be_item |= number_of(code, "co_argcount") == 2;
@@ -215,11 +222,6 @@ static struct tw_python_function *leave(const char *module, struct tw_py_code *c
 	return &unselected;
 }
 
-static bool has_own_extra(const struct tw_py_code *code)
-{
-	return code->extra && code->extra->count > tw_python_index && code->extra->values[tw_python_index];
-}
-
 /* Of the code object and those among its constants.  Returns the first one's. */
 static struct tw_python_function *see_all(const char *module, struct tw_py_code *code, unsigned depth)
 {
@@ -234,15 +236,36 @@ static struct tw_python_function *see_all(const char *module, struct tw_py_code 
 		if (!constant || constant->type != tw_py.code_type)
 			continue;
 		has_item |= is_body(code) && is_item((struct tw_py_code *)constant);
-		if (!has_own_extra((struct tw_py_code *)constant))
+		if (!tw_python_function_of((struct tw_py_code *)constant))
 			see_all(module, (struct tw_py_code *)constant, depth + 1);
 	}
 	if (constants)
 		tw_py.release(constants);
 	function = tw_thread_may_call_system() ? take(module, code, has_item) : leave(module, code);
-	if (tw_py.set_extra(&code->object, tw_python_index, function))
+	if (tw_py.set_extra(&code->object, tw_python_index,
+			    (void *)(uintptr_t)((uint64_t)tw_python_recording << 32 | function->number)))
 		tw_py.clear_error();
 	return function;
+}
+
+bool tw_python_functions_init(void)
+{
+	if (function_count)
+		return true;
+	if (!tw_grow(tw_python_functions, function_count, function_capacity))
+		return false;
+	tw_python_functions[function_count++] = &unselected;
+	return true;
+}
+
+/* In one change. */
+static void declare_fresh(void)
+{
+	if (!tw_functions_declare(fresh, fresh_count, TW_AGENT_PYTHON_MODULE))
+		return;
+	tw_agent_tell("some functions of Python are not recorded: there was no memory for them");
+	for (size_t i = 0; i < fresh_count; i++)
+		((struct tw_python_function *)(void *)fresh[i])->is_declared = false;
 }
 
 /* Our own calls of the interpreter are no calls of the program. */
@@ -256,8 +279,7 @@ static struct tw_python_function *see_quietly(const struct tw_py_frame *frame)
 	module_name(module, frame);
 	fresh_count = 0;
 	function = see_all(module, frame->code, 0);
-	if (tw_functions_declare(fresh, fresh_count, TW_AGENT_PYTHON_MODULE))
-		tw_agent_tell("some functions of Python are not recorded: there was no memory for them");
+	declare_fresh();
 	tw_thread_end_own_work(is_own);
 	return function;
 }
@@ -283,12 +305,19 @@ struct tw_python_function *tw_python_see(const struct tw_py_frame *frame)
  * do not inline it then.  The specialised instruction has 16 bits for the function's version, so that functions with a larger one are
  * called as others are.  Versions are numbers that CPython gives in order, from 1.
  */
+static uint32_t last_version = UINT32_MAX;
+
 void tw_python_keep_item(struct tw_py_function *function)
 {
-	static uint32_t last = UINT32_MAX;
-
 	if (function->object.type == tw_py.function_type && function->version <= UINT16_MAX)
-		function->version = last--;
+		function->version = last_version--;
+}
+
+/* The interpreter gives it another version when it needs one. */
+static void free_item(struct tw_py_function *function)
+{
+	if (function->object.type == tw_py.function_type && function->version > last_version)
+		function->version = 0;
 }
 
 void tw_python_keep_item_of(struct tw_py_object *names)
@@ -300,4 +329,76 @@ void tw_python_keep_item_of(struct tw_py_object *names)
 	item = tw_py.item(names, "__getitem__");
 	if (item)
 		tw_python_keep_item((struct tw_py_function *)item);
+}
+
+/* All classes, each once. */
+struct types {
+	struct tw_py_object **all; /* borrows */
+	size_t count, capacity;
+	struct tw_map known;
+	struct tw_py_object *subclasses, *item;
+};
+
+static bool add_type(struct types *types, struct tw_py_object *type)
+{
+	if (tw_map_get(&types->known, (uintptr_t)type) != TW_MAP_NONE)
+		return true;
+	if (!tw_grow(types->all, types->count, types->capacity) || !tw_map_add(&types->known, (uintptr_t)type, 0))
+		return false;
+	types->all[types->count++] = type;
+	return true;
+}
+
+/* False: there is no memory. */
+static bool add_subclasses(struct types *types, struct tw_py_object *type)
+{
+	struct tw_py_object *list = tw_py.call(types->subclasses, type);
+	int64_t count = list ? tw_py.list_count(list) : 0;
+	bool is_added = list != NULL;
+
+	for (int64_t i = 0; i < count && is_added; i++)
+		is_added = add_type(types, tw_py.list_item(list, i));
+	if (list)
+		tw_py.release(list);
+	return is_added;
+}
+
+/* Nothing of the program runs meanwhile, and none of its classes goes: collections are put off, and the lock is held. */
+static void for_each_item(void (*fn)(struct tw_py_function *function))
+{
+	struct types types = {.subclasses = tw_py.attribute(tw_py.type_type, "__subclasses__"),
+			      .item = tw_py.interned("__getitem__")};
+	bool has_collected = tw_py.stop_collector();
+	bool is_whole = types.subclasses && types.item && add_type(&types, tw_py.object_type);
+
+	for (size_t i = 0; i < types.count; i++) {
+		struct tw_py_object *item = tw_py.lookup(types.all[i], types.item);
+
+		if (item)
+			fn((struct tw_py_function *)item);
+		is_whole = is_whole && add_subclasses(&types, types.all[i]);
+	}
+	if (!is_whole) {
+		tw_py.clear_error();
+		tw_agent_tell(
+			"some calls by obj[key] are not recorded: there was no memory to look at all classes of Python");
+	}
+	if (types.subclasses)
+		tw_py.release(types.subclasses);
+	if (types.item)
+		tw_py.release(types.item);
+	free(types.all);
+	tw_map_fini(&types.known);
+	if (has_collected)
+		tw_py.start_collector();
+}
+
+void tw_python_keep_items(void)
+{
+	for_each_item(tw_python_keep_item);
+}
+
+void tw_python_free_items(void)
+{
+	for_each_item(free_item);
 }

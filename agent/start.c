@@ -338,7 +338,6 @@ static int begin(struct tw_agent_config *config)
 static int trace(bool *is_filtered)
 {
 	struct tw_agent_config config;
-	bool has_python;
 	uint32_t flags;
 	int error = tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config);
 
@@ -351,7 +350,6 @@ static int trace(bool *is_filtered)
 		*is_filtered = true;
 		return TW_EPERM;
 	}
-	has_python = config.has_python;
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
 	tw_patch_use_vectors(&config.vectors);
 	/* Without layouts all arguments are words. */
@@ -371,22 +369,25 @@ static int trace(bool *is_filtered)
 	if (flags & (TW_FLAG_SEND | TW_FLAG_RECEIVE | TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS))
 		tw_trace_port(tw_agent_session, TW_PORT_ALL, true, flags & TW_FLAG_ALL);
 	tw_agent_set_active(true);
-	if (has_python)
-		tw_agent_python_begin();
 	return 0;
 }
 
 static void start(const char *path)
 {
 	bool is_traced, is_filtered;
+	int error = TW_ENOTSUP;
 
 	if (tw_rs_attach(&tw_agent_ring_set, path))
 		return;
 	is_traced = tw_agent_ring_set.config.follow_fork || is_root();
 	if (is_traced)
 		tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
+	if (is_traced)
+		error = trace(&is_filtered);
+	if (!error && kept.has_python)
+		tw_agent_python_begin();
 	/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
-	if ((!is_traced || trace(&is_filtered)) && !tw_agent_session)
+	if (error && !tw_agent_session)
 		tw_rs_detach(&tw_agent_ring_set);
 }
 
@@ -402,14 +403,28 @@ void tw_agent_start(void)
 	errno = saved_errno;
 }
 
-int tw_agent_attach(const char *path, bool *is_filtered)
+bool tw_agent_is_asked(const char *line)
+{
+	const char *text = tw_agent_ring_set.text, *at = strstr(text, line);
+
+	while (at && !((at == text || at[-1] == '\n') && at[strlen(line)] == '\n'))
+		at = strstr(at + 1, line);
+	return at != NULL;
+}
+
+int tw_agent_attach(const char *path, bool *is_filtered, char *why)
 {
 	int error = tw_rs_attach(&tw_agent_ring_set, path);
+	bool has_python;
 
+	*why = '\0';
 	if (error)
 		return error;
-	error = trace(is_filtered);
+	has_python = tw_agent_is_asked("python 1");
+	error = has_python && !tw_agent_python_may_attach(why) ? TW_ENOTSUP : trace(is_filtered);
 	if (error)
 		tw_rs_detach(&tw_agent_ring_set);
+	else if (has_python)
+		tw_agent_python_attach();
 	return error;
 }

@@ -39,7 +39,8 @@ enum tw_doorbell_outcome {
 	TW_DOORBELL_DONE,
 	TW_DOORBELL_BUSY,     /* another recording is under way */
 	TW_DOORBELL_FILTERED, /* the program has set a seccomp filter */
-	TW_DOORBELL_FAILED    /* see error */
+	TW_DOORBELL_FAILED,   /* see error */
+	TW_DOORBELL_REFUSED   /* see why, which the agent has written */
 };
 
 /* Why the last recording ended. */
@@ -55,7 +56,7 @@ struct tw_doorbell {
 	/* Written by the command. */
 	uint32_t asked;			   /* enum tw_doorbell_request */
 	char path[TW_DOORBELL_PATH_BYTES]; /* of the ring set: to attach to, or to detach from; "": from any */
-	char why[TW_DOORBELL_WHY_BYTES];   /* to detach: a note for the capture; "": none */
+	char why[TW_DOORBELL_WHY_BYTES]; /* to detach: a note for the capture; "": none; also the agent's, of REFUSED: a clause */
 	/* Written by the agent. */
 	uint32_t outcome;		  /* enum tw_doorbell_outcome */
 	int32_t error;			  /* of tracewheel/error.h */

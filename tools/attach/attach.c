@@ -265,6 +265,9 @@ static void say_not_attached(const struct attach *attach, bool has_answered)
 		tw_say("process %d is being recorded already, or was until a moment ago; try again.", process);
 	else if (seen->outcome == TW_DOORBELL_FILTERED)
 		say_filtered(process);
+	else if (seen->outcome == TW_DOORBELL_REFUSED)
+		tw_say("no functions of Python can be recorded in process %d, and it is left alone: %.*s.", process,
+		       (int)sizeof seen->why, seen->why);
 	else if (seen->error == TW_EPERM)
 		tw_say("process %d may not open the rings in %s: name another folder in TRACEWHEEL_SHM that its user can reach, as /dev/shm.",
 		       process, tw_recorder_ring_set_path(attach->recorder));

@@ -29,16 +29,14 @@ static const struct tw_option own[] = {
 };
 
 /* Of `record`. */
-static const int shared[] = {'N',	   KEY_COUNT,	      KEY_COUNTS_EVERY, KEY_ALLOW_NOTHING,
-			     KEY_SYSCALLS, KEY_WHEN,	      KEY_LONGER,	KEY_CHILDREN,
-			     KEY_MATCH,	   KEY_ARGS,	      KEY_PROTOTYPES,	KEY_NO_STRINGS,
-			     KEY_REDACT,   KEY_RETURNS,	      KEY_EXCEPTIONS,	KEY_RETURN_TO,
-			     KEY_STACK,	   KEY_LOCKS,	      KEY_MEMORY,	KEY_CALLERS,
-			     KEY_LOCAL,	   KEY_CAREFUL,	      KEY_GLOBAL,	KEY_RING,
-			     KEY_CAP,	   KEY_ROTATE,	      KEY_SEGMENT_TIME, KEY_KEEP,
-			     KEY_DURABLE,  KEY_LONG_SCHEDULE, KEY_SCHED,	KEY_PROGRESS,
-			     KEY_FORCE,	   KEY_FLIGHT,	      KEY_SNAPSHOTS,	KEY_EVERY,
-			     'q'};
+static const int shared[] =
+	{'N',	     KEY_COUNT,	   KEY_COUNTS_EVERY, KEY_ALLOW_NOTHING, KEY_SYSCALLS,	KEY_WHEN,
+	 KEY_LONGER, KEY_CHILDREN, KEY_MATCH,	     KEY_ARGS,		KEY_PROTOTYPES, KEY_NO_STRINGS,
+	 KEY_REDACT, KEY_RETURNS,  KEY_EXCEPTIONS,   KEY_RETURN_TO,	KEY_STACK,	KEY_LOCKS,
+	 KEY_MEMORY, KEY_CALLERS,  KEY_LOCAL,	     KEY_CAREFUL,	KEY_GLOBAL,	KEY_RING,
+	 KEY_CAP,    KEY_ROTATE,   KEY_SEGMENT_TIME, KEY_KEEP,		KEY_DURABLE,	KEY_LONG_SCHEDULE,
+	 KEY_SCHED,  KEY_PROGRESS, KEY_FORCE,	     KEY_FLIGHT,	KEY_SNAPSHOTS,	KEY_EVERY,
+	 KEY_PYTHON, 'q'};
 
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
@@ -58,6 +56,7 @@ static const struct tw_command command = {
 		"  tracewheel attach --time 10s -t 'nginx:ngx_http_*' --returns 4711\n"
 		"  tracewheel attach --name redis-server --rate none --events 50M -o busy.tw\n"
 		"  tracewheel attach -t libc:open --args --time none 4711\n"
+		"  tracewheel attach --python --returns -t 'app:_' -t libc:read 4711\n"
 		"  tracewheel attach --flight --snapshot-on 'shop:pay if duration > 9ms' 4711\n"
 		"PID may be that of a thread. Who may: those whom the system lets trace the process by ptrace, as the\n"
 		"user that it runs as. `tracewheel list` shows who traces what, and where an agent sleeps.\n"};
