@@ -12,7 +12,7 @@ build=$1
 expect 0 "$tw" merge -o all.tw a.tw b.tw c.tw
 shows '^all.tw: 6,000 events of 3 captures'
 shows '^  a  its clock is that of the merged capture$'
-shows '^  b  clock -[0-9,]*\.[0-9]* s, within .* us (.* at the ends), drift .* ppm within .* ppm; [0-9]* messages sent, [0-9]* received$'
+shows '^  b  clock [-+][0-9,]*\.[0-9]* s, within .* us (.* at the ends), drift .* ppm within .* ppm; [0-9]* messages sent, [0-9]* received$'
 expect 0 "$tw" info --json all.tw
 is "$(json 'd["events"], d["complete"], sorted(p["program"] for p in d["processes"])')" "6000 True ['/bin/shop', '/bin/shop', '/bin/shop']"
 expect 0 "$tw" seq --format json --label 1 all.tw

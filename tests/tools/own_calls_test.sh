@@ -25,7 +25,7 @@ close closedir dirfd fchmod fcntl fgetxattr fstat fstatat fstatfs fsync ftruncat
 rename rmdir stat unlink unlinkat write
 getpeername getsockname getsockopt
 madvise mmap mprotect munlockall munmap process_vm_readv
-pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate pthread_attr_setstacksize pthread_create pthread_detach pthread_join pthread_key_create pthread_once pthread_self pthread_setcancelstate pthread_setspecific
+pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate pthread_attr_setstacksize pthread_clockjoin_np pthread_create pthread_detach pthread_join pthread_key_create pthread_once pthread_self pthread_setcancelstate pthread_setspecific
 pthread_sigmask pthread_tryjoin_np ptrace sigfillset waitid waitpid
 K
 cat >imports.py <<'P'
