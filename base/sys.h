@@ -168,10 +168,6 @@ void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *v
 /* One of them; false: it cannot be read, and *value is untouched.  In hits and signal handlers. */
 bool tw_sys_read_own_word(uintptr_t address, uint64_t *value);
 
-/* Memory that is about to be used as a whole, and is aligned to this: in pages of this size, where the system has them. */
-#define TW_SYS_HUGE_BYTES ((size_t)2 << 20)
-void tw_sys_use_huge_pages(void *memory, size_t bytes);
-
 /*
  * The processor time that all threads of this process have used, in ns: CLOCK_PROCESS_CPUTIME_ID.  A negative errno where
  * the system refuses.  The kernel adds up the threads at each call.  In this header for the same reason as above.

@@ -571,8 +571,3 @@ void tw_sys_default_signal(int signal)
 
 	call6(SYS_rt_sigaction, signal, (long)action, 0, sizeof action[3], 0, 0);
 }
-
-void tw_sys_use_huge_pages(void *memory, size_t bytes)
-{
-	call6(SYS_madvise, (long)memory, (long)bytes, MADV_HUGEPAGE, 0, 0, 0);
-}

@@ -118,11 +118,9 @@ static int prepare(struct tw_writer *writer, uint32_t index, struct tw_writer_co
 
 	if (copy->capacity >= ring_bytes)
 		return 0;
-	raw = aligned_alloc(ring_bytes < TW_SYS_HUGE_BYTES ? TW_PAGE_BYTES : TW_SYS_HUGE_BYTES,
-			    ring_bytes + TW_PAGE_BYTES);
+	raw = aligned_alloc(TW_PAGE_BYTES, ring_bytes + TW_PAGE_BYTES);
 	if (!raw)
 		return TW_ENOMEM;
-	tw_sys_use_huge_pages(raw, ring_bytes);
 	free(copy->raw);
 	copy->raw = raw;
 	copy->capacity = ring_bytes;
