@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stacks.c - keeps the open calls of each process. */
 #include "views/folds/stacks.h"
-#include "base/assert.h"
 #include "base/grow.h"
 #include "views/folds/stacks_foresee.h"
 #include "views/folds/stacks_plain.h"
@@ -74,7 +73,6 @@ static void runs_again(struct tw_stack *stack, uint64_t ns)
 static void end_frame(struct tw_stacks *stacks, struct tw_stack *stack, enum tw_frame_end how,
 		      const struct tw_frame_time *time)
 {
-	TW_ASSERT(stack->depth);
 	if (stacks->calls.end)
 		stacks->calls.end(stacks->calls.context, stack, how, time);
 	stack->depth--;
