@@ -34,7 +34,7 @@ static const struct tw_command command = {
 		"\nExit codes: 1 if a file is no summary, or segments are missing; a glob that matches nothing is an error.",
 	.options = options_table,
 	.examples = "  tracewheel fleet report /mnt/fleet\n"
-		    "  tracewheel fleet report --since 1h --node 'web-*' -t 'libssl:*' --sort p99 /mnt/fleet\n"
+		    "  tracewheel fleet report --since 1h --node 'web-*' --sort p99 /mnt/fleet\n"
 		    "  tracewheel fleet losses --json /mnt/fleet\n",
 };
 

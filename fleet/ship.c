@@ -58,7 +58,7 @@ static const struct tw_command command = {
 		"\nExit codes: 1 if something could not be stored, or is no segment.",
 	.options = options_table,
 	.examples = "  tracewheel ship --to /mnt/fleet app.tw\n"
-		    "  tracewheel ship --follow --remove --quota 10G --to s3://traces/web /var/lib/tracewheel\n",
+		    "  tracewheel ship --follow --remove --quota 10G --to s3://traces /var/lib/tw\n",
 };
 
 struct ship {
