@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.c - tracewheel-fleet, which `tracewheel fleet` runs: what the summaries of a folder say, without any server. */
+/* ask.c - tracewheel-fleet, which `tracewheel fleet` runs: questions to the summaries of a folder, without any server. */
 #include "fleet/fleet.h"
 #include "fleet/rows.h"
 #include "tools/tool.h"
@@ -13,34 +13,39 @@
 
 #define TOP_DEFAULT 20
 
-enum { KEY_JSON = 256, KEY_CSV, KEY_NODE, KEY_SINCE, KEY_SORT };
+enum { KEY_JSON = 256, KEY_CSV, KEY_NODE, KEY_SINCE, KEY_FROM, KEY_TO, KEY_SORT };
 
-static const struct tw_option options_table[] =
-	{{KEY_NODE, "node", "GLOB", "only of these nodes"},
-	 {'t', "trace", "GLOB", "report: only functions whose MODULE:FUNCTION/ARITY it matches, 'libc:*'"},
-	 {KEY_SINCE, "since", "TIME", "only segments that ended in this time before now, such as 1h"},
-	 {KEY_SORT, "sort", "KEY", "report: by this column, total by default"},
-	 {'n', "top", "N", "report: the first N functions (20); 0 is all"},
-	 {KEY_JSON, "json", NULL, "as JSON (docs/fleet.md)"},
-	 {KEY_CSV, "csv", NULL, "report: as CSV"},
-	 {0}};
+static const struct tw_option options_table[] = {
+	{KEY_NODE, "node", "GLOB", "only of these nodes"},
+	{'t', "trace", "GLOB",
+	 "report: only functions whose MODULE:FUNCTION/ARITY it matches, 'libc:*'; fetch: only segments that have such"},
+	{KEY_SINCE, "since", "TIME", "only segments that ended in this time before now, such as 1h"},
+	{KEY_FROM, "from", "WHEN", "only segments with events from then on: 2026-11-30T19:00:00Z, or 10m before now"},
+	{KEY_TO, "to", "WHEN", "only segments with events before then"},
+	{'o', "output", "NAME.tw", "fetch: the capture to make"},
+	{KEY_SORT, "sort", "KEY", "report: by this column, total by default"},
+	{'n', "top", "N", "report: the first N functions (20); 0 is all"},
+	{KEY_JSON, "json", NULL, "as JSON (docs/fleet.md)"},
+	{KEY_CSV, "csv", NULL, "report: as CSV"},
+	{0}};
 
 static const struct tw_command command = {
 	.name = "fleet",
-	.arguments = "report | losses | nodes [OPTION]... FOLDER",
+	.arguments = "report | losses | nodes | fetch [OPTION]... FOLDER",
 	.summary =
 		"Asks the summaries below a folder that `tracewheel ship` has filled, of any number of nodes (docs/fleet.md).\n"
-		"\nreport shows calls and times by function over all of them, calls over borders of segments included; losses what was lost, dropped and is missing, by process; nodes what each node has stored.\n"
+		"\nreport shows calls and times by function over all of them, calls over borders of segments included; losses what was lost, dropped and is missing, by process; nodes what each node has stored. fetch makes a capture of the segments themselves, which every command reads.\n"
 		"\nExit codes: 1 if a file is no summary, or segments are missing; a glob that matches nothing is an error.",
 	.options = options_table,
 	.examples = "  tracewheel fleet report /mnt/fleet\n"
 		    "  tracewheel fleet report --since 1h --node 'web-*' --sort p99 /mnt/fleet\n"
-		    "  tracewheel fleet losses --json /mnt/fleet\n",
+		    "  tracewheel fleet losses --json /mnt/fleet\n"
+		    "  tracewheel fleet fetch --node web-7 --from 10m -o late.tw /mnt/fleet\n",
 };
 
 struct ask {
 	struct tw_fleet_rows rows;
-	const char *functions, *sort;
+	const char *functions, *sort, *output, *folder;
 	uint64_t top;
 	bool is_json, is_csv;
 };
@@ -354,7 +359,29 @@ static int nodes(struct ask *ask)
 	return finish(&ask->rows, &all);
 }
 
+static int fetch(struct ask *ask)
+{
+	return tw_fleet_fetch(&ask->rows, ask->folder, ask->functions, ask->output);
+}
+
 /* ---- the command ---- */
+
+/* A time of day, or one before now. */
+static bool parse_when(const char *name, const char *text, uint64_t *out)
+{
+	struct timespec now;
+	struct tm broken = {0};
+	uint64_t ns;
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &broken);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (end && !*end)
+		*out = (uint64_t)timegm(&broken) * UINT64_C(1000000000);
+	else if (tw_parse_duration(text, &ns))
+		*out = (uint64_t)now.tv_sec * UINT64_C(1000000000) - ns;
+	else
+		tw_say("--%s is a time such as 2026-11-30T19:00:00Z, or 10m before now, not '%s'.", name, text);
+	return *out != 0;
+}
 
 static bool take_option(void *context, int key, const char *value)
 {
@@ -374,6 +401,9 @@ static bool take_option(void *context, int key, const char *value)
 		}
 		ask->rows.from_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) - ns;
 		return true;
+	case KEY_FROM: return parse_when("from", value, &ask->rows.from_ns);
+	case KEY_TO: return parse_when("to", value, &ask->rows.to_ns);
+	case 'o': ask->output = value; return true;
 	case KEY_SORT:
 		ask->sort = value;
 		if (!tw_table_column(&table, value, strlen(value)))
@@ -391,7 +421,7 @@ int main(int argc, char **argv)
 	static const struct question {
 		const char *name;
 		int (*answer)(struct ask *ask);
-	} questions[] = {{"report", report}, {"losses", losses}, {"nodes", nodes}};
+	} questions[] = {{"report", report}, {"losses", losses}, {"nodes", nodes}, {"fetch", fetch}};
 	static struct ask ask = {.top = TOP_DEFAULT, .sort = "total"};
 	const struct question *question = NULL;
 	for (size_t i = 0; argc > 1 && i < sizeof questions / sizeof *questions; i++) {
@@ -405,15 +435,19 @@ int main(int argc, char **argv)
 	if (!tw_options_read(&options, take_option, &ask, &code))
 		return code;
 	if (!question)
-		return tw_usage(&command, "what is asked? report, losses or nodes comes first.");
+		return tw_usage(&command, "what is asked? report, losses, nodes or fetch comes first.");
 	if (options.argc - options.index != 1)
 		return tw_usage(&command, "one folder follows, that `tracewheel ship` has filled.");
-	if (!tw_fleet_read(&ask.rows, options.argv[options.index]))
+	if ((question->answer == fetch) != (ask.output != NULL))
+		return tw_usage(&command, "fetch needs --output NAME.tw, and nothing else has it.");
+	ask.folder = options.argv[options.index];
+	if (!tw_fleet_read(&ask.rows, ask.folder))
 		code = TW_EXIT_FAILURE;
 	else if (!ask.rows.segment_count)
 		code = tw_fail("no segment is of these nodes and this time.");
 	else {
-		tw_fleet_join(&ask.rows);
+		if (question->answer != fetch)
+			tw_fleet_join(&ask.rows);
 		tw_out_init(&out, STDOUT_FILENO);
 		code = ask.rows.has_no_memory ? tw_fail("there is no memory.") : question->answer(&ask);
 	}

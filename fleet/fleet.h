@@ -56,6 +56,8 @@ int tw_fleet_summary(int fd, const struct tw_segment_identity *identity, const c
 /* The row of a segment that was dropped on its node, in place of its summary. */
 int tw_fleet_dropped(const struct tw_segment_identity *identity, const char *node, struct tw_fleet_bytes *out);
 
+/* ---- paths.c ---- */
+
 /* The objects of a segment, below the store's prefix. */
 void tw_fleet_paths(const struct tw_segment_identity *identity, const char *node, char segment[TW_FLEET_PATH_BYTES],
 		    char summary[TW_FLEET_PATH_BYTES]);

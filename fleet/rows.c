@@ -193,6 +193,7 @@ static bool take_head(struct tw_fleet_rows *rows, const json_t *row, struct tw_f
 					  .to_ns = number_of(row, "to"),
 					  .kept = number_of(row, "kept"),
 					  .crossing = is_dropped ? NULL : json_array()};
+	snprintf((*out)->key, sizeof(*out)->key, "%s", text_of(row, "seg"));
 	return true;
 }
 

@@ -12,7 +12,7 @@
 #define TW_FLEET_ROWS_H
 
 #include "base/map.h"
-#include "tracewheel/capture.h"
+#include "tracewheel/segment.h"
 
 #include <jansson.h>
 
@@ -42,6 +42,7 @@ struct tw_fleet_segment {
 	uint32_t image, image_segment;
 	bool is_dropped, is_last;
 	uint64_t events, events_before, lost, damaged, from_ns, to_ns, kept;
+	char key[TW_SEGMENT_KEY_BYTES];
 	json_t *crossing; /* rows of calls over its borders */
 	uint32_t *sums;	  /* by id: numbers of functions */
 	size_t sum_count;
@@ -69,6 +70,17 @@ uint64_t tw_fleet_quantile(const struct tw_fleet_sum *sum, double share);
 uint32_t tw_fleet_sum_of(struct tw_fleet_rows *rows, const char *name);
 /* Adds the time of a call to its function. */
 void tw_fleet_time(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t ns);
+/*
+ * tw_fleet_fetch - makes a capture of the segments of the rows, and says how many they are.
+ *
+ * @folder	the summaries and segments lie below it.
+ * @functions	a glob: only segments in which such functions are; NULL: all.
+ * @path	the folder to make, which must not exist.
+ *
+ * Returns an exit code, after saying what is wrong: a segment that is not there, or is not what its key says, is set aside.
+ * Behind tw_fleet_read(), and not behind tw_fleet_join().
+ */
+int tw_fleet_fetch(const struct tw_fleet_rows *rows, const char *folder, const char *functions, const char *path);
 void tw_fleet_rows_free(struct tw_fleet_rows *rows);
 
 #endif

@@ -240,7 +240,7 @@ void tw_fleet_spool_limit(struct tw_fleet_spool *spool)
 		    fstatat(spool->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
 			segments[count] =
 				(struct waiting){.bytes = (uint64_t)status.st_size, .written = status.st_mtim};
-			snprintf(segments[count++].name, NAME_BYTES, "%s", name);
+			snprintf(segments[count++].name, NAME_BYTES, "%.*s", NAME_BYTES - 1, name);
 			bytes += (uint64_t)status.st_size;
 		}
 		free(entries[i]);

@@ -34,7 +34,7 @@ static void put_time(const struct tw_capture *capture, const struct tw_capture_h
 const char *tw_missing_hole(const struct tw_capture *capture, uint32_t number, char *text)
 {
 	struct tw_capture_hole hole;
-	char time[200], which[100], figure[TW_FIGURE_BYTES];
+	char time[2 * TW_FIGURE_BYTES + 24], which[40], figure[TW_FIGURE_BYTES];
 	if (!tw_capture_hole(capture, number, &hole))
 		return NULL;
 	const struct tw_capture_image *image = tw_capture_image(capture, hole.image);
