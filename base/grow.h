@@ -84,9 +84,9 @@ static inline void *tw_grown_by(void *array, size_t *capacity, size_t count, siz
 	return moved;
 }
 
-/* tw_grow_by - make sure that the array can hold `more` items than `count`, as bytes of a text. Otherwise as tw_grow(). */
+/* tw_grow_by - make sure that the array is there, and can hold `more` items than `count`, as bytes of a text. Otherwise as tw_grow(). */
 #define tw_grow_by(array, count, capacity, more)                                                                  \
-	((size_t)(more) <= (size_t)(capacity) - (size_t)(count) || __extension__({                                \
+	(((array) && (size_t)(more) <= (size_t)(capacity) - (size_t)(count)) || __extension__({                   \
 		 size_t tw_grow_capacity = (capacity);                                                            \
 		 void *tw_grow_moved = tw_grown_by((array), &tw_grow_capacity, (count), (more), sizeof *(array)); \
                                                                                                                   \
