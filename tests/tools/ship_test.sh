@@ -46,7 +46,7 @@ for policy in block drop; do
 	mv out $policy.json
 done
 count=$(ls block.tw | wc -l)
-[ "$count" -gt 11 ] || fail "too few segments to test: $count"
+[ "$count" -gt 7 ] || fail "too few segments to test: $count"
 
 # To a folder: each segment and summary is there, the same bytes each time, and segments come back as they were.
 for policy in block drop; do
