@@ -263,6 +263,9 @@ int tw_live_begin(struct tw_live *live)
 	error = grow(live, tw_rs_scan(live->rs));
 	for (uint32_t i = 0; !error && i < live->count; i++)
 		read_position(live, i, true);
+	/* Rings that are new since: a process may have run there before it ran where its events are due now. */
+	if (!error)
+		error = grow(live, tw_rs_scan(live->rs));
 	for (uint32_t i = 0; !error && i < live->count; i++)
 		read_position(live, i, false);
 	if (!error)
