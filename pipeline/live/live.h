@@ -5,8 +5,8 @@
  *	tw_live_begin: positions, twice	-> a round: the records handed out before positions are read again
  *	tw_live_next / tw_live_step	-> its records, one at a time, and its losses
  *
- * A round reads the positions of all rings twice: p1[], then p2[], of rings that are new in between only p2[]. It merges the records below p2 and is over when
- * all records below p1 are handed out. Thus earlier events come first:
+ * A round reads the positions of all rings twice: p1[], then p2[]; of rings that are new in between p2[] only. It merges
+ * the records below p2 and is over when all records below p1 are handed out. Thus earlier events come first:
  *
  *	- by run: the runs of a tracee below p2 are known before any is handed out, and a run waits for
  *	  those before it.  If a run is below p1 of one ring, those before it had been committed when the
