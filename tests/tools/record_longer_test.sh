@@ -142,7 +142,7 @@ for line in open(events):
     if e["kind"] not in ("call", "return_from", "exception_from"):
         continue
     thread, name = (e["process"], e["thread"]), e["function"]
-    assert e["ns"] >= last.get(thread, 0), ("out of order", line)
+    assert e["ns"] >= last.get(thread, 0), ("out of order", last.get(thread), line)
     last[thread] = e["ns"]
     stack = stacks[thread]
     if e["kind"] == "call":
@@ -297,7 +297,7 @@ calls, stacks, whole, lost, last = collections.Counter(), collections.defaultdic
 for line in open(events):
     e = json.loads(line)
     thread = (e["process"], e["thread"])
-    assert e["ns"] >= last.get(thread, 0), ("out of order", line)
+    assert e["ns"] >= last.get(thread, 0), ("out of order", last.get(thread), line)
     last[thread] = e["ns"]
     if e["kind"] == "lost":
         lost[thread] += e["nested"]
