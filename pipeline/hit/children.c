@@ -463,13 +463,15 @@ static __attribute__((noinline)) void keep_end(struct tw_hit_tls *t, const struc
 static INLINE void end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t value)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	uint64_t ticks = tw_clock_ticks();
+	uint64_t ticks;
 	enum ending ending;
 
 	if (!begin_hit(frame, slot)) {
 		tw_children_close(frame);
 		return;
 	}
+	/* As in end_kept(). */
+	ticks = tw_clock_ticks();
 	ending = begin_end(t, frame, ticks, value, false);
 	if (ending != UNSEEN)
 		describe_end(t, frame, slot, value);
@@ -496,24 +498,27 @@ static INLINE bool end_kept(struct tw_longer_frame *frame, uint64_t *slot, uint6
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_children *c;
-	uint64_t ticks = tw_clock_ticks();
+	uint64_t ticks;
+	bool is_kept;
 
-	if (tw_unlikely(t->state != TW_THREAD_READY || !is_own(t, frame) ||
-			frame->more & (TW_LONGER_RECORDED | TW_LONGER_KEEPS | TW_LONGER_OF_END) ||
-			frame->place->gives || ticks - frame->ticks >= limit_of(frame->place)))
+	if (tw_unlikely(!is_own(t, frame) || frame->place->gives || !tw_hit_begin(t, FRAME(slot))))
 		return false;
+	/* In the hit, since a signal handler may have been there just before: what it kept is older, and it may have recorded all. */
 	c = &t->thread->children;
-	if (tw_unlikely(!has_root(c) || frame->ticks < c->root_ticks || frame->ticks < first_ticks(c) ||
-			!tw_hit_begin(t, FRAME(slot))))
-		return false;
-	if (frame == c->root)
-		drop_root(c);
-	else
-		keep_words(c, frame, TW_EVENT_RETURN_FROM, ticks, &value, 1, 0);
-	t->longer = frame->above;
-	frame->more = 0;
+	ticks = tw_clock_ticks();
+	is_kept = !(frame->more & (TW_LONGER_RECORDED | TW_LONGER_KEEPS | TW_LONGER_OF_END)) && has_root(c) &&
+		  frame->ticks >= c->root_ticks && frame->ticks >= first_ticks(c) &&
+		  ticks - frame->ticks < limit_of(frame->place);
+	if (tw_likely(is_kept)) {
+		if (frame == c->root)
+			drop_root(c);
+		else
+			keep_words(c, frame, TW_EVENT_RETURN_FROM, ticks, &value, 1, 0);
+		t->longer = frame->above;
+		frame->more = 0;
+	}
 	tw_hit_end(t);
-	return true;
+	return is_kept;
 }
 
 static __attribute__((noinline)) uintptr_t return_all(struct tw_return_entry *entry, uint64_t *slot, uint64_t value)
@@ -557,11 +562,12 @@ static void describe_exception(struct tw_hit_tls *t, const char *exception_class
 bool tw_children_throw(struct tw_longer_frame *frame, uint64_t *slot, const char *exception_class, const char *name)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	uint64_t ticks = tw_clock_ticks();
+	uint64_t ticks;
 	enum ending ending;
 
 	if (!begin_hit(frame, slot))
 		return false;
+	ticks = tw_clock_ticks();
 	ending = begin_end(t, frame, ticks, 0, true);
 	if (ending == KEPT) {
 		describe_exception(t, exception_class, name);

@@ -152,16 +152,21 @@ const char *tw_longer_enter(struct tw_place *place, const uint64_t *words, uint6
 
 /* ---- ends ---- */
 
-/* Enters a hit for the records of a call that is to be recorded, and records the call.  False: there are none. */
-static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t ticks, uint64_t value,
+/*
+ * Enters a hit for the records of a call that is to be recorded, and records the call.  False: there are none.  The time is that in the hit: a
+ * signal handler may have recorded calls just before it.
+ */
+static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t *out, uint64_t value,
 			     bool is_exception)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t ticks = tw_clock_ticks();
 	bool is_decided = frame->more & TW_LONGER_RECORDED || is_due(frame, ticks);
 
 	if (!t->thread || !is_own(t, frame) || !(is_decided || frame->more & TW_LONGER_OF_END) ||
 	    !tw_frame_begin(FRAME(slot), frame->more & TW_LONGER_RECORDED ? own_bit() : 0))
 		return false;
+	*out = ticks = tw_clock_ticks();
 	is_decided = is_traced(t) && (is_decided || is_fulfilled(frame, ticks, value, is_exception));
 	begin_records(t);
 	if (is_decided)
@@ -175,9 +180,9 @@ static INLINE bool begin_end(struct tw_longer_frame *frame, uint64_t *slot, uint
 static INLINE void end(struct tw_longer_frame *frame, uint64_t *slot, uint64_t value)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	uint64_t ticks = tw_clock_ticks();
+	uint64_t ticks;
 
-	if (begin_end(frame, slot, ticks, value, false)) {
+	if (begin_end(frame, slot, &ticks, value, false)) {
 		if (frame->more & TW_LONGER_KEEPS)
 			keep_registers(t, frame);
 		describe_return(t, frame->place, slot, value);
@@ -207,6 +212,7 @@ void tw_longer_throw(struct tw_longer_frame *frame, uint64_t *slot, enum tw_fram
 					     .exceptions = own_bit(),
 					     .epoch = tw_load_acquire(&tw_hit_epoch)};
 	struct tw_frame_back back = {.frame = FRAME(slot)};
+	uint64_t ticks;
 	bool is_recorded;
 
 	if (frame->more & TW_LONGER_CHILDREN) {
@@ -216,7 +222,7 @@ void tw_longer_throw(struct tw_longer_frame *frame, uint64_t *slot, enum tw_fram
 		tw_children_close(frame);
 		return;
 	}
-	if (begin_end(frame, slot, tw_clock_ticks(), 0, true)) {
+	if (begin_end(frame, slot, &ticks, 0, true)) {
 		tw_thread_ring_tell_behind(&tw_hit_tls);
 		tw_frame_end();
 		tw_frame_exception(&wants, exception_class, (struct tw_term){0}, name, &back);
