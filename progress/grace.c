@@ -65,7 +65,8 @@ void tw_progress_join(struct tw_progress_reader *reader)
 
 void tw_progress_leave(struct tw_progress_reader *reader)
 {
-	self = NULL;
+	if (self == reader)
+		self = NULL;
 	tw_quiet_lock(&join_lock);
 	cds_list_del(&reader->node);
 	tw_quiet_unlock(&join_lock);

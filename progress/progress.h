@@ -46,6 +46,7 @@ bool tw_progress_has_code_barrier(void);
  * The caller has blocked signals: a handler with a hit in the middle would join a second time.
  */
 void tw_progress_join(struct tw_progress_reader *reader);
+/* Of the calling thread, or of one that is dead. */
 void tw_progress_leave(struct tw_progress_reader *reader);
 
 /* Is the calling thread inside a read section? */

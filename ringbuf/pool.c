@@ -386,14 +386,13 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 		tw_rs_wake(rs);
 }
 
-void tw_rs_ring_end_with_thread(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t ticks)
+void tw_rs_ring_note_thread_end(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t ticks)
 {
 	/* RELAXED rs.thread_end: false only after the owner has given the ring to another thread. */
 	if (tw_load_relaxed(&rs->own.head->rings[producer->ring_index].state) == producer->live_word) {
 		/* RELAXED rs.thread_end: published by the state ENDED. */
 		tw_store_relaxed(&producer->shared->thread_end_ticks, ticks);
 	}
-	tw_rs_ring_end(rs, producer);
 }
 
 /* ---- waiting for a ring ---- */

@@ -467,8 +467,8 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
  * already ended and may belong to another thread: it is then left alone.
  */
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
-/* The same, when the thread itself ends, at this time. */
-void tw_rs_ring_end_with_thread(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t ticks);
+/* Before it, if the thread itself ends at this time. Calls by which libc frees what the thread had may still follow. */
+void tw_rs_ring_note_thread_end(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t ticks);
 
 /* Counts an event of a thread without a ring.  Signal handlers: yes. */
 void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks);

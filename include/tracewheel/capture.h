@@ -251,7 +251,7 @@ struct tw_capture_stream {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	char thread_name[17];	/* the last name recorded */
-	uint64_t thread_end_ns; /* 0: not known */
+	uint64_t thread_end_ns; /* its last destructor: calls of libc may follow; 0: not known */
 	bool is_of_states;	/* of TW_CAPTURE_THREAD_STATE events alone, which are known up to end_ns */
 };
 /* NULL past the last; @number counts from 0, as in events. */

@@ -346,7 +346,7 @@ void tw_counts_leave(struct tw_thread *thread)
 {
 	/* RELAXED count.shared: set before any counter of its. */
 	struct tw_rs *rs = tw_load_relaxed(&shared_set);
-	/* RELAXED count.thread_own: written by this thread. */
+	/* RELAXED count.thread_own: written by this thread, or by one that is dead. */
 	struct tw_thread_counts *own = tw_load_relaxed(&thread->own_counts);
 
 	if (!rs || !own)

@@ -270,6 +270,9 @@ struct tw_thread {
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared as a scheduler: has no tracee of its own */
 	uint64_t start_ticks;		/* when it joined: tells it from other threads with the same number */
+	struct tw_thread *next_retired; /* thread.c, under its lock */
+	uint64_t retired_ticks;		/* when its last destructor had run */
+	int retired_id;			/* the thread's id, from then on; 0: before */
 	int *errno_at;			/* its errno, without a call of libc */
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none. PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
@@ -316,7 +319,7 @@ struct tw_thread {
 enum tw_thread_state {
 	TW_THREAD_NEW = 0,
 	TW_THREAD_READY,
-	TW_THREAD_ENDED,    /* after its last destructor */
+	TW_THREAD_ENDED,    /* has left, in its last destructor */
 	TW_THREAD_UNABLE,   /* could not join: no memory, a filter of system calls */
 	TW_THREAD_NO_CLOCK, /* may not read the clock */
 	TW_THREAD_VFORKED, /* no thread of this process: a child of vfork(), on one that has not joined; never stored */

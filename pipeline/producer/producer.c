@@ -333,8 +333,10 @@ TW_API void tw_producer_leave(struct tw_producer_thread *thread)
 	struct tw_producer *producer = thread->producer;
 	struct tw_producer_thread **at;
 
-	if (thread->ring.shared)
-		tw_rs_ring_end_with_thread(&producer->rs, &thread->ring, tw_clock_ticks());
+	if (thread->ring.shared) {
+		tw_rs_ring_note_thread_end(&producer->rs, &thread->ring, tw_clock_ticks());
+		tw_rs_ring_end(&producer->rs, &thread->ring);
+	}
 	tw_lock_seize(&producer->threads_lock);
 	for (at = &producer->threads; *at != thread; at = &(*at)->next)
 		;

@@ -26,6 +26,10 @@
 static struct tw_quiet_lock threads_lock = TW_QUIET_LOCK_INIT;
 static struct tw_thread *threads;      /* joined */
 static struct tw_thread *free_threads; /* left; never unmapped */
+/* Joined, too, in the order in which their last destructors have run. */
+static struct {
+	struct tw_thread *first, **end;
+} retired = {.end = &retired.first};
 static uint32_t next_scheduler_id = 1;
 
 static pthread_key_t exit_key;
@@ -38,15 +42,20 @@ static _Atomic int32_t own_process_id;
 
 /* ---- leaving ---- */
 
-/* @thread_end_ticks: 0: the thread lives on. */
-static void end_ring(struct tw_thread_ring *ring, unsigned session, uint64_t thread_end_ticks)
+/* Under the lock, as the next: the row of a session in which the thread has no ring may change meanwhile. */
+static void end_ring(struct tw_thread_ring *ring, unsigned session)
 {
-	/* The row of a session in which this thread has no ring may change meanwhile. */
-	if (ring->producer.shared && thread_end_ticks)
-		tw_rs_ring_end_with_thread(tw_hit_sessions[session].rs, &ring->producer, thread_end_ticks);
-	else if (ring->producer.shared)
+	if (ring->producer.shared)
 		tw_rs_ring_end(tw_hit_sessions[session].rs, &ring->producer);
 	memset(ring, 0, sizeof *ring);
+}
+
+static void note_end(struct tw_thread *thread, uint64_t ticks)
+{
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+		if (thread->rings[session].producer.shared)
+			tw_rs_ring_note_thread_end(tw_hit_sessions[session].rs, &thread->rings[session].producer,
+						   ticks);
 }
 
 static void unlink_thread(struct tw_thread *thread)
@@ -68,6 +77,87 @@ static void leave_as_it_is(struct tw_hit_tls *t)
 	t->thread = NULL;
 }
 
+/* The structure, and all that it has, goes back.  Its thread leaves, or is dead; signals are blocked. */
+static void end_thread(struct tw_thread *thread, uint64_t ticks)
+{
+	if (thread->own_tracee && tw_hit_host.exit_tracee)
+		tw_hit_host.exit_tracee(thread->own_tracee);
+	thread->own_tracee = NULL;
+	tw_progress_leave(&thread->reader);
+	tw_process_memory_fini(&thread->memory);
+	tw_quiet_lock(&threads_lock);
+	note_end(thread, ticks);
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+		end_ring(&thread->rings[session], session);
+	tw_counts_leave(thread);
+	unlink_thread(thread);
+	thread->next = free_threads;
+	free_threads = thread;
+	tw_quiet_unlock(&threads_lock);
+}
+
+/* Each thread adds itself once, and looks at so many of those before it: few are left that are dead. */
+#define RETIRED_LOOKS 4
+
+/* The next of the retired threads if it is dead; NULL: it is not, and comes again behind the others, or there is none. */
+static struct tw_thread *take_dead(void)
+{
+	struct tw_thread *thread;
+
+	tw_quiet_lock(&threads_lock);
+	thread = retired.first;
+	if (thread) {
+		retired.first = thread->next_retired;
+		if (!retired.first)
+			retired.end = &retired.first;
+		thread->next_retired = NULL;
+		/* If it is not, the kernel has ordered all that it wrote before this answer. */
+		if (tw_sys_is_thread_alive(tw_sys_process_id(), thread->retired_id)) {
+			*retired.end = thread;
+			retired.end = &thread->next_retired;
+			thread = NULL;
+		}
+	}
+	tw_quiet_unlock(&threads_lock);
+	return thread;
+}
+
+/* Signals are blocked. */
+static void reap_retired(void)
+{
+	for (unsigned i = 0; i < RETIRED_LOOKS; i++) {
+		struct tw_thread *dead = take_dead();
+
+		if (dead)
+			end_thread(dead, dead->retired_ticks);
+	}
+}
+
+/*
+ * Behind the last destructor libc frees what the thread had, and other keys' destructors run.  Their calls are recorded as all others are: the
+ * thread keeps what it has until a later one sees that it is dead.  The recorder looks for dead threads, too, and ends their rings.
+ */
+static void retire(struct tw_thread *thread, uint64_t ticks)
+{
+	tw_quiet_lock(&threads_lock);
+	note_end(thread, ticks);
+	thread->retired_ticks = ticks;
+	thread->retired_id = tw_sys_thread_id();
+	*retired.end = thread;
+	retired.end = &thread->next_retired;
+	tw_quiet_unlock(&threads_lock);
+}
+
+/* Only for a session from outside: where the program has sessions of its own, a thread that has exited is no process any more. */
+static bool may_retire(const struct tw_hit_tls *t)
+{
+	const struct tw_tracee *tracee = t->thread->own_tracee;
+
+	/* RELAXED hit.wants: who is told of the exit sees no call behind it. */
+	return tw_hit_host.pinned_rs && t->state == TW_THREAD_READY && tracee && t->tracee == tracee &&
+	       !tw_load_relaxed(&tracee->wants[TW_WANT_PROCS]);
+}
+
 static void leave(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread = t->thread;
@@ -79,24 +169,18 @@ static void leave(struct tw_hit_tls *t)
 	}
 
 	tw_quiet_begin();
+	reap_retired();
+	if (may_retire(t)) {
+		retire(thread, ticks);
+		tw_quiet_end();
+		return;
+	}
 	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
 		tw_hit_host.thread_ends(thread->own_tracee);
 	t->state = TW_THREAD_ENDED;
 	t->tracee = &tw_hit_nobody;
-	if (thread->own_tracee && tw_hit_host.exit_tracee)
-		tw_hit_host.exit_tracee(thread->own_tracee);
-	thread->own_tracee = NULL;
 	tw_thread_take_signal_stack(thread);
-	tw_progress_leave(&thread->reader);
-	tw_process_memory_fini(&thread->memory);
-	tw_quiet_lock(&threads_lock);
-	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
-		end_ring(&thread->rings[session], session, ticks);
-	tw_counts_leave(thread);
-	unlink_thread(thread);
-	thread->next = free_threads;
-	free_threads = thread;
-	tw_quiet_unlock(&threads_lock);
+	end_thread(thread, ticks);
 	t->thread = NULL;
 	tw_quiet_end();
 }
@@ -239,6 +323,7 @@ static bool join(struct tw_hit_tls *t)
 	/* PAIR thread.key: acquire; release in tw_thread_init(). Without a key the thread's exit would go unseen. */
 	if (!tw_load_acquire(&has_exit_key) || pthread_setspecific(exit_key, (void *)1) != 0)
 		return false;
+	reap_retired();
 	thread = enlist_thread();
 	if (!thread)
 		return false;
@@ -326,7 +411,7 @@ void tw_thread_named_other(pthread_t other, const char *name)
 	tw_quiet_begin();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
-		if ((uintptr_t)thread->errno_at == errno_at)
+		if ((uintptr_t)thread->errno_at == errno_at && !thread->retired_id)
 			tw_thread_name_rings(thread, name);
 	tw_quiet_unlock(&threads_lock);
 	tw_quiet_end();
@@ -378,7 +463,7 @@ void tw_threads_end_rings(unsigned session)
 	tw_progress_wait();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
-		end_ring(&thread->rings[session], session, 0);
+		end_ring(&thread->rings[session], session);
 	tw_quiet_unlock(&threads_lock);
 }
 
@@ -433,6 +518,10 @@ void tw_threads_after_fork_in_child(void)
 	/* RELAXED thread.process: as in tw_thread_init(). */
 	tw_store_relaxed(&own_process_id, tw_sys_process_id());
 	tw_threads_let_go_in_child();
+	retired.first = NULL;
+	retired.end = &retired.first;
+	if (own)
+		own->retired_id = 0;
 	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
 		next = thread->next;
 		if (thread == own)

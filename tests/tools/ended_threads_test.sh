@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Calls of threads after their last destructor are told from those of threads that found no ring: `record`, `info`, `report` and
-#         JSON say how many they are, and the advice is not to give more memory.
-# Method  A program's destructor of thread-specific data sets itself again in each round, so that it also runs after the recorder's.
+# Goal    Calls of threads after their last destructor are recorded, as many threads as there are, one after the other or at once. Where the
+#         thread's exit is recorded before them, they are lost, and told from those of threads that found no ring: `record`, `info`, `report`
+#         and JSON say how many they are, and the advice is not to give more memory.
+# Method  A program's destructor of thread-specific data sets itself again in each round, so that it also runs after the recorder's. Later
+#         threads have the memory, and the numbers, of earlier ones.
 #         The control: threads that get no ring because they run under a filter of system calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -11,6 +13,7 @@ cat >ended.c <<'C'
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -34,6 +37,7 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
+	int rounds = argc > 2 ? atoi(argv[2]) : 1;
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog filter = {1, &allow};
 	is_late = !strcmp(argv[1], "late");
@@ -42,23 +46,33 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	for (int i = 0; i < 8; i++)
 		pthread_key_create(&keys[i], again);
-	for (int i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, run, NULL);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
+	for (int round = 0; round < rounds; round++) {
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, run, NULL);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+	}
 	return 0;
 }
 C
 gcc -O2 -pthread -o ended ended.c || fail gcc
 
-# A call, and one in each of four rounds for each of eight keys.
-expect 0 "$tw" record --force -t libc:getppid -o late.tw -- ./ended late
+# A call, and one in each of four rounds for each of eight keys. In a few rings, so that those of dead threads are used again.
+rounds=$(rounds 25 500)
+for options in "" "--returns --ring 64K --ring-cap 16M"; do
+    expect 0 "$tw" record --force $options -t libc:getppid -o late.tw -- ./ended late $rounds
+    expect 0 "$tw" report --json late.tw
+    is "$(json 'd["by_function"][0]["calls"], sum(d["lost"].values()), len(d["by_thread"])')" "$((1320 * rounds)) 0 $((40 * rounds))"
+done
+
+expect 0 "$tw" record --force -p call,procs -t libc:getppid -o late.tw -- ./ended late
 cp err said
 expect 0 "$tw" info --json late.tw
 lost=$(json 'd["lost"]["no_ring"]')
-is "$(json 'd["events"] + d["lost"]["no_ring"], d["account"]["missing"]["ended"]["events"] - d["lost"]["no_ring"], d["account"]["missing"]["no_ring"]["events"]')" "1320 0 0"
+# Spawned and exit are two events of each thread.
+is "$(json 'd["events"] + d["lost"]["no_ring"], d["account"]["missing"]["ended"]["events"] - d["lost"]["no_ring"], d["account"]["missing"]["no_ring"]["events"]')" "1400 0 0"
 [ "$lost" -gt 0 ] || fail "no call came after the recorder's destructor"
-grep -q "LOST.* ended $lost\..* ended are calls of threads.*no option avoids it" said || fail "record says: $(cat said)"
+grep -q "LOST.* ended $lost\..* ended are calls of threads.*without -p procs" said || fail "record says: $(cat said)"
 ! grep -q ring-cap said || fail "record advises more memory: $(cat said)"
 expect 0 "$tw" info late.tw
 shows "^lost  *ended $lost$"

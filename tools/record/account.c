@@ -127,7 +127,7 @@ static const char *advice(const struct tw_recorder_stats *stats, const uint64_t 
 	case TW_LOST_NESTED:
 		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
 	case TW_LOST_CAUSES:
-		return "; ended are calls of threads, as of libc's functions, after their rings are given back with their last destructor: no option avoids it";
+		return "; ended are calls of threads, as of libc's functions, behind their last destructor: they are recorded without -p procs, which records the exit before them, and not under a filter of system calls";
 	case TW_LOST_CAUSES + 1:
 		return "; vfork are calls of children that still ran in the program's memory: no option avoids it";
 	case TW_LOST_CAUSES + 2:

@@ -260,6 +260,16 @@ static uint32_t find_row(struct tw_memory *memory, uint32_t image, const uint64_
 
 /* ---- calls ---- */
 
+/*
+ * Behind a thread's last destructor libc empties the thread's store of freed blocks, by free(): they were freed before, and the store itself no
+ * malloc() has made.
+ */
+static bool is_of_thread_cache(const struct tw_memory *memory, const struct tw_capture_event *event)
+{
+	const struct tw_capture_stream *stream = tw_capture_stream(memory->capture, event->stream);
+	return stream && stream->thread_end_ns && event->time_ns >= stream->thread_end_ns;
+}
+
 static struct tw_memory_thread *thread_of(const struct tw_memory *memory, const struct tw_capture_event *event)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(memory->capture, event->stream);
@@ -289,6 +299,8 @@ static void drop_open(struct tw_memory *memory, struct tw_memory_thread *thread)
 static void free_unmade(struct tw_memory *memory, const struct tw_memory_block *block,
 			const struct tw_capture_event *event, uint64_t address)
 {
+	if (is_of_thread_cache(memory, event))
+		return;
 	if (block || !tw_memory_is_inherited(memory, event->image, address)) {
 		memory->unknown_frees++;
 		return;

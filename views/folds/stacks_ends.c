@@ -52,7 +52,8 @@ void tw_stacks_find_ends(struct tw_stacks *stacks)
 								     has_tracee, has_tracee ? stream->tracee_id : i)
 						 : NULL;
 		if (stack && stack->is_bound) {
-			stack->end_ns = stream->thread_end_ns;
+			/* Libc's calls behind the last destructor are the thread's last. */
+			stack->end_ns = stream->thread_end_ns > stream->end_ns ? stream->thread_end_ns : stream->end_ns;
 			stack->is_end_known = true;
 		}
 	}
