@@ -270,9 +270,9 @@ struct tw_thread {
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared as a scheduler: has no tracee of its own */
 	uint64_t start_ticks;		/* when it joined: tells it from other threads with the same number */
-	struct tw_thread *next_retired; /* thread.c, under its lock */
-	uint64_t retired_ticks;		/* when its last destructor had run */
-	int retired_id;			/* the thread's id, from then on; 0: before */
+	uint64_t end_ticks;		/* when its last destructor had run; 0: before */
+	int thread_id;			/* the kernel's */
+	bool is_dead;			/* and is being taken apart */
 	int *errno_at;			/* its errno, without a call of libc */
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none. PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;

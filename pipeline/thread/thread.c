@@ -24,12 +24,8 @@
 #include <sys/mman.h>
 
 static struct tw_quiet_lock threads_lock = TW_QUIET_LOCK_INIT;
-static struct tw_thread *threads;      /* joined */
-static struct tw_thread *free_threads; /* left; never unmapped */
-/* Joined, too, in the order in which their last destructors have run. */
-static struct {
-	struct tw_thread *first, **end;
-} retired = {.end = &retired.first};
+static struct tw_thread *threads, **threads_end = &threads; /* joined; the next to be looked at is the first */
+static struct tw_thread *free_threads;			    /* left; never unmapped */
 static uint32_t next_scheduler_id = 1;
 
 static pthread_key_t exit_key;
@@ -50,12 +46,20 @@ static void end_ring(struct tw_thread_ring *ring, unsigned session)
 	memset(ring, 0, sizeof *ring);
 }
 
-static void note_end(struct tw_thread *thread, uint64_t ticks)
+static void note_end(struct tw_thread *thread)
 {
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		if (thread->rings[session].producer.shared)
 			tw_rs_ring_note_thread_end(tw_hit_sessions[session].rs, &thread->rings[session].producer,
-						   ticks);
+						   thread->end_ticks);
+}
+
+static void link_thread(struct tw_thread *thread)
+{
+	thread->next = NULL;
+	thread->link = threads_end;
+	*threads_end = thread;
+	threads_end = &thread->next;
 }
 
 static void unlink_thread(struct tw_thread *thread)
@@ -63,6 +67,8 @@ static void unlink_thread(struct tw_thread *thread)
 	*thread->link = thread->next;
 	if (thread->next)
 		thread->next->link = thread->link;
+	else
+		threads_end = thread->link;
 }
 
 /*
@@ -78,7 +84,7 @@ static void leave_as_it_is(struct tw_hit_tls *t)
 }
 
 /* The structure, and all that it has, goes back.  Its thread leaves, or is dead; signals are blocked. */
-static void end_thread(struct tw_thread *thread, uint64_t ticks)
+static void end_thread(struct tw_thread *thread)
 {
 	if (thread->own_tracee && tw_hit_host.exit_tracee)
 		tw_hit_host.exit_tracee(thread->own_tracee);
@@ -86,7 +92,7 @@ static void end_thread(struct tw_thread *thread, uint64_t ticks)
 	tw_progress_leave(&thread->reader);
 	tw_process_memory_fini(&thread->memory);
 	tw_quiet_lock(&threads_lock);
-	note_end(thread, ticks);
+	note_end(thread);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		end_ring(&thread->rings[session], session);
 	tw_counts_leave(thread);
@@ -96,60 +102,50 @@ static void end_thread(struct tw_thread *thread, uint64_t ticks)
 	tw_quiet_unlock(&threads_lock);
 }
 
-/* Each thread adds itself once, and looks at so many of those before it: few are left that are dead. */
-#define RETIRED_LOOKS 4
+/* Each thread that joins, or leaves, looks at so many: there are at most a third as many dead as living ones, and a few. */
+#define LOOKS 4
 
-/* The next of the retired threads if it is dead; NULL: it is not, and comes again behind the others, or there is none. */
-static struct tw_thread *take_dead(void)
+/* The first thread if it is dead; NULL: it is not, and comes behind the others. */
+static struct tw_thread *find_dead(void)
 {
 	struct tw_thread *thread;
 
 	tw_quiet_lock(&threads_lock);
-	thread = retired.first;
-	if (thread) {
-		retired.first = thread->next_retired;
-		if (!retired.first)
-			retired.end = &retired.first;
-		thread->next_retired = NULL;
-		/* If it is not, the kernel has ordered all that it wrote before this answer. */
-		if (tw_sys_is_thread_alive(tw_sys_process_id(), thread->retired_id)) {
-			*retired.end = thread;
-			retired.end = &thread->next_retired;
+	thread = threads;
+	if (thread && !thread->is_dead) {
+		/* All that a dead one wrote comes before this answer. */
+		thread->is_dead = !tw_sys_is_thread_alive(tw_sys_process_id(), thread->thread_id);
+		unlink_thread(thread);
+		link_thread(thread);
+		if (!thread->is_dead)
 			thread = NULL;
-		}
+	} else {
+		thread = NULL;
 	}
 	tw_quiet_unlock(&threads_lock);
 	return thread;
 }
 
-/* Signals are blocked. */
-static void reap_retired(void)
+/*
+ * Threads that are dead and have not left: they made their last calls behind the last round of destructors.  In a child that shares this
+ * memory all would seem to be dead.  Signals are blocked.
+ */
+static void reap_dead(void)
 {
-	for (unsigned i = 0; i < RETIRED_LOOKS; i++) {
-		struct tw_thread *dead = take_dead();
+	for (unsigned i = 0; i < LOOKS && tw_thread_is_own_process(); i++) {
+		struct tw_thread *dead = find_dead();
 
 		if (dead)
-			end_thread(dead, dead->retired_ticks);
+			end_thread(dead);
 	}
 }
 
 /*
- * Behind the last destructor libc frees what the thread had, and other keys' destructors run.  Their calls are recorded as all others are: the
- * thread keeps what it has until a later one sees that it is dead.  The recorder looks for dead threads, too, and ends their rings.
+ * Behind the last destructor libc frees what the thread had, and other keys' destructors run.  In a session from outside these calls are
+ * recorded as all others are: the thread keeps what it has until a later one sees that it is dead; the recorder looks for dead
+ * threads, too, and ends their rings.  In sessions of the program itself a thread that has exited is no process any more.
  */
-static void retire(struct tw_thread *thread, uint64_t ticks)
-{
-	tw_quiet_lock(&threads_lock);
-	note_end(thread, ticks);
-	thread->retired_ticks = ticks;
-	thread->retired_id = tw_sys_thread_id();
-	*retired.end = thread;
-	retired.end = &thread->next_retired;
-	tw_quiet_unlock(&threads_lock);
-}
-
-/* Only for a session from outside: where the program has sessions of its own, a thread that has exited is no process any more. */
-static bool may_retire(const struct tw_hit_tls *t)
+static bool may_stay(const struct tw_hit_tls *t)
 {
 	const struct tw_tracee *tracee = t->thread->own_tracee;
 
@@ -169,9 +165,12 @@ static void leave(struct tw_hit_tls *t)
 	}
 
 	tw_quiet_begin();
-	reap_retired();
-	if (may_retire(t)) {
-		retire(thread, ticks);
+	reap_dead();
+	if (may_stay(t)) {
+		tw_quiet_lock(&threads_lock);
+		thread->end_ticks = ticks;
+		note_end(thread);
+		tw_quiet_unlock(&threads_lock);
 		tw_quiet_end();
 		return;
 	}
@@ -180,7 +179,8 @@ static void leave(struct tw_hit_tls *t)
 	t->state = TW_THREAD_ENDED;
 	t->tracee = &tw_hit_nobody;
 	tw_thread_take_signal_stack(thread);
-	end_thread(thread, ticks);
+	thread->end_ticks = ticks;
+	end_thread(thread);
 	t->thread = NULL;
 	tw_quiet_end();
 }
@@ -274,11 +274,8 @@ static struct tw_thread *enlist_thread(void)
 	tw_quiet_lock(&threads_lock);
 	thread = take_thread();
 	if (thread) {
-		thread->next = threads;
-		thread->link = &threads;
-		if (threads)
-			threads->link = &thread->next;
-		threads = thread;
+		thread->thread_id = tw_sys_thread_id();
+		link_thread(thread);
 	}
 	tw_quiet_unlock(&threads_lock);
 	return thread;
@@ -323,7 +320,7 @@ static bool join(struct tw_hit_tls *t)
 	/* PAIR thread.key: acquire; release in tw_thread_init(). Without a key the thread's exit would go unseen. */
 	if (!tw_load_acquire(&has_exit_key) || pthread_setspecific(exit_key, (void *)1) != 0)
 		return false;
-	reap_retired();
+	reap_dead();
 	thread = enlist_thread();
 	if (!thread)
 		return false;
@@ -339,7 +336,7 @@ static bool join(struct tw_hit_tls *t)
 	t->run_stamp = 1;
 	t->tracee = &tw_hit_nobody;
 	if (tw_hit_host.make_tracee)
-		thread->own_tracee = tw_hit_host.make_tracee(thread, tw_sys_thread_id());
+		thread->own_tracee = tw_hit_host.make_tracee(thread, thread->thread_id);
 	if (thread->own_tracee)
 		t->tracee = thread->own_tracee;
 	tw_compiler_barrier();
@@ -411,7 +408,7 @@ void tw_thread_named_other(pthread_t other, const char *name)
 	tw_quiet_begin();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
-		if ((uintptr_t)thread->errno_at == errno_at && !thread->retired_id)
+		if ((uintptr_t)thread->errno_at == errno_at && !thread->end_ticks)
 			tw_thread_name_rings(thread, name);
 	tw_quiet_unlock(&threads_lock);
 	tw_quiet_end();
@@ -518,10 +515,8 @@ void tw_threads_after_fork_in_child(void)
 	/* RELAXED thread.process: as in tw_thread_init(). */
 	tw_store_relaxed(&own_process_id, tw_sys_process_id());
 	tw_threads_let_go_in_child();
-	retired.first = NULL;
-	retired.end = &retired.first;
 	if (own)
-		own->retired_id = 0;
+		own->thread_id = tw_sys_thread_id();
 	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
 		next = thread->next;
 		if (thread == own)

@@ -10,9 +10,11 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 
 cat >ended.c <<'C'
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,16 +22,19 @@ cat >ended.c <<'C'
 #define THREADS 40
 static pthread_key_t keys[8];
 static pthread_barrier_t barrier;
-static int is_late;
+static int is_late, is_only_last;
+static _Thread_local int round_of_thread;
 static void again(void *key)
 {
-	getppid();
+	if (!is_only_last || ++round_of_thread == PTHREAD_DESTRUCTOR_ITERATIONS)
+		getppid();
 	pthread_setspecific(*(pthread_key_t *)key, key);
 }
 static void *run(void *arg)
 {
-	getppid();
-	for (int i = 0; i < 8 && is_late; i++)
+	if (!is_only_last)
+		getppid();
+	for (int i = 0; i < (is_only_last ? 1 : 8) && is_late; i++)
 		pthread_setspecific(keys[i], &keys[i]);
 	pthread_barrier_wait(&barrier);
 	return NULL;
@@ -40,7 +45,11 @@ int main(int argc, char **argv)
 	int rounds = argc > 2 ? atoi(argv[2]) : 1;
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog filter = {1, &allow};
-	is_late = !strcmp(argv[1], "late");
+	FILE *status = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib;
+	is_only_last = !strcmp(argv[1], "last");
+	is_late = !strcmp(argv[1], "late") || is_only_last;
 	if (!is_late && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)))
 		return 2;
 	pthread_barrier_init(&barrier, NULL, THREADS);
@@ -52,10 +61,14 @@ int main(int argc, char **argv)
 		for (int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
 	}
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "RssAnon: %ld", &kib) == 1)
+			dprintf(3, "%ld\n", kib);
 	return 0;
 }
 C
 gcc -O2 -pthread -o ended ended.c || fail gcc
+exec 3>/dev/null
 
 # A call, and one in each of four rounds for each of eight keys. In a few rings, so that those of dead threads are used again.
 rounds=$(rounds 25 500)
@@ -64,6 +77,15 @@ for options in "" "--returns --ring 64K --ring-cap 16M"; do
     expect 0 "$tw" report --json late.tw
     is "$(json 'd["by_function"][0]["calls"], sum(d["lost"].values()), len(d["by_thread"])')" "$((1320 * rounds)) 0 $((40 * rounds))"
 done
+
+# Threads whose first call is one of the last round leave nothing in the program's memory (it was 14 KiB each).
+for rounds in 5 50; do
+    expect 0 "$tw" record --force -t libc:getppid -o last.tw -- ./ended last $rounds 3>rss
+    expect 0 "$tw" report --json last.tw
+    is "$(json 'd["by_function"][0]["calls"], sum(d["lost"].values())')" "$((40 * rounds)) 0"
+    memory+=("$(cat rss)")
+done
+[ $((memory[1] - memory[0])) -lt 4000 ] || fail "2,000 threads took ${memory[1]} KiB, 200 took ${memory[0]}"
 
 expect 0 "$tw" record --force -p call,procs -t libc:getppid -o late.tw -- ./ended late
 cp err said
