@@ -78,6 +78,13 @@ static inline void tw_progress_exit(struct tw_progress_reader *reader)
 		tw_progress_wake_waiter();
 }
 
+/* All that a dead thread has done in its sections is visible then: the kernel's word that it is dead comes after the last of them. */
+static inline void tw_progress_see_sections_of_dead(const struct tw_progress_reader *reader)
+{
+	/* PAIR progress.section: acquire; release in tw_progress_exit_quietly(). */
+	(void)tw_load_acquire(&reader->section);
+}
+
 /*
  * A section in a signal handler that interrupted a hit of this thread, inside or outside that hit's section; in the
  * first case that section covers this one.  Returns the argument of tw_progress_exit_nested(); 0: no section was

@@ -113,8 +113,8 @@ static struct tw_thread *find_dead(void)
 	tw_quiet_lock(&threads_lock);
 	thread = threads;
 	if (thread && !thread->is_dead) {
-		/* All that a dead one wrote comes before this answer. */
 		thread->is_dead = !tw_sys_is_thread_alive(tw_sys_process_id(), thread->thread_id);
+		tw_progress_see_sections_of_dead(&thread->reader);
 		unlink_thread(thread);
 		link_thread(thread);
 		if (!thread->is_dead)
