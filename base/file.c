@@ -172,3 +172,41 @@ bool tw_file_is_synthetic(int fd)
 
 	return fstatfs(fd, &system) || system.f_type == PROC_SUPER_MAGIC || system.f_type == FUSE_SUPER_MAGIC;
 }
+
+int tw_file_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
+{
+	uint8_t *at = out;
+
+	if (offset > INT64_MAX || bytes > INT64_MAX - offset)
+		return TW_EFORMAT;
+	while (bytes) {
+		ssize_t got = pread(fd, at, bytes, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? TW_EIO : TW_EFORMAT;
+		at += got;
+		offset += (uint64_t)got;
+		bytes -= (uint64_t)got;
+	}
+	return 0;
+}
+
+int tw_file_write_at(int fd, const void *data, uint64_t bytes, uint64_t offset)
+{
+	const uint8_t *at = data;
+
+	while (bytes) {
+		ssize_t put = pwrite(fd, at, bytes, (off_t)offset);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put < 0 ? tw_error_from_errno(errno) : TW_EIO;
+		at += put;
+		offset += (uint64_t)put;
+		bytes -= (uint64_t)put;
+	}
+	return 0;
+}

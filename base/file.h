@@ -56,4 +56,9 @@ bool tw_file_is_trusted(const struct stat *status);
  */
 bool tw_file_is_synthetic(int fd);
 
+/* Reads all bytes or fails: TW_EIO, TW_EFORMAT when the file ends before. */
+int tw_file_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
+/* Writes all bytes or fails. */
+int tw_file_write_at(int fd, const void *data, uint64_t bytes, uint64_t offset);
+
 #endif

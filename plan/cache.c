@@ -7,6 +7,7 @@
  * digest of the bytes would take as long as reading them, on each start, and an agent cannot make it: ld.so maps no symbol tables.
  */
 #include "plan/plan.h"
+#include "base/file.h"
 #include "base/sys.h"
 #include "symbols/entries.h"
 #include "symbols/frame_rows.h"
@@ -130,7 +131,7 @@ static bool read_plan(const char *path, const struct kind *kind, const struct so
 	if (fstat(fd, &status) == 0 && tw_file_is_trusted(&status) && status.st_uid == geteuid() &&
 	    (uint64_t)status.st_size <= PLAN_BYTES_MAX)
 		plan = malloc((size_t)status.st_size + 1);
-	if (plan && (tw_elf_read_at(fd, plan, (uint64_t)status.st_size, 0) ||
+	if (plan && (tw_file_read_at(fd, plan, (uint64_t)status.st_size, 0) ||
 		     !kind->is_of(sources, plan, (size_t)status.st_size))) {
 		free(plan);
 		plan = NULL;

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "plan/plan.h"
 #include "symbols/file.h"
+#include "base/file.h"
 
 #include <lzma.h>
 #include <sys/mman.h>
@@ -30,7 +31,7 @@ static bool fill(struct source *source, lzma_stream *stream)
 
 	if (stream->avail_in || !bytes)
 		return true;
-	if (tw_elf_read_at(source->fd, source->piece, bytes, source->offset))
+	if (tw_file_read_at(source->fd, source->piece, bytes, source->offset))
 		return false;
 	source->offset += bytes;
 	source->left -= bytes;

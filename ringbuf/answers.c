@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/sys.h"
 #include "ringbuf/answers.h"
 #include "ringbuf/inside.h"
@@ -29,21 +30,6 @@ static int open_it(const char *path, int flags)
 	return fd < 0 ? tw_error_from_errno(errno) : fd;
 }
 
-static int write_all(int fd, const char *text, size_t bytes, uint64_t at)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t n = pwrite(fd, text + done, bytes - done, (off_t)(at + done));
-
-		if (n > 0)
-			done += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			return n == 0 ? TW_EIO : tw_error_from_errno(errno);
-	}
-	return 0;
-}
-
 int tw_rs_answers_append(struct tw_rs *rs, const char *text)
 {
 	uint64_t at = rs->answers_bytes;
@@ -57,7 +43,7 @@ int tw_rs_answers_append(struct tw_rs *rs, const char *text)
 	fd = open_it(rs->path, O_WRONLY | O_CREAT);
 	if (fd < 0)
 		return fd;
-	error = write_all(fd, text, bytes, at);
+	error = tw_file_write_at(fd, text, bytes, at);
 	close(fd);
 	if (error)
 		return error;
@@ -70,7 +56,6 @@ int tw_rs_answers_append(struct tw_rs *rs, const char *text)
 static int read_some(int fd, uint64_t at, size_t bytes, char **text)
 {
 	struct stat st;
-	size_t done = 0;
 	char *all;
 
 	if (fstat(fd, &st) < 0)
@@ -80,20 +65,11 @@ static int read_some(int fd, uint64_t at, size_t bytes, char **text)
 	all = malloc(bytes + 1);
 	if (!all)
 		return TW_ENOMEM;
-	while (done < bytes) {
-		ssize_t n = pread(fd, all + done, bytes - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	if (done < bytes) {
+	if (tw_file_read_at(fd, all, bytes, at)) {
 		free(all);
 		return TW_EIO;
 	}
-	all[done] = '\0';
+	all[bytes] = '\0';
 	*text = all;
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/export.h"
+#include "base/file.h"
 #include "tracewheel/error.h"
 #include "tracewheel/symbols.h"
 
@@ -97,24 +98,6 @@ static uint64_t compact_image(const struct tw_elf_file *file)
 	return count;
 }
 
-static int write_at(int fd, const void *data, uint64_t bytes, uint64_t offset)
-{
-	const uint8_t *at = data;
-
-	while (bytes) {
-		ssize_t put = pwrite(fd, at, bytes, (off_t)offset);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? tw_error_from_errno(errno) : TW_EIO;
-		at += put;
-		offset += (uint64_t)put;
-		bytes -= (uint64_t)put;
-	}
-	return 0;
-}
-
 static int copy_file(int from, int to, uint64_t bytes)
 {
 	uint8_t *buffer = malloc(COPY_BYTES);
@@ -123,9 +106,9 @@ static int copy_file(int from, int to, uint64_t bytes)
 	for (uint64_t at = 0; at < bytes && !error; at += COPY_BYTES) {
 		uint64_t part = bytes - at < COPY_BYTES ? bytes - at : COPY_BYTES;
 
-		error = tw_elf_read_at(from, buffer, part, at);
+		error = tw_file_read_at(from, buffer, part, at);
 		if (!error)
-			error = write_at(to, buffer, part, at);
+			error = tw_file_write_at(to, buffer, part, at);
 	}
 	free(buffer);
 	return error;
@@ -139,10 +122,10 @@ static int write_code(const struct tw_elf_file *file, int from, int to)
 	for (unsigned i = 0; i < file->header.e_phnum && !error; i++) {
 		ElfW(Phdr) header;
 
-		error = tw_elf_read_at(from, &header, sizeof header, file->header.e_phoff + i * sizeof header);
+		error = tw_file_read_at(from, &header, sizeof header, file->header.e_phoff + i * sizeof header);
 		if (!error && header.p_type == PT_LOAD && (header.p_flags & PF_X) && header.p_filesz)
-			error = write_at(to, (const void *)(file->elf.base + header.p_vaddr), header.p_filesz,
-					 header.p_offset);
+			error = tw_file_write_at(to, (const void *)(file->elf.base + header.p_vaddr), header.p_filesz,
+						 header.p_offset);
 	}
 	return error;
 }

@@ -250,7 +250,7 @@ static int read_debug_file(struct tw_elf_sections *sections, int fd)
 
 	if (fd < 0)
 		return TW_ENOENT;
-	if (tw_elf_read_at(fd, &header, sizeof header, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	if (tw_file_read_at(fd, &header, sizeof header, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64)
 		error = TW_ENOENT;
 	if (!error)

@@ -14,12 +14,12 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/file.h"
 #include "base/guard.h"
 #include "base/limits.h"
 #include "base/sys.h"
 #include "tracewheel/error.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,26 +43,6 @@ struct tw_elf_mapped {
 };
 
 static struct tw_elf_mapped *mapped_files; /* NULL: files are read */
-
-int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
-{
-	uint8_t *at = out;
-
-	if (offset > INT64_MAX || bytes > INT64_MAX - offset)
-		return TW_EFORMAT;
-	while (bytes) {
-		ssize_t got = pread(fd, at, bytes, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? TW_EIO : TW_EFORMAT;
-		at += got;
-		offset += (uint64_t)got;
-		bytes -= (uint64_t)got;
-	}
-	return 0;
-}
 
 static int check_header(const ElfW(Ehdr) *header)
 {
@@ -193,14 +173,14 @@ static int fill(struct tw_elf_file *file, int fd, uint8_t *at, const ElfW(Phdr) 
 	int error;
 
 	if (!can_be_mapped(file, header))
-		return tw_elf_read_at(fd, at, header->p_filesz, header->p_offset);
+		return tw_file_read_at(fd, at, header->p_filesz, header->p_offset);
 	if (mmap(at + first, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
 		 (off_t)(header->p_offset + first)) == MAP_FAILED)
 		return TW_ENOMEM;
-	error = tw_elf_read_at(fd, at, first, header->p_offset);
+	error = tw_file_read_at(fd, at, first, header->p_offset);
 	return error ? error
-		     : tw_elf_read_at(fd, at + first + whole, header->p_filesz - first - whole,
-				      header->p_offset + first + whole);
+		     : tw_file_read_at(fd, at + first + whole, header->p_filesz - first - whole,
+				       header->p_offset + first + whole);
 }
 
 /* ---- opening ---- */
@@ -236,11 +216,11 @@ static int read_file(struct tw_elf_file *file, int fd, bool may_map)
 	int error;
 
 	file->has_capabilities = fgetxattr(fd, "security.capability", NULL, 0) > 0;
-	error = tw_elf_read_at(fd, &file->header, sizeof file->header, 0);
+	error = tw_file_read_at(fd, &file->header, sizeof file->header, 0);
 	if (!error)
 		error = check_header(&file->header);
 	if (!error)
-		error = tw_elf_read_at(fd, headers, file->header.e_phnum * sizeof *headers, file->header.e_phoff);
+		error = tw_file_read_at(fd, headers, file->header.e_phnum * sizeof *headers, file->header.e_phoff);
 	if (!error)
 		error = lay_out(file, fd, may_map, headers, file->header.e_phnum);
 	if (!error)

@@ -45,9 +45,6 @@ void tw_elf_file_close(struct tw_elf_file *file);
 /* Opens the same file again: a descriptor; TW_EIO: it has changed, or another has its name. */
 int tw_elf_file_reopen(const struct tw_elf_file *file);
 
-/* Reads all bytes or fails: TW_EIO, TW_EFORMAT when the file ends before. */
-int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
-
 /*
  * tw_elf_search - find a needed library as ld.so would; search.c.
  *

@@ -14,6 +14,7 @@
 #include "symbols/file.h"
 
 #include "base/assert.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "tracewheel/error.h"
 
@@ -153,7 +154,7 @@ static int try_cache(const char *name, struct tw_elf_file **out)
 		return TW_ENOENT;
 	if (status.st_size > 0 && status.st_size < CACHE_BYTES_MAX) {
 		cache = malloc((size_t)status.st_size + 1);
-		if (cache && tw_elf_read_at(fd, cache, (uint64_t)status.st_size, 0) == 0) {
+		if (cache && tw_file_read_at(fd, cache, (uint64_t)status.st_size, 0) == 0) {
 			cache[status.st_size] = '\0';
 			error = try_cache_entries(cache, (size_t)status.st_size, name, out);
 		}

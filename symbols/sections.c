@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sections.c - section headers and function symbols, read from a file. */
 #include "symbols/sections.h"
+#include "base/file.h"
 
 #include "base/grow.h"
 #include "base/search.h"
@@ -20,7 +21,7 @@ int tw_elf_table_read(int fd, uint64_t offset, uint64_t bytes, void *out)
 	table = malloc(bytes + 1);
 	if (!table)
 		return TW_ENOMEM;
-	error = tw_elf_read_at(fd, table, bytes, offset);
+	error = tw_file_read_at(fd, table, bytes, offset);
 	if (error) {
 		free(table);
 		return error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sleds.c - from the table __patchable_function_entries to sleds with names. */
 #include "symbols/sleds.h"
+#include "base/file.h"
 
 #include "base/grow.h"
 #include "base/sys.h"
@@ -238,7 +239,7 @@ int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out)
 	*out = (struct tw_sym_sleds){0};
 	if (fd < 0)
 		return 0;
-	if (tw_elf_read_at(fd, &header, sizeof header, 0) == 0 && is_loaded_file(&object->elf, &header))
+	if (tw_file_read_at(fd, &header, sizeof header, 0) == 0 && is_loaded_file(&object->elf, &header))
 		error = tw_elf_sleds_read(out, &object->elf, &header, fd, true);
 	close(fd);
 	if (error)

@@ -6,6 +6,7 @@
  */
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "pipeline/block/segment.h"
 
 #include <errno.h>
@@ -15,25 +16,6 @@
 #include <unistd.h>
 
 #define SEARCH_BYTES (UINT64_C(64) << 10)
-
-/* Reads exactly `bytes`; TW_EIO, or TW_EFORMAT if the file ends before. */
-static int read_at(int fd, void *to, size_t bytes, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return TW_EIO;
-		if (got == 0)
-			return TW_EFORMAT;
-		done += (size_t)got;
-	}
-	return 0;
-}
 
 int tw_segment_header_check(const struct tw_segment_header *header)
 {
@@ -72,7 +54,7 @@ int tw_segment_open(int directory_fd, const char *name, struct tw_segment_file *
 	else if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof file.header)
 		error = TW_EFORMAT;
 	else
-		error = read_at(file.fd, &file.header, sizeof file.header, 0);
+		error = tw_file_read_at(file.fd, &file.header, sizeof file.header, 0);
 	if (!error)
 		error = tw_segment_header_check(&file.header);
 	if (error) {
@@ -94,7 +76,7 @@ int tw_segment_open_stream(int fd, struct tw_segment_file *out)
 		return tw_error_from_errno(errno);
 	if (!S_ISREG(st.st_mode))
 		return TW_ENOTSUP;
-	error = read_at(fd, &file.header, sizeof file.header, 0);
+	error = tw_file_read_at(fd, &file.header, sizeof file.header, 0);
 	if (!error)
 		error = tw_segment_header_check(&file.header);
 	if (error)
@@ -118,7 +100,7 @@ void tw_segment_file_close(struct tw_segment_file *file)
 static int read_block_header(const struct tw_segment_file *file, uint64_t offset, struct tw_block_header *out)
 {
 	memset(out, 0, sizeof *out);
-	return read_at(file->fd, out, tw_block_header_bytes(file->header.version), offset);
+	return tw_file_read_at(file->fd, out, tw_block_header_bytes(file->header.version), offset);
 }
 
 /* Is the header one that this segment may contain? */
@@ -148,10 +130,10 @@ int tw_segment_read(const struct tw_segment_file *file, uint64_t offset, const s
 		got = preadv(file->fd, pieces, 2, (off_t)offset);
 	while (got < 0 && errno == EINTR);
 	if (got != (ssize_t)((uint32_t)header->header_bytes + header->stored_bytes)) {
-		error = read_at(file->fd, &stored, header->header_bytes, offset);
+		error = tw_file_read_at(file->fd, &stored, header->header_bytes, offset);
 		if (!error)
-			error = read_at(file->fd, pieces[1].iov_base, header->stored_bytes,
-					offset + header->header_bytes);
+			error = tw_file_read_at(file->fd, pieces[1].iov_base, header->stored_bytes,
+						offset + header->header_bytes);
 	}
 	if (error)
 		return error;
@@ -219,7 +201,8 @@ static bool find_index(const struct tw_segment_file *file, struct index_walk *wa
 	struct tw_segment_trailer trailer;
 	uint64_t at = file->bytes - sizeof trailer;
 
-	if (file->bytes < sizeof file->header + sizeof trailer || read_at(file->fd, &trailer, sizeof trailer, at))
+	if (file->bytes < sizeof file->header + sizeof trailer ||
+	    tw_file_read_at(file->fd, &trailer, sizeof trailer, at))
 		return false;
 	if (trailer.magic != TW_TRAILER_MAGIC || trailer.segment_bytes != file->bytes ||
 	    trailer.checksum != tw_checksum64(&trailer, offsetof(struct tw_segment_trailer, checksum)))
@@ -303,7 +286,7 @@ static int find_block(const struct tw_segment_file *file, uint64_t from, uint64_
 		struct tw_block_header header;
 		uint64_t at = 0;
 
-		error = read_at(file->fd, bytes, count, from);
+		error = tw_file_read_at(file->fd, bytes, count, from);
 		for (; !error && at + header_bytes <= count; at += TW_FORMAT_ALIGN_BYTES) {
 			if (tw_get64(bytes + at) != TW_BLOCK_MAGIC)
 				continue;
@@ -326,7 +309,7 @@ static bool is_trailer_at(const struct tw_segment_file *file, uint64_t offset)
 	uint64_t magic;
 
 	return file->bytes - offset == sizeof(struct tw_segment_trailer) &&
-	       read_at(file->fd, &magic, sizeof magic, offset) == 0 && magic == TW_TRAILER_MAGIC;
+	       tw_file_read_at(file->fd, &magic, sizeof magic, offset) == 0 && magic == TW_TRAILER_MAGIC;
 }
 
 static void tell_damage(const struct tw_segment_visitor *visitor, uint64_t offset, uint64_t next, uint64_t end,
@@ -383,7 +366,7 @@ int tw_segment_scan(const struct tw_segment_file *file, const struct tw_segment_
 int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, struct tw_segment_piece *out)
 {
 	uint64_t magic;
-	int error = read_at(file->fd, &magic, sizeof magic, offset);
+	int error = tw_file_read_at(file->fd, &magic, sizeof magic, offset);
 
 	if (error)
 		return error;
@@ -394,7 +377,7 @@ int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, str
 		return file->bytes - offset >= out->bytes ? 0 : TW_EFORMAT;
 	if (!out->is_block) {
 		out->bytes = sizeof out->segment;
-		error = read_at(file->fd, &out->segment, sizeof out->segment, offset);
+		error = tw_file_read_at(file->fd, &out->segment, sizeof out->segment, offset);
 		return error ? error : tw_segment_header_check(&out->segment);
 	}
 	error = read_block_header(file, offset, &out->block);
