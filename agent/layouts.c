@@ -11,6 +11,7 @@
  * skipped.
  */
 #include "agent/agent.h"
+#include "base/search.h"
 
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/arguments.h"
@@ -58,13 +59,10 @@ static int by_value(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	if (x->letter != y->letter)
-		return x->letter < y->letter ? -1 : 1;
-	if (x->condition != y->condition)
-		return x->condition < y->condition ? -1 : 1;
-	return (x->value > y->value) - (x->value < y->value);
+	return TW_ORDER(x->module, y->module)
+		       ?: TW_ORDER(x->letter, y->letter)
+		       ?: TW_ORDER(x->condition, y->condition)
+		       ?: TW_ORDER(x->value, y->value);
 }
 
 static void take_line(struct tw_agent_layouts *layouts, char *line)

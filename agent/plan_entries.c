@@ -17,6 +17,7 @@
 
 #include "base/figure.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "symbols/entries.h"
 #include "symbols/entry_plan.h"
 #include "tracewheel/error.h"
@@ -47,7 +48,7 @@ static int by_address(const void *a, const void *b)
 {
 	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
 
-	return (x > y) - (x < y);
+	return TW_ORDER(x, y);
 }
 
 static int list_sleds(struct scan *scan, const struct tw_sym_sleds *sleds)
@@ -149,18 +150,10 @@ enum chosen_kind {
 /* *name: the first name that a pattern selects. */
 static enum chosen_kind find_chosen(const struct scan *scan, uintptr_t address, const char **name)
 {
-	size_t low = 0, high = scan->chosen_count;
+	size_t low = tw_search(i, scan->chosen_count, scan->chosen[i].implementation < address);
 	const char *found = NULL;
 	bool is_shared = false;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (scan->chosen[middle].implementation < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t i = low; i < scan->chosen_count && scan->chosen[i].implementation == address; i++) {
 		is_shared |= scan->chosen[i].resolver != scan->chosen[low].resolver;
 		if (!found && selects(scan, scan->chosen[i].name))

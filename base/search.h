@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * search.h - binary search in a sorted array.
+ * search.h - binary search in a sorted array, and the order of two numbers for qsort().
  *
  * Threads  none of its own: the caller's array, the caller's lock.
  * Units    counts and indexes in items.
@@ -32,5 +32,12 @@
 		}                                                                            \
 		tw_search_low;                                                               \
 	})
+
+/*
+ * TW_ORDER - below 0, 0 or above 0 as the first number is smaller than, equal to or larger than the second.  Arguments are evaluated twice.
+ *
+ *	return TW_ORDER(x->image, y->image) ?: TW_ORDER(x->number, y->number);
+ */
+#define TW_ORDER(first, second) (((first) > (second)) - ((first) < (second)))
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "match/builder.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -188,7 +189,7 @@ static int by_number(const void *x, const void *y)
 	const struct tw_match_variable *a = x;
 	const struct tw_match_variable *b = y;
 
-	return a->number < b->number ? -1 : a->number > b->number;
+	return TW_ORDER(a->number, b->number);
 }
 
 /* '$$': the values of all variables, in the order of their numbers. */

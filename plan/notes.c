@@ -3,6 +3,7 @@
 #include "plan/notes.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "tracewheel/error.h"
 
 #include <errno.h>
@@ -82,11 +83,10 @@ static void take_section(struct tw_notes *notes, const char *at, size_t bytes, u
 static int by_value(const void *a, const void *b)
 {
 	const struct tw_note *x = a, *y = b;
-	int order = (x->value > y->value) - (x->value < y->value);
-
-	order = order ? order : strcmp(x->provider, y->provider);
-	order = order ? order : strcmp(x->name, y->name);
-	return order ? order : strcmp(x->arguments, y->arguments);
+	return TW_ORDER(x->value, y->value)
+		       ?: strcmp(x->provider, y->provider)
+		       ?: strcmp(x->name, y->name)
+		       ?: strcmp(x->arguments, y->arguments);
 }
 
 static void remove_twins(struct tw_notes *notes)

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "symbols/file.h"
 #include "symbols/nops.h"
 #include "tracewheel/error.h"
@@ -46,7 +47,7 @@ static int compare_values(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return TW_ORDER(*x, *y);
 }
 
 static bool add_resolver(struct reading *reading, uint64_t value)

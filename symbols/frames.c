@@ -186,7 +186,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct tw_elf_frame *x = a, *y = b;
 
-	return (x->value > y->value) - (x->value < y->value);
+	return TW_ORDER(x->value, y->value);
 }
 
 int tw_elf_frames_read(const struct tw_elf *elf, struct tw_elf_frames *out)

@@ -4,6 +4,7 @@
 
 #include "base/export.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "symbols/file.h"
 #include "symbols/sections.h"
 #include "symbols/symbols.h"
@@ -311,7 +312,7 @@ static int by_where(const void *a, const void *b)
 {
 	uintptr_t x = ((const struct slot *)a)->where, y = ((const struct slot *)b)->where;
 
-	return (x > y) - (x < y);
+	return TW_ORDER(x, y);
 }
 
 /* All code of the object is looked through for uses of such a slot. */

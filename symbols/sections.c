@@ -72,14 +72,14 @@ static int compare(const void *a, const void *b)
 		return x->value < y->value ? -1 : 1;
 	if (x->binding != y->binding)
 		return x->binding == STB_LOCAL ? 1 : y->binding == STB_LOCAL ? -1 : x->binding - y->binding;
-	return (x->name > y->name) - (x->name < y->name);
+	return TW_ORDER(x->name, y->name);
 }
 
 static int compare_vtables(const void *a, const void *b)
 {
 	const struct tw_elf_vtable *x = a, *y = b;
 
-	return (x->value > y->value) - (x->value < y->value);
+	return TW_ORDER(x->value, y->value);
 }
 
 static int take_vtable(struct tw_elf_sections *sections, const ElfW(Sym) *symbol)

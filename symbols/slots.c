@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -228,7 +229,7 @@ static int by_where(const void *a, const void *b)
 	uintptr_t x = (uintptr_t)((const struct tw_sym_slot *)a)->where;
 	uintptr_t y = (uintptr_t)((const struct tw_sym_slot *)b)->where;
 
-	return (x > y) - (x < y);
+	return TW_ORDER(x, y);
 }
 
 /* Most linkers leave them in order already. */

@@ -7,6 +7,7 @@
 #include "term/integer.h"
 #include "term/limbs.h"
 #include "base/export.h"
+#include "base/search.h"
 
 #include <gmp.h>
 #include <math.h>
@@ -158,14 +159,13 @@ int tw_integer_sign(struct tw_term a)
 	if (tw_is_big(a))
 		return tw_header_aux(*tw_block(a)) ? -1 : 1;
 	value = tw_small_value(a);
-	return (value > 0) - (value < 0);
+	return TW_ORDER(value, 0);
 }
 
 static int compare_magnitudes(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count)
 {
-	if (a_count != b_count)
-		return a_count < b_count ? -1 : 1;
-	return a_count ? mpn_cmp((const mp_limb_t *)a, (const mp_limb_t *)b, (mp_size_t)a_count) : 0;
+	return TW_ORDER(a_count, b_count)
+		       ?: (a_count ? mpn_cmp((const mp_limb_t *)a, (const mp_limb_t *)b, (mp_size_t)a_count) : 0);
 }
 
 int tw_integer_compare(struct tw_term a, struct tw_term b)
@@ -223,7 +223,7 @@ int tw_integer_compare_double(struct tw_term a, double b)
 
 		if (value != whole_value)
 			return value < whole_value ? -1 : 1;
-		return (whole > b) - (whole < b);
+		return TW_ORDER(whole, b);
 	}
 	a_limbs = tw_integer_limbs(a, &a_small, &a_count, &a_negative);
 	if (a_negative != (b < 0))

@@ -32,7 +32,7 @@ SEES = {"tools": {"views"}, "examples": set(), "erlang": set(), "views": {"views
 # Frames of stopped threads are for attaching only, and no part of libtracewheel-debug.
 LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", "tools/common/entries.c", "tools/attach/safe.c"}
 # Macros and inline functions without symbols, of no room.
-FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/worker.h"}
+FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/search.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
 FOR_ALL |= {"base/file.h", "base/program.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* functions_probes.c - `tracewheel functions --probes`: the probes that a program and its libraries bring themselves. */
 #include "base/grow.h"
+#include "base/search.h"
 #include "tools/functions.h"
 
 #include "tracewheel/error.h"
@@ -37,7 +38,7 @@ static int compare(const void *a, const void *b)
 	int order = strcmp(x->name, y->name);
 	if (!order)
 		order = strcmp(x->module->path, y->module->path);
-	return order ? order : (x->value > y->value) - (x->value < y->value);
+	return order ?: TW_ORDER(x->value, y->value);
 }
 
 static void put_line(const struct tw_entries_probe *probe, bool is_refused)

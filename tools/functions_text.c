@@ -3,6 +3,7 @@
 #include "tools/functions.h"
 #include "views/names/names.h"
 #include "views/names/namesakes.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static void put_rows(const struct tw_functions *list, const struct tw_namesakes 
 static int compare_values(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
+	return TW_ORDER(*x, *y);
 }
 
 typedef bool is_place_fn(const struct tw_symbols_place *place);

@@ -27,11 +27,9 @@ static int compare(const void *a, const void *b)
 {
 	const struct tw_round_run *left = a, *right = b;
 
-	if (left->image != right->image)
-		return left->image < right->image ? -1 : 1;
-	if (left->tracee_id != right->tracee_id)
-		return left->tracee_id < right->tracee_id ? -1 : 1;
-	return left->run < right->run ? -1 : left->run > right->run;
+	return TW_ORDER(left->image, right->image)
+		       ?: TW_ORDER(left->tracee_id, right->tracee_id)
+		       ?: TW_ORDER(left->run, right->run);
 }
 
 void tw_round_sort(struct tw_round *round)

@@ -61,7 +61,7 @@ static int compare_points(const void *a, const void *b)
 	const struct tw_format_clock *left = &((const struct tw_clockmap_point *)a)->clock;
 	const struct tw_format_clock *right = &((const struct tw_clockmap_point *)b)->clock;
 
-	return left->ticks < right->ticks ? -1 : left->ticks > right->ticks;
+	return TW_ORDER(left->ticks, right->ticks);
 }
 
 void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)

@@ -4,6 +4,7 @@
  * handed out.
  */
 #include "base/error.h"
+#include "base/search.h"
 #include "pipeline/reader/merge.h"
 #include "pipeline/reader/scan.h"
 
@@ -32,9 +33,7 @@ static int compare_times(const void *a, const void *b)
 	const struct tw_source_block *left = *(const struct tw_source_block *const *)a;
 	const struct tw_source_block *right = *(const struct tw_source_block *const *)b;
 
-	if (left->header.first_ticks != right->header.first_ticks)
-		return left->header.first_ticks < right->header.first_ticks ? -1 : 1;
-	return left < right ? -1 : left > right;
+	return TW_ORDER(left->header.first_ticks, right->header.first_ticks) ?: TW_ORDER(left, right);
 }
 
 /* Reads all switches, nearly in order of time, so that intervals join. */

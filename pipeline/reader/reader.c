@@ -6,6 +6,7 @@
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/search.h"
 #include "base/sys.h"
 #include "pipeline/format/event.h"
 
@@ -90,7 +91,7 @@ static int compare_files(const void *a, const void *b)
 {
 	const struct tw_source_file *left = a, *right = b;
 
-	return left->number < right->number ? -1 : left->number > right->number;
+	return TW_ORDER(left->number, right->number);
 }
 
 static int add_file(struct tw_capture *capture, const char *name, uint32_t number)

@@ -12,6 +12,7 @@
  * numbers: there the sequence numbers of each stream are used, which count records.
  */
 #include "base/export.h"
+#include "base/search.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
 #include "pipeline/reader/scan.h"
@@ -99,11 +100,9 @@ static int by_image(const void *a, const void *b)
 	const struct tw_source_file *left = *(const struct tw_source_file *const *)a;
 	const struct tw_source_file *right = *(const struct tw_source_file *const *)b;
 
-	if (left->image != right->image)
-		return left->image < right->image ? -1 : 1;
-	if (left->image_segment != right->image_segment)
-		return left->image_segment < right->image_segment ? -1 : 1;
-	return left->number < right->number ? -1 : left->number > right->number;
+	return TW_ORDER(left->image, right->image)
+		       ?: TW_ORDER(left->image_segment, right->image_segment)
+		       ?: TW_ORDER(left->number, right->number);
 }
 
 /* Is there an unreadable file with a number between these? */

@@ -6,6 +6,7 @@
  * A stretch that occurs twice is taken once; a step in the sequence numbers is the number of missing records.
  */
 #include "base/error.h"
+#include "base/search.h"
 #include "pipeline/reader/reader.h"
 #include "ringbuf/ringbuf.h"
 
@@ -18,15 +19,10 @@ static int compare_blocks(const void *a, const void *b)
 	const struct tw_source_block *left = a, *right = b;
 	const struct tw_block_header *x = &left->header, *y = &right->header;
 
-	if (left->stream != right->stream)
-		return left->stream < right->stream ? -1 : 1;
-	if (x->first_pos != y->first_pos)
-		return x->first_pos < y->first_pos ? -1 : 1;
-	if (x->end_pos != y->end_pos)
-		return x->end_pos < y->end_pos ? -1 : 1;
-	if (x->first_sequence != y->first_sequence)
-		return x->first_sequence < y->first_sequence ? -1 : 1;
-	return 0;
+	return TW_ORDER(left->stream, right->stream)
+		       ?: TW_ORDER(x->first_pos, y->first_pos)
+		       ?: TW_ORDER(x->end_pos, y->end_pos)
+		       ?: TW_ORDER(x->first_sequence, y->first_sequence);
 }
 
 /* Keeps the part of a block that is not in those before it; false: nothing is left. */
@@ -254,11 +250,7 @@ static int by_thread(const void *a, const void *b)
 {
 	const struct thread_of *x = a, *y = b;
 
-	if (x->image != y->image)
-		return x->image < y->image ? -1 : 1;
-	if (x->thread_id != y->thread_id)
-		return x->thread_id < y->thread_id ? -1 : 1;
-	return x->key < y->key ? -1 : x->key > y->key;
+	return TW_ORDER(x->image, y->image) ?: TW_ORDER(x->thread_id, y->thread_id) ?: TW_ORDER(x->key, y->key);
 }
 
 static int number_threads(struct tw_capture *capture)

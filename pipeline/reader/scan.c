@@ -2,6 +2,7 @@
 /* scan.c - capture.h: visits every block, without merging; or only checks it. */
 #include "base/error.h"
 #include "base/export.h"
+#include "base/search.h"
 #include "pipeline/reader/decode.h"
 #include "pipeline/reader/scan.h"
 #include "tracewheel/blocks.h"
@@ -104,7 +105,7 @@ static int compare_blocks(const void *one, const void *other, void *context)
 	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
 	uint64_t a_ticks = capture->blocks[a].header.first_ticks, b_ticks = capture->blocks[b].header.first_ticks;
 
-	return a_ticks != b_ticks ? (a_ticks > b_ticks) - (a_ticks < b_ticks) : (a > b) - (a < b);
+	return TW_ORDER(a_ticks, b_ticks) ?: TW_ORDER(a, b);
 }
 
 /* Sorted by time: is one over before the next begins, and are there no runs of several streams, whose order would count more? */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/export.h"
 #include "base/limits.h"
+#include "base/search.h"
 #include "pipeline/codec/codec.h"
 #include "pipeline/format/event.h"
 #include "pipeline/recorder/recorder.h"
@@ -142,7 +143,7 @@ static int by_count(const void *one, const void *other)
 {
 	uint32_t a = compared[*(const uint32_t *)one], b = compared[*(const uint32_t *)other];
 
-	return a < b ? 1 : a > b ? -1 : 0;
+	return TW_ORDER(b, a);
 }
 
 /* Asks for the loudest places, of which @surplus events of this window are; false: there are none. */

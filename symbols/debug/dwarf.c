@@ -229,14 +229,14 @@ static int by_entry(const void *a, const void *b)
 {
 	const struct tw_dwarf_entry *x = a, *y = b;
 
-	return (x->value > y->value) - (x->value < y->value);
+	return TW_ORDER(x->value, y->value);
 }
 
 static int by_range(const void *a, const void *b)
 {
 	const struct tw_dwarf_range *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return TW_ORDER(x->low, y->low);
 }
 
 static int read_units(struct tw_debug *debug)

@@ -9,6 +9,7 @@
  * dwarf_trivial.c decides.
  */
 #include "symbols/debug/dwarf.h"
+#include "base/search.h"
 
 #include <search.h>
 #include <stdio.h>
@@ -388,7 +389,7 @@ static int by_key(const void *a, const void *b)
 {
 	const struct tw_dwarf_type *x = a, *y = b;
 
-	return (x->key > y->key) - (x->key < y->key);
+	return TW_ORDER(x->key, y->key);
 }
 
 static struct tw_dwarf_type *make_type(struct tw_debug *debug, Dwarf_Die *die)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entries.c - plans of function entries, as places. */
 #include "tools/common/entries.h"
+#include "base/search.h"
 #include "base/sys.h"
 
 #include "plan/notes.h"
@@ -98,7 +99,7 @@ static bool name_rows(struct object *object)
 static int compare_values(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
+	return TW_ORDER(*x, *y);
 }
 
 static bool list_sleds(struct object *object, const struct tw_elf_file *file)

@@ -2,6 +2,7 @@
 /* align.c - hulls of the messages between machines, and all machines in one time. */
 #include "tools/merge/align_line.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -97,9 +98,7 @@ static unsigned window_of(const struct tw_align_machine *machine, double at)
 static int by_received(const void *a, const void *b)
 {
 	const struct point *left = a, *right = b;
-	if (left->received != right->received)
-		return left->received < right->received ? -1 : 1;
-	return left->sent < right->sent ? 1 : left->sent > right->sent ? -1 : 0;
+	return TW_ORDER(left->received, right->received) ?: TW_ORDER(right->sent, left->sent);
 }
 
 /* Does b lie on or below the line from a to c? */

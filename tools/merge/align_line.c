@@ -3,6 +3,7 @@
 #include "tools/merge/align_line.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "tracewheel/error.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ bool tw_align_put_bound(struct tw_align_bound **bounds, uint32_t *count, struct 
 static int by_at(const void *a, const void *b)
 {
 	const struct tw_align_bound *left = a, *right = b;
-	return left->at < right->at ? -1 : left->at > right->at;
+	return TW_ORDER(left->at, right->at);
 }
 
 void tw_align_sort_bounds(struct tw_align_bounds *bounds)
@@ -66,20 +67,9 @@ struct piece {
 static const struct tw_align_bound *part_of(const struct tw_align_bound *bounds, uint32_t count, double from, double to,
 					    uint32_t *out)
 {
-	uint32_t ends[2] = {0, 0};
-	for (unsigned end = 0; end < 2; end++) {
-		uint32_t low = 0, high = count;
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-			if (bounds[middle].at < (end ? to : from))
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		ends[end] = low;
-	}
-	*out = ends[1] - ends[0];
-	return bounds ? bounds + ends[0] : NULL;
+	size_t first = tw_search(i, count, bounds[i].at < from), end = tw_search(i, count, bounds[i].at < to);
+	*out = (uint32_t)(end - first);
+	return bounds ? bounds + first : NULL;
 }
 
 /* Piece number i of a machine's time: the first and the last reach beyond it. */

@@ -3,6 +3,7 @@
 #include "tools/merge/messages.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -145,9 +146,7 @@ static bool on_event(void *context, const struct tw_seq_event *event)
 static int by_key(const void *a, const void *b)
 {
 	const struct end *left = a, *right = b;
-	if (left->key != right->key)
-		return left->key < right->key ? -1 : 1;
-	return (int)left->is_receive - (int)right->is_receive;
+	return TW_ORDER(left->key, right->key) ?: (int)left->is_receive - (int)right->is_receive;
 }
 
 static bool take_pair(struct tw_messages *messages, const struct end *send, const struct end *receive)

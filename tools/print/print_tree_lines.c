@@ -3,6 +3,7 @@
 #include "tools/print/print_tree_lines.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "views/names/threads.h"
 #include "views/output/shorten.h"
 
@@ -292,7 +293,7 @@ void tw_tree_lines_put_leaf(struct tw_tree_lines *lines, struct tw_stack *stack,
 static int by_number(const void *a, const void *b)
 {
 	const struct tw_stack *x = *(struct tw_stack *const *)a, *y = *(struct tw_stack *const *)b;
-	return (x->number > y->number) - (x->number < y->number);
+	return TW_ORDER(x->number, y->number);
 }
 
 struct tw_stack **tw_tree_lines_stacks(const struct tw_stacks *stacks, size_t *count)

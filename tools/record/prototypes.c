@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -342,12 +343,7 @@ bool tw_prototypes_take_file(struct tw_prototypes *p, const char *file, bool (*v
 static int by_name(const void *a, const void *b)
 {
 	const struct prototype *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-	if (order)
-		return order;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->order > y->order ? -1 : x->order < y->order;
+	return strcmp(x->name, y->name) ?: TW_ORDER(x->rank, y->rank) ?: TW_ORDER(y->order, x->order);
 }
 
 void tw_prototypes_sort(struct tw_prototypes *p)
@@ -363,17 +359,10 @@ static bool is_of(const struct prototype *prototype, const struct tw_patterns_su
 
 const char *tw_prototypes_find(const struct tw_prototypes *p, const struct tw_patterns_subject *subject, bool is_given)
 {
-	size_t low = 0, high = p->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (strcmp(p->all[middle].name, subject->function) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < p->count && strcmp(p->all[low].name, subject->function) == 0; low++)
-		if (is_of(&p->all[low], subject) && (!is_given || p->all[low].rank == TW_PROTOTYPE_GIVEN))
-			return p->all[low].layout;
+	size_t at = tw_search(i, p->count, strcmp(p->all[i].name, subject->function) < 0);
+	for (; at < p->count && strcmp(p->all[at].name, subject->function) == 0; at++)
+		if (is_of(&p->all[at], subject) && (!is_given || p->all[at].rank == TW_PROTOTYPE_GIVEN))
+			return p->all[at].layout;
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 /* report_activity.c - messages and schedules as tables: which process waits for which. */
 #include "tools/report/report.h"
 #include "views/names/names.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +12,20 @@ static int by_traffic(const void *a, const void *b)
 	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
 	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
 	uint64_t k = x->sent + x->received, l = y->sent + y->received;
-	if (k != l)
-		return k < l ? 1 : -1;
-	return (x->number > y->number) - (x->number < y->number);
+	return TW_ORDER(l, k) ?: TW_ORDER(x->number, y->number);
 }
 
 static int by_run_time(const void *a, const void *b)
 {
 	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
 	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
-	if (x->run_ns != y->run_ns)
-		return x->run_ns < y->run_ns ? 1 : -1;
-	return by_traffic(a, b);
+	return TW_ORDER(y->run_ns, x->run_ns) ?: by_traffic(a, b);
 }
 
 static int by_wait(const void *a, const void *b)
 {
 	const struct tw_activity_pair *x = a, *y = b;
-	if (x->wait_ns != y->wait_ns)
-		return x->wait_ns < y->wait_ns ? 1 : -1;
-	return x->messages < y->messages ? 1 : x->messages > y->messages ? -1 : 0;
+	return TW_ORDER(y->wait_ns, x->wait_ns) ?: TW_ORDER(y->messages, x->messages);
 }
 
 /* Sorted copies, so that the activity is not changed; to be freed. */
@@ -195,9 +190,7 @@ static int by_delay(const void *a, const void *b)
 {
 	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
 	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
-	if (x->delay_ns != y->delay_ns)
-		return x->delay_ns < y->delay_ns ? 1 : -1;
-	return by_traffic(a, b);
+	return TW_ORDER(y->delay_ns, x->delay_ns) ?: by_traffic(a, b);
 }
 
 static void put_delays(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
@@ -220,10 +213,7 @@ static void put_delays(const struct tw_screen *screen, const struct tw_activity 
 static int by_times(const void *a, const void *b)
 {
 	const struct tw_activity_system *x = a, *y = b;
-	if (x->times != y->times)
-		return x->times < y->times ? 1 : -1;
-	return x->process != y->process ? (x->process > y->process) - (x->process < y->process)
-					: strcmp(x->name, y->name);
+	return TW_ORDER(y->times, x->times) ?: TW_ORDER(x->process, y->process) ?: strcmp(x->name, y->name);
 }
 
 static struct tw_activity_system *sorted_systems(const struct tw_activity *activity)

@@ -5,6 +5,7 @@
 #include "views/folds/groups.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -112,7 +113,7 @@ static int by_range(const void *a, const void *b, void *context)
 		return x->function < y->function ? -1 : 1;
 	if (x->is_range != y->is_range)
 		return x->is_range ? -1 : 1;
-	return x->is_range ? (x->low > y->low) - (x->low < y->low) : strcmp(x->value, y->value);
+	return x->is_range ? TW_ORDER(x->low, y->low) : strcmp(x->value, y->value);
 }
 
 /* One function's rows. */

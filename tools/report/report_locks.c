@@ -7,6 +7,7 @@
 #include "views/folds/locks.h"
 #include "tools/common/select.h"
 #include "tools/report/report.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -19,17 +20,13 @@
 static int by_wait(const void *a, const void *b)
 {
 	const struct tw_lock_row *x = *(struct tw_lock_row *const *)a, *y = *(struct tw_lock_row *const *)b;
-	if (x->wait_ns != y->wait_ns)
-		return x->wait_ns < y->wait_ns ? 1 : -1;
-	return x->taken + x->signals < y->taken + y->signals   ? 1
-	       : x->taken + x->signals > y->taken + y->signals ? -1
-							       : 0;
+	return TW_ORDER(y->wait_ns, x->wait_ns) ?: TW_ORDER(y->taken + y->signals, x->taken + x->signals);
 }
 
 static int by_time(const void *a, const void *b)
 {
 	const struct tw_lock_pair *x = *(struct tw_lock_pair *const *)a, *y = *(struct tw_lock_pair *const *)b;
-	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+	return TW_ORDER(y->ns, x->ns);
 }
 
 /* The conditions, or the other locks, that were used; to be freed. */

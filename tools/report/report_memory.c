@@ -7,6 +7,7 @@
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/notes.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -55,7 +56,7 @@ static int compare(const void *a, const void *b, void *context)
 	int order = 0;
 	for (unsigned i = 0; orders[i] && !order; i++)
 		order = tw_table_compare(orders[i], a, b);
-	return order ? order : (x > y) - (x < y);
+	return order ?: TW_ORDER(x, y);
 }
 
 /* The rows with blocks or calls in the selection, to be freed. NULL: no memory. */

@@ -2,6 +2,7 @@
 /* report_times.c - durations of calls: by function, by caller, as a tree. */
 #include "tools/report/report.h"
 #include "views/names/missing.h"
+#include "base/search.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -179,27 +180,16 @@ struct callers {
 static int by_edge_weight(const void *a, const void *b)
 {
 	const struct tw_call_edge *x = a, *y = b;
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
+	return TW_ORDER(y->total_ns, x->total_ns) ?: TW_ORDER(y->calls, x->calls);
 }
 
 /* The edges into a function; most time first. */
 static struct tw_call_edge *edges_into(struct tw_call_edge *edges, size_t count, uint32_t function, size_t *found)
 {
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (edges[middle].callee < function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*found = 0;
-	while (low + *found < count && edges[low + *found].callee == function)
-		++*found;
-	qsort(edges + low, *found, sizeof *edges, by_edge_weight);
-	return edges + low;
+	size_t first = tw_search(i, count, edges[i].callee < function);
+	*found = tw_search(i, count, edges[i].callee <= function) - first;
+	qsort(edges + first, *found, sizeof *edges, by_edge_weight);
+	return edges + first;
 }
 
 static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)

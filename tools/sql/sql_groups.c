@@ -7,6 +7,7 @@
  */
 #include "tools/sql/sql_groups.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
 
@@ -94,7 +95,7 @@ static int compare(const void *one, const void *other, void *context)
 		else if (a.text || b.text)
 			result = a.text ? 1 : -1;
 		else
-			result = (a.number > b.number) - (a.number < b.number);
+			result = TW_ORDER(a.number, b.number);
 		if (result)
 			return is_descending ? -result : result;
 	}

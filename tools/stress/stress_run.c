@@ -14,6 +14,7 @@
  * fell into it, the settings before the switch up to there and those after it from there on.
  */
 #include "tools/stress/stress_inside.h"
+#include "base/search.h"
 
 #include <tracewheel/consumer.h>
 #include <tracewheel/match.h>
@@ -313,7 +314,7 @@ static int compare_latencies(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	return x < y ? -1 : x > y;
+	return TW_ORDER(x, y);
 }
 
 static void sum_latencies(struct tw_stress *s)

@@ -10,6 +10,7 @@
 #include "views/output/output.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -239,16 +240,16 @@ double tw_top_all_seconds(const struct tw_top *top)
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
-	return (a > b) - (a < b);
+	return TW_ORDER(a, b);
 }
 
 /* Cells of one row are neighbours. */
 static int by_identity(const void *a, const void *b)
 {
 	const struct tw_top_cell *x = ((const struct tw_top_row *)a)->cell, *y = ((const struct tw_top_row *)b)->cell;
-	int order = compare_numbers(x->name, y->name);
-	order = order ? order : compare_numbers(x->image, y->image);
-	return order ? order : compare_numbers(x->lease, y->lease);
+	return compare_numbers(x->name, y->name)
+		       ?: compare_numbers(x->image, y->image)
+		       ?: compare_numbers(x->lease, y->lease);
 }
 
 static bool are_one(const struct tw_top *top, const struct tw_top_cell *a, const struct tw_top_cell *b)

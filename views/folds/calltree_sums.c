@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calltree_sums.c - what views read of a tree of calls: pairs of caller and function, children in order, names. */
 #include "views/folds/calltree.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
 static int by_pair(const void *a, const void *b)
 {
 	const struct tw_call_edge *x = a, *y = b;
-	if (x->callee != y->callee)
-		return x->callee < y->callee ? -1 : 1;
-	return (x->caller > y->caller) - (x->caller < y->caller);
+	return TW_ORDER(x->callee, y->callee) ?: TW_ORDER(x->caller, y->caller);
 }
 
 /* Did put_callers() move all calls of a node to others, or does it wait? */
@@ -55,11 +54,7 @@ static int by_weight(const void *a, const void *b, void *context)
 {
 	const struct tw_call_node *nodes = context;
 	const struct tw_call_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	if (x->calls != y->calls)
-		return x->calls < y->calls ? 1 : -1;
-	return (x->function > y->function) - (x->function < y->function);
+	return TW_ORDER(y->total_ns, x->total_ns) ?: TW_ORDER(y->calls, x->calls) ?: TW_ORDER(x->function, y->function);
 }
 
 uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count)

@@ -3,6 +3,7 @@
 #include "views/folds/differences.h"
 #include "views/names/names.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -107,9 +108,7 @@ bool tw_differences_add(struct tw_differences *differences, unsigned side, const
 static int by_name(const void *a, const void *b)
 {
 	const struct tw_difference_part *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-	order = order ? order : (x->side > y->side) - (x->side < y->side);
-	return order ? order : (x->capture > y->capture) - (x->capture < y->capture);
+	return strcmp(x->name, y->name) ?: TW_ORDER(x->side, y->side) ?: TW_ORDER(x->capture, y->capture);
 }
 
 static int by_weight(const void *a, const void *b)

@@ -2,6 +2,7 @@
 /* gaps.c - reads the losses of a capture in advance. */
 #include "views/folds/gaps.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "views/folds/pass.h"
 
 #include "tracewheel/error.h"
@@ -11,7 +12,7 @@
 static int compare(const void *a, const void *b)
 {
 	const struct tw_gap *x = a, *y = b;
-	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+	return TW_ORDER(x->first_ns, y->first_ns);
 }
 
 static int see(void *self, const struct tw_capture_event *event)

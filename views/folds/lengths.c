@@ -2,6 +2,7 @@
 /* lengths.c - see lengths.h. */
 #include "views/folds/lengths.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -63,9 +64,7 @@ bool tw_lengths_event(struct tw_lengths *lengths, const struct tw_capture_event 
 static int by_length(const void *a, const void *b)
 {
 	const struct tw_length *x = a, *y = b;
-	if (x->max != y->max)
-		return x->max < y->max ? 1 : -1;
-	return x->area < y->area ? 1 : x->area > y->area ? -1 : 0;
+	return TW_ORDER(y->max, x->max) ?: TW_ORDER(y->area, x->area);
 }
 
 void tw_lengths_finish(struct tw_lengths *lengths)

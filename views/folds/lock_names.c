@@ -6,6 +6,7 @@
  */
 #include "views/names/lines.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "views/names/names.h"
 #include "views/folds/locks.h"
 #include "views/output/output.h"
@@ -35,7 +36,7 @@ static size_t table_count;
 static int by_value(const void *a, const void *b)
 {
 	const struct variable *x = a, *y = b;
-	return (x->value > y->value) - (x->value < y->value);
+	return TW_ORDER(x->value, y->value);
 }
 
 static int add_variable(const char *name, uint64_t value, uint64_t bytes, void *arg)
@@ -88,15 +89,8 @@ void tw_lock_names_forget(void)
 /* The variable that contains an address. */
 static const struct variable *find_variable(const struct variables *variables, uint64_t value)
 {
-	size_t low = 0, high = variables->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (variables->at[middle].value <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = low; i > 0 && low - i < 8; i--) {
+	size_t end = tw_search(i, variables->count, variables->at[i].value <= value);
+	for (size_t i = end; i > 0 && end - i < 8; i--) {
 		const struct variable *variable = &variables->at[i - 1];
 		if (value - variable->value < variable->bytes)
 			return variable;

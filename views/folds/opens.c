@@ -2,6 +2,7 @@
 /* opens.c - remembers for each open call the event that it began with. */
 #include "views/folds/opens.h"
 #include "base/grow.h"
+#include "base/search.h"
 #include "views/folds/pass.h"
 #include "views/folds/stacks.h"
 
@@ -69,9 +70,7 @@ static bool add(struct opens *opens, struct tw_cut_event event)
 static int compare(const void *a, const void *b)
 {
 	const struct tw_cut_event *x = a, *y = b;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+	return TW_ORDER(x->stream, y->stream) ?: TW_ORDER(x->sequence, y->sequence);
 }
 
 /* Takes what each process has, and frees it. */

@@ -2,6 +2,7 @@
 /* parts.c - sums by node, thread and slice of time. */
 #include "views/folds/parts.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 void tw_parts_init(struct tw_parts *parts, uint64_t from_ns, uint64_t to_ns)
 {
@@ -117,7 +118,7 @@ static int by_node(const void *a, const void *b)
 {
 	const struct tw_part *x = a, *y = b;
 	uint64_t first = key_of(x->node, x->group, x->slice), second = key_of(y->node, y->group, y->slice);
-	return (first > second) - (first < second);
+	return TW_ORDER(first, second);
 }
 
 void tw_parts_sort(struct tw_parts *parts)

@@ -3,6 +3,7 @@
 #include "views/folds/seq_trace.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -122,9 +123,7 @@ static bool on_event(void *context, const struct tw_seq_event *event)
 static int by_first(const void *a, const void *b)
 {
 	const struct tw_request *left = a, *right = b;
-	if (left->first_ns != right->first_ns)
-		return left->first_ns < right->first_ns ? -1 : 1;
-	return strcmp(left->label, right->label);
+	return TW_ORDER(left->first_ns, right->first_ns) ?: strcmp(left->label, right->label);
 }
 
 int tw_requests_make(struct tw_requests *requests, struct tw_capture *capture, uint64_t from_ns, uint64_t to_ns)

@@ -10,6 +10,7 @@
 #include "views/names/names.h"
 #include "views/names/threads.h"
 #include "base/map.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -194,11 +195,9 @@ static bool note_losses_without_ring(struct tw_seq_trace *trace)
 static int by_time(const void *a, const void *b)
 {
 	const struct tw_seq_trace_event *left = a, *right = b;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	if (left->current != right->current)
-		return left->current < right->current ? -1 : 1;
-	return left->kind < right->kind ? -1 : left->kind > right->kind;
+	return TW_ORDER(left->time_ns, right->time_ns)
+		       ?: TW_ORDER(left->current, right->current)
+		       ?: TW_ORDER(left->kind, right->kind);
 }
 
 /* ---- 2: pairs ---- */
@@ -208,20 +207,15 @@ static const struct tw_seq_trace *sorted;
 
 static int compare_keys(const struct tw_seq_trace_event *left, const struct tw_seq_trace_event *right)
 {
-	if (left->from != right->from)
-		return left->from < right->from ? -1 : 1;
-	if (left->current != right->current)
-		return left->current < right->current ? -1 : 1;
-	if (left->previous != right->previous)
-		return left->previous < right->previous ? -1 : 1;
-	return 0;
+	return TW_ORDER(left->from, right->from)
+		       ?: TW_ORDER(left->current, right->current)
+		       ?: TW_ORDER(left->previous, right->previous);
 }
 
 static int by_key(const void *a, const void *b)
 {
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	int order = compare_keys(&sorted->events[left], &sorted->events[right]);
-	return order ? order : left < right ? -1 : left > right;
+	return compare_keys(&sorted->events[left], &sorted->events[right]) ?: TW_ORDER(left, right);
 }
 
 /*
@@ -231,20 +225,14 @@ static int by_key(const void *a, const void *b)
 static uint32_t take_send(const struct tw_seq_trace *trace, const uint32_t *sends, uint32_t count,
 			  const struct tw_seq_trace_event *receive, uint64_t slack_ns)
 {
-	uint32_t low = 0, high = count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct tw_seq_trace_event *send = &trace->events[sends[middle]];
-		int order = compare_keys(send, receive);
-		if (order < 0 || (order == 0 && send->time_ns <= receive->time_ns + slack_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || compare_keys(&trace->events[sends[low - 1]], receive) != 0 ||
-	    trace->events[sends[low - 1]].hop != TW_SEQ_TRACE_NONE)
+	const struct tw_seq_trace_event *events = trace->events;
+	size_t end = tw_search(i, count,
+			       (compare_keys(&events[sends[i]], receive)
+					?: TW_ORDER(events[sends[i]].time_ns, receive->time_ns + slack_ns)) <= 0);
+	if (!end || compare_keys(&events[sends[end - 1]], receive) != 0 ||
+	    events[sends[end - 1]].hop != TW_SEQ_TRACE_NONE)
 		return TW_SEQ_TRACE_NONE;
-	return sends[low - 1];
+	return sends[end - 1];
 }
 
 static void add_hop(struct tw_seq_trace *trace, uint32_t send, uint32_t receive)
@@ -336,9 +324,7 @@ static int compare_arrivals(const struct arrival *left, const struct arrival *ri
 		return left->current < right->current ? -1 : 1;
 	if (left->is_guess != right->is_guess)
 		return left->is_guess ? -1 : 1;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return 0;
+	return TW_ORDER(left->time_ns, right->time_ns);
 }
 
 static int by_arrival(const void *a, const void *b)
@@ -349,18 +335,11 @@ static int by_arrival(const void *a, const void *b)
 /* The last arrival up to this key; NULL: there is none of its process and serial. */
 static const struct arrival *last_arrival(const struct arrival *arrivals, uint32_t count, const struct arrival *key)
 {
-	uint32_t low = 0, high = count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (compare_arrivals(&arrivals[middle], key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || arrivals[low - 1].process != key->process || arrivals[low - 1].current != key->current ||
-	    arrivals[low - 1].is_guess != key->is_guess)
+	size_t end = tw_search(i, count, compare_arrivals(&arrivals[i], key) <= 0);
+	if (!end || arrivals[end - 1].process != key->process || arrivals[end - 1].current != key->current ||
+	    arrivals[end - 1].is_guess != key->is_guess)
 		return NULL;
-	return &arrivals[low - 1];
+	return &arrivals[end - 1];
 }
 
 static void find_cause(struct tw_seq_trace *trace, uint32_t number, const struct arrival *arrivals, uint32_t count)
@@ -459,9 +438,7 @@ static int by_sender(const void *a, const void *b)
 {
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
 	const struct tw_seq_trace_event *x = &sorted->events[left], *y = &sorted->events[right];
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return left < right ? -1 : left > right;
+	return TW_ORDER(x->from, y->from) ?: TW_ORDER(left, right);
 }
 
 /* Serials of one process grow, unless they overflowed or were set back. */

@@ -3,6 +3,7 @@
 #include "views/folds/totals.h"
 #include "base/grow.h"
 #include "views/output/output.h"
+#include "base/search.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
@@ -162,9 +163,7 @@ static int by_name(const void *a, const void *b)
 static int by_calls(const void *a, const void *b)
 {
 	const struct tw_totals_row *x = a, *y = b;
-	if (x->calls != y->calls)
-		return x->calls < y->calls ? 1 : -1;
-	return by_name(a, b);
+	return TW_ORDER(y->calls, x->calls) ?: by_name(a, b);
 }
 
 void tw_totals_sort(struct tw_totals_table *table, bool is_by_name)
@@ -261,9 +260,7 @@ static bool name_stream(struct tw_totals *totals, const struct tw_totals_scan *s
 static int by_thread(const void *a, const void *b)
 {
 	const struct tw_totals_row *x = a, *y = b;
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+	return TW_ORDER(x->thread, y->thread) ?: TW_ORDER(x->start_ns, y->start_ns);
 }
 
 /* A thread may have had several rings: joins them to one row. */

@@ -3,6 +3,7 @@
 #include "views/names/threads.h"
 #include "views/names/names.h"
 #include "views/output/output.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,22 +40,15 @@ static struct part part_of(const struct tw_capture *capture, const struct tw_cap
 
 static int compare_threads(const struct part *a, const struct part *b)
 {
-	if (a->image != b->image)
-		return a->image < b->image ? -1 : 1;
-	if (a->thread_id != b->thread_id)
-		return a->thread_id < b->thread_id ? -1 : 1;
-	return a->tracee_id < b->tracee_id ? -1 : a->tracee_id > b->tracee_id;
+	return TW_ORDER(a->image, b->image)
+		       ?: TW_ORDER(a->thread_id, b->thread_id)
+		       ?: TW_ORDER(a->tracee_id, b->tracee_id);
 }
 
 static int compare_parts(const void *x, const void *y)
 {
 	const struct part *a = x, *b = y;
-	int order = compare_threads(a, b);
-	if (order)
-		return order;
-	if (a->end_ns != b->end_ns)
-		return a->end_ns < b->end_ns ? -1 : 1;
-	return a->stream < b->stream ? -1 : a->stream > b->stream;
+	return compare_threads(a, b) ?: TW_ORDER(a->end_ns, b->end_ns) ?: TW_ORDER(a->stream, b->stream);
 }
 
 void tw_threads_forget(void)
@@ -69,23 +63,16 @@ void tw_threads_forget(void)
 
 static int compare_processes(const struct tw_capture_image *a, const struct tw_capture_image *b)
 {
-	if (a->process_id != b->process_id)
-		return a->process_id < b->process_id ? -1 : 1;
-	if (a->process_start != b->process_start)
-		return a->process_start < b->process_start ? -1 : 1;
-	return memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
+	return TW_ORDER(a->process_id, b->process_id)
+		       ?: TW_ORDER(a->process_start, b->process_start)
+		       ?: memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
 }
 
 static int compare_images(const void *x, const void *y)
 {
 	const struct tw_capture_image *a = *(const struct tw_capture_image *const *)x;
 	const struct tw_capture_image *b = *(const struct tw_capture_image *const *)y;
-	int order = compare_processes(a, b);
-	if (order)
-		return order;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return (a->image > b->image) - (a->image < b->image);
+	return compare_processes(a, b) ?: TW_ORDER(a->start_ns, b->start_ns) ?: TW_ORDER(a->image, b->image);
 }
 
 static void number_execs(const struct tw_capture *capture, uint32_t images)
@@ -139,17 +126,9 @@ static void update_table(const struct tw_capture *capture)
 /* The stream of a thread that ended last; NULL: it has none. */
 static const struct tw_capture_stream *last_stream(const struct tw_capture *capture, const struct part *thread)
 {
-	size_t low = 0, high = part_count;
 	update_table(capture);
-	high = part_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (compare_threads(&parts[middle], thread) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && compare_threads(&parts[low - 1], thread) == 0 ? tw_capture_stream(capture, parts[low - 1].stream)
+	size_t end = tw_search(i, part_count, compare_threads(&parts[i], thread) <= 0);
+	return end && compare_threads(&parts[end - 1], thread) == 0 ? tw_capture_stream(capture, parts[end - 1].stream)
 								    : NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "views/ports/native_replay.h"
 #include "base/map.h"
 #include "base/grow.h"
+#include "base/search.h"
 
 #include "tracewheel/error.h"
 
@@ -437,11 +438,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct tw_native_port *x = a, *y = b;
 	uint64_t x_bytes = x->in_bytes + x->out_bytes, y_bytes = y->in_bytes + y->out_bytes;
-	if (x_bytes != y_bytes)
-		return x_bytes < y_bytes ? 1 : -1;
-	if (x->calls != y->calls)
-		return x->calls < y->calls ? 1 : -1;
-	return strcmp(x->what, y->what);
+	return TW_ORDER(y_bytes, x_bytes) ?: TW_ORDER(y->calls, x->calls) ?: strcmp(x->what, y->what);
 }
 
 static void end_all(struct tw_native_replay *r)
