@@ -6,10 +6,11 @@
  * Method: a capture of random calls, returns, schedules and losses of three threads; folds with different times, kinds,
  * places, threads and own time read it alone and in every pair, and a sum over what they saw is compared. A longer one, with
  * blocks that are damaged, is read by one thread, and by 2 to 8 of them: folds see the same, and damage becomes known with
- * the same event.
+ * the same event. Places of a hostile file have the largest numbers.
  */
 #include "views_help.h"
 
+#include "views/folds/mailboxes.h"
 #include "views/folds/pass.h"
 #include "tracewheel/error.h"
 #include "tests/common/random.h"
@@ -226,9 +227,50 @@ static void workers_change_nothing(void **state)
 	}
 }
 
+static bool wants_all(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	return true;
+}
+
+/* A hostile file may give a place any number. */
+static void places_of_no_program_are_left_out(void **state)
+{
+	const struct tw_def_image image = {.process_id = 1001, .program_bytes = 8};
+	const uint32_t ids[] = {1, UINT32_MAX, UINT32_MAX - 1};
+	struct maker *maker = begin_maker();
+	struct tw_mailboxes mailboxes;
+	struct seen seen[2] = {0};
+	uint8_t bytes[512] = {0};
+	uint32_t at = 0;
+
+	view_definition(bytes, &at, TW_DEF_IMAGE, &image, sizeof image, "/bin/app");
+	for (unsigned i = 0; i < TW_COUNT_OF(ids); i++) {
+		const struct tw_def_place place = {.place_id = ids[i], .kind = TW_PLACE_SLED};
+
+		view_definition(bytes, &at, TW_DEF_PLACE, &place, sizeof place, "");
+	}
+	maker_definitions(maker, bytes, at, 0);
+	for (unsigned i = 0; i < TW_COUNT_OF(ids); i++)
+		view_call(maker, 0, 1000 + i, ids[i]);
+	end_maker(maker, true);
+
+	struct tw_capture *capture = open_capture();
+	struct tw_fold folds[2] =
+		{{.self = &seen[0], .filter = {.wants_place = wants_all}, .begin = begin, .see = see},
+		 {.self = &seen[1], .filter = {.wants_place = wants_all}, .begin = begin, .see = see}};
+
+	assert_int_equal(tw_pass(capture, folds, 2, NULL), 0);
+	assert_int_equal(seen[0].events, 1);
+	assert_int_equal(seen[1].events, 1);
+	assert_int_equal(tw_mailboxes_init(&mailboxes, capture, 0), 0);
+	tw_mailboxes_free(&mailboxes);
+	tw_capture_close(capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_of_no_program_are_left_out),
 		cmocka_unit_test(workers_change_nothing),
 		cmocka_unit_test(folds_see_the_same_together),
 		cmocka_unit_test(folds_end_early),

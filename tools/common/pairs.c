@@ -52,7 +52,7 @@ bool tw_pairs_take(struct tw_pairs *pairs, const struct tw_command *command, con
 	return false;
 }
 
-static uint8_t mark(const void *context, const struct tw_capture_place *place)
+static uint8_t mark(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	const struct tw_pairs *pairs = context;
 	const struct tw_capture_function *function = place->function;

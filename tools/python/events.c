@@ -21,13 +21,8 @@ struct events {
 	struct tw_capture_batch block;
 	const struct tw_capture_record *record; /* the next one of the block */
 	uint64_t kinds;
-	bool **wanted; /* by image and place; NULL: all */
+	struct tw_marks wanted; /* places; without images: all */
 };
-
-/* The kinds that a filter without kinds selects. */
-#define ALL_KINDS                                                                  \
-	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
-	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))
 
 static void finish(struct events *self)
 {
@@ -36,10 +31,7 @@ static void finish(struct events *self)
 	tw_capture_blocks_destroy(self->blocks);
 	self->blocks = NULL;
 	self->record = NULL;
-	for (uint32_t i = 0; self->wanted && i < self->capture->places.image_count; i++)
-		free(self->wanted[i]);
-	free(self->wanted);
-	self->wanted = NULL;
+	tw_marks_free(&self->wanted);
 	tw_py_selection_free(&self->selection);
 	if (self->capture) {
 		self->capture->readers--;
@@ -62,24 +54,9 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return tw_py_wants_function(context, place->function);
 }
 
-/* Which places are wanted, asked once for each. */
-static int ask_for_places(struct events *events)
+static uint8_t mark(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
-	const struct tw_places *places = &events->capture->places;
-	events->wanted = calloc(places->image_count + (size_t)1, sizeof *events->wanted);
-	if (!events->wanted)
-		return TW_ENOMEM;
-	for (uint32_t i = 0; i < places->image_count; i++) {
-		const struct tw_capture_place *place;
-		events->wanted[i] = calloc(places->images[i].count + (size_t)1, sizeof **events->wanted);
-		if (!events->wanted[i])
-			return TW_ENOMEM;
-		for (uint32_t at = 0; (place = tw_capture_place_next(events->capture->capture, i, &at));)
-			if (place->place_id < places->images[i].count)
-				events->wanted[i][place->place_id] =
-					tw_py_wants_function(&events->selection, place->function);
-	}
-	return 0;
+	return tw_py_wants_function(context, place->function);
 }
 
 enum { IN_ORDER, BY_BLOCKS_IN_ORDER, BY_BLOCKS };
@@ -96,8 +73,11 @@ static int begin(struct events *events, const struct tw_capture_filter *filter, 
 	}
 	if (error == TW_ENOTSUP)
 		return tw_capture_events_create(capture, filter, &events->reader);
-	events->kinds = (filter->kinds ? filter->kinds : ALL_KINDS) | UINT64_C(1) << TW_CAPTURE_LOSS;
-	return error || !filter->wants_place ? error : ask_for_places(events);
+	events->kinds = (filter->kinds ? filter->kinds : TW_FOLD_ALL_KINDS) | UINT64_C(1) << TW_CAPTURE_LOSS;
+	if (!error && filter->wants_place &&
+	    !tw_marks_make(&events->wanted, events->capture->capture, mark, &events->selection))
+		error = TW_ENOMEM;
+	return error;
 }
 
 PyObject *tw_py_events(PyObject *self, PyObject *args, PyObject *names)
@@ -224,7 +204,6 @@ static Py_ssize_t put_records(struct events *events, const struct target *target
 	const struct tw_capture_batch *block = &events->block;
 	const struct tw_capture_record *record = events->record;
 	const struct tw_places *places = &events->capture->places;
-	const bool *wanted = events->wanted && block->image < places->image_count ? events->wanted[block->image] : NULL;
 	const uint32_t count = block->image < places->image_count ? places->images[block->image].count : 0;
 	const uint32_t *functions = count ? places->images[block->image].function : NULL;
 	const uint32_t thread = thread_of(events, block->stream);
@@ -233,7 +212,7 @@ static Py_ssize_t put_records(struct events *events, const struct target *target
 		uint32_t id = tw_capture_record_id(record);
 		bool has_place = kind >= TW_CAPTURE_CALL && kind <= TW_CAPTURE_STACK;
 		if (!(events->kinds >> (kind < 63 ? kind : 63) & 1) ||
-		    (events->wanted && has_place && !(wanted && id < count && wanted[id])))
+		    (events->wanted.images && has_place && !tw_marks_at(&events->wanted, block->image, id)))
 			continue;
 		uint64_t ns = tw_capture_blocks_ns(events->blocks, record->ticks);
 		if (ns < events->selection.from_ns || !is_before_end(events, record, kind, ns))

@@ -497,7 +497,7 @@ static int see(void *self, const struct tw_capture_event *event)
 
 /* ---- the pass ---- */
 
-static uint8_t mark(const void *context, const struct tw_capture_place *place)
+static uint8_t mark(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	(void)context;
 	return tw_lock_place_does(place);

@@ -17,7 +17,7 @@ enum { PLACE_OTHER, PLACE_TAKE, PLACE_WAIT };
 
 /* ---- places ---- */
 
-static unsigned place_says(const struct tw_capture_place *place)
+static uint8_t mark(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	const struct tw_capture_function *function = place->function;
 	if (place->kind != TW_CAPTURE_DECLARED || !function || !function->module ||
@@ -30,31 +30,19 @@ static unsigned place_says(const struct tw_capture_place *place)
 
 bool tw_mailboxes_wants_place(const struct tw_capture_place *place)
 {
-	return place_says(place) != PLACE_OTHER;
+	return mark(NULL, 0, place) != PLACE_OTHER;
 }
 
-static bool find_places(struct tw_mailboxes *mailboxes, uint32_t number)
+static void look_at_image(struct tw_mailboxes *mailboxes, uint32_t number)
 {
 	struct tw_mailbox_image *image = &mailboxes->images[number];
-	const struct tw_capture_place *place;
-	uint32_t at = 0, count = 0;
-	while ((place = tw_capture_place_next(mailboxes->capture, number, &at)))
-		count = place->place_id >= count ? place->place_id + 1 : count;
-	image->places = calloc(count + (size_t)1, 1);
-	if (!image->places)
-		return false;
-	image->place_count = count;
-	for (at = 0; (place = tw_capture_place_next(mailboxes->capture, number, &at));) {
-		unsigned says = place_says(place);
-		image->places[place->place_id] = (uint8_t)says;
-		image->has_takes |= says == PLACE_TAKE;
-		image->has_waits |= says == PLACE_WAIT;
-	}
+	const struct tw_marks_image *marks = &mailboxes->places.images[number];
+	image->has_takes = memchr(marks->places, PLACE_TAKE, marks->count);
+	image->has_waits = memchr(marks->places, PLACE_WAIT, marks->count);
 	image->is_erlang_vm = !image->has_takes && tw_names_is_erlang_vm(mailboxes->capture, number);
 	mailboxes->are_erlang_vms &= image->is_erlang_vm;
 	mailboxes->has_takes |= image->has_takes;
 	mailboxes->has_waits |= image->has_waits;
-	return true;
 }
 
 uint64_t tw_mailboxes_kinds(void)
@@ -380,8 +368,7 @@ static void see_loss(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *
 static void on_call(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process,
 		    const struct tw_capture_event *event)
 {
-	const struct tw_mailbox_image *image = &mailboxes->images[event->image];
-	unsigned says = event->id < image->place_count ? image->places[event->id] : PLACE_OTHER;
+	unsigned says = tw_marks_of(&mailboxes->places, event);
 	unsigned strict = (event->flags & TW_CAPTURE_STAMP_MASK) == 2;
 	if (says == PLACE_TAKE && event->payload_words > strict &&
 	    !(event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_EXTRA))) {
@@ -406,8 +393,7 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 	if (event->kind == TW_CAPTURE_OWN_TIME)
 		tw_own_times_add(&mailboxes->own_times, event);
 	if (event->kind > TW_CAPTURE_OUT_EXITED || !(tw_mailboxes_kinds() >> event->kind & 1) ||
-	    (event->kind == TW_CAPTURE_CALL && (event->id >= mailboxes->images[event->image].place_count ||
-						!mailboxes->images[event->image].places[event->id])))
+	    (event->kind == TW_CAPTURE_CALL && !tw_marks_of(&mailboxes->places, event)))
 		return true;
 	struct tw_mailbox_process *process = tw_mailboxes_process(mailboxes, event->image, event->tracee_id);
 	if (!process)
@@ -474,9 +460,10 @@ int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *c
 					   .are_erlang_vms = info.images != 0};
 	mailboxes->images = calloc(info.images + (size_t)1, sizeof *mailboxes->images);
 	mailboxes->sends = tw_mailbox_sends_create();
-	bool is_done = mailboxes->images && mailboxes->sends && tw_own_times_init(&mailboxes->own_times, capture);
+	bool is_done = mailboxes->images && mailboxes->sends && tw_own_times_init(&mailboxes->own_times, capture) &&
+		       tw_marks_make(&mailboxes->places, capture, mark, NULL);
 	for (uint32_t i = 0; is_done && i < info.images; i++)
-		is_done = find_places(mailboxes, i);
+		look_at_image(mailboxes, i);
 	if (is_done && history) {
 		history = history < 2 * TW_MAILBOX_PAGE ? 2 * TW_MAILBOX_PAGE : history;
 		mailboxes->stretches = calloc(history, sizeof *mailboxes->stretches);
@@ -493,8 +480,7 @@ void tw_mailboxes_free(struct tw_mailboxes *mailboxes)
 		free(mailboxes->processes[i]->messages);
 		free(mailboxes->processes[i]);
 	}
-	for (uint32_t i = 0; mailboxes->images && i < mailboxes->image_count; i++)
-		free(mailboxes->images[i].places);
+	tw_marks_free(&mailboxes->places);
 	tw_mailbox_sends_destroy(mailboxes->sends);
 	tw_own_times_free(&mailboxes->own_times);
 	free(mailboxes->images);

@@ -26,6 +26,7 @@
 #ifndef TW_VIEWS_MAILBOXES_H
 #define TW_VIEWS_MAILBOXES_H
 
+#include "views/folds/marks.h"
 #include "views/folds/own_times.h"
 #include "base/map.h"
 
@@ -111,8 +112,6 @@ struct tw_mailbox_calls {
 };
 
 struct tw_mailbox_image {
-	uint8_t *places; /* by id: the meaning of a call */
-	uint32_t place_count;
 	uint32_t losses;
 	bool has_takes, has_waits;
 	bool is_erlang_vm;
@@ -123,6 +122,7 @@ struct tw_mailboxes {
 	struct tw_mailbox_calls calls;
 	struct tw_mailbox_image *images;
 	uint32_t image_count;
+	struct tw_marks places;
 	struct tw_mailbox_process **processes; /* by number */
 	uint32_t count, capacity;
 	struct tw_map by_tracee, by_pid;

@@ -4,20 +4,33 @@
 
 #include <stdlib.h>
 
+/* Ids are small and dense. */
+#define PLACE_ID_MAX (UINT32_C(1) << 26)
+
+uint32_t tw_marks_rows(const struct tw_capture *capture, uint32_t image)
+{
+	const struct tw_capture_place *place;
+	uint32_t highest = 0;
+	for (uint32_t at = 0; (place = tw_capture_place_next(capture, image, &at));) {
+		if (place->place_id < PLACE_ID_MAX && place->place_id > highest)
+			highest = place->place_id;
+	}
+	return highest + 1;
+}
+
 static bool mark_image(struct tw_marks *marks, const struct tw_capture *capture, uint32_t number, tw_mark_fn *mark,
 		       const void *context)
 {
 	struct tw_marks_image *image = &marks->images[number];
 	const struct tw_capture_place *place;
-	uint32_t at = 0, count = 0;
-	while ((place = tw_capture_place_next(capture, number, &at)))
-		count = place->place_id >= count ? place->place_id + 1 : count;
-	image->places = calloc(count + (size_t)1, 1);
+	uint32_t count = tw_marks_rows(capture, number);
+	image->places = calloc(count, 1);
 	if (!image->places)
 		return false;
 	image->count = count;
-	for (at = 0; (place = tw_capture_place_next(capture, number, &at));)
-		marks->has_any |= (image->places[place->place_id] = mark(context, place)) != 0;
+	for (uint32_t at = 0; (place = tw_capture_place_next(capture, number, &at));)
+		if (place->place_id < count)
+			marks->has_any |= (image->places[place->place_id] = mark(context, number, place)) != 0;
 	return true;
 }
 

@@ -36,7 +36,7 @@ static const struct tw_memory_function list[] = {
 	{"munmap", TW_MEMORY_UNMAPS, 2, 0, 0},
 };
 
-static uint8_t mark(const void *context, const struct tw_capture_place *place)
+static uint8_t mark(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	(void)context;
 	for (size_t i = 0; place->function && place->function->name && i < sizeof list / sizeof *list; i++) {
@@ -50,8 +50,7 @@ static const struct tw_memory_functions malloc_and_kin = {mark, NULL, list, size
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
 {
 	const struct tw_memory *memory = context;
-	(void)image;
-	return memory->functions->mark(memory->functions->context, place) != 0;
+	return memory->functions->mark(memory->functions->context, image, place) != 0;
 }
 
 struct tw_memory_thread {

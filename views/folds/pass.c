@@ -8,19 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kinds that a filter without kinds selects. */
-#define ALL_KINDS                                                                  \
-	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
-	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))
-
 struct tw_pass {
 	struct tw_capture *capture;
 	struct tw_capture_events *events;
 	struct tw_fold *folds;
 	size_t count, done;
 	bool is_over;
-	struct tw_fold *spans_fold;		 /* has see_span: spans are read, not events; else NULL */
-	struct tw_fold_places *wanted_elsewhere; /* by image, for it; NULL: it is alone */
+	struct tw_fold *spans_fold;	  /* has see_span: spans are read, not events; else NULL */
+	struct tw_marks wanted_elsewhere; /* for it; without images: it is alone */
 };
 
 /* ---- what is read ---- */
@@ -42,7 +37,7 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 
 static bool is_place_wanted(const struct tw_fold *fold, uint32_t image, uint32_t id)
 {
-	return !fold->filter.wants_place || (id < fold->wanted[image].count && fold->wanted[image].places[id]);
+	return !fold->filter.wants_place || tw_marks_at(&fold->wanted, image, id);
 }
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
@@ -55,53 +50,27 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 	return false;
 }
 
-static void free_places(struct tw_fold_places *places, uint32_t images)
-{
-	for (uint32_t image = 0; places && image < images; image++)
-		free(places[image].places);
-	free(places);
-}
-
 static void forget_places(struct tw_pass *pass)
 {
-	struct tw_capture_info info;
-	tw_capture_info(pass->capture, &info);
-	for (size_t i = 0; i < pass->count; i++) {
-		free_places(pass->folds[i].wanted, info.images);
-		pass->folds[i].wanted = NULL;
-	}
-	free_places(pass->wanted_elsewhere, info.images);
+	for (size_t i = 0; i < pass->count; i++)
+		tw_marks_free(&pass->folds[i].wanted);
+	tw_marks_free(&pass->wanted_elsewhere);
 }
 
-static bool ask_for_places(struct tw_capture *capture, struct tw_fold *fold, uint32_t image)
+static uint8_t mark_wanted(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
-	const struct tw_capture_place *place;
-	struct tw_fold_places *wanted = &fold->wanted[image];
-	uint32_t at = 0;
-	while ((place = tw_capture_place_next(capture, image, &at)))
-		wanted->count = place->place_id >= wanted->count ? place->place_id + 1 : wanted->count;
-	wanted->places = calloc(wanted->count + (size_t)1, sizeof *wanted->places);
-	for (at = 0; wanted->places && (place = tw_capture_place_next(capture, image, &at));)
-		wanted->places[place->place_id] = fold->filter.wants_place(fold->filter.context, image, place);
-	return wanted->places;
+	const struct tw_capture_filter *filter = context;
+	return filter->wants_place(filter->context, image, place);
 }
 
 /* A lone fold gets what the reader selects. */
 static bool make_places(struct tw_pass *pass)
 {
-	struct tw_capture_info info;
-	tw_capture_info(pass->capture, &info);
 	for (size_t i = 0; i < pass->count && pass->count > 1; i++) {
 		struct tw_fold *fold = &pass->folds[i];
-		if (!fold->filter.wants_place)
-			continue;
-		fold->wanted = calloc(info.images + (size_t)1, sizeof *fold->wanted);
-		if (!fold->wanted)
+		if (fold->filter.wants_place &&
+		    !tw_marks_make(&fold->wanted, pass->capture, mark_wanted, &fold->filter))
 			return false;
-		for (uint32_t image = 0; image < info.images; image++) {
-			if (!ask_for_places(pass->capture, fold, image))
-				return false;
-		}
 	}
 	return true;
 }
@@ -114,7 +83,7 @@ static void widen(struct tw_capture_filter *all, const struct tw_fold *fold, boo
 		all->from_ns = from_ns;
 	if (is_first || !filter->to_ns || (all->to_ns && filter->to_ns > all->to_ns))
 		all->to_ns = filter->to_ns;
-	all->kinds |= filter->kinds ? filter->kinds : ALL_KINDS;
+	all->kinds |= filter->kinds ? filter->kinds : TW_FOLD_ALL_KINDS;
 	all->wants_own_time |= filter->wants_own_time;
 	all->wants_thread_states |= filter->wants_thread_states;
 }
@@ -151,7 +120,7 @@ static bool is_wanted(const struct tw_pass *pass, const struct tw_fold *fold, co
 		       tw_capture_ns(pass->capture, tw_capture_event_loss(event)->first_ticks) < filter->to_ns;
 	if (filter->to_ns && event->time_ns >= filter->to_ns)
 		return false;
-	if (!((filter->kinds ? filter->kinds : ALL_KINDS) >> (event->kind < 63 ? event->kind : 63) & 1))
+	if (!((filter->kinds ? filter->kinds : TW_FOLD_ALL_KINDS) >> (event->kind < 63 ? event->kind : 63) & 1))
 		return false;
 	return event->kind < TW_CAPTURE_CALL || event->kind > TW_CAPTURE_STACK ||
 	       is_place_wanted(fold, event->image, event->id);
@@ -244,36 +213,19 @@ static struct tw_fold *spans_fold(const struct tw_pass *pass)
 	return found;
 }
 
-static bool want_elsewhere(struct tw_fold_places *all, const struct tw_fold_places *wanted)
+static uint8_t mark_elsewhere(const void *context, uint32_t image, const struct tw_capture_place *place)
 {
-	bool *places = wanted->count > all->count ? calloc(wanted->count + (size_t)1, sizeof *places) : all->places;
-	if (!places)
-		return wanted->count == 0;
-	if (places != all->places) {
-		if (all->count)
-			memcpy(places, all->places, all->count * sizeof *places);
-		free(all->places);
-		*all = (struct tw_fold_places){places, wanted->count};
-	}
-	for (uint32_t place = 0; place < wanted->count; place++)
-		all->places[place] |= wanted->places[place];
-	return true;
+	const struct tw_pass *pass = context;
+	bool is_wanted = false;
+	for (size_t i = 0; i < pass->count && !is_wanted; i++)
+		is_wanted = tw_marks_at(&pass->folds[i].wanted, image, place->place_id);
+	return is_wanted;
 }
 
 static bool make_wanted_elsewhere(struct tw_pass *pass)
 {
-	struct tw_capture_info info;
-	tw_capture_info(pass->capture, &info);
-	if (!pass->spans_fold || pass->count == 1)
-		return true;
-	pass->wanted_elsewhere = calloc(info.images + (size_t)1, sizeof *pass->wanted_elsewhere);
-	for (size_t i = 0; pass->wanted_elsewhere && i < pass->count; i++) {
-		for (uint32_t image = 0; pass->folds[i].wanted && image < info.images; image++) {
-			if (!want_elsewhere(&pass->wanted_elsewhere[image], &pass->folds[i].wanted[image]))
-				return false;
-		}
-	}
-	return pass->wanted_elsewhere;
+	return !pass->spans_fold || pass->count == 1 ||
+	       tw_marks_make(&pass->wanted_elsewhere, pass->capture, mark_elsewhere, pass);
 }
 
 int tw_pass_event(struct tw_fold_span *span, const struct tw_capture_record *record, uint64_t sequence)
@@ -296,8 +248,8 @@ static int64_t step_spans(struct tw_pass *pass)
 	int error = count > 0 ? begin_all(pass) : 0;
 	for (int64_t i = 0; i < count && !error; i++) {
 		struct tw_fold_span span = {.pass = pass, .records = spans[i]};
-		if (pass->wanted_elsewhere)
-			span.wanted_elsewhere = &pass->wanted_elsewhere[spans[i].image];
+		if (pass->wanted_elsewhere.images)
+			span.wanted_elsewhere = &pass->wanted_elsewhere.images[spans[i].image];
 		error = fold->see_span(fold->self, &span);
 		records += span.seen;
 	}

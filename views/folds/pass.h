@@ -10,24 +10,25 @@
 #ifndef TW_VIEWS_PASS_H
 #define TW_VIEWS_PASS_H
 
+#include "views/folds/marks.h"
+
 #include "tracewheel/spans.h"
 
 /* Every function returns 0 to go on, TW_FOLD_DONE if the fold needs no more, or an error (below 0), which ends the pass. */
 enum { TW_FOLD_DONE = 1 };
 
-struct tw_pass;
+/* The kinds that a filter without kinds selects. */
+#define TW_FOLD_ALL_KINDS                                                          \
+	(~(UINT64_C(1) << TW_CAPTURE_SWITCH | UINT64_C(1) << TW_CAPTURE_OWN_TIME | \
+	   UINT64_C(1) << TW_CAPTURE_THREAD_STATE))
 
-/* Of an image. */
-struct tw_fold_places {
-	bool *places; /* by place: is it wanted? */
-	uint32_t count;
-};
+struct tw_pass;
 
 /* The records of a span, for a fold. */
 struct tw_fold_span {
 	struct tw_pass *pass;
 	struct tw_capture_span records;
-	const struct tw_fold_places
+	const struct tw_marks_image
 		*wanted_elsewhere; /* of its image: other folds want these events; NULL: none does */
 	uint64_t seen;		   /* set: how many records it was, as far as it came */
 };
@@ -53,7 +54,7 @@ struct tw_fold {
 	int (*batch)(void *self, bool is_over);
 	/* Of the pass. */
 	bool has_begun, is_done;
-	struct tw_fold_places *wanted; /* by image; NULL: all, or the only fold, which gets what the reader selects */
+	struct tw_marks wanted; /* places; without images: all, or the only fold, which gets what the reader selects */
 };
 
 /*

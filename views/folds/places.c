@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "views/folds/places.h"
+#include "views/folds/marks.h"
 #include "base/grow.h"
 #include "base/map.h"
 
@@ -8,9 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Ids are small and dense; larger ones, in a hostile file, are ignored. */
-#define PLACE_ID_MAX (UINT32_C(1) << 26)
 
 struct seen {
 	uint64_t made, ended;
@@ -116,13 +114,7 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 
 static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image, struct seen **seen)
 {
-	const struct tw_capture_place *place;
-	uint32_t at = 0, highest = 0;
-	while ((place = tw_capture_place_next(capture, image, &at))) {
-		if (place->place_id < PLACE_ID_MAX && place->place_id > highest)
-			highest = place->place_id;
-	}
-	to->count = highest + 1;
+	to->count = tw_marks_rows(capture, image);
 	to->function = calloc(to->count, sizeof *to->function);
 	to->is_moment = calloc(to->count, sizeof *to->is_moment);
 	*seen = calloc(to->count, sizeof **seen);

@@ -39,7 +39,7 @@ struct tw_plain_span {
 	struct tw_stack *stack; /* NULL: every event is a special one */
 	struct tw_cost_last *last;
 	const struct tw_places_image *image;
-	const struct tw_fold_places *wanted_elsewhere; /* NULL: none is */
+	const struct tw_marks_image *wanted_elsewhere; /* NULL: none is */
 };
 
 static inline struct tw_plain_span tw_plain_span(const struct tw_stacks_spans *spans, const struct tw_fold_span *at)
@@ -60,7 +60,7 @@ static inline struct tw_plain_span tw_plain_span(const struct tw_stacks_spans *s
 /* Is the place none that is known, or another fold's as well? */
 static inline bool tw_plain_is_special(const struct tw_plain_span *plain, uint32_t place)
 {
-	const struct tw_fold_places *elsewhere = plain->wanted_elsewhere;
+	const struct tw_marks_image *elsewhere = plain->wanted_elsewhere;
 	return place >= plain->image->count || (elsewhere && place < elsewhere->count && elsewhere->places[place]);
 }
 

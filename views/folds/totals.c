@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* totals.c - counts calls by place and stream, and then finds their names. */
 #include "views/folds/totals.h"
+#include "views/folds/marks.h"
 #include "base/grow.h"
-#include "views/output/output.h"
 #include "base/search.h"
+#include "views/output/output.h"
 #include "views/names/missing.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
@@ -120,12 +121,7 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 		       const struct tw_capture_filter *filter)
 {
 	const struct tw_capture_place *place;
-	uint32_t at = 0, highest = 0;
-	while ((place = tw_capture_place_next(capture, image, &at))) {
-		if (place->place_id < UINT32_C(1) << 26 && place->place_id > highest)
-			highest = place->place_id;
-	}
-	counts->count = highest + 1;
+	counts->count = tw_marks_rows(capture, image);
 	counts->calls = calloc(counts->count, sizeof *counts->calls);
 	counts->is_wanted = calloc(counts->count, sizeof *counts->is_wanted);
 	if (!counts->calls || !counts->is_wanted)
@@ -133,8 +129,7 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 	/* Events whose place the capture does not define, as a return_to of an unknown function. */
 	const struct tw_capture_place undefined = {.place_id = 0};
 	memset(counts->is_wanted, is_wanted(filter, image, &undefined), counts->count);
-	at = 0;
-	while ((place = tw_capture_place_next(capture, image, &at))) {
+	for (uint32_t at = 0; (place = tw_capture_place_next(capture, image, &at));) {
 		if (place->place_id < counts->count)
 			counts->is_wanted[place->place_id] = is_wanted(filter, image, place);
 	}

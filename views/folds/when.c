@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* when.c - compiles conditions into comparisons, and decides on calls. */
 #include "views/folds/when.h"
+#include "views/folds/marks.h"
 #include "base/grow.h"
 
 #include "tracewheel/error.h"
@@ -370,17 +371,14 @@ static enum tw_when_truth decide(const struct tw_when *when, const struct tw_whe
 /* False: no memory. */
 static bool make_places(struct tw_when *when, uint32_t image)
 {
-	const struct tw_capture_place *place;
-	uint32_t at = 0, count = 0;
 	if (!tw_grow_to(when->places, when->image_count, image))
 		return false;
 	if (when->places[image].conditions)
 		return true;
-	while ((place = tw_capture_place_next(when->capture, image, &at)))
-		count = place->place_id >= count ? place->place_id + 1 : count;
+	uint32_t count = tw_marks_rows(when->capture, image);
 	when->places[image].count = count;
-	when->places[image].conditions = calloc(count + (size_t)1, sizeof(uint64_t));
-	when->places[image].is_asked = calloc(count + (size_t)1, sizeof(bool));
+	when->places[image].conditions = calloc(count, sizeof(uint64_t));
+	when->places[image].is_asked = calloc(count, sizeof(bool));
 	return when->places[image].conditions && when->places[image].is_asked;
 }
 
