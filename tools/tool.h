@@ -44,11 +44,11 @@ int tw_tool_write_timeline(const char *name, struct tw_capture *capture, struct 
 int tw_tool_write_ctf(const char *path, bool is_forced, struct tw_capture *capture, uint64_t *events);
 
 /*
- * The part of print that tracewheel-sql uses: the members that `print --format json` has for this event alone, as an object.  False: there are none, or
- * they do not fit into the output's memory.
+ * The part of print that tracewheel-sql and import tracewheel use: the members that `print --format json` has for this event alone, as an
+ * object of JSON; to be freed. NULL: there are none, or they do not fit into the memory of an output.
  */
 struct tw_capture_event;
-bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_event *event, struct tw_out *out);
+char *tw_tool_details(struct tw_capture *capture, const struct tw_capture_event *event, size_t *bytes);
 
 /* ---- options: the parser and --help use the same table ---- */
 

@@ -294,11 +294,13 @@ static void put_state(struct tw_printer *printer, const struct tw_capture_event 
 	tw_out_format(printer->out, "thread_state\",\"state\":\"%s\"}\n", tw_capture_state_name(event->id));
 }
 
-bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_event *event, struct tw_out *out)
+char *tw_tool_details(struct tw_capture *capture, const struct tw_capture_event *event, size_t *bytes)
 {
 	static struct tw_printer printer;
-	size_t start = out->used;
-	printer.out = out;
+	static struct tw_out out;
+	out.fd = -1;
+	out.used = 0;
+	printer.out = &out;
 	printer.capture = capture;
 	printer.vm_image = 0;
 	if (event->kind == TW_CAPTURE_LOSS)
@@ -307,12 +309,13 @@ bool tw_tool_put_details(struct tw_capture *capture, const struct tw_capture_eve
 		put_own(&printer, event);
 	else if (event->payload_words || event->flags)
 		put_payload(&printer, event);
-	if (out->used == start || out->used >= TW_OUT_BYTES)
-		return false;
+	if (!out.used || out.used >= TW_OUT_BYTES)
+		return NULL;
 	/* In place of the comma. */
-	out->data[start] = '{';
-	tw_put_char(out, '}');
-	return true;
+	*out.data = '{';
+	tw_put_char(&out, '}');
+	*bytes = out.used;
+	return strndup(out.data, out.used);
 }
 
 const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time, put_state, NULL};

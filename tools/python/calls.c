@@ -54,18 +54,6 @@ static int see(void *self, const struct tw_capture_event *event)
 	return tw_call_rows_see(&calls->rows, event, &step);
 }
 
-static char *details_of(void *context, const struct tw_capture_event *event, size_t *bytes)
-{
-	const struct calls *calls = context;
-	static struct tw_out out;
-	out.fd = -1;
-	out.used = 0;
-	if (!tw_tool_put_details(calls->capture->capture, event, &out))
-		return NULL;
-	*bytes = out.used;
-	return strndup(out.data, out.used);
-}
-
 /* All functions are read, so that callers and durations are right; rows of others are left out. */
 static int find_wanted(struct calls *calls)
 {
@@ -84,8 +72,7 @@ static int begin(struct calls *calls, bool has_details)
 	struct tw_capture_filter filter = {.wants_own_time = true, .wants_thread_states = calls->has_states};
 	calls->rows.from_ns = calls->selection.from_ns;
 	calls->rows.to_ns = calls->selection.to_ns;
-	calls->rows.details = details_of;
-	calls->rows.context = calls;
+	calls->rows.details = tw_tool_details;
 	calls->rows.reads_details = calls->rows.reads_result = has_details;
 	int error = find_wanted(calls);
 	if (!error)

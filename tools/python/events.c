@@ -8,6 +8,7 @@
 #include "tracewheel/blocks.h"
 #include "tracewheel/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct events {
@@ -285,12 +286,13 @@ static PyObject *fill(PyObject *self, PyObject *arrays)
 /* JSON text of what `print --format json` has for the event alone; None: nothing. */
 static PyObject *details_of(const struct events *events, const struct tw_capture_event *event)
 {
-	static struct tw_out out;
-	out.fd = -1;
-	out.used = 0;
-	if (!tw_tool_put_details(events->capture->capture, event, &out))
+	size_t bytes;
+	char *details = tw_tool_details(events->capture->capture, event, &bytes);
+	if (!details)
 		Py_RETURN_NONE;
-	return PyUnicode_DecodeUTF8(out.data, (Py_ssize_t)out.used, "backslashreplace");
+	PyObject *text = PyUnicode_DecodeUTF8(details, (Py_ssize_t)bytes, "backslashreplace");
+	free(details);
+	return text;
 }
 
 static PyObject *pid_of(const struct events *events, const struct tw_capture_event *event)

@@ -103,7 +103,7 @@ struct tw_sql {
 	struct tw_map shown; /* numbers of shown_names by their functions' addresses */
 	char **shown_names;
 	size_t shown_count, shown_capacity;
-	struct tw_names *texts;	 /* names of functions and modules by image and place: see tw_sql_name() */
+	struct tw_names *texts;	 /* names of functions and modules by image and place */
 	struct tw_places places; /* once they are wanted */
 	bool has_places;
 	struct tw_sql_rows rows[TW_SQL_TABLES];
@@ -155,8 +155,6 @@ struct tw_capture_filter tw_sql_filter(struct tw_sql_cursor *cursor);
 bool tw_sql_wants_function(const struct tw_sql_selection *selection, const struct tw_capture_function *function);
 /* The names of all functions and modules of places.  False: no memory. */
 bool tw_sql_make_names(struct tw_sql *sql);
-/* Of a place, lent by sql: with the function's name its module's in *module.  NULL: not defined in the capture. */
-const char *tw_sql_name(const struct tw_sql *sql, uint32_t image, uint32_t place, const char **module);
 /* The name of a function as columns have it, lent by sql; NULL: no memory. */
 const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function);
 /* Functions by number, after a scan of the whole capture.  Returns 0 or an error. */
@@ -164,8 +162,6 @@ int tw_sql_make_places(struct tw_sql *sql);
 
 void tw_sql_put_thread_name(const struct tw_sql *sql, sqlite3_context *context, uint32_t stream);
 void tw_sql_put_pid(const struct tw_sql *sql, sqlite3_context *context, uint32_t image, uint32_t tracee_id);
-/* JSON text of the members that `print --format json` has for an event; to be freed.  NULL: none. */
-char *tw_sql_details(const struct tw_sql *sql, const struct tw_capture_event *event, size_t *bytes);
 
 /* Calls of a function, or collections, which are shown as functions. */
 uint64_t tw_sql_calls_of(const struct tw_places *places, uint32_t number);

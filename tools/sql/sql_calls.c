@@ -93,12 +93,6 @@ struct calls {
 
 /* ---- rows ---- */
 
-static char *details_of(void *context, const struct tw_capture_event *event, size_t *bytes)
-{
-	const struct calls *calls = context;
-	return tw_sql_details(calls->cursor->sql, event, bytes);
-}
-
 /* Is the row certain, and was not given by the first reading, up to where it was not? */
 static bool takes(void *context, enum tw_frame_end how)
 {
@@ -304,7 +298,7 @@ static int open_table(struct tw_sql_cursor *cursor)
 	calls->is_part = selection->from_ns > sql->info.start_ns &&
 			 !tw_sql_uses_any(selection, TW_CALL_ID, TW_CALL_OFF) && !has_gaps(sql) &&
 			 !tw_processes_are_declared(sql->capture);
-	calls->rows.details = details_of;
+	calls->rows.details = tw_tool_details;
 	calls->rows.takes = takes;
 	calls->rows.context = calls;
 	calls->rows.reads_details = tw_sql_uses(selection, TW_CALL_ARGS) ||

@@ -156,17 +156,6 @@ void tw_sql_put_pid(const struct tw_sql *sql, sqlite3_context *context, uint32_t
 	sqlite3_result_text(context, pid, (int)bytes, SQLITE_TRANSIENT);
 }
 
-char *tw_sql_details(const struct tw_sql *sql, const struct tw_capture_event *event, size_t *bytes)
-{
-	static struct tw_out out;
-	out.fd = -1;
-	out.used = 0;
-	if (!tw_tool_put_details(sql->capture, event, &out))
-		return NULL;
-	*bytes = out.used;
-	return strndup(out.data, out.used);
-}
-
 /* ---- rows ---- */
 
 static int see(void *self, const struct tw_capture_event *event)
@@ -231,7 +220,7 @@ static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, i
 	case MODULE:
 	case FUNCTION: put_name(sql, context, event, column == FUNCTION); break;
 	default:
-		details = tw_sql_details(sql, event, &bytes);
+		details = tw_tool_details(sql->capture, event, &bytes);
 		if (details)
 			sqlite3_result_text(context, details, (int)bytes, free);
 	}

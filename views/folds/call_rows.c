@@ -37,7 +37,7 @@ static struct tw_call_open make_call(struct tw_call_rows *rows)
 				    .is_wanted = event->time_ns >= rows->from_ns &&
 						 (!rows->to_ns || event->time_ns < rows->to_ns)};
 	if (rows->reads_details && call.is_wanted && event->kind == TW_CAPTURE_CALL)
-		call.details = rows->details(rows->context, event, &call.details_bytes);
+		call.details = rows->details(rows->stacks.capture, event, &call.details_bytes);
 	return call;
 }
 
@@ -102,7 +102,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		row->has_states = tw_state_sums_all(&row->states) != 0;
 	}
 	if (rows->reads_result && has_returned && rows->event->kind <= TW_CAPTURE_EXCEPTION_FROM)
-		row->result = rows->details(rows->context, rows->event, &row->result_bytes);
+		row->result = rows->details(rows->stacks.capture, rows->event, &row->result_bytes);
 }
 
 static void on_moment(void *context, struct tw_stack *stack, uint32_t function)

@@ -47,7 +47,7 @@ struct tw_call_rows {
 	uint64_t from_ns, to_ns;	  /* set: calls that begin in between; 0: no end */
 	bool reads_details, reads_result; /* set */
 	/* Set: what is kept of an event, to be freed; NULL: nothing. */
-	char *(*details)(void *context, const struct tw_capture_event *event, size_t *bytes);
+	char *(*details)(struct tw_capture *capture, const struct tw_capture_event *event, size_t *bytes);
 	/* Set: is the row of a call that ends so wanted?  NULL: all are. */
 	bool (*takes)(void *context, enum tw_frame_end how);
 	void *context;
