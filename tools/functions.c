@@ -302,16 +302,16 @@ static void put_json_objects(struct tw_json *json, const struct tw_symbols *symb
 	for (size_t i = 0; i < tw_symbols_object_count(symbols); i++) {
 		const struct tw_symbols_object *object = tw_symbols_object(symbols, i);
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "name", object->name, strlen(object->name));
-		tw_json_text(json, "path", object->path, strlen(object->path));
-		tw_json_text(json, "soname", object->soname, strlen(object->soname));
+		tw_json_string(json, "name", object->name);
+		tw_json_string(json, "path", object->path);
+		tw_json_string(json, "soname", object->soname);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
 	tw_json_open(json, "missing", '[');
 	const char *missing;
 	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++)
-		tw_json_text(json, NULL, missing, strlen(missing));
+		tw_json_string(json, NULL, missing);
 	tw_json_close(json, ']');
 }
 
@@ -322,25 +322,25 @@ static void put_json(const struct tw_functions *list, const struct tw_symbols *s
 	tw_json_open(&json, NULL, '{');
 	tw_json_bool(&json, "recordable", !refusal);
 	if (refusal)
-		tw_json_text(&json, "refusal", refusal, strlen(refusal));
+		tw_json_string(&json, "refusal", refusal);
 	put_json_objects(&json, symbols);
 	tw_json_open(&json, "functions", '[');
 	for (size_t i = 0, n; i < list->count; i += n) {
 		const struct tw_functions_row *row = &list->rows[i];
 		n = tw_functions_run(list, i);
 		tw_json_open(&json, NULL, '{');
-		tw_json_text(&json, "module", row->module, strlen(row->module));
+		tw_json_string(&json, "module", row->module);
 		const char *name = tw_name_shown(row->place.function);
-		tw_json_text(&json, "function", name, strlen(name));
+		tw_json_string(&json, "function", name);
 		if (name != row->place.function)
-			tw_json_text(&json, "linkage", row->place.function, strlen(row->place.function));
-		tw_json_text(&json, "way", tw_functions_way(row), strlen(tw_functions_way(row)));
+			tw_json_string(&json, "linkage", row->place.function);
+		tw_json_string(&json, "way", tw_functions_way(row));
 		tw_json_open(&json, "callers", '[');
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)
-			tw_json_text(&json, NULL, row[k].place.caller->name, strlen(row[k].place.caller->name));
+			tw_json_string(&json, NULL, row[k].place.caller->name);
 		tw_json_close(&json, ']');
 		if (row->place.refusal)
-			tw_json_text(&json, "refusal", row->place.refusal, strlen(row->place.refusal));
+			tw_json_string(&json, "refusal", row->place.refusal);
 		else
 			tw_json_bool(&json, "ends", !row->place.has_no_end);
 		if (row->is_chosen)

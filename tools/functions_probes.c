@@ -98,18 +98,18 @@ static void put_json(const struct list *list)
 		size_t provider = strcspn(probe->name, ":");
 		tw_json_open(&json, NULL, '{');
 		tw_json_text(&json, "provider", probe->name, provider);
-		tw_json_text(&json, "name", probe->name + provider + 1, strlen(probe->name + provider + 1));
-		tw_json_text(&json, "module", probe->module->name, strlen(probe->module->name));
-		tw_json_text(&json, "path", probe->module->path, strlen(probe->module->path));
+		tw_json_string(&json, "name", probe->name + provider + 1);
+		tw_json_string(&json, "module", probe->module->name);
+		tw_json_string(&json, "path", probe->module->path);
 		tw_json_u64(&json, "address", probe->value);
-		tw_json_text(&json, "arguments", probe->arguments, strlen(probe->arguments));
+		tw_json_string(&json, "arguments", probe->arguments);
 		tw_json_u64(&json, "argument_count", probe->argument_count);
 		if (probe->semaphore)
 			tw_json_u64(&json, "semaphore", probe->semaphore);
 		if (probe->is_shared)
 			tw_json_bool(&json, "shared", true);
 		if (probe->refusal)
-			tw_json_text(&json, "refusal", probe->refusal, strlen(probe->refusal));
+			tw_json_string(&json, "refusal", probe->refusal);
 		tw_json_close(&json, '}');
 	}
 	tw_json_close(&json, ']');

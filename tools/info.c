@@ -184,7 +184,7 @@ static void put_json_lists(struct tw_json *json, const struct tw_capture *captur
 		const struct tw_capture_image *image = images[i];
 		tw_json_open(json, NULL, '{');
 		tw_json_u64(json, "process_id", (uint32_t)image->process_id);
-		tw_json_text(json, "program", image->program, strlen(image->program));
+		tw_json_string(json, "program", image->program);
 		tw_json_open(json, "command", '[');
 		for (size_t at = 0; at < image->command_bytes;) {
 			size_t bytes = strnlen(image->command + at, image->command_bytes - at);
@@ -192,12 +192,12 @@ static void put_json_lists(struct tw_json *json, const struct tw_capture *captur
 			at += bytes + 1;
 		}
 		tw_json_close(json, ']');
-		tw_json_text(json, "host", image->host, strlen(image->host));
+		tw_json_string(json, "host", image->host);
 		tw_json_open(json, "notes", '[');
 		const char *note;
 		uint32_t at = 0;
 		while ((note = tw_capture_note_next(capture, image->image, &at)))
-			tw_json_text(json, NULL, note, strlen(note));
+			tw_json_string(json, NULL, note);
 		tw_json_close(json, ']');
 		tw_json_close(json, '}');
 	}
@@ -206,10 +206,10 @@ static void put_json_lists(struct tw_json *json, const struct tw_capture *captur
 	const struct tw_capture_damage *damage;
 	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++) {
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "file", damage->file, strlen(damage->file));
+		tw_json_string(json, "file", damage->file);
 		tw_json_u64(json, "offset", damage->offset);
 		tw_json_u64(json, "bytes", damage->bytes);
-		tw_json_text(json, "reason", damage->reason, strlen(damage->reason));
+		tw_json_string(json, "reason", damage->reason);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
@@ -230,7 +230,7 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "functions", info->functions);
 	tw_json_u64(&json, "segments", info->segments);
 	if (has_identity)
-		tw_json_text(&json, "key", key, strlen(key));
+		tw_json_string(&json, "key", key);
 	tw_json_bool(&json, "complete", info->is_complete);
 	tw_json_ending(&json, capture);
 	tw_json_bool(&json, "live", info->is_live);
@@ -252,7 +252,7 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 		if (counted.longer_ns)
 			tw_json_u64(&json, "longer_ns", counted.longer_ns);
 		if (counted.condition)
-			tw_json_text(&json, "condition", counted.condition, strlen(counted.condition));
+			tw_json_string(&json, "condition", counted.condition);
 		if (counted.has_children)
 			tw_json_bool(&json, "children", true);
 		tw_json_close(&json, '}');

@@ -188,7 +188,7 @@ static void put_pid(struct tw_json *json, const char *name, const struct tw_late
 				lates->mailboxes.processes[process]->pid_serial, text);
 	else if (process == TW_MAILBOX_TIMER)
 		snprintf(text, sizeof text, "timer");
-	tw_json_text(json, name, text, strlen(text));
+	tw_json_string(json, name, text);
 }
 
 static void put_name(struct tw_json *json, const char *name, const struct tw_lates *lates, uint32_t process)
@@ -197,7 +197,7 @@ static void put_name(struct tw_json *json, const char *name, const struct tw_lat
 	if (process < lates->mailboxes.count)
 		tw_process_name(lates->mailboxes.capture, lates->mailboxes.processes[process]->image,
 				lates->mailboxes.processes[process]->tracee_id, text);
-	tw_json_text(json, name, text, strlen(text));
+	tw_json_string(json, name, text);
 }
 
 static void put_moment(struct tw_json *json, const char *name, const struct tw_lates *lates, uint64_t ns)
@@ -252,7 +252,7 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 	tw_json_open(&json, "notes", '[');
 	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
 		if (*note)
-			tw_json_text(&json, NULL, note, strlen(note));
+			tw_json_string(&json, NULL, note);
 	}
 	tw_json_close(&json, ']');
 	tw_capture_account(capture, &account);
@@ -263,7 +263,7 @@ void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct
 		tw_json_open(&json, NULL, '{');
 		tw_json_seconds(&json, "waited", tw_late_wait(late));
 		put_moment(&json, "ns", lates, late->arrived_ns);
-		tw_json_text(&json, "message", late->text, strlen(late->text));
+		tw_json_string(&json, "message", late->text);
 		put_pid(&json, "sender", lates, late->sender);
 		put_name(&json, "sender_name", lates, late->sender);
 		put_pid(&json, "receiver", lates, late->receiver);

@@ -130,7 +130,7 @@ void tw_merging_text(struct tw_out *out, const struct tw_merging *merging, const
 
 static void json_text(struct tw_json *json, const char *name, const char *text)
 {
-	tw_json_text(json, name, text, strlen(text));
+	tw_json_string(json, name, text);
 }
 
 static void json_capture(struct tw_json *json, const struct tw_merging *merging, uint32_t number)

@@ -270,7 +270,7 @@ static void put_process(struct tw_json *json, const char *name, const struct tw_
 	if (process < activity->process_count)
 		tw_name_numbers(activity->processes[process]->pid_number, activity->processes[process]->pid_serial,
 				text);
-	tw_json_text(json, name, text, strlen(text));
+	tw_json_string(json, name, text);
 }
 
 static void put_processes_json(struct tw_json *json, const struct tw_activity *activity, size_t top)
@@ -281,7 +281,7 @@ static void put_processes_json(struct tw_json *json, const struct tw_activity *a
 		const struct tw_activity_process *row = rows[i];
 		tw_json_open(json, NULL, '{');
 		put_process(json, "pid", activity, row->number);
-		tw_json_text(json, "name", row->name ? row->name : "", row->name ? strlen(row->name) : 0);
+		tw_json_string(json, "name", row->name ? row->name : "");
 		tw_json_u64(json, "sent", row->sent);
 		tw_json_u64(json, "received", row->received);
 		tw_json_u64(json, "waits", row->waits);
@@ -332,8 +332,7 @@ static void put_delays_json(struct tw_json *json, const struct tw_activity *acti
 	for (size_t i = 0; rows && i < rows_shown(activity->process_count, top) && rows[i]->delays; i++) {
 		tw_json_open(json, NULL, '{');
 		put_process(json, "pid", activity, rows[i]->number);
-		tw_json_text(json, "name", rows[i]->name ? rows[i]->name : "",
-			     rows[i]->name ? strlen(rows[i]->name) : 0);
+		tw_json_string(json, "name", rows[i]->name ? rows[i]->name : "");
 		tw_json_u64(json, "times", rows[i]->delays);
 		tw_json_seconds(json, "waited", rows[i]->delay_ns);
 		tw_json_seconds(json, "longest", rows[i]->delay_max_ns);
@@ -349,7 +348,7 @@ static void put_systems_json(struct tw_json *json, const struct tw_activity *act
 	tw_json_open(json, "system_events", '[');
 	for (size_t i = 0; rows && i < rows_shown(activity->system_count, top); i++) {
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "event", rows[i].name, strlen(rows[i].name));
+		tw_json_string(json, "event", rows[i].name);
 		put_process(json, "pid", activity, rows[i].process);
 		tw_json_u64(json, "times", rows[i].times);
 		tw_json_seconds(json, "longest", rows[i].longest_ms * 1000000);

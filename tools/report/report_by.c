@@ -246,7 +246,7 @@ static void put_json(struct tw_out *out, const struct tw_groups *groups, const s
 		const struct tw_group *group = &groups->groups[rows[i].function];
 		const struct tw_group_owner *owner = tw_groups_owner(groups, group->function);
 		tw_json_open(&json, NULL, '{');
-		tw_json_text(&json, "value", group->value, strlen(group->value));
+		tw_json_string(&json, "value", group->value);
 		if (group->is_range) {
 			tw_json_i64(&json, "low", group->low);
 			tw_json_u64(&json, "width", group->width);
@@ -257,7 +257,7 @@ static void put_json(struct tw_out *out, const struct tw_groups *groups, const s
 			tw_json_name(&json, name->text, name->bytes, name->lacks_arity);
 			tw_json_function(&json, groups->places.functions[owner ? owner->function : group->function]);
 			if (owner)
-				tw_json_text(&json, "by", owner->value, strlen(owner->value));
+				tw_json_string(&json, "by", owner->value);
 		}
 		tw_table_json(&json, &tw_report_columns, groups->has_durations ? tw_report_columns.count : 2, &rows[i]);
 		tw_json_close(&json, '}');

@@ -271,7 +271,7 @@ static void put_side_json(struct tw_json *json, const struct tw_diff *diff, unsi
 	const struct tw_differences *differences = &diff->sides.differences;
 	tw_json_open(json, tw_side_names[side], '{');
 	if (differences->program[side])
-		tw_json_text(json, "program", differences->program[side], strlen(differences->program[side]));
+		tw_json_string(json, "program", differences->program[side]);
 	tw_json_u64(json, "calls", differences->calls[side]);
 	if (!differences->lacks_times)
 		tw_json_double(json, "self", differences->self[side].value / 1e9);
@@ -281,7 +281,7 @@ static void put_side_json(struct tw_json *json, const struct tw_diff *diff, unsi
 		if (capture->side != side)
 			continue;
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "path", capture->path, strlen(capture->path));
+		tw_json_string(json, "path", capture->path);
 		tw_json_u64(json, "events", capture->events);
 		tw_json_u64(json, "lost", capture->lost);
 		tw_json_double(json, "seconds", capture->seconds);

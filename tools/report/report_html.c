@@ -34,7 +34,7 @@ static void put_histogram(struct tw_json *json, const struct tw_report_row *row)
 {
 	const struct tw_histogram *took = &row->sums->took;
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "name", row->name, strlen(row->name));
+	tw_json_string(json, "name", row->name);
 	tw_json_open(json, "bars", '[');
 	for (unsigned power = 0; power < sizeof took->parts / sizeof *took->parts; power++) {
 		uint64_t sums[7] = {0};

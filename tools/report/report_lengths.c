@@ -72,7 +72,7 @@ void tw_report_lengths_json(struct tw_json *json, const struct tw_lengths *lengt
 		tw_json_open(json, NULL, '{');
 		tw_json_text(json, "pid", text, bytes);
 		tw_process_name(lengths->mailboxes.capture, process->image, process->tracee_id, text);
-		tw_json_text(json, "name", text, strlen(text));
+		tw_json_string(json, "name", text);
 		tw_json_u64(json, "longest", row->max);
 		tw_json_u64(json, "longest_ns", row->max_at_ns > start_ns ? row->max_at_ns - start_ns : 0);
 		tw_json_double(json, "mean", row->area / all);

@@ -231,7 +231,7 @@ static void put_thread(struct tw_json *json, const char *name, const struct tw_l
 	if (stream)
 		tw_thread_name(locks->capture, stream, text);
 	snprintf(member, sizeof member, "%s_name", name);
-	tw_json_text(json, member, text, strlen(text));
+	tw_json_string(json, member, text);
 }
 
 static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, const struct tw_lock_row *lock,
@@ -241,7 +241,7 @@ static void put_lock_json(struct tw_json *json, const struct tw_locks *locks, co
 	size_t count;
 	bool is_condition = lock->kind == TW_LOCK_CONDITION;
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "kind", tw_lock_kind_name(lock->kind), strlen(tw_lock_kind_name(lock->kind)));
+	tw_json_string(json, "kind", tw_lock_kind_name(lock->kind));
 	int bytes = snprintf(text, sizeof text, "0x%llx", (unsigned long long)lock->address);
 	tw_json_text(json, "address", text, (size_t)bytes);
 	tw_json_text(json, "symbol", text, tw_lock_symbol(locks, lock, text));

@@ -322,8 +322,7 @@ static void put_json(struct tw_out *out, const struct tw_memory *memory, const s
 	tw_json_open(&json, "not_recorded", '[');
 	for (unsigned i = 0; i < memory->functions->count; i++)
 		if (tw_memory_lacks(memory, i))
-			tw_json_text(&json, NULL, memory->functions->list[i].name,
-				     strlen(memory->functions->list[i].name));
+			tw_json_string(&json, NULL, memory->functions->list[i].name);
 	tw_json_close(&json, ']');
 	tw_json_close(&json, '}');
 	tw_json_u64(&json, "from_ns", memory->from_ns - zero_ns);

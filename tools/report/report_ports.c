@@ -94,18 +94,18 @@ void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *po
 	tw_json_u64(json, "gaps", ports->gaps);
 	tw_json_open(json, "modules_with_pointers", '[');
 	for (unsigned i = 0; i < ports->indirect_count; i++)
-		tw_json_text(json, NULL, ports->indirect[i], strlen(ports->indirect[i]));
+		tw_json_string(json, NULL, ports->indirect[i]);
 	tw_json_close(json, ']');
 	tw_json_open(json, "ports", '[');
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_native_port *row = &ports->rows[i];
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "kind", row->kind, strlen(row->kind));
-		tw_json_text(json, "what", row->what, strlen(row->what));
+		tw_json_string(json, "kind", row->kind);
+		tw_json_string(json, "what", row->what);
 		if (row->opener)
-			tw_json_text(json, "opener", row->opener, strlen(row->opener));
+			tw_json_string(json, "opener", row->opener);
 		if (row->caller)
-			tw_json_text(json, "caller", row->caller, strlen(row->caller));
+			tw_json_string(json, "caller", row->caller);
 		tw_json_u64(json, "opened", row->opened);
 		tw_json_u64(json, "open", row->open);
 		tw_json_u64(json, "calls", row->calls);

@@ -141,11 +141,10 @@ static void put_json_row(struct tw_json *json, const struct tw_groups *groups, c
 {
 	const struct tw_group_owner *owner = tw_groups_owner(groups, summary->first->function);
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "name", summary->name, strlen(summary->name));
+	tw_json_string(json, "name", summary->name);
 	tw_json_function(json, groups->places.functions[owner ? owner->function : summary->first->function]);
 	if (owner || is_other(summary))
-		tw_json_text(json, "by", owner ? owner->value : summary->first->value,
-			     strlen(owner ? owner->value : summary->first->value));
+		tw_json_string(json, "by", owner ? owner->value : summary->first->value);
 	tw_json_u64(json, "calls", summary->calls);
 	tw_json_i64(json, "sum", summary->sum);
 	for (unsigned i = 0; i < QUANTILES && summary->has_values; i++)

@@ -124,13 +124,13 @@ void tw_report_table_json(struct tw_json *json, const char *name, const struct t
 			tw_json_double(json, "since", row->since);
 		if (strcmp(name, "counted_by_thread") == 0) {
 			tw_json_u64(json, "thread", row->thread_id);
-			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
+			tw_json_string(json, "thread_name", row->thread_name);
 		}
 		if (strcmp(name, "by_thread") == 0) {
 			tw_json_u64(json, "thread", row->thread_id);
 			if (row->exec)
 				tw_json_u64(json, "exec", row->exec);
-			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
+			tw_json_string(json, "thread_name", row->thread_name);
 			tw_json_u64(json, "events", row->events);
 			tw_json_double(json, "seconds", row->seconds);
 			tw_missing_lost_json(json, row->lost, row->overwritten);
@@ -154,7 +154,7 @@ void tw_report_counted_json(struct tw_json *json, const struct tw_capture *captu
 	if (counted.longer_ns)
 		tw_json_u64(json, "longer_ns", counted.longer_ns);
 	if (counted.condition)
-		tw_json_text(json, "condition", counted.condition, strlen(counted.condition));
+		tw_json_string(json, "condition", counted.condition);
 	if (!totals->counted.count)
 		return;
 	tw_json_u64(json, "counted_calls", totals->counted_calls);

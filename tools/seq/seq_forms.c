@@ -13,7 +13,7 @@
 
 static void json_text(struct tw_json *json, const char *name, const char *text)
 {
-	tw_json_text(json, name, text, strlen(text));
+	tw_json_string(json, name, text);
 }
 
 static void json_process(struct tw_json *json, const char *name, const struct tw_seq_trace *trace, uint32_t process)

@@ -167,7 +167,7 @@ static void put_json(const struct tw_stress_options *options, const struct tw_st
 	tw_json_open(&json, "what", '[');
 	for (unsigned i = 0; i < sizeof what_names / sizeof *what_names; i++)
 		if (options->what >> i & 1)
-			tw_json_text(&json, NULL, what_names[i], strlen(what_names[i]));
+			tw_json_string(&json, NULL, what_names[i]);
 	tw_json_close(&json, ']');
 	tw_json_u64(&json, "threads", options->threads);
 	tw_json_u64(&json, "changers", options->changers);
@@ -200,8 +200,8 @@ static void put_json(const struct tw_stress_options *options, const struct tw_st
 	tw_json_u64(&json, "failed", r->failed);
 	tw_json_u64(&json, "wrong", r->wrong);
 	tw_json_open(&json, "told", '[');
-	for (uint32_t i = 0; i < r->told_count; i++)
-		tw_json_text(&json, NULL, r->told[i], strlen(r->told[i]));
+	for (uint32_t i = 0; i < r->finding_count; i++)
+		tw_json_string(&json, NULL, r->findings[i]);
 	tw_json_close(&json, ']');
 	tw_json_close(&json, '}');
 	tw_out_text(out, "\n");

@@ -204,11 +204,11 @@ static struct outcome run_until_noticed(const struct tw_stress_options *options,
 static void put_json(struct tw_json *json, enum tw_stress_break kind, const struct outcome *outcome)
 {
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "broken", tw_stress_breaks[kind].name, strlen(tw_stress_breaks[kind].name));
+	tw_json_string(json, "broken", tw_stress_breaks[kind].name);
 	tw_json_bool(json, "noticed", outcome->is_noticed);
 	tw_json_u64(json, "runs", outcome->runs);
 	tw_json_double(json, "seconds", outcome->seconds);
-	tw_json_text(json, "by", outcome->by, strlen(outcome->by));
+	tw_json_string(json, "by", outcome->by);
 	tw_json_close(json, '}');
 }
 

@@ -46,10 +46,10 @@ static void put_json(const struct tw_top *top, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tw_top_row *row = &top->rows[i];
 		tw_json_open(&json, NULL, '{');
-		tw_json_text(&json, "name", row->name, strlen(row->name));
+		tw_json_string(&json, "name", row->name);
 		tw_json_function(&json, row->function);
 		if (top->is_by_thread)
-			tw_json_text(&json, "thread", row->cell->thread, strlen(row->cell->thread));
+			tw_json_string(&json, "thread", row->cell->thread);
 		put_sums(&json, top, &row->all, &row->last);
 		tw_json_close(&json, '}');
 	}

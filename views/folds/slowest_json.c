@@ -65,7 +65,7 @@ static void put_wait(struct tw_json *json, const struct tw_slowest *slowest, uin
 	const char *kind = tw_lock_kind_name(lock->kind);
 	char text[TW_LOCK_NAME_BYTES];
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "kind", kind, strlen(kind));
+	tw_json_string(json, "kind", kind);
 	tw_json_u64(json, "address", lock->address);
 	tw_json_text(json, "symbol", text, tw_lock_symbol(locks, lock, text));
 	tw_json_text(json, lock->is_made_there ? "made_in" : "used_in", text, tw_lock_site(locks, lock, text));
@@ -100,10 +100,10 @@ void tw_slowest_json(struct tw_json *json, const struct tw_slowest *slowest, uin
 	put_states(json, &slowest->nodes[call->node]);
 	tw_json_u64(json, "before_ns", call->before_ns);
 	tw_json_u64(json, "tracer_ns", tw_slowest_tracer_ns(slowest, call));
-	tw_json_text(json, "end", end, strlen(end));
+	tw_json_string(json, "end", end);
 	tw_json_bool(json, "lossy", call->is_lossy);
-	tw_json_text(json, "process", call->process, strlen(call->process));
-	tw_json_text(json, "callers", call->callers, strlen(call->callers));
+	tw_json_string(json, "process", call->process);
+	tw_json_string(json, "callers", call->callers);
 	tw_json_open(json, "inside", '[');
 	put_inside(&inside, call->node, 0);
 	tw_json_close(json, ']');

@@ -156,17 +156,17 @@ static void json_frame(struct tw_json *json, const struct tw_capture *capture, c
 	tw_line_of_return(capture, crash->image, crash->addresses[index] + !is_behind, &line);
 	snprintf(address, sizeof address, "0x%llx", (unsigned long long)crash->addresses[index]);
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "address", address, strlen(address));
+	tw_json_string(json, "address", address);
 	if (line.module) {
-		tw_json_text(json, "module", line.module->name, strlen(line.module->name));
+		tw_json_string(json, "module", line.module->name);
 		tw_json_u64(json, "offset", line.offset - !is_behind);
 	}
 	if (line.function) {
 		const char *shown = tw_name_shown(line.function);
-		tw_json_text(json, "function", shown, strlen(shown));
+		tw_json_string(json, "function", shown);
 	}
 	if (line.file) {
-		tw_json_text(json, "file", line.file, strlen(line.file));
+		tw_json_string(json, "file", line.file);
 		tw_json_u64(json, "line", line.line);
 	}
 	tw_json_close(json, '}');
@@ -183,13 +183,13 @@ void tw_json_crash(struct tw_json *json, const struct tw_capture *capture)
 	tw_json_open(json, "crash", '{');
 	tw_json_u64(json, "signal", (uint64_t)crash.signal);
 	snprintf(name, sizeof name, "SIG%s", abbreviation ? abbreviation : "?");
-	tw_json_text(json, "name", name, strlen(name));
+	tw_json_string(json, "name", name);
 	tw_json_i64(json, "code", crash.code);
 	if (code)
-		tw_json_text(json, "code_name", code->name, strlen(code->name));
+		tw_json_string(json, "code_name", code->name);
 	if (has_address(&crash)) {
 		snprintf(address, sizeof address, "0x%llx", (unsigned long long)crash.address);
-		tw_json_text(json, "address", address, strlen(address));
+		tw_json_string(json, "address", address);
 	}
 	if (crash.sender > 0)
 		tw_json_u64(json, "sender", (uint64_t)crash.sender);
@@ -199,6 +199,6 @@ void tw_json_crash(struct tw_json *json, const struct tw_capture *capture)
 	for (uint32_t i = 0; i < crash.count; i++)
 		json_frame(json, capture, &crash, i);
 	tw_json_close(json, ']');
-	tw_json_text(json, "stack_end", end_words[crash.end], strlen(end_words[crash.end]));
+	tw_json_string(json, "stack_end", end_words[crash.end]);
 	tw_json_close(json, '}');
 }

@@ -99,9 +99,9 @@ static void put_trigger(struct tw_json *json, const struct tw_capture *capture)
 	char pid[TW_NAME_NUMBERS_BYTES];
 	if (take_pid(trigger.reason, &number, &serial)) {
 		tw_name_numbers(number, serial, pid);
-		tw_json_text(json, "pid", pid, strlen(pid));
+		tw_json_string(json, "pid", pid);
 	}
-	tw_json_text(json, "reason", trigger.reason, strlen(trigger.reason));
+	tw_json_string(json, "reason", trigger.reason);
 	tw_json_crash(json, capture);
 	tw_json_close(json, '}');
 }
@@ -117,7 +117,7 @@ static void put_stopped(struct tw_json *json, const struct tw_capture *capture)
 	if (!tw_capture_stopped(capture, &why, &limit))
 		return;
 	tw_json_open(json, "stopped", '{');
-	tw_json_text(json, "by", words[why], strlen(words[why]));
+	tw_json_string(json, "by", words[why]);
 	if (limit)
 		tw_json_u64(json, why == TW_STOP_TIME ? "limit_ns" : "limit", limit);
 	tw_json_close(json, '}');
@@ -136,7 +136,7 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
 		const char *short_name = sigabbrev_np(number);
 		tw_json_u64(json, "signal", (uint64_t)number);
 		snprintf(name + 3, sizeof name - 3, "%s", short_name ? short_name : "?");
-		tw_json_text(json, "name", name, strlen(name));
+		tw_json_string(json, "name", name);
 	} else {
 		tw_json_u64(json, "exit_code", (uint64_t)exit_code);
 	}

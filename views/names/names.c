@@ -159,10 +159,10 @@ void tw_json_function(struct tw_json *json, const struct tw_capture_function *fu
 		return;
 	const char *name = tw_name_shown(function->name);
 	if (function->module)
-		tw_json_text(json, "module", function->module->name, strlen(function->module->name));
-	tw_json_text(json, "function", name, strlen(name));
+		tw_json_string(json, "module", function->module->name);
+	tw_json_string(json, "function", name);
 	if (name != function->name)
-		tw_json_text(json, "linkage", function->name, strlen(function->name));
+		tw_json_string(json, "linkage", function->name);
 	if (function->arity != TW_CAPTURE_ARITY_UNKNOWN)
 		tw_json_u64(json, "arity", function->arity);
 }

@@ -119,7 +119,7 @@ size_t tw_notes_each(const struct tw_capture *capture, size_t most, tw_notes_fn 
 
 static void put_note(void *context, const char *note)
 {
-	tw_json_text(context, NULL, note, strlen(note));
+	tw_json_string(context, NULL, note);
 }
 
 void tw_notes_json(struct tw_json *json, const struct tw_capture *capture)

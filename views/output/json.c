@@ -101,3 +101,8 @@ void tw_json_text(struct tw_json *json, const char *name, const char *value, siz
 	member(json, name);
 	tw_json_quote(json->out, value, bytes);
 }
+
+void tw_json_string(struct tw_json *json, const char *name, const char *value)
+{
+	tw_json_text(json, name, value, strlen(value));
+}

@@ -203,6 +203,7 @@ void tw_json_double(struct tw_json *json, const char *name, double value);
 void tw_json_seconds(struct tw_json *json, const char *name, uint64_t ns);
 void tw_json_bool(struct tw_json *json, const char *name, bool value);
 void tw_json_text(struct tw_json *json, const char *name, const char *value, size_t bytes);
+void tw_json_string(struct tw_json *json, const char *name, const char *value);
 /* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
 void tw_json_quote(struct tw_out *out, const char *text, size_t bytes);
 
