@@ -32,8 +32,6 @@
 	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, memory_order_acquire)
 #define tw_cas_relaxed(p, expected, desired) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, memory_order_relaxed)
-#define tw_cas_seq_cst(p, expected, desired) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst, memory_order_seq_cst)
 
 #define tw_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define tw_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
@@ -43,7 +41,6 @@
 #define tw_fetch_or_acq_rel(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define tw_fetch_or_seq_cst(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define tw_fetch_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
-#define tw_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 #define tw_fetch_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
 
 /*

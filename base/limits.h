@@ -78,10 +78,9 @@
 #define TW_AGGREGATE_SLOTS    16384
 #define TW_AGGREGATE_KEYS_MAX 12288
 #define TW_AGGREGATES_MAX     16000
-/* The bytes that a thread keeps of the calls in a call that is recorded by how it ends: the least and the most, and without being asked. */
+/* The bytes that a thread keeps of the calls in a call that is recorded by how it ends: the least and the most. */
 #define TW_CHILDREN_BYTES_MIN (UINT64_C(32) << 10)
 #define TW_CHILDREN_BYTES_MAX (UINT64_C(1) << 30)
-#define TW_CHILDREN_BYTES     (UINT64_C(4) << 20)
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 
@@ -190,9 +189,8 @@ _Static_assert(TW_COUNTERS_BITS <= 24, "256 times an account is made again befor
 #define TW_ARITY_MAX 255
 /* Word arguments that a declared function may hand to a hit. */
 #define TW_ARGS_MAX 6
-/* Bytes copied of a string argument: maximum and default. */
-#define TW_ARG_STRING_BYTES_MAX	    256
-#define TW_ARG_STRING_BYTES_DEFAULT 64
+/* The most bytes copied of a string argument. */
+#define TW_ARG_STRING_BYTES_MAX 256
 /* Pieces of one request to write into a process whose threads are stopped; further ones are requests of their own. */
 #define TW_RS_HELD_PIECES_MAX 16384
 /* More threads are not stopped for it: each adds to the time for which all stand still (bench/hold_bench.c). */

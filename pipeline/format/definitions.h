@@ -213,9 +213,6 @@ struct tw_def_count {
 	uint64_t count;
 };
 
-/* Pairs of one record. */
-#define TW_DEF_COUNTS_PAIRS_MAX 4096
-
 /*
  * Rows of an aggregation of a thread; they follow.  Not in the log: the recorder adds it, as counts; a reader takes the largest count of
  * each row.

@@ -13,8 +13,7 @@
 #include "base/map.h"
 
 /* The most ends that are kept at once, 32 bytes each. */
-#define TW_MESSAGES_ENDS_MAX   (UINT32_C(1) << 22)
-#define TW_MESSAGES_ABSENT_MAX 64
+#define TW_MESSAGES_ENDS_MAX (UINT32_C(1) << 22)
 
 struct tw_messages_node {
 	char *name;

@@ -117,12 +117,6 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
 void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event);
 
-/* The kind of stamp to print. */
-static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer, const struct tw_capture_event *event)
-{
-	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
-}
-
 /* Is the payload only words, as of most calls? */
 static inline bool tw_print_is_plain(const struct tw_capture_event *event)
 {

@@ -20,9 +20,6 @@ struct tw_name {
 	bool lacks_arity; /* a function's: JSON shows it as NAME/_, people see no arity */
 };
 
-/* The most bytes shown of the name of a process. */
-#define TW_NAME_PROCESS_BYTES 64
-
 /* The names of one kind of thing in one image, by id. */
 struct tw_names {
 	struct tw_name *at;
