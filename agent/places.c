@@ -366,7 +366,7 @@ static struct tw_place *unplanted_place(struct tw_permit *permit, const struct t
  * session may plant it later.
  */
 static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *plan,
-			      const struct tw_agent_refusals *refusals, bool is_told)
+			      const struct tw_agent_refusals *refusals, bool is_noted)
 {
 	unsigned count = 0;
 
@@ -380,7 +380,7 @@ static void give_up_unplanted(struct tw_permit *permit, const struct tw_plan *pl
 		if (i + 1 < plan->entry_count && plan->entries[i + 1].object == entry->object)
 			continue;
 		/* Other threads ran, and the recorder was asked to write. */
-		if (count && is_told)
+		if (count && is_noted)
 			tw_agent_held_tell(count, plan->set->objects[entry->object].name,
 					   tw_agent_without_entry(refusals, count));
 		count = 0;

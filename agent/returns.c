@@ -68,7 +68,7 @@ void tw_agent_returns_check(void)
 
 void tw_agent_returns_see(const struct tw_sym_set *set)
 {
-	static bool was_told;
+	static bool was_noted;
 	char text[256];
 
 	if (!are_recorded)
@@ -85,10 +85,10 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 		       text);
 		return;
 	}
-	for (size_t i = 0; i < set->count && !was_told; i++) {
+	for (size_t i = 0; i < set->count && !was_noted; i++) {
 		if (!tw_sym_copies_stacks(set->objects[i].path))
 			continue;
-		was_told = true;
+		was_noted = true;
 		tw_returns_stacks_are_copied();
 		snprintf(text, sizeof text,
 			 "%.64s copies stacks: calls that take the place of another stack's are not seen "

@@ -179,7 +179,7 @@ static void watch_forks(void)
 
 /* ---- starting ---- */
 
-static struct tw_agent_config kept;
+static struct tw_agent_config used_config;
 
 /* @condition	out: the number of the condition on its calls. */
 static bool is_named(const struct tw_agent_config *config, const struct tw_pattern_subject *subject,
@@ -204,20 +204,20 @@ bool tw_agent_wants_python(const char *module, const char *function)
 						   .arity = TW_PATTERN_ARITY_UNKNOWN};
 	uint32_t condition;
 
-	return !kept.has_no_functions && is_named(&kept, &subject, &condition);
+	return !used_config.has_no_functions && is_named(&used_config, &subject, &condition);
 }
 
 /* Writes one note about requests that declared functions do not support.  Under the permit. */
 static void tell_of_declared(const struct tw_agent_config *config, const struct tw_agent_condition *condition,
 			     bool is_python)
 {
-	static bool was_told;
+	static bool was_noted;
 	const char *which = is_python ? "of Python" : "that the program declares";
 	char text[256] = "";
 
-	if (was_told)
+	if (was_noted)
 		return;
-	was_told = true;
+	was_noted = true;
 	if (tw_agent_is_by_end(config))
 		snprintf(
 			text, sizeof text,
@@ -323,13 +323,13 @@ static int begin(struct tw_agent_config *config)
 	tw_agent_arm_init(config);
 	if (config->has_ports)
 		tw_agent_ports_inherited();
-	kept = *config;
+	used_config = *config;
 	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
 	actions = tw_agent_end_actions(config);
 	/* In Python, an exception is a way to end a call as good as a return. */
 	if (config->has_python && actions)
 		actions |= TW_ACTION_EXCEPTION;
-	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, actions);
+	tw_session_trace_wanted(tw_agent_session, wants_declared, &used_config, actions);
 	watch_forks();
 	return 0;
 }
@@ -360,7 +360,7 @@ static int trace(bool *is_filtered)
 		tw_agent_config_fini(&config);
 		return error;
 	}
-	if (kept.tells_crash)
+	if (used_config.tells_crash)
 		tw_agent_crash_begin();
 	tw_agent_update();
 	/* The recording hears of sequential tracing, unless the program sets another system tracer. */
@@ -384,7 +384,7 @@ static void start(const char *path)
 		tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
 	if (is_traced)
 		error = trace(&is_filtered);
-	if (!error && kept.has_python)
+	if (!error && used_config.has_python)
 		tw_agent_python_begin();
 	/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
 	if (error && !tw_agent_session)

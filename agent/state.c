@@ -73,8 +73,8 @@ const char *tw_agent_ring_set_path(void)
 }
 
 /* The sums of notes that were written.  A program may open the same library any number of times, and the log is limited. */
-#define TOLD_MAX 128
-static _Atomic uint64_t told[TOLD_MAX];
+#define NOTED_MAX 128
+static _Atomic uint64_t noted[NOTED_MAX];
 
 /* Remembers a note; false: it was written before.  Without space, notes are repeated. */
 static bool is_news(const char *text)
@@ -84,10 +84,10 @@ static bool is_news(const char *text)
 	for (const char *c = text; *c; c++)
 		sum = (sum ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
 	sum |= 1;
-	for (unsigned i = 0; i < TOLD_MAX; i++) {
+	for (unsigned i = 0; i < NOTED_MAX; i++) {
 		found = 0;
 		/* RELAXED agent.told: independent sums; two threads may write the same note at once. */
-		if (tw_cas_relaxed(&told[i], &found, sum))
+		if (tw_cas_relaxed(&noted[i], &found, sum))
 			return true;
 		if (found == sum)
 			return false;
@@ -97,9 +97,9 @@ static bool is_news(const char *text)
 
 void tw_agent_tell_again(void)
 {
-	for (unsigned i = 0; i < TOLD_MAX; i++)
+	for (unsigned i = 0; i < NOTED_MAX; i++)
 		/* RELAXED agent.told: the child has one thread. */
-		tw_store_relaxed(&told[i], 0);
+		tw_store_relaxed(&noted[i], 0);
 }
 
 void tw_agent_tell(const char *text)

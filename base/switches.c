@@ -50,7 +50,7 @@ struct ring {
 	uint64_t last_ns;  /* of the last record read */
 	/* The ring had no space at this position, until then; 0: it had. */
 	uint64_t full_at, full_until_ns;
-	bool is_told; /* that gap was the last that was read */
+	bool is_reported; /* that gap was the last that was read */
 	bool has_next;
 	struct tw_switch next;
 };
@@ -363,14 +363,14 @@ static bool take(struct ring *ring, const struct perf_event_header *head, const 
 		/* u64 id, number. Of a gap that was told already only the number is new. */
 		*next = (struct tw_switch){.kind = TW_SWITCH_GAP,
 					   .ns = ring->last_ns,
-					   .until_ns = ring->is_told ? ring->last_ns : trailer->ns,
+					   .until_ns = ring->is_reported ? ring->last_ns : trailer->ns,
 					   .lost = body->words[1]};
 		break;
 	default: return false;
 	}
 	if (head->type != PERF_RECORD_LOST) {
 		ring->last_ns = trailer->ns;
-		ring->is_told = false;
+		ring->is_reported = false;
 	}
 	return true;
 }
@@ -379,20 +379,20 @@ static bool take(struct ring *ring, const struct perf_event_header *head, const 
 #define ENDED (UINT32_MAX - 1)
 
 /* Is it told by the thread's own event, or, of one that has none, by any? */
-static bool is_first_hand(struct tw_switches *switches, struct tw_switch *told, uint64_t event)
+static bool is_first_hand(struct tw_switches *switches, struct tw_switch *change, uint64_t event)
 {
 	uint32_t source = tw_map_get(&switches->by_event, event);
 	struct tw_map_slot *own;
 
-	if (!switches->has_sources || told->kind == TW_SWITCH_GAP)
+	if (!switches->has_sources || change->kind == TW_SWITCH_GAP)
 		return true;
-	own = tw_map_slot(&switches->by_thread_id, (uint32_t)told->thread_id, i, true);
+	own = tw_map_slot(&switches->by_thread_id, (uint32_t)change->thread_id, i, true);
 	if (source == TW_MAP_NONE || (own && own->after - 1 != ENDED && own->after - 1 != source))
 		return false;
 	/* Another thread may get its number. */
-	if (own && told->kind == TW_SWITCH_EXIT)
+	if (own && change->kind == TW_SWITCH_EXIT)
 		own->after = ENDED + 1;
-	told->source = source;
+	change->source = source;
 	return true;
 }
 
@@ -428,7 +428,7 @@ static void load_next(struct tw_switches *switches, struct ring *ring)
 							.ns = ring->last_ns,
 							.until_ns = ring->full_until_ns};
 			ring->full_at = 0;
-			ring->is_told = ring->has_next = true;
+			ring->is_reported = ring->has_next = true;
 		} else if (ring->at < ring->head) {
 			ring->has_next = take_record(switches, ring);
 		} else {

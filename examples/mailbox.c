@@ -31,7 +31,7 @@ struct message {
 };
 
 struct process {
-	struct tw_process *told; /* the library's handle for it */
+	struct tw_process *handle; /* the library's handle for it */
 	void (*run)(struct process *self, const struct message *message);
 	const struct tw_declared_function *where;
 	struct message *first, **last; /* the mailbox; `office` guards it */
@@ -67,14 +67,14 @@ static void tell_message(struct process *from, struct process *to, const struct 
 {
 	char buffer[512];
 	struct tw_arena arena;
-	bool is_sent = tw_process_wants(from->told, TW_WANTS_SEND);
-	bool is_received = tw_process_wants(to->told, TW_WANTS_RECEIVE);
+	bool is_sent = tw_process_wants(from->handle, TW_WANTS_SEND);
+	bool is_received = tw_process_wants(to->handle, TW_WANTS_RECEIVE);
 	if (!is_sent && !is_received)
 		return;
 	tw_arena_init_buffer(&arena, buffer, sizeof buffer, SIZE_MAX);
 	struct tw_term message = message_term(&arena, m);
-	tw_process_send(from->told, message, tw_process_term(&arena, to->told));
-	tw_process_receive(to->told, message, tw_process_term(&arena, from->told));
+	tw_process_send(from->handle, message, tw_process_term(&arena, to->handle));
+	tw_process_receive(to->handle, message, tw_process_term(&arena, from->handle));
 	tw_arena_fini(&arena);
 }
 
@@ -84,9 +84,9 @@ static struct process *spawn(struct process *parent, const char *name, const str
 			     void (*run)(struct process *, const struct message *))
 {
 	struct process *child = calloc(1, sizeof *child);
-	struct tw_spawn options = {.name = name, .parent = parent ? parent->told : NULL, .is_linked = parent != NULL};
+	struct tw_spawn options = {.name = name, .parent = parent ? parent->handle : NULL, .is_linked = parent != NULL};
 	options.function = where;
-	if (!child || tw_process_spawn(&options, &child->told) < 0)
+	if (!child || tw_process_spawn(&options, &child->handle) < 0)
 		abort();
 	child->run = run;
 	child->where = where;
@@ -105,7 +105,7 @@ static void send_message(struct process *from, struct process *to, const char *t
 	tell_message(from, to, m);
 	*to->last = m;
 	to->last = &m->next;
-	tw_process_mailbox(to->told, (uint64_t)++to->count);
+	tw_process_mailbox(to->handle, (uint64_t)++to->count);
 	if (!to->is_scheduled)
 		make_ready(to);
 }
@@ -113,16 +113,16 @@ static void send_message(struct process *from, struct process *to, const char *t
 static void collect_garbage(struct process *process)
 {
 	struct tw_gc_sizes sizes = {.heap_size = (uint64_t)process->heap_words, .heap_block_size = 233};
-	tw_process_gc(process->told, TW_GC_MINOR_START, &sizes);
+	tw_process_gc(process->handle, TW_GC_MINOR_START, &sizes);
 	sizes.wordsize = sizes.heap_size;
 	sizes.heap_size = 0;
 	process->heap_words = 0;
-	tw_process_gc(process->told, TW_GC_MINOR_END, &sizes);
+	tw_process_gc(process->handle, TW_GC_MINOR_END, &sizes);
 }
 
 static void end(struct process *process)
 {
-	tw_process_exiting(process->told, tw_term_atom_z("normal"));
+	tw_process_exiting(process->handle, tw_term_atom_z("normal"));
 	process->has_ended = true;
 	alive--;
 	pthread_cond_broadcast(&is_ready);
@@ -132,7 +132,7 @@ static void run_process(struct process *process)
 {
 	struct message *m = process->first;
 	const uint64_t skipped = 0;
-	tw_process_in_at(process->told, process->where);
+	tw_process_in_at(process->handle, process->where);
 	/* The process takes a message; `skipped` older ones are left in its mailbox. */
 	tw_call1(&mailbox_take, skipped);
 	process->first = m->next;
@@ -143,7 +143,7 @@ static void run_process(struct process *process)
 	free(m);
 	if (process->has_ended) {
 		/* Its very last event; tw_process_out() is part of it. */
-		tw_process_exit(process->told);
+		tw_process_exit(process->handle);
 		return;
 	}
 	/* The process wants none of its messages and is about to wait. */
@@ -198,7 +198,7 @@ static void clerk(struct process *self, const struct message *m)
 			end(self);
 		return;
 	}
-	tw_process_register(self->told, tw_term_atom_z("clerk"));
+	tw_process_register(self->handle, tw_term_atom_z("clerk"));
 	for (int i = 1; i <= WORKERS; i++)
 		send_message(self, spawn(self, "worker", &work_function, work), "job", i);
 }

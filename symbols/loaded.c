@@ -39,14 +39,14 @@ static bool keep_names(struct tw_sym_object *object)
 	struct tw_elf *elf = &object->elf;
 	size_t bytes = strlen(elf->soname) + 1;
 
-	object->kept = malloc(bytes + elf->build_id_bytes);
-	if (!object->kept)
+	object->copy = malloc(bytes + elf->build_id_bytes);
+	if (!object->copy)
 		return false;
-	memcpy(object->kept, elf->soname, bytes);
+	memcpy(object->copy, elf->soname, bytes);
 	if (elf->build_id_bytes)
-		memcpy(object->kept + bytes, elf->build_id, elf->build_id_bytes);
-	elf->soname = object->kept;
-	elf->build_id = (const uint8_t *)object->kept + bytes;
+		memcpy(object->copy + bytes, elf->build_id, elf->build_id_bytes);
+	elf->soname = object->copy;
+	elf->build_id = (const uint8_t *)object->copy + bytes;
 	return true;
 }
 
@@ -104,7 +104,7 @@ void tw_sym_unload(struct tw_sym_set *set)
 		return;
 	for (size_t i = 0; i < set->count; i++) {
 		free(set->objects[i].name);
-		free(set->objects[i].kept);
+		free(set->objects[i].copy);
 		free(set->objects[i].path);
 	}
 	free(set->objects);

@@ -54,7 +54,7 @@ struct tw_sym_object {
 	enum tw_sym_role role;
 	char *name; /* as patterns and events show it */
 	char *path; /* of the file, absolute where it is known */
-	char *kept; /* copies of elf's soname and build_id, because the image may be unloaded */
+	char *copy; /* copies of elf's soname and build_id, because the image may be unloaded */
 };
 
 struct tw_sym_set {

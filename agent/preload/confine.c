@@ -51,22 +51,22 @@ static bool forbids_clock(long option, unsigned long first)
 
 /* ---- filters ---- */
 
-static void tell_once(_Atomic bool *has_told, const char *text)
+static void tell_once(_Atomic bool *is_noted, const char *text)
 {
 	if (!tw_agent_enter())
 		return;
 	/* RELAXED agent.told: one note only. */
-	if (!tw_exchange_acq_rel(has_told, true))
+	if (!tw_exchange_acq_rel(is_noted, true))
 		tw_agent_tell(text);
 	tw_agent_leave();
 }
 
 static void tell_filter(void)
 {
-	static _Atomic bool has_told;
+	static _Atomic bool is_noted;
 
 	tell_once(
-		&has_told,
+		&is_noted,
 		"the program asked for a seccomp filter: threads that it may hold for make no more system calls of the "
 		"tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
 }
@@ -89,10 +89,10 @@ static long set_filter(long number, long a, long b, long c, long d, long e, long
 		       bool gives_fd)
 {
 	struct tw_filter_change change;
-	bool is_told = begin(scope, &change);
+	bool has_begun = begin(scope, &change);
 	long result = find_syscall()(number, a, b, c, d, e, f);
 
-	if (is_told)
+	if (has_begun)
 		tw_filter_end(change, result == 0 || (gives_fd && result > 0));
 	return result;
 }
@@ -108,13 +108,13 @@ static long set_filter(long number, long a, long b, long c, long d, long e, long
 static void prepare_dispatch(void)
 {
 	static __thread bool is_prepared;
-	static _Atomic bool has_told;
+	static _Atomic bool is_noted;
 
 	if (is_prepared || !tw_thread_may_call_system())
 		return;
 	is_prepared = true;
 	tell_once(
-		&has_told,
+		&is_noted,
 		"the program asked for system call user dispatch: while a thread's system calls are dispatched, the tracer "
 		"makes none there; it loses events when the thread's ring is full, and without a ring");
 	tw_threads_populate_rings();

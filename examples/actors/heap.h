@@ -45,8 +45,8 @@ struct heap {
 	size_t max_words; /* 0: no limit */
 	unsigned minors;
 	uint64_t collections;
-	uint64_t words_gone; /* freed by collections, from young and fragments: see heap_taken() */
-	uint64_t words_told; /* reported so far */
+	uint64_t words_gone;	 /* freed by collections, from young and fragments: see heap_taken() */
+	uint64_t words_reported; /* reported so far */
 };
 
 /* Visits the variables that hold values: calls look for each. */

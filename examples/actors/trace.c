@@ -167,8 +167,8 @@ static void tell_words(struct actor *self)
 	if (!self)
 		return;
 	uint64_t taken = heap_taken(&self->heap);
-	tw_process_allocated(taken - self->heap.words_told);
-	self->heap.words_told = taken;
+	tw_process_allocated(taken - self->heap.words_reported);
+	self->heap.words_reported = taken;
 }
 
 /* Words cost less than terms, and are equivalent for numbers from 0 on. */

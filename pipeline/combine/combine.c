@@ -56,7 +56,7 @@ static int copy_all(struct tw_copy *copy, const struct tw_merge_input *inputs, u
 
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t cause = 0; cause < TW_ACCOUNT_CAUSES; cause++)
-			copy->account[cause] += inputs[i].capture->told[cause];
+			copy->account[cause] += inputs[i].capture->reported[cause];
 	}
 	/* How the program ended is known for each input, but not of which. */
 	copy->account[TW_ACCOUNT_ENDING] = 0;

@@ -246,7 +246,7 @@ static void take_account(struct tw_cutting *cutting)
 {
 	const struct tw_capture_filter *filter = &cutting->options->filter;
 
-	memcpy(cutting->copy.account, cutting->capture->told, sizeof cutting->copy.account);
+	memcpy(cutting->copy.account, cutting->capture->reported, sizeof cutting->copy.account);
 	if (filter->from_ns || filter->to_ns)
 		cutting->copy.account[TW_ACCOUNT_THREADS_ENDED] = cutting->copy.account[TW_ACCOUNT_VFORK] =
 			cutting->copy.account[TW_ACCOUNT_LEFT_OUT] = 0;

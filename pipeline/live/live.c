@@ -386,7 +386,7 @@ static bool note_loss(struct tw_live *live, struct tw_live_cursor *cursor)
 		uint64_t known = lost < cursor->ahead[cause] ? lost : cursor->ahead[cause];
 
 		cursor->ahead[cause] -= known;
-		cursor->told[cause] += lost - known;
+		cursor->reported[cause] += lost - known;
 		live->loss.lost[cause] = lost - known;
 		any |= lost > known;
 	}
@@ -399,13 +399,13 @@ static bool tell_no_ring(struct tw_live *live)
 	/* RELAXED rs.no_ring: a count that is reported again when it grows. */
 	uint64_t lost = tw_load_relaxed(&image->no_ring_lost);
 
-	if (lost == live->no_ring_told)
+	if (lost == live->no_ring_reported)
 		return false;
 	memset(&live->loss, 0, sizeof live->loss);
 	/* RELAXED rs.no_ring: as above. */
 	live->loss.record.ticks = tw_load_relaxed(&image->no_ring_last_ticks);
-	live->loss.lost[TW_RB_LOST_NO_RING] = lost - live->no_ring_told;
-	live->no_ring_told = lost;
+	live->loss.lost[TW_RB_LOST_NO_RING] = lost - live->no_ring_reported;
+	live->no_ring_reported = lost;
 	return true;
 }
 
@@ -417,9 +417,9 @@ static bool tell_ring(struct tw_live *live, struct tw_live_cursor *cursor)
 	if (!cursor->is_seen)
 		return false;
 	give(live, cursor);
-	any = is_drained && tw_rb_unreported_loss(ring_of(live, cursor), cursor->told, &live->loss);
+	any = is_drained && tw_rb_unreported_loss(ring_of(live, cursor), cursor->reported, &live->loss);
 	for (unsigned cause = 0; any && cause < TW_RB_CAUSES; cause++) {
-		cursor->told[cause] += live->loss.lost[cause];
+		cursor->reported[cause] += live->loss.lost[cause];
 		cursor->ahead[cause] += live->loss.lost[cause];
 	}
 	if (is_drained && cursor->is_ended) {

@@ -38,9 +38,9 @@ struct tw_live_cursor {
 	uint64_t run_seq;
 	uint32_t tracee_id;
 	bool is_seen, is_ended, is_waiting, is_forced, needs_check;
-	bool is_unnamed;	      /* the ring's header defines a thread that the catalog lacks */
-	uint64_t told[TW_RB_CAUSES];  /* reported by loss records of the stream, and before them */
-	uint64_t ahead[TW_RB_CAUSES]; /* of these, losses that the stream will report again */
+	bool is_unnamed;		 /* the ring's header defines a thread that the catalog lacks */
+	uint64_t reported[TW_RB_CAUSES]; /* reported by loss records of the stream, and before them */
+	uint64_t ahead[TW_RB_CAUSES];	 /* of these, losses that the stream will report again */
 };
 
 struct tw_live {
@@ -58,7 +58,7 @@ struct tw_live {
 	struct tw_rb_loss_record loss; /* the loss being reported, beside the records */
 	bool has_loss;
 	uint32_t loss_tracee, loss_scheduler;
-	uint64_t no_ring_told;
+	uint64_t no_ring_reported;
 	/* The meaning of ids. */
 	struct tw_catalog catalog;
 	uint64_t defs_at;

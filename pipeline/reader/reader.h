@@ -59,7 +59,7 @@ struct tw_source_image {
 	/* Losses without a ring, as loss records that are merged as a stream of their own. */
 	struct tw_rb_loss_record *losses;
 	uint32_t loss_count;
-	uint64_t no_ring_told;
+	uint64_t no_ring_reported;
 	uint64_t no_ring_before; /* of these, losses before the oldest segment here */
 	/* Totals from its newest segment, to compare with a later one. */
 	uint32_t last_segment;
@@ -86,9 +86,9 @@ struct tw_source_damage {
 };
 
 /* The account blocks of one recording; a folder may hold segments of several. */
-struct tw_source_told {
+struct tw_source_report {
 	uint64_t capture_id;
-	uint64_t told[TW_ACCOUNT_CAUSES];
+	uint64_t reported[TW_ACCOUNT_CAUSES];
 };
 
 /* Absent segments of one image, between two files; TW_CAPTURE_NONE: there is none on that side. */
@@ -101,9 +101,9 @@ struct tw_capture {
 	int directory_fd;
 	uint32_t workers;
 	struct tw_capture_info info;
-	struct tw_capture_account account; /* as of opening */
-	uint64_t told[TW_ACCOUNT_CAUSES];  /* in account blocks: the sums of all recordings */
-	struct tw_source_told *recordings;
+	struct tw_capture_account account;    /* as of opening */
+	uint64_t reported[TW_ACCOUNT_CAUSES]; /* in account blocks: the sums of all recordings */
+	struct tw_source_report *recordings;
 	uint32_t recording_count;
 	uint64_t damaged_events;	   /* found while reading */
 	uint64_t removed_events;	   /* that the recorder removed during reading */
@@ -177,7 +177,7 @@ void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *
  */
 int tw_source_tell(struct tw_capture *capture, uint64_t capture_id, uint32_t cause, uint64_t count);
 /* Sums them up; how programs ended is known if there is one recording. */
-void tw_source_take_told(struct tw_capture *capture);
+void tw_source_sum_reports(struct tw_capture *capture);
 void tw_source_choose_clock(struct tw_capture *capture);
 /* Would its times be those of another clock than the others have? Such a segment is set aside. */
 #define TW_SOURCE_IS_FOREIGN \

@@ -197,7 +197,7 @@ static void end_image(struct tw_capture *capture, const struct tw_source_file *l
 		return;
 	if (has_unread(capture, last->number, UINT32_MAX))
 		add(capture, TW_MISSING_DAMAGED, 0, 0, true);
-	else if (capture->told[TW_ACCOUNT_CUT])
+	else if (capture->reported[TW_ACCOUNT_CUT])
 		add(capture, TW_MISSING_CUT, 0, 1, true);
 	else if (!capture->is_asked)
 		end_in_hole(capture, last);
@@ -247,7 +247,7 @@ static void account_segments(struct tw_capture *capture)
 		else
 			explained += between(capture, files[i], files[i + 1]);
 		if (files[i]->is_short)
-			add(capture, TW_MISSING_UNSTORED, 0, 0, !capture->told[TW_ACCOUNT_UNSTORED]);
+			add(capture, TW_MISSING_UNSTORED, 0, 0, !capture->reported[TW_ACCOUNT_UNSTORED]);
 	}
 	if (!capture->is_gap_damaged)
 		capture->is_damage_unnumbered |= has_unread(capture, 0, UINT32_MAX);
@@ -308,8 +308,8 @@ static void account_streams(struct tw_capture *capture)
 static void split(struct tw_capture *capture)
 {
 	struct tw_capture_missing *missing = capture->account.missing;
-	uint64_t ended = capture->told[TW_ACCOUNT_THREADS_ENDED], vforked = capture->told[TW_ACCOUNT_VFORK];
-	uint64_t left_out = capture->told[TW_ACCOUNT_LEFT_OUT];
+	uint64_t ended = capture->reported[TW_ACCOUNT_THREADS_ENDED], vforked = capture->reported[TW_ACCOUNT_VFORK];
+	uint64_t left_out = capture->reported[TW_ACCOUNT_LEFT_OUT];
 
 	missing[TW_MISSING_NO_RING].events = difference(missing[TW_MISSING_NO_RING].events, ended + vforked);
 	add(capture, TW_MISSING_ENDED, ended, 0, false);
@@ -330,31 +330,31 @@ void tw_source_account(struct tw_capture *capture)
 	account_streams(capture);
 	for (uint32_t i = 0; i < capture->image_count; i++) {
 		account->missing[TW_MISSING_NO_RING].events += capture->images[i]->info.no_ring_lost;
-		capture->images[i]->lost_through[TW_LOST_NO_RING] += capture->images[i]->no_ring_told;
+		capture->images[i]->lost_through[TW_LOST_NO_RING] += capture->images[i]->no_ring_reported;
 	}
 	/* A part of the capture may lack the segments that were cut. */
-	if (capture->told[TW_ACCOUNT_CUT] && !account->missing[TW_MISSING_CUT].has_more)
-		add(capture, TW_MISSING_CUT, 0, capture->told[TW_ACCOUNT_CUT], true);
+	if (capture->reported[TW_ACCOUNT_CUT] && !account->missing[TW_MISSING_CUT].has_more)
+		add(capture, TW_MISSING_CUT, 0, capture->reported[TW_ACCOUNT_CUT], true);
 	split(capture);
-	if (capture->told[TW_ACCOUNT_DAMAGED_RINGS])
-		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
-	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);
-	capture->account.switches_lost = capture->told[TW_ACCOUNT_SWITCHES];
-	add(capture, TW_MISSING_NAMES, 0, capture->told[TW_ACCOUNT_DEFINITIONS], false);
+	if (capture->reported[TW_ACCOUNT_DAMAGED_RINGS])
+		add(capture, TW_MISSING_RINGS, 0, capture->reported[TW_ACCOUNT_DAMAGED_RINGS], true);
+	add(capture, TW_MISSING_UNSTORED, capture->reported[TW_ACCOUNT_UNSTORED], 0, false);
+	capture->account.switches_lost = capture->reported[TW_ACCOUNT_SWITCHES];
+	add(capture, TW_MISSING_NAMES, 0, capture->reported[TW_ACCOUNT_DEFINITIONS], false);
 	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
-		uint64_t told = capture->told[untraced_causes[cause]];
+		uint64_t reported = capture->reported[untraced_causes[cause]];
 
-		account->untraced[cause] = told;
-		add(capture, TW_MISSING_PROCESSES, 0, told, told != 0);
+		account->untraced[cause] = reported;
+		add(capture, TW_MISSING_PROCESSES, 0, reported, reported != 0);
 	}
-	if (capture->told[TW_ACCOUNT_PROCESSES_WENT_ON])
-		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
-	if (capture->told[TW_ACCOUNT_PLANS])
-		add(capture, TW_MISSING_PLANS, 0, capture->told[TW_ACCOUNT_PLANS], true);
-	if (capture->told[TW_ACCOUNT_FUNCTIONS])
-		add(capture, TW_MISSING_FUNCTIONS, 0, capture->told[TW_ACCOUNT_FUNCTIONS], true);
-	if (capture->told[TW_ACCOUNT_CHILDREN])
-		add(capture, TW_MISSING_CHILDREN, 0, capture->told[TW_ACCOUNT_CHILDREN], true);
+	if (capture->reported[TW_ACCOUNT_PROCESSES_WENT_ON])
+		add(capture, TW_MISSING_WENT_ON, 0, capture->reported[TW_ACCOUNT_PROCESSES_WENT_ON], true);
+	if (capture->reported[TW_ACCOUNT_PLANS])
+		add(capture, TW_MISSING_PLANS, 0, capture->reported[TW_ACCOUNT_PLANS], true);
+	if (capture->reported[TW_ACCOUNT_FUNCTIONS])
+		add(capture, TW_MISSING_FUNCTIONS, 0, capture->reported[TW_ACCOUNT_FUNCTIONS], true);
+	if (capture->reported[TW_ACCOUNT_CHILDREN])
+		add(capture, TW_MISSING_CHILDREN, 0, capture->reported[TW_ACCOUNT_CHILDREN], true);
 	/*
 	 * Sequence numbers cover the gap between two blocks of a stream, even if the totals of segments are not
 	 * known.
@@ -367,7 +367,7 @@ void tw_source_account(struct tw_capture *capture)
 
 		account->is_complete &= !missing->events && !missing->places && !missing->has_more;
 	}
-	account->is_complete &= !capture->told[TW_ACCOUNT_PLANS] && !capture->told[TW_ACCOUNT_FUNCTIONS];
+	account->is_complete &= !capture->reported[TW_ACCOUNT_PLANS] && !capture->reported[TW_ACCOUNT_FUNCTIONS];
 }
 
 TW_API void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out)
@@ -396,10 +396,10 @@ TW_API void tw_capture_account(const struct tw_capture *capture, struct tw_captu
 
 TW_API bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal)
 {
-	uint64_t told = capture->told[TW_ACCOUNT_ENDING];
-	int status = (int)(uint32_t)told;
+	uint64_t reported = capture->reported[TW_ACCOUNT_ENDING];
+	int status = (int)(uint32_t)reported;
 
-	if (!(told >> 32))
+	if (!(reported >> 32))
 		return false;
 	*exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 	*signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -408,10 +408,10 @@ TW_API bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, 
 
 TW_API bool tw_capture_stopped(const struct tw_capture *capture, enum tw_stop *why, uint64_t *limit)
 {
-	uint64_t told = capture->told[TW_ACCOUNT_STOPPED];
+	uint64_t reported = capture->reported[TW_ACCOUNT_STOPPED];
 
-	*why = (enum tw_stop)(told >> 56);
-	*limit = told & (TW_ACCOUNT_STOP(1, 0) - 1);
+	*why = (enum tw_stop)(reported >> 56);
+	*limit = reported & (TW_ACCOUNT_STOP(1, 0) - 1);
 	return *why >= TW_STOP_TIME && *why <= TW_STOP_ASKED;
 }
 

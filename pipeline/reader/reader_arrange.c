@@ -207,7 +207,7 @@ static void sum_up_images(struct tw_capture *capture)
 		image->info.node = catalog->node_shown ? catalog->node_shown : "";
 		image->info.node_name = catalog->node_name ? catalog->node_name : "";
 		image->info.is_final = image->is_final;
-		image->info.no_ring_lost = image->no_ring_told - image->no_ring_before;
+		image->info.no_ring_lost = image->no_ring_reported - image->no_ring_before;
 		image->info.start_ns = tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);
 		info->lost[TW_LOST_NO_RING] += image->info.no_ring_lost;
 		info->has_moments_only &= !has_returns(catalog);

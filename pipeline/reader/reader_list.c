@@ -146,7 +146,7 @@ static int add_loss(struct lister *lister, const struct tw_block_header *header)
 	struct tw_source_image *image = lister->image;
 	uint64_t lost = header->lost[TW_RB_LOST_NO_RING];
 
-	if (lost <= image->no_ring_told)
+	if (lost <= image->no_ring_reported)
 		return 0;
 	if (!tw_grow_one(image->losses, image->loss_count))
 		return TW_ENOMEM;
@@ -155,8 +155,8 @@ static int add_loss(struct lister *lister, const struct tw_block_header *header)
 						      .head = TW_RB_HEAD(TW_EVENT_LOSS, 0,
 									 sizeof(struct tw_rb_loss_record), 0)},
 					   .first_ticks = header->first_ticks,
-					   .lost = {[TW_RB_LOST_NO_RING] = lost - image->no_ring_told}};
-	image->no_ring_told = lost;
+					   .lost = {[TW_RB_LOST_NO_RING] = lost - image->no_ring_reported}};
+	image->no_ring_reported = lost;
 	return 0;
 }
 
@@ -190,7 +190,7 @@ void tw_source_begin_image(struct tw_source_image *image, const struct tw_segmen
 	if (image->has_begun || !header->image_segment)
 		return;
 	image->has_begun = true;
-	image->no_ring_told = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
+	image->no_ring_reported = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
 }
 
 /* Takes over what the segment says of the others of its image. Segments come in the order of their numbers. */
@@ -317,7 +317,7 @@ int tw_source_list_segments(struct tw_capture *capture)
 		error = TW_ENOMEM;
 	for (uint32_t i = 0; !error && i < capture->file_count; i++)
 		error = list_segment(&lister, i);
-	tw_source_take_told(capture);
+	tw_source_sum_reports(capture);
 	tw_block_decoder_destroy(lister.index_decoder);
 	tw_block_decoder_destroy(lister.decoder);
 	tw_map_fini(&lister.streams);
@@ -406,7 +406,7 @@ int tw_source_list_stream(struct tw_capture *capture)
 	lister.decoder = tw_block_decoder_create();
 	if (lister.decoder)
 		error = list_pieces(&lister, &segments);
-	tw_source_take_told(capture);
+	tw_source_sum_reports(capture);
 	tw_block_decoder_destroy(lister.decoder);
 	tw_map_fini(&segments);
 	tw_map_fini(&lister.streams);

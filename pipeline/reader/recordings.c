@@ -13,7 +13,7 @@
 
 int tw_source_tell(struct tw_capture *capture, uint64_t capture_id, uint32_t cause, uint64_t count)
 {
-	struct tw_source_told *recording = NULL;
+	struct tw_source_report *recording = NULL;
 
 	for (uint32_t i = capture->recording_count; i-- > 0 && !recording;) {
 		if (capture->recordings[i].capture_id == capture_id)
@@ -23,14 +23,14 @@ int tw_source_tell(struct tw_capture *capture, uint64_t capture_id, uint32_t cau
 		if (!tw_grow_one(capture->recordings, capture->recording_count))
 			return TW_ENOMEM;
 		recording = &capture->recordings[capture->recording_count++];
-		*recording = (struct tw_source_told){.capture_id = capture_id};
+		*recording = (struct tw_source_report){.capture_id = capture_id};
 	}
-	if (cause < TW_ACCOUNT_CAUSES && count > recording->told[cause])
-		recording->told[cause] = count;
+	if (cause < TW_ACCOUNT_CAUSES && count > recording->reported[cause])
+		recording->reported[cause] = count;
 	return 0;
 }
 
-void tw_source_take_told(struct tw_capture *capture)
+void tw_source_sum_reports(struct tw_capture *capture)
 {
 	bool is_one = capture->recording_count == 1;
 
@@ -39,7 +39,7 @@ void tw_source_take_told(struct tw_capture *capture)
 			bool is_sum = cause != TW_ACCOUNT_ENDING && cause != TW_ACCOUNT_STOPPED;
 
 			if (is_sum || is_one)
-				capture->told[cause] += capture->recordings[i].told[cause];
+				capture->reported[cause] += capture->recordings[i].reported[cause];
 		}
 	}
 }

@@ -204,7 +204,7 @@ static int take_loss(struct tw_stream_in *in, const struct tw_block_header *head
 	struct cursor *cursor;
 	int error;
 
-	if (lost <= in->image->no_ring_told)
+	if (lost <= in->image->no_ring_reported)
 		return 0;
 	error = find_cursor(in, header, &cursor);
 	chunk = error ? NULL : malloc(sizeof *chunk + sizeof record);
@@ -212,8 +212,8 @@ static int take_loss(struct tw_stream_in *in, const struct tw_block_header *head
 		return TW_ENOMEM;
 	record.record.ticks = header->last_ticks;
 	record.record.head = TW_RB_HEAD(TW_EVENT_LOSS, 0, sizeof record, 0);
-	record.lost[TW_LOST_NO_RING] = lost - in->image->no_ring_told;
-	in->image->no_ring_told = lost;
+	record.lost[TW_LOST_NO_RING] = lost - in->image->no_ring_reported;
+	in->image->no_ring_reported = lost;
 	memcpy(chunk->raw, &record, sizeof record);
 	chunk->end = chunk->raw + sizeof record;
 	chunk->first_sequence = 0;

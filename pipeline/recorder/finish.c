@@ -47,12 +47,12 @@ static int tell_last_losses(struct tw_recorder *recorder)
 	uint32_t count = writer->rs.ring_count;
 
 	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
-		int told = writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE
-				   ? tw_writer_tell_loss(writer, i)
-				   : 0;
+		int reported = writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE
+				       ? tw_writer_tell_loss(writer, i)
+				       : 0;
 
-		if (told < 0)
-			return told;
+		if (reported < 0)
+			return reported;
 	}
 	return 0;
 }

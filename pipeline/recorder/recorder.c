@@ -209,7 +209,7 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 {
 	struct tw_writer *writer = &recorder->writer;
 	int stored = tw_writer_drain_ring(writer, index, 1);
-	int told;
+	int reported;
 
 	if (stored >= 0 && recorder->is_finishing)
 		stored = await_written(recorder, stored);
@@ -218,8 +218,8 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 	/* A very large ring continues in the next round. */
 	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].at.pos && stored)
 		return stored;
-	told = tw_writer_end_ring(writer, index);
-	return told < 0 ? told : stored | told;
+	reported = tw_writer_end_ring(writer, index);
+	return reported < 0 ? reported : stored | reported;
 }
 
 static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_ns, bool wants_all)
@@ -333,7 +333,7 @@ static int tell_counts(struct tw_recorder *recorder, uint64_t now_ns)
 	struct tw_writer *writer = &recorder->writer;
 	int error = 0;
 
-	recorder->counts_told_ns = now_ns;
+	recorder->counts_reported_ns = now_ns;
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs) && !error; i++)
 		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && tw_writer_knows_image(writer, i))
 			error = tw_writer_tell_counts(writer, i, false);
@@ -364,7 +364,7 @@ static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool want
 {
 	struct tw_store *store = &recorder->writer.store;
 	uint64_t ticks = tw_clock_ticks() - TW_MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
-	bool has_counts = store->counts_ns && now_ns - recorder->counts_told_ns >= store->counts_ns;
+	bool has_counts = store->counts_ns && now_ns - recorder->counts_reported_ns >= store->counts_ns;
 	uint64_t waiting;
 	int stored, error;
 

@@ -31,10 +31,10 @@ struct tw_recorder {
 	uint32_t reaped_image; /* the next to check for death */
 	uint64_t retry_ns;     /* no write before this, after one that failed */
 	struct tw_pace pace;
-	uint64_t round_ns;	 /* time of the last round */
-	int32_t child;		 /* whose ending is waited for; 0: none */
-	uint64_t counts_told_ns; /* when a stream got the numbers of counted calls */
-	uint64_t streamed_ns;	 /* the last round that took everything for a stream */
+	uint64_t round_ns;	     /* time of the last round */
+	int32_t child;		     /* whose ending is waited for; 0: none */
+	uint64_t counts_reported_ns; /* when a stream got the numbers of counted calls */
+	uint64_t streamed_ns;	     /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;
 	bool is_flight;	  /* as the option: nothing is stored */

@@ -217,7 +217,7 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 	if (last->header.end_pos > ring->at.pos)
 		ring->at.pos = last->header.end_pos;
 	ring->at.sequence = last->header.end_sequence;
-	memcpy(ring->at.told, last->header.lost, sizeof ring->at.told);
+	memcpy(ring->at.reported, last->header.lost, sizeof ring->at.reported);
 	memcpy(ring->at.own, last->header.own, sizeof ring->at.own);
 	ring->at.stored_events = 0;
 	for (uint32_t i = 0; i < stream->block_count; i++)
@@ -270,7 +270,7 @@ static void continue_images(struct recovery *recovery)
 			image->store.events = known->events_through;
 			memcpy(image->store.lost, known->lost_through, sizeof image->store.lost);
 			image->defs_seen = known->catalog.log_end;
-			image->no_ring_told = known->no_ring_told;
+			image->no_ring_reported = known->no_ring_reported;
 		}
 	}
 }
@@ -384,7 +384,7 @@ static int say_cut(struct recovery *recovery)
 	const struct tw_capture *known = recovery->known;
 	const uint64_t *account = recovery->writer.store.account;
 
-	if (!known || !known->image_count || known->told[TW_ACCOUNT_CUT] >= account[TW_ACCOUNT_CUT])
+	if (!known || !known->image_count || known->reported[TW_ACCOUNT_CUT] >= account[TW_ACCOUNT_CUT])
 		return 0;
 	for (uint32_t i = 0; i < known->image_count; i++) {
 		if (is_continued(recovery, known->images[i]))

@@ -208,7 +208,7 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 	header->tracee_id = ring->at.tracee_id;
 	header->run_seq = ring->at.run_seq;
 	header->first_sequence = ring->at.sequence;
-	memcpy(header->lost, ring->at.told, sizeof header->lost);
+	memcpy(header->lost, ring->at.reported, sizeof header->lost);
 	memcpy(header->own, ring->at.own, sizeof header->own);
 	memcpy(header->thread_name, ring->thread_name, sizeof header->thread_name);
 	tw_store_clock(&header->clock);
@@ -444,7 +444,7 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index], *next = find_successor(writer, index);
 	bool has_let_go = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
-	int told = 0;
+	int reported = 0;
 
 	/* The memory may be given back only when all of it is in the files. */
 	if (!next && ring->queued)
@@ -461,9 +461,9 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 		ring->is_moved = true;
 		ring->is_seen = false;
 	} else {
-		told = tw_writer_tell_loss(writer, index);
-		if (told < 0)
-			return told;
+		reported = tw_writer_tell_loss(writer, index);
+		if (reported < 0)
+			return reported;
 	}
 	if (has_let_go && !ring->queued) {
 		int error = next ? 0 : tw_writer_note_end(writer, index);
@@ -472,7 +472,7 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 			return error;
 		tw_writer_recycle_ring(writer, index);
 	}
-	return told;
+	return reported;
 }
 
 /* ---- images ---- */
@@ -497,13 +497,13 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 		error = tw_writer_tell_ends(writer, index, is_final);
 	if (error < 0)
 		return error;
-	if (refused - image->refused_told > TW_RB_LOST_MAX) {
+	if (refused - image->refused_reported > TW_RB_LOST_MAX) {
 		tw_writer_note_forged(writer, &image->is_forged);
-		refused = image->refused_told;
+		refused = image->refused_reported;
 	}
-	writer->store.stats.definitions_refused += refused - image->refused_told;
-	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_told;
-	image->refused_told = refused;
+	writer->store.stats.definitions_refused += refused - image->refused_reported;
+	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_reported;
+	image->refused_reported = refused;
 	return tw_store_close_segment(&writer->store, &image->store,
 				      TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
 }

@@ -22,7 +22,7 @@ struct tw_writer_progress {
 	uint64_t pos; /* everything before it is done */
 	uint64_t sequence;
 	uint64_t run_seq;
-	uint64_t told[TW_RB_CAUSES];			    /* losses in the blocks so far */
+	uint64_t reported[TW_RB_CAUSES];		    /* losses in the blocks so far */
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* in the blocks so far */
 	uint64_t stored_events;				    /* TW_RB_OVERWRITE: the number of stored events */
 	uint32_t tracee_id;
@@ -100,12 +100,12 @@ struct tw_writer_image {
 	struct tw_def_end *ends;       /* of threads, to be written together; NULL: none */
 	uint32_t end_count;
 	/* writer_counts.c */
-	uint32_t count_rows_told; /* tw_rs_counts_ended() */
+	uint32_t count_rows_reported; /* tw_rs_counts_ended() */
 	/* writer_losses.c */
-	uint64_t no_ring_told;
+	uint64_t no_ring_reported;
 	bool is_forged; /* its counts are not valid; writer.c as well */
 	/* writer.c */
-	uint64_t refused_told;
+	uint64_t refused_reported;
 	/* recorder.c */
 	uint64_t gone_ticks; /* when its process was seen to be gone; 0: it was not */
 };
@@ -135,8 +135,8 @@ struct tw_writer {
 	bool is_dead;	       /* a private copy of a dead ring set: nothing is given back */
 	uint64_t closed_ticks; /* from when on no event is recorded, also of processes that go on; 0: not known */
 	/* writer_losses.c */
-	uint64_t tables_told;	/* damaged tables of rings counted so far */
-	bool is_control_forged; /* its counts of processes are not valid */
+	uint64_t tables_reported; /* damaged tables of rings counted so far */
+	bool is_control_forged;	  /* its counts of processes are not valid */
 	/* writer_snapshot.c */
 	struct tw_writer_copy snapshot;
 	/* writer_definitions.c */

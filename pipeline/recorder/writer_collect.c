@@ -13,7 +13,7 @@ void tw_writer_advance(struct tw_writer_progress *progress, const struct tw_bloc
 	progress->tracee_id = tracee.tracee_id;
 	progress->run_seq = tracee.run_seq;
 	progress->stored_events += header->event_count;
-	memcpy(progress->told, header->lost, sizeof progress->told);
+	memcpy(progress->reported, header->lost, sizeof progress->reported);
 	memcpy(progress->own, header->own, sizeof progress->own);
 }
 
@@ -21,8 +21,8 @@ void tw_writer_note_stored(struct tw_writer *writer, struct tw_store_image *imag
 			   const struct tw_writer_progress *before, const struct tw_block_header *header)
 {
 	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
-		writer->store.stats.lost[cause] += header->lost[cause] - before->told[cause];
-		image->lost[cause] += header->lost[cause] - before->told[cause];
+		writer->store.stats.lost[cause] += header->lost[cause] - before->reported[cause];
+		image->lost[cause] += header->lost[cause] - before->reported[cause];
 	}
 }
 

@@ -192,13 +192,13 @@ int tw_writer_tell_ended_counts(struct tw_writer *writer, uint32_t index)
 	struct tw_rs_count_choice choice;
 	int error;
 
-	if (ended == image->count_rows_told || writer->store.segments_kept)
+	if (ended == image->count_rows_reported || writer->store.segments_kept)
 		return 0;
 	tw_rs_counts_choose(&writer->rs, index, true, &choice);
 	error = choice.count ? tell(writer, index, &choice, true) : 0;
 	if (error)
 		return error;
-	image->count_rows_told = ended;
+	image->count_rows_reported = ended;
 	if (!writer->is_dead)
 		tw_rs_counts_recycle(&writer->rs, index, &choice);
 	return 0;

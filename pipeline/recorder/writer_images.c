@@ -23,7 +23,8 @@ int tw_writer_end_images(struct tw_writer *writer)
 		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) >
 			   writer->images[i].defs_seen;
 		/* RELAXED rs.no_ring: only to check whether there is more. */
-		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
+		has_news |=
+			tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_reported;
 		if (!has_news && !writer->images[i].store.is_open)
 			continue;
 		error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED || is_gone(writer, i));

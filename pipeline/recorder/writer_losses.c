@@ -17,7 +17,7 @@ void tw_writer_check_loss(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 
-	if (ring->is_loss_forged || !tw_rb_is_loss_forged(tw_rs_ring(&writer->rs, index), ring->at.told))
+	if (ring->is_loss_forged || !tw_rb_is_loss_forged(tw_rs_ring(&writer->rs, index), ring->at.reported))
 		return;
 	ring->is_loss_forged = true;
 	tw_writer_damaged(writer);
@@ -40,7 +40,7 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 	struct tw_block_header header;
 
 	tw_writer_check_loss(writer, index);
-	if (!tw_rb_unreported_loss(shared, ring->at.told, &loss))
+	if (!tw_rb_unreported_loss(shared, ring->at.reported, &loss))
 		return 0;
 	tw_writer_start_header(ring, &header);
 	header.first_pos = header.end_pos = ring->at.pos;
@@ -71,7 +71,7 @@ static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 
 void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 {
-	const uint64_t *told = writer->rings[index].at.told;
+	const uint64_t *reported = writer->rings[index].at.reported;
 	struct tw_rb_loss_record loss;
 
 	count_unstored_of(writer, index);
@@ -83,7 +83,7 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 		count_unstored_of(writer, index);
 	}
 	/* Losses that its loss records would have reported are included in the counts of the ring. */
-	if (tw_rb_unreported_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
+	if (tw_rb_unreported_loss(tw_rs_ring(&writer->rs, index), reported, &loss)) {
 		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
 			bool is_replaced = cause == TW_RB_LOST_FULL && writer->rs.config.policy == TW_RB_OVERWRITE;
 
@@ -106,11 +106,11 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	uint64_t lost = tw_load_relaxed(&from->no_ring_lost);
 	int error;
 
-	if (lost - image->no_ring_told > TW_RB_LOST_MAX) {
+	if (lost - image->no_ring_reported > TW_RB_LOST_MAX) {
 		tw_writer_note_forged(writer, &image->is_forged);
 		return 0;
 	}
-	if (lost == image->no_ring_told)
+	if (lost == image->no_ring_reported)
 		return 0;
 	error = tw_writer_drain_queue(writer);
 	if (!error)
@@ -127,9 +127,9 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	error = tw_store_append(&writer->store, &image->store, &header, stored);
 	if (error)
 		return error;
-	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
-	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
-	image->no_ring_told = lost;
+	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_reported;
+	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_reported;
+	image->no_ring_reported = lost;
 	error = tw_writer_rotate(writer, index);
 	return error ? error : 1;
 }
@@ -189,7 +189,7 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 	writer->store.stats.lost_ended = writer->store.account[TW_ACCOUNT_THREADS_ENDED];
 	writer->store.stats.lost_vfork = writer->store.account[TW_ACCOUNT_VFORK];
 	writer->store.stats.children = writer->store.account[TW_ACCOUNT_CHILDREN];
-	for (; writer->tables_told < writer->rs.damaged_tables; writer->tables_told++)
+	for (; writer->tables_reported < writer->rs.damaged_tables; writer->tables_reported++)
 		tw_writer_damaged(writer);
 	writer->store.stats.images_refused = 0;
 	for (int why = 0; why < TW_RS_REFUSALS; why++) {

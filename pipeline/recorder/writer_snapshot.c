@@ -59,7 +59,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, const stru
 {
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t stored = ring->at.told[TW_RB_LOST_FULL] + ring->at.stored_events - skipped;
+	uint64_t stored = ring->at.reported[TW_RB_LOST_FULL] + ring->at.stored_events - skipped;
 	uint64_t overwritten = copy->at.overwritten > stored ? copy->at.overwritten - stored : 0;
 	struct tw_rb_loss_record loss;
 	struct tw_block_header header;
@@ -68,7 +68,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, const stru
 	if (overwritten > TW_RB_LOST_MAX)
 		overwritten = 0;
 	/* More may have been overwritten since the copy. */
-	if (!tw_rb_unreported_loss(shared, ring->at.told, &loss) && !given_up && !overwritten)
+	if (!tw_rb_unreported_loss(shared, ring->at.reported, &loss) && !given_up && !overwritten)
 		return 0;
 	loss.lost[TW_RB_LOST_FULL] = overwritten + given_up;
 	if (!loss.record.ticks)
@@ -240,13 +240,13 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 	const struct tw_writer_copy *copy = &writer->snapshot;
 	struct tw_writer_ring *ring = &writer->rings[index];
 	uint64_t skipped, given_up = 0;
-	int told = tw_writer_copy_ring(writer, index, &writer->snapshot);
+	int reported = tw_writer_copy_ring(writer, index, &writer->snapshot);
 
-	if (!told && copy->is_damaged)
+	if (!reported && copy->is_damaged)
 		tw_writer_damaged(writer);
-	if (told || !copy->is_there)
-		return told;
+	if (reported || !copy->is_there)
+		return reported;
 	skip_old(ring, copy, skip_stored(ring, copy->raw, copy->bytes, &skipped), UINT64_MAX, &given_up);
-	told = tell_overwritten(writer, index, copy, skipped, given_up, 0);
-	return told < 0 ? told : 0;
+	reported = tell_overwritten(writer, index, copy, skipped, given_up, 0);
+	return reported < 0 ? reported : 0;
 }

@@ -81,7 +81,7 @@ bool tw_seq_is_good(const struct tw_seq_words *token)
 
 /* ---- events ---- */
 
-static bool is_told(unsigned flags, unsigned flag)
+static bool is_reported(unsigned flags, unsigned flag)
 {
 	/* RELAXED seq.tracer: an early test; the decisive one is inside the read section. */
 	return (flags & flag) && tw_load_relaxed(&tw_seq_tracer);
@@ -144,7 +144,7 @@ TW_API void tw_runtime_seq_send(struct tw_process *process, struct tw_term to, s
 	if (!advance(tracee, state))
 		return;
 	memcpy(out, &state->token, sizeof *out);
-	if (is_told(state->token.flags, TW_SEQ_SEND))
+	if (is_reported(state->token.flags, TW_SEQ_SEND))
 		tell(tracee, TW_EVENT_SEQ_SEND, &state->token, to, message);
 }
 
@@ -165,7 +165,7 @@ TW_API void tw_runtime_seq_receive(struct tw_process *process, const struct tw_s
 	follow(state, words->current);
 	if (tracee->thread_id)
 		tw_seq_thread_has_token();
-	if (is_told(words->flags, TW_SEQ_RECEIVE))
+	if (is_reported(words->flags, TW_SEQ_RECEIVE))
 		tell(tracee, TW_EVENT_SEQ_RECEIVE, &state->token, (struct tw_term){0}, message);
 }
 
@@ -178,7 +178,7 @@ TW_API bool tw_runtime_seq_wants(const struct tw_process *process, const struct 
 		return false;
 	if (flag == TW_SEQ_SEND)
 		words = &tracee->seq.token;
-	return words && tw_seq_is_current(words) && is_told(words->flags, flag);
+	return words && tw_seq_is_current(words) && is_reported(words->flags, flag);
 }
 
 static bool is_label(uint64_t word, struct tw_term label)
@@ -209,7 +209,7 @@ TW_API void tw_runtime_seq_print(struct tw_term label, struct tw_term info)
 	state = tw_seq_state_of(tracee);
 	if ((!tw_term_is_none(label) && !is_label(state->token.label, label)) || !advance(tracee, state))
 		return;
-	if (is_told(state->token.flags, TW_SEQ_PRINT))
+	if (is_reported(state->token.flags, TW_SEQ_PRINT))
 		tell(tracee, TW_EVENT_SEQ_PRINT, &state->token, tw_term_nil(), info);
 }
 
@@ -253,18 +253,18 @@ void tw_seq_spawn(struct tw_tracee *parent, struct tw_tracee *child, struct tw_t
 	follow(to, token.current);
 	tw_arena_init_buffer(&arena, buffer, sizeof buffer, SIZE_MAX);
 	request = request_of(&arena, parent, entry, is_linked);
-	if (is_told(token.flags, TW_SEQ_SEND))
+	if (is_reported(token.flags, TW_SEQ_SEND))
 		tell(parent, TW_EVENT_SEQ_SEND, &token, tw_term_pid(&arena, child->pid_number, 0), request);
-	if (is_told(token.flags, TW_SEQ_RECEIVE))
+	if (is_reported(token.flags, TW_SEQ_RECEIVE))
 		tell(child, TW_EVENT_SEQ_RECEIVE, &token, (struct tw_term){0}, request);
 	/* The reply changes the clocks of the parent, which goes on with its own token. */
 	if (advance(child, to)) {
 		token = to->token;
 		follow(from, token.current);
 		reply = reply_of(&arena, child);
-		if (is_told(token.flags, TW_SEQ_SEND))
+		if (is_reported(token.flags, TW_SEQ_SEND))
 			tell(child, TW_EVENT_SEQ_SEND, &token, tw_term_pid(&arena, parent->pid_number, 0), reply);
-		if (is_told(token.flags, TW_SEQ_RECEIVE))
+		if (is_reported(token.flags, TW_SEQ_RECEIVE))
 			tell(parent, TW_EVENT_SEQ_RECEIVE, &token, (struct tw_term){0}, reply);
 	}
 	tw_arena_fini(&arena);

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static _Atomic uint64_t counts[TW_SEQ_COUNTS], told[TW_SEQ_COUNTS];
+static _Atomic uint64_t counts[TW_SEQ_COUNTS], reported[TW_SEQ_COUNTS];
 /* In this epoch a thread that is a process had a token: pthread_create is watched. */
 static _Atomic bool threads_have_tokens;
 
@@ -64,9 +64,9 @@ static uint64_t take(enum tw_seq_count what)
 	uint64_t count = count_of(what), before;
 
 	/* RELAXED seq.counts: as above. */
-	before = tw_load_relaxed(&told[what]);
+	before = tw_load_relaxed(&reported[what]);
 	/* RELAXED seq.counts: as above. */
-	tw_store_relaxed(&told[what], count);
+	tw_store_relaxed(&reported[what], count);
 	return count - before;
 }
 
@@ -120,7 +120,7 @@ void tw_seq_after_fork_in_child(void)
 	tw_store_relaxed(&tw_seq_tracer, 0);
 	/* RELAXED seq.counts: the parent tells what it has counted. */
 	for (enum tw_seq_count what = 0; what < TW_SEQ_COUNTS; what++)
-		tw_store_relaxed(&told[what], count_of(what));
+		tw_store_relaxed(&reported[what], count_of(what));
 }
 
 /* ---- the gate ---- */

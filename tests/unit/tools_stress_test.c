@@ -30,8 +30,8 @@ static void run(unsigned what, bool is_torn, struct tw_stress_result *result)
 						  .is_torn = is_torn};
 
 	assert_int_equal(tw_stress_run(&options, result), 0);
-	for (uint32_t i = 0; i < result->told_count && !is_torn; i++)
-		print_message("%s\n", result->told[i]);
+	for (uint32_t i = 0; i < result->finding_count && !is_torn; i++)
+		print_message("%s\n", result->findings[i]);
 }
 
 static void passes(unsigned what, struct tw_stress_result *result)

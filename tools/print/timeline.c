@@ -64,8 +64,8 @@ static struct tw_timeline_track *track_of(struct tw_timeline *timeline, struct t
 			return NULL;
 		}
 		uint64_t key = (uint64_t)tw_timeline_process(timeline, stack->image) << 32 | thread;
-		bool is_free = thread && tw_map_get(&timeline->taken, key) == TW_MAP_NONE &&
-			       tw_map_add(&timeline->taken, key, 0);
+		bool is_free = thread && tw_map_get(&timeline->used_numbers, key) == TW_MAP_NONE &&
+			       tw_map_add(&timeline->used_numbers, key, 0);
 		track->image = stack->image;
 		track->number = is_free ? thread : TW_TIMELINE_OTHERS + stack->number;
 	}
@@ -139,8 +139,8 @@ static void put_run(struct tw_timeline *timeline, struct tw_stack *stack, const 
 					.process = stack->number};
 	/* No thread has such a number. */
 	uint64_t key = (uint64_t)stack->image << 32 | span.number;
-	if (tw_map_get(&timeline->taken, key) == TW_MAP_NONE) {
-		timeline->has_no_memory |= !tw_map_add(&timeline->taken, key, 0);
+	if (tw_map_get(&timeline->used_numbers, key) == TW_MAP_NONE) {
+		timeline->has_no_memory |= !tw_map_add(&timeline->used_numbers, key, 0);
 		timeline->format->name_track(timeline, stack->image, span.number, name,
 					     (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
 	}
@@ -408,7 +408,7 @@ static void free_timeline(struct tw_timeline *timeline)
 	tw_timeline_free_counters(timeline);
 	tw_flows_destroy(timeline->flows);
 	tw_seq_nodes_free(&timeline->nodes);
-	tw_map_fini(&timeline->taken);
+	tw_map_fini(&timeline->used_numbers);
 	tw_tracer_cost_free(&timeline->cost);
 	tw_stacks_free(&timeline->stacks);
 	tw_places_free(&timeline->places);

@@ -141,7 +141,7 @@ struct tw_timeline {
 	struct tw_places places;
 	struct tw_stacks stacks;
 	struct tw_tracer_cost cost;
-	struct tw_map taken; /* process and number of each thread's track; image and number of a scheduler's */
+	struct tw_map used_numbers; /* process and number of each thread's track; image and number of a scheduler's */
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */

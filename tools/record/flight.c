@@ -29,7 +29,7 @@ static const int numbers[] = {SIGUSR2, SIGUSR1, SIGHUP, SIGALRM, SIGVTALRM, SIGP
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 /* Those that the agent notes down (agent/preload/crash.c). */
-static const int told[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
 #define REASON_BYTES 256
 #define COUNT_OF(a)  (sizeof(a) / sizeof *(a))
@@ -365,8 +365,8 @@ static const char *why_no_stack(int number)
 {
 	if (number == SIGKILL)
 		return ": where is not known, because a program does not see that signal come";
-	for (size_t i = 0; i < COUNT_OF(told); i++)
-		if (number == told[i])
+	for (size_t i = 0; i < COUNT_OF(fatal); i++)
+		if (number == fatal[i])
 			return ": where is not known, because nothing could run then (the signal was blocked, the thread had "
 			       "no stack left, or the program has its own means to handle it)";
 	return ": where is noted down for SEGV, BUS, ILL, FPE, ABRT, TRAP and SYS only";

@@ -138,10 +138,10 @@ static void put_text(const struct tw_stress_options *options, const struct tw_st
 	       tw_figure_count(b, r->excused));
 	printf("ends         %s of calls, %s of them wrong\n", tw_figure_count(a, r->ends),
 	       tw_figure_count(b, r->bad_ends));
-	for (uint32_t i = 0; i < r->told_count; i++)
-		printf("wrong        %s\n", r->told[i]);
-	if (r->wrong > r->told_count)
-		printf("wrong        and %s more\n", tw_figure_count(a, r->wrong - r->told_count));
+	for (uint32_t i = 0; i < r->finding_count; i++)
+		printf("wrong        %s\n", r->findings[i]);
+	if (r->wrong > r->finding_count)
+		printf("wrong        and %s more\n", tw_figure_count(a, r->wrong - r->finding_count));
 	printf("%s\n", tw_stress_has_passed(r) ? "PASS" : "FAIL");
 }
 

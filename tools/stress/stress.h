@@ -21,8 +21,8 @@ enum {
 	TW_STRESS_ENTRIES = 64 /* in place of sleds: functions without sleds, planted at their entries */
 };
 
-#define TW_STRESS_TOLD	     16u
-#define TW_STRESS_TOLD_BYTES 200u
+#define TW_STRESS_FINDINGS_MAX	16u
+#define TW_STRESS_FINDING_BYTES 200u
 
 struct tw_stress_options {
 	double seconds;	    /* 0: until stopped */
@@ -66,8 +66,8 @@ struct tw_stress_result {
 	uint64_t failed;   /* calls of the library that failed */
 	uint64_t wrong;	   /* all errors: these, wrong results, registers, rounds */
 	/* The first errors, one sentence each. */
-	char told[TW_STRESS_TOLD][TW_STRESS_TOLD_BYTES];
-	uint32_t told_count;
+	char findings[TW_STRESS_FINDINGS_MAX][TW_STRESS_FINDING_BYTES];
+	uint32_t finding_count;
 };
 
 /* Returns 0 and the result, or an error of tracewheel/error.h if it could not begin. */

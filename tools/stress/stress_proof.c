@@ -60,7 +60,7 @@ struct outcome {
 	bool is_noticed, is_impossible;
 	unsigned runs;
 	double seconds;
-	char by[TW_STRESS_TOLD_BYTES]; /* the error that was noticed; or why no run was possible */
+	char by[TW_STRESS_FINDING_BYTES]; /* the error that was noticed; or why no run was possible */
 };
 
 static char folder[PATH_MAX];
@@ -130,7 +130,7 @@ static void run_child(const struct tw_stress_options *options, enum tw_stress_br
 	if (error)
 		by = tw_strerror(error);
 	else if (!tw_stress_has_passed(&result))
-		by = result.told_count ? result.told[0] : by_counts(&result);
+		by = result.finding_count ? result.findings[0] : by_counts(&result);
 	if (write(out, by, strlen(by)) < 0)
 		_exit(2);
 	_exit(error ? 2 : !tw_stress_has_passed(&result));
@@ -149,7 +149,7 @@ static void read_text(int in, char *text, size_t capacity)
 
 static void run_once(const struct tw_stress_options *options, enum tw_stress_break kind, struct outcome *outcome)
 {
-	char by[TW_STRESS_TOLD_BYTES] = "";
+	char by[TW_STRESS_FINDING_BYTES] = "";
 	int ends[2], status = -1;
 	pid_t child;
 

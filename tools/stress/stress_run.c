@@ -56,9 +56,9 @@ void tw_stress_tell(struct tw_stress *s, const char *format, ...)
 
 	s->wrong += 1;
 	pthread_mutex_lock(&s->lock);
-	if (result->told_count < TW_STRESS_TOLD) {
+	if (result->finding_count < TW_STRESS_FINDINGS_MAX) {
 		va_start(list, format);
-		vsnprintf(result->told[result->told_count++], TW_STRESS_TOLD_BYTES, format, list);
+		vsnprintf(result->findings[result->finding_count++], TW_STRESS_FINDING_BYTES, format, list);
 		va_end(list);
 	}
 	pthread_mutex_unlock(&s->lock);
