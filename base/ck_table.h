@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ck_table.h - ConcurrencyKit's hash table from a word (an address, an id) to a pointer: the other half of ck.h.
+ * ck_table.h - the only place that knows ConcurrencyKit: its hash table from a word (an address, an id) to a pointer.
  *
  * Threads   one writer at a time; concurrent readers, wait-free except while the table grows.
  * Limits    the words 0 and UINTPTR_MAX are not valid keys; NULL is not a valid value.

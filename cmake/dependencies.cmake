@@ -24,7 +24,7 @@ function(tw_need package header)
 endfunction()
 
 tw_need(liburcu-dev urcu/list.h)
-tw_need(libck-dev ck_ring.h libck.a)
+tw_need(libck-dev ck_ht.h libck.a)
 tw_need(liblz4-dev lz4.h lz4)
 tw_need(libxxhash-dev xxhash.h)
 tw_need(libgmp-dev gmp.h gmp)
