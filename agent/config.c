@@ -195,6 +195,20 @@ static uint64_t read_ms(char **text)
 	return UINT64_C(1000000) * (ms < ASK_MS_MAX ? ms : ASK_MS_MAX);
 }
 
+/* A line about how long is waited.  False: it is none. */
+static bool take_times(struct tw_agent_config *config, const char *key, char *value)
+{
+	if (!strcmp(key, "ask")) {
+		config->ask_ns = read_ms(&value);
+	} else if (!strcmp(key, "plans")) {
+		config->plan_ns = read_ms(&value);
+		config->plan_start_ns = read_ms(&value);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 /* A line that only says yes or no. */
 static bool *flag_named(struct tw_agent_config *config, const char *key)
 {
@@ -299,6 +313,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return take_text(&config->plan_folder, value);
 	if (!strcmp(line, "tracer_state"))
 		return take_text(&config->tracer_state, value);
+	if (take_times(config, line, value))
+		return 0;
 	if (flag_named(config, line)) {
 		*flag_named(config, line) = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "callers")) {
@@ -322,11 +338,6 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->children_bytes = read_children(value);
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
-	} else if (!strcmp(line, "ask")) {
-		config->ask_ns = read_ms(&value);
-	} else if (!strcmp(line, "plans")) {
-		config->plan_ns = read_ms(&value);
-		config->plan_start_ns = read_ms(&value);
 	} else if (!strcmp(line, "filters")) {
 		config->filters = (int)strtol(value, NULL, 10);
 	} else if (!strcmp(line, "vectors")) {

@@ -214,10 +214,7 @@ bool tw_sym_is_never(const char *function)
 
 bool tw_sym_is_wrapped(const char *function)
 {
-	for (size_t i = 0; i < TW_COUNT_OF(wrapped); i++)
-		if (!strcmp(function, wrapped[i]))
-			return true;
-	return false;
+	return is_listed(wrapped, TW_COUNT_OF(wrapped), function);
 }
 
 static int compare_name(const void *name, const void *entry)
@@ -259,69 +256,69 @@ bool tw_sym_may_return_once(const char *soname, const char *function)
 	return soname && !is_c_library(soname) && is_listed(names, TW_COUNT_OF(names), function);
 }
 
+static const char *const endless[] = {
+	"_Exit",
+	"_Unwind_Backtrace",
+	"_Unwind_ForcedUnwind",
+	"_Unwind_RaiseException",
+	"_Unwind_Resume",
+	"_Unwind_Resume_or_Rethrow",
+	"_Ux86_64_getcontext",
+	"____longjmp_chk",
+	"__cxa_bad_cast",
+	"__cxa_bad_typeid",
+	"__cxa_rethrow",
+	"__cxa_throw",
+	"__cxa_throw_bad_array_new_length",
+	"__getcontext",
+	"__go_getcontext",
+	"__go_setcontext",
+	"__libc_alloca_cutoff",
+	"__libc_longjmp",
+	"__libc_siglongjmp",
+	"__libc_vfork",
+	"__longjmp_chk",
+	"__setjmp",
+	"__sigsetjmp",
+	"__sigsetjmp_cancel",
+	"__unw_getcontext",
+	"__vfork",
+	"_exit",
+	"_longjmp",
+	"_setjmp",
+	"clone",
+	"clone3",
+	"dlclose",
+	"dlmopen",
+	"dlopen",
+	"dlsym",
+	"dlvsym",
+	"execl",
+	"execle",
+	"execlp",
+	"execv",
+	"execve",
+	"execveat",
+	"execvp",
+	"execvpe",
+	"fexecve",
+	"getcontext",
+	"longjmp",
+	"makecontext",
+	"rt_sigreturn",
+	"savectx",
+	"setcontext",
+	"setjmp",
+	"siglongjmp",
+	"sigsetjmp",
+	"swapcontext",
+	"unw_getcontext",
+	"vfork",
+};
+
 bool tw_sym_has_no_end(const char *function)
 {
-	static const char *const names[] = {
-		"_Exit",
-		"_Unwind_Backtrace",
-		"_Unwind_ForcedUnwind",
-		"_Unwind_RaiseException",
-		"_Unwind_Resume",
-		"_Unwind_Resume_or_Rethrow",
-		"_Ux86_64_getcontext",
-		"____longjmp_chk",
-		"__cxa_bad_cast",
-		"__cxa_bad_typeid",
-		"__cxa_rethrow",
-		"__cxa_throw",
-		"__cxa_throw_bad_array_new_length",
-		"__getcontext",
-		"__go_getcontext",
-		"__go_setcontext",
-		"__libc_alloca_cutoff",
-		"__libc_longjmp",
-		"__libc_siglongjmp",
-		"__libc_vfork",
-		"__longjmp_chk",
-		"__setjmp",
-		"__sigsetjmp",
-		"__sigsetjmp_cancel",
-		"__unw_getcontext",
-		"__vfork",
-		"_exit",
-		"_longjmp",
-		"_setjmp",
-		"clone",
-		"clone3",
-		"dlclose",
-		"dlmopen",
-		"dlopen",
-		"dlsym",
-		"dlvsym",
-		"execl",
-		"execle",
-		"execlp",
-		"execv",
-		"execve",
-		"execveat",
-		"execvp",
-		"execvpe",
-		"fexecve",
-		"getcontext",
-		"longjmp",
-		"makecontext",
-		"rt_sigreturn",
-		"savectx",
-		"setcontext",
-		"setjmp",
-		"siglongjmp",
-		"sigsetjmp",
-		"swapcontext",
-		"unw_getcontext",
-		"vfork",
-	};
-
-	return is_listed(names, TW_COUNT_OF(names), function);
+	return is_listed(endless, TW_COUNT_OF(endless), function);
 }
 
 static const char *base_name(const char *path)

@@ -110,6 +110,48 @@ static void put_ending(const struct tw_capture *capture)
 		tw_out_format(&out, "ended         %s\n", ending);
 }
 
+static void put_complete(const struct tw_capture_info *info, const struct tw_capture_account *account)
+{
+	tw_out_text(&out, "complete      ");
+	const char *between = "no: ";
+	if (info->is_live)
+		tw_out_format(&out, "no: %s", tw_names_unfinished());
+	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_FUNCTIONS && !info->is_live; cause++) {
+		static const char *const words[] = {[TW_MISSING_REMOVED] = "the oldest of it was removed",
+						    [TW_MISSING_SEGMENTS] = "segments are missing",
+						    [TW_MISSING_DAMAGED] = "damaged",
+						    [TW_MISSING_RINGS] = "rings were damaged",
+						    [TW_MISSING_CUT] = "cut off",
+						    [TW_MISSING_UNSTORED] = "the disk was full",
+						    [TW_MISSING_PLANS] = "plans were not ready in time",
+						    [TW_MISSING_FUNCTIONS] = "functions were not armed"};
+		if (!words[cause] || !tw_missing_any(account, cause))
+			continue;
+		tw_out_format(&out, "%s%s", between, words[cause]);
+		between = ", ";
+	}
+	tw_out_text(&out, info->is_complete ? "yes\n" : *between == 'n' && !info->is_live ? "no: cut off\n" : "\n");
+}
+
+static void put_images(const struct tw_capture *capture)
+{
+	size_t count = tw_names_images(capture, images, IMAGES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		tw_out_text(&out, "process       ");
+		if (images[i]->process_id)
+			tw_out_format(&out, "%d: ", images[i]->process_id);
+		tw_out_command(&out, images[i]->command, images[i]->command_bytes, SIZE_MAX);
+		tw_out_text(&out, "\n");
+		const char *note;
+		uint32_t at = 0;
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
+			tw_out_text(&out, "  note        ");
+			tw_out_name(&out, note);
+			tw_out_text(&out, "\n");
+		}
+	}
+}
+
 static void put_text(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], when[64] = "?";
@@ -134,40 +176,8 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	char counted[TW_COUNTED_TEXT_BYTES];
 	if (*tw_counted_clause(capture, counted))
 		tw_out_format(&out, "counted       %s\n", counted);
-	tw_out_text(&out, "complete      ");
-	const char *between = "no: ";
-	if (info->is_live)
-		tw_out_format(&out, "no: %s", tw_names_unfinished());
-	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_FUNCTIONS && !info->is_live; cause++) {
-		static const char *const words[] = {[TW_MISSING_REMOVED] = "the oldest of it was removed",
-						    [TW_MISSING_SEGMENTS] = "segments are missing",
-						    [TW_MISSING_DAMAGED] = "damaged",
-						    [TW_MISSING_RINGS] = "rings were damaged",
-						    [TW_MISSING_CUT] = "cut off",
-						    [TW_MISSING_UNSTORED] = "the disk was full",
-						    [TW_MISSING_PLANS] = "plans were not ready in time",
-						    [TW_MISSING_FUNCTIONS] = "functions were not armed"};
-		if (!words[cause] || !tw_missing_any(&account, cause))
-			continue;
-		tw_out_format(&out, "%s%s", between, words[cause]);
-		between = ", ";
-	}
-	tw_out_text(&out, info->is_complete ? "yes\n" : *between == 'n' && !info->is_live ? "no: cut off\n" : "\n");
-	size_t count = tw_names_images(capture, images, IMAGES_MAX);
-	for (size_t i = 0; i < count; i++) {
-		tw_out_text(&out, "process       ");
-		if (images[i]->process_id)
-			tw_out_format(&out, "%d: ", images[i]->process_id);
-		tw_out_command(&out, images[i]->command, images[i]->command_bytes, SIZE_MAX);
-		tw_out_text(&out, "\n");
-		const char *note;
-		uint32_t at = 0;
-		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
-			tw_out_text(&out, "  note        ");
-			tw_out_name(&out, note);
-			tw_out_text(&out, "\n");
-		}
-	}
+	put_complete(info, &account);
+	put_images(capture);
 	const struct tw_capture_damage *damage;
 	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++) {
 		tw_out_text(&out, "damage        ");

@@ -293,20 +293,16 @@ void tw_lates_free(struct tw_lates *lates)
 
 /* ---- limits of the capture ---- */
 
-bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture, unsigned number, char *text,
-		  bool *warns)
+/* Parts that were not recorded. */
+static void note_absence(const struct tw_mailboxes *mailboxes, unsigned number, char *text)
 {
-	const struct tw_mailboxes *mailboxes = &lates->mailboxes;
-	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], gone[TW_MISSING_TEXT_BYTES];
-	*text = 0;
-	*warns = false;
 	switch (number) {
 	case 0:
 		if (!mailboxes->messages)
 			snprintf(
 				text, TW_LATE_NOTE,
 				"No messages were recorded: tracewheel record -p send,receive,procs,running -t 'mailbox:_' -- COMMAND.");
-		return true;
+		break;
 	case 1:
 		if (mailboxes->messages && mailboxes->are_erlang_vms)
 			snprintf(
@@ -318,20 +314,35 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 				text, TW_LATE_NOTE,
 				"When messages were taken is not in this capture (-t 'mailbox:_', docs/embedding.md): each counts as taken "
 				"when its receiver next ran; it may have waited longer.");
-		return true;
+		break;
 	case 2:
 		if (mailboxes->messages && !mailboxes->runs)
 			snprintf(
 				text, TW_LATE_NOTE,
 				"No schedules were recorded (-p running): the states of processes meanwhile are not known.");
-		return true;
+		break;
 	case 3:
 		if (mailboxes->messages && mailboxes->runs && !mailboxes->has_waits)
 			snprintf(
 				text, TW_LATE_NOTE,
 				"When processes waited is not in this capture%s: one that is out counts as blocked until a message comes.",
 				mailboxes->are_erlang_vms ? "" : " (-t 'mailbox:_')");
-		return true;
+		break;
+	}
+}
+
+bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture, unsigned number, char *text,
+		  bool *warns)
+{
+	const struct tw_mailboxes *mailboxes = &lates->mailboxes;
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], gone[TW_MISSING_TEXT_BYTES];
+	*text = 0;
+	*warns = false;
+	switch (number) {
+	case 0:
+	case 1:
+	case 2:
+	case 3: note_absence(mailboxes, number, text); return true;
 	case 4:
 		*warns = mailboxes->lost;
 		if (mailboxes->lost || mailboxes->overwritten)
