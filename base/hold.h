@@ -8,7 +8,7 @@
  * guarded (tw_hold_guard).
  *
  * A system call that the stop interrupts is started again by the kernel; so are those (epoll_wait and others) that
- * would otherwise fail with EINTR although no signal handler has run.  Their time limits begin anew.
+ * would otherwise fail with EINTR although no signal handler has run, with what is left of their time (waited.h).
  *
  * Threads  one hold belongs to one thread, which makes all calls: the kernel knows the tracer by its thread.  No call allocates,
  *	    so all may be made in a child of tw_sys_fork().
@@ -17,6 +17,7 @@
 #define TW_BASE_HOLD_H
 
 #include "base/limits.h"
+#include "base/waited.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +42,8 @@ struct tw_held_thread {
 	uint64_t stack;	     /* stack pointer */
 	uint64_t descriptor; /* thread pointer: the top of a thread's own stack, but for the first thread */
 	uint64_t turns;	     /* how often it had got a processor */
-	bool was_running;    /* when it was listed or watched; else it was waiting in the kernel */
+	struct tw_waited waited;
+	bool was_running; /* when it was listed or watched; else it was waiting in the kernel */
 	bool is_seized, is_stopped, is_gone;
 };
 
@@ -63,6 +65,7 @@ struct tw_hold {
 	uint64_t running_ns; /* when the first of those could be stopped that were running */
 	uint64_t stood_ns;   /* for how long the last hold stopped threads, from its first to its last one */
 	uint64_t paused_ns;  /* the same of those that were running: no thread that has work stands still for longer */
+	struct tw_waited_clocks clocks;
 	/* Timers of the kernel's. */
 	int continues, ends;
 	bool is_guarded, is_guard_set;

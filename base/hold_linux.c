@@ -42,8 +42,8 @@
 #define WATCHED_NS	    UINT64_C(10000000)
 /* The kernel's workers for a process (io_uring) never run its code, and cannot be traced: PF_IO_WORKER, PF_USER_WORKER. */
 #define WORKER_FLAGS (0x10u | 0x4000u)
-/* The kernel's answer inside of a system call that it starts again, unless a handler runs first. */
-#define RESTART_UNLESS_HANDLED (-514)
+/* Below the red zone of a thread that waits in the kernel: aligned, and not used before it has begun its call again. */
+#define SPACE_BYTES 144u
 
 /* ---- one thread ---- */
 
@@ -123,32 +123,16 @@ static enum seen look(int process_id, int thread_id, int *signal)
 	return SEEN_END;
 }
 
-/* See hold.h: restarts a call that only the stop has ended.  If a handler is to run, the kernel makes it EINTR again. */
-static void repair_call(int thread_id, struct user_regs_struct *registers)
-{
-	static const uint16_t calls[] = {SYS_read,	   SYS_write,	    SYS_accept,	      SYS_sendto,
-					 SYS_recvfrom,	   SYS_sendmsg,	    SYS_recvmsg,      SYS_semop,
-					 SYS_accept4,	   SYS_recvmmsg,    SYS_semtimedop,   SYS_rt_sigtimedwait,
-					 SYS_epoll_wait,   SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_getevents,
-					 SYS_io_pgetevents};
-
-	if ((int64_t)registers->rax != -EINTR)
-		return;
-	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-		if (registers->orig_rax != calls[i])
-			continue;
-		registers->rax = (unsigned long long)(int64_t)RESTART_UNLESS_HANDLED;
-		ptrace(PTRACE_SETREGS, thread_id, NULL, registers);
-	}
-}
-
-static bool read_registers(struct tw_held_thread *thread)
+static bool read_registers(const struct tw_hold *hold, struct tw_held_thread *thread)
 {
 	struct user_regs_struct registers;
 
 	if (ptrace(PTRACE_GETREGS, thread->thread_id, NULL, &registers))
 		return false;
-	repair_call(thread->thread_id, &registers);
+	/* See hold.h. */
+	if (tw_waited_repair(&thread->waited, hold->process_id, thread->thread_id, &registers,
+			     (registers.rsp - SPACE_BYTES) & ~UINT64_C(15)))
+		ptrace(PTRACE_SETREGS, thread->thread_id, NULL, &registers);
 	thread->pc = registers.rip;
 	thread->call = (int64_t)registers.orig_rax >= 0 ? registers.rip - 2 : 0;
 	thread->stack = registers.rsp;
@@ -247,6 +231,7 @@ static void add_thread(int folder, const char *name, void *arg)
 {
 	struct listing *listing = arg;
 	struct tw_hold *hold = listing->hold;
+	struct tw_held_thread *thread;
 	int thread_id = atoi(name);
 	unsigned flags;
 	char state;
@@ -258,9 +243,12 @@ static void add_thread(int folder, const char *name, void *arg)
 	listing->total++;
 	if (state == 'D')
 		listing->outcome = TW_HOLD_STUCK;
-	if (hold->count < most_threads(hold))
-		hold->threads[hold->count++] =
-			(struct tw_held_thread){.thread_id = thread_id, .was_running = state == 'R'};
+	if (hold->count == most_threads(hold))
+		return;
+	thread = &hold->threads[hold->count++];
+	*thread = (struct tw_held_thread){.thread_id = thread_id, .was_running = state == 'R'};
+	if (state == 'S')
+		tw_waited_see(&thread->waited, &hold->clocks, hold->process_id, thread_id);
 }
 
 static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
@@ -338,7 +326,7 @@ static bool is_in_vain(const struct tw_hold *hold, const struct tw_held_thread *
 /* Takes the report of a stop.  False: what the caller looks for in the thread cannot be known. */
 static bool see_stop(struct tw_hold *hold, struct tw_held_thread *thread)
 {
-	thread->is_stopped = read_registers(thread);
+	thread->is_stopped = read_registers(hold, thread);
 	thread->is_gone = !thread->is_stopped;
 	return thread->is_gone || !hold->see || hold->see(hold->see_arg, thread);
 }

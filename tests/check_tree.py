@@ -35,6 +35,8 @@ LOOKS_INSIDE = {"tools/stress/stress_break.c", "tools/stress/stress_entries.c", 
 FOR_ALL = {"base/doorbell.h", "base/figure.h", "base/grow.h", "base/map.h", "base/range.h", "base/search.h", "base/worker.h"}
 # The one way to open files that others have named, and the one decision whether a program can be traced.
 FOR_ALL |= {"base/file.h", "base/program.h"}
+# The one repair of system calls that a stop has ended: for holds, and for the one thread that the command stops.
+FOR_ALL |= {"base/waited.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
              "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "views/names", "ncurses": "tools/top",
              "erl_nif": "erlang", "sqlite3": "tools/sql", "curl": "fleet", "zstd": "fleet", "openssl": "fleet", "jansson": "fleet", "Python.h": "tools/python"}

@@ -13,6 +13,7 @@
  */
 #include "tools/attach/inject.h"
 
+#include "base/waited.h"
 #include "tools/attach/dormant.h"
 #include "tools/attach/fit.h"
 #include "tools/attach/inject_words.h"
@@ -48,8 +49,8 @@
 #define LOOK_NS UINT64_C(3000000000)
 #define STOP_NS UINT64_C(2000000000)
 #define WORK_NS UINT64_C(8000000000)
-/* The red zone of the calling convention. */
-#define RED_BYTES 128
+/* The red zone of the calling convention, and space for the limit of a call that is begun again. */
+#define RED_BYTES 160
 /* The kernel's form of a system call that it would begin again, if no register were changed. */
 #define RESTART_AS_HANDLED	  (-512)
 #define RESTART_ALWAYS		  (-513)
@@ -67,9 +68,11 @@ struct inject {
 	int memory; /* /proc/PID/mem */
 	struct tw_safe *safe;
 	struct tw_safe_libc libc;
-	uint64_t space;	     /* behind libc's code */
-	uint64_t area;	     /* where the image is to be */
-	const char *why_not; /* the last reason why a thread was at no safe point */
+	uint64_t space;		 /* behind libc's code */
+	uint64_t area;		 /* where the image is to be */
+	const char *why_not;	 /* the last reason why a thread was at no safe point */
+	struct tw_waited waited; /* of the thread that was stopped last */
+	struct tw_waited_clocks clocks;
 };
 
 static void nap(long ns)
@@ -265,11 +268,9 @@ static bool see_stack(const struct mapping *mapping, void *arg)
 }
 
 /* Is it at a point where it can be used? */
-static bool is_usable(struct inject *inject, int thread, struct user_regs_struct *registers)
+static bool is_usable(struct inject *inject, int thread, const struct user_regs_struct *registers)
 {
 	struct stack stack = {0};
-	if (ptrace(PTRACE_GETREGS, thread, 0, registers) < 0)
-		return false;
 	/* For the proof that the look is needed. */
 	if (!getenv("TRACEWHEEL_INJECT_UNCHECKED"))
 		inject->why_not = tw_safe_why_not(inject->safe, thread, registers);
@@ -294,6 +295,7 @@ static int try_thread(struct inject *inject, int thread, struct user_regs_struct
 		tw_dormant_refuse_by_rights(inject->dormant);
 		return TW_EXIT_NOT_STARTED;
 	}
+	tw_waited_see(&inject->waited, &inject->clocks, inject->process, thread);
 	enum stopped stopped = stop(thread);
 	if (stopped == NEVER)
 		return refuse(inject,
@@ -301,10 +303,19 @@ static int try_thread(struct inject *inject, int thread, struct user_regs_struct
 			      inject->process);
 	if (stopped != STOPPED)
 		return 1;
+	if (ptrace(PTRACE_GETREGS, thread, 0, registers) < 0) {
+		ptrace(PTRACE_DETACH, thread, 0, 0);
+		return 1;
+	}
+	/* Its call is begun again, whether it is used or not. */
+	bool is_repaired = tw_waited_repair(&inject->waited, inject->process, thread, registers,
+					    (registers->rsp - RED_BYTES + 16) & ~UINT64_C(15));
 	if (is_usable(inject, thread, registers)) {
 		inject->thread = thread;
 		return 0;
 	}
+	if (is_repaired)
+		ptrace(PTRACE_SETREGS, thread, 0, registers);
 	ptrace(PTRACE_DETACH, thread, 0, 0);
 	return 1;
 }
