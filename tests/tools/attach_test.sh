@@ -466,7 +466,24 @@ says "no process named 'nobody' has an agent"
 # A name that no other test's program has.
 cp app app$$
 start sleeps LD_PRELOAD="$agent" ./app$$
-expect 0 "$tw" attach --name app$$ --time 50ms -t "app$$:_" --force -o c.tw
+cat >log.c <<'C'
+#include <stdarg.h>
+#include <stdio.h>
+static void put(const char *format, va_list list)
+{
+	FILE *file = fopen("logged", "a");
+	vfprintf(file, format, list);
+	fputc('\n', file);
+	fclose(file);
+}
+void syslog(int priority, const char *format, ...) { va_list list; va_start(list, format); put(format, list); va_end(list); }
+void __syslog_chk(int priority, int flag, const char *format, ...) { va_list list; va_start(list, format); put(format, list); va_end(list); }
+C
+gcc -shared -fPIC -o log.so log.c
+expect 0 env LD_PRELOAD="$work/log.so" "$tw" attach --name app$$ --time 50ms -t "app$$:_" --force -o c.tw
+# The log of the system has who did it to what, and why it ended.
+grep -q "^attached to process $other (app$$) of user $(id -u), by user [0-9]*$" logged || fail "not logged: $(cat logged)"
+grep -q "^detached from process $other (app$$) of user $(id -u), by user [0-9]*: after 50.*ms" logged || fail "not logged: $(cat logged)"
 stop "$other"
 kill -STOP "$program"
 wait_until grep -q 'State:.*T' "/proc/$program/status"

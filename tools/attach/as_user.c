@@ -2,6 +2,7 @@
 /* as_user.c - executes the command again with other rights: as_user.h. */
 #include "tools/attach/as_user.h"
 
+#include "tools/attach/system_log.h"
 #include "tools/common/proc.h"
 #include "tools/tool.h"
 
@@ -77,6 +78,7 @@ void tw_as_user_of(int process)
 		tw_say("process %d belongs to user %s: this command goes on as that user.", process, entry->pw_name);
 	else if (!is_quiet())
 		tw_say("process %d belongs to user %ld: this command goes on as that user.", process, user);
+	tw_system_log_keep_user();
 	unsetenv("HOME");
 	unsetenv("XDG_CACHE_HOME");
 	if (become((uid_t)user, (gid_t)group))

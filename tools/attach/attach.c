@@ -15,6 +15,7 @@
 #include "tools/attach/inject.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
+#include "tools/attach/system_log.h"
 #include "tools/common/proc.h"
 #include "tools/record/account.h"
 #include "tools/record/late_code.h"
@@ -412,6 +413,8 @@ static int finish(struct attach *attach)
 	bool is_left = attach->request.recorder.is_stream && error == TW_EPIPE;
 	error = is_left ? 0 : error;
 	bool lives = kill(attach->dormant.process, 0) == 0 || errno == EPERM;
+	if (!attach->is_gone)
+		tw_system_log("detached from", attach->dormant.process, attach->why);
 	say_end(attach, lives);
 	tw_request_account(&attach->request, &stats, error, is_left,
 			   lives && !attach->is_gone ? attach->dormant.process : 0);
@@ -462,6 +465,7 @@ static int record(struct attach *attach)
 		return TW_EXIT_NOT_STARTED;
 	}
 	if (begun == ATTACHED) {
+		tw_system_log("attached to", attach->dormant.process, NULL);
 		say_attached(attach);
 		tw_flight_begin(&request->flight, attach->recorder, attach->dormant.process, request->is_quiet);
 		watch(attach);

@@ -8,6 +8,7 @@
  */
 #include "tools/attach/dormant.h"
 #include "tools/attach/list.h"
+#include "tools/attach/system_log.h"
 #include "tools/common/proc.h"
 #include "tools/record/launch.h"
 #include "tools/tool.h"
@@ -125,6 +126,7 @@ static int detach(struct tw_dormant *dormant, bool is_quiet)
 	int owner = dormant->seen.owner;
 	bool is_attached = dormant->seen.state != TW_DOORBELL_DORMANT;
 	if (is_attached && is_alive(owner, dormant->seen.own)) {
+		tw_system_log("detaches from", dormant->process, NULL);
 		kill(owner, SIGTERM);
 		if (!await(dormant, false))
 			return tw_fail("process %d, which records process %d, was asked to end, and has not done so.",
@@ -138,6 +140,8 @@ static int detach(struct tw_dormant *dormant, bool is_quiet)
 	if (!tw_dormant_is_of_user(dormant))
 		return tw_fail("%s", dormant->reason);
 	int code = take_back(dormant);
+	if (!code)
+		tw_system_log("detached from", dormant->process, "the command that attached is gone or stands still");
 	if (!code && !is_quiet)
 		tw_say(is_attached ? "detached from process %d; the command that recorded it (process %d) %s."
 				   : "process %d was not recorded any more, and is as it was before.",
