@@ -34,9 +34,9 @@ static void capture_abandon(void *object);
 #define TRACE			  event_trace
 #define MAY_DEFINE(capture, name) 1
 #endif
-const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,      capture_destroy,
-					    serve_finish,      serve_info, serve_name, capture_abandon,
-					    serve_note,	       serve_sum};
+const struct callbacks capture_callbacks = {CALLBACKS_VERSION, ENABLED,	   TRACE,	    capture_destroy,
+					    serve_finish,      serve_info, serve_name,	    capture_abandon,
+					    serve_note,	       serve_sum,  serve_newcomers, serve_describe};
 
 int capture_init(ErlNifEnv *env, struct capture *capture, const char *ring_set_path, const char *name,
 		 ERL_NIF_TERM node)
@@ -370,6 +370,23 @@ static struct entry *make_process(const ERL_NIF_TERM key[3], void *arg)
 	return NULL;
 }
 
+/* Under the lock.  One that another thread has just added is no newcomer again. */
+static struct entry *add_process(struct process_request *request, const ERL_NIF_TERM key[3])
+{
+	struct capture *capture = request->capture;
+	struct entry *known = table_find(&capture->processes, key[0], key[1], key[2]);
+	struct process_entry *process;
+
+	if (known)
+		return known;
+	process = (struct process_entry *)table_add(&capture->processes, key, make_process, request);
+	if (process && !process->is_port) {
+		process->next = capture->newcomers;
+		capture->newcomers = process;
+	}
+	return (struct entry *)process;
+}
+
 struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM tracee)
 {
 	const ERL_NIF_TERM key[3] = {tracee, 0, 0};
@@ -379,11 +396,26 @@ struct process_entry *capture_process(ErlNifEnv *env, struct capture *capture, E
 	if (!entry && is_local(env, tracee) && encode_identify(env, tracee, &request.identity)) {
 		request.is_port = enif_is_port(env, tracee);
 		if (lock_for_event(capture)) {
-			entry = table_add(&capture->processes, key, make_process, &request);
+			entry = add_process(&request, key);
 			capture_unlock(capture);
 		}
 	}
 	return (struct process_entry *)entry;
+}
+
+int capture_describe(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process,
+		     const struct tw_producer_origin *origin)
+{
+	struct process_entry *entry = capture_process(env, capture, process);
+	int error;
+
+	if (!entry)
+		return 0;
+	capture_lock(capture);
+	error = tw_producer_describe_process(capture->producer, &entry->process, entry->is_port, entry->identity.number,
+					     entry->identity.serial, origin);
+	capture_unlock(capture);
+	return error == 0;
 }
 
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name)

@@ -57,7 +57,7 @@ enum { NOTED_CUT = UNMADE_CAUSES, NOTED_KINDS };
  * The tracer module and later versions of this library know a capture by these functions alone, which begin it: the library that
  * made it serves it, and is never unloaded.  Members are only ever added at the end.
  */
-#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663033) /* "tw-nif03" */
+#define CALLBACKS_VERSION UINT64_C(0x74772d6e69663034) /* "tw-nif04" */
 struct callbacks {
 	uint64_t version;
 	ERL_NIF_TERM (*enabled)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
@@ -71,6 +71,8 @@ struct callbacks {
 	void (*abandon)(void *capture);
 	ERL_NIF_TERM (*note)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]); /* as above */
 	ERL_NIF_TERM (*sum)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	ERL_NIF_TERM (*newcomers)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+	ERL_NIF_TERM (*describe)(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 };
 
 struct function_entry {
@@ -83,6 +85,7 @@ struct process_entry {
 	struct tw_producer_process process;
 	struct identity identity;
 	int is_port;
+	struct process_entry *next; /* among newcomers */
 };
 
 struct thread {
@@ -121,6 +124,8 @@ struct capture {
 	_Atomic int is_noted[NOTED_KINDS], is_told;
 	struct measures measures;
 	struct table atoms, functions, processes;
+	struct process_entry
+		*newcomers; /* defined, and not yet asked for: the last one first.  Under the lock of definitions */
 	/* Held by a thread that adds to `functions` or `processes`, or defines a name: so the producer's own lock is always free. */
 	pthread_mutex_t *definitions;
 	_Atomic(struct thread *) threads[THREADS_MAX];
@@ -171,11 +176,16 @@ uint32_t capture_function(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM 
 /* False: it could not be defined; what the log of definitions has no space for, the producer counts. */
 int capture_name(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process, ERL_NIF_TERM name);
 
+int capture_describe(ErlNifEnv *env, struct capture *capture, ERL_NIF_TERM process,
+		     const struct tw_producer_origin *origin);
+
 /* serve.c: what tracewheel_nif asks of a capture. */
 ERL_NIF_TERM serve_finish(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_info(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_name(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_sum(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_newcomers(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM serve_describe(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM serve_note(ErlNifEnv *env, void *capture, const ERL_NIF_TERM argv[]);
 
 /* event.c */

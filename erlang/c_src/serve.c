@@ -175,6 +175,44 @@ ERL_NIF_TERM serve_name(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 	return enif_make_atom(env, capture_name(env, object, argv[1], argv[2]) ? "true" : "false");
 }
 
+/* newcomers(Capture, Max) -> [Pid]: processes that made their first event since the last time, the newest first. */
+ERL_NIF_TERM serve_newcomers(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	ERL_NIF_TERM list = enif_make_list(env, 0);
+	struct process_entry *process;
+	struct capture *capture = object;
+	unsigned most;
+
+	if (!enif_get_uint(env, argv[1], &most))
+		return enif_make_badarg(env);
+	capture_lock(capture);
+	for (process = capture->newcomers; process && most--; process = process->next)
+		list = enif_make_list_cell(env, process->entry.key[0], list);
+	capture->newcomers = process;
+	capture_unlock(capture);
+	return list;
+}
+
+/* describe(Capture, Pid, {InitialCall, Behaviour, Application, Label}) -> boolean(): text as binaries. */
+ERL_NIF_TERM serve_describe(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
+{
+	struct tw_producer_origin origin = {0};
+	struct tw_producer_name *names[] = {&origin.initial_call, &origin.behaviour, &origin.application,
+					    &origin.label};
+	const ERL_NIF_TERM *parts;
+	ErlNifBinary text;
+	int count;
+
+	if (!enif_is_pid(env, argv[1]) || !enif_get_tuple(env, argv[2], &count, &parts) || count != 4)
+		return enif_make_badarg(env);
+	for (int i = 0; i < count; i++) {
+		if (!enif_inspect_binary(env, parts[i], &text))
+			return enif_make_badarg(env);
+		*names[i] = (struct tw_producer_name){(const char *)text.data, text.size};
+	}
+	return enif_make_atom(env, capture_describe(env, object, argv[1], &origin) ? "true" : "false");
+}
+
 /* note(Capture, Text) -> ok: a sentence of the server, for people. */
 ERL_NIF_TERM serve_note(ErlNifEnv *env, void *object, const ERL_NIF_TERM argv[])
 {

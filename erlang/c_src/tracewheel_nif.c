@@ -147,6 +147,24 @@ static ERL_NIF_TERM sum(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 	return callbacks ? callbacks->sum(env, object, argv) : enif_make_badarg(env);
 }
 
+static ERL_NIF_TERM newcomers(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+	void *object;
+	const struct callbacks *callbacks = callbacks_of(env, argv[0], &object);
+
+	(void)argc;
+	return callbacks ? callbacks->newcomers(env, object, argv) : enif_make_badarg(env);
+}
+
+static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+	void *object;
+	const struct callbacks *callbacks = callbacks_of(env, argv[0], &object);
+
+	(void)argc;
+	return callbacks ? callbacks->describe(env, object, argv) : enif_make_badarg(env);
+}
+
 /* captures() -> {Version, Type}, for the tracer module's library. */
 static ERL_NIF_TERM captures_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -214,6 +232,8 @@ static ErlNifFunc functions[] = {{"open", 3, open_capture, ERL_NIF_DIRTY_JOB_IO_
 				 {"name", 3, name, 0},
 				 {"note", 2, note, 0},
 				 {"sum", 2, sum, 0},
+				 {"newcomers", 2, newcomers, 0},
+				 {"describe", 3, describe, 0},
 				 {"captures", 0, captures_of, 0},
 				 {"w3c", 4, w3c, 0}};
 

@@ -21,7 +21,7 @@
 
 -define(CALL_MS, 60000).
 %% In the order in which they can be loaded.
--define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_counters, tracewheel_later, tracewheel_guard, tracewheel_monitor,
+-define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_origins, tracewheel_counters, tracewheel_later, tracewheel_guard, tracewheel_monitor,
                   tracewheel_settings, tracewheel_server, tracewheel]).
 -define(NOT_STARTED, 125).
 -define(USAGE, 2).

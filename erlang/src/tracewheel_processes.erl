@@ -11,7 +11,7 @@
 %%
 %% The last four are those that there are when the trace begins.  Text makes no atoms.
 -module(tracewheel_processes).
--export([select/1]).
+-export([select/1, origin/2]).
 
 -define(ITEMS, [all, new, existing, processes, ports, new_processes, new_ports, existing_processes, existing_ports]).
 
@@ -101,6 +101,65 @@ callbacks(Pid) ->
 behaviours(M) ->
     Attributes = try erlang:get_module_info(M, attributes) catch error:_ -> [] end,
     lists:append([L || {Name, L} <- Attributes, Name =:= behaviour orelse Name =:= behavior]).
+
+%% ---- what kind of process it is ----
+
+%% Dictionaries of processes with a larger heap are not copied.
+-define(COPY_MAX, 131072). % words
+-define(TEXT_MAX, 200). % characters
+
+%% origin(Pid, Known) -> {{InitialCall, Behaviour, Application, Label}, Known}, as binaries, or {none, Known}: it has ended.
+%% Known: a map of what was found out before: behaviours of modules, applications of group leaders.
+origin(Pid, Known) ->
+    case process_info(Pid, [initial_call, group_leader]) of
+        undefined -> {none, Known};
+        [{initial_call, Initial}, {group_leader, Leader}] ->
+            Words = words(Pid),
+            {M, F, A} = Began = maps:get('$initial_call', Words, Initial),
+            Module = case Began of {supervisor, _, _} -> supervisor; _ -> M end,
+            {Behaviour, Known1} = known({module, Module}, fun() -> behaviour_text(Began) end, Known),
+            {Application, Known2} = known({leader, Leader}, fun() -> application_text(Pid) end, Known1),
+            Label = case Words of #{'$process_label' := L} -> L; _ -> [] end,
+            {{binary("~ts:~ts/~b", [M, F, A]), Behaviour, Application, case Label of [] -> <<>>; _ -> binary("~0tp", [Label]) end}, Known2}
+    end.
+
+known(Key, Fun, Known) ->
+    case Known of
+        #{Key := Value} -> {Value, Known};
+        _ when map_size(Known) > 10000 -> {Fun(), #{}};
+        _ -> Value = Fun(), {Value, Known#{Key => Value}}
+    end.
+
+behaviour_text({supervisor, _, _}) -> <<"supervisor">>;
+behaviour_text({M, _, _}) -> binary("~ts", [lists:join(",", [atom_to_list(B) || B <- behaviours(M), is_atom(B)])]).
+
+application_text(Pid) ->
+    case application:get_application(Pid) of
+        {ok, Application} -> binary("~ts", [Application]);
+        undefined -> <<>>
+    end.
+
+binary(Format, Arguments) -> unicode:characters_to_binary(io_lib:format(Format, Arguments, [{chars_limit, ?TEXT_MAX}])).
+
+%% -> a map of the words that are there
+words(Pid) ->
+    Keys = ['$initial_call', '$process_label'],
+    try [{K, V} || K <- Keys, {_, V} <- [process_info(Pid, {dictionary, K})], V =/= undefined] of
+        Words -> maps:from_list(Words)
+    catch
+        error:badarg ->
+            case is_small(Pid) andalso process_info(Pid, dictionary) of
+                {dictionary, All} -> maps:with(Keys, maps:from_list(All));
+                _ -> #{}
+            end
+    end.
+
+%% The item memory would walk along its mailbox.
+is_small(Pid) ->
+    case process_info(Pid, garbage_collection_info) of
+        {_, Sizes} -> lists:sum([N || {K, N} <- Sizes, lists:member(K, [heap_block_size, old_heap_block_size, mbuf_size])]) =< ?COPY_MAX;
+        undefined -> false
+    end.
 
 %% A word of the dictionary of another process; before OTP 26.2 all of it is copied.
 word(Pid, Key) ->

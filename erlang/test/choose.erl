@@ -25,6 +25,7 @@ main() ->
                           {"all", [Kernel | Mine]}, {existing, [Kernel | Mine]}, {"new", []}]],
     children(Plain),
     names(),
+    kinds(),
     refused(),
     io:format("ok~n"),
     halt().
@@ -98,9 +99,26 @@ names() ->
     {ok, [{Worker, Other}, {Worker, choose_server}, {Worker, Named}]} = tracewheel:fold(Calls, [], "choose.tw"),
     {error, {"missing.tw", "tracewheel: " ++ _}} = tracewheel:fold(Calls, [], "missing.tw").
 
+%% Calls by what kind of process makes them.
+kinds() ->
+    {ok, Server} = gen_server:start(?MODULE, server, []),
+    Labelled = spawn(fun() -> put('$process_label', seven), loop() end),
+    poke(Labelled),
+    Kernel = whereis(kernel_sup),
+    {ok, _} = start(#{patterns => ["choose:handle_info -> return", "choose:loop", "supervisor:handle_call -> return"]}),
+    [poke(P) || P <- [Server, Labelled, Labelled, Kernel]],
+    {ok, _} = tracewheel:stop(),
+    [{By, Wanted} = {By, [Name || [Name | _] <- rows(By, "")]}
+     || {By, Wanted} <- [{"application", ["kernel", "no application"]}, {"behaviour", ["gen_server", "no behaviour", "supervisor"]},
+                         {"initial-call", ["choose:init/1", "erlang:apply/2", "supervisor:kernel/1"]}, {"label", ["no label", "seven"]}]],
+    Folded = os:cmd(os:getenv("TRACEWHEEL") ++ " flame --folded --by application choose.tw"),
+    {Folded, true} = {Folded, lists:prefix("kernel;supervisor:handle_call/3 ", Folded) orelse string:find(Folded, "\nkernel;supervisor:handle_call/3 ") =/= nomatch},
+    {Folded, true} = {Folded, string:find(Folded, "no application;choose:handle_info/2 ") =/= nomatch}.
+
 %% -> [[Name, Calls]]
-rows(By) ->
-    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " report --csv --columns calls --by " ++ By ++ " -t gen_server:call choose.tw 2>&1"),
+rows(By) -> rows(By, " -t gen_server:call").
+rows(By, Pattern) ->
+    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " report --csv --columns calls --by " ++ By ++ Pattern ++ " choose.tw 2>&1"),
     lists:sort(tl([lists:sublist(string:lexemes(Line, ",\""), 2) || Line <- string:lexemes(Text, "\n")])).
 
 refused() ->

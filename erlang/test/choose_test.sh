@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    The processes that are named are traced, and no others: by pid, registered name, application, module, behaviour, label, with what they
 #	  start or without; a name of none is one error, here and from outside. A call begins a request of seq_trace, also from outside. Calls
-#         are shown by the names of processes.
+#         are shown by the names of processes, and by their initial calls, behaviours, applications and labels.
 # Method  A VM with processes of each kind (choose.erl), where the capture says who has sent a message; a node, and the command.
 build=$1 modules=(choose attach)
 . "$(dirname "$0")/lib.sh"

@@ -327,10 +327,10 @@ struct tw_capture_place {
 struct tw_capture_tracee {
 	uint32_t tracee_id;
 	int32_t thread_id;
-	uint32_t pid_number; /* printed <0.number.serial> */
-	uint32_t pid_serial;
+	uint32_t pid_number, pid_serial; /* printed <0.number.serial> */
 	const char *name;
-	bool is_port; /* printed #Port<0.number> */
+	bool is_port;						    /* printed #Port<0.number> */
+	const char *initial_call, *behaviour, *application, *label; /* "" where no run-time has told them */
 };
 
 struct tw_capture_session {

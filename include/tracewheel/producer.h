@@ -100,6 +100,18 @@ int tw_producer_define_process(struct tw_producer *producer, bool is_port, uint6
 int tw_producer_name_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
 			     uint64_t number, uint32_t serial, struct tw_producer_name name);
 
+/* The kind of a process, by which views group processes; each may be empty, and is cut at 255 bytes. */
+struct tw_producer_origin {
+	struct tw_producer_name initial_call; /* the function with which it began */
+	struct tw_producer_name behaviour;
+	struct tw_producer_name application;
+	struct tw_producer_name label;
+};
+
+/* Tells the origin of a process; a later one takes its place. */
+int tw_producer_describe_process(struct tw_producer *producer, const struct tw_producer_process *process, bool is_port,
+				 uint64_t number, uint32_t serial, const struct tw_producer_origin *origin);
+
 /* Names the Erlang node that this process is.  Views of several nodes match the messages between them by these names. */
 int tw_producer_name_node(struct tw_producer *producer, struct tw_producer_name name);
 

@@ -201,57 +201,6 @@ static int add_place(struct tw_catalog *catalog, struct tw_catalog_input *input)
 	return tw_catalog_add_copy(&catalog->places, def.place_id, &place, sizeof place);
 }
 
-static void free_tracee(void *item)
-{
-	struct tw_capture_tracee *tracee = item;
-
-	free((void *)(uintptr_t)tracee->name);
-	free(tracee);
-}
-
-/* A later name of a process: the earlier one stays in memory, because readers may hold it. */
-static int rename_tracee(struct tw_catalog *catalog, struct tw_capture_tracee *later)
-{
-	struct tw_capture_tracee *known = catalog->tracees.items[tw_map_get(&catalog->tracees.by_id, later->tracee_id)];
-	struct tw_catalog_table *names = &catalog->old_names;
-	const char *name = known->name;
-
-	if (!*later->name || strcmp(known->name, later->name) == 0)
-		return 0;
-	if (!tw_grow(names->items, names->count, names->capacity))
-		return TW_ENOMEM;
-	names->items[names->count++] = (void *)(uintptr_t)name;
-	known->name = later->name;
-	later->name = NULL;
-	return 0;
-}
-
-static int add_tracee(struct tw_catalog *catalog, struct tw_catalog_input *input)
-{
-	struct tw_capture_tracee *tracee;
-	struct tw_def_tracee def;
-	int error;
-
-	if (!tw_catalog_take(input, &def, sizeof def))
-		return TW_EFORMAT;
-	tracee = calloc(1, sizeof *tracee);
-	if (!tracee)
-		return TW_ENOMEM;
-	tracee->tracee_id = def.tracee_id;
-	tracee->thread_id = def.thread_id;
-	tracee->pid_number = def.pid_number;
-	tracee->pid_serial = def.pid_serial;
-	tracee->is_port = def.kind == TW_TRACEE_PORT;
-	error = tw_catalog_take_text(input, def.name_bytes, (char **)&tracee->name);
-	if (!error)
-		error = add(&catalog->tracees, def.tracee_id, tracee);
-	if (error == 0 && tracee->name)
-		error = rename_tracee(catalog, tracee);
-	if (error <= 0)
-		free_tracee(tracee);
-	return error < 0 ? error : 0;
-}
-
 static void free_session(void *item)
 {
 	struct tw_capture_session *session = item;
@@ -452,7 +401,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct tw_catal
 	case TW_DEF_FUNCTION: return add_function(catalog, input);
 	case TW_DEF_PLACE: return add_place(catalog, input);
 	case TW_DEF_ATOM: return add_atom(catalog, input);
-	case TW_DEF_TRACEE: return add_tracee(catalog, input);
+	case TW_DEF_TRACEE: return tw_catalog_tracee(catalog, input);
 	case TW_DEF_SESSION: return add_session(catalog, input);
 	case TW_DEF_NOTE: return add_note(catalog, input);
 	case TW_DEF_LAYOUT: return add_layout(catalog, input);
@@ -561,7 +510,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->modules, free_module);
 	fini_table(&catalog->functions, free_function);
 	fini_table(&catalog->places, free);
-	fini_table(&catalog->tracees, free_tracee);
+	fini_table(&catalog->tracees, tw_catalog_free_tracee);
 	fini_table(&catalog->sessions, free_session);
 	fini_table(&catalog->atoms, free_text);
 	free((char *)(uintptr_t)catalog->trigger.reason);

@@ -56,7 +56,7 @@ struct tw_catalog {
 	struct tw_catalog_table lines;	      /* of struct tw_capture_line, by address */
 	struct tw_catalog_table whole_places; /* of struct tw_capture_whole_place, by place */
 	struct tw_def_part *part;	      /* NULL: the capture is whole */
-	struct tw_catalog_table old_names;    /* earlier names of processes; without ids */
+	struct tw_catalog_table old_names;    /* earlier names of processes, and their origins; without ids */
 	struct tw_capture_trigger trigger;    /* with ticks for ns; reason NULL: none */
 	struct tw_def_crash *crash;	      /* followed by its addresses; NULL: none */
 	char *program;

@@ -39,6 +39,10 @@ int tw_catalog_line(struct tw_catalog *catalog, struct tw_catalog_input *input);
 int tw_catalog_whole_place(struct tw_catalog *catalog, struct tw_catalog_input *input);
 void tw_catalog_free_line(void *line);
 
+/* Records of processes and ports (catalog_tracees.c).  Return 0 or an error. */
+int tw_catalog_tracee(struct tw_catalog *catalog, struct tw_catalog_input *input);
+void tw_catalog_free_tracee(void *tracee);
+
 /* Records of calls that are counted (catalog_counts.c).  Return 0 or an error. */
 int tw_catalog_counted(struct tw_catalog *catalog, struct tw_catalog_input *input);
 int tw_catalog_counts(struct tw_catalog *catalog, struct tw_catalog_input *input, bool are_recorded);

@@ -109,9 +109,12 @@ struct tw_def_tracee {
 	uint32_t pid_number; /* printed <0.number.serial>, or #Port<0.number> */
 	uint32_t pid_serial;
 	uint16_t name_bytes;
-	uint16_t kind; /* enum tw_tracee_kind */
-	uint16_t reserved[2];
+	uint16_t kind;	       /* enum tw_tracee_kind */
+	uint16_t origin_bytes; /* behind the name: lines as of struct tw_producer_origin */
+	uint16_t reserved;
 };
+
+#define TW_ORIGIN_BYTES_MAX 1023
 
 /* The payload of a thread's definition, with its name. */
 #define TW_DEF_THREAD_BYTES_MAX (sizeof(struct tw_def_tracee) + 16)

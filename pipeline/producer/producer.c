@@ -166,6 +166,40 @@ TW_API int tw_producer_name_process(struct tw_producer *producer, const struct t
 	return define_process(producer, process->id, is_port, number, serial, name);
 }
 
+/* A line has one end. */
+static size_t put_line(char *to, struct tw_producer_name name)
+{
+	size_t bytes = put_name(to, name, 255);
+
+	for (size_t i = 0; i < bytes; i++)
+		to[i] = (unsigned char)to[i] < ' ' ? ' ' : to[i];
+	return bytes;
+}
+
+TW_API int tw_producer_describe_process(struct tw_producer *producer, const struct tw_producer_process *process,
+					bool is_port, uint64_t number, uint32_t serial,
+					const struct tw_producer_origin *origin)
+{
+	const struct tw_producer_name names[] = {origin->initial_call, origin->behaviour, origin->application,
+						 origin->label};
+	struct {
+		struct tw_def_tracee fixed;
+		char text[TW_ORIGIN_BYTES_MAX];
+	} record = {.fixed = {.tracee_id = process->id,
+			      .pid_number = (uint32_t)number,
+			      .pid_serial = serial,
+			      .kind = is_port ? TW_TRACEE_PORT : TW_TRACEE_PROCESS}};
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (i)
+			record.text[bytes++] = '\n';
+		bytes += put_line(record.text + bytes, names[i]);
+	}
+	record.fixed.origin_bytes = (uint16_t)bytes;
+	return append(producer, TW_DEF_TRACEE, &record, sizeof record.fixed + bytes);
+}
+
 TW_API int tw_producer_name_node(struct tw_producer *producer, struct tw_producer_name name)
 {
 	struct {

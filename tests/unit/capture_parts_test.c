@@ -175,6 +175,54 @@ static int add_thread(struct tw_catalog *catalog, uint32_t id, const char *name)
 	return tw_catalog_add(catalog, bytes, put(bytes, TW_DEF_TRACEE, &tracee, sizeof(tracee), name));
 }
 
+static int add_origin(struct tw_catalog *catalog, uint32_t id, const char *name, const char *origin, size_t missing)
+{
+	const struct tw_def_tracee tracee = {.tracee_id = id,
+					     .name_bytes = (uint16_t)strlen(name),
+					     .origin_bytes = (uint16_t)(strlen(origin) + missing)};
+	uint8_t bytes[256] = {0};
+	char both[128];
+
+	snprintf(both, sizeof both, "%s%s", name, origin);
+	return tw_catalog_add(catalog, bytes, put(bytes, TW_DEF_TRACEE, &tracee, sizeof(tracee), both));
+}
+
+/* A process is described after it was defined, and named after that. */
+static void a_process_has_an_origin(void **state)
+{
+	struct tw_catalog catalog = {0};
+	const struct tw_capture_tracee *found;
+	const char *label;
+	uint64_t before;
+
+	assert_int_equal(add_origin(&catalog, 1, "", "", 0), 0);
+	found = tw_catalog_find(&catalog.tracees, 1);
+	assert_string_equal(found->initial_call, "");
+	assert_int_equal(add_origin(&catalog, 1, "", "cart:init/1\ngen_server\nshop\nthe first", 0), 0);
+	assert_int_equal(add_origin(&catalog, 1, "cart", "", 0), 0);
+	assert_string_equal(found->name, "cart");
+	assert_string_equal(found->initial_call, "cart:init/1");
+	assert_string_equal(found->behaviour, "gen_server");
+	assert_string_equal(found->application, "shop");
+	assert_string_equal(found->label, "the first");
+	/* The same again takes no memory; another leaves that which a reader may hold. */
+	before = catalog.record_bytes;
+	label = found->label;
+	assert_int_equal(add_origin(&catalog, 1, "", "cart:init/1\ngen_server\nshop\nthe first", 0), 0);
+	assert_int_equal(catalog.record_bytes, before);
+	assert_int_equal(add_origin(&catalog, 1, "", "cart:init/1", 0), 0);
+	assert_true(catalog.record_bytes > before);
+	assert_string_equal(label, "the first");
+	assert_string_equal(found->label, "");
+	/* In one definition; cut off; more lines than there are. */
+	assert_int_equal(add_origin(&catalog, 2, "desk", "desk:init/1\n\n\n1\n2\n", 0), 0);
+	found = tw_catalog_find(&catalog.tracees, 2);
+	assert_string_equal(found->name, "desk");
+	assert_string_equal(found->label, "1");
+	assert_int_equal(add_origin(&catalog, 3, "", "x", 9), TW_EFORMAT);
+	tw_catalog_fini(&catalog);
+}
+
 /* A capture of days: more threads than one log of definitions holds at a time. */
 static void a_catalog_holds_more_than_a_log(void **state)
 {
@@ -264,6 +312,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(time_is_exact_at_its_points),
 		cmocka_unit_test(a_wall_clock_time_is_found_across_steps),
 		cmocka_unit_test(the_first_definition_counts),
+		cmocka_unit_test(a_process_has_an_origin),
 		cmocka_unit_test(a_catalog_holds_more_than_a_log),
 		cmocka_unit_test(one_image_cannot_define_without_end),
 		cmocka_unit_test(counts_are_the_newest_in_any_order),

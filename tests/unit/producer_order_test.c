@@ -102,6 +102,18 @@ static void check_event(const struct tw_capture *capture, const struct tw_captur
 	assert_int_equal(place->function->arity, 2);
 }
 
+static void check_names(const struct tw_capture *capture)
+{
+	const struct tw_capture_tracee *named = tw_capture_tracee(capture, 0, processes[0].id),
+				       *described = tw_capture_tracee(capture, 0, processes[1].id);
+
+	assert_string_equal(named->name, "clerk");
+	assert_string_equal(named->initial_call, "");
+	assert_string_equal(described->initial_call, "bank:init/1");
+	assert_string_equal(described->application, "");
+	assert_string_equal(described->label, "a b");
+}
+
 static void read_back(struct seen *seen)
 {
 	struct tw_capture_events *events;
@@ -121,6 +133,7 @@ static void read_back(struct seen *seen)
 			else if (batch[i].kind == TW_CAPTURE_OWN_TIME)
 				check_setup(capture, &batch[i], seen);
 	assert_int_equal(got, 0);
+	check_names(capture);
 	tw_capture_events_destroy(events);
 	tw_capture_close(capture);
 }
@@ -138,6 +151,11 @@ static struct tw_recorder_stats record(enum tw_recorder_policy policy, uint64_t 
 	begin_producer(recorder);
 	run(recorder);
 	assert_int_equal(tw_producer_name_process(producer, &processes[0], false, 100, 7, name_of("clerk")), 0);
+	assert_int_equal(tw_producer_describe_process(producer, &processes[1], false, 101, 7,
+						      &(struct tw_producer_origin){.initial_call =
+											   name_of("bank:init/1"),
+										   .label = name_of("a\nb")}),
+			 0);
 	assert_false(tw_producer_is_closed(producer));
 	tw_recorder_close(recorder);
 	assert_true(tw_producer_is_closed(producer));

@@ -11,15 +11,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY, KEY_OFF };
+enum { KEY_FOLDED = 256, KEY_BY, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY, KEY_OFF };
 
 static const struct tw_option options_table[] = {
 	{KEY_FOLDED, "folded", NULL,
 	 "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
 	 "calls; with --diff two numbers, the old one first; with --memory bytes"},
 	{KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
+	{KEY_BY, "by", "KEY",
+	 "a tree for each process, name (of a process or thread), or for each\ninitial-call, behaviour, application or label of an Erlang node's processes (docs/erlang.md)"},
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "what differs from this capture: frames whose own time is longer\nthan there are red, shorter blue, and grey where it may be "
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
@@ -45,6 +48,7 @@ static const struct tw_command command = {
 	.options = options_table,
 	.examples = "  tracewheel flame sqlite3.tw > sqlite3.html\n"
 		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
+		    "  tracewheel flame --by application shop@localhost.tw > shop.html\n"
 		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
 		    "  tracewheel flame --diff before.tw after.tw > difference.html\n"
 		    "  tracewheel flame --memory=live server.tw > leaks.html\n"
@@ -63,6 +67,14 @@ static bool take_option(void *context, int key, const char *value)
 	switch (key) {
 	case KEY_FOLDED: flame->is_folded = true; return true;
 	case KEY_BY_PROCESS: flame->is_by_process = true; return true;
+	case KEY_BY:
+		flame->is_by_process = true;
+		flame->is_by_kind = strcmp(value, "process") != 0;
+		if (!flame->is_by_kind || tw_process_kind_parse(value, &flame->by))
+			return true;
+		tw_usage(&command, "--by is process, name, initial-call, behaviour, application or label, not '%s'.",
+			 value);
+		return false;
 	case KEY_MEMORY:
 		flame->kind = tw_flame_memory_kind(value);
 		if (!flame->kind)
@@ -86,6 +98,8 @@ static int show(struct tw_flame *flame, struct tw_capture *capture, const char *
 {
 	struct tw_capture_filter filter;
 	struct tw_calltree tree = {.is_by_process = flame->is_by_process,
+				   .is_by_kind = flame->is_by_kind,
+				   .kind = flame->by,
 				   .is_of_off = flame->is_off,
 				   .hides_waits = flame->selection.hides_waits};
 	if (!tw_selection_filter(&flame->selection, capture, &command, &filter))
@@ -193,14 +207,14 @@ static int check(const struct tw_flame *flame, const struct tw_options *options)
 	if (flame->sides.old_count && (flame->is_by_process || flame->selection.hides_waits))
 		return tw_usage(
 			&command,
-			"--diff goes without --by-process and --hide-waits: processes of two runs are other ones, and chance is known of whole calls.");
+			"--diff goes without --by, --by-process and --hide-waits: processes of two runs are other ones, and chance is known of whole calls.");
 	if (flame->is_off && (flame->sides.old_count || flame->kind || flame->selection.hides_waits))
 		return tw_usage(&command,
 				"--off goes without --diff, --memory and --hide-waits: waits are what it shows.");
 	if (!flame->kind && flame->selection.pairs.patterns.wanted_count)
 		return tw_usage(&command, "--pair goes with --memory.");
 	if (flame->kind && (flame->sides.old_count || flame->is_by_process || flame->selection.hides_waits))
-		return tw_usage(&command, "--memory goes without --diff, --by-process and --hide-waits.");
+		return tw_usage(&command, "--memory goes without --diff, --by, --by-process and --hide-waits.");
 	if (flame->kind &&
 	    (tw_selection_is_of_events(&flame->selection) || tw_selection_has_conditions(&flame->selection)))
 		return tw_usage(

@@ -24,8 +24,9 @@ struct tw_flame {
 	double least_percent;
 	bool is_least_given;
 	bool is_folded;
-	bool is_off; /* --off */
-	bool is_by_process;
+	bool is_off;			/* --off */
+	bool is_by_process, is_by_kind; /* --by KEY; process: the first alone */
+	enum tw_process_kind by;
 	struct tw_sides sides;		    /* --diff */
 	const struct tw_flame_memory *kind; /* --memory; NULL: not */
 	struct tw_memory memory;	    /* made for it */

@@ -72,7 +72,7 @@ static const struct tw_option options_table[] = {
 	{KEY_PORTS, "ports", "[=each|GLOB]",
 	 "show instead files, sockets, pipes and timers, and their use; =each: a row for each port; a glob: only ports whose description it matches, '*/var/*'; for captures of `record --ports`"},
 	{KEY_BY, "by", "KEY",
-	 "show instead calls by arg:N or arg:NAME, result, errno, caller, line (of the caller), thread, process, program, module, name (of the process that a run-time declares) or server (the process that the first argument names); with -t of these functions"},
+	 "show instead calls by arg:N or arg:NAME, result, errno, caller, line (of the caller), thread, process, program, module, name (of the process that a run-time declares), server (the process that the first argument names), initial-call, behaviour, application or label (of an Erlang node's process that calls); with -t of these functions"},
 	{KEY_HISTOGRAM, "histogram", "KEY[/STEP]",
 	 "show instead a histogram of arg:N, arg:NAME, result or duration for each function, by powers of two, or in equal steps: arg:size/512, duration/1ms"},
 	{KEY_SUM, "sum", "NUMBER",

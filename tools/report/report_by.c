@@ -26,7 +26,7 @@ bool tw_report_by_take(struct tw_grouping *by, const struct tw_command *command,
 			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
 			: is_histogram
 				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
-				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program, module, name or server, not '%s'.",
+				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program, module, name, server, initial-call, behaviour, application or label, not '%s'.",
 			value);
 	return is_right;
 }
@@ -97,7 +97,11 @@ static const char *title_of(const struct tw_groups *groups)
 					     [TW_BY_PROGRAM] = "program",
 					     [TW_BY_MODULE] = "module",
 					     [TW_BY_NAME] = "name of the process",
-					     [TW_BY_SERVER] = "server"};
+					     [TW_BY_SERVER] = "server",
+					     [TW_BY_INITIAL_CALL] = "initial call of the process",
+					     [TW_BY_BEHAVIOUR] = "behaviour of the process",
+					     [TW_BY_APPLICATION] = "application of the process",
+					     [TW_BY_LABEL] = "label of the process"};
 	return titles[groups->by.key];
 }
 
@@ -198,14 +202,16 @@ static void put_screen(struct tw_out *out, const struct tw_groups *groups, struc
 	plain.out = &text;
 	tw_report_head(&plain, capture, &info);
 	if (groups->valueless)
-		tw_out_format(&text, "%s no such value in the capture, and in no row%s.\n",
-			      tw_figure_of(figure, groups->valueless, "call has", "calls have"),
-			      groups->has_counted ? ": they had not returned, or their threads had no row for them"
-			      : groups->by.key == TW_BY_ARGUMENT ? ": record with --args"
-			      : groups->by.key == TW_BY_LINE	 ? ": no caller was recorded with them"
-			      : groups->by.key == TW_BY_ERRNO
-				      ? ": record with --syscalls, or with --args and prototypes"
-				      : "");
+		tw_out_format(
+			&text, "%s no such value in the capture, and in no row%s.\n",
+			tw_figure_of(figure, groups->valueless, "call has", "calls have"),
+			groups->has_counted ? ": they had not returned, or their threads had no row for them"
+			: groups->by.key == TW_BY_ARGUMENT ? ": record with --args"
+			: groups->by.key == TW_BY_LINE	   ? ": no caller was recorded with them"
+			: groups->by.key == TW_BY_ERRNO	   ? ": record with --syscalls, or with --args and prototypes"
+			: groups->by.key >= TW_BY_INITIAL_CALL
+				? ": their processes had ended before they were looked at, or are not of an Erlang node"
+				: "");
 	if (tw_when_selects(groups->when))
 		tw_out_format(&text, "Calls %s%s.\n", tw_when_describe(groups->when, groups->left_out, when),
 			      groups->when->least_ns ? ", and the time of shorter ones is that of the calls around"

@@ -10,6 +10,7 @@
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* More nodes than there can be. */
 #define NO_NODE UINT32_MAX
@@ -78,6 +79,29 @@ uint32_t tw_calltree_child(struct tw_calltree *tree, uint32_t parent, uint32_t f
 	return tw_calltree_last_child(tree, parent, function);
 }
 
+/* That of all processes of one kind. */
+static uint32_t kind_node(struct tw_calltree *tree, const struct tw_stack *stack)
+{
+	static struct tw_out text;
+	tw_out_init(&text, -1);
+	if (!stack->has_tracee || !tw_groups_put_kind(&text, tree->capture, stack->image, stack->tracee_id, tree->kind))
+		tw_out_text(&text, "(not known)");
+	tw_out_bytes(&text, "", 1);
+	uint64_t key = tw_hash_bytes(text.data, text.used, 0);
+	uint32_t known = tw_map_find(&tree->by_kind, key, i, strcmp(tree->kinds[i].text, text.data) == 0);
+	if (known != TW_MAP_NONE)
+		return tree->kinds[known].node;
+	char *copy = tw_grow(tree->kinds, tree->kind_count, tree->kind_capacity) ? strdup(text.data) : NULL;
+	if (!copy || !tw_map_add(&tree->by_kind, key, tree->kind_count)) {
+		free(copy);
+		tree->has_no_memory = true;
+		return TW_CALLTREE_BEYOND;
+	}
+	uint32_t node = add_node(tree, TW_CALLTREE_ROOT, tree->kind_count, true);
+	tree->kinds[tree->kind_count++] = (struct tw_calltree_kind){copy, node};
+	return node;
+}
+
 /* The parent node of a process's outermost calls. */
 uint32_t tw_calltree_process_node(struct tw_calltree *tree, const struct tw_stack *stack)
 {
@@ -89,7 +113,8 @@ uint32_t tw_calltree_process_node(struct tw_calltree *tree, const struct tw_stac
 	}
 	uint32_t *node = &tree->process_nodes[stack->number];
 	if (!*node) {
-		*node = add_node(tree, TW_CALLTREE_ROOT, stack->number, true);
+		*node = tree->is_by_kind ? kind_node(tree, stack)
+					 : add_node(tree, TW_CALLTREE_ROOT, stack->number, true);
 		if (*node == NO_NODE)
 			*node = TW_CALLTREE_BEYOND;
 	}
@@ -337,6 +362,10 @@ void tw_calltree_free(struct tw_calltree *tree)
 	free(tree->nodes);
 	tw_map_fini(&tree->by_key);
 	free(tree->process_nodes);
+	for (uint32_t i = 0; i < tree->kind_count; i++)
+		free(tree->kinds[i].text);
+	free(tree->kinds);
+	tw_map_fini(&tree->by_kind);
 	tw_stacks_free(&tree->stacks);
 	tw_tracer_cost_free(&tree->cost);
 	tw_places_free(&tree->places);

@@ -20,6 +20,7 @@
 #define TW_VIEWS_CALLTREE_H
 
 #include "views/folds/frames.h"
+#include "views/folds/groups_processes.h"
 #include "views/folds/histogram.h"
 #include "views/folds/parts.h"
 #include "views/folds/pass.h"
@@ -112,6 +113,14 @@ struct tw_calltree {
 	uint32_t *process_nodes;	   /* by stack number; the root if processes are merged */
 	uint32_t process_capacity;
 	bool is_by_process;
+	bool is_by_kind; /* wanted, with is_by_process: processes of one kind are one */
+	enum tw_process_kind kind;
+	struct tw_calltree_kind {
+		char *text;
+		uint32_t node;
+	} * kinds;
+	uint32_t kind_count, kind_capacity;
+	struct tw_map by_kind;
 	bool is_of_off;			       /* wanted: tw_calltree_take_off() */
 	bool hides_waits;		       /* wanted: tw_calltree_hide_waits() */
 	uint64_t hidden_waits, hidden_wait_ns; /* calls that it left out */
@@ -150,7 +159,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event, on_unmatched and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, is_by_kind, kind, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event, on_unmatched and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *

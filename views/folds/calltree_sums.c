@@ -93,6 +93,8 @@ const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node)
 		return "(beyond the limit of the tree)";
 	if (!at->is_process)
 		return tree->places.names[at->function].text;
+	if (tree->is_by_kind)
+		return tree->kinds[at->function].text;
 	struct tw_stack *stack = find_stack(tree, at->function);
 	return stack ? tw_stacks_name(&tree->stacks, stack) : "";
 }

@@ -22,11 +22,20 @@ static bool parse_argument(const char *text, struct tw_grouping *out)
 
 bool tw_grouping_parse(const char *text, struct tw_grouping *out)
 {
-	static const char *const words[] =
-		{[TW_BY_RESULT] = "result",   [TW_BY_ERRNO] = "errno",	 [TW_BY_CALLER] = "caller",
-		 [TW_BY_LINE] = "line",	      [TW_BY_THREAD] = "thread", [TW_BY_PROCESS] = "process",
-		 [TW_BY_PROGRAM] = "program", [TW_BY_MODULE] = "module", [TW_BY_NAME] = "name",
-		 [TW_BY_SERVER] = "server"};
+	static const char *const words[] = {[TW_BY_RESULT] = "result",
+					    [TW_BY_ERRNO] = "errno",
+					    [TW_BY_CALLER] = "caller",
+					    [TW_BY_LINE] = "line",
+					    [TW_BY_THREAD] = "thread",
+					    [TW_BY_PROCESS] = "process",
+					    [TW_BY_PROGRAM] = "program",
+					    [TW_BY_MODULE] = "module",
+					    [TW_BY_NAME] = "name",
+					    [TW_BY_SERVER] = "server",
+					    [TW_BY_INITIAL_CALL] = "initial-call",
+					    [TW_BY_BEHAVIOUR] = "behaviour",
+					    [TW_BY_APPLICATION] = "application",
+					    [TW_BY_LABEL] = "label"};
 	for (unsigned key = 0; key < sizeof words / sizeof *words; key++) {
 		*out = (struct tw_grouping){.key = (enum tw_group_key)key};
 		if (words[key] && strcmp(text, words[key]) == 0)

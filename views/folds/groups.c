@@ -209,6 +209,12 @@ static bool number_of(const struct tw_groups *groups, const struct tw_stack *sta
 	return groups->by.key >= TW_BY_CALLER && groups->by.key <= TW_BY_PROCESS;
 }
 
+static enum tw_process_kind kind_of(enum tw_group_key key)
+{
+	return key == TW_BY_NAME ? TW_KIND_NAME
+				 : (enum tw_process_kind)(key - TW_BY_INITIAL_CALL + TW_KIND_INITIAL_CALL);
+}
+
 /* False: the capture does not have the value. */
 static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t function, uint32_t caller,
 		     struct tw_out *out)
@@ -229,8 +235,12 @@ static bool put_text(struct tw_groups *groups, struct tw_stack *stack, uint32_t 
 	case TW_BY_PROCESS: put_program(groups, out, stack->image, true); break;
 	case TW_BY_PROGRAM: put_program(groups, out, stack->image, false); break;
 	case TW_BY_NAME:
-		tw_groups_put_process(out, groups->capture, groups->event->image, groups->event->tracee_id);
-		break;
+	case TW_BY_INITIAL_CALL:
+	case TW_BY_BEHAVIOUR:
+	case TW_BY_APPLICATION:
+	case TW_BY_LABEL:
+		return tw_groups_put_kind(out, groups->capture, groups->event->image, groups->event->tracee_id,
+					  kind_of(groups->by.key));
 	case TW_BY_SERVER: return put_server(groups, out);
 	case TW_BY_MODULE:
 		text = module_of(groups, function, &bytes);
@@ -465,7 +475,7 @@ static bool needs_events(const struct tw_groups *groups)
 {
 	enum tw_group_key key = groups->by.key;
 	return groups->call_stacks.pending || key == TW_BY_ARGUMENT || key == TW_BY_RESULT || key == TW_BY_ERRNO ||
-	       key == TW_BY_NAME || key == TW_BY_SERVER;
+	       key >= TW_BY_NAME;
 }
 
 static int see_span(void *self, struct tw_fold_span *span)

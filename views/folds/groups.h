@@ -31,8 +31,13 @@ enum tw_group_key {
 	TW_BY_PROCESS,
 	TW_BY_PROGRAM,
 	TW_BY_MODULE,
-	TW_BY_NAME,  /* of the process that a run-time declares */
-	TW_BY_SERVER /* the process that the first argument names */
+	TW_BY_NAME,   /* of the process that a run-time declares */
+	TW_BY_SERVER, /* the process that the first argument names */
+	/* By the kind of the process (groups_processes.h). */
+	TW_BY_INITIAL_CALL,
+	TW_BY_BEHAVIOUR,
+	TW_BY_APPLICATION,
+	TW_BY_LABEL
 };
 
 struct tw_grouping {
@@ -49,8 +54,8 @@ struct tw_grouping {
  * "duration/1ms". Values that are no numbers are groups of their own. False: it is none of them.
  */
 bool tw_grouping_parse_histogram(const char *text, struct tw_grouping *out);
-/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "line", "thread", "process", "program", "module", "name", "server".
- * False: none of them. */
+/* "arg:2" or "$2", "arg:size", "result", "errno", "caller", "line", "thread", "process", "program", "module", "name", "server",
+ * "initial-call", "behaviour", "application", "label".  False: none of them. */
 bool tw_grouping_parse(const char *text, struct tw_grouping *out);
 
 struct tw_group {

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void tw_groups_put_process(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint32_t tracee_id)
 {
@@ -16,6 +17,47 @@ void tw_groups_put_process(struct tw_out *out, const struct tw_capture *capture,
 		tw_process_text_alone(capture, image, tracee_id, text);
 	tw_out_text(out, node);
 	tw_out_text(out, text);
+}
+
+static const char *const words[] = {[TW_KIND_NAME] = "name",
+				    [TW_KIND_INITIAL_CALL] = "initial-call",
+				    [TW_KIND_BEHAVIOUR] = "behaviour",
+				    [TW_KIND_APPLICATION] = "application",
+				    [TW_KIND_LABEL] = "label"};
+
+bool tw_process_kind_parse(const char *text, enum tw_process_kind *out)
+{
+	for (unsigned kind = 0; kind < sizeof words / sizeof *words; kind++) {
+		*out = (enum tw_process_kind)kind;
+		if (strcmp(text, words[kind]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool tw_groups_put_kind(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint32_t tracee_id,
+			enum tw_process_kind kind)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
+	char node[TW_NODE_TEXT_BYTES];
+	if (kind == TW_KIND_NAME) {
+		tw_groups_put_process(out, capture, image, tracee_id);
+		return true;
+	}
+	/* All that are described have begun somewhere. */
+	if (!tracee || !*tracee->initial_call)
+		return false;
+	const char *text = kind == TW_KIND_INITIAL_CALL	 ? tracee->initial_call
+			   : kind == TW_KIND_BEHAVIOUR	 ? tracee->behaviour
+			   : kind == TW_KIND_APPLICATION ? tracee->application
+							 : tracee->label;
+	tw_node_text(capture, image, node);
+	tw_out_text(out, node);
+	if (*text)
+		tw_out_name(out, text);
+	else
+		tw_out_format(out, "no %s", words[kind]);
+	return true;
 }
 
 static int compare(const void *a, const void *b)

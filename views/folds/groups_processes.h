@@ -16,6 +16,26 @@ struct tw_groups_processes {
 	bool is_made;
 };
 
+/* Properties by which processes are grouped. */
+enum tw_process_kind {
+	TW_KIND_NAME,
+	TW_KIND_INITIAL_CALL, /* the function with which it began */
+	TW_KIND_BEHAVIOUR,
+	TW_KIND_APPLICATION,
+	TW_KIND_LABEL
+};
+
+/* "name", "initial-call", "behaviour", "application", "label". False: none of them. */
+bool tw_process_kind_parse(const char *text, enum tw_process_kind *out);
+
+/*
+ * tw_groups_put_kind - the text of this kind of a process, of a merged capture behind its node: "shop", "no label".
+ *
+ * False: the capture does not tell the kind of this process.
+ */
+bool tw_groups_put_kind(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint32_t tracee_id,
+			enum tw_process_kind kind);
+
 /* The name of a process, so that those of one name are one group, or its pid; of a merged capture behind its node. */
 void tw_groups_put_process(struct tw_out *out, const struct tw_capture *capture, uint32_t image, uint32_t tracee_id);
 

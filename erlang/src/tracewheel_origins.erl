@@ -1,0 +1,73 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What kind of process each is that makes events, for views by group: its initial call, behaviour, application and label.
+%%
+%% A process of this module asks every 10 ms who is new, and describes them in the capture: those that ended before are not known.
+-module(tracewheel_origins).
+-export([start/1, finish/1]).
+-export([init/2, loop/4]).
+
+-define(LOOK_MS, 10).
+%% So many in each look, and in all: a description takes 100 bytes of the log of definitions, which holds 32 MiB.
+-define(BATCH, 64).
+-define(MOST, 50000).
+-define(FINISH_MS, 200).
+
+%% By a server, before anything is traced. -> the process
+start(Capture) ->
+    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Capture]),
+    receive
+        {Pid, ready} -> demonitor(Monitor, [flush]);
+        {'DOWN', Monitor, _, _, _} -> ok
+    end,
+    Pid.
+
+%% All that are known now are described then, as far as time allows.
+finish(Pid) ->
+    Monitor = monitor(process, Pid),
+    Pid ! {?MODULE, finish},
+    receive {'DOWN', Monitor, _, _, _} -> ok
+    after ?FINISH_MS ->
+            exit(Pid, kill),
+            receive {'DOWN', Monitor, _, _, _} -> ok end
+    end.
+
+%% ---- the process: what it does is not traced ----
+
+init(Server, Capture) ->
+    process_flag(sensitive, true),
+    Monitor = monitor(process, Server),
+    Server ! {self(), ready},
+    loop(Monitor, Capture, #{}, ?MOST).
+
+%% Each look is one of the newest version of this module.
+loop(_, _, _, Left) when Left =< 0 -> ok;
+loop(Monitor, Capture, Known, Left) ->
+    receive
+        {?MODULE, finish} -> describe_all(Capture, Known, Left);
+        {'DOWN', Monitor, _, _, _} -> ok
+    after ?LOOK_MS ->
+            {Count, Now} = describe(Capture, Known),
+            ?MODULE:loop(Monitor, Capture, Now, Left - Count)
+    end.
+
+describe_all(Capture, Known, Left) ->
+    case describe(Capture, Known) of
+        {Count, Now} when Count > 0, Left > Count -> describe_all(Capture, Now, Left - Count);
+        _ -> ok
+    end.
+
+%% -> {Count, Known}
+describe(Capture, Known) ->
+    New = tracewheel_nif:newcomers(Capture, ?BATCH),
+    {length(New), lists:foldl(fun(Pid, K) -> describe(Capture, Pid, K) end, Known, New)}.
+
+%% One that cannot be described is not known.
+describe(Capture, Pid, Known) ->
+    try tracewheel_processes:origin(Pid, Known) of
+        {none, Now} -> Now;
+        {Origin, Now} ->
+            tracewheel_nif:describe(Capture, Pid, Origin),
+            Now
+    catch
+        _:_ -> Known
+    end.
