@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% The helper of `tracewheel record --erlang NODE|PID`: a VM of its own, which gives this application to a running node,
-%% starts the trace there, and ends it when its standard input is closed.
+%% starts the trace there, and ends it when its standard input is closed.  The line `snapshot` there asks a flight recorder for one.
 %%
 %% Arguments (-extra): KEY=VALUE each, as argument/2 has them.  Standard output, a line each:
 %%
@@ -9,6 +9,7 @@
 %%	about TEXT			where it makes the capture
 %%	line TEXT			of such a node: a line that is printed
 %%	note TEXT			what the trace does not see
+%%	snapshot EVENTS PATH	WHY	of a flight recorder
 %%	done KEY=VALUE...		the trace has ended, as tracewheel:stop/1 has it
 %%	lost PATH			the connection is: the capture is completed there
 %%	killed PATH			the process behind the trace was, in the node: as above
@@ -30,7 +31,7 @@ main() ->
     logger:set_primary_config(level, none),
     io:setopts(user, [{encoding, unicode}]),
     Self = self(),
-    spawn_link(fun() -> await_end_of_input(), Self ! stop end),
+    spawn_link(fun() -> await_end_of_input(Self), Self ! stop end),
     try
         Request = lists:foldl(fun argument/2, #{patterns => [], options => #{}}, init:get_plain_arguments()),
         attach(Request)
@@ -71,6 +72,8 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
     option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
 argument("print", "none", R) -> R#{print => 1 bsl 59};
+argument("flight", _, R) -> option(flight, true, R);
+argument("snapshot_on", V, #{options := O} = R) -> option(snapshot_on, maps:get(snapshot_on, O, []) ++ case V of "none" -> []; "crash" -> [crash]; _ -> [V] end, R);
 argument("print", V, R) -> R#{print => list_to_integer(V)};
 argument("seq", V, R) -> option(seq, V, R);
 argument("recorder", V, R) -> option(recorder, V, R);
@@ -182,7 +185,8 @@ check_node(true, Node) ->
 
 %% -> the modules that were loaded, and are to be unloaded at the end
 load(Node, Request) ->
-    Modules = ?MODULES ++ [tracewheel_printer || #{options := #{print := true}} <- [Request]],
+    Modules = ?MODULES ++ [tracewheel_printer || #{options := #{print := true}} <- [Request]] ++
+              [tracewheel_flight || #{options := #{flight := true}} <- [Request]],
     Present = [{M, call(Node, erlang, get_module_info, [M, md5])} || M <- Modules, call(Node, erlang, module_loaded, [M])],
     [case module_md5(M) of
          Md5 -> ok;
@@ -260,9 +264,12 @@ begin_trace(Node, Arguments) ->
         Answer -> result(Node, tracewheel, start, Arguments, Answer)
     end.
 
-await_end_of_input() ->
+await_end_of_input(Main) ->
     case io:get_line("") of
-        Line when is_list(Line); is_binary(Line) -> await_end_of_input();
+        "snapshot" ++ _ ->
+            Main ! snapshot,
+            await_end_of_input(Main);
+        Line when is_list(Line); is_binary(Line) -> await_end_of_input(Main);
         _ -> ok
     end.
 
@@ -275,6 +282,15 @@ await_end(Node, Path, Request) ->
             rpc:cast(Node, tracewheel, stop, []),
             await_end(Node, Path, Request);
         {tracewheel_server, ended, Info} ->
+        snapshot ->
+            rpc:cast(Node, tracewheel, snapshot, []),
+            await_end(Node, Path, Request);
+        {tracewheel_server, snapshot, {ok, File}, Events, Reason} ->
+            say("snapshot ~p ~ts\t~ts", [Events, bring_snapshot(Node, File, Path, Request), Reason]),
+            await_end(Node, Path, Request);
+        {tracewheel_server, snapshot, {error, Why}, _, _} ->
+            say("note no snapshot was written: ~ts.", [Why]),
+            await_end(Node, Path, Request);
             catch await_unloaded(Node, 600),
             bring(Node, Path, Request),
             say("done ~ts", [lists:join(" ", [io_lib:format("~p=~p", [K, V]) || {K, V} <- maps:to_list(Info), is_number(V) orelse is_atom(V)])]);
@@ -284,6 +300,18 @@ await_end(Node, Path, Request) ->
     end.
 
 bring(Node, Path, #{folder := Folder, options := Options} = Request) ->
+%% Each as it comes: the first free one of NAME.tw, NAME-2.tw, ..., as the recorder names them.
+bring_snapshot(Node, File, Path, #{folder := _}) ->
+    Free = tracewheel_elsewhere:free_path(Path),
+    case catch tracewheel_elsewhere:bring(Node, File, Free, #{}) of
+        ok -> Free;
+        {failed, _, Text} ->
+            say("note ~ts", [Text]),
+            File
+    end;
+bring_snapshot(_, File, _, _) -> File.
+
+bring(Node, _, #{folder := Folder, options := #{flight := true}}) -> tracewheel_elsewhere:remove(Node, Folder);
     case catch tracewheel_elsewhere:bring(Node, there(Path, Request), Path, Options) of
         {failed, _, Text} ->
             say("failed 1 ~ts", [Text]),
@@ -296,6 +324,7 @@ bring(_, _, _) -> ok.
 broken(How, Node, Path, Request) ->
     case there(Path, Request) of
         Path -> say("~ts ~ts", [How, Path]);
+        There when is_map_key(flight, map_get(options, Request)) -> say("~ts the folder ~ts at '~ts' stays there", [How, filename:dirname(There), Node]);
         There -> say("~ts ~ts at '~ts', which stays there", [How, There, Node])
     end.
 
@@ -331,7 +360,9 @@ reason(Node, _, {cannot_trace, {call_memory, not_here}}) ->
     {?USAGE, io_lib:format("'~ts' does not count memory: OTP 26 or later does.", [Node])};
 reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of erlang:trace/3.", [Flag])};
 reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
-reason(Node, _, {no_process, What}) -> {?USAGE, io_lib:format("'~ts' has no process '~ts' (--process).", [Node, text(What)])};
+reason(Node, _, {bad_option, snapshot_on, What}) ->
+    {?USAGE, io_lib:format("--snapshot-on '~ts' is none of '~ts': write crash, none, or processes that there are.", [text(What), Node])};
+reason(Node, _, {no_process, What}) -> {?USAGE, io_lib:format("'~ts' has no process '~ts' (--process, --snapshot-on).", [Node, text(What)])};
 reason(_, _, {bad_process, What}) -> {?USAGE, io_lib:format("'~ts' is not a process of the node (--process).", [text(What)])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->
     {?USAGE, io_lib:format("'~ts' has no function ~ts:~ts/~ts (--on-load: it may come later).", [Node, modules(M), text(F), text(A)])};

@@ -4,7 +4,7 @@
 %%
 %% Over there no code is needed for that: files come as a tar file, which stdlib unpacks, and a capture goes in pieces that erl_eval reads.
 -module(tracewheel_elsewhere).
--export([shares_files/2, send/3, application_file/2, options/2, refuse_to_replace/2, bring/4, remove/2]).
+-export([shares_files/2, send/3, application_file/2, options/2, refuse_to_replace/2, free_path/1, bring/4, remove/2]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -112,11 +112,22 @@ options(Folder, Options) -> Options#{recorder => filename:join(Folder, "bin/trac
 %% ---- the capture ----
 
 %% Before anything is traced.
+refuse_to_replace(Path, #{flight := true}) ->
+    filelib:is_dir(filename:dirname(Path)) orelse fail("'~ts' cannot be made: its folder does not exist.", [Path]);
 refuse_to_replace(Path, Options) ->
     case {filelib:is_file(Path), maps:get(force, Options, false) andalso is_capture(Path)} of
         {false, _} -> filelib:is_dir(filename:dirname(Path)) orelse fail("'~ts' cannot be made: its folder does not exist.", [Path]);
         {true, true} -> true;
         {true, false} -> fail("'~ts' exists; --force replaces it if it is a capture, -o names another.", [Path])
+    end.
+
+%% NAME.tw, NAME-2.tw, ...
+free_path(Path) -> free_path(Path, filename:rootname(Path, ".tw"), 2).
+
+free_path(Free, Name, Number) ->
+    case filelib:is_file(Free) of
+        true -> free_path(lists:concat([Name, "-", Number, ".tw"]), Name, Number + 1);
+        false -> Free
     end.
 
 is_capture(Path) -> filelib:is_dir(Path) andalso filelib:wildcard("segment-*", Path) =/= [].

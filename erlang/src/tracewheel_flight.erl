@@ -99,23 +99,25 @@ ended(#{flight := #{made := Made, gate := Gate} = Flight, snapshots := Most, eve
     write(State#{flight := Flight#{made := Made + 1}}, none, Age, ["process ", pid_to_list(Pid), Who, " ended: ", Why]).
 
 write(#{port := Port, flight := #{asked := Asked} = Flight} = State, Whose, Age, Reason) ->
-    catch port_command(Port, unicode:characters_to_binary(["snapshot ", integer_to_list(Age), " ", line(Reason), "\n"])),
-    State#{flight := Flight#{asked := queue:in(Whose, Asked)}}.
+    Line = line(Reason),
+    catch port_command(Port, unicode:characters_to_binary(["snapshot ", integer_to_list(Age), " ", Line, "\n"])),
+    State#{flight := Flight#{asked := queue:in({Whose, Line}, Asked)}}.
 
 %% The recorder answers in the order in which it was asked.
 written(Line, #{flight := #{asked := Asked, paths := Paths} = Flight} = State) ->
-    {{value, Whose}, Rest} = queue:out(Asked),
-    Answer = case Line of
-                 <<"snapshot ", Told/binary>> ->
-                     [_, Path] = binary:split(Told, <<" ">>),
-                     {ok, unicode:characters_to_list(Path)};
-                 <<"unwritten ", Why/binary>> -> {error, Why};
-                 _ -> {error, Line}
-             end,
+    {{value, {Whose, Reason}}, Rest} = queue:out(Asked),
+    {Events, Answer} = case Line of
+                           <<"snapshot ", Told/binary>> ->
+                               [Count, Path] = binary:split(Told, <<" ">>),
+                               {binary_to_integer(Count), {ok, unicode:characters_to_list(Path)}};
+                           <<"unwritten ", Why/binary>> -> {0, {error, Why}};
+                           _ -> {0, {error, Line}}
+                       end,
     case Whose of
         {Pid, Tag} -> Pid ! {Tag, Answer};
         none -> tell(Answer)
     end,
+    [Attached ! {tracewheel_server, snapshot, Answer, Events, Reason} || {Attached, _} <- [maps:get(attached, State, none)]],
     State#{flight := Flight#{asked := Rest, paths := Paths ++ [P || {ok, P} <- [Answer]]}}.
 
 tell({ok, Path}) -> say("tracewheel: ~ts has what was before a process ended by an error", [Path]);

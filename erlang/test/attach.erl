@@ -29,6 +29,7 @@ look() ->
     asked("name", fun name/0),
     asked("shy", fun() -> ok =:= net_kernel:allow([nobody@nowhere]) end),
     asked("version", fun version/0),
+    asked("crash", fun() -> is_pid(proc_lib:spawn(fun() -> register(victim, self()), ?MODULE:step(victim), error(boom) end)) end),
     asked("kill", fun() -> exit(whereis(tracewheel), kill) end).
 
 %% A node without a name gets one, or another.

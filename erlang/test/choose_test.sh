@@ -19,7 +19,7 @@ expect 0 "$tw" record --erlang -q "${outside[@]}" --process kernel_sup --process
 is "$("$tw" print --format dbg one.tw | grep -cF "($who) call attach:step")" 10 "calls of $who"
 expect 0 "$tw" record --erlang -q "${outside[@]}" --process application:kernel --time 500ms -o kernel.tw shop@localhost
 is "$("$tw" print --format dbg kernel.tw 2>/dev/null | wc -l)" 0 "calls by processes of kernel"
-refused 2 "'shop@localhost' has no process 'nobody' (--process)" "${outside[@]}" --process nobody -o none.tw shop@localhost
+refused 2 "'shop@localhost' has no process 'nobody' (--process, --snapshot-on)" "${outside[@]}" --process nobody -o none.tw shop@localhost
 refused 2 "'<0.x>' is not a process of the node" "${outside[@]}" --process '<0.x>' -o none.tw shop@localhost
 expect 2 "$tw" record --erlang --cookie-file cookie --processes calls -o none.tw shop@localhost
 says "--processes is --flags now, and --process says which processes"

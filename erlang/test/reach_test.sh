@@ -137,6 +137,15 @@ if unshare -rm mount -t tmpfs none "$build" 2>/dev/null; then
 	is "$(json 'd["events"], d["complete"]')" "10 True"
 	refused 125 "'$PWD/far.tw' exists; --force replaces it" --cookie-file cookie -t attach:step -o far.tw far@localhost
 	refused 2 "has no function attach:none" -q --cookie-file cookie -t attach:none -o none.tw far@localhost
+	# Snapshots come one by one, under free names.
+	"$tw" record --erlang --flight --cookie-file cookie -t attach:step -o far.tw far@localhost >out 2>err </dev/null &
+	recording=$!
+	wait_for $recording grep -q 'flight recorder of' err
+	kill -USR2 $recording
+	wait_for $recording grep -q "$PWD/far-2.tw: [0-9]* events*; it was asked for" err
+	kill -TERM $recording
+	ended_with 0
+	expect 0 "$tw" info far-2.tw
 	is "$(ls there)" "" "what was sent is removed"
 	kill $node
 fi

@@ -8,6 +8,7 @@
  */
 #include "tools/record/erlang.h"
 #include "tools/record/erlang_end.h"
+#include "tools/record/erlang_helper.h"
 #include "tools/record/erlang_nodes.h"
 #include "tools/record/erlang_print.h"
 #include "tools/record/limits.h"
@@ -16,17 +17,14 @@
 #include "tools/tool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ARGUMENTS_MAX 256
+#define COUNT_OF(a)   (sizeof(a) / sizeof *(a))
 
 enum {
 	KEY_ERLANG = 256,
@@ -54,7 +52,10 @@ enum {
 	KEY_COUNT,
 	KEY_CALL_TIME,
 	KEY_CALL_MEMORY,
-	KEY_FLIGHT_OF_NODE
+	KEY_FLIGHT_OF_NODE,
+	KEY_SNAPSHOT_ON_ENDS,
+	KEY_SNAPSHOTS_MOST,
+	KEY_SNAPSHOTS_EVERY
 };
 
 static const struct tw_option options_table[] = {
@@ -106,7 +107,13 @@ static const struct tw_option options_table[] = {
 	{KEY_COOKIE, "cookie-file", "FILE",
 	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
 	{KEY_FLIGHT_OF_NODE, "flight", NULL,
-	 "of the recorder without NODE: the newest events stay in memory until tracewheel:flight/2 asks for a snapshot"},
+	 "keep the newest events of each scheduler in memory, and write them as a capture when a process ends by an error; signal USR2, "
+	 "sent to this command, asks for one too (docs/erlang.md). There is no limit of events or time then, and --ring is 4M"},
+	{KEY_SNAPSHOT_ON_ENDS, "snapshot-on", "crash|WHO|none",
+	 "with --flight, which ends: those that the logger is told of (crash), or those of these processes, as of --process; may be given often "
+	 "(crash)"},
+	{KEY_SNAPSHOTS_MOST, "snapshots", "N", "with --flight, write at most N for such ends (5)"},
+	{KEY_SNAPSHOTS_EVERY, "every", "TIME", "and this far apart (10s)"},
 	{KEY_FORCE, "force", NULL, "replace an existing capture"},
 	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
@@ -121,14 +128,16 @@ static const struct tw_command command = {
 		"Several nodes are traced at once, each into NODE.tw, which are merged into the capture of -o.\n"
 		"Without NODE this is the recorder that tracewheel:start/2 starts.",
 	.options = options_table,
-	.examples = "  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
-		    "  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
-		    "  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
-		    "  tracewheel record --erlang --print --send '{pay, Id, _} when Id > 7' shop@localhost\n"
-		    "  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' shop@localhost\n"
-		    "  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' -o both.tw shop@web1 stock@web2\n"
-		    "  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
-		    "  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
+	.examples =
+		"  tracewheel record --erlang -t 'lists:seq/2 -> return' shop@localhost\n"
+		"  tracewheel record --erlang --print -t lists:seq shop | grep '<0.85.0>'\n"
+		"  tracewheel record --erlang -p send,receive,running --time 10s -o shop.tw shop\n"
+		"  tracewheel record --erlang --print --send '{pay, Id, _} when Id > 7' shop@localhost\n"
+		"  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' shop@localhost\n"
+		"  tracewheel record --erlang --seq Id -t 'shop:pay(Id, _)' -o both.tw shop@web1 stock@web2\n"
+		"  tracewheel record --erlang --print --process application:shop -p send,receive shop\n"
+		"  tracewheel record --erlang --flight -t 'shop_*:_ -> return' --process application:shop shop@localhost\n"
+		"  tracewheel record --erlang -t rabbit_channel -p call,arity $(pgrep -n beam)\n"};
 
 struct request {
 	struct tw_recorder_options recorder;
@@ -136,7 +145,9 @@ struct request {
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
 	bool has_patterns, has_flags, has_more, has_processes, is_quiet, prints, is_flight;
-	const char *lines; /* NULL: LINES */
+	const char *beside_flight;  /* an option given that is for --flight only; NULL: none */
+	const char *against_flight; /* one that does not go with it */
+	const char *lines;	    /* NULL: LINES */
 	char self[PATH_MAX];
 };
 
@@ -193,6 +204,58 @@ static bool add_lines(struct request *request)
 		       : add(request, "print", "none");
 }
 
+/* --flight and what goes with it. */
+static bool take_flight(struct request *request, int key, const char *value)
+{
+	uint64_t number;
+	switch (key) {
+	case KEY_FLIGHT_OF_NODE: return request->is_flight = true;
+	case KEY_SNAPSHOT_ON_ENDS: request->beside_flight = "--snapshot-on"; return add(request, "snapshot_on", value);
+	case KEY_SNAPSHOTS_MOST:
+		request->beside_flight = "--snapshots";
+		if (tw_parse_count(value, &number) && number > 0 && number <= UINT32_MAX)
+			return add_number(request, "snapshots", number);
+		return tw_usage(&command, "--snapshots is a number from 1 on, not '%s'.", value), false;
+	case KEY_SNAPSHOTS_EVERY:
+		request->beside_flight = "--every";
+		if (tw_parse_duration(value, &number) && number / 1000000 < UINT32_MAX)
+			return add_number(request, "every", (number + 999999) / 1000000);
+		return tw_usage(&command, "--every is a time, such as 10s, not '%s'.", value), false;
+	default: return false;
+	}
+}
+
+/* Options whose values are looked at here. */
+static bool take_value(struct request *request, int key, const char *value)
+{
+	uint64_t number;
+	switch (key) {
+	case KEY_RING:
+		return tw_sizes_set(&request->recorder, &command, "ring", value) &&
+		       add_number(request, "ring_bytes", request->recorder.ring_bytes);
+	case KEY_CAP:
+		return tw_sizes_set(&request->recorder, &command, "ring-cap", value) &&
+		       add_number(request, "memory", request->recorder.cap_bytes);
+	case KEY_ON_FULL:
+		request->against_flight = "--on-full";
+		if (!tw_rings_set_policy(&request->recorder, &command, value))
+			return false;
+		if (request->recorder.policy == TW_RECORDER_OVERWRITE)
+			return tw_usage(&command, "--on-full is drop or block for an Erlang node."), false;
+		return add(request, "on_full", value);
+	case KEY_TERM_BYTES:
+		if (tw_parse_bytes(value, &number) && number >= 16)
+			return add_number(request, "term_bytes", number);
+		return tw_usage(&command, "--term-bytes is a number of bytes, 16 at least, not '%s'.", value), false;
+	case KEY_PORT:
+		if (tw_parse_decimal(value, false, &number) && number > 0 && number < 65536)
+			return add_number(request, "port", number);
+		return tw_usage(&command, "--port is a number from 1 to 65535, not '%s'.", value), false;
+	case KEY_COOKIE: return add_file(request, "cookie_file", value);
+	default: return false;
+	}
+}
+
 static bool take_option(struct request *request, int key, const char *value)
 {
 	uint64_t number;
@@ -214,7 +277,10 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->has_flags = true;
 		return add(request, "flags", value);
 	case 'q': request->is_quiet = true; return true;
-	case KEY_PRINT: request->prints = true; return true;
+	case KEY_PRINT:
+		request->against_flight = "--print";
+		request->prints = true;
+		return true;
 	case KEY_LINES:
 		request->lines = value;
 		if (strcmp(value, "none") == 0 || tw_parse_decimal(value, true, &number))
@@ -222,7 +288,10 @@ static bool take_option(struct request *request, int key, const char *value)
 		return tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.",
 				value),
 		       false;
-	case KEY_FLIGHT_OF_NODE: return request->is_flight = true;
+	case KEY_FLIGHT_OF_NODE:
+	case KEY_SNAPSHOT_ON_ENDS:
+	case KEY_SNAPSHOTS_MOST:
+	case KEY_SNAPSHOTS_EVERY: return take_flight(request, key, value);
 	case KEY_PROCESS: request->has_processes = true; return add(request, "process", value);
 	case KEY_SCOPE: return add(request, "scope", "global");
 	case KEY_META: return add(request, "scope", "meta");
@@ -231,27 +300,15 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_RATE: return add_limit(request, "rate", value);
 	case KEY_TIME: return add_limit(request, "time", value);
 	case KEY_RING:
-		return tw_sizes_set(&request->recorder, &command, "ring", value) &&
-		       add_number(request, "ring_bytes", request->recorder.ring_bytes);
 	case KEY_CAP:
-		return tw_sizes_set(&request->recorder, &command, "ring-cap", value) &&
-		       add_number(request, "memory", request->recorder.cap_bytes);
 	case KEY_ON_FULL:
-		if (!tw_rings_set_policy(&request->recorder, &command, value))
-			return false;
-		if (request->recorder.policy == TW_RECORDER_OVERWRITE)
-			return tw_usage(&command, "--on-full is drop or block for an Erlang node."), false;
-		return add(request, "on_full", value);
 	case KEY_TERM_BYTES:
-		if (tw_parse_bytes(value, &number) && number >= 16)
-			return add_number(request, "term_bytes", number);
-		return tw_usage(&command, "--term-bytes is a number of bytes, 16 at least, not '%s'.", value), false;
 	case KEY_PORT:
-		if (tw_parse_decimal(value, false, &number) && number > 0 && number < 65536)
-			return add_number(request, "port", number);
-		return tw_usage(&command, "--port is a number from 1 to 65535, not '%s'.", value), false;
-	case KEY_COOKIE: return add_file(request, "cookie_file", value);
-	case KEY_FORCE: request->recorder.force = true; return add(request, "force", "true");
+	case KEY_COOKIE: return take_value(request, key, value);
+	case KEY_FORCE:
+		request->against_flight = "--force";
+		request->recorder.force = true;
+		return add(request, "force", "true");
 	default: return false;
 	}
 }
@@ -281,189 +338,168 @@ static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 	return false;
 }
 
-/* As long has the helper to end in order what has not begun to trace: it may wait for a node that stands still. */
-#define PATIENCE_S 5
-
-static volatile sig_atomic_t stops_asked, is_tracing;
-static volatile int stop_fd = -1;
-static volatile pid_t helper;
-
-/* The helper's input ends: it ends the trace. */
-static void stop(void)
-{
-	if (stop_fd >= 0)
-		close(stop_fd);
-	stop_fd = -1;
-}
-
-/* A second signal is not as patient: then the node ends the trace, as its owner is gone. */
-static void on_signal(int number)
-{
-	int saved = errno;
-	(void)number;
-	if (stops_asked++) {
-		kill(helper, SIGKILL);
-		tw_erlang_print_kill();
-	} else {
-		stop();
-		if (!is_tracing)
-			alarm(PATIENCE_S);
-	}
-	errno = saved;
-}
-
-/* Nobody reads any more what is printed: as a command in a pipe would, this one ends. */
-static void on_child(int number)
-{
-	int saved = errno;
-	(void)number;
-	if (tw_erlang_print_has_ended())
-		stop();
-	errno = saved;
-}
-
-static void on_alarm(int number)
-{
-	(void)number;
-	if (!is_tracing)
-		kill(helper, SIGKILL);
-}
-
-static void catch_signals(void)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, found;
-	/* Each is alone with stop_fd. */
-	sigfillset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		if (sigaction(numbers[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	action.sa_handler = on_alarm;
-	sigaction(SIGALRM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	action.sa_handler = on_child;
-	sigaction(SIGCHLD, &action, NULL);
-}
-
-/* A process group of its own: the terminal's Ctrl-C is for this command.  Returns 0 or an errno. */
-static int start_helper(char *const argv[], FILE **lines)
-{
-	extern char **environ;
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int in[2], out[2];
-	pid_t child = 0;
-	if (pipe2(in, O_CLOEXEC) < 0)
-		return errno;
-	if (pipe2(out, O_CLOEXEC) < 0) {
-		int error = errno;
-		close(in[0]);
-		close(in[1]);
-		return error;
-	}
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-	/* A crash dump would hold the cookie. */
-	setenv("ERL_CRASH_DUMP_SECONDS", "0", 1);
-	setenv("ERL_CRASH_DUMP_BYTES", "0", 1);
-	int error = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	close(in[0]);
-	close(out[1]);
-	stop_fd = in[1];
-	helper = child;
-	*lines = fdopen(out[0], "r");
-	return error;
-}
-
 /* ---- what it reports ---- */
+
+struct following {
+	const struct request *request;
+	char path[PATH_MAX + 4]; /* of the capture; empty: the trace has not begun */
+	bool is_elsewhere;
+	uint32_t snapshots;
+	int code; /* the exit code; below 0: it goes on */
+};
+
+static void say_begun(struct following *following, char *text)
+{
+	const struct request *request = following->request;
+	char *blank = strchr(text, ' ');
+	tw_erlang_helper_set_tracing();
+	*blank = 0;
+	snprintf(following->path, sizeof following->path, "%s", *request->path ? request->path : blank + 1);
+	if (request->is_flight && !request->is_quiet)
+		tw_say("flight recorder of '%s': `kill -USR2 %d` writes what it has done, into %s at first; Ctrl-C ends it.",
+		       text, (int)getpid(), following->path);
+	else if (!request->is_quiet)
+		tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, following->path);
+	if (request->prints && !following->is_elsewhere &&
+	    !tw_erlang_print_begin(request->self, following->path, request->lines ? request->lines : LINES))
+		tw_erlang_helper_stop();
+}
+
+/* EVENTS PATH, a tabulator, and why. */
+static void say_snapshot(struct following *following, char *text)
+{
+	char figure[TW_FIGURE_BYTES], *path, *reason = strchr(text, '\t');
+	uint64_t events = strtoull(text, &path, 10);
+	if (!reason || *path != ' ')
+		return;
+	*reason = 0;
+	following->snapshots++;
+	if (!following->request->is_quiet)
+		tw_say("%s: %s; %s.", path + 1, tw_figure_of(figure, events, "event", "events"), reason + 1);
+}
+
+static void say_broken(struct following *following, const char *how, const char *text)
+{
+	following->code = TW_EXIT_FAILURE;
+	if (following->request->is_flight)
+		tw_say("%s, and the flight recorder has ended with it%s%s.", how, following->is_elsewhere ? "; " : "",
+		       following->is_elsewhere ? text : "");
+	else
+		tw_say("%s, and the trace has ended with it; its recorder completes %s.", how,
+		       following->is_elsewhere ? text : following->path);
+}
+
+static void say_done(struct following *following, char *text)
+{
+	const struct request *request = following->request;
+	tw_erlang_print_end();
+	following->code = request->is_flight
+				  ? tw_erlang_sum_up_flight(text, following->snapshots, request->is_quiet)
+				  : tw_erlang_sum_up(text, following->path, &request->recorder, request->is_quiet);
+}
+
+static void take_line(struct following *following, const char *word, char *text)
+{
+	bool is_quiet = following->request->is_quiet;
+	if (strcmp(word, "tracing") == 0 || strcmp(word, "elsewhere") == 0) {
+		following->is_elsewhere = *word == 'e';
+		say_begun(following, text);
+	} else if (strcmp(word, "note") == 0 || (strcmp(word, "about") == 0 && !is_quiet)) {
+		tw_say("%s", text);
+	} else if (strcmp(word, "line") == 0) {
+		if (puts(text) < 0 || fflush(stdout) != 0)
+			tw_erlang_helper_stop();
+	} else if (strcmp(word, "snapshot") == 0) {
+		say_snapshot(following, text);
+	} else if (strcmp(word, "done") == 0) {
+		say_done(following, text);
+	} else if (strcmp(word, "lost") == 0) {
+		say_broken(following, "the connection to the node is lost", text);
+	} else if (strcmp(word, "killed") == 0) {
+		say_broken(following, "the process that traces was killed in the node", text);
+	} else if (strcmp(word, "failed") == 0) {
+		following->code = (int)strtol(text, &text, 10);
+		tw_say("%s", *text ? text + 1 : text);
+	}
+}
 
 /* Follows the helper to its end.  Returns the exit code. */
 static int follow(const struct request *request, FILE *lines)
 {
-	char *line = NULL, *text, path[PATH_MAX + 4] = "";
+	struct following following = {.request = request, .code = -1};
+	char *line = NULL, *text;
 	size_t size = 0;
-	bool is_elsewhere = false;
-	int code = -1;
-	while (code < 0 && getline(&line, &size, lines) > 0) {
+	while (following.code < 0 && getline(&line, &size, lines) > 0) {
 		line[strcspn(line, "\n")] = 0;
 		text = strchr(line, ' ');
 		if (!text)
 			continue;
 		*text++ = 0;
-		if (strcmp(line, "tracing") == 0 || strcmp(line, "elsewhere") == 0) {
-			char *blank = strchr(text, ' ');
-			is_tracing = 1;
-			is_elsewhere = *line == 'e';
-			*blank = 0;
-			snprintf(path, sizeof path, "%s", *request->path ? request->path : blank + 1);
-			if (!request->is_quiet)
-				tw_say("tracing '%s' into %s; Ctrl-C ends the trace.", text, path);
-			if (request->prints && !is_elsewhere &&
-			    !tw_erlang_print_begin(request->self, path, request->lines ? request->lines : LINES))
-				stop();
-		} else if (strcmp(line, "note") == 0 || (strcmp(line, "about") == 0 && !request->is_quiet)) {
-			tw_say("%s", text);
-		} else if (strcmp(line, "line") == 0) {
-			if (puts(text) < 0 || fflush(stdout) != 0)
-				stop();
-		} else if (strcmp(line, "done") == 0) {
-			tw_erlang_print_end();
-			code = tw_erlang_sum_up(text, path, &request->recorder, request->is_quiet);
-		} else if (strcmp(line, "lost") == 0) {
-			tw_say("the connection to the node is lost, and the trace has ended with it; its recorder completes %s.",
-			       is_elsewhere ? text : path);
-			code = TW_EXIT_FAILURE;
-		} else if (strcmp(line, "killed") == 0) {
-			tw_say("the process that traces was killed in the node, and the trace has ended with it; its recorder "
-			       "completes %s.",
-			       is_elsewhere ? text : path);
-			code = TW_EXIT_FAILURE;
-		} else if (strcmp(line, "failed") == 0) {
-			code = (int)strtol(text, &text, 10);
-			tw_say("%s", *text ? text + 1 : text);
-		}
+		take_line(&following, line, text);
 	}
 	free(line);
 	tw_erlang_print_end();
-	if (code >= 0)
-		return code;
-	tw_say(is_elsewhere
-		       ? "the helper VM was ended, and the trace with it; the capture stays where the node made it, and not in %s."
-	       : *path	     ? "the helper VM was ended, and the trace with it; the node completes %s."
-	       : stops_asked ? "it was stopped before the trace began%s."
-			     : "the helper VM has ended before the trace began%s.",
-	       path);
-	return *path ? TW_EXIT_FAILURE : TW_EXIT_NOT_STARTED;
+	if (following.code >= 0)
+		return following.code;
+	if (!*following.path)
+		tw_say(tw_erlang_helper_was_stopped() ? "it was stopped before the trace began."
+						      : "the helper VM has ended before the trace began.");
+	else if (request->is_flight)
+		tw_say("the helper VM was ended, and the flight recorder with it.");
+	else
+		tw_say(following.is_elsewhere
+			       ? "the helper VM was ended, and the trace with it; the capture stays where the node made it, and not in %s."
+			       : "the helper VM was ended, and the trace with it; the node completes %s.",
+		       following.path);
+	return *following.path ? TW_EXIT_FAILURE : TW_EXIT_NOT_STARTED;
 }
 
-static int attach(struct request *request, const char *target)
+/* Returns 0, or an exit code after reporting that the options do not go together. */
+static int check(const struct request *request)
 {
-	char folder[PATH_MAX],
-		*argv[ARGUMENTS_MAX + 32] = {"erl",	     "-noshell",	  "-boot",    "no_dot_erlang",
-					     "+Bi",	     "-start_epmd",	  "false",    "-setcookie",
-					     "none",	     "-proto_dist",	  "inet_tcp", "inet6_tcp",
-					     "-epmd_module", "tracewheel_attach", "-pa",      folder,
-					     "-s",	     "tracewheel_attach", "main",     "-extra"};
-	FILE *lines = NULL;
-	int status, code, count = 20;
 	if (!request->has_patterns && !request->has_flags && !request->has_more)
 		return tw_usage(&command,
 				"what is to be traced? -t PATTERN, -p FLAGS, --send MESSAGE, --receive MESSAGE, "
 				"--count PATTERN, --call-time PATTERN, --system-monitor EVENTS.");
 	if (request->lines && !request->prints)
 		return tw_usage(&command, "--lines is about --print.");
+	if (request->beside_flight && !request->is_flight)
+		return tw_usage(&command, "%s is for --flight.", request->beside_flight);
+	if (request->is_flight && request->against_flight)
+		return tw_usage(
+			&command,
+			"--flight goes without %s: nothing is written before something happens, and nothing is replaced.",
+			request->against_flight);
+	return 0;
+}
+
+static int append(char **argv, int count, char *const *more, size_t more_count)
+{
+	memcpy(argv + count, more, more_count * sizeof *more);
+	return count + (int)more_count;
+}
+
+static int attach(struct request *request, const char *target)
+{
+	static char *const tcp[] = {"-proto_dist", "inet_tcp", "inet6_tcp"};
+	static char *const main_function[] = {"-s", "tracewheel_attach", "main", "-extra"};
+	char folder[PATH_MAX],
+		*argv[ARGUMENTS_MAX + 32] =
+			{"erl",	       "-noshell", "-boot",	   "no_dot_erlang",	"+Bi", "-start_epmd", "false",
+			 "-setcookie", "none",	   "-epmd_module", "tracewheel_attach", "-pa", folder};
+	FILE *lines = NULL;
+	int code = check(request), count = 13;
+	if (code)
+		return code;
 	if (!find_application(folder, request->self))
 		return TW_EXIT_NOT_STARTED;
 	if (!add(request, "target", target) || !add(request, "recorder", request->self) ||
-	    (request->prints && !add_lines(request)))
+	    (request->prints && !add_lines(request)) || (request->is_flight && !add(request, "flight", "true")))
 		return TW_EXIT_USAGE;
+	count = append(argv, count, tcp, COUNT_OF(tcp));
+	count = append(argv, count, main_function, COUNT_OF(main_function));
 	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
-	int error = start_helper(argv, &lines);
+	int error = tw_erlang_helper_start(argv, &lines);
 	if (error || !lines) {
 		if (lines)
 			fclose(lines);
@@ -473,10 +509,10 @@ static int attach(struct request *request, const char *target)
 		       strerror(error));
 		return error == ENOENT ? TW_EXIT_NOT_FOUND : TW_EXIT_NOT_STARTED;
 	}
-	catch_signals();
+	tw_erlang_helper_catch_signals(request->is_flight);
 	code = follow(request, lines);
 	fclose(lines);
-	waitpid(helper, &status, 0);
+	tw_erlang_helper_wait();
 	return code;
 }
 
@@ -490,8 +526,8 @@ static int attach_to_all(struct request *request, int index, int argc, char **ar
 					.merged = *request->path ? request->path : NULL,
 					.force = request->recorder.force,
 					.is_quiet = request->is_quiet};
-	if (request->prints)
-		return tw_usage(&command, "--print is of one NODE or PID.");
+	if (request->prints || request->is_flight)
+		return tw_usage(&command, "%s is of one NODE or PID.", request->prints ? "--print" : "--flight");
 	if (tw_command_path(request->self) < 0)
 		return tw_say("this command does not know where it is: /proc cannot be read."), TW_EXIT_NOT_STARTED;
 	return tw_erlang_nodes_record(&nodes);
@@ -508,10 +544,6 @@ int tw_record_erlang(int argc, char **argv)
 	}
 	if (key < 0)
 		code = tw_options_exit(key);
-	else if (options.index < argc && request.is_flight)
-		code = tw_usage(
-			&command,
-			"--flight is for tracewheel:flight/2, in a shell of the node (docs/erlang.md), and not for a NODE.");
 	else if (options.index + 1 < argc)
 		code = attach_to_all(&request, options.index, argc, argv);
 	else if (tw_rings_are_too_large(&request.recorder, &command))

@@ -20,7 +20,7 @@ struct end {
 	struct tw_recorder_stats stats;
 	char state[32];
 	bool is_complete;
-	uint64_t other_tracer, set_again;
+	uint64_t other_tracer, set_again, passed_over;
 };
 
 static void read_end(char *text, struct end *end)
@@ -53,26 +53,55 @@ static void read_end(char *text, struct end *end)
 			end->other_tracer = strtoull(value, NULL, 10);
 		else if (is_key(word, "set_again", &value))
 			end->set_again = strtoull(value, NULL, 10);
+		else if (is_key(word, "passed_over", &value))
+			end->passed_over = strtoull(value, NULL, 10);
 		else if (is_key(word, "complete", &value))
 			end->is_complete = *value == '1';
 	}
 }
 
-/* Events that the capture should have, and that no ring ever saw. */
+/* Events that the capture should have, and that no ring ever saw.  @path NULL: of a flight recorder. */
 static void tell_gaps(const struct end *end, const char *path)
 {
 	if (end->other_tracer)
 		tw_say("%llu process%s another tracer at the end: events of %s are not in %s.",
 		       (unsigned long long)end->other_tracer,
 		       end->other_tracer == 1 ? " or port has" : "es and ports have",
-		       end->other_tracer == 1 ? "it" : "these", path);
-	if (end->set_again)
+		       end->other_tracer == 1 ? "it" : "these", path ? path : "its snapshots");
+	if (end->set_again && !path)
+		tw_say("code was loaded again, or patterns removed, %llu time%s: calls before they were set again are missing.",
+		       (unsigned long long)end->set_again, end->set_again == 1 ? "" : "s");
+	else if (end->set_again)
 		tw_say("code was loaded again, or patterns removed, %llu time%s: calls before they were set again are missing; "
 		       "`tracewheel info %s` names the modules.",
 		       (unsigned long long)end->set_again, end->set_again == 1 ? "" : "s", path);
 	if (strcmp(end->state, "tracer") == 0)
 		tw_say("the trace has ended before its time: its processes have no tracer any more, because another removed it or "
 		       "tracewheel_tracer was unloaded.");
+}
+
+static void tell_limit(const char *state)
+{
+	if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
+		tw_say("the trace has ended at its limit of --%s.", state);
+}
+
+int tw_erlang_sum_up_flight(char *counts, uint32_t snapshots, bool is_quiet)
+{
+	char made[TW_FIGURE_BYTES], passed[TW_FIGURE_BYTES];
+	struct end end = {0};
+	read_end(counts, &end);
+	if (strcmp(end.state, "recorder") == 0)
+		tw_say("the recorder was ended before the trace: what was in memory is lost.");
+	if (!is_quiet) {
+		tw_say("the flight recorder has ended: %s.", tw_figure_of(made, snapshots, "snapshot", "snapshots"));
+		tell_limit(end.state);
+	}
+	if (end.passed_over && !is_quiet)
+		tw_say("%s without a snapshot of their own (--snapshots, --every).",
+		       tw_figure_of(passed, end.passed_over, "further end by an error", "further ends by errors"));
+	tell_gaps(&end, NULL);
+	return strcmp(end.state, "tracer") == 0 || strcmp(end.state, "recorder") == 0 ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
 int tw_erlang_sum_up(char *counts, const char *path, const struct tw_recorder_options *recorder, bool is_quiet)
@@ -88,8 +117,7 @@ int tw_erlang_sum_up(char *counts, const char *path, const struct tw_recorder_op
 	tw_account_troubles(&end.stats, path, 0);
 	if (!is_quiet) {
 		tw_account_events(&end.stats, path, 0);
-		if (strcmp(state, "events") == 0 || strcmp(state, "rate") == 0 || strcmp(state, "time") == 0)
-			tw_say("the trace has ended at its limit of --%s.", state);
+		tell_limit(state);
 	}
 	tw_account_losses(&end.stats, path, recorder);
 	tell_gaps(&end, path);

@@ -16,4 +16,7 @@
  */
 int tw_erlang_sum_up(char *counts, const char *path, const struct tw_recorder_options *recorder, bool is_quiet);
 
+/* The same of a flight recorder, which has written so many snapshots. */
+int tw_erlang_sum_up_flight(char *counts, uint32_t snapshots, bool is_quiet);
+
 #endif
