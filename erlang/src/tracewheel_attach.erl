@@ -61,6 +61,7 @@ argument(Text, Request) ->
 
 argument("target", V, R) -> R#{target => V};
 argument("port", V, R) -> R#{port => list_to_integer(V)};
+argument("ssl_opts", V, R) -> R#{ssl_opts => V};
 argument("cookie_file", V, R) -> R#{cookie_file => V};
 argument("output", V, R) -> R#{path => V};
 argument("pattern", V, #{patterns := P} = R) -> R#{patterns := P ++ [V]};
@@ -71,9 +72,9 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
     Kind = list_to_atom(Key),
     option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
-argument("print", "none", R) -> R#{print => 1 bsl 59};
 argument("flight", _, R) -> option(flight, true, R);
 argument("snapshot_on", V, #{options := O} = R) -> option(snapshot_on, maps:get(snapshot_on, O, []) ++ case V of "none" -> []; "crash" -> [crash]; _ -> [V] end, R);
+argument("print", "none", R) -> R#{print => 1 bsl 59};
 argument("print", V, R) -> R#{print => list_to_integer(V)};
 argument("seq", V, R) -> option(seq, V, R);
 argument("recorder", V, R) -> option(recorder, V, R);
@@ -145,7 +146,7 @@ connect(#{node := Node, host := Host, address := Address, port := Port, cookie :
         {error, _} -> fail("distribution cannot be started on this machine, by which nodes are reached: `erl -sname x` says why.", [])
     end,
     erlang:set_cookie(Node, Cookie),
-    %% It has told its name there: it is of OTP 23 or later, without TLS, and lets nodes of this host connect.
+    %% It has told its name there: it is of OTP 23 or later, and lets nodes of this host connect.
     net_kernel:hidden_connect_node(Node) =:= true orelse
         fail("'~ts' answers at ~ts, port ~p, and refuses the connection: its cookie is not the one from ~ts (--cookie-file names another file).",
              [Node, shown(Address), Port, Source]),
@@ -281,7 +282,6 @@ await_end(Node, Path, Request) ->
         stop ->
             rpc:cast(Node, tracewheel, stop, []),
             await_end(Node, Path, Request);
-        {tracewheel_server, ended, Info} ->
         snapshot ->
             rpc:cast(Node, tracewheel, snapshot, []),
             await_end(Node, Path, Request);
@@ -291,6 +291,7 @@ await_end(Node, Path, Request) ->
         {tracewheel_server, snapshot, {error, Why}, _, _} ->
             say("note no snapshot was written: ~ts.", [Why]),
             await_end(Node, Path, Request);
+        {tracewheel_server, ended, Info} ->
             catch await_unloaded(Node, 600),
             bring(Node, Path, Request),
             say("done ~ts", [lists:join(" ", [io_lib:format("~p=~p", [K, V]) || {K, V} <- maps:to_list(Info), is_number(V) orelse is_atom(V)])]);
@@ -299,7 +300,6 @@ await_end(Node, Path, Request) ->
         {'DOWN', _, process, _, _} -> broken("killed", Node, Path, Request)
     end.
 
-bring(Node, Path, #{folder := Folder, options := Options} = Request) ->
 %% Each as it comes: the first free one of NAME.tw, NAME-2.tw, ..., as the recorder names them.
 bring_snapshot(Node, File, Path, #{folder := _}) ->
     Free = tracewheel_elsewhere:free_path(Path),
@@ -312,6 +312,7 @@ bring_snapshot(Node, File, Path, #{folder := _}) ->
 bring_snapshot(_, File, _, _) -> File.
 
 bring(Node, _, #{folder := Folder, options := #{flight := true}}) -> tracewheel_elsewhere:remove(Node, Folder);
+bring(Node, Path, #{folder := Folder, options := Options} = Request) ->
     case catch tracewheel_elsewhere:bring(Node, there(Path, Request), Path, Options) of
         {failed, _, Text} ->
             say("failed 1 ~ts", [Text]),
@@ -359,9 +360,9 @@ reason(Node, _, {cannot_trace, {{M, F, A}, {already_counted, Kind}}}) ->
 reason(Node, _, {cannot_trace, {call_memory, not_here}}) ->
     {?USAGE, io_lib:format("'~ts' does not count memory: OTP 26 or later does.", [Node])};
 reason(_, _, {bad_flag, Flag}) -> {?USAGE, io_lib:format("'~ts' is not a flag of erlang:trace/3.", [Flag])};
-reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
 reason(Node, _, {bad_option, snapshot_on, What}) ->
     {?USAGE, io_lib:format("--snapshot-on '~ts' is none of '~ts': write crash, none, or processes that there are.", [text(What), Node])};
+reason(_, _, {bad_option, Key, Value}) -> {?USAGE, io_lib:format("~0tp is not a value of ~ts.", [Value, Key])};
 reason(Node, _, {no_process, What}) -> {?USAGE, io_lib:format("'~ts' has no process '~ts' (--process, --snapshot-on).", [Node, text(What)])};
 reason(_, _, {bad_process, What}) -> {?USAGE, io_lib:format("'~ts' is not a process of the node (--process).", [text(What)])};
 reason(Node, _, {cannot_trace, {no_such_function, {M, F, A}}}) ->

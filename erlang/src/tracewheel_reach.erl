@@ -22,8 +22,9 @@ fail(Format, Arguments) -> fail(?NOT_STARTED, Format, Arguments).
 fail(Code, Format, Arguments) -> throw({failed, Code, lists:flatten(io_lib:format(Format, Arguments))}).
 usage(Format, Arguments) -> fail(?USAGE, Format, Arguments).
 
-%% find(#{target, port, cookie_file}) -> #{node, host, address, port, cookie, source}, or a throw of fail/3
+%% find(#{target, port, cookie_file, ssl_opts}) -> #{node, host, address, port, cookie, source}, or a throw of fail/3
 find(#{target := Text} = Request) ->
+    [begin_tls(File) || #{ssl_opts := File} <- [Request]],
     Target = case string:to_integer(Text) of
                  {Pid, ""} -> process(Pid);
                  _ -> named(Text, maps:get(port, Request, epmd))
@@ -42,7 +43,7 @@ named(Text, Given) ->
                        _ -> usage("'~ts' is neither the name of a node nor the number of a process.", [Text])
                    end,
     Addresses = addresses(Host),
-    Addresses =/= [] orelse fail("the host ~ts has no address.", [Host]),
+    Addresses =/= [] orelse fail("the host ~ts has no address~ts.", [Host, case families() of [inet] -> " of IPv4, by which --ssl-opts reaches nodes"; _ -> "" end]),
     Port = case Given of
                epmd -> port(Text, Name, Host, Addresses);
                _ -> Given
@@ -74,16 +75,21 @@ own_host() ->
 %% Of both families; IPv4 first, where nodes listen if they are not told otherwise.  Names of this machine lead to loopback as well.
 addresses(Host) ->
     Known = case inet:parse_address(Host) of
-                {ok, Address} -> [Address];
+                {ok, Address} -> [A || A <- [Address], is_of_families(A)];
                 {error, _} ->
-                    [A || Family <- [inet, inet6], {ok, L} <- [inet:getaddrs(Host, Family)], A <- L, not is_mapped(A)]
+                    [A || Family <- families(), {ok, L} <- [inet:getaddrs(Host, Family)], A <- L, not is_mapped(A)]
             end,
     lists:uniq(Known ++ case lists:member(Host, ["localhost", own_host(), element(2, inet:gethostname())]) of
                             true -> loopback();
                             false -> []
                         end).
 
-loopback() -> [{127, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 1}].
+%% A VM begins distribution by TLS for one family.
+families() -> case get(?MODULE) of undefined -> [inet, inet6]; _ -> [inet] end.
+
+is_of_families(Address) -> lists:member(family(Address), families()).
+
+loopback() -> [A || A <- [{127, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 1}], is_of_families(A)].
 
 %% An IPv4 address once more.
 is_mapped({0, 0, 0, 0, 0, 16#ffff, _, _}) -> true;
@@ -130,7 +136,9 @@ process(Pid) ->
                 [] -> Listens;
                 Told -> Told
             end,
-    Answers = [{Port, Answer} || {Addresses, Port} <- Ports, Answer <- ask(Addresses, Port, fun(_) -> true end)],
+    Answers = [{Port, Answer} || {Addresses, Port} <- Ports, Answer <- ask([A || A <- Addresses, is_of_families(A)], Port, fun(_) -> true end)],
+    Answers =/= [] orelse Ports =:= [] orelse
+        fail("process ~p listens at no address of IPv4, by which --ssl-opts reaches nodes.", [Pid]),
     Answers =/= [] orelse
         fail("process ~p is an Erlang VM without a name: it listens at no port. "
              "net_kernel:start/2 in its shell gives it a name, or tracewheel:start/2 there traces it.", [Pid]),
@@ -198,29 +206,66 @@ ask([Address | Rest], Port, Is_wanted) ->
     Is_found = case Answer of {name, Name} -> Is_wanted(Name); _ -> false end,
     [{Address, Answer} | case Is_found of true -> []; false -> ask(Rest, Port, Is_wanted) end].
 
+%% The part `client` of a file of -ssl_dist_optfile, as this VM's own distribution reads it.
+begin_tls(File) ->
+    case application:ensure_all_started(ssl) of
+        {ok, _} -> ok;
+        {error, _} -> fail("TLS wants OTP's application ssl on this machine (Debian: erlang-ssl).", [])
+    end,
+    try ssl_dist_sup:consult(File) of
+        Parts when is_list(Parts) -> put(?MODULE, proplists:get_value(client, Parts, []));
+        _ -> bad_tls(File, "it is no list")
+    catch
+        _:{Reason, _} when is_list(Reason); is_binary(Reason) -> bad_tls(File, Reason);
+        _:Reason -> bad_tls(File, io_lib:format("~0tP", [Reason, 12]))
+    end.
+
+bad_tls(File, Why) -> usage("~ts does not hold options of TLS as of the flag -ssl_dist_optfile (~ts).", [File, Why]).
+
+%% Which certificate belongs to which name is checked by the distribution itself.
+open(Address, Port) ->
+    case get(?MODULE) of
+        undefined -> connect(Address, Port, [{packet, 2}]);
+        Options ->
+            case ssl:connect(Address, Port, [family(Address), binary, {active, false}, {packet, 4}, {server_name_indication, disable} | Options], ?ANSWER_MS) of
+                {ok, Socket} -> {ok, Socket};
+                {error, timeout} -> {error, "no answer by TLS within 5 seconds"};
+                {error, {options, _} = Reason} -> usage("these options of TLS are refused: ~0tP.", [Reason, 12]);
+                {error, Reason} -> {error, ["TLS: ", ssl:format_error(Reason)]}
+            end
+    end.
+
+transport() ->
+    case get(?MODULE) of
+        undefined -> gen_tcp;
+        _ -> ssl
+    end.
+
 -define(FLAGS, 16#d07df7fbc). % what OTP 27 offers; the connection ends before any of it is used
 ask_name(Address, Port) ->
-    case connect(Address, Port, [{packet, 2}]) of
+    Transport = transport(),
+    case open(Address, Port) of
         {ok, Socket} ->
             Ours = list_to_binary("tracewheel" ++ os:getpid() ++ "@" ++ own_host()),
-            _ = gen_tcp:send(Socket, <<$N, ?FLAGS:64, 1:32, (byte_size(Ours)):16, Ours/binary>>),
-            Answer = case gen_tcp:recv(Socket, 0, ?ANSWER_MS) of
-                         {ok, <<"sok">>} -> name_in(gen_tcp:recv(Socket, 0, ?ANSWER_MS));
+            _ = Transport:send(Socket, <<$N, ?FLAGS:64, 1:32, (byte_size(Ours)):16, Ours/binary>>),
+            Answer = case Transport:recv(Socket, 0, ?ANSWER_MS) of
+                         {ok, <<"sok">>} -> name_in(Transport:recv(Socket, 0, ?ANSWER_MS));
                          {ok, <<"snot_allowed">>} -> {error, "it lets only nodes connect that net_kernel:allow/1 names"};
                          Other -> name_in(Other)
                      end,
-            gen_tcp:close(Socket),
+            Transport:close(Socket),
             Answer;
         Error -> Error
     end.
 
+name_in({error, {tls_alert, _} = Alert}) -> {error, ["TLS: ", ssl:format_error(Alert)]};
 name_in({ok, <<$N, _:64, _:32, _:32, Length:16, Text:Length/binary, _/binary>>}) when Length =< 4 * ?ATOM_MAX ->
     case unicode:characters_to_list(Text) of
         [_ | _] = Name when length(Name) =< ?ATOM_MAX -> {name, Name};
         _ -> name_in(none)
     end;
 name_in({error, timeout}) -> {error, "no answer within 5 seconds"};
-name_in(_) -> {error, "no node of OTP 23 or later answers: an older one, one with distribution by TLS, or another program"}.
+name_in(_) -> {error, "no node of OTP 23 or later answers: an older one, one with distribution by TLS (--ssl-opts), or another program"}.
 
 %% The request NAMES_REQ of epmd's protocol.  -> {ok, [{Name, Port}]} | {error, Text}
 names(Address, Epmd) ->
@@ -245,9 +290,10 @@ read_all(Socket, Read) when byte_size(Read) < ?NAMES_MAX ->
     end;
 read_all(_, Read) -> Read.
 
+family(Address) -> case tuple_size(Address) of 4 -> inet; 8 -> inet6 end.
+
 connect(Address, Port, Options) ->
-    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
-    case gen_tcp:connect(Address, Port, [Family, binary, {active, false} | Options], ?ANSWER_MS) of
+    case gen_tcp:connect(Address, Port, [family(Address), binary, {active, false} | Options], ?ANSWER_MS) of
         {ok, Socket} -> {ok, Socket};
         {error, timeout} -> {error, "no answer within 5 seconds"};
         {error, Reason} -> {error, inet:format_error(Reason)}

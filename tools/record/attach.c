@@ -40,6 +40,7 @@ enum {
 	KEY_TERM_BYTES,
 	KEY_PORT,
 	KEY_COOKIE,
+	KEY_TLS,
 	KEY_FORCE,
 	KEY_PRINT,
 	KEY_LINES,
@@ -106,6 +107,9 @@ static const struct tw_option options_table[] = {
 	{KEY_PORT, "port", "PORT", "where NODE listens for other nodes: no epmd is asked"},
 	{KEY_COOKIE, "cookie-file", "FILE",
 	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
+	{KEY_TLS, "ssl-opts", "FILE",
+	 "for a node whose distribution is by TLS: this end's certificate and what it trusts, in a file as of the flag -ssl_dist_optfile of erl, of "
+	 "which the part `client` is used; the node's own file does"},
 	{KEY_FLIGHT_OF_NODE, "flight", NULL,
 	 "keep the newest events of each scheduler in memory, and write them as a capture when a process ends by an error; signal USR2, "
 	 "sent to this command, asks for one too (docs/erlang.md). There is no limit of events or time then, and --ring is 4M"},
@@ -145,6 +149,7 @@ struct request {
 	char *arguments[ARGUMENTS_MAX + 1]; /* of the helper; ends with NULL */
 	unsigned count;
 	bool has_patterns, has_flags, has_more, has_processes, is_quiet, prints, is_flight;
+	char *tls;		    /* the file of --ssl-opts; NULL: not by TLS */
 	const char *beside_flight;  /* an option given that is for --flight only; NULL: none */
 	const char *against_flight; /* one that does not go with it */
 	const char *lines;	    /* NULL: LINES */
@@ -190,9 +195,15 @@ static bool add_file(struct request *request, const char *key, const char *path)
 {
 	char folder[PATH_MAX], whole[2 * PATH_MAX];
 	if (!*path || strlen(path) >= PATH_MAX || !getcwd(folder, sizeof folder))
-		return tw_usage(&command, "-o and --cookie-file want the name of a file."), false;
+		return tw_usage(&command, "-o, --cookie-file and --ssl-opts want the name of a file."), false;
 	snprintf(whole, sizeof whole, "%s%s%s", *path == '/' ? "" : folder, *path == '/' ? "" : "/", path);
 	return add(request, key, whole);
+}
+
+/* Of the argument that was added last. */
+static char *value_of(const struct request *request)
+{
+	return strchr(request->arguments[request->count - 1], '=') + 1;
 }
 
 /* For the helper, which prints where this command cannot. */
@@ -305,6 +316,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_TERM_BYTES:
 	case KEY_PORT:
 	case KEY_COOKIE: return take_value(request, key, value);
+	case KEY_TLS: return add_file(request, "ssl_opts", value) && (request->tls = value_of(request));
 	case KEY_FORCE:
 		request->against_flight = "--force";
 		request->recorder.force = true;
@@ -481,7 +493,7 @@ static int append(char **argv, int count, char *const *more, size_t more_count)
 
 static int attach(struct request *request, const char *target)
 {
-	static char *const tcp[] = {"-proto_dist", "inet_tcp", "inet6_tcp"};
+	static char *const tcp[] = {"-proto_dist", "inet_tcp", "inet6_tcp"}, *const tls[] = {"-proto_dist", "inet_tls"};
 	static char *const main_function[] = {"-s", "tracewheel_attach", "main", "-extra"};
 	char folder[PATH_MAX],
 		*argv[ARGUMENTS_MAX + 32] =
@@ -496,7 +508,14 @@ static int attach(struct request *request, const char *target)
 	if (!add(request, "target", target) || !add(request, "recorder", request->self) ||
 	    (request->prints && !add_lines(request)) || (request->is_flight && !add(request, "flight", "true")))
 		return TW_EXIT_USAGE;
-	count = append(argv, count, tcp, COUNT_OF(tcp));
+	/* OTP does not begin both families at once by TLS. */
+	if (request->tls) {
+		count = append(argv, count, tls, COUNT_OF(tls));
+		argv[count++] = "-ssl_dist_optfile";
+		argv[count++] = request->tls;
+	} else {
+		count = append(argv, count, tcp, COUNT_OF(tcp));
+	}
 	count = append(argv, count, main_function, COUNT_OF(main_function));
 	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
 	int error = tw_erlang_helper_start(argv, &lines);
