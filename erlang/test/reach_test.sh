@@ -150,6 +150,24 @@ if unshare -rm mount -t tmpfs none "$build" 2>/dev/null; then
 	kill $node
 fi
 
+# A node in a network of its own, as of a container, and without epmd: by its process.
+if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null && command -v ip >/dev/null; then
+	erl_here=$(command -v erl)
+	erl() {
+		exec unshare -n bash -c 'ip link set lo up; exec "$@"' bash "$erl_here" "$@"
+	}
+	start_node -erl_epmd_port 4370 -sname held@localhost -setcookie secret
+	unset -f erl
+	expect 0 "$tw" record --erlang -q --force -t attach:step --events 10 -o a.tw "$node"
+	expect 0 "$tw" info --json a.tw
+	is "$(json 'd["events"], d["complete"]')" "10 True"
+	if command -v setpriv >/dev/null; then
+		expect 125 setpriv --bounding-set -sys_admin "$tw" record --erlang -t attach:step -o none.tw "$node"
+		says "process $node is in another network, as of a container, which this user may not enter"
+	fi
+	kill $node
+fi
+
 # A process may say anything of its home: another user's file is not read.
 if [ "$(id -u)" = 0 ]; then
 	mkdir stranger

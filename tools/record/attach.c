@@ -6,6 +6,7 @@
  * node starts the recorder: this command again, without an operand (erlang.c).  The helper reports by lines on its standard output;
  * the end of its standard input is the order to stop.
  */
+#include "tools/common/proc.h"
 #include "tools/record/erlang.h"
 #include "tools/record/erlang_end.h"
 #include "tools/record/erlang_helper.h"
@@ -518,7 +519,12 @@ static int attach(struct request *request, const char *target)
 	}
 	count = append(argv, count, main_function, COUNT_OF(main_function));
 	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
-	int error = tw_erlang_helper_start(argv, &lines);
+	int error = tw_erlang_helper_enter_network(tw_proc_number(target));
+	if (error)
+		return tw_say("process %s is in another network, as of a container, which this user may not enter (%s): run this as root, or there.",
+			      target, strerror(error)),
+		       TW_EXIT_NOT_STARTED;
+	error = tw_erlang_helper_start(argv, &lines);
 	if (error || !lines) {
 		if (lines)
 			fclose(lines);

@@ -5,9 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +89,23 @@ void tw_erlang_helper_catch_signals(bool asks_for_snapshots)
 	action.sa_handler = on_snapshot;
 	if (asks_for_snapshots)
 		sigaction(SIGUSR2, &action, NULL);
+}
+
+int tw_erlang_helper_enter_network(int process_id)
+{
+	struct stat ours, theirs;
+	char path[64];
+	int error = 0;
+	snprintf(path, sizeof path, "/proc/%d/ns/net", process_id);
+	if (stat("/proc/self/ns/net", &ours) < 0 || stat(path, &theirs) < 0 ||
+	    (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino))
+		return 0;
+	int network = pidfd_open(process_id, 0);
+	if (network < 0 || setns(network, CLONE_NEWNET) < 0)
+		error = errno;
+	if (network >= 0)
+		close(network);
+	return error;
 }
 
 /* A process group of its own: the terminal's Ctrl-C is for this command. */

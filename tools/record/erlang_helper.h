@@ -12,6 +12,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/*
+ * The helper will be in the network of this process, which may be that of a container: there the addresses are that it listens at.
+ * Returns 0, also where it has the same network or there is no such process, or an errno.
+ */
+int tw_erlang_helper_enter_network(int process_id);
+
 /* Starts argv[0] of PATH.  @lines: gives its standard output.  Returns 0 or an errno. */
 int tw_erlang_helper_start(char *const argv[], FILE **lines);
 
