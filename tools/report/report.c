@@ -523,7 +523,7 @@ static bool check_request(const struct request *request)
 	if (problem)
 		tw_usage(&command, "%s", problem);
 	return !problem && tw_report_check_order(&request->order,
-						 request->diff.sides.old_count		  ? &tw_diff_columns
+						 request->diff.sides.old_count		  ? &tw_difference_columns
 						 : request->view == tw_report_memory_view ? &tw_memory_columns
 											  : &tw_report_columns,
 						 &command);

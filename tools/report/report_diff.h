@@ -5,6 +5,7 @@
 
 #include "tools/report/report.h"
 #include "tools/report/sides.h"
+#include "views/folds/difference_table.h"
 
 enum tw_diff_format { TW_DIFF_SCREEN, TW_DIFF_JSON, TW_DIFF_CSV };
 
@@ -14,9 +15,6 @@ struct tw_diff {
 	const struct tw_report_order *order;
 	enum tw_diff_format format;
 };
-
-/* The columns of functions; their rows are struct tw_difference. */
-extern const struct tw_table tw_diff_columns;
 
 /* The two sides, and the differences of the whole: lines. */
 void tw_diff_sentences(const struct tw_screen *screen, const struct tw_sides *sides);

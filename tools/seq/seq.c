@@ -81,19 +81,6 @@ static bool take_option(void *context, int key, const char *value)
 	return true;
 }
 
-/* A label as the events' are compared; what is no term is taken as it is. */
-static void take_label(const char *given, char text[TW_LABEL_BYTES])
-{
-	struct tw_arena arena;
-	struct tw_term term;
-	tw_arena_init(&arena, SIZE_MAX);
-	if (tw_term_parse(&arena, given, strlen(given), &term, NULL) == 0)
-		tw_term_format(term, TW_PRINT_WRITE, text, TW_LABEL_BYTES);
-	else
-		text[tw_clean(given, strlen(given), text, TW_LABEL_BYTES - 1)] = 0;
-	tw_arena_fini(&arena);
-}
-
 /* False: no request has this trace-id.  Labels of our own have one, too: that of their headers and spans. */
 static bool find_trace_id(const struct tw_requests *requests, const char *given, char text[TW_LABEL_BYTES])
 {
@@ -175,14 +162,14 @@ static int seq(struct request *request, struct tw_capture *capture, const char *
 		return TW_EXIT_USAGE;
 	unsigned char id[TW_SEQ_TRACE_ID_BYTES];
 	if (request->label && !tw_seq_trace_id_read(request->label, id)) {
-		take_label(request->label, label);
+		tw_seq_label_read(request->label, label);
 		return show_one(request, capture, path, label, &filter);
 	}
 	struct tw_requests requests;
 	int error = tw_requests_make(&requests, capture, filter.from_ns, filter.to_ns), code;
 	if (!error && request->label) {
 		if (!find_trace_id(&requests, request->label, label))
-			take_label(request->label, label);
+			tw_seq_label_read(request->label, label);
 		code = show_one(request, capture, path, label, &filter);
 	} else if (error) {
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));

@@ -25,10 +25,11 @@ const char *tw_difference_key(const char *name, const char *program)
 	return bytes && strncmp(name, program, bytes) == 0 && name[bytes] == ':' ? name + bytes : name;
 }
 
-static bool add_part(struct tw_differences *differences, const char *name, struct tw_difference_part *part)
+bool tw_differences_add_part(struct tw_differences *differences, const char *name, struct tw_difference_part *part)
 {
+	const char *key = tw_difference_key(name, differences->program[part->side]);
 	if (!tw_grow(differences->parts, differences->part_count, differences->part_capacity) ||
-	    !(part->name = strdup(name))) {
+	    !(part->name = strdup(key))) {
 		tw_histogram_free(&part->took);
 		return false;
 	}
@@ -68,7 +69,7 @@ static bool add_functions(struct tw_differences *differences, struct tw_differen
 		function->took = (struct tw_histogram){0};
 		part->self = function->spread ? tw_spread_sum(function->spread, function->self_ns)
 					      : (struct tw_estimate){.value = (double)function->self_ns};
-		is_added = add_part(differences, tw_difference_key(name->text, differences->program[part->side]), part);
+		is_added = tw_differences_add_part(differences, name->text, part);
 	}
 	free(states);
 	return is_added;
@@ -83,8 +84,7 @@ static bool add_calls(struct tw_differences *differences, struct tw_difference_p
 		part->lacks_arity = row->lacks_arity;
 		part->calls = row->calls;
 		if (row->calls)
-			is_added = add_part(differences, tw_difference_key(row->name, differences->program[part->side]),
-					    part);
+			is_added = tw_differences_add_part(differences, row->name, part);
 	}
 	return is_added;
 }

@@ -75,6 +75,15 @@ struct tw_differences {
  */
 bool tw_differences_add(struct tw_differences *differences, unsigned side, const struct tw_capture *capture,
 			struct tw_calltree *tree, const struct tw_totals *totals);
+/*
+ * tw_differences_add_part - one function of a side, from elsewhere than a capture.
+ *
+ * @name	as of the function; that of the program is left out where program[] of the side is set.
+ * @part	its name is set, its histogram taken. The caller counts captures[].
+ *
+ * Returns false without memory.
+ */
+bool tw_differences_add_part(struct tw_differences *differences, const char *name, struct tw_difference_part *part);
 /* Makes the rows. Returns false without memory. */
 bool tw_differences_finish(struct tw_differences *differences);
 void tw_differences_free(struct tw_differences *differences);

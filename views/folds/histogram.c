@@ -38,6 +38,18 @@ uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double shar
 	return histogram->max;
 }
 
+bool tw_histogram_add_many(struct tw_histogram *histogram, uint64_t value, uint64_t count)
+{
+	unsigned power = value < TW_HISTOGRAM_PARTS ? 0 : 58 - (unsigned)__builtin_clzll(value);
+	if (!count)
+		return true;
+	if (!tw_histogram_add(histogram, value))
+		return false;
+	histogram->parts[power][(power ? value >> (power - 1) : value) & (TW_HISTOGRAM_PARTS - 1)] += count - 1;
+	histogram->count += count - 1;
+	return true;
+}
+
 void tw_histogram_join(struct tw_histogram *histogram, struct tw_histogram *from)
 {
 	if (!from->count)

@@ -40,6 +40,8 @@ static inline bool tw_histogram_add(struct tw_histogram *histogram, uint64_t val
 	return true;
 }
 
+/* A value that occurred so often. Returns false without memory. */
+bool tw_histogram_add_many(struct tw_histogram *histogram, uint64_t value, uint64_t count);
 /* Takes all values of the other, which is empty afterwards. */
 void tw_histogram_join(struct tw_histogram *histogram, struct tw_histogram *from);
 /* The value below which this share of all values lies: 0.5 is the median. 0 if there are none. */

@@ -51,6 +51,18 @@ bool tw_seq_trace_id_read(const char *text, unsigned char id[TW_SEQ_TRACE_ID_BYT
 	return true;
 }
 
+void tw_seq_label_read(const char *given, char text[TW_LABEL_BYTES])
+{
+	struct tw_arena arena;
+	struct tw_term term;
+	tw_arena_init(&arena, SIZE_MAX);
+	if (tw_term_parse(&arena, given, strlen(given), &term, NULL) == 0)
+		tw_term_format(term, TW_PRINT_WRITE, text, TW_LABEL_BYTES);
+	else
+		text[tw_clean(given, strlen(given), text, TW_LABEL_BYTES - 1)] = 0;
+	tw_arena_fini(&arena);
+}
+
 char *tw_seq_label_shown(struct tw_term label)
 {
 	char text[TW_LABEL_BYTES], digits[TW_SEQ_TRACE_ID_TEXT];
@@ -75,7 +87,10 @@ static struct tw_request *find_row(struct tw_requests *requests, struct tw_term 
 	if (!tw_grow(requests->rows, requests->count, requests->capacity))
 		return NULL;
 	struct tw_request *row = &requests->rows[requests->count];
-	*row = (struct tw_request){.label = strdup(text), .first_ns = UINT64_MAX};
+	*row = (struct tw_request){.label = strdup(text),
+				   .first_ns = UINT64_MAX,
+				   .first_serial = INT64_MAX,
+				   .last_serial = INT64_MIN};
 	row->shown = tw_seq_label_shown(label);
 	if (tw_seq_trace_id(label, (struct tw_term){0}, row->trace_id) || !row->label || !row->shown ||
 	    !tw_map_add(&requests->by_label, key, requests->count)) {
@@ -114,6 +129,8 @@ static bool on_event(void *context, const struct tw_seq_event *event)
 	row->prints += event->kind == TW_CAPTURE_SEQ_PRINT;
 	row->first_ns = event->time_ns < row->first_ns ? event->time_ns : row->first_ns;
 	row->last_ns = event->time_ns > row->last_ns ? event->time_ns : row->last_ns;
+	row->first_serial = event->current < row->first_serial ? event->current : row->first_serial;
+	row->last_serial = event->current > row->last_serial ? event->current : row->last_serial;
 	count_process(reading->requests, row, &event->from);
 	if (event->kind != TW_CAPTURE_SEQ_PRINT)
 		count_process(reading->requests, row, &event->to);

@@ -127,11 +127,16 @@ bool tw_seq_trace_note(const struct tw_seq_trace *trace, unsigned number, char t
 
 /* ---- seq_requests.c: the labels of a capture ---- */
 
+/* The most bytes of a label that are compared. */
+#define TW_LABEL_BYTES 1024
+
 /* The hexadecimal digits of a trace-id, as W3C's trace context and tracers write it. */
 #define TW_SEQ_TRACE_ID_TEXT (2 * TW_SEQ_TRACE_ID_BYTES + 1)
 const char *tw_seq_trace_id_text(const unsigned char id[TW_SEQ_TRACE_ID_BYTES], char text[TW_SEQ_TRACE_ID_TEXT]);
 /* False: it is none. */
 bool tw_seq_trace_id_read(const char *text, unsigned char id[TW_SEQ_TRACE_ID_BYTES]);
+/* A label that people give, as those of events are compared; what is no term is taken as it is. */
+void tw_seq_label_read(const char *given, char text[TW_LABEL_BYTES]);
 /* A label for people, to be freed: a binary that is a trace-id and no text is its digits.  NULL: no memory. */
 char *tw_seq_label_shown(struct tw_term label);
 
@@ -140,6 +145,7 @@ struct tw_request {
 	unsigned char trace_id[TW_SEQ_TRACE_ID_BYTES];
 	uint64_t events, sends, receives, prints;
 	uint64_t first_ns, last_ns;
+	int64_t first_serial, last_serial; /* the smallest and the largest */
 	uint32_t processes, nodes;
 };
 
@@ -160,8 +166,5 @@ static inline uint64_t tw_request_messages(const struct tw_request *request)
 {
 	return request->sends > request->receives ? request->sends : request->receives;
 }
-
-/* The most bytes of a label that are compared. */
-#define TW_LABEL_BYTES 1024
 
 #endif
