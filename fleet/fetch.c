@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch.c - segments come back from a folder, as a capture. */
+/* fetch.c - segments come back from a store, as a capture. */
 #include "fleet/fleet.h"
 #include "fleet/rows.h"
 #include "tools/tool.h"
@@ -29,25 +29,34 @@ static bool has_function(const struct tw_fleet_rows *rows, const struct tw_fleet
 	return false;
 }
 
-/* @at: gives: all bytes of a file. Returns why not, or NULL. */
-static const char *read_packed(int folder, const char *path, struct tw_fleet_bytes *at)
+static bool is_asked(const struct tw_fleet_rows *rows, const struct tw_fleet_segment *segment,
+		     const struct tw_fleet_segment *last, const struct tw_fleet_asked *asked)
 {
-	const char *reason = NULL;
-	struct stat status;
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	*at = (struct tw_fleet_bytes){NULL, 0};
-	if (fd < 0)
-		return errno == ENOENT ? "it is not there" : strerror(errno);
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > (off_t)PACKED_BYTES_MAX)
-		reason = "it is no file, or too large";
-	else
-		at->bytes = (size_t)status.st_size;
-	if (!reason && !(at->data = malloc(at->bytes + 1)))
-		reason = "there is no memory";
-	if (!reason && pread(fd, at->data, at->bytes, 0) != (ssize_t)at->bytes)
-		reason = "it cannot be read";
-	close(fd);
-	return reason;
+	struct tw_segment_identity identity;
+	bool is_near = last && segment->image == last->image && segment->image_segment <= last->image_segment &&
+		       last->image_segment - segment->image_segment <= asked->before;
+	if (segment->is_dropped || (asked->key && !is_near) || (asked->knows_label && !segment->knows_label))
+		return false;
+	if (asked->node && (strcmp(rows->images[segment->image].node, asked->node) != 0 ||
+			    !tw_segment_parse_key(segment->key, strlen(segment->key), &identity) ||
+			    memcmp(identity.boot_id, asked->boot_id, sizeof identity.boot_id) != 0))
+		return false;
+	return !asked->functions || has_function(rows, segment, asked->functions);
+}
+
+/* The segments that are asked for. NULL: no memory. */
+static const struct tw_fleet_segment **choose(const struct tw_fleet_rows *rows, const struct tw_fleet_asked *asked,
+					      size_t *count)
+{
+	const struct tw_fleet_segment **chosen = calloc(rows->segment_count + 1, sizeof *chosen), *last = NULL;
+	*count = 0;
+	for (size_t i = 0; asked->key && i < rows->segment_count; i++)
+		last = strcmp(rows->segments[i].key, asked->key) == 0 ? &rows->segments[i] : last;
+	for (size_t i = 0; chosen && i < rows->segment_count; i++) {
+		if (is_asked(rows, &rows->segments[i], last, asked))
+			chosen[(*count)++] = &rows->segments[i];
+	}
+	return chosen;
 }
 
 static const char *write_all(int fd, const struct tw_fleet_bytes *from)
@@ -62,7 +71,7 @@ static const char *write_all(int fd, const struct tw_fleet_bytes *from)
 }
 
 /* Under its last name only when it is whole, and what its key says. */
-static const char *store(int to, const char *key, const struct tw_fleet_bytes *segment)
+static const char *put_file(int to, const char *key, const struct tw_fleet_bytes *segment)
 {
 	char name[TW_SEGMENT_KEY_BYTES + 8], found[TW_SEGMENT_KEY_BYTES];
 	struct tw_segment_identity identity;
@@ -86,31 +95,25 @@ static const char *store(int to, const char *key, const struct tw_fleet_bytes *s
 	return reason;
 }
 
-/* Summaries may be anybody's. */
-static bool is_node(const char *name)
-{
-	return *name && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name);
-}
-
-static const char *fetch_one(int from, int to, const struct tw_fleet_rows *rows, const struct tw_fleet_segment *segment,
-			     char path[TW_FLEET_PATH_BYTES])
+static const char *fetch_one(struct tw_fleet_store *from, int to, const struct tw_fleet_rows *rows,
+			     const struct tw_fleet_segment *segment, char path[TW_FLEET_PATH_BYTES])
 {
 	char summary[TW_FLEET_PATH_BYTES];
 	struct tw_segment_identity identity = {0};
 	struct tw_fleet_bytes packed, plain;
 	snprintf(path, TW_FLEET_PATH_BYTES, "%s", segment->key);
 	const char *node = rows->images[segment->image].node;
-	if (!is_node(node) || !tw_segment_parse_key(segment->key, strlen(segment->key), &identity))
+	if (!tw_fleet_is_node(node) || !tw_segment_parse_key(segment->key, strlen(segment->key), &identity))
 		return "its summary has no such node, or no key";
 	identity.end_wall_ns = segment->to_ns;
 	tw_fleet_paths(&identity, node, path, summary);
-	const char *reason = read_packed(from, path, &packed);
+	const char *reason = tw_fleet_store_get(from, path, PACKED_BYTES_MAX, &packed);
 	if (!reason && !tw_fleet_unpack(&packed, TW_FLEET_SEGMENT_BYTES_MAX, &plain))
 		reason = "it is not compressed by zstd, too large, or was cut off";
 	free(packed.data);
 	if (reason)
 		return reason;
-	reason = store(to, segment->key, &plain);
+	reason = put_file(to, segment->key, &plain);
 	free(plain.data);
 	return reason;
 }
@@ -131,41 +134,36 @@ static FILE *make_capture(const char *path, int *to)
 	return asked;
 }
 
-int tw_fleet_fetch(const struct tw_fleet_rows *rows, const char *folder, const char *functions, const char *path)
+int tw_fleet_fetch(const struct tw_fleet_rows *rows, struct tw_fleet_store *store, struct tw_fleet_asked *asked,
+		   const char *path)
 {
-	char object[TW_FLEET_PATH_BYTES], figure[TW_FIGURE_BYTES];
-	uint64_t wanted = 0, got = 0;
+	char object[TW_FLEET_PATH_BYTES];
+	size_t wanted;
 	bool is_written = true;
-	int to = -1, from = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < rows->segment_count; i++)
-		wanted += !rows->segments[i].is_dropped &&
-			  (!functions || has_function(rows, &rows->segments[i], functions));
-	if (from < 0)
-		return tw_fail("'%s' cannot be read: %s.", folder, strerror(errno));
-	if (!wanted) {
-		close(from);
-		return tw_fail("no segment of these nodes and this time has such a function, or all were dropped.");
+	int to = -1;
+	const struct tw_fleet_segment **segments = choose(rows, asked, &wanted);
+	if (!segments || !wanted) {
+		free(segments);
+		return asked->key
+			       ? tw_fail("no segment has the key %s, or it was dropped.", asked->key)
+			       : tw_fail("no segment of these nodes and this time has such a function, or all were dropped.");
 	}
-	FILE *asked = make_capture(path, &to);
-	for (size_t i = 0; asked && is_written && i < rows->segment_count; i++) {
-		const struct tw_fleet_segment *segment = &rows->segments[i];
-		if (segment->is_dropped || (functions && !has_function(rows, segment, functions)))
-			continue;
-		const char *reason = fetch_one(from, to, rows, segment, object);
-		got += !reason;
+	FILE *list = make_capture(path, &to);
+	for (size_t i = 0; list && is_written && i < wanted; i++) {
+		const char *reason = fetch_one(store, to, rows, segments[i], object);
+		asked->got += !reason;
 		if (reason)
-			tw_say("%s/%s was set aside: %s.", folder, object, reason);
+			tw_say("%s/%s was set aside: %s.", tw_fleet_store_name(store), object, reason);
 		/* Whether it came or not: a report then says that it is absent. */
-		is_written = fprintf(asked, "%s\n", segment->key) > 0;
+		is_written = fprintf(list, "%s\n", segments[i]->key) > 0;
 	}
-	is_written &= asked && fclose(asked) == 0;
-	if (asked && !is_written)
+	free(segments);
+	is_written &= list && fclose(list) == 0;
+	if (list && !is_written)
 		tw_say("'%s' cannot be written: %s.", path, strerror(errno));
 	if (to >= 0)
 		close(to);
-	close(from);
 	if (!is_written)
 		return TW_EXIT_FAILURE;
-	tw_say("%s in %s", tw_figure_of(figure, got, "segment", "segments"), path);
-	return got == wanted ? TW_EXIT_OK : TW_EXIT_FAILURE;
+	return asked->got == wanted ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }

@@ -22,8 +22,9 @@
 /* The version of the rows of summaries. */
 #define TW_FLEET_VERSION 1
 /* A node's name: A-Z a-z 0-9 and - only, so that it can stand in keys and file names. */
-#define TW_FLEET_NODE_BYTES 64
-#define TW_FLEET_PATH_BYTES 512
+#define TW_FLEET_NODE_BYTES	64
+#define TW_FLEET_PATH_BYTES	512
+#define TW_FLEET_SUMMARY_SUFFIX ".jsonl.zst"
 /* Larger segments are refused: segments are compressed in memory. */
 #define TW_FLEET_SEGMENT_BYTES_MAX (UINT64_C(256) << 20)
 
@@ -61,6 +62,12 @@ int tw_fleet_dropped(const struct tw_segment_identity *identity, const char *nod
 /* The objects of a segment, below the store's prefix. */
 void tw_fleet_paths(const struct tw_segment_identity *identity, const char *node, char segment[TW_FLEET_PATH_BYTES],
 		    char summary[TW_FLEET_PATH_BYTES]);
+/* Is it the name of a node, which may stand in paths? Summaries may be anybody's. */
+bool tw_fleet_is_node(const char *name);
+/* The folder of the summaries of a minute, without a slash behind it. */
+void tw_fleet_minute_path(uint64_t wall_ns, char path[TW_FLEET_PATH_BYTES]);
+/* Reads what the path of a summary says. False: ship wrote none under such a path. */
+bool tw_fleet_parse_path(const char *path, char node[TW_FLEET_NODE_BYTES], struct tw_segment_identity *key);
 
 /* ---- store.c ---- */
 
@@ -70,24 +77,65 @@ enum tw_fleet_answer {
 	TW_FLEET_REFUSED, /* this object for good */
 };
 
+/* Paths of objects, each from malloc(). */
+struct tw_fleet_names {
+	char **names;
+	size_t count, capacity;
+};
+void tw_fleet_names_free(struct tw_fleet_names *names);
+
+/* Which objects are read, and who takes them. */
+struct tw_fleet_reading {
+	const char *below;  /* of a bucket: "sum/", "sum/2026/" */
+	const char *after;  /* of a bucket: only objects whose paths follow this one; "": all */
+	const char *suffix; /* ".jsonl.zst" */
+	size_t most;	    /* larger objects are not read */
+	/* Is it read? NULL: all are. */
+	bool (*wants)(void *context, const char *path);
+	/* @packed: lent; without data, @reason is a clause that says why. */
+	void (*take)(void *context, const char *path, struct tw_fleet_bytes *packed, const char *reason);
+	void *context;
+	uint64_t found; /* out: objects with that suffix, read or not */
+};
+
 struct tw_fleet_store;
 /*
- * tw_fleet_store_open - "s3://BUCKET/PREFIX", or a folder, which is made if it does not exist.
+ * tw_fleet_store_open - "s3://BUCKET/PREFIX", or a folder, which is made if it does not exist and is to be written.
+ *
+ * @presign	a command that prints a signed address for PUT of an object, whose name is its last argument; NULL: none.
  *
  * Returns NULL after saying what is wrong.  tw_fleet_store_close() ends it.
  */
-struct tw_fleet_store *tw_fleet_store_open(const char *to);
+struct tw_fleet_store *tw_fleet_store_open(const char *to, bool is_written, const char *presign);
 /* @reason: lends until the next call: a clause that says why it was not stored. */
 enum tw_fleet_answer tw_fleet_store_put(struct tw_fleet_store *store, const char *path,
 					const struct tw_fleet_bytes *from, const char **reason);
+/* One object. @out: gives. Returns NULL, or a clause that says why it cannot be read. */
+const char *tw_fleet_store_get(struct tw_fleet_store *store, const char *path, size_t most, struct tw_fleet_bytes *out);
+/*
+ * Reads objects of a store: all below a folder, in any order, or those of a bucket by their paths. False: it cannot be read, or no longer,
+ * which was said.
+ */
+bool tw_fleet_store_read(struct tw_fleet_store *store, struct tw_fleet_reading *reading);
+/* As it was given. */
+const char *tw_fleet_store_name(const struct tw_fleet_store *store);
 void tw_fleet_store_close(struct tw_fleet_store *store);
 
-/* ---- s3.c: libcurl, its one place ---- */
+/* ---- s3.c, s3_read.c ---- */
 
 struct tw_fleet_s3;
-struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix);
+struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix, const char *presign);
 enum tw_fleet_answer tw_fleet_s3_put(struct tw_fleet_s3 *s3, const char *path, const struct tw_fleet_bytes *from,
 				     char *reason, size_t capacity);
+/* The paths below @below that follow @after, in order. False: @reason says why. */
+bool tw_fleet_s3_list(struct tw_fleet_s3 *s3, const char *below, const char *after, struct tw_fleet_names *names,
+		      char *reason, size_t capacity);
+/* TW_FLEET_REFUSED: that object cannot be read; TW_FLEET_LATER: the store cannot. */
+enum tw_fleet_answer tw_fleet_s3_get(struct tw_fleet_s3 *s3, const char *path, size_t most, struct tw_fleet_bytes *out,
+				     char *reason, size_t capacity);
+/* Hands them over in order. False: the store cannot be read any longer; @reason says why. */
+bool tw_fleet_s3_get_all(struct tw_fleet_s3 *s3, const struct tw_fleet_names *names,
+			 const struct tw_fleet_reading *reading, char *reason, size_t capacity);
 void tw_fleet_s3_close(struct tw_fleet_s3 *s3);
 
 /* ---- spool.c: what a node still has to ship ---- */

@@ -8,6 +8,7 @@
 
 struct frame {
 	uint32_t sum;
+	uint32_t segment; /* the number of its segment in its image */
 	uint64_t at_ns, own_ns, inner_ns;
 };
 
@@ -49,6 +50,26 @@ static void add_inner(struct thread *thread, uint64_t ns)
 		thread->frames[thread->count - 1].inner_ns += ns;
 }
 
+/* Is it one of the slowest? */
+static void take_slow(struct joining *joining, const struct frame *frame, uint64_t total_ns)
+{
+	if (!joining->rows->slowest)
+		return;
+	uint64_t bins[TW_FLEET_BINS] = {0};
+	bins[tw_fleet_bin(total_ns)] = 1;
+	const struct tw_fleet_sum call = {.name = joining->rows->sums[frame->sum].name,
+					  .calls = 1,
+					  .returned = 1,
+					  .timed = 1,
+					  .total_ns = total_ns,
+					  .self_ns = total_ns - frame->inner_ns,
+					  .min_ns = total_ns,
+					  .max_ns = total_ns,
+					  .bins = bins};
+	uint32_t before = joining->segment->image_segment - frame->segment;
+	joining->rows->has_no_memory |= !tw_fleet_slowest_take(joining->rows, joining->segment, before, &call);
+}
+
 /* Ends the innermost frame. @within_ns: of its function, that was counted as outermost inside it. */
 static void end_frame(struct joining *joining, struct thread *thread, uint64_t at_ns, uint64_t own_ns, bool is_return,
 		      uint64_t within_ns)
@@ -64,8 +85,10 @@ static void end_frame(struct joining *joining, struct thread *thread, uint64_t a
 	sum->self_ns += total - frame.inner_ns;
 	sum->returned += is_return;
 	sum->open += !is_return;
-	if (is_return)
+	if (is_return) {
 		tw_fleet_time(joining->rows, sum, total);
+		take_slow(joining, &frame, total);
+	}
 	add_inner(thread, total);
 }
 
@@ -112,8 +135,8 @@ static void take_open(struct joining *joining, struct thread *thread, const json
 		joining->rows->has_no_memory = true;
 		return;
 	}
-	thread->frames[thread->count++] =
-		(struct frame){sum, u64(row, "at"), thread->before_ns + u64(row, "own"), u64(row, "inner")};
+	thread->frames[thread->count++] = (struct frame){sum, joining->segment->image_segment, u64(row, "at"),
+							 thread->before_ns + u64(row, "own"), u64(row, "inner")};
 }
 
 static struct thread *thread_of(struct joining *joining, const json_t *row)

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c - reads summaries of segments. No file is trusted: what is none is named and left out. */
+/* rows.c - reads summaries of segments. No object is trusted: what is no summary is named and left out. */
 #include "fleet/fleet.h"
 #include "fleet/rows.h"
 #include "views/output/output.h"
 #include "base/grow.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The most functions of one segment, and of all: docs/format.md limits ids likewise. */
 #define IDS_MAX (UINT32_C(1) << 20)
@@ -53,20 +48,26 @@ uint32_t tw_fleet_sum_of(struct tw_fleet_rows *rows, const char *name)
 	return (uint32_t)rows->sum_count++;
 }
 
-static void add_bin(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t bin, uint64_t count)
+unsigned tw_fleet_bin(uint64_t ns)
+{
+	unsigned top = ns < 8 ? 0 : 63 - (unsigned)__builtin_clzll(ns);
+	return ns < 8 ? (unsigned)ns : 8 * (top - 2) + (unsigned)(ns >> (top - 3)) % 8;
+}
+
+uint64_t tw_fleet_bin_middle(unsigned bin)
+{
+	unsigned top = bin / 8 + 2;
+	return bin < 8 ? bin : top > 62 ? UINT64_MAX : ((UINT64_C(8) + bin % 8) * 2 + 1) << (top - 3) >> 1;
+}
+
+void tw_fleet_time(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t ns)
 {
 	if (!sum->bins && !(sum->bins = calloc(TW_FLEET_BINS, sizeof *sum->bins))) {
 		rows->has_no_memory = true;
 		return;
 	}
-	sum->bins[bin < TW_FLEET_BINS ? bin : TW_FLEET_BINS - 1] += count;
-	sum->timed += count;
-}
-
-void tw_fleet_time(struct tw_fleet_rows *rows, struct tw_fleet_sum *sum, uint64_t ns)
-{
-	unsigned top = ns < 8 ? 0 : 63 - (unsigned)__builtin_clzll(ns);
-	add_bin(rows, sum, ns < 8 ? ns : 8 * (top - 2) + (ns >> (top - 3)) % 8, 1);
+	sum->bins[tw_fleet_bin(ns)]++;
+	sum->timed++;
 	sum->min_ns = ns < sum->min_ns ? ns : sum->min_ns;
 	sum->max_ns = ns > sum->max_ns ? ns : sum->max_ns;
 }
@@ -78,45 +79,78 @@ uint64_t tw_fleet_quantile(const struct tw_fleet_sum *sum, double share)
 		seen += sum->bins[bin];
 		if (!sum->bins[bin] || seen <= wanted)
 			continue;
-		/* The middle of the bin. */
-		unsigned top = bin / 8 + 2;
-		value = bin < 8 ? bin : top > 62 ? sum->max_ns : ((UINT64_C(8) + bin % 8) * 2 + 1) << (top - 3) >> 1;
+		value = tw_fleet_bin_middle(bin);
 		break;
 	}
 	value = value < sum->min_ns ? sum->min_ns : value;
 	return value > sum->max_ns ? sum->max_ns : value;
 }
 
+/* The sums of a function in its segment, as its row has them. @bins: zeroed, for its times. */
+static struct tw_fleet_sum read_function(const json_t *row, uint64_t bins[TW_FLEET_BINS])
+{
+	struct tw_fleet_sum sum = {
+		.name = (char *)text_of(row, "name"),
+		.calls = number_of(row, "calls"),
+		.returned = number_of(row, "returned"),
+		.exceptions = number_of(row, "exceptions"),
+		.cut = number_of(row, "cut"),
+		.lossy = number_of(row, "lossy"),
+		.total_ns = number_of(row, "total"),
+		.self_ns = number_of(row, "self"),
+		.min_ns = UINT64_MAX,
+		.bins = bins,
+	};
+	const json_t *at = json_object_get(row, "bins"), *counts = json_object_get(row, "counts");
+	for (size_t i = 0; i < json_array_size(at) && i < json_array_size(counts); i++) {
+		json_int_t bin = json_integer_value(json_array_get(at, i));
+		json_int_t count = json_integer_value(json_array_get(counts, i));
+		if (count <= 0)
+			continue;
+		bins[bin >= 0 && bin < TW_FLEET_BINS ? bin : TW_FLEET_BINS - 1] += (uint64_t)count;
+		sum.timed += (uint64_t)count;
+	}
+	if (sum.timed) {
+		sum.min_ns = number_of(row, "min");
+		sum.max_ns = number_of(row, "max");
+	}
+	return sum;
+}
+
+/* False: no memory. */
+static bool add_function(struct tw_fleet_sum *sum, const struct tw_fleet_sum *more)
+{
+	if (more->timed && !sum->bins && !(sum->bins = calloc(TW_FLEET_BINS, sizeof *sum->bins)))
+		return false;
+	sum->calls += more->calls;
+	sum->returned += more->returned;
+	sum->exceptions += more->exceptions;
+	sum->cut += more->cut;
+	sum->lossy += more->lossy;
+	sum->total_ns += more->total_ns;
+	sum->self_ns += more->self_ns;
+	sum->timed += more->timed;
+	sum->min_ns = more->min_ns < sum->min_ns ? more->min_ns : sum->min_ns;
+	sum->max_ns = more->max_ns > sum->max_ns ? more->max_ns : sum->max_ns;
+	for (unsigned bin = 0; more->timed && bin < TW_FLEET_BINS; bin++)
+		sum->bins[bin] += more->bins[bin];
+	return true;
+}
+
 /* False: no memory. */
 static bool take_function(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *row)
 {
-	uint64_t id = number_of(row, "id");
-	const char *name = text_of(row, "name");
-	uint32_t number = tw_fleet_sum_of(rows, name);
-	const json_t *bins = json_object_get(row, "bins"), *counts = json_object_get(row, "counts");
+	uint64_t bins[TW_FLEET_BINS] = {0}, id = number_of(row, "id");
+	const struct tw_fleet_sum here = read_function(row, bins);
+	uint32_t number = tw_fleet_sum_of(rows, here.name);
 	size_t before = segment->sum_count;
 	if (number == UINT32_MAX || !tw_grow_to(segment->sums, segment->sum_count, id))
 		return false;
 	for (size_t i = before; i < segment->sum_count; i++)
 		segment->sums[i] = UINT32_MAX;
 	segment->sums[id] = number;
-	struct tw_fleet_sum *sum = &rows->sums[number];
-	sum->calls += number_of(row, "calls");
-	sum->returned += number_of(row, "returned");
-	sum->exceptions += number_of(row, "exceptions");
-	sum->cut += number_of(row, "cut");
-	sum->lossy += number_of(row, "lossy");
-	sum->total_ns += number_of(row, "total");
-	sum->self_ns += number_of(row, "self");
-	for (size_t i = 0; i < json_array_size(bins) && i < json_array_size(counts); i++)
-		add_bin(rows, sum, (uint64_t)json_integer_value(json_array_get(bins, i)),
-			(uint64_t)json_integer_value(json_array_get(counts, i)));
-	if (json_array_size(bins)) {
-		uint64_t min = number_of(row, "min"), max = number_of(row, "max");
-		sum->min_ns = min < sum->min_ns ? min : sum->min_ns;
-		sum->max_ns = max > sum->max_ns ? max : sum->max_ns;
-	}
-	return true;
+	return add_function(&rows->sums[number], &here) &&
+	       (!rows->slowest || tw_fleet_slowest_take(rows, segment, 0, &here));
 }
 
 /* ---- segments ---- */
@@ -209,6 +243,12 @@ static bool take_row(struct tw_fleet_rows *rows, struct tw_fleet_segment *segmen
 		}
 		return true;
 	}
+	if (strcmp(kind, "token") == 0) {
+		segment->knows_label |=
+			rows->label && (number_of(row, "left_out") || strcmp(text_of(row, "label"), rows->label) == 0 ||
+					(rows->trace_id && strcmp(text_of(row, "trace_id"), rows->trace_id) == 0));
+		return true;
+	}
 	/* Of a later version: not for us. */
 	if (strcmp(kind, "return") != 0 && strcmp(kind, "thread") != 0 && strcmp(kind, "open") != 0)
 		return true;
@@ -245,34 +285,43 @@ static json_t *parse(const char *text, size_t bytes, const char **reason)
 	return *reason ? NULL : lines;
 }
 
-/* The lines of a summary, the first of which is the segment's. Returns why not, or NULL. */
-static const char *take_lines(struct tw_fleet_rows *rows, const char *path, const char *text, size_t bytes)
+static void take_all(struct tw_fleet_rows *rows, const json_t *lines, const char *path)
 {
 	struct tw_fleet_segment *segment = NULL;
-	const char *reason;
-	json_t *lines = parse(text, bytes, &reason), *row;
+	json_t *row = json_array_get(lines, 0);
 	size_t i;
-	if (!lines)
-		return reason;
-	row = json_array_get(lines, 0);
-	if (!is_head(row))
-		reason = "it is no summary, or one of another version";
-	else if (is_wanted(rows, row) && !is_double(rows, row, path))
-		rows->has_no_memory |= !take_head(rows, row, &segment);
+	if (is_double(rows, row, path))
+		return;
+	rows->has_no_memory |= !take_head(rows, row, &segment);
 	json_array_foreach(lines, i, row)
 	{
 		if (segment && i)
 			rows->has_no_memory |= !take_row(rows, segment, row);
 	}
+}
+
+/* The lines of a summary, the first of which is the segment's. Returns why not, or NULL. */
+static const char *take_lines(struct tw_fleet_rows *rows, const char *path, const char *text, size_t bytes)
+{
+	const char *reason;
+	json_t *lines = parse(text, bytes, &reason);
+	if (!lines)
+		return reason;
+	const json_t *head = json_array_get(lines, 0);
+	struct tw_fleet_rows *taking;
+	if (!is_head(head))
+		reason = "it is no summary, or one of another version";
+	else if (is_wanted(rows, head) && !rows->taking)
+		take_all(rows, lines, path);
+	else if (is_wanted(rows, head))
+		for (unsigned i = 0;
+		     (taking = rows->taking(rows->context, i, text_of(head, "node"), number_of(head, "to"))); i++)
+			take_all(taking, lines, path);
 	json_decref(lines);
 	return reason;
 }
 
-/* ---- files ---- */
-
-/* nftw() has no context. */
-static struct tw_fleet_rows *reading;
-static uint64_t files;
+/* ---- objects ---- */
 
 static const char *take_bytes(struct tw_fleet_rows *rows, const char *path, const struct tw_fleet_bytes *packed)
 {
@@ -284,40 +333,49 @@ static const char *take_bytes(struct tw_fleet_rows *rows, const char *path, cons
 	return reason;
 }
 
-static int take_file(const char *path, const struct stat *status, int type, struct FTW *at)
+static void take_object(void *context, const char *path, struct tw_fleet_bytes *packed, const char *reason)
 {
-	size_t bytes = strlen(path);
-	if (type != FTW_F || !S_ISREG(status->st_mode) || bytes < 10 || strcmp(path + bytes - 10, ".jsonl.zst") != 0)
-		return 0;
-	files++;
-	const char *reason = "it cannot be read";
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	struct tw_fleet_bytes packed = {.bytes = (size_t)status->st_size};
-	if (fd >= 0 && packed.bytes <= TW_FLEET_SUMMARY_BYTES_MAX)
-		packed.data = malloc(packed.bytes + 1);
-	if (packed.data && pread(fd, packed.data, packed.bytes, 0) == (ssize_t)packed.bytes)
-		reason = take_bytes(reading, path, &packed);
-	free(packed.data);
-	if (fd >= 0)
-		close(fd);
+	struct tw_fleet_rows *rows = context;
+	if (!reason)
+		reason = take_bytes(rows, path, packed);
 	if (reason) {
 		tw_say("%s was set aside: %s.", path, reason);
-		reading->set_aside++;
+		rows->set_aside++;
 	}
-	return 0;
 }
 
-bool tw_fleet_read(struct tw_fleet_rows *rows, const char *folder)
+/* By its name, so that it need not be read. */
+static bool is_wanted_path(void *context, const char *path)
 {
-	reading = rows;
-	files = 0;
-	if (nftw(folder, take_file, 32, FTW_PHYS) != 0) {
-		tw_say("'%s' cannot be read: %s.", folder, strerror(errno));
+	const struct tw_fleet_rows *rows = context;
+	struct tw_segment_identity key;
+	char node[TW_FLEET_NODE_BYTES];
+	if (!tw_fleet_parse_path(path, node, &key))
+		return true;
+	return (!rows->node || fnmatch(rows->node, node, 0) == 0) &&
+	       (!rows->of_capture || (memcmp(rows->of_capture->boot_id, key.boot_id, sizeof key.boot_id) == 0 &&
+				      rows->of_capture->capture_id == key.capture_id));
+}
+
+bool tw_fleet_read(struct tw_fleet_rows *rows, struct tw_fleet_store *store)
+{
+	char after[TW_FLEET_PATH_BYTES] = "";
+	struct tw_fleet_reading reading = {.below = "sum/",
+					   .after = after,
+					   .suffix = TW_FLEET_SUMMARY_SUFFIX,
+					   .most = TW_FLEET_SUMMARY_BYTES_MAX,
+					   .wants = is_wanted_path,
+					   .take = take_object,
+					   .context = rows};
+	/* Objects of a bucket are in the order of the minutes in which segments ended. */
+	if (rows->from_ns)
+		tw_fleet_minute_path(rows->from_ns, after);
+	if (!tw_fleet_store_read(store, &reading))
 		return false;
-	}
-	if (!files)
-		tw_say("there is no summary below '%s': `tracewheel ship --to` writes them.", folder);
-	return files != 0;
+	if (!reading.found && !rows->from_ns)
+		tw_say("there is no summary below '%s': `tracewheel ship --to` writes them.",
+		       tw_fleet_store_name(store));
+	return reading.found || rows->from_ns;
 }
 
 void tw_fleet_rows_free(struct tw_fleet_rows *rows)

@@ -1,33 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * s3.c - PUT into a bucket, signed by libcurl (CURLOPT_AWS_SIGV4).
+ * s3.c - requests to a bucket, signed by libcurl (CURLOPT_AWS_SIGV4), and PUT.
  *
  * libcurl 7.88 and stores are strict in four ways, each of which answers 403 otherwise: every request has x-amz-content-sha256, here
  * the true hash, which the store checks; no header `Expect:` is given to switch it off, because curl would sign a header that it
- * does not send; keys have A-Z a-z 0-9 - _ . / only; there is no query.
+ * does not send; keys have A-Z a-z 0-9 - _ . / only; a query is signed as it is written, so it is written in canonical form.
  */
 #include "fleet/fleet.h"
+#include "fleet/s3.h"
 #include "views/output/output.h"
 
-#include <curl/curl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define URL_BYTES    1024
-#define SECRET_BYTES 512
-#define TOKEN_BYTES  4096
 /* A connection that takes this long is given up; so is a transfer that moves nothing for so long. */
 #define CONNECT_MS 5000L
 #define STALLED_S  20L
-
-struct tw_fleet_s3 {
-	CURL *curl;
-	char base[URL_BYTES]; /* ENDPOINT/BUCKET/PREFIX/ */
-	char user[SECRET_BYTES], token[TOKEN_BYTES], signature[128];
-	char curl_says[CURL_ERROR_SIZE];
-};
 
 /* ---- what the environment says ---- */
 
@@ -44,7 +34,7 @@ static const char *variable(const char *name, const char *other, const char *wit
 static void read_profile(const char *path, const char *profile, const char *key, char *value, size_t capacity)
 {
 	FILE *file = fopen(path, "re");
-	char line[TOKEN_BYTES], wanted[128];
+	char line[TW_FLEET_TOKEN_BYTES], wanted[128];
 	bool is_in = false;
 	snprintf(wanted, sizeof wanted, "[%s]", profile);
 	*value = 0;
@@ -68,7 +58,7 @@ static void read_profile(const char *path, const char *profile, const char *key,
 
 static bool take_credentials(struct tw_fleet_s3 *s3)
 {
-	char id[SECRET_BYTES / 2], secret[SECRET_BYTES / 2], path[URL_BYTES];
+	char id[TW_FLEET_SECRET_BYTES / 2], secret[TW_FLEET_SECRET_BYTES / 2], path[TW_FLEET_URL_BYTES];
 	snprintf(id, sizeof id, "%s", variable("AWS_ACCESS_KEY_ID", NULL, ""));
 	snprintf(secret, sizeof secret, "%s", variable("AWS_SECRET_ACCESS_KEY", NULL, ""));
 	snprintf(s3->token, sizeof s3->token, "%s", variable("AWS_SESSION_TOKEN", NULL, ""));
@@ -85,7 +75,7 @@ static bool take_credentials(struct tw_fleet_s3 *s3)
 }
 
 /* Letters, digits and a few signs: anything else is encoded in signatures, and differently by different stores. */
-static bool is_plain(const char *text)
+bool tw_fleet_s3_is_plain(const char *text)
 {
 	return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./")] == 0;
 }
@@ -101,7 +91,7 @@ static bool take_place(struct tw_fleet_s3 *s3, const char *bucket_and_prefix)
 		bytes--;
 	while (rest && bucket_and_prefix[rest - 1] == '/')
 		rest--;
-	if (!rest || *bucket_and_prefix == '/' || !is_plain(bucket_and_prefix)) {
+	if (!rest || *bucket_and_prefix == '/' || !tw_fleet_s3_is_plain(bucket_and_prefix)) {
 		tw_say("'s3://%s' names no bucket and prefix of letters, digits and - _ . / only.", bucket_and_prefix);
 		return false;
 	}
@@ -109,6 +99,8 @@ static bool take_place(struct tw_fleet_s3 *s3, const char *bucket_and_prefix)
 		tw_say("AWS_ENDPOINT_URL is '%s', which is no http:// or https:// address.", endpoint);
 		return false;
 	}
+	s3->name_bytes = strcspn(bucket_and_prefix, "/");
+	s3->bucket_bytes = bytes + 1 + s3->name_bytes;
 	if ((size_t)snprintf(s3->base, sizeof s3->base, "%.*s/%.*s/", (int)bytes, endpoint, (int)rest,
 			     bucket_and_prefix) >= sizeof s3->base - TW_FLEET_PATH_BYTES) {
 		tw_say("the address of the bucket is too long.");
@@ -118,14 +110,15 @@ static bool take_place(struct tw_fleet_s3 *s3, const char *bucket_and_prefix)
 	return true;
 }
 
-struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix)
+struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix, const char *presign)
 {
 	struct tw_fleet_s3 *s3 = calloc(1, sizeof *s3);
 	if (!s3 || !take_place(s3, bucket_and_prefix)) {
 		free(s3);
 		return NULL;
 	}
-	if (!take_credentials(s3)) {
+	s3->presign = presign;
+	if (!presign && !take_credentials(s3)) {
 		tw_say("there are no credentials for 's3://%s': set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write "
 		       "~/.aws/credentials.",
 		       bucket_and_prefix);
@@ -189,14 +182,14 @@ static size_t hear(char *text, size_t size, size_t count, void *context)
 
 static bool add_header(struct curl_slist **headers, const char *name, const char *value)
 {
-	char line[TOKEN_BYTES + 64];
+	char line[TW_FLEET_TOKEN_BYTES + 64];
 	snprintf(line, sizeof line, "%s: %s", name, value);
 	struct curl_slist *more = curl_slist_append(*headers, line);
 	*headers = more ? more : *headers;
 	return more != NULL;
 }
 
-static struct curl_slist *headers_of(const struct tw_fleet_s3 *s3, const struct tw_fleet_bytes *from)
+struct curl_slist *tw_fleet_s3_headers(const struct tw_fleet_s3 *s3, const struct tw_fleet_bytes *from)
 {
 	struct curl_slist *headers = NULL;
 	uint8_t hash[EVP_MAX_MD_SIZE];
@@ -206,9 +199,9 @@ static struct curl_slist *headers_of(const struct tw_fleet_s3 *s3, const struct 
 		return NULL;
 	for (unsigned i = 0; i < bytes; i++)
 		snprintf(text + 2 * i, 3, "%02x", hash[i]);
-	if (!add_header(&headers, "x-amz-content-sha256", text) ||
+	if ((!s3->presign && !add_header(&headers, "x-amz-content-sha256", text)) ||
 	    (*s3->token && !add_header(&headers, "x-amz-security-token", s3->token)) ||
-	    !add_header(&headers, "Content-Type", "application/zstd")) {
+	    (from->bytes && !add_header(&headers, "Content-Type", "application/zstd"))) {
 		curl_slist_free_all(headers);
 		return NULL;
 	}
@@ -227,22 +220,25 @@ static void put_code(const char *said, char *text, size_t capacity)
 		*at = *at < ' ' || *at > '~' ? '?' : *at;
 }
 
-static enum tw_fleet_answer judge(const struct tw_fleet_s3 *s3, CURLcode result, long status, const char *said,
-				  char *reason, size_t capacity)
+enum tw_fleet_answer tw_fleet_s3_judge(const char *curl_says, CURLcode result, long status, const char *said,
+				       char *reason, size_t capacity)
 {
 	char code[80];
 	if (result != CURLE_OK) {
 		snprintf(reason, capacity, "the store is not to be reached: %s",
-			 *s3->curl_says ? s3->curl_says : curl_easy_strerror(result));
+			 *curl_says ? curl_says : curl_easy_strerror(result));
 		return TW_FLEET_LATER;
 	}
 	if (status == 200)
 		return TW_FLEET_STORED;
 	put_code(said, code, sizeof code);
-	if (status == 403)
+	if (status == 403 && strcmp(code, " (AccessDenied)") == 0)
+		snprintf(reason, capacity,
+			 "the store forbids it, with 403%s; the bucket's policy must allow it to this key", code);
+	else if (status == 403)
 		snprintf(
 			reason, capacity,
-			"the store refuses the signature, with 403%s: are key, secret, region and this machine's clock right?",
+			"the store refuses the signature, with 403%s; check key, secret, region and this machine's clock",
 			code);
 	else if (status == 404 || (status >= 300 && status < 400))
 		snprintf(reason, capacity, "the store has no such bucket there, with %ld%s", status, code);
@@ -254,12 +250,28 @@ static enum tw_fleet_answer judge(const struct tw_fleet_s3 *s3, CURLcode result,
 	return is_refused ? TW_FLEET_REFUSED : TW_FLEET_LATER;
 }
 
-static void set_request(struct tw_fleet_s3 *s3, const char *url, struct curl_slist *headers, struct reading *reading,
-			char *said)
+void tw_fleet_s3_prepare(const struct tw_fleet_s3 *s3, CURL *curl, const char *url, struct curl_slist *headers,
+			 char *curl_says)
 {
-	CURL *curl = s3->curl;
+	*curl_says = 0;
 	curl_easy_reset(curl);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	if (!s3->presign) {
+		curl_easy_setopt(curl, CURLOPT_USERPWD, s3->user);
+		curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, s3->signature);
+	}
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALLED_S);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, curl_says);
+}
+
+static void set_upload(struct tw_fleet_s3 *s3, struct reading *reading, char *said)
+{
+	CURL *curl = s3->curl;
 	curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
 	curl_easy_setopt(curl, CURLOPT_READFUNCTION, give);
 	curl_easy_setopt(curl, CURLOPT_READDATA, reading);
@@ -268,33 +280,47 @@ static void set_request(struct tw_fleet_s3 *s3, const char *url, struct curl_sli
 	curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)reading->from->bytes);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, hear);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, said);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_USERPWD, s3->user);
-	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, s3->signature);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALLED_S);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, s3->curl_says);
+}
+
+/* The address that the user's command signed for this object: its first line. */
+static bool presign(const struct tw_fleet_s3 *s3, const char *path, char *url, size_t capacity)
+{
+	char command[4 * TW_FLEET_URL_BYTES];
+	/* The object's name has letters, digits and - _ . / only. */
+	if ((size_t)snprintf(command, sizeof command, "%s 's3://%s%s'", s3->presign,
+			     s3->base + s3->bucket_bytes - s3->name_bytes, path) >= sizeof command)
+		return false;
+	FILE *answer = popen(command, "re");
+	bool is_read = answer && fgets(url, (int)capacity, answer);
+	bool is_done = answer && pclose(answer) == 0;
+	if (!is_read || !is_done)
+		return false;
+	bool is_whole = strchr(url, '\n') != NULL;
+	url[strcspn(url, "\r\n")] = 0;
+	return is_whole && (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0);
 }
 
 enum tw_fleet_answer tw_fleet_s3_put(struct tw_fleet_s3 *s3, const char *path, const struct tw_fleet_bytes *from,
 				     char *reason, size_t capacity)
 {
 	struct reading reading = {from, 0};
-	struct curl_slist *headers = headers_of(s3, from);
-	char url[URL_BYTES + TW_FLEET_PATH_BYTES], said[1024] = "";
+	struct curl_slist *headers = tw_fleet_s3_headers(s3, from);
+	char url[TW_FLEET_TOKEN_BYTES], said[1024] = "";
 	long status = 0;
 	if (!headers) {
 		snprintf(reason, capacity, "there is no memory");
 		return TW_FLEET_LATER;
 	}
 	snprintf(url, sizeof url, "%s%s", s3->base, path);
-	*s3->curl_says = 0;
-	set_request(s3, url, headers, &reading, said);
+	if (s3->presign && !presign(s3, path, url, sizeof url)) {
+		curl_slist_free_all(headers);
+		snprintf(reason, capacity, "the command of --presign gave no address: '%.200s'", s3->presign);
+		return TW_FLEET_LATER;
+	}
+	tw_fleet_s3_prepare(s3, s3->curl, url, headers, s3->curl_says);
+	set_upload(s3, &reading, said);
 	CURLcode result = curl_easy_perform(s3->curl);
 	curl_easy_getinfo(s3->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_slist_free_all(headers);
-	return judge(s3, result, status, said, reason, capacity);
+	return tw_fleet_s3_judge(s3->curl_says, result, status, said, reason, capacity);
 }

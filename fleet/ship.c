@@ -33,7 +33,7 @@
 #define LEVEL_SEGMENT 1
 #define LEVEL_SUMMARY 3
 
-enum { KEY_TO = 256, KEY_NODE, KEY_FOLLOW, KEY_REMOVE, KEY_SPOOL, KEY_QUOTA, KEY_GIVE_UP };
+enum { KEY_TO = 256, KEY_NODE, KEY_FOLLOW, KEY_REMOVE, KEY_SPOOL, KEY_QUOTA, KEY_GIVE_UP, KEY_PRESIGN };
 
 static const struct tw_option options_table[] = {
 	{KEY_TO, "to", "STORE",
@@ -45,6 +45,8 @@ static const struct tw_option options_table[] = {
 	 "keep links to segments that are not stored yet in this folder, on their file system (.tracewheel-ship beside the first capture)"},
 	{KEY_QUOTA, "quota", "SIZE",
 	 "keep so much at most while the store is away: older segments are dropped, and the store is told which"},
+	{KEY_PRESIGN, "presign", "COMMAND",
+	 "PUT to the address that COMMAND prints, which it has signed for the object in its last argument, s3://BUCKET/PREFIX/...: this machine then has no key"},
 	{KEY_GIVE_UP, "give-up", "TIME", "without --follow: end after so long in which nothing was stored (60s)"},
 	{'q', "quiet", NULL, "say nothing when all went well"},
 	{0}};
@@ -62,7 +64,7 @@ static const struct tw_command command = {
 };
 
 struct ship {
-	const char *to, *spool_path;
+	const char *to, *spool_path, *presign;
 	char node[TW_FLEET_NODE_BYTES];
 	bool follows, removes, is_quiet;
 	uint64_t give_up_ms;
@@ -343,6 +345,7 @@ static bool take_option(void *context, int key, const char *value)
 	uint64_t ns;
 	switch (key) {
 	case KEY_TO: ship->to = value; break;
+	case KEY_PRESIGN: ship->presign = value; break;
 	case KEY_NODE: return take_node(ship, value);
 	case KEY_FOLLOW: ship->follows = true; break;
 	case KEY_REMOVE: ship->removes = true; break;
@@ -399,7 +402,7 @@ static bool begin(struct ship *ship)
 	ship->spool.node = ship->node;
 	if (!tw_fleet_spool_open(&ship->spool, ship->spool_path ? ship->spool_path : path))
 		return false;
-	ship->store = tw_fleet_store_open(ship->to);
+	ship->store = tw_fleet_store_open(ship->to, true, ship->presign);
 	return ship->store != NULL;
 }
 
@@ -414,6 +417,8 @@ int main(int argc, char **argv)
 		return code;
 	if (!ship.to)
 		return tw_usage(&command, "--to says where segments go: s3://BUCKET/PREFIX or a folder.");
+	if (ship.presign && strncmp(ship.to, "s3://", 5) != 0)
+		return tw_usage(&command, "--presign is for buckets: --to s3://BUCKET/PREFIX.");
 	ship.folders = argv + options.index;
 	ship.folder_count = argc - options.index;
 	if (ship.folder_count < 1)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c - where objects go: a folder, or by s3.c a bucket. */
+/* store.c - where objects lie: in a folder, or by s3.c and s3_read.c in a bucket. */
 #include "fleet/fleet.h"
 #include "views/output/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 struct tw_fleet_store {
 	struct tw_fleet_s3 *s3; /* NULL: a folder */
 	int folder;
+	char name[PATH_MAX]; /* as it was given */
 	char reason[REASON_BYTES];
 };
 
@@ -25,7 +27,7 @@ static bool is_there(const char *path)
 	return mkdir(path, 0700) == 0 || (errno == EEXIST && stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-struct tw_fleet_store *tw_fleet_store_open(const char *to)
+struct tw_fleet_store *tw_fleet_store_open(const char *to, bool is_written, const char *presign)
 {
 	struct tw_fleet_store *store = calloc(1, sizeof *store);
 	if (!store) {
@@ -33,17 +35,19 @@ struct tw_fleet_store *tw_fleet_store_open(const char *to)
 		return NULL;
 	}
 	store->folder = -1;
+	snprintf(store->name, sizeof store->name, "%s", to);
 	if (strncmp(to, "s3://", 5) == 0) {
-		store->s3 = tw_fleet_s3_open(to + 5);
+		store->s3 = tw_fleet_s3_open(to + 5, presign);
 		if (store->s3)
 			return store;
 		free(store);
 		return NULL;
 	}
-	if (is_there(to))
+	if (!is_written || is_there(to))
 		store->folder = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store->folder < 0) {
-		tw_say("the folder '%s' cannot be used as a store: %s.", to, strerror(errno));
+		tw_say(is_written ? "the folder '%s' cannot be used as a store: %s." : "'%s' cannot be read: %s.", to,
+		       strerror(errno));
 		free(store);
 		return NULL;
 	}
@@ -114,4 +118,111 @@ enum tw_fleet_answer tw_fleet_store_put(struct tw_fleet_store *store, const char
 		return TW_FLEET_STORED;
 	snprintf(store->reason, sizeof store->reason, "the folder takes no file: %s", strerror(errno));
 	return TW_FLEET_LATER;
+}
+
+/* ---- reading ---- */
+
+void tw_fleet_names_free(struct tw_fleet_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->names[i]);
+	free(names->names);
+	*names = (struct tw_fleet_names){0};
+}
+
+const char *tw_fleet_store_name(const struct tw_fleet_store *store)
+{
+	return store->name;
+}
+
+/* All bytes of a file. */
+static const char *get_file(int folder, const char *path, size_t most, struct tw_fleet_bytes *out)
+{
+	const char *reason = NULL;
+	struct stat status;
+	int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? "it is not there" : strerror(errno);
+	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > (off_t)most)
+		reason = "it is no file, or too large";
+	else
+		out->bytes = (size_t)status.st_size;
+	if (!reason && !(out->data = malloc(out->bytes + 1)))
+		reason = "there is no memory";
+	if (!reason && pread(fd, out->data, out->bytes, 0) != (ssize_t)out->bytes)
+		reason = "it cannot be read";
+	close(fd);
+	return reason;
+}
+
+const char *tw_fleet_store_get(struct tw_fleet_store *store, const char *path, size_t most, struct tw_fleet_bytes *out)
+{
+	const char *reason = NULL;
+	*out = (struct tw_fleet_bytes){NULL, 0};
+	if (!store->s3)
+		reason = get_file(store->folder, path, most, out);
+	else if (tw_fleet_s3_get(store->s3, path, most, out, store->reason, sizeof store->reason) != TW_FLEET_STORED)
+		reason = store->reason;
+	if (!reason)
+		return NULL;
+	free(out->data);
+	*out = (struct tw_fleet_bytes){NULL, 0};
+	return reason;
+}
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+	size_t bytes = strlen(path), end = strlen(suffix);
+	return bytes > end && strcmp(path + bytes - end, suffix) == 0;
+}
+
+/* nftw() has no context. */
+static struct tw_fleet_reading *walking;
+
+static int take_file(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	struct tw_fleet_bytes packed = {NULL, 0};
+	if (type != FTW_F || !S_ISREG(status->st_mode) || !has_suffix(path, walking->suffix))
+		return 0;
+	walking->found++;
+	if (walking->wants && !walking->wants(walking->context, path))
+		return 0;
+	const char *reason = get_file(AT_FDCWD, path, walking->most, &packed);
+	walking->take(walking->context, path, &packed, reason);
+	free(packed.data);
+	return 0;
+}
+
+static bool read_bucket(struct tw_fleet_store *store, struct tw_fleet_reading *reading)
+{
+	struct tw_fleet_names all = {0};
+	bool is_read =
+		tw_fleet_s3_list(store->s3, reading->below, reading->after, &all, store->reason, sizeof store->reason);
+	size_t kept = 0;
+	for (size_t i = 0; i < all.count; i++) {
+		bool is_found = has_suffix(all.names[i], reading->suffix);
+		reading->found += is_found;
+		if (is_found && (!reading->wants || reading->wants(reading->context, all.names[i])))
+			all.names[kept++] = all.names[i];
+		else
+			free(all.names[i]);
+	}
+	all.count = kept;
+	is_read = is_read && tw_fleet_s3_get_all(store->s3, &all, reading, store->reason, sizeof store->reason);
+	tw_fleet_names_free(&all);
+	if (!is_read)
+		tw_say("%s cannot be read: %s.", store->name, store->reason);
+	return is_read;
+}
+
+bool tw_fleet_store_read(struct tw_fleet_store *store, struct tw_fleet_reading *reading)
+{
+	reading->found = 0;
+	if (store->s3)
+		return read_bucket(store, reading);
+	walking = reading;
+	if (nftw(store->name, take_file, 32, FTW_PHYS) == 0)
+		return true;
+	tw_say("'%s' cannot be read: %s.", store->name, strerror(errno));
+	return false;
 }

@@ -2,6 +2,7 @@
 /* summary.c - the rows of one segment as lines of JSON: docs/fleet.md has their members. */
 #include "fleet/fleet.h"
 #include "views/folds/residues.h"
+#include "views/folds/seq_trace.h"
 #include "views/names/names.h"
 #include "views/output/output.h"
 
@@ -15,6 +16,8 @@
 
 /* Histograms have eight bins a power of two: the durations of one differ by an eighth at most. */
 #define BINS_A_POWER 8
+/* Requests of a segment that have a row each; of more it is only said that there are. */
+#define LABELS_MAX 20000
 
 /* The rows of a segment while they are written. */
 struct rows {
@@ -29,9 +32,9 @@ static void begin_row(const struct rows *rows, struct tw_json *json, const char 
 {
 	*json = (struct tw_json){.out = rows->out};
 	tw_json_open(json, NULL, '{');
-	tw_json_text(json, "kind", kind, strlen(kind));
-	tw_json_text(json, "node", rows->node, strlen(rows->node));
-	tw_json_text(json, "seg", rows->key, strlen(rows->key));
+	tw_json_string(json, "kind", kind);
+	tw_json_string(json, "node", rows->node);
+	tw_json_string(json, "seg", rows->key);
 }
 
 static void put_segment(const struct rows *rows, const char *kind, const char *program, uint64_t lost, uint64_t damaged)
@@ -54,7 +57,7 @@ static void put_segment(const struct rows *rows, const char *kind, const char *p
 	tw_json_u64(&json, "events_before", identity->events_before);
 	tw_json_u64(&json, "kept", identity->segments_kept);
 	tw_json_bool(&json, "last", identity->is_last);
-	tw_json_text(&json, "program", program, strlen(program));
+	tw_json_string(&json, "program", program);
 	tw_json_close(&json, '}');
 }
 
@@ -67,7 +70,7 @@ static void put_losses(const struct rows *rows)
 			if (!stream->lost[cause])
 				continue;
 			begin_row(rows, &json, "lost");
-			tw_json_text(&json, "cause", tw_lost_cause_name(cause), strlen(tw_lost_cause_name(cause)));
+			tw_json_string(&json, "cause", tw_lost_cause_name(cause));
 			tw_json_u64(&json, "events", stream->lost[cause]);
 			tw_json_u64(&json, "lease", stream->lease);
 			tw_json_i64(&json, "thread", stream->thread_id);
@@ -143,6 +146,39 @@ static void put_function(const struct rows *rows, const struct tw_calltree *tree
 	tw_json_close(&json, '}');
 }
 
+/* ---- tokens of sequential tracing ---- */
+
+/* A row a label, by which `tracewheel fleet story` finds the segment. */
+static int put_tokens(const struct rows *rows)
+{
+	struct tw_requests requests;
+	struct tw_json json;
+	char id[TW_SEQ_TRACE_ID_TEXT];
+	int error = tw_requests_make(&requests, rows->capture, 0, 0);
+	uint32_t shown = requests.count < LABELS_MAX ? requests.count : LABELS_MAX;
+	for (uint32_t i = 0; i < shown && !error; i++) {
+		const struct tw_request *row = &requests.rows[i];
+		begin_row(rows, &json, "token");
+		tw_json_string(&json, "label", row->label);
+		tw_json_text(&json, "trace_id", tw_seq_trace_id_text(row->trace_id, id), TW_SEQ_TRACE_ID_TEXT - 1);
+		tw_json_i64(&json, "first_serial", row->first_serial);
+		tw_json_i64(&json, "last_serial", row->last_serial);
+		tw_json_u64(&json, "sends", row->sends);
+		tw_json_u64(&json, "receives", row->receives);
+		tw_json_u64(&json, "prints", row->prints);
+		tw_json_u64(&json, "first", row->first_ns);
+		tw_json_u64(&json, "last", row->last_ns);
+		tw_json_close(&json, '}');
+	}
+	if (!error && (shown < requests.count || requests.left_out)) {
+		begin_row(rows, &json, "token");
+		tw_json_u64(&json, "left_out", requests.count - shown + requests.left_out);
+		tw_json_close(&json, '}');
+	}
+	tw_requests_free(&requests);
+	return error;
+}
+
 /* ---- residues ---- */
 
 /* The same in all segments of the process. */
@@ -155,7 +191,7 @@ static void put_thread(const struct rows *rows, struct tw_json *json, const stru
 	else
 		snprintf(text, sizeof text, "%u-r%llx", stack->session_index,
 			 (unsigned long long)(stream ? stream->lease : 0));
-	tw_json_text(json, "thread", text, strlen(text));
+	tw_json_string(json, "thread", text);
 }
 
 static void put_returns(const struct rows *rows, const struct tw_residue_stack *of)
@@ -265,7 +301,7 @@ static int put_rows(struct rows *rows)
 	if (!residues.tree.is_by_stack && tw_places_have_durations(&residues.tree.places))
 		put_residues(rows, &residues);
 	tw_residues_free(&residues);
-	return 0;
+	return put_tokens(rows);
 }
 
 /* ---- into memory ---- */

@@ -39,7 +39,7 @@ static const struct row rows[] = {
 	{"recover", "complete a capture that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
 	{"ship", "store segments and their summaries in a folder or a bucket", NULL},
-	{"fleet", "ask the summaries of many machines, in a folder", NULL},
+	{"fleet", "ask the summaries of many machines, in a folder or bucket", NULL},
 	{"sql", "ask a capture in SQL; write it as an SQLite database", NULL},
 	{"stress", "prove changes under load on this machine", NULL},
 };
