@@ -63,6 +63,12 @@ int64_t tw_capture_spans_next(struct tw_capture_events *events, const struct tw_
 bool tw_capture_span_event(struct tw_capture_events *events, const struct tw_capture_span *span,
 			   const struct tw_capture_record *record, uint64_t sequence, struct tw_capture_event *event);
 
+/*
+ * The kinds that records of the program have, known without reading them: bit k % 32 for kind k, without its bit for CPU time.  0: not
+ * known, as of live streams.  A block that turns out to be damaged counts.
+ */
+uint32_t tw_capture_kinds(const struct tw_capture *capture);
+
 /* A piece of the capture's clock: a straight line. */
 struct tw_capture_clock {
 	uint64_t first_ticks, end_ticks; /* it holds from the first on, and before the end */

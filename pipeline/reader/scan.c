@@ -6,6 +6,7 @@
 #include "pipeline/reader/decode.h"
 #include "pipeline/reader/scan.h"
 #include "tracewheel/blocks.h"
+#include "tracewheel/spans.h"
 
 #include <stdlib.h>
 
@@ -40,6 +41,22 @@ bool tw_scan_wants_block(const struct tw_capture *capture, const struct tw_captu
 	if (filter->from_ns && tw_clockmap_ns(&capture->clocks, header->last_ticks, &hint) < filter->from_ns)
 		return false;
 	return !filter->to_ns || tw_clockmap_ns(&capture->clocks, header->first_ticks, &hint) < filter->to_ns;
+}
+
+TW_API uint32_t tw_capture_kinds(const struct tw_capture *capture)
+{
+	uint32_t kinds = 0;
+
+	for (uint32_t i = 0; i < capture->block_count; i++) {
+		const struct tw_block_header *header = &capture->blocks[i].header;
+
+		if (header->flags & TW_BLOCK_FLAG_STATES)
+			continue;
+		if (!header->kinds)
+			return 0;
+		kinds |= header->kinds;
+	}
+	return kinds;
 }
 
 struct tw_scan_start tw_scan_start(const struct tw_source_block *block, const uint8_t *raw)

@@ -137,10 +137,11 @@ struct sums {
 	struct tw_activity activity;
 	struct tw_lengths lengths;
 	struct tw_native_ports ports;
-	bool wants_tree, wants_ports; /* ports: also of pages, unless they select functions */
-	bool has_times;		      /* the tree is made of calls and returns, or of selected calls */
-	bool has_stacks;	      /* the tree is made of call stacks: nothing returned */
-	bool has_activity;	      /* there are messages or schedules */
+	bool wants_tree,
+		wants_ports; /* are they still to be made?  Ports: also of pages, unless they select functions */
+	bool has_times;	     /* the tree is made of calls and returns, or of selected calls */
+	bool has_stacks;     /* the tree is made of call stacks: nothing returned */
+	bool has_activity;   /* there are messages or schedules */
 	uint64_t start_ns;
 	double seconds;
 };
@@ -363,44 +364,46 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 	return tw_activity_event(&sums->activity, event, step) && tw_lengths_event(&sums->lengths, event);
 }
 
-/* One fast scan for every capture, which says whether more is to be read. Returns 0 or an error. */
+/* Messages and schedules. Returns 0 or an error. */
+static int begin_activity(struct sums *sums, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (!tw_activity_init(&sums->activity, capture) ||
+	    !tw_lengths_init(&sums->lengths, capture, info.zero_ns, filter->to_ns ? filter->to_ns : info.end_ns))
+		return TW_ENOMEM;
+	/* The contents of mailboxes at the beginning of a part are not known. */
+	sums->lengths.mailboxes.has_takes &= !filter->from_ns;
+	sums->tree.on_event = on_event;
+	sums->tree.context = sums;
+	return 0;
+}
+
+/* The tree as well where one reading makes both; else a fast scan says whether events are to be read. Returns 0 or an error. */
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
-	uint64_t returns = 0, others = 0;
-	int error = tw_report_totals(&sums->totals, &sums->tree.places, capture, filter, &returns);
-	for (unsigned kind = 0; kind < 64; kind++) {
-		bool is_activity =
-			(kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED) || kind == TW_CAPTURE_MONITOR;
-		others += is_activity ? sums->totals.kinds[kind] : 0;
-	}
+	uint64_t returns = 0;
+	int made = 0;
 	sums->tree.when = tw_selection_when(&request->selection);
+	sums->tree.hides_waits = request->selection.hides_waits;
+	sums->wants_ports =
+		request->has_ports || (request->is_html && !tw_selection_is_of_events(&request->selection) &&
+				       !tw_selection_has_conditions(&request->selection));
+	if (!request->is_html && !sums->wants_ports)
+		made = tw_report_at_once(&sums->totals, &sums->tree, capture, filter, &returns);
+	int error = made ? (made < 0 ? made : 0)
+			 : tw_report_totals(&sums->totals, &sums->tree.places, capture, filter, &returns);
 	if (!error && !returns && tw_when_is_late(sums->tree.when))
 		return TW_ENOTSUP;
-	sums->tree.hides_waits = request->selection.hides_waits;
 	sums->has_times = returns != 0 || sums->tree.when;
-	sums->has_activity = others != 0;
+	sums->has_activity = tw_totals_have_activity(&sums->totals);
 	/* Only for views that show callers: resolving their names takes time. */
 	bool wants_stacks =
 		request->is_html || request->is_json || request->is_csv || request->has_callers || request->has_tree;
 	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
-	if (error || (!sums->has_times && !others && !sums->has_stacks && !request->is_html))
-		return error;
-	if (others) {
-		if (!tw_activity_init(&sums->activity, capture))
-			return TW_ENOMEM;
-		struct tw_capture_info info;
-		tw_capture_info(capture, &info);
-		if (!tw_lengths_init(&sums->lengths, capture, info.zero_ns,
-				     filter->to_ns ? filter->to_ns : info.end_ns))
-			return TW_ENOMEM;
-		/* The contents of mailboxes at the beginning of a part are not known. */
-		sums->lengths.mailboxes.has_takes &= !filter->from_ns;
-		sums->tree.on_event = on_event;
-		sums->tree.context = sums;
-	}
-	sums->wants_tree = true;
-	return 0;
+	sums->wants_tree = !made && (sums->has_times || sums->has_activity || sums->has_stacks || request->is_html);
+	return error || !sums->has_activity ? error : begin_activity(sums, capture, filter);
 }
 
 /* Everything that needs events in their order is made from one reading of them. */
@@ -412,9 +415,6 @@ static int fold_events(struct sums *sums, const struct request *request, struct 
 	int error = 0;
 	if (sums->wants_tree)
 		error = tw_calltree_begin(&sums->tree, capture, filter, &folds[count++]);
-	sums->wants_ports =
-		request->has_ports || (request->is_html && !tw_selection_is_of_events(&request->selection) &&
-				       !tw_selection_has_conditions(&request->selection));
 	if (!error && sums->wants_ports)
 		error = tw_native_ports_begin(&sums->ports, capture, filter, request->has_each_port, &folds[count++]);
 	if (!error && count)

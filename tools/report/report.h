@@ -67,6 +67,12 @@ void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter, uint64_t *durations);
 
+/*
+ * The same and a tree from one reading of the capture, if places can be presumed. Returns 1; 0: they cannot, and nothing is made; or an error.
+ */
+int tw_report_at_once(struct tw_totals *totals, struct tw_calltree *tree, struct tw_capture *capture,
+		      const struct tw_capture_filter *filter, uint64_t *durations);
+
 /* Losses; other data that is missing, and waits; the tracer's own time of new threads; notes of the agent. */
 void tw_report_losses(const struct tw_screen *screen, const struct tw_totals *totals, const struct tw_capture *capture,
 		      const struct tw_capture_account *account, const struct tw_capture_info *info, bool is_part);

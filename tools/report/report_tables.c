@@ -33,18 +33,25 @@ int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct 
 		     const struct tw_capture_filter *filter, uint64_t *durations)
 {
 	int error = tw_totals_make(totals, places, capture, filter);
-	*durations = 0;
-	for (unsigned kind = 0; kind < 64; kind++) {
-		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
-				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
-		*durations += is_stretch ? totals->kinds[kind] : 0;
-	}
-	if (places->has_returns)
-		*durations += totals->calls;
+	*durations = tw_totals_durations(totals, places);
 	/* A selection without returns may lie within calls that return. */
 	if (!error && !*durations && (filter->from_ns || filter->to_ns))
 		error = tw_places_find_durations(capture, filter, durations);
 	return error;
+}
+
+int tw_report_at_once(struct tw_totals *totals, struct tw_calltree *tree, struct tw_capture *capture,
+		      const struct tw_capture_filter *filter, uint64_t *durations)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	/* Without returns only totals are wanted, which a scan makes sooner. */
+	int made = info.has_moments_only ? 0 : tw_calltree_make_at_once(tree, capture, filter);
+	if (made != 1)
+		return made;
+	int error = tw_totals_take(totals, &tree->places, capture, filter);
+	*durations = tw_totals_durations(totals, &tree->places);
+	return error ? error : 1;
 }
 
 void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,

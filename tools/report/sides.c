@@ -49,12 +49,16 @@ static int add_capture(struct tw_sides *sides, unsigned side, const char *path, 
 				   .has_node_spread = sides->wants_tree,
 				   .when = tw_selection_when(sides->selection)};
 	uint64_t durations;
-	int error = tw_report_totals(&totals, &tree.places, capture, filter, &durations);
-	if (!error && !durations && tw_when_is_late(tree.when))
-		error = TW_ENOTSUP;
-	bool is_tree = !error && (durations || sides->wants_tree);
-	if (is_tree)
-		error = tw_calltree_make(&tree, capture, filter);
+	int made = tw_report_at_once(&totals, &tree, capture, filter, &durations), error = made < 0 ? made : 0;
+	bool is_tree = made == 1;
+	if (!made) {
+		error = tw_report_totals(&totals, &tree.places, capture, filter, &durations);
+		if (!error && !durations && tw_when_is_late(tree.when))
+			error = TW_ENOTSUP;
+		is_tree = !error && (durations || sides->wants_tree);
+		if (is_tree)
+			error = tw_calltree_make(&tree, capture, filter);
+	}
 	if (!error && sides->wants_tree && !tw_treediff_add(&sides->tree, side, &tree))
 		error = TW_ENOMEM;
 	if (!error && !tw_differences_add(&sides->differences, side, capture, durations ? &tree : NULL, &totals))
@@ -63,10 +67,7 @@ static int add_capture(struct tw_sides *sides, unsigned side, const char *path, 
 		note_capture(sides, side, path, capture, filter, &totals);
 		memcpy(sides->captures[sides->count - 1].cost_ns, tree.cost.ns, sizeof tree.cost.ns);
 	}
-	if (is_tree)
-		tw_calltree_free(&tree);
-	else
-		tw_places_free(&tree.places);
+	tw_calltree_free(&tree);
 	tw_totals_free(&totals);
 	tw_lines_forget();
 	return error;

@@ -335,9 +335,37 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 	tw_tracer_cost_finish(&tree->cost);
 }
 
+int tw_calltree_make_at_once(struct tw_calltree *tree, struct tw_capture *capture,
+			     const struct tw_capture_filter *filter)
+{
+	const struct tw_calltree before = *tree;
+	struct tw_fold fold;
+	struct tw_count count;
+	/* These keep something of what they have seen, which cannot be taken back. */
+	if (tree->places.images || tree->when || tree->parts || tree->on_event || tree->on_unmatched)
+		return 0;
+	int error = tw_places_presume(&tree->places, capture, filter, &count);
+	bool is_presumed = error == 1;
+	if (is_presumed)
+		error = tw_calltree_begin(tree, capture, filter, &fold);
+	if (is_presumed && !error)
+		error = tw_pass_counted(capture, &fold, 1, &count, "reading");
+	if (is_presumed && !error && tw_places_hold(&tree->places, false)) {
+		error = tw_places_end(&tree->places);
+		tw_calltree_end(tree, filter);
+		return tree->has_no_memory ? TW_ENOMEM : error ? error : 1;
+	}
+	tw_calltree_free(tree);
+	*tree = before;
+	return error == TW_ENOTSUP ? 0 : error;
+}
+
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_fold fold;
+	int at_once = tw_calltree_make_at_once(tree, capture, filter);
+	if (at_once)
+		return at_once < 0 ? at_once : 0;
 	int error = tw_calltree_begin(tree, capture, filter, &fold);
 	if (!error)
 		error = tw_pass_one(capture, &fold, "reading");

@@ -170,6 +170,13 @@ int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, cons
 void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter);
 /* The two around a pass of their own. Returns 0 or an error; tw_calltree_free() in both cases. */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
+/*
+ * The same in one reading of the capture, with places that are presumed (places.h): they keep what was counted, for tw_totals_take().
+ *
+ * Returns 1; 0 if it needs a scan: the tree is as before; or an error, with tw_calltree_free().
+ */
+int tw_calltree_make_at_once(struct tw_calltree *tree, struct tw_capture *capture,
+			     const struct tw_capture_filter *filter);
 void tw_calltree_free(struct tw_calltree *tree);
 
 /* Does this function wait (waits.h)? */

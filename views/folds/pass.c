@@ -14,6 +14,7 @@ struct tw_pass {
 	struct tw_fold *folds;
 	size_t count, done;
 	bool is_over;
+	const struct tw_count *counts;	  /* sees all records; NULL: none */
 	struct tw_fold *spans_fold;	  /* has see_span: spans are read, not events; else NULL */
 	struct tw_marks wanted_elsewhere; /* for it; without images: it is alone */
 };
@@ -238,6 +239,17 @@ int tw_pass_event(struct tw_fold_span *span, const struct tw_capture_record *rec
 	return error ? error : pass->spans_fold->is_done ? TW_FOLD_DONE : 0;
 }
 
+static int count_span(const struct tw_pass *pass, const struct tw_capture_span *span)
+{
+	const struct tw_capture_batch batch = {.first = span->first,
+					       .end = span->end,
+					       .first_sequence = span->first_sequence,
+					       .stream = span->stream,
+					       .image = span->image,
+					       .tracee_id = span->tracee_id};
+	return pass->counts->see(pass->counts->self, &batch);
+}
+
 /* Returns the number of records, 0 at the end, or an error. */
 static int64_t step_spans(struct tw_pass *pass)
 {
@@ -250,7 +262,10 @@ static int64_t step_spans(struct tw_pass *pass)
 		struct tw_fold_span span = {.pass = pass, .records = spans[i]};
 		if (pass->wanted_elsewhere.images)
 			span.wanted_elsewhere = &pass->wanted_elsewhere.images[spans[i].image];
-		error = fold->see_span(fold->self, &span);
+		error = pass->counts ? count_span(pass, &spans[i]) : 0;
+		if (error == TW_FOLD_DONE)
+			return 0;
+		error = error ? error : fold->see_span(fold->self, &span);
 		records += span.seen;
 	}
 	if (error == TW_FOLD_DONE)
@@ -327,16 +342,13 @@ void tw_pass_close(struct tw_pass *pass)
 	free(pass);
 }
 
-int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing)
+static int run(struct tw_pass *pass, const char *doing)
 {
 	struct tw_capture_info info;
 	struct tw_meter meter;
-	struct tw_pass *pass;
 	uint64_t done = 0;
-	int64_t read = tw_pass_open(capture, folds, count, &pass);
-	if (read)
-		return (int)read;
-	tw_capture_info(capture, &info);
+	int64_t read;
+	tw_capture_info(pass->capture, &info);
 	if (doing)
 		tw_meter_start(&meter, doing);
 	while ((read = tw_pass_step(pass)) > 0) {
@@ -348,4 +360,25 @@ int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, con
 		tw_meter_stop(&meter);
 	tw_pass_close(pass);
 	return (int)read;
+}
+
+int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing)
+{
+	struct tw_pass *pass;
+	int error = tw_pass_open(capture, folds, count, &pass);
+	return error ? error : run(pass, doing);
+}
+
+int tw_pass_counted(struct tw_capture *capture, struct tw_fold *folds, size_t fold_count, const struct tw_count *count,
+		    const char *doing)
+{
+	struct tw_pass *pass;
+	int error = tw_pass_open(capture, folds, fold_count, &pass);
+	if (error)
+		return error;
+	pass->counts = count;
+	if (pass->spans_fold)
+		return run(pass, doing);
+	tw_pass_close(pass);
+	return TW_ENOTSUP;
 }

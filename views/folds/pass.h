@@ -11,6 +11,7 @@
 #define TW_VIEWS_PASS_H
 
 #include "views/folds/marks.h"
+#include "views/folds/scan.h"
 
 #include "tracewheel/spans.h"
 
@@ -66,6 +67,17 @@ struct tw_fold {
  * Returns 0, also when all folds were done before the end, or the first error.
  */
 int tw_pass(struct tw_capture *capture, struct tw_fold *folds, size_t count, const char *doing);
+
+/*
+ * tw_pass_counted - the same over the whole of a capture, with a count of its records, which sees them before the folds do.
+ *
+ * @count	what it gets of a batch: first, end, first_sequence, stream, image and tracee_id.  TW_FOLD_DONE ends the pass.
+ *
+ * Returns what tw_pass() does; TW_ENOTSUP, before anything is read, where records are not read as spans: one fold has see_span and selects
+ * nothing, and others select functions.
+ */
+int tw_pass_counted(struct tw_capture *capture, struct tw_fold *folds, size_t fold_count, const struct tw_count *count,
+		    const char *doing);
 
 /*
  * tw_pass_open - the same in steps, for a view whose results are taken one by one, and may not be wanted to the end.

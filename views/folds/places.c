@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - one scan to find the functions that return, and one number for all places of a name. */
-#include "views/folds/places.h"
+#include "views/folds/places_inside.h"
 #include "views/folds/marks.h"
 #include "base/grow.h"
 #include "base/map.h"
@@ -10,26 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct seen {
-	uint64_t made, ended;
-	uint32_t calls;
-	uint32_t last_stream; /* + 1, of the last call */
-	bool is_repeated;     /* called twice in succession on one thread, or more often than there are threads */
-};
-
-struct tw_places_scan {
-	const struct tw_capture *capture;
-	struct seen **seen; /* by image and place */
-	uint32_t stream_count;
-};
-
 static int see(void *self, const struct tw_capture_batch *batch)
 {
 	struct tw_places *places = self;
 	if (batch->image >= places->image_count)
 		return 0;
 	const struct tw_places_scan *scan = places->scan;
-	struct seen *seen = scan->seen[batch->image];
+	struct tw_places_seen *seen = scan->seen[batch->image];
 	uint32_t count = places->images[batch->image].count, stream = batch->stream + 1;
 	uint64_t *kinds = places->kinds;
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
@@ -112,7 +99,8 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 	return is_made;
 }
 
-static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image, struct seen **seen)
+static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image,
+		       struct tw_places_seen **seen)
 {
 	to->count = tw_marks_rows(capture, image);
 	to->function = calloc(to->count, sizeof *to->function);
@@ -148,8 +136,11 @@ static void free_scan(struct tw_places *places)
 {
 	for (uint32_t i = 0; places->scan && places->scan->seen && i < places->image_count; i++)
 		free(places->scan->seen[i]);
-	if (places->scan)
+	if (places->scan) {
 		free(places->scan->seen);
+		free(places->scan->streams);
+		free(places->scan->unknown);
+	}
 	free(places->scan);
 	places->scan = NULL;
 }
@@ -177,6 +168,8 @@ static void take_whole(struct tw_places *places)
 
 int tw_places_end(struct tw_places *places)
 {
+	if (places->scan->is_presumed)
+		memcpy(places->kinds, places->scan->kinds, sizeof places->kinds);
 	bool returns = tw_places_have_returns(places);
 	places->calls = calloc(places->function_count + (size_t)1, 3 * sizeof *places->calls);
 	if (!places->calls)
@@ -188,7 +181,7 @@ int tw_places_end(struct tw_places *places)
 		/* Returns are asked for function by function there: a single call without one need not last to the end. */
 		bool is_erlang_vm = tw_names_is_erlang_vm(places->scan->capture, i);
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
-			const struct seen *seen = &places->scan->seen[i][id];
+			const struct tw_places_seen *seen = &places->scan->seen[i][id];
 			places->calls[places->images[i].function[id]] += seen->made;
 			places->ends[places->images[i].function[id]] += seen->ended;
 			places->images[i].is_moment[id] |=
@@ -199,7 +192,8 @@ int tw_places_end(struct tw_places *places)
 	places->collections[0] = places->kinds[TW_CAPTURE_GC_MINOR_START];
 	places->collections[1] = places->kinds[TW_CAPTURE_GC_MAJOR_START];
 	take_whole(places);
-	free_scan(places);
+	if (!places->scan->is_presumed)
+		free_scan(places);
 	return 0;
 }
 

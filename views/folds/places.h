@@ -6,6 +6,9 @@
  * recorded is derived from the capture, by one fast scan: if a place was called more than once on a thread and
  * nothing ever returned, its returns were not recorded, and its calls are moments without a duration. If no place returned
  * and no session asked for returns, the same holds for all. A part of a capture (tracewheel/cut.h) says what the whole knew.
+ *
+ * If nothing is lost, a pass need not wait for that scan: it presumes what the definitions promise, and counts while it goes on
+ * (tw_places_presume()).
  */
 #ifndef TW_VIEWS_PLACES_H
 #define TW_VIEWS_PLACES_H
@@ -37,7 +40,7 @@ struct tw_places {
 	bool has_returns;	     /* a session asked for returns, whether or not any call returned */
 	uint64_t kinds[64];	     /* events by kind, of the whole; all kinds above 62 in the last element */
 	uint64_t collections[2];     /* minor and major garbage collections in the capture itself */
-	struct tw_places_scan *scan; /* between begin and end */
+	struct tw_places_scan *scan; /* between begin and end; of presumed places until they are freed */
 };
 
 /* Numbers of entries that are no functions. */
@@ -61,6 +64,24 @@ int tw_places_begin(struct tw_places *places, struct tw_capture *capture, struct
 int tw_places_end(struct tw_places *places);
 /* The two around a scan of their own, of the streams that a filter selects. Returns 0 or an error; tw_places_free() in both cases. */
 int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter);
+/*
+ * tw_places_presume - the same for a count that sees the records of the pass which needs the places (tw_pass_counted()).
+ *
+ * Until its end, calls are presumed to return if a session asked for returns and the place can have any, and the kinds of events
+ * are those of the index.
+ *
+ * @filter	of the pass.
+ *
+ * Returns 1; 0 if only a scan can tell, as with losses, in a part of a capture or in an Erlang VM, where returns are asked for function by function: no places are made; or
+ * an error.  tw_places_free() in all cases.
+ */
+int tw_places_presume(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_count *count);
+/*
+ * Behind that pass and before tw_places_end(): would a scan have told the same? Otherwise the results of the pass are worth nothing.
+ * @by_kinds: the kinds of events alone.
+ */
+bool tw_places_hold(const struct tw_places *places, bool by_kinds);
 /* Sets *out if anything in the selection has a duration. Returns 0 or an error. */
 int tw_places_find_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out);
 void tw_places_free(struct tw_places *places);

@@ -138,25 +138,45 @@ static void expect_returns(struct tw_places *places, const struct tw_capture *ca
 	}
 }
 
-int tw_residues_make(struct tw_residues *residues, struct tw_capture *capture)
+/* @count: of presumed places; NULL: they are known. */
+static int read_events(struct tw_residues *residues, struct tw_capture *capture, const struct tw_count *count)
 {
 	const struct tw_capture_filter all = {.wants_own_time = true};
 	struct tw_calltree *tree = &residues->tree;
 	struct tw_fold fold;
-	*residues = (struct tw_residues){0};
 	tree->is_by_process = true;
 	tree->on_unmatched = on_unmatched;
 	tree->context = residues;
-	int error = tw_places_make(&tree->places, capture, &all);
-	if (!error)
-		expect_returns(&tree->places, capture);
-	if (!error)
-		error = tw_calltree_begin(tree, capture, &all, &fold);
-	if (!error)
-		error = tw_pass_one(capture, &fold, NULL);
+	expect_returns(&tree->places, capture);
+	int error = tw_calltree_begin(tree, capture, &all, &fold);
+	if (!error && count)
+		return tw_pass_counted(capture, &fold, 1, count, NULL);
+	return error ? error : tw_pass_one(capture, &fold, NULL);
+}
+
+int tw_residues_make(struct tw_residues *residues, struct tw_capture *capture)
+{
+	const struct tw_capture_filter all = {.wants_own_time = true};
+	struct tw_places *places = &residues->tree.places;
+	struct tw_count count;
+	*residues = (struct tw_residues){0};
+	int error = tw_places_presume(places, capture, &all, &count);
+	bool is_presumed = error == 1;
+	if (is_presumed)
+		error = read_events(residues, capture, &count);
+	/* Which places return is expected either way: only the kinds of events decide. */
+	if (is_presumed && (error == TW_ENOTSUP || (!error && !tw_places_hold(places, true)))) {
+		tw_residues_free(residues);
+		is_presumed = false;
+		error = 0;
+	}
+	if (!error && !is_presumed)
+		error = tw_places_make(places, capture, &all);
+	if (!error && !is_presumed)
+		error = read_events(residues, capture, NULL);
 	if (!error)
 		finish(residues);
-	return error ? error : tree->has_no_memory || residues->has_no_memory ? TW_ENOMEM : 0;
+	return error ? error : residues->tree.has_no_memory || residues->has_no_memory ? TW_ENOMEM : 0;
 }
 
 void tw_residues_free(struct tw_residues *residues)

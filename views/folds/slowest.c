@@ -301,7 +301,9 @@ static int sum_span(void *self, struct tw_fold_span *span)
 	return error ? error : reading->slowest->has_no_memory ? TW_ENOMEM : 0;
 }
 
-static int read_events(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_stacks_calls calls)
+/* @count: of presumed places; NULL: they are known. */
+static int read_events(struct tw_slowest *slowest, const struct tw_capture_filter *filter, struct tw_stacks_calls calls,
+		       const struct tw_count *count)
 {
 	struct reading reading = {.slowest = slowest, .calls = calls, .spans = {.stacks = &slowest->stacks}};
 	struct tw_fold folds[2] = {{.self = &reading,
@@ -311,7 +313,7 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 				    .see = see,
 				    .see_span = slowest->nodes ? sum_span : find_span}};
 	struct tw_fold *first = folds;
-	size_t count = 1;
+	size_t fold_count = 1;
 	struct tw_capture_filter all = *filter;
 	all.from_ns = 0;
 	int error = tw_stacks_init(&slowest->stacks, slowest->capture, &slowest->places);
@@ -327,35 +329,66 @@ static int read_events(struct tw_slowest *slowest, const struct tw_capture_filte
 		reading.spans.cost = &slowest->cost;
 		folds[1] = folds[0];
 		error = tw_slowest_waits_begin(slowest, filter, &folds[0]);
-		count = 1 + (size_t)slowest->waits.locks.places.has_any;
-		first = &folds[2 - count];
+		fold_count = 1 + (size_t)slowest->waits.locks.places.has_any;
+		first = &folds[2 - fold_count];
 	}
 	if (error == 0)
-		error = tw_pass(slowest->capture, first, count, "reading");
+		error = count ? tw_pass_counted(slowest->capture, first, fold_count, count, "reading")
+			      : tw_pass(slowest->capture, first, fold_count, "reading");
 	if (error == 0)
 		tw_stacks_finish(&slowest->stacks, filter->to_ns);
 	tw_tracer_cost_finish(&slowest->cost);
 	return error ? error : slowest->has_no_memory || slowest->waits.has_no_memory ? TW_ENOMEM : 0;
 }
 
-int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter)
+/* The first reading. @count: as above. */
+static int find(struct tw_slowest *slowest, const struct tw_capture_filter *filter, const struct tw_capture_filter *all,
+		const struct tw_count *count)
 {
-	struct tw_capture_filter all = *filter;
-	all.wants_place = NULL;
-	slowest->capture = capture;
-	int error = tw_places_make(&slowest->places, capture, &all);
-	if (error)
-		return error;
-	if (!tw_places_have_durations(&slowest->places))
-		return TW_ENOTSUP;
-	all.wants_thread_states = true;
 	slowest->calls = calloc(slowest->most, sizeof *slowest->calls);
 	if (filter->wants_place)
-		slowest->wanted = tw_places_wanted(&slowest->places, capture, filter);
+		slowest->wanted = tw_places_wanted(&slowest->places, slowest->capture, filter);
 	if (!slowest->calls || (filter->wants_place && !slowest->wanted))
 		return TW_ENOMEM;
-	error = read_events(slowest, &all, (struct tw_stacks_calls){.end = on_found, .context = slowest});
+	int error = read_events(slowest, all, (struct tw_stacks_calls){.end = on_found, .context = slowest}, count);
 	tw_stacks_free(&slowest->stacks);
+	return error;
+}
+
+/* With places that are presumed. Returns 1; 0: they were wrong, and nothing is found; or an error. */
+static int find_at_once(struct tw_slowest *slowest, const struct tw_capture_filter *filter,
+			const struct tw_capture_filter *all)
+{
+	const struct tw_slowest before = *slowest;
+	struct tw_count count;
+	int error = slowest->when ? 0 : tw_places_presume(&slowest->places, slowest->capture, all, &count);
+	if (error == 1 && tw_places_have_durations(&slowest->places)) {
+		error = find(slowest, filter, all, &count);
+		if (!error && tw_places_hold(&slowest->places, false)) {
+			error = tw_places_end(&slowest->places);
+			return error ? error : 1;
+		}
+	}
+	tw_slowest_free(slowest);
+	*slowest = before;
+	return error == 1 || error == TW_ENOTSUP ? 0 : error;
+}
+
+int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_filter all = *filter, selected;
+	all.wants_place = NULL;
+	selected = all;
+	all.wants_thread_states = true;
+	slowest->capture = capture;
+	int error = find_at_once(slowest, filter, &all);
+	if (!error) {
+		error = tw_places_make(&slowest->places, capture, &selected);
+		if (!error && !tw_places_have_durations(&slowest->places))
+			error = TW_ENOTSUP;
+		error = error ? error : find(slowest, filter, &all, NULL);
+	}
+	error = error == 1 ? 0 : error;
 	if (error == 0 && !index_calls(slowest))
 		error = TW_ENOMEM;
 	/* The first node stands for none. */
@@ -367,7 +400,8 @@ int tw_slowest_make(struct tw_slowest *slowest, struct tw_capture *capture, cons
 			   (struct tw_stacks_calls){.begin = on_begin,
 						    .end = on_end,
 						    .moment = on_moment,
-						    .context = slowest});
+						    .context = slowest},
+			   NULL);
 }
 
 /* The calls below a node; those without a time are calls without returns. */

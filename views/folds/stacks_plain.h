@@ -69,8 +69,10 @@ static inline bool tw_stack_has_space(const struct tw_stack *stack)
 /* Does a return of this function end the innermost call of a plain stack, with no loss within? */
 static inline bool tw_stack_returns(const struct tw_stack *stack, uint32_t function)
 {
+	if (!stack->depth)
+		return false;
 	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
-	return stack->depth && frame->function == function && frame->losses_before == stack->losses;
+	return frame->function == function && frame->losses_before == stack->losses;
 }
 
 #endif

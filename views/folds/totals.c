@@ -2,6 +2,7 @@
 /* totals.c - counts calls by place and stream, and then finds their names. */
 #include "views/folds/totals.h"
 #include "views/folds/marks.h"
+#include "views/folds/places_inside.h"
 #include "base/grow.h"
 #include "base/search.h"
 #include "views/output/output.h"
@@ -469,6 +470,52 @@ int tw_totals_make(struct tw_totals *totals, struct tw_places *places, struct tw
 	if (!error)
 		error = tw_totals_end(totals);
 	return error || !has_places ? error : tw_places_end(places);
+}
+
+int tw_totals_take(struct tw_totals *totals, const struct tw_places *places, struct tw_capture *capture,
+		   const struct tw_capture_filter *filter)
+{
+	const struct tw_places_scan *from = places->scan;
+	struct tw_count unused;
+	int error = tw_totals_begin(totals, capture, filter, &unused);
+	if (error)
+		return error;
+	struct tw_totals_scan *scan = totals->scan;
+	for (uint32_t i = 0; i < scan->image_count; i++) {
+		scan->images[i].unknown = from->unknown[i];
+		/* Both have the highest id of the capture's definitions. */
+		for (uint32_t id = 0; id < scan->images[i].count && id < places->images[i].count; id++)
+			scan->images[i].calls[id] = from->seen[i][id].made;
+	}
+	for (uint32_t i = 0; i < scan->stream_count; i++) {
+		scan->stream_calls[i] = from->streams[i].calls;
+		scan->stream_events[i] = from->streams[i].events;
+		scan->all_events += from->streams[i].events;
+	}
+	for (unsigned kind = TW_CAPTURE_SWITCH + 1; kind < 64; kind++) {
+		if (kind != TW_CAPTURE_CALL && kind != TW_CAPTURE_OWN_TIME)
+			totals->kinds[kind] = from->kinds[kind];
+	}
+	return tw_totals_end(totals);
+}
+
+uint64_t tw_totals_durations(const struct tw_totals *totals, const struct tw_places *places)
+{
+	uint64_t durations = places->has_returns ? totals->calls : 0;
+	for (unsigned kind = 0; kind < 64; kind++) {
+		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
+				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
+		durations += is_stretch ? totals->kinds[kind] : 0;
+	}
+	return durations;
+}
+
+bool tw_totals_have_activity(const struct tw_totals *totals)
+{
+	uint64_t events = totals->kinds[TW_CAPTURE_MONITOR];
+	for (unsigned kind = TW_CAPTURE_SEND; kind <= TW_CAPTURE_OUT_EXITED; kind++)
+		events += totals->kinds[kind];
+	return events != 0;
 }
 
 static void free_table(struct tw_totals_table *table)

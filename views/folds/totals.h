@@ -80,6 +80,17 @@ int tw_totals_end(struct tw_totals *totals);
  */
 int tw_totals_make(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,
 		   const struct tw_capture_filter *filter);
+/*
+ * tw_totals_take - the same of a whole capture, from places that were presumed, behind tw_places_end(): without a scan.
+ *
+ * Returns 0 or TW_ENOMEM; tw_totals_free() in both cases.
+ */
+int tw_totals_take(struct tw_totals *totals, const struct tw_places *places, struct tw_capture *capture,
+		   const struct tw_capture_filter *filter);
+/* The number of events that make durations. */
+uint64_t tw_totals_durations(const struct tw_totals *totals, const struct tw_places *places);
+/* Are there messages or schedules? */
+bool tw_totals_have_activity(const struct tw_totals *totals);
 void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */
