@@ -100,7 +100,7 @@ struct tw_sql {
 	struct tw_capture *capture;
 	struct tw_capture_info info;
 	const char *prefix;  /* of the names of tables: "" or "capture_" */
-	struct tw_map shown; /* numbers of shown_names by their functions' addresses */
+	struct tw_map shown; /* numbers of shown_names by the addresses of their functions and modules */
 	char **shown_names;
 	size_t shown_count, shown_capacity;
 	struct tw_names *texts;	 /* names of functions and modules by image and place */
@@ -155,8 +155,9 @@ struct tw_capture_filter tw_sql_filter(struct tw_sql_cursor *cursor);
 bool tw_sql_wants_function(const struct tw_sql_selection *selection, const struct tw_capture_function *function);
 /* The names of all functions and modules of places.  False: no memory. */
 bool tw_sql_make_names(struct tw_sql *sql);
-/* The name of a function as columns have it, lent by sql; NULL: no memory. */
+/* The name of a function or module as columns have it, lent by sql; NULL: no memory. */
 const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function);
+const char *tw_sql_shown_module(struct tw_sql *sql, const struct tw_capture_module *module);
 /* Functions by number, after a scan of the whole capture.  Returns 0 or an error. */
 int tw_sql_make_places(struct tw_sql *sql);
 

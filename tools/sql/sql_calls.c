@@ -367,7 +367,7 @@ const char *tw_sql_call_name(struct tw_sql *sql, const struct tw_places *places,
 {
 	const struct tw_capture_function *at = places->functions[function];
 	if (is_module)
-		return at && at->module ? at->module->name : NULL;
+		return at && at->module ? tw_sql_shown_module(sql, at->module) : NULL;
 	return at ? tw_sql_shown(sql, at) : places->names[function].text;
 }
 

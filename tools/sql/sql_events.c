@@ -44,9 +44,10 @@ bool tw_sql_wants_function(const struct tw_sql_selection *selection, const struc
 	if (!selection->module && !selection->function)
 		return true;
 	const char *module = function && function->module ? function->module->name : NULL;
-	if (selection->module && (!module || strcmp(module, selection->module) != 0))
+	if (selection->module && (!module || strcmp(tw_utf8_text(module), selection->module) != 0))
 		return false;
-	return !selection->function || (function && strcmp(tw_name_shown(function->name), selection->function) == 0);
+	return !selection->function ||
+	       (function && strcmp(tw_utf8_text(tw_name_shown(function->name)), selection->function) == 0);
 }
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
@@ -86,7 +87,7 @@ struct tw_capture_filter tw_sql_filter(struct tw_sql_cursor *cursor)
 static size_t make_module(const struct tw_capture_place *place, char *text, size_t capacity)
 {
 	const struct tw_capture_function *function = place->function;
-	const char *name = function && function->module ? function->module->name : "?";
+	const char *name = tw_utf8_text(function && function->module ? function->module->name : "?");
 	size_t bytes = strnlen(name, capacity);
 	memcpy(text, name, bytes);
 	return bytes;
@@ -94,25 +95,36 @@ static size_t make_module(const struct tw_capture_place *place, char *text, size
 
 static size_t make_function(const struct tw_capture_place *place, char *text, size_t capacity)
 {
-	const char *name = place->function ? tw_name_shown(place->function->name) : "?";
+	const char *name = place->function ? tw_utf8_text(tw_name_shown(place->function->name)) : "?";
 	size_t bytes = strnlen(name, capacity);
 	memcpy(text, name, bytes);
 	return bytes;
 }
 
-const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function)
+/* A text that the key's object has, kept. NULL: no memory. */
+static const char *keep(struct tw_sql *sql, const void *object, const char *text)
 {
-	uint64_t key = (uintptr_t)function;
+	uint64_t key = (uintptr_t)object;
 	uint32_t number = tw_map_get(&sql->shown, key);
 	if (number != TW_MAP_NONE)
 		return sql->shown_names[number];
-	char *name = strdup(tw_name_shown(function->name));
+	char *name = strdup(tw_utf8_text(text));
 	if (!name || !tw_grow(sql->shown_names, sql->shown_count, sql->shown_capacity) ||
 	    !tw_map_put(&sql->shown, key, (uint32_t)sql->shown_count)) {
 		free(name);
 		return NULL;
 	}
 	return sql->shown_names[sql->shown_count++] = name;
+}
+
+const char *tw_sql_shown(struct tw_sql *sql, const struct tw_capture_function *function)
+{
+	return keep(sql, function, tw_name_shown(function->name));
+}
+
+const char *tw_sql_shown_module(struct tw_sql *sql, const struct tw_capture_module *module)
+{
+	return keep(sql, module, module->name);
 }
 
 bool tw_sql_make_names(struct tw_sql *sql)
@@ -146,7 +158,7 @@ void tw_sql_put_thread_name(const struct tw_sql *sql, sqlite3_context *context, 
 	char name[TW_THREAD_NAME_BYTES];
 	const struct tw_capture_stream *at = tw_capture_stream(sql->capture, stream);
 	if (at && *tw_thread_name(sql->capture, at, name))
-		sqlite3_result_text(context, name, -1, SQLITE_TRANSIENT);
+		sqlite3_result_text(context, tw_utf8_text(name), -1, SQLITE_TRANSIENT);
 }
 
 void tw_sql_put_pid(const struct tw_sql *sql, sqlite3_context *context, uint32_t image, uint32_t tracee_id)

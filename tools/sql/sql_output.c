@@ -3,6 +3,7 @@
 #include "tools/sql/sql.h"
 #include "views/output/table.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,13 +72,14 @@ static void put_waiting(struct aligned *aligned, sqlite3_stmt *statement)
 	aligned->rows = 0;
 }
 
-static char *shown(const struct aligned *aligned, const char *text)
+/* The text as a terminal may have it, to be freed; of more than `most` characters their beginning. NULL: no memory. */
+static char *shown(const char *text, int most)
 {
 	size_t bytes = strlen(text), used = 0, piece;
 	char *clean = malloc(bytes * TW_CLEAN_PIECE_BYTES + 3);
 	int count = 0;
 	for (size_t at = 0; clean && at < bytes; count++) {
-		if (aligned->is_cut && count == SHOWN_MAX - 2) {
+		if (count == most - 2) {
 			memcpy(clean + used, "..", 2);
 			used += 2;
 			break;
@@ -97,7 +99,7 @@ static bool add_aligned(struct aligned *aligned, sqlite3_stmt *statement)
 	for (int i = 0; i < aligned->columns; i++) {
 		int type = sqlite3_column_type(statement, i);
 		const char *text = (const char *)sqlite3_column_text(statement, i);
-		char *cell = shown(aligned, text ? text : "");
+		char *cell = shown(text ? text : "", aligned->is_cut ? SHOWN_MAX : INT_MAX);
 		if (!cell)
 			return false;
 		aligned->cells[aligned->rows * (size_t)aligned->columns + (size_t)i] = cell;
@@ -132,7 +134,15 @@ static int show_aligned(sqlite3_stmt *statement, struct tw_out *out)
 
 /* ---- row by row ---- */
 
-static void put_csv(struct tw_out *out, sqlite3_stmt *statement)
+static void put_csv_text(struct tw_out *out, const char *text, bool is_terminal)
+{
+	char *clean = is_terminal ? shown(text, INT_MAX) : NULL;
+	if (!is_terminal || clean)
+		tw_table_csv_text(out, clean ? clean : text);
+	free(clean);
+}
+
+static void put_csv(struct tw_out *out, sqlite3_stmt *statement, bool is_terminal)
 {
 	for (int i = 0; i < sqlite3_column_count(statement); i++) {
 		int type = sqlite3_column_type(statement, i);
@@ -140,7 +150,7 @@ static void put_csv(struct tw_out *out, sqlite3_stmt *statement)
 		if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
 			tw_out_text(out, (const char *)sqlite3_column_text(statement, i));
 		else if (type != SQLITE_NULL)
-			tw_table_csv_text(out, (const char *)sqlite3_column_text(statement, i));
+			put_csv_text(out, (const char *)sqlite3_column_text(statement, i), is_terminal);
 	}
 	tw_out_text(out, "\n");
 }
@@ -184,7 +194,7 @@ static void put_lines(struct tw_out *out, sqlite3_stmt *statement, bool is_first
 int tw_sql_show(sqlite3_stmt *statement, enum tw_sql_mode mode, struct tw_out *out)
 {
 	int code = SQLITE_DONE;
-	bool is_first = true;
+	bool is_first = true, is_terminal = isatty(out->fd);
 	if (mode == TW_SQL_ALIGNED)
 		return show_aligned(statement, out);
 	for (int i = 0; mode == TW_SQL_CSV && i < sqlite3_column_count(statement); i++) {
@@ -195,7 +205,7 @@ int tw_sql_show(sqlite3_stmt *statement, enum tw_sql_mode mode, struct tw_out *o
 	}
 	while (!out->error && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		if (mode == TW_SQL_CSV)
-			put_csv(out, statement);
+			put_csv(out, statement, is_terminal);
 		else if (mode == TW_SQL_JSON)
 			put_json(out, statement);
 		else

@@ -433,7 +433,7 @@ bool tw_sql_text(struct tw_sql_rows *rows, const char *text)
 	struct tw_sql_value *value = add_value(rows);
 	if (!value || !text || !*text)
 		return value;
-	value->text = strdup(text);
+	value->text = strdup(tw_utf8_text(text));
 	value->type = value->text ? TW_SQL_TEXT : TW_SQL_NULL;
 	return value->text;
 }

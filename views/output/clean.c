@@ -32,6 +32,28 @@ size_t tw_utf8_next(const char *text, size_t left, uint32_t *code)
 	return n;
 }
 
+const char *tw_utf8_text(const char *text)
+{
+	static char *kept;
+	size_t bytes = strlen(text), used = 0, count;
+	uint32_t code;
+	for (count = 0; count < bytes && (unsigned char)text[count] < 0x80; count++)
+		;
+	if (count == bytes)
+		return text;
+	free(kept);
+	kept = malloc(3 * bytes + 1);
+	for (size_t i = 0; kept && i < bytes; i += count ? count : 1) {
+		count = tw_utf8_next(text + i, bytes - i, &code);
+		memcpy(kept + used, count ? text + i : "\xef\xbf\xbd", count ? count : 3);
+		used += count ? count : 3;
+	}
+	if (!kept)
+		return "?";
+	kept[used] = 0;
+	return kept;
+}
+
 size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_bytes)
 {
 	uint32_t code;

@@ -172,6 +172,8 @@ static inline size_t tw_utf8_part(const char *text, size_t bytes)
 		bytes--;
 	return bytes;
 }
+/* The text with U+FFFD in place of bytes that are not UTF-8, as JSON has it: for readers that want nothing else. Lent until the next call. */
+const char *tw_utf8_text(const char *text);
 /*
  * Writes one character for people into TW_CLEAN_PIECE_BYTES: unchanged, or as \n, \x1b, \u202e. Returns the bytes
  * read.

@@ -204,8 +204,12 @@ void tw_table_csv(struct tw_out *out, const struct tw_table *table, const void *
 
 void tw_table_csv_text(struct tw_out *out, const char *text)
 {
+	const char *quote;
 	tw_out_text(out, "\"");
-	for (; *text; text++)
-		tw_out_format(out, *text == '"' ? "\"\"" : "%c", *text);
+	for (; (quote = strchr(text, '"')); text = quote + 1) {
+		tw_out_bytes(out, text, (size_t)(quote - text));
+		tw_out_text(out, "\"\"");
+	}
+	tw_out_text(out, text);
 	tw_out_text(out, "\"");
 }
