@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    A capture converted for Perfetto has every call as a slice, with its track, times, arguments and result, every other
 #         event as a moment, messages as flows, and losses as a counter; times within a packet sequence are differences.
-# Method  protoc decodes the file, so that each field has the type that Perfetto reads; slices are made from begins and ends as
+# Method  The packets are unpacked by Python's zlib, and protoc decodes them, so that each field has the type that Perfetto reads; slices are made from begins and ends as
 #         its trace_processor does, by the clocks and names of each sequence, and compared with `print --format chrome`.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -42,7 +42,7 @@ name, proto = sys.argv[1:3]
 def run(*words):
     return subprocess.run(["TRACEWHEEL", *words, name + ".tw"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
-packets = protoc_text.decode(name + ".pftrace", proto, "Trace")["packet"]
+packets = protoc_text.decode(name + ".plain", proto, "Trace")["packet"]
 
 class Sequence:
     pass
@@ -134,6 +134,7 @@ seq 3000 >lines
 expect 0 "$tw" record -q --memory --on-full block -o memory.tw -- sort -r lines
 for name in random actors calls types chat many memory; do
 	expect 0 "$tw" convert -q --to perfetto $name.tw -o $name.pftrace
+	python3 "$common/unpack_perfetto.py" $name.pftrace >$name.plain || fail "$name.pftrace is not packed as it should"
 	expect 0 "$tw" print --format chrome $name.tw
 	python3 compare.py $name "$tests/perfetto.proto" $([ $name != memory ] || echo memory) >>numbers || fail "$name: not the same as the other timeline"
 done
@@ -151,11 +152,18 @@ done
 expect 0 "$tw" record -q --exceptions -t 'types:{find,same}' -o small.tw -- ./types
 expect 0 "$tw" convert --to perfetto small.tw -o small.pftrace
 says 'small.pftrace: 1,200 events'
+# It is small: 12 bytes an event at most, also with results.
+events=$("$tw" info --json many.tw 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["events"])')
+[ "$(stat -c %s many.pftrace)" -lt $((12 * events + 2000)) ] || fail "$(stat -c %s many.pftrace) bytes of $events events"
+# decoded NAME: as protoc decodes it.
+decoded() {
+	python3 "$common/unpack_perfetto.py" "$1" | protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto"
+}
 # A part of a capture, to a file; not to a terminal. It has no counters of the whole.
 "$tw" print --format perfetto --limit 10 memory.tw >part.pftrace || fail "a part"
-! protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto" <part.pftrace | grep -q 'live memory' || fail "live memory of a part"
+! decoded part.pftrace | grep -q 'live memory' || fail "live memory of a part"
 "$tw" print --format perfetto --limit 10 types.tw >part.pftrace || fail "a part"
-begins=$(protoc --proto_path="$tests" --decode=Trace "$tests/perfetto.proto" <part.pftrace | grep -c ' type: 1$')
+begins=$(decoded part.pftrace | grep -c ' type: 1$')
 # The tracer's own time is a slice too.
 [ "$begins" -ge 5 ] && [ "$begins" -le 10 ] || fail "not the first ten events: $begins"
 expect 2 "$tw" convert --to perfetto --timestamps wall types.tw -o x.pftrace

@@ -3,13 +3,14 @@
  * print_perfetto.c - the timeline as Perfetto's own format, which ui.perfetto.dev, its trace_processor and SQL read.
  *
  * Each track is a sequence of packets of its own: names are sent once for each, and times are differences from the packet
- * before, so that a call takes some twelve bytes.  A call is a begin and an end in the order of time; its arguments stand at
+ * before, so that a call takes some twelve bytes; packets are packed by zlib, many in one.  A call is a begin and an end in the order of time; its arguments stand at
  * its begin, its result at its end.  Times are those of the clock of the capture, and one snapshot says the time of day.
  *
  * Source: perfetto.dev, "Trace packet proto reference" and "Synchronization of multiple clock domains".
  */
 #include "tools/print/timeline.h"
 #include "views/names/missing.h"
+#include "views/output/deflate.h"
 #include "views/output/protobuf.h"
 #include "base/grow.h"
 
@@ -19,6 +20,7 @@
 
 /* Numbers of fields. */
 enum trace { TRACE_PACKET = 1 };
+enum packed { PACKET_COMPRESSED = 50 };
 enum packet {
 	PACKET_CLOCK_SNAPSHOT = 6,
 	PACKET_TIMESTAMP = 8,
@@ -92,6 +94,7 @@ struct sequence {
 
 struct perfetto {
 	struct tw_proto packet;
+	struct tw_deflate *deflate;
 	struct tw_map by_track; /* image and number of a track: the index of its sequence */
 	struct sequence *sequences;
 	size_t count, capacity;
@@ -111,8 +114,22 @@ static void put_packet(struct tw_timeline *timeline)
 	}
 	head[0] = TRACE_PACKET << 3 | 2;
 	bytes += tw_proto_varint(head + 1, perfetto->packet.used);
-	tw_out_bytes(timeline->out, head, bytes);
-	tw_out_bytes(timeline->out, perfetto->packet.data, perfetto->packet.used);
+	timeline->has_no_memory |=
+		!tw_deflate_add(perfetto->deflate, head, bytes, perfetto->packet.data, perfetto->packet.used);
+}
+
+/* Packets that are packed, as one packet. */
+static void put_packed(void *context, const void *data, size_t bytes)
+{
+	struct tw_out *out = context;
+	uint8_t head[24], field[12];
+	size_t field_bytes = tw_proto_varint(field, PACKET_COMPRESSED << 3 | 2), head_bytes = 1;
+	field_bytes += tw_proto_varint(field + field_bytes, bytes);
+	*head = TRACE_PACKET << 3 | 2;
+	head_bytes += tw_proto_varint(head + 1, field_bytes + bytes);
+	tw_out_bytes(out, head, head_bytes);
+	tw_out_bytes(out, field, field_bytes);
+	tw_out_bytes(out, data, bytes);
 }
 
 static uint64_t uuid_of(uint32_t image, uint32_t number)
@@ -499,7 +516,7 @@ static void put_moment(struct tw_timeline *timeline, const struct tw_timeline_mo
 
 static void close_trace(struct tw_timeline *timeline)
 {
-	(void)timeline;
+	timeline->has_no_memory |= !tw_deflate_finish(((struct perfetto *)timeline->user)->deflate);
 }
 
 int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
@@ -516,7 +533,9 @@ int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter
 	};
 	struct perfetto perfetto = {0};
 	tw_out_init(&scratch, -1);
-	int error = tw_timeline_write(printer, &format, &perfetto, filter, limit);
+	perfetto.deflate = tw_deflate_create(put_packed, printer->out);
+	int error = perfetto.deflate ? tw_timeline_write(printer, &format, &perfetto, filter, limit) : TW_ENOMEM;
+	tw_deflate_destroy(perfetto.deflate);
 	for (size_t i = 0; i < perfetto.count; i++)
 		free(perfetto.sequences[i].named);
 	free(perfetto.sequences);
