@@ -89,6 +89,7 @@ for name in random own plain stacks; do
 		python3 compare.py $name "$tests/profile.proto" >numbers || fail "$name: not the numbers of the report"
 	fi
 done
+grep -qx 'cmd: ./calls' own.callgrind || fail "the program is not named"
 # main calls down, down itself and leaf.
 is "$(grep -c '^cfn=' own.callgrind)" 3 "edges: $(cat own.callgrind)"
 # The comparison notices a call too many.

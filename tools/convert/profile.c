@@ -28,6 +28,9 @@ static uint32_t function_of(const struct tw_calltree *tree, uint32_t node)
 	return node == TW_CALLTREE_BEYOND ? tree->places.function_count : tree->nodes[node].function;
 }
 
+/* Of a command line that is shown. */
+#define COMMAND_BYTES 400
+
 /* ---- pprof ---- */
 
 enum profile {
@@ -160,6 +163,20 @@ static void put_costs(struct tw_out *out, uint64_t ns, uint64_t calls, bool has_
 		tw_out_format(out, "0 %llu\n", (unsigned long long)calls);
 }
 
+/* The first program, which readers name. */
+static void put_target(struct tw_out *out, const struct tw_capture *capture)
+{
+	const struct tw_capture_image *image = tw_capture_image(capture, 0);
+	if (!image)
+		return;
+	tw_out_format(out, "pid: %d\ncmd: ", image->process_id);
+	if (image->command_bytes)
+		tw_out_command(out, image->command, image->command_bytes, COMMAND_BYTES);
+	else
+		tw_out_name(out, image->program);
+	tw_out_text(out, "\n");
+}
+
 static int write_callgrind(const struct tw_calltree *tree, struct tw_out *out, bool has_times)
 {
 	uint32_t functions = tree->places.function_count + 1;
@@ -174,8 +191,9 @@ static int write_callgrind(const struct tw_calltree *tree, struct tw_out *out, b
 	}
 	if (!error) {
 		qsort(edges, count, sizeof *edges, by_caller);
-		tw_out_text(out, "# callgrind format\nversion: 1\ncreator: tracewheel " TW_VERSION
-				 "\npositions: line\nevents: ");
+		tw_out_text(out, "# callgrind format\nversion: 1\ncreator: tracewheel " TW_VERSION "\n");
+		put_target(out, tree->capture);
+		tw_out_text(out, "positions: line\nevents: ");
 		/* No files are known. */
 		tw_out_text(out, has_times ? "Nanoseconds Calls\nfl=???\n" : "Calls\nfl=???\n");
 	}

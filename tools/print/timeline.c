@@ -25,8 +25,12 @@ size_t tw_timeline_program(const struct tw_timeline *timeline, uint32_t image, c
 	const struct tw_capture_image *at = tw_capture_image(timeline->printer->capture, image);
 	char node[TW_NODE_TEXT_BYTES];
 	size_t bytes = tw_node_text(timeline->printer->capture, image, node);
-	int all = snprintf(text, TW_TIMELINE_PROGRAM_BYTES, "%.*s%s", (int)bytes, node, at ? at->program : "");
-	return all < TW_TIMELINE_PROGRAM_BYTES ? (size_t)all : TW_TIMELINE_PROGRAM_BYTES - 1;
+	memcpy(text, node, bytes);
+	if (at)
+		bytes +=
+			tw_clean(at->program, strlen(at->program), text + bytes, TW_TIMELINE_PROGRAM_BYTES - 1 - bytes);
+	text[bytes] = 0;
+	return bytes;
 }
 
 /* The kernel's number of the thread of a stack; 0: it is no thread's. */
@@ -268,6 +272,9 @@ static void put_moment(struct tw_timeline *timeline, const struct tw_capture_eve
 			timeline->printer->out = &scratch;
 			tw_print_text_payload(timeline->printer, event);
 			timeline->printer->out = out;
+			/* Else it looks like a call. */
+			if (step->kind == TW_STEP_UNMATCHED && !scratch.used)
+				tw_out_text(&scratch, "no call seen");
 		}
 		size_t blanks = scratch.used && *scratch.data == ' ';
 		if (scratch.used > blanks) {

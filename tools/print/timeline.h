@@ -156,7 +156,7 @@ struct tw_timeline {
 
 /* A process' number as it is shown: those of several nodes may be equal. */
 uint32_t tw_timeline_process(const struct tw_timeline *timeline, uint32_t image);
-/* Program and node of an image.  Returns the number of bytes. */
+/* Program and node of an image, as people see them.  Returns the number of bytes. */
 #define TW_TIMELINE_PROGRAM_BYTES 4400
 size_t tw_timeline_program(const struct tw_timeline *timeline, uint32_t image, char text[TW_TIMELINE_PROGRAM_BYTES]);
 
