@@ -30,6 +30,8 @@
 %%	seq_trace	true: this capture is the system tracer of seq_trace; default false
 %%	seq		the label of a request of seq_trace that begins with each call of patterns, as text: "order", or "Id", a variable of
 %%			the pattern; seq_trace is then true.  An atom or an integer is the label itself
+%%	redact		POSIX extended regular expressions, as of grep -E: what they match in strings and binaries of terms is replaced by *
+%%			before it is written (docs/security.md); default none
 %%	force		true: an existing capture is replaced
 %%	name		of the capture among several that are traced at once, default tracewheel
 %%	owner		the process at whose end the trace ends: default the caller; none

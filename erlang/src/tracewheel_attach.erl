@@ -74,6 +74,7 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
 argument("flight", _, R) -> option(flight, true, R);
 argument("snapshot_on", V, #{options := O} = R) -> option(snapshot_on, maps:get(snapshot_on, O, []) ++ case V of "none" -> []; "crash" -> [crash]; _ -> [V] end, R);
+argument("redact", V, #{options := O} = R) -> option(redact, maps:get(redact, O, []) ++ [V], R);
 argument("print", "none", R) -> R#{print => 1 bsl 59};
 argument("print", V, R) -> R#{print => list_to_integer(V)};
 argument("seq", V, R) -> option(seq, V, R);

@@ -33,7 +33,7 @@ keys() -> [owner, recorder, libraries, attached | maps:keys(defaults())].
 defaults() ->
     #{patterns => [], send => [], 'receive' => [], system_monitor => [], call_count => [], call_time => [],
       call_memory => [], on_load => false, processes => all, flags => default, scope => local, events => 1000000, rate => 200000, time => 60000,
-      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, name => tracewheel, seq_trace => false, seq => none, print => false, lines => 1000,
+      on_full => drop, ring_bytes => 1048576, memory => 268435456, term_bytes => 1000, term_depth => 64, term_elements => infinity, force => false, redact => [], name => tracewheel, seq_trace => false, seq => none, print => false, lines => 1000,
       flight => false, snapshot_on => [crash], snapshots => 5, every => 10000}.
 
 %% Nothing is written before something happens: the limits are those of memory, and of the rate.
@@ -79,6 +79,9 @@ value(print, P) when is_boolean(P); is_function(P, 1) -> P;
 value(lines, N) when is_integer(N), N > 0, N < 1 bsl 60 -> N;
 value(owner, O) -> O;
 value(attached, {Pid, Modules}) when is_pid(Pid), is_list(Modules) -> {Pid, Modules};
+value(redact, [C | _] = Text) when is_integer(C) -> [expression(Text)];
+value(redact, L) when is_list(L) -> [expression(E) || E <- L];
+value(redact, E) -> [expression(E)];
 value(patterns, [C | _] = Text) when is_integer(C) -> [Text];
 value(patterns, L) when is_list(L) -> L;
 value(patterns, P) -> [P];
@@ -93,6 +96,15 @@ value(flags, L) when is_list(L) ->
     [throw({bad_flag, F}) || F <- L, not lists:member(F, flags())],
     L;
 value(Key, Value) -> throw({bad_option, Key, Value}).
+
+%% A line of the recorder's configuration.  Whether it is an expression says the recorder.
+expression(Text) ->
+    try unicode:characters_to_binary(Text) of
+        <<_, _/binary>> = Bytes -> binary:match(Bytes, [<<0>>, <<10>>]) =:= nomatch orelse throw({bad_option, redact, Text}), Bytes;
+        _ -> throw({bad_option, redact, Text})
+    catch
+        error:_ -> throw({bad_option, redact, Text})
+    end.
 
 flags() ->
     [all, send, 'receive', procs, ports, call, arity, return_to, silent, running, exiting, running_procs, running_ports,

@@ -140,9 +140,9 @@ command(_) ->
 environment(#{libraries := Folder}) -> [{env, [{"LD_LIBRARY_PATH", Folder}]}];
 environment(_) -> [].
 
-arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force, flight := Flight}) ->
+arguments(#{path := Path, on_full := OnFull, ring_bytes := Ring, memory := Memory, force := Force, flight := Flight, redact := Redact}) ->
     ["record", "--erlang", "-o", Path, "--on-full", atom_to_list(OnFull), "--ring", integer_to_list(Ring), "--ring-cap",
-     integer_to_list(Memory)] ++ ["--force" || Force] ++ ["--flight" || Flight].
+     integer_to_list(Memory)] ++ ["--force" || Force] ++ ["--flight" || Flight] ++ lists:append([["--redact", E] || E <- Redact]).
 
 await_ready(Command, Port, Path) ->
     receive

@@ -55,6 +55,15 @@ expect 0 "$tw" record --erlang -q -p running,send --time infinity --events 20 --
 "$tw" print b.tw | grep -q ' in ' || fail "no schedules"
 ask unloaded
 
+# Text is replaced before it is written, of an expression with a group that of the group.
+expect 0 "$tw" record --erlang -t filelib:is_regular --redact 'un(load)ed' --redact 'snatch$' --events 40 -o r.tw "$node"
+says "was replaced by '\*' (--redact)"
+expect 0 "$tw" print --format dbg r.tw
+grep -q 'is_regular("un\*\*\*\*ed")' out && grep -q '"\*\*\*\*\*\*"' out && grep -q '"version"' out || fail "no text was replaced"
+! grep -q 'unloaded\|snatch' out || fail "text is left"
+refused_here 2 "--redact '(a': " --redact '(a' -t attach:step -o none.tw "$node"
+ask unloaded
+
 # Modules leave that an earlier trace has brought, after they were found.
 ask snatch
 expect 0 "$tw" record --erlang -q -t attach:step --events 10 -o g.tw "$node"

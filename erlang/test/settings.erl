@@ -62,7 +62,9 @@ messages() ->
     unlink(Cart), exit(Cart, kill),
     [{error, {bad_pattern, Pattern, _}} = start(#{send => Pattern})
      || Pattern <- ["{pay", "a ! b ! c", "shop:pay(X)", "_ -> stack", "X when foo(X)", 7, fun(X) -> X end, <<255>>, "fun([A]) -> 1 end, 2"]],
-    {error, {bad_pattern, _, _}} = start(#{'receive' => "cart ! hello"}).
+    {error, {bad_pattern, _, _}} = start(#{'receive' => "cart ! hello"}),
+    {error, {bad_option, redact, _}} = start(#{patterns => ["lists:seq/2"], redact => ["a\nb"]}),
+    {error, {badarg, _, <<"the expression '(a' of redact: ", _/binary>>}} = start(#{patterns => ["lists:seq/2"], redact => "(a"}).
 
 %% Before OTP 27 there is one pattern for a node; from then on each capture has its own.
 messages_refused() ->

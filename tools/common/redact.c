@@ -4,6 +4,9 @@
 
 #include "tracewheel/consumer.h"
 
+#include <stdio.h>
+#include <string.h>
+
 bool tw_redact_option(const struct tw_command *command, const char *value)
 {
 	char problem[200];
@@ -12,6 +15,24 @@ bool tw_redact_option(const struct tw_command *command, const char *value)
 		tw_usage(command, "--redact '%s': %s. It is a POSIX extended regular expression, as of grep -E.", value,
 			 problem);
 	return !error;
+}
+
+bool tw_redact_options(const struct tw_command *command, char *const *arguments, unsigned count)
+{
+	static const char key[] = "redact=";
+	for (unsigned i = 0; i < count; i++) {
+		const char *value = arguments[i] + sizeof key - 1;
+		char problem[200];
+		if (strncmp(arguments[i], key, sizeof key - 1) != 0)
+			continue;
+		if (command && !tw_redact_option(command, value))
+			return false;
+		if (!command && tw_redact_check(value, problem, sizeof problem)) {
+			printf("error badarg the expression '%s' of redact: %s\n", value, problem);
+			return false;
+		}
+	}
+	return true;
 }
 
 void tw_redact_say(uint64_t redacted, const char *path)

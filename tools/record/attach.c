@@ -7,6 +7,8 @@
  * the end of its standard input is the order to stop.
  */
 #include "tools/common/proc.h"
+#include "tools/common/redact.h"
+#include "tools/record/config.h"
 #include "tools/record/erlang.h"
 #include "tools/record/erlang_end.h"
 #include "tools/record/erlang_helper.h"
@@ -57,7 +59,8 @@ enum {
 	KEY_FLIGHT_OF_NODE,
 	KEY_SNAPSHOT_ON_ENDS,
 	KEY_SNAPSHOTS_MOST,
-	KEY_SNAPSHOTS_EVERY
+	KEY_SNAPSHOTS_EVERY,
+	KEY_REDACT
 };
 
 static const struct tw_option options_table[] = {
@@ -105,6 +108,9 @@ static const struct tw_option options_table[] = {
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (1M)"},
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
 	{KEY_TERM_BYTES, "term-bytes", "BYTES", "record so much of one term (1000)"},
+	{KEY_REDACT, "redact", "REGEX",
+	 "replace what matches in strings and binaries of terms by *, of an expression with groups what these match, before it is written "
+	 "(docs/security.md); may be given often"},
 	{KEY_PORT, "port", "PORT", "where NODE listens for other nodes: no epmd is asked"},
 	{KEY_COOKIE, "cookie-file", "FILE",
 	 "where the node's cookie is: by default in .erlang.cookie in your home, or, of a process, among its arguments or in its home"},
@@ -154,6 +160,7 @@ struct request {
 	const char *beside_flight;  /* an option given that is for --flight only; NULL: none */
 	const char *against_flight; /* one that does not go with it */
 	const char *lines;	    /* NULL: LINES */
+	struct tw_config config;    /* the expressions of --redact, for the recorder */
 	char self[PATH_MAX];
 };
 
@@ -278,6 +285,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_SEND: request->has_more = true; return add(request, "send", value);
 	case KEY_RECEIVE: request->has_more = true; return add(request, "receive", value);
 	case KEY_SEQ: return add(request, "seq", value);
+	case KEY_REDACT: return tw_config_add(&request->config, "redact", value) && add(request, "redact", value);
 	case KEY_SYSTEM: request->has_more = true; return add(request, "system_monitor", value);
 	case KEY_COUNT: request->has_more = true; return add(request, "call_count", value);
 	case KEY_CALL_TIME: request->has_more = true; return add(request, "call_time", value);
@@ -567,8 +575,11 @@ int tw_record_erlang(int argc, char **argv)
 		if (!take_option(&request, key, options.value))
 			goto free_arguments;
 	}
+	request.recorder.config = request.config.text;
 	if (key < 0)
 		code = tw_options_exit(key);
+	else if (!tw_redact_options(options.index < argc ? &command : NULL, request.arguments, request.count))
+		code = TW_EXIT_USAGE;
 	else if (options.index + 1 < argc)
 		code = attach_to_all(&request, options.index, argc, argv);
 	else if (tw_rings_are_too_large(&request.recorder, &command))
@@ -583,5 +594,6 @@ int tw_record_erlang(int argc, char **argv)
 free_arguments:
 	for (unsigned i = 0; i < request.count; i++)
 		free(request.arguments[i]);
+	free(request.config.text);
 	return code;
 }

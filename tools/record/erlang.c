@@ -102,8 +102,9 @@ static void tell(const struct tw_recorder_stats *stats, int error)
 	printf("done events=%llu", (unsigned long long)stats->events);
 	for (int i = 0; i < TW_LOST_CAUSES; i++)
 		printf(" %s=%llu", causes[i], (unsigned long long)stats->lost[i]);
-	printf(" unstored=%llu bytes=%llu write_errors=%llu complete=%d\n", (unsigned long long)stats->unstored,
-	       (unsigned long long)stats->file_bytes, (unsigned long long)stats->write_errors, error == 0);
+	printf(" unstored=%llu bytes=%llu write_errors=%llu redacted=%llu complete=%d\n",
+	       (unsigned long long)stats->unstored, (unsigned long long)stats->file_bytes,
+	       (unsigned long long)stats->write_errors, (unsigned long long)stats->redacted, error == 0);
 	fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* erlang_end.c - how a trace of an Erlang node has ended, as `record --erlang` says it. */
+#include "tools/common/redact.h"
 #include "tools/record/erlang_end.h"
 #include "tools/record/account.h"
 #include "tools/tool.h"
@@ -45,6 +46,8 @@ static void read_end(char *text, struct end *end)
 			stats->unstored = strtoull(value, NULL, 10);
 		else if (is_key(word, "write_errors", &value))
 			stats->write_errors = strtoull(value, NULL, 10);
+		else if (is_key(word, "redacted", &value))
+			stats->redacted = strtoull(value, NULL, 10);
 		else if (is_key(word, "definitions_refused", &value))
 			stats->definitions_refused = strtoull(value, NULL, 10);
 		else if (is_key(word, "seconds", &value))
@@ -118,6 +121,8 @@ int tw_erlang_sum_up(char *counts, const char *path, const struct tw_recorder_op
 	if (!is_quiet) {
 		tw_account_events(&end.stats, path, 0);
 		tell_limit(state);
+		if (recorder->config)
+			tw_redact_say(end.stats.redacted, path);
 	}
 	tw_account_losses(&end.stats, path, recorder);
 	tell_gaps(&end, path);
