@@ -7,6 +7,7 @@
 
 #include "tracewheel/blocks.h"
 #include "tracewheel/error.h"
+#include "tracewheel/spans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct events {
 	struct tw_capture_blocks *blocks;
 	struct tw_capture_batch block;
 	const struct tw_capture_record *record; /* the next one of the block */
+	struct tw_capture_clock clock;		/* the piece of the last record */
 	uint64_t kinds;
 	struct tw_marks wanted; /* places; without images: all */
 };
@@ -180,14 +182,20 @@ static void put_rows(const struct events *events, const struct target *target, P
 
 /* ---- the same of blocks ---- */
 
+static inline uint64_t ns_of(struct events *events, uint64_t ticks)
+{
+	if (!tw_capture_clock_has(&events->clock, ticks))
+		tw_capture_clock_at(events->capture->capture, ticks, &events->clock);
+	return tw_capture_clock_ns(&events->clock, ticks);
+}
+
 /* A loss is selected if any part of its time is. */
-static bool is_before_end(const struct events *events, const struct tw_capture_record *record, unsigned kind,
-			  uint64_t ns)
+static bool is_before_end(struct events *events, const struct tw_capture_record *record, unsigned kind, uint64_t ns)
 {
 	uint64_t to_ns = events->selection.to_ns;
 	if (!to_ns || ns < to_ns)
 		return true;
-	return kind == TW_CAPTURE_LOSS && tw_capture_blocks_ns(events->blocks, *record->payload) < to_ns;
+	return kind == TW_CAPTURE_LOSS && ns_of(events, *record->payload) < to_ns;
 }
 
 static void put_words(const struct target *target, Py_ssize_t at, const struct tw_capture_record *record)
@@ -215,7 +223,7 @@ static Py_ssize_t put_records(struct events *events, const struct target *target
 		if (!(events->kinds >> (kind < 63 ? kind : 63) & 1) ||
 		    (events->wanted.images && has_place && !tw_marks_at(&events->wanted, block->image, id)))
 			continue;
-		uint64_t ns = tw_capture_blocks_ns(events->blocks, record->ticks);
+		uint64_t ns = ns_of(events, record->ticks);
 		if (ns < events->selection.from_ns || !is_before_end(events, record, kind, ns))
 			continue;
 		/* The function that control returned to is among the words, if it is known. */
