@@ -168,7 +168,7 @@ open(#{name := Name, events := Events, rate := Rate, time := Time} = Options, Po
             acquaint(Capture),
             put(tracewheel_settings, Capture), % by which others know whose it is
             State = Options#{port => Port, capture => Capture, session => undefined, timer => timer(Time),
-                             monitor => watch(maps:get(owner, Options)), origins => tracewheel_origins:start(Capture), started => erlang:monotonic_time(millisecond)},
+                             monitor => watch(maps:get(owner, Options)), origins => tracewheel_origins:start(Capture, maps:get(flags, Options)), started => erlang:monotonic_time(millisecond)},
             [tracewheel_nif:name(Capture, P, N) || N <- registered(), P <- [whereis(N)], P =/= undefined],
             trace(State);
         {error, Reason} ->
@@ -330,9 +330,9 @@ info(#{path := Path, name := Name, started := Started, events := Events, rate :=
 %% Nothing is traced any more, then the rings are closed, then the recorder drains them.
 finish(#{capture := Capture, port := Port} = Before, Why) ->
     State = tell_others(set_again(written(Before, Why)), "as it ended"),
-    tracewheel_origins:finish(maps:get(origins, State)),
     Counted = tracewheel_counters:store(look_at_counters(State)),
     tracewheel_settings:unset(State),
+    tracewheel_origins:finish(maps:get(origins, State)),
     Info = info(State),
     tracewheel_nif:finish(Capture, Why),
     Recorded = end_recorder(Port),

@@ -87,7 +87,7 @@ for policy in sys.argv[1:]:
 EOT
 python3 sums.py block drop || fail "sums of summaries"
 # Borders of segments anywhere: every other size of segments, of other calls.
-for round in $(seq "$(rounds 2 20)"); do
+for round in $(seq "$(rounds 1 20)"); do
 	expect 0 "$tw" record -q --force --returns -t many:_ --on-full block --ring 16M --rotate $((64 + RANDOM % 100))K -o any.tw -- ./many $((50 + RANDOM % 100))
 	expect 0 "$tw" report --json --top 0 any.tw
 	mv out any.json
