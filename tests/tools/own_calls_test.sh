@@ -20,11 +20,11 @@ strncpy strnlen strpbrk strrchr strsep strspn strstr strtod_l strtok_r strtol st
 fwrite fputc fputs inet_ntop putc sprintf snprintf sscanf vsnprintf
 freelocale frexp ldexp newlocale
 exit getauxval getegid getenv geteuid getgid gethostname getpid getppid getrandom getrlimit getuid kill secure_getenv setrlimit sysconf
-clock_gettime nanosleep sched_yield time
+clock_gettime nanosleep sched_getaffinity sched_setaffinity sched_yield time
 close closedir dirfd fchmod fcntl fgetxattr fstat fstatat fstatfs fsync ftruncate isatty lseek lstat mkdir mkostemp open opendir pread pwrite read readdir readlink realpath
 rename rmdir stat unlink unlinkat write
 getpeername getsockname getsockopt
-madvise mmap mprotect munlockall munmap process_vm_readv
+madvise mmap mprotect munlockall munmap process_vm_readv process_vm_writev
 pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate pthread_attr_setstacksize pthread_clockjoin_np pthread_create pthread_detach pthread_join pthread_key_create pthread_once pthread_self pthread_setcancelstate pthread_setspecific
 pthread_sigmask pthread_tryjoin_np ptrace sigfillset waitid waitpid
 K
