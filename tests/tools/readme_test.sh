@@ -32,7 +32,7 @@ line=$(sed -n 's/^\$ \(build\/release\/bin\/tracewheel .*\)/\1/p' "$top/README.m
 capture=$(grep -o 'build/demo/[a-z0-9]*\.tw' <<<"$line") || fail "README shows no command behind the demo"
 grep -q 'dir=build/demo$' "$top/run" && grep -q -- "-o \"\$dir/${capture##*/}\"" "$top/run" || fail "./run demo does not make $capture"
 mkdir -p build/release build/demo && ln -s "$work/bin" build/release/bin
-eval "$(sed -n 's|^\t\("$bin" record .*\)|\1|p' "$top/run" | sed 's|"$bin"|"$tw"|; s|"$dir/work.sql"|work.sql|; s|\$dir|build/demo|g')" >out 2>err ||
+eval "$(sed -n '/^demo() {/,/^}/s|^\t\("$bin" record .*\)|\1|p' "$top/run" | sed 's|"$bin"|"$tw"|; s|"$dir/work.sql"|work.sql|; s|\$dir|build/demo|g')" >out 2>err ||
 	fail "the recording of ./run demo"
 sh -c "$line" >out 2>err || fail "exit code $?: $line"
 awk -v line="$line" -f "$here/readme_shown.awk" "$top/README.md" out >err || fail "README"
