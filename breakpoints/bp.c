@@ -68,6 +68,17 @@ static void set_form(struct tw_bp_generation *generation, const struct tw_bp_par
 		generation->registers[i] = i;
 }
 
+/* Is a call here a record without words, for one session, and has nothing to be done beside it? */
+static bool is_bare(const struct tw_bp_generation *generation, const struct tw_place *place)
+{
+	uint64_t sessions = generation->sessions;
+
+	/* RELAXED bp.trigger: written under the permit. */
+	return !(sessions & (sessions - 1)) && generation->at_once == sessions && !generation->is_tested &&
+	       generation->form == TW_BP_FORM_RAW && !(generation->returns | generation->exceptions) &&
+	       !place->allocator && !tw_load_relaxed(&place->trigger);
+}
+
 /* As find_only(). @part: of the only session, if it has one; else NULL. */
 static void find_at_once(struct tw_bp_generation *generation, const struct tw_bp_part *part,
 			 const struct tw_bp_words *typed)
@@ -86,7 +97,7 @@ static void find_at_once(struct tw_bp_generation *generation, const struct tw_bp
 }
 
 /* Any later addition is staged separately, and then this is recomputed. */
-static void find_only(struct tw_bp_generation *generation, const struct tw_bp_words *typed)
+static void find_only(struct tw_bp_generation *generation, const struct tw_place *place)
 {
 	bool is_one = generation->sessions && !(generation->sessions & (generation->sessions - 1)) &&
 		      (generation->sessions & generation->special);
@@ -95,7 +106,8 @@ static void find_only(struct tw_bp_generation *generation, const struct tw_bp_wo
 	generation->only_counter = part && part->actions == TW_ACTION_COUNT ? part->counter : NULL;
 	generation->only_accounts =
 		part && !(part->actions & ~(uint32_t)COUNTERS) && !generation->only_counter ? part : NULL;
-	find_at_once(generation, part, typed);
+	find_at_once(generation, part, &place->function->words);
+	generation->bare = is_bare(generation, place) ? generation->sessions : 0;
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -206,7 +218,7 @@ int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const stru
 		return error;
 	staging->sessions |= bit;
 	set_masks(staging, bit, part->actions);
-	find_only(staging, &place->function->words);
+	find_only(staging, place);
 	enlist(permit, place);
 	return 0;
 }
@@ -227,7 +239,7 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 		replace_parts(place, session, NULL);
 	staging->sessions &= ~bit;
 	set_masks(staging, bit, 0);
-	find_only(staging, &place->function->words);
+	find_only(staging, place);
 	permit->has_fewer = true;
 	enlist(permit, place);
 	return 0;

@@ -112,11 +112,13 @@ struct tw_bp_generation {
 	uint64_t returns;    /* those that want return_from of each recorded call */
 	uint64_t exceptions; /* the same for exception_from */
 	uint64_t counting;   /* those that count or want (meta) the calls of every process, independent of its flags */
-	uint64_t global;     /* those that want only calls that name the module */
+	/* The only session, if its calls are records of `at_once` without words, test or end, and nothing comes before them; else 0. */
+	uint64_t bare;
 	/* The words in each record of `at_once`: of the form, and their registers. */
 	uint8_t form;	/* TW_BP_FORM_*, and how many */
 	bool is_tested; /* the special one of at_once has the range test */
 	uint8_t registers[TW_ARGS_MAX];
+	uint64_t global;			/* sessions that want only calls that name the module */
 	struct tw_counter *only_counter;	/* set if all that is wanted here is one session's count; else NULL */
 	const struct tw_bp_part *only_accounts; /* the same for counts with time or memory: the session's part */
 	struct tw_bp_part *parts;		/* by rank of the session's bit in `special`; NULL when none */
@@ -230,6 +232,11 @@ struct tw_place {
 	_Atomic uint64_t longer_ticks;
 	bool is_unwatched; /* its returns are not watched: it returns twice or never, or reads its return address */
 	uint8_t gives;	   /* native: the registers of its function's result (enum tw_bp_gives) */
+	/*
+	 * Sleds, slots, entries: where the code goes on that their stubs share, in assembly: tw_bp_whole_slot, tw_bp_whole_sled, or
+	 * a shorter way for what the generations want.  A hint: each of them must be correct for any generation.
+	 */
+	const char *_Atomic way;
 	/* Written under the permit. */
 	TW_LINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;     /* slot: the module that has it */
@@ -290,6 +297,14 @@ extern tw_bp_hit_fn tw_bp_trampoline_hit;
  */
 typedef void (*tw_bp_site_fn)(struct tw_place *place, const uint64_t registers[16]);
 extern tw_bp_site_fn tw_bp_site_hit;
+
+/* The ways that calls take (tw_place.way): that of all calls, which saves the registers and calls tw_bp_trampoline_hit. */
+extern const char tw_bp_whole_slot[], tw_bp_whole_sled[];
+/*
+ * That of calls of which a generation's `bare` may be the session, where nothing has to be saved; set once by the room above; NULL:
+ * there is none.  It begins with what whole_slot and whole_sled begin with, and goes on there if it is not for the call.
+ */
+extern const char *tw_bp_bare_slot, *tw_bp_bare_sled;
 
 /*
  * A list of what was written for one session, which another process may take back; set once by the room above, NULL: there

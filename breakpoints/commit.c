@@ -55,6 +55,16 @@ static void hint_counting(struct tw_place *place)
 	tw_store_relaxed(&place->first, first);
 }
 
+/* Once both generations are the same. */
+static void choose_way(struct tw_place *place)
+{
+	bool is_slot = place->kind == TW_BP_SLOT;
+	const char *way = place->gen[0].bare ? (is_slot ? tw_bp_bare_slot : tw_bp_bare_sled) : NULL;
+
+	/* RELAXED bp.way: a hint, and its values are code that is always there. */
+	tw_store_relaxed(&place->way, way ? way : is_slot ? tw_bp_whole_slot : tw_bp_whole_sled);
+}
+
 static bool is_wanted(struct tw_place *place, unsigned index)
 {
 	return generation(place, index)->sessions || place->is_allocating;
@@ -120,6 +130,7 @@ static unsigned consolidate(struct tw_permit *permit)
 			tw_bp_list->keep(place, active->sessions);
 		if (permit->has_counting)
 			hint_counting(place);
+		choose_way(place);
 		place->is_staged = false;
 		place->next_staged = NULL;
 		changed++;

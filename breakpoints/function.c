@@ -314,6 +314,8 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	set_end(place, options);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
+	/* RELAXED bp.way: as above. */
+	tw_store_relaxed(&place->way, options->kind == TW_BP_SLOT ? tw_bp_whole_slot : tw_bp_whole_sled);
 	/* An unloaded object may have had a place at this address: it is replaced. */
 	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0)
 		return NULL;

@@ -9,6 +9,7 @@ _Alignas(TW_PAGE_BYTES) struct tw_bp_gate tw_bp_gate;
 
 tw_bp_hit_fn tw_bp_trampoline_hit;
 tw_bp_site_fn tw_bp_site_hit;
+const char *tw_bp_bare_slot, *tw_bp_bare_sled;
 
 static _Atomic bool is_initialised;
 static uint32_t active_index;

@@ -27,10 +27,21 @@
 	.type tw_sled_entry, @function
 tw_sled_entry:
 	.cfi_startproc
-	/* The traced function is the caller, at the address that the place shows: *(*(CFA - 16) + offset). */
-	.cfi_def_cfa_offset 24
-	.cfi_escape 0x16, 16, 7, 0x40, 0x1c, 0x06, 0x23, (TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80, TW_PLACE_SHOWN_OFFSET >> 7, 0x06
+	TW_CFI_OF_SLED
 	endbr64
+	movq %r11, TW_WAY_R11
+	movq 8(%rsp), %r11
+	notrack jmp *TW_PLACE_WAY_OFFSET(%r11)
+	.cfi_endproc
+	.size tw_sled_entry, . - tw_sled_entry
+
+	.globl tw_bp_whole_sled
+	.hidden tw_bp_whole_sled
+	.type tw_bp_whole_sled, @function
+tw_bp_whole_sled:
+	.cfi_startproc
+	TW_CFI_OF_SLED
+	movq TW_WAY_R11, %r11
 	pushq %rbp
 	.cfi_def_cfa_offset 32
 	.cfi_offset %rbp, -32
@@ -73,6 +84,6 @@ tw_sled_entry:
 	.cfi_restore %rbp
 	ret
 	.cfi_endproc
-	.size tw_sled_entry, . - tw_sled_entry
+	.size tw_bp_whole_sled, . - tw_bp_whole_sled
 
 	.section .note.GNU-stack, "", @progbits

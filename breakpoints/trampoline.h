@@ -8,7 +8,7 @@
  *
  *	slot of the program --> stub n:  endbr64
  *					 movq  tw_got_table[n], %r11	the place
- *					 jmp   slot_entry		saves, tells the hit, restores,
+ *					 jmp   slot_entry		to place->way: saves, tells the hit, restores,
  *									jumps to place->target
  *
  * 65,536 of them are 1 MiB of text, of which only the used pages are read from the file.
@@ -21,9 +21,25 @@
 
 /* offsetof(struct tw_place, target) */
 #define TW_PLACE_TARGET_OFFSET 272
+/* offsetof(struct tw_place, way) */
+#define TW_PLACE_WAY_OFFSET 312
 /* offsetof(struct tw_place, shown): two bytes of LEB128 */
 #define TW_PLACE_SHOWN_OFFSET 424
-
+/* clang-format off */
+/*
+ * Ways, tw_place.way, begin with the place in %r11, and all else as slot_entry or tw_sled_entry found it.  A way of sleds has the word
+ * of %r11 here: signal handlers do not write so close to %rsp (red zone).
+ */
+#define TW_WAY_R11 -8(%rsp)
+/*
+ * The frame where a way of sleds begins.  The traced function is the caller, at the address that the place shows:
+ * *(*(CFA - 16) + offset).
+ */
+#define TW_CFI_OF_SLED \
+	.cfi_def_cfa_offset 24; \
+	.cfi_escape 0x16, 16, 7, 0x40, 0x1c, 0x06, 0x23, (TW_PLACE_SHOWN_OFFSET & 0x7f) | 0x80, \
+		TW_PLACE_SHOWN_OFFSET >> 7, 0x06
+/* clang-format on */
 /*
  * The shadow of a stack address: ((address & MASK) << SHIFT) + ((address & HALF) << HALF_SHIFT) + BASE, twice 16 TiB of
  * addresses that Linux never maps unless requested.  Addresses that differ by a multiple of 4 TiB share a shadow; the
@@ -43,6 +59,7 @@
 #include <stddef.h>
 
 _Static_assert(offsetof(struct tw_place, target) == TW_PLACE_TARGET_OFFSET, "the trampoline jumps through it");
+_Static_assert(offsetof(struct tw_place, way) == TW_PLACE_WAY_OFFSET, "the trampoline jumps through it");
 _Static_assert(offsetof(struct tw_place, shown) == TW_PLACE_SHOWN_OFFSET && TW_PLACE_SHOWN_OFFSET >= 128,
 	       "call frame information refers to it");
 

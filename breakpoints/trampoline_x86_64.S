@@ -41,6 +41,16 @@ tw_got_stubs:
 	.type slot_entry, @function
 slot_entry:
 	.cfi_startproc
+	notrack jmp *TW_PLACE_WAY_OFFSET(%r11)
+	.cfi_endproc
+	.size slot_entry, . - slot_entry
+
+	.p2align 4
+	.globl tw_bp_whole_slot
+	.hidden tw_bp_whole_slot
+	.type tw_bp_whole_slot, @function
+tw_bp_whole_slot:
+	.cfi_startproc
 	pushq %rbp
 	.cfi_def_cfa_offset 16
 	.cfi_offset %rbp, -16
@@ -87,7 +97,7 @@ slot_entry:
 	movq %r11, -8(%rsp)
 	jmp *-88(%rsp)
 	.cfi_endproc
-	.size slot_entry, . - slot_entry
+	.size tw_bp_whole_slot, . - tw_bp_whole_slot
 
 /*
  * ---- tw_patch_call_on(function, argument), tw_patch_call_keeping_vectors(function, argument) ----

@@ -103,7 +103,7 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	producer->data = tw_rb_data(shared);
 	producer->mask = shared->data_bytes - 1;
 	producer->present_bytes = shared->data_bytes;
-	producer->policy = (uint32_t)policy;
+	producer->policy = (uint16_t)policy;
 	producer->ring_index = shared->ring_index;
 	/* RELAXED rb.claim: the ring is this thread's alone until it becomes LIVE by PAIR rs.state. */
 	producer->pos = tw_load_relaxed(&shared->committed_pos);
@@ -143,6 +143,12 @@ static uint64_t load(const _Atomic uint64_t *word)
 {
 	/* RELAXED rb.claim: only this thread writes the ring; signals are blocked. */
 	return tw_load_relaxed(word);
+}
+
+static void stop_refusing(struct tw_rb_producer *producer)
+{
+	producer->is_refusing = false;
+	producer->refusals_left = 0;
 }
 
 void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *to)
@@ -186,14 +192,14 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	producer->ring_index = to->ring_index;
 	producer->cached_tail_pos = producer->pos;
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
-	producer->refusals_left = 0;
+	stop_refusing(producer);
 	/* Unreported losses come first: take the slow path. */
 	producer->limit_pos = 0;
 }
 
 void tw_rb_producer_fini(struct tw_rb_producer *producer)
 {
-	if (producer->untimed_refusals) {
+	if (producer->has_untimed_refusals) {
 		/* RELAXED rb.lost: published by the state ENDED (PAIR rs.state). */
 		tw_store_relaxed(&producer->shared->lost_last_ticks, tw_clock_ticks());
 	}
@@ -225,7 +231,7 @@ void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause caus
 	 */
 	tw_fetch_add_relaxed(&producer->shared->lost[cause], count);
 	note_loss_ticks(producer->shared, ticks, ticks);
-	producer->untimed_refusals = 0;
+	producer->has_untimed_refusals = false;
 	/* RELAXED rb.waiting_ticks: what is refused does not wait. */
 	tw_store_relaxed(&producer->shared->waiting_ticks, 0);
 	producer->limit_pos = 0;
@@ -381,9 +387,9 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	/* RELAXED rb.lost: as above. */
 	loss->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
 	/* A loss record for older losses includes those of its own hit's handlers. */
-	if (loss->record.ticks > ticks || producer->untimed_refusals)
+	if (loss->record.ticks > ticks || producer->has_untimed_refusals)
 		loss->record.ticks = ticks;
-	producer->untimed_refusals = 0;
+	producer->has_untimed_refusals = false;
 	/* RELAXED rb.lost: as above; the next record reports a handler that counts right now. */
 	tw_store_relaxed(&shared->lost_first_ticks, 0);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
@@ -423,7 +429,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	/* Unreported losses keep limit_pos at 0, so that the next record reports them. */
 	if (is_overwriting || !has_unreported(producer))
 		set_limit(producer);
-	producer->refusals_left = 0;
+	stop_refusing(producer);
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
 refuse:
@@ -431,8 +437,8 @@ refuse:
 	    (producer->growth_bytes && ticks >= producer->growth_after_ticks))
 		return TW_RB_WAIT;
 	tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
-	producer->refusals_left =
-		producer->policy == TW_RB_DROP && !producer->growth_bytes ? TW_RB_REFUSALS_UNTIMED : 0;
+	producer->is_refusing = producer->policy == TW_RB_DROP && !producer->growth_bytes;
+	producer->refusals_left = producer->is_refusing ? TW_RB_REFUSALS_UNTIMED : 0;
 	return TW_RB_FULL;
 }
 

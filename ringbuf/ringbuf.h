@@ -161,11 +161,13 @@ struct tw_rb_producer {
 	uint64_t cached_tail_pos;
 	/* The first bytes of the data that have memory; less than all of it in the first round only. */
 	uint64_t present_bytes;
-	uint32_t policy;
+	uint16_t policy;
+	bool has_untimed_refusals; /* since a refusal whose time is noted, tw_rb_refuse_again() has refused more */
+	bool is_refusing; /* the last record found no space, and was dropped; the next may be without looking for any */
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: the ring's state word during this lease */
-	/* tw_rb_refuse_again(): how many it may still refuse, and how many it has since a refusal whose time is noted. */
-	uint16_t refusals_left, untimed_refusals;
+	/* How many tw_rb_refuse_again() may still refuse. */
+	uint32_t refusals_left;
 	uint64_t growth_bytes;	     /* the size of the larger ring to take when this one is full; 0: none */
 	uint64_t growth_after_ticks; /* do not try to grow before this time; the last attempt failed */
 	uint64_t wait_after_ticks; /* TW_RB_BLOCK: do not wait before this time; the owner stands still, or has gone */
@@ -281,7 +283,7 @@ void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint6
 void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks);
 
 /* After a record for which there was no space, so many more are refused before the clock is read again. */
-#define TW_RB_REFUSALS_UNTIMED 31
+#define TW_RB_REFUSALS_UNTIMED 255
 
 /*
  * tw_rb_refuse_again - refuse a record of an event, as the one before it was refused, and count it, without its time.
@@ -290,7 +292,8 @@ void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause caus
  * exact in its counts; it ends with the next record then, not before.  Of a process that is killed, so many of the last losses may be
  * later than the loss says.
  *
- * Threads, signal handlers: as tw_rb_reserve().  Wait-free.  Cost: one load of a word that only the consumer writes.
+ * Threads, signal handlers: as tw_rb_reserve().  Wait-free.  Cost: one load of a word that only the consumer writes.  The same in
+ * assembly: pipeline/hit/bare_x86_64.S.
  */
 static inline bool tw_rb_refuse_again(struct tw_rb_producer *producer)
 {
@@ -300,8 +303,25 @@ static inline bool tw_rb_refuse_again(struct tw_rb_producer *producer)
 	if (tw_load_relaxed(&producer->shared->tail_pos) != producer->cached_tail_pos)
 		return false;
 	producer->refusals_left--;
-	producer->untimed_refusals++;
+	producer->has_untimed_refusals = true;
 	/* Only this thread, and not in a handler, counts this cause. */
+	tw_add_own(&producer->shared->lost[TW_RB_LOST_FULL], 1);
+	return true;
+}
+
+/* tw_rb_refuse_again() has refused as many as it may: the same with the time of the event. */
+static inline bool tw_rb_refuse_timed(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	/* RELAXED rb.tail: as above. */
+	if (!producer->is_refusing || tw_load_relaxed(&producer->shared->tail_pos) != producer->cached_tail_pos)
+		return false;
+	producer->refusals_left = TW_RB_REFUSALS_UNTIMED;
+	producer->has_untimed_refusals = false;
+	/* RELAXED rb.lost: as in note_loss_ticks(); the first of these losses has its time. */
+	if (ticks > tw_load_relaxed(&producer->shared->lost_last_ticks)) {
+		/* RELAXED rb.lost: as above. */
+		tw_store_relaxed(&producer->shared->lost_last_ticks, ticks);
+	}
 	tw_add_own(&producer->shared->lost[TW_RB_LOST_FULL], 1);
 	return true;
 }

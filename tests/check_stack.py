@@ -26,8 +26,11 @@ ROOTS = {
 }
 
 POINTERS = {
-    "tw_sled_entry": ["native.c:hit_checked", "tw_native_hit"],
-    "trampoline_x86_64.S:slot_entry": ["native.c:hit_checked", "tw_native_hit"],
+    "tw_sled_entry": ["tw_bp_whole_sled", "tw_hit_bare_sled"],
+    "trampoline_x86_64.S:slot_entry": ["tw_bp_whole_slot", "tw_hit_bare_slot"],
+    "tw_bp_whole_sled": ["native.c:hit_checked", "tw_native_hit"],
+    "tw_bp_whole_slot": ["native.c:hit_checked", "tw_native_hit"],
+    "tw_hit_bare_slot": [],  # on to the function
     "tw_return_stub": ["native.c:return_checked", "tw_native_return"],
     "tw_return_stub_catching": ["native.c:return_checked", "tw_native_return"],
     "tw_site_entry": ["native.c:site_checked", "tw_site_hit"],

@@ -76,6 +76,15 @@ static INLINE bool is_lost_again(struct tw_thread_ring *ring)
 	return tw_unlikely(!ring->producer.limit_pos) && tw_rb_refuse_again(&ring->producer);
 }
 
+/* The same, with the time where it is due.  (For calls whose end is wanted, it would take registers from those that are recorded.) */
+static INLINE bool is_lost_again_in_time(struct tw_thread_ring *ring)
+{
+	if (tw_likely(ring->producer.limit_pos))
+		return false;
+	return tw_rb_refuse_again(&ring->producer) ||
+	       (tw_clock_is_counter() && tw_rb_refuse_timed(&ring->producer, tw_clock_counter()));
+}
+
 /* The head of a call's record. */
 static INLINE uint64_t head_of_call(const struct tw_hit_tls *t, const struct tw_place *place,
 				    const struct tw_bp_generation *generation, uint64_t session)
@@ -104,7 +113,7 @@ static INLINE bool put_call(struct tw_hit_tls *t, const struct tw_place *place,
 	struct tw_thread_ring *ring = ring_of(t, session);
 	struct tw_rb_record *record;
 
-	if (is_lost_again(ring))
+	if (is_lost_again_in_time(ring))
 		return true;
 	record = tw_record_at_once(t, ring, TW_RB_HEAD_BYTES(head));
 	if (tw_unlikely(!record))

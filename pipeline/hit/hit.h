@@ -266,6 +266,7 @@ struct tw_children {
 struct tw_thread {
 	/* The word of its read sections: written at each hit, read by threads that wait for thread progress. */
 	TW_CACHELINE_ALIGNED struct tw_progress_reader reader;
+	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 	struct tw_thread *next, **link; /* under the lock of thread.c */
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared as a scheduler: has no tracee of its own */
@@ -309,7 +310,6 @@ struct tw_thread {
 	uint64_t own_ticks;		 /* the tracer's own time on it so far: set-up of rings, and waits */
 	struct tw_open_calls open_calls; /* calls whose returns need their arguments */
 	struct tw_children children;
-	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 
 /*

@@ -4,6 +4,7 @@
 #include "pipeline/hit/allocator.h"
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/at_once.h"
+#include "pipeline/hit/bare.h"
 
 #include "base/thread_base.h"
 #include "breakpoints/patch.h"
@@ -555,6 +556,13 @@ static uintptr_t return_checked(uint64_t *slot, uint64_t value)
 	return tw_thread_base_is_known(tw_thread_base()) ? tw_native_return(slot, value) : return_examined(slot, value);
 }
 
+/* A thread sanitizer does not see the atomics of assembly. */
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+#define IS_BARE_SEEN false
+#else
+#define IS_BARE_SEEN true
+#endif
+
 void tw_native_init(void)
 {
 	bool is_checked = tw_thread_base_init();
@@ -566,4 +574,8 @@ void tw_native_init(void)
 	tw_bp_site_hit = is_checked ? site_checked : tw_site_hit;
 	tw_bp_trampoline_return = is_checked ? return_checked : tw_native_return;
 	tw_bp_trampoline_throw = tw_native_throw;
+	if (is_checked && tw_clock_is_counter() && IS_BARE_SEEN) {
+		tw_bp_bare_slot = tw_hit_bare_slot;
+		tw_bp_bare_sled = tw_hit_bare_sled;
+	}
 }

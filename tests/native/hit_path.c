@@ -30,7 +30,8 @@ enum {
 	COUNTER = 64,
 	ACCOUNT = 128,
 	ONE = 256, /* one.c, of the command's session */
-	ACTED = 512
+	ACTED = 512,
+	WHOLE = 1024 /* C, of a native call */
 };
 static unsigned passed;
 
@@ -68,6 +69,14 @@ WRAP(COUNTER, const char *, tw_counted_call, (struct tw_place * place, const uin
      (place, words, at))
 WRAP(ACCOUNT, const char *, tw_counted_enter, (struct tw_place * place, const uint64_t *words, uint64_t *at),
      (place, words, at))
+
+static tw_bp_hit_fn whole_hit;
+
+IN_HIT static const char *pass_whole(struct tw_place *place, const uint64_t *words, uint64_t *at)
+{
+	passed |= WHOLE;
+	return whole_hit(place, words, at);
+}
 
 /* ---- the two places ---- */
 
@@ -132,6 +141,8 @@ struct way {
 	unsigned passes;
 	unsigned words;	    /* words of A and B in the record */
 	bool is_silent;	    /* no record */
+	bool is_bare;	    /* the call never gets to C */
+	bool is_sled;	    /* of the sled, recorded */
 	bool is_command;    /* the first session is the command's */
 	const char *layout; /* of the native place's function; the record has typed words */
 };
@@ -143,7 +154,8 @@ struct way {
 #define GUARD "[{['$1','$2'|'_'],[{'<','$1','$2'}],[]}]"
 
 static const struct way ways[] = {
-	{"at once", call_native, RECORDED, .passes = 0},
+	{"at once", call_native, RECORDED, .passes = 0, .is_bare = true},
+	{"at once: a sled", call_sled, {0}, .passes = 0, .is_bare = true, .is_sled = true},
 	{"at once, by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0},
 	{"refused by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'<','$1',5}],[]}]", .passes = 0,
 	 .is_silent = true},
@@ -282,10 +294,12 @@ static void set(const struct way *way, struct bed *bed, const struct tw_match_pr
 	struct tw_permit *permit;
 
 	assert_true(tw_trace_process(bed->session, TW_PID_ALL, true, TW_FLAG_CALL | way->flags) >= 0);
-	if (way->counts) {
+	if (way->counts || way->is_sled) {
 		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY,
 						   TW_MATCH_TRUE, TW_FUNCTION_LOCAL | way->counts),
 				 1);
+		if (!way->counts)
+			return;
 		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY,
 						   TW_MATCH_FALSE, TW_FUNCTION_LOCAL),
 				 1);
@@ -326,7 +340,8 @@ static void check(const struct way *way, struct bed *bed)
 		return;
 	}
 	assert_non_null(record);
-	assert_int_equal(TW_RB_HEAD_ID(record->head), place->place_id);
+	if (!way->is_sled)
+		assert_int_equal(TW_RB_HEAD_ID(record->head), place->place_id);
 	assert_int_equal(TW_RB_HEAD_FLAGS(record->head) & TW_EVENT_FLAG_STAMP_MASK,
 			 is_strict ? TW_STAMP_STRICT_MONOTONIC : TW_STAMP_NONE);
 	payload = tw_event_payload(record) + is_strict;
@@ -340,9 +355,19 @@ static void check(const struct way *way, struct bed *bed)
 		assert_int_equal(payload[word], word ? B : A);
 }
 
+/* Calls that get to C are seen from here on. */
+static void see_whole(void)
+{
+	if (tw_bp_trampoline_hit == pass_whole)
+		return;
+	whole_hit = tw_bp_trampoline_hit;
+	tw_bp_trampoline_hit = pass_whole;
+}
+
 static void take_way(const struct way *way)
 {
 	unsigned sessions = way->sessions ? way->sessions : 1, by_call;
+	unsigned passes = way->passes | (way->is_bare || way->call == call_declared ? 0 : WHOLE);
 	struct tw_match_program *program = compile(way->spec);
 	struct bed beds[2];
 
@@ -361,12 +386,13 @@ static void take_way(const struct way *way)
 
 		take(&beds[i], r, 8);
 	}
+	see_whole();
 	passed = 0;
 	way->call();
 	by_call = passed;
-	if (by_call != way->passes)
+	if (by_call != passes)
 		print_error("%s\n", way->name);
-	assert_int_equal(by_call, way->passes);
+	assert_int_equal(by_call, passes);
 	for (unsigned i = 0; i < sessions; i++)
 		check(way, &beds[i]);
 	tw_hit_host.pinned_rs = NULL;
@@ -382,10 +408,47 @@ static void one_call_on_every_path(void **state)
 		take_way(&ways[i]);
 }
 
+static uint64_t lost_in(const struct bed *bed)
+{
+	const struct tw_thread_ring *ring = &tw_hit_tls.thread->rings[bed->session->slot];
+
+	/* RELAXED test: this thread's own count. */
+	return tw_load_relaxed(&ring->producer.shared->lost[TW_RB_LOST_FULL]);
+}
+
+/* Calls that find a full ring are counted one by one, mostly without C, and once there is space they are told before the next record. */
+static void lost_calls_are_counted(void **state)
+{
+	const struct way way = {"lost", call_native, RECORDED, .is_bare = true};
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true};
+	const unsigned calls = 100000;
+	unsigned whole = 0;
+	struct bed bed;
+
+	open_bed_with(&bed, "lost", &options);
+	set(&way, &bed, NULL);
+	call_native();
+	see_whole();
+	while (!lost_in(&bed))
+		call_native();
+	for (unsigned i = 0; i < calls; i++) {
+		passed = 0;
+		call_native();
+		assert_int_equal(passed & ~(unsigned)WHOLE, 0);
+		whole += passed & WHOLE ? 1 : 0;
+		assert_int_equal(lost_in(&bed), i + 2);
+	}
+	/* Now and then the clock is read. */
+	assert_true(whole <= calls / TW_RB_REFUSALS_UNTIMED);
+	assert_int_equal(count_lost(&bed), calls + 1);
+	close_bed(&bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_call_on_every_path),
+		cmocka_unit_test(lost_calls_are_counted),
 	};
 
 	native = add_slot_place("hit_path_slot", (void *)target, &slot);

@@ -36,7 +36,7 @@ def objects(process):
 def callers():
     """The addresses in the frames of gdb, from the caller of the traced function on."""
     frame, addresses = gdb.newest_frame(), []
-    while frame and frame.name() != "tw_sled_entry":
+    while frame and frame.name() != "tw_bp_whole_sled":
         frame = frame.older()
     frame = frame and frame.older()  # the traced function itself
     while frame:

@@ -206,27 +206,34 @@ static void a_full_ring_refuses_again(void **state)
 
 	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
 	assert_false(tw_rb_refuse_again(&producer));
+	assert_false(tw_rb_refuse_timed(&producer, 1));
 	first = fill_whole(&producer, 1);
 	for (unsigned i = 0; i < TW_RB_REFUSALS_UNTIMED; i++)
 		assert_true(tw_rb_refuse_again(&producer));
 	assert_false(tw_rb_refuse_again(&producer));
 	assert_int_equal(tw_rb_reserve(&producer, 128, first + 1, &out), TW_RB_FULL);
 	assert_true(tw_rb_refuse_again(&producer));
+	/* The next one with its time is refused as quickly. */
+	assert_true(tw_rb_refuse_timed(&producer, first + 3));
+	/* RELAXED test: one thread. */
+	assert_int_equal(tw_load_relaxed(&shared->lost_last_ticks), first + 3);
+	assert_true(tw_rb_refuse_again(&producer));
 	pos = tw_rb_committed(shared);
 	tw_rb_consume(shared, pos);
 	assert_false(tw_rb_refuse_again(&producer));
+	assert_false(tw_rb_refuse_timed(&producer, first + 4));
 	/* The loss lasts until this record. */
 	assert_true(fill_whole(&producer, first + 9) > first + 9);
 	assert_true(tw_rb_peek(shared, pos, TW_RB_RECORD_BYTES_MAX, &at, &pos) > 0);
 	told = (const void *)at;
 	assert_int_equal(TW_RB_HEAD_KIND(told->record.head), TW_RB_KIND_LOSS);
-	assert_int_equal(told->lost[TW_RB_LOST_FULL], TW_RB_REFUSALS_UNTIMED + 3);
+	assert_int_equal(told->lost[TW_RB_LOST_FULL], TW_RB_REFUSALS_UNTIMED + 5);
 	assert_int_equal(told->first_ticks, first);
 	assert_int_equal(told->record.ticks, first + 9);
 	/* A thread ends after such refusals: they are not later. */
 	assert_true(tw_rb_refuse_again(&producer));
 	tw_rb_producer_fini(&producer);
-	causes[TW_RB_LOST_FULL] = TW_RB_REFUSALS_UNTIMED + 3;
+	causes[TW_RB_LOST_FULL] = TW_RB_REFUSALS_UNTIMED + 5;
 	assert_true(tw_rb_unreported_loss(shared, causes, &loss));
 	assert_int_equal(loss.lost[TW_RB_LOST_FULL], 2);
 	assert_true(loss.record.ticks > loss.first_ticks);
