@@ -46,9 +46,9 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "fleet",
-	.arguments = "report | slowest | diff | losses | nodes | fetch | story LABEL [OPTION]... STORE",
+	.arguments = "QUESTION [LABEL] [OPTION]... STORE",
 	.summary =
-		"Asks the summaries that `tracewheel ship` has stored, of any number of nodes (docs/fleet.md). STORE is s3://BUCKET/PREFIX, found as ship finds it, or a folder.\n"
+		"Asks the summaries that `tracewheel ship` has stored, of any number of nodes (docs/fleet.md). QUESTION is report, slowest, diff, losses, nodes, fetch, or story with a LABEL. STORE is s3://BUCKET/PREFIX, found as ship finds it, or a folder.\n"
 		"\nreport shows calls and times by function over all of them, calls over borders of segments included; slowest in which segments functions had their slowest calls, with a key that fetch takes; diff what changed from one time to the next, or from some nodes to others; losses what was lost, dropped and is missing, by process; nodes what each node has stored. fetch makes a capture of the segments themselves, which every command reads. story follows one request by its label through all nodes, as `tracewheel seq` does in one capture: it merges the segments that know the label.\n"
 		"\nExit codes: 1 if a file is no summary, or segments are missing; a glob that matches nothing is an error.",
 	.options = options_table,
@@ -57,7 +57,7 @@ static const struct tw_command command = {
 		    "  tracewheel fleet slowest -t 'libssl:*' --since 1h s3://traces/prod\n"
 		    "  tracewheel fleet fetch --key KEY -o slow.tw s3://traces/prod\n"
 		    "  tracewheel fleet diff --since 1h s3://traces/prod\n"
-		    "  tracewheel fleet diff --since 1h --node 'canary-*' --old-node 'web-*' s3://traces/prod\n"
+		    "  tracewheel fleet diff --since 1h --node 'new-*' --old-node 'web-*' /mnt/fleet\n"
 		    "  tracewheel fleet losses --json /mnt/fleet\n"
 		    "  tracewheel fleet story '{order,17}' --from 10m s3://traces/prod\n"
 		    "  tracewheel fleet fetch --node web-7 --from 10m -o late.tw /mnt/fleet\n",
