@@ -2,7 +2,8 @@
 %% What kind of process each is that makes events, for views by group: its initial call, behaviour, application and label.
 %%
 %% A process of this module asks every 10 ms who is new, and describes them in the capture: those that ended before are not known. A process
-%% that is asked while it runs is scheduled once more for the answer: where schedules are traced, all are asked at the end only.
+%% that is asked while it runs is scheduled once more for the answer: where schedules are traced, all are asked at the end only; where
+%% others call erlang:trace/3, which may trace schedules, none is.
 -module(tracewheel_origins).
 -export([start/2, finish/1]).
 -export([init/3, loop/5]).
@@ -13,7 +14,8 @@
 -define(MOST, 50000).
 -define(FINISH_MS, 200).
 
-%% By a server, before anything is traced, with the flags of the trace. -> the process
+%% By a server, before anything is traced, with the flags of the trace. -> the process, or none
+start(_, []) -> none;
 start(Capture, Flags) ->
     Wait = case [F || F <- Flags, lists:member(F, [all, running, running_procs, exiting])] of [] -> ?LOOK_MS; _ -> infinity end,
     {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Capture, Wait]),
@@ -24,6 +26,7 @@ start(Capture, Flags) ->
     Pid.
 
 %% When nothing is traced any more. All that are known then are described, as far as time allows.
+finish(none) -> ok;
 finish(Pid) ->
     Monitor = monitor(process, Pid),
     Pid ! {?MODULE, finish},
