@@ -197,7 +197,7 @@ expect 0 "$tw" info out.tw
 shows '^counted  *only calls of 20.0 ms or longer'
 expect 0 "$tw" info --json out.tw
 is "$(json "d['counted']['longer_ns']")" 20000000
-expect 0 "$tw" print --slowest 9 out.tw
+expect 0 "$tw" print --slowest 9 --show-waits out.tw
 shows 'work:nap'
 
 # ---- with the calls in them: threads, jumps, a forked child, a signal handler, a kill -9, and too little memory for all of them

@@ -85,13 +85,18 @@ shows '^Without [0-9]* calls that wait, [0-9.]* m*s: totals of the calls around 
 expect 0 "$tw" flame --hide-waits a.tw
 shows 'Without [0-9]* calls that wait, '
 # The longest are waits.
-expect 0 "$tw" print --slowest 1 --format json a.tw
+expect 0 "$tw" print --slowest 1 --show-waits --format json a.tw
 is "$(json 'd["name"].split(":")[0]')" libc
 expect 0 "$tw" print --slowest 3 --hide-waits a.tw
+cp out hidden
+expect 0 "$tw" print --slowest 3 a.tw
+cmp out hidden || fail "waits are not left out by default"
 is "$(grep -cE '^ *[1-3] .* (app:|libc:pthread_mutex_lock)' out)" 3 "slowest calls that do not wait"
 shows 'without functions that wait'
 
 expect 2 "$tw" print --hide-waits a.tw
+says "goes with --slowest"
+expect 2 "$tw" print --show-waits --tree a.tw
 says "goes with --slowest"
 expect 2 "$tw" report --hide-waits --locks a.tw
 says "it goes without --diff, --by, --histogram, --ports, --locks and --memory"

@@ -27,6 +27,7 @@ enum {
 	KEY_SCHED,
 	KEY_PROCESS,
 	KEY_SLOWEST,
+	KEY_SHOW_WAITS,
 	KEY_FOLLOW,
 	KEY_LINES,
 	KEY_ON_REQUEST
@@ -42,7 +43,8 @@ static const struct tw_option options_table[] = {
 	{KEY_TREE, "tree", NULL,
 	 "text: calls indented by depth, with the time at which each began (--from takes it) and durations; equal leaves that follow each other are one line: x 900; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
 	{KEY_SLOWEST, "slowest", "N",
-	 "text or JSON: the N slowest calls of the functions of -t, each with what it did and, with record --locks, the locks that it waited for and the calls that held them; without -t those with most time of their own"},
+	 "text or JSON: the N slowest calls of the functions of -t, each with what it did and, with record --locks, the locks that it waited for and the calls that held them; without -t those with most time of their own, but none of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
+	{KEY_SHOW_WAITS, "show-waits", NULL, "--slowest without -t: also the calls of libc that wait"},
 	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
 	{KEY_SCHED, "sched", NULL,
 	 "also list when threads ran, were preempted and were off the processor; for captures of `record --sched`"},
@@ -62,8 +64,7 @@ static const struct tw_option options_table[] = {
 	{KEY_ON_REQUEST, "on-request", NULL,
 	 "the same for a program that shows them: for each line on standard input a packet of four bytes of length, the highest first, the numbers of events shown and left out, a newline, and the lines"},
 	TW_WHEN_OPTIONS,
-	{TW_KEY_HIDE_WAITS, "hide-waits", NULL,
-	 "--slowest without -t: not the calls of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
+	{TW_KEY_HIDE_WAITS, "hide-waits", NULL, "--slowest without -t: not the calls of libc that wait, as by default"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -97,6 +98,7 @@ struct request {
 	bool has_limit;
 	bool is_tree;
 	bool has_setups;
+	bool shows_waits;
 	bool has_sched;
 	const char *process;
 	uint64_t slowest; /* 0: events */
@@ -188,6 +190,10 @@ static bool take_option(struct request *request, int key, const char *value)
 			return true;
 		tw_usage(&command, "--slowest is a number of calls from 1 to %u, not '%s'.", TW_SLOWEST_MAX, value);
 		return false;
+	}
+	if (key == KEY_SHOW_WAITS) {
+		request->shows_waits = true;
+		return true;
 	}
 	if (key == KEY_SETUPS) {
 		request->has_setups = true;
@@ -385,8 +391,9 @@ static bool fits_together(const struct request *request)
 			"--slowest is a list of its own, as text or --format json: not with --tree, --process or --longer.");
 		return false;
 	}
-	if (request->selection.hides_waits && !request->slowest) {
-		tw_usage(&command, "--hide-waits is about the slowest calls: it goes with --slowest.");
+	if ((request->selection.hides_waits || request->shows_waits) && !request->slowest) {
+		tw_usage(&command, "--%s-waits is about the slowest calls: it goes with --slowest.",
+			 request->shows_waits ? "show" : "hide");
 		return false;
 	}
 	if (request->process && (request->selection.longer_ns || tw_selection_has_conditions(&request->selection))) {
@@ -482,7 +489,7 @@ static int print_as_asked(struct tw_printer *printer, struct request *request, c
 {
 	uint64_t limit = request->has_limit ? request->limit : UINT64_MAX;
 	const struct tw_print_life life = {request->process, filter->from_ns, request->format == &tw_print_text};
-	const struct tw_print_slowest slowest = {(uint32_t)request->slowest, request->selection.hides_waits,
+	const struct tw_print_slowest slowest = {(uint32_t)request->slowest, !request->shows_waits,
 						 request->format == &tw_print_json};
 	if (request->slowest)
 		return tw_print_slowest(printer, filter, &slowest);

@@ -240,9 +240,10 @@ static void put_text(struct view *view)
 	tw_out_format(out, "The %s of %s, by %s.\n",
 		      slowest->count == 1 ? "slowest" : tw_figure_of(count, slowest->count, "slowest", "slowest"),
 		      tw_figure_of(all, slowest->compared, "call", "calls"),
-		      slowest->wanted	     ? "their whole time"
-		      : slowest->hides_waits ? "their own time, without functions that wait"
-					     : "their own time; those of -t by their whole time");
+		      slowest->wanted ? "their whole time"
+		      : slowest->hides_waits
+			      ? "their own time, without functions that wait (--show-waits has them, too)"
+			      : "their own time; those of -t by their whole time");
 	for (uint32_t i = 0; i < slowest->count; i++)
 		put_call(view, &slowest->calls[i], i + 1);
 }
@@ -272,6 +273,8 @@ int tw_print_slowest(struct tw_printer *printer, const struct tw_capture_filter 
 		put_json(&view);
 	else if (error == 0 && view.slowest.count)
 		put_text(&view);
+	else if (error == 0 && view.slowest.compared && request->hides_waits)
+		tw_say("all calls that have a duration are of functions that wait: --show-waits shows them.");
 	if (error == 0 && view.slowest.is_full)
 		tw_say("what the calls did is cut: they are of more than %u paths.", TW_SLOWEST_NODES_MAX);
 	if (error == 0 && view.shows_locks && view.slowest.waits.locks.wordless)

@@ -70,9 +70,7 @@ static void put_histograms(struct tw_json *json, const struct tw_calltree *tree)
 
 static int put_slowest(struct tw_json *json, const struct tw_report_html *html, uint64_t zero_ns)
 {
-	struct tw_slowest slowest = {.most = SLOWEST,
-				     .hides_waits = html->selection->hides_waits,
-				     .when = html->tree->when};
+	struct tw_slowest slowest = {.most = SLOWEST, .hides_waits = true, .when = html->tree->when};
 	int error = tw_slowest_make(&slowest, html->capture, html->filter);
 	tw_json_open(json, "slowest", '[');
 	for (uint32_t i = 0; !error && i < slowest.count; i++)
