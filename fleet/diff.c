@@ -248,6 +248,7 @@ static int answer(struct tw_fleet_ask *ask, struct diff *diff)
 		differences->program[side] = program ? strdup(program) : NULL;
 	}
 	differences->lacks_states = true;
+	differences->lacks_locks = true;
 	for (size_t i = 0; i < diff->count; i++) {
 		if (diff->has_no_memory || !add_run(diff, diff->runs[i], ask->functions))
 			return tw_fail("there is no memory.");

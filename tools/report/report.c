@@ -59,7 +59,7 @@ static const struct tw_option options_table[] = {
 	{KEY_SORT, "sort", "KEY",
 	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
 	{KEY_COLUMNS, "columns", "LIST",
-	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, no_end, no_end_inside, lossy, in_losses, open, before, tracer_ns; after `record --sched` ran, preempted, off, unknown"},
+	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, no_end, no_end_inside, lossy, in_losses, open, before, tracer_ns; after `record --sched` ran, preempted, off, unknown; after `record --locks` in_locks"},
 	{KEY_CALLERS, "callers", NULL,
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
@@ -387,6 +387,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	int made = 0;
 	sums->tree.when = tw_selection_when(&request->selection);
 	sums->tree.hides_waits = request->selection.hides_waits;
+	sums->tree.follows_locks = !request->selection.hides_waits;
 	sums->wants_ports =
 		request->has_ports || (request->is_html && !tw_selection_is_of_events(&request->selection) &&
 				       !tw_selection_has_conditions(&request->selection));
@@ -410,11 +411,9 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 static int fold_events(struct sums *sums, const struct request *request, struct tw_capture *capture,
 		       const struct tw_capture_filter *filter)
 {
-	struct tw_fold folds[2];
+	struct tw_fold folds[3];
 	size_t count = 0;
-	int error = 0;
-	if (sums->wants_tree)
-		error = tw_calltree_begin(&sums->tree, capture, filter, &folds[count++]);
+	int error = sums->wants_tree ? tw_calltree_folds(&sums->tree, capture, filter, folds, &count) : 0;
 	if (!error && sums->wants_ports)
 		error = tw_native_ports_begin(&sums->ports, capture, filter, request->has_each_port, &folds[count++]);
 	if (!error && count)
@@ -487,6 +486,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	free_sums(&sums);
 	tw_parts_free(&parts);
 	tw_lines_forget();
+	tw_lock_names_forget();
 	return tw_names_end(capture, path, error ? TW_EXIT_FAILURE : tw_out_finish(&out));
 }
 

@@ -100,7 +100,7 @@ struct tw_report_order {
 extern const struct tw_table tw_report_columns;
 /* The first columns: those of a tree that is made of stacks, which has no times. */
 enum { TW_REPORT_COLUMNS_WITHOUT_TIMES = 2 };
-/* The columns that these rows have: the last are of captures with states of threads. */
+/* The columns that these rows have: the last are of captures with waits for locks, and with states of threads. */
 struct tw_report_row;
 struct tw_table tw_report_table_of(const struct tw_report_row *rows, size_t count);
 /* Do its --sort and --columns name columns of the table? If not, that is reported. */
@@ -118,6 +118,7 @@ struct tw_report_row {
 	double share; /* of all calls */
 	uint64_t median_ns, p99_ns;
 	bool waits;	    /* what the function is for */
+	bool knows_locks;   /* waits for locks are known */
 	uint64_t tracer_ns; /* of the own time: the tracer's, at most */
 };
 
@@ -137,10 +138,15 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 void tw_report_functions_csv(struct tw_out *out, const struct tw_calltree *tree, const struct tw_report_order *order);
 void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
 		       const struct tw_report_order *order);
+/* The sum of a node: a duration, or a number of events. */
+void tw_report_put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight,
+			  bool is_known, bool is_lossy);
 /* top: the most rows; 0: all. */
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
 /* Reports what the times do not contain: open calls, calls whose end or beginning is not in the capture. */
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
+/* Reports how much of the times are waits for locks, and for which most. */
+void tw_report_in_locks(const struct tw_screen *screen, const struct tw_calltree *tree);
 /* Reports the tracer's cost of a call, and names the functions whose own time contains most of it. */
 void tw_report_cost(const struct tw_screen *screen, const struct tw_calltree *tree);
 void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, const struct tw_report_order *order);

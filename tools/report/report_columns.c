@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_columns.c - the columns of functions, and their rows in order. */
 #include "tools/report/report.h"
+#include "views/folds/calltree_locks.h"
 
 #include <stdlib.h>
 
@@ -32,6 +33,9 @@
 	column(median, "median", TW_UNIT_DURATION, 9, 5, 72, false, row->median_ns, !sums->took.count, false) \
 	column(p99, "p99", TW_UNIT_DURATION, 9, 6, 100, false, row->p99_ns, !sums->took.count, false) \
 	column(max, "max", TW_UNIT_DURATION, 9, 7, 72, false, sums->took.max, !sums->took.count, false)
+/* Of captures in which threads waited for locks. */
+#define LOCK_COLUMNS(column) \
+	column(in_locks, "in locks", TW_UNIT_DURATION, 10, 2, 72, false, sums->lock_ns, !row->knows_locks, IS_DOUBTFUL)
 /* Of captures that have states of threads. */
 #define STATE_COLUMNS(column) \
 	column(ran, "ran", TW_UNIT_DURATION, 9, 2, 72, false, sums->states.ns[TW_STATE_RAN], HAS_NO_STATES, false) \
@@ -56,12 +60,14 @@
 											: 0};    \
 	}
 COLUMNS(CELL)
+LOCK_COLUMNS(CELL)
 STATE_COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
 	{#key, title, unit, width, place, from, is_summed, cell_##key, false},
-#define STATE_COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
+#define OPTIONAL(key, title, unit, width, place, from, is_summed, number, unknown, doubtful) \
 	{#key, title, unit, width, place, from, is_summed, cell_##key, true},
-static const struct tw_column columns[] = {COLUMNS(COLUMN) STATE_COLUMNS(STATE_COLUMN)};
+static const struct tw_column columns[] = {COLUMNS(COLUMN) LOCK_COLUMNS(OPTIONAL) STATE_COLUMNS(OPTIONAL)};
+static const struct tw_column without_locks[] = {COLUMNS(COLUMN) STATE_COLUMNS(OPTIONAL)};
 const struct tw_table tw_report_columns = {columns, sizeof columns / sizeof *columns};
 
 const struct tw_column *tw_report_sort(const char *key)
@@ -93,6 +99,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 	struct tw_report_row *rows = malloc((tree->places.function_count + (size_t)1) * sizeof *rows);
 	if (!rows)
 		return NULL;
+	bool knows_locks = tw_calltree_knows_locks(tree);
 	*count = 0;
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		const struct tw_call_function *function = &tree->functions[i];
@@ -101,6 +108,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 				(struct tw_report_row){.name = tree->places.names[i].text,
 						       .function = i,
 						       .sums = function,
+						       .knows_locks = knows_locks,
 						       .waits = !tree->is_by_stack && tw_calltree_waits(tree, i),
 						       .median_ns = tw_histogram_quantile(&function->took, 0.5),
 						       .p99_ns = tw_histogram_quantile(&function->took, 0.99),
@@ -114,9 +122,12 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, const char 
 struct tw_table tw_report_table_of(const struct tw_report_row *rows, size_t count)
 {
 #define STATE_COLUMN_COUNT(...) +1
-	bool has_states = false;
-	for (size_t i = 0; i < count && !has_states; i++)
-		has_states = tw_state_sums_all(&rows[i].sums->states) != 0;
-	return (struct tw_table){columns,
-				 tw_report_columns.count - (has_states ? 0 : STATE_COLUMNS(STATE_COLUMN_COUNT))};
+	bool has_states = false, has_locks = false;
+	for (size_t i = 0; i < count; i++) {
+		has_states |= tw_state_sums_all(&rows[i].sums->states) != 0;
+		has_locks |= rows[i].knows_locks && rows[i].sums->lock_ns;
+	}
+	unsigned all = has_locks ? tw_report_columns.count : sizeof without_locks / sizeof *without_locks;
+	return (struct tw_table){has_locks ? columns : without_locks,
+				 all - (has_states ? 0 : STATE_COLUMNS(STATE_COLUMN_COUNT))};
 }

@@ -70,7 +70,9 @@ void tw_diff_sentences(const struct tw_screen *screen, const struct tw_sides *si
 
 /* With states of threads, on narrower screens than those that have space for all. */
 #define STATES_FEW  "self_change,noise,ran_change,off_change,calls_change"
+#define LOCKS_FEW   "self_change,ran_change,off_change,in_locks_change,calls_change"
 #define STATES_SOME "self_change,noise,ran_change,preempted_change,off_change,old_self,new_self,calls_change"
+#define LOCKS_SOME  "self_change,noise,ran_change,preempted_change,off_change,in_locks_change,old_self,calls_change"
 enum { STATES_SOME_FROM = 100, STATES_ALL_FROM = 170 };
 
 /* The columns that are shown. */
@@ -83,8 +85,10 @@ static void choose_columns(const struct tw_screen *screen, const struct tw_diff 
 	bool is_narrow = !differences->lacks_states && columns < STATES_ALL_FROM && !order->sort;
 	const char *chosen = order->columns		? order->columns
 			     : differences->lacks_times ? calls_only
-			     : is_narrow		? (columns < STATES_SOME_FROM ? STATES_FEW : STATES_SOME)
-							: NULL;
+			     : is_narrow && tw_differences_have_locks(differences)
+				     ? (columns < STATES_SOME_FROM ? LOCKS_FEW : LOCKS_SOME)
+			     : is_narrow ? (columns < STATES_SOME_FROM ? STATES_FEW : STATES_SOME)
+					 : NULL;
 	if (chosen)
 		tw_table_choose(&tw_difference_columns, chosen, shape);
 	else

@@ -8,6 +8,7 @@
 #include "tools/common/select.h"
 #include "tools/report/report.h"
 #include "base/search.h"
+#include "views/folds/calltree_locks.h"
 
 #include "tracewheel/error.h"
 
@@ -65,6 +66,29 @@ static const char *thread_text(const struct tw_locks *locks, uint32_t thread, ch
 	if (!stream || !tw_thread_text(locks->capture, stream, text))
 		snprintf(text, TW_THREAD_TEXT_BYTES, "no known thread");
 	return text;
+}
+
+void tw_report_in_locks(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	const struct tw_locks *locks = tree->locks ? &tree->locks->locks : NULL;
+	struct tw_call_lock most, held;
+	char figure[TW_FIGURE_BYTES], text[TW_THREAD_TEXT_BYTES], name[TW_LOCK_NAME_BYTES];
+	if (!tree->lock_ns || !tw_calltree_knows_locks(tree))
+		return;
+	tw_out_format(screen->out, "in locks: %s of total are waits for locks that other threads held",
+		      tw_figure_duration(figure, tree->lock_ns));
+	if (tw_calltree_main_lock(tree, &most, &held)) {
+		const struct tw_lock_row *lock = &locks->locks[most.lock];
+		if (!tw_lock_symbol(locks, lock, name))
+			snprintf(name, sizeof name, "0x%llx", (unsigned long long)lock->address);
+		tw_out_format(screen->out, ", %s for the %s ", tw_figure_duration(figure, most.ns),
+			      tw_lock_kind_name(lock->kind));
+		tw_out_name(screen->out, name);
+		if (held.ns)
+			tw_out_format(screen->out, ", %s of these mainly for %s", tw_figure_duration(figure, held.ns),
+				      thread_text(locks, held.by, text));
+	}
+	tw_out_text(screen->out, " (report --locks).\n");
 }
 
 /* Prints its variable, or its address and, on a line of its own, where it was made. */

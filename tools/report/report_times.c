@@ -11,9 +11,7 @@
 /* A narrower screen has no space for all columns, if threads have states. */
 #define STATE_COLUMNS_FROM 100
 #define STATE_COLUMNS_FEW  "total,ran,preempted,off,calls"
-/* Smaller shares of the whole are not shown in a tree, unless all nodes are requested. */
-#define TREE_SHARE 0.005
-#define TREE_DEPTH 200
+#define LOCK_COLUMNS_FEW   "total,ran,off,in_locks,calls"
 
 /* Prints a sum in a column, marked if it contains losses. */
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
@@ -23,9 +21,8 @@ static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, 
 	tw_out_format(screen->out, "%*s%s", 9 - (int)strlen(text), is_known && is_lossy ? "?" : "", text);
 }
 
-/* Prints the sum of a tree's node: a duration, or a number of events. */
-static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known,
-		       bool is_lossy)
+void tw_report_put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight,
+			  bool is_known, bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
 	if (!tree->is_by_stack)
@@ -50,8 +47,8 @@ static void put_sums(const struct tw_screen *screen, const struct tw_calltree *t
 		     bool has_self, bool is_lossy, uint64_t calls)
 {
 	char figure[TW_FIGURE_BYTES];
-	put_weight(screen, tree, total, true, is_lossy);
-	put_weight(screen, tree, self, has_self, is_lossy);
+	tw_report_put_weight(screen, tree, total, true, is_lossy);
+	tw_report_put_weight(screen, tree, self, has_self, is_lossy);
 	if (!tree->is_by_stack)
 		tw_out_format(screen->out, "%13s", tw_figure_count(figure, calls));
 }
@@ -100,11 +97,11 @@ static void choose_columns(const struct tw_screen *screen, const struct tw_repor
 {
 	int columns = screen->cuts_names ? screen->columns : INT_MAX;
 	const struct tw_column *sort = tw_report_sort(order->sort);
-	bool has_states = table->count == tw_report_columns.count;
+	bool has_states = tw_table_column(table, "ran", 3), has_locks = tw_table_column(table, "in_locks", 8);
 	if (order->columns)
 		tw_table_choose(&tw_report_columns, order->columns, shape);
 	else if (has_states && columns < STATE_COLUMNS_FROM && !order->sort)
-		tw_table_choose(&tw_report_columns, STATE_COLUMNS_FEW, shape);
+		tw_table_choose(&tw_report_columns, has_locks ? LOCK_COLUMNS_FEW : STATE_COLUMNS_FEW, shape);
 	else
 		tw_table_fit(table, columns, sort, shape);
 }
@@ -149,9 +146,9 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 void tw_report_put_rows_csv(struct tw_out *out, const struct tw_report_row *rows, size_t count,
 			    const struct tw_report_order *order, bool has_times)
 {
-	const struct tw_table table = {tw_report_columns.columns,
-				       has_times ? tw_report_table_of(rows, rows ? count : 0).count
-						 : TW_REPORT_COLUMNS_WITHOUT_TIMES};
+	struct tw_table table = tw_report_table_of(rows, rows ? count : 0);
+	if (!has_times)
+		table.count = TW_REPORT_COLUMNS_WITHOUT_TIMES;
 	tw_out_text(out, "name");
 	tw_table_csv_titles(out, &table);
 	tw_out_text(out, "\n");
@@ -229,65 +226,6 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 	tw_screen_names_free(&names);
 	free(rows);
 	free(edges);
-}
-
-/* ---- tree ---- */
-
-struct tree_view {
-	const struct tw_screen *screen;
-	const struct tw_calltree *tree;
-	uint64_t least_ns;
-	bool is_all;
-};
-
-static void put_node(const struct tree_view *view, uint32_t number, int depth)
-{
-	const struct tw_call_node *node = &view->tree->nodes[number];
-	char text[200];
-	int used = columns_used(view->tree) + 1;
-	size_t count, hidden = 0;
-	uint64_t hidden_ns = 0, hidden_calls = 0;
-	uint32_t *children = tw_calltree_children(view->tree, number, &count);
-	if (depth >= 0) {
-		int indent = depth * 2, capacity = view->screen->columns - used - 16;
-		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->is_lossy,
-			 node->calls);
-		tw_out_format(view->screen->out, "  %*s", indent < capacity ? indent : capacity, "");
-		tw_screen_name(view->screen, tw_calltree_name(view->tree, number),
-			       view->screen->columns - used - (indent < capacity ? indent : capacity));
-	}
-	for (size_t i = 0; children && i < count; i++) {
-		const struct tw_call_node *child = &view->tree->nodes[children[i]];
-		if (depth < TREE_DEPTH && (view->is_all || child->total_ns >= view->least_ns)) {
-			put_node(view, children[i], depth + 1);
-			continue;
-		}
-		hidden++;
-		hidden_ns += child->total_ns;
-		hidden_calls += child->calls;
-	}
-	if (hidden && depth < 20) {
-		put_weight(view->screen, view->tree, hidden_ns, true, false);
-		if (view->tree->is_by_stack)
-			put_weight(view->screen, view->tree, hidden_calls, true, false);
-		else
-			tw_out_format(view->screen->out, "%9s%13s", "", tw_figure_count(text, hidden_calls));
-		tw_out_format(view->screen->out, "  %*s(%s more)\n", (depth + 1) * 2, "",
-			      tw_figure_count(text, hidden));
-	}
-	free(children);
-}
-
-void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top)
-{
-	const struct tree_view view = {.screen = screen,
-				       .tree = tree,
-				       .is_all = top == 0,
-				       .least_ns =
-					       (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
-	put_columns(screen, tree, tree->is_by_stack ? "call stacks" : "call tree");
-	tw_out_format(screen->out, "%s%s\n", top ? ": nodes with 0.5 % or more of all" : "", tw_screen_plain(screen));
-	put_node(&view, TW_CALLTREE_ROOT, -1);
 }
 
 /* ---- limits of the times ---- */
@@ -437,6 +375,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
 			      stacks->lost == 1 ? "s" : "");
 	put_unknown_states(screen, tree);
+	tw_report_in_locks(screen, tree);
 	tw_report_cost(screen, tree);
 	if (tree->is_full)
 		tw_out_format(out, "The call tree has more than %s nodes: the rest is in no total.\n",

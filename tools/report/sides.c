@@ -47,6 +47,7 @@ static int add_capture(struct tw_sides *sides, unsigned side, const char *path, 
 	struct tw_totals totals = {0};
 	struct tw_calltree tree = {.has_spread = true,
 				   .has_node_spread = sides->wants_tree,
+				   .follows_locks = true,
 				   .when = tw_selection_when(sides->selection)};
 	uint64_t durations;
 	int made = tw_report_at_once(&totals, &tree, capture, filter, &durations), error = made < 0 ? made : 0;

@@ -13,11 +13,13 @@
  * calls, and, for a function, if all of its calls returned.
  */
 #include "tools/sql/sql_groups.h"
+#include "views/folds/locks.h"
 #include "views/names/names.h"
 #include "views/names/threads.h"
 
 #include "tracewheel/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ARGUMENTS_MAX 6
@@ -58,6 +60,13 @@ static const struct tw_sql_column columns[] = {
 			       "likewise, in which it could run and another thread had the processor"},
 	[TW_CALL_OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
 			 "likewise, in which it had blocked; what duration has more than the three is not known"},
+	[TW_CALL_IN_LOCKS] =
+		{"in_locks", "INTEGER", true, TW_SQL_NO_LIMIT,
+		 "the part of duration in waits for locks that other threads held (record --locks); NULL if that is not known"},
+	[TW_CALL_LOCK] = {"lock", "TEXT", true, TW_SQL_NO_LIMIT,
+			  "the lock of the longest of these waits: its variable, or its address"},
+	[TW_CALL_LOCK_HOLDER] = {"lock_holder", "INTEGER", true, TW_SQL_NO_LIMIT,
+				 "the kernel's number of the thread that held it for most of this wait"},
 	[TW_CALL_FUNCTION_ID] = {"function_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in functions"},
 	[TW_CALL_THREAD_ID] = {"thread_id", "INTEGER", true, TW_SQL_NO_LIMIT, "the id of its row in threads"},
 	[TW_CALL_ARG1] = {"arg1", "", true, TW_SQL_NO_LIMIT, "the first of args; likewise arg2 to arg6"},
@@ -70,7 +79,8 @@ static const struct tw_sql_column columns[] = {
 
 struct calls {
 	struct tw_sql_cursor *cursor;
-	struct tw_fold fold;
+	struct tw_fold folds[2]; /* locks, if they are wanted, before calls */
+	struct tw_locks locks;
 	struct tw_pass *pass;
 	struct tw_places own_places; /* without a scan: of a part */
 	const struct tw_places *places;
@@ -170,6 +180,32 @@ static bool has_gaps(const struct tw_sql *sql)
 	return lost || !sql->info.is_complete;
 }
 
+static void on_waited(void *context, const struct tw_lock_waited *wait)
+{
+	struct calls *calls = context;
+	/* A wait for a condition is one for work, or for its result. */
+	if (wait->lock->kind != TW_LOCK_CONDITION)
+		tw_call_rows_waited(&calls->rows, calls->locks.event->stream,
+				    &(struct tw_call_wait){wait->ns, wait->lock->number, wait->by});
+}
+
+/* Writes the folds of a reading, and their number. Returns 0 or an error. */
+static int make_folds(struct calls *calls, const struct tw_capture_filter *filter, size_t *count)
+{
+	const struct tw_capture_filter all = {.wants_own_time = true};
+	*count = 0;
+	if (tw_sql_uses_any(&calls->cursor->selection, TW_CALL_IN_LOCKS, TW_CALL_LOCK_HOLDER)) {
+		tw_locks_free(&calls->locks);
+		int error = tw_locks_begin(&calls->locks, calls->cursor->sql->capture, &all, &calls->folds[0]);
+		if (error)
+			return error;
+		calls->locks.on = (struct tw_locks_calls){.waited = on_waited, .context = calls};
+		*count = calls->locks.places.has_any;
+	}
+	calls->folds[(*count)++] = (struct tw_fold){.self = calls, .filter = *filter, .see = see};
+	return 0;
+}
+
 static int begin_reading(struct calls *calls)
 {
 	struct tw_sql_cursor *cursor = calls->cursor;
@@ -191,9 +227,11 @@ static int begin_reading(struct calls *calls)
 				     : NULL;
 	calls->rows.from_ns = selection->from_ns;
 	calls->rows.to_ns = selection->to_ns;
+	size_t count;
 	int error = tw_call_rows_begin(&calls->rows, cursor->sql->capture, calls->places, &filter);
-	calls->fold = (struct tw_fold){.self = calls, .filter = filter, .see = see};
-	return error ? error : tw_pass_open(cursor->sql->capture, &calls->fold, 1, &calls->pass);
+	if (!error)
+		error = make_folds(calls, &filter, &count);
+	return error ? error : tw_pass_open(cursor->sql->capture, calls->folds, count, &calls->pass);
 }
 
 /* From the beginning, because of this event; NULL: at the end. */
@@ -296,7 +334,7 @@ static int open_table(struct tw_sql_cursor *cursor)
 	calls->cursor = cursor;
 	calls->again_stream = UINT32_MAX;
 	calls->is_part = selection->from_ns > sql->info.start_ns &&
-			 !tw_sql_uses_any(selection, TW_CALL_ID, TW_CALL_OFF) && !has_gaps(sql) &&
+			 !tw_sql_uses_any(selection, TW_CALL_ID, TW_CALL_LOCK_HOLDER) && !has_gaps(sql) &&
 			 !tw_processes_are_declared(sql->capture);
 	calls->rows.details = tw_tool_details;
 	calls->rows.takes = takes;
@@ -358,6 +396,7 @@ static void close_table(struct tw_sql_cursor *cursor)
 	tw_call_rows_free(&calls->rows);
 	tw_sql_groups_free(&calls->groups);
 	tw_places_free(&calls->own_places);
+	tw_locks_free(&calls->locks);
 	free(calls);
 }
 
@@ -413,6 +452,26 @@ static void put_thread(const struct tw_sql *sql, sqlite3_context *context, const
 		tw_sql_put_pid(sql, context, row->image, row->tracee_id);
 }
 
+/* Nothing is known of waits if calls that take locks have no arguments, or no results. */
+static void put_wait(const struct calls *calls, sqlite3_context *context, const struct tw_call_row *row, int column)
+{
+	const struct tw_locks *locks = &calls->locks;
+	char text[TW_LOCK_NAME_BYTES];
+	if (!locks->calls || locks->wordless || !row->has_end)
+		return;
+	if (column == TW_CALL_IN_LOCKS) {
+		sqlite3_result_int64(context, (sqlite3_int64)row->lock_ns);
+	} else if (row->wait.ns && column == TW_CALL_LOCK) {
+		if (!tw_lock_symbol(locks, &locks->locks[row->wait.lock], text))
+			snprintf(text, sizeof text, "0x%llx", (unsigned long long)locks->locks[row->wait.lock].address);
+		sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+	} else if (row->wait.ns) {
+		const struct tw_capture_stream *stream = tw_lock_thread(locks, row->wait.by);
+		if (stream)
+			sqlite3_result_int64(context, (uint32_t)stream->thread_id);
+	}
+}
+
 static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, int column)
 {
 	const struct calls *calls = cursor->state;
@@ -455,6 +514,9 @@ static void put_column(struct tw_sql_cursor *cursor, sqlite3_context *context, i
 			sqlite3_result_int64(context,
 					     (sqlite3_int64)row->states.ns[TW_STATE_RAN + column - TW_CALL_RAN]);
 		break;
+	case TW_CALL_IN_LOCKS:
+	case TW_CALL_LOCK:
+	case TW_CALL_LOCK_HOLDER: put_wait(calls, context, row, column); break;
 	default: put_json(calls, context, row, column);
 	}
 }

@@ -3,6 +3,7 @@
 #include "tools/sql/sql.h"
 #include "views/folds/calltree.h"
 #include "views/folds/locks.h"
+#include "views/folds/calltree_locks.h"
 #include "views/folds/totals.h"
 #include "views/names/lines.h"
 #include "views/names/names.h"
@@ -26,6 +27,7 @@ enum {
 	F_RAN,
 	F_PREEMPTED,
 	F_OFF,
+	F_IN_LOCKS,
 	F_MIN,
 	F_MEDIAN,
 	F_P99,
@@ -39,36 +41,39 @@ enum {
 	F_ID
 };
 
-static const struct tw_sql_column function_columns[] =
-	{[F_FUNCTION] = {"function", "TEXT", false, TW_SQL_NO_LIMIT, "its name, demangled"},
-	 [F_MODULE] = {"module", "TEXT", false, TW_SQL_NO_LIMIT, "the object that it is in"},
-	 [F_NAME] = {"name", "TEXT", false, TW_SQL_NO_LIMIT, "both as report shows them"},
-	 [F_ARITY] = {"arity", "INTEGER", false, TW_SQL_NO_LIMIT, "the number of its arguments, if it is known"},
-	 [F_CALLS] = {"calls", "INTEGER", false, TW_SQL_NO_LIMIT, "how often it was called"},
-	 [F_TOTAL] = {"total", "INTEGER", false, TW_SQL_NO_LIMIT,
-		      "time in its calls in ns, of recursive ones in the outermost; this and the next need returns"},
-	 [F_SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
-		     "time in the function itself, without the calls that it made"},
-	 [F_RAN] = {"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
-		    "the part of total in which threads had a processor (record --sched); NULL if nothing is known"},
-	 [F_PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
-			  "likewise, in which they could run and another thread had the processor"},
-	 [F_OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
-		    "likewise, in which they had blocked; what total has more than the three is not known"},
-	 [F_MIN] = {"min", "INTEGER", false, TW_SQL_NO_LIMIT, "the shortest call"},
-	 [F_MEDIAN] = {"median", "INTEGER", false, TW_SQL_NO_LIMIT, "half of the calls took less; to 1 %"},
-	 [F_P99] = {"p99", "INTEGER", false, TW_SQL_NO_LIMIT, "99 of 100 calls took less; to 1 %"},
-	 [F_MAX] = {"max", "INTEGER", false, TW_SQL_NO_LIMIT, "the longest call"},
-	 [F_RETURNED] = {"returned", "INTEGER", false, TW_SQL_NO_LIMIT,
-			 "the calls that min to max are about: with an end and no loss in them"},
-	 [F_EXCEPTIONS] = {"exceptions", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that an exception ended"},
-	 [F_CUT] = {"cut", "INTEGER", false, TW_SQL_NO_LIMIT, "calls of which no return was seen"},
-	 [F_OPEN] = {"open", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that were open at the end"},
-	 [F_LOSSY] = {"lossy", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that events are missing in"},
-	 [F_TRACER] = {"tracer", "INTEGER", false, TW_SQL_NO_LIMIT,
-		       "the part of self that is the tracer's own cost in ns, at most"},
-	 [F_ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the capture: calls have it as function_id"},
-	 {0}};
+static const struct tw_sql_column function_columns[] = {
+	[F_FUNCTION] = {"function", "TEXT", false, TW_SQL_NO_LIMIT, "its name, demangled"},
+	[F_MODULE] = {"module", "TEXT", false, TW_SQL_NO_LIMIT, "the object that it is in"},
+	[F_NAME] = {"name", "TEXT", false, TW_SQL_NO_LIMIT, "both as report shows them"},
+	[F_ARITY] = {"arity", "INTEGER", false, TW_SQL_NO_LIMIT, "the number of its arguments, if it is known"},
+	[F_CALLS] = {"calls", "INTEGER", false, TW_SQL_NO_LIMIT, "how often it was called"},
+	[F_TOTAL] = {"total", "INTEGER", false, TW_SQL_NO_LIMIT,
+		     "time in its calls in ns, of recursive ones in the outermost; this and the next need returns"},
+	[F_SELF] = {"self", "INTEGER", false, TW_SQL_NO_LIMIT,
+		    "time in the function itself, without the calls that it made"},
+	[F_RAN] = {"ran", "INTEGER", true, TW_SQL_NO_LIMIT,
+		   "the part of total in which threads had a processor (record --sched); NULL if nothing is known"},
+	[F_PREEMPTED] = {"preempted", "INTEGER", true, TW_SQL_NO_LIMIT,
+			 "likewise, in which they could run and another thread had the processor"},
+	[F_OFF] = {"off", "INTEGER", true, TW_SQL_NO_LIMIT,
+		   "likewise, in which they had blocked; what total has more than the three is not known"},
+	[F_IN_LOCKS] =
+		{"in_locks", "INTEGER", true, TW_SQL_NO_LIMIT,
+		 "the part of total in waits for locks that other threads held (record --locks); NULL if that is not known"},
+	[F_MIN] = {"min", "INTEGER", false, TW_SQL_NO_LIMIT, "the shortest call"},
+	[F_MEDIAN] = {"median", "INTEGER", false, TW_SQL_NO_LIMIT, "half of the calls took less; to 1 %"},
+	[F_P99] = {"p99", "INTEGER", false, TW_SQL_NO_LIMIT, "99 of 100 calls took less; to 1 %"},
+	[F_MAX] = {"max", "INTEGER", false, TW_SQL_NO_LIMIT, "the longest call"},
+	[F_RETURNED] = {"returned", "INTEGER", false, TW_SQL_NO_LIMIT,
+			"the calls that min to max are about: with an end and no loss in them"},
+	[F_EXCEPTIONS] = {"exceptions", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that an exception ended"},
+	[F_CUT] = {"cut", "INTEGER", false, TW_SQL_NO_LIMIT, "calls of which no return was seen"},
+	[F_OPEN] = {"open", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that were open at the end"},
+	[F_LOSSY] = {"lossy", "INTEGER", false, TW_SQL_NO_LIMIT, "calls that events are missing in"},
+	[F_TRACER] = {"tracer", "INTEGER", false, TW_SQL_NO_LIMIT,
+		      "the part of self that is the tracer's own cost in ns, at most"},
+	[F_ID] = {"id", "INTEGER", true, TW_SQL_NO_LIMIT, "its number in the capture: calls have it as function_id"},
+	{0}};
 
 int tw_sql_make_places(struct tw_sql *sql)
 {
@@ -104,6 +109,7 @@ static bool add_function(struct tw_sql_rows *rows, const struct tw_calltree *tre
 	       tw_sql_integer_if(rows, has_states, states[TW_STATE_RAN]) &&
 	       tw_sql_integer_if(rows, has_states, states[TW_STATE_PREEMPTED]) &&
 	       tw_sql_integer_if(rows, has_states, states[TW_STATE_OFF]) &&
+	       tw_sql_integer_if(rows, has_times && tw_calltree_knows_locks(tree), function->lock_ns) &&
 	       tw_sql_integer_if(rows, has_took, took->min) &&
 	       tw_sql_integer_if(rows, has_took, has_took ? tw_histogram_quantile(took, 0.5) : 0) &&
 	       tw_sql_integer_if(rows, has_took, has_took ? tw_histogram_quantile(took, 0.99) : 0) &&
@@ -130,7 +136,7 @@ static int make_functions(struct tw_sql *sql, uint64_t columns, struct tw_sql_ro
 	const struct tw_sql_selection selection = {.columns = columns};
 	const struct tw_capture_filter all = {.wants_own_time = true};
 	bool has_times = tw_sql_uses_any(&selection, F_TOTAL, F_TRACER) && !sql->info.has_moments_only, is_done = true;
-	struct tw_calltree tree = {0};
+	struct tw_calltree tree = {.follows_locks = tw_sql_uses(&selection, F_IN_LOCKS)};
 	int error = has_times ? tw_calltree_make(&tree, sql->capture, &all) : tw_sql_make_places(sql);
 	const struct tw_places *places = has_times ? &tree.places : &sql->places;
 	for (uint32_t i = 0; !error && is_done && i < places->calls_count; i++) {

@@ -24,6 +24,8 @@ static struct tw_call_row *add_row(struct tw_call_rows *rows, const struct tw_st
 				    .stream = call->stream,
 				    .tracee_id = stack->has_tracee ? stack->tracee_id : 0,
 				    .depth = depth,
+				    .lock_ns = call->lock_ns,
+				    .wait = call->wait,
 				    .details = call->details,
 				    .details_bytes = call->details_bytes};
 	return row;
@@ -133,6 +135,18 @@ int tw_call_rows_see(struct tw_call_rows *rows, const struct tw_capture_event *e
 {
 	rows->event = event;
 	return tw_stacks_event(&rows->stacks, event, step) && !rows->has_no_memory ? 0 : TW_ENOMEM;
+}
+
+void tw_call_rows_waited(struct tw_call_rows *rows, uint32_t stream, const struct tw_call_wait *wait)
+{
+	const struct tw_stack *stack = stream < rows->stacks.stream_count ? rows->stacks.streams[stream] : NULL;
+	struct tw_call_opens *open = stack ? stack->user : NULL;
+	for (uint32_t depth = 0; open && depth < stack->depth && depth < open->count; depth++) {
+		struct tw_call_open *call = &open->at[depth];
+		call->lock_ns += wait->ns;
+		if (wait->ns > call->wait.ns)
+			call->wait = *wait;
+	}
 }
 
 void tw_call_rows_finish(struct tw_call_rows *rows)

@@ -12,6 +12,12 @@
 
 #include "views/folds/stacks.h"
 
+/* A wait for a lock (locks.h). */
+struct tw_call_wait {
+	uint64_t ns; /* 0: there was none */
+	uint32_t lock, by;
+};
+
 struct tw_call_row {
 	uint64_t id, parent; /* numbers in the order in which calls begin, from 1; 0: no call around it is known */
 	uint64_t start_ns, duration_ns, self_ns; /* the last two if has_end */
@@ -20,6 +26,8 @@ struct tw_call_row {
 	bool has_caller, has_end;    /* without an end: the function's returns were not recorded */
 	bool has_states;	     /* something is known of them */
 	struct tw_state_sums states; /* of duration_ns: the rest is unknown */
+	uint64_t lock_ns;	     /* of duration_ns: in waits for locks, as the user says */
+	struct tw_call_wait wait;    /* the longest of them */
 	enum tw_frame_end how;
 	char *details, *result; /* of the call and of its return, of tw_call_rows.details; NULL: none */
 	size_t details_bytes, result_bytes;
@@ -30,6 +38,8 @@ struct tw_call_open {
 	uint64_t id;
 	uint32_t stream;
 	bool is_wanted; /* its start lies in the limits */
+	uint64_t lock_ns;
+	struct tw_call_wait wait;
 	char *details;
 	size_t details_bytes;
 };
@@ -65,6 +75,8 @@ int tw_call_rows_begin(struct tw_call_rows *rows, struct tw_capture *capture, co
 		       const struct tw_capture_filter *filter);
 /* The next event, with the own time of the tracer among them. Returns 0 or TW_ENOMEM. */
 int tw_call_rows_see(struct tw_call_rows *rows, const struct tw_capture_event *event, struct tw_step *step);
+/* Before the event that ends a wait on its thread: the time is that of all calls that are open there. */
+void tw_call_rows_waited(struct tw_call_rows *rows, uint32_t stream, const struct tw_call_wait *wait);
 /* After the last event: calls that are open end. */
 void tw_call_rows_finish(struct tw_call_rows *rows);
 /* The rows were taken. */

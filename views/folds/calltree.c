@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calltree.c - one tree of all calls. */
 #include "views/folds/calltree_inside.h"
+#include "views/folds/calltree_locks.h"
 #include "views/names/missing.h"
 #include "views/names/lines.h"
 #include "views/output/output.h"
@@ -335,11 +336,23 @@ void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *f
 	tw_tracer_cost_finish(&tree->cost);
 }
 
+int tw_calltree_folds(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold folds[2], size_t *count)
+{
+	struct tw_fold fold;
+	int error = tw_calltree_begin(tree, capture, filter, &fold);
+	int followed = !error && tree->follows_locks ? tw_calltree_locks_begin(tree, filter, &folds[0]) : 0;
+	*count = 1 + (size_t)(followed > 0);
+	folds[*count - 1] = fold;
+	return followed < 0 ? followed : error;
+}
+
 int tw_calltree_make_at_once(struct tw_calltree *tree, struct tw_capture *capture,
 			     const struct tw_capture_filter *filter)
 {
 	const struct tw_calltree before = *tree;
-	struct tw_fold fold;
+	struct tw_fold folds[2];
+	size_t fold_count;
 	struct tw_count count;
 	/* These keep something of what they have seen, which cannot be taken back. */
 	if (tree->places.images || tree->when || tree->parts || tree->on_event || tree->on_unmatched)
@@ -347,9 +360,9 @@ int tw_calltree_make_at_once(struct tw_calltree *tree, struct tw_capture *captur
 	int error = tw_places_presume(&tree->places, capture, filter, &count);
 	bool is_presumed = error == 1;
 	if (is_presumed)
-		error = tw_calltree_begin(tree, capture, filter, &fold);
+		error = tw_calltree_folds(tree, capture, filter, folds, &fold_count);
 	if (is_presumed && !error)
-		error = tw_pass_counted(capture, &fold, 1, &count, "reading");
+		error = tw_pass_counted(capture, folds, fold_count, &count, "reading");
 	if (is_presumed && !error && tw_places_hold(&tree->places, false)) {
 		error = tw_places_end(&tree->places);
 		tw_calltree_end(tree, filter);
@@ -362,13 +375,14 @@ int tw_calltree_make_at_once(struct tw_calltree *tree, struct tw_capture *captur
 
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
-	struct tw_fold fold;
+	struct tw_fold folds[2];
+	size_t count;
 	int at_once = tw_calltree_make_at_once(tree, capture, filter);
 	if (at_once)
 		return at_once < 0 ? at_once : 0;
-	int error = tw_calltree_begin(tree, capture, filter, &fold);
+	int error = tw_calltree_folds(tree, capture, filter, folds, &count);
 	if (!error)
-		error = tw_pass_one(capture, &fold, "reading");
+		error = tw_pass(capture, folds, count, "reading");
 	if (!error)
 		tw_calltree_end(tree, filter);
 	return tree->has_no_memory ? TW_ENOMEM : error;
@@ -384,6 +398,7 @@ void tw_calltree_free(struct tw_calltree *tree)
 		free(tree->node_spreads[i]);
 	free(tree->node_spreads);
 	free(tree->node_states);
+	tw_calltree_locks_free(tree);
 	tw_frames_free(&tree->frames);
 	tw_call_stacks_free(&tree->call_stacks);
 	free(tree->functions);

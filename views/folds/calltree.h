@@ -69,6 +69,7 @@ struct tw_call_function {
 	uint64_t lossy_ns;	     /* of total_ns: time in losses */
 	struct tw_state_sums states; /* of total_ns: the time in which its threads ran, ...; the rest is unknown */
 	uint64_t open;
+	uint64_t lock_ns;	  /* of total_ns: in waits for locks that other threads held, with locks */
 	struct tw_spread *spread; /* of own times; NULL without has_spread */
 };
 
@@ -132,6 +133,11 @@ struct tw_calltree {
 	uint32_t node_spread_capacity, node_spread_count;
 	struct tw_frame_states *node_states; /* of times, by node, if threads have states */
 	uint32_t node_state_capacity;
+	bool follows_locks; /* wanted: waits for locks (calltree_locks.h) */
+	struct tw_call_locks *locks;
+	uint64_t lock_ns;	/* of outermost calls: in waits for locks */
+	uint64_t *node_lock_ns; /* by node, of total_ns: likewise */
+	uint32_t node_lock_capacity;
 	struct tw_parts *parts; /* wanted: sums by thread and time; NULL: not; borrowed */
 	bool is_full;		/* nodes were refused */
 	bool has_no_memory;
@@ -159,7 +165,7 @@ struct tw_call_edge {
 /*
  * tw_calltree_begin - the fold that makes the tree of a selection; tw_calltree_end() after its pass.
  *
- * @tree	zeroed, except is_by_process, is_by_kind, kind, is_of_off, hides_waits, has_spread, has_node_spread, parts, when, node_max, on_event, on_unmatched and context, and places if they are made.
+ * @tree	zeroed, except is_by_process, is_by_kind, kind, is_of_off, hides_waits, follows_locks, has_spread, has_node_spread, parts, when, node_max, on_event, on_unmatched and context, and places if they are made.
  * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
  * @fold	is written; it refers to the tree.
  *
@@ -168,6 +174,9 @@ struct tw_call_edge {
 int tw_calltree_begin(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
 		      struct tw_fold *fold);
 void tw_calltree_end(struct tw_calltree *tree, const struct tw_capture_filter *filter);
+/* The same with that of waits for locks before it, if the tree follows them and the capture has any. */
+int tw_calltree_folds(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter,
+		      struct tw_fold folds[2], size_t *count);
 /* The two around a pass of their own. Returns 0 or an error; tw_calltree_free() in both cases. */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
 /*

@@ -21,6 +21,11 @@ static int64_t state_change(const struct tw_difference *row, unsigned state)
 	return (int64_t)(row->sides[TW_NEW].states.ns[state] - row->sides[TW_OLD].states.ns[state]);
 }
 
+static int64_t lock_change(const struct tw_difference *row)
+{
+	return (int64_t)(row->sides[TW_NEW].lock_ns - row->sides[TW_OLD].lock_ns);
+}
+
 static bool has_times(const struct tw_difference *row)
 {
 	return row->sides[TW_OLD].has_times || row->sides[TW_NEW].has_times;
@@ -48,6 +53,9 @@ static bool has_times(const struct tw_difference *row)
 	column(new_median, "new p50", TW_UNIT_DURATION, 9, 7, 100, false, QUANTILE(NEW, 0.5), !NEW->took.count, 0) \
 	column(old_p99, "old p99", TW_UNIT_DURATION, 9, 10, 140, false, QUANTILE(OLD, 0.99), !OLD->took.count, 0) \
 	column(new_p99, "new p99", TW_UNIT_DURATION, 9, 11, 140, false, QUANTILE(NEW, 0.99), !NEW->took.count, 0)
+/* Of captures in which waits for locks are known: the part of total_change. */
+#define LOCK_COLUMNS(column) \
+	column(in_locks_change, "in locks", TW_UNIT_DURATION_CHANGE, 11, 2, 76, false, lock_change(row), !has_times(row) || !row->has_locks, IS_LOSSY)
 /* Of captures that all have states of threads: how self_change divides. */
 #define LACKS_STATES (!has_times(row) || !row->has_states)
 #define STATE_COLUMNS(column) \
@@ -63,16 +71,26 @@ static bool has_times(const struct tw_difference *row)
 		return (struct tw_cell){.value = (uint64_t)(number), .is_unknown = (unknown), .mark = (sign)}; \
 	}
 COLUMNS(CELL)
+LOCK_COLUMNS(CELL)
 STATE_COLUMNS(CELL)
 #define COLUMN(key, title, unit, width, place, from, is_summed, number, unknown, sign) \
 	{#key, title, unit, width, place, from, is_summed, cell_##key, .is_optional = true},
-static const struct tw_column columns[] = {COLUMNS(COLUMN) STATE_COLUMNS(COLUMN)};
+static const struct tw_column columns[] = {COLUMNS(COLUMN) LOCK_COLUMNS(COLUMN) STATE_COLUMNS(COLUMN)};
+static const struct tw_column without_locks[] = {COLUMNS(COLUMN) STATE_COLUMNS(COLUMN)};
 const struct tw_table tw_difference_columns = {columns, sizeof columns / sizeof *columns};
+
+bool tw_differences_have_locks(const struct tw_differences *differences)
+{
+	return !differences->lacks_locks && (differences->lock_ns[TW_OLD] || differences->lock_ns[TW_NEW]);
+}
+
 struct tw_table tw_difference_table(const struct tw_differences *differences)
 {
 #define COUNT_COLUMN(...) +1
-	return (struct tw_table){columns, tw_difference_columns.count -
-						  (differences->lacks_states ? STATE_COLUMNS(COUNT_COLUMN) : 0)};
+	bool has_locks = tw_differences_have_locks(differences);
+	unsigned count = has_locks ? tw_difference_columns.count : sizeof without_locks / sizeof *without_locks;
+	return (struct tw_table){has_locks ? columns : without_locks,
+				 count - (differences->lacks_states ? STATE_COLUMNS(COUNT_COLUMN) : 0)};
 }
 
 static int compare_rows(const void *a, const void *b, void *sort)
@@ -117,6 +135,11 @@ void tw_difference_put_whole(struct tw_out *out, const struct tw_differences *di
 	if (tw_estimates_noise(old, new, &noise))
 		tw_out_format(out, "; chance makes up to %s", tw_figure_duration(figure, (uint64_t)noise));
 	tw_out_text(out, ".\n");
+	if (tw_differences_have_locks(differences)) {
+		put_change(out, (double)differences->lock_ns[TW_OLD], (double)differences->lock_ns[TW_NEW],
+			   "Waits for locks in them", true);
+		tw_out_text(out, ".\n");
+	}
 }
 
 void tw_difference_put_csv(struct tw_out *out, const struct tw_differences *differences, uint64_t top)

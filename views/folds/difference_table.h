@@ -10,7 +10,9 @@
 
 /* The columns of functions; their rows are struct tw_difference. */
 extern const struct tw_table tw_difference_columns;
-/* Without those of states where a side has none. */
+/* Were locks waited for, and are the waits of all captures known? */
+bool tw_differences_have_locks(const struct tw_differences *differences);
+/* Without those of states where a side has none, and those of locks where none was waited for. */
 struct tw_table tw_difference_table(const struct tw_differences *differences);
 
 /* Sorts the rows by a column; NULL: they stay as they are, what explains most first. */

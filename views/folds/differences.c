@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* differences.c - two runs, function by function. */
 #include "views/folds/differences.h"
+#include "views/folds/calltree_locks.h"
 #include "views/names/names.h"
 #include "base/grow.h"
 #include "base/search.h"
@@ -63,6 +64,7 @@ static bool add_functions(struct tw_differences *differences, struct tw_differen
 		part->has_times = function->total_ns || function->self_ns || function->took.count;
 		part->total_ns = function->total_ns;
 		part->self_ns = function->self_ns;
+		part->lock_ns = function->lock_ns;
 		part->states = states[i];
 		part->is_lossy = function->lossy || function->cut;
 		part->took = function->took;
@@ -98,6 +100,8 @@ bool tw_differences_add(struct tw_differences *differences, unsigned side, const
 		differences->program[side] = tw_difference_program(capture);
 	differences->lacks_times |= !tree;
 	differences->lacks_states |= !tree || !tree->stacks.has_states;
+	differences->lacks_locks |= !tree || !tw_calltree_knows_locks(tree);
+	differences->lock_ns[side] += tree ? tree->lock_ns : 0;
 	return (tree ? add_functions(differences, &recorded, tree)
 		     : add_calls(differences, &recorded, &totals->functions)) &&
 	       add_calls(differences, &counted, &totals->counted);
@@ -145,6 +149,7 @@ static bool join(struct tw_difference_side *side, struct tw_difference_part *par
 		side->has_times = true;
 		side->total_ns += parts[i].total_ns;
 		side->self_ns += parts[i].self_ns;
+		side->lock_ns += parts[i].lock_ns;
 		tw_state_sums_add(&side->states, &parts[i].states);
 		side->is_lossy |= parts[i].is_lossy;
 		runs[parts[i].capture] += (double)parts[i].self_ns;
@@ -155,6 +160,7 @@ static bool join(struct tw_difference_side *side, struct tw_difference_part *par
 		side->calls = (side->calls + captures / 2) / captures;
 		side->total_ns /= captures;
 		side->self_ns /= captures;
+		side->lock_ns /= captures;
 		for (unsigned i = 0; i < TW_STATE_SUMS; i++)
 			side->states.ns[i] /= captures;
 	}
@@ -175,6 +181,7 @@ static bool make_row(struct tw_differences *differences, struct tw_difference_pa
 	    !join(&row->sides[TW_NEW], parts + old, count - old, differences->captures[TW_NEW], &self[TW_NEW]))
 		return false;
 	row->has_states = !differences->lacks_states;
+	row->has_locks = !differences->lacks_locks;
 	row->has_noise = tw_estimates_noise(&self[TW_OLD], &self[TW_NEW], &noise);
 	row->noise_ns = (uint64_t)noise;
 	differences->common += old && old < count;
@@ -224,6 +231,8 @@ bool tw_differences_finish(struct tw_differences *differences)
 	differences->rows = calloc(differences->part_count + (size_t)1, sizeof *differences->rows);
 	if (!differences->rows || !sum_self(differences, TW_OLD) || !sum_self(differences, TW_NEW))
 		return false;
+	for (unsigned side = 0; side < TW_SIDES && differences->captures[side]; side++)
+		differences->lock_ns[side] /= differences->captures[side];
 	for (uint32_t i = 0; i < differences->part_count; i++)
 		differences->parts[i].has_times &= !differences->lacks_times;
 	qsort(differences->parts, differences->part_count, sizeof *differences->parts, by_name);

@@ -22,6 +22,7 @@ enum { TW_OLD, TW_NEW, TW_SIDES };
 struct tw_difference_side {
 	uint64_t calls; /* recorded or counted */
 	uint64_t total_ns, self_ns;
+	uint64_t lock_ns;	     /* of total_ns: in waits for locks */
 	struct tw_state_sums states; /* of self_ns: the time in which its threads ran, ...; the rest is unknown */
 	struct tw_histogram took;    /* of all captures */
 	bool is_lossy;		     /* the times contain losses, or calls that were cut */
@@ -35,6 +36,7 @@ struct tw_difference {
 	uint64_t noise_ns;
 	bool has_noise;	 /* else there are too few calls to know it */
 	bool has_states; /* all captures have states of threads */
+	bool has_locks;	 /* all captures have waits for locks */
 };
 
 /* A function in one capture. */
@@ -42,7 +44,7 @@ struct tw_difference_part {
 	char *name; /* of the program's own functions: from the colon on */
 	bool lacks_arity;
 	unsigned side, capture;
-	uint64_t calls, total_ns, self_ns;
+	uint64_t calls, total_ns, self_ns, lock_ns;
 	struct tw_state_sums states;
 	bool is_lossy, has_times;
 	struct tw_histogram took;
@@ -55,8 +57,10 @@ struct tw_differences {
 	uint32_t part_count, part_capacity;
 	char *program[TW_SIDES]; /* the module of the first program; NULL: not known */
 	unsigned captures[TW_SIDES];
-	bool lacks_times;  /* a capture has no returns */
-	bool lacks_states; /* a capture has no states of threads */
+	bool lacks_times;	    /* a capture has no returns */
+	bool lacks_states;	    /* a capture has no states of threads */
+	bool lacks_locks;	    /* in a capture, waits for locks are not known */
+	uint64_t lock_ns[TW_SIDES]; /* in all of them; after tw_differences_finish() the mean of the captures */
 	/* After tw_differences_finish(). */
 	struct tw_difference *rows; /* that which explains most of the difference first */
 	size_t count;

@@ -24,8 +24,10 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 
 struct tw_lock_wait {
 	uint64_t begin_ns, own_ns;
-	uint64_t since_ns;   /* up to here its time is attributed to holders */
-	uint64_t blocked_ns; /* time in which another thread held the lock */
+	uint64_t since_ns;	   /* up to here its time is attributed to holders */
+	uint64_t blocked_ns;	   /* time in which another thread held the lock */
+	uint64_t part_ns, most_ns; /* of the last holder, and of the one with most of it */
+	uint32_t part_by, most_by;
 	uint64_t number;
 	uint32_t lock;
 	uint8_t does;
@@ -155,6 +157,16 @@ static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_n
 	return to_ns - from_ns - (to > from ? to - from : 0);
 }
 
+static void note_holder(struct tw_lock_wait *wait, uint32_t holder, uint64_t ns)
+{
+	wait->part_ns = wait->part_by == holder ? wait->part_ns + ns : ns;
+	wait->part_by = holder;
+	if (wait->part_ns > wait->most_ns) {
+		wait->most_ns = wait->part_ns;
+		wait->most_by = holder;
+	}
+}
+
 /* Attributes the time up to now, during which the holder did not change, to the threads that wait. */
 static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
 {
@@ -168,6 +180,7 @@ static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint6
 			if (wait->since_ns == wait->begin_ns && now_ns - wait->begin_ns <= TW_LOCK_SKEW_NS)
 				ns = 0;
 			wait->blocked_ns += ns;
+			note_holder(wait, holder, ns);
 			if (ns)
 				add_pair(locks, lock, waiter, holder, wait->number, ns);
 			if (ns && locks->on.was_held)
@@ -273,6 +286,8 @@ static void begin_wait(struct tw_locks *locks, struct tw_lock_row *lock, struct 
 		charge_waits(locks, lock, now_ns);
 	*wait = (struct tw_lock_wait){.begin_ns = now_ns,
 				      .since_ns = now_ns,
+				      .part_by = TW_LOCK_NONE,
+				      .most_by = TW_LOCK_NONE,
 				      .number = ++locks->wait_count,
 				      .lock = lock->number,
 				      .does = does,
@@ -418,7 +433,7 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 	/* EOWNERDEAD: the lock was taken nevertheless. */
 	bool is_got = !is_exception && ((uint32_t)value == 0 || (uint32_t)value == 130);
 	if (wait->blocked_ns) {
-		add_wait(locks, lock, number, TW_LOCK_NONE, ns);
+		add_wait(locks, lock, number, wait->most_by, ns);
 	} else if (ns >= TW_LOCK_LONG_NS) {
 		lock->slow++;
 		lock->slow_ns += ns;

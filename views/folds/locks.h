@@ -94,7 +94,8 @@ struct tw_lock_pair {
 struct tw_lock_waited {
 	const struct tw_lock_row *lock;
 	uint32_t waiter;
-	uint32_t by;	   /* the thread that held the lock, or signalled the condition; TW_LOCK_NONE: none is known */
+	uint32_t
+		by; /* the thread that held the lock, for most of a whole wait, or signalled the condition; TW_LOCK_NONE: none is known */
 	uint64_t begin_ns; /* of the whole wait */
 	uint64_t ns;
 };
@@ -108,7 +109,7 @@ struct tw_locks_calls {
 	void (*took)(void *context, const struct tw_lock_row *lock, uint32_t thread);
 	/* A part of a wait, in which one thread held the lock. */
 	void (*was_held)(void *context, const struct tw_lock_waited *part);
-	/* A wait ends; of locks without `by`. */
+	/* A wait ends. */
 	void (*waited)(void *context, const struct tw_lock_waited *wait);
 	void *context;
 };

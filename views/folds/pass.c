@@ -260,7 +260,8 @@ static int64_t step_spans(struct tw_pass *pass)
 	int error = count > 0 ? begin_all(pass) : 0;
 	for (int64_t i = 0; i < count && !error; i++) {
 		struct tw_fold_span span = {.pass = pass, .records = spans[i]};
-		if (pass->wanted_elsewhere.images)
+		/* Folds that are done want no more. */
+		if (pass->wanted_elsewhere.images && pass->done + 1 < pass->count)
 			span.wanted_elsewhere = &pass->wanted_elsewhere.images[spans[i].image];
 		error = pass->counts ? count_span(pass, &spans[i]) : 0;
 		if (error == TW_FOLD_DONE)
