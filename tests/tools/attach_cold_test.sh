@@ -289,7 +289,7 @@ in_namespace() {
 }
 # calls_inside COMMAND...: again where a busy machine did not let a thread stop in time.
 calls_inside() {
-	for _ in 1 2 3 4 5; do
+	for _ in $(seq 20); do
 		expect 0 timeout 60 "$@"
 		expect 0 "$tw" info n.tw
 		! grep -q '^events *[1-9]' out || return 0

@@ -93,7 +93,13 @@ static const char *planted(const void *address)
 	Dl_info info, other;
 	int32_t distance;
 
-	if (!dladdr(address, &info) || !strstr(info.dli_fname, "/libc.so") || !info.dli_sname || info.dli_saddr != address)
+	const ElfW(Sym) *symbol = NULL;
+
+	if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !strstr(info.dli_fname, "/libc.so") || !info.dli_sname ||
+	    info.dli_saddr != address)
+		return NULL;
+	/* A variable may have any bytes. */
+	if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT)
 		return NULL;
 	if (!memcmp(at, "\xf3\x0f\x1e\xfa", 4))
 		at += 4;

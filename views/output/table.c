@@ -41,13 +41,19 @@ static void add(struct tw_table_shape *shape, const struct tw_column *column)
 	shape->width += column->width;
 }
 
+/* One array of columns may have what another has. */
+static bool is_same(const struct tw_column *column, const struct tw_column *other)
+{
+	return other && strcmp(column->key, other->key) == 0;
+}
+
 void tw_table_fit(const struct tw_table *table, int columns, const struct tw_column *sort, struct tw_table_shape *shape)
 {
 	*shape = (struct tw_table_shape){0};
 	for (int place = 1; place <= (int)table->count; place++) {
 		for (unsigned i = 0; i < table->count; i++) {
 			const struct tw_column *column = &table->columns[i];
-			if (column->place == place && (columns >= column->from_columns || column == sort))
+			if (column->place == place && (columns >= column->from_columns || is_same(column, sort)))
 				add(shape, column);
 		}
 	}
