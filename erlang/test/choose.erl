@@ -111,14 +111,19 @@ kinds() ->
     [{By, Wanted} = {By, [Name || [Name | _] <- rows(By, "")]}
      || {By, Wanted} <- [{"application", ["kernel", "no application"]}, {"behaviour", ["gen_server", "no behaviour", "supervisor"]},
                          {"initial-call", ["choose:init/1", "erlang:apply/2", "supervisor:kernel/1"]}, {"label", ["no label", "seven"]}]],
+    %% Labels are the program's words.
+    [[{Cut, Left} = {Cut, [Name || [Name | _] <- rows("label", "", "part.tw")]}
+      || "" <- [os:cmd(os:getenv("TRACEWHEEL") ++ " cut -q --force " ++ Cut ++ " -o part.tw choose.tw")]]
+     || {Cut, Left} <- [{"--strip", ["no label"]}, {"--redact ev", ["no label", "s**en"]}]],
     Folded = os:cmd(os:getenv("TRACEWHEEL") ++ " flame --folded --by application choose.tw"),
     {Folded, true} = {Folded, lists:prefix("kernel;supervisor:handle_call/3 ", Folded) orelse string:find(Folded, "\nkernel;supervisor:handle_call/3 ") =/= nomatch},
     {Folded, true} = {Folded, string:find(Folded, "no application;choose:handle_info/2 ") =/= nomatch}.
 
 %% -> [[Name, Calls]]
 rows(By) -> rows(By, " -t gen_server:call").
-rows(By, Pattern) ->
-    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " report --csv --columns calls --by " ++ By ++ Pattern ++ " choose.tw 2>&1"),
+rows(By, Pattern) -> rows(By, Pattern, "choose.tw").
+rows(By, Pattern, Capture) ->
+    Text = os:cmd(os:getenv("TRACEWHEEL") ++ " report --csv --columns calls --by " ++ By ++ Pattern ++ " " ++ Capture ++ " 2>&1"),
     lists:sort(tl([lists:sublist(string:lexemes(Line, ",\""), 2) || Line <- string:lexemes(Text, "\n")])).
 
 refused() ->

@@ -381,12 +381,22 @@ static void redact_image(struct tw_redact *redact, uint8_t *payload, size_t byte
 		redact_text(redact, (char *)payload + sizeof def + def.program_bytes, def.command_bytes);
 }
 
+/* The program gives it, as any term. */
+static void redact_label(struct tw_redact *redact, uint8_t *payload, size_t bytes)
+{
+	size_t label_bytes, at = (size_t)(tw_def_label(payload, bytes, &label_bytes) - payload);
+
+	redact_text(redact, (char *)payload + at, label_bytes);
+}
+
 void tw_redact_definition(struct tw_redact *redact, uint32_t type, uint8_t *payload, size_t bytes)
 {
 	struct tw_def_descriptor def;
 
 	if (type == TW_DEF_IMAGE && bytes >= sizeof(struct tw_def_image))
 		redact_image(redact, payload, bytes);
+	if (type == TW_DEF_TRACEE && bytes >= sizeof(struct tw_def_tracee))
+		redact_label(redact, payload, bytes);
 	if (type == TW_DEF_DESCRIPTOR && bytes >= sizeof def) {
 		memcpy(&def, payload, sizeof def);
 		if (sizeof def + (size_t)def.word_bytes <= bytes)

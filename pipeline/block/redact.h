@@ -2,8 +2,8 @@
 /*
  * redact.h - replaces what regular expressions match in the text of records and definitions by asterisks, one for each byte.
  *
- * Text is what arguments and results point to (strings, memory), paths of descriptors, strings and binaries in terms, and the
- * command line. Numbers and names stay. Lengths do not change, so that a record can be changed where it lies.
+ * Text is what arguments and results point to (strings, memory), paths of descriptors, strings and binaries in terms, labels of processes,
+ * and the command line. Numbers and names stay. Lengths do not change, so that a record can be changed where it lies.
  *
  * Expressions  POSIX extended, without regard to case. If one has groups, what they match is replaced, else the whole match.
  *		Each sees one text as it was recorded, which may be cut.

@@ -180,11 +180,26 @@ static void strip_module(struct tw_definition_head *head, uint8_t *payload)
 	head->payload_bytes = (uint32_t)(path + bytes + rest);
 }
 
+/* The label is a term of the program's. */
+static void strip_tracee(struct tw_definition_head *head, uint8_t *payload)
+{
+	struct tw_def_tracee def;
+	size_t bytes;
+
+	tw_def_label(payload, head->payload_bytes, &bytes);
+	memcpy(&def, payload, sizeof def);
+	def.origin_bytes = (uint16_t)(def.origin_bytes - bytes);
+	memcpy(payload, &def, sizeof def);
+	head->payload_bytes -= (uint32_t)bytes;
+}
+
 bool tw_strip_definition(struct tw_definition_head *head, uint8_t *payload)
 {
 	if (head->type == TW_DEF_IMAGE && head->payload_bytes >= sizeof(struct tw_def_image))
 		strip_image(head, payload);
 	else if (head->type == TW_DEF_MODULE && head->payload_bytes >= sizeof(struct tw_def_module))
 		strip_module(head, payload);
+	else if (head->type == TW_DEF_TRACEE && head->payload_bytes >= sizeof(struct tw_def_tracee))
+		strip_tracee(head, payload);
 	return head->type != TW_DEF_LAYOUT && head->type != TW_DEF_NOTE && head->type != TW_DEF_DESCRIPTOR;
 }

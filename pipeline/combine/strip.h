@@ -28,7 +28,7 @@ void tw_strip_record(struct tw_arena *arena, const uint8_t *record, uint8_t *to)
 
 /*
  * tw_strip_definition - the same for a definition: paths become names of files, the command line the program's name; layouts, notes, the
- * host's name and descriptions of descriptors go.
+ * host's name, labels of processes and descriptions of descriptors go.
  *
  * @head	in, out: its size.
  * @payload	in, out: it only becomes shorter.

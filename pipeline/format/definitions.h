@@ -116,6 +116,29 @@ struct tw_def_tracee {
 
 #define TW_ORIGIN_BYTES_MAX 1023
 
+/* The last line of an origin, which the program has chosen as it runs; empty: there is none.  @payload: of @bytes, with a whole tw_def_tracee. */
+static inline const uint8_t *tw_def_label(const uint8_t *payload, size_t bytes, size_t *label_bytes)
+{
+	struct tw_def_tracee def;
+	const uint8_t *at, *end;
+
+	memcpy(&def, payload, sizeof def);
+	at = payload + sizeof def + def.name_bytes;
+	end = at + def.origin_bytes;
+	*label_bytes = 0;
+	if ((size_t)(end - payload) > bytes)
+		return at;
+	for (unsigned lines = 0; lines < 3; lines++) {
+		const uint8_t *line = memchr(at, '\n', (size_t)(end - at));
+
+		if (!line)
+			return end;
+		at = line + 1;
+	}
+	*label_bytes = (size_t)(end - at);
+	return at;
+}
+
 /* The payload of a thread's definition, with its name. */
 #define TW_DEF_THREAD_BYTES_MAX (sizeof(struct tw_def_tracee) + 16)
 

@@ -146,6 +146,28 @@ static void command_lines(void **state)
 	tw_redact_destroy(redact);
 }
 
+/* Of what a process is, its label alone is text of the program's. */
+static void labels_of_processes(void **state)
+{
+	struct tw_redact *redact = redact_of("redact [a-z]+");
+	struct {
+		struct tw_def_tracee def;
+		char text[40];
+	} tracee = {.def = {.name_bytes = 4, .origin_bytes = 15}, .text = "nameab:c/0\ngs\nk\nxyz"}, before;
+
+	(void)state;
+	/* No place for all of it, or no such line. */
+	before = tracee;
+	tw_redact_definition(redact, TW_DEF_TRACEE, (uint8_t *)&tracee, sizeof tracee.def + 18);
+	tracee.def.origin_bytes = 12;
+	tw_redact_definition(redact, TW_DEF_TRACEE, (uint8_t *)&tracee, sizeof tracee);
+	assert_memory_equal(tracee.text, before.text, sizeof tracee.text);
+	tracee.def.origin_bytes = 15;
+	tw_redact_definition(redact, TW_DEF_TRACEE, (uint8_t *)&tracee, sizeof tracee.def + 19);
+	assert_memory_equal(tracee.text, "nameab:c/0\ngs\nk\n***", 19);
+	tw_redact_destroy(redact);
+}
+
 static void wrong_expressions(void **state)
 {
 	struct tw_redact *redact = NULL;
@@ -197,6 +219,7 @@ int main(void)
 		cmocka_unit_test(strings_of_calls_and_returns),
 		cmocka_unit_test(text_of_terms),
 		cmocka_unit_test(command_lines),
+		cmocka_unit_test(labels_of_processes),
 		cmocka_unit_test(wrong_expressions),
 		cmocka_unit_test(random_bytes),
 	};
