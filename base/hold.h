@@ -65,7 +65,7 @@ struct tw_hold {
 	uint64_t running_ns; /* when the first of those could be stopped that were running */
 	uint64_t stood_ns;   /* for how long the last hold stopped threads, from its first to its last one */
 	uint64_t paused_ns;  /* the same of those that were running: no thread that has work stands still for longer */
-	struct tw_waited_clocks clocks;
+	struct tw_waited_process waits;
 	/* Timers of the kernel's. */
 	int continues, ends;
 	bool is_guarded, is_guard_set;

@@ -47,29 +47,13 @@
 
 /* ---- one thread ---- */
 
-static bool read_status(int process_id, int thread_id, const char *file, char *out, size_t bytes)
-{
-	char path[64];
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/%s", process_id, thread_id, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, out, bytes - 1);
-	close(fd);
-	out[got > 0 ? got : 0] = '\0';
-	return got > 0;
-}
-
 /* The state's letter and the flags (fields 3 and 9); false: it is gone. */
 static bool read_state(int process_id, int thread_id, char *state, unsigned *flags)
 {
 	char text[512], *at;
 
 	*flags = 0;
-	if (!read_status(process_id, thread_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
+	if (!tw_sys_read_of_thread(process_id, thread_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
 		return false;
 	return sscanf(at + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
@@ -90,7 +74,7 @@ static long status_number(int process_id, int thread_id, const char *key)
 {
 	char text[4096];
 
-	return read_status(process_id, thread_id, "status", text, sizeof text) ? number_in(text, key) : 0;
+	return tw_sys_read_of_thread(process_id, thread_id, "status", text, sizeof text) ? number_in(text, key) : 0;
 }
 
 /* The status of our own child is left for the caller that waits for it. */
@@ -248,7 +232,7 @@ static void add_thread(int folder, const char *name, void *arg)
 	thread = &hold->threads[hold->count++];
 	*thread = (struct tw_held_thread){.thread_id = thread_id, .was_running = state == 'R'};
 	if (state == 'S')
-		tw_waited_see(&thread->waited, &hold->clocks, hold->process_id, thread_id);
+		tw_waited_see(&thread->waited, &hold->waits, hold->process_id, thread_id);
 }
 
 static enum tw_hold_outcome list(struct tw_hold *hold, unsigned *total)
@@ -273,7 +257,7 @@ static uint64_t turns_of(int process_id, int thread_id)
 	char text[128];
 	unsigned long long turns;
 
-	return read_status(process_id, thread_id, "schedstat", text, sizeof text) &&
+	return tw_sys_read_of_thread(process_id, thread_id, "schedstat", text, sizeof text) &&
 			       sscanf(text, "%*u %*u %llu", &turns) == 1
 		       ? turns
 		       : 0;
@@ -491,6 +475,8 @@ enum tw_hold_outcome tw_hold_begin(struct tw_hold *hold, int process_id)
 		return TW_HOLD_STUCK;
 	hold->process_id = process_id;
 	hold->count = 0;
+	/* It may have executed another program. */
+	hold->waits.has_libc = false;
 	do {
 		before = hold->count;
 		outcome = list(hold, &total);
@@ -550,7 +536,7 @@ uint64_t tw_hold_first_stack(int process_id)
 {
 	char text[1024], *at;
 
-	if (!read_status(process_id, process_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
+	if (!tw_sys_read_of_thread(process_id, process_id, "stat", text, sizeof text) || !(at = strrchr(text, ')')))
 		return 0;
 	/* Field 28; field 3 is the first behind the name. */
 	for (unsigned field = 2; at && field < 28; field++)

@@ -176,15 +176,10 @@ int tw_switches_open(struct tw_switches **out)
 
 static bool has_blocked(int32_t process_id, int32_t thread_id)
 {
-	char path[64], text[256];
+	char text[256];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process_id, thread_id);
-	int fd = tw_sys_open_to_read(path);
-	long bytes = fd >= 0 ? tw_sys_read(fd, text, sizeof text - 1) : 0;
-	if (fd >= 0)
-		tw_sys_close(fd);
-	text[bytes > 0 ? bytes : 0] = 0;
-	const char *name_end = strrchr(text, ')');
+	const char *name_end =
+		tw_sys_read_of_thread(process_id, thread_id, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
 	return name_end && name_end[1] == ' ' && strchr("SD", name_end[2]) && name_end[2];
 }
 

@@ -118,6 +118,8 @@ bool tw_sys_is_process_there(int pid);
 bool tw_sys_is_thread_alive(int pid, int tid);
 /* The start time of a thread, as tw_sys_process_start_time(); a negative errno. */
 int tw_sys_thread_start_time(int pid, int tid, uint64_t *out);
+/* The beginning of a file of a thread in /proc, as "status", terminated; false if there is none, or it is empty.  @bytes: of @text. */
+bool tw_sys_read_of_thread(int pid, int tid, const char *file, char *text, size_t bytes);
 /* The name of a thread, terminated; false if the kernel does not provide it. */
 bool tw_sys_name_of_thread(int pid, int tid, char name[16]);
 /* The name of the calling thread, terminated. */

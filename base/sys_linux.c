@@ -421,24 +421,33 @@ bool tw_sys_is_thread_alive(int pid, int tid)
 	return call6(SYS_tgkill, pid, tid, 0, 0, 0, 0) != -ESRCH;
 }
 
-bool tw_sys_name_of_thread(int pid, int tid, char name[16])
+bool tw_sys_read_of_thread(int pid, int tid, const char *file, char *text, size_t bytes)
 {
-	char path[64], text[17];
-	ssize_t bytes;
+	char path[64];
+	long got;
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	snprintf(path, sizeof path, "/proc/%d/task/%d/%s", pid, tid, file);
+	fd = tw_sys_open_to_read(path);
+	got = fd >= 0 ? tw_sys_read(fd, text, bytes - 1) : 0;
+	if (fd >= 0)
+		tw_sys_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0;
+}
+
+bool tw_sys_name_of_thread(int pid, int tid, char name[16])
+{
+	char text[18];
+	size_t bytes;
+
+	if (!tw_sys_read_of_thread(pid, tid, "comm", text, sizeof text))
 		return false;
-	bytes = read(fd, text, sizeof text);
-	close(fd);
-	if (bytes <= 0)
-		return false;
+	bytes = strlen(text);
 	/* The kernel appends a line feed, and the name may contain others. */
 	bytes -= text[bytes - 1] == '\n';
 	memset(name, 0, 16);
-	memcpy(name, text, bytes < 15 ? (size_t)bytes : 15);
+	memcpy(name, text, bytes < 15 ? bytes : 15);
 	return true;
 }
 

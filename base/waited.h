@@ -5,13 +5,14 @@
  * The kernel begins most calls again that a stop has interrupted, and their time limits end when they would have ended. Some fail with
  * EINTR instead, as epoll_wait(): they are begun again by a change of registers, with what is left of their time.  How long they have
  * waited follows from when the scheduler has seen the thread run last, by the clock of its processor.  A wait may end late by what is not
- * known, and never early.
+ * known, and never early.  A call that is not made by a function of libc begins anew with all of its time: the program may use the
+ * register of the limit once more.
  *
  *	1 tw_waited_see()	while the thread runs, or waits
  *	2 the thread is stopped by ptrace(), and its registers are read
  *	3 tw_waited_repair()	changes them
  *
- * Threads  any; one set of clocks belongs to one thread.  Nothing is allocated.
+ * Threads  any; a struct tw_waited_process belongs to one thread.  Nothing is allocated.
  */
 #ifndef TW_BASE_WAITED_H
 #define TW_BASE_WAITED_H
@@ -28,15 +29,17 @@ struct tw_waited {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: not before it began to wait; 0: not known */
 };
 
-/* The clocks of processors that were asked last.  Zeroed before the first use. */
+/* The process and the machine, as far as they were asked.  Zeroed before the first use for a process. */
 #define TW_WAITED_CLOCKS 32
-struct tw_waited_clocks {
+struct tw_waited_process {
 	struct tw_waited_clock {
 		uint64_t there_ns, here_ns; /* its clock when CLOCK_MONOTONIC was so; 0: not known */
-	} all[TW_WAITED_CLOCKS];
+	} clocks[TW_WAITED_CLOCKS];	    /* of processors, as they were asked last */
+	uint64_t libc_low, libc_high;	    /* libc's code */
+	bool has_libc;			    /* it was looked for */
 };
 
-void tw_waited_see(struct tw_waited *waited, struct tw_waited_clocks *clocks, int process_id, int thread_id);
+void tw_waited_see(struct tw_waited *waited, struct tw_waited_process *process, int process_id, int thread_id);
 
 /*
  * tw_waited_repair - begin a call again that the stop has ended.

@@ -3,9 +3,9 @@
 #include "base/waited.h"
 
 #include "base/clock.h"
+#include "base/sys.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -63,33 +63,64 @@ static unsigned long long *limit_of(const struct call *call, struct user_regs_st
 
 /* ---- what the kernel tells of a thread ---- */
 
-static bool read_file(int process_id, int thread_id, const char *file, char *out, size_t bytes)
+/* The last field of a mapping's line is a path that ends so; a new file may have taken its name since. */
+#define LIBC "/libc.so.6"
+
+/* Finds libc's code in the list of mappings. */
+static void find_libc(struct tw_waited_process *process, int process_id)
 {
-	char path[64];
-	ssize_t got;
+	char text[8192], *line, *next;
+	unsigned long low, high;
+	size_t bytes = 0;
+	long got;
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/%s", process_id, thread_id, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, out, bytes - 1);
-	close(fd);
-	out[got > 0 ? got : 0] = '\0';
-	return got > 0;
+	process->has_libc = true;
+	process->libc_low = process->libc_high = 0;
+	snprintf(text, sizeof text, "/proc/%d/maps", process_id);
+	fd = tw_sys_open_to_read(text);
+	while (fd >= 0 && (got = tw_sys_read(fd, text + bytes, sizeof text - 1 - bytes)) > 0) {
+		text[bytes + (size_t)got] = '\0';
+		for (line = text; (next = strchr(line, '\n')); line = next + 1) {
+			*next = '\0';
+			if (!strstr(line, LIBC) || sscanf(line, "%lx-%lx r-x", &low, &high) != 2 ||
+			    !strstr(line, " r-xp "))
+				continue;
+			process->libc_low = low;
+			process->libc_high = high;
+		}
+		/* A line that is longer than all of it is none of libc's. */
+		bytes = strlen(line) < sizeof text / 2 ? strlen(line) : 0;
+		memmove(text, line, bytes);
+	}
+	if (fd >= 0)
+		tw_sys_close(fd);
 }
 
-/* The call in which it waits; 0: in none of those with a limit. */
-static int32_t limited_call(int process_id, int thread_id)
+/*
+ * A changed limit stays in its register behind the call. Functions of libc have passed it on by then; code that makes its calls itself may make
+ * the next with the same register.
+ */
+static bool is_of_libc(struct tw_waited_process *process, int process_id, uint64_t pc)
+{
+	if (!process->has_libc)
+		find_libc(process, process_id);
+	return pc >= process->libc_low && pc < process->libc_high;
+}
+
+/* The call in which it waits; 0: in none of those with a limit. @pc: behind the call. */
+static int32_t limited_call(int process_id, int thread_id, uint64_t *pc)
 {
 	const struct call *call;
-	char text[256], *end;
+	char text[256], *end, *last;
 	unsigned long number;
 
-	if (!read_file(process_id, thread_id, "syscall", text, sizeof text))
+	if (!tw_sys_read_of_thread(process_id, thread_id, "syscall", text, sizeof text))
 		return 0;
 	number = strtoul(text, &end, 10);
 	call = end == text ? NULL : call_of(number);
+	last = strrchr(text, ' ');
+	*pc = last ? strtoull(last, NULL, 16) : 0;
 	return call && call->limit != NONE ? (int32_t)number : 0;
 }
 
@@ -97,7 +128,8 @@ static bool read_switches(int process_id, int thread_id, uint32_t *out)
 {
 	static const char key[] = "\nvoluntary_ctxt_switches:";
 	char text[4096];
-	const char *line = read_file(process_id, thread_id, "status", text, sizeof text) ? strstr(text, key) : NULL;
+	const char *line =
+		tw_sys_read_of_thread(process_id, thread_id, "status", text, sizeof text) ? strstr(text, key) : NULL;
 
 	if (line)
 		*out = (uint32_t)strtoul(line + sizeof key - 1, NULL, 10);
@@ -108,8 +140,9 @@ static bool read_switches(int process_id, int thread_id, uint32_t *out)
 static uint64_t ran_ns(int process_id, int thread_id)
 {
 	char text[4096], *end;
-	const char *at =
-		read_file(process_id, thread_id, "sched", text, sizeof text) ? strstr(text, "se.exec_start") : NULL;
+	const char *at = tw_sys_read_of_thread(process_id, thread_id, "sched", text, sizeof text)
+				 ? strstr(text, "se.exec_start")
+				 : NULL;
 	uint64_t ms;
 
 	at = at ? strchr(at, ':') : NULL;
@@ -121,7 +154,8 @@ static uint64_t ran_ns(int process_id, int thread_id)
 static int processor_of(int process_id, int thread_id)
 {
 	char text[1024];
-	const char *at = read_file(process_id, thread_id, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+	const char *at =
+		tw_sys_read_of_thread(process_id, thread_id, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
 
 	for (int field = 2; at && field < 39; field++)
 		at = strchr(at + 1, ' ');
@@ -151,28 +185,29 @@ static struct tw_waited_clock ask_clock(int processor)
 }
 
 /* The clock stands while the processor is lent to interrupts: asked after the thread has run, it gives no time before that. */
-static uint64_t here_ns(struct tw_waited_clocks *clocks, int processor, uint64_t there_ns)
+static uint64_t here_ns(struct tw_waited_process *process, int processor, uint64_t there_ns)
 {
 	struct tw_waited_clock other = {0}, *clock = &other;
 
 	if (processor >= 0 && processor < TW_WAITED_CLOCKS)
-		clock = &clocks->all[processor];
+		clock = &process->clocks[processor];
 	if (clock->there_ns < there_ns)
 		*clock = ask_clock(processor);
 	return clock->there_ns >= there_ns ? clock->here_ns - (clock->there_ns - there_ns) : 0;
 }
 
-void tw_waited_see(struct tw_waited *waited, struct tw_waited_clocks *clocks, int process_id, int thread_id)
+void tw_waited_see(struct tw_waited *waited, struct tw_waited_process *process, int process_id, int thread_id)
 {
-	uint64_t ran;
+	uint64_t ran, pc = 0;
 
-	*waited = (struct tw_waited){.call = limited_call(process_id, thread_id)};
+	*waited = (struct tw_waited){.call = limited_call(process_id, thread_id, &pc)};
 	/* In this order: with the same number afterwards it has not run between. */
-	if (!waited->call || !read_switches(process_id, thread_id, &waited->switches))
+	if (!waited->call || !is_of_libc(process, process_id, pc) ||
+	    !read_switches(process_id, thread_id, &waited->switches))
 		return;
 	ran = ran_ns(process_id, thread_id);
 	if (ran)
-		waited->since_ns = here_ns(clocks, processor_of(process_id, thread_id), ran);
+		waited->since_ns = here_ns(process, processor_of(process_id, thread_id), ran);
 }
 
 /* ---- what is changed ---- */

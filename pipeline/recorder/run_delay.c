@@ -26,20 +26,10 @@
 static bool read_counts(int32_t process_id, int32_t thread_id, uint64_t *delay_ns, uint64_t *turns)
 {
 	unsigned long long run, delay, count;
-	char path[64], text[96];
-	ssize_t bytes;
-	int fd;
+	char text[96];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)process_id, (int)thread_id);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	bytes = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (bytes <= 0)
-		return false;
-	text[bytes] = '\0';
-	if (sscanf(text, "%llu %llu %llu", &run, &delay, &count) != 3)
+	if (!tw_sys_read_of_thread(process_id, thread_id, "schedstat", text, sizeof text) ||
+	    sscanf(text, "%llu %llu %llu", &run, &delay, &count) != 3)
 		return false;
 	*delay_ns = delay;
 	*turns = count;

@@ -72,7 +72,7 @@ struct inject {
 	uint64_t area;		 /* where the image is to be */
 	const char *why_not;	 /* the last reason why a thread was at no safe point */
 	struct tw_waited waited; /* of the thread that was stopped last */
-	struct tw_waited_clocks clocks;
+	struct tw_waited_process waits;
 };
 
 static void nap(long ns)
@@ -295,7 +295,7 @@ static int try_thread(struct inject *inject, int thread, struct user_regs_struct
 		tw_dormant_refuse_by_rights(inject->dormant);
 		return TW_EXIT_NOT_STARTED;
 	}
-	tw_waited_see(&inject->waited, &inject->clocks, inject->process, thread);
+	tw_waited_see(&inject->waited, &inject->waits, inject->process, thread);
 	enum stopped stopped = stop(thread);
 	if (stopped == NEVER)
 		return refuse(inject,
