@@ -20,7 +20,7 @@ struct row {
 
 static const struct row rows[] = {
 	{"record", "run a program and record its calls", tw_tool_record},
-	{"attach", "record a program that runs and has a dormant agent", tw_tool_attach},
+	{"attach", "record a program that runs already", tw_tool_attach},
 	{"detach", "end what attach has begun; the program goes on", tw_tool_detach},
 	{"snapshot", "write what a flight recorder holds as a capture", tw_tool_snapshot},
 	{"list", "who records what on this machine, and dormant agents", tw_tool_list},
@@ -81,7 +81,7 @@ static int say_missing(const char *name, const char *best)
 	tw_say(*best ? "there is no command '%s', and no program tracewheel-%s; did you mean %s?"
 		     : "there is no command '%s', and no program tracewheel-%s in the folder of this command or in PATH.",
 	       name, name, best);
-	print_help(stderr);
+	fputs("`tracewheel --help` lists the commands.\n", stderr);
 	return TW_EXIT_USAGE;
 }
 

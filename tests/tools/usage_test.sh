@@ -13,6 +13,7 @@ expect 2 "$tw"
 says 'Usage: tracewheel COMMAND'
 expect 2 "$tw" no-such-command
 says "no command 'no-such-command'"
+[ "$(wc -l <err)" -eq 2 ] || fail "the sentence on a command that does not exist is lost in other text"
 expect 2 "$tw" recrod
 says "no command 'recrod', and no program tracewheel-recrod; did you mean record?"
 expect 0 "$tw" version
