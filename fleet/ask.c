@@ -102,10 +102,8 @@ static bool take_key(struct tw_fleet_ask *ask, const char *text)
 	size_t bytes = strcspn(text, "+");
 	uint64_t before = 0;
 	if (!tw_segment_parse_key(text, bytes, &ask->of_capture) ||
-	    (text[bytes] && (!tw_parse_count(text + bytes + 1, &before) || before > UINT32_MAX))) {
-		tw_say("--key is a key as `tracewheel fleet slowest` shows it, not '%s'.", text);
-		return false;
-	}
+	    (text[bytes] && (!tw_parse_count(text + bytes + 1, &before) || before > UINT32_MAX)))
+		return tw_complain("--key is a key as `tracewheel fleet slowest` shows it, not '%s'.", text);
 	snprintf(ask->key, sizeof ask->key, "%.*s", (int)bytes, text);
 	ask->key_before = (uint32_t)before;
 	ask->rows.of_capture = &ask->of_capture;
@@ -124,10 +122,8 @@ static bool take_option(void *context, int key, const char *value)
 	case KEY_CSV: ask->is_csv = true; return true;
 	case KEY_SINCE:
 		clock_gettime(CLOCK_REALTIME, &now);
-		if (!tw_parse_duration(value, &ns)) {
-			tw_say("--since is a time, such as 1h or 600s, not '%s'.", value);
-			return false;
-		}
+		if (!tw_parse_duration(value, &ns))
+			return tw_complain("--since is a time, such as 1h or 600s, not '%s'.", value);
 		ask->rows.from_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) - ns;
 		return true;
 	case KEY_FROM: return parse_when("from", value, &ask->rows.from_ns);

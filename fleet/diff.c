@@ -80,14 +80,11 @@ static bool choose_sides(struct tw_fleet_ask *ask, struct diff *diff)
 		old->to_ns = ask->old_to_ns ? ask->old_to_ns : new->from_ns;
 		old->from_ns = ask->old_from_ns ? ask->old_from_ns : old->to_ns > ns ? old->to_ns - ns : 0;
 	}
-	if (!new->from_ns && !ask->old_node && !ask->old_from_ns) {
-		tw_say("diff compares two times or two sets of nodes: --since 1h with the hour before, or --old-node 'web-*'.");
-		return false;
-	}
-	if (new->from_ns >= new->to_ns || old->from_ns >= old->to_ns) {
-		tw_say("a time of diff ends before it begins.");
-		return false;
-	}
+	if (!new->from_ns && !ask->old_node && !ask->old_from_ns)
+		return tw_complain(
+			"diff compares two times or two sets of nodes: --since 1h with the hour before, or --old-node 'web-*'.");
+	if (new->from_ns >= new->to_ns || old->from_ns >= old->to_ns)
+		return tw_complain("a time of diff ends before it begins.");
 	ask->rows.node = old->node == new->node ? new->node : NULL;
 	ask->rows.from_ns = old->from_ns < new->from_ns ? old->from_ns : new->from_ns;
 	ask->rows.to_ns = old->to_ns > new->to_ns ? old->to_ns : new->to_ns;

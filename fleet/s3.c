@@ -91,21 +91,16 @@ static bool take_place(struct tw_fleet_s3 *s3, const char *bucket_and_prefix)
 		bytes--;
 	while (rest && bucket_and_prefix[rest - 1] == '/')
 		rest--;
-	if (!rest || *bucket_and_prefix == '/' || !tw_fleet_s3_is_plain(bucket_and_prefix)) {
-		tw_say("'s3://%s' names no bucket and prefix of letters, digits and - _ . / only.", bucket_and_prefix);
-		return false;
-	}
-	if (strncmp(endpoint, "http://", 7) != 0 && strncmp(endpoint, "https://", 8) != 0) {
-		tw_say("AWS_ENDPOINT_URL is '%s', which is no http:// or https:// address.", endpoint);
-		return false;
-	}
+	if (!rest || *bucket_and_prefix == '/' || !tw_fleet_s3_is_plain(bucket_and_prefix))
+		return tw_complain("'s3://%s' names no bucket and prefix of letters, digits and - _ . / only.",
+				   bucket_and_prefix);
+	if (strncmp(endpoint, "http://", 7) != 0 && strncmp(endpoint, "https://", 8) != 0)
+		return tw_complain("AWS_ENDPOINT_URL is '%s', which is no http:// or https:// address.", endpoint);
 	s3->name_bytes = strcspn(bucket_and_prefix, "/");
 	s3->bucket_bytes = bytes + 1 + s3->name_bytes;
 	if ((size_t)snprintf(s3->base, sizeof s3->base, "%.*s/%.*s/", (int)bytes, endpoint, (int)rest,
-			     bucket_and_prefix) >= sizeof s3->base - TW_FLEET_PATH_BYTES) {
-		tw_say("the address of the bucket is too long.");
-		return false;
-	}
+			     bucket_and_prefix) >= sizeof s3->base - TW_FLEET_PATH_BYTES)
+		return tw_complain("the address of the bucket is too long.");
 	snprintf(s3->signature, sizeof s3->signature, "aws:amz:%.64s:s3", region);
 	return true;
 }

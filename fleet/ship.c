@@ -326,10 +326,8 @@ static void run(struct ship *ship)
 static bool take_node(struct ship *ship, const char *name)
 {
 	size_t bytes = strlen(name);
-	if (!bytes || bytes >= sizeof ship->node) {
-		tw_say("--node is a name of 1 to %d characters.", TW_FLEET_NODE_BYTES - 1);
-		return false;
-	}
+	if (!bytes || bytes >= sizeof ship->node)
+		return tw_complain("--node is a name of 1 to %d characters.", TW_FLEET_NODE_BYTES - 1);
 	/* Dots of a host name, and whatever else keys may not have. */
 	for (size_t i = 0; i <= bytes; i++) {
 		char c = name[i];
@@ -351,16 +349,12 @@ static bool take_option(void *context, int key, const char *value)
 	case KEY_REMOVE: ship->removes = true; break;
 	case KEY_SPOOL: ship->spool_path = value; break;
 	case KEY_QUOTA:
-		if (!tw_parse_bytes(value, &ship->spool.quota_bytes) || !ship->spool.quota_bytes) {
-			tw_say("--quota is a size, such as 10G, not '%s'.", value);
-			return false;
-		}
+		if (!tw_parse_bytes(value, &ship->spool.quota_bytes) || !ship->spool.quota_bytes)
+			return tw_complain("--quota is a size, such as 10G, not '%s'.", value);
 		break;
 	case KEY_GIVE_UP:
-		if (!tw_parse_duration(value, &ns) || ns < 1000000) {
-			tw_say("--give-up is a time, such as 60s, not '%s'.", value);
-			return false;
-		}
+		if (!tw_parse_duration(value, &ns) || ns < 1000000)
+			return tw_complain("--give-up is a time, such as 60s, not '%s'.", value);
 		ship->give_up_ms = ns / 1000000;
 		break;
 	default: ship->is_quiet = true; break;
@@ -378,10 +372,8 @@ static bool find_spool(struct ship *ship, char path[PATH_MAX])
 		bytes--;
 	bool is_capture = bytes > 3 && strncmp(folder + bytes - 3, ".tw", 3) == 0;
 	snprintf(first, sizeof first, "%.*s%s", (int)bytes, folder, is_capture ? "/.." : "");
-	if (!realpath(first, real)) {
-		tw_say("'%s' cannot be read: %s.", folder, strerror(errno));
-		return false;
-	}
+	if (!realpath(first, real))
+		return tw_complain("'%s' cannot be read: %s.", folder, strerror(errno));
 	return (size_t)snprintf(path, PATH_MAX, "%s/.tracewheel-ship", real) < PATH_MAX;
 }
 
@@ -392,10 +384,9 @@ static bool begin(struct ship *ship)
 		return false;
 	for (int i = 0; i < ship->folder_count; i++) {
 		struct stat status;
-		if (stat(ship->folders[i], &status) < 0 || !S_ISDIR(status.st_mode)) {
-			tw_say("'%s' is no folder: a capture, or a folder of captures, is shipped.", ship->folders[i]);
-			return false;
-		}
+		if (stat(ship->folders[i], &status) < 0 || !S_ISDIR(status.st_mode))
+			return tw_complain("'%s' is no folder: a capture, or a folder of captures, is shipped.",
+					   ship->folders[i]);
 	}
 	if (!ship->spool_path && !find_spool(ship, path))
 		return false;

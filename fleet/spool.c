@@ -82,15 +82,11 @@ static void tell_double(const struct tw_fleet_spool *spool, const char *key)
 
 bool tw_fleet_spool_open(struct tw_fleet_spool *spool, const char *path)
 {
-	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-		tw_say("the spool '%s' cannot be made: %s.", path, strerror(errno));
-		return false;
-	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return tw_complain("the spool '%s' cannot be made: %s.", path, strerror(errno));
 	spool->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (spool->folder < 0) {
-		tw_say("the spool '%s' cannot be opened: %s.", path, strerror(errno));
-		return false;
-	}
+	if (spool->folder < 0)
+		return tw_complain("the spool '%s' cannot be opened: %s.", path, strerror(errno));
 	read_sent(spool);
 	return true;
 }

@@ -210,9 +210,7 @@ static bool read_bucket(struct tw_fleet_store *store, struct tw_fleet_reading *r
 	all.count = kept;
 	is_read = is_read && tw_fleet_s3_get_all(store->s3, &all, reading, store->reason, sizeof store->reason);
 	tw_fleet_names_free(&all);
-	if (!is_read)
-		tw_say("%s cannot be read: %s.", store->name, store->reason);
-	return is_read;
+	return is_read || tw_complain("%s cannot be read: %s.", store->name, store->reason);
 }
 
 bool tw_fleet_store_read(struct tw_fleet_store *store, struct tw_fleet_reading *reading)
@@ -223,6 +221,5 @@ bool tw_fleet_store_read(struct tw_fleet_store *store, struct tw_fleet_reading *
 	walking = reading;
 	if (nftw(store->name, take_file, 32, FTW_PHYS) == 0)
 		return true;
-	tw_say("'%s' cannot be read: %s.", store->name, strerror(errno));
-	return false;
+	return tw_complain("'%s' cannot be read: %s.", store->name, strerror(errno));
 }

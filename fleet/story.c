@@ -65,11 +65,10 @@ static bool fetch_all(struct story *story)
 		const struct tw_fleet_segment *segment = &rows->segments[i];
 		if (!segment->knows_label || segment->is_dropped || is_known(rows, i))
 			continue;
-		if (story->count == NODES_MAX) {
-			tw_say("more than %d nodes know the label %s: --node or --from say which are merged.",
-			       NODES_MAX, story->ask->label);
-			return false;
-		}
+		if (story->count == NODES_MAX)
+			return tw_complain(
+				"more than %d nodes know the label %s: --node or --from say which are merged.",
+				NODES_MAX, story->ask->label);
 		const char *node = rows->images[segment->image].node;
 		if (!tw_fleet_is_node(node)) {
 			tw_say("segment %s was set aside: its summary names no node.", segment->key);
@@ -79,8 +78,7 @@ static bool fetch_all(struct story *story)
 		char *path = name_capture(story, node);
 		if (!path || !tw_segment_parse_key(segment->key, strlen(segment->key), &identity)) {
 			free(path);
-			tw_say("there is no memory.");
-			return false;
+			return tw_complain("there is no memory.");
 		}
 		struct tw_fleet_asked asked = {.node = node, .boot_id = identity.boot_id, .knows_label = true};
 		story->is_incomplete |= tw_fleet_fetch(rows, story->ask->store, &asked, path) != TW_EXIT_OK;

@@ -5,8 +5,12 @@
 #include "tracewheel/error.h"
 #include "tracewheel/symbols.h"
 
+struct request {
+	bool is_quiet;
+};
+
 static const struct tw_option options_table[] = {
-	{'q', "quiet", NULL, "say nothing when all went well"},
+	{TW_SETS('q', struct request, is_quiet), "quiet", NULL, "say nothing when all went well"},
 	{0},
 };
 
@@ -45,17 +49,16 @@ static int compact(const char *path, bool is_quiet)
 int tw_tool_compact(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	bool is_quiet = false;
-	int key, status = TW_EXIT_OK;
+	struct request request = {0};
+	int status;
 
-	while ((key = tw_options_next(&options)) > 0)
-		is_quiet = true;
-	if (key < 0)
-		return tw_options_exit(key);
+	if (!tw_options_read(&options, NULL, &request, &status))
+		return status;
 	if (options.index >= argc)
 		return tw_usage(&command, "which program or library?");
+	status = TW_EXIT_OK;
 	for (int i = options.index; i < argc; i++)
-		if (compact(argv[i], is_quiet))
+		if (compact(argv[i], request.is_quiet))
 			status = TW_EXIT_FAILURE;
 	return status;
 }

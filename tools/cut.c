@@ -16,17 +16,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_STRIP = 256, KEY_REDACT };
+enum { KEY_REDACT = 256 };
+
+struct request {
+	struct tw_selection selection;
+	const char *output;
+	bool is_forced, is_quiet, is_stripped;
+	const char **redact;
+	size_t redact_count, redact_capacity;
+};
 
 static const struct tw_option options_table[] = {
-	{'o', "output", "PART.tw", "the new capture"},
-	{'f', "force", NULL, "replace a capture of that name"},
-	{KEY_STRIP, "strip", NULL,
+	{TW_SETS('o', struct request, output), "output", "PART.tw", "the new capture"},
+	{TW_SETS('f', struct request, is_forced), "force", NULL, "replace a capture of that name"},
+	{TW_SETS(0, struct request, is_stripped), "strip", NULL,
 	 "leave out arguments, strings, messages, and of paths and the command line all but names of files (docs/cut.md)"},
 	{KEY_REDACT, "redact", "REGEX",
 	 "replace what matches in text of arguments, results, messages and the command line by '*'; of an expression with groups what they "
 	 "match: 'password=([^&]*)'. May be repeated"},
-	{'q', "quiet", NULL, "say nothing when all went well"},
+	{TW_SETS('q', struct request, is_quiet), "quiet", NULL, "say nothing when all went well"},
 	TW_SELECTION_OPTIONS,
 	{0},
 };
@@ -48,14 +56,6 @@ static const struct tw_command command = {
 		    "  tracewheel cut -t 'libsqlite3:_' --thread worker-1 -o sqlite3.tw app.tw\n",
 };
 
-struct request {
-	struct tw_selection selection;
-	const char *output;
-	bool is_forced, is_quiet, is_stripped;
-	const char **redact;
-	size_t redact_count, redact_capacity;
-};
-
 /* Code addresses of the part, each once. */
 struct lines {
 	struct tw_capture *capture;
@@ -69,10 +69,8 @@ static bool take_redact(struct request *request, const char *value)
 {
 	if (!tw_redact_option(&command, value))
 		return false;
-	if (!tw_grow(request->redact, request->redact_count, request->redact_capacity)) {
-		tw_say("no memory.");
-		return false;
-	}
+	if (!tw_grow(request->redact, request->redact_count, request->redact_capacity))
+		return tw_complain("no memory.");
 	request->redact[request->redact_count++] = value;
 	return true;
 }
@@ -81,11 +79,7 @@ static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
 	switch (key) {
-	case 'o': request->output = value; return true;
-	case 'f': return request->is_forced = true;
-	case 'q': return request->is_quiet = true;
 	case KEY_REDACT: return take_redact(request, value);
-	case KEY_STRIP: return request->is_stripped = true;
 	default: return tw_selection_take(&request->selection, &command, key, value);
 	}
 }

@@ -27,18 +27,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 256, KEY_REFUSED, KEY_LOCAL, KEY_GLOBAL, KEY_CAREFUL, KEY_PROBES };
-
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be repeated"},
 	TW_EXCLUDE_OPTION,
-	{KEY_LOCAL, "local", NULL, "what `record --local` traces: sleds, and entries of functions without sleds"},
-	{KEY_GLOBAL, "global", NULL, "what `record --global` traces: slots"},
-	{KEY_CAREFUL, "careful", NULL, "which entries `record --careful` leaves"},
-	{KEY_PROBES, "probes", NULL, "the probes that the program and its libraries bring themselves (docs/probes.md)"},
+	{TW_SETS(0, struct tw_functions_request, is_local), "local", NULL,
+	 "what `record --local` traces: sleds, and entries of functions without sleds"},
+	{TW_SETS(0, struct tw_functions_request, is_global), "global", NULL, "what `record --global` traces: slots"},
+	{TW_SETS(0, struct tw_functions_request, is_careful), "careful", NULL,
+	 "which entries `record --careful` leaves"},
+	{TW_SETS(0, struct tw_functions_request, wants_probes), "probes", NULL,
+	 "the probes that the program and its libraries bring themselves (docs/probes.md)"},
 	{'p', "pid", "PID", "with --probes, in place of PROGRAM: those of a process, and of what it has opened"},
-	{KEY_REFUSED, "refused", NULL, "list only what cannot be traced, with the reason"},
-	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{TW_SETS(0, struct tw_functions_request, wants_refused), "refused", NULL,
+	 "list only what cannot be traced, with the reason"},
+	{TW_SETS(0, struct tw_functions_request, is_json), "json", NULL, "as JSON (docs/json.md)"},
 	{0},
 };
 
@@ -444,37 +446,22 @@ static int show_process(const struct tw_functions_request *request)
 	return show(request, path);
 }
 
-static bool take_option(struct tw_functions_request *request, int key, const char *value)
+static bool take_option(void *context, int key, const char *value)
 {
-	if (key == KEY_JSON) {
-		request->is_json = true;
-	} else if (key == KEY_LOCAL) {
-		request->is_local = true;
-	} else if (key == KEY_GLOBAL) {
-		request->is_global = true;
-	} else if (key == KEY_CAREFUL) {
-		request->is_careful = true;
-	} else if (key == 'p') {
+	struct tw_functions_request *request = context;
+	if (key == 'p') {
 		request->process_id = tw_proc_number(value);
-		if (!request->process_id)
-			tw_usage(&command, "-p '%s': that is no number of a process.", value);
-		return request->process_id;
-	} else if (key == KEY_PROBES) {
-		request->wants_probes = true;
-	} else if (key == KEY_REFUSED) {
-		request->wants_refused = true;
+		return request->process_id || tw_refuse(&command, "-p '%s': that is no number of a process.", value);
 	} else {
 		bool is_excluding = key == 'N';
 		char *absolute = tw_patterns_absolute(value);
 		bool is_right = tw_patterns_take(&request->patterns, &command, is_excluding, value) && absolute &&
 				tw_config_add(&request->config, is_excluding ? "exclude" : "pattern", absolute);
 		free(absolute);
-		if (is_right && request->patterns.has_conditions) {
-			tw_usage(&command,
-				 "-t '%s': functions are listed, whatever their calls: leave out the condition.",
-				 value);
-			return false;
-		}
+		if (is_right && request->patterns.has_conditions)
+			return tw_refuse(
+				&command,
+				"-t '%s': functions are listed, whatever their calls: leave out the condition.", value);
 		return is_right;
 	}
 	return true;
@@ -486,14 +473,10 @@ int tw_tool_functions(int argc, char **argv)
 	struct tw_functions_request request = {0};
 	static struct tw_launch launch;
 	const char *path = NULL;
-	int key, code = TW_EXIT_USAGE;
-	while ((key = tw_options_next(&options)) > 0) {
-		if (!take_option(&request, key, options.value))
-			goto free_patterns;
-	}
-	if (key < 0) {
-		code = tw_options_exit(key);
-	} else if (request.wants_probes && (request.is_local || request.is_global)) {
+	int code;
+	if (!tw_options_read(&options, take_option, &request, &code))
+		goto free_patterns;
+	if (request.wants_probes && (request.is_local || request.is_global)) {
 		code = tw_usage(&command, "--probes lists probes, which --local and --global do not concern.");
 	} else if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");

@@ -20,8 +20,12 @@
 
 enum { KEY_JSON = 256 };
 
+struct request {
+	bool is_json;
+};
+
 static const struct tw_option options_table[] = {
-	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{TW_SETS(0, struct request, is_json), "json", NULL, "as JSON (docs/json.md)"},
 	{0},
 };
 
@@ -302,15 +306,11 @@ static int check(struct tw_capture *capture)
 int tw_tool_info(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	bool is_json = false;
-	int answer;
-	while ((answer = tw_options_next(&options)) > 0)
-		is_json = true;
-	if (answer < 0)
-		return tw_options_exit(answer);
-	const char *path = tw_options_capture(&options);
+	struct request request = {0};
+	int code;
+	const char *path = tw_options_take(&options, NULL, &request, &code);
 	if (!path)
-		return TW_EXIT_USAGE;
+		return code;
 	tw_pager_start();
 	struct tw_capture *capture = tw_names_open(path);
 	if (!capture)
@@ -324,11 +324,11 @@ int tw_tool_info(int argc, char **argv)
 	tw_capture_info(capture, &info);
 	identify(path);
 	tw_out_init(&out, STDOUT_FILENO);
-	if (is_json)
+	if (request.is_json)
 		put_json(capture, &info);
 	else
 		put_text(capture, &info);
-	int code = tw_names_exit(capture, path, tw_out_finish(&out));
+	code = tw_names_exit(capture, path, tw_out_finish(&out));
 	tw_capture_close(capture);
 	return code;
 }

@@ -14,38 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct tw_option known[] = {
-	{'a', "args", "LIST",
-	 "the arguments of the call to match, an Erlang list; prints\n"
-	 "{ok,Result,Flags}: false for no event, true for an event,\n"
-	 "or the value of {message,Value}"},
-	{'w', "when", "CONDITION",
-	 "instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
-	 "argument N"},
-	{'s', "show", NULL,
-	 "print the byte code, and how a hit tests it; without\n"
-	 "--args this is the default"},
-	{'t', "target", "TARGET",
-	 "call (the default), send: [To, Message],\n"
-	 "receive: [Node, From, Message], or table: any one term"},
-	{'f', "file", "CASES",
-	 "read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
-	 "print a line for each: {ok,Result,Flags}. or {error,[Text]}."},
-	{0, NULL, NULL, NULL},
-};
-
-static const struct tw_command command = {
-	.name = "match",
-	.arguments = "SPEC | --when CONDITION | --file CASES [OPTION]...",
-	.summary = "Tries a match specification over one event, without tracing anything. docs/match.md\n"
-		   "explains the language.",
-	.options = known,
-	.examples = "  tracewheel match --when '$1 > 4096 and $2 == \"users\"'\n"
-		    "  tracewheel match --when '$1 band 7 == 0' --args '[64]'\n"
-		    "  tracewheel match \"[{['\\$1'],[{'>','\\$1',5}],[{return_trace}]}]\" --args '[9]'\n"
-		    "  tracewheel match --show \"[{'_', [], [{message, {caller}}]}]\"\n",
-};
-
 struct options {
 	const char *spec;
 	const char *when;
@@ -53,6 +21,38 @@ struct options {
 	const char *file;
 	bool is_show;
 	struct tw_match_options compile;
+};
+
+static const struct tw_option options_table[] = {
+	{TW_SETS('a', struct options, args), "args", "LIST",
+	 "the arguments of the call to match, an Erlang list; prints\n"
+	 "{ok,Result,Flags}: false for no event, true for an event,\n"
+	 "or the value of {message,Value}"},
+	{TW_SETS('w', struct options, when), "when", "CONDITION",
+	 "instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
+	 "argument N"},
+	{TW_SETS('s', struct options, is_show), "show", NULL,
+	 "print the byte code, and how a hit tests it; without\n"
+	 "--args this is the default"},
+	{'t', "target", "TARGET",
+	 "call (the default), send: [To, Message],\n"
+	 "receive: [Node, From, Message], or table: any one term"},
+	{TW_SETS('f', struct options, file), "file", "CASES",
+	 "read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
+	 "print a line for each: {ok,Result,Flags}. or {error,[Text]}."},
+	{0},
+};
+
+static const struct tw_command command = {
+	.name = "match",
+	.arguments = "SPEC | --when CONDITION | --file CASES [OPTION]...",
+	.summary = "Tries a match specification over one event, without tracing anything. docs/match.md\n"
+		   "explains the language.",
+	.options = options_table,
+	.examples = "  tracewheel match --when '$1 > 4096 and $2 == \"users\"'\n"
+		    "  tracewheel match --when '$1 band 7 == 0' --args '[64]'\n"
+		    "  tracewheel match \"[{['\\$1'],[{'>','\\$1',5}],[{return_trace}]}]\" --args '[9]'\n"
+		    "  tracewheel match --show \"[{'_', [], [{message, {caller}}]}]\"\n",
 };
 
 /* ---- printing ---- */
@@ -305,63 +305,34 @@ static int run_file(const char *path)
 
 /* ---- command line ---- */
 
-static int read_target(const char *name, enum tw_match_target *target)
+static bool take_target(void *context, int key, const char *value)
 {
 	static const char *const names[] = {"call", "send", "receive", "table"};
+	struct options *o = context;
 	unsigned i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(name, names[i]) == 0) {
-			*target = (enum tw_match_target)i;
-			return 0;
+		if (strcmp(value, names[i]) == 0) {
+			o->compile.target = (enum tw_match_target)i;
+			return true;
 		}
 	}
-	return tw_usage(&command, "--target is call, send, receive or table");
-}
-
-/* 0, or the exit code. */
-static int use_option(struct options *o, int key, const char *value)
-{
-	switch (key) {
-	case 'a': o->args = value; return 0;
-	case 'w': o->when = value; return 0;
-	case 'f': o->file = value; return 0;
-	case 's': o->is_show = true; return 0;
-	default: return read_target(value, &o->compile.target);
-	}
-}
-
-/* Options may precede or follow SPEC. Returns 0, a result of tw_options_next(), or a usage error. */
-static int read_options(int argc, char **argv, struct options *o, int *status)
-{
-	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	int key;
-
-	while ((key = tw_options_next(&options)) > 0) {
-		*status = use_option(o, key, options.value);
-		if (*status)
-			return TW_OPTIONS_BAD;
-	}
-	if (key < 0) {
-		*status = tw_options_exit(key);
-		return key;
-	}
-	if (options.index >= argc)
-		return 0;
-	if (o->spec) {
-		*status = tw_usage(&command, "one SPEC at a time");
-		return TW_OPTIONS_BAD;
-	}
-	o->spec = argv[options.index];
-	return read_options(argc - options.index, argv + options.index, o, status);
+	return tw_refuse(&command, "--target is call, send, receive or table");
 }
 
 int tw_tool_match(int argc, char **argv)
 {
 	struct options o = {.compile = {.sense = TW_MATCH_SENSE_TERMS}};
-	int status = 0;
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	const char **words = calloc((size_t)argc + 1, sizeof(*words));
+	uint32_t count = 0;
+	int status = words ? tw_options_words(&options, take_target, &o, words, &count) : tw_fail("no memory.");
 
-	if (read_options(argc, argv, &o, &status) != 0)
+	if (status < 0 && count > 1)
+		status = tw_usage(&command, "one SPEC at a time");
+	o.spec = count ? words[0] : NULL;
+	free(words);
+	if (status >= 0)
 		return status;
 	if ((o.spec != NULL) + (o.when != NULL) + (o.file != NULL) != 1)
 		return tw_usage(&command, "exactly one of SPEC, --when and --file is wanted");

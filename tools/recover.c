@@ -12,11 +12,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+struct request {
+	bool is_quiet, is_list, is_clean;
+};
+
 static const struct tw_option options_table[] = {
-	{'q', "quiet", NULL, "say nothing when all went well"},
-	{'l', "list", NULL,
+	{TW_SETS('q', struct request, is_quiet), "quiet", NULL, "say nothing when all went well"},
+	{TW_SETS('l', struct request, is_list), "list", NULL,
 	 "list what interrupted recordings left in /dev/shm: bytes, paths, and the captures that they belong to"},
-	{'c', "clean", NULL, "remove all of that; captures that are still there are completed first"},
+	{TW_SETS('c', struct request, is_clean), "clean", NULL,
+	 "remove all of that; captures that are still there are completed first"},
 	{0},
 };
 
@@ -86,17 +91,12 @@ static int say_result(const char *path, const struct tw_recorder_stats *stats, b
 int tw_tool_recover(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	bool is_quiet = false, is_list = false, is_clean = false;
-	int key;
-	while ((key = tw_options_next(&options)) > 0) {
-		is_quiet |= key == 'q';
-		is_list |= key == 'l';
-		is_clean |= key == 'c';
-	}
-	if (key < 0)
-		return tw_options_exit(key);
-	if (is_list || is_clean)
-		return list_or_clean_sets(is_clean, is_quiet);
+	struct request request = {0};
+	int code;
+	if (!tw_options_read(&options, NULL, &request, &code))
+		return code;
+	if (request.is_list || request.is_clean)
+		return list_or_clean_sets(request.is_clean, request.is_quiet);
 	/* The command changes its argument, so it guesses none. */
 	if (options.index >= argc)
 		return tw_usage(&command, "which capture? Give the name of a folder such as sqlite3.tw.");
@@ -127,5 +127,5 @@ int tw_tool_recover(int argc, char **argv)
 			path);
 	if (error)
 		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
-	return say_result(path, &stats, is_quiet);
+	return say_result(path, &stats, request.is_quiet);
 }

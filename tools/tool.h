@@ -53,11 +53,17 @@ char *tw_tool_details(struct tw_capture *capture, const struct tw_capture_event 
 /* ---- options: the parser and --help use the same table ---- */
 
 struct tw_option {
-	int key;	      /* a letter, or a number from 256 on if the option has none */
+	int key;	      /* a letter, or a number from 256 on if the option has none; or TW_SETS() */
 	const char *name;     /* the long name */
 	const char *argument; /* the argument's name in the help; NULL: none; "[=WORD]": optional */
 	const char *help;     /* wrapped; \n counts as a blank */
 };
+
+/*
+ * The key of an option that only sets a member of the command's request: a bool, or with an argument a const char *.
+ * @letter	0: it has none.
+ */
+#define TW_SETS(letter, type, member) (1 << 30 | (int)offsetof(type, member) << 8 | (letter))
 
 struct tw_command {
 	const char *name;
@@ -79,6 +85,7 @@ struct tw_options {
 	char **argv;
 	const char *value; /* of the option just returned */
 	int index;	   /* at the end: of the first argument that is no option */
+	void *request;	   /* for TW_SETS(); tw_options_read() sets it */
 	void *table;
 };
 
@@ -96,10 +103,21 @@ int tw_options_next(struct tw_options *options);
 int tw_options_exit(int answer);
 /* Reports wrong arguments and refers to the help. Returns TW_EXIT_USAGE. */
 int tw_usage(const struct tw_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same; returns false. */
+bool tw_refuse(const struct tw_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Handles one option of a command; false: it was wrong, which has been reported. */
 typedef bool tw_options_take_fn(void *request, int key, const char *value);
-/* Handles all options. False: the command ends here, and *code is its exit code. */
+/* Handles all options; @take may be NULL if all set a member. False: the command ends here, and *code is its exit code. */
 bool tw_options_read(struct tw_options *options, tw_options_take_fn *take, void *request, int *code);
+/*
+ * tw_options_words - likewise, where options may precede or follow other words.
+ *
+ * @words	gets these, behind the first @count; with space for argc.  @options	is used up.
+ *
+ * Returns an exit code with which the command ends, or -1 to go on.
+ */
+int tw_options_words(struct tw_options *options, tw_options_take_fn *take, void *request, const char **words,
+		     uint32_t *count);
 /*
  * tw_options_take - handle all options, and the capture's path after them.
  *

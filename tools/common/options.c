@@ -20,6 +20,10 @@
 /* Keys of options that commands have without listing them. */
 #define KEY_COLOUR   4096
 #define KEY_NO_PAGER 4097
+/* Of keys that are made by TW_SETS(). */
+#define SETS	       (1 << 30)
+#define SETS_LETTER(n) ((n)&0xff)
+#define SETS_OFFSET(n) (((n) & ~SETS) >> 8)
 
 /* The word of the option that is being handled, for messages; NULL: none is. */
 static const char *handled;
@@ -28,6 +32,12 @@ struct table {
 	char *shorts; /* behind longs */
 	struct option longs[];
 };
+
+/* 0: the option has none. */
+static int letter_of(const struct tw_option *option)
+{
+	return option->key & SETS ? SETS_LETTER(option->key) : option->key < 256 ? option->key : 0;
+}
 
 static struct table *make_table(const struct tw_command *command)
 {
@@ -44,13 +54,14 @@ static struct table *make_table(const struct tw_command *command)
 		*letter++ = '+'; /* options end at the traced command */
 	*letter++ = ':';
 	for (; options->name; options++) {
+		int key = letter_of(options);
 		table->longs[count++] = (struct option){options->name,
 							!options->argument	      ? no_argument
 							: options->argument[0] == '[' ? optional_argument
 										      : required_argument,
 							NULL, options->key};
-		if (options->key < 256) {
-			*letter++ = (char)options->key;
+		if (key) {
+			*letter++ = (char)key;
 			if (options->argument)
 				*letter++ = ':';
 		}
@@ -129,7 +140,7 @@ static void print_paragraphs(const char *text, int width)
 static void print_option(const struct tw_option *option, int width)
 {
 	char head[160];
-	int n = option->key < 256 ? snprintf(head, sizeof head, "  -%c, ", option->key)
+	int n = letter_of(option) ? snprintf(head, sizeof head, "  -%c, ", letter_of(option))
 				  : snprintf(head, sizeof head, "      ");
 	n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
 		      option->argument && option->argument[0] != '[' ? " " : "",
@@ -223,9 +234,27 @@ static void say_unknown(const struct tw_options *options, const struct table *ta
 		tw_usage(options->command, "there is no option --%s.", name);
 }
 
-/* Handles the options of all commands; false: the command must handle it. */
+/* Sets the member of an option that does nothing else; false: it is another. */
+static bool set_member(const struct tw_options *options, int key)
+{
+	const struct tw_option *option = options->command->options;
+	while (option->name && option->key != key && letter_of(option) != key)
+		option++;
+	if (!(option->key & SETS))
+		return false;
+	char *member = (char *)options->request + SETS_OFFSET(option->key);
+	if (option->argument)
+		*(const char **)member = options->value;
+	else
+		*(bool *)member = true;
+	return true;
+}
+
+/* Handles the options of all commands, and those that set a member; false: the command must handle it. */
 static bool take_own(struct tw_options *options, int key, int *answer)
 {
+	if (key > 0 && set_member(options, key))
+		return true;
 	if (key == 'h') {
 		print_help(options->command);
 		*answer = tw_flush_stdout() ? TW_OPTIONS_HELPED : TW_OPTIONS_UNHELPED;
@@ -303,17 +332,31 @@ int tw_options_exit(int answer)
 					       : TW_EXIT_USAGE;
 }
 
+static void usage(const struct tw_command *command, const char *format, va_list list)
+{
+	char place[PATH_MAX];
+	fprintf(stderr, "tracewheel %s: %s", command->name, tw_options_file_place(handled, place, sizeof place));
+	tw_say_list(format, list);
+	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n", command->name,
+		command->arguments, command->name);
+}
+
 int tw_usage(const struct tw_command *command, const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
-	char place[PATH_MAX];
-	fprintf(stderr, "tracewheel %s: %s", command->name, tw_options_file_place(handled, place, sizeof place));
-	tw_say_list(format, list);
+	usage(command, format, list);
 	va_end(list);
-	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n", command->name,
-		command->arguments, command->name);
 	return TW_EXIT_USAGE;
+}
+
+bool tw_refuse(const struct tw_command *command, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	usage(command, format, list);
+	va_end(list);
+	return false;
 }
 
 const char *tw_options_capture(struct tw_options *options)
@@ -345,6 +388,7 @@ const char *tw_options_capture(struct tw_options *options)
 bool tw_options_read(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)
 {
 	int key;
+	options->request = request;
 	*code = TW_EXIT_USAGE;
 	while ((key = tw_options_next(options)) > 0) {
 		if (!take(request, key, options->value))
@@ -353,6 +397,20 @@ bool tw_options_read(struct tw_options *options, tw_options_take_fn *take, void 
 	if (key != TW_OPTIONS_END)
 		*code = tw_options_exit(key);
 	return key == TW_OPTIONS_END;
+}
+
+int tw_options_words(struct tw_options *options, tw_options_take_fn *take, void *request, const char **words,
+		     uint32_t *count)
+{
+	int code;
+	while (tw_options_read(options, take, request, &code)) {
+		if (options->index >= options->argc)
+			return -1;
+		words[(*count)++] = options->argv[options->index];
+		options->argc -= options->index;
+		options->argv += options->index;
+	}
+	return code;
 }
 
 const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)

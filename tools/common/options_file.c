@@ -35,14 +35,13 @@ static bool read_text(struct file *file)
 {
 	struct stat status;
 	int fd = tw_file_open(file->name, &status);
-	if (fd < 0) {
-		tw_say(fd == TW_EFORMAT ? "options of '%s' cannot be read: it is no regular file."
-		       : fd == TW_ENOENT
-			       ? "options of '%s' cannot be read: there is no such file; a word that begins with @ names one."
-			       : "options of '%s' cannot be read.",
-		       file->name);
-		return false;
-	}
+	if (fd < 0)
+		return tw_complain(
+			fd == TW_EFORMAT ? "options of '%s' cannot be read: it is no regular file."
+			: fd == TW_ENOENT
+				? "options of '%s' cannot be read: there is no such file; a word that begins with @ names one."
+				: "options of '%s' cannot be read.",
+			file->name);
 	bool is_long = (size_t)status.st_size > FILE_BYTES_MAX;
 	ssize_t got = 0;
 	file->text = is_long ? NULL : malloc((size_t)status.st_size + 1);
@@ -101,25 +100,20 @@ static bool split(struct file *file)
 	char *to = file->text;
 	unsigned line = 1;
 	file->list = calloc(WORDS_MAX, sizeof *file->list);
-	if (!file->list) {
-		tw_say("no memory.");
-		return false;
-	}
+	if (!file->list)
+		return tw_complain("no memory.");
 	for (;;) {
 		at = find_word(at, &line);
 		if (!*at)
 			return true;
-		if (file->words == WORDS_MAX) {
-			tw_say("%s:%u: there are more than 10,000 words.", file->name, line);
-			return false;
-		}
+		if (file->words == WORDS_MAX)
+			return tw_complain("%s:%u: there are more than 10,000 words.", file->name, line);
 		struct word *word = &file->list[file->words++];
 		*word = (struct word){to, line};
 		at = take_word(at, &to, &line);
-		if (!at) {
-			tw_say("%s:%u: a quote that begins in this word does not end.", file->name, word->line);
-			return false;
-		}
+		if (!at)
+			return tw_complain("%s:%u: a quote that begins in this word does not end.", file->name,
+					   word->line);
 		/* The blank behind the word, or the end of the text, is overwritten: it is looked at first. */
 		line += *at == '\n';
 		bool is_last = !*at;
@@ -134,10 +128,8 @@ static bool split(struct file *file)
 static bool put_words(const struct file *file, int at, int *argc, char ***argv)
 {
 	char **made = calloc((size_t)*argc + file->words, sizeof *made);
-	if (!made) {
-		tw_say("no memory.");
-		return false;
-	}
+	if (!made)
+		return tw_complain("no memory.");
 	memcpy(made, *argv, (size_t)at * sizeof *made);
 	for (size_t i = 0; i < file->words; i++)
 		made[(size_t)at + i] = (char *)(uintptr_t)file->list[i].text;
@@ -153,10 +145,8 @@ bool tw_options_files(int *argc, char ***argv)
 	for (int at = 2; at < *argc && (*argv)[at][0] == '@' && (*argv)[at][1];) {
 		struct file *file = &files[file_count];
 		int before = *argc;
-		if (file_count == FILES_MAX) {
-			tw_say("there are more than %d files of options.", FILES_MAX);
-			return false;
-		}
+		if (file_count == FILES_MAX)
+			return tw_complain("there are more than %d files of options.", FILES_MAX);
 		file->name = (*argv)[at] + 1;
 		file_count++;
 		if (!read_text(file) || !split(file) || !put_words(file, at, argc, argv))

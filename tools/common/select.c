@@ -35,33 +35,28 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		selection->is_around = true;
 		if (!value || (tw_parse_duration(value, &selection->around_ns) && selection->around_ns))
 			return true;
-		tw_usage(command, "--around-trigger is a duration, such as 5ms, not '%s'.", value);
-		return false;
+		return tw_refuse(command, "--around-trigger is a duration, such as 5ms, not '%s'.", value);
 	} else if (key == TW_KEY_TAIL) {
 		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
 			return true;
-		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
-		return false;
+		return tw_refuse(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
 	} else if (key == TW_KEY_LONGER) {
 		if (tw_parse_duration(value, &selection->longer_ns) && selection->longer_ns)
 			return true;
-		tw_usage(command, "--longer is a duration, such as 10ms or 0.5, not '%s'.", value);
-		return false;
+		return tw_refuse(command, "--longer is a duration, such as 10ms or 0.5, not '%s'.", value);
 	} else if (key == TW_KEY_WHEN) {
 		if (!selection->when) {
 			selection->when = value;
 			return true;
 		}
-		tw_usage(
+		return tw_refuse(
 			command,
 			"--when is given twice: join conditions by `and` or `or`, or give each function its own, -t 'PATTERN if EXPR'.");
-		return false;
 	} else if (key == TW_KEY_THREAD) {
 		selection->thread = value;
 		if (*value && strcmp(value, "0") != 0)
 			return true;
-		tw_usage(command, "--thread wants the number or the name of a thread, not '%s'.", value);
-		return false;
+		return tw_refuse(command, "--thread wants the number or the name of a thread, not '%s'.", value);
 	} else {
 		return tw_patterns_take(&selection->patterns, command, key == 'N', value);
 	}
@@ -223,12 +218,11 @@ static bool make_conditions(struct tw_selection *selection, struct tw_capture *c
 	struct tw_when *calls = &selection->calls;
 	char sentence[TW_WHEN_SENTENCE_BYTES];
 	const char *text, *option;
-	if (tw_selection_has_conditions(selection) && !takes_conditions(command)) {
-		tw_usage(command,
-			 "`%s` takes functions, and all their calls: conditions are for report, print and flame.",
-			 command->name);
-		return false;
-	}
+	if (tw_selection_has_conditions(selection) && !takes_conditions(command))
+		return tw_refuse(
+			command,
+			"`%s` takes functions, and all their calls: conditions are for report, print and flame.",
+			command->name);
 	tw_when_free(calls);
 	tw_when_init(calls, capture);
 	calls->least_ns = selection->longer_ns;
@@ -239,10 +233,8 @@ static bool make_conditions(struct tw_selection *selection, struct tw_capture *c
 		text = is_last ? selection->when : selection->patterns.conditions[i];
 		option = is_last ? "--when" : "the condition";
 		selection->when_number = calls->condition_count;
-		if (text && !tw_when_add(calls, text, sentence)) {
-			tw_usage(command, "%s '%s' is refused: %s.", option, text, sentence);
-			return false;
-		}
+		if (text && !tw_when_add(calls, text, sentence))
+			return tw_refuse(command, "%s '%s' is refused: %s.", option, text, sentence);
 	}
 	return true;
 }
@@ -317,15 +309,12 @@ static bool take_around(struct tw_selection *selection, const struct tw_capture 
 {
 	struct tw_capture_trigger trigger;
 	bool has_times = selection->from != selection->around_texts[0] && (selection->from || selection->to);
-	if (has_times || selection->tail) {
-		tw_usage(command, "--around-trigger is a time of its own: without --from, --to and --tail.");
-		return false;
-	}
-	if (!tw_capture_trigger(capture, &trigger)) {
-		tw_usage(command,
-			 "--around-trigger is for snapshots of a flight recorder, record --flight (docs/flight.md).");
-		return false;
-	}
+	if (has_times || selection->tail)
+		return tw_refuse(command, "--around-trigger is a time of its own: without --from, --to and --tail.");
+	if (!tw_capture_trigger(capture, &trigger))
+		return tw_refuse(
+			command,
+			"--around-trigger is for snapshots of a flight recorder, record --flight (docs/flight.md).");
 	uint64_t before = selection->around_ns ? selection->around_ns : trigger.call_ns ? 0 : AROUND_NS;
 	uint64_t end = trigger.ns > info->zero_ns ? trigger.ns - info->zero_ns : 0;
 	before += trigger.call_ns + SLACK_NS;
@@ -352,23 +341,19 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 		return false;
 	selection->capture = capture;
 	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
-	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns)) {
-		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->from);
-		return false;
-	}
-	if (selection->to && !parse_time(selection->to, capture, &info, &out->to_ns)) {
-		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->to);
-		return false;
-	}
+	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns))
+		return tw_refuse(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.",
+				 selection->from);
+	if (selection->to && !parse_time(selection->to, capture, &info, &out->to_ns))
+		return tw_refuse(command, "--to '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.",
+				 selection->to);
 	/* A part shows no more than itself. */
 	if (info.from_ns > out->from_ns)
 		out->from_ns = info.from_ns;
 	if (info.to_ns && (!out->to_ns || info.to_ns < out->to_ns))
 		out->to_ns = info.to_ns;
-	if (selection->to && out->to_ns <= out->from_ns) {
-		tw_usage(command, "--to '%s' is not after --from.", selection->to);
-		return false;
-	}
+	if (selection->to && out->to_ns <= out->from_ns)
+		return tw_refuse(command, "--to '%s' is not after --from.", selection->to);
 	if (has_patterns(selection)) {
 		find_aliases(selection, capture);
 		out->wants_place = wants_place;
@@ -382,8 +367,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	out->from_ns = tail_of(capture, out, &info, selection->tail);
 	if (out->from_ns != UINT64_MAX)
 		return true;
-	tw_say("--tail %llu: the end of the capture cannot be read.", (unsigned long long)selection->tail);
-	return false;
+	return tw_complain("--tail %llu: the end of the capture cannot be read.", (unsigned long long)selection->tail);
 }
 
 /* ---- an empty selection ---- */

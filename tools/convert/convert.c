@@ -17,23 +17,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_FROM = 256, KEY_TO, KEY_FORCE, KEY_TIMESTAMPS };
+enum { KEY_FROM = 256, KEY_TO, KEY_TIMESTAMPS };
 
 /* In --help and in the message about another word. */
 #define FORMATS "perfetto|speedscope|chrome|ctf|pprof|callgrind|folded|otlp|sqlite|csv|ttb"
+
+struct request {
+	bool is_to, is_from, force, quiet;
+	const char *timeline;		       /* --to: the name of its form; NULL: another */
+	const struct tw_profile_form *profile; /* likewise */
+	const char *table;		       /* likewise: sqlite or csv */
+	bool is_ctf, is_otlp;		       /* likewise */
+	const char *output;
+	int stamp;
+	const char **paths;
+	uint32_t path_count;
+};
 
 static const struct tw_option options_table[] = {
 	{KEY_TO, "to", FORMATS,
 	 "write a capture as a timeline for ui.perfetto.dev, speedscope or chrome://tracing, as a folder for babeltrace2 and other readers of the Common Trace Format, as a profile for pprof, callgrind_annotate and kcachegrind, as folded stacks for flamegraph.pl, as spans of its requests for collectors of OpenTelemetry, as a database of SQLite, as CSV of its calls, or as trace messages, a file for `dbg:trace_client(file, FILE, Handler)`"},
 	{KEY_FROM, "from", "ttb",
 	 "make a capture from such files, written by `dbg:trace_port(file, FILE)` or the tracer of ttb; several, such as wrap files, are read in the order given"},
-	{'o', "output", "FILE",
+	{TW_SETS('o', struct request, output), "output", "FILE",
 	 "the file to write, - for standard output; the folder, of ctf; or the capture, NAME.tw"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "--to ttb: times in the messages: none, nanoseconds, or\n"
 	 "{MegaSecs,Secs,MicroSecs}; by default as the session requested"},
-	{KEY_FORCE, "force", NULL, "replace an existing file or capture of that name"},
-	{'q', "quiet", NULL, "say nothing when all went well"},
+	{TW_SETS(0, struct request, force), "force", NULL, "replace an existing file or capture of that name"},
+	{TW_SETS('q', struct request, quiet), "quiet", NULL, "say nothing when all went well"},
 	{0}};
 
 static const struct tw_command command = {
@@ -58,18 +70,6 @@ static const struct tw_command command = {
 		    "  tracewheel convert --from ttb $(ls -tr wrap*.log) -o wrap.tw\n",
 };
 
-struct request {
-	bool is_to, is_from, force, quiet;
-	const char *timeline;		       /* --to: the name of its form; NULL: another */
-	const struct tw_profile_form *profile; /* likewise */
-	const char *table;		       /* likewise: sqlite or csv */
-	bool is_ctf, is_otlp;		       /* likewise */
-	const char *output;
-	int stamp;
-	const char **paths;
-	uint32_t path_count;
-};
-
 /* ---- options ---- */
 
 /* Is it any form but ttb? */
@@ -78,8 +78,9 @@ static bool has_own_times(const struct request *request)
 	return request->timeline || request->profile || request->table || request->is_ctf || request->is_otlp;
 }
 
-static bool take_option(struct request *request, int key, const char *value)
+static bool take_option(void *context, int key, const char *value)
 {
+	struct request *request = context;
 	switch (key) {
 	case KEY_TO:
 		request->timeline = tw_tool_has_timeline(value) ? value : NULL;
@@ -89,16 +90,11 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->is_otlp = strcmp(value, "otlp") == 0;
 		if (has_own_times(request) || strcmp(value, "ttb") == 0)
 			return request->is_to = true;
-		tw_usage(&command, "--to is one of " FORMATS ", not '%s'.", value);
-		return false;
+		return tw_refuse(&command, "--to is one of " FORMATS ", not '%s'.", value);
 	case KEY_FROM:
 		request->is_from = strcmp(value, "ttb") == 0;
-		if (!request->is_from)
-			tw_usage(&command, "--from is ttb, the trace files of Erlang's tools, not '%s'.", value);
-		return request->is_from;
-	case KEY_FORCE: request->force = true; return true;
-	case 'q': request->quiet = true; return true;
-	case 'o': request->output = value; return true;
+		return request->is_from ||
+		       tw_refuse(&command, "--from is ttb, the trace files of Erlang's tools, not '%s'.", value);
 	default: break;
 	}
 	request->stamp = strcmp(value, "none") == 0	   ? TW_PRINT_STAMP_NONE
@@ -108,28 +104,6 @@ static bool take_option(struct request *request, int key, const char *value)
 	if (request->stamp == -2)
 		tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
 	return request->stamp != -2;
-}
-
-/* Options may precede or follow names. Returns an exit code, or -1 to go on. */
-static int read_options(struct request *request, int argc, char **argv)
-{
-	while (true) {
-		struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-		int key;
-		while ((key = tw_options_next(&options)) > 0) {
-			if (!take_option(request, key, options.value)) {
-				free(options.table);
-				return TW_EXIT_USAGE;
-			}
-		}
-		if (key < 0)
-			return tw_options_exit(key);
-		if (options.index >= argc)
-			return -1;
-		request->paths[request->path_count++] = argv[options.index];
-		argc -= options.index;
-		argv += options.index;
-	}
 }
 
 static int check_request(const struct request *request)
@@ -461,7 +435,8 @@ int tw_tool_convert(int argc, char **argv)
 	struct request request = {.stamp = -1, .paths = calloc((size_t)argc + 1, sizeof *request.paths)};
 	if (!request.paths)
 		return tw_fail("no memory.");
-	int code = read_options(&request, argc, argv);
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	int code = tw_options_words(&options, take_option, &request, request.paths, &request.path_count);
 	if (code < 0)
 		code = check_request(&request);
 	if (code < 0)

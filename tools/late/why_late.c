@@ -12,13 +12,20 @@
 #define TOP_DEFAULT 10
 #define TOP_MAX	    10000
 
-enum { KEY_JSON = 256, KEY_HTML, KEY_PROCESS };
+struct request {
+	struct tw_selection selection;
+	const char *process;
+	uint64_t top;
+	bool is_json;
+	bool is_html;
+};
 
 static const struct tw_option options_table[] = {
 	{'n', "top", "N", "the first N messages (10)"},
-	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
-	{KEY_HTML, "html", NULL, "one page with a timeline of each, without network, for a browser"},
-	{KEY_PROCESS, "process", "PID|NAME",
+	{TW_SETS(0, struct request, is_json), "json", NULL, "as JSON (docs/json.md)"},
+	{TW_SETS(0, struct request, is_html), "html", NULL,
+	 "one page with a timeline of each, without network, for a browser"},
+	{TW_SETS(0, struct request, process), "process", "PID|NAME",
 	 "messages to this process only: '<0.45.0>' or its name, of one node shop:NAME"},
 	{TW_KEY_FROM, "from", "T",
 	 "messages that were taken from this time on: 1.5 or 200ms after the start, -2s before the end, or the time of day, 17:03:12.25"},
@@ -43,30 +50,14 @@ static const struct tw_command command = {
 		    "  tracewheel why-late --json actors.tw | jq '.late[0].chain'\n",
 };
 
-struct request {
-	struct tw_selection selection;
-	const char *process;
-	uint64_t top;
-	bool is_json;
-	bool is_html;
-};
-
 static struct tw_out out;
 
 static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
-	if (key == KEY_JSON) {
-		request->is_json = true;
-	} else if (key == KEY_HTML) {
-		request->is_html = true;
-	} else if (key == KEY_PROCESS) {
-		request->process = value;
-	} else if (key == 'n') {
-		if (!tw_parse_count(value, &request->top) || !request->top || request->top > TOP_MAX) {
-			tw_usage(&command, "--top is a number from 1 to %d, not '%s'.", TOP_MAX, value);
-			return false;
-		}
+	if (key == 'n') {
+		if (!tw_parse_count(value, &request->top) || !request->top || request->top > TOP_MAX)
+			return tw_refuse(&command, "--top is a number from 1 to %d, not '%s'.", TOP_MAX, value);
 	} else {
 		return tw_selection_take(&request->selection, &command, key, value);
 	}

@@ -21,14 +21,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 256 };
+struct request {
+	const char *output;
+	bool is_forced, is_json, is_quiet;
+};
 
-static const struct tw_option options_table[] = {{'o', "output", "ALL.tw", "the new capture"},
-						 {'f', "force", NULL, "replace a capture of that name"},
-						 {KEY_JSON, "json", NULL,
-						  "print what was found as JSON (docs/json.md)"},
-						 {'q', "quiet", NULL, "say nothing when all went well"},
-						 {0}};
+static const struct tw_option options_table[] =
+	{{TW_SETS('o', struct request, output), "output", "ALL.tw", "the new capture"},
+	 {TW_SETS('f', struct request, is_forced), "force", NULL, "replace a capture of that name"},
+	 {TW_SETS(0, struct request, is_json), "json", NULL, "print what was found as JSON (docs/json.md)"},
+	 {TW_SETS('q', struct request, is_quiet), "quiet", NULL, "say nothing when all went well"},
+	 {0}};
 
 static const struct tw_command command = {
 	.name = "merge",
@@ -44,11 +47,6 @@ static const struct tw_command command = {
 	.examples = "  tracewheel merge -o all.tw shop.tw stock.tw\n"
 		    "  tracewheel merge -o all.tw web*.tw && tracewheel seq all.tw\n"
 		    "  tracewheel merge --json -o all.tw a.tw b.tw | jq '.captures[].offset_ns'\n",
-};
-
-struct request {
-	const char *output;
-	bool is_forced, is_json, is_quiet;
 };
 
 /* ---- 1: opening ---- */
@@ -88,28 +86,23 @@ static bool check_capture(const struct tw_merging *merging, uint32_t number)
 	const struct tw_capture_segment *segment = tw_capture_segment(capture, 0);
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	if (!segment || !tw_capture_image(capture, 0)) {
-		tw_say("'%s' is a stream, or empty: only captures in folders are merged.", path);
-		return false;
-	}
+	if (!segment || !tw_capture_image(capture, 0))
+		return tw_complain("'%s' is a stream, or empty: only captures in folders are merged.", path);
 	for (uint32_t i = 0; (segment = tw_capture_segment(capture, i)); i++)
 		info.is_live |= !segment->is_closed;
-	if (info.is_live) {
-		tw_say("%s has no end yet: let its recording end, or complete it with `tracewheel recover %s`.", path,
-		       path);
-		return false;
-	}
+	if (info.is_live)
+		return tw_complain(
+			"%s has no end yet: let its recording end, or complete it with `tracewheel recover %s`.", path,
+			path);
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
-		if (info.is_part) {
-			tw_say("%s is a part that `tracewheel cut` made: merge whole captures, and cut the merged one.",
-			       path);
-			return false;
-		}
-		if (*image->node) {
-			tw_say("%s is merged already: merge the captures that it was made of, and the others, at once.",
-			       path);
-			return false;
-		}
+		if (info.is_part)
+			return tw_complain(
+				"%s is a part that `tracewheel cut` made: merge whole captures, and cut the merged one.",
+				path);
+		if (*image->node)
+			return tw_complain(
+				"%s is merged already: merge the captures that it was made of, and the others, at once.",
+				path);
 	}
 	return true;
 }
@@ -122,10 +115,8 @@ static bool is_same_boot(const struct tw_capture_image *a, const struct tw_captu
 static bool check_same(const struct tw_merging *merging, uint32_t a, uint32_t b)
 {
 	if (tw_capture_image(merging->captures[a], 0)->capture_id ==
-	    tw_capture_image(merging->captures[b], 0)->capture_id) {
-		tw_say("%s and %s are the same capture.", merging->paths[a], merging->paths[b]);
-		return false;
-	}
+	    tw_capture_image(merging->captures[b], 0)->capture_id)
+		return tw_complain("%s and %s are the same capture.", merging->paths[a], merging->paths[b]);
 	return true;
 }
 
@@ -192,10 +183,10 @@ static bool check_nodes(const struct tw_merging *merging)
 		const struct tw_messages_node *node = &merging->messages.nodes[i];
 		if (!node->is_twice)
 			continue;
-		tw_say("%s and %s are both of the node '%s': its events would be there twice, or which messages are whose "
-		       "cannot be told. Leave one of them out.",
-		       merging->paths[node->capture], merging->paths[node->other], node->name);
-		return false;
+		return tw_complain(
+			"%s and %s are both of the node '%s': its events would be there twice, or which messages are whose "
+			"cannot be told. Leave one of them out.",
+			merging->paths[node->capture], merging->paths[node->other], node->name);
 	}
 	return true;
 }
@@ -383,16 +374,9 @@ int tw_tool_merge(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {0};
-	int key;
-	while ((key = tw_options_next(&options)) > 0) {
-		request.is_forced |= key == 'f';
-		request.is_json |= key == KEY_JSON;
-		request.is_quiet |= key == 'q';
-		if (key == 'o')
-			request.output = options.value;
-	}
-	if (key != TW_OPTIONS_END)
-		return tw_options_exit(key);
+	int code;
+	if (!tw_options_read(&options, NULL, &request, &code))
+		return code;
 	/* A limit on the size of files is a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
 	struct tw_merging merging = {.paths = argv + options.index, .count = (uint32_t)(argc - options.index)};

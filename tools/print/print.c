@@ -21,16 +21,30 @@
 
 enum {
 	KEY_TIMESTAMPS = 256,
-	KEY_TREE,
-	KEY_BARE_PIDS,
-	KEY_SETUPS,
-	KEY_SCHED,
-	KEY_PROCESS,
 	KEY_SLOWEST,
-	KEY_SHOW_WAITS,
 	KEY_FOLLOW,
 	KEY_LINES,
-	KEY_ON_REQUEST
+};
+
+struct request {
+	const struct tw_print_format *format;
+	struct tw_selection selection;
+	uint64_t limit;
+	bool has_limit;
+	bool is_tree;
+	bool has_setups;
+	bool shows_waits;
+	bool has_sched;
+	const char *process;
+	uint64_t slowest; /* 0: events */
+	bool is_strace;
+	const struct tw_print_timeline *timeline;
+	bool is_stream;
+	bool follows;
+	uint64_t lines; /* a second; 0: all */
+	bool is_on_request;
+	bool is_bare;
+	int stamp;
 };
 
 static const struct tw_option options_table[] = {
@@ -40,20 +54,22 @@ static const struct tw_option options_table[] = {
 	 "dbg makes of them, one JSON\n"
 	 "object a line (docs/json.md), a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), for speedscope, or for chrome://tracing"},
-	{KEY_TREE, "tree", NULL,
+	{TW_SETS(0, struct request, is_tree), "tree", NULL,
 	 "text: calls indented by depth, with the time at which each began (--from takes it) and durations; equal leaves that follow each other are one line: x 900; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
 	{KEY_SLOWEST, "slowest", "N",
 	 "text or JSON: the N slowest calls of the functions of -t, each with what it did and, with record --locks, the locks that it waited for and the calls that held them; without -t those with most time of their own, but none of libc that wait (epoll_wait, pthread_cond_wait, nanosleep)"},
-	{KEY_SHOW_WAITS, "show-waits", NULL, "--slowest without -t: also the calls of libc that wait"},
-	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
-	{KEY_SCHED, "sched", NULL,
+	{TW_SETS(0, struct request, shows_waits), "show-waits", NULL,
+	 "--slowest without -t: also the calls of libc that wait"},
+	{TW_SETS(0, struct request, has_setups), "setups", NULL,
+	 "also list the set-up of threads and rings, which is subtracted from times"},
+	{TW_SETS(0, struct request, has_sched), "sched", NULL,
 	 "also list when threads ran, were preempted and were off the processor; for captures of `record --sched`"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "by default as the session requested"},
-	{KEY_BARE_PIDS, "bare-pids", NULL,
+	{TW_SETS(0, struct request, is_bare), "bare-pids", NULL,
 	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
-	{KEY_PROCESS, "process", "PID|NAME",
+	{TW_SETS(0, struct request, process), "process", "PID|NAME",
 	 "one process' life over all threads, from spawn to exit: '<0.45.0>', its name or the number of its thread, of one node shop:NAME; in text, an event shows what it ended: a run, "
 	 "a time ready or blocked and the cause, a message's time in the queue, a call"},
 	{KEY_FOLLOW, "follow", NULL,
@@ -61,7 +77,7 @@ static const struct tw_option options_table[] = {
 	 "--from -2s), until the recording ends; with --from, one that has ended meanwhile is shown as well"},
 	{KEY_LINES, "lines", "N/s|none",
 	 "with --follow, as text or --format dbg: at most N lines in a second (none); the other events are counted, and a line says how many"},
-	{KEY_ON_REQUEST, "on-request", NULL,
+	{TW_SETS(0, struct request, is_on_request), "on-request", NULL,
 	 "the same for a program that shows them: for each line on standard input a packet of four bytes of length, the highest first, the numbers of events shown and left out, a newline, and the lines"},
 	TW_WHEN_OPTIONS,
 	{TW_KEY_HIDE_WAITS, "hide-waits", NULL, "--slowest without -t: not the calls of libc that wait, as by default"},
@@ -91,27 +107,6 @@ static const struct tw_command command = {
 		    "  tracewheel print -f json sqlite3.tw | jq 'select(.function == \"malloc\")'\n",
 };
 
-struct request {
-	const struct tw_print_format *format;
-	struct tw_selection selection;
-	uint64_t limit;
-	bool has_limit;
-	bool is_tree;
-	bool has_setups;
-	bool shows_waits;
-	bool has_sched;
-	const char *process;
-	uint64_t slowest; /* 0: events */
-	bool is_strace;
-	const struct tw_print_timeline *timeline;
-	bool is_stream;
-	bool follows;
-	uint64_t lines; /* a second; 0: all */
-	bool is_on_request;
-	bool is_bare;
-	int stamp;
-};
-
 /* Lines a second of a program that asks for them and does not say how many. */
 #define LINES 1000
 
@@ -131,16 +126,14 @@ static bool take_stamp(struct request *request, const char *value)
 			return true;
 		}
 	}
-	tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
-	return false;
+	return tw_refuse(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
 }
 
 static bool take_lines(struct request *request, const char *value)
 {
 	bool is_right = strcmp(value, "none") == 0 || tw_parse_decimal(value, true, &request->lines);
-	if (!is_right)
-		tw_usage(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.", value);
-	return is_right;
+	return is_right ||
+	       tw_refuse(&command, "--lines is a number of lines a second such as 100/s, or none; not '%s'.", value);
 }
 
 /* It is none of the formats with an event a line. */
@@ -163,13 +156,14 @@ static bool take_format(struct request *request, const char *value)
 			return true;
 		}
 	}
-	tw_usage(&command, "--format is text, strace, erlang, dbg, json, perfetto, speedscope or chrome, not '%s'.",
-		 value);
-	return false;
+	return tw_refuse(&command,
+			 "--format is text, strace, erlang, dbg, json, perfetto, speedscope or chrome, not '%s'.",
+			 value);
 }
 
-static bool take_option(struct request *request, int key, const char *value)
+static bool take_option(void *context, int key, const char *value)
 {
+	struct request *request = context;
 	if (key == 'n') {
 		bool is_right = tw_parse_count(value, &request->limit);
 		if (!is_right)
@@ -177,46 +171,18 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->has_limit = is_right && request->limit;
 		return is_right;
 	}
-	if (key == KEY_TREE) {
-		request->is_tree = true;
-		return true;
-	}
-	if (key == KEY_PROCESS) {
-		request->process = value;
-		return true;
-	}
 	if (key == KEY_SLOWEST) {
 		if (tw_parse_count(value, &request->slowest) && request->slowest && request->slowest <= TW_SLOWEST_MAX)
 			return true;
-		tw_usage(&command, "--slowest is a number of calls from 1 to %u, not '%s'.", TW_SLOWEST_MAX, value);
-		return false;
-	}
-	if (key == KEY_SHOW_WAITS) {
-		request->shows_waits = true;
-		return true;
-	}
-	if (key == KEY_SETUPS) {
-		request->has_setups = true;
-		return true;
-	}
-	if (key == KEY_SCHED) {
-		request->has_sched = true;
-		return true;
+		return tw_refuse(&command, "--slowest is a number of calls from 1 to %u, not '%s'.", TW_SLOWEST_MAX,
+				 value);
 	}
 	if (key == KEY_FOLLOW) {
 		request->follows = request->is_stream = true;
 		return true;
 	}
-	if (key == KEY_ON_REQUEST) {
-		request->is_on_request = true;
-		return true;
-	}
 	if (key == KEY_LINES)
 		return take_lines(request, value);
-	if (key == KEY_BARE_PIDS) {
-		request->is_bare = true;
-		return true;
-	}
 	if (key == KEY_TIMESTAMPS)
 		return take_stamp(request, value);
 	if (key != 'f')
@@ -371,52 +337,36 @@ static bool make_filter(struct request *request, const struct tw_capture *captur
 /* Options that exclude each other are reported. */
 static bool fits_together(const struct request *request)
 {
-	if (request->is_tree && (request->format != &tw_print_text || has_form_of_its_own(request))) {
-		tw_usage(&command, "--tree is text; it cannot be --format %s.",
-			 request->timeline    ? request->timeline->name
-			 : request->is_strace ? "strace"
-					      : request->format->name);
-		return false;
-	}
-	if (request->process && (request->is_tree || has_form_of_its_own(request) || request->selection.thread)) {
-		tw_usage(
+	if (request->is_tree && (request->format != &tw_print_text || has_form_of_its_own(request)))
+		return tw_refuse(&command, "--tree is text; it cannot be --format %s.",
+				 request->timeline    ? request->timeline->name
+				 : request->is_strace ? "strace"
+						      : request->format->name);
+	if (request->process && (request->is_tree || has_form_of_its_own(request) || request->selection.thread))
+		return tw_refuse(
 			&command,
 			"--process is a list of events over all threads: not with --tree, a timeline, --format strace, or --thread.");
-		return false;
-	}
 	if (request->slowest && (request->is_tree || has_form_of_its_own(request) || request->process ||
-				 request->selection.longer_ns || request->format == &tw_print_erlang)) {
-		tw_usage(
+				 request->selection.longer_ns || request->format == &tw_print_erlang))
+		return tw_refuse(
 			&command,
 			"--slowest is a list of its own, as text or --format json: not with --tree, --process or --longer.");
-		return false;
-	}
-	if ((request->selection.hides_waits || request->shows_waits) && !request->slowest) {
-		tw_usage(&command, "--%s-waits is about the slowest calls: it goes with --slowest.",
-			 request->shows_waits ? "show" : "hide");
-		return false;
-	}
-	if (request->process && (request->selection.longer_ns || tw_selection_has_conditions(&request->selection))) {
-		tw_usage(&command, "--process shows all events of a process: not with --longer and --when.");
-		return false;
-	}
-	if (request->follows && (reads_to_the_end(request) || request->selection.tail)) {
-		tw_usage(
+	if ((request->selection.hides_waits || request->shows_waits) && !request->slowest)
+		return tw_refuse(&command, "--%s-waits is about the slowest calls: it goes with --slowest.",
+				 request->shows_waits ? "show" : "hide");
+	if (request->process && (request->selection.longer_ns || tw_selection_has_conditions(&request->selection)))
+		return tw_refuse(&command, "--process shows all events of a process: not with --longer and --when.");
+	if (request->follows && (reads_to_the_end(request) || request->selection.tail))
+		return tw_refuse(
 			&command,
 			"--follow shows events as they come: not with --tree, a timeline, --format strace, --process, --slowest, --longer, --when or --tail.");
-		return false;
-	}
 	if ((request->lines || request->is_on_request) &&
-	    (!request->follows || (request->format != &tw_print_text && request->format != &tw_print_dbg))) {
-		tw_usage(&command, "--lines and --on-request go with --follow, as text or --format dbg.");
-		return false;
-	}
-	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO)) {
-		tw_usage(
+	    (!request->follows || (request->format != &tw_print_text && request->format != &tw_print_dbg)))
+		return tw_refuse(&command, "--lines and --on-request go with --follow, as text or --format dbg.");
+	if (request->timeline && !request->timeline->is_text && isatty(STDOUT_FILENO))
+		return tw_refuse(
 			&command,
 			"--format perfetto is no text: write it to a file, tracewheel print --format perfetto NAME.tw > NAME.pftrace.");
-		return false;
-	}
 	return true;
 }
 
@@ -546,15 +496,10 @@ int tw_tool_print(int argc, char **argv)
 	struct tw_printer printer = {0};
 	struct tw_capture *capture = NULL;
 	struct tw_pace *pace = NULL;
-	int key, code = TW_EXIT_USAGE;
-	while ((key = tw_options_next(&options)) > 0) {
-		if (!take_option(&request, key, options.value))
-			goto free_request;
-	}
-	if (key < 0) {
-		code = tw_options_exit(key);
+	int code;
+	if (!tw_options_read(&options, take_option, &request, &code))
 		goto free_request;
-	}
+	code = TW_EXIT_USAGE;
 	if (!fits_together(&request))
 		goto free_request;
 	if (request.is_on_request && !request.lines)

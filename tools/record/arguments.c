@@ -16,8 +16,7 @@
 
 static bool has_no_memory(void)
 {
-	tw_say("there is no memory.");
-	return false;
+	return tw_complain("there is no memory.");
 }
 
 /* Those of the command line are read when the installed ones are, whose tables they may use. */
@@ -38,8 +37,7 @@ static bool give_prototype(struct tw_arguments *arguments, const struct tw_comma
 		arguments->string_bytes = STRING_BYTES;
 	if (tw_prototypes_give(arguments->prototypes, text, reason))
 		return true;
-	tw_usage(command, "--args='%s' is refused: %s (docs/prototypes.md).", text, reason);
-	return false;
+	return tw_refuse(command, "--args='%s' is refused: %s (docs/prototypes.md).", text, reason);
 }
 
 bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_command *command, const char *path)
@@ -53,8 +51,7 @@ bool tw_arguments_set_file(struct tw_arguments *arguments, const struct tw_comma
 		return false;
 	if (tw_prototypes_give_file(arguments->prototypes, path, reason))
 		return true;
-	tw_usage(command, "--prototypes: %s (docs/prototypes.md).", reason);
-	return false;
+	return tw_refuse(command, "--prototypes: %s (docs/prototypes.md).", reason);
 }
 
 static bool add_syscall(const char *function, void *arg)
@@ -84,11 +81,10 @@ bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *c
 	    (tw_parse_count(value, &arguments->string_bytes) && arguments->string_bytes >= 8 &&
 	     arguments->string_bytes <= 256))
 		return true;
-	tw_usage(
+	return tw_refuse(
 		command,
 		"--args is raw, the bytes to keep of a string, from 8 to 256, or a prototype, 'f(int, str)'; not '%s'.",
 		value);
-	return false;
 }
 
 void tw_arguments_free(struct tw_arguments *arguments)

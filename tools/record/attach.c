@@ -342,7 +342,7 @@ static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 	static const char *const places[] = {"/" TW_AGENT_FOLDER "/erlang", "/../erlang"};
 	int parent = tw_command_path(self);
 	if (parent < 0)
-		return tw_say("this command does not know where it is: /proc cannot be read."), false;
+		return tw_complain("this command does not know where it is: /proc cannot be read.");
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		char candidate[2 * PATH_MAX], *real;
 		snprintf(candidate, sizeof candidate, "%.*s%s/ebin/tracewheel_attach.beam", parent, self, places[i]);
@@ -353,10 +353,10 @@ static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
 		free(real);
 		return true;
 	}
-	tw_say("%.*s%s, the application for Erlang, is missing: it is built and installed with this command if erlc and erl_nif.h "
-	       "are there (Debian: erlang-base, erlang-dev).",
-	       parent, self, places[0]);
-	return false;
+	return tw_complain(
+		"%.*s%s, the application for Erlang, is missing: it is built and installed with this command if erlc and erl_nif.h "
+		"are there (Debian: erlang-base, erlang-dev).",
+		parent, self, places[0]);
 }
 
 /* ---- what it reports ---- */

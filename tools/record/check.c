@@ -557,10 +557,9 @@ bool tw_check_say(const struct tw_check *check)
 	bool is_right = true;
 	for (size_t i = 0; check && i < check->count; i++)
 		is_right &= say(check, &check->asked[i]);
-	if (!is_right)
-		tw_say("%s; `tracewheel functions` shows what can be traced, --allow-nothing records anyway.",
-		       check->options.process_id ? "the process is left alone" : "nothing was started");
-	return is_right;
+	return is_right ||
+	       tw_complain("%s; `tracewheel functions` shows what can be traced, --allow-nothing records anyway.",
+			   check->options.process_id ? "the process is left alone" : "nothing was started");
 }
 
 const char *tw_check_reason(const struct tw_check *check, size_t index, const char **pattern)

@@ -124,8 +124,7 @@ static bool take_probe(const struct tw_command *command, const char *pattern, ch
 	number_arguments(condition);
 	if (!tw_when_has_names(condition))
 		return true;
-	tw_usage(command, "-t '%s': the arguments of probes are called arg1, arg2 ..., or $1, $2 ...", pattern);
-	return false;
+	return tw_refuse(command, "-t '%s': the arguments of probes are called arg1, arg2 ..., or $1, $2 ...", pattern);
 }
 
 static bool add_number(struct tw_config *config, uint32_t number)
@@ -166,10 +165,8 @@ static const char one_of_them[] = "--match and --when: one of them, once.";
 
 bool tw_conditions_set_when(struct tw_conditions *conditions, const struct tw_command *command, const char *text)
 {
-	if (conditions->when || conditions->match) {
-		tw_usage(command, one_of_them);
-		return false;
-	}
+	if (conditions->when || conditions->match)
+		return tw_refuse(command, one_of_them);
 	conditions->when = text;
 	return true;
 }
@@ -298,10 +295,8 @@ static bool config_one(const struct tw_conditions *conditions, const struct tw_c
 	}
 	if (has_names && !tw_arguments_add_guard(target->arguments, &guard))
 		return false;
-	if (!has_names && !tw_when_plain(&guard, target->are_words || guard.is_of_end, plain, reason)) {
-		tw_usage(target->command, "the condition '%s' is refused: %s.", text, reason);
-		return false;
-	}
+	if (!has_names && !tw_when_plain(&guard, target->are_words || guard.is_of_end, plain, reason))
+		return tw_refuse(target->command, "the condition '%s' is refused: %s.", text, reason);
 	snprintf(line, sizeof line, "%u %s", number, has_names ? "-" : plain);
 	if (number)
 		return add_line(target->config, "condition", line);
@@ -316,10 +311,8 @@ static bool add_length(struct tw_conditions *conditions, const char **text)
 	if (!tw_grow_one(conditions->made, conditions->made_count) ||
 	    asprintf(&conditions->made[conditions->made_count],
 		     *text ? "(%s) and duration >= %lluns" : "%sduration >= %lluns", *text ? *text : "",
-		     (unsigned long long)conditions->longer_ns) < 0) {
-		tw_say("no memory.");
-		return false;
-	}
+		     (unsigned long long)conditions->longer_ns) < 0)
+		return tw_complain("no memory.");
 	*text = conditions->made[conditions->made_count++];
 	return true;
 }

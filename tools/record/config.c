@@ -15,10 +15,8 @@ bool tw_config_add(struct tw_config *config, const char *key, const char *value)
 {
 	size_t bytes = strlen(key) + strlen(value) + 2;
 	char *grown = realloc(config->text, config->bytes + bytes + 1);
-	if (!grown) {
-		tw_say("no memory.");
-		return false;
-	}
+	if (!grown)
+		return tw_complain("no memory.");
 	sprintf(grown + config->bytes, "%s %s\n", key, value);
 	config->text = grown;
 	config->bytes += bytes;

@@ -54,12 +54,11 @@ static bool set_on(struct tw_flight *flight, const struct tw_command *command, c
 			return true;
 		}
 	}
-	tw_usage(
+	return tw_refuse(
 		command,
 		"--snapshot-on is crash, exit, a signal that is sent to this command (USR1, USR2, HUP, ALRM, VTALRM, PROF, IO or URG), or "
 		"calls, 'MODULE:FUNCTION if EXPR'; not '%s'.",
 		value);
-	return false;
 }
 
 static bool set_flight(struct tw_flight *flight, struct tw_recorder_options *recorder, const struct tw_command *command,
@@ -79,13 +78,13 @@ bool tw_flight_set(struct tw_flight *flight, struct tw_recorder_options *recorde
 	case KEY_SNAPSHOTS:
 		flight->beside = "--snapshots";
 		if (!tw_parse_count(value, &number) || number < 1 || number > UINT32_MAX)
-			return tw_usage(command, "--snapshots is a number from 1 on, not '%s'.", value), false;
+			return tw_refuse(command, "--snapshots is a number from 1 on, not '%s'.", value);
 		flight->most = (uint32_t)number;
 		return true;
 	default:
 		flight->beside = "--every";
 		if (!tw_parse_duration(value, &flight->every_ns))
-			return tw_usage(command, "--every is a time, such as 10s, not '%s'.", value), false;
+			return tw_refuse(command, "--every is a time, such as 10s, not '%s'.", value);
 		return true;
 	}
 }

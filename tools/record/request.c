@@ -109,10 +109,8 @@ static bool config_flags(struct tw_request *request)
 
 static bool set_path(struct tw_request *request, const char *value)
 {
-	if (!*value || strlen(value) >= PATH_MAX) {
-		tw_usage(request->command, "-o wants the name of a capture.");
-		return false;
-	}
+	if (!*value || strlen(value) >= PATH_MAX)
+		return tw_refuse(request->command, "-o wants the name of a capture.");
 	strcpy(request->path, value);
 	request->recorder.is_stream = strcmp(value, "-") == 0;
 	request->recorder.stream_fd = STDOUT_FILENO;
@@ -126,8 +124,7 @@ static bool set_stack(struct tw_request *request, const char *value)
 	request->has_frames = strcmp(value, "1") != 0;
 	if (tw_parse_count(value, &number) && number >= 1 && number <= 64)
 		return add_config(request, "stack", value);
-	tw_usage(request->command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
-	return false;
+	return tw_refuse(request->command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
 }
 
 static bool set_callers(struct tw_request *request, const char *value)
@@ -135,16 +132,14 @@ static bool set_callers(struct tw_request *request, const char *value)
 	request->callers = value;
 	if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
 		return true;
-	tw_usage(request->command, "--callers is main or all, not '%s'.", value);
-	return false;
+	return tw_refuse(request->command, "--callers is main or all, not '%s'.", value);
 }
 
 static bool set_longer(struct tw_request *request, const char *value)
 {
 	bool is_right = tw_parse_duration(value, &request->longer_ns) && request->longer_ns;
-	if (!is_right)
-		tw_usage(request->command, "--longer is a duration, such as 10ms or 50us, not '%s'.", value);
-	return is_right;
+	return is_right ||
+	       tw_refuse(request->command, "--longer is a duration, such as 10ms or 50us, not '%s'.", value);
 }
 
 static bool set_children(struct tw_request *request, const char *value)
@@ -154,8 +149,7 @@ static bool set_children(struct tw_request *request, const char *value)
 	if (!value || (tw_parse_bytes(value, &request->children_bytes) &&
 		       request->children_bytes >= CHILDREN_BYTES_MIN && request->children_bytes <= CHILDREN_BYTES_MAX))
 		return true;
-	tw_usage(request->command, "--children is a size from 32K to 1G, of each thread, not '%s'.", value);
-	return false;
+	return tw_refuse(request->command, "--children is a size from 32K to 1G, of each thread, not '%s'.", value);
 }
 
 static bool set_redact(struct tw_request *request, const char *value)
@@ -334,10 +328,9 @@ static bool is_by_end(const struct tw_request *request)
 static bool are_strings_hidden(const struct tw_request *request)
 {
 	bool is_right = !request->arguments.layouts.hides_strings || !request->has_ports;
-	if (!is_right)
-		tw_usage(request->command,
+	return is_right ||
+	       tw_refuse(request->command,
 			 "--no-strings and --ports exclude each other: ports are known by their paths and addresses.");
-	return is_right;
 }
 
 static bool place_children(struct tw_request *request)
@@ -346,24 +339,21 @@ static bool place_children(struct tw_request *request)
 	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)request->children_bytes);
 	if (!request->children_bytes)
 		return true;
-	if (!is_by_end(request)) {
-		tw_usage(
+	if (!is_by_end(request))
+		return tw_refuse(
 			request->command,
 			"--children goes with --longer, or with a condition on how calls end, as -t 'srv:handle if result < 0': "
 			"the calls in such calls are recorded with them.");
-		return false;
-	}
 	return add_config(request, "children", bytes);
 }
 
 static bool is_longer_alone(const struct tw_request *request)
 {
 	bool is_right = !is_by_end(request) || !request->beside_longer;
-	if (!is_right)
-		tw_usage(request->command, "%s and %s exclude each other: which calls are %s is known when they end.",
+	return is_right ||
+	       tw_refuse(request->command, "%s and %s exclude each other: which calls are %s is known when they end.",
 			 request->longer_ns ? "--longer" : "conditions on how calls end", request->beside_longer,
 			 request->longer_ns ? "long" : "recorded");
-	return is_right;
 }
 
 /* Counted calls have no condition. */
@@ -372,9 +362,8 @@ static bool are_all_summed_up(const struct tw_request *request)
 	if (!request->aggregate.is_wanted || request->counted.wanted_count ||
 	    !tw_conditions_are_there(&request->conditions))
 		return true;
-	tw_usage(request->command,
-		 "--by, --sum, --histogram and --quantiles are of all calls: without --when and --match.");
-	return false;
+	return tw_refuse(request->command,
+			 "--by, --sum, --histogram and --quantiles are of all calls: without --when and --match.");
 }
 
 bool tw_request_has_entries(const struct tw_request *request)
@@ -410,11 +399,9 @@ static bool complete_request(struct tw_request *request, const char *program)
 		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
 	}
 	bool is_stream = request->recorder.is_stream;
-	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE)) {
-		tw_usage(request->command,
-			 "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
-		return false;
-	}
+	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE))
+		return tw_refuse(request->command,
+				 "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
 	if (is_stream)
 		strcpy(request->path, "the stream");
 	if (is_stream && !request->recorder.counts_ns)
@@ -488,11 +475,10 @@ static bool is_python_recorded(struct tw_request *request)
 {
 	if (!request->has_python)
 		return true;
-	if (request->counted.wanted_count || request->aggregate.is_wanted) {
-		tw_usage(request->command, "--python goes without --count, --by, --sum, --histogram and --quantiles: "
-					   "calls of Python are recorded, and `report --by` sums them up.");
-		return false;
-	}
+	if (request->counted.wanted_count || request->aggregate.is_wanted)
+		return tw_refuse(request->command,
+				 "--python goes without --count, --by, --sum, --histogram and --quantiles: "
+				 "calls of Python are recorded, and `report --by` sums them up.");
 	return request->has_typed || add_pattern(request, 't', PYTHON_PATTERN);
 }
 

@@ -18,8 +18,7 @@ bool tw_rings_set_policy(struct tw_recorder_options *options, const struct tw_co
 			return true;
 		}
 	}
-	tw_usage(command, "--on-full is drop, block or overwrite, not '%s'.", word);
-	return false;
+	return tw_refuse(command, "--on-full is drop, block or overwrite, not '%s'.", word);
 }
 
 bool tw_rings_are_too_large(const struct tw_recorder_options *options, const struct tw_command *command)

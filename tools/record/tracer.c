@@ -63,22 +63,19 @@ static bool check_file(const struct tw_command *command, const char *path)
 	struct tw_symbols *symbols;
 	int error = tw_symbols_open(path, &symbols);
 
-	if (error) {
-		tw_usage(command, "--tracer: '%s' cannot be used: %s.", path,
-			 error == TW_EFORMAT   ? "it is not a shared object"
-			 : error == TW_ENOTSUP ? "it is made for another machine"
-			 : error == TW_EPERM   ? "it may not be read by you"
-					       : "it cannot be read");
-		return false;
-	}
+	if (error)
+		return tw_refuse(command, "--tracer: '%s' cannot be used: %s.", path,
+				 error == TW_EFORMAT   ? "it is not a shared object"
+				 : error == TW_ENOTSUP ? "it is made for another machine"
+				 : error == TW_EPERM   ? "it may not be read by you"
+						       : "it cannot be read");
 	tw_symbols_close(symbols);
 	if (has_symbol(path))
 		return true;
-	tw_usage(command,
-		 "--tracer: '%s' is not a tracer module: it does not export " TW_TRACER_MODULE_SYMBOL
-		 " (docs/tracer-modules.md).",
-		 path);
-	return false;
+	return tw_refuse(command,
+			 "--tracer: '%s' is not a tracer module: it does not export " TW_TRACER_MODULE_SYMBOL
+			 " (docs/tracer-modules.md).",
+			 path);
 }
 
 bool tw_tracer_file_set(struct tw_tracer_file *tracer, const struct tw_command *command, const char *value,
@@ -89,10 +86,8 @@ bool tw_tracer_file_set(struct tw_tracer_file *tracer, const struct tw_command *
 	const char *colon = access(value, F_OK) == 0 ? NULL : strchr(value, ':');
 	size_t bytes = colon ? (size_t)(colon - value) : strlen(value);
 
-	if (tracer->path[0]) {
-		tw_usage(command, "--tracer: one of them.");
-		return false;
-	}
+	if (tracer->path[0])
+		return tw_refuse(command, "--tracer: one of them.");
 	snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1), value);
 	if (!realpath(name, tracer->path) || strchr(tracer->path, '\n')) {
 		tw_usage(command, "--tracer: there is no '%s'.", name);

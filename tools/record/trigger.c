@@ -24,18 +24,15 @@ bool tw_triggers_take(struct tw_patterns *triggers, const struct tw_command *com
 		return false;
 	size_t last = triggers->wanted_count - 1;
 	const char *text = triggers->conditions[last];
-	if (text && tw_when_names(text, "exception")) {
-		tw_usage(
+	if (text && tw_when_names(text, "exception"))
+		return tw_refuse(
 			command,
 			"--snapshot-on '%s': a call that an exception leaves writes no snapshot; name the function that throws.",
 			value);
-		return false;
-	}
-	if (text && strstr(text, "vector_") && tw_condition_is_of_end(text)) {
-		tw_usage(command, "--snapshot-on '%s': arguments in vector registers are not kept until the call ends.",
-			 value);
-		return false;
-	}
+	if (text && strstr(text, "vector_") && tw_condition_is_of_end(text))
+		return tw_refuse(command,
+				 "--snapshot-on '%s': arguments in vector registers are not kept until the call ends.",
+				 value);
 	/* Durations and results need returns. */
 	return tw_config_add(config, "pattern", tw_pattern_text(triggers->wanted[last])) &&
 	       (!text || !tw_condition_is_of_end(text) || tw_config_add(config, "returns", "1"));
@@ -86,8 +83,7 @@ static bool config_one(struct typed *typed, const struct tw_command *command, co
 	}
 	if (tw_when_plain(&guard, true, plain, reason))
 		return add_condition(config, &guard, plain);
-	tw_usage(command, "--snapshot-on '... if %s' is refused: %s.", guard.text, reason);
-	return false;
+	return tw_refuse(command, "--snapshot-on '... if %s' is refused: %s.", guard.text, reason);
 }
 
 bool tw_triggers_config(const struct tw_patterns *triggers, const struct tw_triggers_target *target)

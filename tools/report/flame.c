@@ -14,19 +14,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_FOLDED = 256, KEY_BY, KEY_BY_PROCESS, KEY_LEAST, KEY_DIFF, KEY_MEMORY, KEY_OFF };
+enum {
+	KEY_BY = 256,
+	KEY_LEAST,
+	KEY_DIFF,
+	KEY_MEMORY,
+};
 
 static const struct tw_option options_table[] = {
-	{KEY_FOLDED, "folded", NULL,
+	{TW_SETS(0, struct tw_flame, is_folded), "folded", NULL,
 	 "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
 	 "calls; with --diff two numbers, the old one first; with --memory bytes"},
-	{KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
+	{TW_SETS(0, struct tw_flame, is_by_process), "by-process", NULL, "a tree for each process, not one of all"},
 	{KEY_BY, "by", "KEY",
 	 "a tree for each process, name (of a process or thread), or for each\ninitial-call, behaviour, application or label of an Erlang node's processes (docs/erlang.md)"},
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "what differs from this capture: frames whose own time is longer\nthan there are red, shorter blue, and grey where it may be "
 	 "chance.\nMay be repeated, and several captures may follow (docs/differences.md)"},
-	{KEY_OFF, "off", NULL,
+	{TW_SETS(0, struct tw_flame, is_off), "off", NULL,
 	 "frames are as wide as the time in which threads were off the\nprocessor in them (blocked); for captures of `record --sched` (docs/latency.md)"},
 	{KEY_MEMORY, "memory", "[=peak|live|allocated]",
 	 "frames are as wide as the bytes that they and those above\nthem allocated: what was live when most was (peak), what was not freed at the end, or all; for captures of `record --memory`"},
@@ -65,30 +70,25 @@ static bool take_option(void *context, int key, const char *value)
 	struct tw_flame *flame = context;
 	char *end;
 	switch (key) {
-	case KEY_FOLDED: flame->is_folded = true; return true;
-	case KEY_BY_PROCESS: flame->is_by_process = true; return true;
 	case KEY_BY:
 		flame->is_by_process = true;
 		flame->is_by_kind = strcmp(value, "process") != 0;
 		if (!flame->is_by_kind || tw_process_kind_parse(value, &flame->by))
 			return true;
-		tw_usage(&command, "--by is process, name, initial-call, behaviour, application or label, not '%s'.",
-			 value);
-		return false;
+		return tw_refuse(&command,
+				 "--by is process, name, initial-call, behaviour, application or label, not '%s'.",
+				 value);
 	case KEY_MEMORY:
 		flame->kind = tw_flame_memory_kind(value);
 		if (!flame->kind)
 			tw_usage(&command, "--memory is peak, live or allocated, not '%s'.", value);
 		return flame->kind != NULL;
-	case KEY_OFF: return flame->is_off = true;
 	case KEY_DIFF: return tw_sides_take(&flame->sides, &command, value);
 	case KEY_LEAST:
 		flame->is_least_given = true;
 		flame->least_percent = strtod(value, &end);
-		if (*end || end == value || !(flame->least_percent >= 0 && flame->least_percent <= 100)) {
-			tw_usage(&command, "--least is a percentage, not '%s'.", value);
-			return false;
-		}
+		if (*end || end == value || !(flame->least_percent >= 0 && flame->least_percent <= 100))
+			return tw_refuse(&command, "--least is a percentage, not '%s'.", value);
 		return true;
 	default: return tw_selection_take(&flame->selection, &command, key, value);
 	}

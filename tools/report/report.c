@@ -31,38 +31,35 @@
 #define TOP_DEFAULT 20
 #define TOP_THREADS 10
 
-enum {
-	KEY_JSON = 256,
-	KEY_CSV,
-	KEY_HTML,
-	KEY_SORT,
-	KEY_COLUMNS,
-	KEY_CALLERS,
-	KEY_TREE,
-	KEY_LOCKS,
-	KEY_MEMORY,
-	KEY_PORTS,
-	KEY_DIFF,
-	KEY_FOLLOW,
-	KEY_BY,
-	KEY_SUM,
-	KEY_QUANTILES,
-	KEY_HISTOGRAM
+enum { KEY_LOCKS = 256, KEY_MEMORY, KEY_PORTS, KEY_DIFF, KEY_BY, KEY_SUM, KEY_QUANTILES, KEY_HISTOGRAM };
+
+struct request {
+	struct tw_selection selection;
+	struct tw_report_order order;
+	bool is_csv, is_json, is_html, follows;
+	bool has_callers, has_tree;
+	tw_report_view *view; /* NULL: the report */
+	bool has_ports, has_each_port;
+	const char *port_glob;
+	struct tw_diff diff;
+	bool has_by;
+	struct tw_grouping by;
 };
 
 static const struct tw_option options_table[] = {
-	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
-	{KEY_CSV, "csv", NULL, "as CSV: the table of functions, all its columns, times in seconds"},
-	{KEY_HTML, "html", NULL,
+	{TW_SETS(0, struct request, is_json), "json", NULL, "as JSON (docs/json.md)"},
+	{TW_SETS(0, struct request, is_csv), "csv", NULL,
+	 "as CSV: the table of functions, all its columns, times in seconds"},
+	{TW_SETS(0, struct request, is_html), "html", NULL,
 	 "as one page for a browser, without network: the flame graph, tables, histograms of durations, the slowest calls with what they "
 	 "did, locks, ports (docs/flame.md)"},
-	{KEY_SORT, "sort", "KEY",
+	{TW_SETS(0, struct request, order.sort), "sort", "KEY",
 	 "total (default, if returns were recorded), self, calls, name, min, median, p99, max, or another column"},
-	{KEY_COLUMNS, "columns", "LIST",
+	{TW_SETS(0, struct request, order.columns), "columns", "LIST",
 	 "these columns, such as total,self,p99: also share, returned, exceptions, cut, no_end, no_end_inside, lossy, in_losses, open, before, tracer_ns; after `record --sched` ran, preempted, off, unknown; after `record --locks` in_locks"},
-	{KEY_CALLERS, "callers", NULL,
+	{TW_SETS(0, struct request, has_callers), "callers", NULL,
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
-	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
+	{TW_SETS(0, struct request, has_tree), "tree", NULL, "the tree of calls, likewise"},
 	{KEY_LOCKS, "locks", NULL,
 	 "show instead the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
 	 "them meanwhile; for captures of `record --locks`"},
@@ -81,7 +78,7 @@ static const struct tw_option options_table[] = {
 	{KEY_DIFF, "diff", "OLD.tw",
 	 "show instead what differs from this capture: own time, calls and percentiles by function, that which explains most first, and "
 	 "how much of it may be chance. May be repeated, and several captures may follow: then means are compared (docs/differences.md)"},
-	{KEY_FOLLOW, "follow", NULL,
+	{TW_SETS(0, struct request, follows), "follow", NULL,
 	 "of a capture that is being recorded: every two seconds, until the recording ends; with --from -10s of the last ten seconds"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_WHEN_OPTIONS,
@@ -115,19 +112,6 @@ static const struct tw_command command = {
 		    "  tracewheel report --histogram arg:3 -t libc:read server.tw\n"
 		    "  tracewheel report --follow --from -10s server.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
-};
-
-struct request {
-	struct tw_selection selection;
-	struct tw_report_order order;
-	bool is_csv, is_json, is_html, follows;
-	bool has_callers, has_tree;
-	tw_report_view *view; /* NULL: the report */
-	bool has_ports, has_each_port;
-	const char *port_glob;
-	struct tw_diff diff;
-	bool has_by;
-	struct tw_grouping by;
 };
 
 /* All sums of a report. */
@@ -321,37 +305,19 @@ static bool take_by(struct request *request, int key, const char *value)
 static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
-	if (key == KEY_JSON) {
-		request->is_json = true;
-	} else if (key == KEY_HTML) {
-		request->is_html = true;
-	} else if (key == KEY_FOLLOW) {
-		request->follows = true;
-	} else if (key == KEY_CALLERS) {
-		request->has_callers = true;
-	} else if (key == KEY_TREE) {
-		request->has_tree = true;
-	} else if (key == KEY_LOCKS || key == KEY_MEMORY) {
+	if (key == KEY_LOCKS || key == KEY_MEMORY) {
 		request->view = key == KEY_LOCKS ? tw_report_locks_view : tw_report_memory_view;
 	} else if (key == KEY_PORTS) {
 		request->has_ports = true;
 		request->has_each_port = value && !strcmp(value, "each");
 		request->port_glob = request->has_each_port ? NULL : value;
-	} else if (key == KEY_CSV) {
-		request->is_csv = true;
-	} else if (key == KEY_SORT) {
-		request->order.sort = value;
-	} else if (key == KEY_COLUMNS) {
-		request->order.columns = value;
 	} else if (key == KEY_BY || key == KEY_HISTOGRAM || key == KEY_SUM || key == KEY_QUANTILES) {
 		return take_by(request, key, value);
 	} else if (key == KEY_DIFF) {
 		return tw_sides_take(&request->diff.sides, &command, value);
 	} else if (key == 'n') {
-		if (!tw_parse_count(value, &request->order.top)) {
-			tw_usage(&command, "--top is a number, not '%s'.", value);
-			return false;
-		}
+		if (!tw_parse_count(value, &request->order.top))
+			return tw_refuse(&command, "--top is a number, not '%s'.", value);
 	} else {
 		return tw_selection_take(&request->selection, &command, key, value);
 	}

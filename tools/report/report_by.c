@@ -20,15 +20,14 @@ bool tw_report_by_take(struct tw_grouping *by, const struct tw_command *command,
 	bool is_right = (is_histogram ? tw_grouping_parse_histogram : tw_grouping_parse)(value, by) &&
 			!(is_summary && by->step);
 	by->is_summary = is_summary;
-	if (!is_right)
-		tw_usage(
-			command,
-			is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
-			: is_histogram
-				? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
-				: "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program, module, name, server, initial-call, behaviour, application or label, not '%s'.",
-			value);
-	return is_right;
+	return is_right ||
+	       tw_refuse(
+		       command,
+		       is_summary ? "--sum and --quantiles are of arg:N, arg:NAME, result or duration, not '%s'."
+		       : is_histogram
+			       ? "--histogram is arg:N, arg:NAME, result or duration, and perhaps /STEP, not '%s'."
+			       : "--by is arg:N, arg:NAME, result, errno, caller, line, thread, process, program, module, name, server, initial-call, behaviour, application or label, not '%s'.",
+		       value);
 }
 
 static bool is_of_function(const struct tw_groups *groups)

@@ -17,16 +17,13 @@ bool tw_report_check_order(const struct tw_report_order *order, const struct tw_
 	struct tw_table_shape shape;
 	char keys[500];
 	tw_table_keys(table, true, keys, sizeof keys);
-	if (order->sort && strcmp(order->sort, "name") && !tw_table_column(table, order->sort, strlen(order->sort))) {
-		tw_usage(command, "--sort is name, %s, not '%s'.", keys, order->sort);
-		return false;
-	}
+	if (order->sort && strcmp(order->sort, "name") && !tw_table_column(table, order->sort, strlen(order->sort)))
+		return tw_refuse(command, "--sort is name, %s, not '%s'.", keys, order->sort);
 	const char *unknown = order->columns ? tw_table_choose(table, order->columns, &shape) : NULL;
 	if (!unknown && (!order->columns || shape.count))
 		return true;
 	unknown = unknown ? unknown : "";
-	tw_usage(command, "a column is %s, not '%.*s'.", keys, (int)strcspn(unknown, ","), unknown);
-	return false;
+	return tw_refuse(command, "a column is %s, not '%.*s'.", keys, (int)strcspn(unknown, ","), unknown);
 }
 
 int tw_report_totals(struct tw_totals *totals, struct tw_places *places, struct tw_capture *capture,

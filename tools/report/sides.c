@@ -14,10 +14,8 @@ const char *const tw_side_names[TW_SIDES] = {"old", "new"};
 
 bool tw_sides_take(struct tw_sides *sides, const struct tw_command *command, const char *path)
 {
-	if (sides->old_count == TW_SIDES_CAPTURES_MAX) {
-		tw_usage(command, "--diff takes at most %d captures.", TW_SIDES_CAPTURES_MAX);
-		return false;
-	}
+	if (sides->old_count == TW_SIDES_CAPTURES_MAX)
+		return tw_refuse(command, "--diff takes at most %d captures.", TW_SIDES_CAPTURES_MAX);
 	sides->old[sides->old_count++] = path;
 	return true;
 }

@@ -14,15 +14,28 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_FORMAT = 256, KEY_HTML };
+enum {
+	KEY_FORMAT = 256,
+};
+
+enum form { FORM_TEXT, FORM_JSON, FORM_MERMAID, FORM_ERLANG, FORM_COUNT };
+static const char *const forms[] = {"text", "json", "mermaid", "erlang"};
+
+struct request {
+	struct tw_selection selection;
+	const char *label;
+	const char *html;
+	enum form form;
+};
 
 static const struct tw_option options_table[] = {
-	{'l', "label", "LABEL",
+	{TW_SETS('l', struct request, label), "label", "LABEL",
 	 "this request: its label as an Erlang term, 17, order or {order,17}, or its trace-id, the 32 hexadecimal digits by which "
 	 "OpenTelemetry and other tracers know it"},
 	{KEY_FORMAT, "format", "FORM",
 	 "text (default), json (docs/json.md), mermaid (a sequence diagram), or erlang: the events as seq_trace has them"},
-	{KEY_HTML, "html", "FILE", "writes a sequence diagram to FILE: one page for a browser, without network"},
+	{TW_SETS(0, struct request, html), "html", "FILE",
+	 "writes a sequence diagram to FILE: one page for a browser, without network"},
 	{TW_KEY_FROM, "from", "T",
 	 "events from this time on: 1.5 or 200ms after the start, -2s before the end, or the time of day, 17:03:12.25"},
 	{TW_KEY_TO, "to", "T", "and before this time"},
@@ -48,33 +61,17 @@ static const struct tw_command command = {
 		    "  tracewheel seq --format json shop.tw | jq '.requests[].label'\n",
 };
 
-enum form { FORM_TEXT, FORM_JSON, FORM_MERMAID, FORM_ERLANG, FORM_COUNT };
-static const char *const forms[] = {"text", "json", "mermaid", "erlang"};
-
-struct request {
-	struct tw_selection selection;
-	const char *label;
-	const char *html;
-	enum form form;
-};
-
 static struct tw_out out;
 
 static bool take_option(void *context, int key, const char *value)
 {
 	struct request *request = context;
-	if (key == 'l') {
-		request->label = value;
-	} else if (key == KEY_HTML) {
-		request->html = value;
-	} else if (key == KEY_FORMAT) {
+	if (key == KEY_FORMAT) {
 		request->form = 0;
 		while (request->form < FORM_COUNT && strcmp(forms[request->form], value) != 0)
 			request->form++;
-		if (request->form == FORM_COUNT) {
-			tw_usage(&command, "--format is text, json, mermaid or erlang, not '%s'.", value);
-			return false;
-		}
+		if (request->form == FORM_COUNT)
+			return tw_refuse(&command, "--format is text, json, mermaid or erlang, not '%s'.", value);
 	} else {
 		return tw_selection_take(&request->selection, &command, key, value);
 	}

@@ -16,18 +16,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_CSV = 256, KEY_JSON, KEY_LINE, KEY_SQLITE, KEY_FORCE };
+enum {
+	KEY_CSV = 256,
+	KEY_JSON,
+	KEY_LINE,
+};
+
+struct request {
+	enum tw_sql_mode mode;
+	bool is_sqlite, force, quiet, is_verbose;
+	const char *output;
+};
 
 static const struct tw_option options_table[] =
 	{{KEY_CSV, "csv", NULL, "rows as CSV, with the names of the columns first"},
 	 {KEY_JSON, "json", NULL, "one JSON object a row and line"},
 	 {KEY_LINE, "line", NULL, "one value a line"},
-	 {KEY_SQLITE, "sqlite", NULL,
+	 {TW_SETS(0, struct request, is_sqlite), "sqlite", NULL,
 	  "no query: write all tables into the database FILE of -o, for sqlite3 and others"},
-	 {'o', "output", "FILE", "write to this file instead of standard output"},
-	 {KEY_FORCE, "force", NULL, "replace an existing file of that name"},
-	 {'v', "verbose", NULL, "say how many events were read for calls and events"},
-	 {'q', "quiet", NULL, "say nothing when all went well"},
+	 {TW_SETS('o', struct request, output), "output", "FILE", "write to this file instead of standard output"},
+	 {TW_SETS(0, struct request, force), "force", NULL, "replace an existing file of that name"},
+	 {TW_SETS('v', struct request, is_verbose), "verbose", NULL,
+	  "say how many events were read for calls and events"},
+	 {TW_SETS('q', struct request, quiet), "quiet", NULL, "say nothing when all went well"},
 	 {0}};
 
 static const struct tw_command command = {
@@ -47,12 +58,6 @@ static const struct tw_command command = {
 		    "  tracewheel sql app.tw .schema\n",
 };
 
-struct request {
-	enum tw_sql_mode mode;
-	bool is_sqlite, force, quiet, is_verbose;
-	const char *output;
-};
-
 static struct tw_out out;
 
 static bool take_option(void *context, int key, const char *value)
@@ -62,10 +67,6 @@ static bool take_option(void *context, int key, const char *value)
 	case KEY_CSV: request->mode = TW_SQL_CSV; break;
 	case KEY_JSON: request->mode = TW_SQL_JSON; break;
 	case KEY_LINE: request->mode = TW_SQL_LINE; break;
-	case KEY_SQLITE: request->is_sqlite = true; break;
-	case KEY_FORCE: request->force = true; break;
-	case 'v': request->is_verbose = true; break;
-	case 'q': request->quiet = true; break;
 	default: request->output = value; break;
 	}
 	return true;
@@ -196,13 +197,13 @@ static int open_output(const struct request *request)
 	return fd;
 }
 
-static int run_queries(struct tw_sql *sql, const struct request *request, char **queries, int count)
+static int run_queries(struct tw_sql *sql, const struct request *request, const char **queries, uint32_t count)
 {
 	int fd = open_output(request), code = TW_EXIT_OK;
 	if (fd < 0)
 		return TW_EXIT_FAILURE;
 	tw_out_init(&out, fd);
-	for (int i = 0; i < count && !code; i++)
+	for (uint32_t i = 0; i < count && !code; i++)
 		code = run_text(sql, queries[i], request->mode);
 	if (!count)
 		code = run_input(sql, request->mode);
@@ -225,7 +226,7 @@ static int store(struct tw_sql *sql, const struct request *request)
 	return code;
 }
 
-static int run(struct tw_sql *sql, const struct request *request, char **queries, int count)
+static int run(struct tw_sql *sql, const struct request *request, const char **queries, uint32_t count)
 {
 	int fd = request->is_sqlite ? open_output(request) : -1;
 	if (request->is_sqlite && fd < 0)
@@ -259,23 +260,7 @@ static void say_more(const struct tw_sql *sql, const struct request *request)
 		       tw_figure_count(all, sql->info.events));
 }
 
-/* Options may precede or follow the capture and the queries: `words` gets these. Returns an exit code, or -1 to go on. */
-static int read_options(struct request *request, int argc, char **argv, char **words, int *count)
-{
-	while (true) {
-		struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-		int code;
-		if (!tw_options_read(&options, take_option, request, &code))
-			return code;
-		if (options.index >= argc)
-			return -1;
-		words[(*count)++] = argv[options.index];
-		argc -= options.index;
-		argv += options.index;
-	}
-}
-
-static int check_request(const struct request *request, char **words, int count)
+static int check_request(const struct request *request, const char **words, uint32_t count)
 {
 	if (!count)
 		return tw_usage(&command, "which capture?");
@@ -286,7 +271,7 @@ static int check_request(const struct request *request, char **words, int count)
 	return -1;
 }
 
-static int ask(const struct request *request, char **words, int count)
+static int ask(const struct request *request, const char **words, uint32_t count)
 {
 	struct tw_sql sql = {.capture = tw_names_open(*words)};
 	if (!sql.capture)
@@ -308,11 +293,12 @@ static int ask(const struct request *request, char **words, int count)
 int main(int argc, char **argv)
 {
 	struct request request = {0};
-	char **words = calloc((size_t)argc + 1, sizeof *words);
-	int count = 0;
+	const char **words = calloc((size_t)argc + 1, sizeof *words);
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	uint32_t count = 0;
 	if (!words)
 		return tw_fail("%s", tw_strerror(TW_ENOMEM));
-	int code = read_options(&request, argc, argv, words, &count);
+	int code = tw_options_words(&options, take_option, &request, words, &count);
 	if (code < 0)
 		code = check_request(&request, words, count);
 	if (code < 0)

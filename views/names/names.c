@@ -418,12 +418,11 @@ static bool take_workers(struct tw_capture_options *options)
 	*options = (struct tw_capture_options){0};
 	if (!asked || !*asked)
 		return true;
-	if (!tw_parse_count(asked, &workers) || !workers || workers > WORKERS_MAX) {
-		tw_say("TRACEWHEEL_WORKERS is a number of threads from 1 to %d, not '%s'; without it, captures are read by as many as "
-		       "there are processors.",
-		       WORKERS_MAX, asked);
-		return false;
-	}
+	if (!tw_parse_count(asked, &workers) || !workers || workers > WORKERS_MAX)
+		return tw_complain(
+			"TRACEWHEEL_WORKERS is a number of threads from 1 to %d, not '%s'; without it, captures are read by as many as "
+			"there are processors.",
+			WORKERS_MAX, asked);
 	options->no_workers = workers == 1;
 	options->workers = (uint32_t)workers - 1;
 	return true;

@@ -32,6 +32,8 @@ void tw_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tw_say_list(const char *format, va_list list);
 /* The same; returns TW_EXIT_FAILURE. */
 int tw_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same; returns false. */
+bool tw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The width of the terminal on a file descriptor, or 80 if it is none (COLUMNS takes precedence). */
 int tw_terminal_columns(int fd);

@@ -57,6 +57,15 @@ int tw_fail(const char *format, ...)
 	return TW_EXIT_FAILURE;
 }
 
+bool tw_complain(const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	say(format, list);
+	va_end(list);
+	return false;
+}
+
 bool tw_flush_stdout(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
