@@ -14,28 +14,9 @@
  */
 #include "pipeline/codec/words.h"
 
-/* Places of a function: by kind of event, and by word. */
-#define KIND_STEP 0x2c5
-#define WORD_STEP 0x95
-
 static inline uint64_t zigzag(uint64_t difference)
 {
 	return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
-}
-
-static inline uint64_t unzigzag(uint64_t value)
-{
-	return value >> 1 ^ (0 - (value & 1));
-}
-
-static inline uint32_t place_of(uint64_t head)
-{
-	return (uint32_t)(head >> 32) + TW_RB_HEAD_KIND(head) * KIND_STEP;
-}
-
-static inline uint64_t *last_of(struct tw_words_tables *tables, uint32_t place, uint32_t word)
-{
-	return &tables->last[(place + word * WORD_STEP) & (TW_WORDS_PLACES - 1)];
 }
 
 static inline uint16_t *next_stack_of(struct tw_words_tables *tables, uint64_t head, uint32_t before)
@@ -141,14 +122,14 @@ uint8_t *tw_words_put(struct tw_words_tables *tables, const struct tw_codec_inpu
 		memset(tables->buckets, 0, sizeof tables->buckets);
 	for (uint32_t i = 0; i < in->records; i++) {
 		uint64_t head = tw_record_head(record);
-		uint32_t words = tw_shape_words((uint32_t)head), place = place_of(head);
+		uint32_t words = tw_shape_words((uint32_t)head), place = tw_words_place(head);
 
 		if (TW_RB_HEAD_KIND(head) == TW_EVENT_STACK) {
 			put_stack(&w, record, head, words);
 			words = 0;
 		}
 		for (uint32_t j = 0; j < words; j++) {
-			uint64_t *last = last_of(tables, place, j),
+			uint64_t *last = tw_words_last(tables, place, j),
 				 word = tw_get64(record + TW_CODEC_HEAD_BYTES + 8 * j);
 
 			put_bit(&w, word == *last);
@@ -197,7 +178,7 @@ static bool get_new_stack(struct words_in *r, uint8_t *record, uint32_t words)
 		if (!r->miss)
 			return false;
 		tw_put64(record + TW_CODEC_HEAD_BYTES + 8 * (words - 1 - i),
-			 word_before(before, i) + unzigzag(difference));
+			 word_before(before, i) + tw_unzigzag(difference));
 	}
 	r->tables->stacks[++r->stacks] = (uint32_t)(record - r->raw);
 	return true;
@@ -241,23 +222,43 @@ static uint32_t count_bits(const struct tw_codec_output *out, bool is_old)
 
 static bool get_words(struct words_in *r, bool is_old, uint8_t *record, uint64_t head)
 {
-	uint32_t words = tw_shape_words((uint32_t)head), place = is_old ? (uint32_t)(head >> 32) : place_of(head);
+	uint32_t words = tw_shape_words((uint32_t)head), place = is_old ? (uint32_t)(head >> 32) : tw_words_place(head);
 	uint64_t difference;
 
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_STACK && !is_old)
 		return get_stack(r, record, head, words);
 	for (uint32_t j = 0; j < words; j++) {
-		uint64_t *last = last_of(r->tables, place, j);
+		uint64_t *last = tw_words_last(r->tables, place, j);
 
 		if (!get_bit(r)) {
 			r->miss = tw_leb128_get(r->miss, r->miss_end, &difference);
 			if (!r->miss)
 				return false;
-			*last += unzigzag(difference);
+			*last += tw_unzigzag(difference);
 		}
 		tw_put64(record + TW_CODEC_HEAD_BYTES + 8 * j, *last);
 	}
 	return true;
+}
+
+bool tw_words_begin(struct tw_words_in *words, struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end)
+{
+	uint64_t miss_bytes;
+
+	if (end - in < 4)
+		return false;
+	miss_bytes = tw_get32(in);
+	if ((uint64_t)(end - in - 4) < miss_bytes || (uint64_t)(end - in - 4) - miss_bytes > TW_WORDS_MAX / 8)
+		return false;
+	*words = (struct tw_words_in){.tables = tables, .held = in + 4, .miss = end - miss_bytes, .miss_end = end};
+	words->count_max = (uint32_t)(words->miss - words->held) * 8;
+	clear(tables);
+	return true;
+}
+
+bool tw_words_are_done(const struct tw_words_in *words)
+{
+	return words->miss == words->miss_end && (words->count + 7) / 8 == words->count_max / 8;
 }
 
 const uint8_t *tw_words_get(struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end, bool is_old,

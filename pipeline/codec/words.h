@@ -61,4 +61,87 @@ static inline const uint8_t *tw_leb128_get(const uint8_t *in, const uint8_t *end
 	return NULL;
 }
 
+/* ---- words one record after another, where no record is a stack ---- */
+
+/* Places of a function: by kind of event, and by word. */
+#define TW_WORDS_KIND_STEP 0x2c5
+#define TW_WORDS_WORD_STEP 0x95
+
+static inline uint32_t tw_words_place(uint64_t head)
+{
+	return (uint32_t)(head >> 32) + TW_RB_HEAD_KIND(head) * TW_WORDS_KIND_STEP;
+}
+
+static inline uint64_t *tw_words_last(struct tw_words_tables *tables, uint32_t place, uint32_t word)
+{
+	return &tables->last[(place + word * TW_WORDS_WORD_STEP) & (TW_WORDS_PLACES - 1)];
+}
+
+static inline uint64_t tw_unzigzag(uint64_t value)
+{
+	return value >> 1 ^ (0 - (value & 1));
+}
+
+struct tw_words_in {
+	struct tw_words_tables *tables;
+	const uint8_t *held, *miss, *miss_end;
+	uint32_t count, count_max; /* of bits */
+};
+
+/* False: the input is too short. */
+bool tw_words_begin(struct tw_words_in *words, struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end);
+/* Behind the last record: was that all of the input? */
+bool tw_words_are_done(const struct tw_words_in *words);
+
+/* False: there is no such word. */
+static inline bool tw_words_take(struct tw_words_in *words, uint64_t *last)
+{
+	uint32_t at = words->count;
+	uint64_t difference;
+
+	if (tw_unlikely(at == words->count_max))
+		return false;
+	words->count++;
+	if (words->held[at >> 3] >> (at & 7) & 1)
+		return true;
+	words->miss = tw_leb128_get(words->miss, words->miss_end, &difference);
+	if (!words->miss)
+		return false;
+	*last += tw_unzigzag(difference);
+	return true;
+}
+
+/*
+ * The words of the next record, and zeros that fill it, behind its head.
+ *
+ * @record	TW_COLUMN_SLACK_BYTES behind its head are written, whatever its size: whether a record has a word at all is as good as random,
+ *		and takes no branch.
+ */
+static inline __attribute__((always_inline)) bool tw_words_next(struct tw_words_in *words, uint8_t *record,
+								uint64_t head)
+{
+	uint32_t shape = (uint32_t)head, count = tw_shape_words(shape), place = tw_words_place(head);
+	uint64_t *last = tw_words_last(words->tables, place, 0);
+
+	if (tw_likely(count <= 1)) {
+		uint32_t at = words->count;
+		uint8_t bits = (uint8_t)(words->held[at >> 3] >> (at & 7)) | (count ^ 1);
+
+		if (tw_unlikely(!(bits & 1) || at + count > words->count_max) && !tw_words_take(words, last))
+			return false;
+		words->count = at + count;
+		tw_put64(record + TW_CODEC_HEAD_BYTES, *last);
+		tw_put64(record + TW_CODEC_HEAD_BYTES + 8, 0);
+		return true;
+	}
+	tw_record_clear_filling(record, shape);
+	for (uint32_t i = 0; i < count; i++) {
+		last = tw_words_last(words->tables, place, i);
+		if (!tw_words_take(words, last))
+			return false;
+		tw_put64(record + TW_CODEC_HEAD_BYTES + 8 * i, *last);
+	}
+	return true;
+}
+
 #endif
