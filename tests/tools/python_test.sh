@@ -54,7 +54,7 @@ for name in a moments actors lost; do
 	mv out "$name.report"
 done
 cat >model.py <<'P'
-import collections, json, math, sys
+import collections, itertools, json, math, sys
 if sys.argv[1] == "plain":
     sys.modules["numpy"] = None
 import tracewheel
@@ -94,12 +94,12 @@ def compare(name):
         low, high = times[len(times) // 3], times[2 * len(times) // 3]
         of_thread = events[len(events) // 2].thread.id
         some = next((event.function for event in events if event.function), None)
-        parts = [{"start": low, "end": high}, {"thread": of_thread}, {"thread": of_thread, "start": low, "kinds": ["return_from", "call"]}]
+        parts = [{"start": low, "end": high}, {"thread": of_thread}, {"thread": of_thread, "start": low, "kinds": ["return_from", "call"]}, {}, {"kinds": ["call"]}]
         parts += [{"functions": f"{some.module}:{some.function}", "start": low, "end": high}] if some and some.function.isalnum() else []
         for part in parts:
             wanted = [(e.time, e.kind, e.function, e.thread) for e in capture.events(**part)]
-            for order in (True, False):
-                table = columns(capture.event_batches(rows=333, words=2, order=order, **part))
+            for order, words in itertools.product((True, False), (0, 2)):
+                table = columns(capture.event_batches(rows=333, words=words, order=order, **part))
                 found = [(time, tracewheel._KIND_NAMES.get(kind, str(kind)), functions[function] if function != tracewheel.NONE else None, threads.get(thread))
                          for time, kind, function, thread in zip(table["time"], table["kind"], table["function"], table["thread"])]
                 if order:
@@ -172,6 +172,23 @@ with tracewheel.open("sys.tw") as capture:
     assert (-1, "EBADF") in zip(calls["result"], calls["errno"]), calls
 with tracewheel.open("stream.file") as capture:
     assert len(capture.calls()) > 100 and capture.info["whole"]
+# What is kept of a batch stays, whatever keeps it; control: where each array counts as free, it does not.
+def kept_of():
+    kept, values = [], []
+    for i, table in enumerate(tracewheel.open("a.tw").event_batches(rows=20)):
+        time = table["time"]
+        kept.append([time, time[3:], memoryview(time), table, {"time": time}][i % 5 if i % 3 else 0])
+        values.append(list(time)[3 if i % 3 and i % 5 == 1 else 0:])
+    return [list(at["time"] if isinstance(at, dict) else at) for at in kept] == values
+assert kept_of(), "a column was written over"
+if sys.argv[1] != "plain":
+    class Careless:
+        getrefcount = staticmethod(lambda _: tracewheel._HELD_BY_A_LIST)
+    real, tracewheel._sys = tracewheel._sys, Careless
+    assert not kept_of(), "the control found nothing"
+    tracewheel._sys = real
+    arrays = {table["time"].__array_interface__["data"][0] for table in tracewheel.open("a.tw").event_batches(rows=20)}
+    assert len(arrays) <= 3, (len(arrays), "arrays that nobody has are not filled again")
 # Wrong use.
 def raises(error, text, function):
     try:

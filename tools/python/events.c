@@ -207,6 +207,50 @@ static void put_words(const struct target *target, Py_ssize_t at, const struct t
 	}
 }
 
+/* The same for all records of a block. */
+struct of_block {
+	const uint32_t *functions; /* by place */
+	uint32_t count, thread;
+};
+
+static bool has_limits(const struct events *events, const struct target *target)
+{
+	return events->wanted.images || events->selection.from_ns || events->selection.to_ns ||
+	       target->columns->count > WORDS;
+}
+
+/*
+ * Rows of calls and returns without limits, as nearly all are: through pointers and a piece of the clock that no store can change.  Returns the
+ * first record that is anything else.
+ */
+static const struct tw_capture_record *put_plain(struct events *events, const struct target *target,
+						 const struct of_block *of, const struct tw_capture_record *record,
+						 Py_ssize_t *row)
+{
+	const struct tw_capture_record *end = events->block.end;
+	const struct tw_capture_clock clock = events->clock;
+	const uint64_t kinds = events->kinds;
+	const Py_ssize_t rows = target->columns->rows;
+	int64_t *restrict times = target->time;
+	uint8_t *restrict kinds_of = target->kind;
+	uint32_t *restrict functions = target->function, *restrict threads = target->thread;
+	Py_ssize_t at = *row;
+	for (; record < end && at < rows; at++, record = tw_capture_record_next(record)) {
+		/* With the bit of a record that has processor time. */
+		unsigned kind = (unsigned)(record->head & 0xff);
+		uint32_t id = tw_capture_record_id(record);
+		if (kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_EXCEPTION_FROM || !(kinds >> kind & 1) ||
+		    !tw_capture_clock_has(&clock, record->ticks))
+			break;
+		times[at] = tw_py_time(events->capture, tw_capture_clock_ns(&clock, record->ticks));
+		kinds_of[at] = (uint8_t)kind;
+		functions[at] = id < of->count ? of->functions[id] : TW_PLACES_UNKNOWN;
+		threads[at] = of->thread;
+	}
+	*row = at;
+	return record;
+}
+
 /* Rows of the block's records, as many as fit.  Returns the row behind them. */
 static Py_ssize_t put_records(struct events *events, const struct target *target, Py_ssize_t at)
 {
@@ -216,7 +260,13 @@ static Py_ssize_t put_records(struct events *events, const struct target *target
 	const uint32_t count = block->image < places->image_count ? places->images[block->image].count : 0;
 	const uint32_t *functions = count ? places->images[block->image].function : NULL;
 	const uint32_t thread = thread_of(events, block->stream);
+	const struct of_block of = {functions, count, thread};
+	const bool is_plain = !has_limits(events, target);
 	for (; record < block->end && at < target->columns->rows; record = tw_capture_record_next(record)) {
+		if (is_plain)
+			record = put_plain(events, target, &of, record, &at);
+		if (record >= block->end || at == target->columns->rows)
+			break;
 		unsigned kind = tw_capture_record_kind(record);
 		uint32_t id = tw_capture_record_id(record);
 		bool has_place = kind >= TW_CAPTURE_CALL && kind <= TW_CAPTURE_STACK;

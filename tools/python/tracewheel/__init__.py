@@ -16,6 +16,7 @@ the module array where numpy is not installed. docs/python.md has more, and says
 import array as _array
 import json as _json
 import os as _os
+import sys as _sys
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _tracewheel
@@ -116,6 +117,30 @@ def _column(rows: int, code: str) -> Any:
     if _numpy is not None:
         return _numpy.empty(rows, dtype={"q": "i8", "d": "f8", "Q": "u8", "I": "u4", "B": "u1"}[code])
     return _array.array(code, bytes(rows * _array.array(code).itemsize))
+
+
+class _Columns:
+    """Arrays for one batch after another. Those that nobody holds any longer are filled again, because memory that is new costs as much as what is
+    written there. A view, a table, a buffer or a data frame over an array holds it."""
+
+    def __init__(self, rows: int, codes: str):
+        self._rows, self._codes = rows, codes
+        self._sets: List[List[Any]] = []
+
+    def take(self) -> List[Any]:
+        for columns in self._sets:
+            if all(_sys.getrefcount(columns[i]) == _HELD_BY_A_LIST for i in range(len(columns))):
+                return columns
+        columns = [_column(self._rows, code) for code in self._codes]
+        self._sets = [columns] + self._sets[:_SETS - 1]
+        return columns
+
+
+#: Of batches that are in use at a time: the one that is filled, and that before it.
+_SETS = 3
+_one = [object()]
+#: What getrefcount() says of an object that only a list has.
+_HELD_BY_A_LIST = _sys.getrefcount(_one[0])
 
 
 def _patterns(functions: _Patterns) -> Optional[List[str]]:
@@ -236,12 +261,16 @@ class Capture:
     def _batches(self, fill: Any, names: Sequence[str], codes: str, rows: int) -> Iterator[Table]:
         if rows < 1:
             raise ValueError("rows is 1 or more")
-        while True:
-            columns = [_column(rows, code) for code in codes]
-            count = fill(columns)
-            if not count:
-                return
-            yield Table(self, dict(zip(names, columns if count == rows else [column[:count] for column in columns])))
+        columns = _Columns(rows, codes)
+        # No name here may hold an array while the caller works.
+        while table := self._batch(fill, names, columns.take(), rows):
+            yield table
+            del table
+
+    def _batch(self, fill: Any, names: Sequence[str], columns: List[Any], rows: int) -> Optional[Table]:
+        count = fill(columns)
+        is_whole = _numpy is None and count == rows
+        return Table(self, dict(zip(names, columns if is_whole else [column[:count] for column in columns]))) if count else None
 
     def _categories(self, table: Table) -> Dict[str, Any]:
         """By column: codes and names of the categories."""
