@@ -47,5 +47,5 @@ ${CC:-cc} $cflags -shared -I"$include" -o "$out/priv/tracewheel_tracer.so" c_src
 [ "$1" != --nif ] || exit 0
 mkdir -p "$out/ebin"
 erlc +debug_info +deterministic -o "$out/ebin" src/*.erl
-sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_attach, tracewheel_counters, tracewheel_elsewhere, tracewheel_flight, tracewheel_fold, tracewheel_guard, tracewheel_later, tracewheel_monitor, tracewheel_nif, tracewheel_options, tracewheel_origins, tracewheel_otel, tracewheel_pattern, tracewheel_printer, tracewheel_processes, tracewheel_reach, tracewheel_server, tracewheel_settings, tracewheel_tracer]}/' \
+sed 's/{modules, \[\]}/{modules, [tracewheel, tracewheel_attach, tracewheel_counters, tracewheel_elsewhere, tracewheel_flight, tracewheel_fold, tracewheel_guard, tracewheel_later, tracewheel_leave, tracewheel_monitor, tracewheel_nif, tracewheel_options, tracewheel_origins, tracewheel_otel, tracewheel_pattern, tracewheel_printer, tracewheel_processes, tracewheel_reach, tracewheel_sample, tracewheel_server, tracewheel_settings, tracewheel_top, tracewheel_tracer]}/' \
 	src/tracewheel.app.src >"$out/ebin/tracewheel.app"

@@ -34,8 +34,8 @@ for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/
 	printf '\n## tracewheel %s\n\n```\n' "$command"
 	"$tw" "$command" --help
 	echo '```'
-	[ "$command" = record ] || continue
-	printf '\n## tracewheel record --erlang\n\n```\n'
-	"$tw" record --erlang --help
+	[ "$command" = record ] || [ "$command" = top ] || continue
+	printf '\n## tracewheel %s --erlang\n\n```\n' "$command"
+	"$tw" "$command" --erlang --help
 	echo '```'
 done

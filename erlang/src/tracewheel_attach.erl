@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% The helper of `tracewheel record --erlang NODE|PID`: a VM of its own, which gives this application to a running node,
 %% starts the trace there, and ends it when its standard input is closed.  The line `snapshot` there asks a flight recorder for one.
+%% Of `tracewheel top --erlang`, too: connected to the node, it goes on in tracewheel_top.
 %%
 %% Arguments (-extra): KEY=VALUE each, as argument/2 has them.  Standard output, a line each:
 %%
@@ -17,12 +18,14 @@
 -module(tracewheel_attach).
 -export([main/0]).
 -export([start_link/0, address_please/3]).
+%% For tracewheel_top.
+-export([await_unloaded/2, load/3, reason/3, say/2]).
 
 -import(tracewheel_reach, [fail/2, fail/3, usage/2, shown/1]).
 
 -define(CALL_MS, 60000).
 %% In the order in which they can be loaded.
--define(MODULES, [tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_origins, tracewheel_counters, tracewheel_later, tracewheel_guard, tracewheel_monitor,
+-define(MODULES, [tracewheel_leave, tracewheel_options, tracewheel_processes, tracewheel_pattern, tracewheel_nif, tracewheel_tracer, tracewheel_origins, tracewheel_counters, tracewheel_later, tracewheel_guard, tracewheel_monitor,
                   tracewheel_settings, tracewheel_server, tracewheel]).
 -define(NOT_STARTED, 125).
 -define(USAGE, 2).
@@ -72,6 +75,8 @@ argument("call_" ++ _ = Key, V, #{options := O} = R) ->
     Kind = list_to_atom(Key),
     option(Kind, maps:get(Kind, O, []) ++ [V], R);
 argument("process", V, #{options := O} = R) -> option(processes, maps:get(processes, O, []) ++ [V], R);
+argument("every", V, #{top := true} = R) -> R#{every => list_to_integer(V)};
+argument("top", _, R) -> R#{top => true};
 argument("flight", _, R) -> option(flight, true, R);
 argument("snapshot_on", V, #{options := O} = R) -> option(snapshot_on, maps:get(snapshot_on, O, []) ++ case V of "none" -> []; "crash" -> [crash]; _ -> [V] end, R);
 argument("redact", V, #{options := O} = R) -> option(redact, maps:get(redact, O, []) ++ [V], R);
@@ -92,16 +97,23 @@ flag(Text) -> usage("'~ts...' is not a flag of erlang:trace/3.", [lists:sublist(
 
 option(Key, Value, #{options := O} = R) -> R#{options := O#{Key => Value}}.
 
+attach(#{top := true} = Request) ->
+    Checked = tracewheel_top:check(Request),
+    tracewheel_top:run(reach(Request), Checked);
 attach(Request) ->
-    #{node := Node} = Target = tracewheel_reach:find(Request),
-    Connected = connect(Target),
-    check_node(Connected, Node),
+    Node = reach(Request),
     Path = case Request of #{path := P} -> P; _ -> filename:absname(atom_to_list(Node) ++ ".tw") end,
     #{options := #{recorder := Recorder}} = Request,
     case tracewheel_elsewhere:shares_files(Node, Recorder) of
         true -> start(Node, Path, Request);
         false -> elsewhere(Node, Path, Recorder, Request)
     end.
+
+reach(Request) ->
+    #{node := Node} = Target = tracewheel_reach:find(Request),
+    Connected = connect(Target),
+    check_node(Connected, Node),
+    Node.
 
 %% The node makes the capture where it is, and it comes here at the end.
 elsewhere(Node, Path, Recorder, #{options := Options} = Request) ->
@@ -185,10 +197,12 @@ check_node(true, Node) ->
         {Release, _} -> fail("'~ts' runs OTP ~p; 25 or later is needed.", [Node, Release])
     end.
 
+brought(Request) ->
+    ?MODULES ++ [tracewheel_printer || #{options := #{print := true}} <- [Request]] ++
+        [tracewheel_flight || #{options := #{flight := true}} <- [Request]].
+
 %% -> the modules that were loaded, and are to be unloaded at the end
-load(Node, Request) ->
-    Modules = ?MODULES ++ [tracewheel_printer || #{options := #{print := true}} <- [Request]] ++
-              [tracewheel_flight || #{options := #{flight := true}} <- [Request]],
+load(Node, Modules, Request) ->
     Present = [{M, call(Node, erlang, get_module_info, [M, md5])} || M <- Modules, call(Node, erlang, module_loaded, [M])],
     [case module_md5(M) of
          Md5 -> ok;
@@ -197,7 +211,7 @@ load(Node, Request) ->
      end || {M, Md5} <- Present],
     Missing = Modules -- [M || {M, _} <- Present],
     try
-        [load(Node, M, Request) || M <- Missing],
+        [load_one(Node, M, Request) || M <- Missing],
         Missing
     catch
         throw:Failed ->
@@ -209,7 +223,7 @@ module_md5(M) ->
     {module, M} = code:ensure_loaded(M),
     erlang:get_module_info(M, md5).
 
-load(Node, M, Request) ->
+load_one(Node, M, Request) ->
     {M, Binary, Here} = code:get_object_code(M),
     File = case Request of
                #{folder := Folder} -> tracewheel_elsewhere:application_file(Folder, M);
@@ -231,7 +245,7 @@ unload(Node, Modules) -> [call(Node, code, F, [M]) || M <- lists:reverse(Modules
 
 start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
     await_unloaded(Node, 600),
-    Loaded = lists:usort(maps:get(loaded, Request, []) ++ load(Node, Request)),
+    Loaded = lists:usort(maps:get(loaded, Request, []) ++ load(Node, brought(Request), Request)),
     %% Limits say nothing of owners; with this process the trace ends.
     All = Options#{patterns => Patterns, owner => self(), attached => {self(), Loaded}},
     There = there(Path, Request),
@@ -249,7 +263,7 @@ start(Node, Path, #{patterns := Patterns, options := Options} = Request) ->
         unloading -> start(Node, Path, Request#{loaded => Loaded});
         {error, Reason} ->
             {Code, Text} = reason(Node, There, Reason),
-            catch call(Node, tracewheel_server, leave, [Loaded]),
+            catch call(Node, tracewheel_leave, leave, [Loaded]),
             catch await_unloaded(Node, 600),
             fail(Code, "~ts", [Text])
     end.
@@ -270,6 +284,9 @@ await_end_of_input(Main) ->
     case io:get_line("") of
         "snapshot" ++ _ ->
             Main ! snapshot,
+            await_end_of_input(Main);
+        "reset" ++ _ ->
+            Main ! reset,
             await_end_of_input(Main);
         Line when is_list(Line); is_binary(Line) -> await_end_of_input(Main);
         _ -> ok

@@ -3,9 +3,11 @@
 %%
 %% It runs with priority max, so that limits hold in a node that is drowning.
 -module(tracewheel_server).
--export([start/1, call/2, leave/1, environment/1, command/1]).
+-export([start/1, call/2, environment/1, command/1]).
 -export([init/1, loop/1]).
 -include_lib("kernel/include/file.hrl").
+
+-import(tracewheel_leave, [is_server/1, is_unloading/0]).
 
 %% How often limits are looked at that threads keep by themselves, and how long the recorder may take to start and to end.
 -define(LOOK_MS, 100).
@@ -48,12 +50,6 @@ call(Name, Request) when is_atom(Name) ->
             end
     end;
 call(Name, _) -> {error, {bad_name, Name}}.
-
-%% Nothing is traced here. Whoever begins to trace has its name first, and then asks is_unloading/0.
-is_idle() -> [P || N <- registered(), P <- [whereis(N)], P =/= self(), is_server(P)] =:= [].
-is_unloading() -> whereis(tracewheel_unload) =/= undefined.
-%% Others have names, too.
-is_server(Pid) -> is_pid(Pid) andalso process_info(Pid, initial_call) =:= {initial_call, {?MODULE, init, 1}}.
 
 %% ---- start ----
 
@@ -339,28 +335,11 @@ finish(#{capture := Capture, port := Port} = Before, Why) ->
     Result = with_printed(account(maps:merge(Info#{state := Why, counted => Counted}, Recorded)), State),
     Why =:= stopped orelse logger:notice("tracewheel: ~ts ended (~p): ~p events", [maps:get(path, State), Why,
                                                                                 maps:get(events, Recorded, unknown)]),
-    [begin leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
+    [begin tracewheel_leave:leave(Modules, 100), Pid ! {?MODULE, ended, Result} end || {Pid, Modules} <- [maps:get(attached, State, none)]],
     Result.
 
 written(#{flight := #{}} = State, Why) when Why =/= recorder -> tracewheel_flight:await(State);
 written(State, _) -> State.
-
-%% Modules that came with tracewheel_attach go, unless others trace as well.  They cannot do that themselves: a process with a name, by which
-%% their next use waits for it, runs none of them.  It has the name before others are looked for: a start sees it, or is seen.
-leave([]) -> true;
-leave(Modules) ->
-    Purge = [{fun code:purge/1, M} || M <- Modules],
-    %% What was loaded twice, as by two attachments at once, cannot be deleted before it is purged.
-    Steps = [{fun timer:sleep/1, 500}] ++ Purge ++ [{fun code:delete/1, M} || M <- Modules] ++ [{fun timer:sleep/1, 100}] ++ Purge,
-    {Functions, Arguments} = lists:unzip(Steps),
-    Unloader = spawn(lists, zipwith, [fun erlang:apply/2, Functions, [[A] || A <- Arguments]]),
-    Is_first = (catch register(tracewheel_unload, Unloader)) =:= true,
-    Is_first andalso is_idle() orelse exit(Unloader, kill),
-    Is_first.
-
-%% Of a server, which is not idle itself: another that has the name does not unload, and soon gives it back.
-leave(Modules, Tries) ->
-    leave(Modules) orelse Tries =:= 0 orelse begin timer:sleep(50), leave(Modules, Tries - 1) end.
 
 %% All that was lost: by threads, and by the recorder, as it has counted.
 account(#{lost_full := A, lost_too_big := B, lost_nested := C, lost_no_ring := D} = Info) -> Info#{lost := A + B + C + D};

@@ -56,10 +56,10 @@ a_home() {
 	export HOME=$work/home
 }
 
-# start_node OPTION...: sets $node. Its threads do not look for work while there is none.
+# start_node OPTION...: sets $node, which runs attach:main(), or that of the module $node_main. Its threads do not look for work while there is none.
 start_node() {
 	rm -f ready
-	erl -noinput +S 2:2 +sbwt none +sbwtdio none -start_epmd false "$@" -pa . -s attach main >node.out 2>&1 &
+	erl -noinput +S 2:2 +sbwt none +sbwtdio none -start_epmd false "$@" -pa . -s "${node_main:-attach}" main >node.out 2>&1 &
 	node=$!
 	pids="$pids $node"
 	until [ -e ready ] || ! kill -0 $node 2>/dev/null; do nap; done

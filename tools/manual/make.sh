@@ -21,15 +21,17 @@ mkdir -p "$to/man1"
 } >"$to/help"
 version=$("$command" --version | sed 's/ (.*//')
 
-# `record --erlang` has options of its own: a page, but no command. Made first: the other pages replace tracewheel.1.
-{
-	printf 'Commands:\n  record-erlang trace a running Erlang node\n\n\frecord-erlang\n'
-	"$command" record --erlang --help
-} >"$to/help-erlang"
-awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help-erlang"
-page=$to/man1/tracewheel-record-erlang.1
-sed 's/^\.B tracewheel record-erlang/.B tracewheel record/' "$page" >"$to/page"
-mv "$to/page" "$page"
+# `record --erlang` and `top --erlang` have options of their own: pages, but no commands. Made first: the other pages replace tracewheel.1.
+for name in record top; do
+	{
+		printf 'Commands:\n  %s-erlang an Erlang node that runs\n\n\f%s-erlang\n' "$name" "$name"
+		"$command" "$name" --erlang --help
+	} >"$to/help-erlang"
+	awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help-erlang"
+	page=$to/man1/tracewheel-$name-erlang.1
+	sed "s/^\.B tracewheel $name-erlang/.B tracewheel $name/" "$page" >"$to/page"
+	mv "$to/page" "$page"
+done
 awk -v folder="$to/man1" -v version="$version" -f "$here/parse.awk" -f "$here/man.awk" "$to/help"
 awk -v here="$here" -f "$here/parse.awk" -f "$here/bash.awk" "$to/help" >"$to/tracewheel.bash"
 awk -v here="$here" -f "$here/parse.awk" -f "$here/zsh.awk" "$to/help" >"$to/_tracewheel"

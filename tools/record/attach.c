@@ -6,12 +6,11 @@
  * node starts the recorder: this command again, without an operand (erlang.c).  The helper reports by lines on its standard output;
  * the end of its standard input is the order to stop.
  */
-#include "tools/common/proc.h"
 #include "tools/common/redact.h"
 #include "tools/record/config.h"
 #include "tools/record/erlang.h"
 #include "tools/record/erlang_end.h"
-#include "tools/record/erlang_helper.h"
+#include "tools/common/erlang_helper.h"
 #include "tools/record/erlang_nodes.h"
 #include "tools/record/erlang_print.h"
 #include "tools/record/limits.h"
@@ -19,15 +18,13 @@
 #include "tools/record/sizes.h"
 #include "tools/tool.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ARGUMENTS_MAX 256
-#define COUNT_OF(a)   (sizeof(a) / sizeof *(a))
+#define ARGUMENTS_MAX TW_ERLANG_ARGUMENTS_MAX
 
 enum {
 	KEY_ERLANG = 256,
@@ -198,14 +195,10 @@ static bool add_limit(struct request *request, const char *key, const char *valu
 	return add_number(request, key, number == &limits.time_ns ? (*number + 999999) / 1000000 : *number);
 }
 
-/* The helper and the node have other folders than this process. */
 static bool add_file(struct request *request, const char *key, const char *path)
 {
-	char folder[PATH_MAX], whole[2 * PATH_MAX];
-	if (!*path || strlen(path) >= PATH_MAX || !getcwd(folder, sizeof folder))
-		return tw_usage(&command, "-o, --cookie-file and --ssl-opts want the name of a file."), false;
-	snprintf(whole, sizeof whole, "%s%s%s", *path == '/' ? "" : folder, *path == '/' ? "" : "/", path);
-	return add(request, key, whole);
+	char whole[2 * PATH_MAX];
+	return tw_erlang_helper_path(&command, whole, path) && add(request, key, whole);
 }
 
 /* Of the argument that was added last. */
@@ -332,31 +325,6 @@ static bool take_option(struct request *request, int key, const char *value)
 		return add(request, "force", "true");
 	default: return false;
 	}
-}
-
-/* ---- the helper ---- */
-
-/* The installed tree; the build tree. */
-static bool find_application(char folder[PATH_MAX], char self[PATH_MAX])
-{
-	static const char *const places[] = {"/" TW_AGENT_FOLDER "/erlang", "/../erlang"};
-	int parent = tw_command_path(self);
-	if (parent < 0)
-		return tw_complain("this command does not know where it is: /proc cannot be read.");
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		char candidate[2 * PATH_MAX], *real;
-		snprintf(candidate, sizeof candidate, "%.*s%s/ebin/tracewheel_attach.beam", parent, self, places[i]);
-		real = realpath(candidate, NULL);
-		if (!real)
-			continue;
-		snprintf(folder, PATH_MAX, "%.*s", (int)(strrchr(real, '/') - real), real);
-		free(real);
-		return true;
-	}
-	return tw_complain(
-		"%.*s%s, the application for Erlang, is missing: it is built and installed with this command if erlc and erl_nif.h "
-		"are there (Debian: erlang-base, erlang-dev).",
-		parent, self, places[0]);
 }
 
 /* ---- what it reports ---- */
@@ -494,55 +462,24 @@ static int check(const struct request *request)
 	return 0;
 }
 
-static int append(char **argv, int count, char *const *more, size_t more_count)
+static int attach(struct request *request, char *target)
 {
-	memcpy(argv + count, more, more_count * sizeof *more);
-	return count + (int)more_count;
-}
-
-static int attach(struct request *request, const char *target)
-{
-	static char *const tcp[] = {"-proto_dist", "inet_tcp", "inet6_tcp"}, *const tls[] = {"-proto_dist", "inet_tls"};
-	static char *const main_function[] = {"-s", "tracewheel_attach", "main", "-extra"};
-	char folder[PATH_MAX],
-		*argv[ARGUMENTS_MAX + 32] =
-			{"erl",	       "-noshell", "-boot",	   "no_dot_erlang",	"+Bi", "-start_epmd", "false",
-			 "-setcookie", "none",	   "-epmd_module", "tracewheel_attach", "-pa", folder};
+	struct tw_erlang_helper helper = {.target = target, .tls = request->tls, .arguments = request->arguments};
 	FILE *lines = NULL;
-	int code = check(request), count = 13;
+	int code = check(request);
 	if (code)
 		return code;
-	if (!find_application(folder, request->self))
+	if (!tw_erlang_helper_find(&helper, request->self))
 		return TW_EXIT_NOT_STARTED;
 	if (!add(request, "target", target) || !add(request, "recorder", request->self) ||
 	    (request->prints && !add_lines(request)) || (request->is_flight && !add(request, "flight", "true")))
 		return TW_EXIT_USAGE;
-	/* OTP does not begin both families at once by TLS. */
-	if (request->tls) {
-		count = append(argv, count, tls, COUNT_OF(tls));
-		argv[count++] = "-ssl_dist_optfile";
-		argv[count++] = request->tls;
-	} else {
-		count = append(argv, count, tcp, COUNT_OF(tcp));
-	}
-	count = append(argv, count, main_function, COUNT_OF(main_function));
-	memcpy(argv + count, request->arguments, (request->count + 1) * sizeof *argv);
-	int error = tw_erlang_helper_enter_network(tw_proc_number(target));
-	if (error)
-		return tw_say("process %s is in another network, as of a container, which this user may not enter (%s): run this as root, or there.",
-			      target, strerror(error)),
-		       TW_EXIT_NOT_STARTED;
-	error = tw_erlang_helper_start(argv, &lines);
-	if (error || !lines) {
-		if (lines)
-			fclose(lines);
-		tw_say(error == ENOENT
-			       ? "the command erl is not in PATH, by which nodes are reached (Debian: erlang-base)."
-			       : "the command erl cannot be started: %s.",
-		       strerror(error));
-		return error == ENOENT ? TW_EXIT_NOT_FOUND : TW_EXIT_NOT_STARTED;
-	}
-	tw_erlang_helper_catch_signals(request->is_flight);
+	code = tw_erlang_helper_begin(&helper, &lines);
+	if (code)
+		return code;
+	tw_erlang_helper_catch_signals(&(struct tw_erlang_helper_calls){.asks_for_snapshots = request->is_flight,
+									.has_ended = tw_erlang_print_has_ended,
+									.kill = tw_erlang_print_kill});
 	code = follow(request, lines);
 	fclose(lines);
 	tw_erlang_helper_wait();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * screen.c - the table of `top` on a terminal, by the curses library.
+ * screen.c - a table of `top` on a terminal, by the curses library.
  *
- *	q quit	s sort	t by thread	r reset	p pause	/ filter (Enter: done, Esc: none)	arrows, PgUp, PgDn, Home: scroll
+ *	q quit	s sort	t other rows	r reset	p pause	/ filter (Enter: done, Esc: none)	arrows, PgUp, PgDn, Home: scroll
  *
  * Sleeps until a key is pressed, the stream brings something, or the terminal is resized.
  */
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define ESCAPE 27
-#define HELP   " q quit  s sort  t threads  r reset  p pause  / filter "
 
 struct screen {
 	const struct tw_top_view *view;
@@ -41,29 +40,32 @@ static void put_line(int y, const char *text)
 
 static void draw(const struct screen *screen)
 {
-	const struct tw_top *top = screen->view->top;
+	const struct tw_top_kind *kind = screen->view->kind;
+	const void *table = screen->view->table;
+	const char *filter = screen->view->filter;
+	uint32_t row_count = kind->row_count(table);
 	char text[TW_TOP_LINE_BYTES], line[TW_TOP_LINE_BYTES + 128];
-	snprintf(line, sizeof line, "%s; by %s%s%s", tw_top_head(top, text), tw_top_order_name(top->order),
+	snprintf(line, sizeof line, "%s; by %s%s%s", kind->head(table, text), kind->order_name(table),
 		 screen->is_paused ? " (paused)" : "", screen->has_ended ? " (ended)" : "");
 	put_line(0, line);
 	attron(A_REVERSE);
 	snprintf(line, sizeof line, "%-*s", COLS < (int)sizeof line ? COLS : (int)sizeof line - 1,
-		 tw_top_titles(top, text));
+		 kind->titles(table, text));
 	put_line(1, line);
 	attroff(A_REVERSE);
 	for (uint32_t i = 0; i < page(); i++) {
 		uint32_t row = screen->first + i;
-		bool is_active = row < top->row_count && top->rows[row].last.calls;
+		bool is_active = row < row_count && kind->is_active(table, row);
 		if (has_colors() && is_active)
 			attron(COLOR_PAIR(1));
-		put_line((int)i + 2, row < top->row_count ? tw_top_line(top, &top->rows[row], text) : "");
+		put_line((int)i + 2, row < row_count ? kind->line(table, row, text) : "");
 		attroff(COLOR_PAIR(1));
 	}
 	attron(A_BOLD);
-	if (screen->is_typing || top->filter[0])
-		snprintf(line, sizeof line, "/%s%s", top->filter, screen->is_typing ? "_" : "   (/ Esc: all)");
+	if (screen->is_typing || filter[0])
+		snprintf(line, sizeof line, "/%s%s", filter, screen->is_typing ? "_" : "   (/ Esc: all)");
 	else
-		snprintf(line, sizeof line, HELP);
+		snprintf(line, sizeof line, "%s", kind->keys);
 	put_line(LINES - 1, line);
 	attroff(A_BOLD);
 	refresh();
@@ -71,7 +73,7 @@ static void draw(const struct screen *screen)
 
 static void type(struct screen *screen, int key)
 {
-	char *filter = screen->view->top->filter;
+	char *filter = screen->view->filter;
 	size_t bytes = strlen(filter);
 	if (key == '\n' || key == '\r' || key == KEY_ENTER)
 		screen->is_typing = false;
@@ -79,38 +81,36 @@ static void type(struct screen *screen, int key)
 		screen->is_typing = false, filter[0] = 0;
 	else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && bytes)
 		filter[bytes - 1] = 0;
-	else if (key >= ' ' && key < 256 && key != 127 && bytes + 1 < sizeof screen->view->top->filter)
+	else if (key >= ' ' && key < 256 && key != 127 && bytes + 1 < TW_TOP_FILTER_BYTES)
 		filter[bytes] = (char)key, filter[bytes + 1] = 0;
 	screen->first = 0;
 }
 
 static void scroll_by(struct screen *screen, int64_t lines)
 {
-	int64_t last = (int64_t)screen->view->top->row_count - 1, first = (int64_t)screen->first + lines;
+	int64_t last = (int64_t)screen->view->kind->row_count(screen->view->table) - 1,
+		first = (int64_t)screen->first + lines;
 	screen->first = (uint32_t)(first < 0 ? 0 : first > last ? (last > 0 ? last : 0) : first);
 }
 
 /* False: the user has seen enough. */
 static bool take_key(struct screen *screen, int key)
 {
-	struct tw_top *top = screen->view->top;
+	const struct tw_top_kind *kind = screen->view->kind;
+	void *table = screen->view->table;
 	if (screen->is_typing) {
 		type(screen, key);
 		return true;
 	}
 	switch (key) {
 	case 'q': return false;
-	case 's':
-		do
-			top->order = (top->order + 1) % TW_TOP_ORDERS;
-		while (!tw_top_has_order(top, top->order));
-		break;
-	case 't': top->is_by_thread = !top->is_by_thread; break;
-	case 'r': tw_top_reset(top); break;
+	case 's': kind->next_order(table); break;
+	case 't': kind->swap(table); break;
+	case 'r': kind->reset(table); break;
 	case 'p': screen->is_paused = !screen->is_paused; break;
 	case '/':
 		screen->is_typing = true;
-		top->filter[0] = 0;
+		screen->view->filter[0] = 0;
 		break;
 	case KEY_UP: scroll_by(screen, -1); break;
 	case KEY_DOWN: scroll_by(screen, 1); break;
@@ -129,7 +129,7 @@ static int take_keys(struct screen *screen)
 	while ((key = getch()) != ERR)
 		if (!take_key(screen, key))
 			return 0;
-	error = tw_top_arrange(screen->view->top);
+	error = screen->view->kind->arrange(screen->view->table);
 	return error ? error : 1;
 }
 
@@ -137,15 +137,11 @@ static int take_keys(struct screen *screen)
 static int take_round(struct screen *screen)
 {
 	const struct tw_top_view *view = screen->view;
-	uint64_t mark_ns = 0;
-	int found = tw_capture_skip_to_mark(view->capture, &mark_ns), error = 0;
-	screen->has_ended = found <= 0;
-	/* While it is paused nothing is taken in: the round after it is a longer one. */
-	if (found > 0 && (!screen->is_paused || !mark_ns))
-		error = tw_top_update(view->top, view->capture, mark_ns);
-	if (found < 0 || error)
-		return error ? error : found;
-	return !(found > 0 && mark_ns && view->rounds && ++screen->rounds == view->rounds);
+	int taken = view->kind->take(view, screen->is_paused);
+	screen->has_ended = taken == TW_TOP_ENDED;
+	if (taken < 0)
+		return taken;
+	return !(taken == TW_TOP_ROUND && view->rounds && ++screen->rounds == view->rounds);
 }
 
 /* Until the user has seen enough, also after the end of the stream. */

@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 /* The bytes of a row as text, and of its name. */
-#define TW_TOP_LINE_BYTES 1024
+#define TW_TOP_LINE_BYTES   1024
+#define TW_TOP_FILTER_BYTES 64
 
 /* Which results count as errors: a comparison with 0. */
 enum tw_top_errors {
@@ -65,7 +66,7 @@ struct tw_top {
 	enum tw_top_errors errors;
 	bool is_by_thread;
 	enum tw_top_order order;
-	char filter[64]; /* names contain it; "": all */
+	char filter[TW_TOP_FILTER_BYTES]; /* names contain it; "": all */
 	struct tw_map cells_by_key, names_by_text;
 	struct tw_top_cell *cells;
 	uint32_t cell_count, cell_capacity;

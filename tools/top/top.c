@@ -37,6 +37,7 @@ enum {
 	KEY_BY_THREAD,
 	KEY_SORT,
 	KEY_TOP,
+	KEY_ERLANG,
 	KEY_OUTPUT
 };
 
@@ -56,6 +57,8 @@ static const struct tw_option options_table[] = {
 	{KEY_TOP, "top", "N", "with --batch: only the first N rows"},
 	{KEY_BATCH, "batch", NULL, "print each round as text, also on a terminal"},
 	{KEY_FORMAT, "format", "text|json", "json: each round is one line, an object (docs/json.md)"},
+	{KEY_ERLANG, "erlang", NULL,
+	 "the first option: the processes of an Erlang node, with options of its own: `tracewheel top --erlang --help`"},
 	{KEY_OUTPUT, "program-output", "FILE",
 	 "the standard output and error of COMMAND; without it they are lost while the table is on a terminal"},
 	{0}};
@@ -115,31 +118,28 @@ static bool set_order(struct request *request, const char *value)
 	return false;
 }
 
-static bool set_every(struct request *request, const char *value)
+bool tw_top_set_every(const struct tw_command *of, uint64_t *out_ns, const char *value)
 {
-	uint64_t ns;
-	request->every = value;
-	if (tw_parse_duration(value, &ns) && ns >= EVERY_LEAST)
+	if (tw_parse_duration(value, out_ns) && *out_ns >= EVERY_LEAST)
 		return true;
-	tw_usage(&command, "--every is a time of at least 10ms, not '%s'.", value);
+	tw_usage(of, "--every is a time of at least 10ms, not '%s'.", value);
 	return false;
 }
 
-static bool set_format(struct request *request, const char *value)
+bool tw_top_set_format(const struct tw_command *of, struct tw_top_view *view, const char *value)
 {
-	request->view.is_json = strcmp(value, "json") == 0;
-	request->is_batch = true;
-	if (request->view.is_json || strcmp(value, "text") == 0)
+	view->is_json = strcmp(value, "json") == 0;
+	if (view->is_json || strcmp(value, "text") == 0)
 		return true;
-	tw_usage(&command, "--format is text or json, not '%s'.", value);
+	tw_usage(of, "--format is text or json, not '%s'.", value);
 	return false;
 }
 
-static bool set_number(uint64_t *out, const char *option, const char *value)
+bool tw_top_set_number(const struct tw_command *of, uint64_t *out, const char *option, const char *value)
 {
 	if (tw_parse_count(value, out) && *out && *out <= UINT32_MAX)
 		return true;
-	tw_usage(&command, "--%s is a number from 1 on, not '%s'.", option, value);
+	tw_usage(of, "--%s is a number from 1 on, not '%s'.", option, value);
 	return false;
 }
 
@@ -155,15 +155,16 @@ static bool take_option(void *arg, int key, const char *value)
 	case KEY_ERRORS: return set_errors(request, value);
 	case KEY_BY_THREAD: request->top.is_by_thread = true; return true;
 	case KEY_SORT: return set_order(request, value);
-	case KEY_EVERY: return set_every(request, value);
-	case KEY_COUNT: return set_number(&request->view.rounds, "count", value);
+	case KEY_EVERY: request->every = value; return tw_top_set_every(&command, &number, value);
+	case KEY_COUNT: return tw_top_set_number(&command, &request->view.rounds, "count", value);
 	case KEY_TOP:
-		if (!set_number(&number, "top", value))
+		if (!tw_top_set_number(&command, &number, "top", value))
 			return false;
 		request->view.row_count = (uint32_t)number;
 		return true;
 	case KEY_BATCH: request->is_batch = true; return true;
-	case KEY_FORMAT: return set_format(request, value);
+	case KEY_ERLANG: tw_usage(&command, "--erlang comes first: `tracewheel top --erlang ...`."); return false;
+	case KEY_FORMAT: request->is_batch = true; return tw_top_set_format(&command, &request->view, value);
 	default: request->output = value; return true;
 	}
 }
@@ -279,7 +280,9 @@ static int show(struct request *request, int fd, bool has_terminal)
 {
 	struct tw_top_view *view = &request->view;
 	bool is_process = strcmp(request->arguments[1], "attach") == 0;
-	view->top = &request->top;
+	view->kind = &tw_top_of_calls;
+	view->table = &request->top;
+	view->filter = request->top.filter;
 	view->fd = fd;
 	int error = tw_capture_open_stream(fd, &view->capture);
 	int result = error ? error : has_terminal ? tw_top_screen(view) : tw_top_lines(view);
@@ -302,6 +305,8 @@ int tw_tool_top(int argc, char **argv)
 	static char self[PATH_MAX];
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	int code;
+	if (argc > 1 && strcmp(argv[1], "--erlang") == 0)
+		return tw_top_node(argc, argv);
 	request = (struct request){.arguments = {self, "record", "-q", "-o", "-"}, .count = 5};
 	if (!tw_options_read(&options, take_option, &request, &code))
 		return code;
