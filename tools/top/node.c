@@ -162,7 +162,7 @@ int tw_top_node(int argc, char **argv)
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	FILE *lines = NULL;
 	char self[PATH_MAX], every[32];
-	int code;
+	int code = TW_EXIT_USAGE;
 	request = (struct request){.every_ns = UINT64_C(1000000000)};
 	request.helper.arguments = request.arguments;
 	if (!add(&request, "top", "true") || !tw_options_read(&options, take_option, &request, &code))
