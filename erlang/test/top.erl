@@ -31,11 +31,18 @@ loop() ->
     timer:sleep(20),
     asked("unloaded", fun() -> [] =:= [M || {M, _} <- code:all_loaded(), lists:prefix("tracewheel", atom_to_list(M))] end),
     %% Nobody counts calls, and none of the processes of the command is here.
-    asked("quiet", fun() -> {call_count, false} =:= erlang:trace_info({?MODULE, step, 1}, call_count) andalso whereis(tracewheel_top) =:= undefined end),
-    asked("counted", fun() -> is_integer(element(2, erlang:trace_info({?MODULE, step, 1}, call_count))) end),
+    asked("quiet", fun() -> not is_counted() andalso whereis(tracewheel_top) =:= undefined end),
+    asked("counted", fun is_counted/0),
     asked("kill", fun() -> exit(whereis(tracewheel_top), kill) end),
     asked("own", fun() -> 1 =:= erlang:trace_pattern({?MODULE, step, 1}, true, [call_count]) end),
     asked("many", fun() -> is_list([spawn(fun() -> receive never -> ok end end) || _ <- lists:seq(1, 20000)]) end),
     loop().
+
+%% From OTP 27 on by a session.
+is_counted() ->
+    case code:ensure_loaded(trace) of
+        {module, trace} -> trace:session_info({?MODULE, step, 1}) =/= [];
+        _ -> is_integer(element(2, erlang:trace_info({?MODULE, step, 1}, call_count)))
+    end.
 
 asked(File, Fun) -> filelib:is_regular(File) andalso Fun() andalso file:delete(File).
