@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% What an event costs in the Erlang VM, by tracer; what is sustained without loss; memory and losses at full speed; bytes on disk.
 -module(erlang_bench).
--export([main/0, loop/1, tail/1, pass/2]).
+-export([main/0, loop/1, tail/1, pass/2, log/2]).
 
 -define(CALLS, 300000).
 -define(BURST, 300).
@@ -16,6 +16,7 @@ main() ->
         "terms" -> terms(Rounds);
         "drop" -> dropping(Seconds), remembering();
         "print" -> printing(Seconds);
+        "figures" -> figures(Rounds, Seconds);
         "hold" -> holding(Seconds)
     end,
     halt().
@@ -177,6 +178,53 @@ printing(Seconds) ->
          Sorted = lists:sort([lists:nth(N, R) || R <- Times]),
          io:format(standard_error, "  ~-46s ~7.1f  (~.1f to ~.1f)~n", [Text, median(Sorted), hd(Sorted), lists:last(Sorted)])
      end || {N, {Text, _, _}} <- number(Leaders)].
+
+%% ---- what is promised, each with its goal ----
+
+figures(Rounds, Seconds) ->
+    Calls = [{measure(empty), measure(ours)} || _ <- lists:seq(1, Rounds)],
+    figure("a call above a tracer module that does nothing, ns", "50 at most", [O - E || {E, O} <- Calls]),
+    sustained(),
+    Stuck = spawn(fun() -> receive never -> ok end end),
+    Shares = [{at_pace(Seconds, group_leader(), false), at_pace(Seconds, group_leader(), true), at_pace(Seconds, Stuck, true)} || _ <- lists:seq(1, 5)],
+    figure("printing 1,000 events a second, % of a core", "1 at most", [P - N || {N, P, _} <- Shares]),
+    figure("the same to a group leader that never answers", "1 at most", [S - N || {N, _, S} <- Shares]),
+    figure("a trace of 2,000 patterns begins, ms", "200 at most", [patterns(2000) || _ <- lists:seq(1, Rounds)]),
+    Logs = [{logs(notice, false), logs(notice, true), logs(error, false), logs(error, true)} || _ <- lists:seq(1, Rounds)],
+    figure("a log event below error while a flight recorder runs, ns more", "", [W - N || {N, W, _, _} <- Logs]),
+    figure("one of the level error that is no crash, ns more", "", [W - N || {_, _, N, W} <- Logs]).
+
+figure(What, Goal, Values) ->
+    Sorted = lists:sort(Values),
+    io:format("~-64s ~8.1f  (~.1f to ~.1f)  ~s~n", [What, median(Sorted) * 1.0, hd(Sorted) * 1.0, lists:last(Sorted) * 1.0, Goal]).
+
+%% Each is a function of its own.
+patterns(Count) ->
+    Names = [list_to_atom("f" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
+    {ok, M, Code} = compile:forms([{attribute, 1, module, many}, {attribute, 1, export, [{F, 0} || F <- Names]} |
+                                   [{function, 1, F, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]} || F <- Names]]),
+    {module, M} = code:load_binary(M, "many", Code),
+    Patterns = [lists:concat([M, ":", F, "/0 -> return"]) || F <- Names],
+    T0 = erlang:monotonic_time(microsecond),
+    start(#{patterns => Patterns}),
+    Ms = (erlang:monotonic_time(microsecond) - T0) / 1000,
+    {ok, #{functions := Count}} = tracewheel:info(),
+    {ok, _} = tracewheel:stop(),
+    Ms.
+
+%% With one handler that does nothing, as any node has one that does more.
+logs(Level, HasFlight) ->
+    logger:remove_handler(default),
+    ok = logger:add_handler(bench, ?MODULE, #{}),
+    HasFlight andalso ({ok, _} = tracewheel:flight("bench.tw", #{patterns => "erlang_bench:tail/1"})),
+    T0 = erlang:monotonic_time(nanosecond),
+    [logger:log(Level, "an event") || _ <- lists:seq(1, 20000)],
+    Ns = (erlang:monotonic_time(nanosecond) - T0) / 20000,
+    HasFlight andalso ({ok, _} = tracewheel:stop()),
+    logger:remove_handler(bench),
+    Ns.
+
+log(_, _) -> ok.
 
 number(List) -> lists:zip(lists:seq(1, length(List)), List).
 

@@ -5,6 +5,7 @@
 # run.sh BUILD drop [SECONDS] - full speed alone; what a capture remembers of processes; then how long one call of the tracer held up a scheduler, each measured, for a third of
 #	the time.
 # run.sh BUILD print [SECONDS] - what `print => true` takes from the node, with group leaders that answer and one that does not.
+# run.sh BUILD figures [SECONDS] - what is promised, each with its goal: a call, no loss, printing (for SECONDS, 3), 2,000 patterns, log events.
 # run.sh BUILD terms - arguments of all sizes alone.
 set -eu
 build=$(realpath "$1")
@@ -15,6 +16,7 @@ case ${2:-} in
 drop) parts=(drop hold) && shift ;;
 terms) parts=(terms) && shift ;;
 print) parts=(print) && shift ;;
+figures) parts=(figures) && shift && set -- "$1" "${2:-3}" ;;
 esac
 seconds=${2:-60}
 [ -e "$build/erlang/priv/tracewheel_nif.so" ] || { echo "the application was not built: erlang-base or erlang-dev is missing" >&2 && exit 1; }
@@ -29,8 +31,10 @@ export TRACEWHEEL=$build/bin/tracewheel
 # part NAME SECONDS APPLICATION
 part() {
 	# Schedulers that look for work would be counted as the cost of printing.
-	[ "$1" != print ] || quiet=(+sbwt none +sbwtdcpu none +sbwtdio none)
-	PART=$1 SECONDS_DROP=$2 erl -noshell +S 2:2 "${quiet[@]}" -pa "$3/ebin" -pa . -s erlang_bench main
+	[ "$1" != print ] && [ "$1" != figures ] || quiet=(+sbwt none +sbwtdcpu none +sbwtdio none)
+	# The lines that are printed meanwhile are none of the figures.
+	PART=$1 SECONDS_DROP=$2 erl -noshell +S 2:2 "${quiet[@]}" -pa "$3/ebin" -pa . -s erlang_bench main |
+		if [ "$1" = figures ]; then grep -av '^(<\|^\.\.\. '; else cat; fi
 }
 for name in "${parts[@]}"; do
 	if [ "$name" = hold ]; then
