@@ -21,8 +21,9 @@
 -import(tracewheel_attach, [say/2]).
 
 -define(CALL_MS, 60000).
--define(TURN_MS, 10).
--define(TURNS_MAX, 100).
+%% Half of a round at most.
+-define(TURN_MS, 20).
+-define(TURNS_MAX, 50).
 %% Of each order: rates, reductions, mailboxes, memory.
 -define(SHOWN, 100).
 -define(DESCRIBED, 64).
@@ -70,7 +71,7 @@ refused(Node, Other) -> fail("'~ts' does not answer: ~0tP.", [Node, Other, 20]).
 
 rounds(#{every := Every, shown := Shown, pid := Pid} = State) ->
     Begun = erlang:monotonic_time(millisecond),
-    Pid ! {tracewheel_sample, round, Shown, max(1, min(?TURNS_MAX, Every div ?TURN_MS - 1))},
+    Pid ! {tracewheel_sample, round, Shown, max(1, min(?TURNS_MAX, Every div ?TURN_MS))},
     case answer(State) of
         {{round, Samples, Count, Is_whole, Calls}, Now} ->
             case show(take_calls(Calls, take(Samples, Is_whole, Now)), Count) of

@@ -44,16 +44,16 @@ is "$(value 'len(d[-1]["rows"]) <= 400')" True
 nothing_left
 
 # As text, by its process, in another order.
-expect 0 "$tw" top --erlang --every 100ms --batch --count 2 --top 1 --sort mailbox -t top:step "$node"
+expect 0 "$tw" top --erlang --every 200ms --batch --count 2 --top 1 --sort mailbox -t top:step "$node"
 is "$(grep -c ' full  *top:init/1' out)" 2 "rounds"
 is "$(grep -c '^ *reductions/s .* label$' out)" 2
 is "$(grep -c ' top:step/1$' out)" 2
 nothing_left
 
-# Many processes are asked in turn: in a round of 100 ms 576 at most, and those that are shown.
+# Many processes are asked in turn: in a round of 100 ms 320 at most, and those that are shown.
 ask many
 expect 0 "${top[@]}" --format json --count 4 shop@localhost
-is "$(value 'd[0]["asked"] <= 576, d[-1]["asked"] <= 4 * 576 + 400, d[-1]["processes"] > 20000')" "True True True"
+is "$(value 'd[0]["asked"] <= 320, d[-1]["asked"] <= 4 * 320 + 400, d[-1]["processes"] > 20000')" "True True True"
 nothing_left
 
 # begin_top OPTION...: in the background, until a round is there.

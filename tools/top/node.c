@@ -53,7 +53,7 @@ static const struct tw_command command = {
 	.summary =
 		"Shows the processes of a running Erlang node (OTP 25 or later) that work the most, by reductions, mailbox and memory, each "
 		"second; with -t the calls of functions, too. The node needs a name (-sname, -name) and nothing else. It may have any number of processes: "
-		"at most 6,400 of them, and those that are shown, are asked in a second.\n"
+		"at most 3,200 of them, and those that are shown, are asked in a second.\n"
 		"\n"
 		"Keys: q quit, s next order, t functions, r reset, p pause, / filter by a part of the text, arrows scroll.\n"
 		"After q nothing is left in the node.",
