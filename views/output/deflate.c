@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * deflate.c - see deflate.h.
- *
- * The fastest level of zlib: the higher ones take twice as long for a tenth less of packets of a timeline.
- */
+/* deflate.c - see deflate.h. */
 #include "views/output/deflate.h"
+#include "views/output/deflate_quick.h"
 #include "base/grow.h"
 #include "base/worker.h"
 
-#include <zlib.h>
-
-#define LEVEL 1
+#include <stdlib.h>
+#include <string.h>
 
 struct piece {
 	uint8_t *data;
@@ -20,30 +16,23 @@ struct piece {
 struct tw_deflate {
 	tw_deflate_fn *put;
 	void *context;
-	struct piece filling; /* of the user */
-	z_stream stream;      /* of the thread that packs, as the rest */
+	struct piece filling;		/* of the user */
+	struct tw_deflate_quick *quick; /* of the thread that packs, as the rest */
 	struct piece packing, packed;
-	bool has_stream, has_worker, has_no_memory;
+	bool has_worker, has_no_memory;
 	struct tw_worker worker;
 	bool is_asked; /* under the worker's lock: a piece is to be packed */
 };
 
 static void pack(struct tw_deflate *packer)
 {
-	z_stream *stream = &packer->stream;
 	struct piece *packed = &packer->packed;
-	size_t most = deflateBound(stream, packer->packing.used);
 	packed->used = 0;
-	if (!tw_grow_by(packed->data, packed->used, packed->capacity, most) || deflateReset(stream) != Z_OK) {
+	if (tw_grow_by(packed->data, packed->used, packed->capacity, TW_DEFLATE_QUICK_BOUND(packer->packing.used)))
+		packed->used =
+			tw_deflate_quick(packer->quick, packer->packing.data, packer->packing.used, packed->data);
+	else
 		packer->has_no_memory = true;
-		return;
-	}
-	stream->next_in = packer->packing.data;
-	stream->avail_in = (uInt)packer->packing.used;
-	stream->next_out = packed->data;
-	stream->avail_out = (uInt)packed->capacity;
-	packer->has_no_memory |= deflate(stream, Z_FINISH) != Z_STREAM_END;
-	packed->used = packed->capacity - stream->avail_out;
 }
 
 static void *run(void *arg)
@@ -73,8 +62,8 @@ struct tw_deflate *tw_deflate_create(tw_deflate_fn *put, void *context)
 		return NULL;
 	packer->put = put;
 	packer->context = context;
-	packer->has_stream = deflateInit(&packer->stream, LEVEL) == Z_OK;
-	if (!packer->has_stream) {
+	packer->quick = tw_deflate_quick_create();
+	if (!packer->quick) {
 		free(packer);
 		return NULL;
 	}
@@ -116,16 +105,29 @@ static bool hand_over(struct tw_deflate *packer)
 	return true;
 }
 
-bool tw_deflate_add(struct tw_deflate *packer, const void *head, size_t head_bytes, const void *data, size_t bytes)
+uint8_t *tw_deflate_space(struct tw_deflate *packer, size_t bytes)
 {
 	struct piece *piece = &packer->filling;
-	/* The lengths of pieces are those of zlib, 32 bits. */
-	if (bytes > (size_t)1 << 30 || !tw_grow_by(piece->data, piece->used, piece->capacity, head_bytes + bytes))
+	/* Places in pieces are numbers of 32 bits. */
+	if (bytes > (size_t)1 << 30 || !tw_grow_by(piece->data, piece->used, piece->capacity, bytes))
+		return NULL;
+	return piece->data + piece->used;
+}
+
+bool tw_deflate_added(struct tw_deflate *packer, size_t bytes)
+{
+	packer->filling.used += bytes;
+	return packer->filling.used < TW_DEFLATE_BYTES || hand_over(packer);
+}
+
+bool tw_deflate_add(struct tw_deflate *packer, const void *head, size_t head_bytes, const void *data, size_t bytes)
+{
+	uint8_t *at = tw_deflate_space(packer, head_bytes + bytes);
+	if (!at)
 		return false;
-	memcpy(piece->data + piece->used, head, head_bytes);
-	memcpy(piece->data + piece->used + head_bytes, data, bytes);
-	piece->used += head_bytes + bytes;
-	return piece->used < TW_DEFLATE_BYTES || hand_over(packer);
+	memcpy(at, head, head_bytes);
+	memcpy(at + head_bytes, data, bytes);
+	return tw_deflate_added(packer, head_bytes + bytes);
 }
 
 bool tw_deflate_finish(struct tw_deflate *packer)
@@ -142,8 +144,7 @@ void tw_deflate_destroy(struct tw_deflate *packer)
 		return;
 	if (packer->has_worker)
 		tw_worker_fini(&packer->worker);
-	if (packer->has_stream)
-		deflateEnd(&packer->stream);
+	free(packer->quick);
 	free(packer->filling.data);
 	free(packer->packing.data);
 	free(packer->packed.data);

@@ -23,16 +23,6 @@ bool tw_proto_reserve(struct tw_proto *proto, size_t bytes)
 	return !proto->has_no_memory;
 }
 
-size_t tw_proto_varint(uint8_t *at, uint64_t value)
-{
-	size_t bytes = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		at[bytes++] = (uint8_t)value | 0x80;
-	at[bytes++] = (uint8_t)value;
-	return bytes;
-}
-
 static void put_key(struct tw_proto *proto, uint32_t field, enum wire_type type)
 {
 	proto->used += tw_proto_varint(proto->data + proto->used, (uint64_t)field << 3 | type);

@@ -16,6 +16,17 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A number as it stands in front of a message in a file: at most ten bytes. Returns how many. */
+static inline size_t tw_proto_varint(uint8_t *at, uint64_t value)
+{
+	size_t bytes = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		at[bytes++] = (uint8_t)value | 0x80;
+	at[bytes++] = (uint8_t)value;
+	return bytes;
+}
+
 /* Zeroed at first; tw_proto_free() ends it. used = 0 begins the next message. */
 struct tw_proto {
 	uint8_t *data;
@@ -72,8 +83,5 @@ static inline void tw_proto_close(struct tw_proto *proto, size_t opened)
 	else
 		tw_proto_put_close(proto, opened);
 }
-
-/* A number as it stands in front of a message in a file: at most ten bytes. Returns how many. */
-size_t tw_proto_varint(uint8_t *at, uint64_t value);
 
 #endif
