@@ -151,6 +151,13 @@ struct tw_term tw_print_name_callers(const struct tw_printer *printer, const str
  */
 bool tw_print_arguments_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
 bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
+/* A word without a type, as the member above shows it: an address, or a number, of 64 bits where it is negative. */
+struct tw_print_word {
+	uint64_t value;
+	bool is_negative, is_address;
+};
+/* The result of a call of a function without a layout, if it is such a word; else false. */
+bool tw_print_result_word(const struct tw_capture_event *event, struct tw_print_word *word);
 
 /* A term of any size in Erlang's form, and that form as a JSON string. */
 void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare);

@@ -13,19 +13,27 @@
 /* Larger words are more often addresses than numbers. */
 #define NUMBER_MAX UINT64_C(1000000)
 
-static void put_word(struct tw_out *out, uint64_t word)
+static struct tw_print_word word_of(uint64_t word)
 {
 	bool is_negative = -word < NUMBER_MAX && word;
+	return (struct tw_print_word){.value = word,
+				      .is_negative = is_negative,
+				      .is_address = word >= NUMBER_MAX && !is_negative};
+}
+
+static void put_word(struct tw_out *out, uint64_t value)
+{
+	struct tw_print_word word = word_of(value);
 	tw_out_reserve(out);
-	if (word >= NUMBER_MAX && !is_negative) {
+	if (word.is_address) {
 		tw_put(out, "\"0x", 3);
-		tw_put_hex(out, word);
+		tw_put_hex(out, value);
 		tw_put_char(out, '"');
 		return;
 	}
-	if (is_negative)
+	if (word.is_negative)
 		tw_put_char(out, '-');
-	tw_put_u64(out, is_negative ? -word : word);
+	tw_put_u64(out, word.is_negative ? -value : value);
 }
 
 static void put_terms(struct tw_out *out, struct tw_term list)
@@ -100,5 +108,13 @@ bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_
 		tw_out_cancel(out, mark);
 		return false;
 	}
+	return true;
+}
+
+bool tw_print_result_word(const struct tw_capture_event *event, struct tw_print_word *word)
+{
+	if (event->kind != TW_CAPTURE_RETURN_FROM || !event->payload_words || !tw_print_is_plain(event))
+		return false;
+	*word = word_of(event->payload[0]);
 	return true;
 }

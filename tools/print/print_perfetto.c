@@ -3,11 +3,12 @@
  * print_perfetto.c - the timeline as Perfetto's own format, which ui.perfetto.dev, its trace_processor and SQL read.
  *
  * Each track is a sequence of packets of its own: names are sent once for each, and times are differences from the packet
- * before, so that a call takes some twelve bytes; packets are packed by zlib, many in one.  A call is a begin and an end in the order of time; its arguments stand at
+ * before, so that a call takes some twelve bytes; packets are packed, many in one.  A call is a begin and an end in the order of time; its arguments stand at
  * its begin, its result at its end.  Times are those of the clock of the capture, and one snapshot says the time of day.
  *
  * Source: perfetto.dev, "Trace packet proto reference" and "Synchronization of multiple clock domains".
  */
+#include "tools/print/perfetto_values.h"
 #include "tools/print/timeline.h"
 #include "views/names/missing.h"
 #include "views/output/deflate.h"
@@ -48,7 +49,6 @@ enum descriptor {
 enum process { PROCESS_PID = 1, PROCESS_NAME = 6 };
 enum thread { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum event {
-	EVENT_ANNOTATIONS = 4,
 	EVENT_TYPE = 9,
 	EVENT_NAME_IID = 10,
 	EVENT_TRACK_UUID = 11,
@@ -61,15 +61,6 @@ enum event {
 enum counter { COUNTER_UNIT = 3 };
 enum { UNIT_BYTES = 3 };
 enum event_type { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER = 4 };
-enum annotation {
-	ANNOTATION_NAME_IID = 1,
-	ANNOTATION_BOOL = 2,
-	ANNOTATION_UINT = 3,
-	ANNOTATION_INT = 4,
-	ANNOTATION_TEXT = 6,
-	ANNOTATION_POINTER = 7,
-	ANNOTATION_JSON = 9
-};
 
 enum { SEQUENCE_BEGINS = 1 }; /* of sequence_flags: nothing from before holds */
 enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_OF_SEQUENCE = 64 };
@@ -77,13 +68,6 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_OF_SEQUENCE = 64 };
 /* Of descriptors and counters, which belong to no track's sequence. */
 #define COMMON_SEQUENCE 1
 #define COUNTER_TRACKS	UINT64_C(0x7fffffff00000001)
-
-/* Names of annotations, by number from 1 on. */
-enum { ARGUMENTS = 1, RESULT, EXCEPTION, WHAT, ENDED, BEFORE, LOSSY, OWN, COMMAND };
-static const char *const annotation_names[] =
-	{[ARGUMENTS] = "arguments", [RESULT] = "result", [EXCEPTION] = "exception",
-	 [WHAT] = "what",	    [ENDED] = "end",	 [BEFORE] = "before_ns",
-	 [LOSSY] = "lossy",	    [OWN] = "own_ns",	 [COMMAND] = "command"};
 
 /* A track's packets. */
 struct sequence {
@@ -175,8 +159,8 @@ static void begin_sequence(struct tw_timeline *timeline, struct sequence *sequen
 	tw_proto_close(packet, event);
 	tw_proto_close(packet, part);
 	part = tw_proto_open(packet, PACKET_INTERNED_DATA);
-	for (uint32_t i = 1; i < sizeof annotation_names / sizeof *annotation_names; i++)
-		put_interned(packet, INTERNED_ANNOTATION_NAMES, i, annotation_names[i], strlen(annotation_names[i]));
+	for (uint32_t i = 1; i < TW_PERFETTO_NAMES; i++)
+		put_interned(packet, INTERNED_ANNOTATION_NAMES, i, tw_perfetto_name(i), strlen(tw_perfetto_name(i)));
 	tw_proto_close(packet, part);
 	put_packet(timeline);
 	sequence->is_begun = true;
@@ -212,6 +196,61 @@ static void end_event(struct tw_timeline *timeline, size_t event)
 	struct perfetto *perfetto = timeline->user;
 	tw_proto_close(&perfetto->packet, event);
 	put_packet(timeline);
+}
+
+/* ---- short packets ---- */
+
+/* More than the fields of any have. */
+#define SHORT_BYTES_MAX 80
+
+static inline uint8_t *put_short(uint8_t *at, uint32_t field, uint64_t value)
+{
+	*at++ = (uint8_t)(field << 3);
+	return at + tw_proto_varint(at, value);
+}
+
+/*
+ * The packet of a begin or end that nothing special is to be said of, which is nearly every one: the bytes that open_event() and end_event() would
+ * write, written once, where they are packed.
+ *
+ * @name	of a begin: its function, which this sequence has named before.
+ * @result	of an end: what it returned; NULL: nothing is known.
+ *
+ * Returns false if it is a special one: its time is before that of another packet, or the sequence has not begun.
+ */
+static bool put_short_event(struct tw_timeline *timeline, uint32_t index, uint64_t ns, enum event_type type,
+			    uint64_t name, const struct tw_print_word *result)
+{
+	struct perfetto *perfetto = timeline->user;
+	struct sequence *sequence = &perfetto->sequences[index];
+	if (!sequence->is_begun || ns < sequence->last_ns)
+		return false;
+	uint8_t *start = tw_deflate_space(perfetto->deflate, SHORT_BYTES_MAX), *at, *event;
+	if (!start) {
+		timeline->has_no_memory = true;
+		return true;
+	}
+	/* Behind the tag and the length of the packet: both lengths are below 128. */
+	at = put_short(start + 2, PACKET_TIMESTAMP, ns - sequence->last_ns);
+	at = put_short(at, PACKET_SEQUENCE_ID, COMMON_SEQUENCE + 1 + index);
+	sequence->last_ns = ns;
+	*at = PACKET_TRACK_EVENT << 3 | 2;
+	event = at + 2;
+	at = put_short(event, EVENT_TYPE, type);
+	if (type == SLICE_BEGIN)
+		at = put_short(at, EVENT_NAME_IID, name);
+	if (result) {
+		uint8_t *annotation = at + 2;
+		*at = TW_PERFETTO_ANNOTATIONS << 3 | 2;
+		at = put_short(annotation, TW_ANNOTATION_NAME_IID, TW_PERFETTO_RESULT);
+		at = put_short(at, tw_perfetto_kind_of(result), result->value);
+		annotation[-1] = (uint8_t)(at - annotation);
+	}
+	event[-1] = (uint8_t)(at - event);
+	start[0] = TRACE_PACKET << 3 | 2;
+	start[1] = (uint8_t)(at - start - 2);
+	timeline->has_no_memory |= !tw_deflate_added(perfetto->deflate, (size_t)(at - start));
+	return true;
 }
 
 /* The index of a track's sequence.  False: no memory. */
@@ -306,6 +345,11 @@ static void name_track(struct tw_timeline *timeline, uint32_t image, uint32_t nu
 	put_packet(timeline);
 }
 
+static inline bool is_named(const struct perfetto *perfetto, uint32_t index, uint32_t function)
+{
+	return perfetto->sequences[index].named[function / 8] & 1u << function % 8;
+}
+
 /* The name of a function, as its number on this track; the first time with the name itself, behind the event. */
 static bool put_function(struct tw_timeline *timeline, uint32_t index, uint32_t function)
 {
@@ -330,65 +374,6 @@ static void end_named_event(struct tw_timeline *timeline, size_t event, uint32_t
 	put_packet(timeline);
 }
 
-/* ---- what is told beside a name ---- */
-
-static void put_text(struct tw_proto *packet, uint32_t name, enum annotation kind, const char *text, size_t bytes)
-{
-	size_t annotation = tw_proto_open(packet, EVENT_ANNOTATIONS);
-	tw_proto_u64(packet, ANNOTATION_NAME_IID, name);
-	tw_proto_bytes(packet, kind, text, bytes);
-	tw_proto_close(packet, annotation);
-}
-
-static void put_number(struct tw_proto *packet, uint32_t name, enum annotation kind, uint64_t value)
-{
-	size_t annotation = tw_proto_open(packet, EVENT_ANNOTATIONS);
-	tw_proto_u64(packet, ANNOTATION_NAME_IID, name);
-	tw_proto_u64(packet, kind, value);
-	tw_proto_close(packet, annotation);
-}
-
-/* A whole number of 64 bits, all of the text.  strtoull() takes as long as all that is written of a call. */
-static bool read_digits(const char *text, size_t bytes, unsigned base, uint64_t *out)
-{
-	uint64_t value = 0;
-	for (size_t i = 0; i < bytes; i++) {
-		unsigned digit = text[i] <= '9' ? (unsigned)(text[i] - '0') : (unsigned)(text[i] - 'a' + 10);
-		if (digit >= base || __builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit, &value))
-			return false;
-	}
-	*out = value;
-	return bytes;
-}
-
-/* A value of JSON: numbers, and addresses, which are strings in hexadecimal, are sent as numbers. */
-static void put_value(struct tw_proto *packet, uint32_t name, const char *json, size_t bytes)
-{
-	uint64_t value;
-	if (bytes > 4 && memcmp(json, "\"0x", 3) == 0 && read_digits(json + 3, bytes - 4, 16, &value))
-		put_number(packet, name, ANNOTATION_POINTER, value);
-	else if (bytes && *json == '-' && read_digits(json + 1, bytes - 1, 10, &value) && value <= UINT64_C(1) << 63)
-		put_number(packet, name, ANNOTATION_INT, -value);
-	else if (read_digits(json, bytes, 10, &value))
-		put_number(packet, name, ANNOTATION_UINT, value);
-	else
-		put_text(packet, name, ANNOTATION_JSON, json, bytes);
-}
-
-/* A member of an object, "NAME":VALUE. */
-static void put_member(struct tw_proto *packet, const char *member, size_t bytes)
-{
-	for (uint32_t i = 1; i < sizeof annotation_names / sizeof *annotation_names; i++) {
-		size_t length = strlen(annotation_names[i]);
-		if (bytes > length + 3 && memcmp(member + 1, annotation_names[i], length) == 0 &&
-		    member[length + 1] == '"') {
-			put_value(packet, i, member + length + 3, bytes - length - 3);
-			return;
-		}
-	}
-}
-
 /* ---- slices ---- */
 
 static struct tw_out scratch;
@@ -401,12 +386,15 @@ static void begin_call(struct tw_timeline *timeline, struct tw_timeline_track *t
 	uint32_t index;
 	if (!timeline->has_begun || !sequence_of(timeline, track, &index))
 		return;
+	bool has_arguments = event && event->kind == TW_CAPTURE_CALL && event->payload_words;
+	if (!has_arguments && is_named(perfetto, index, frame->function) &&
+	    put_short_event(timeline, index, frame->start_ns, SLICE_BEGIN, frame->function + UINT64_C(1), NULL))
+		return;
 	size_t open = open_event(timeline, index, uuid_of(track->image, track->number), frame->start_ns, SLICE_BEGIN);
 	bool is_new = put_function(timeline, index, frame->function);
 	scratch.used = 0;
-	if (event && event->kind == TW_CAPTURE_CALL && event->payload_words &&
-	    tw_print_arguments_member(timeline->printer, event, &scratch))
-		put_member(&perfetto->packet, scratch.data, scratch.used);
+	if (has_arguments && tw_print_arguments_member(timeline->printer, event, &scratch))
+		tw_perfetto_member(&perfetto->packet, scratch.data, scratch.used);
 	end_named_event(timeline, open, frame->function, is_new);
 }
 
@@ -418,17 +406,22 @@ static void end_call(struct tw_timeline *timeline, const struct tw_timeline_end 
 	uint32_t index;
 	if (!sequence_of(timeline, track, &index))
 		return;
+	bool is_short = !end->result && !end->end && !frame->before_ns && !end->is_lossy && !end->own_ns;
+	if (is_short && put_short_event(timeline, index, end->ns, SLICE_END, 0, end->word))
+		return;
 	size_t event = open_event(timeline, index, uuid_of(track->image, track->number), end->ns, SLICE_END);
 	if (end->result)
-		put_member(packet, end->result, end->result_bytes);
+		tw_perfetto_member(packet, end->result, end->result_bytes);
+	if (end->word)
+		tw_perfetto_number(packet, TW_PERFETTO_RESULT, tw_perfetto_kind_of(end->word), end->word->value);
 	if (end->end)
-		put_text(packet, ENDED, ANNOTATION_TEXT, end->end, strlen(end->end));
+		tw_perfetto_text(packet, TW_PERFETTO_ENDED, TW_ANNOTATION_TEXT, end->end, strlen(end->end));
 	if (frame->before_ns)
-		put_number(packet, BEFORE, ANNOTATION_UINT, frame->before_ns);
+		tw_perfetto_number(packet, TW_PERFETTO_BEFORE, TW_ANNOTATION_UINT, frame->before_ns);
 	if (end->is_lossy)
-		put_number(packet, LOSSY, ANNOTATION_BOOL, 1);
+		tw_perfetto_number(packet, TW_PERFETTO_LOSSY, TW_ANNOTATION_BOOL, 1);
 	if (end->own_ns)
-		put_number(packet, OWN, ANNOTATION_UINT, end->own_ns);
+		tw_perfetto_number(packet, TW_PERFETTO_OWN, TW_ANNOTATION_UINT, end->own_ns);
 	end_event(timeline, event);
 }
 
@@ -444,7 +437,7 @@ static void put_span(struct tw_timeline *timeline, const struct tw_timeline_span
 	if (span->category)
 		tw_proto_text(packet, EVENT_CATEGORIES, span->category);
 	if (span->arguments)
-		put_member(packet, span->arguments, span->arguments_bytes);
+		tw_perfetto_member(packet, span->arguments, span->arguments_bytes);
 	end_event(timeline, event);
 	end_event(timeline, open_event(timeline, index, uuid, span->to_ns, SLICE_END));
 }
@@ -498,9 +491,9 @@ static void put_moment(struct tw_timeline *timeline, const struct tw_timeline_mo
 	else
 		is_new = put_function(timeline, index, moment->function);
 	if (moment->arguments)
-		put_member(packet, moment->arguments, moment->arguments_bytes);
+		tw_perfetto_member(packet, moment->arguments, moment->arguments_bytes);
 	if (moment->what)
-		put_text(packet, WHAT, ANNOTATION_TEXT, moment->what, moment->what_bytes);
+		tw_perfetto_text(packet, TW_PERFETTO_WHAT, TW_ANNOTATION_TEXT, moment->what, moment->what_bytes);
 	if (moment->flow)
 		tw_proto_fixed64(packet,
 				 moment->flow == TW_TIMELINE_FLOW_BEGINS ? EVENT_FLOW_IDS : EVENT_ENDING_FLOW_IDS,
@@ -522,6 +515,7 @@ static void close_trace(struct tw_timeline *timeline)
 int tw_print_perfetto(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
 {
 	static const struct tw_timeline_format format = {
+		.takes_words = true,
 		.open = open_trace,
 		.name_track = name_track,
 		.begin = begin_call,

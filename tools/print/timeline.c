@@ -80,6 +80,12 @@ static struct tw_timeline_track *track_of(struct tw_timeline *timeline, struct t
 
 /* ---- slices ---- */
 
+static bool has_layout(const struct tw_timeline *timeline, const struct tw_capture_event *event)
+{
+	return event == &timeline->plain ? tw_marks_of(&timeline->typed, event)
+					 : tw_typed_layout(timeline->printer->capture, event) != NULL;
+}
+
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_timeline *timeline = context;
@@ -103,9 +109,13 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 				      .is_lossy = time->is_lossy};
 	if (how == TW_FRAME_CUT && end.ns < stack->last_ns)
 		end.ns = stack->last_ns;
+	bool has_result = (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION) && timeline->event->payload_words;
+	struct tw_print_word word;
 	scratch.used = 0;
-	if ((how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION) && timeline->event->payload_words &&
-	    tw_print_result_member(timeline->printer, timeline->event, &scratch)) {
+	if (has_result && timeline->format->takes_words && !has_layout(timeline, timeline->event) &&
+	    tw_print_result_word(timeline->event, &word)) {
+		end.word = &word;
+	} else if (has_result && tw_print_result_member(timeline->printer, timeline->event, &scratch)) {
 		end.result = scratch.data;
 		end.result_bytes = scratch.used;
 	}
@@ -378,6 +388,57 @@ static int see(void *self, const struct tw_capture_event *event)
 	return timeline->has_no_memory ? TW_ENOMEM : 0;
 }
 
+/* ---- records ---- */
+
+/* The event of a plain call or return: those members that formats look at. */
+static const struct tw_capture_event *plain_event(struct tw_timeline *timeline)
+{
+	const struct tw_capture_record *record = timeline->spans.record;
+	struct tw_capture_event *event = &timeline->plain;
+	event->kind = (uint8_t)tw_capture_record_kind(record);
+	event->flags = (uint8_t)tw_capture_record_flags(record);
+	event->id = tw_capture_record_id(record);
+	event->payload = record->payload;
+	event->payload_words = tw_capture_record_words(record);
+	return event;
+}
+
+static inline __attribute__((always_inline)) void begin_plain(void *fold, struct tw_stack *stack)
+{
+	struct tw_timeline *timeline = fold;
+	struct tw_timeline_track *track = track_of(timeline, stack);
+	if (track)
+		timeline->format->begin(timeline, track, stack, stack->depth - 1, plain_event(timeline));
+}
+
+static inline __attribute__((always_inline)) void end_plain(void *fold, struct tw_stack *stack, enum tw_frame_end how,
+							    const struct tw_frame_time *time)
+{
+	struct tw_timeline *timeline = fold;
+	timeline->event = plain_event(timeline);
+	on_end(timeline, stack, how, time);
+}
+
+static uint8_t mark_typed(const void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	return place->function && tw_capture_layout(context, image, place->function->function_id);
+}
+
+static int see_span(void *self, struct tw_fold_span *span)
+{
+	static const struct tw_plain_calls calls = {.begin = begin_plain, .end = end_plain, .takes_records = true};
+	struct tw_timeline *timeline = self;
+	uint64_t before = timeline->spans.plain;
+	if (timeline->out->error)
+		return TW_FOLD_DONE;
+	timeline->plain = (struct tw_capture_event){.stream = span->records.stream,
+						    .image = span->records.image,
+						    .tracee_id = span->records.tracee_id};
+	int error = tw_stacks_span(&timeline->spans, timeline, &calls, true, span);
+	timeline->printer->shown += timeline->spans.plain - before;
+	return error ? error : timeline->has_no_memory ? TW_ENOMEM : 0;
+}
+
 static int put_events(struct tw_timeline *timeline, const struct tw_capture_filter *filter)
 {
 	struct tw_fold folds[2] = {
@@ -390,6 +451,14 @@ static int put_events(struct tw_timeline *timeline, const struct tw_capture_filt
 	int error = tw_stacks_foresee(&timeline->stacks, &all);
 	if (error == 0)
 		error = tw_timeline_begin_counters(timeline, filter, folds, &count);
+	timeline->spans = (struct tw_stacks_spans){.stacks = &timeline->stacks, .cost = &timeline->cost};
+	/* Neither a limit nor mailboxes are to be kept event by event. */
+	if (timeline->limit == UINT64_MAX && !timeline->counters.has_mailboxes) {
+		folds[0].see_span = see_span;
+		if (error == 0 && !tw_marks_make(&timeline->typed, timeline->printer->capture, mark_typed,
+						 timeline->printer->capture))
+			error = TW_ENOMEM;
+	}
 	if (error == 0)
 		error = tw_pass((struct tw_capture *)timeline->printer->capture, folds, count, NULL);
 	if (error)
@@ -413,6 +482,7 @@ static void free_timeline(struct tw_timeline *timeline)
 		free(track);
 	}
 	tw_timeline_free_counters(timeline);
+	tw_marks_free(&timeline->typed);
 	tw_flows_destroy(timeline->flows);
 	tw_seq_nodes_free(&timeline->nodes);
 	tw_map_fini(&timeline->used_numbers);

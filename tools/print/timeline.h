@@ -15,6 +15,7 @@
 #include "views/folds/memory.h"
 #include "views/folds/seq_events.h"
 #include "views/folds/stacks.h"
+#include "views/folds/stacks_spans.h"
 #include "views/folds/tracer_cost.h"
 #include "base/map.h"
 
@@ -83,7 +84,8 @@ struct tw_timeline_end {
 	const char *end;    /* NULL: it returned */
 	const char *result; /* a member: what it returned, or threw; NULL: none */
 	size_t result_bytes;
-	uint64_t own_ns; /* of the tracer, within it */
+	const struct tw_print_word *word; /* instead, for formats that take words */
+	uint64_t own_ns;		  /* of the tracer, within it */
 	bool is_lossy;
 };
 
@@ -102,6 +104,7 @@ enum { TW_TIMELINE_LOST, TW_TIMELINE_MEMORY, TW_TIMELINE_COUNTERS };
 struct tw_timeline;
 
 struct tw_timeline_format {
+	bool takes_words; /* tw_timeline_end.word */
 	/* Names of processes, and all that comes first.  False: no memory. */
 	bool (*open)(struct tw_timeline *timeline);
 	void (*name_track)(struct tw_timeline *timeline, uint32_t image, uint32_t number, const char *name,
@@ -145,6 +148,9 @@ struct tw_timeline {
 	struct tw_flows *flows;
 	struct tw_seq_nodes nodes;
 	const struct tw_capture_event *event; /* the one being processed */
+	struct tw_stacks_spans spans;
+	struct tw_capture_event plain; /* of the record that is taken now */
+	struct tw_marks typed;	       /* places of functions with layouts, for these */
 	bool has_no_memory;
 	uint64_t limit;	     /* the events that may still be shown */
 	uint64_t reached_ns; /* the time of the last one */

@@ -22,15 +22,17 @@ struct tw_plain_calls {
 	/* Is the event wanted of the call that would begin now on this stack, or of the return of its innermost call?  NULL: of none. */
 	bool (*wants_call)(const void *fold, const struct tw_stack *stack);
 	bool (*wants_return)(const void *fold, const struct tw_stack *stack);
+	bool takes_records; /* tw_stacks_spans.record is set for begin() and end() */
 };
 
 /* Zeroed at first, but what it borrows. */
 struct tw_stacks_spans {
 	struct tw_stacks *stacks;
-	struct tw_tracer_cost *cost;   /* gets a step for each call and return; NULL: none */
-	const uint64_t *special_ns;    /* the events from this time on are wanted; NULL: of no time */
-	struct tw_capture_clock clock; /* the piece of it that the last record lay in */
-	uint64_t plain;		       /* records of which no event was made */
+	struct tw_tracer_cost *cost;		/* gets a step for each call and return; NULL: none */
+	const uint64_t *special_ns;		/* the events from this time on are wanted; NULL: of no time */
+	struct tw_capture_clock clock;		/* the piece of it that the last record lay in */
+	uint64_t plain;				/* records of which no event was made */
+	const struct tw_capture_record *record; /* the one that is taken now, where a fold takes records */
 	bool has_no_memory;
 };
 
@@ -133,6 +135,8 @@ static inline __attribute__((always_inline)) const struct tw_capture_record *tw_
 		unsigned kind = (unsigned)(record->head & 0xff);
 		uint32_t place = tw_capture_record_id(record);
 		uint64_t ns = tw_capture_clock_ns(&clock, record->ticks);
+		if (calls->takes_records)
+			spans->record = record;
 		if (ns >= *special_ns ||
 		    !(kind == TW_CAPTURE_CALL	       ? tw_plain_call(spans, fold, calls, plain, place, ns)
 		      : kind == TW_CAPTURE_RETURN_FROM ? tw_plain_return(spans, fold, calls, plain, place, ns)
