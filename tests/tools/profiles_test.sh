@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Profiles for pprof and callgrind have the calls and own times of the report, by function and by caller, and their
 #         readers take them without a word.
-# Method  callgrind_annotate sums up the one, protoc decodes the other; both are compared with `report --json` of the same
+# Method  callgrind_annotate sums up the one, protoc decodes the other, and `go tool pprof` sums it up with --long; all are compared with `report --json` of the same
 #         capture, and stacks with `flame --folded`.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -77,7 +77,28 @@ for line in open("folded"):
     folded[stack] += int(count)
 assert {s: n for s, n in stacks.items() if n} == dict(folded), (stacks, folded)
 print(len(stacks), sum(got.values()))
+
+# The program that people read them with, in the long form.
+def go_pprof(index, unit):
+    command = ["go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-sample_index=" + index, "-unit=" + unit, name + ".pprof"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    rows = re.findall(r"^ *(\d+)[a-z]* +[\d.e-]+% +[\d.e-]+% +(\d+)[a-z]* +[\d.e-]+% +(.*)$", ran.stdout, re.M)
+    assert rows and len(rows) == len(ran.stdout.split("cum%\n")[1].splitlines()), ran.stdout
+    return {function: int(flat) for flat, _, function in rows}
+if len(sys.argv) > 3:
+    found = go_pprof("calls", "count"), go_pprof("time", "ns") if has_times else {}
+    # It shows names without parameters, and without what is in angle brackets.
+    of_names = lambda all: {re.sub(r"\(.*\)|<.*>", "", f): v for f, v in all.items()}
+    assert len(of_names(want)) == len(want)
+    want = of_names(want)
+    differ("go tool pprof", {f: (found[0].get(f, 0), found[1].get(f, 0)) for f in set(found[0]) | set(found[1])})
 P
+go=
+if [ -n "${TW_TEST_LONG:-}" ]; then
+	export HOME=$work
+	command -v go >/dev/null && go=go || echo "no go here: its pprof was not asked" >&2
+fi
 for name in random own plain stacks; do
 	expect 0 "$tw" convert -q --to callgrind $name.tw -o $name.callgrind
 	expect 0 "$tw" convert -q --to pprof $name.tw -o $name.pprof
@@ -86,7 +107,7 @@ for name in random own plain stacks; do
 	expect 0 "$tw" convert -q --to folded $name.tw -o $name.folded
 	cmp -s folded $name.folded || fail "convert --to folded differs from flame --folded"
 	if command -v protoc >/dev/null && command -v callgrind_annotate >/dev/null; then
-		python3 compare.py $name "$tests/profile.proto" >numbers || fail "$name: not the numbers of the report"
+		python3 compare.py $name "$tests/profile.proto" $go >numbers || fail "$name: not the numbers of the report"
 	fi
 done
 grep -qx 'cmd: ./calls' own.callgrind || fail "the program is not named"
