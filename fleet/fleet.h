@@ -38,6 +38,8 @@ struct tw_fleet_bytes {
 
 /* Returns false without memory. @out: gives. */
 bool tw_fleet_pack(const struct tw_fleet_bytes *from, int level, struct tw_fleet_bytes *out);
+/* So many bytes of a file, read part by part: memory is needed for the result only. Returns false without memory, or if it cannot be read. @out: gives. */
+bool tw_fleet_pack_file(int fd, uint64_t bytes, int level, struct tw_fleet_bytes *out);
 /* Returns false if it is not compressed by zstd, or would be larger than `most`. @out: gives. */
 bool tw_fleet_unpack(const struct tw_fleet_bytes *from, size_t most, struct tw_fleet_bytes *out);
 

@@ -172,34 +172,16 @@ static void take_all(struct ship *ship)
 
 /* ---- one segment ---- */
 
-static bool read_all(int fd, uint64_t bytes, struct tw_fleet_bytes *out)
+/* Stores an object; takes its bytes, of which there are none without memory. */
+static enum tw_fleet_answer put(struct ship *ship, const char *path, struct tw_fleet_bytes *packed)
 {
-	out->bytes = 0;
-	out->data = malloc(bytes + 1);
-	while (out->data && out->bytes < bytes) {
-		ssize_t got = pread(fd, out->data + out->bytes, bytes - out->bytes, (off_t)out->bytes);
-		if (got <= 0)
-			break;
-		out->bytes += (size_t)got;
-	}
-	if (out->data && out->bytes == bytes)
-		return true;
-	free(out->data);
-	return false;
-}
-
-/* Packs and stores an object; takes its bytes. */
-static enum tw_fleet_answer put(struct ship *ship, const char *path, struct tw_fleet_bytes *plain, int level)
-{
-	struct tw_fleet_bytes packed;
-	const char *reason = "there is no memory";
+	const char *reason = "there is no memory, or the segment cannot be read";
 	enum tw_fleet_answer answer = TW_FLEET_LATER;
-	if (tw_fleet_pack(plain, level, &packed)) {
-		answer = tw_fleet_store_put(ship->store, path, &packed, &reason);
-		ship->bytes += answer == TW_FLEET_STORED ? packed.bytes : 0;
-		free(packed.data);
+	if (packed->data) {
+		answer = tw_fleet_store_put(ship->store, path, packed, &reason);
+		ship->bytes += answer == TW_FLEET_STORED ? packed->bytes : 0;
 	}
-	free(plain->data);
+	free(packed->data);
 	if (answer != TW_FLEET_STORED && strcmp(reason, ship->said) != 0) {
 		snprintf(ship->said, sizeof ship->said, "%s", reason);
 		tw_say("%s.%s", reason,
@@ -208,23 +190,31 @@ static enum tw_fleet_answer put(struct ship *ship, const char *path, struct tw_f
 	return answer;
 }
 
+/* The same of a summary, which it packs. */
+static enum tw_fleet_answer put_summary(struct ship *ship, const char *path, struct tw_fleet_bytes *plain)
+{
+	struct tw_fleet_bytes packed = {0};
+	tw_fleet_pack(plain, LEVEL_SUMMARY, &packed);
+	free(plain->data);
+	return put(ship, path, &packed);
+}
+
 static enum tw_fleet_answer put_segment(struct ship *ship, int fd)
 {
 	struct tw_segment_identity identity;
-	struct tw_fleet_bytes plain;
+	struct tw_fleet_bytes packed = {0}, plain;
 	char segment[TW_FLEET_PATH_BYTES], summary[TW_FLEET_PATH_BYTES];
 	if (tw_segment_identify(fd, &identity))
 		return TW_FLEET_REFUSED;
 	tw_fleet_paths(&identity, ship->node, segment, summary);
-	if (!read_all(fd, identity.bytes, &plain))
-		return TW_FLEET_LATER;
-	enum tw_fleet_answer answer = put(ship, segment, &plain, LEVEL_SEGMENT);
+	tw_fleet_pack_file(fd, identity.bytes, LEVEL_SEGMENT, &packed);
+	enum tw_fleet_answer answer = put(ship, segment, &packed);
 	if (answer != TW_FLEET_STORED)
 		return answer;
 	int error = tw_fleet_summary(fd, &identity, ship->node, &plain);
 	if (error)
 		return error == TW_ENOMEM ? TW_FLEET_LATER : TW_FLEET_REFUSED;
-	return put(ship, summary, &plain, LEVEL_SUMMARY);
+	return put_summary(ship, summary, &plain);
 }
 
 static enum tw_fleet_answer put_dropped(struct ship *ship, int fd)
@@ -235,8 +225,7 @@ static enum tw_fleet_answer put_dropped(struct ship *ship, int fd)
 	if (pread(fd, &identity, sizeof identity, 0) != (ssize_t)sizeof identity)
 		return TW_FLEET_REFUSED;
 	tw_fleet_paths(&identity, ship->node, segment, summary);
-	return tw_fleet_dropped(&identity, ship->node, &plain) ? TW_FLEET_LATER
-							       : put(ship, summary, &plain, LEVEL_SUMMARY);
+	return tw_fleet_dropped(&identity, ship->node, &plain) ? TW_FLEET_LATER : put_summary(ship, summary, &plain);
 }
 
 /* ---- rounds ---- */
