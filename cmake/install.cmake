@@ -23,6 +23,7 @@ endif()
 if(TARGET tracewheel-ship)
   add_dependencies(product tracewheel-ship tracewheel-fleet)
   install(TARGETS tracewheel-ship tracewheel-fleet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT fleet)
+  install(FILES fleet/clickhouse.sql fleet/duckdb.sql DESTINATION ${CMAKE_INSTALL_DATADIR}/tracewheel COMPONENT fleet)
 endif()
 install(TARGETS ${public} tracewheel-command tracewheel-stress EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command

@@ -68,7 +68,8 @@ if(TARGET tracewheel-ship)
   tw_package(fleet tracewheel-fleet devel "captures of tracewheel from many machines"
 "The command `tracewheel ship`: closed segments and their summaries go to a
 folder or to a bucket of an S3 object store while a program is recorded.
-The command `tracewheel fleet` asks their summaries." command)
+The command `tracewheel fleet` asks their summaries, or a ClickHouse server
+that it has set up to load them." command)
 endif()
 if(TARGET tracewheel-python)
   tw_package(python python3-tracewheel python "captures of tracewheel in Python"

@@ -198,8 +198,33 @@ static void put_time(uint64_t ns)
 	tw_out_text(&tw_fleet_out, text);
 }
 
+static int by_node(const void *a, const void *b, void *context)
+{
+	const struct tw_fleet_rows *rows = context;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct tw_fleet_image *x = &rows->images[i], *y = &rows->images[j];
+	int order = strcmp(x->node, y->node);
+	uint64_t from = rows->segments[x->first].from_ns, other = rows->segments[y->first].from_ns;
+	order = order ? order : (x->process > y->process) - (x->process < y->process);
+	return order ? order : (from > other) - (from < other);
+}
+
+/* Images by node, whatever the order in which summaries were read; to be freed. */
+static uint32_t *order_of(const struct tw_fleet_rows *rows)
+{
+	uint32_t *order = calloc(rows->image_count + 1, sizeof *order);
+	for (uint32_t i = 0; order && i < rows->image_count; i++)
+		order[i] = i;
+	if (order)
+		qsort_r(order, rows->image_count, sizeof *order, by_node, (void *)rows);
+	return order;
+}
+
 int tw_fleet_losses(struct tw_fleet_ask *ask)
 {
+	uint32_t *order = order_of(&ask->rows);
+	if (!order)
+		return tw_fail("there is no memory.");
 	struct tw_fleet_whole whole = tw_fleet_whole_of(&ask->rows, NULL);
 	struct tw_json json = {.out = &tw_fleet_out, .is_spread = true};
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
@@ -211,7 +236,7 @@ int tw_fleet_losses(struct tw_fleet_ask *ask)
 		tw_fleet_put_whole(&ask->rows, &whole);
 	}
 	for (size_t i = 0; i < ask->rows.image_count; i++) {
-		const struct tw_fleet_image *image = &ask->rows.images[i];
+		const struct tw_fleet_image *image = &ask->rows.images[order[i]];
 		uint64_t lost = 0;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			lost += image->lost[cause];
@@ -241,22 +266,23 @@ int tw_fleet_losses(struct tw_fleet_ask *ask)
 		tw_json_close(&json, ']');
 		tw_json_close(&json, '}');
 	}
+	free(order);
 	return tw_fleet_finish(&ask->rows, &whole);
 }
 
 int tw_fleet_nodes(struct tw_fleet_ask *ask)
 {
+	uint32_t *order = order_of(&ask->rows);
+	if (!order)
+		return tw_fail("there is no memory.");
 	struct tw_fleet_whole all = tw_fleet_whole_of(&ask->rows, NULL);
 	struct tw_json json = {.out = &tw_fleet_out, .is_spread = true};
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	if (ask->is_json)
 		tw_json_open(&json, NULL, '[');
 	for (size_t i = 0; i < ask->rows.image_count; i++) {
-		const char *node = ask->rows.images[i].node;
-		size_t j = 0;
-		while (j < i && strcmp(node, ask->rows.images[j].node) != 0)
-			j++;
-		if (j < i)
+		const char *node = ask->rows.images[order[i]].node;
+		if (i && strcmp(node, ask->rows.images[order[i - 1]].node) == 0)
 			continue;
 		struct tw_fleet_whole whole = tw_fleet_whole_of(&ask->rows, node);
 		if (ask->is_json) {
@@ -278,5 +304,6 @@ int tw_fleet_nodes(struct tw_fleet_ask *ask)
 	}
 	if (ask->is_json)
 		tw_json_close(&json, ']');
+	free(order);
 	return tw_fleet_finish(&ask->rows, &all);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.c - tracewheel-fleet, which `tracewheel fleet` runs: questions to the summaries of a folder or a bucket, without any server. */
-#include "fleet/ask.h"
+/* ask.c - tracewheel-fleet, which `tracewheel fleet` runs: questions to the summaries of a folder or a bucket, without any server, or to an engine. */
+#include "fleet/engine.h"
 #include "views/folds/difference_table.h"
 
 #include <stdio.h>
@@ -21,7 +21,9 @@ enum {
 	KEY_KEY,
 	KEY_OLD_NODE,
 	KEY_OLD_FROM,
-	KEY_OLD_TO
+	KEY_OLD_TO,
+	KEY_CLICKHOUSE,
+	KEY_DATABASE
 };
 
 static const struct tw_option options_table[] = {
@@ -40,15 +42,18 @@ static const struct tw_option options_table[] = {
 	{KEY_OLD_TO, "old-to", "WHEN", "diff: and before then (the beginning of the new time)"},
 	{KEY_SORT, "sort", "KEY", "by this column: total in report, max in slowest, what explains most in diff"},
 	{'n', "top", "N", "report, slowest, diff: the first N rows (20); 0 is all"},
+	{KEY_CLICKHOUSE, "clickhouse", "URL",
+	 "in place of STORE: a ClickHouse server that `tracewheel fleet setup` has set up: http://localhost:8123"},
+	{KEY_DATABASE, "database", "NAME", "the database in it (tracewheel)"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/fleet.md)"},
 	{KEY_CSV, "csv", NULL, "report, diff: as CSV"},
 	{0}};
 
 static const struct tw_command command = {
 	.name = "fleet",
-	.arguments = "QUESTION [LABEL] [OPTION]... STORE",
+	.arguments = "QUESTION [LABEL] [OPTION]... (STORE | --clickhouse URL)",
 	.summary =
-		"Asks the summaries that `tracewheel ship` has stored, of any number of nodes (docs/fleet.md). QUESTION is report, slowest, diff, losses, nodes, fetch, or story with a LABEL. STORE is s3://BUCKET/PREFIX, found as ship finds it, or a folder.\n"
+		"Asks the summaries that `tracewheel ship` has stored, of any number of nodes (docs/fleet.md). QUESTION is report, slowest, diff, losses, nodes, fetch, or story with a LABEL. STORE is s3://BUCKET/PREFIX, found as ship finds it, or a folder. For large fleets, `tracewheel fleet setup` (with a --help of its own) lets a ClickHouse server load the summaries; report, slowest, diff, losses and nodes ask it by --clickhouse.\n"
 		"\nreport shows calls and times by function over all of them, calls over borders of segments included; slowest in which segments functions had their slowest calls, with a key that fetch takes; diff what changed from one time to the next, or from some nodes to others; losses what was lost, dropped and is missing, by process; nodes what each node has stored. fetch makes a capture of the segments themselves, which every command reads. story follows one request by its label through all nodes, as `tracewheel seq` does in one capture: it merges the segments that know the label.\n"
 		"\nExit codes: 1 if a file is no summary, or segments are missing; a glob that matches nothing is an error.",
 	.options = options_table,
@@ -59,6 +64,7 @@ static const struct tw_command command = {
 		    "  tracewheel fleet diff --since 1h s3://traces/prod\n"
 		    "  tracewheel fleet diff --since 1h --node 'new-*' --old-node 'web-*' /mnt/fleet\n"
 		    "  tracewheel fleet losses --json /mnt/fleet\n"
+		    "  tracewheel fleet report --since 1h --clickhouse http://localhost:8123\n"
 		    "  tracewheel fleet story '{order,17}' --from 10m s3://traces/prod\n"
 		    "  tracewheel fleet fetch --node web-7 --from 10m -o late.tw /mnt/fleet\n",
 };
@@ -132,6 +138,8 @@ static bool take_option(void *context, int key, const char *value)
 	case KEY_OLD_TO: return parse_when("old-to", value, &ask->old_to_ns);
 	case KEY_OLD_NODE: ask->old_node = value; return true;
 	case KEY_KEY: return take_key(ask, value);
+	case KEY_CLICKHOUSE: ask->clickhouse = value; return true;
+	case KEY_DATABASE: ask->database = value; return true;
 	case 'o': ask->output = value; return true;
 	case KEY_SORT: ask->sort = value; return true;
 	default:
@@ -146,14 +154,16 @@ static const struct question {
 	int (*answer)(struct tw_fleet_ask *ask);
 	const struct tw_table *table; /* its columns; NULL: it sorts nothing */
 	bool reads;		      /* the summaries itself */
+	bool lacks_calls;	      /* it shows segments only */
+	bool needs_store;	      /* it reads segments */
 } questions[] = {
-	{"report", tw_fleet_report, &tw_fleet_columns, false},
-	{"slowest", tw_fleet_slowest, &tw_fleet_columns, false},
-	{"diff", tw_fleet_diff, &tw_difference_columns, true},
-	{"losses", tw_fleet_losses, NULL, false},
-	{"nodes", tw_fleet_nodes, NULL, false},
-	{"fetch", fetch, NULL, false},
-	{"story", tw_fleet_story, NULL, true},
+	{"report", tw_fleet_report, &tw_fleet_columns, false, false, false},
+	{"slowest", tw_fleet_slowest, &tw_fleet_columns, false, false, false},
+	{"diff", tw_fleet_diff, &tw_difference_columns, true, false, false},
+	{"losses", tw_fleet_losses, NULL, false, true, false},
+	{"nodes", tw_fleet_nodes, NULL, false, true, false},
+	{"fetch", fetch, NULL, false, false, true},
+	{"story", tw_fleet_story, NULL, true, false, true},
 };
 
 /* Options that the question does not have. */
@@ -171,6 +181,11 @@ static bool is_right(const struct tw_fleet_ask *ask, const struct question *ques
 		tw_usage(&command, "--sort is for report, slowest and diff.");
 	else if (ask->is_csv && question->answer != tw_fleet_report && !is_diff)
 		tw_usage(&command, "--csv is for report and diff.");
+	else if (ask->clickhouse && question->needs_store)
+		tw_usage(&command,
+			 "fetch and story read segments, which are in the store: give that in place of --clickhouse.");
+	else if (ask->database && !ask->clickhouse)
+		tw_usage(&command, "--database is for --clickhouse.");
 	else if (ask->sort && !tw_table_column(question->table, ask->sort, strlen(ask->sort)))
 		tw_usage(&command, "--sort is a column: %s, not '%s'.",
 			 tw_table_keys(question->table, true, keys, sizeof keys), ask->sort);
@@ -179,12 +194,18 @@ static bool is_right(const struct tw_fleet_ask *ask, const struct question *ques
 	return false;
 }
 
+bool tw_fleet_ask_rows(struct tw_fleet_ask *ask)
+{
+	return ask->engine ? tw_fleet_engine_read(ask) : tw_fleet_read(&ask->rows, ask->store);
+}
+
 static int answer(struct tw_fleet_ask *ask, const struct question *question)
 {
 	static struct tw_fleet_slowest slowest;
 	if (question->answer == tw_fleet_slowest)
 		tw_fleet_slowest_begin(ask, &slowest);
-	if (!question->reads && !tw_fleet_read(&ask->rows, ask->store))
+	ask->lacks_calls = question->lacks_calls;
+	if (!question->reads && !tw_fleet_ask_rows(ask))
 		return TW_EXIT_FAILURE;
 	if (!question->reads && !ask->rows.segment_count)
 		return tw_fail("no segment is of these nodes and this time.");
@@ -200,6 +221,8 @@ int main(int argc, char **argv)
 {
 	static struct tw_fleet_ask ask = {.top = TOP_DEFAULT};
 	const struct question *question = NULL;
+	if (argc > 1 && strcmp(argv[1], "setup") == 0)
+		return tw_fleet_setup(argc - 1, argv + 1);
 	for (size_t i = 0; argc > 1 && i < sizeof questions / sizeof *questions; i++) {
 		if (strcmp(argv[1], questions[i].name) == 0)
 			question = &questions[i];
@@ -215,17 +238,22 @@ int main(int argc, char **argv)
 				"what is asked? report, slowest, diff, losses, nodes, fetch or story comes first.");
 	if (question->answer == tw_fleet_story && options.index < options.argc)
 		ask.label = options.argv[options.index++];
-	if (options.argc - options.index != 1)
+	if (options.argc - options.index != (ask.clickhouse ? 0 : 1))
 		return tw_usage(
 			&command,
-			question->answer == tw_fleet_story
+			ask.clickhouse ? "--clickhouse is asked in place of a store: give one of them."
+			: question->answer == tw_fleet_story
 				? "a label and a store follow: 17 s3://BUCKET/PREFIX."
 				: "one store follows: s3://BUCKET/PREFIX, or a folder that `tracewheel ship` has filled.");
 	if (!is_right(&ask, question))
 		return TW_EXIT_USAGE;
-	ask.store = tw_fleet_store_open(options.argv[options.index], false, NULL);
-	code = ask.store ? answer(&ask, question) : TW_EXIT_FAILURE;
+	if (ask.clickhouse)
+		ask.engine = tw_fleet_engine_open(ask.clickhouse, ask.database ? ask.database : TW_FLEET_DATABASE);
+	else
+		ask.store = tw_fleet_store_open(options.argv[options.index], false, NULL);
+	code = ask.store || ask.engine ? answer(&ask, question) : TW_EXIT_FAILURE;
 	tw_fleet_rows_free(&ask.rows);
+	tw_fleet_engine_close(ask.engine);
 	tw_fleet_store_close(ask.store);
 	return code;
 }

@@ -10,11 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-struct side {
-	const char *node; /* a glob; NULL: all */
-	uint64_t from_ns, to_ns;
-};
-
 /* The sums of one node on one side. */
 struct run {
 	struct tw_fleet_rows rows;
@@ -23,7 +18,7 @@ struct run {
 };
 
 struct diff {
-	struct side sides[TW_SIDES];
+	struct tw_fleet_span sides[TW_SIDES];
 	struct run **runs;
 	size_t count, capacity;
 	struct tw_map by_node;
@@ -55,7 +50,7 @@ static struct tw_fleet_rows *taking(void *context, unsigned number, const char *
 {
 	struct diff *diff = context;
 	for (unsigned side = 0; side < TW_SIDES; side++) {
-		const struct side *is = &diff->sides[side];
+		const struct tw_fleet_span *is = &diff->sides[side];
 		bool is_in =
 			to_ns >= is->from_ns && to_ns < is->to_ns && (!is->node || fnmatch(is->node, node, 0) == 0);
 		if (is_in && !number--) {
@@ -66,15 +61,23 @@ static struct tw_fleet_rows *taking(void *context, unsigned number, const char *
 	return NULL;
 }
 
+/* Of an engine, which sums by side and node. */
+static struct tw_fleet_rows *rows_of(void *context, unsigned side, const char *node)
+{
+	struct run *run = run_of(context, side, node);
+	return run ? &run->rows : NULL;
+}
+
 /* The two sides that are compared. False: that was not said. */
 static bool choose_sides(struct tw_fleet_ask *ask, struct diff *diff)
 {
-	struct side *old = &diff->sides[TW_OLD], *new = &diff->sides[TW_NEW];
+	struct tw_fleet_span *old = &diff->sides[TW_OLD], *new = &diff->sides[TW_NEW];
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	uint64_t now_ns = ((uint64_t)now.tv_sec + 1) * UINT64_C(1000000000);
-	*new = (struct side){ask->rows.node, ask->rows.from_ns, ask->rows.to_ns ? ask->rows.to_ns : now_ns};
-	*old = (struct side){ask->old_node ? ask->old_node : new->node, new->from_ns, new->to_ns};
+	*new = (struct tw_fleet_span){ask->rows.node, ask->rows.from_ns, ask->rows.to_ns ? ask->rows.to_ns : now_ns,
+				      true};
+	*old = (struct tw_fleet_span){ask->old_node ? ask->old_node : new->node, new->from_ns, new->to_ns, true};
 	if (ask->old_from_ns || ask->old_to_ns || !ask->old_node) {
 		uint64_t ns = new->to_ns > new->from_ns ? new->to_ns - new->from_ns : 0;
 		old->to_ns = ask->old_to_ns ? ask->old_to_ns : new->from_ns;
@@ -236,6 +239,13 @@ static void put_json(const struct tw_fleet_ask *ask, const struct diff *diff)
 	tw_json_close(&json, '}');
 }
 
+/* Whatever the order in which summaries were read. */
+static int by_side(const void *a, const void *b)
+{
+	const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
+	return x->side != y->side ? (x->side > y->side) - (x->side < y->side) : strcmp(x->node, y->node);
+}
+
 static int answer(struct tw_fleet_ask *ask, struct diff *diff)
 {
 	struct tw_differences *differences = &diff->differences;
@@ -246,6 +256,8 @@ static int answer(struct tw_fleet_ask *ask, struct diff *diff)
 	}
 	differences->lacks_states = true;
 	differences->lacks_locks = true;
+	if (diff->count)
+		qsort(diff->runs, diff->count, sizeof(struct run *), by_side);
 	for (size_t i = 0; i < diff->count; i++) {
 		if (diff->has_no_memory || !add_run(diff, diff->runs[i], ask->functions))
 			return tw_fail("there is no memory.");
@@ -277,7 +289,10 @@ int tw_fleet_diff(struct tw_fleet_ask *ask)
 	ask->rows.context = &diff;
 	if (!choose_sides(ask, &diff))
 		return TW_EXIT_USAGE;
-	int code = tw_fleet_read(&ask->rows, ask->store) ? answer(ask, &diff) : TW_EXIT_FAILURE;
+	ask->spans = diff.sides;
+	ask->span_count = TW_SIDES;
+	ask->rows_of = rows_of;
+	int code = tw_fleet_ask_rows(ask) ? answer(ask, &diff) : TW_EXIT_FAILURE;
 	for (size_t i = 0; i < diff.count; i++) {
 		tw_fleet_rows_free(&diff.runs[i]->rows);
 		free(diff.runs[i]->node);

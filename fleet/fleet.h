@@ -127,6 +127,9 @@ void tw_fleet_store_close(struct tw_fleet_store *store);
 
 struct tw_fleet_s3;
 struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix, const char *presign);
+/* The address of a prefix in a bucket, ending in a slash, and the key of the environment or the file of credentials ("": none). False: it was said. */
+#define TW_FLEET_PLACE_BYTES 1100
+bool tw_fleet_s3_place(const char *bucket_and_prefix, char *url, char *id, char *secret);
 enum tw_fleet_answer tw_fleet_s3_put(struct tw_fleet_s3 *s3, const char *path, const struct tw_fleet_bytes *from,
 				     char *reason, size_t capacity);
 /* The paths below @below that follow @after, in order. False: @reason says why. */

@@ -137,20 +137,54 @@ static bool add_function(struct tw_fleet_sum *sum, const struct tw_fleet_sum *mo
 	return true;
 }
 
-/* False: no memory. */
-static bool take_function(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *row)
+bool tw_fleet_take_function(struct tw_fleet_rows *rows, const json_t *row)
 {
-	uint64_t bins[TW_FLEET_BINS] = {0}, id = number_of(row, "id");
+	uint64_t bins[TW_FLEET_BINS] = {0};
 	const struct tw_fleet_sum here = read_function(row, bins);
-	uint32_t number = tw_fleet_sum_of(rows, here.name);
+	uint32_t number = *here.name ? tw_fleet_sum_of(rows, here.name) : UINT32_MAX;
+	return number != UINT32_MAX && add_function(&rows->sums[number], &here);
+}
+
+/* Which function an id of the segment means. False: no memory. */
+static bool set_id(struct tw_fleet_segment *segment, uint64_t id, uint32_t number)
+{
 	size_t before = segment->sum_count;
-	if (number == UINT32_MAX || !tw_grow_to(segment->sums, segment->sum_count, id))
+	if (!tw_grow_to(segment->sums, segment->sum_count, id))
 		return false;
 	for (size_t i = before; i < segment->sum_count; i++)
 		segment->sums[i] = UINT32_MAX;
 	segment->sums[id] = number;
-	return add_function(&rows->sums[number], &here) &&
+	return true;
+}
+
+/* False: no memory. */
+static bool take_function(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *row)
+{
+	uint64_t bins[TW_FLEET_BINS] = {0};
+	const struct tw_fleet_sum here = read_function(row, bins);
+	uint32_t number = tw_fleet_sum_of(rows, here.name);
+	return number != UINT32_MAX && (rows->names || set_id(segment, number_of(row, "id"), number)) &&
+	       add_function(&rows->sums[number], &here) &&
 	       (!rows->slowest || tw_fleet_slowest_take(rows, segment, 0, &here));
+}
+
+/* An engine has the same ids in all segments. False: no memory. */
+static bool name_id(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *id)
+{
+	json_int_t at = json_integer_value(id);
+	const char *name =
+		at > 0 && at < IDS_MAX ? json_string_value(json_array_get(rows->names, (size_t)at - 1)) : NULL;
+	uint32_t number = name ? tw_fleet_sum_of(rows, name) : UINT32_MAX;
+	return !name || (number != UINT32_MAX && set_id(segment, (uint64_t)at, number));
+}
+
+static bool name_ids(struct tw_fleet_rows *rows, struct tw_fleet_segment *segment, const json_t *row)
+{
+	bool is_named = name_id(rows, segment, json_object_get(row, "id"));
+	const json_t *ids = json_object_get(row, "ids");
+	for (size_t i = 0; i < json_array_size(ids) && is_named; i++)
+		is_named = name_id(rows, segment, json_array_get(ids, i));
+	return is_named;
 }
 
 /* ---- segments ---- */
@@ -252,6 +286,8 @@ static bool take_row(struct tw_fleet_rows *rows, struct tw_fleet_segment *segmen
 	/* Of a later version: not for us. */
 	if (strcmp(kind, "return") != 0 && strcmp(kind, "thread") != 0 && strcmp(kind, "open") != 0)
 		return true;
+	if (rows->names && !name_ids(rows, segment, row))
+		return false;
 	return segment->crossing && json_array_append(segment->crossing, row) == 0;
 }
 
@@ -300,25 +336,24 @@ static void take_all(struct tw_fleet_rows *rows, const json_t *lines, const char
 	}
 }
 
-/* The lines of a summary, the first of which is the segment's. Returns why not, or NULL. */
-static const char *take_lines(struct tw_fleet_rows *rows, const char *path, const char *text, size_t bytes)
+const char *tw_fleet_take_lines(struct tw_fleet_rows *rows, const char *path, const json_t *lines)
 {
-	const char *reason;
-	json_t *lines = parse(text, bytes, &reason);
-	if (!lines)
-		return reason;
 	const json_t *head = json_array_get(lines, 0);
 	struct tw_fleet_rows *taking;
 	if (!is_head(head))
-		reason = "it is no summary, or one of another version";
-	else if (is_wanted(rows, head) && !rows->taking)
+		return "it is no summary, or one of another version";
+	if (!is_wanted(rows, head))
+		return NULL;
+	if (!rows->taking)
 		take_all(rows, lines, path);
-	else if (is_wanted(rows, head))
-		for (unsigned i = 0;
-		     (taking = rows->taking(rows->context, i, text_of(head, "node"), number_of(head, "to"))); i++)
-			take_all(taking, lines, path);
-	json_decref(lines);
-	return reason;
+	for (unsigned i = 0;
+	     rows->taking && (taking = rows->taking(rows->context, i, text_of(head, "node"), number_of(head, "to")));
+	     i++) {
+		if (!taking->names)
+			taking->names = json_incref(rows->names);
+		take_all(taking, lines, path);
+	}
+	return NULL;
 }
 
 /* ---- objects ---- */
@@ -328,8 +363,13 @@ static const char *take_bytes(struct tw_fleet_rows *rows, const char *path, cons
 	struct tw_fleet_bytes plain;
 	if (!tw_fleet_unpack(packed, TW_FLEET_SUMMARY_BYTES_MAX, &plain))
 		return "it is not compressed by zstd, too large, or was cut off";
-	const char *reason = take_lines(rows, path, (const char *)plain.data, plain.bytes);
+	const char *reason;
+	json_t *lines = parse((const char *)plain.data, plain.bytes, &reason);
 	free(plain.data);
+	if (!lines)
+		return reason;
+	reason = tw_fleet_take_lines(rows, path, lines);
+	json_decref(lines);
 	return reason;
 }
 
@@ -344,10 +384,8 @@ static void take_object(void *context, const char *path, struct tw_fleet_bytes *
 	}
 }
 
-/* By its name, so that it need not be read. */
-static bool is_wanted_path(void *context, const char *path)
+bool tw_fleet_wants_path(const struct tw_fleet_rows *rows, const char *path)
 {
-	const struct tw_fleet_rows *rows = context;
 	struct tw_segment_identity key;
 	char node[TW_FLEET_NODE_BYTES];
 	if (!tw_fleet_parse_path(path, node, &key))
@@ -355,6 +393,12 @@ static bool is_wanted_path(void *context, const char *path)
 	return (!rows->node || fnmatch(rows->node, node, 0) == 0) &&
 	       (!rows->of_capture || (memcmp(rows->of_capture->boot_id, key.boot_id, sizeof key.boot_id) == 0 &&
 				      rows->of_capture->capture_id == key.capture_id));
+}
+
+/* So that it need not be read. */
+static bool is_wanted_path(void *context, const char *path)
+{
+	return tw_fleet_wants_path(context, path);
 }
 
 bool tw_fleet_read(struct tw_fleet_rows *rows, struct tw_fleet_store *store)
@@ -390,6 +434,7 @@ void tw_fleet_rows_free(struct tw_fleet_rows *rows)
 		json_decref(rows->segments[i].crossing);
 		free(rows->segments[i].sums);
 	}
+	json_decref(rows->names);
 	free(rows->sums);
 	free(rows->images);
 	free(rows->segments);

@@ -83,11 +83,18 @@ struct tw_fleet_rows {
 	/* Which rows take a summary: the number-th; NULL: no more. Without it these do. */
 	struct tw_fleet_rows *(*taking)(void *context, unsigned number, const char *node, uint64_t to_ns);
 	void *context; /* of taking() */
+	json_t *names; /* of an engine: functions whose places, from 1 on, are the ids in its rows; NULL: functions have ids of their own */
 	bool has_no_memory;
 };
 
 /* Reads all summaries of a store. Says which are set aside. False: the store cannot be read, or has none, which was said. */
 bool tw_fleet_read(struct tw_fleet_rows *rows, struct tw_fleet_store *store);
+/* The rows of a summary, the first of which is the segment's. Returns a clause that says why it is none, or NULL. */
+const char *tw_fleet_take_lines(struct tw_fleet_rows *rows, const char *path, const json_t *lines);
+/* The row of a function, of no segment. False: no memory. */
+bool tw_fleet_take_function(struct tw_fleet_rows *rows, const json_t *row);
+/* By its name: is a summary of these nodes? */
+bool tw_fleet_wants_path(const struct tw_fleet_rows *rows, const char *path);
 /* Joins calls over borders, and counts segments that are absent between others. */
 void tw_fleet_join(struct tw_fleet_rows *rows);
 /* slowest.c. False: no memory. */

@@ -105,6 +105,22 @@ static bool take_place(struct tw_fleet_s3 *s3, const char *bucket_and_prefix)
 	return true;
 }
 
+bool tw_fleet_s3_place(const char *bucket_and_prefix, char *url, char *id, char *secret)
+{
+	struct tw_fleet_s3 s3 = {.presign = NULL};
+	*id = *secret = 0;
+	if (!take_place(&s3, bucket_and_prefix))
+		return false;
+	snprintf(url, TW_FLEET_PLACE_BYTES, "%s", s3.base);
+	if (take_credentials(&s3)) {
+		char *colon = strchr(s3.user, ':');
+		snprintf(id, TW_FLEET_PLACE_BYTES, "%.*s", (int)(colon - s3.user), s3.user);
+		snprintf(secret, TW_FLEET_PLACE_BYTES, "%s", colon + 1);
+	}
+	explicit_bzero(s3.user, sizeof s3.user);
+	return true;
+}
+
 struct tw_fleet_s3 *tw_fleet_s3_open(const char *bucket_and_prefix, const char *presign)
 {
 	struct tw_fleet_s3 *s3 = calloc(1, sizeof *s3);

@@ -51,13 +51,14 @@ static struct tw_fleet_slow *make_row(const struct tw_fleet_segment *segment, ui
 }
 
 /* The order does not depend on that in which summaries are read. */
-static int compare(const struct tw_column *column, const struct tw_fleet_sum *sum, const char *key,
-		   const struct tw_fleet_slow *row)
+static int compare(const struct tw_fleet_rows *rows, const struct tw_fleet_sum *sum,
+		   const struct tw_fleet_segment *segment, const struct tw_fleet_slow *row)
 {
 	const struct tw_fleet_sum *other = &row->sum;
-	int order = tw_table_compare(column, &sum, &other);
-	order = order ? order : strcmp(key, row->key);
-	return order ? order : strcmp(sum->name, other->name);
+	int order = tw_table_compare(rows->slowest->column, &sum, &other);
+	order = order ? order : strcmp(segment->key, row->key);
+	order = order ? order : strcmp(sum->name, other->name);
+	return order ? order : strcmp(rows->images[segment->image].node, rows->images[row->image].node);
 }
 
 bool tw_fleet_slowest_take(struct tw_fleet_rows *rows, const struct tw_fleet_segment *segment, uint32_t before,
@@ -69,8 +70,7 @@ bool tw_fleet_slowest_take(struct tw_fleet_rows *rows, const struct tw_fleet_seg
 	slowest->matching++;
 	if (!sum->timed)
 		return true;
-	if (slowest->count == slowest->most &&
-	    compare(slowest->column, sum, segment->key, slowest->rows[slowest->count - 1]) > 0)
+	if (slowest->count == slowest->most && compare(rows, sum, segment, slowest->rows[slowest->count - 1]) > 0)
 		return true;
 	struct tw_fleet_slow *row = make_row(segment, before, sum);
 	if (!row || !tw_grow_one(slowest->rows, slowest->count)) {
@@ -80,7 +80,7 @@ bool tw_fleet_slowest_take(struct tw_fleet_rows *rows, const struct tw_fleet_seg
 	if (slowest->count == slowest->most)
 		free_row(slowest->rows[--slowest->count]);
 	size_t at = slowest->count++;
-	for (; at && compare(slowest->column, sum, segment->key, slowest->rows[at - 1]) < 0; at--)
+	for (; at && compare(rows, sum, segment, slowest->rows[at - 1]) < 0; at--)
 		slowest->rows[at] = slowest->rows[at - 1];
 	slowest->rows[at] = row;
 	return true;
