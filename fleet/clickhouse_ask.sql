@@ -103,9 +103,9 @@ SELECT line FROM
     FROM (SELECT * FROM summaries WHERE kind IN ('return', 'thread', 'open') AND $CROSSING AND $MINUTES AND pass IN chosen) AS s
     LEFT JOIN
     (
-        SELECT pass, groupArray(id) AS numbers, groupArray(indexOf(names, name)) AS places
+        SELECT pass, groupArray(id) AS numbers, groupArray(transform(toString(name), arrayPushBack(names, ''), range(1, length(names) + 2), 0)) AS places
         FROM summaries
-        WHERE kind = 'function' AND $CROSSING AND $MINUTES AND pass IN chosen AND has(names, name)
+        WHERE kind = 'function' AND $CROSSING AND $MINUTES AND pass IN chosen AND name IN (SELECT arrayJoin(names))
         GROUP BY pass
     ) AS k ON s.pass = k.pass
     UNION ALL SELECT '', 0, 0, 9, '{"kind":"end"}'
