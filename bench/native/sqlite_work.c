@@ -2,9 +2,10 @@
 /*
  * sqlite_work.c - SQLite at work in memory: reads SQL, runs it, prints a checksum of all rows.
  *
- *	sqlite_work < work.sql
+ *	sqlite_work [times] < work.sql
  *
- * One checksum per run, so that a tracer that disturbs the program is noticed.
+ * One checksum per run, so that a tracer that disturbs the program is noticed. With `times` a line as of bench/peers/calls.c follows: one
+ * run, and the nanoseconds that it took of the processor and of the clock.
  */
 #include <sqlite3.h>
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int add_row(void *arg, int count, char **values, char **names)
 {
@@ -44,9 +46,18 @@ static char *read_all(FILE *file)
 	return text;
 }
 
-int main(void)
+static uint64_t now_ns(clockid_t clock)
 {
-	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325), clock = now_ns(CLOCK_MONOTONIC),
+		 processor = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	char *sql = read_all(stdin), *error = NULL;
 	sqlite3 *db;
 
@@ -58,6 +69,9 @@ int main(void)
 	}
 	printf("%016" PRIx64 "\n", sum);
 	sqlite3_close(db);
+	if (argc > 1 && !strcmp(argv[1], "times"))
+		printf("1 1 %" PRIu64 " %" PRIu64 "\n", now_ns(CLOCK_PROCESS_CPUTIME_ID) - processor,
+		       now_ns(CLOCK_MONOTONIC) - clock);
 	free(sql);
 	return 0;
 }
