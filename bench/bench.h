@@ -18,7 +18,8 @@
  *
  * Every benchmark runs in repetitions (9 by default); the table shows their median and spread.  Those that cross cores
  * show the one-way transfer time of a cache line before and after, and run again if it was above TW_BENCH_TRANSFER_FAIR_NS:
- * the machine was then disturbed.
+ * the machine was then disturbed.  All run again if reading the clock, or a loop that fills the core (the probe of the sibling), took
+ * more than TW_BENCH_PROBE_FAIR times the least that was seen.
  *
  * Each run says what its loop made happen, by tw_bench_happened(): events in the rings, calls in a counter, a sum of results.
  * The program ends where that is not so, and where a run says nothing.
@@ -41,7 +42,9 @@ extern "C" {
 
 /* Above this transfer time of a cache line, figures between cores are meaningless. */
 #define TW_BENCH_TRANSFER_FAIR_NS 60.0
-#define TW_BENCH_VALUES_MAX	  8
+/* Above so many times the least that was seen, the clock or the probe of the sibling says that the processor has other work. */
+#define TW_BENCH_PROBE_FAIR 1.25
+#define TW_BENCH_VALUES_MAX 8
 
 /* One thread's view of one run. */
 struct tw_bench {
@@ -122,6 +125,9 @@ void tw_bench_unpin(void);
 
 /* The one-way transfer time of a cache line between processors 0 and 1, in nanoseconds; 0 if there is only one. */
 double tw_bench_transfer_ns(void);
+/* What reading the clock takes now, and one step of a loop that fills the core; in nanoseconds, the least of 25 short runs. */
+double tw_bench_clock_ns(void);
+double tw_bench_sibling_ns(void);
 
 /* Makes the compiler believe that this is read. */
 static inline void tw_bench_keep(const void *p)

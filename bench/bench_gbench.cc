@@ -2,8 +2,8 @@
 // bench_gbench.cc - the C binding of Google Benchmark, and the only file that includes it.
 //
 // Google Benchmark chooses the iterations, starts the threads together, repeats and keeps the counters. We run the benchmarks
-// one by one, measure cache-line transfers between cores before and after those that need it, and print medians with their
-// spread.
+// one by one, measure the clock, the core and, for those that need it, cache-line transfers between cores before and after, and print
+// medians with their spread.
 #include "bench/bench.h"
 
 #include <benchmark/benchmark.h>
@@ -21,7 +21,7 @@
 namespace
 {
 
-constexpr int transfer_tries = 5;
+constexpr int tries = 5; // of a row, until the machine is not disturbed
 constexpr int repetitions_default = 9;
 
 tw_bench_entry *first_entry;
@@ -39,9 +39,72 @@ struct arguments {
 	bool json = false;
 	bool happened = false; // say what each row has made happen, not how long it took
 	bool reverse = false;
+	double clock_ns = 0; // of this machine without other work; 0: the least that is seen
+	double sibling_ns = 0;
 	double seconds = 0.25; // with --happened, 0 is the shortest way
 	int repetitions = 0;
 };
+
+// The state of the machine beside a row: before and after it.
+struct Probe {
+	double before = 0, after = 0;
+	double limit = 0; // above it, the row was disturbed
+
+	double most() const
+	{
+		return std::max(before, after);
+	}
+	bool is_fair() const
+	{
+		return limit == 0 || most() <= limit;
+	}
+};
+
+struct Machine {
+	Probe clock, sibling, transfer;
+	bool has_transfer = false;
+
+	bool is_fair() const
+	{
+		return clock.is_fair() && sibling.is_fair() && transfer.is_fair();
+	}
+	// What to print behind a row that was measured all the same.
+	std::string disturbed() const
+	{
+		std::string text;
+		if (!clock.is_fair())
+			text += " clock";
+		if (!sibling.is_fair())
+			text += " sibling";
+		if (!transfer.is_fair())
+			text += " transfer";
+		return text.empty() ? text : " SLOW:" + text;
+	}
+};
+
+// The least that the probes have shown in this process, or what the user says.
+double least_clock_ns, least_sibling_ns;
+
+double see(double now, double *least, double known)
+{
+	if (*least == 0 || now < *least)
+		*least = now;
+	if (known > 0)
+		*least = known;
+	return now;
+}
+
+void probe(const arguments &args, Machine *machine, double Probe::*when)
+{
+	machine->clock.*when = see(tw_bench_clock_ns(), &least_clock_ns, args.clock_ns);
+	machine->sibling.*when = see(tw_bench_sibling_ns(), &least_sibling_ns, args.sibling_ns);
+	machine->clock.limit = least_clock_ns * TW_BENCH_PROBE_FAIR;
+	machine->sibling.limit = least_sibling_ns * TW_BENCH_PROBE_FAIR;
+	if (machine->has_transfer) {
+		machine->transfer.*when = tw_bench_transfer_ns();
+		machine->transfer.limit = TW_BENCH_TRANSFER_FAIR_NS;
+	}
+}
 
 // The results of one benchmark's repetitions.
 class Collector : public benchmark::BenchmarkReporter
@@ -160,7 +223,7 @@ void print_figure(double value)
 	std::printf("%.4g", value);
 }
 
-void print_row(const std::string &name, Collector &result, double transfer_before, double transfer_after)
+void print_row(const std::string &name, Collector &result, const Machine &machine)
 {
 	if (!result.why_skipped.empty() || result.ns.empty()) {
 		std::printf("%-44s skipped: %s\n", name.c_str(),
@@ -172,15 +235,31 @@ void print_row(const std::string &name, Collector &result, double transfer_befor
 	double high = *std::max_element(result.ns.begin(), result.ns.end());
 	std::printf("%-44s %9.2f %9.2f %9.2f %5.0f%% %9.2f", name.c_str(), middle, low, high,
 		    middle > 0 ? (high - low) / middle * 100 : 0, median(result.cpu_ns));
-	if (transfer_before > 0)
-		std::printf("  transfer %3.0f/%3.0f%s", transfer_before, transfer_after,
-			    std::max(transfer_before, transfer_after) > TW_BENCH_TRANSFER_FAIR_NS ? " SLOW" : "");
+	if (machine.transfer.before > 0)
+		std::printf("  transfer %3.0f/%3.0f", machine.transfer.before, machine.transfer.after);
+	std::printf("%s", machine.disturbed().c_str());
 	for (const auto &counter : result.counters) {
 		std::printf("  %s ", counter.first.c_str());
 		print_figure(median(counter.second));
 	}
 	std::printf("\n");
 	std::fflush(stdout);
+}
+
+// The machine as it is, and the columns.
+void print_head(const arguments &args)
+{
+	Machine machine;
+	machine.has_transfer = true;
+	for (int i = 0; i < tries; i++)
+		probe(args, &machine, &Probe::before);
+	std::printf(
+		"clock %.2f ns, transfer of a cache line %.0f ns, probe of the sibling %.3f ns; rows are repeated, %d times at most, while "
+		"the clock or the probe take\nmore than %.2f times the least (%.2f and %.3f), or a row's own transfer more than %.0f ns\n",
+		machine.clock.before, machine.transfer.before, machine.sibling.before, tries, TW_BENCH_PROBE_FAIR,
+		least_clock_ns, least_sibling_ns, TW_BENCH_TRANSFER_FAIR_NS);
+	std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median", "min", "max", "spread",
+		    "CPU");
 }
 
 void print_said(const Said &said, const Collector &result)
@@ -192,8 +271,7 @@ void print_said(const Said &said, const Collector &result)
 	std::fflush(stdout);
 }
 
-void print_json(const std::string &name, Collector &result, double transfer_before, double transfer_after,
-		bool is_first)
+void print_json(const std::string &name, Collector &result, const Machine &machine, bool is_first)
 {
 	if (result.ns.empty())
 		return;
@@ -202,8 +280,11 @@ void print_json(const std::string &name, Collector &result, double transfer_befo
 		    is_first ? "" : ",\n ", name.c_str(), median(result.ns),
 		    *std::min_element(result.ns.begin(), result.ns.end()),
 		    *std::max_element(result.ns.begin(), result.ns.end()), median(result.cpu_ns), result.ns.size());
-	if (transfer_before > 0)
-		std::printf(",\"transfer_before_ns\":%.1f,\"transfer_after_ns\":%.1f", transfer_before, transfer_after);
+	std::printf(",\"clock_ns\":%.2f,\"sibling_ns\":%.3f,\"disturbed\":%s", machine.clock.most(),
+		    machine.sibling.most(), machine.is_fair() ? "false" : "true");
+	if (machine.transfer.before > 0)
+		std::printf(",\"transfer_before_ns\":%.1f,\"transfer_after_ns\":%.1f", machine.transfer.before,
+			    machine.transfer.after);
 	for (const auto &counter : result.counters)
 		std::printf(",\"%s\":%.6g", counter.first.c_str(), median(counter.second));
 	std::printf("}");
@@ -240,17 +321,18 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		std::printf("%s\n", name.c_str());
 		return;
 	}
-	double transfer_before = 0, transfer_after = 0;
+	Machine machine;
+	machine.has_transfer = entry.options.is_cross_core;
 	Said said;
 	said.name = row_under_way = name;
 	said.is_timed = !args.happened;
-	for (int attempt = 0; attempt < transfer_tries; attempt++) {
+	for (int attempt = 0; attempt < tries; attempt++) {
 		Collector result(entry);
 		uint64_t iterations = entry.options.iterations;
 		if (iterations && args.happened)
 			iterations = std::min(iterations, iterations_untimed);
-		if (entry.options.is_cross_core)
-			transfer_before = tw_bench_transfer_ns();
+		if (!args.happened)
+			probe(args, &machine, &Probe::before);
 		if (!iterations && args.happened && args.seconds == 0) {
 			run_row(entry, value, args, &said, 1, &result);
 			double ns = result.ns.empty() ? ns_shortest : result.ns[0] * result.per_iteration;
@@ -260,17 +342,16 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		} else {
 			run_row(entry, value, args, &said, iterations, &result);
 		}
-		if (entry.options.is_cross_core)
-			transfer_after = tw_bench_transfer_ns();
-		bool is_fair = std::max(transfer_before, transfer_after) <= TW_BENCH_TRANSFER_FAIR_NS;
-		if (!is_fair && !args.happened && attempt + 1 < transfer_tries && result.why_skipped.empty())
+		if (!args.happened)
+			probe(args, &machine, &Probe::after);
+		if (!machine.is_fair() && attempt + 1 < tries && result.why_skipped.empty())
 			continue;
 		if (args.happened)
 			print_said(said, result);
 		else if (args.json)
-			print_json(name, result, transfer_before, transfer_after, *shown == 0);
+			print_json(name, result, machine, *shown == 0);
 		else
-			print_row(name, result, transfer_before, transfer_after);
+			print_row(name, result, machine);
 		++*shown;
 		return;
 	}
@@ -290,6 +371,10 @@ bool parse(int argc, char **argv, arguments *out)
 			out->reverse = true;
 		else if (word == "--seconds" && i + 1 < argc)
 			out->seconds = std::atof(argv[++i]);
+		else if (word == "--clock" && i + 1 < argc)
+			out->clock_ns = std::atof(argv[++i]);
+		else if (word == "--sibling" && i + 1 < argc)
+			out->sibling_ns = std::atof(argv[++i]);
 		else if (word == "--repetitions" && i + 1 < argc)
 			out->repetitions = std::max(1, std::atoi(argv[++i]));
 		else if (word[0] != '-')
@@ -378,10 +463,11 @@ int main(int argc, char **argv)
 		std::fprintf(
 			stderr,
 			"usage: tracewheel-bench [--list] [--json] [--happened] [--reverse] [--seconds S]\n"
-			"                        [--repetitions N] [FILTER ...]\n"
+			"                        [--repetitions N] [--clock NS] [--sibling NS] [FILTER ...]\n"
 			"FILTER is a part of a benchmark's name. --happened shows what each row makes happen, not\n"
 			"its time, and with --seconds 0 in a few iterations; --reverse runs the rows from the last\n"
-			"to the first.\n");
+			"to the first. --clock and --sibling: what the two probes take on this machine without other\n"
+			"work; by default the least that is seen. Rows are repeated while one takes a quarter more.\n");
 		return 2;
 	}
 	int zero = 1;
@@ -389,8 +475,7 @@ int main(int argc, char **argv)
 	if (args.json)
 		std::printf("[");
 	else if (!args.list && !args.happened)
-		std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median", "min", "max",
-			    "spread", "CPU");
+		print_head(args);
 	int shown = 0;
 	std::vector<std::pair<const tw_bench_entry *, int64_t>> rows;
 	for (const tw_bench_entry *entry = first_entry; entry; entry = entry->next) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfer.c - placement of benchmark threads, and the present transfer time of a cache line between two processors. */
+/*
+ * transfer.c - placement of benchmark threads, and the present state of the machine: the transfer time of a cache line between two
+ * processors, the clock, and the work that this processor does.
+ */
 #include "bench/bench.h"
 
 #include "base/atomic.h"
@@ -88,4 +91,61 @@ double tw_bench_transfer_ns(void)
 	pthread_join(partner, NULL);
 	tw_bench_unpin();
 	return ns;
+}
+
+/*
+ * The least of many short runs: one that the kernel interrupts, or that another thread preempts, does not count.  What slows all of them is
+ * the processor itself: its frequency, or other work on the same core.
+ */
+#define PROBES 25
+
+static double least_ns(double (*probe)(void))
+{
+	double least = probe();
+	for (int i = 1; i < PROBES; i++) {
+		double ns = probe();
+		if (ns < least)
+			least = ns;
+	}
+	return least;
+}
+
+#define CLOCK_READS 500
+
+static double read_clock(void)
+{
+	uint64_t from_ns = tw_clock_monotonic_ns(), sum = 0;
+	for (int i = 0; i < CLOCK_READS; i++)
+		sum += tw_clock_ticks();
+	tw_bench_keep(&sum);
+	return (double)(tw_clock_monotonic_ns() - from_ns) / CLOCK_READS;
+}
+
+double tw_bench_clock_ns(void)
+{
+	return least_ns(read_clock);
+}
+
+#define STEPS 4000
+
+/* Independent chains, as many operations a cycle as the core has: a thread on its other half takes a part of them. */
+static double work(void)
+{
+	uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+	uint64_t from_ns = tw_clock_monotonic_ns();
+	for (int i = 0; i < STEPS; i++) {
+		a += 3;
+		b ^= 5;
+		c += 7;
+		d ^= 9;
+		e *= 11;
+		f += 13;
+		__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
+	}
+	return (double)(tw_clock_monotonic_ns() - from_ns) / STEPS;
+}
+
+double tw_bench_sibling_ns(void)
+{
+	return least_ns(work);
 }
