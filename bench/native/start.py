@@ -4,8 +4,8 @@
 
     ./run bench native start [ROUNDS]
 
-Question  How much longer do true and ls take when they are recorded, with each function in its best way and with --global? How much
-          does each short process of a tree cost with --follow-fork: forked, forked and executed, and 4,000 that are alive at the same
+Question  How much longer do true, ls, git, python3, sqlite3 and node take when they are recorded, with each function in its best way and with
+          --global? How much does each short process of a tree cost with --follow-fork: forked, forked and executed, and 4,000 that are alive at the same
           time?
 Method    In turns, so that all are measured under the same load; uftrace beside it if installed. A first turn, which fills the cache
           of plans, is not counted. Each capture has a name that no
@@ -80,13 +80,20 @@ def main():
         return check
 
     print(f"{'':28} {'':10} {'clock':>8} {'least':>8} {'CPU':>8}   {'':7} {'+clock':>8} {'+least':>8} {'+CPU':>8}   CPU, ms a process")
-    for command, options, turns in [(true, [], rounds * 8), (ls, ["-t", "libc:malloc"], rounds * 3), (ls, ["-t", "_:_"], rounds * 3)]:
-        variants = {"plain": lambda c=command: [c],
-                    "recorded": lambda c=command, o=options: recorded(work, [c], *o),
-                    "--global": lambda c=command, o=options: recorded(work, [c], "--global", *o)}
-        if command == true and shutil.which("uftrace"):
+    programs = [([true], [], 8), ([ls], ["-t", "libc:malloc"], 3), ([ls], ["-t", "_:_"], 3)]
+    # By their paths: another one in PATH may be a script.
+    programs += [(words.split(), [], 3) for words in ("/usr/bin/git --version", "/usr/bin/python3 -c pass", "/usr/bin/sqlite3 -version")]
+    programs += [(["/usr/bin/node", "-e", "1"], ["-t", "node:main"], 2), (["/usr/bin/node", "-e", "1"], [], 1)]
+    for command, options, turns in programs:
+        if not os.access(command[0], os.X_OK):
+            print(f"{command[0]} is not installed")
+            continue
+        variants = {"plain": lambda c=command: c,
+                    "recorded": lambda c=command, o=options: recorded(work, c, *o),
+                    "--global": lambda c=command, o=options: recorded(work, c, "--global", *o)}
+        if command == [true] and shutil.which("uftrace"):
             variants["uftrace"] = lambda: ["uftrace", "record", "--no-pager", "--force", "-d", f"{work}/uftrace", true]
-        measure(" ".join([os.path.basename(command), *options]), 1, turns, variants)
+        measure(" ".join([os.path.basename(command[0]), *command[1:], *options]), 1, rounds * turns, variants)
     follow = ["--follow-fork", "--on-full", "block", "-t", "start_many:tick"]
     for name, count, arguments, events in [("forked", 300, ["turn", "300"], 300),
                                            ("forked and executed", 200, ["exec", "200", true], 200),
