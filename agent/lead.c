@@ -53,7 +53,7 @@ static bool is_led(const char *function, void *unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (!strcmp(function, others[i]))
+		if (*function == *others[i] && !strcmp(function, others[i]))
 			return true;
 	return tw_sym_is_wrapped(function);
 }
@@ -81,40 +81,62 @@ static void write_slot(struct tw_mappings *mappings, void **where, void *target)
 		mprotect(page, PAGE_BYTES, protection);
 }
 
-static void write_slots(const struct tw_elf *own, const struct tw_sym_slot *slots, size_t count)
+/* The slots of one object, which stays loaded until they are written. */
+struct led {
+	struct tw_sym_slot *slots;
+	size_t count;
+	void *pin;
+};
+
+/* All objects are held by now, so that what is read of their mappings stays true: ld.so protects none of them any more. */
+static void write_slots(const struct tw_elf *own, const struct led *led, size_t count)
 {
 	struct tw_mappings mappings = {0};
 	struct tw_permit *permit;
 
 	/* Others open pages for writing under it. */
-	if (!count || tw_permit_seize(&permit))
+	if (tw_permit_seize(&permit))
 		return;
-	for (size_t i = 0; i < count; i++) {
-		const ElfW(Sym) *symbol = tw_elf_lookup(own, slots[i].function, 0);
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < led[i].count; k++) {
+			const struct tw_sym_slot *slot = &led[i].slots[k];
+			const ElfW(Sym) *symbol = tw_elf_lookup(own, slot->function, 0);
 
-		if (symbol && slots[i].refusal != TW_SYM_ADDRESS_TAKEN)
-			write_slot(&mappings, slots[i].where, (void *)(own->base + symbol->st_value));
-	}
+			if (symbol && slot->refusal != TW_SYM_ADDRESS_TAKEN)
+				write_slot(&mappings, slot->where, (void *)(own->base + symbol->st_value));
+		}
 	tw_permit_drop(permit);
 	tw_mappings_forget(&mappings);
 }
 
-static void lead_object(const struct tw_sym_set *set, const struct tw_elf *own, const struct tw_sym_object *object)
+static void find_slots(const struct tw_sym_set *set, const struct tw_sym_object *object, struct led *led)
 {
 	const struct tw_sym_wish wish = {.wants = is_led, .suits = leads_to_libc};
-	struct tw_sym_slot *slots;
-	void *pin = NULL;
-	size_t count;
 
 	/* ld.so and libc itself call their own. */
-	if (object->role != TW_SYM_PROGRAM && (object->role != TW_SYM_ORDINARY || !tw_sym_pin(object, &pin)))
+	if (object->role != TW_SYM_PROGRAM && (object->role != TW_SYM_ORDINARY || !tw_sym_pin(object, &led->pin)))
 		return;
-	if (!tw_sym_slots(set, object, &wish, &slots, &count)) {
-		write_slots(own, slots, count);
-		free(slots);
+	if (tw_sym_slots(set, object, &wish, &led->slots, &led->count))
+		*led = (struct led){.pin = led->pin};
+}
+
+static void lead_objects(const struct tw_sym_set *set, const struct tw_elf *own)
+{
+	struct led *led = calloc(set->count ? set->count : 1, sizeof *led);
+	size_t slots = 0;
+
+	for (size_t i = 0; led && i < set->count; i++) {
+		find_slots(set, &set->objects[i], &led[i]);
+		slots += led[i].count;
 	}
-	if (pin)
-		tw_sym_unpin(pin);
+	if (slots)
+		write_slots(own, led, set->count);
+	for (size_t i = 0; led && i < set->count; i++) {
+		free(led[i].slots);
+		if (led[i].pin)
+			tw_sym_unpin(led[i].pin);
+	}
+	free(led);
 }
 
 void tw_agent_lead(void)
@@ -129,8 +151,8 @@ void tw_agent_lead(void)
 		if (set->objects[i].role == TW_SYM_ROLE_OWN &&
 		    tw_elf_is_code(&set->objects[i].elf, (uintptr_t)&tw_agent_lead))
 			own = &set->objects[i].elf;
-	for (size_t i = 0; own && i < set->count; i++)
-		lead_object(set, own, &set->objects[i]);
+	if (own)
+		lead_objects(set, own);
 	tw_sym_unload(set);
 	dlerror();
 	errno = saved_errno;

@@ -161,8 +161,9 @@ const char *tw_sym_refusal_text(enum tw_sym_refusal refusal)
 
 static bool is_listed(const char *const *list, size_t count, const char *name)
 {
+	/* Names by the thousand are looked for, and the first letter decides for most. */
 	for (size_t i = 0; i < count; i++)
-		if (!strcmp(list[i], name))
+		if (*list[i] == *name && !strcmp(list[i], name))
 			return true;
 	return false;
 }

@@ -352,8 +352,6 @@ static struct tw_symbols_place place_of(const struct slot *slot, const struct ob
 		.caller = &caller->shown,
 		.refusal = slot->refusal ? tw_sym_refusal_text(slot->refusal) : NULL,
 		.value = slot->value,
-		.has_no_end =
-			tw_sym_is_never_returning(slot->definer ? slot->definer->shown.soname : NULL, slot->function),
 	};
 }
 
@@ -377,7 +375,11 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 	for (size_t i = 0; !result && i < count; i++) {
 		struct tw_symbols_place place = place_of(&slots[i], caller);
 
-		result = slots[i].is_wanted ? visit(&place, arg) : 0;
+		if (!slots[i].is_wanted)
+			continue;
+		place.has_no_end =
+			tw_sym_is_never_returning(place.module ? place.module->soname : NULL, place.function);
+		result = visit(&place, arg);
 	}
 	free(slots);
 	return result;

@@ -117,7 +117,10 @@ typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *a
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
 
-/* Is this place of interest?  @place	without its refusal, where that takes a search through code: NULL then. */
+/*
+ * Is this place of interest?  @place	a slot's has no has_no_end yet, and no refusal where that takes a search through code: NULL
+ * then.
+ */
 typedef bool (*tw_symbols_wants_fn)(const struct tw_symbols_place *place, void *arg);
 /* The same walk over places of interest: what is not is not looked for in code.  @wants	NULL: all are. */
 int tw_symbols_each_wanted_place(const struct tw_symbols *symbols, tw_symbols_wants_fn wants, tw_symbols_place_fn visit,
