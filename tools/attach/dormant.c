@@ -31,10 +31,14 @@
 /* How often, with a millisecond between, a thread is looked at that is just awake, or that does not stop. */
 #define TRIES	    2000
 #define SEIZE_TRIES 50
+/* In the beginning it is looked at more often: mostly it sleeps, or has stopped, at once. */
+#define NAP_NS_MIN 50000
+#define NAP_NS	   1000000
 
-static void nap(void)
+static void nap(int tries)
 {
-	nanosleep(&(struct timespec){0, 1000000}, NULL);
+	long ns = tries < 5 ? NAP_NS_MIN << tries : NAP_NS;
+	nanosleep(&(struct timespec){0, ns}, NULL);
 }
 
 static void refuse(struct tw_dormant *dormant, const char *format, ...)
@@ -206,7 +210,7 @@ static int await_words(struct tw_dormant *dormant, bool *is_known)
 		error = find_words(dormant);
 		*is_known = !error && tw_dormant_read(dormant);
 		if (!*is_known)
-			nap();
+			nap(i);
 	}
 	return error;
 }
@@ -308,7 +312,7 @@ static bool seize(struct tw_dormant *dormant)
 			refuse(dormant, "process %d has just ended.", dormant->process);
 			return false;
 		}
-		nap();
+		nap(i);
 	}
 	tw_dormant_refuse_by_rights(dormant);
 	return false;
@@ -323,7 +327,7 @@ uint32_t tw_dormant_ring(struct tw_dormant *dormant, enum tw_doorbell_request as
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, dormant->thread, 0, 0) == 0)
 		for (int i = 0; i < TRIES && !(stopped = waitpid(dormant->thread, &status, __WALL | WNOHANG)); i++)
-			nap();
+			nap(i);
 	if (stopped == dormant->thread && WIFSTOPPED(status)) {
 		number = write_request(dormant, asked, path, why);
 		ptrace(PTRACE_DETACH, dormant->thread, 0, 0);

@@ -549,7 +549,7 @@ static int load(struct inject *inject, const char *agent)
 	bool is_there = false;
 	for (uint64_t deadline_ns = tw_now_ns() + WORK_NS;
 	     !(is_there = tw_dormant_thread(process)) && tw_now_ns() < deadline_ns;)
-		nap(1000000);
+		nap(100000);
 	if (!is_there)
 		return refuse(inject, "process %d has loaded the agent, which can have no thread.", process);
 	return 0;
