@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Programs as they are, at work, are attached to again and again, and give the right answers to the end: redis under load, Python, node,
-#         nginx where it is installed, and a program of 500 threads, of which no wait is shortened.
+#         nginx where it is installed, and a program of 500 threads, of which no wait is shortened. In the long form also postgres, where it is
+#         installed, which forks a process for each transaction meanwhile, one such process, and Java.
 # Method  Each program checks itself, or is asked; every tenth cycle begins with a new process, which gets the agent then. In the long form 1,000
 #         cycles of each; TW_TEST_CYCLES says how many, and TW_TEST_PROGRAMS of which.
 build=$1
@@ -93,6 +94,73 @@ function turn() {
 turn();
 J
 
+cat >App.java <<'J'
+import java.io.File;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.zip.Deflater;
+import java.util.zip.Inflater;
+
+class App {
+	static volatile boolean wrong, over;
+	static final byte[] data = new byte[50000];
+
+	static byte[] there_and_back() throws Exception {
+		byte[] packed = new byte[60000], back = new byte[data.length];
+		Deflater deflater = new Deflater();
+		deflater.setInput(data);
+		deflater.finish();
+		int count = deflater.deflate(packed);
+		deflater.end();
+		Inflater inflater = new Inflater();
+		inflater.setInput(packed, 0, count);
+		if (inflater.inflate(back) != back.length)
+			return null;
+		inflater.end();
+		return back;
+	}
+
+	/* Native code, code that is made while it runs, exceptions of its processor, and locks. */
+	static void work(byte[] wanted) {
+		try {
+			for (int turn = 0; !over; turn++) {
+				byte[] back = there_and_back();
+				int[] none = turn % 3 == 0 ? null : new int[1 + turn % 1000];
+				int caught = 0;
+				try {
+					none[0]++;
+				} catch (NullPointerException e) {
+					caught++;
+				}
+				synchronized (App.class) {
+					wrong |= back == null || caught != (turn % 3 == 0 ? 1 : 0) ||
+						 !Arrays.equals(MessageDigest.getInstance("SHA-256").digest(back), wanted);
+				}
+				Thread.sleep(3);
+			}
+		} catch (Throwable e) {
+			e.printStackTrace();
+			wrong = true;
+		}
+	}
+
+	public static void main(String[] words) throws Exception {
+		for (int i = 0; i < data.length; i++)
+			data[i] = (byte)(i * i >> 3);
+		byte[] wanted = MessageDigest.getInstance("SHA-256").digest(data);
+		Thread[] threads = new Thread[4];
+		for (int i = 0; i < threads.length; i++)
+			(threads[i] = new Thread(() -> work(wanted))).start();
+		while (!new File("end").exists())
+			Thread.sleep(20);
+		over = true;
+		for (Thread thread : threads)
+			thread.join();
+		System.out.println(wrong ? "wrong" : "right");
+	}
+}
+J
+
 # begin_NAME: starts it; is_up: it works; end_NAME: it has worked to the end, and the answers are right.
 begin_many() { ./many >answer & program=$!; }
 begin_python() { /usr/bin/python3 app.py >answer & program=$!; }
@@ -115,6 +183,48 @@ begin_nginx() {
 	wait_until is_answered
 	program=$(pgrep -P $parent -o)
 }
+begin_java() {
+	[ -e App.class ] || javac App.java || fail "the Java program does not compile"
+	java -Xmx64m -cp . App >answer 2>&1 &
+	program=$!
+}
+# Servers of postgres do not run as root.
+as_postgres() {
+	if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+# Each transaction has a connection of its own, with a process; or all have one.
+begin_server() {
+	bin=$(dirname "$(realpath "$(command -v postgres)")")
+	if [ ! -e data ]; then
+		mkdir data
+		chmod 711 .
+		[ "$(id -u)" != 0 ] || chown postgres data
+		as_postgres "$bin/initdb" -D data -U test -A trust --no-sync >initdb.out || fail "no database"
+	fi
+	as_postgres "$bin/postgres" -D data -c listen_addresses= -c unix_socket_directories="$work/data" -c fsync=off >postgres.log 2>&1 &
+	parent=$!
+	wait_until is_serving
+	server=$(head -n 1 data/postmaster.pid)
+	[ -e filled ] || "$bin/pgbench" -h "$work/data" -U test -i -q postgres >filled 2>&1 || fail "pgbench cannot begin: $(cat filled)"
+	"$bin/pgbench" -h "$work/data" -U test -n -T 3600 "$@" postgres >load.out 2>&1 &
+	load=$!
+	wait_until has_worked
+}
+has_worked() { [ "$(ask 'select count(*) > 0 from pgbench_history')" = t ]; }
+is_serving() { [ "$(ask 'select 1')" = 1 ]; }
+ask() { "$bin/psql" -h "$work/data" -U test -A -t -c "$1" postgres 2>ask.err; }
+begin_postgres() {
+	begin_server -C -c 2
+	program=$server
+}
+begin_backend() {
+	begin_server -c 2
+	wait_until has_backend
+}
+has_backend() {
+	program=$(ask "select min(pid) from pg_stat_activity where application_name = 'pgbench'")
+	[ -n "$program" ]
+}
 is_answered() { [ "$(curl -s --unix-socket nginx http://here/)" = hello ]; }
 end_self() {
 	touch end
@@ -125,6 +235,21 @@ end_self() {
 end_many() { end_self; }
 end_python() { end_self; }
 end_node() { end_self; }
+end_java() { end_self; }
+# Each transaction adds the same number to an account, a teller and a branch.
+end_postgres() {
+	kill -0 "$load" || fail "the load of postgres has ended: $(tail -c 300 load.out)"
+	kill "$load"
+	wait "$load" 2>/dev/null
+	is "$(ask 'select (select sum(abalance) from pgbench_accounts) = (select sum(bbalance) from pgbench_branches) and
+		(select sum(tbalance) from pgbench_tellers) = (select sum(delta) from pgbench_history)')" t "postgres' answer"
+	if grep 'terminated by signal\|PANIC' postgres.log >wrong; then
+		fail "postgres: $(cat wrong)"
+	fi
+	kill -INT "$server"
+	wait $parent || fail "postgres' exit code is $?"
+}
+end_backend() { end_postgres; }
 end_redis() {
 	kill -0 "$load" || fail "the load of redis has ended: $(tail -c 300 load.out)"
 	kill "$load"
@@ -148,10 +273,13 @@ attach() {
 	fail "$name: no safe point"
 }
 
-declare -A patterns=([redis]='redis-server:*Command' [python]='libc:{malloc,free}' [node]='libc:{malloc,free,memcpy}' [nginx]='nginx:_' [many]='many:_')
+declare -A patterns=([redis]='redis-server:*Command' [python]='libc:{malloc,free}' [node]='libc:{malloc,free,memcpy}' [nginx]='nginx:_' [many]='many:_' [java]='libc:{malloc,free}'
+	[postgres]='postgres:{ServerLoop,PostgresMain,palloc,pfree}' [backend]='postgres:_')
 
-for name in ${TW_TEST_PROGRAMS:-redis python node nginx many}; do
+for name in ${TW_TEST_PROGRAMS:-redis python node nginx many $(rounds "" "postgres backend java")}; do
 	case $name in
+	postgres | backend) command -v postgres && { [ "$(id -u)" != 0 ] || command -v runuser; } ;;
+	java) command -v javac ;;
 	redis) command -v redis-benchmark ;;
 	python | many) true ;;
 	nginx) command -v nginx && command -v curl ;;
