@@ -15,7 +15,6 @@
 #include "tools/attach/inject.h"
 #include "tools/attach/list.h"
 #include "tools/attach/options.h"
-#include "tools/attach/safe.h"
 #include "tools/attach/system_log.h"
 #include "tools/common/proc.h"
 #include "tools/record/account.h"
@@ -498,9 +497,6 @@ int tw_tool_attach(int argc, char **argv)
 			code = TW_EXIT_USAGE;
 		if (!code)
 			code = find_process(&attach, argc, argv, options.index);
-		/* Its files are read at the same time as for the functions that are asked for. */
-		if (!code && attach.dormant.is_without_agent && !attach.is_dry_run)
-			tw_safe_prepare(attach.dormant.process);
 		if (!code)
 			code = find_program(&attach, &launch);
 		if (!code)
@@ -511,7 +507,6 @@ int tw_tool_attach(int argc, char **argv)
 			code = TW_EXIT_NOT_STARTED;
 		else if (!code)
 			code = bring_agent(&attach.dormant);
-		tw_safe_forget();
 		if (!code && !attach.is_dry_run)
 			code = record(&attach);
 	}

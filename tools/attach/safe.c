@@ -14,11 +14,9 @@
  */
 #include "tools/attach/safe.h"
 
-#include "base/worker.h"
 #include "symbols/debug/stopped.h"
 #include "tools/common/proc.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +72,7 @@ static bool find_libc(struct tw_safe *safe, struct tw_safe_libc *libc)
 	return true;
 }
 
-static bool open_safe(int process, struct tw_safe **out, struct tw_safe_libc *libc, char *reason)
+bool tw_safe_open(int process, struct tw_safe **out, struct tw_safe_libc *libc, char *reason)
 {
 	struct tw_safe *safe = calloc(1, sizeof *safe);
 	const char *why = NULL;
@@ -100,54 +98,6 @@ static bool open_safe(int process, struct tw_safe **out, struct tw_safe_libc *li
 	}
 	*out = safe;
 	return true;
-}
-
-/* The work of another thread meanwhile. */
-static struct ahead {
-	pthread_t thread;
-	int process; /* 0: nothing was begun */
-	bool is_open;
-	struct tw_safe *safe;
-	struct tw_safe_libc libc;
-	char reason[TW_SAFE_REASON_BYTES];
-} ahead;
-
-static void *open_ahead(void *unused)
-{
-	(void)unused;
-	ahead.is_open = open_safe(ahead.process, &ahead.safe, &ahead.libc, ahead.reason);
-	return NULL;
-}
-
-void tw_safe_prepare(int process)
-{
-	tw_safe_forget();
-	ahead.process = process;
-	if (tw_worker_start(&ahead.thread, 0, open_ahead, NULL))
-		ahead.process = 0;
-}
-
-void tw_safe_forget(void)
-{
-	if (ahead.process && pthread_join(ahead.thread, NULL) == 0 && ahead.is_open)
-		tw_safe_close(ahead.safe);
-	ahead = (struct ahead){0};
-}
-
-bool tw_safe_open(int process, struct tw_safe **out, struct tw_safe_libc *libc, char *reason)
-{
-	bool is_open;
-	if (ahead.process != process)
-		return open_safe(process, out, libc, reason);
-	pthread_join(ahead.thread, NULL);
-	is_open = ahead.is_open;
-	if (is_open) {
-		*out = ahead.safe;
-		*libc = ahead.libc;
-	}
-	memcpy(reason, ahead.reason, sizeof ahead.reason);
-	ahead = (struct ahead){0};
-	return is_open;
 }
 
 void tw_safe_close(struct tw_safe *safe)

@@ -2,7 +2,7 @@
 /*
  * safe.h - is a stopped thread at a point where it may be made to create a thread?
  *
- * Threads  the command's, which has stopped the thread; tw_safe_prepare() makes another, which reads files only.
+ * Threads  the command's, which has stopped the thread.
  */
 #ifndef TW_TOOLS_SAFE_H
 #define TW_TOOLS_SAFE_H
@@ -19,11 +19,6 @@ struct tw_safe;
 struct tw_safe_libc {
 	uint64_t attributes_init, attributes_detached, create, open, error;
 };
-
-/* Begins what tw_safe_open() does for this process, while the caller does something else.  Nothing of the process changes. */
-void tw_safe_prepare(int process);
-/* Ends it, if it is not wanted any more. */
-void tw_safe_forget(void);
 
 /*
  * tw_safe_open - examine the objects of a process.
