@@ -32,7 +32,7 @@ tw_need(libdw-dev elfutils/libdw.h dw)
 tw_need(libelf-dev gelf.h elf)
 tw_need(libzydis-dev Zydis/Zydis.h Zydis)
 tw_need(liblzma-dev lzma.h lzma)
-tw_need(zlib1g-dev zlib.h z)
+tw_need(libdeflate-dev libdeflate.h libdeflate.a)
 tw_need(libncurses-dev ncursesw/curses.h ncursesw)
 tw_need(libiberty-dev libiberty/demangle.h libiberty.a)
 

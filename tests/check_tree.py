@@ -38,7 +38,7 @@ FOR_ALL |= {"base/file.h", "base/program.h"}
 # The one repair of system calls that a stop has ended: for holds, and for the one thread that the command stops.
 FOR_ALL |= {"base/waited.h"}
 LIBRARIES = {"Zydis": "plan", "lzma": "plan", "urcu": "progress", "lz4": "pipeline/block", "ck_": "base", "xxhash": "base", "gmp": "term",
-             "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "views/names", "zlib.h": "views/output", "ncurses": "tools/top",
+             "elfutils": "symbols/debug", "gelf": "symbols/debug", "dwarf.h": "symbols/debug", "libiberty": "views/names", "libdeflate.h": "views/output", "ncurses": "tools/top",
              "erl_nif": "erlang", "sqlite3": "tools/sql", "curl": "fleet", "zstd": "fleet", "openssl": "fleet", "jansson": "fleet", "Python.h": "tools/python"}
 # In these rooms files are opened by base/file.h, or by tw_sys_open_at() in a traced program: a pipe, a device or a file of holes may have
 # any name that a capture, a process or another file gives. The exceptions, each with the files that it opens.

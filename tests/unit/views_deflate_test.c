@@ -2,11 +2,9 @@
 /*
  * Goal: Output that is packed in pieces is, unpacked piece by piece, what was given, and no item lies in two of them.
  *
- * Method: Items of random lengths, some larger than a piece, none at all, and one whose length is that of a piece; repeated bytes at all distances and of all
- * lengths, and random ones. zlib unpacks.
+ * Method: Items of random lengths, some larger than a piece, none at all, and one whose length is that of a piece; zlib unpacks.
  */
 #include "views/output/deflate.h"
-#include "views/output/deflate_quick.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,33 +75,6 @@ static void pieces_are_whole(void **state)
 	play(10, 2 * TW_DEFLATE_BYTES, 4);
 }
 
-/* Bytes that repeat at a distance, with mistakes: matches of all lengths, at the limits of both codes. */
-static void all_matches_come_back(void **state)
-{
-	const size_t distances[] = {1, 2, 7, 8, 255, 256, 257, 258, 4096, 32766, 32767, 32768, 40000};
-	struct tw_deflate_quick *quick = tw_deflate_quick_create();
-	static uint8_t given[100000], packed[TW_DEFLATE_QUICK_BOUND(sizeof given)], back[sizeof given];
-	unsigned seed = 5;
-
-	(void)state;
-	assert_non_null(quick);
-	for (unsigned i = 0; i < 40 * sizeof distances / sizeof *distances; i++) {
-		size_t distance = distances[i / 40], bytes = i % 4 ? sizeof given - i : i / 4;
-		uLongf room = sizeof back;
-
-		for (size_t k = 0; k < bytes; k++) {
-			bool is_new = k < distance || rand_r(&seed) % (1u + 8 * (i % 40)) == 0;
-			given[k] = (uint8_t)(is_new ? (unsigned)rand_r(&seed) : given[k - distance]);
-		}
-		size_t size = tw_deflate_quick(quick, given, bytes, packed);
-		assert_true(size <= TW_DEFLATE_QUICK_BOUND(bytes));
-		assert_int_equal(uncompress(back, &room, packed, (uLong)size), Z_OK);
-		assert_int_equal(room, bytes);
-		assert_memory_equal(back, given, bytes);
-	}
-	free(quick);
-}
-
 static void a_piece_exactly(void **state)
 {
 	struct unpacked unpacked = {.data = malloc(BYTES_MAX)};
@@ -124,8 +95,7 @@ static void a_piece_exactly(void **state)
 int main(void)
 {
 	/* .workers = 1: packing has a thread. */
-	const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_are_whole), cmocka_unit_test(a_piece_exactly),
-					   cmocka_unit_test(all_matches_come_back)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_are_whole), cmocka_unit_test(a_piece_exactly)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
