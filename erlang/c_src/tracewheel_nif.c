@@ -226,14 +226,15 @@ static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_N
 	return load(env, priv_data, info_term);
 }
 
+/* Those that may wait for the lock of definitions, whose holder may be preempted, wait on no scheduler that processes need. */
 static ErlNifFunc functions[] = {{"open", 3, open_capture, ERL_NIF_DIRTY_JOB_IO_BOUND},
-				 {"finish", 2, finish, 0},
+				 {"finish", 2, finish, ERL_NIF_DIRTY_JOB_IO_BOUND},
 				 {"info", 1, info, 0},
-				 {"name", 3, name, 0},
-				 {"note", 2, note, 0},
-				 {"sum", 2, sum, 0},
-				 {"newcomers", 2, newcomers, 0},
-				 {"describe", 3, describe, 0},
+				 {"name", 3, name, ERL_NIF_DIRTY_JOB_IO_BOUND},
+				 {"note", 2, note, ERL_NIF_DIRTY_JOB_IO_BOUND},
+				 {"sum", 2, sum, ERL_NIF_DIRTY_JOB_IO_BOUND},
+				 {"newcomers", 2, newcomers, ERL_NIF_DIRTY_JOB_IO_BOUND},
+				 {"describe", 3, describe, ERL_NIF_DIRTY_JOB_IO_BOUND},
 				 {"captures", 0, captures_of, 0},
 				 {"w3c", 4, w3c, 0}};
 

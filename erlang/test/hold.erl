@@ -74,8 +74,7 @@ slow_definition(OnFull) ->
     {Lost, Lost} = {Undefined, Lost},
     true = Lost =< New,
     case OnFull of
-        %% How many come meanwhile depends on what else the machine does.
-        drop -> true = Lost >= 5;
+        drop -> true = Lost >= 20;
         block -> 0 = Lost
     end.
 
